@@ -1,0 +1,137 @@
+//! What an analysis says: the only thing that reports are made from, beside the records.
+
+use serde::{Deserialize, Serialize};
+use weir_model::record::{Validity, ValidityReason};
+use weir_model::study::{ArmRole, Metric};
+
+/// Everything that a run says.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Findings {
+    /// Per load, in the order of the study.
+    pub loads: Vec<LoadFindings>,
+    /// The answer to the study's question in one sentence.
+    pub answer: String,
+    /// Whether the run ended as planned; if not, the figures cover what was measured.
+    pub complete: bool,
+}
+
+/// What was found under one load.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct LoadFindings {
+    /// Name of the load.
+    pub load: String,
+    /// Requests per second of the open loop, `None` for the closed loop.
+    pub rate_intended: Option<f64>,
+    /// Slice in nanoseconds.
+    pub slice_ns: u64,
+    /// Blocks that were measured, and those of them that were valid for all arms.
+    pub blocks: u32,
+    /// Blocks that were used.
+    pub blocks_used: u32,
+    /// Arms in the order of the study.
+    pub arms: Vec<ArmFindings>,
+    /// Comparisons: by metric in the order of [`LoadFindings::metrics`], then by arm.
+    pub comparisons: Vec<Comparison>,
+    /// Metrics that this load can give, the objective's first where it is among them.
+    pub metrics: Vec<Metric>,
+    /// The worst validity of what was used, with every reason once.
+    pub validity: Validity,
+    /// Reasons, each with how many of the trials it concerns.
+    pub reasons: Vec<CountedReason>,
+}
+
+/// One reason for doubt and how often it was met.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct CountedReason {
+    /// The reason, with what was seen in the gravest case.
+    pub reason: ValidityReason,
+    /// Arms concerned.
+    pub arms: Vec<String>,
+    /// Trials concerned.
+    pub trials: u32,
+    /// Trials looked at.
+    pub of: u32,
+}
+
+/// Figures of one arm over all valid blocks.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ArmFindings {
+    /// Name of the arm.
+    pub arm: String,
+    /// What it is for.
+    pub role: ArmRole,
+    /// Completed requests per second of measured time.
+    pub rate_completed: f64,
+    /// Requests offered per second of measured time.
+    pub rate_offered: f64,
+    /// CPU time of the proxy per request, nanoseconds; `None` without requests.
+    pub cpu_per_request_ns: Option<f64>,
+    /// Response time at quantiles 0.5, 0.9, 0.99, 0.999 and 1, nanoseconds.
+    pub response_ns: [u64; 5],
+    /// Service time at the same quantiles, nanoseconds.
+    pub service_ns: [u64; 5],
+    /// Dispatch lag at the same quantiles, nanoseconds.
+    pub dispatch_lag_ns: [u64; 5],
+    /// Requests behind the quantiles.
+    pub samples: u64,
+    /// Connections to the origin per request; `None` without an origin.
+    pub origin_connects_per_request: Option<f64>,
+    /// Errors and responses outside 1xx..3xx.
+    pub failures: u64,
+    /// Requests that never ended.
+    pub censored: u64,
+    /// Percentile curve of the response time: (1/(1-quantile), nanoseconds), ascending.
+    pub percentile_curve: Vec<(f64, u64)>,
+    /// Over time: (seconds since the trial began, completed per second, median response time in
+    /// nanoseconds), one point for each block, at most about 300.
+    pub over_time: Vec<(f64, f64, u64)>,
+}
+
+/// One arm against another on one metric.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Comparison {
+    /// The metric.
+    pub metric: Metric,
+    /// The arm.
+    pub arm: String,
+    /// What it is compared with.
+    pub against: String,
+    /// Blocks behind it, after merging (see `merged`).
+    pub n: u32,
+    /// Neighbouring blocks merged into one replicate because single ones were autocorrelated.
+    pub merged: u32,
+    /// Lag-1 autocorrelation of the replicates' log ratios.
+    pub autocorrelation: f64,
+    /// Hodges-Lehmann estimate of the ratio arm / against.
+    pub ratio: f64,
+    /// Exact interval of the ratio.
+    pub interval: (f64, f64),
+    /// Confidence that the interval really has (at least the one asked for when n allows it).
+    pub confidence: f64,
+    /// Exact two-sided p of the sign-flip test.
+    pub p: f64,
+    /// The same after Holm's correction over the arms of this load and metric.
+    pub p_holm: f64,
+    /// Smallest ratio change that this comparison could have shown with 80 % power: 0.03 is 3 %.
+    pub minimum_detectable: f64,
+    /// The verdict.
+    pub verdict: Verdict,
+    /// Why the verdict is what it is, in half a sentence.
+    pub because: String,
+}
+
+/// What a comparison says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Verdict {
+    /// Better by more than chance explains.
+    Better,
+    /// Worse by more than chance explains.
+    Worse,
+    /// The interval lies inside the equivalence band.
+    Equivalent,
+    /// Neither can be said.
+    Inconclusive,
+    /// There are no valid figures to compare.
+    Invalid,
+}

@@ -1,0 +1,3 @@
+//! Validity, contrasts and verdicts: pure functions of records.
+
+pub mod findings;

@@ -1,0 +1,1 @@
+//! Trials in order: arms side by side, slices, blocks, records.

@@ -1,0 +1,30 @@
+//! The machine and the programs that a run was made with.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+/// What somebody needs to know about the place to judge or repeat a run.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Environment {
+    /// Kernel release and version, as `uname -rv` prints them.
+    pub kernel: String,
+    /// Distribution, from `PRETTY_NAME` of os-release.
+    pub distribution: String,
+    /// CPU model, from /proc/cpuinfo.
+    pub cpu_model: String,
+    /// CPUs that weir may run on.
+    pub cpus: String,
+    /// Memory in bytes.
+    pub memory_bytes: u64,
+    /// Hypervisor named by the CPU flags or DMI, empty on bare metal as far as can be told.
+    pub virtualization: String,
+    /// Soft and hard limit of open descriptors of weir itself.
+    pub nofile: (u64, u64),
+    /// Sysctls that matter for a proxy's load: name to value as the kernel prints it.
+    pub sysctls: BTreeMap<String, String>,
+    /// Programs that took part: name to the version they print.
+    pub versions: BTreeMap<String, String>,
+    /// Who ran it: `root`, or `unprivileged`.
+    pub privileges: String,
+}

@@ -1,0 +1,11 @@
+//! The words of weir: quantities, studies, arms, load and records.
+//!
+//! This crate holds data without behaviour. Every other crate speaks in these types, so a change
+//! here is a change of the vocabulary (see TERMINOLOGY.md) and, for everything under [`record`],
+//! of a file format that must stay readable for years.
+
+pub mod environment;
+pub mod load;
+pub mod quantity;
+pub mod record;
+pub mod study;

@@ -1,0 +1,317 @@
+//! Quantities as people write them: `10s`, `64KiB`, `5000`, `0,2-3`.
+//!
+//! Only reading and writing of the notation lives here; what a quantity means is its user's.
+
+use std::fmt;
+use std::str::FromStr;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+/// What is wrong with a quantity that somebody typed.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum QuantityError {
+    /// The text is not a number followed by a known unit.
+    #[error("`{text}` is not {expected}")]
+    Malformed {
+        /// What was typed.
+        text: String,
+        /// What would have been understood, with an example.
+        expected: &'static str,
+    },
+    /// The text is a quantity, but one that cannot be used.
+    #[error("`{text}` is out of range: {reason}")]
+    OutOfRange {
+        /// What was typed.
+        text: String,
+        /// Why it cannot be used.
+        reason: &'static str,
+    },
+}
+
+const DURATION: &str = "a duration such as 250us, 100ms, 10s, 2m or 1h";
+const BYTES: &str = "a size such as 600, 1KiB, 64k or 1MB";
+const RATE: &str = "a rate in requests per second such as 500, 2.5k or 30k";
+const CPUS: &str = "a list of CPUs such as 0, 0-3 or 0,2-3";
+
+fn split_unit(text: &str) -> (&str, &str) {
+    let end = text
+        .find(|c: char| c.is_ascii_alphabetic())
+        .unwrap_or(text.len());
+    (text[..end].trim(), text[end..].trim())
+}
+
+fn number(text: &str, whole: &str, expected: &'static str) -> Result<f64, QuantityError> {
+    let malformed = || QuantityError::Malformed {
+        text: whole.to_owned(),
+        expected,
+    };
+    let value: f64 = text.parse().map_err(|_| malformed())?;
+    if !value.is_finite() {
+        return Err(malformed());
+    }
+    if value < 0.0 {
+        let reason = "it must not be negative";
+        return Err(QuantityError::OutOfRange {
+            text: whole.to_owned(),
+            reason,
+        });
+    }
+    Ok(value)
+}
+
+/// Reads a duration: a number with `ns`, `us`, `ms`, `s`, `m` or `h`. A bare number is seconds, as
+/// it is for wrk and wrk2.
+///
+/// # Errors
+/// The text is not a duration, is negative, or is longer than ten years.
+pub fn parse_duration(text: &str) -> Result<Duration, QuantityError> {
+    let (digits, unit) = split_unit(text);
+    let value = number(digits, text, DURATION)?;
+    let seconds = match unit {
+        "ns" => value * 1e-9,
+        "us" | "µs" => value * 1e-6,
+        "ms" => value * 1e-3,
+        "" | "s" => value,
+        "m" | "min" => value * 60.0,
+        "h" => value * 3600.0,
+        _ => {
+            return Err(QuantityError::Malformed {
+                text: text.to_owned(),
+                expected: DURATION,
+            });
+        }
+    };
+    if seconds > 10.0 * 365.0 * 86_400.0 {
+        let reason = "it is longer than ten years";
+        return Err(QuantityError::OutOfRange {
+            text: text.to_owned(),
+            reason,
+        });
+    }
+    Ok(Duration::from_nanos((seconds * 1e9).round() as u64))
+}
+
+/// Writes a duration in the largest unit that keeps it readable: `100ms`, `1.5s`, `2m`.
+pub fn format_duration(duration: Duration) -> String {
+    let ns = duration.as_nanos() as f64;
+    let (value, unit) = match ns {
+        n if n < 1e3 => (n, "ns"),
+        n if n < 1e6 => (n / 1e3, "us"),
+        n if n < 1e9 => (n / 1e6, "ms"),
+        n if n < 120e9 => (n / 1e9, "s"),
+        n if n < 7200e9 => (n / 60e9, "m"),
+        n => (n / 3600e9, "h"),
+    };
+    let text = format!("{value:.2}");
+    format!("{}{unit}", text.trim_end_matches('0').trim_end_matches('.'))
+}
+
+/// Reads a size in bytes. `k`, `M`, `G` and `KiB`, `MiB`, `GiB` are powers of 1024; `KB`, `MB`, `GB`
+/// are powers of 1000.
+///
+/// # Errors
+/// The text is not a size, is negative, or is above 1 TiB.
+pub fn parse_bytes(text: &str) -> Result<u64, QuantityError> {
+    let (digits, unit) = split_unit(text);
+    let value = number(digits, text, BYTES)?;
+    let factor: f64 = match unit {
+        "" | "B" => 1.0,
+        "k" | "K" | "KiB" => 1024.0,
+        "m" | "M" | "MiB" => 1024.0 * 1024.0,
+        "g" | "G" | "GiB" => 1024.0 * 1024.0 * 1024.0,
+        "kB" | "KB" => 1e3,
+        "MB" => 1e6,
+        "GB" => 1e9,
+        _ => {
+            return Err(QuantityError::Malformed {
+                text: text.to_owned(),
+                expected: BYTES,
+            });
+        }
+    };
+    let bytes = (value * factor).round();
+    if bytes > (1_u64 << 40) as f64 {
+        let reason = "it is above 1 TiB";
+        return Err(QuantityError::OutOfRange {
+            text: text.to_owned(),
+            reason,
+        });
+    }
+    Ok(bytes as u64)
+}
+
+/// Reads a rate in requests per second; `k` is 1000 and `M` a million.
+///
+/// # Errors
+/// The text is not a rate, or is not above zero.
+pub fn parse_rate(text: &str) -> Result<f64, QuantityError> {
+    let (digits, unit) = split_unit(text);
+    let value = number(digits, text, RATE)?;
+    let rate = match unit {
+        "" => value,
+        "k" | "K" => value * 1e3,
+        "M" => value * 1e6,
+        _ => {
+            return Err(QuantityError::Malformed {
+                text: text.to_owned(),
+                expected: RATE,
+            });
+        }
+    };
+    if rate <= 0.0 {
+        let reason = "it must be above zero";
+        return Err(QuantityError::OutOfRange {
+            text: text.to_owned(),
+            reason,
+        });
+    }
+    Ok(rate)
+}
+
+/// A set of CPUs by number, written as the kernel writes it: `0,2-3`. Never empty, ascending.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct CpuSet(Vec<u32>);
+
+impl CpuSet {
+    /// A set from CPU numbers in any order; `None` when there are none.
+    pub fn new(mut cpus: Vec<u32>) -> Option<CpuSet> {
+        cpus.sort_unstable();
+        cpus.dedup();
+        (!cpus.is_empty()).then_some(CpuSet(cpus))
+    }
+
+    /// The CPU numbers, ascending.
+    pub fn cpus(&self) -> &[u32] {
+        &self.0
+    }
+
+    /// CPUs that are in both sets.
+    pub fn shared_with(&self, other: &CpuSet) -> Vec<u32> {
+        self.0
+            .iter()
+            .copied()
+            .filter(|cpu| other.0.contains(cpu))
+            .collect()
+    }
+}
+
+impl FromStr for CpuSet {
+    type Err = QuantityError;
+
+    fn from_str(text: &str) -> Result<CpuSet, QuantityError> {
+        let malformed = || QuantityError::Malformed {
+            text: text.to_owned(),
+            expected: CPUS,
+        };
+        let mut cpus = Vec::new();
+        for part in text.trim().split(',') {
+            let (first, last) = part.split_once('-').unwrap_or((part, part));
+            let first: u32 = first.trim().parse().map_err(|_| malformed())?;
+            let last: u32 = last.trim().parse().map_err(|_| malformed())?;
+            if last < first || last >= 1024 {
+                return Err(malformed());
+            }
+            cpus.extend(first..=last);
+        }
+        CpuSet::new(cpus).ok_or_else(malformed)
+    }
+}
+
+impl TryFrom<String> for CpuSet {
+    type Error = QuantityError;
+
+    fn try_from(text: String) -> Result<CpuSet, QuantityError> {
+        text.parse()
+    }
+}
+
+impl From<CpuSet> for String {
+    fn from(set: CpuSet) -> String {
+        set.to_string()
+    }
+}
+
+impl fmt::Display for CpuSet {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut rest = &self.0[..];
+        let mut comma = "";
+        while let Some(&first) = rest.first() {
+            let run = rest
+                .iter()
+                .zip(first..)
+                .take_while(|(cpu, want)| *cpu == want)
+                .count();
+            match run {
+                1 => write!(f, "{comma}{first}")?,
+                _ => write!(f, "{comma}{first}-{}", rest[run - 1])?,
+            }
+            comma = ",";
+            rest = &rest[run..];
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_have_the_units_of_wrk2_and_finer_ones() {
+        let cases = [
+            ("10", 10_000_000_000),
+            ("10s", 10_000_000_000),
+            ("2m", 120_000_000_000),
+        ];
+        for (text, ns) in cases {
+            assert_eq!(parse_duration(text), Ok(Duration::from_nanos(ns)), "{text}");
+        }
+        assert_eq!(parse_duration("250us"), Ok(Duration::from_micros(250)));
+        assert_eq!(parse_duration("1.5ms"), Ok(Duration::from_micros(1500)));
+        for bad in ["", "s", "10 parsecs", "-1s", "inf", "1e300h", "9999999h"] {
+            assert!(parse_duration(bad).is_err(), "{bad} should be refused");
+        }
+    }
+
+    #[test]
+    fn a_written_duration_reads_back() {
+        for ns in [0, 999, 50_000, 100_000_000, 1_500_000_000, 600_000_000_000] {
+            let duration = Duration::from_nanos(ns);
+            assert_eq!(parse_duration(&format_duration(duration)), Ok(duration));
+        }
+    }
+
+    #[test]
+    fn sizes_tell_powers_of_two_from_powers_of_ten() {
+        assert_eq!(parse_bytes("1KiB"), Ok(1024));
+        assert_eq!(parse_bytes("1KB"), Ok(1000));
+        assert_eq!(parse_bytes("22k"), Ok(22 * 1024));
+        assert_eq!(parse_bytes("1MB"), Ok(1_000_000));
+        for bad in ["KiB", "-1", "1 furlong", "2000G"] {
+            assert!(parse_bytes(bad).is_err(), "{bad} should be refused");
+        }
+    }
+
+    #[test]
+    fn a_rate_is_above_zero() {
+        assert_eq!(parse_rate("2.5k"), Ok(2500.0));
+        for bad in ["0", "-5", "fast", "10q"] {
+            assert!(parse_rate(bad).is_err(), "{bad} should be refused");
+        }
+    }
+
+    #[test]
+    fn cpu_sets_read_and_write_the_kernels_notation() {
+        for text in ["0", "0-3", "0,2-3", "1,3,5-7"] {
+            assert_eq!(
+                text.parse::<CpuSet>().map(|set| set.to_string()),
+                Ok(text.to_owned())
+            );
+        }
+        for bad in ["", "3-1", "a", "0,,1", "0-99999"] {
+            assert!(bad.parse::<CpuSet>().is_err(), "{bad} should be refused");
+        }
+    }
+}

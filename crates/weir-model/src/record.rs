@@ -1,0 +1,254 @@
+//! What a run leaves behind. These types are file formats: fields are only ever added, with a
+//! default, and [`FORMAT`] moves when an old reader would be misled.
+//!
+//! A run folder holds `run.json` (a [`RunHeader`]), `study.yaml` (the text as it was),
+//! `records.jsonl` (a [`Record`] per line, appended the moment it is complete),
+//! `histograms.hlog` (HdrHistogram log, V2 encoding, one tagged line per histogram) and, under
+//! `arms/`, each proxy's configuration as weir wrote it and as the proxy understood it.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::environment::Environment;
+use crate::load::{Censored, ErrorCount};
+use crate::study::{CpuRoles, Study};
+
+/// Version of the run folder's formats.
+pub const FORMAT: &str = "weir-run/1";
+
+/// First thing written: what will be done, where, and by which weir.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RunHeader {
+    /// [`FORMAT`] at the time of writing.
+    pub format: String,
+    /// Name of the run folder.
+    pub run: String,
+    /// Exact version of weir, with the commit when it is known.
+    pub weir_version: String,
+    /// When the run began, RFC 3339 in UTC.
+    pub started_at: String,
+    /// The study, checked and expanded.
+    pub study: Study,
+    /// CPUs that each role really had.
+    pub cpus: CpuRoles,
+    /// The machine.
+    pub environment: Environment,
+    /// What could not be as the study asks, in words (for example CPUs shared by two roles).
+    pub remarks: Vec<String>,
+}
+
+/// One line of `records.jsonl`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "record", rename_all = "snake_case")]
+pub enum Record {
+    /// A session began: the first, or one that resumed the run.
+    Session(SessionRecord),
+    /// What a proxy is really running with.
+    Proxy(ProxyRecord),
+    /// The pilot's choice of the slice for one load.
+    Pilot(PilotRecord),
+    /// The measured run of one cell in one block.
+    Trial(Box<TrialRecord>),
+    /// All trials of one load are complete.
+    LoadEnd(LoadEndRecord),
+    /// The run ended.
+    End(EndRecord),
+}
+
+/// A weir process began to work on the run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SessionRecord {
+    /// 0 for the first, one more for each resume.
+    pub session: u32,
+    /// RFC 3339 in UTC.
+    pub at: String,
+}
+
+/// What an arm's proxy is really running with.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ProxyRecord {
+    /// The session that started it.
+    pub session: u32,
+    /// The arm.
+    pub arm: String,
+    /// Address it listens on.
+    pub address: String,
+    /// Settings as read back from the proxy itself, for every parameter that can be read back.
+    pub effective: BTreeMap<String, String>,
+    /// Limits of its process that matter: soft `nofile` as in /proc/PID/limits.
+    pub nofile: u64,
+}
+
+/// What the pilot saw and chose.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct PilotRecord {
+    /// The load it was for.
+    pub load: String,
+    /// The slice that was chosen, in nanoseconds.
+    pub slice_ns: u64,
+    /// Rate of the open loop, in requests per second, when the study gave it as a share.
+    pub rate: Option<f64>,
+    /// The candidates.
+    pub candidates: Vec<PilotCandidate>,
+}
+
+/// One slice length that the pilot tried.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct PilotCandidate {
+    /// Slice in nanoseconds.
+    pub slice_ns: u64,
+    /// Blocks it was tried for.
+    pub blocks: u32,
+    /// Robust standard deviation of the log ratio of rates of neighbouring slices' arms.
+    pub sd_log_ratio: f64,
+    /// Half-width of the interval that a minute of trial would give, as a log ratio.
+    pub half_width_per_minute: f64,
+}
+
+/// One measured run of one cell: one arm, under one load, in one block.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct TrialRecord {
+    /// The session it was measured in. Blocks never span sessions.
+    pub session: u32,
+    /// The load.
+    pub load: String,
+    /// The arm.
+    pub arm: String,
+    /// Block number within the load, counted on over sessions.
+    pub block: u32,
+    /// The arm's slices in this block, in order of time.
+    pub slices: Vec<SliceRecord>,
+    /// Errors by kind, over whole slices.
+    pub errors: Vec<ErrorCount>,
+    /// Responses by status class, 1xx at index 1 to 5xx at index 5, over whole slices; index 0
+    /// counts what is outside 100..=599.
+    pub status_classes: [u64; 6],
+    /// Requests that never ended.
+    pub censored: Censored,
+    /// Response times of requests intended in measured parts of slices.
+    pub response_time: QuantileSummary,
+    /// Service times of the same requests.
+    pub service_time: QuantileSummary,
+    /// Dispatch lag of the same requests: from when a request was due and a connection idle to the
+    /// moment it was sent.
+    pub dispatch_lag: QuantileSummary,
+    /// Reasons why this trial must not be used or must be used with care; empty: VALID.
+    pub validity: Vec<ValidityReason>,
+}
+
+/// One slice: the load stayed on one arm.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SliceRecord {
+    /// Place in the trial's sequence of slices, over all arms.
+    pub index: u64,
+    /// Begin of the slice, nanoseconds since the trial began.
+    pub start_ns: u64,
+    /// Length of the measured part.
+    pub measured_ns: u64,
+    /// Requests due (open loop) or begun (closed loop) in the measured part.
+    pub offered: u64,
+    /// Responses completed in the measured part.
+    pub completed: u64,
+    /// Responses completed in the whole slice, its drain included.
+    pub completed_whole: u64,
+    /// Bytes received in the whole slice.
+    pub received_bytes: u64,
+    /// Connections opened again in the whole slice.
+    pub reconnects: u64,
+    /// CPU time of the arm's proxy processes from the begin of this slice to the begin of the
+    /// arm's next one. The proxy rests in between, so both readings are exact.
+    pub proxy_cpu_ns: u64,
+    /// CPU time of the generator's threads in the slice.
+    pub generator_cpu_ns: u64,
+    /// CPU time of the origin server in the slice.
+    pub origin_cpu_ns: u64,
+    /// Requests that the arm's origin listener received, same bounds as `proxy_cpu_ns`.
+    pub origin_requests: u64,
+    /// Connections that the arm's origin listener accepted, same bounds as `proxy_cpu_ns`.
+    pub origin_connects: u64,
+    /// Time that the hypervisor kept the proxy's CPUs for others, whole slice.
+    pub proxy_steal_ns: u64,
+    /// The same of the generator's CPUs.
+    pub generator_steal_ns: u64,
+    /// Time that the proxy's CPUs were idle (idle + iowait), whole slice.
+    pub proxy_cpus_idle_ns: u64,
+}
+
+/// A histogram in short; the lossless one is in `histograms.hlog` under `tag`.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct QuantileSummary {
+    /// Tag of the line in `histograms.hlog`; empty when it was not kept.
+    pub tag: String,
+    /// Values recorded.
+    pub count: u64,
+    /// Values above the histogram's range, counted at its end.
+    pub overflow: u64,
+    /// Nanoseconds.
+    pub mean: f64,
+    /// Nanoseconds at quantile 0.5.
+    pub p50: u64,
+    /// Nanoseconds at quantile 0.9.
+    pub p90: u64,
+    /// Nanoseconds at quantile 0.99.
+    pub p99: u64,
+    /// Nanoseconds at quantile 0.999.
+    pub p999: u64,
+    /// Largest value in nanoseconds.
+    pub max: u64,
+}
+
+/// Whether a figure may be used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "UPPERCASE")]
+pub enum Validity {
+    /// Nothing speaks against it.
+    Valid,
+    /// Usable with care; the reasons stand beside it.
+    Suspect,
+    /// Not to be used; the reasons say why.
+    Invalid,
+}
+
+/// One reason to doubt a figure.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ValidityReason {
+    /// How grave it is: [`Validity::Suspect`] or [`Validity::Invalid`].
+    pub validity: Validity,
+    /// Short name of the rule, for example `generator-busy`.
+    pub rule: String,
+    /// What was seen, with figures.
+    pub seen: String,
+}
+
+/// All trials of one load are complete.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct LoadEndRecord {
+    /// The load.
+    pub load: String,
+    /// Blocks measured over all sessions.
+    pub blocks: u32,
+}
+
+/// How a run ended.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EndRecord {
+    /// RFC 3339 in UTC.
+    pub at: String,
+    /// `complete`, `interrupted` or `failed`.
+    pub outcome: Outcome,
+    /// The error, when it failed.
+    pub error: String,
+}
+
+/// How a run ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Outcome {
+    /// Everything that was planned was measured.
+    Complete,
+    /// The user stopped it; what was measured is kept.
+    Interrupted,
+    /// An error stopped it; what was measured is kept.
+    Failed,
+}

@@ -1,0 +1,263 @@
+//! A checked study: what is asked, of which system, under which load, with which arms.
+//!
+//! `weir-study` is the only maker of a [`Study`]; whoever holds one may rely on what is said here.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::load::RequestSpec;
+use crate::quantity::CpuSet;
+
+/// Settings of one proxy: parameter id (without the proxy's prefix, for example
+/// `keepalive_requests`) to its level as it is written (`on`, `64k`, `1000`).
+/// Every id is in the catalog and every level passed its row's check.
+pub type Settings = BTreeMap<String, String>;
+
+/// A study, checked.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Study {
+    /// Short name, fit for a file name: lower-case letters, digits and dashes.
+    pub name: String,
+    /// One line for lists.
+    pub title: String,
+    /// The question in the words of whoever asks.
+    pub question: String,
+    /// The proxy under test.
+    pub proxy: ProxySpec,
+    /// The origin server behind it (unused by a proxy that serves files itself).
+    pub origin: OriginSpec,
+    /// Loads, in the order in which they are run; at least one.
+    pub loads: Vec<LoadSpec>,
+    /// Arms; the first is the baseline. At least two.
+    pub arms: Vec<Arm>,
+    /// How the arms take turns.
+    pub blocks: BlockSpec,
+    /// What counts as better.
+    pub objective: Objective,
+    /// Which CPUs each role may use; `None`: the lab shares out what there is.
+    pub cpus: Option<CpuRoles>,
+    /// Figures that others published for the same arms, printed beside the measured ones.
+    pub published: Option<Published>,
+}
+
+/// Which proxy, doing what, with which settings before any arm changes them.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ProxySpec {
+    /// Which program.
+    pub kind: ProxyKind,
+    /// Path of its executable, when it is not the one found on PATH.
+    pub executable: Option<PathBuf>,
+    /// What it does.
+    pub role: ProxyRole,
+    /// Settings of the baseline: the packaged defaults with the study's own on top.
+    pub settings: Settings,
+}
+
+/// A proxy that weir knows how to run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ProxyKind {
+    /// nginx.
+    Nginx,
+}
+
+/// What the proxy does with a request.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ProxyRole {
+    /// It asks the origin server.
+    ReverseProxy,
+    /// It answers from files of its own.
+    StaticFiles {
+        /// Size of the file in bytes.
+        size: u64,
+    },
+}
+
+/// What the origin server answers.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct OriginSpec {
+    /// Status code of every response.
+    pub status: u16,
+    /// Size of the content in bytes.
+    pub size: u64,
+    /// Media type of the content.
+    pub content_type: String,
+    /// How long it waits before it answers.
+    pub delay: DelaySpec,
+}
+
+impl Default for OriginSpec {
+    fn default() -> OriginSpec {
+        OriginSpec {
+            status: 200,
+            size: 1024,
+            content_type: "text/plain".to_owned(),
+            delay: DelaySpec::None,
+        }
+    }
+}
+
+/// How long the origin server waits before it answers a request.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum DelaySpec {
+    /// Not at all.
+    None,
+    /// Always as long.
+    Fixed(Duration),
+    /// Evenly between two bounds.
+    Uniform(Duration, Duration),
+    /// Exponentially distributed with this mean.
+    Exponential(Duration),
+}
+
+/// One load. Every arm is measured under every load.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct LoadSpec {
+    /// Short name, unique in the study.
+    pub name: String,
+    /// Closed or open loop.
+    pub arrivals: StudyArrivals,
+    /// Connections to each arm, opened before the trial and kept.
+    pub connections: u32,
+    /// What is asked.
+    pub request: RequestSpec,
+    /// How long the slices of all arms together last.
+    pub duration: Duration,
+    /// How long a response may take.
+    pub timeout: Duration,
+}
+
+/// Arrivals as a study asks for them: a rate may be relative to what was measured before.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum StudyArrivals {
+    /// Closed loop.
+    Closed,
+    /// Open loop at a rate in requests per second.
+    Constant(f64),
+    /// Open loop at a share (0..1) of the rate that the slowest arm completed in the first
+    /// closed-loop load of the study: the same rate for all arms, and one that each can carry.
+    ShareOfSlowest(f64),
+}
+
+/// One complete configuration of the system under test.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Arm {
+    /// Short name, unique in the study.
+    pub name: String,
+    /// What the arm is for.
+    pub role: ArmRole,
+    /// What it changes against the arm named in `against`; empty for baseline and A/A.
+    pub changes: Settings,
+    /// Index in [`Study::arms`] of the arm it is compared with: the baseline (0), or, in a
+    /// cumulative design, the step before.
+    pub against: usize,
+    /// Its settings, complete.
+    pub settings: Settings,
+}
+
+/// What an arm is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ArmRole {
+    /// What everything else is compared with.
+    Baseline,
+    /// The baseline once more, in processes of its own: shows what the lab takes for a difference
+    /// when there is none.
+    SameAsBaseline,
+    /// A change.
+    Change,
+}
+
+/// How the arms take turns in a trial.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct BlockSpec {
+    /// Length of a slice, or `None`: a pilot chooses it.
+    pub slice: Option<Duration>,
+    /// First part of each slice that is not measured, as a share of the slice, 0..1.
+    pub discard: f64,
+    /// Blocks of one load at least, whatever `duration` says; never below 6.
+    pub at_least: u32,
+    /// Seed of the random order.
+    pub seed: u64,
+}
+
+impl Default for BlockSpec {
+    fn default() -> BlockSpec {
+        BlockSpec {
+            slice: None,
+            discard: 0.2,
+            at_least: 12,
+            seed: 1,
+        }
+    }
+}
+
+/// What counts as better, and how sure one must be.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Objective {
+    /// The metric that answers the question; the others are reported beside it.
+    pub metric: Metric,
+    /// Half-width of the equivalence band around 1: 0.02 is ±2 %.
+    pub band: f64,
+    /// Confidence of the intervals, for example 0.95.
+    pub confidence: f64,
+}
+
+impl Default for Objective {
+    fn default() -> Objective {
+        Objective {
+            metric: Metric::Rate,
+            band: 0.02,
+            confidence: 0.95,
+        }
+    }
+}
+
+/// What is measured and compared.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Metric {
+    /// Completed requests per second; higher is better. Closed loop only.
+    Rate,
+    /// CPU time of the proxy's processes per completed request, in nanoseconds; lower is better.
+    CpuPerRequest,
+    /// Median response time, in nanoseconds; lower is better. Open loop only.
+    ResponseP50,
+    /// Quantile 0.99 of the response time, in nanoseconds; lower is better. Open loop only.
+    ResponseP99,
+}
+
+impl Metric {
+    /// Whether a larger value is the better one.
+    pub fn higher_is_better(self) -> bool {
+        matches!(self, Metric::Rate)
+    }
+}
+
+/// CPUs by role.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CpuRoles {
+    /// The proxies of all arms.
+    pub proxy: CpuSet,
+    /// The load engine, a thread for each CPU.
+    pub generator: CpuSet,
+    /// The origin server.
+    pub origin: CpuSet,
+}
+
+/// Figures published by somebody else.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Published {
+    /// Who published them, and where they were measured.
+    pub source: String,
+    /// What the figures are: the metric's name and unit in the source's words.
+    pub metric: String,
+    /// Arm name to the published figure.
+    pub figures: BTreeMap<String, f64>,
+}

@@ -1,0 +1,1 @@
+//! The origin server: content, delays and scripted stalls.

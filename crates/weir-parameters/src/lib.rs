@@ -1,0 +1,1 @@
+//! The parameter catalog: one row per tunable, read from data.

@@ -1,0 +1,1 @@
+//! Run folders: written record by record, read back years later.

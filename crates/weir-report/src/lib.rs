@@ -1,0 +1,1 @@
+//! Records and findings to terminal, Markdown and HTML.

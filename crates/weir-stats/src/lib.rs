@@ -1,0 +1,1 @@
+//! Intervals, exact tests, verdicts: pure functions that know no HTTP.

@@ -1,0 +1,1 @@
+//! Study files: parse, check with line and column, expand to arms.

@@ -1,0 +1,1 @@
+//! Proxies under test: configuration, processes, effective settings.

@@ -1,0 +1,3 @@
+//! weir: an ingress performance lab in one binary.
+
+fn main() {}
