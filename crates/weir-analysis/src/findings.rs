@@ -34,7 +34,8 @@ pub struct LoadFindings {
     pub comparisons: Vec<Comparison>,
     /// Metrics that this load can give, the objective's first where it is among them.
     pub metrics: Vec<Metric>,
-    /// The worst validity of what was used, with every reason once.
+    /// INVALID when no block was valid for all arms; SUSPECT when more than one in twenty of an
+    /// arm's trials that were used are, or more than half of the blocks were INVALID; else VALID.
     pub validity: Validity,
     /// Reasons, each with how many of the trials it concerns.
     pub reasons: Vec<CountedReason>,
@@ -83,11 +84,15 @@ pub struct ArmFindings {
     /// Percentile curve of the response time: (1/(1-quantile), nanoseconds), ascending.
     pub percentile_curve: Vec<(f64, u64)>,
     /// Over time: (seconds since the trial began, completed per second, median response time in
-    /// nanoseconds), one point for each block, at most about 300.
+    /// nanoseconds), one point for each block, INVALID ones too, at most 300. Sessions of a resumed
+    /// run follow one another without the pause between them.
     pub over_time: Vec<(f64, f64, u64)>,
 }
 
 /// One arm against another on one metric.
+///
+/// With [`Verdict::Invalid`] there is nothing to show: `n` is 0, ratio, interval and minimum
+/// detectable change are not numbers (null in JSON), and `because` says what is missing.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Comparison {
     /// The metric.
@@ -96,9 +101,10 @@ pub struct Comparison {
     pub arm: String,
     /// What it is compared with.
     pub against: String,
-    /// Blocks behind it, after merging (see `merged`).
+    /// Replicates behind it: blocks after merging (see `merged`).
     pub n: u32,
-    /// Neighbouring blocks merged into one replicate because single ones were autocorrelated.
+    /// Neighbouring blocks merged into one replicate, because single ones were autocorrelated or had
+    /// too few requests for the quantile; 1: none.
     pub merged: u32,
     /// Lag-1 autocorrelation of the replicates' log ratios.
     pub autocorrelation: f64,
@@ -110,7 +116,8 @@ pub struct Comparison {
     pub confidence: f64,
     /// Exact two-sided p of the sign-flip test.
     pub p: f64,
-    /// The same after Holm's correction over the arms of this load and metric.
+    /// The same after Holm's correction over the changes compared under this load on this metric.
+    /// The A/A arm is not among them, so its `p_holm` is its `p`.
     pub p_holm: f64,
     /// Smallest ratio change that this comparison could have shown with 80 % power: 0.03 is 3 %.
     pub minimum_detectable: f64,

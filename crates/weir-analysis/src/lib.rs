@@ -1,3 +1,65 @@
 //! Validity, contrasts and verdicts: pure functions of records.
+//!
+//! The order of the work is the guard against wishful thinking:
+//!
+//! 1. [`mod@validity`] judges every trial by what happened around it (stolen CPU time, a generator
+//!    that lagged, errors), never by its outcome.
+//! 2. `gather` puts the trials into blocks; what is INVALID is out from here on.
+//! 3. `replicates` turns blocks into independent log ratios, merging neighbours where blocks follow
+//!    from one another.
+//! 4. `compare` asks `weir-stats` for estimate, interval, p and verdict.
+//! 5. `figures` and `answer` put the rest into numbers and one sentence.
 
+mod answer;
+mod compare;
+mod figures;
 pub mod findings;
+mod gather;
+mod load;
+mod replicates;
+pub mod validity;
+
+use weir_model::record::Outcome;
+use weir_record::Run;
+
+use crate::findings::{Findings, LoadFindings};
+use crate::gather::LoadData;
+
+pub use crate::load::load_validity;
+pub use crate::validity::validity;
+
+/// Everything that `run` says. A run that was cut short says less, one without trials nothing;
+/// neither is an error.
+pub fn analyze(run: &Run) -> Findings {
+    let mut comparer = compare::Comparer::new(run);
+    let study = &run.header.study;
+    let loads: Vec<LoadFindings> = study
+        .loads
+        .iter()
+        .map(|load| {
+            let data = LoadData::gather(run, load);
+            let (validity, reasons) = data.validity();
+            LoadFindings {
+                load: load.name.clone(),
+                rate_intended: data.rate_intended,
+                slice_ns: data.slice_ns,
+                blocks: data.blocks.len() as u32,
+                blocks_used: data.blocks_used(),
+                arms: figures::arms(run, &data),
+                comparisons: comparer.compare(&data),
+                metrics: data.metrics(),
+                validity,
+                reasons,
+            }
+        })
+        .collect();
+    let complete = run.outcome() == Some(Outcome::Complete);
+    Findings {
+        answer: answer::answer(study, &loads, complete),
+        loads,
+        complete,
+    }
+}
+
+#[cfg(test)]
+mod tests;

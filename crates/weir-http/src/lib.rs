@@ -1,1 +1,22 @@
 //! HTTP/1.1 messages without IO.
+//!
+//! A parser here is fed whatever bytes came and says how many of them belong to the current message
+//! and whether it is complete. It owns no buffer: lines that are whole in the bytes at hand are read
+//! in place, and only a line that is split across two reads is carried over. It looks at the few
+//! fields that decide where a message ends (RFC 9112 §6.3) and skips the rest, content included,
+//! because a load generator and its origin server need the framing and nothing else.
+//!
+//! * [`response`] reads responses, for the load engine.
+//! * [`request`] reads requests, for the origin server, and encodes them, for the load engine.
+//!
+//! The same bytes give the same outcome however they are cut into pieces; the tests hold every
+//! parser to that.
+
+mod chunked;
+mod encode;
+mod error;
+pub mod request;
+pub mod response;
+mod section;
+
+pub use error::ParseError;

@@ -1,1 +1,29 @@
 //! Trials in order: arms side by side, slices, blocks, records.
+//!
+//! The lab is the only place that knows both the load and the system under test. A run goes
+//!
+//! 1. [`preflight`]: what can be known to fail is found out before anything is started;
+//! 2. [`arms`]: every arm's proxy is started on its own port, with its own origin listener, and has
+//!    to answer one request rightly;
+//! 3. for each load a [`pilot`] chooses the slice, then one continuous trial ([`measure`]) switches
+//!    the load between the arms by a [`timeline`] and hands on block after block;
+//! 4. each block becomes one `TrialRecord` for each arm, appended the moment it is whole.
+//!
+//! Everything that happens on the way is told as an [`Event`]; nothing is printed here.
+
+mod arms;
+mod cpus;
+mod error;
+mod event;
+mod measure;
+mod pilot;
+mod preflight;
+mod record;
+mod run;
+mod timeline;
+
+pub use error::LabError;
+pub use arms::STOCK_NOFILE;
+pub use event::Event;
+pub use preflight::plan_of;
+pub use run::{Options, Summary, resume, run};

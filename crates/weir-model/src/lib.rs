@@ -6,6 +6,7 @@
 
 pub mod environment;
 pub mod load;
+pub mod load_report;
 pub mod quantity;
 pub mod record;
 pub mod study;

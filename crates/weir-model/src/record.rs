@@ -146,7 +146,7 @@ pub struct SliceRecord {
     pub start_ns: u64,
     /// Length of the measured part.
     pub measured_ns: u64,
-    /// Requests due (open loop) or begun (closed loop) in the measured part.
+    /// Requests sent in the measured part.
     pub offered: u64,
     /// Responses completed in the measured part.
     pub completed: u64,

@@ -1,1 +1,35 @@
-//! The origin server: content, delays and scripted stalls.
+//! The origin server: the far end of a trial, and never its limit.
+//!
+//! It answers every request with the same response, made once before the first connection, so that
+//! what is measured in front of it is the gateway. On top of that it can be slow in ways whose
+//! effect on response times is known in closed form: a delay with a known distribution
+//! ([`OriginConfig::delay`]), and scripted stalls ([`Stall`]) during which the whole server stands
+//! still, as in a garbage collection.
+//!
+//! # Threads
+//! One thread per CPU given, each with an epoll instance, a listener of its own for every address
+//! (`SO_REUSEPORT` spreads connections when there are several threads) and its own connections.
+//! Nothing is shared but the response, the moment of the first request, and counters that only
+//! one thread writes.
+//!
+//! # Short connections
+//! A stock gateway opens a connection for each request (HTTP/1.0, close). Such a connection costs
+//! four system calls here when its request is there by the time it is accepted: accept4, recv, send,
+//! close. It is added to epoll only when it has to wait.
+
+mod config;
+mod connection;
+mod content;
+mod counters;
+mod delay;
+mod listener;
+mod responses;
+mod server;
+mod slab;
+mod stall;
+mod worker;
+
+pub use config::{OriginConfig, Stall};
+pub use content::Content;
+pub use counters::Counters;
+pub use server::Origin;

@@ -1,1 +1,80 @@
-//! Samplers of host and process counters.
+//! Cheap readers of what the kernel counts about processes, CPUs and the host.
+//!
+//! Two kinds of reader live here. [`ProcessCpu`], [`ThreadCpu`] and [`CpuTimesReader`] are read at
+//! every slice of a trial, so they open their file under `/proc` once and read it again with
+//! `pread` at offset 0: the kernel writes the text anew for each such read, and no path is walked
+//! and nothing is allocated. Everything else is asked once per run or once per proxy and is written
+//! for clarity.
+//!
+//! All counters only ever grow: users take differences. Times are nanoseconds.
+
+pub mod cpu;
+pub mod host;
+pub mod network;
+pub mod process;
+
+pub use cpu::{CpuTimes, CpuTimesReader};
+pub use host::{allowed_cpus, environment, free_disk_bytes};
+pub use network::port_is_free;
+pub use process::{ProcessCpu, ProcessId, ThreadCpu};
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// Why something could not be read.
+#[derive(Debug, thiserror::Error)]
+pub enum ProbeError {
+    /// The kernel refused; its words are in `source`.
+    #[error("cannot read {}: {source}", path.display())]
+    Read {
+        /// What was asked.
+        path: PathBuf,
+        /// The kernel's words.
+        source: io::Error,
+    },
+    /// The file is there, but does not read as its manual page says.
+    #[error("{} does not read as expected: `{text}`", path.display())]
+    Malformed {
+        /// What was read.
+        path: PathBuf,
+        /// The line, or the begin of it.
+        text: String,
+    },
+    /// The process ended and was reaped.
+    #[error("process {pid} is gone")]
+    Gone {
+        /// Its id.
+        pid: u32,
+    },
+    /// A CPU that was asked for is not in `/proc/stat`: it is offline or does not exist.
+    #[error("CPU {cpu} is not online")]
+    CpuOffline {
+        /// Its number.
+        cpu: u32,
+    },
+}
+
+impl ProbeError {
+    /// A read of a path that the kernel refused.
+    fn read(path: impl AsRef<Path>, source: impl Into<io::Error>) -> ProbeError {
+        ProbeError::Read {
+            path: path.as_ref().to_owned(),
+            source: source.into(),
+        }
+    }
+
+    /// A file with unexpected text, cut to what fits a line.
+    fn malformed(path: impl AsRef<Path>, text: impl AsRef<[u8]>) -> ProbeError {
+        let text = String::from_utf8_lossy(text.as_ref());
+        ProbeError::Malformed {
+            path: path.as_ref().to_owned(),
+            text: text.chars().take(80).collect(),
+        }
+    }
+}
+
+/// Reads a whole small file of `/proc` or `/sys`.
+fn read_text(path: impl AsRef<Path>) -> Result<String, ProbeError> {
+    let path = path.as_ref();
+    std::fs::read_to_string(path).map_err(|e| ProbeError::read(path, e))
+}

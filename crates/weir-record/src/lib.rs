@@ -1,1 +1,107 @@
 //! Run folders: written record by record, read back years later.
+//!
+//! A run folder (see [`weir_model::record`] for the types in it) is
+//!
+//! | file | what | written |
+//! |---|---|---|
+//! | `run.json` | the header | once, atomically, after the files below exist: a folder without it is no run |
+//! | `study.yaml` | the study as it was typed | once |
+//! | `records.jsonl` | one record per line | appended the moment a record is complete |
+//! | `histograms.hlog` | HdrHistogram log, one tagged V2 line per histogram | appended before the record that names the tag |
+//! | `arms/…` and others | what the proxies were told and what they understood | whole files |
+//!
+//! The two appended files obey one rule: a line is handed to the kernel by one write and ends with
+//! a newline. So a process that is killed at any moment leaves whole lines and at most one half
+//! line at the end, which [`Run::read`] ignores and [`RunWriter::resume`] cuts off. What a line
+//! held is then lost, never wrong.
+
+mod error;
+mod histogram_log;
+mod run;
+mod writer;
+
+use hdrhistogram::Histogram;
+use weir_model::record::QuantileSummary;
+
+pub use error::RecordError;
+pub use run::Run;
+pub use writer::RunWriter;
+
+/// Name of the header's file in a run folder.
+pub const HEADER_FILE: &str = "run.json";
+/// Name of the study's file in a run folder.
+pub const STUDY_FILE: &str = "study.yaml";
+/// Name of the records' file in a run folder.
+pub const RECORDS_FILE: &str = "records.jsonl";
+/// Name of the histograms' file in a run folder.
+pub const HISTOGRAMS_FILE: &str = "histograms.hlog";
+
+/// Which of a trial's histograms a tag stands for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum HistogramKind {
+    /// From the intended start to the last byte.
+    ResponseTime,
+    /// From the actual send to the last byte.
+    ServiceTime,
+    /// From due and able to be sent to sent.
+    DispatchLag,
+}
+
+impl HistogramKind {
+    /// All kinds, in the order in which a trial writes them.
+    pub const ALL: [HistogramKind; 3] = [
+        HistogramKind::ResponseTime,
+        HistogramKind::ServiceTime,
+        HistogramKind::DispatchLag,
+    ];
+
+    fn word(self) -> &'static str {
+        match self {
+            HistogramKind::ResponseTime => "response_time",
+            HistogramKind::ServiceTime => "service_time",
+            HistogramKind::DispatchLag => "dispatch_lag",
+        }
+    }
+}
+
+/// The tag of one trial's histogram: `load/arm/block/kind`.
+///
+/// Whatever the names hold, the tag holds no comma, white space or line end (the log format has no
+/// way to quote them), and different names give different tags: such bytes, `/` and `%` are
+/// written as `%XX`.
+pub fn tag(load: &str, arm: &str, block: u32, kind: HistogramKind) -> String {
+    let mut tag = String::new();
+    push_escaped(&mut tag, load);
+    tag.push('/');
+    push_escaped(&mut tag, arm);
+    tag.push_str(&format!("/{block}/{}", kind.word()));
+    tag
+}
+
+fn push_escaped(tag: &mut String, name: &str) {
+    for byte in name.bytes() {
+        match byte {
+            b'/' | b'%' | b',' | 0..=b' ' | 0x7f.. => tag.push_str(&format!("%{byte:02X}")),
+            _ => tag.push(char::from(byte)),
+        }
+    }
+}
+
+/// A histogram of nanoseconds in short. `tag` names its line in the histogram log (empty when it is
+/// not kept); `overflow` is how many of its values were above its range and counted at its end.
+pub fn summarize(tag: &str, histogram: &Histogram<u64>, overflow: u64) -> QuantileSummary {
+    QuantileSummary {
+        tag: tag.to_owned(),
+        count: histogram.len(),
+        overflow,
+        mean: histogram.mean(),
+        p50: histogram.value_at_quantile(0.5),
+        p90: histogram.value_at_quantile(0.9),
+        p99: histogram.value_at_quantile(0.99),
+        p999: histogram.value_at_quantile(0.999),
+        max: histogram.max(),
+    }
+}
+
+#[cfg(test)]
+mod tests;

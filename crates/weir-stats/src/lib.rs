@@ -1,1 +1,36 @@
 //! Intervals, exact tests, verdicts: pure functions that know no HTTP.
+//!
+//! A replicate here is one paired difference, for weir `ln(arm / against)` of one block. Machines
+//! that share their host are noisy in bursts, so nothing assumes a normal distribution: estimates
+//! and intervals come from Walsh averages ([`walsh`]), their confidence and the p of the test from
+//! the exact distribution of the signed ranks when signs are flipped at random ([`signed_rank`]),
+//! spread from pairwise differences ([`spread`]).
+//!
+//! Nothing here keeps time, reads files or draws numbers that a seed does not fix. Functions of a
+//! sample return `None` when it is empty or holds a value that is not finite.
+
+pub mod design;
+pub mod multiplicity;
+mod normal;
+mod selection;
+pub mod signed_rank;
+pub mod spread;
+pub mod verdict;
+pub mod walsh;
+
+pub use design::{SplitMix64, block_order};
+pub use multiplicity::holm;
+pub use signed_rank::{Interval, SignedRank};
+pub use spread::{autocorrelation, autocorrelation_critical, minimum_detectable, qn, sd};
+pub use verdict::{Evidence, Outcome, verdict};
+pub use walsh::hodges_lehmann;
+
+/// The sample in ascending order; `None` when it is empty or holds a value that is not finite.
+fn ascending(sample: &[f64]) -> Option<Vec<f64>> {
+    if sample.is_empty() || !sample.iter().all(|value| value.is_finite()) {
+        return None;
+    }
+    let mut sorted = sample.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    Some(sorted)
+}

@@ -1,1 +1,147 @@
 //! Study files: parse, check with line and column, expand to arms.
+//!
+//! A study is YAML that people write (docs/study.md). Everything that can be wrong with it is
+//! found in one go and said with file, line, column, the offending text, a hint and the nearest
+//! valid name, before anything is started. Serde stops at the first error and forgets where things
+//! stood, so the file is read in two steps instead:
+//!
+//! 1. [`tree`]: parser events to a tree of nodes that know their place in the text;
+//! 2. one module per section ([`proxy`], [`load`], [`arms`], [`plan`]) that checks its part of the
+//!    tree with the small readers of [`check`], reports what is wrong, and goes on with a default.
+//!
+//! Only a study without any error becomes a [`Study`].
+
+mod arms;
+mod check;
+mod error;
+mod load;
+mod plan;
+mod proxy;
+mod ready;
+mod remarks;
+mod tree;
+
+use weir_model::quantity::CpuSet;
+use weir_model::study::Study;
+use weir_parameters::Catalog;
+
+pub use error::{StudyError, StudyErrors};
+pub use ready::{ReadyMade, studies};
+pub use remarks::remarks;
+
+use check::{Checker, Fields};
+
+/// Version of the study format that this crate reads: the value of the key `weir`.
+pub const VERSION: u64 = 1;
+
+/// What a study must fit on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CheckContext {
+    /// Descriptors that one process may open: what weir itself has and a proxy inherits.
+    pub descriptor_limit: u64,
+    /// CPUs that weir may use; `None`: not known, so CPU sets are not checked.
+    pub cpus_available: Option<CpuSet>,
+}
+
+/// Keys of a study, in the order in which docs/study.md explains them.
+const KEYS: [&str; 17] = [
+    "weir",
+    "name",
+    "title",
+    "question",
+    "proxy",
+    "origin",
+    "loads",
+    "baseline",
+    "a/a",
+    "arms",
+    "one-at-a-time",
+    "cumulative",
+    "factorial",
+    "blocks",
+    "objective",
+    "cpus",
+    "published",
+];
+
+/// Reads a study, checks all of it, and expands it to arms.
+///
+/// `file_name` is what errors call the text.
+///
+/// # Errors
+/// Everything that is wrong with the text, in the order in which it stands there.
+pub fn parse(
+    text: &str,
+    file_name: &str,
+    catalog: &Catalog,
+    context: &CheckContext,
+) -> Result<Study, StudyErrors> {
+    let mut check = Checker::default();
+    let study =
+        tree::read(text, &mut check).and_then(|root| study(&root, catalog, context, &mut check));
+    match study {
+        Some(study) if check.is_clean() => Ok(study),
+        _ => Err(StudyErrors::new(file_name, text, check.into_findings())),
+    }
+}
+
+/// `None` means that something was reported.
+fn study(
+    root: &tree::Node,
+    catalog: &Catalog,
+    context: &CheckContext,
+    check: &mut Checker,
+) -> Option<Study> {
+    let fields = Fields::open(root, "a study", check)?;
+    // A file of another version has other keys: complaining about them would only mislead.
+    if let Some(node) = fields.required("weir", check)
+        && check.whole(node, 0..=u64::from(u32::MAX)) != Some(VERSION)
+    {
+        let span = node.span.clone();
+        check
+            .error(
+                span,
+                format!("this weir reads studies of version {VERSION} only"),
+            )
+            .hint(format!(
+                "write `weir: {VERSION}`, or use the weir that the study was written for"
+            ));
+        return None;
+    }
+    fields.refuse_unknown(&KEYS, check);
+    let name = fields
+        .required("name", check)
+        .and_then(|node| check.name(node));
+    let title = fields.get("title").and_then(|node| check.text(node));
+    let question = fields
+        .required("question", check)
+        .and_then(|node| check.text(node));
+    let proxy = fields
+        .required("proxy", check)
+        .and_then(|node| proxy::read(node, catalog, check));
+    let origin = plan::origin(fields.get("origin"), check);
+    let blocks = plan::blocks(fields.get("blocks"), check);
+    let loads = load::read(fields.required("loads", check), check);
+    let objective = plan::objective(fields.get("objective"), &loads, check);
+    let serves_files = proxy.as_ref().is_some_and(proxy::Draft::serves_files);
+    let cpus = plan::cpus(fields.get("cpus"), serves_files, context, check);
+    let arms = arms::read(&fields, proxy.as_ref(), catalog, context, check);
+    let published = plan::published(fields.get("published"), &arms, check);
+    load::check_fit(&loads, &arms, &blocks, check);
+    load::check_descriptors(&loads, &arms, proxy.as_ref(), catalog, context, check);
+
+    let name = name?;
+    Some(Study {
+        title: title.unwrap_or_else(|| name.clone()),
+        name,
+        question: question?,
+        proxy: proxy?.spec,
+        origin,
+        loads: loads.into_iter().map(|draft| draft.spec).collect(),
+        arms: arms.into_iter().map(|draft| draft.arm).collect(),
+        blocks,
+        objective,
+        cpus,
+        published,
+    })
+}

@@ -1,3 +1,33 @@
 //! weir: an ingress performance lab in one binary.
+//!
+//! This crate is the terminal: arguments, output, exit codes and signals. Nothing else prints.
 
-fn main() {}
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "this crate is the terminal")]
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+mod args;
+mod commands;
+mod failure;
+mod signals;
+mod terminal;
+
+fn main() -> ExitCode {
+    let args = match args::Args::try_parse() {
+        Ok(args) => args,
+        Err(error) => {
+            // Help and version are not errors; everything else is bad input, exit code 2.
+            let _ = error.print();
+            return ExitCode::from(if error.use_stderr() { 2 } else { 0 });
+        }
+    };
+    match commands::dispatch(args.command) {
+        Ok(code) => code,
+        Err(failure) => {
+            eprintln!("{}", failure.rendered(terminal::color_on_stderr()));
+            failure.exit_code()
+        }
+    }
+}

@@ -1,0 +1,154 @@
+//! The answer to the study's question in one sentence, for whoever reads nothing else.
+
+use weir_model::study::{ArmRole, Metric, ProxyKind, Study};
+
+use crate::findings::{Comparison, LoadFindings, Verdict};
+
+/// More names than this are counted rather than listed.
+const NAMES_LISTED: usize = 3;
+
+/// The sentence, one for each load that gives the objective's metric; a second one warns when two
+/// equal arms came out as different.
+pub(crate) fn answer(study: &Study, loads: &[LoadFindings], complete: bool) -> String {
+    let metric = study.objective.metric;
+    let answering = loads.iter().filter(|load| load.metrics.contains(&metric));
+    let answering: Vec<&LoadFindings> = answering.filter(|load| load.blocks > 0).collect();
+    let mut text: Vec<String> = Vec::new();
+    for load in &answering {
+        let under = match answering.len() {
+            1 => String::new(),
+            _ => format!("Under the load {}: ", load.load),
+        };
+        text.push(format!("{under}{}", sentence(study, load)));
+        text.extend(warning(study, load));
+    }
+    if text.is_empty() {
+        return "Nothing was measured that answers the question.".to_owned();
+    }
+    if !complete {
+        text.push("The run did not end as planned: this covers what was measured.".to_owned());
+    }
+    text.join(" ")
+}
+
+fn sentence(study: &Study, load: &LoadFindings) -> String {
+    let metric = study.objective.metric;
+    let of = |verdict: Verdict| -> Vec<&Comparison> {
+        let changes = load.comparisons.iter().filter(|c| {
+            c.metric == metric && c.verdict == verdict && role(study, &c.arm) == ArmRole::Change
+        });
+        changes.collect()
+    };
+    let mut shown = [of(Verdict::Better), of(Verdict::Worse)].concat();
+    // By size, whichever the direction that is better: the largest change of the ratio first.
+    shown.sort_by(|a, b| b.ratio.ln().abs().total_cmp(&a.ratio.ln().abs()));
+    let mut parts: Vec<String> = Vec::new();
+    for (place, comparison) in shown.iter().enumerate() {
+        parts.push(effect(study, comparison, place == 0));
+    }
+    let others = |count: usize| {
+        if shown.is_empty() || count == 0 {
+            ""
+        } else {
+            "other "
+        }
+    };
+    let equivalent = of(Verdict::Equivalent);
+    if !equivalent.is_empty() {
+        let band = (study.objective.band * 1e4).round() / 1e2;
+        let (who, verb) = subject(&equivalent, others(equivalent.len()), "makes", "make");
+        parts.push(format!("{who} {verb} no difference beyond {band} %"));
+    }
+    let open = of(Verdict::Inconclusive);
+    if !open.is_empty() {
+        let (who, verb) = subject(&open, others(open.len()), "makes", "make");
+        parts.push(format!("{who} {verb} no difference that could be shown"));
+    }
+    let invalid = of(Verdict::Invalid);
+    if !invalid.is_empty() {
+        let (who, verb) = subject(&invalid, "", "has", "have");
+        parts.push(format!("{who} {verb} no valid figures"));
+    }
+    if parts.is_empty() {
+        return "There is no change to compare.".to_owned();
+    }
+    let steps = study.arms.iter().any(|arm| arm.against != 0);
+    let steps = if steps {
+        " (each step against the one before it)"
+    } else {
+        ""
+    };
+    format!("{}{steps}.", capitalized(&parts.join("; ")))
+}
+
+/// "keepalive makes nginx carry 2.61 times as much (95 % interval 2.55 to 2.66)"; after the first
+/// only "access_log off 1.08 times (1.03 to 1.12)".
+fn effect(study: &Study, comparison: &Comparison, first: bool) -> String {
+    let Comparison {
+        arm,
+        ratio,
+        interval: (low, high),
+        ..
+    } = comparison;
+    if !first {
+        return format!("{arm} {ratio:.2} times ({low:.2} to {high:.2})");
+    }
+    let proxy = match study.proxy.kind {
+        ProxyKind::Nginx => "nginx",
+    };
+    let what = match comparison.metric {
+        Metric::Rate => format!("{proxy} carry {ratio:.2} times as much"),
+        Metric::CpuPerRequest => {
+            format!("{proxy} spend {ratio:.2} times the CPU time on a request")
+        }
+        Metric::ResponseP50 => format!("the median response time {ratio:.2} times as long"),
+        Metric::ResponseP99 => {
+            format!("the 0.99 quantile of the response time {ratio:.2} times as long")
+        }
+    };
+    let confidence = (study.objective.confidence * 1e4).round() / 1e2;
+    format!("{arm} makes {what} ({confidence} % interval {low:.2} to {high:.2})")
+}
+
+/// Who, by name or by number, and the verb that agrees.
+fn subject<'a>(who: &[&Comparison], other: &str, one: &'a str, many: &'a str) -> (String, &'a str) {
+    let verb = if who.len() == 1 { one } else { many };
+    if who.len() > NAMES_LISTED {
+        return (format!("{} {other}changes", who.len()), verb);
+    }
+    let names: Vec<&str> = who.iter().map(|comparison| &comparison.arm[..]).collect();
+    let text = match names.split_last() {
+        Some((last, rest)) if !rest.is_empty() => format!("{} and {last}", rest.join(", ")),
+        _ => names.concat(),
+    };
+    (text, verb)
+}
+
+/// Said when an arm that is the baseline once more came out as better or worse than it.
+fn warning(study: &Study, load: &LoadFindings) -> Option<String> {
+    let metric = study.objective.metric;
+    let comparison = load.comparisons.iter().find(|c| {
+        c.metric == metric
+            && role(study, &c.arm) == ArmRole::SameAsBaseline
+            && matches!(c.verdict, Verdict::Better | Verdict::Worse)
+    })?;
+    let (low, high) = comparison.interval;
+    Some(format!(
+        "The lab saw a difference between two equal arms ({} against {}: {low:.3} to {high:.3} times): \
+         treat the figures as suspect.",
+        comparison.arm, comparison.against
+    ))
+}
+
+fn role(study: &Study, arm: &str) -> ArmRole {
+    let found = study.arms.iter().find(|known| known.name == arm);
+    found.map_or(ArmRole::Change, |arm| arm.role)
+}
+
+fn capitalized(text: &str) -> String {
+    let mut chars = text.chars();
+    match chars.next() {
+        Some(first) => first.to_uppercase().chain(chars).collect(),
+        None => String::new(),
+    }
+}

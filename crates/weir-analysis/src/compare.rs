@@ -1,0 +1,268 @@
+//! One arm against another: estimate, interval, p, verdict, and why.
+
+use weir_model::study::{ArmRole, Metric, Objective};
+use weir_record::Run;
+use weir_stats::verdict::LEAST_REPLICATES;
+use weir_stats::{
+    Evidence, Outcome, SignedRank, hodges_lehmann, holm, minimum_detectable, qn, sd, verdict,
+};
+
+use crate::findings::{Comparison, Verdict};
+use crate::gather::LoadData;
+use crate::replicates::{GroupSize, Replicates, Values, group_size, replicates, samples_wanted};
+
+/// Response times of two arms are compared only at the same achieved rate: a proxy that answers
+/// less has an easier life. As a ratio.
+const SAME_RATE: f64 = 0.01;
+
+/// Compares the arms of one load after another and keeps what can be used again.
+pub(crate) struct Comparer<'a> {
+    run: &'a Run,
+    tests: SignedRank,
+}
+
+/// Why there is nothing to compare, in half a sentence.
+struct NotComparable(String);
+
+/// What the replicates of one comparison are, or why there are none.
+type Drawn = Result<(Replicates, Option<GroupSize>), NotComparable>;
+
+impl<'a> Comparer<'a> {
+    pub(crate) fn new(run: &'a Run) -> Comparer<'a> {
+        Comparer {
+            run,
+            tests: SignedRank::new(),
+        }
+    }
+
+    /// All comparisons under a load: by metric, then by arm.
+    pub(crate) fn compare(&mut self, data: &LoadData<'_>) -> Vec<Comparison> {
+        let mut values = Values::new(self.run, data);
+        let metrics = data.metrics();
+        let by_metric = metrics.into_iter().flat_map(|metric| {
+            let arms = 1..data.study.arms.len();
+            let mut family: Vec<Comparison> = arms
+                .map(|arm| self.estimate(data, &mut values, metric, arm))
+                .collect();
+            correct(&mut family, data);
+            family
+                .iter_mut()
+                .for_each(|comparison| judge(comparison, data));
+            family
+        });
+        by_metric.collect()
+    }
+
+    /// Everything but the verdict, which needs the comparisons made beside this one.
+    fn estimate(
+        &mut self,
+        data: &LoadData<'_>,
+        values: &mut Values<'_>,
+        metric: Metric,
+        arm: usize,
+    ) -> Comparison {
+        let against = data.study.arms[arm].against;
+        let mut comparison = blank(data, metric, arm);
+        let (drawn, size) = match draw(data, values, metric, arm, against) {
+            Ok(drawn) => drawn,
+            Err(NotComparable(why)) => {
+                comparison.because = why;
+                return comparison;
+            }
+        };
+        let d = &drawn.log_ratios;
+        let estimate = hodges_lehmann(d);
+        let interval = self.tests.interval(d, data.study.objective.confidence);
+        let p = self.tests.p_two_sided(d);
+        let (Some(estimate), Some(interval), Some(p)) = (estimate, interval, p) else {
+            comparison.because = "the metric was not recorded".to_owned();
+            return comparison;
+        };
+        comparison.n = d.len() as u32;
+        comparison.merged = drawn.merged;
+        comparison.autocorrelation = drawn.autocorrelation;
+        comparison.ratio = estimate.exp();
+        comparison.interval = (interval.low.exp(), interval.high.exp());
+        comparison.confidence = interval.confidence;
+        comparison.p = p;
+        comparison.p_holm = p;
+        // Qn is zero when half of the replicates are equal; then the plain one says more.
+        let spread = qn(d).filter(|qn| *qn > 0.0).or(sd(d));
+        if let Some(spread) = spread {
+            comparison.minimum_detectable = minimum_detectable(spread, d.len());
+        }
+        comparison.verdict = Verdict::Inconclusive;
+        comparison.because = caveats(&drawn, size.as_ref());
+        comparison
+    }
+}
+
+/// A comparison of which nothing is known yet.
+fn blank(data: &LoadData<'_>, metric: Metric, arm: usize) -> Comparison {
+    let arm = &data.study.arms[arm];
+    Comparison {
+        metric,
+        arm: arm.name.clone(),
+        against: data.study.arms[arm.against].name.clone(),
+        n: 0,
+        merged: 1,
+        autocorrelation: 0.0,
+        ratio: f64::NAN,
+        interval: (f64::NAN, f64::NAN),
+        confidence: 0.0,
+        p: 1.0,
+        p_holm: 1.0,
+        minimum_detectable: f64::NAN,
+        verdict: Verdict::Invalid,
+        because: String::new(),
+    }
+}
+
+/// The replicates of `metric`, from the blocks in which both arms are usable.
+fn draw(
+    data: &LoadData<'_>,
+    values: &mut Values<'_>,
+    metric: Metric,
+    arm: usize,
+    against: usize,
+) -> Drawn {
+    let blocks = data.usable_pairs(arm, against);
+    if blocks.is_empty() {
+        return Err(NotComparable(match data.blocks.len() {
+            0 => "nothing was measured".to_owned(),
+            n => format!("none of {n} blocks was valid for both arms"),
+        }));
+    }
+    let quantile = matches!(metric, Metric::ResponseP50 | Metric::ResponseP99);
+    let size = match quantile {
+        true => Some(quantile_groups(values, metric, &blocks, arm, against)?),
+        false => None,
+    };
+    let least = size.as_ref().map_or(1, |size| size.blocks);
+    let drawn = replicates(&blocks, least, |group| {
+        (values.value(metric, arm, group) / values.value(metric, against, group)).ln()
+    });
+    Ok((drawn, size))
+}
+
+fn quantile_groups(
+    values: &Values<'_>,
+    metric: Metric,
+    blocks: &[usize],
+    arm: usize,
+    against: usize,
+) -> Result<GroupSize, NotComparable> {
+    let (ours, theirs) = (values.rate(arm, blocks), values.rate(against, blocks));
+    // A rate that is not a number is not the same as any other.
+    let same = (1.0 - SAME_RATE..=1.0 + SAME_RATE).contains(&(ours / theirs));
+    if !same {
+        return Err(NotComparable(format!(
+            "the arms answered at different rates, {ours:.0} and {theirs:.0} per second"
+        )));
+    }
+    let (wanted, least) = samples_wanted(metric);
+    let requests = values
+        .samples(arm, blocks)
+        .min(values.samples(against, blocks));
+    let size = group_size(requests, blocks.len(), wanted);
+    if size.samples < least {
+        return Err(NotComparable(format!(
+            "only {} requests in a replicate, fewer than the {least} that the quantile needs",
+            size.samples
+        )));
+    }
+    Ok(size)
+}
+
+/// What a reader should know beside the verdict, to be appended to its reason.
+fn caveats(drawn: &Replicates, size: Option<&GroupSize>) -> String {
+    let mut text = String::new();
+    if let Some(size) = size.filter(|size| size.samples < size.wanted) {
+        text += &format!(
+            "; about {} requests behind each quantile, {} would be better",
+            size.samples, size.wanted
+        );
+    }
+    if drawn.correlated {
+        text += "; neighbouring replicates still follow from one another, so the interval may be too narrow";
+    }
+    text
+}
+
+/// Holm's correction over the changes that were compared on one metric. The A/A arm answers another
+/// question (is the lab sound?) and is not of the family.
+fn correct(family: &mut [Comparison], data: &LoadData<'_>) {
+    let is_change = |c: &Comparison| {
+        let arm = data.study.arms.iter().find(|arm| arm.name == c.arm);
+        arm.is_some_and(|arm| arm.role == ArmRole::Change) && c.verdict != Verdict::Invalid
+    };
+    let mut changes: Vec<&mut Comparison> = family.iter_mut().filter(|c| is_change(c)).collect();
+    let p: Vec<f64> = changes.iter().map(|comparison| comparison.p).collect();
+    for (comparison, corrected) in changes.iter_mut().zip(holm(&p)) {
+        comparison.p_holm = corrected;
+    }
+}
+
+/// The verdict and its reason; leaves what is not comparable as it is.
+fn judge(comparison: &mut Comparison, data: &LoadData<'_>) {
+    if comparison.verdict == Verdict::Invalid {
+        return;
+    }
+    let objective = &data.study.objective;
+    let evidence = Evidence {
+        interval: comparison.interval,
+        confidence: comparison.confidence,
+        p: comparison.p_holm,
+        n: comparison.n as usize,
+    };
+    let higher_is_better = comparison.metric.higher_is_better();
+    let outcome = verdict(
+        &evidence,
+        objective.band,
+        objective.confidence,
+        higher_is_better,
+    );
+    comparison.verdict = match outcome {
+        Outcome::Better => Verdict::Better,
+        Outcome::Worse => Verdict::Worse,
+        Outcome::Equivalent => Verdict::Equivalent,
+        Outcome::Inconclusive => Verdict::Inconclusive,
+    };
+    let reason = reason(comparison, objective);
+    comparison.because.insert_str(0, &reason);
+}
+
+fn reason(comparison: &Comparison, objective: &Objective) -> String {
+    let (low, high) = comparison.interval;
+    let band = format!("±{} %", (objective.band * 1e4).round() / 1e2);
+    // For the A/A arm, or a single change, there was nothing to correct for.
+    let corrected = match comparison.p_holm > comparison.p {
+        true => " after correction",
+        false => "",
+    };
+    let p = match comparison.p_holm {
+        p if p < 1e-4 => format!("p is below 0.0001{corrected}"),
+        p => format!("p is {p:.4}{corrected}"),
+    };
+    let few = (comparison.n as usize) < LEAST_REPLICATES;
+    match comparison.verdict {
+        Verdict::Better | Verdict::Worse => {
+            let side = if low > 1.0 { "above" } else { "below" };
+            format!("the whole interval lies {side} 1 and {p}")
+        }
+        Verdict::Equivalent => format!("the whole interval lies within {band}"),
+        _ if few => format!(
+            "too few replicates ({}); nothing is claimed from fewer than {LEAST_REPLICATES}",
+            comparison.n
+        ),
+        _ if comparison.confidence < objective.confidence => format!(
+            "{} replicates reach a confidence of {:.1} % only",
+            comparison.n,
+            comparison.confidence * 100.0
+        ),
+        _ if low <= 1.0 && high >= 1.0 => {
+            format!("the interval holds 1 and reaches beyond {band}")
+        }
+        _ => format!("the interval excludes 1, but {p}"),
+    }
+}

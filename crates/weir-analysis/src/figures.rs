@@ -1,0 +1,173 @@
+//! The figures of one arm: what stands in tables and plots beside the comparisons.
+
+use std::collections::BTreeMap;
+
+use hdrhistogram::Histogram;
+use weir_model::record::{QuantileSummary, SliceRecord, TrialRecord};
+use weir_record::Run;
+
+use crate::findings::ArmFindings;
+use crate::gather::LoadData;
+use crate::validity::failure_count;
+
+/// Quantiles of [`ArmFindings::response_ns`] and its like.
+const QUANTILES: [f64; 5] = [0.5, 0.9, 0.99, 0.999, 1.0];
+/// Points of the percentile curve for each halving of the distance to 1, as wrk2 prints them.
+const TICKS_PER_HALF_DISTANCE: u32 = 5;
+/// More points over time than this cannot be told apart in a plot.
+const POINTS_OVER_TIME: usize = 300;
+
+/// Sum of a field over all slices of some trials.
+pub(crate) fn sum<'a>(
+    trials: impl IntoIterator<Item = &'a TrialRecord>,
+    field: fn(&SliceRecord) -> u64,
+) -> f64 {
+    let slices = trials.into_iter().flat_map(|trial| &trial.slices);
+    slices.map(field).sum::<u64>() as f64
+}
+
+/// Completed requests per second of measured time; not a number without time.
+pub(crate) fn rate<'a>(trials: impl IntoIterator<Item = &'a TrialRecord> + Clone) -> f64 {
+    sum(trials.clone(), |slice| slice.completed) * 1e9 / sum(trials, |slice| slice.measured_ns)
+}
+
+/// CPU time of the proxy per completed request in nanoseconds; not a number without requests.
+pub(crate) fn cpu_per_request<'a>(
+    trials: impl IntoIterator<Item = &'a TrialRecord> + Clone,
+) -> f64 {
+    let cpu = sum(trials.clone(), |slice| slice.proxy_cpu_ns);
+    cpu / sum(trials, |slice| slice.completed_whole)
+}
+
+/// The figures of all arms, in the order of the study.
+pub(crate) fn arms(run: &Run, data: &LoadData<'_>) -> Vec<ArmFindings> {
+    let clock = Clock::of(data);
+    (0..data.study.arms.len())
+        .map(|arm| figures(run, data, arm, &clock))
+        .collect()
+}
+
+fn figures(run: &Run, data: &LoadData<'_>, arm: usize, clock: &Clock) -> ArmFindings {
+    let trials: Vec<&TrialRecord> = data.usable_of(arm).collect();
+    let over = |field: fn(&SliceRecord) -> u64| sum(trials.iter().copied(), field);
+    let per = |a: f64, b: f64| if b > 0.0 { Some(a / b) } else { None };
+    let seconds = over(|slice| slice.measured_ns) / 1e9;
+    let merge = |which: fn(&TrialRecord) -> &QuantileSummary| {
+        merged(run, trials.iter().map(|trial| which(trial)))
+    };
+    let response = merge(|trial| &trial.response_time);
+    let failures = trials.iter().map(|trial| failure_count(trial, data.study));
+    let censored = trials
+        .iter()
+        .map(|trial| trial.censored.in_flight + trial.censored.queued);
+    ArmFindings {
+        arm: data.study.arms[arm].name.clone(),
+        role: data.study.arms[arm].role,
+        rate_completed: per(over(|slice| slice.completed), seconds).unwrap_or(0.0),
+        rate_offered: per(over(|slice| slice.offered), seconds).unwrap_or(0.0),
+        cpu_per_request_ns: per(
+            over(|slice| slice.proxy_cpu_ns),
+            over(|slice| slice.completed_whole),
+        ),
+        response_ns: quantiles(&response),
+        service_ns: quantiles(&merge(|trial| &trial.service_time)),
+        dispatch_lag_ns: quantiles(&merge(|trial| &trial.dispatch_lag)),
+        samples: response.len(),
+        origin_connects_per_request: per(
+            over(|slice| slice.origin_connects),
+            over(|slice| slice.origin_requests),
+        ),
+        failures: failures.sum(),
+        censored: censored.sum(),
+        percentile_curve: percentile_curve(&response),
+        over_time: over_time(data, arm, clock),
+    }
+}
+
+/// An empty histogram with the bounds that weir records with: 1 ns to 1 h, 3 digits.
+pub(crate) fn empty_histogram() -> Histogram<u64> {
+    Histogram::new_with_bounds(1, 3_600_000_000_000, 3)
+        .expect("constant bounds that the crate accepts")
+}
+
+/// The sum of the histograms behind some summaries; those that were not kept are left out.
+fn merged<'a>(run: &Run, summaries: impl Iterator<Item = &'a QuantileSummary>) -> Histogram<u64> {
+    let mut all = empty_histogram();
+    for histogram in summaries.filter_map(|summary| run.histogram(&summary.tag)) {
+        add(&mut all, &histogram);
+    }
+    all
+}
+
+/// Adds bucket by bucket, whatever the bounds of `from`; what lies above the range of `to` counts
+/// at its end.
+fn add(to: &mut Histogram<u64>, from: &Histogram<u64>) {
+    for bucket in from.iter_recorded() {
+        to.saturating_record_n(bucket.value_iterated_to(), bucket.count_at_value());
+    }
+}
+
+fn quantiles(histogram: &Histogram<u64>) -> [u64; 5] {
+    QUANTILES.map(|quantile| histogram.value_at_quantile(quantile))
+}
+
+fn percentile_curve(histogram: &Histogram<u64>) -> Vec<(f64, u64)> {
+    if histogram.is_empty() {
+        return Vec::new();
+    }
+    // Beyond one in `count` the curve would only repeat the largest value.
+    let count = histogram.len() as f64;
+    let mut curve: Vec<(f64, u64)> = histogram
+        .iter_quantiles(TICKS_PER_HALF_DISTANCE)
+        .map(|step| {
+            (
+                1.0 / (1.0 - step.quantile_iterated_to()),
+                step.value_iterated_to(),
+            )
+        })
+        .take_while(|(x, _)| *x < count)
+        .collect();
+    curve.push((count, histogram.max()));
+    curve
+}
+
+/// Puts the sessions of a resumed run one after the other: each counts from its own beginning.
+struct Clock(BTreeMap<u32, u64>);
+
+impl Clock {
+    fn of(data: &LoadData<'_>) -> Clock {
+        let mut ends: BTreeMap<u32, u64> = BTreeMap::new();
+        for judged in data.blocks.iter().flatten().flatten() {
+            let end = ends.entry(judged.trial.session).or_default();
+            for slice in &judged.trial.slices {
+                *end = (*end).max(slice.start_ns + slice.measured_ns);
+            }
+        }
+        let mut begin = 0;
+        let begins = ends.into_iter().map(|(session, end)| {
+            begin += end;
+            (session, begin - end)
+        });
+        Clock(begins.collect())
+    }
+
+    fn seconds(&self, trial: &TrialRecord) -> f64 {
+        let within = trial.slices.first().map_or(0, |slice| slice.start_ns);
+        (self.0.get(&trial.session).unwrap_or(&0) + within) as f64 / 1e9
+    }
+}
+
+/// What was measured, block after block; INVALID ones too, because this is where one sees why.
+fn over_time(data: &LoadData<'_>, arm: usize, clock: &Clock) -> Vec<(f64, f64, u64)> {
+    let measured = data.blocks.iter().filter_map(|block| block[arm].as_ref());
+    let trials: Vec<&TrialRecord> = measured.map(|judged| judged.trial).collect();
+    let per_point = trials.len().div_ceil(POINTS_OVER_TIME).max(1);
+    let point = |group: &[&TrialRecord]| {
+        let rate = rate(group.iter().copied());
+        let mut medians: Vec<u64> = group.iter().map(|trial| trial.response_time.p50).collect();
+        medians.sort_unstable();
+        let rate = if rate.is_finite() { rate } else { 0.0 };
+        (clock.seconds(group[0]), rate, medians[medians.len() / 2])
+    };
+    trials.chunks(per_point).map(point).collect()
+}

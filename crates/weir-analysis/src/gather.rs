@@ -1,0 +1,190 @@
+//! The trials of one load in blocks, each judged before its outcome is looked at.
+
+use std::collections::BTreeMap;
+
+use weir_model::record::{TrialRecord, Validity};
+use weir_model::study::{LoadSpec, Metric, Study, StudyArrivals};
+use weir_record::Run;
+
+use crate::findings::CountedReason;
+use crate::validity::{Reason, judge};
+
+/// A load is SUSPECT as a whole when more than this share of any arm's trials are, or of all blocks
+/// were INVALID. One stolen tick among a thousand slices says nothing about their median; every
+/// reason is listed with its count all the same.
+const SUSPECT_SHARE: f64 = 0.05;
+const INVALID_SHARE: f64 = 0.5;
+
+/// A trial and what speaks against it.
+pub(crate) struct Judged<'a> {
+    pub(crate) trial: &'a TrialRecord,
+    pub(crate) reasons: Vec<Reason>,
+}
+
+impl Judged<'_> {
+    /// The worst of the reasons.
+    pub(crate) fn validity(&self) -> Validity {
+        let worst = self.reasons.iter().map(|reason| reason.reason.validity);
+        worst.max().unwrap_or(Validity::Valid)
+    }
+
+    pub(crate) fn usable(&self) -> bool {
+        self.validity() != Validity::Invalid
+    }
+}
+
+/// One block: a trial for each arm of the study, by the arm's index; `None` when a kill or an error
+/// cut the block short.
+pub(crate) type Block<'a> = Vec<Option<Judged<'a>>>;
+
+/// Everything measured under one load.
+pub(crate) struct LoadData<'a> {
+    pub(crate) study: &'a Study,
+    pub(crate) open: bool,
+    pub(crate) rate_intended: Option<f64>,
+    pub(crate) slice_ns: u64,
+    /// In order of time.
+    pub(crate) blocks: Vec<Block<'a>>,
+}
+
+impl<'a> LoadData<'a> {
+    pub(crate) fn gather(run: &'a Run, load: &LoadSpec) -> LoadData<'a> {
+        let study = &run.header.study;
+        let pilot = run.pilot(&load.name);
+        let rate_intended = match load.arrivals {
+            StudyArrivals::Closed => None,
+            StudyArrivals::Constant(rate) => Some(rate),
+            StudyArrivals::ShareOfSlowest(_) => pilot.and_then(|pilot| pilot.rate),
+        };
+        let chosen = pilot.map(|pilot| pilot.slice_ns);
+        let fixed = study.blocks.slice.map(|slice| slice.as_nanos() as u64);
+        let blocks = run.blocks(&load.name).into_values().map(|trials| {
+            let mut block: Block<'a> = study.arms.iter().map(|_| None).collect();
+            for trial in trials {
+                if let Some(arm) = study.arms.iter().position(|arm| arm.name == trial.arm) {
+                    let reasons = all_reasons(trial, run, rate_intended);
+                    block[arm] = Some(Judged { trial, reasons });
+                }
+            }
+            block
+        });
+        LoadData {
+            study,
+            open: load.arrivals != StudyArrivals::Closed,
+            rate_intended,
+            slice_ns: chosen.or(fixed).unwrap_or(0),
+            blocks: blocks.collect(),
+        }
+    }
+
+    /// What this load can give, the objective's metric first.
+    pub(crate) fn metrics(&self) -> Vec<Metric> {
+        let mut metrics = match self.open {
+            false => vec![Metric::Rate, Metric::CpuPerRequest],
+            true => vec![
+                Metric::ResponseP50,
+                Metric::ResponseP99,
+                Metric::CpuPerRequest,
+            ],
+        };
+        metrics.sort_by_key(|metric| *metric != self.study.objective.metric);
+        metrics
+    }
+
+    /// The trial of `arm` in `block`, if it is there and usable.
+    pub(crate) fn usable(&self, block: usize, arm: usize) -> Option<&'a TrialRecord> {
+        let judged = self.blocks.get(block)?.get(arm)?.as_ref()?;
+        judged.usable().then_some(judged.trial)
+    }
+
+    /// Usable trials of an arm, in order of time.
+    pub(crate) fn usable_of(&self, arm: usize) -> impl Iterator<Item = &'a TrialRecord> {
+        (0..self.blocks.len()).filter_map(move |block| self.usable(block, arm))
+    }
+
+    /// Blocks in which both arms are usable.
+    pub(crate) fn usable_pairs(&self, arm: usize, against: usize) -> Vec<usize> {
+        let both = |block: &usize| {
+            self.usable(*block, arm).is_some() && self.usable(*block, against).is_some()
+        };
+        (0..self.blocks.len()).filter(both).collect()
+    }
+
+    /// Blocks in which every arm is usable.
+    pub(crate) fn blocks_used(&self) -> u32 {
+        let whole =
+            |block: &&Block<'_>| block.iter().all(|t| t.as_ref().is_some_and(Judged::usable));
+        self.blocks.iter().filter(whole).count() as u32
+    }
+
+    /// The load's validity and every reason once, INVALID before SUSPECT, frequent before rare.
+    pub(crate) fn validity(&self) -> (Validity, Vec<CountedReason>) {
+        let used = self.blocks_used();
+        let lost = self.blocks.len() as f64 - f64::from(used);
+        let validity = match () {
+            () if used == 0 => Validity::Invalid,
+            () if lost > INVALID_SHARE * self.blocks.len() as f64 => Validity::Suspect,
+            () if (0..self.study.arms.len()).any(|arm| self.mostly_suspect(arm)) => {
+                Validity::Suspect
+            }
+            () => Validity::Valid,
+        };
+        (validity, self.reasons())
+    }
+
+    fn mostly_suspect(&self, arm: usize) -> bool {
+        let trials = self.blocks.iter().filter_map(|block| block[arm].as_ref());
+        let usable: Vec<_> = trials.filter(|judged| judged.usable()).collect();
+        let suspect = usable.iter().filter(|j| j.validity() == Validity::Suspect);
+        suspect.count() as f64 > SUSPECT_SHARE * usable.len() as f64
+    }
+
+    fn reasons(&self) -> Vec<CountedReason> {
+        let mut found: BTreeMap<(Validity, &str), (f64, CountedReason)> = BTreeMap::new();
+        let trials = || self.blocks.iter().flatten().flatten();
+        let of = trials().count() as u32;
+        for judged in trials() {
+            for Reason { reason, size } in &judged.reasons {
+                let key = (reason.validity, &reason.rule[..]);
+                let (worst, counted) = found.entry(key).or_insert_with(|| {
+                    let reason = reason.clone();
+                    let (arms, trials) = (Vec::new(), 0);
+                    (
+                        *size,
+                        CountedReason {
+                            reason,
+                            arms,
+                            trials,
+                            of,
+                        },
+                    )
+                });
+                if size > worst {
+                    *worst = *size;
+                    counted.reason = reason.clone();
+                }
+                counted.trials += 1;
+                if !counted.arms.contains(&judged.trial.arm) {
+                    counted.arms.push(judged.trial.arm.clone());
+                }
+            }
+        }
+        let mut reasons: Vec<_> = found.into_values().map(|(_, counted)| counted).collect();
+        reasons.sort_by_key(|r| std::cmp::Reverse((r.reason.validity, r.trials)));
+        reasons
+    }
+}
+
+/// What the rules of today say, and what the lab of then knew beyond them.
+fn all_reasons(trial: &TrialRecord, run: &Run, rate: Option<f64>) -> Vec<Reason> {
+    let mut reasons = judge(trial, &run.header, rate);
+    for recorded in &trial.validity {
+        if !crate::validity::RULES.contains(&&recorded.rule[..]) {
+            reasons.push(Reason {
+                reason: recorded.clone(),
+                size: 0.0,
+            });
+        }
+    }
+    reasons
+}

@@ -1,0 +1,328 @@
+//! Runs whose truth is known, and what the analysis makes of them.
+
+mod fixture;
+mod open_loop;
+mod rules;
+
+use weir_model::record::{Validity, ValidityReason};
+use weir_model::study::{ArmRole, Metric};
+
+use self::fixture::{Moment, arm, header, normal, run, three_arms, trials};
+use crate::analyze;
+use crate::findings::{Comparison, Findings, Verdict};
+
+/// The comparison of `arm` on `metric` under the load with index `load`.
+fn comparison<'a>(
+    findings: &'a Findings,
+    load: usize,
+    metric: Metric,
+    arm: &str,
+) -> &'a Comparison {
+    let mut all = findings.loads[load].comparisons.iter();
+    all.find(|c| c.metric == metric && c.arm == arm).unwrap()
+}
+
+/// 20,000 per second, noise with this standard deviation, and 2.6 times as much for arm 2.
+fn world(noise: f64) -> impl FnMut(Moment<'_>) -> f64 {
+    move |moment| {
+        let effect = if moment.arm == 2 { 2.6 } else { 1.0 };
+        20_000.0 * effect * (noise * normal(moment.rng)).exp()
+    }
+}
+
+#[test]
+fn a_known_effect_is_found_and_nothing_else() {
+    let header = header(three_arms());
+    let (_folder, run) = run(&header, trials(&header, "closed", 60, world(0.12)));
+    let findings = analyze(&run);
+    let load = &findings.loads[0];
+    assert_eq!((load.blocks, load.blocks_used), (60, 60));
+    assert_eq!((load.validity, load.reasons.len()), (Validity::Valid, 0));
+    assert_eq!(load.metrics, [Metric::Rate, Metric::CpuPerRequest]);
+
+    let keepalive = comparison(&findings, 0, Metric::Rate, "keepalive");
+    let (low, high) = keepalive.interval;
+    assert!(
+        low < 2.6 && 2.6 < high && high / low < 1.15,
+        "{keepalive:?}"
+    );
+    assert_eq!(
+        (keepalive.verdict, keepalive.n, keepalive.merged),
+        (Verdict::Better, 60, 1)
+    );
+    assert!(keepalive.confidence >= 0.95 && keepalive.p < 1e-9);
+
+    let cpu = comparison(&findings, 0, Metric::CpuPerRequest, "keepalive");
+    assert_eq!(
+        cpu.verdict,
+        Verdict::Better,
+        "less CPU time is better: {cpu:?}"
+    );
+    assert!((cpu.ratio * 2.6 - 1.0).abs() < 0.05, "{cpu:?}");
+
+    let same = comparison(&findings, 0, Metric::Rate, "stock-again");
+    assert!(
+        matches!(same.verdict, Verdict::Inconclusive | Verdict::Equivalent),
+        "{same:?}"
+    );
+    // sd of the mean of two slices against two: 0.12; 2.8 · 0.12 / √60.
+    assert!((0.03..0.06).contains(&same.minimum_detectable), "{same:?}");
+
+    assert!(findings.complete);
+    let want = format!(
+        "Keepalive makes nginx carry {:.2} times as much (95 % interval {low:.2} to {high:.2}).",
+        keepalive.ratio
+    );
+    assert_eq!(findings.answer, want);
+    let arms = &load.arms;
+    assert!((arms[0].rate_completed - 20_000.0).abs() < 1000.0);
+    assert_eq!(arms[2].origin_connects_per_request, Some(1.0));
+    assert_eq!(arms[2].over_time.len(), 60);
+}
+
+#[test]
+fn equal_arms_on_a_quiet_machine_are_equivalent() {
+    let header = header(three_arms());
+    let (_folder, run) = run(&header, trials(&header, "closed", 60, world(0.02)));
+    let findings = analyze(&run);
+    let same = comparison(&findings, 0, Metric::Rate, "stock-again");
+    assert_eq!(same.verdict, Verdict::Equivalent, "{same:?}");
+    assert!(same.minimum_detectable < 0.02);
+    assert_eq!(same.p_holm, same.p, "the A/A arm is not of the family");
+}
+
+#[test]
+fn a_drift_of_the_machine_falls_out() {
+    let header = header(three_arms());
+    // From 10,000 to 40,000 per second over the run; whoever came first would lose by far.
+    let drift = |moment: Moment<'_>| 10_000.0 + 30_000.0 * moment.place as f64 / 240.0;
+    let (_folder, run) = run(&header, trials(&header, "closed", 40, drift));
+    for name in ["stock-again", "keepalive"] {
+        let comparison = analyze(&run);
+        let comparison = comparison.loads[0]
+            .comparisons
+            .iter()
+            .find(|c| c.arm == name)
+            .unwrap();
+        assert!((comparison.ratio - 1.0).abs() < 1e-3, "{comparison:?}");
+        assert_eq!(comparison.verdict, Verdict::Equivalent, "{comparison:?}");
+    }
+}
+
+#[test]
+fn invalid_blocks_are_out_before_their_outcome_is_looked_at() {
+    let header = header(three_arms());
+    let mut all = trials(&header, "closed", 40, |moment| {
+        // In every fourth block the change looks ten times as good …
+        let lucky = moment.arm == 2 && moment.block % 4 == 0;
+        20_000.0 * if lucky { 10.0 } else { 1.0 } * (0.01 * normal(moment.rng)).exp()
+    });
+    for trial in all.iter_mut().filter(|trial| trial.block % 4 == 0) {
+        // … and half of the CPU time belonged to somebody else.
+        trial
+            .slices
+            .iter_mut()
+            .for_each(|slice| slice.proxy_steal_ns = fixture::SLICE_NS / 2);
+    }
+    let (_folder, run) = run(&header, all);
+    let findings = analyze(&run);
+    let load = &findings.loads[0];
+    assert_eq!((load.blocks, load.blocks_used), (40, 30));
+    let change = comparison(&findings, 0, Metric::Rate, "keepalive");
+    assert_eq!(
+        (change.n, change.verdict),
+        (30, Verdict::Equivalent),
+        "{change:?}"
+    );
+    assert!(
+        load.arms[2].rate_completed < 25_000.0,
+        "figures leave them out as well"
+    );
+    let [reason] = &load.reasons[..] else {
+        panic!("one reason: {:?}", load.reasons);
+    };
+    assert_eq!(
+        (&reason.reason.rule[..], reason.trials, reason.of),
+        ("proxy-steal", 30, 120)
+    );
+    assert_eq!(reason.arms, ["stock", "stock-again", "keepalive"]);
+}
+
+#[test]
+fn autocorrelated_blocks_are_merged() {
+    let header = header(three_arms());
+    let wander = |persistence: f64| {
+        let mut state = 0.0;
+        let mut last = 0;
+        move |moment: Moment<'_>| {
+            if moment.block != last {
+                last = moment.block;
+                state = persistence * state + 0.05 * normal(moment.rng);
+            }
+            let own = if moment.arm == 2 { state } else { 0.0 };
+            20_000.0 * (own + 0.01 * normal(moment.rng)).exp()
+        }
+    };
+    let merged = |persistence: f64| {
+        let (_folder, run) = run(&header, trials(&header, "closed", 200, wander(persistence)));
+        comparison(&analyze(&run), 0, Metric::Rate, "keepalive").clone()
+    };
+    let independent = merged(0.0);
+    assert_eq!((independent.merged, independent.n), (1, 200));
+    let wandering = merged(0.9);
+    assert!(wandering.merged >= 4, "{wandering:?}");
+    assert_eq!(wandering.n, 200 / wandering.merged);
+    let width = |c: &Comparison| (c.interval.1 / c.interval.0).ln();
+    assert!(
+        width(&wandering) > 2.0 * width(&independent),
+        "{wandering:?} {independent:?}"
+    );
+}
+
+#[test]
+fn runs_with_next_to_nothing_in_them_say_so() {
+    let header = header(three_arms());
+    let (_folder, empty) = run(&header, Vec::new());
+    let findings = analyze(&empty);
+    assert_eq!(
+        findings.answer,
+        "Nothing was measured that answers the question."
+    );
+    assert_eq!(findings.loads[0].validity, Validity::Invalid);
+    let nothing = comparison(&findings, 0, Metric::Rate, "keepalive");
+    assert_eq!((nothing.verdict, nothing.n), (Verdict::Invalid, 0));
+    assert!(nothing.ratio.is_nan());
+    assert_eq!(nothing.because, "nothing was measured");
+
+    let (_folder, one) = run(&header, trials(&header, "closed", 1, world(0.1)));
+    let findings = analyze(&one);
+    let single = comparison(&findings, 0, Metric::Rate, "keepalive");
+    assert_eq!((single.verdict, single.n), (Verdict::Inconclusive, 1));
+    assert!(single.because.contains("too few"), "{}", single.because);
+
+    // Killed within the only block: the last arm is missing.
+    let mut cut = trials(&header, "closed", 1, world(0.1));
+    cut.pop();
+    let (_folder, cut) = run(&header, cut);
+    let findings = analyze(&cut);
+    assert_eq!(
+        (findings.loads[0].blocks, findings.loads[0].blocks_used),
+        (1, 0)
+    );
+    let missing = comparison(&findings, 0, Metric::Rate, "keepalive");
+    assert_eq!(missing.verdict, Verdict::Invalid);
+}
+
+#[test]
+fn five_blocks_claim_nothing_and_six_may() {
+    let header = header(three_arms());
+    for (blocks, want) in [(5, Verdict::Inconclusive), (6, Verdict::Better)] {
+        let (_folder, run) = run(&header, trials(&header, "closed", blocks, world(0.01)));
+        let findings = analyze(&run);
+        let change = comparison(&findings, 0, Metric::Rate, "keepalive");
+        assert_eq!(change.verdict, want, "{change:?}");
+    }
+}
+
+#[test]
+fn several_changes_are_corrected_together() {
+    let mut arms = three_arms();
+    arms.extend((0..8).map(|k| arm(&format!("idle-{k}"), ArmRole::Change, 0)));
+    let header = header(arms);
+    // Six blocks reach p = 0.031 for one change; among nine that is not enough.
+    let (_folder, run) = run(&header, trials(&header, "closed", 6, world(0.01)));
+    let findings = analyze(&run);
+    let change = comparison(&findings, 0, Metric::Rate, "keepalive");
+    assert_eq!((change.p, change.p_holm), (0.03125, 9.0 * 0.03125));
+    assert_eq!(change.verdict, Verdict::Inconclusive, "{change:?}");
+    assert!(change.because.contains("excludes 1"), "{}", change.because);
+}
+
+#[test]
+fn steps_of_a_cumulative_design_are_compared_with_the_step_before() {
+    let mut arms = three_arms();
+    arms.push(arm("and-log-off", ArmRole::Change, 2));
+    let header = header(arms);
+    let (_folder, run) = run(
+        &header,
+        trials(&header, "closed", 30, |moment| {
+            [10_000.0, 10_000.0, 20_000.0, 22_000.0][moment.arm] * (0.01 * normal(moment.rng)).exp()
+        }),
+    );
+    let findings = analyze(&run);
+    let step = comparison(&findings, 0, Metric::Rate, "and-log-off");
+    assert_eq!(step.against, "keepalive");
+    assert!((step.ratio - 1.1).abs() < 0.01, "{step:?}");
+    assert!(
+        findings.answer.contains("; and-log-off 1.10 times ("),
+        "{}",
+        findings.answer
+    );
+    assert!(
+        findings
+            .answer
+            .contains("(each step against the one before it)")
+    );
+}
+
+#[test]
+fn a_difference_between_equal_arms_is_a_warning() {
+    let header = header(three_arms());
+    let biased = |moment: Moment<'_>| 20_000.0 * [1.0, 1.1, 1.0][moment.arm] + moment.rng.unit();
+    let (_folder, run) = run(&header, trials(&header, "closed", 20, biased));
+    let answer = analyze(&run).answer;
+    assert!(
+        answer.starts_with("Keepalive makes no difference beyond 2 %."),
+        "{answer}"
+    );
+    assert!(
+        answer.contains("The lab saw a difference between two equal arms"),
+        "{answer}"
+    );
+}
+
+#[test]
+fn a_resumed_run_goes_on_where_it_stopped() {
+    let header = header(three_arms());
+    let mut all = trials(&header, "closed", 10, world(0.01));
+    let mut second = trials(&header, "closed", 10, world(0.01));
+    for trial in &mut second {
+        trial.session = 1;
+        trial.block += 9;
+    }
+    // The first session was killed within block 9, whose number the second one used again.
+    all.pop();
+    all.extend(second);
+    let (_folder, run) = run(&header, all);
+    let load = &analyze(&run).loads[0];
+    assert_eq!((load.blocks, load.blocks_used), (20, 19));
+    let times: Vec<f64> = load.arms[0]
+        .over_time
+        .iter()
+        .map(|(seconds, _, _)| *seconds)
+        .collect();
+    assert_eq!(times.len(), 20);
+    assert!(times.windows(2).all(|w| w[0] < w[1]), "{times:?}");
+}
+
+#[test]
+fn what_only_the_lab_could_know_is_kept() {
+    let header = header(three_arms());
+    let mut all = trials(&header, "closed", 10, world(0.01));
+    all[0].validity.push(ValidityReason {
+        validity: Validity::Invalid,
+        rule: "proxy-died".to_owned(),
+        seen: "worker process 7 exited on signal 9".to_owned(),
+    });
+    // A rule that is judged anew: what was recorded under it does not count.
+    all[4].validity.push(ValidityReason {
+        validity: Validity::Invalid,
+        rule: "proxy-steal".to_owned(),
+        seen: "by an older limit".to_owned(),
+    });
+    let (_folder, run) = run(&header, all);
+    let load = &analyze(&run).loads[0];
+    assert_eq!(load.blocks_used, 9);
+    assert_eq!(load.reasons.len(), 1);
+    assert_eq!(load.reasons[0].reason.rule, "proxy-died");
+}

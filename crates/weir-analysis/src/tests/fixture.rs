@@ -1,0 +1,221 @@
+//! Synthetic runs: written by the real writer into a folder, read by the real reader, so that an
+//! analysis here sees exactly what one of a measured run would.
+
+use std::time::Duration;
+
+use tempfile::TempDir;
+use weir_model::environment::Environment;
+use weir_model::load::{Censored, RequestSpec};
+use weir_model::quantity::CpuSet;
+use weir_model::record::*;
+use weir_model::study::*;
+use weir_record::{HistogramKind, Run, RunWriter, summarize, tag};
+use weir_stats::{SplitMix64, block_order};
+
+use crate::figures::empty_histogram;
+
+/// Slice and its measured part.
+pub(crate) const SLICE_NS: u64 = 100_000_000;
+pub(crate) const MEASURED_NS: u64 = 80_000_000;
+
+pub(crate) fn arm(name: &str, role: ArmRole, against: usize) -> Arm {
+    Arm {
+        name: name.to_owned(),
+        role,
+        changes: Settings::new(),
+        against,
+        settings: Settings::new(),
+    }
+}
+
+fn load(name: &str, arrivals: StudyArrivals) -> LoadSpec {
+    LoadSpec {
+        name: name.to_owned(),
+        arrivals,
+        connections: 50,
+        request: RequestSpec::get("/"),
+        duration: Duration::from_secs(60),
+        timeout: Duration::from_secs(2),
+    }
+}
+
+/// A header with a closed load `closed` and an open one `open` at 10,000 per second.
+pub(crate) fn header(arms: Vec<Arm>) -> RunHeader {
+    let cpus = |cpu| CpuSet::new(vec![cpu]).unwrap();
+    RunHeader {
+        format: FORMAT.to_owned(),
+        run: "r".to_owned(),
+        weir_version: "0".to_owned(),
+        started_at: "2026-01-01T00:00:00Z".to_owned(),
+        study: Study {
+            name: "s".to_owned(),
+            title: String::new(),
+            question: "?".to_owned(),
+            proxy: ProxySpec {
+                kind: ProxyKind::Nginx,
+                executable: None,
+                role: ProxyRole::ReverseProxy,
+                settings: Settings::new(),
+            },
+            origin: OriginSpec::default(),
+            loads: vec![
+                load("closed", StudyArrivals::Closed),
+                load("open", StudyArrivals::Constant(10_000.0)),
+            ],
+            arms,
+            blocks: BlockSpec::default(),
+            objective: Objective::default(),
+            cpus: None,
+            published: None,
+        },
+        cpus: CpuRoles {
+            proxy: cpus(0),
+            generator: cpus(1),
+            origin: cpus(1),
+        },
+        environment: Environment::default(),
+        remarks: Vec::new(),
+    }
+}
+
+/// Baseline, baseline again, one change.
+pub(crate) fn three_arms() -> Vec<Arm> {
+    vec![
+        arm("stock", ArmRole::Baseline, 0),
+        arm("stock-again", ArmRole::SameAsBaseline, 0),
+        arm("keepalive", ArmRole::Change, 0),
+    ]
+}
+
+/// A slice in which the proxy was busy all the time and answered `rate` per second.
+pub(crate) fn slice(index: u64, rate: f64) -> SliceRecord {
+    let completed = (rate * MEASURED_NS as f64 / 1e9).round() as u64;
+    let completed_whole = (rate * SLICE_NS as f64 / 1e9).round() as u64;
+    SliceRecord {
+        index,
+        start_ns: index * SLICE_NS,
+        measured_ns: MEASURED_NS,
+        offered: completed,
+        completed,
+        completed_whole,
+        proxy_cpu_ns: SLICE_NS,
+        generator_cpu_ns: SLICE_NS / 2,
+        origin_cpu_ns: SLICE_NS / 4,
+        origin_requests: completed_whole,
+        origin_connects: completed_whole,
+        ..SliceRecord::default()
+    }
+}
+
+pub(crate) fn trial(load: &str, arm: &str, block: u32, slices: Vec<SliceRecord>) -> TrialRecord {
+    let completed = slices.iter().map(|slice| slice.completed_whole).sum();
+    TrialRecord {
+        session: 0,
+        load: load.to_owned(),
+        arm: arm.to_owned(),
+        block,
+        slices,
+        errors: Vec::new(),
+        status_classes: [0, 0, completed, 0, 0, 0],
+        censored: Censored::default(),
+        response_time: QuantileSummary::default(),
+        service_time: QuantileSummary {
+            p50: 200_000,
+            ..QuantileSummary::default()
+        },
+        dispatch_lag: QuantileSummary {
+            p99: 5_000,
+            ..QuantileSummary::default()
+        },
+        validity: Vec::new(),
+    }
+}
+
+/// About normal with standard deviation 1: twelve uniforms less six.
+pub(crate) fn normal(rng: &mut SplitMix64) -> f64 {
+    (0..12).map(|_| rng.unit()).sum::<f64>() - 6.0
+}
+
+/// What a model of the world is asked: the rate of `arm` in a slice.
+pub(crate) struct Moment<'a> {
+    pub(crate) arm: usize,
+    pub(crate) block: u32,
+    /// Place of the slice in the trial.
+    pub(crate) place: u64,
+    pub(crate) rng: &'a mut SplitMix64,
+}
+
+/// The trials of `blocks` blocks under `load`, in the lab's order of slices.
+pub(crate) fn trials(
+    header: &RunHeader,
+    load: &str,
+    blocks: u32,
+    mut rate: impl FnMut(Moment<'_>) -> f64,
+) -> Vec<TrialRecord> {
+    let mut rng = SplitMix64::new(11);
+    let arms = &header.study.arms;
+    let mut place = 0;
+    let mut all = Vec::new();
+    for block in 0..blocks {
+        let mut slices = vec![Vec::new(); arms.len()];
+        for arm in block_order(arms.len(), &mut rng) {
+            let rng = &mut rng;
+            let rate = rate(Moment {
+                arm,
+                block,
+                place,
+                rng,
+            });
+            slices[arm].push(slice(place, rate));
+            place += 1;
+        }
+        let measured = arms.iter().zip(slices);
+        all.extend(measured.map(|(arm, slices)| trial(load, &arm.name, block, slices)));
+    }
+    all
+}
+
+/// A run folder with these trials, ended as planned.
+pub(crate) fn run(header: &RunHeader, trials: Vec<TrialRecord>) -> (TempDir, Run) {
+    run_with_times(header, trials, |_, _| Vec::new())
+}
+
+/// The same, each trial with response times of its own (nanoseconds) in the histogram log.
+pub(crate) fn run_with_times(
+    header: &RunHeader,
+    trials: Vec<TrialRecord>,
+    mut times: impl FnMut(&TrialRecord, &mut SplitMix64) -> Vec<u64>,
+) -> (TempDir, Run) {
+    let folder = tempfile::tempdir().unwrap();
+    let mut writer = RunWriter::create(folder.path(), header, "").unwrap();
+    let mut rng = SplitMix64::new(12);
+    for mut trial in trials {
+        let times = times(&trial, &mut rng);
+        if !times.is_empty() {
+            let mut histogram = empty_histogram();
+            times
+                .into_iter()
+                .for_each(|ns| histogram.saturating_record(ns));
+            let tag = tag(
+                &trial.load,
+                &trial.arm,
+                trial.block,
+                HistogramKind::ResponseTime,
+            );
+            let (start, length) = (Duration::ZERO, Duration::from_millis(200));
+            writer
+                .append_histogram(&tag, start, length, &histogram)
+                .unwrap();
+            trial.response_time = summarize(&tag, &histogram, 0);
+        }
+        writer.append(&Record::Trial(Box::new(trial))).unwrap();
+    }
+    let end = EndRecord {
+        at: String::new(),
+        outcome: Outcome::Complete,
+        error: String::new(),
+    };
+    writer.append(&Record::End(end)).unwrap();
+    let run = Run::read(folder.path()).unwrap();
+    (folder, run)
+}

@@ -1,0 +1,180 @@
+//! Response times: only in the open loop, only at equal rates, only with requests enough.
+
+use weir_model::record::{PilotCandidate, PilotRecord, Record, TrialRecord};
+use weir_model::study::{Metric, StudyArrivals};
+use weir_record::{Run, RunWriter};
+use weir_stats::SplitMix64;
+
+use super::comparison;
+use super::fixture::{Moment, header, run_with_times, three_arms, trials};
+use crate::analyze;
+use crate::findings::Verdict;
+
+/// Exponential response times, mean 300 µs, twice as quick for the change; `count` per trial.
+fn exponential(count: usize) -> impl FnMut(&TrialRecord, &mut SplitMix64) -> Vec<u64> {
+    move |trial, rng| {
+        let mean = if trial.arm == "keepalive" {
+            150e3
+        } else {
+            300e3
+        };
+        let draw = |_| (-mean * (1.0 - rng.unit()).ln()) as u64 + 1;
+        (0..count).map(draw).collect()
+    }
+}
+
+fn as_intended(_: Moment<'_>) -> f64 {
+    10_000.0
+}
+
+#[test]
+fn quantiles_are_compared_over_groups_that_are_large_enough() {
+    let header = header(three_arms());
+    let trials = trials(&header, "open", 60, as_intended);
+    let (_folder, run) = run_with_times(&header, trials, exponential(1600));
+    let findings = analyze(&run);
+    let load = &findings.loads[1];
+    assert_eq!(load.rate_intended, Some(10_000.0));
+    assert_eq!(
+        load.metrics,
+        [
+            Metric::ResponseP50,
+            Metric::ResponseP99,
+            Metric::CpuPerRequest
+        ]
+    );
+
+    // 1,600 requests a block: one is enough for the median, seven make the 10,000 of the p99.
+    for (metric, merged, n) in [(Metric::ResponseP50, 1, 60), (Metric::ResponseP99, 7, 8)] {
+        let change = comparison(&findings, 1, metric, "keepalive");
+        assert_eq!((change.merged, change.n), (merged, n), "{change:?}");
+        assert_eq!(
+            change.verdict,
+            Verdict::Better,
+            "shorter is better: {change:?}"
+        );
+        let (low, high) = change.interval;
+        assert!(low <= 0.5 && 0.5 <= high && high / low < 1.1, "{change:?}");
+        let same = comparison(&findings, 1, metric, "stock-again");
+        assert!(
+            !matches!(same.verdict, Verdict::Better | Verdict::Worse),
+            "{same:?}"
+        );
+    }
+
+    let arm = &load.arms[0];
+    assert_eq!(arm.samples, 60 * 1600);
+    // ln 2 and ln 100 times the mean.
+    assert!(
+        (arm.response_ns[0] as f64 / 207_944.0 - 1.0).abs() < 0.02,
+        "{:?}",
+        arm.response_ns
+    );
+    assert!(
+        (arm.response_ns[2] as f64 / 1_381_551.0 - 1.0).abs() < 0.05,
+        "{:?}",
+        arm.response_ns
+    );
+    let curve = &arm.percentile_curve;
+    assert!(
+        curve
+            .windows(2)
+            .all(|w| w[0].0 < w[1].0 && w[0].1 <= w[1].1),
+        "{curve:?}"
+    );
+    assert_eq!(curve.last(), Some(&(96_000.0, arm.response_ns[4])));
+    assert_eq!(curve.first().map(|(x, _)| *x), Some(1.0));
+}
+
+#[test]
+fn a_short_run_says_that_its_tail_is_thin_or_leaves_it_out() {
+    let header = header(three_arms());
+    let p99 = |blocks: u32, count: usize| {
+        let trials = trials(&header, "open", blocks, as_intended);
+        let (_folder, run) = run_with_times(&header, trials, exponential(count));
+        comparison(&analyze(&run), 1, Metric::ResponseP99, "keepalive").clone()
+    };
+    let thin = p99(12, 1000);
+    assert_eq!((thin.n, thin.merged), (6, 2), "{thin:?}");
+    assert!(
+        thin.because
+            .contains("about 2000 requests behind each quantile"),
+        "{}",
+        thin.because
+    );
+    let out = p99(12, 400);
+    assert_eq!((out.verdict, out.n), (Verdict::Invalid, 0));
+    assert!(
+        out.because.contains("only 800 requests in a replicate"),
+        "{}",
+        out.because
+    );
+}
+
+#[test]
+fn response_times_at_different_rates_are_not_compared() {
+    let header = header(three_arms());
+    let mut trials = trials(&header, "open", 20, as_intended);
+    for trial in trials.iter_mut().filter(|trial| trial.arm == "keepalive") {
+        trial
+            .slices
+            .iter_mut()
+            .for_each(|slice| slice.completed = slice.completed * 97 / 100);
+    }
+    let (_folder, run) = run_with_times(&header, trials, exponential(1600));
+    let findings = analyze(&run);
+    let change = comparison(&findings, 1, Metric::ResponseP50, "keepalive");
+    assert_eq!(change.verdict, Verdict::Invalid);
+    assert_eq!(
+        change.because,
+        "the arms answered at different rates, 9700 and 10000 per second"
+    );
+    let cpu = comparison(&findings, 1, Metric::CpuPerRequest, "keepalive");
+    assert_ne!(
+        cpu.verdict,
+        Verdict::Invalid,
+        "only the response times suffer"
+    );
+}
+
+#[test]
+fn histograms_that_were_not_kept_leave_the_rest_standing() {
+    let header = header(three_arms());
+    let trials = trials(&header, "open", 20, as_intended);
+    let (_folder, run) = run_with_times(&header, trials, |_, _| Vec::new());
+    let findings = analyze(&run);
+    let p50 = comparison(&findings, 1, Metric::ResponseP50, "keepalive");
+    assert_eq!(p50.verdict, Verdict::Invalid, "{p50:?}");
+    let arm = &findings.loads[1].arms[0];
+    assert_eq!((arm.samples, arm.percentile_curve.len()), (0, 0));
+}
+
+#[test]
+fn a_rate_given_as_a_share_is_the_pilots() {
+    let mut header = header(three_arms());
+    header.study.loads[1].arrivals = StudyArrivals::ShareOfSlowest(0.6);
+    let folder = tempfile::tempdir().unwrap();
+    let mut writer = RunWriter::create(folder.path(), &header, "").unwrap();
+    let pilot = PilotRecord {
+        load: "open".to_owned(),
+        slice_ns: 250_000_000,
+        rate: Some(12_000.0),
+        candidates: Vec::<PilotCandidate>::new(),
+    };
+    writer.append(&Record::Pilot(pilot)).unwrap();
+    for trial in trials(&header, "open", 8, as_intended) {
+        writer.append(&Record::Trial(Box::new(trial))).unwrap();
+    }
+    let findings = analyze(&Run::read(folder.path()).unwrap());
+    let load = &findings.loads[1];
+    assert_eq!(
+        (load.rate_intended, load.slice_ns),
+        (Some(12_000.0), 250_000_000)
+    );
+    assert_eq!(
+        load.blocks_used, 0,
+        "10,000 were offered where 12,000 were intended"
+    );
+    assert_eq!(load.reasons[0].reason.rule, "offered-rate");
+    assert!(!findings.complete);
+}

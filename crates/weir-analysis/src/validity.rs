@@ -1,0 +1,314 @@
+//! May this trial be used? Judged by what happened around it, before anybody looks at its outcome.
+//!
+//! The lab judges each trial as it records it; the analysis judges again, so that rules that got
+//! better also apply to old runs.
+
+use weir_model::load::ErrorCount;
+use weir_model::record::{RunHeader, SliceRecord, TrialRecord, Validity, ValidityReason};
+use weir_model::study::{ProxyRole, Study, StudyArrivals};
+
+/// Failures among responses. One in a thousand is what published capacity goals still call loss;
+/// at one in twenty the proxy spends itself on something else than the study's question.
+const FAILURES: Limits = Limits {
+    suspect: 0.001,
+    invalid: 0.05,
+};
+/// Time that the hypervisor kept the proxy's CPUs for others. The arms of a block are measured
+/// alternately, so a little falls on both alike; a fifth does not.
+const STEAL: Limits = Limits {
+    suspect: 0.05,
+    invalid: 0.20,
+};
+/// Requests offered too few or too many in the open loop: 0.1 % is what the engine promises.
+const RATE_ERROR: Limits = Limits {
+    suspect: 0.001,
+    invalid: 0.01,
+};
+/// Dispatch lag (p99) against the service time (median): lag is time that the generator adds to
+/// response times. Below a tenth it hides in the histogram's tail, from one half on it is the tail.
+const DISPATCH_LAG: Limits = Limits {
+    suspect: 0.10,
+    invalid: 0.50,
+};
+/// Requests of the open loop that never ended: beyond one in a hundred the p99 is not known.
+const CENSORED: Limits = Limits {
+    suspect: 0.01,
+    invalid: f64::INFINITY,
+};
+/// CPU time of the generator in the open loop, where it should be waiting most of the time. In the
+/// closed loop being busy is its business.
+const GENERATOR_BUSY: Limits = Limits {
+    suspect: 0.95,
+    invalid: f64::INFINITY,
+};
+/// Idle time of the proxy's CPUs in the closed loop while somebody else is busy: what was measured
+/// is then somebody else, and ratios understate what the proxy gained.
+const PROXY_IDLE: Limits = Limits {
+    suspect: 0.20,
+    invalid: f64::INFINITY,
+};
+/// From when on generator or origin count as busy. Not higher, because the kernel's work on their
+/// behalf (softirq) is not in the CPU time of their threads.
+const BUSY: f64 = 0.80;
+/// The kernel shows steal and idle time in ticks of 10 ms: one tick more or less is no evidence.
+const TICK_NS: f64 = 1e7;
+
+/// Every rule that [`validity`] knows, by the name that stands in the reasons.
+pub const RULES: [&str; 8] = [
+    "nothing-answered",
+    "failures",
+    "proxy-steal",
+    "proxy-not-limit",
+    "offered-rate",
+    "dispatch-lag",
+    "generator-busy",
+    "censored",
+];
+
+/// From which share on something is suspect or invalid; exclusive.
+#[derive(Clone, Copy)]
+struct Limits {
+    suspect: f64,
+    invalid: f64,
+}
+
+/// A reason with the size of what was seen, so that the gravest of many can be shown.
+#[derive(Debug, Clone)]
+pub(crate) struct Reason {
+    pub(crate) reason: ValidityReason,
+    /// What was compared with the limit; larger is graver.
+    pub(crate) size: f64,
+}
+
+/// Every reason not to use `trial`, or to use it with care; none: VALID.
+///
+/// `rate_intended` is the open loop's rate in requests per second, which for
+/// [`StudyArrivals::ShareOfSlowest`] only the pilot's record knows; without it the study's own
+/// figure is used, and no offered rate is judged when that is a share.
+pub fn validity(
+    trial: &TrialRecord,
+    header: &RunHeader,
+    rate_intended: Option<f64>,
+) -> Vec<ValidityReason> {
+    let reasons = judge(trial, header, rate_intended);
+    reasons.into_iter().map(|reason| reason.reason).collect()
+}
+
+/// [`validity`], with sizes.
+pub(crate) fn judge(
+    trial: &TrialRecord,
+    header: &RunHeader,
+    rate_intended: Option<f64>,
+) -> Vec<Reason> {
+    let study = &header.study;
+    let load = study.loads.iter().find(|load| load.name == trial.load);
+    let totals = Totals::of(&trial.slices, study.blocks.discard);
+    if totals.completed == 0 {
+        let seen = match first_words(&trial.errors) {
+            Some(words) => format!("no response was complete: {words}"),
+            None => "no response was complete".to_owned(),
+        };
+        return vec![Reason {
+            reason: ValidityReason {
+                validity: Validity::Invalid,
+                rule: "nothing-answered".to_owned(),
+                seen,
+            },
+            size: 1.0,
+        }];
+    }
+    let mut found = vec![failures(trial, study, &totals), steal(header, &totals)];
+    match load.map(|load| load.arrivals) {
+        Some(StudyArrivals::Closed) => found.push(proxy_not_limit(header, &totals)),
+        Some(open) => {
+            let rate = rate_intended.or(match open {
+                StudyArrivals::Constant(rate) => Some(rate),
+                _ => None,
+            });
+            found.push(rate.and_then(|rate| rate_error(rate, &totals)));
+            found.push(dispatch_lag(trial));
+            found.push(generator_busy(header, &totals));
+            found.push(censored(trial, &totals));
+        }
+        None => {}
+    }
+    found.into_iter().flatten().collect()
+}
+
+/// Sums over a trial's slices.
+struct Totals {
+    slices: f64,
+    measured_ns: f64,
+    /// Whole slices; the record has the measured parts, the study the share that they leave out.
+    whole_ns: f64,
+    offered: u64,
+    completed: u64,
+    completed_whole: u64,
+    proxy_steal_ns: f64,
+    proxy_idle_ns: f64,
+    generator_cpu_ns: f64,
+    origin_cpu_ns: f64,
+}
+
+impl Totals {
+    fn of(slices: &[SliceRecord], discard: f64) -> Totals {
+        let sum = |field: fn(&SliceRecord) -> u64| slices.iter().map(field).sum::<u64>();
+        let measured_ns = sum(|slice| slice.measured_ns) as f64;
+        Totals {
+            slices: slices.len() as f64,
+            measured_ns,
+            whole_ns: measured_ns / (1.0 - discard.clamp(0.0, 0.99)),
+            offered: sum(|slice| slice.offered),
+            completed: sum(|slice| slice.completed),
+            completed_whole: sum(|slice| slice.completed_whole),
+            proxy_steal_ns: sum(|slice| slice.proxy_steal_ns) as f64,
+            proxy_idle_ns: sum(|slice| slice.proxy_cpus_idle_ns) as f64,
+            generator_cpu_ns: sum(|slice| slice.generator_cpu_ns) as f64,
+            origin_cpu_ns: sum(|slice| slice.origin_cpu_ns) as f64,
+        }
+    }
+}
+
+/// A reason of kind `rule` when `share` is beyond one of `limits`.
+fn graded(rule: &str, share: f64, limits: Limits, seen: impl FnOnce() -> String) -> Option<Reason> {
+    let validity = match share {
+        s if s > limits.invalid => Validity::Invalid,
+        s if s > limits.suspect => Validity::Suspect,
+        _ => return None,
+    };
+    let reason = ValidityReason {
+        validity,
+        rule: rule.to_owned(),
+        seen: seen(),
+    };
+    Some(Reason {
+        reason,
+        size: share,
+    })
+}
+
+/// Errors, and responses whose status nobody asked for: outside 1xx to 3xx and not of the class that
+/// the study has the origin answer with.
+pub(crate) fn failure_count(trial: &TrialRecord, study: &Study) -> u64 {
+    let expected = match study.proxy.role {
+        ProxyRole::ReverseProxy => usize::from(study.origin.status / 100),
+        ProxyRole::StaticFiles { .. } => 2,
+    };
+    let errors: u64 = trial.errors.iter().map(|error| error.count).sum();
+    let classes = trial.status_classes.iter().enumerate();
+    let unexpected: u64 = classes
+        .filter(|(class, _)| !(1..=3).contains(class) && *class != expected)
+        .map(|(_, count)| count)
+        .sum();
+    errors + unexpected
+}
+
+fn first_words(errors: &[ErrorCount]) -> Option<String> {
+    let most = errors.iter().max_by_key(|error| error.count)?;
+    Some(format!("{} times `{}`", most.count, most.words))
+}
+
+fn failures(trial: &TrialRecord, study: &Study, totals: &Totals) -> Option<Reason> {
+    let failures = failure_count(trial, study);
+    let errors: u64 = trial.errors.iter().map(|error| error.count).sum();
+    let of = (totals.completed_whole + errors).max(1);
+    let share = failures as f64 / of as f64;
+    graded("failures", share, FAILURES, || {
+        let words = first_words(&trial.errors).map_or(String::new(), |words| format!(", {words}"));
+        format!(
+            "{failures} of {of} requests failed ({}){words}",
+            percent(share)
+        )
+    })
+}
+
+fn steal(header: &RunHeader, totals: &Totals) -> Option<Reason> {
+    let time = totals.whole_ns * header.cpus.proxy.cpus().len() as f64;
+    let share = (totals.proxy_steal_ns - TICK_NS) / time;
+    graded("proxy-steal", share, STEAL, || {
+        let seen = percent(totals.proxy_steal_ns / time);
+        format!("the hypervisor kept {seen} of the proxy's CPU time for others")
+    })
+}
+
+fn rate_error(rate: f64, totals: &Totals) -> Option<Reason> {
+    let intended = rate * totals.measured_ns / 1e9;
+    // Where a slice ends between two arrivals is chance: one request per slice is no evidence.
+    let off = (totals.offered as f64 - intended).abs() - totals.slices;
+    graded("offered-rate", off / intended, RATE_ERROR, || {
+        format!(
+            "{} requests were offered where {intended:.0} were intended",
+            totals.offered
+        )
+    })
+}
+
+fn dispatch_lag(trial: &TrialRecord) -> Option<Reason> {
+    let (lag, service) = (trial.dispatch_lag.p99, trial.service_time.p50);
+    let share = lag as f64 / service.max(1) as f64;
+    graded("dispatch-lag", share, DISPATCH_LAG, || {
+        let (lag, service) = (lag as f64 / 1e3, service as f64 / 1e3);
+        format!(
+            "the generator sent {lag:.0} µs late (p99), against a service time of {service:.0} µs (p50)"
+        )
+    })
+}
+
+fn generator_busy(header: &RunHeader, totals: &Totals) -> Option<Reason> {
+    let time = totals.whole_ns * header.cpus.generator.cpus().len() as f64;
+    let share = totals.generator_cpu_ns / time;
+    graded("generator-busy", share, GENERATOR_BUSY, || {
+        format!("the generator used {} of its CPUs' time", percent(share))
+    })
+}
+
+fn censored(trial: &TrialRecord, totals: &Totals) -> Option<Reason> {
+    let censored = trial.censored.in_flight + trial.censored.queued;
+    let share = censored as f64 / (censored + totals.completed_whole) as f64;
+    graded("censored", share, CENSORED, || {
+        let oldest = trial.censored.oldest_ns as f64 / 1e6;
+        format!(
+            "{censored} requests ({}) never ended, the oldest after {oldest:.0} ms",
+            percent(share)
+        )
+    })
+}
+
+fn proxy_not_limit(header: &RunHeader, totals: &Totals) -> Option<Reason> {
+    let cpus = &header.cpus;
+    let per_cpu = |ns: f64, count: usize| ns / (totals.whole_ns * count as f64);
+    let shared = cpus.generator.shared_with(&cpus.origin).len();
+    let (generators, origins) = (cpus.generator.cpus().len(), cpus.origin.cpus().len());
+    let generator = per_cpu(totals.generator_cpu_ns, generators);
+    let origin = per_cpu(totals.origin_cpu_ns, origins);
+    // Two roles on the same CPUs are busy together.
+    let both = per_cpu(
+        totals.generator_cpu_ns + totals.origin_cpu_ns,
+        generators + origins - shared,
+    );
+    let (who, busy) = match shared {
+        0 if generator >= origin => ("the generator", generator),
+        0 => ("the origin", origin),
+        _ => ("generator and origin together", both),
+    };
+    if busy < BUSY {
+        return None;
+    }
+    let proxies = cpus.proxy.cpus().len();
+    let idle = per_cpu(totals.proxy_idle_ns - TICK_NS, proxies);
+    graded("proxy-not-limit", idle, PROXY_IDLE, || {
+        format!(
+            "the proxy was not the limit: its CPUs were idle {} of the time while {who} used {} of theirs",
+            percent(per_cpu(totals.proxy_idle_ns, proxies)),
+            percent(busy.min(1.0)),
+        )
+    })
+}
+
+fn percent(share: f64) -> String {
+    match share * 100.0 {
+        p if p < 1.0 => format!("{p:.2} %"),
+        p if p < 10.0 => format!("{p:.1} %"),
+        p => format!("{p:.0} %"),
+    }
+}

@@ -1,0 +1,291 @@
+//! Requests: read by a server that wants to know where they end, and encoded by a client.
+//!
+//! One [`RequestParser`] belongs to one connection and goes from request to request by itself:
+//!
+//! ```
+//! use weir_http::request::{Progress, RequestParser};
+//!
+//! let mut parser = RequestParser::default();
+//! let bytes = b"HEAD /a HTTP/1.1\r\nHost: example\r\n\r\nGET";
+//! let fed = parser.feed(bytes)?;
+//! assert_eq!(fed.consumed, 35); // the rest belongs to the next request
+//! let Progress::Complete(end) = fed.event else { panic!("not complete") };
+//! assert!(end.is_head && end.keep_alive);
+//! assert_eq!(end.target.map(|range| &bytes[range]), Some(&b"/a"[..]));
+//! # Ok::<(), weir_http::ParseError>(())
+//! ```
+//!
+//! Where two readers could disagree about the end of a request, it is refused (RFC 9112 §11.2):
+//! Transfer-Encoding together with Content-Length, in HTTP/1.0, or not ending in chunked. Host is not
+//! looked at: every name leads to the same content here.
+
+use std::ops::Range;
+
+use memchr::memchr;
+
+use crate::ParseError;
+use crate::chunked::Chunked;
+use crate::section::{Section, is_token};
+
+pub use crate::encode::{EncodeError, encode};
+
+/// Longest head that is accepted unless [`RequestParser::with_head_limit`] says otherwise.
+pub const HEAD_LIMIT: u32 = 64 * 1024;
+
+/// A complete request.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RequestEnd {
+    /// The method is HEAD: the response has no content.
+    pub is_head: bool,
+    /// Minor version: 0 for HTTP/1.0, whose response must not be chunked.
+    pub minor: u8,
+    /// The client means to send more over this connection (RFC 9112 §9.3).
+    pub keep_alive: bool,
+    /// Where the target stands in the bytes of the last [`RequestParser::feed`], when the whole
+    /// request line is there.
+    pub target: Option<Range<usize>>,
+}
+
+/// How far a request has come.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Progress {
+    /// All bytes were used and the request goes on, or has not begun.
+    NeedMore,
+    /// The request is complete, its content too; bytes beyond [`Fed::consumed`] belong to the next.
+    Complete(RequestEnd),
+}
+
+/// What became of the bytes given to [`RequestParser::feed`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Fed {
+    /// Bytes that belong to the current request.
+    pub consumed: usize,
+    /// Whether it is complete.
+    pub event: Progress,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    /// Before the end of the request line.
+    Line,
+    /// In the rest of the head.
+    Fields,
+    /// In content of a known length.
+    Counted,
+    /// In chunked content.
+    Chunked,
+    /// In the trailer section after chunked content.
+    Trailer,
+}
+
+/// Finds the end of each request of one connection. It holds no buffer; only a head that is split
+/// across reads is carried over, as far as it matters.
+#[derive(Debug)]
+pub struct RequestParser {
+    section: Section,
+    chunked: Chunked,
+    /// Bytes of content to come, in [`State::Counted`].
+    left: u64,
+    minor: u8,
+    state: State,
+    is_head: bool,
+    wants_continue: bool,
+}
+
+impl Default for RequestParser {
+    fn default() -> RequestParser {
+        RequestParser::with_head_limit(HEAD_LIMIT)
+    }
+}
+
+impl RequestParser {
+    /// A parser that accepts heads (and trailer sections) of at most `limit` bytes.
+    pub fn with_head_limit(limit: u32) -> RequestParser {
+        RequestParser {
+            section: Section::new(limit),
+            chunked: Chunked::new(),
+            left: 0,
+            minor: 1,
+            state: State::Line,
+            is_head: false,
+            wants_continue: false,
+        }
+    }
+
+    /// Whether a request has begun and is not complete.
+    pub fn is_begun(&self) -> bool {
+        self.state != State::Line || self.section.seen() > 0
+    }
+
+    /// The client waits for 100 (Continue) before it sends the content (RFC 9110 §10.1.1). True at
+    /// most once for each request.
+    #[inline]
+    pub fn take_continue(&mut self) -> bool {
+        std::mem::take(&mut self.wants_continue)
+    }
+
+    /// Reads as much of `bytes` as belongs to the current request. The one after it begins with
+    /// the next call.
+    ///
+    /// # Errors
+    /// The bytes are not a request, its head is too long, or its end is not clear. The answer is 400
+    /// (Bad Request), and the connection is of no use any more.
+    #[inline]
+    pub fn feed(&mut self, bytes: &[u8]) -> Result<Fed, ParseError> {
+        let mut at = 0;
+        let mut target = None;
+        while at < bytes.len() {
+            let rest = &bytes[at..];
+            let complete = match self.state {
+                State::Line => {
+                    let (used, range) = self.request_line(rest)?;
+                    target = range.map(|range| at + range.start..at + range.end);
+                    at += used;
+                    false
+                }
+                State::Fields => {
+                    let (used, done) = self.fields(rest)?;
+                    at += used;
+                    done && self.end_of_head()?
+                }
+                State::Counted => {
+                    let content = self.left.min(rest.len() as u64);
+                    self.left -= content;
+                    // Fits: at most the length of a slice.
+                    at += content as usize;
+                    self.left == 0
+                }
+                State::Chunked => {
+                    let piece = self.chunked.feed(rest)?;
+                    at += piece.used;
+                    if piece.last {
+                        self.state = State::Trailer;
+                    }
+                    false
+                }
+                State::Trailer => {
+                    let (used, done) = self.fields(rest)?;
+                    at += used;
+                    done
+                }
+            };
+            if complete {
+                return Ok(Fed {
+                    consumed: at,
+                    event: Progress::Complete(self.end(target)),
+                });
+            }
+        }
+        Ok(Fed {
+            consumed: at,
+            event: Progress::NeedMore,
+        })
+    }
+
+    #[inline]
+    fn end(&mut self, target: Option<Range<usize>>) -> RequestEnd {
+        let end = RequestEnd {
+            is_head: self.is_head,
+            minor: self.minor,
+            keep_alive: self.section.keeps_alive(self.minor),
+            target,
+        };
+        self.section.begin();
+        self.state = State::Line;
+        self.wants_continue = false;
+        end
+    }
+
+    #[inline]
+    fn fields(&mut self, bytes: &[u8]) -> Result<(usize, bool), ParseError> {
+        let view = self.section.within_limit(bytes);
+        let (used, done) = self.section.fields(view)?;
+        self.section.settle(bytes.len(), used, done)?;
+        Ok((used, done))
+    }
+
+    /// Reads the request line, or carries it over. How much was used, and where the target is.
+    #[inline]
+    fn request_line(&mut self, bytes: &[u8]) -> Result<(usize, Option<Range<usize>>), ParseError> {
+        let view = self.section.within_limit(bytes);
+        let end = memchr(b'\n', view);
+        let used = end.map_or(view.len(), |end| end + 1);
+        let mut target = None;
+        if self.section.carry.is_empty()
+            && let Some(end) = end
+        {
+            target = self.read_line(&view[..end])?;
+        } else {
+            self.split_line(&view[..used])?;
+        }
+        self.section.settle(bytes.len(), used, end.is_some())?;
+        Ok((used, target))
+    }
+
+    #[cold]
+    fn split_line(&mut self, piece: &[u8]) -> Result<(), ParseError> {
+        let mut line = std::mem::take(&mut self.section.carry);
+        line.extend_from_slice(piece);
+        if let [whole @ .., b'\n'] = &line[..] {
+            self.read_line(whole)?;
+            line.clear();
+        } else if let [first, ..] = line[..]
+            && !is_token(first)
+            && first != b'\r'
+        {
+            // Whatever speaks another protocol is told at once.
+            return Err(ParseError::RequestLine);
+        }
+        self.section.carry = line;
+        Ok(())
+    }
+
+    /// Reads a request line without its LF (RFC 9112 §3). An empty line before it is ignored (RFC
+    /// 9112 §2.2).
+    #[inline]
+    fn read_line(&mut self, line: &[u8]) -> Result<Option<Range<usize>>, ParseError> {
+        let line = line.strip_suffix(b"\r").unwrap_or(line);
+        if line.is_empty() {
+            return Ok(None);
+        }
+        let Some((request, b" HTTP/1.0" | b" HTTP/1.1")) = line.split_last_chunk::<9>() else {
+            return Err(ParseError::RequestLine);
+        };
+        let method = memchr(b' ', request).ok_or(ParseError::RequestLine)?;
+        let target = method + 1..request.len();
+        let visible = |byte: &u8| *byte > b' ' && *byte != 0x7f;
+        if method == 0
+            || target.is_empty()
+            || !request[..method].iter().copied().all(is_token)
+            || !request[target.clone()].iter().all(visible)
+        {
+            return Err(ParseError::RequestLine);
+        }
+        self.is_head = &request[..method] == b"HEAD";
+        self.minor = line[line.len() - 1] - b'0';
+        self.state = State::Fields;
+        Ok(Some(target))
+    }
+
+    /// Decides what follows a complete head (RFC 9112 §6.3); whether nothing does.
+    #[inline]
+    fn end_of_head(&mut self) -> Result<bool, ParseError> {
+        let length = self.section.content_length()?;
+        if self.section.is_encoded() {
+            if !self.section.is_chunked() || length.is_some() || self.minor == 0 {
+                return Err(ParseError::TransferEncoding);
+            }
+            self.chunked = Chunked::new();
+            self.state = State::Chunked;
+            self.section.begin_trailer();
+        } else {
+            self.left = length.unwrap_or(0);
+            if self.left == 0 {
+                return Ok(true);
+            }
+            self.state = State::Counted;
+        }
+        self.wants_continue = self.section.expects_continue() && self.minor > 0;
+        Ok(false)
+    }
+}

@@ -1,0 +1,396 @@
+//! Responses, read by a client that wants to know where they end.
+//!
+//! One [`ResponseParser`] belongs to one connection. For each request in order:
+//!
+//! ```
+//! use weir_http::response::{Progress, ResponseParser};
+//!
+//! let mut parser = ResponseParser::default();
+//! parser.begin(false);
+//! let fed = parser.feed(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhiHTTP/1.1 ")?;
+//! assert_eq!(fed.consumed, 40); // the rest belongs to the next response
+//! let Progress::Complete(end) = fed.event else { panic!("not complete") };
+//! assert_eq!((end.status, end.content_bytes, end.keep_alive), (200, 2, true));
+//! # Ok::<(), weir_http::ParseError>(())
+//! ```
+//!
+//! What is tolerated beyond the letter of RFC 9112, because real servers send it and the framing
+//! stays clear: bare LF, empty lines before the status line, a status line without the space before
+//! an empty reason, folded lines, Content-Length repeated with the same number.
+
+use crate::ParseError;
+use crate::chunked::Chunked;
+use crate::section::Section;
+
+/// Longest head that is accepted unless [`ResponseParser::with_head_limit`] says otherwise.
+pub const HEAD_LIMIT: u32 = 1024 * 1024;
+
+/// Length of `HTTP/1.1 200` and the byte after it, which is all that matters of a status line.
+const STATUS_PREFIX: usize = 13;
+
+/// A complete response.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ResponseEnd {
+    /// Status code, 000 to 999 as it was sent.
+    pub status: u16,
+    /// Another request may be sent over the connection (RFC 9112 §9.3).
+    pub keep_alive: bool,
+    /// Bytes of content, without the chunked coding around them.
+    pub content_bytes: u64,
+    /// Bytes of the head, those of interim responses before it included.
+    pub head_bytes: u64,
+}
+
+/// How far a response has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Progress {
+    /// All bytes were used and the response goes on.
+    NeedMore,
+    /// The response is complete; bytes beyond [`Fed::consumed`] belong to what follows.
+    Complete(ResponseEnd),
+}
+
+/// What became of the bytes given to [`ResponseParser::feed`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Fed {
+    /// Bytes that belong to the current response.
+    pub consumed: usize,
+    /// Whether it is complete.
+    pub event: Progress,
+}
+
+/// The connection was closed before the response was complete.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum ClosedError {
+    /// Not a single byte of a response came. On a connection that was used before, this is the
+    /// race of RFC 9112 §9.5: the server closed it while the request was under way.
+    #[error("closed before any byte of the response")]
+    Unanswered,
+    /// The response had begun.
+    #[error("closed in the middle of the response")]
+    Early,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    /// No response is due.
+    Idle,
+    /// Before the end of the status line's part that matters.
+    Status,
+    /// In the rest of the head.
+    Fields,
+    /// In content of a known length.
+    Counted,
+    /// In content that lasts until the connection is closed.
+    ToClose,
+    /// In chunked content.
+    Chunked,
+    /// In the trailer section after chunked content.
+    Trailer,
+}
+
+/// Finds the end of each response of one connection. It holds no buffer, see the crate's head.
+#[derive(Debug)]
+pub struct ResponseParser {
+    section: Section,
+    chunked: Chunked,
+    /// Bytes of content to come, in [`State::Counted`].
+    left: u64,
+    content_bytes: u64,
+    /// Bytes of heads that are complete; a 1xx response before the final one has its own.
+    head_bytes: u64,
+    status: u16,
+    minor: u8,
+    state: State,
+    to_head: bool,
+    keep_alive: bool,
+}
+
+impl Default for ResponseParser {
+    fn default() -> ResponseParser {
+        ResponseParser::with_head_limit(HEAD_LIMIT)
+    }
+}
+
+impl ResponseParser {
+    /// A parser that accepts heads (and trailer sections) of at most `limit` bytes.
+    pub fn with_head_limit(limit: u32) -> ResponseParser {
+        ResponseParser {
+            section: Section::new(limit),
+            chunked: Chunked::new(),
+            left: 0,
+            content_bytes: 0,
+            head_bytes: 0,
+            status: 0,
+            minor: 1,
+            state: State::Idle,
+            to_head: false,
+            keep_alive: false,
+        }
+    }
+
+    /// Expects a response. Whether the request's method was HEAD decides if content follows its
+    /// head (RFC 9110 §9.3.2). What was left of a response before is forgotten.
+    #[inline]
+    pub fn begin(&mut self, request_method_is_head: bool) {
+        self.section.begin();
+        self.content_bytes = 0;
+        self.head_bytes = 0;
+        self.status = 0;
+        self.state = State::Status;
+        self.to_head = request_method_is_head;
+    }
+
+    /// A byte of the response has come.
+    #[inline]
+    pub fn is_begun(&self) -> bool {
+        self.head_complete()
+            || self.state != State::Idle && (self.head_bytes > 0 || self.section.seen() > 0)
+    }
+
+    /// The head of the final response is complete, and content is still to come.
+    #[inline]
+    pub fn head_complete(&self) -> bool {
+        !matches!(self.state, State::Idle | State::Status | State::Fields)
+    }
+
+    /// Reads as much of `bytes` as belongs to the current response. After an error, and after a
+    /// response is complete, [`ResponseParser::begin`] must come first.
+    ///
+    /// # Errors
+    /// The bytes are not a response, its head is too long, or none is due. The connection is of no
+    /// use any more.
+    #[inline]
+    pub fn feed(&mut self, bytes: &[u8]) -> Result<Fed, ParseError> {
+        let fed = self.advance(bytes);
+        if fed.is_err() {
+            self.state = State::Idle;
+        }
+        fed
+    }
+
+    /// The peer closed the connection. This is the regular end of content without a length (RFC 9112
+    /// §6.3, item 8), and an error everywhere else.
+    ///
+    /// # Errors
+    /// The response, if it had begun at all, is not complete.
+    pub fn finish_on_close(&mut self) -> Result<ResponseEnd, ClosedError> {
+        let end = match self.state {
+            State::ToClose => Ok(self.end()),
+            _ if self.is_begun() => Err(ClosedError::Early),
+            _ => Err(ClosedError::Unanswered),
+        };
+        self.state = State::Idle;
+        end
+    }
+
+    #[inline]
+    fn advance(&mut self, bytes: &[u8]) -> Result<Fed, ParseError> {
+        let mut at = 0;
+        while at < bytes.len() {
+            let rest = &bytes[at..];
+            let complete = match self.state {
+                State::Idle => return Err(ParseError::Unsolicited),
+                State::Status | State::Fields => {
+                    let (used, done) = self.head(rest)?;
+                    at += used;
+                    done && self.end_of_head()?
+                }
+                State::Counted => {
+                    let content = self.left.min(rest.len() as u64);
+                    self.left -= content;
+                    self.content_bytes += content;
+                    // Fits: at most the length of a slice.
+                    at += content as usize;
+                    self.left == 0
+                }
+                State::ToClose => {
+                    self.content_bytes += rest.len() as u64;
+                    at = bytes.len();
+                    false
+                }
+                State::Chunked => {
+                    let piece = self.chunked.feed(rest)?;
+                    at += piece.used;
+                    self.content_bytes += piece.data;
+                    if piece.last {
+                        self.section.begin_trailer();
+                        self.state = State::Trailer;
+                    }
+                    false
+                }
+                State::Trailer => {
+                    let view = self.section.within_limit(rest);
+                    let (used, done) = self.section.fields(view)?;
+                    self.section.settle(rest.len(), used, done)?;
+                    at += used;
+                    done
+                }
+            };
+            if complete {
+                let event = Progress::Complete(self.end());
+                self.state = State::Idle;
+                return Ok(Fed {
+                    consumed: at,
+                    event,
+                });
+            }
+        }
+        Ok(Fed {
+            consumed: at,
+            event: Progress::NeedMore,
+        })
+    }
+
+    fn end(&self) -> ResponseEnd {
+        ResponseEnd {
+            status: self.status,
+            keep_alive: self.keep_alive,
+            content_bytes: self.content_bytes,
+            head_bytes: self.head_bytes,
+        }
+    }
+
+    /// Reads on in the head; how much was used, and whether the head is complete.
+    #[inline]
+    fn head(&mut self, bytes: &[u8]) -> Result<(usize, bool), ParseError> {
+        let view = self.section.within_limit(bytes);
+        let mut at = 0;
+        if self.state == State::Status {
+            at = self.status_line(view)?;
+        }
+        let mut done = false;
+        if self.state == State::Fields {
+            let (used, complete) = self.section.fields(&view[at..])?;
+            at += used;
+            done = complete;
+        }
+        self.section.settle(bytes.len(), at, done)?;
+        Ok((at, done))
+    }
+
+    /// Reads on in the status line, up to the reason phrase, or carries it over. Empty lines before
+    /// it are skipped.
+    #[inline]
+    fn status_line(&mut self, view: &[u8]) -> Result<usize, ParseError> {
+        if self.section.carry.is_empty()
+            && let Some(begin) = view.first_chunk::<STATUS_PREFIX>()
+            && let Some(used) = self.read_status(begin)?
+        {
+            return Ok(used);
+        }
+        self.split_status_line(view)
+    }
+
+    /// The same, byte by byte, for a line that is split across reads or has empty ones before it.
+    #[cold]
+    fn split_status_line(&mut self, view: &[u8]) -> Result<usize, ParseError> {
+        for (at, byte) in view.iter().enumerate() {
+            self.section.carry.push(*byte);
+            match self.section.carry[..] {
+                [b'\n'] | [b'\r', b'\n'] => self.section.carry.clear(),
+                [b'\r'] => {}
+                _ => {
+                    let line = std::mem::take(&mut self.section.carry);
+                    let read = self.read_status(&line);
+                    self.section.carry = line;
+                    if read?.is_some() {
+                        self.section.carry.clear();
+                        return Ok(at + 1);
+                    }
+                }
+            }
+        }
+        Ok(view.len())
+    }
+
+    /// Reads the begin of a status line (RFC 9112 §4). `None`: so far it may become one, or it is
+    /// an empty line.
+    #[inline]
+    fn read_status(&mut self, line: &[u8]) -> Result<Option<usize>, ParseError> {
+        if let [
+            b'H',
+            b'T',
+            b'T',
+            b'P',
+            b'/',
+            b'1',
+            b'.',
+            minor @ b'0'..=b'9',
+            b' ',
+            a @ b'0'..=b'9',
+            b @ b'0'..=b'9',
+            c @ b'0'..=b'9',
+            after @ (b' ' | b'\r' | b'\n'),
+            ..,
+        ] = line
+        {
+            let digit = |byte: u8| u16::from(byte - b'0');
+            self.status = digit(*a) * 100 + digit(*b) * 10 + digit(*c);
+            self.minor = minor - b'0';
+            self.state = State::Fields;
+            if *after != b'\n' {
+                self.section.skip_line();
+            }
+            return Ok(Some(STATUS_PREFIX));
+        }
+        if matches!(line, [b'\r', b'\n', ..] | [b'\n', ..]) || may_become_status(line) {
+            return Ok(None);
+        }
+        Err(ParseError::StatusLine)
+    }
+
+    /// Decides what follows a complete head (RFC 9112 §6.3); whether nothing does.
+    #[inline]
+    fn end_of_head(&mut self) -> Result<bool, ParseError> {
+        self.head_bytes += u64::from(self.section.seen());
+        match self.status {
+            101 => return Err(ParseError::Switched),
+            100..=199 => {
+                self.section.begin();
+                self.state = State::Status;
+                return Ok(false);
+            }
+            _ => {}
+        }
+        self.keep_alive = self.section.keeps_alive(self.minor);
+        if self.to_head || matches!(self.status, 204 | 304) {
+            return Ok(true);
+        }
+        if self.section.is_encoded() {
+            // §6.1: the framing of an HTTP/1.0 message with this field is not to be trusted.
+            self.keep_alive &= self.minor > 0;
+        }
+        if self.section.is_chunked() {
+            self.chunked = Chunked::new();
+            self.state = State::Chunked;
+            return Ok(false);
+        }
+        if !self.section.is_encoded()
+            && let Some(length) = self.section.content_length()?
+        {
+            self.left = length;
+            self.state = State::Counted;
+            return Ok(length == 0);
+        }
+        self.keep_alive = false;
+        self.state = State::ToClose;
+        Ok(false)
+    }
+}
+
+/// Whether a status line may begin with these bytes, fewer than [`STATUS_PREFIX`] of them.
+#[cold]
+fn may_become_status(line: &[u8]) -> bool {
+    const SHAPE: &[u8] = b"HTTP/1.0 000";
+    line.len() <= SHAPE.len()
+        && line.iter().zip(SHAPE).all(|(byte, shape)| match shape {
+            b'0' => byte.is_ascii_digit(),
+            _ => byte == shape,
+        })
+}
+
+const _: () = assert!(
+    size_of::<ResponseParser>() <= 64 + size_of::<Vec<u8>>() + 16,
+    "one of these stands for each of perhaps a million connections"
+);

@@ -1,0 +1,509 @@
+//! A section of field lines (RFC 9112 §5): the head after its first line, or the trailer section.
+//!
+//! The names of all fields are checked, because a line without a colon means that the peer does not
+//! speak HTTP or that both sides disagree where the head began. Values are skipped to the line's
+//! end unless the field decides the framing. A line may end in a bare LF (RFC 9112 §2.2), and a bare
+//! CR counts as a space (same section).
+//!
+//! Memory: a name that is split across reads is carried over until it is known whether it matters,
+//! at most [`LONGEST_NAME`] bytes and one; a value is carried over only when it matters, and never
+//! beyond the limit of the section.
+
+use memchr::memchr;
+
+use crate::ParseError;
+
+/// Capacity that an idle connection may keep for lines split across reads.
+const KEPT_CAPACITY: usize = 1024;
+
+/// Length of `transfer-encoding`, the longest name that is of interest.
+const LONGEST_NAME: usize = 17;
+
+/// Fields that decide where a message ends and what becomes of the connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Field {
+    Connection,
+    ContentLength,
+    Expect,
+    TransferEncoding,
+}
+
+/// Where in the section the next byte belongs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Line {
+    /// At the begin of a line, or within a name that is being carried over.
+    Name,
+    /// In a name too long to be of interest.
+    LongName,
+    /// In a value, or another line, that is not of interest.
+    Skip,
+    /// In a value of interest that is being carried over.
+    Value(Field),
+    /// After the line end of such a value: the next byte tells whether the value is folded.
+    ValueEnd(Field),
+}
+
+/// What the begin of a line turns out to be.
+enum Begin {
+    /// Not to be told yet: these bytes are to be carried over.
+    Undecided,
+    /// The empty line that ends the section, of this many bytes.
+    End(usize),
+    /// The continuation of the line before (obs-fold, RFC 9112 §5.2).
+    Fold,
+    /// A name of this length, and a colon.
+    Field(usize),
+    /// A name longer than any that is of interest, and no colon yet.
+    LongName,
+}
+
+const CHUNKED: u8 = 1;
+const ENCODED: u8 = 1 << 1;
+const LENGTH: u8 = 1 << 2;
+const LENGTH_BROKEN: u8 = 1 << 3;
+const CLOSE: u8 = 1 << 4;
+const KEEP_ALIVE: u8 = 1 << 5;
+const CONTINUE: u8 = 1 << 6;
+/// A field line was seen, so a fold has something to continue.
+const NOT_EMPTY: u8 = 1 << 7;
+
+/// State of one section, and what its fields said so far.
+#[derive(Debug)]
+pub(crate) struct Section {
+    /// The begin of the current line, when it is split across reads.
+    pub(crate) carry: Vec<u8>,
+    content_length: u64,
+    /// Bytes of this section so far; never above `limit`.
+    seen: u32,
+    limit: u32,
+    line: Line,
+    said: u8,
+    trailer: bool,
+}
+
+impl Section {
+    pub(crate) fn new(limit: u32) -> Section {
+        Section {
+            carry: Vec::new(),
+            content_length: 0,
+            seen: 0,
+            limit,
+            line: Line::Name,
+            said: 0,
+            trailer: false,
+        }
+    }
+
+    /// Forgets the head before, for that of another message.
+    #[inline]
+    pub(crate) fn begin(&mut self) {
+        self.carry.clear();
+        if self.carry.capacity() > KEPT_CAPACITY {
+            self.carry = Vec::new();
+        }
+        self.seen = 0;
+        self.line = Line::Name;
+        self.said = 0;
+        self.trailer = false;
+    }
+
+    /// Begins the trailer section of the same message; what its head said still holds.
+    pub(crate) fn begin_trailer(&mut self) {
+        self.seen = 0;
+        self.said &= !NOT_EMPTY;
+        self.trailer = true;
+    }
+
+    /// Bytes of this section so far.
+    #[inline]
+    pub(crate) fn seen(&self) -> u32 {
+        self.seen
+    }
+
+    /// The part of `bytes` that the limit leaves room for. What is done with it is reported to
+    /// [`Section::settle`].
+    #[inline]
+    pub(crate) fn within_limit<'b>(&self, bytes: &'b [u8]) -> &'b [u8] {
+        &bytes[..bytes.len().min((self.limit - self.seen) as usize)]
+    }
+
+    /// Counts `consumed` bytes of the `offered` ones as seen.
+    ///
+    /// # Errors
+    /// The section is not `done` and more bytes were offered than the limit leaves room for.
+    #[inline]
+    pub(crate) fn settle(
+        &mut self,
+        offered: usize,
+        consumed: usize,
+        done: bool,
+    ) -> Result<(), ParseError> {
+        if !done && offered > (self.limit - self.seen) as usize {
+            return Err(ParseError::HeadTooLarge { limit: self.limit });
+        }
+        // Fits: what is consumed was within the limit, which is a u32.
+        self.seen += consumed as u32;
+        Ok(())
+    }
+
+    /// Skips what is left of the current line, which is not a field line.
+    #[inline]
+    pub(crate) fn skip_line(&mut self) {
+        self.line = Line::Skip;
+    }
+
+    /// Reads field lines until the section's end or that of `view`. Returns how many bytes were
+    /// used and whether the section is complete; when it is not, all were.
+    #[inline]
+    pub(crate) fn fields(&mut self, view: &[u8]) -> Result<(usize, bool), ParseError> {
+        let mut at = 0;
+        while at < view.len() {
+            let rest = &view[at..];
+            match self.line {
+                Line::Name if self.carry.is_empty() => match begin_of_line(rest)? {
+                    Begin::Field(name) => at += self.field(rest, name),
+                    Begin::End(length) => return Ok((at + length, true)),
+                    begin => at += self.odd_begin(begin, rest)?,
+                },
+                Line::Skip => match memchr(b'\n', rest) {
+                    Some(end) => {
+                        self.line = Line::Name;
+                        at += end + 1;
+                    }
+                    None => at = view.len(),
+                },
+                _ => {
+                    let (used, done) = self.split_line(rest)?;
+                    at += used;
+                    if done {
+                        return Ok((at, true));
+                    }
+                }
+            }
+        }
+        Ok((at, false))
+    }
+
+    /// Reads a field line from its begin, as far as it is there. The whole line is used when it
+    /// is there.
+    #[inline]
+    fn field(&mut self, rest: &[u8], name: usize) -> usize {
+        self.said |= NOT_EMPTY;
+        let value = name + 1;
+        let end = memchr(b'\n', &rest[value..]).map(|end| value + end);
+        let Some(field) = self.of_interest(&rest[..name]) else {
+            // The line after this one, or the middle of this one.
+            self.line = if end.is_some() {
+                Line::Name
+            } else {
+                Line::Skip
+            };
+            return end.map_or(rest.len(), |end| end + 1);
+        };
+        match end.map(|end| (end, rest.get(end + 1))) {
+            Some((end, Some(next))) if !is_blank(*next) => {
+                self.apply(field, &rest[value..end]);
+                end + 1
+            }
+            Some((end, _)) => {
+                self.carry.extend_from_slice(&rest[value..end]);
+                self.line = Line::ValueEnd(field);
+                end + 1
+            }
+            None => {
+                self.carry.extend_from_slice(&rest[value..]);
+                self.line = Line::Value(field);
+                rest.len()
+            }
+        }
+    }
+
+    /// Begins of lines that are rare: cut off, folded, or very long.
+    #[cold]
+    fn odd_begin(&mut self, begin: Begin, rest: &[u8]) -> Result<usize, ParseError> {
+        match begin {
+            Begin::Fold if self.said & NOT_EMPTY == 0 => return Err(ParseError::FieldLine),
+            // A value of interest looks ahead, so only others are continued here.
+            Begin::Fold => {
+                self.line = Line::Skip;
+                return Ok(1);
+            }
+            Begin::LongName => self.line = Line::LongName,
+            _ => self.carry.extend_from_slice(rest),
+        }
+        Ok(rest.len())
+    }
+
+    /// Goes on with a line whose begin came in an earlier read. `rest` is not empty.
+    #[cold]
+    fn split_line(&mut self, rest: &[u8]) -> Result<(usize, bool), ParseError> {
+        match self.line {
+            Line::Name => return self.split_name(rest[0]).map(|done| (1, done)),
+            Line::LongName => {
+                let Some(end) = rest.iter().position(|byte| !is_token(*byte)) else {
+                    return Ok((rest.len(), false));
+                };
+                if rest[end] != b':' {
+                    return Err(ParseError::FieldLine);
+                }
+                self.said |= NOT_EMPTY;
+                self.line = Line::Skip;
+                return Ok((end + 1, false));
+            }
+            Line::Value(field) => {
+                let end = memchr(b'\n', rest);
+                self.carry
+                    .extend_from_slice(&rest[..end.unwrap_or(rest.len())]);
+                if let Some(end) = end {
+                    self.line = Line::ValueEnd(field);
+                    return Ok((end + 1, false));
+                }
+            }
+            Line::ValueEnd(field) if is_blank(rest[0]) => {
+                self.carry.push(b' ');
+                self.line = Line::Value(field);
+                return Ok((1, false));
+            }
+            Line::ValueEnd(field) => {
+                let value = std::mem::take(&mut self.carry);
+                self.apply(field, &value);
+                self.carry = value;
+                self.carry.clear();
+                self.line = Line::Name;
+                return Ok((0, false));
+            }
+            Line::Skip => {}
+        }
+        Ok((rest.len(), false))
+    }
+
+    /// Adds a byte to a name that is split across reads; whether the section ended with it.
+    fn split_name(&mut self, byte: u8) -> Result<bool, ParseError> {
+        self.carry.push(byte);
+        match begin_of_line(&self.carry)? {
+            Begin::Undecided | Begin::Fold => return Ok(false),
+            Begin::LongName => self.line = Line::LongName,
+            Begin::Field(name) => {
+                self.said |= NOT_EMPTY;
+                self.line = match self.of_interest(&self.carry[..name]) {
+                    Some(field) => Line::Value(field),
+                    None => Line::Skip,
+                };
+            }
+            Begin::End(_) => {
+                self.carry.clear();
+                return Ok(true);
+            }
+        }
+        self.carry.clear();
+        Ok(false)
+    }
+
+    /// Which of the fields of interest has this name, if any.
+    #[inline]
+    fn of_interest(&self, name: &[u8]) -> Option<Field> {
+        let (field, spelled): (Field, &[u8]) = match (name.len(), name[0] | 0x20) {
+            (6, b'e') => (Field::Expect, b"expect"),
+            (10, b'c') => (Field::Connection, b"connection"),
+            (14, b'c') => (Field::ContentLength, b"content-length"),
+            (LONGEST_NAME, b't') => (Field::TransferEncoding, b"transfer-encoding"),
+            _ => return None,
+        };
+        (name.eq_ignore_ascii_case(spelled) && !self.trailer).then_some(field)
+    }
+
+    fn apply(&mut self, field: Field, value: &[u8]) {
+        match field {
+            Field::Connection => {
+                for option in value.split(|byte| *byte == b',').map(trim) {
+                    if option.eq_ignore_ascii_case(b"close") {
+                        self.said |= CLOSE;
+                    } else if option.eq_ignore_ascii_case(b"keep-alive") {
+                        self.said |= KEEP_ALIVE;
+                    }
+                }
+            }
+            Field::ContentLength => {
+                for number in value.split(|byte| *byte == b',').map(trim) {
+                    self.add_length(decimal(number));
+                }
+            }
+            Field::Expect => {
+                if trim(value).eq_ignore_ascii_case(b"100-continue") {
+                    self.said |= CONTINUE;
+                }
+            }
+            Field::TransferEncoding => self.apply_codings(value),
+        }
+    }
+
+    /// RFC 9112 §6.3, item 5: the same number may be said several times.
+    fn add_length(&mut self, length: Option<u64>) {
+        match length {
+            Some(length) if self.said & LENGTH == 0 || length == self.content_length => {
+                self.content_length = length;
+                self.said |= LENGTH;
+            }
+            _ => self.said |= LENGTH_BROKEN,
+        }
+    }
+
+    /// A list of codings, with commas possible inside quoted parameters. Only the last one counts
+    /// (RFC 9112 §6.3, item 4).
+    fn apply_codings(&mut self, value: &[u8]) {
+        let (mut begin, mut quoted, mut escaped) = (0, false, false);
+        for (at, byte) in value.iter().copied().enumerate() {
+            match byte {
+                _ if escaped => escaped = false,
+                b'\\' if quoted => escaped = true,
+                b'"' => quoted = !quoted,
+                b',' if !quoted => {
+                    self.apply_coding(&value[begin..at]);
+                    begin = at + 1;
+                }
+                _ => {}
+            }
+        }
+        self.apply_coding(&value[begin..]);
+    }
+
+    fn apply_coding(&mut self, coding: &[u8]) {
+        let coding = trim(coding);
+        if coding.is_empty() {
+            return;
+        }
+        self.said |= ENCODED;
+        if coding.eq_ignore_ascii_case(b"chunked") {
+            self.said |= CHUNKED;
+        } else {
+            self.said &= !CHUNKED;
+        }
+    }
+
+    /// Transfer-Encoding names at least one coding.
+    #[inline]
+    pub(crate) fn is_encoded(&self) -> bool {
+        self.said & ENCODED != 0
+    }
+
+    /// The last coding is chunked.
+    #[inline]
+    pub(crate) fn is_chunked(&self) -> bool {
+        self.said & CHUNKED != 0
+    }
+
+    /// What Content-Length says, if it is there.
+    ///
+    /// # Errors
+    /// It is not a number, or several that differ.
+    #[inline]
+    pub(crate) fn content_length(&self) -> Result<Option<u64>, ParseError> {
+        if self.said & LENGTH_BROKEN != 0 {
+            return Err(ParseError::ContentLength);
+        }
+        Ok((self.said & LENGTH != 0).then_some(self.content_length))
+    }
+
+    /// The request waits for 100 (Continue) before it sends its content (RFC 9110 §10.1.1).
+    #[inline]
+    pub(crate) fn expects_continue(&self) -> bool {
+        self.said & CONTINUE != 0
+    }
+
+    /// Whether the connection persists (RFC 9112 §9.3) after a message of this minor version.
+    #[inline]
+    pub(crate) fn keeps_alive(&self, minor: u8) -> bool {
+        self.said & CLOSE == 0 && (minor > 0 || self.said & KEEP_ALIVE != 0)
+    }
+}
+
+/// Looks at the begin of a line as far as its colon. The verdict on a longer piece of the same line
+/// never contradicts that on a shorter one.
+#[inline]
+fn begin_of_line(bytes: &[u8]) -> Result<Begin, ParseError> {
+    let Some(end) = bytes.iter().position(|byte| !is_token(*byte)) else {
+        return Ok(if bytes.len() > LONGEST_NAME {
+            Begin::LongName
+        } else {
+            Begin::Undecided
+        });
+    };
+    match (end, bytes[end]) {
+        (1.., b':') => Ok(Begin::Field(end)),
+        (0, b'\n') => Ok(Begin::End(1)),
+        (0, b'\r') => match bytes.get(1) {
+            None => Ok(Begin::Undecided),
+            Some(b'\n') => Ok(Begin::End(2)),
+            Some(_) => Err(ParseError::FieldLine),
+        },
+        (0, b' ' | b'\t') => Ok(Begin::Fold),
+        _ => Err(ParseError::FieldLine),
+    }
+}
+
+#[inline]
+fn is_blank(byte: u8) -> bool {
+    matches!(byte, b' ' | b'\t')
+}
+
+/// Whether a byte may stand in a token (RFC 9110 §5.6.2).
+#[inline]
+pub(crate) fn is_token(byte: u8) -> bool {
+    TOKEN[byte as usize]
+}
+
+static TOKEN: [bool; 256] = {
+    let mut table = [false; 256];
+    let mut byte = 0_u8;
+    while byte < 128 {
+        table[byte as usize] = byte.is_ascii_alphanumeric()
+            || matches!(
+                byte,
+                b'!' | b'#'
+                    | b'$'
+                    | b'%'
+                    | b'&'
+                    | b'\''
+                    | b'*'
+                    | b'+'
+                    | b'-'
+                    | b'.'
+                    | b'^'
+                    | b'_'
+                    | b'`'
+                    | b'|'
+                    | b'~'
+            );
+        byte += 1;
+    }
+    table
+};
+
+/// Without the white space around it; a bare CR counts as a space.
+#[inline]
+fn trim(mut value: &[u8]) -> &[u8] {
+    while let [b' ' | b'\t' | b'\r', rest @ ..] = value {
+        value = rest;
+    }
+    while let [rest @ .., b' ' | b'\t' | b'\r'] = value {
+        value = rest;
+    }
+    value
+}
+
+/// A decimal number of digits alone; `None` when it is not, or does not fit.
+#[inline]
+fn decimal(digits: &[u8]) -> Option<u64> {
+    if digits.is_empty() {
+        return None;
+    }
+    let mut value = 0_u64;
+    for digit in digits {
+        let digit = digit.wrapping_sub(b'0');
+        if digit > 9 {
+            return None;
+        }
+        value = value.checked_mul(10)?.checked_add(u64::from(digit))?;
+    }
+    Some(value)
+}

@@ -1,0 +1,454 @@
+//! Responses with known answers. Every one is fed whole, cut at each point and byte by byte.
+
+use weir_http::ParseError;
+use weir_http::response::{ClosedError, HEAD_LIMIT, Progress, ResponseEnd, ResponseParser};
+
+use crate::driver::{End, Outcome, all_cuts, responses};
+
+/// The outcome of one GET.
+fn get(bytes: &[u8]) -> Outcome {
+    all_cuts(HEAD_LIMIT, &[false], bytes)
+}
+
+/// The only response in `bytes`, as (status, keep alive, content bytes).
+fn one(bytes: &[u8]) -> (u16, bool, u64) {
+    let outcome = get(bytes);
+    assert_eq!(outcome.end, End::Clean, "{}", bytes.escape_ascii());
+    let [end] = outcome.complete[..] else {
+        panic!(
+            "{} responses: {}",
+            outcome.complete.len(),
+            bytes.escape_ascii()
+        );
+    };
+    (end.status, end.keep_alive, end.content_bytes)
+}
+
+fn refused(bytes: &[u8]) -> ParseError {
+    match get(bytes).end {
+        End::Broken(error) => error,
+        end => panic!("{end:?}: {}", bytes.escape_ascii()),
+    }
+}
+
+const NGINX: &[u8] = b"HTTP/1.1 200 OK\r\nServer: nginx/1.26.3\r\n\
+    Date: Tue, 04 Nov 2025 10:00:00 GMT\r\nContent-Type: text/plain\r\nContent-Length: 7\r\n\
+    Last-Modified: Tue, 04 Nov 2025 09:00:00 GMT\r\nConnection: keep-alive\r\n\
+    ETag: \"690a0000-400\"\r\nAccept-Ranges: bytes\r\n\r\nabc\r\n\r\n";
+
+#[test]
+fn a_usual_response() {
+    let outcome = get(NGINX);
+    let end = ResponseEnd {
+        status: 200,
+        keep_alive: true,
+        content_bytes: 7,
+        head_bytes: (NGINX.len() - 7) as u64,
+    };
+    assert_eq!(
+        (&outcome.complete[..], outcome.end),
+        (&[end][..], End::Clean)
+    );
+}
+
+#[test]
+fn responses_in_one_buffer_are_told_apart() {
+    let three = [
+        NGINX,
+        b"HTTP/1.1 304 Not Modified\r\nContent-Length: 9\r\n\r\n",
+        NGINX,
+    ]
+    .concat();
+    let statuses: Vec<u16> = get(&three).complete.iter().map(|end| end.status).collect();
+    assert_eq!(statuses, [200, 304, 200]);
+}
+
+#[test]
+fn content_length() {
+    let cases: [(&[u8], u64); 6] = [
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nabc", 3),
+        (b"HTTP/1.1 200 OK\r\ncontent-LENGTH:3\r\n\r\nabc", 3),
+        (
+            b"HTTP/1.1 200 OK\r\nContent-Length: \t 003 \t\r\n\r\nabc",
+            3,
+        ),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 3, 3\r\n\r\nabc", 3),
+        (
+            b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\nContent-Length: 3\r\n\r\nabc",
+            3,
+        ),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n", 0),
+    ];
+    for (bytes, length) in cases {
+        assert_eq!(one(bytes), (200, true, length));
+    }
+    for value in [
+        "",
+        "-1",
+        "+1",
+        "1a",
+        "0x1",
+        "3, 4",
+        "3,,3",
+        "3 3",
+        "1.5",
+        "18446744073709551616",
+    ] {
+        let bytes = format!("HTTP/1.1 200 OK\r\nContent-Length: {value}\r\n\r\nabc");
+        assert_eq!(
+            refused(bytes.as_bytes()),
+            ParseError::ContentLength,
+            "{value}"
+        );
+    }
+    let differing = b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\nContent-Length: 4\r\n\r\nabcd";
+    assert_eq!(refused(differing), ParseError::ContentLength);
+}
+
+#[test]
+fn chunked_content() {
+    let head = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";
+    let cases = [
+        ("3\r\nabc\r\n0\r\n\r\n", 3),
+        ("0\r\n\r\n", 0),
+        ("00a\r\n0123456789\r\n1\nx\n000\n\n", 11),
+        ("3;name=value;\"quoted\"\r\na\nb\r\n0;last\r\n\r\n", 3),
+        ("3 \t\r\nabc\r\n0 ; x\r\n\r\n", 3),
+        (
+            "2\r\n\r\n\r\n0\r\nTrailer-Field: x\r\nContent-Length: nonsense\r\nfold: a\r\n b\r\n\r\n",
+            2,
+        ),
+    ];
+    for (content, length) in cases {
+        assert_eq!(
+            one(format!("{head}{content}").as_bytes()),
+            (200, true, length),
+            "{content}"
+        );
+    }
+    for content in [
+        "\r\n",
+        ";x\r\n",
+        " 3\r\n",
+        "g\r\n",
+        "3x\r\nabc",
+        "3\rabc",
+        "-1\r\n",
+        "0x3\r\n",
+        "3\r\nabcd\r\n",
+        "3\r\nabc\rx",
+        "10000000000000000\r\n",
+        "3 3\r\n",
+    ] {
+        let bytes = format!("{head}{content}");
+        assert_eq!(refused(bytes.as_bytes()), ParseError::Chunk, "{content}");
+    }
+    let trailer = format!("{head}0\r\nno colon\r\n\r\n");
+    assert_eq!(refused(trailer.as_bytes()), ParseError::FieldLine);
+}
+
+#[test]
+fn an_endless_chunk_extension_is_refused() {
+    let extension = "x".repeat(20_000);
+    let bytes = format!(
+        "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3;{extension}\r\nabc\r\n0\r\n\r\n"
+    );
+    for step in [1, 7, 5000, bytes.len()] {
+        let outcome = responses(
+            ResponseParser::default(),
+            &[false],
+            bytes.as_bytes().chunks(step),
+        );
+        assert_eq!(outcome.end, End::Broken(ParseError::Chunk));
+    }
+}
+
+#[test]
+fn transfer_encoding_decides_before_content_length() {
+    let chunked = [
+        "chunked",
+        "Chunked",
+        "gzip, chunked",
+        "gzip;a=\"b, c\" , chunked,",
+        "chunked, chunked",
+    ];
+    for coding in chunked {
+        for length in ["Content-Length: 1\r\n", "Content-Length: nonsense\r\n", ""] {
+            let bytes = format!(
+                "HTTP/1.1 200 OK\r\n{length}Transfer-Encoding: {coding}\r\n\r\n2\r\nab\r\n0\r\n\r\n"
+            );
+            assert_eq!(one(bytes.as_bytes()), (200, true, 2), "{bytes}");
+        }
+    }
+    for coding in [
+        "gzip",
+        "chunked, gzip",
+        "chunked;q=1",
+        "identity",
+        "x;a=\", chunked",
+    ] {
+        let bytes = format!(
+            "HTTP/1.1 200 OK\r\nContent-Length: 1\r\nTransfer-Encoding: {coding}\r\n\r\n2\r\nab\r\n"
+        );
+        assert_eq!(
+            one(bytes.as_bytes()),
+            (200, false, 7),
+            "lasts until the close: {coding}"
+        );
+    }
+    let over_lines =
+        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip\r\nTransfer-Encoding: chunked\r\n\r\n\
+        1\r\na\r\n0\r\n\r\n";
+    assert_eq!(one(over_lines), (200, true, 1));
+    let empty = b"HTTP/1.1 200 OK\r\nTransfer-Encoding:\r\nContent-Length: 1\r\n\r\na";
+    assert_eq!(one(empty), (200, true, 1));
+}
+
+#[test]
+fn content_until_the_close() {
+    assert_eq!(one(b"HTTP/1.1 200 OK\r\n\r\n"), (200, false, 0));
+    assert_eq!(
+        one(b"HTTP/1.1 200 OK\r\nConnection: keep-alive\r\n\r\nabc"),
+        (200, false, 3)
+    );
+    assert_eq!(
+        one(b"HTTP/1.0 200 OK\r\n\r\nHTTP/1.1 200 OK\r\n\r\n"),
+        (200, false, 19)
+    );
+}
+
+#[test]
+fn no_content_whatever_the_fields_say() {
+    for fields in [
+        "",
+        "Content-Length: 5\r\n",
+        "Transfer-Encoding: chunked\r\n",
+        "Content-Length: x\r\n",
+    ] {
+        for status in [204, 304] {
+            let bytes = format!("HTTP/1.1 {status} \r\n{fields}\r\n");
+            assert_eq!(one(bytes.as_bytes()), (status, true, 0), "{bytes}");
+        }
+        let bytes =
+            format!("HTTP/1.1 200 OK\r\n{fields}\r\nHTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\na");
+        let outcome = all_cuts(HEAD_LIMIT, &[true, false], bytes.as_bytes());
+        let contents: Vec<u64> = outcome
+            .complete
+            .iter()
+            .map(|end| end.content_bytes)
+            .collect();
+        assert_eq!(
+            (&contents[..], outcome.end),
+            (&[0, 1][..], End::Clean),
+            "HEAD: {fields}"
+        );
+    }
+}
+
+#[test]
+fn interim_responses_are_skipped() {
+    let bytes = b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\
+        Connection: close\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n\
+        HTTP/1.1 102 \r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nab";
+    let outcome = get(bytes);
+    let [end] = outcome.complete[..] else {
+        panic!("{outcome:?}")
+    };
+    assert_eq!(
+        (end.status, end.keep_alive, end.content_bytes),
+        (200, true, 2)
+    );
+    assert_eq!(
+        end.head_bytes,
+        (bytes.len() - 2) as u64,
+        "interim heads included"
+    );
+    let switched = b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\n\r\n";
+    assert_eq!(refused(switched), ParseError::Switched);
+}
+
+#[test]
+fn persistence() {
+    let cases = [
+        ("1.1", "", true),
+        ("1.1", "Connection: close\r\n", false),
+        ("1.1", "connection: foo, CLOSE ,bar\r\n", false),
+        ("1.1", "Connection: foo\r\nConnection: close\r\n", false),
+        ("1.1", "Connection: closed, not-close\r\n", true),
+        ("1.1", "Connection: keep-alive, close\r\n", false),
+        ("1.1", "Connection: foo,\r\n  close\r\n", false),
+        ("1.1", "X: y\r\n Connection: close\r\n", true),
+        ("1.1", "Connectios: close\r\nXonnection: close\r\n", true),
+        ("1.0", "", false),
+        ("1.0", "Connection: Keep-Alive\r\n", true),
+        ("1.0", "Connection: keep-alive, close\r\n", false),
+    ];
+    for (version, fields, keep_alive) in cases {
+        let bytes = format!("HTTP/{version} 200 OK\r\n{fields}Content-Length: 1\r\n\r\na");
+        assert_eq!(one(bytes.as_bytes()), (200, keep_alive, 1), "{bytes}");
+    }
+    let old_and_chunked =
+        b"HTTP/1.0 200 OK\r\nConnection: keep-alive\r\nTransfer-Encoding: chunked\r\n\r\n\
+        1\r\na\r\n0\r\n\r\n";
+    assert_eq!(
+        one(old_and_chunked),
+        (200, false, 1),
+        "RFC 9112 section 6.1"
+    );
+}
+
+#[test]
+fn lines_as_loose_as_the_rfc_allows() {
+    for bytes in [
+        &b"\r\n\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\na"[..],
+        b"HTTP/1.1 200 OK\nServer: x\nContent-Length: 1\n\na",
+        b"HTTP/1.1 200\r\nContent-Length: 1\r\n\r\na",
+        b"HTTP/1.1 200\nContent-Length: 1\n\na",
+        b"HTTP/1.1 200 \xff\x80 reason\r\nContent-Length: 1\r\n\r\na",
+        b"HTTP/1.7 200 OK\r\nContent-Length: 1\r\n\r\na",
+        b"HTTP/1.1 200 OK\r\nContent-Length:\r\n 1\r\n\r\na",
+        b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\t\r\n\r\na",
+        b"HTTP/1.1 200 OK\r\nX: \xff\r\n y\r\n\tz: :\r\nContent-Length: 1\r\n\r\na",
+        b"HTTP/1.1 200 OK\r\nX:\r\nContent-Length: 1\r\n\r\na",
+    ] {
+        assert_eq!(one(bytes), (200, true, 1), "{}", bytes.escape_ascii());
+    }
+}
+
+#[test]
+fn what_is_no_response() {
+    for bytes in [
+        &b"HTTP/2 200\r\n\r\n"[..],
+        b"HTTP/2.0 200 OK\r\n\r\n",
+        b"http/1.1 200 OK\r\n\r\n",
+        b"HTTP/1.1 20 OK\r\n\r\n",
+        b"HTTP/1.1 2000 OK\r\n\r\n",
+        b"HTTP/1.1  200 OK\r\n\r\n",
+        b"HTTP/1.1\r\n\r\n",
+        b"SSH-2.0-OpenSSH_10.0\r\n",
+        b"\x15\x03\x01\x00\x02\x02\x46",
+        b"GET / HTTP/1.1\r\n\r\n",
+        b"\rHTTP/1.1 200 OK\r\n\r\n",
+        b" HTTP/1.1 200 OK\r\n\r\n",
+    ] {
+        assert_eq!(
+            refused(bytes),
+            ParseError::StatusLine,
+            "{}",
+            bytes.escape_ascii()
+        );
+    }
+    for line in [
+        "no colon",
+        ": no name",
+        "name : x",
+        "a@b: x",
+        "\rx",
+        "na\0me: x",
+        "\u{e4}: x",
+    ] {
+        let bytes = format!("HTTP/1.1 200 OK\r\nX: y\r\n{line}\r\n\r\n");
+        assert_eq!(refused(bytes.as_bytes()), ParseError::FieldLine, "{line}");
+    }
+    let fold_of_nothing = b"HTTP/1.1 200 OK\r\n X: y\r\n\r\n";
+    assert_eq!(refused(fold_of_nothing), ParseError::FieldLine);
+}
+
+#[test]
+fn a_close_before_the_end_is_told() {
+    for cut in 0..NGINX.len() {
+        let outcome = responses(ResponseParser::default(), &[false], [&NGINX[..cut]]);
+        let closed = match cut {
+            0 => ClosedError::Unanswered,
+            _ => ClosedError::Early,
+        };
+        assert_eq!(outcome.end, End::Closed(closed), "cut at {cut}");
+    }
+    let interim = b"HTTP/1.1 100 Continue\r\n\r\n";
+    assert_eq!(get(interim).end, End::Closed(ClosedError::Early));
+    let chunked = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n";
+    assert_eq!(get(chunked).end, End::Closed(ClosedError::Early));
+}
+
+#[test]
+fn bytes_that_nobody_asked_for() {
+    let mut parser = ResponseParser::default();
+    assert_eq!(parser.feed(b"H"), Err(ParseError::Unsolicited));
+    parser.begin(false);
+    parser.feed(NGINX).expect("a response");
+    assert_eq!(parser.feed(b"H"), Err(ParseError::Unsolicited));
+    assert_eq!(
+        parser.feed(b"").expect("nothing came").event,
+        Progress::NeedMore
+    );
+}
+
+#[test]
+fn first_byte_and_head_are_told() {
+    let mut parser = ResponseParser::default();
+    parser.begin(false);
+    assert!(!parser.is_begun());
+    let (head, content) = NGINX.split_at(NGINX.len() - 7);
+    for byte in &head[..head.len() - 1] {
+        parser.feed(&[*byte]).expect("part of a head");
+        assert!(parser.is_begun() && !parser.head_complete());
+    }
+    parser
+        .feed(&head[head.len() - 1..])
+        .expect("end of the head");
+    assert!(parser.is_begun() && parser.head_complete());
+    parser.feed(content).expect("the content");
+    assert!(!parser.is_begun(), "the next response has not begun");
+}
+
+#[test]
+fn any_number_of_fields_up_to_the_limit() {
+    let fields = "X-Field: some value\r\n".repeat(400);
+    let long = format!(
+        "X-Long: {}\r\n{}: y\r\n",
+        "v".repeat(3000),
+        "n".repeat(3000)
+    );
+    let bytes = format!("HTTP/1.1 200 OK\r\n{fields}{long}Content-Length: 1\r\n\r\na");
+    assert_eq!(one(bytes.as_bytes()), (200, true, 1));
+
+    let head = (bytes.len() - 1) as u32;
+    let at = |limit: u32, step: usize| {
+        responses(
+            ResponseParser::with_head_limit(limit),
+            &[false],
+            bytes.as_bytes().chunks(step),
+        )
+        .end
+    };
+    for step in [1, 2, 97, bytes.len()] {
+        assert_eq!(
+            at(head, step),
+            End::Clean,
+            "a head exactly as long as the limit"
+        );
+        for limit in [head - 1, 5000, 17, 16, 1] {
+            let too_large = ParseError::HeadTooLarge { limit };
+            assert_eq!(
+                at(limit, step),
+                End::Broken(too_large),
+                "limit {limit}, step {step}"
+            );
+        }
+    }
+}
+
+#[test]
+fn a_small_limit_is_kept_at_every_cut() {
+    let bytes =
+        b"HTTP/1.1 200 OK\r\nConnection: a,\r\n close\r\nContent-Length: 1\r\nX: y\r\n\r\na";
+    for limit in 1..bytes.len() as u32 + 2 {
+        let outcome = all_cuts(limit, &[false], bytes);
+        let fits = limit >= bytes.len() as u32 - 1;
+        assert_eq!(
+            outcome.end == End::Clean,
+            fits,
+            "limit {limit}: {outcome:?}"
+        );
+    }
+}

@@ -1,0 +1,211 @@
+//! All arms of a study, started side by side and proved to answer.
+
+use std::io::{Read, Write};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpStream};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use weir_http::request::encode;
+use weir_http::response::{Progress, ResponseParser};
+use weir_load::Group;
+use weir_model::load::RequestSpec;
+use weir_model::record::{ProxyRecord, Record};
+use weir_model::study::{CpuRoles, LoadSpec, ProxyRole, Study};
+use weir_origin::{Origin, OriginConfig};
+use weir_parameters::Catalog;
+use weir_record::RunWriter;
+use weir_sut::{Launch, Launcher, Nginx, RunningProxy, SutError, WorkFolder, free_ports};
+
+use crate::measure::Counters;
+use crate::{Event, LabError};
+
+/// Soft limit of open descriptors that proxies start with: what systemd gives a service
+/// (DefaultLimitNOFILE=1024:524288 in systemd-system.conf(5)), so that a stock proxy meets here
+/// what it meets there.
+pub const STOCK_NOFILE: u64 = 1024;
+
+/// Host that all requests name; the same length for every arm, whatever its port.
+const HOST: &str = "weir.test";
+
+/// How long an arm's first answer may take.
+const FIRST_ANSWER: Duration = Duration::from_secs(10);
+
+/// Arms that run. Dropping it ends all processes and removes their folder.
+pub(crate) struct Arms {
+    names: Vec<String>,
+    // The order is the order of the end: proxies before their origin, the folder last.
+    proxies: Vec<RunningProxy>,
+    origin: Option<Arc<Origin>>,
+    _folder: WorkFolder,
+}
+
+impl Arms {
+    /// Starts everything, writes what each proxy really runs with, and asks each arm once.
+    pub(crate) fn start(
+        study: &Study,
+        roles: &CpuRoles,
+        launcher: &Launcher,
+        session: u32,
+        writer: &mut RunWriter,
+        events: &mut dyn FnMut(Event),
+    ) -> Result<Arms, LabError> {
+        WorkFolder::sweep();
+        let catalog = Catalog::builtin();
+        let nginx = Nginx::find(study.proxy.executable.as_deref())?;
+        let folder = WorkFolder::create()?;
+        let loopback = IpAddr::V4(Ipv4Addr::LOCALHOST);
+        let origin = match study.proxy.role {
+            ProxyRole::ReverseProxy => Some(Arc::new(start_origin(study, roles, loopback)?)),
+            ProxyRole::StaticFiles { .. } => None,
+        };
+        let ports = free_ports(loopback, study.arms.len())?;
+        let mut arms =
+            Arms { names: Vec::new(), proxies: Vec::new(), origin, _folder: folder };
+        for (index, arm) in study.arms.iter().enumerate() {
+            let at_arm = |source| LabError::Arm { arm: arm.name.clone(), source };
+            let listen = SocketAddr::new(loopback, ports[index]);
+            let behind = arms.origin.as_ref().map(|origin| origin.addresses()[index]);
+            let prefix = arms._folder.prefix(&arm.name);
+            let role = &study.proxy.role;
+            let configuration = nginx
+                .write_configuration(&prefix, &arm.settings, role, listen, behind, &catalog)
+                .map_err(at_arm)?;
+            let keep = |writer: &mut RunWriter, name: &str, text: &[u8]| {
+                writer.write_file(&format!("arms/{}/{name}", arm.name), text)
+            };
+            let written = std::fs::read(configuration.file()).unwrap_or_default();
+            keep(writer, "nginx.conf", &written)?;
+            let remarks = nginx.check(&configuration).map_err(at_arm)?;
+            let launch =
+                Launch { cpus: Some(roles.proxy.clone()), nofile: Some(STOCK_NOFILE) };
+            let proxy = nginx.start(&configuration, launcher, &launch).map_err(at_arm)?;
+            let nofile = proxy.nofile().map_err(at_arm)?;
+            let effective =
+                nginx.effective(&configuration, &catalog, Some(nofile)).map_err(at_arm)?;
+            keep(writer, "effective.conf", effective.text.as_bytes())?;
+            writer.append(&Record::Proxy(ProxyRecord {
+                session,
+                arm: arm.name.clone(),
+                address: listen.to_string(),
+                effective: effective.levels,
+                nofile,
+            }))?;
+            arms.names.push(arm.name.clone());
+            arms.proxies.push(proxy);
+            for load in &study.loads {
+                ask_once(&arm.name, listen, load, study)?;
+            }
+            let (arm, address) = (arm.name.clone(), listen.to_string());
+            events(Event::ArmReady { arm, address, remarks });
+        }
+        Ok(arms)
+    }
+
+    /// The generator's side of each arm, or of the first `only`.
+    pub(crate) fn groups(&self, load: &LoadSpec, only: usize) -> Result<Vec<Group>, LabError> {
+        let request = encoded(load)?;
+        let group = |proxy: &RunningProxy| Group {
+            address: proxy.address(),
+            request: request.clone(),
+            head: load.request.method == "HEAD",
+            connections: load.connections,
+        };
+        Ok(self.proxies.iter().take(only).map(group).collect())
+    }
+
+    /// Readers of all counters that a trial needs.
+    pub(crate) fn counters(&self, roles: &CpuRoles) -> Result<Counters, LabError> {
+        let pids: Vec<Vec<u32>> = self
+            .proxies
+            .iter()
+            .map(|proxy| std::iter::once(proxy.master_pid()).chain(proxy.worker_pids()).collect())
+            .collect();
+        let origin = self.origin.clone();
+        let threads = origin.as_ref().map_or_else(Vec::new, |origin| origin.thread_ids().to_vec());
+        let seen = move |arm: usize| {
+            let counters = origin.as_ref().map(|origin| origin.counters(arm));
+            counters.map_or((0, 0), |counters| (counters.requests, counters.connections))
+        };
+        let (proxy, generator) = (&roles.proxy, &roles.generator);
+        Ok(Counters::open(&pids, Arc::new(seen), &threads, proxy, generator)?)
+    }
+
+    /// Every proxy still runs as it was started.
+    ///
+    /// # Errors
+    /// One has ended, or lost a worker.
+    pub(crate) fn alive(&mut self) -> Result<(), LabError> {
+        for (name, proxy) in self.names.iter().zip(&mut self.proxies) {
+            let at_arm = |source: SutError| LabError::Arm { arm: name.clone(), source };
+            proxy.alive().map_err(at_arm)?;
+        }
+        Ok(())
+    }
+
+    /// Keeps the end of each proxy's error log in the run folder.
+    pub(crate) fn keep_logs(&self, writer: &mut RunWriter) -> Result<(), LabError> {
+        for (name, proxy) in self.names.iter().zip(&self.proxies) {
+            let tail = proxy.error_log_tail();
+            if !tail.is_empty() {
+                writer.write_file(&format!("arms/{name}/error.log"), tail.as_bytes())?;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn start_origin(study: &Study, roles: &CpuRoles, loopback: IpAddr) -> Result<Origin, LabError> {
+    let listen = vec![SocketAddr::new(loopback, 0); study.arms.len()];
+    let mut config = OriginConfig::from_spec(&study.origin, listen);
+    config.cpus = roles.origin.cpus().to_vec();
+    Origin::start(config).map_err(LabError::Origin)
+}
+
+fn encoded(load: &LoadSpec) -> Result<Vec<u8>, LabError> {
+    encode(&load.request, HOST).map_err(|error| LabError::Request {
+        load: load.name.clone(),
+        what: error.to_string(),
+    })
+}
+
+/// Sends one request and looks at the response as the engine would.
+fn ask_once(arm: &str, at: SocketAddr, load: &LoadSpec, study: &Study) -> Result<(), LabError> {
+    let wrong = |what: String| LabError::Answer { arm: arm.to_owned(), what };
+    let status = answer(at, &encoded(load)?, &load.request)
+        .map_err(|error| wrong(format!("{error} (asked {at} under load `{}`)", load.name)))?;
+    let expected = match study.proxy.role {
+        ProxyRole::ReverseProxy => study.origin.status,
+        ProxyRole::StaticFiles { .. } => 200,
+    };
+    if status == expected {
+        return Ok(());
+    }
+    Err(wrong(format!("status {status} instead of {expected}, under load `{}`", load.name)))
+}
+
+fn answer(at: SocketAddr, request: &[u8], spec: &RequestSpec) -> std::io::Result<u16> {
+    let mut stream = TcpStream::connect_timeout(&at, FIRST_ANSWER)?;
+    stream.set_read_timeout(Some(FIRST_ANSWER))?;
+    stream.write_all(request)?;
+    let mut parser = ResponseParser::default();
+    parser.begin(spec.method == "HEAD");
+    let mut buffer = vec![0; 64 * 1024];
+    loop {
+        let length = stream.read(&mut buffer)?;
+        if length == 0 {
+            let end = parser.finish_on_close().map_err(std::io::Error::other)?;
+            return Ok(end.status);
+        }
+        let fed = parser.feed(&buffer[..length]).map_err(std::io::Error::other)?;
+        if let Progress::Complete(end) = fed.event {
+            return Ok(end.status);
+        }
+    }
+}
+
+/// Where the proxies of a study come from, for the record.
+pub(crate) fn proxy_version(executable: Option<&Path>) -> Result<(String, String), LabError> {
+    let nginx = Nginx::find(executable)?;
+    Ok(("nginx".to_owned(), nginx.version().to_owned()))
+}

@@ -1,0 +1,80 @@
+//! Which role runs on which CPUs.
+
+use weir_model::quantity::CpuSet;
+use weir_model::study::CpuRoles;
+
+/// Shares out the CPUs that weir may use: half of them to the proxy, alone; the others to the
+/// generator and the origin server, apart from each other where there are enough.
+pub(crate) fn share_out(allowed: &CpuSet) -> CpuRoles {
+    let cpus = allowed.cpus();
+    let set = |part: &[u32]| CpuSet::new(part.to_vec()).unwrap_or_else(|| allowed.clone());
+    match cpus.len() {
+        0 | 1 => CpuRoles {
+            proxy: allowed.clone(),
+            generator: allowed.clone(),
+            origin: allowed.clone(),
+        },
+        2 | 3 => CpuRoles {
+            proxy: set(&cpus[cpus.len() - 1..]),
+            generator: set(&cpus[..1]),
+            origin: set(&cpus[cpus.len() - 2..cpus.len() - 1]),
+        },
+        n => {
+            let quarter = n / 4;
+            CpuRoles {
+                generator: set(&cpus[..quarter]),
+                origin: set(&cpus[quarter..2 * quarter]),
+                proxy: set(&cpus[2 * quarter..]),
+            }
+        }
+    }
+}
+
+/// What the reader of the figures must know about the roles.
+pub(crate) fn remarks(roles: &CpuRoles, has_origin: bool) -> Vec<String> {
+    let mut remarks = Vec::new();
+    let mut shared = |what: &str, a: &CpuSet, b: &CpuSet, consequence: &str| {
+        let both = a.shared_with(b);
+        if let Some(cpus) = CpuSet::new(both) {
+            remarks.push(format!("{what} share CPU {cpus}: {consequence}"));
+        }
+    };
+    let distorts = "what one takes, the other lacks, and ratios come out too small";
+    shared("proxy and generator", &roles.proxy, &roles.generator, distorts);
+    if has_origin {
+        shared("proxy and origin server", &roles.proxy, &roles.origin, distorts);
+        let harmless = "the same for all arms, as long as the proxy is the limit";
+        shared("generator and origin server", &roles.generator, &roles.origin, harmless);
+    }
+    remarks
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn roles(cpus: &str) -> CpuRoles {
+        share_out(&cpus.parse().expect("a set of CPUs"))
+    }
+
+    #[test]
+    fn the_proxy_is_alone_from_two_cpus_on() {
+        let two = roles("0-1");
+        assert_eq!((two.proxy.to_string(), two.generator.to_string()), ("1".into(), "0".into()));
+        assert_eq!(two.origin.to_string(), "0");
+        for cpus in ["0-1", "0-2", "0-3", "0-7", "2,4,6,8,10"] {
+            let roles = roles(cpus);
+            assert!(roles.proxy.shared_with(&roles.generator).is_empty(), "{cpus}");
+            assert!(roles.proxy.shared_with(&roles.origin).is_empty(), "{cpus}");
+        }
+        assert!(roles("0-3").generator.shared_with(&roles("0-3").origin).is_empty());
+    }
+
+    #[test]
+    fn shared_cpus_are_said() {
+        assert_eq!(remarks(&roles("0"), true).len(), 3);
+        assert_eq!(remarks(&roles("0-1"), true).len(), 1);
+        assert_eq!(remarks(&roles("0-1"), false).len(), 0);
+        assert_eq!(remarks(&roles("0-3"), true).len(), 0);
+    }
+}

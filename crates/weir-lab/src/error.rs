@@ -1,0 +1,107 @@
+//! Why a run could not be made.
+
+use std::path::PathBuf;
+
+use weir_load::LoadError;
+use weir_probe::ProbeError;
+use weir_record::RecordError;
+use weir_sut::SutError;
+
+/// Why a run could not be made, or not to its end.
+#[derive(Debug, thiserror::Error)]
+pub enum LabError {
+    /// A proxy, or what it needs.
+    #[error("arm `{arm}`: {source}")]
+    Arm {
+        /// The arm.
+        arm: String,
+        /// What happened.
+        source: SutError,
+    },
+    /// The proxy's program, or the work folder.
+    #[error(transparent)]
+    Sut(#[from] SutError),
+    /// The run folder.
+    #[error(transparent)]
+    Record(#[from] RecordError),
+    /// The host's counters.
+    #[error(transparent)]
+    Probe(#[from] ProbeError),
+    /// The load engine.
+    #[error("load `{load}`: {source}")]
+    Load {
+        /// The load.
+        load: String,
+        /// What happened.
+        source: LoadError,
+    },
+    /// The origin server.
+    #[error("the origin server does not start: {0}")]
+    Origin(std::io::Error),
+    /// An arm does not answer as it should, before anything was measured.
+    #[error("arm `{arm}` does not answer as it should: {what}")]
+    Answer {
+        /// The arm.
+        arm: String,
+        /// What came instead.
+        what: String,
+    },
+    /// Too little room for logs and records.
+    #[error("{}: {free_mib} MiB free, this run may need {needed_mib} MiB", path.display())]
+    DiskSpace {
+        /// Where.
+        path: PathBuf,
+        /// What there is.
+        free_mib: u64,
+        /// What may be needed.
+        needed_mib: u64,
+    },
+    /// Too few descriptors for all connections.
+    #[error("this run needs {needed} open descriptors, but this process may have {limit}")]
+    Descriptors {
+        /// What is needed.
+        needed: u64,
+        /// The hard limit.
+        limit: u64,
+    },
+    /// A CPU that the study names is not one that weir may use.
+    #[error("the study wants CPUs {wanted}, weir may use {allowed}")]
+    Cpus {
+        /// Asked for.
+        wanted: String,
+        /// What there is.
+        allowed: String,
+    },
+    /// A run cannot go on here.
+    #[error("this run cannot go on: {0}")]
+    Resume(String),
+    /// A request that the study asks for cannot be sent.
+    #[error("load `{load}`: {what}")]
+    Request {
+        /// The load.
+        load: String,
+        /// What is wrong.
+        what: String,
+    },
+}
+
+impl LabError {
+    /// What the user can do about it, when that is known.
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            LabError::Arm { source, .. } | LabError::Sut(source) => source.hint(),
+            LabError::Record(error) => error.hint().map(str::to_owned),
+            LabError::Answer { .. } => {
+                Some("look at the proxy's error log in the run folder, under arms/".to_owned())
+            }
+            LabError::DiskSpace { .. } => {
+                Some("make room, or choose another place with --out or TMPDIR".to_owned())
+            }
+            LabError::Descriptors { needed, .. } => {
+                Some(format!("raise the limit (ulimit -n {needed}), or use fewer connections"))
+            }
+            LabError::Cpus { .. } => Some("change `cpus` in the study".to_owned()),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,63 @@
+//! What a run tells while it goes on.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use weir_model::record::PilotRecord;
+
+/// What a run tells while it goes on.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Event {
+    /// The run folder is there.
+    Begun {
+        /// Where records go.
+        folder: PathBuf,
+        /// How long the trials of all loads will take, without pilots.
+        trials: Duration,
+        /// What the reader of the figures must know about the place.
+        remarks: Vec<String>,
+    },
+    /// An arm's proxy accepts connections and answered rightly.
+    ArmReady {
+        /// The arm.
+        arm: String,
+        /// Address that it listens on.
+        address: String,
+        /// What the proxy remarks about its configuration.
+        remarks: Vec<String>,
+    },
+    /// A pilot for one load begins.
+    PilotBegun {
+        /// The load.
+        load: String,
+    },
+    /// A pilot has chosen.
+    PilotEnded(PilotRecord),
+    /// The trial of one load begins.
+    TrialBegun {
+        /// The load.
+        load: String,
+        /// Blocks to be measured.
+        blocks: u32,
+        /// How long it will take.
+        length: Duration,
+        /// Rate of the open loop in requests per second.
+        rate: Option<f64>,
+    },
+    /// A block was recorded.
+    Block {
+        /// The load.
+        load: String,
+        /// Blocks recorded so far, over all sessions.
+        done: u32,
+        /// Blocks planned.
+        of: u32,
+        /// Requests per second that the baseline completed in this block.
+        baseline_rate: f64,
+    },
+    /// All blocks of a load are recorded.
+    TrialEnded {
+        /// The load.
+        load: String,
+    },
+}

@@ -1,0 +1,392 @@
+//! A run from its begin to its end, and on again after an interruption.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use jiff::Timestamp;
+use weir_model::load::Arrivals;
+use weir_model::record::{
+    EndRecord, FORMAT, LoadEndRecord, Outcome, PilotRecord, Record, RunHeader, SessionRecord,
+    TrialRecord,
+};
+use weir_model::study::{LoadSpec, Study, StudyArrivals};
+use weir_record::{Run, RunWriter};
+use weir_stats::SplitMix64;
+use weir_sut::Launcher;
+
+use crate::arms::{Arms, proxy_version};
+use crate::measure::Trial;
+use crate::pilot::{self, Quantity};
+use crate::record::Recorder;
+use crate::timeline::Timeline;
+use crate::{Event, LabError, cpus, preflight};
+
+/// What a run needs to know beside its study.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// The run's folder: not there yet for a new run.
+    pub folder: PathBuf,
+    /// Starts processes; see `weir_sut::launch`.
+    pub launcher: Launcher,
+    /// Exact version of weir.
+    pub weir_version: String,
+    /// Set it to end the run in order: what was measured is kept.
+    pub stop: Arc<AtomicBool>,
+}
+
+/// What a run came to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Summary {
+    /// The run's folder.
+    pub folder: PathBuf,
+    /// Complete or interrupted.
+    pub outcome: Outcome,
+}
+
+/// Runs a study. The calling thread is kept off the proxy's CPUs from here on, and must be one that
+/// lives as long as the process: proxies die with the thread that started them.
+///
+/// # Errors
+/// Something could not be started, or broke on the way; what was measured until then is kept.
+pub fn run(
+    study: &Study,
+    study_text: &str,
+    options: &Options,
+    events: &mut dyn FnMut(Event),
+) -> Result<Summary, LabError> {
+    let roles = preflight::cpu_roles(study)?;
+    preflight::descriptors(study)?;
+    preflight::disk_space(study, &options.folder)?;
+    let mut environment = weir_probe::environment();
+    let (name, version) = proxy_version(study.proxy.executable.as_deref())?;
+    environment.versions.insert(name, version);
+    let has_origin = study.proxy.role == weir_model::study::ProxyRole::ReverseProxy;
+    let header = RunHeader {
+        format: FORMAT.to_owned(),
+        run: folder_name(&options.folder),
+        weir_version: options.weir_version.clone(),
+        started_at: Timestamp::now().to_string(),
+        study: study.clone(),
+        remarks: cpus::remarks(&roles, has_origin),
+        cpus: roles,
+        environment,
+    };
+    let writer = RunWriter::create(&options.folder, &header, study_text)?;
+    Session { header: &header, options, number: 0, writer, done: Done::default() }.run(events)
+}
+
+/// Goes on with a run that was interrupted, failed or was killed.
+///
+/// # Errors
+/// There is no such run, it is complete, this is another machine, or as for [`run`].
+pub fn resume(options: &Options, events: &mut dyn FnMut(Event)) -> Result<Summary, LabError> {
+    let (writer, run) = RunWriter::resume(&options.folder)?;
+    if run.outcome() == Some(Outcome::Complete) {
+        return Err(LabError::Resume("it is complete".to_owned()));
+    }
+    let header = run.header.clone();
+    let here = weir_probe::environment();
+    let then = &header.environment;
+    if (&here.kernel, &here.cpu_model) != (&then.kernel, &then.cpu_model) {
+        return Err(LabError::Resume(format!(
+            "it was begun on another machine ({}, {}), and figures of two machines do not mix",
+            then.cpu_model, then.kernel
+        )));
+    }
+    preflight::cpu_roles(&Study { cpus: Some(header.cpus.clone()), ..header.study.clone() })?;
+    preflight::descriptors(&header.study)?;
+    preflight::disk_space(&header.study, &options.folder)?;
+    let done = Done::of(&run);
+    let number = done.sessions;
+    Session { header: &header, options, number, writer, done }.run(events)
+}
+
+fn folder_name(folder: &Path) -> String {
+    folder.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned())
+}
+
+/// What earlier sessions have measured.
+#[derive(Debug, Default)]
+struct Done {
+    sessions: u32,
+    pilots: BTreeMap<String, PilotRecord>,
+    /// For each load, blocks that are whole, and the number of the next one.
+    blocks: BTreeMap<String, (u32, u32)>,
+    /// For each load and arm, responses and nanoseconds measured.
+    totals: BTreeMap<(String, String), (u64, u64)>,
+}
+
+impl Done {
+    fn of(run: &Run) -> Done {
+        let mut done = Done::default();
+        for record in &run.records {
+            match record {
+                Record::Session(session) => done.sessions = session.session + 1,
+                Record::Pilot(pilot) => {
+                    done.pilots.insert(pilot.load.clone(), pilot.clone());
+                }
+                _ => {}
+            }
+        }
+        let arms = run.header.study.arms.len();
+        for load in &run.header.study.loads {
+            let blocks = run.blocks(&load.name);
+            let whole = blocks.values().filter(|trials| trials.len() == arms);
+            let next = blocks.keys().map(|(block, _)| block + 1).max().unwrap_or(0);
+            done.blocks.insert(load.name.clone(), (whole.clone().count() as u32, next));
+            whole.flatten().for_each(|trial| done.add(trial));
+        }
+        done
+    }
+
+    fn add(&mut self, trial: &TrialRecord) {
+        let total = self.totals.entry((trial.load.clone(), trial.arm.clone())).or_default();
+        total.0 += trial.slices.iter().map(|slice| slice.completed).sum::<u64>();
+        total.1 += trial.slices.iter().map(|slice| slice.measured_ns).sum::<u64>();
+    }
+
+    /// Requests per second that the slowest arm completed under a load.
+    fn slowest(&self, load: &str) -> Option<f64> {
+        let of_load = self.totals.iter().filter(|((name, _), _)| name == load);
+        of_load
+            .map(|(_, &(completed, ns))| completed as f64 / (ns.max(1) as f64 / 1e9))
+            .min_by(f64::total_cmp)
+    }
+}
+
+/// One weir process at work on a run.
+struct Session<'a> {
+    header: &'a RunHeader,
+    options: &'a Options,
+    number: u32,
+    writer: RunWriter,
+    done: Done,
+}
+
+impl Session<'_> {
+    fn run(mut self, events: &mut dyn FnMut(Event)) -> Result<Summary, LabError> {
+        let at = Timestamp::now().to_string();
+        self.writer.append(&Record::Session(SessionRecord { session: self.number, at }))?;
+        let folder = self.options.folder.clone();
+        let plan = preflight::plan_of(&self.header.study);
+        let trials = plan.iter().map(|(_, _, length)| *length).sum();
+        let remarks = self.header.remarks.clone();
+        events(Event::Begun { folder: folder.clone(), trials, remarks });
+        preflight::keep_to(&self.header.cpus.generator);
+        let result = self.work(events);
+        let (outcome, error) = match &result {
+            Ok(()) if self.stopped() => (Outcome::Interrupted, String::new()),
+            Ok(()) => (Outcome::Complete, String::new()),
+            Err(error) => (Outcome::Failed, error.to_string()),
+        };
+        let at = Timestamp::now().to_string();
+        let end = self.writer.append(&Record::End(EndRecord { at, outcome, error }));
+        result?;
+        end?;
+        Ok(Summary { folder, outcome })
+    }
+
+    fn stopped(&self) -> bool {
+        self.options.stop.load(Ordering::Relaxed)
+    }
+
+    fn work(&mut self, events: &mut dyn FnMut(Event)) -> Result<(), LabError> {
+        let (study, roles) = (&self.header.study, &self.header.cpus);
+        let launcher = &self.options.launcher;
+        let mut arms =
+            Arms::start(study, roles, launcher, self.number, &mut self.writer, events)?;
+        let worked = study.loads.iter().try_for_each(|load| {
+            if self.stopped() {
+                return Ok(());
+            }
+            self.load(load, &mut arms, events)
+        });
+        let kept = arms.keep_logs(&mut self.writer);
+        worked.and(kept)
+    }
+
+    /// Measures one load: what earlier sessions have left of it.
+    fn load(
+        &mut self,
+        load: &LoadSpec,
+        arms: &mut Arms,
+        events: &mut dyn FnMut(Event),
+    ) -> Result<(), LabError> {
+        let study = &self.header.study;
+        let Some(pilot) = self.pilot(load, arms, events)? else { return Ok(()) };
+        let slice = Duration::from_nanos(pilot.slice_ns);
+        let planned = preflight::blocks(study, load, slice);
+        let (whole, first) = self.done.blocks.get(&load.name).copied().unwrap_or_default();
+        let left = planned.saturating_sub(whole);
+        if left > 0 {
+            // Each session and load has an order of its own, and the same again for the same seed.
+            let seed = study.blocks.seed ^ (u64::from(self.number) << 32) ^ u64::from(first);
+            let mut rng = SplitMix64::new(seed);
+            let discard = study.blocks.discard;
+            let timeline =
+                Timeline::new(study.arms.len(), left, first, slice, discard, &mut rng);
+            let rate = pilot.rate;
+            let (name, length) = (load.name.clone(), timeline.length());
+            events(Event::TrialBegun { load: name, blocks: left, length, rate });
+            self.trial(load, arms, &timeline, rate, (whole, planned), events)?;
+        }
+        if self.stopped() {
+            return Ok(());
+        }
+        let load = load.name.clone();
+        events(Event::TrialEnded { load: load.clone() });
+        self.writer.append(&Record::LoadEnd(LoadEndRecord { load, blocks: planned }))?;
+        Ok(())
+    }
+
+    fn trial(
+        &mut self,
+        load: &LoadSpec,
+        arms: &mut Arms,
+        timeline: &Timeline,
+        rate: Option<f64>,
+        (whole, planned): (u32, u32),
+        events: &mut dyn FnMut(Event),
+    ) -> Result<(), LabError> {
+        let trial = Trial {
+            timeline,
+            groups: arms.groups(load, timeline.arms)?,
+            arrivals: arrivals(rate),
+            timeout: load.timeout,
+            cpus: &self.header.cpus.generator,
+            counters: arms.counters(&self.header.cpus)?,
+            stop: &self.options.stop,
+        };
+        let mut recorder = Recorder {
+            writer: &mut self.writer,
+            header: self.header,
+            load,
+            session: self.number,
+            rate,
+        };
+        let mut done = whole;
+        let mut broken: Option<LabError> = None;
+        let outcome = trial.run(&mut |block| {
+            if broken.is_some() {
+                return;
+            }
+            let recorded = recorder.block(block).map_err(LabError::from);
+            match recorded.and_then(|trials| arms.alive().map(|()| trials)) {
+                Ok(trials) => {
+                    done += 1;
+                    trials.iter().for_each(|trial| self.done.add(trial));
+                    let baseline_rate = trials.first().map_or(0.0, rate_completed);
+                    let load = load.name.clone();
+                    events(Event::Block { load, done, of: planned, baseline_rate });
+                }
+                Err(error) => {
+                    broken = Some(error);
+                    self.options.stop.store(true, Ordering::Relaxed);
+                }
+            }
+        });
+        if let Some(error) = broken {
+            return Err(error);
+        }
+        // A proxy that ended between blocks shows as refused connections: name the cause.
+        arms.alive()?;
+        let at_load = |source| LabError::Load { load: load.name.clone(), source };
+        outcome.map(drop).map_err(at_load)
+    }
+
+    /// The slice and the rate for a load: as chosen before, as the study says, or by trying.
+    /// `None`: interrupted.
+    fn pilot(
+        &mut self,
+        load: &LoadSpec,
+        arms: &Arms,
+        events: &mut dyn FnMut(Event),
+    ) -> Result<Option<PilotRecord>, LabError> {
+        if let Some(pilot) = self.done.pilots.get(&load.name) {
+            return Ok(Some(pilot.clone()));
+        }
+        let study = &self.header.study;
+        let rate = self.rate(load);
+        let mut candidates = Vec::new();
+        let slice = match study.blocks.slice {
+            Some(slice) => slice,
+            None => {
+                events(Event::PilotBegun { load: load.name.clone() });
+                for ms in pilot::CANDIDATES_MS {
+                    let slice = Duration::from_millis(ms);
+                    candidates.push(self.candidate(load, arms, slice, rate)?);
+                    if self.stopped() {
+                        return Ok(None);
+                    }
+                    if pilot::settled(&candidates) {
+                        break;
+                    }
+                }
+                let chosen = pilot::choose(&candidates).map_or(0, |chosen| chosen.slice_ns);
+                Duration::from_nanos(chosen)
+            }
+        };
+        let slice_ns = slice.as_nanos() as u64;
+        let pilot = PilotRecord { load: load.name.clone(), slice_ns, rate, candidates };
+        self.writer.append(&Record::Pilot(pilot.clone()))?;
+        if study.blocks.slice.is_none() {
+            events(Event::PilotEnded(pilot.clone()));
+        }
+        Ok(Some(pilot))
+    }
+
+    fn candidate(
+        &self,
+        load: &LoadSpec,
+        arms: &Arms,
+        slice: Duration,
+        rate: Option<f64>,
+    ) -> Result<weir_model::record::PilotCandidate, LabError> {
+        let study = &self.header.study;
+        let blocks = (pilot::TRY.as_nanos() / (slice * 4).as_nanos().max(1)) as u32;
+        let blocks = blocks.max(pilot::AT_LEAST_BLOCKS);
+        let mut rng = SplitMix64::new(study.blocks.seed);
+        let timeline = Timeline::new(2, blocks, 0, slice, study.blocks.discard, &mut rng);
+        let trial = Trial {
+            timeline: &timeline,
+            groups: arms.groups(load, timeline.arms)?,
+            arrivals: arrivals(rate),
+            timeout: load.timeout,
+            cpus: &self.header.cpus.generator,
+            counters: arms.counters(&self.header.cpus)?,
+            stop: &self.options.stop,
+        };
+        let quantity = if rate.is_some() { Quantity::CpuPerRequest } else { Quantity::Rate };
+        let mut ratios = Vec::new();
+        let outcome = trial.run(&mut |block| ratios.extend(pilot::log_ratios(block, quantity)));
+        outcome.map_err(|source| LabError::Load { load: load.name.clone(), source })?;
+        Ok(pilot::judge(slice, blocks, &ratios))
+    }
+
+    /// Rate of the open loop; `None` for a closed one.
+    fn rate(&self, load: &LoadSpec) -> Option<f64> {
+        match load.arrivals {
+            StudyArrivals::Closed => None,
+            StudyArrivals::Constant(rate) => Some(rate),
+            StudyArrivals::ShareOfSlowest(share) => {
+                let closed = |load: &&LoadSpec| load.arrivals == StudyArrivals::Closed;
+                let first = self.header.study.loads.iter().find(closed)?;
+                // Whole requests per second read better, and nobody needs more.
+                self.done.slowest(&first.name).map(|rate| (rate * share).round().max(1.0))
+            }
+        }
+    }
+}
+
+fn arrivals(rate: Option<f64>) -> Arrivals {
+    rate.map_or(Arrivals::Closed, |rate| Arrivals::Constant { rate })
+}
+
+fn rate_completed(trial: &TrialRecord) -> f64 {
+    let completed: u64 = trial.slices.iter().map(|slice| slice.completed).sum();
+    let ns: u64 = trial.slices.iter().map(|slice| slice.measured_ns).sum();
+    completed as f64 / (ns.max(1) as f64 / 1e9)
+}

@@ -1,0 +1,128 @@
+//! Blocks as slices of one continuous trial: who has the load when.
+
+use std::time::Duration;
+
+use weir_load::Slice;
+use weir_stats::{SplitMix64, block_order};
+
+/// Each arm is loaded once, unmeasured, for at least this long before the first block: connections
+/// are warm, caches filled, processes scheduled.
+const WARM_UP: Duration = Duration::from_millis(250);
+
+/// What one slice is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Turn {
+    /// The arm that has the load.
+    pub(crate) arm: usize,
+    /// The block it counts for; `None` before the first and after the last.
+    pub(crate) block: Option<u32>,
+}
+
+/// The slices of a trial and what each is for.
+#[derive(Debug, Clone)]
+pub(crate) struct Timeline {
+    pub(crate) slices: Vec<Slice>,
+    pub(crate) turns: Vec<Turn>,
+    /// For each slice the next one of the same arm, or the number of slices.
+    pub(crate) next_of_arm: Vec<usize>,
+    pub(crate) arms: usize,
+}
+
+impl Timeline {
+    /// `blocks` blocks of `arms` arms, numbered from `first`: every arm twice in a block, in a
+    /// random order and its mirror image. The first part of each slice, `discard` of its length, is
+    /// not measured.
+    pub(crate) fn new(
+        arms: usize,
+        blocks: u32,
+        first: u32,
+        slice: Duration,
+        discard: f64,
+        rng: &mut SplitMix64,
+    ) -> Timeline {
+        let mut turns: Vec<Turn> = (0..arms).map(|arm| Turn { arm, block: None }).collect();
+        for block in first..first + blocks {
+            let order = order_after(turns.last().map(|turn| turn.arm), arms, rng);
+            turns.extend(order.into_iter().map(|arm| Turn { arm, block: Some(block) }));
+        }
+        // The last block's arms rest before the counters are read for the last time.
+        let last = turns.last().map_or(0, |turn| turn.arm);
+        turns.push(Turn { arm: (last + 1) % arms, block: None });
+
+        let ns = slice.as_nanos() as u64;
+        let lead = (slice.as_secs_f64() * discard * 1e9) as u64;
+        let warm_up = ns.max(WARM_UP.as_nanos() as u64);
+        let mut start = 0;
+        let mut slices = Vec::with_capacity(turns.len());
+        for (place, turn) in turns.iter().enumerate() {
+            let length = if place < arms { warm_up } else { ns };
+            let end = start + length;
+            let measure_from = if turn.block.is_some() { start + lead } else { end };
+            slices.push(Slice { group: turn.arm, start, measure_from, end });
+            start = end;
+        }
+        let next_of_arm = next_of_arm(&turns, arms);
+        Timeline { slices, turns, next_of_arm, arms }
+    }
+
+    /// How long it lasts.
+    pub(crate) fn length(&self) -> Duration {
+        Duration::from_nanos(self.slices.last().map_or(0, |slice| slice.end))
+    }
+}
+
+/// A block's order whose first arm is not the one that had the load before: an arm's counters are
+/// read at the begin of its slices, and exact only when it rested.
+fn order_after(before: Option<usize>, arms: usize, rng: &mut SplitMix64) -> Vec<usize> {
+    loop {
+        let order = block_order(arms, rng);
+        if arms < 2 || order.first().copied() != before {
+            return order;
+        }
+    }
+}
+
+fn next_of_arm(turns: &[Turn], arms: usize) -> Vec<usize> {
+    let mut next = vec![turns.len(); arms];
+    let mut places = vec![turns.len(); turns.len()];
+    for (place, turn) in turns.iter().enumerate().rev() {
+        places[place] = std::mem::replace(&mut next[turn.arm], place);
+    }
+    places
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_arm_comes_twice_in_a_block_and_rests_before_the_next() {
+        for arms in 2..9 {
+            let mut rng = SplitMix64::new(arms as u64);
+            let slice = Duration::from_millis(100);
+            let timeline = Timeline::new(arms, 20, 3, slice, 0.2, &mut rng);
+            for block in 3..23 {
+                let mut seen = vec![0; arms];
+                let turns = timeline.turns.iter().filter(|turn| turn.block == Some(block));
+                turns.for_each(|turn| seen[turn.arm] += 1);
+                assert_eq!(seen, vec![2; arms]);
+            }
+            for pair in timeline.turns.windows(2) {
+                assert!(pair[0].block == pair[1].block || pair[0].arm != pair[1].arm);
+            }
+            assert!(timeline.slices.windows(2).all(|pair| pair[0].end == pair[1].start));
+        }
+    }
+
+    #[test]
+    fn the_next_slice_of_an_arm_is_found() {
+        let mut rng = SplitMix64::new(1);
+        let timeline = Timeline::new(3, 2, 0, Duration::from_millis(50), 0.2, &mut rng);
+        for (place, &next) in timeline.next_of_arm.iter().enumerate() {
+            let arm = timeline.turns[place].arm;
+            let between = place + 1..next.min(timeline.turns.len());
+            assert!(timeline.turns[between].iter().all(|turn| turn.arm != arm));
+            assert!(timeline.turns.get(next).is_none_or(|turn| turn.arm == arm));
+        }
+    }
+}

@@ -1,0 +1,78 @@
+//! The slices whose figures are still open, by number.
+
+use std::collections::VecDeque;
+use std::sync::mpsc::{Receiver, SyncSender};
+
+use crate::ledger::SliceData;
+
+/// A slice's data on its way from a thread: thread, slice, data.
+pub(crate) type Delivery = (usize, usize, Box<SliceData>);
+
+/// Where finished data goes and empty data comes from.
+pub(crate) struct Outlet {
+    /// Number of the thread.
+    pub(crate) thread: usize,
+    /// To whoever merges the threads' data.
+    pub(crate) full: SyncSender<Delivery>,
+    /// Cleared data to be used again.
+    pub(crate) empty: Receiver<Box<SliceData>>,
+}
+
+/// Data of the slices that have begun and not ended with all their requests.
+pub(crate) struct Slots {
+    outlet: Outlet,
+    /// Number of the slice at the front of `open`.
+    first: usize,
+    open: VecDeque<Option<Slot>>,
+}
+
+struct Slot {
+    data: Box<SliceData>,
+    /// Requests in flight, and 1 for as long as more can come.
+    holds: u32,
+}
+
+impl Slots {
+    pub(crate) fn new(outlet: Outlet) -> Slots {
+        Slots { outlet, first: 0, open: VecDeque::with_capacity(64) }
+    }
+
+    /// Opens the next slice, held until [`Slots::release`].
+    pub(crate) fn open(&mut self) -> usize {
+        // Only when slices outlast each other more than ever before is there nothing to use again.
+        let data = self.outlet.empty.try_recv().unwrap_or_default();
+        self.open.push_back(Some(Slot { data, holds: 1 }));
+        self.first + self.open.len() - 1
+    }
+
+    /// The data of an open slice.
+    pub(crate) fn data(&mut self, slice: usize) -> Option<&mut SliceData> {
+        let slot = self.open.get_mut(slice.checked_sub(self.first)?)?;
+        slot.as_mut().map(|slot| &mut *slot.data)
+    }
+
+    /// One more reason not to close a slice: a request in flight.
+    pub(crate) fn hold(&mut self, slice: usize) {
+        if let Some(Some(slot)) = self.open.get_mut(slice - self.first) {
+            slot.holds += 1;
+        }
+    }
+
+    /// One reason less; the last one sends the data on its way.
+    pub(crate) fn release(&mut self, slice: usize) {
+        let place = &mut self.open[slice - self.first];
+        let Some(slot) = place else { return };
+        slot.holds -= 1;
+        if slot.holds > 0 {
+            return;
+        }
+        if let Some(slot) = place.take() {
+            // Nobody listens any more only when the trial is being torn down.
+            let _ = self.outlet.full.send((self.outlet.thread, slice, slot.data));
+        }
+        while let Some(None) = self.open.front() {
+            self.open.pop_front();
+            self.first += 1;
+        }
+    }
+}

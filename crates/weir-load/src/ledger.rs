@@ -1,0 +1,238 @@
+//! What is written down while a trial runs: counters and histograms of each slice.
+//!
+//! Everything has its full size from the start. A slice's data leaves the thread as a whole when
+//! the slice and all its requests have ended, and comes back empty for a later slice.
+
+use hdrhistogram::Histogram;
+use rustix::io::Errno;
+use weir_http::ParseError;
+use weir_http::response::ClosedError;
+use weir_model::load::{Censored, ErrorCount, ErrorKind};
+
+/// Longest time that a histogram tells exactly, in nanoseconds: an hour.
+pub const LONGEST_NS: u64 = 3_600_000_000_000;
+
+/// An empty histogram of nanoseconds: 1 ns to an hour, three significant digits.
+pub fn new_histogram() -> Histogram<u64> {
+    Histogram::new_with_bounds(1, LONGEST_NS, 3).expect("the bounds are valid")
+}
+
+/// Times of the requests that were intended in the measured part of a slice and answered.
+#[derive(Debug, Clone)]
+pub struct Histograms {
+    /// From the intended time to the last byte.
+    pub response: Histogram<u64>,
+    /// From the sent time to the last byte.
+    pub service: Histogram<u64>,
+    /// From the sent time to the first byte.
+    pub first_byte: Histogram<u64>,
+    /// From due with an idle connection to sent.
+    pub dispatch_lag: Histogram<u64>,
+    /// Response times above [`LONGEST_NS`]; they are in the histogram's last place.
+    pub overflow: u64,
+}
+
+impl Histograms {
+    /// Empty ones.
+    pub fn new() -> Histograms {
+        Histograms {
+            response: new_histogram(),
+            service: new_histogram(),
+            first_byte: new_histogram(),
+            dispatch_lag: new_histogram(),
+            overflow: 0,
+        }
+    }
+
+    /// Adds what another has counted. Lossless: all have the same bounds.
+    pub fn add(&mut self, other: &Histograms) {
+        let pairs = [
+            (&mut self.response, &other.response),
+            (&mut self.service, &other.service),
+            (&mut self.first_byte, &other.first_byte),
+            (&mut self.dispatch_lag, &other.dispatch_lag),
+        ];
+        for (own, others) in pairs {
+            own.add(others).expect("all histograms have the same bounds");
+        }
+        self.overflow += other.overflow;
+    }
+
+    fn clear(&mut self) {
+        self.response.reset();
+        self.service.reset();
+        self.first_byte.reset();
+        self.dispatch_lag.reset();
+        self.overflow = 0;
+    }
+}
+
+impl Default for Histograms {
+    fn default() -> Histograms {
+        Histograms::new()
+    }
+}
+
+/// Errors by kind and by the words of whoever reported them.
+#[derive(Debug, Clone, Default)]
+pub struct Errors(Vec<(ErrorKind, Cause, u64)>);
+
+/// Who said what.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Cause {
+    /// The kernel, by number.
+    Kernel(Errno),
+    /// The parser.
+    Parser(ParseError),
+    /// The parser, of a connection that was closed.
+    Closed(ClosedError),
+    /// The engine.
+    Own(&'static str),
+}
+
+impl Cause {
+    fn words(self) -> String {
+        match self {
+            Cause::Kernel(errno) => std::io::Error::from(errno).to_string(),
+            Cause::Parser(error) => error.to_string(),
+            Cause::Closed(error) => error.to_string(),
+            Cause::Own(words) => words.to_owned(),
+        }
+    }
+}
+
+impl Errors {
+    pub(crate) fn count(&mut self, kind: ErrorKind, cause: Cause) {
+        self.count_n(kind, cause, 1);
+    }
+
+    fn count_n(&mut self, kind: ErrorKind, cause: Cause, n: u64) {
+        match self.0.iter_mut().find(|(k, c, _)| *k == kind && *c == cause) {
+            Some((_, _, count)) => *count += n,
+            None => self.0.push((kind, cause, n)),
+        }
+    }
+
+    /// Adds what another has counted.
+    pub fn add(&mut self, other: &Errors) {
+        for &(kind, cause, count) in &other.0 {
+            self.count_n(kind, cause, count);
+        }
+    }
+
+    /// All of them.
+    pub fn total(&self) -> u64 {
+        self.0.iter().map(|(_, _, count)| count).sum()
+    }
+
+    /// The most frequent first.
+    pub fn counts(&self) -> Vec<ErrorCount> {
+        let mut counts: Vec<_> = self
+            .0
+            .iter()
+            .map(|&(kind, cause, count)| ErrorCount { kind, words: cause.words(), count })
+            .collect();
+        counts.sort_by_key(|error| std::cmp::Reverse(error.count));
+        counts
+    }
+}
+
+/// What one slice counted, of one thread or of all.
+#[derive(Debug, Clone)]
+pub struct SliceData {
+    /// Requests that the schedule wanted sent in the measured part; open loop only.
+    pub due: u64,
+    /// Requests that were sent in the measured part.
+    pub offered: u64,
+    /// Responses whose last byte came in the measured part.
+    pub completed: u64,
+    /// Responses to requests intended anywhere in the slice, whenever they ended.
+    pub completed_whole: u64,
+    /// Bytes received for requests of this slice.
+    pub received_bytes: u64,
+    /// Bytes of content received for requests of this slice.
+    pub content_bytes: u64,
+    /// Connections of the slice's group that were opened again while the slice lasted.
+    pub reconnects: u64,
+    /// Responses by status code, `[code - 100]`; codes outside 100..=599 are malformed.
+    pub statuses: Box<[u64; 500]>,
+    /// Errors of the slice's requests and connections.
+    pub errors: Errors,
+    /// Requests of this slice that never ended.
+    pub censored: Censored,
+    /// CPU time of the thread from the begin of the slice to its end, in nanoseconds.
+    pub cpu_ns: u64,
+    /// Times.
+    pub histograms: Histograms,
+}
+
+impl SliceData {
+    /// Nothing counted yet.
+    pub fn new() -> SliceData {
+        SliceData {
+            due: 0,
+            offered: 0,
+            completed: 0,
+            completed_whole: 0,
+            received_bytes: 0,
+            content_bytes: 0,
+            reconnects: 0,
+            statuses: Box::new([0; 500]),
+            errors: Errors(Vec::with_capacity(16)),
+            censored: Censored::default(),
+            cpu_ns: 0,
+            histograms: Histograms::new(),
+        }
+    }
+
+    /// Adds what another slice, or the same slice of another thread, has counted.
+    pub fn add(&mut self, other: &SliceData) {
+        self.due += other.due;
+        self.offered += other.offered;
+        self.completed += other.completed;
+        self.completed_whole += other.completed_whole;
+        self.received_bytes += other.received_bytes;
+        self.content_bytes += other.content_bytes;
+        self.reconnects += other.reconnects;
+        for (own, others) in self.statuses.iter_mut().zip(other.statuses.iter()) {
+            *own += others;
+        }
+        self.errors.add(&other.errors);
+        self.censored.in_flight += other.censored.in_flight;
+        self.censored.queued += other.censored.queued;
+        self.censored.oldest_ns = self.censored.oldest_ns.max(other.censored.oldest_ns);
+        self.cpu_ns += other.cpu_ns;
+        self.histograms.add(&other.histograms);
+    }
+
+    /// Forgets everything; keeps the memory.
+    pub fn clear(&mut self) {
+        self.due = 0;
+        self.offered = 0;
+        self.completed = 0;
+        self.completed_whole = 0;
+        self.received_bytes = 0;
+        self.content_bytes = 0;
+        self.reconnects = 0;
+        self.statuses.fill(0);
+        self.errors.0.clear();
+        self.censored = Censored::default();
+        self.cpu_ns = 0;
+        self.histograms.clear();
+    }
+
+    /// Responses by status class, 1xx at index 1 to 5xx at index 5.
+    pub fn status_classes(&self) -> [u64; 6] {
+        let mut classes = [0; 6];
+        for (index, count) in self.statuses.iter().enumerate() {
+            classes[index / 100 + 1] += count;
+        }
+        classes
+    }
+}
+
+impl Default for SliceData {
+    fn default() -> SliceData {
+        SliceData::new()
+    }
+}

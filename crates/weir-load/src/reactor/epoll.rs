@@ -1,0 +1,207 @@
+//! The reactor on epoll, by plain libc calls: containers that forbid io_uring run it, and
+//! socket-preload stacks, which replace only libc's functions, accelerate it.
+//!
+//! Edge-triggered: a level-triggered descriptor would be polled a second time by the kernel at the
+//! wait after each receive. One registration lasts for the life of a connection.
+
+use std::net::SocketAddr;
+use std::os::fd::OwnedFd;
+
+use rustix::event::{Timespec, epoll};
+use rustix::io::Errno;
+use rustix::net::{self, AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, sockopt};
+use rustix::time::{ClockId, clock_gettime};
+
+use super::{ConnId, Event, Reactor};
+
+/// Bytes that one receive can take. Shared by all connections of a thread: a connection owns none.
+const RECEIVE_BUFFER: usize = 256 * 1024;
+
+/// Events that one wait can reap.
+const BATCH: usize = 512;
+
+/// Sockets of one thread.
+pub struct Epoll {
+    epoll: OwnedFd,
+    sockets: Vec<Socket>,
+    ready: Vec<epoll::Event>,
+    /// Next of `ready` to be looked at.
+    cursor: usize,
+    buffer: Box<[u8]>,
+    received: usize,
+}
+
+#[derive(Default)]
+struct Socket {
+    fd: Option<OwnedFd>,
+    /// Which use of this number it is: events of an earlier one are stale.
+    generation: u32,
+    connecting: bool,
+    /// The last send took only a part.
+    blocked: bool,
+}
+
+fn key(conn: ConnId, generation: u32) -> u64 {
+    u64::from(generation) << 32 | u64::from(conn)
+}
+
+/// CLOCK_MONOTONIC in nanoseconds.
+pub fn monotonic_ns() -> u64 {
+    let now = clock_gettime(ClockId::Monotonic);
+    now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
+}
+
+impl Epoll {
+    /// An epoll set. It is made apart from the reactor because only it can fail, and only it may
+    /// change threads.
+    ///
+    /// # Errors
+    /// The kernel has no descriptor left for it.
+    pub fn set() -> Result<OwnedFd, Errno> {
+        epoll::create(epoll::CreateFlags::CLOEXEC)
+    }
+
+    /// A reactor on `set` for at most `connections` connections, numbered from 0.
+    pub fn new(set: OwnedFd, connections: usize) -> Epoll {
+        Epoll {
+            epoll: set,
+            sockets: std::iter::repeat_with(Socket::default).take(connections).collect(),
+            ready: Vec::with_capacity(BATCH),
+            cursor: 0,
+            buffer: vec![0; RECEIVE_BUFFER].into_boxed_slice(),
+            received: 0,
+        }
+    }
+
+    /// What a readiness of a connection that is being opened means.
+    fn connect_outcome(&mut self, conn: ConnId) -> Event {
+        let socket = &mut self.sockets[conn as usize];
+        let outcome = match &socket.fd {
+            Some(fd) => sockopt::socket_error(fd).unwrap_or_else(Err),
+            None => Err(Errno::BADF),
+        };
+        socket.connecting = false;
+        match outcome {
+            Ok(()) => Event::Connected(conn),
+            Err(errno) => {
+                self.close(conn);
+                Event::ConnectFailed(conn, errno)
+            }
+        }
+    }
+
+    /// Takes what came. `None`: nothing was there after all.
+    fn receive(&mut self, conn: ConnId, hangup: bool) -> Option<Event> {
+        let socket = &self.sockets[conn as usize];
+        let fd = socket.fd.as_ref()?;
+        match net::recv(fd, &mut *self.buffer, RecvFlags::empty()) {
+            Ok((0, _)) => Some(Event::Ended(conn)),
+            Ok((received, _)) => {
+                self.received = received;
+                // A full buffer may have left bytes behind, a hangup is told by one more receive:
+                // edge-triggered readiness will not come again, so this event is looked at again.
+                if hangup || received == RECEIVE_BUFFER {
+                    self.cursor -= 1;
+                }
+                Some(Event::Received(conn))
+            }
+            Err(Errno::AGAIN | Errno::INTR) => None,
+            Err(errno) => Some(Event::Failed(conn, errno)),
+        }
+    }
+}
+
+impl Reactor for Epoll {
+    fn now(&mut self) -> u64 {
+        monotonic_ns()
+    }
+
+    fn connect(&mut self, conn: ConnId, address: &SocketAddr) -> Result<(), Errno> {
+        let family = match address {
+            SocketAddr::V4(_) => AddressFamily::INET,
+            SocketAddr::V6(_) => AddressFamily::INET6,
+        };
+        let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
+        let fd = net::socket_with(family, SocketType::STREAM, flags, None)?;
+        sockopt::set_tcp_nodelay(&fd, true)?;
+        match net::connect(&fd, address) {
+            Ok(()) | Err(Errno::INPROGRESS) => {}
+            Err(errno) => return Err(errno),
+        }
+        let socket = &mut self.sockets[conn as usize];
+        socket.generation = socket.generation.wrapping_add(1);
+        socket.connecting = true;
+        socket.blocked = false;
+        let data = epoll::EventData::new_u64(key(conn, socket.generation));
+        let interest = epoll::EventFlags::IN
+            | epoll::EventFlags::OUT
+            | epoll::EventFlags::RDHUP
+            | epoll::EventFlags::ET;
+        epoll::add(&self.epoll, &fd, data, interest)?;
+        socket.fd = Some(fd);
+        Ok(())
+    }
+
+    fn send(&mut self, conn: ConnId, bytes: &[u8]) -> Result<usize, Errno> {
+        let socket = &mut self.sockets[conn as usize];
+        let fd = socket.fd.as_ref().ok_or(Errno::BADF)?;
+        let sent = match net::send(fd, bytes, SendFlags::NOSIGNAL) {
+            Ok(sent) => sent,
+            Err(Errno::AGAIN | Errno::INTR) => 0,
+            Err(errno) => return Err(errno),
+        };
+        socket.blocked = sent < bytes.len();
+        Ok(sent)
+    }
+
+    fn wait(&mut self, until: u64) -> u64 {
+        let left = until.saturating_sub(monotonic_ns());
+        let timeout = Timespec {
+            tv_sec: (left / 1_000_000_000) as i64,
+            tv_nsec: (left % 1_000_000_000) as i64,
+        };
+        self.ready.clear();
+        self.cursor = 0;
+        let spare = rustix::buffer::spare_capacity(&mut self.ready);
+        // An interrupted wait is a wait that reaped nothing.
+        let _ = epoll::wait(&self.epoll, spare, Some(&timeout));
+        monotonic_ns()
+    }
+
+    fn next(&mut self) -> Option<Event> {
+        while let Some(ready) = self.ready.get(self.cursor) {
+            self.cursor += 1;
+            let (data, flags) = (ready.data.u64(), ready.flags);
+            let conn = data as u32;
+            let socket = &mut self.sockets[conn as usize];
+            if socket.fd.is_none() || key(conn, socket.generation) != data {
+                continue;
+            }
+            if socket.connecting {
+                return Some(self.connect_outcome(conn));
+            }
+            if socket.blocked && flags.contains(epoll::EventFlags::OUT) {
+                socket.blocked = false;
+                // The event may also say that bytes came: look at it again.
+                self.cursor -= 1;
+                return Some(Event::Writable(conn));
+            }
+            let hangup = epoll::EventFlags::RDHUP | epoll::EventFlags::HUP | epoll::EventFlags::ERR;
+            if flags.intersects(epoll::EventFlags::IN | hangup)
+                && let Some(event) = self.receive(conn, flags.intersects(hangup))
+            {
+                return Some(event);
+            }
+        }
+        None
+    }
+
+    fn received(&self) -> &[u8] {
+        &self.buffer[..self.received]
+    }
+
+    fn close(&mut self, conn: ConnId) {
+        // Closing the only descriptor of a socket takes it out of the epoll set.
+        self.sockets[conn as usize].fd = None;
+    }
+}

@@ -1,0 +1,155 @@
+//! A network and a clock that exist only in memory: what happens on them is exact and the same
+//! every time.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::net::SocketAddr;
+
+use rustix::io::Errno;
+
+use super::{ConnId, Event, Reactor};
+
+/// What the simulated server does with one request.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Answer {
+    /// Bytes, each piece with the nanoseconds after the request at which it arrives.
+    pub(crate) pieces: Vec<(u64, Vec<u8>)>,
+    /// When the connection ends after the request, and whether by a reset.
+    pub(crate) end: Option<(u64, Option<Errno>)>,
+}
+
+impl Answer {
+    /// A whole response after `delay` nanoseconds.
+    pub(crate) fn after(delay: u64, bytes: &[u8]) -> Answer {
+        Answer { pieces: vec![(delay, bytes.to_vec())], end: None }
+    }
+}
+
+/// Decides answers: time of the request, connection, how many requests there were before on any.
+pub(crate) type Server = Box<dyn FnMut(u64, ConnId, u64) -> Answer>;
+
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+enum What {
+    Connected,
+    Refused,
+    Bytes(Vec<u8>),
+    End,
+    Reset,
+}
+
+/// The simulated reactor.
+pub(crate) struct Simulated {
+    clock: u64,
+    sequence: u64,
+    server: Server,
+    requests: u64,
+    /// Generation of each connection; odd while it is open.
+    generations: Vec<u32>,
+    to_come: BinaryHeap<Reverse<(u64, u64, ConnId, u32, What)>>,
+    bytes: Vec<u8>,
+    /// Connections refused before the first is accepted.
+    pub(crate) refuse: u32,
+    /// Largest part of a request that one send takes.
+    pub(crate) send_at_most: usize,
+    unsent: Vec<usize>,
+}
+
+/// How long it takes to open a connection.
+pub(crate) const CONNECT_NS: u64 = 10_000;
+
+impl Simulated {
+    pub(crate) fn new(connections: usize, server: Server) -> Simulated {
+        Simulated {
+            clock: 1_000_000_000,
+            sequence: 0,
+            server,
+            requests: 0,
+            generations: vec![0; connections],
+            to_come: BinaryHeap::new(),
+            bytes: Vec::new(),
+            refuse: 0,
+            send_at_most: usize::MAX,
+            unsent: vec![0; connections],
+        }
+    }
+
+    fn schedule(&mut self, at: u64, conn: ConnId, what: What) {
+        self.sequence += 1;
+        let generation = self.generations[conn as usize];
+        self.to_come.push(Reverse((at, self.sequence, conn, generation, what)));
+    }
+}
+
+impl Reactor for Simulated {
+    fn now(&mut self) -> u64 {
+        self.clock
+    }
+
+    fn connect(&mut self, conn: ConnId, _address: &SocketAddr) -> Result<(), Errno> {
+        self.generations[conn as usize] += 1;
+        let refused = self.refuse > 0;
+        self.refuse = self.refuse.saturating_sub(1);
+        let what = if refused { What::Refused } else { What::Connected };
+        self.schedule(self.clock + CONNECT_NS, conn, what);
+        Ok(())
+    }
+
+    fn send(&mut self, conn: ConnId, bytes: &[u8]) -> Result<usize, Errno> {
+        let sent = bytes.len().min(self.send_at_most);
+        if sent < bytes.len() {
+            self.unsent[conn as usize] = bytes.len() - sent;
+            // Room again a microsecond later: told as an empty piece, see `next`.
+            self.schedule(self.clock + 1000, conn, What::Bytes(Vec::new()));
+            return Ok(sent);
+        }
+        self.unsent[conn as usize] = 0;
+        let answer = (self.server)(self.clock, conn, self.requests);
+        self.requests += 1;
+        for (delay, piece) in answer.pieces {
+            self.schedule(self.clock + delay, conn, What::Bytes(piece));
+        }
+        if let Some((delay, reset)) = answer.end {
+            let what = if reset.is_some() { What::Reset } else { What::End };
+            self.schedule(self.clock + delay, conn, what);
+        }
+        Ok(sent)
+    }
+
+    fn wait(&mut self, until: u64) -> u64 {
+        let next = self.to_come.peek().map_or(u64::MAX, |Reverse((at, ..))| *at);
+        self.clock = self.clock.max(next.min(until));
+        self.clock
+    }
+
+    fn next(&mut self) -> Option<Event> {
+        while self.to_come.peek().is_some_and(|Reverse((at, ..))| *at <= self.clock) {
+            let Reverse((_, _, conn, generation, what)) = self.to_come.pop()?;
+            if self.generations[conn as usize] != generation {
+                continue;
+            }
+            return Some(match what {
+                What::Connected => Event::Connected(conn),
+                What::Refused => {
+                    self.generations[conn as usize] += 1;
+                    Event::ConnectFailed(conn, Errno::CONNREFUSED)
+                }
+                What::Bytes(bytes) if bytes.is_empty() => Event::Writable(conn),
+                What::Bytes(bytes) => {
+                    self.bytes = bytes;
+                    Event::Received(conn)
+                }
+                What::End => Event::Ended(conn),
+                What::Reset => Event::Failed(conn, Errno::CONNRESET),
+            });
+        }
+        None
+    }
+
+    fn received(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    fn close(&mut self, conn: ConnId) {
+        self.generations[conn as usize] += 1;
+    }
+}

@@ -1,0 +1,176 @@
+//! What `weir load` found: the document behind every output format, versioned.
+
+use serde::{Deserialize, Serialize};
+
+use crate::load::{Arrivals, Censored, ErrorCount};
+use crate::record::ValidityReason;
+
+/// Version of [`LoadReport`].
+pub const FORMAT: &str = "weir-load/1";
+
+/// The result of one load test. All times are nanoseconds unless a name says otherwise.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct LoadReport {
+    /// [`FORMAT`] at the time of writing.
+    pub format: String,
+    /// Exact version of weir.
+    pub weir_version: String,
+    /// When the trial began, RFC 3339 in UTC.
+    pub started_at: String,
+    /// What was asked.
+    pub target: Target,
+    /// How it was asked.
+    pub load: LoadShape,
+    /// Phases in seconds; `sustain` is what was really measured.
+    pub phases: PhaseSeconds,
+    /// Rates in requests per second; figures of `sustain` alone.
+    pub rates: Rates,
+    /// Counts of `sustain` alone, but for connections.
+    pub counts: Counts,
+    /// Responses by status code, ascending.
+    pub statuses: Vec<StatusCount>,
+    /// Errors by kind, the most frequent first, over the whole trial.
+    pub errors: Vec<ErrorCount>,
+    /// Requests that never ended. They are not in the histograms.
+    pub censored: Censored,
+    /// From the intended start to the last byte: what a user waits. Free of coordinated omission.
+    pub response_time: TimeReport,
+    /// From the actual send to the last byte: what the server took.
+    pub service_time: TimeReport,
+    /// From the actual send to the first byte.
+    pub first_byte: TimeReport,
+    /// The engine's own lateness: from due, with a connection idle, to sent.
+    pub dispatch_lag: TimeReport,
+    /// Time to open a connection.
+    pub connect_time: TimeReport,
+    /// CPU time of the generator's threads.
+    pub generator_cpu_ns: Vec<u64>,
+    /// Second by second.
+    pub over_time: Vec<Second>,
+    /// Reasons to doubt the figures; empty: VALID.
+    pub validity: Vec<ValidityReason>,
+    /// `complete` or `interrupted`.
+    pub outcome: String,
+}
+
+/// Whom the load asked for what.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Target {
+    /// The URL as it was typed.
+    pub url: String,
+    /// Address that the name stood for.
+    pub address: String,
+    /// Method.
+    pub method: String,
+    /// Bytes of content sent with each request.
+    pub content_bytes: u64,
+}
+
+/// The load as asked for.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct LoadShape {
+    /// Closed or open loop.
+    pub arrivals: Arrivals,
+    /// Connections asked for.
+    pub connections: u32,
+    /// Threads, each pinned to the CPU named.
+    pub cpus: Vec<Option<u32>>,
+    /// Timeout in nanoseconds.
+    pub timeout_ns: u64,
+    /// Requests at most.
+    pub requests: Option<u64>,
+}
+
+/// Phases in seconds.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct PhaseSeconds {
+    /// Not measured.
+    pub ramp_up: f64,
+    /// Measured.
+    pub sustain: f64,
+}
+
+/// Rates in requests per second.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Rates {
+    /// Asked for; absent in a closed loop.
+    pub intended: Option<f64>,
+    /// Sent.
+    pub offered: f64,
+    /// Answered.
+    pub completed: f64,
+    /// Bytes received per second.
+    pub received_bytes: f64,
+}
+
+/// Counts.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Counts {
+    /// Requests that the schedule wanted sent; 0 in a closed loop.
+    pub due: u64,
+    /// Requests sent.
+    pub offered: u64,
+    /// Responses whose last byte came.
+    pub completed: u64,
+    /// Responses to all requests of the trial, ramp_up and drain included.
+    pub completed_whole: u64,
+    /// Bytes received over the whole trial.
+    pub received_bytes: u64,
+    /// Bytes of content received over the whole trial.
+    pub content_bytes: u64,
+    /// Connections that were open when the trial began.
+    pub connected: u64,
+    /// Connections opened over the whole trial.
+    pub connects: u64,
+    /// Of these, how many replaced one that had closed.
+    pub reconnects: u64,
+}
+
+/// How often a status code came.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StatusCount {
+    /// The code.
+    pub status: u16,
+    /// How often.
+    pub count: u64,
+}
+
+/// One distribution of times: in short, and without loss.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct TimeReport {
+    /// Values recorded.
+    pub count: u64,
+    /// Mean.
+    pub mean: f64,
+    /// Standard deviation.
+    pub stdev: f64,
+    /// Smallest.
+    pub min: u64,
+    /// Largest.
+    pub max: u64,
+    /// (quantile 0..1, nanoseconds).
+    pub quantiles: Vec<(f64, u64)>,
+    /// All of it: HdrHistogram, V2 encoding with deflate, base64; 1 ns to 1 h, three digits.
+    pub histogram: String,
+}
+
+/// One second of `sustain`.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Second {
+    /// Begin, in seconds since the trial's start.
+    pub at: f64,
+    /// Length in seconds.
+    pub seconds: f64,
+    /// Requests sent.
+    pub offered: u64,
+    /// Responses completed.
+    pub completed: u64,
+    /// Errors.
+    pub errors: u64,
+    /// Response time at quantile 0.5, nanoseconds.
+    pub response_p50: u64,
+    /// Response time at quantile 0.99, nanoseconds.
+    pub response_p99: u64,
+    /// Largest response time, nanoseconds.
+    pub response_max: u64,
+}

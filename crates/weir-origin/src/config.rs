@@ -1,0 +1,67 @@
+//! What an origin server is to do.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use weir_model::study::{DelaySpec, OriginSpec};
+
+use crate::Content;
+
+/// A time during which the server neither accepts, reads nor answers, as if it were stopped.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Stall {
+    /// When it begins, counted from the first request that the server received.
+    pub at: Duration,
+    /// How long it lasts.
+    pub length: Duration,
+}
+
+/// What an origin server is to do.
+#[derive(Debug, Clone, PartialEq)]
+pub struct OriginConfig {
+    /// Addresses to listen on, one for each arm; port 0 takes a free one. At least one.
+    pub listen: Vec<SocketAddr>,
+    /// CPUs to run on, a pinned thread for each. Empty: one thread, wherever the kernel puts it.
+    pub cpus: Vec<u32>,
+    /// Status code of every response, 200 to 599. 204 and 304 have no content.
+    pub status: u16,
+    /// Content of every response.
+    pub content: Content,
+    /// Value of Content-Type; empty: no such field.
+    pub content_type: String,
+    /// Further fields of every response, in this order.
+    pub fields: Vec<(String, String)>,
+    /// How long a request waits for its response. Each one waits by itself; responses of one
+    /// connection still leave in the order of the requests.
+    pub delay: DelaySpec,
+    /// Stalls, in any order.
+    pub stalls: Vec<Stall>,
+    /// Length of each listener's accept queue; the kernel cuts it to `net.core.somaxconn`.
+    pub backlog: u32,
+    /// Seed of random delays. The same seed gives the same delays, in the order of requests of
+    /// each thread.
+    pub seed: u64,
+}
+
+impl OriginConfig {
+    /// A server that answers 1 KiB of text at once, from one unpinned thread.
+    pub fn new(listen: Vec<SocketAddr>) -> OriginConfig {
+        OriginConfig::from_spec(&OriginSpec::default(), listen)
+    }
+
+    /// A server that answers as a study wants it, from one unpinned thread.
+    pub fn from_spec(spec: &OriginSpec, listen: Vec<SocketAddr>) -> OriginConfig {
+        OriginConfig {
+            listen,
+            cpus: Vec::new(),
+            status: spec.status,
+            content: Content::text(spec.size),
+            content_type: spec.content_type.clone(),
+            fields: Vec::new(),
+            delay: spec.delay,
+            stalls: Vec::new(),
+            backlog: 65_535,
+            seed: 1,
+        }
+    }
+}

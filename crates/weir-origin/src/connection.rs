@@ -1,0 +1,274 @@
+//! One client's connection: requests in, responses out in the same order.
+
+use std::collections::VecDeque;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use std::time::Instant;
+
+use rustix::io::Errno;
+use rustix::net::{self, RecvFlags, SendFlags, Shutdown};
+use weir_http::request::{Progress, RequestParser};
+
+use crate::counters::Tally;
+use crate::delay::Delays;
+use crate::responses::{BAD_REQUEST, CONTINUE, Responses, Which};
+use crate::stall::FirstRequest;
+
+/// Responses that may wait before no more requests are read.
+const PIPELINE: usize = 64;
+
+/// Reads in a row before other connections have their turn.
+const READS_PER_TURN: usize = 8;
+
+/// What all connections of a thread use.
+pub(crate) struct Service {
+    pub(crate) responses: Arc<Responses>,
+    pub(crate) tallies: Arc<[Tally]>,
+    pub(crate) first: Arc<FirstRequest>,
+    pub(crate) delays: Delays,
+    pub(crate) clock: Instant,
+    pub(crate) buffer: Vec<u8>,
+}
+
+impl Service {
+    /// Nanoseconds since the server was started.
+    pub(crate) fn now_ns(&self) -> u64 {
+        // Fits for 584 years.
+        self.clock.elapsed().as_nanos() as u64
+    }
+}
+
+/// A response that cannot leave yet.
+#[derive(Debug, Clone, Copy)]
+struct Pending {
+    /// When it may leave, in nanoseconds since the server was started.
+    due_ns: u64,
+    which: Which,
+}
+
+/// What a connection waits for after it had its turn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Wait {
+    /// For bytes from the client.
+    Read,
+    /// For room in the socket's send buffer.
+    Write,
+    /// For a response to be due, at this time.
+    Due(u64),
+    /// For nothing: there is more to read, after others had their turn.
+    Turn,
+    /// It is over.
+    Over,
+}
+
+/// The connection is of no use any more.
+struct Over;
+
+#[derive(Debug)]
+pub(crate) struct Connection {
+    socket: OwnedFd,
+    listener: u32,
+    parser: RequestParser,
+    pending: VecDeque<Pending>,
+    /// Bytes of the first pending response that were sent.
+    sent: usize,
+    /// There may be something to read that epoll will not tell of again.
+    unread: bool,
+    /// The client has sent all it will send, or is gone.
+    ends: bool,
+    /// Nothing more is read: the client has ended, erred, or asked for the close.
+    deaf: bool,
+    /// Known to epoll.
+    pub(crate) is_added: bool,
+    /// Epoll tells when there is room to send.
+    pub(crate) tells_room: bool,
+    /// There is a timer for the first pending response.
+    pub(crate) has_timer: bool,
+}
+
+impl Connection {
+    pub(crate) fn new(socket: OwnedFd, listener: u32) -> Connection {
+        Connection {
+            socket,
+            listener,
+            parser: RequestParser::default(),
+            pending: VecDeque::new(),
+            sent: 0,
+            unread: true,
+            ends: false,
+            deaf: false,
+            is_added: false,
+            tells_room: false,
+            has_timer: false,
+        }
+    }
+
+    pub(crate) fn socket(&self) -> &OwnedFd {
+        &self.socket
+    }
+
+    /// Epoll says that there are bytes to be read, and whether the end stands behind them. It says
+    /// so once.
+    pub(crate) fn readable(&mut self, ends: bool) {
+        self.unread = true;
+        self.ends |= ends;
+    }
+
+    /// Sends what is due and reads what is there.
+    pub(crate) fn turn(&mut self, service: &mut Service) -> Wait {
+        self.try_turn(service).unwrap_or(Wait::Over)
+    }
+
+    fn try_turn(&mut self, service: &mut Service) -> Result<Wait, Over> {
+        for _ in 0..READS_PER_TURN {
+            let blocked = self.flush(service)?;
+            if !self.unread || self.deaf || self.pending.len() > PIPELINE {
+                return self.wait(blocked);
+            }
+            self.read(service)?;
+        }
+        match self.flush(service)? {
+            _ if self.unread && self.pending.len() <= PIPELINE && !self.deaf => Ok(Wait::Turn),
+            blocked => self.wait(blocked),
+        }
+    }
+
+    fn wait(&self, blocked: bool) -> Result<Wait, Over> {
+        match self.pending.front() {
+            Some(_) if blocked => Ok(Wait::Write),
+            Some(first) => Ok(Wait::Due(first.due_ns)),
+            None if self.deaf => Err(Over),
+            None => Ok(Wait::Read),
+        }
+    }
+
+    /// Reads once and answers, or queues answers to, the requests that are complete.
+    fn read(&mut self, service: &mut Service) -> Result<(), Over> {
+        let mut buffer = std::mem::take(&mut service.buffer);
+        let read = match net::recv(&self.socket, &mut buffer[..], RecvFlags::empty()) {
+            Ok((0, _)) => {
+                self.deaf = true;
+                Ok(())
+            }
+            Ok((length, _)) => {
+                // A short read took all there was, and epoll tells when there is more.
+                self.unread = length == buffer.len() || self.ends;
+                self.requests(&buffer[..length], service)
+            }
+            Err(Errno::AGAIN) => {
+                self.unread = false;
+                Ok(())
+            }
+            Err(Errno::INTR) => Ok(()),
+            // Reset by the client, for the most part: its business.
+            Err(_) => Err(Over),
+        };
+        service.buffer = buffer;
+        read
+    }
+
+    fn requests(&mut self, mut bytes: &[u8], service: &mut Service) -> Result<(), Over> {
+        while !bytes.is_empty() && !self.deaf {
+            let Ok(fed) = self.parser.feed(bytes) else {
+                service.tallies[self.listener as usize].bad_requests.add(1);
+                self.deaf = true;
+                return self.answer(BAD_REQUEST, 0, service);
+            };
+            bytes = &bytes[fed.consumed..];
+            match fed.event {
+                Progress::NeedMore if self.parser.take_continue() => {
+                    self.answer(CONTINUE, 0, service)?;
+                }
+                Progress::NeedMore => {}
+                Progress::Complete(end) => {
+                    service.tallies[self.listener as usize].requests.add(1);
+                    service.first.came(|| service.now_ns());
+                    self.deaf = !end.keep_alive;
+                    let which = Responses::answer(end.keep_alive, end.minor, end.is_head);
+                    let due_ns = match service.delays.is_none() {
+                        true => 0,
+                        false => service.now_ns().saturating_add(service.delays.draw()),
+                    };
+                    self.answer(which, due_ns, service)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Sends a response at once if nothing stands before it, else queues it.
+    fn answer(&mut self, which: Which, due_ns: u64, service: &Service) -> Result<(), Over> {
+        if self.pending.is_empty() && due_ns == 0 && self.send(which, service)? {
+            return Ok(());
+        }
+        self.pending.push_back(Pending { due_ns, which });
+        Ok(())
+    }
+
+    /// Sends pending responses as far as they are due; whether the socket had no more room.
+    fn flush(&mut self, service: &Service) -> Result<bool, Over> {
+        let mut now_ns = None;
+        while let Some(first) = self.pending.front() {
+            // Part of it was sent, or the clock says that it may be.
+            let due = first.due_ns == 0
+                || self.sent > 0
+                || first.due_ns <= *now_ns.get_or_insert_with(|| service.now_ns());
+            if !due {
+                return Ok(false);
+            }
+            if !self.send(first.which, service)? {
+                return Ok(true);
+            }
+            self.pending.pop_front();
+        }
+        Ok(false)
+    }
+
+    /// Sends what is left of a response; whether that was all of it.
+    fn send(&mut self, which: Which, service: &Service) -> Result<bool, Over> {
+        let tally = &service.tallies[self.listener as usize];
+        loop {
+            let (piece, more) = service.responses.piece(which, self.sent);
+            if piece.is_empty() {
+                break;
+            }
+            let mut flags = SendFlags::NOSIGNAL;
+            flags.set(SendFlags::MORE, more);
+            match net::send(&self.socket, piece, flags) {
+                Ok(sent) => {
+                    tally.sent_bytes.add(sent as u64);
+                    self.sent += sent;
+                }
+                Err(Errno::AGAIN) => return Ok(false),
+                Err(Errno::INTR) => {}
+                Err(_) => return Err(Over),
+            }
+        }
+        self.sent = 0;
+        let response = service.responses.get(which);
+        if response.is_answer {
+            tally.responses.add(1);
+        }
+        if which == BAD_REQUEST {
+            self.hang_up();
+        }
+        match response.closes {
+            true => Err(Over),
+            false => Ok(true),
+        }
+    }
+
+    /// Ends a connection whose client is probably still sending. What came is read first: closing
+    /// a socket with unread bytes resets the connection, and the reset may overtake the response
+    /// (RFC 9112 §9.6).
+    fn hang_up(&self) {
+        let _ = net::shutdown(&self.socket, Shutdown::Write);
+        let mut waste = [0_u8; 4096];
+        for _ in 0..64 {
+            match net::recv(&self.socket, &mut waste, RecvFlags::empty()) {
+                Ok((1.., _)) => {}
+                _ => break,
+            }
+        }
+    }
+}

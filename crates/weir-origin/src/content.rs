@@ -1,0 +1,113 @@
+//! The content of the response.
+
+use std::fmt;
+use std::path::Path;
+use std::sync::Arc;
+use std::{fs, io};
+
+use crate::delay::Random;
+
+/// Words of the text pattern. Short and long ones, so that the text compresses about as well as
+/// prose does: neither to nothing nor not at all.
+const WORDS: [&str; 32] = [
+    "a",
+    "the",
+    "of",
+    "river",
+    "water",
+    "weir",
+    "and",
+    "flows",
+    "over",
+    "under",
+    "stone",
+    "gate",
+    "level",
+    "measured",
+    "in",
+    "steady",
+    "current",
+    "to",
+    "with",
+    "downstream",
+    "bank",
+    "rises",
+    "falls",
+    "by",
+    "night",
+    "is",
+    "kept",
+    "where",
+    "gauge",
+    "reading",
+    "slowly",
+    "again",
+];
+
+/// Bytes of content, made once and shared by all threads.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Content(Arc<[u8]>);
+
+impl Content {
+    /// Text of `size` bytes: words in random order, always the same. It compresses to about a third.
+    pub fn text(size: u64) -> Content {
+        let mut random = Random::new(0);
+        let mut text = Vec::new();
+        let size = bounded(size);
+        text.reserve_exact(size);
+        let mut line = 0;
+        while text.len() < size {
+            let word = WORDS[(random.next() >> 59) as usize];
+            line += word.len() + 1;
+            let end = if line > 80 { '\n' } else { ' ' };
+            if line > 80 {
+                line = 0;
+            }
+            let left = size - text.len();
+            text.extend(word.bytes().chain([end as u8]).take(left));
+        }
+        Content(text.into())
+    }
+
+    /// Random bytes, always the same. They do not compress.
+    pub fn noise(size: u64) -> Content {
+        let mut random = Random::new(0);
+        let size = bounded(size);
+        let words = size.div_ceil(8);
+        let mut bytes: Vec<u8> = (0..words)
+            .flat_map(|_| random.next().to_le_bytes())
+            .collect();
+        bytes.truncate(size);
+        Content(bytes.into())
+    }
+
+    /// The bytes of a file, read once.
+    ///
+    /// # Errors
+    /// The file cannot be read.
+    pub fn file(path: &Path) -> io::Result<Content> {
+        fs::read(path).map(Content::from)
+    }
+
+    /// The bytes.
+    pub fn bytes(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+impl From<Vec<u8>> for Content {
+    fn from(bytes: Vec<u8>) -> Content {
+        Content(bytes.into())
+    }
+}
+
+impl fmt::Debug for Content {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Content({} bytes)", self.0.len())
+    }
+}
+
+/// As an index; what does not fit cannot be held in memory anyway.
+fn bounded(size: u64) -> usize {
+    usize::try_from(size).unwrap_or(usize::MAX)
+}

@@ -1,0 +1,187 @@
+//! Every response that can be asked for, made before the first connection.
+
+use std::io;
+
+use crate::{Content, OriginConfig};
+
+/// Content up to this size is kept behind each head, so that a response is one system call.
+/// Of larger content, this much is.
+const INLINE: usize = 64 * 1024;
+
+/// Bytes of a response that are all the same, whoever asks.
+#[derive(Debug)]
+pub(crate) struct Response {
+    /// Head and the first [`INLINE`] bytes of the content.
+    front: Vec<u8>,
+    /// The rest of the content follows, see [`Responses::tail`].
+    has_tail: bool,
+    /// The connection ends after it.
+    pub(crate) closes: bool,
+    /// It is the answer to a whole request, and counted.
+    pub(crate) is_answer: bool,
+}
+
+/// Index of a response, see [`Responses::answer`].
+pub(crate) type Which = u8;
+
+/// 400 (Bad Request), after which the connection is closed.
+pub(crate) const BAD_REQUEST: Which = 6;
+/// 100 (Continue), before the content of a request that waits for it.
+pub(crate) const CONTINUE: Which = 7;
+
+/// All responses of a server.
+#[derive(Debug)]
+pub(crate) struct Responses {
+    all: [Response; 8],
+    content: Content,
+}
+
+impl Responses {
+    /// # Errors
+    /// The configuration asks for a response that is none.
+    pub(crate) fn new(config: &OriginConfig) -> io::Result<Responses> {
+        check(config)?;
+        let answer = |connection: &str, closes: bool, to_head: bool| {
+            let content = if to_head { &[] } else { content_of(config) };
+            let mut front = head(config, connection);
+            front.extend_from_slice(&content[..content.len().min(INLINE)]);
+            Response {
+                front,
+                has_tail: content.len() > INLINE,
+                closes,
+                is_answer: true,
+            }
+        };
+        let close = "Connection: close\r\n";
+        let keep_alive = "Connection: keep-alive\r\n";
+        let fixed = |bytes: &str, closes: bool| Response {
+            front: bytes.as_bytes().to_vec(),
+            has_tail: false,
+            closes,
+            is_answer: false,
+        };
+        let bad = "HTTP/1.1 400 Bad Request\r\nConnection: close\r\nContent-Type: text/plain\r\n\
+            Content-Length: 12\r\n\r\nbad request\n";
+        Ok(Responses {
+            all: [
+                answer("", false, false),
+                answer("", false, true),
+                answer(keep_alive, false, false),
+                answer(keep_alive, false, true),
+                answer(close, true, false),
+                answer(close, true, true),
+                fixed(bad, true),
+                fixed("HTTP/1.1 100 Continue\r\n\r\n", false),
+            ],
+            content: config.content.clone(),
+        })
+    }
+
+    /// The answer to a request of HTTP/1.`minor`. A client of HTTP/1.0 is told that the connection
+    /// persists; one of HTTP/1.1 takes it for granted (RFC 9112 §9.3).
+    pub(crate) fn answer(keep_alive: bool, minor: u8, to_head: bool) -> Which {
+        let connection = match (keep_alive, minor) {
+            (true, 1..) => 0,
+            (true, 0) => 2,
+            (false, _) => 4,
+        };
+        connection + u8::from(to_head)
+    }
+
+    pub(crate) fn get(&self, which: Which) -> &Response {
+        &self.all[usize::from(which)]
+    }
+
+    /// The longest piece of a response from `offset` on that one call can send, and whether more
+    /// follows it. Empty: the response is sent.
+    pub(crate) fn piece(&self, which: Which, offset: usize) -> (&[u8], bool) {
+        let response = self.get(which);
+        match response.front.get(offset..) {
+            Some(front) if !front.is_empty() => (front, response.has_tail),
+            _ if response.has_tail => {
+                let sent = offset - response.front.len();
+                (&self.content.bytes()[INLINE + sent..], false)
+            }
+            _ => (&[], false),
+        }
+    }
+}
+
+fn check(config: &OriginConfig) -> io::Result<()> {
+    let refuse = |why: String| Err(io::Error::new(io::ErrorKind::InvalidInput, why));
+    if !(200..=599).contains(&config.status) {
+        return refuse(format!("status {} is not within 200 to 599", config.status));
+    }
+    let content_type = ("Content-Type".to_owned(), config.content_type.clone());
+    for (name, value) in config.fields.iter().chain([&content_type]) {
+        let token = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
+        if name.is_empty() || !name.bytes().all(token) {
+            return refuse(format!(
+                "field name `{}` is not a token",
+                name.escape_debug()
+            ));
+        }
+        let framing = ["connection", "content-length", "transfer-encoding"];
+        if framing.iter().any(|field| name.eq_ignore_ascii_case(field)) {
+            return refuse(format!("field {name} is written by the server itself"));
+        }
+        if value.bytes().any(|byte| matches!(byte, b'\r' | b'\n' | 0)) {
+            return refuse(format!("value of field {name} holds CR, LF or NUL"));
+        }
+    }
+    Ok(())
+}
+
+fn has_no_content(status: u16) -> bool {
+    matches!(status, 204 | 304)
+}
+
+fn content_of(config: &OriginConfig) -> &[u8] {
+    match has_no_content(config.status) {
+        true => &[],
+        false => config.content.bytes(),
+    }
+}
+
+fn head(config: &OriginConfig, connection: &str) -> Vec<u8> {
+    let mut head = format!(
+        "HTTP/1.1 {} {}\r\nServer: weir\r\n",
+        config.status,
+        reason(config.status)
+    );
+    if !has_no_content(config.status) {
+        if !config.content_type.is_empty() {
+            head += &format!("Content-Type: {}\r\n", config.content_type);
+        }
+        head += &format!("Content-Length: {}\r\n", content_of(config).len());
+    }
+    for (name, value) in &config.fields {
+        head += &format!("{name}: {value}\r\n");
+    }
+    head += connection;
+    head += "\r\n";
+    head.into_bytes()
+}
+
+/// Reason phrases of the codes that people use (RFC 9110 §15); others need none.
+fn reason(status: u16) -> &'static str {
+    match status {
+        200 => "OK",
+        201 => "Created",
+        204 => "No Content",
+        206 => "Partial Content",
+        301 => "Moved Permanently",
+        302 => "Found",
+        304 => "Not Modified",
+        400 => "Bad Request",
+        401 => "Unauthorized",
+        403 => "Forbidden",
+        404 => "Not Found",
+        429 => "Too Many Requests",
+        500 => "Internal Server Error",
+        502 => "Bad Gateway",
+        503 => "Service Unavailable",
+        504 => "Gateway Timeout",
+        _ => "",
+    }
+}

@@ -1,0 +1,273 @@
+//! One thread's loop: epoll, accepts, timers and stalls.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+
+use rustix::buffer::spare_capacity;
+use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+use rustix::net::{SocketFlags, accept_with};
+
+use crate::connection::{Connection, Service, Wait};
+use crate::slab::{Key, Slab};
+use crate::stall::Stalls;
+
+/// Connections accepted in a row before others have their turn.
+const ACCEPTS_PER_TURN: usize = 64;
+
+/// How long nothing is accepted after the kernel had no descriptor or memory for a connection. The
+/// listener stays readable all the while, so it must not be asked.
+const ACCEPT_PAUSE_NS: u64 = 10_000_000;
+
+/// Events taken at once.
+const EVENTS: usize = 256;
+
+/// Epoll's user data of what is no connection: beyond all keys, see [`Slab`].
+const WAKE: u64 = u64::MAX;
+const LISTENER: u64 = 1 << 63;
+
+/// One thread of a server.
+pub(crate) struct Worker {
+    epoll: OwnedFd,
+    /// Becomes readable, for good, when the server is to stop.
+    wake: Arc<OwnedFd>,
+    listeners: Vec<OwnedFd>,
+    /// When listeners that were told to pause are asked again.
+    resume_ns: Option<u64>,
+    connections: Slab<Connection>,
+    /// Connections that were accepted, or have more to read, and wait for their turn.
+    turns: Vec<Key>,
+    /// When pending responses are due.
+    timers: BinaryHeap<Reverse<(u64, Key)>>,
+    stalls: Stalls,
+    service: Service,
+}
+
+/// The server is to stop.
+struct Stop;
+
+impl Worker {
+    pub(crate) fn new(
+        listeners: Vec<OwnedFd>,
+        wake: Arc<OwnedFd>,
+        stalls: Stalls,
+        service: Service,
+    ) -> io::Result<Worker> {
+        let epoll = epoll::create(CreateFlags::CLOEXEC)?;
+        epoll::add(&epoll, &*wake, EventData::new_u64(WAKE), EventFlags::IN)?;
+        for (index, listener) in listeners.iter().enumerate() {
+            epoll::add(&epoll, listener, listener_data(index), EventFlags::IN)?;
+        }
+        // Told here, where it can be reported, if the kernel lacks epoll_pwait2 (Linux 5.11).
+        let mut probe = Vec::with_capacity(1);
+        epoll::wait(&epoll, spare_capacity(&mut probe), Some(&timespec(0)))?;
+        Ok(Worker {
+            epoll,
+            wake,
+            listeners,
+            resume_ns: None,
+            connections: Slab::new(),
+            turns: Vec::new(),
+            timers: BinaryHeap::new(),
+            stalls,
+            service,
+        })
+    }
+
+    /// Serves until the server is stopped.
+    pub(crate) fn run(mut self) {
+        let mut events = Vec::with_capacity(EVENTS);
+        while self.round(&mut events).is_ok() {}
+    }
+
+    fn round(&mut self, events: &mut Vec<Event>) -> Result<(), Stop> {
+        let timeout = self.timeout();
+        match epoll::wait(&self.epoll, spare_capacity(events), timeout.as_ref()) {
+            Ok(_) | Err(Errno::INTR) => {}
+            // EBADF, EFAULT, EINVAL: a defect of this program, and nothing can be served.
+            Err(_) => return Err(Stop),
+        }
+        self.sit_out_stall()?;
+        for event in events.drain(..) {
+            match event.data.u64() {
+                WAKE => return Err(Stop),
+                data if data & LISTENER != 0 => self.accept((data & !LISTENER) as usize),
+                data => self.event(Key::from_bits(data), event.flags),
+            }
+            self.sit_out_stall()?;
+        }
+        self.fire_timers();
+        for key in std::mem::take(&mut self.turns) {
+            self.turn(key);
+            self.sit_out_stall()?;
+        }
+        self.resume_listeners();
+        Ok(())
+    }
+
+    /// How long epoll may wait; `None`: until something happens.
+    fn timeout(&self) -> Option<Timespec> {
+        if !self.turns.is_empty() {
+            return Some(timespec(0));
+        }
+        let due = self.timers.peek().map(|Reverse((due_ns, _))| *due_ns);
+        let stall = self.stalls.next_begin(&self.service.first);
+        let next = [due, stall, self.resume_ns].into_iter().flatten().min()?;
+        Some(timespec(next.saturating_sub(self.service.now_ns())))
+    }
+
+    /// Stands still if a stall has begun, as a stopped process would: what comes meanwhile waits in
+    /// the kernel, and timers that become due fire afterwards.
+    fn sit_out_stall(&mut self) -> Result<(), Stop> {
+        if self.stalls.is_over() {
+            return Ok(());
+        }
+        loop {
+            let now_ns = self.service.now_ns();
+            let Some(end_ns) = self.stalls.end_of_current(&self.service.first, now_ns) else {
+                return Ok(());
+            };
+            let mut wake = [PollFd::new(&*self.wake, PollFlags::IN)];
+            match poll(&mut wake, Some(&timespec(end_ns - now_ns))) {
+                Ok(0) | Err(Errno::INTR) => {}
+                _ => return Err(Stop),
+            }
+        }
+    }
+
+    fn accept(&mut self, index: usize) {
+        let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
+        for _ in 0..ACCEPTS_PER_TURN {
+            match accept_with(&self.listeners[index], flags) {
+                Ok(socket) => {
+                    self.service.tallies[index].connections.add(1);
+                    // Fits: there are not that many listeners.
+                    let connection = Connection::new(socket, index as u32);
+                    // Its turn comes after the others are accepted: by then the request is
+                    // likely to be there, and epoll need not be asked.
+                    let key = self.connections.insert(connection);
+                    self.turns.push(key);
+                }
+                Err(Errno::AGAIN) => return,
+                // The client has gone already, or the network has troubles of its own.
+                Err(Errno::INTR | Errno::CONNABORTED | Errno::PROTO | Errno::NETDOWN) => {}
+                Err(_) => return self.pause_listener(index),
+            }
+        }
+    }
+
+    /// No descriptor or no memory (EMFILE, ENFILE, ENOBUFS, ENOMEM).
+    #[cold]
+    fn pause_listener(&mut self, index: usize) {
+        self.service.tallies[index].accept_errors.add(1);
+        let data = listener_data(index);
+        if epoll::modify(
+            &self.epoll,
+            &self.listeners[index],
+            data,
+            EventFlags::empty(),
+        )
+        .is_ok()
+        {
+            self.resume_ns = Some(self.service.now_ns() + ACCEPT_PAUSE_NS);
+        }
+    }
+
+    fn resume_listeners(&mut self) {
+        if self.resume_ns.is_some_and(|at| at <= self.service.now_ns()) {
+            self.resume_ns = None;
+            for (index, listener) in self.listeners.iter().enumerate() {
+                // It was allowed before, and needs no memory.
+                let _ = epoll::modify(&self.epoll, listener, listener_data(index), EventFlags::IN);
+            }
+        }
+    }
+
+    fn event(&mut self, key: Key, flags: EventFlags) {
+        let end = EventFlags::RDHUP | EventFlags::HUP | EventFlags::ERR;
+        if flags.intersects(end | EventFlags::IN)
+            && let Some(connection) = self.connections.get_mut(key)
+        {
+            connection.readable(flags.intersects(end));
+        }
+        self.turn(key);
+    }
+
+    fn fire_timers(&mut self) {
+        if self.timers.is_empty() {
+            return;
+        }
+        let now_ns = self.service.now_ns();
+        while let Some(Reverse((due_ns, key))) = self.timers.peek().copied()
+            && due_ns <= now_ns
+        {
+            self.timers.pop();
+            if let Some(connection) = self.connections.get_mut(key) {
+                connection.has_timer = false;
+                self.turn(key);
+            }
+        }
+    }
+
+    /// Lets a connection do what it can, then arranges for it to be called again.
+    fn turn(&mut self, key: Key) {
+        let Some(connection) = self.connections.get_mut(key) else {
+            return;
+        };
+        let wait = connection.turn(&mut self.service);
+        let arranged = match wait {
+            Wait::Over => Err(Errno::CONNRESET),
+            Wait::Turn => {
+                self.turns.push(key);
+                Ok(())
+            }
+            Wait::Read => add(&self.epoll, connection, key, false),
+            Wait::Write => add(&self.epoll, connection, key, true),
+            Wait::Due(due_ns) => {
+                if !connection.has_timer {
+                    connection.has_timer = true;
+                    self.timers.push(Reverse((due_ns, key)));
+                }
+                add(&self.epoll, connection, key, false)
+            }
+        };
+        if arranged.is_err() {
+            self.connections.remove(key);
+        }
+    }
+}
+
+/// Makes sure that epoll knows a connection, and with `room` that it tells when there is room to
+/// send. Edge-triggered: nothing has to be taken back.
+fn add(epoll: &OwnedFd, connection: &mut Connection, key: Key, room: bool) -> Result<(), Errno> {
+    if connection.is_added && (connection.tells_room || !room) {
+        return Ok(());
+    }
+    let mut flags = EventFlags::IN | EventFlags::RDHUP | EventFlags::ET;
+    flags.set(EventFlags::OUT, room);
+    let data = EventData::new_u64(key.to_bits());
+    if connection.is_added {
+        epoll::modify(epoll, connection.socket(), data, flags)?;
+    } else {
+        epoll::add(epoll, connection.socket(), data, flags)?;
+    }
+    connection.is_added = true;
+    connection.tells_room = room;
+    Ok(())
+}
+
+fn listener_data(index: usize) -> EventData {
+    EventData::new_u64(LISTENER | index as u64)
+}
+
+fn timespec(ns: u64) -> Timespec {
+    Timespec {
+        // Both fit: at most 2^64 / 10^9, and less than 10^9.
+        tv_sec: (ns / 1_000_000_000) as i64,
+        tv_nsec: (ns % 1_000_000_000) as _,
+    }
+}

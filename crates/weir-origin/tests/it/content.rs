@@ -1,0 +1,108 @@
+//! What the response is made of.
+
+use std::io::Write;
+
+use weir_origin::{Content, Origin, OriginConfig};
+
+use crate::client::{Client, any, start};
+
+#[test]
+fn a_response_has_the_fields_and_the_content_that_were_asked_for() {
+    let origin = start(|config| {
+        config.status = 503;
+        config.content = Content::from(b"busy".to_vec());
+        config.content_type = "text/x".to_owned();
+        config.fields = vec![("Retry-After".into(), "1".into()), ("A".into(), "b".into())];
+    });
+    let mut client = Client::new(&origin);
+    client.send(b"GET / HTTP/1.1\r\n\r\n");
+    let expected = "HTTP/1.1 503 Service Unavailable\r\nServer: weir\r\nContent-Type: text/x\r\n\
+        Content-Length: 4\r\nRetry-After: 1\r\nA: b\r\n\r\nbusy";
+    assert_eq!(client.receive(false).0, expected.as_bytes());
+}
+
+#[test]
+fn content_is_always_the_same_and_of_the_size_asked_for() {
+    for size in [0, 1, 7, 1024, 100_000] {
+        for make in [Content::text, Content::noise] {
+            assert_eq!(make(size).bytes().len() as u64, size);
+            assert_eq!(make(size), make(size));
+        }
+    }
+    let text = Content::text(10_000);
+    let lines: Vec<&[u8]> = text.bytes().split(|byte| *byte == b'\n').collect();
+    assert!(text.bytes().is_ascii() && lines.iter().all(|line| line.len() < 100));
+    let mut file = tempfile::NamedTempFile::new().expect("a file");
+    file.write_all(b"from a file").expect("written");
+    assert_eq!(
+        Content::file(file.path()).expect("read").bytes(),
+        b"from a file"
+    );
+    assert!(Content::file(&file.path().join("none")).is_err());
+}
+
+#[test]
+fn statuses_without_content() {
+    for status in [204, 304] {
+        let origin = start(|config| config.status = status);
+        let mut client = Client::new(&origin);
+        for _ in 0..2 {
+            client.send(b"GET / HTTP/1.1\r\n\r\n");
+            let (bytes, end) = client.receive(false);
+            assert_eq!((end.status, end.keep_alive), (status, true));
+            assert!(bytes.ends_with(b"\r\n\r\n"));
+            assert!(!String::from_utf8_lossy(&bytes).contains("Content-"));
+        }
+        client.assert_quiet();
+    }
+}
+
+#[test]
+fn impossible_responses_are_refused() {
+    let refused = |change: &dyn Fn(&mut OriginConfig)| {
+        let mut config = OriginConfig::new(vec![any()]);
+        change(&mut config);
+        let error = Origin::start(config).expect_err("refused");
+        assert_eq!(error.kind(), std::io::ErrorKind::InvalidInput, "{error}");
+        error.to_string()
+    };
+    assert_eq!(
+        refused(&|config| config.status = 101),
+        "status 101 is not within 200 to 599"
+    );
+    let field = |name: &str, value: &str| {
+        refused(&|config| config.fields = vec![(name.to_owned(), value.to_owned())])
+    };
+    assert_eq!(field("a b", ""), "field name `a b` is not a token");
+    assert_eq!(
+        field("A", "b\r\nc: d"),
+        "value of field A holds CR, LF or NUL"
+    );
+    assert!(field("content-length", "1").contains("written by the server itself"));
+    assert_eq!(
+        refused(&|config| config.listen.clear()),
+        "there is no address to listen on"
+    );
+    assert_eq!(
+        refused(&|config| config.cpus = vec![1 << 20]),
+        "a CPU number is too large"
+    );
+}
+
+#[test]
+fn large_content_reaches_a_slow_reader_whole() {
+    let size = 9_000_000;
+    let origin = start(|config| config.content = Content::noise(size));
+    let mut slow = Client::new(&origin);
+    slow.send(b"GET / HTTP/1.1\r\n\r\nHEAD / HTTP/1.1\r\n\r\nGET / HTTP/1.1\r\n\r\n");
+    // The server is stuck in the first response; others are served meanwhile.
+    assert_eq!(Client::new(&origin).get().content_bytes, size);
+    let content = Content::noise(size);
+    for to_head in [false, true, false] {
+        let (bytes, end) = slow.receive(to_head);
+        let (head, received) = bytes.split_at(end.head_bytes as usize);
+        assert!(head.ends_with(b"\r\n\r\n"));
+        assert!(received == if to_head { b"" } else { content.bytes() });
+    }
+    slow.assert_quiet();
+}

@@ -1,0 +1,7 @@
+//! The server on real sockets.
+
+mod client;
+mod content;
+mod http;
+mod lifecycle;
+mod timing;

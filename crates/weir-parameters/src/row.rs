@@ -1,0 +1,228 @@
+//! One row of the catalog: a tunable and everything weir knows about it.
+
+use serde::Deserialize;
+use weir_model::study::ProxyRole;
+
+use crate::constraint::Constraint;
+use crate::level::{LevelError, LevelKind};
+use crate::template;
+
+/// A tunable.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Parameter {
+    /// Name in studies: the directive's own where there is one directive.
+    pub id: String,
+    /// What a change of it reaches.
+    pub scope: Scope,
+    /// Which levels there are.
+    pub level: LevelKind,
+    /// What the program does when nobody says anything.
+    pub default: DefaultLevel,
+    /// What Debian's package writes into its configuration, when it writes anything.
+    #[serde(default)]
+    pub debian: Option<String>,
+    /// Why one would change it, and when it does nothing.
+    pub why: String,
+    /// Address of the documentation that the row was written from.
+    pub source: String,
+    /// Where the effective value is read.
+    pub effective: EffectiveFrom,
+    /// How the proxy spells it.
+    pub writes: Vec<Write>,
+    /// What else it constrains.
+    #[serde(default)]
+    pub constraints: Vec<Constraint>,
+}
+
+/// What a change of a tunable reaches, which decides what is needed to change it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Scope {
+    /// The proxy's configuration.
+    ProxyDirective,
+    /// How the proxy is started: prefix, environment, limits.
+    ProcessLaunch,
+    /// CPUs of the proxy.
+    CpuSet,
+    /// The kernel, within a network namespace.
+    KernelNetns,
+    /// The kernel, for the whole host.
+    KernelHost,
+}
+
+/// What the program does when nobody says anything.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DefaultLevel {
+    /// The level; absent when it is not a fixed one (an inherited limit).
+    #[serde(default)]
+    pub level: Option<String>,
+    /// Version of the program since which this is so, where the documentation names one.
+    #[serde(default)]
+    pub since: Option<String>,
+    /// What else there is to say: another default before or after, another system.
+    #[serde(default)]
+    pub note: Option<String>,
+}
+
+/// Where the effective value of a tunable is read.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum EffectiveFrom {
+    /// A directive in what the proxy prints as its configuration (`nginx -T`). Absent: the default.
+    Directive {
+        /// Name of the directive.
+        name: String,
+        /// Block it stands in.
+        context: Context,
+    },
+    /// A flag of the listen directive. Absent: the default.
+    ListenFlag {
+        /// The flag, without `=` and value.
+        name: String,
+    },
+    /// A limit of the worker's process, from /proc/PID/limits.
+    ProcessLimit {
+        /// Which: `nofile`.
+        name: String,
+    },
+}
+
+/// The block of the configuration that a directive stands in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Context {
+    /// Outside every block.
+    Main,
+    /// `events { }`.
+    Events,
+    /// `http { }`.
+    Http,
+    /// `server { }`.
+    Server,
+    /// `location { }`.
+    Location,
+    /// `upstream { }`: the group of origin servers.
+    Upstream,
+    /// Not a block: a flag at the end of the listen directive.
+    Listen,
+}
+
+/// One piece of configuration that a level leads to.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Write {
+    /// Where it goes.
+    pub context: Context,
+    /// The text, without `;`. `{value}` is the level; other placeholders are the runner's to fill.
+    pub text: String,
+    /// Written for these levels only; empty: for all.
+    #[serde(default)]
+    pub only: Vec<String>,
+    /// Not written for these levels.
+    #[serde(default)]
+    pub except: Vec<String>,
+}
+
+/// One directive to write.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Directive {
+    /// Where it goes.
+    pub context: Context,
+    /// Its text without `;`, with `{logs}` left for whoever owns the folders.
+    pub text: String,
+}
+
+/// What the proxy does, as far as rows care: [`ProxyRole`] without its figures.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Role {
+    /// It asks an origin server.
+    ReverseProxy,
+    /// It answers from files.
+    StaticFiles,
+}
+
+impl From<&ProxyRole> for Role {
+    fn from(role: &ProxyRole) -> Role {
+        match role {
+            ProxyRole::ReverseProxy => Role::ReverseProxy,
+            ProxyRole::StaticFiles { .. } => Role::StaticFiles,
+        }
+    }
+}
+
+impl Role {
+    /// In words that fit after "in": `a reverse proxy`.
+    pub fn words(self) -> &'static str {
+        match self {
+            Role::ReverseProxy => "a reverse proxy",
+            Role::StaticFiles => "a proxy that serves files",
+        }
+    }
+}
+
+impl Write {
+    fn applies_to(&self, level: &str) -> bool {
+        let named = |list: &[String]| list.iter().any(|other| other == level);
+        (self.only.is_empty() || named(&self.only)) && !named(&self.except)
+    }
+}
+
+impl Parameter {
+    /// Reads a level as somebody wrote it and gives it in its one canonical spelling, so that equal
+    /// levels are equal text.
+    ///
+    /// # Errors
+    /// The text is not a level of this parameter; the error says what is, and what comes nearest.
+    pub fn check(&self, level: &str) -> Result<String, LevelError> {
+        self.level.check(level)
+    }
+
+    /// The configuration that `level` (canonical) leads to; possibly none.
+    pub fn directives(&self, level: &str) -> Vec<Directive> {
+        self.writes
+            .iter()
+            .filter(|write| write.applies_to(level))
+            .map(|write| Directive {
+                context: write.context,
+                text: template::fill(&write.text, level),
+            })
+            .collect()
+    }
+
+    /// The level behind what the proxy runs with: the whole text of the directive named in
+    /// [`Parameter::effective`] without `;`, or of the listen directive, or the bare process limit.
+    /// `None` for a directive that is not there means the default.
+    ///
+    /// Answers `None` when the text is none that a level leads to, or the default is no fixed level.
+    pub fn read_back(&self, found: Option<&str>) -> Option<String> {
+        let Some(found) = found else {
+            return self.default.level.clone();
+        };
+        match &self.effective {
+            EffectiveFrom::Directive { name, .. } => self.level_written_as(found, name),
+            EffectiveFrom::ListenFlag { name } => found
+                .split_whitespace()
+                .filter(|flag| flag.split('=').next() == Some(name))
+                .find_map(|flag| self.level_written_as(flag, name))
+                .or_else(|| self.default.level.clone()),
+            EffectiveFrom::ProcessLimit { .. } => self.check(found).ok(),
+        }
+    }
+
+    /// The level whose text is `found`: the inverse of [`Parameter::directives`].
+    fn level_written_as(&self, found: &str, name: &str) -> Option<String> {
+        self.writes
+            .iter()
+            .filter(|write| write.text.split([' ', '=']).next() == Some(name))
+            .find_map(|write| {
+                let level = match template::value_in(&write.text, found)? {
+                    Some(value) => self.check(&value).ok()?,
+                    None => write.only.first()?.clone(),
+                };
+                write.applies_to(&level).then_some(level)
+            })
+    }
+}

@@ -1,0 +1,142 @@
+//! Levels: what is accepted, what is said otherwise, and that nothing slips through.
+
+use proptest::prelude::*;
+use weir_model::study::ProxyKind::Nginx;
+use weir_parameters::{Catalog, LevelError};
+
+fn check(id: &str, level: &str) -> Result<String, LevelError> {
+    let catalog = Catalog::builtin();
+    catalog.get(Nginx, id).expect("a row").check(level)
+}
+
+#[test]
+fn equal_levels_have_one_spelling() {
+    let cases = [
+        ("keepalive_timeout", "1m", "60s"),
+        ("keepalive_timeout", "65", "65s"),
+        ("keepalive_timeout", "1500ms", "1500ms"),
+        ("keepalive_timeout", "0", "0s"),
+        ("worker_connections", "0768", "768"),
+        ("gzip_min_length", "1024", "1k"),
+        ("gzip_min_length", "1KiB", "1k"),
+        (
+            "open_file_cache",
+            "inactive=1m  max=10",
+            "max=10 inactive=60s",
+        ),
+        (
+            "gzip_types",
+            "text/plain text/css text/css",
+            "text/css text/plain",
+        ),
+        ("worker_processes", "auto", "auto"),
+    ];
+    for (id, level, canonical) in cases {
+        assert_eq!(check(id, level).as_deref(), Ok(canonical), "{id} {level}");
+    }
+}
+
+#[test]
+fn a_wrong_level_is_answered_with_what_is_right() {
+    let cases = [
+        ("gzip", "onn", "`onn` is not `on` or `off`", Some("on")),
+        ("gzip", "true", "`true` is not `on` or `off`", Some("on")),
+        (
+            "access_log",
+            "bufered",
+            "`bufered` is not `on`, `buffered` or `off`",
+            Some("buffered"),
+        ),
+        (
+            "gzip_comp_level",
+            "12",
+            "`12` is not a whole number from 1 to 9",
+            Some("9"),
+        ),
+        (
+            "worker_connections",
+            "-1",
+            "`-1` is not a whole number from 16 to 1048576",
+            Some("16"),
+        ),
+        (
+            "worker_processes",
+            "atuo",
+            "`atuo` is not `auto` or a whole number from 1 to 1024",
+            Some("auto"),
+        ),
+        (
+            "open_file_cache_valid",
+            "1500ms",
+            "`1500ms` is not a duration from 1s to 86400s in steps of 1s",
+            Some("1s"),
+        ),
+        (
+            "gzip_min_length",
+            "1g",
+            "`1g` is not a size from 0 to 1m, such as 600 or 4k",
+            Some("1m"),
+        ),
+        (
+            "open_file_cache",
+            "max=0",
+            "`max=0` is not `off` or max=N (N from 1 to 1000000) [inactive=DURATION in steps of 1s]",
+            None,
+        ),
+        (
+            "gzip_types",
+            "text",
+            "`text` is not a list of media types such as `text/css application/json`",
+            None,
+        ),
+    ];
+    for (id, level, message, nearest) in cases {
+        let error = check(id, level).expect_err(level);
+        assert_eq!(error.to_string(), message);
+        assert_eq!(error.nearest.as_deref(), nearest, "{id} {level}");
+    }
+}
+
+#[test]
+fn what_is_nearest_is_valid() {
+    for row in Catalog::builtin().parameters(Nginx) {
+        for wrong in [
+            "0",
+            "1e99",
+            "-7",
+            "99999999999999999999",
+            "1us",
+            "ofn",
+            "on ",
+            "9999h",
+            "2G",
+        ] {
+            let nearest = row.check(wrong).err().and_then(|error| error.nearest);
+            if let Some(nearest) = nearest {
+                assert_eq!(
+                    row.check(&nearest),
+                    Ok(nearest.clone()),
+                    "{} {wrong}",
+                    row.id
+                );
+            }
+        }
+    }
+}
+
+proptest! {
+    /// A level ends up in a configuration file: whatever was accepted holds nothing that ends a
+    /// directive, and is its own canonical spelling.
+    #[test]
+    fn an_accepted_level_is_canonical_and_harmless(
+        level in r#"([a-z0-9=/ ;{}"'\\#$\n.+-]{0,24})|(max=[0-9]{1,7} inactive=[0-9]{1,3}[smh;]?)"#
+    ) {
+        for row in Catalog::builtin().parameters(Nginx) {
+            if let Ok(canonical) = row.check(&level) {
+                let ends = [';', '{', '}', '"', '\'', '\\', '$', '\n', '#'];
+                prop_assert!(!canonical.contains(ends), "{} took {}", row.id, canonical);
+                prop_assert_eq!(row.check(&canonical), Ok(canonical.clone()));
+            }
+        }
+    }
+}

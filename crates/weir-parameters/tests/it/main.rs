@@ -1,0 +1,6 @@
+//! The catalog that comes with weir, against itself and against the real nginx.
+
+mod levels;
+mod nginx;
+mod rows;
+mod rules;

@@ -1,0 +1,160 @@
+//! Constraints between settings, and files of rows that contradict themselves.
+
+use weir_model::study::ProxyKind::Nginx;
+use weir_model::study::{ProxyRole, Settings};
+use weir_parameters::{Catalog, ClientLimits, Conflict, Severity};
+
+const FILES: ProxyRole = ProxyRole::StaticFiles { size: 1024 };
+
+fn stock_with(settings: &[(&str, &str)]) -> Settings {
+    let mut all = Catalog::builtin().stock(Nginx);
+    all.extend(
+        settings
+            .iter()
+            .map(|(k, v)| ((*k).to_owned(), (*v).to_owned())),
+    );
+    all
+}
+
+fn conflicts(settings: &[(&str, &str)], role: &ProxyRole) -> Vec<Conflict> {
+    Catalog::builtin().conflicts(Nginx, &stock_with(settings), role, 1024)
+}
+
+#[test]
+fn stock_settings_conflict_with_nothing() {
+    assert_eq!(conflicts(&[], &ProxyRole::ReverseProxy), []);
+    assert_eq!(conflicts(&[], &FILES), []);
+}
+
+#[test]
+fn more_connections_than_descriptors_is_an_error_until_the_limit_is_raised() {
+    let found = conflicts(&[("worker_connections", "4096")], &ProxyRole::ReverseProxy);
+    assert_eq!(found.len(), 1);
+    assert_eq!(found[0].severity, Severity::Error);
+    assert_eq!(found[0].ids, ["worker_connections"]);
+    assert!(
+        found[0]
+            .message
+            .starts_with("`worker_connections` 4096 is above the descriptor limit 1024:")
+    );
+
+    let raised = [
+        ("worker_connections", "4096"),
+        ("worker_rlimit_nofile", "4096"),
+    ];
+    assert_eq!(conflicts(&raised, &ProxyRole::ReverseProxy), []);
+    let lowered = conflicts(&[("worker_rlimit_nofile", "512")], &ProxyRole::ReverseProxy);
+    assert_eq!(
+        lowered[0].ids,
+        ["worker_connections", "worker_rlimit_nofile"]
+    );
+}
+
+#[test]
+fn a_setting_without_effect_is_a_warning() {
+    let cases: [&[(&str, &str)]; 3] = [
+        &[("sendfile", "off")],
+        &[("gzip", "off"), ("gzip_comp_level", "5")],
+        &[("origin_keepalive_requests", "100")],
+    ];
+    for settings in cases {
+        let found = conflicts(settings, &ProxyRole::ReverseProxy);
+        assert_eq!(found.len(), 1, "{settings:?}");
+        assert_eq!(found[0].severity, Severity::Warning);
+    }
+    assert_eq!(conflicts(&[("open_file_cache", "max=10")], &FILES), []);
+    let proxied = conflicts(&[("open_file_cache", "max=10")], &ProxyRole::ReverseProxy);
+    assert_eq!(proxied[0].severity, Severity::Warning);
+}
+
+#[test]
+fn a_proxy_that_serves_files_has_no_origin_to_keep() {
+    let found = conflicts(&[("origin_keepalive", "32")], &FILES);
+    assert_eq!(found[0].severity, Severity::Error);
+}
+
+#[test]
+fn a_gateway_takes_two_of_everything_per_client() {
+    let catalog = Catalog::builtin();
+    let one = stock_with(&[("worker_processes", "1")]);
+    let limits = |settings: &Settings, role: &ProxyRole| {
+        catalog.client_limits(Nginx, settings, role, 1024, 4)
+    };
+    let expected = |connections, descriptors| {
+        Some(ClientLimits {
+            connections,
+            descriptors,
+        })
+    };
+    assert_eq!(limits(&one, &ProxyRole::ReverseProxy), expected(384, 512));
+    assert_eq!(limits(&one, &FILES), expected(768, 512));
+    let auto = catalog.stock(Nginx);
+    assert_eq!(
+        limits(&auto, &ProxyRole::ReverseProxy),
+        expected(4 * 384, 4 * 512)
+    );
+    assert_eq!(
+        limits(&Settings::new(), &ProxyRole::ReverseProxy),
+        expected(256, 512)
+    );
+}
+
+#[test]
+fn complete_settings_tell_equal_configurations() {
+    let catalog = Catalog::builtin();
+    let stock = catalog.complete(Nginx, &catalog.stock(Nginx));
+    let said_again = stock_with(&[("multi_accept", "off"), ("keepalive_requests", "1000")]);
+    assert_eq!(catalog.complete(Nginx, &said_again), stock);
+    assert!(!stock.contains_key("worker_rlimit_nofile"));
+}
+
+/// The builtin file with one thing changed must be refused for it.
+#[test]
+fn rows_that_contradict_themselves_are_refused() {
+    let text = include_str!("../../../../parameters/nginx.yaml");
+    let cases = [
+        ("id: multi_accept", "id: reuseport", "the id is there twice"),
+        ("id: multi_accept", "id: Multi-Accept", "lower-case letters"),
+        (
+            "debian: \"768\"",
+            "debian: \"0768\"",
+            "must be written `768`",
+        ),
+        (
+            "default: {level: 75s}",
+            "default: {level: often}",
+            "is not a duration",
+        ),
+        (
+            "{logs}/access.log\"",
+            "{log}/access.log\"",
+            "`{log}` is no placeholder",
+        ),
+        (
+            "text: access_log off",
+            "text: access_log off; user root",
+            "more than one directive",
+        ),
+        (
+            "{setting: sendfile, levels",
+            "{setting: sendfil, levels",
+            "names `sendfil`",
+        ),
+        (
+            "workers: worker_processes",
+            "workers: threads",
+            "`clients` names it",
+        ),
+        ("scope: proxy_directive", "scope: moon", "moon"),
+        ("level: switch", "levle: switch", "levle"),
+    ];
+    assert!(Catalog::parse("nginx.yaml", text).is_ok());
+    for (right, wrong, said) in cases {
+        assert!(text.contains(right), "{right} is no longer in the file");
+        let error = Catalog::parse("nginx.yaml", &text.replacen(right, wrong, 1))
+            .expect_err(wrong)
+            .to_string();
+        assert!(error.contains(said), "{wrong}: {error}");
+        assert!(error.starts_with("nginx.yaml: "), "{error}");
+    }
+}

@@ -1,0 +1,261 @@
+//! The machine: what a reader of a report needs to judge or repeat it.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use rustix::process::{Resource, getrlimit};
+use weir_model::environment::Environment;
+use weir_model::quantity::CpuSet;
+
+use crate::ProbeError;
+
+/// Sysctls that decide how much a proxy carries, or what a busy one runs into. Those that a kernel
+/// does not have, or a container does not show, are left out of the environment.
+const SYSCTLS: &[&str] = &[
+    "fs.file-max",
+    "fs.nr_open",
+    "net.core.busy_poll",
+    "net.core.busy_read",
+    "net.core.default_qdisc",
+    "net.core.netdev_budget",
+    "net.core.netdev_max_backlog",
+    "net.core.rmem_max",
+    "net.core.somaxconn",
+    "net.core.wmem_max",
+    "net.ipv4.ip_local_port_range",
+    "net.ipv4.tcp_abort_on_overflow",
+    "net.ipv4.tcp_autocorking",
+    "net.ipv4.tcp_congestion_control",
+    "net.ipv4.tcp_fastopen",
+    "net.ipv4.tcp_fin_timeout",
+    "net.ipv4.tcp_max_orphans",
+    "net.ipv4.tcp_max_syn_backlog",
+    "net.ipv4.tcp_max_tw_buckets",
+    "net.ipv4.tcp_mem",
+    "net.ipv4.tcp_notsent_lowat",
+    "net.ipv4.tcp_rmem",
+    "net.ipv4.tcp_slow_start_after_idle",
+    "net.ipv4.tcp_syncookies",
+    "net.ipv4.tcp_timestamps",
+    "net.ipv4.tcp_tw_reuse",
+    "net.ipv4.tcp_wmem",
+    "net.netfilter.nf_conntrack_max",
+    "vm.swappiness",
+];
+
+/// What this host is. Whatever cannot be found out stays empty: a lab must also run where little is
+/// shown. `versions` is left to those who run the programs.
+pub fn environment() -> Environment {
+    let cpuinfo = text("/proc/cpuinfo");
+    let uname = rustix::system::uname();
+    Environment {
+        kernel: format!(
+            "{} {}",
+            uname.release().to_string_lossy(),
+            uname.version().to_string_lossy()
+        ),
+        distribution: distribution(),
+        cpu_model: cpu_model(&cpuinfo, &uname.machine().to_string_lossy()),
+        cpus: allowed_cpus()
+            .map(|cpus| cpus.to_string())
+            .unwrap_or_default(),
+        memory_bytes: memory_bytes(&text("/proc/meminfo")),
+        virtualization: virtualization(&cpuinfo),
+        nofile: own_nofile(),
+        sysctls: sysctls(),
+        versions: BTreeMap::new(),
+        privileges: match rustix::process::geteuid().is_root() {
+            true => "root".to_owned(),
+            false => "unprivileged".to_owned(),
+        },
+    }
+}
+
+/// CPUs that this process may run on (sched_getaffinity(2)): what cgroups, containers and `taskset`
+/// left of the machine.
+///
+/// # Errors
+/// The kernel refused, for example because the machine has more than 1024 CPUs.
+pub fn allowed_cpus() -> Result<CpuSet, ProbeError> {
+    const ASKED: &str = "the CPU affinity";
+    let mask = rustix::thread::sched_getaffinity(None).map_err(|e| ProbeError::read(ASKED, e))?;
+    let cpus = (0..rustix::thread::CpuSet::MAX_CPU)
+        .filter(|&cpu| mask.is_set(cpu))
+        .filter_map(|cpu| u32::try_from(cpu).ok())
+        .collect();
+    CpuSet::new(cpus).ok_or_else(|| ProbeError::malformed(ASKED, "empty"))
+}
+
+/// CPUs that are online, as programs see them that do not ask what they may use, nginx's
+/// `worker_processes auto` among them.
+///
+/// # Errors
+/// `/sys` is not mounted.
+pub fn online_cpus() -> Result<CpuSet, ProbeError> {
+    const PATH: &str = "/sys/devices/system/cpu/online";
+    let text = crate::read_text(PATH)?;
+    text.parse().map_err(|_| ProbeError::malformed(PATH, &text))
+}
+
+/// Bytes that an unprivileged process may still write to the file system of a path.
+///
+/// # Errors
+/// There is no such path.
+pub fn free_disk_bytes(path: &Path) -> Result<u64, ProbeError> {
+    let stat = rustix::fs::statvfs(path).map_err(|e| ProbeError::read(path, e))?;
+    Ok(stat.f_bavail.saturating_mul(stat.f_frsize))
+}
+
+/// Soft and hard limit of open descriptors of this process; `u64::MAX` is unlimited.
+pub fn own_nofile() -> (u64, u64) {
+    let limit = getrlimit(Resource::Nofile);
+    (
+        limit.current.unwrap_or(u64::MAX),
+        limit.maximum.unwrap_or(u64::MAX),
+    )
+}
+
+fn sysctls() -> BTreeMap<String, String> {
+    let read = |name: &&str| {
+        let path = format!("/proc/sys/{}", name.replace('.', "/"));
+        let value = std::fs::read_to_string(path).ok()?;
+        let value: Vec<&str> = value.split_ascii_whitespace().collect();
+        Some(((*name).to_owned(), value.join(" ")))
+    };
+    SYSCTLS.iter().filter_map(read).collect()
+}
+
+/// The text of a file, empty where there is none.
+fn text(path: &str) -> String {
+    std::fs::read_to_string(path).unwrap_or_default()
+}
+
+fn distribution() -> String {
+    // os-release(5): the second is for systems that keep /etc empty.
+    ["/etc/os-release", "/usr/lib/os-release"]
+        .into_iter()
+        .find_map(|path| pretty_name(&text(path)))
+        .unwrap_or_default()
+}
+
+fn pretty_name(os_release: &str) -> Option<String> {
+    let value = os_release
+        .lines()
+        .find_map(|line| line.strip_prefix("PRETTY_NAME="))?;
+    Some(value.trim_matches(['"', '\'']).to_owned())
+}
+
+/// The value behind the first `key : value` of cpuinfo.
+fn cpuinfo_value<'a>(cpuinfo: &'a str, key: &str) -> Option<&'a str> {
+    cpuinfo.lines().find_map(|line| {
+        let (name, value) = line.split_once(':')?;
+        (name.trim() == key).then_some(value.trim())
+    })
+}
+
+fn cpu_model(cpuinfo: &str, machine: &str) -> String {
+    // x86 names the model; ARM gives the numbers of implementer and part, other kinds their own.
+    if let Some(model) = cpuinfo_value(cpuinfo, "model name") {
+        return model.to_owned();
+    }
+    let implementer = cpuinfo_value(cpuinfo, "CPU implementer");
+    let part = cpuinfo_value(cpuinfo, "CPU part");
+    match (implementer, part) {
+        (Some(implementer), Some(part)) => {
+            format!("{machine} implementer {implementer} part {part}")
+        }
+        _ => machine.to_owned(),
+    }
+}
+
+fn memory_bytes(meminfo: &str) -> u64 {
+    meminfo
+        .lines()
+        .find_map(|line| line.strip_prefix("MemTotal:"))
+        .and_then(|value| value.trim().strip_suffix("kB")?.trim().parse::<u64>().ok())
+        .map_or(0, |kib| kib * 1024)
+}
+
+fn virtualization(cpuinfo: &str) -> String {
+    let field = |name: &str| text(&format!("/sys/class/dmi/id/{name}")).trim().to_owned();
+    let dmi = format!("{} {}", field("sys_vendor"), field("product_name"));
+    let flagged = cpuinfo_value(cpuinfo, "flags").is_some_and(|flags| {
+        flags
+            .split_ascii_whitespace()
+            .any(|flag| flag == "hypervisor")
+    });
+    hypervisor(flagged, dmi.trim())
+}
+
+/// The hypervisor's name from the firmware's words, where they give one away.
+fn hypervisor(flagged: bool, dmi: &str) -> String {
+    const TELLTALE: &[&str] = &[
+        "Amazon EC2",
+        "Bochs",
+        "Firecracker",
+        "Google Compute",
+        "HVM domU",
+        "KVM",
+        "OpenStack",
+        "Parallels",
+        "QEMU",
+        "Virtual Machine",
+        "VirtualBox",
+        "VMware",
+        "Xen",
+    ];
+    // The firmware of a rented bare-metal machine may name the provider, and has no such flag; ARM
+    // has no such flag at all.
+    let bare_metal = dmi.contains(".metal");
+    let told = TELLTALE.iter().any(|name| dmi.contains(name)) && !bare_metal;
+    match (flagged, told) {
+        (_, true) => dmi.to_owned(),
+        (true, false) if dmi.is_empty() => "a hypervisor without a name".to_owned(),
+        (true, false) => format!("a hypervisor ({dmi})"),
+        (false, false) => String::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_cpu_is_named_on_x86_and_numbered_on_arm() {
+        let x86 = "processor\t: 0\nmodel\t\t: 85\nmodel name\t: Some CPU @ 2.7GHz\nflags\t: fpu hypervisor\n";
+        assert_eq!(cpu_model(x86, "x86_64"), "Some CPU @ 2.7GHz");
+        let arm = "processor\t: 0\nCPU implementer\t: 0x41\nCPU part\t: 0xd0c\n";
+        assert_eq!(
+            cpu_model(arm, "aarch64"),
+            "aarch64 implementer 0x41 part 0xd0c"
+        );
+        assert_eq!(cpu_model("", "riscv64"), "riscv64");
+    }
+
+    #[test]
+    fn a_hypervisor_is_told_by_flag_or_firmware() {
+        assert_eq!(hypervisor(false, "Dell Inc. PowerEdge"), "");
+        assert_eq!(
+            hypervisor(false, "Amazon EC2 m7g.large"),
+            "Amazon EC2 m7g.large"
+        );
+        assert_eq!(hypervisor(false, "Amazon EC2 c7i.metal-24xl"), "");
+        assert_eq!(hypervisor(true, ""), "a hypervisor without a name");
+        assert_eq!(hypervisor(true, "Acme Cloud"), "a hypervisor (Acme Cloud)");
+    }
+
+    #[test]
+    fn memory_and_distribution_are_read_from_their_formats() {
+        assert_eq!(
+            memory_bytes("MemFree: 1 kB\nMemTotal:        2048 kB\n"),
+            2048 * 1024
+        );
+        assert_eq!(memory_bytes(""), 0);
+        let os_release = "NAME=\"Debian\"\nPRETTY_NAME=\"Debian GNU/Linux 12 (bookworm)\"\n";
+        assert_eq!(
+            pretty_name(os_release).as_deref(),
+            Some("Debian GNU/Linux 12 (bookworm)")
+        );
+        assert_eq!(pretty_name("NAME=x\n"), None);
+    }
+}

@@ -1,0 +1,362 @@
+//! Processes: their CPU time, their children, their limits, and whether they are still the ones
+//! they were.
+
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::PathBuf;
+
+use rustix::io::Errno;
+
+use crate::{ProbeError, read_text};
+
+/// CPU time of one thread, kept open for repeated reading.
+///
+/// The figure is the first field of `/proc/PID/task/TID/schedstat`: nanoseconds on a CPU, user and
+/// system together (kernel Documentation/scheduler/sched-stats.rst). It is exact when the thread is
+/// not running; of a thread that runs at this moment on another CPU the kernel has counted up to
+/// the last scheduler tick, so it may lack some milliseconds, which the next reading makes up for.
+#[derive(Debug)]
+pub struct ThreadCpu {
+    file: File,
+    path: PathBuf,
+    last_ns: u64,
+}
+
+impl ThreadCpu {
+    /// A thread of this very process, by its kernel thread id (`gettid`).
+    ///
+    /// # Errors
+    /// There is no such thread, or the kernel was built without `CONFIG_SCHED_INFO`.
+    pub fn of_own_thread(tid: u32) -> Result<ThreadCpu, ProbeError> {
+        ThreadCpu::open(PathBuf::from(format!("/proc/self/task/{tid}/schedstat")))
+    }
+
+    /// The calling thread.
+    ///
+    /// # Errors
+    /// The kernel was built without `CONFIG_SCHED_INFO`, or `/proc` is not mounted.
+    pub fn of_this_thread() -> Result<ThreadCpu, ProbeError> {
+        let tid = rustix::thread::gettid()
+            .as_raw_nonzero()
+            .get()
+            .unsigned_abs();
+        ThreadCpu::of_own_thread(tid)
+    }
+
+    fn open(path: PathBuf) -> Result<ThreadCpu, ProbeError> {
+        let file = File::open(&path).map_err(|e| ProbeError::read(&path, e))?;
+        let mut thread = ThreadCpu {
+            file,
+            path,
+            last_ns: 0,
+        };
+        thread.read_ns()?;
+        Ok(thread)
+    }
+
+    /// Nanoseconds on a CPU since the thread began. A thread that has ended keeps its last figure.
+    ///
+    /// # Errors
+    /// The kernel refused the read, or its text is not a number.
+    pub fn read_ns(&mut self) -> Result<u64, ProbeError> {
+        match self.reading() {
+            Ok(ns) => {
+                self.last_ns = ns;
+                Ok(ns)
+            }
+            Err(ProbeError::Read { source, .. }) if is_gone(&source) => Ok(self.last_ns),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn reading(&self) -> Result<u64, ProbeError> {
+        // Three 64-bit numbers in decimal at most.
+        let mut buffer = [0_u8; 64];
+        let length = self
+            .file
+            .read_at(&mut buffer, 0)
+            .map_err(|e| ProbeError::read(&self.path, e))?;
+        let text = &buffer[..length];
+        leading_number(text).ok_or_else(|| ProbeError::malformed(&self.path, text))
+    }
+}
+
+/// CPU time of all threads of one process.
+///
+/// The threads are those that live when it is opened or refreshed; nginx's workers have one each.
+#[derive(Debug)]
+pub struct ProcessCpu {
+    pid: u32,
+    threads: Vec<ThreadCpu>,
+}
+
+impl ProcessCpu {
+    /// Opens the counters of every thread of a process.
+    ///
+    /// # Errors
+    /// There is no such process, or the kernel was built without `CONFIG_SCHED_INFO`.
+    pub fn open(pid: u32) -> Result<ProcessCpu, ProbeError> {
+        let folder = PathBuf::from(format!("/proc/{pid}/task"));
+        let entries = match std::fs::read_dir(&folder) {
+            Ok(entries) => entries,
+            Err(e) if is_gone(&e) => return Err(ProbeError::Gone { pid }),
+            Err(e) => return Err(ProbeError::read(&folder, e)),
+        };
+        let mut threads = Vec::new();
+        for entry in entries {
+            let entry = entry.map_err(|e| ProbeError::read(&folder, e))?;
+            match ThreadCpu::open(entry.path().join("schedstat")) {
+                Ok(thread) => threads.push(thread),
+                // It ended between the listing and the opening.
+                Err(ProbeError::Read { source, .. }) if is_gone(&source) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        if !threads.is_empty() {
+            return Ok(ProcessCpu { pid, threads });
+        }
+        match Stat::read(pid) {
+            // It lives, but nobody counts its time: a kernel without CONFIG_SCHED_INFO.
+            Ok(_) => Err(ProbeError::read(
+                folder.join(pid.to_string()).join("schedstat"),
+                Errno::NOENT,
+            )),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// The process.
+    pub fn pid(&self) -> u32 {
+        self.pid
+    }
+
+    /// Nanoseconds on a CPU, summed over the threads. Costs less than a microsecond per thread. The
+    /// figure never falls: threads that ended keep their last one.
+    ///
+    /// # Errors
+    /// The kernel refused the read. That the process ended is not an error here, see
+    /// [`ProcessId::is_alive`].
+    pub fn read_ns(&mut self) -> Result<u64, ProbeError> {
+        let mut sum = 0;
+        for thread in &mut self.threads {
+            sum += thread.read_ns()?;
+        }
+        Ok(sum)
+    }
+}
+
+/// A process that can be told from a later one with the same number.
+///
+/// Linux uses process numbers again; number and start time together are unique until the next boot.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct ProcessId {
+    /// The process number.
+    pub pid: u32,
+    /// When it was started, in clock ticks since boot (field 22 of `/proc/PID/stat`, proc(5)).
+    pub start_ticks: u64,
+}
+
+impl ProcessId {
+    /// The process that has this number now.
+    ///
+    /// # Errors
+    /// [`ProbeError::Gone`] when there is none.
+    pub fn of(pid: u32) -> Result<ProcessId, ProbeError> {
+        let start_ticks = Stat::read(pid)?.start_ticks;
+        Ok(ProcessId { pid, start_ticks })
+    }
+
+    /// This very process.
+    ///
+    /// # Errors
+    /// `/proc` is not mounted.
+    pub fn own() -> Result<ProcessId, ProbeError> {
+        ProcessId::of(std::process::id())
+    }
+
+    /// Whether the process still runs. A zombie does not.
+    pub fn is_alive(self) -> bool {
+        Stat::read(self.pid).is_ok_and(|stat| {
+            stat.start_ticks == self.start_ticks && !matches!(stat.state, 'Z' | 'X')
+        })
+    }
+}
+
+/// The fields of `/proc/PID/stat` that are used here.
+#[derive(Debug, PartialEq, Eq)]
+struct Stat {
+    state: char,
+    parent: u32,
+    start_ticks: u64,
+}
+
+impl Stat {
+    fn read(pid: u32) -> Result<Stat, ProbeError> {
+        let path = format!("/proc/{pid}/stat");
+        let text = std::fs::read(&path).map_err(|e| match is_gone(&e) {
+            true => ProbeError::Gone { pid },
+            false => ProbeError::read(&path, e),
+        })?;
+        let text = String::from_utf8_lossy(&text);
+        Stat::parse(&text).ok_or_else(|| ProbeError::malformed(&path, text.as_bytes()))
+    }
+
+    fn parse(text: &str) -> Option<Stat> {
+        // The second field is the program's name in parentheses and may itself hold spaces and
+        // parentheses, so fields are counted from the last one.
+        let (_, rest) = text.rsplit_once(')')?;
+        let mut fields = rest.split_ascii_whitespace();
+        Some(Stat {
+            state: fields.next()?.chars().next()?,
+            parent: fields.next()?.parse().ok()?,
+            // Field 22 of the line, of which three are consumed or before the parenthesis, and one
+            // is the parent's number.
+            start_ticks: fields.nth(17)?.parse().ok()?,
+        })
+    }
+}
+
+/// Children of a process, ascending.
+///
+/// # Errors
+/// [`ProbeError::Gone`] when there is no such process.
+pub fn children(pid: u32) -> Result<Vec<u32>, ProbeError> {
+    let folder = PathBuf::from(format!("/proc/{pid}/task"));
+    let tasks = std::fs::read_dir(&folder).map_err(|e| match is_gone(&e) {
+        true => ProbeError::Gone { pid },
+        false => ProbeError::read(&folder, e),
+    })?;
+    let mut found = Vec::new();
+    for task in tasks.flatten() {
+        match std::fs::read_to_string(task.path().join("children")) {
+            Ok(text) => found.extend(
+                text.split_ascii_whitespace()
+                    .filter_map(|c| c.parse::<u32>().ok()),
+            ),
+            // Built without CONFIG_PROC_CHILDREN, or the thread has just ended.
+            Err(_) => return children_by_scan(pid),
+        }
+    }
+    found.sort_unstable();
+    Ok(found)
+}
+
+/// Children of a process, from the parent's number that every process names.
+fn children_by_scan(parent: u32) -> Result<Vec<u32>, ProbeError> {
+    let entries = std::fs::read_dir("/proc").map_err(|e| ProbeError::read("/proc", e))?;
+    let mut found: Vec<u32> = entries
+        .flatten()
+        .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+        .filter(|&pid| Stat::read(pid).is_ok_and(|stat| stat.parent == parent))
+        .collect();
+    found.sort_unstable();
+    Ok(found)
+}
+
+/// Arguments of a process as it shows them, joined by blanks; empty for a kernel thread. A process
+/// may rewrite them: nginx's master shows `nginx: master process` and then its command line.
+///
+/// # Errors
+/// [`ProbeError::Gone`] when there is no such process.
+pub fn command_line(pid: u32) -> Result<String, ProbeError> {
+    let path = format!("/proc/{pid}/cmdline");
+    let bytes = std::fs::read(&path).map_err(|e| match is_gone(&e) {
+        true => ProbeError::Gone { pid },
+        false => ProbeError::read(&path, e),
+    })?;
+    let text = String::from_utf8_lossy(&bytes).replace('\0', " ");
+    Ok(text.trim_end().to_owned())
+}
+
+/// Soft and hard limit of open descriptors of a process; `u64::MAX` is unlimited.
+///
+/// # Errors
+/// There is no such process, or it belongs to somebody else.
+pub fn nofile(pid: u32) -> Result<(u64, u64), ProbeError> {
+    let path = format!("/proc/{pid}/limits");
+    let text = match read_text(&path) {
+        Err(ProbeError::Read { source, .. }) if is_gone(&source) => {
+            return Err(ProbeError::Gone { pid });
+        }
+        other => other?,
+    };
+    parse_nofile(&text).ok_or_else(|| ProbeError::malformed(&path, text))
+}
+
+fn parse_nofile(limits: &str) -> Option<(u64, u64)> {
+    let line = limits
+        .lines()
+        .find_map(|line| line.strip_prefix("Max open files"))?;
+    let limit = |text: &str| match text {
+        "unlimited" => Some(u64::MAX),
+        digits => digits.parse().ok(),
+    };
+    let mut fields = line.split_ascii_whitespace();
+    Some((limit(fields.next()?)?, limit(fields.next()?)?))
+}
+
+/// Whether an error says that the process or thread has ended: its folder in `/proc` is not there
+/// any more, or the file that is still open has nobody to tell about.
+fn is_gone(error: &io::Error) -> bool {
+    let number = error.raw_os_error();
+    number == Some(Errno::SRCH.raw_os_error()) || number == Some(Errno::NOENT.raw_os_error())
+}
+
+/// The decimal number at the begin of a text, which must be ended by something.
+fn leading_number(text: &[u8]) -> Option<u64> {
+    let end = text.iter().position(|byte| !byte.is_ascii_digit())?;
+    std::str::from_utf8(&text[..end]).ok()?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_program_may_have_blanks_and_parentheses_in_its_name() {
+        let line = "42 (a) b (c) S 7 42 42 0 -1 4194560 100 0 0 0 1 2 0 0 20 0 1 0 98765 1 2 3";
+        let stat = Stat::parse(line);
+        assert_eq!(
+            stat,
+            Some(Stat {
+                state: 'S',
+                parent: 7,
+                start_ticks: 98_765
+            })
+        );
+        assert_eq!(Stat::parse("42 (a) S 7"), None);
+    }
+
+    #[test]
+    fn limits_may_be_unlimited() {
+        let text = "Limit  Soft Limit  Hard Limit  Units\n\
+                    Max processes             1  2  processes\n\
+                    Max open files            1024                 unlimited            files\n";
+        assert_eq!(parse_nofile(text), Some((1024, u64::MAX)));
+        assert_eq!(parse_nofile("Max processes 1 2 processes"), None);
+    }
+
+    #[test]
+    fn a_schedstat_that_was_cut_short_is_no_number() {
+        assert_eq!(leading_number(b"123456789 5 6\n"), Some(123_456_789));
+        assert_eq!(leading_number(b"123"), None);
+        assert_eq!(leading_number(b""), None);
+        assert_eq!(leading_number(b"x 1"), None);
+        assert_eq!(leading_number(b"99999999999999999999999 1"), None);
+    }
+
+    #[test]
+    fn both_ways_to_find_children_agree() {
+        let mut child = std::process::Command::new("sleep")
+            .arg("60")
+            .spawn()
+            .unwrap();
+        let own = std::process::id();
+        let (listed, scanned) = (children(own).unwrap(), children_by_scan(own).unwrap());
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert!(listed.contains(&child.id()), "{listed:?}");
+        assert!(scanned.contains(&child.id()), "{scanned:?}");
+    }
+}

@@ -1,0 +1,114 @@
+//! What can go wrong with a run folder, with the path and the kernel's words.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use weir_model::record::FORMAT;
+
+/// What can go wrong with a run folder.
+#[derive(Debug, thiserror::Error)]
+pub enum RecordError {
+    /// The kernel refused something.
+    #[error("cannot {action} {}: {error}", path.display())]
+    Io {
+        /// What was tried: `create`, `write`, `read`, …
+        action: &'static str,
+        /// On which path.
+        path: PathBuf,
+        /// The kernel's words.
+        error: io::Error,
+    },
+    /// A new run was to be written where something is already.
+    #[error("{} exists and is not empty", path.display())]
+    NotEmpty {
+        /// The folder.
+        path: PathBuf,
+    },
+    /// The folder holds no run.
+    #[error("{} is not a run folder: it has no {}", path.display(), crate::HEADER_FILE)]
+    NotARun {
+        /// The folder.
+        path: PathBuf,
+    },
+    /// Another process is writing to the run.
+    #[error("another weir is writing to {}", path.display())]
+    Busy {
+        /// The folder.
+        path: PathBuf,
+    },
+    /// The run was written in a format that this weir does not know.
+    #[error("{} has format `{found}`; this weir reads `{FORMAT}`", path.display())]
+    UnknownFormat {
+        /// The header's path.
+        path: PathBuf,
+        /// What the header says.
+        found: String,
+    },
+    /// A line is not what it should be.
+    #[error("{}:{line}: {message}", path.display())]
+    Corrupt {
+        /// The file.
+        path: PathBuf,
+        /// Line number, from 1.
+        line: usize,
+        /// What is wrong with it.
+        message: String,
+    },
+    /// A record that could not be read back (a figure that is not a number, say) was refused.
+    #[error("refused to write a record that could not be read back: {message}")]
+    Unreadable {
+        /// What a reader would have said.
+        message: String,
+    },
+    /// A tag holds what the log format has no way to quote.
+    #[error("`{tag}` cannot be a tag: it holds a comma, white space or a line end")]
+    BadTag {
+        /// The tag.
+        tag: String,
+    },
+    /// A histogram could not be encoded.
+    #[error("cannot encode the histogram `{tag}`: {message}")]
+    Encode {
+        /// Its tag.
+        tag: String,
+        /// The encoder's words.
+        message: String,
+    },
+    /// A file was to be written outside the run folder.
+    #[error("`{relative}` is not a path inside the run folder")]
+    Outside {
+        /// The path as given.
+        relative: String,
+    },
+}
+
+impl RecordError {
+    pub(crate) fn io(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> RecordError {
+        move |error| RecordError::Io {
+            action,
+            path: path.to_owned(),
+            error,
+        }
+    }
+
+    /// What the user could do about it, where there is something.
+    pub fn hint(&self) -> Option<&'static str> {
+        match self {
+            RecordError::Io { error, .. } => match error.kind() {
+                io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
+                    Some("free some space, or choose a folder on another file system")
+                }
+                io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
+                    Some("choose a folder that you may write to")
+                }
+                _ => None,
+            },
+            RecordError::NotEmpty { .. } => {
+                Some("choose a folder that does not exist yet, or resume the run that is in it")
+            }
+            RecordError::Busy { .. } => Some("wait for it to end, or stop it"),
+            RecordError::UnknownFormat { .. } => Some("use the weir that wrote it, or a newer one"),
+            _ => None,
+        }
+    }
+}

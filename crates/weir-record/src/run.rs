@@ -1,0 +1,236 @@
+//! The reading half: a run folder in memory, histograms left on disk until asked for.
+
+use std::collections::{BTreeMap, HashMap};
+use std::fs::{self, File};
+use std::io;
+use std::ops::Range;
+use std::os::unix::fs::FileExt as _;
+use std::path::{Path, PathBuf};
+
+use hdrhistogram::Histogram;
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use weir_model::record::{FORMAT, Outcome, PilotRecord, Record, RunHeader, TrialRecord};
+
+use crate::{HEADER_FILE, HISTOGRAMS_FILE, RECORDS_FILE, RecordError, STUDY_FILE, histogram_log};
+
+/// A run as its folder tells it.
+#[derive(Debug)]
+pub struct Run {
+    /// The folder.
+    pub dir: PathBuf,
+    /// What was to be done, where and by which weir.
+    pub header: RunHeader,
+    /// The study as it was typed.
+    pub study_text: String,
+    /// Everything that was recorded, in order of time.
+    pub records: Vec<Record>,
+    /// Whether a half-written last line was ignored: the process was killed while it wrote.
+    pub truncated: bool,
+    histograms: HistogramFile,
+}
+
+impl Run {
+    /// Reads the run in `dir`. A run that is still being written reads as far as it got.
+    ///
+    /// # Errors
+    /// There is no run, its format is unknown, a line other than the last is damaged (named by file
+    /// and line), or the kernel refuses.
+    pub fn read(dir: &Path) -> Result<Run, RecordError> {
+        let header = read_header(dir)?;
+        let study_path = dir.join(STUDY_FILE);
+        let study_text =
+            fs::read_to_string(&study_path).map_err(RecordError::io("read", &study_path))?;
+
+        // Records before histograms: every record's histogram was on disk before it.
+        let path = dir.join(RECORDS_FILE);
+        let bytes = fs::read(&path).map_err(RecordError::io("read", &path))?;
+        let whole = whole_lines(&bytes);
+        let records = whole
+            .split_inclusive(|&byte| byte == b'\n')
+            .enumerate()
+            .map(|(index, line)| parse(&path, index, line.trim_ascii_end()))
+            .collect::<Result<_, _>>()?;
+        let (histograms, half_histogram) = HistogramFile::open(dir.join(HISTOGRAMS_FILE))?;
+        Ok(Run {
+            dir: dir.to_owned(),
+            header,
+            study_text,
+            records,
+            truncated: half_histogram || whole.len() != bytes.len(),
+            histograms,
+        })
+    }
+
+    /// The histogram under `tag`; `None` when there is none that can be read. Each call decodes it
+    /// again: a histogram in memory takes a quarter of a megabyte.
+    pub fn histogram(&self, tag: &str) -> Option<Histogram<u64>> {
+        self.read_histogram(tag).ok().flatten()
+    }
+
+    /// The histogram under `tag`, telling "not there" (`None`) from "damaged" (an error).
+    ///
+    /// # Errors
+    /// The line cannot be read or decoded.
+    pub fn read_histogram(&self, tag: &str) -> Result<Option<Histogram<u64>>, RecordError> {
+        self.histograms.read(tag)
+    }
+
+    /// All trials, in order of time.
+    pub fn trials(&self) -> impl Iterator<Item = &TrialRecord> {
+        self.records.iter().filter_map(|record| match record {
+            Record::Trial(trial) => Some(&**trial),
+            _ => None,
+        })
+    }
+
+    /// The trials of a load by (block, session), ascending. Within a block they stand in the order
+    /// of the study's arms. A block that a kill cut short lacks arms; should its number have been
+    /// used again by the session that resumed, the two are kept apart because blocks never span
+    /// sessions.
+    pub fn blocks(&self, load: &str) -> BTreeMap<(u32, u32), Vec<&TrialRecord>> {
+        let mut blocks: BTreeMap<(u32, u32), Vec<&TrialRecord>> = BTreeMap::new();
+        for trial in self.trials().filter(|trial| trial.load == load) {
+            let block = blocks.entry((trial.block, trial.session)).or_default();
+            block.push(trial);
+        }
+        for block in blocks.values_mut() {
+            block.sort_by_key(|trial| self.place_of(&trial.arm));
+        }
+        blocks
+    }
+
+    /// The trials of one arm under one load, in block order.
+    pub fn trials_of(&self, load: &str, arm: &str) -> Vec<&TrialRecord> {
+        let mut trials: Vec<_> = self
+            .trials()
+            .filter(|trial| trial.load == load && trial.arm == arm)
+            .collect();
+        trials.sort_by_key(|trial| (trial.block, trial.session));
+        trials
+    }
+
+    /// The latest choice of the slice for a load.
+    pub fn pilot(&self, load: &str) -> Option<&PilotRecord> {
+        self.records.iter().rev().find_map(|record| match record {
+            Record::Pilot(pilot) if pilot.load == load => Some(pilot),
+            _ => None,
+        })
+    }
+
+    /// How the run ended; `None` when it is still going on or its process was killed. The end of an
+    /// earlier session does not count once another one began.
+    pub fn outcome(&self) -> Option<Outcome> {
+        self.records
+            .iter()
+            .rev()
+            .take_while(|record| !matches!(record, Record::Session(_)))
+            .find_map(|record| match record {
+                Record::End(end) => Some(end.outcome),
+                _ => None,
+            })
+    }
+
+    fn place_of(&self, arm: &str) -> usize {
+        let arms = &self.header.study.arms;
+        arms.iter()
+            .position(|known| known.name == arm)
+            .unwrap_or(arms.len())
+    }
+}
+
+/// `bytes` up to and with the last newline: a line without one was never completely written.
+pub(crate) fn whole_lines(bytes: &[u8]) -> &[u8] {
+    let end = bytes.iter().rposition(|&byte| byte == b'\n');
+    &bytes[..end.map_or(0, |end| end + 1)]
+}
+
+fn read_header(dir: &Path) -> Result<RunHeader, RecordError> {
+    /// The one field that every format has, so that an unknown one is named rather than misread.
+    #[derive(Deserialize)]
+    struct Format {
+        format: String,
+    }
+    let path = dir.join(HEADER_FILE);
+    let text = match fs::read(&path) {
+        Ok(text) => text,
+        Err(error) if error.kind() == io::ErrorKind::NotFound && dir.is_dir() => {
+            return Err(RecordError::NotARun {
+                path: dir.to_owned(),
+            });
+        }
+        Err(error) => return Err(RecordError::io("read", &path)(error)),
+    };
+    let Format { format } = parse(&path, 0, &text)?;
+    if format != FORMAT {
+        return Err(RecordError::UnknownFormat {
+            path,
+            found: format,
+        });
+    }
+    parse(&path, 0, &text)
+}
+
+/// Reads JSON that begins on line `index` (from 0) of `path`.
+fn parse<T: DeserializeOwned>(path: &Path, index: usize, text: &[u8]) -> Result<T, RecordError> {
+    serde_json::from_slice(text).map_err(|error| {
+        let message = error.to_string();
+        // serde_json counts lines from 1 and appends its own place, which is within `text`.
+        let place = format!(" at line {} column {}", error.line(), error.column());
+        RecordError::Corrupt {
+            path: path.to_owned(),
+            line: index + error.line().max(1),
+            message: message.strip_suffix(&place).unwrap_or(&message).to_owned(),
+        }
+    })
+}
+
+/// The histogram log, indexed by tag.
+#[derive(Debug)]
+struct HistogramFile {
+    path: PathBuf,
+    file: File,
+    index: HashMap<String, Range<usize>>,
+}
+
+impl HistogramFile {
+    /// Opens and indexes the log; also says whether its last line is a half one.
+    fn open(path: PathBuf) -> Result<(HistogramFile, bool), RecordError> {
+        let file = File::open(&path).map_err(RecordError::io("read", &path))?;
+        let bytes = fs::read(&path).map_err(RecordError::io("read", &path))?;
+        let whole = whole_lines(&bytes);
+        let index =
+            histogram_log::index(whole).map_err(|(line, message)| RecordError::Corrupt {
+                path: path.clone(),
+                line,
+                message,
+            })?;
+        let half = whole.len() != bytes.len();
+        Ok((HistogramFile { path, file, index }, half))
+    }
+
+    fn read(&self, tag: &str) -> Result<Option<Histogram<u64>>, RecordError> {
+        let Some(place) = self.index.get(tag) else {
+            return Ok(None);
+        };
+        let mut base64 = vec![0; place.len()];
+        self.file
+            .read_exact_at(&mut base64, place.start as u64)
+            .map_err(RecordError::io("read", &self.path))?;
+        match histogram_log::decode(&base64) {
+            Ok(histogram) => Ok(Some(histogram)),
+            Err(message) => Err(self.damaged(tag, place.start, message)),
+        }
+    }
+
+    /// The line number is counted only when it is needed: for an error.
+    fn damaged(&self, tag: &str, offset: usize, message: String) -> RecordError {
+        let before = fs::read(&self.path).unwrap_or_default();
+        let newlines = before.iter().take(offset).filter(|&&byte| byte == b'\n');
+        RecordError::Corrupt {
+            path: self.path.clone(),
+            line: newlines.count() + 1,
+            message: format!("the histogram `{tag}` cannot be decoded: {message}"),
+        }
+    }
+}

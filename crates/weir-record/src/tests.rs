@@ -1,0 +1,426 @@
+//! Round trips through a real folder, and what a kill or a refusing kernel leaves.
+
+use std::fs;
+use std::path::Path;
+use std::time::Duration;
+
+use hdrhistogram::Histogram;
+use hdrhistogram::serialization::interval_log::{IntervalLogIterator, LogEntry};
+use weir_model::environment::Environment;
+use weir_model::load::{Censored, ErrorCount, ErrorKind, RequestSpec};
+use weir_model::quantity::CpuSet;
+use weir_model::record::*;
+use weir_model::study::*;
+
+use super::*;
+
+fn header() -> RunHeader {
+    let cpu = || CpuSet::new(vec![0]).unwrap();
+    let arm = |name: &str| Arm {
+        name: name.to_owned(),
+        role: ArmRole::Change,
+        changes: Settings::new(),
+        against: 0,
+        settings: Settings::new(),
+    };
+    RunHeader {
+        format: FORMAT.to_owned(),
+        run: "r".to_owned(),
+        weir_version: "0".to_owned(),
+        started_at: "2026-01-01T00:00:00Z".to_owned(),
+        study: Study {
+            name: "s".to_owned(),
+            title: String::new(),
+            question: "?".to_owned(),
+            proxy: ProxySpec {
+                kind: ProxyKind::Nginx,
+                executable: None,
+                role: ProxyRole::ReverseProxy,
+                settings: Settings::new(),
+            },
+            origin: OriginSpec::default(),
+            loads: vec![LoadSpec {
+                name: "closed".to_owned(),
+                arrivals: StudyArrivals::Closed,
+                connections: 50,
+                request: RequestSpec::get("/"),
+                duration: Duration::from_secs(60),
+                timeout: Duration::from_secs(2),
+            }],
+            arms: vec![arm("baseline"), arm("keepalive")],
+            blocks: BlockSpec::default(),
+            objective: Objective::default(),
+            cpus: None,
+            published: None,
+        },
+        cpus: CpuRoles {
+            proxy: cpu(),
+            generator: cpu(),
+            origin: cpu(),
+        },
+        environment: Environment::default(),
+        remarks: vec!["one \"quoted\" line\nand another".to_owned()],
+    }
+}
+
+fn histogram(values: impl IntoIterator<Item = u64>) -> Histogram<u64> {
+    let mut histogram = Histogram::new_with_bounds(1, 3_600_000_000_000, 3).unwrap();
+    values
+        .into_iter()
+        .for_each(|value| histogram.saturating_record(value));
+    histogram
+}
+
+fn trial(arm: &str, block: u32) -> TrialRecord {
+    TrialRecord {
+        session: 0,
+        load: "closed".to_owned(),
+        arm: arm.to_owned(),
+        block,
+        slices: vec![SliceRecord {
+            index: 3,
+            start_ns: u64::MAX,
+            ..SliceRecord::default()
+        }],
+        errors: vec![ErrorCount {
+            kind: ErrorKind::Connect,
+            words: "Connection refused (os error 111)".to_owned(),
+            count: 3,
+        }],
+        status_classes: [0, 0, 7, 0, 0, 1],
+        censored: Censored::default(),
+        response_time: QuantileSummary {
+            // Not representable in a short decimal; must come back to the last bit.
+            mean: 0.1 + 0.2 + 123_456_789.123,
+            ..QuantileSummary::default()
+        },
+        service_time: QuantileSummary::default(),
+        dispatch_lag: QuantileSummary::default(),
+        validity: Vec::new(),
+    }
+}
+
+fn record(arm: &str, block: u32) -> Record {
+    Record::Trial(Box::new(trial(arm, block)))
+}
+
+fn append_raw(path: &Path, bytes: &[u8]) {
+    use std::io::Write as _;
+    let mut file = fs::OpenOptions::new().append(true).open(path).unwrap();
+    file.write_all(bytes).unwrap();
+}
+
+#[test]
+fn what_was_written_reads_back_equal() {
+    let folder = tempfile::tempdir().unwrap();
+    let dir = folder.path().join("runs/new");
+    let mut writer = RunWriter::create(&dir, &header(), "name: s\n").unwrap();
+    let end = EndRecord {
+        at: String::new(),
+        outcome: Outcome::Complete,
+        error: String::new(),
+    };
+    let records = vec![
+        Record::Session(SessionRecord {
+            session: 0,
+            at: "now".to_owned(),
+        }),
+        record("keepalive", 1),
+        record("baseline", 1),
+        record("baseline", 0),
+        Record::End(end),
+    ];
+    records
+        .iter()
+        .for_each(|record| writer.append(record).unwrap());
+    writer
+        .write_file("arms/a b/nginx.conf", b"events {}")
+        .unwrap();
+
+    let run = Run::read(&dir).unwrap();
+    assert_eq!(run.header, header());
+    assert_eq!(run.study_text, "name: s\n");
+    assert_eq!(run.records, records);
+    assert_eq!(run.outcome(), Some(Outcome::Complete));
+    assert!(!run.truncated);
+    assert_eq!(
+        fs::read(dir.join("arms/a b/nginx.conf")).unwrap(),
+        b"events {}"
+    );
+
+    let blocks = run.blocks("closed");
+    let seen: Vec<_> = blocks
+        .iter()
+        .map(|(key, trials)| (*key, trials.iter().map(|t| &t.arm[..]).collect::<Vec<_>>()))
+        .collect();
+    let want = vec![
+        ((0, 0), vec!["baseline"]),
+        ((1, 0), vec!["baseline", "keepalive"]),
+    ];
+    assert_eq!(seen, want, "blocks ascend, arms stand as in the study");
+    let of_baseline = run.trials_of("closed", "baseline");
+    assert_eq!(
+        of_baseline.iter().map(|t| t.block).collect::<Vec<_>>(),
+        [0, 1]
+    );
+}
+
+#[test]
+fn histograms_come_back_exactly() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut writer = RunWriter::create(folder.path(), &header(), "").unwrap();
+    let cases = [
+        histogram([]),
+        histogram([1]),
+        histogram((0..20_000).map(|k| 1_000 + k * k * 37)),
+        histogram([0, 5, 3_600_000_000_000, u64::MAX]),
+    ];
+    for (block, histogram) in (0..).zip(&cases) {
+        let tag = tag("closed", "a", block, HistogramKind::ResponseTime);
+        let start = Duration::from_millis(u64::from(block) * 100);
+        writer
+            .append_histogram(&tag, start, Duration::from_millis(80), histogram)
+            .unwrap();
+    }
+    let run = Run::read(folder.path()).unwrap();
+    for (block, histogram) in (0..).zip(&cases) {
+        let tag = tag("closed", "a", block, HistogramKind::ResponseTime);
+        let back = run.read_histogram(&tag).unwrap().unwrap();
+        assert_eq!(&back, histogram, "block {block}");
+        assert_eq!(back.high(), histogram.high(), "the range comes back too");
+    }
+    assert_eq!(run.histogram("closed/a/99/response_time"), None);
+}
+
+#[test]
+fn the_histogram_log_is_one_that_others_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut writer = RunWriter::create(folder.path(), &header(), "").unwrap();
+    writer
+        .append_histogram(
+            "t",
+            Duration::from_millis(1500),
+            Duration::from_millis(80),
+            &histogram([9]),
+        )
+        .unwrap();
+    let bytes = fs::read(folder.path().join(HISTOGRAMS_FILE)).unwrap();
+    let entries: Vec<_> = IntervalLogIterator::new(&bytes)
+        .map(Result::unwrap)
+        .collect();
+    let [LogEntry::Interval(interval)] = &entries[..] else {
+        panic!("one interval, not {entries:?}");
+    };
+    assert_eq!(interval.tag().map(|tag| tag.as_str()), Some("t"));
+    assert_eq!(interval.start_timestamp(), Duration::from_millis(1500));
+    assert_eq!(interval.duration(), Duration::from_millis(80));
+}
+
+#[test]
+fn the_later_of_two_equal_tags_counts() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut writer = RunWriter::create(folder.path(), &header(), "").unwrap();
+    for value in [10, 20] {
+        writer
+            .append_histogram("t", Duration::ZERO, Duration::ZERO, &histogram([value]))
+            .unwrap();
+    }
+    let run = Run::read(folder.path()).unwrap();
+    assert_eq!(run.histogram("t").unwrap().max(), 20);
+}
+
+#[test]
+fn a_kill_in_mid_line_costs_that_line_alone() {
+    let whole = {
+        let mut line = serde_json::to_vec(&record("keepalive", 0)).unwrap();
+        line.push(b'\n');
+        line
+    };
+    for kept in [1, 10, whole.len() / 2, whole.len() - 1] {
+        let folder = tempfile::tempdir().unwrap();
+        let mut writer = RunWriter::create(folder.path(), &header(), "").unwrap();
+        writer.append(&record("baseline", 0)).unwrap();
+        drop(writer);
+        append_raw(&folder.path().join(RECORDS_FILE), &whole[..kept]);
+        append_raw(&folder.path().join(HISTOGRAMS_FILE), b"Tag=x,0.0,0.");
+
+        let run = Run::read(folder.path()).unwrap();
+        assert!(run.truncated, "{kept} bytes of the last line");
+        assert_eq!(run.records, [record("baseline", 0)]);
+
+        let (mut writer, run) = RunWriter::resume(folder.path()).unwrap();
+        assert!(!run.truncated, "resuming cut the half lines off");
+        writer
+            .append_histogram("x", Duration::ZERO, Duration::ZERO, &histogram([5]))
+            .unwrap();
+        writer.append(&record("keepalive", 0)).unwrap();
+        let run = Run::read(folder.path()).unwrap();
+        assert_eq!(run.records, [record("baseline", 0), record("keepalive", 0)]);
+        assert!(run.histogram("x").is_some());
+    }
+}
+
+#[test]
+fn one_run_has_one_writer() {
+    let folder = tempfile::tempdir().unwrap();
+    let writer = RunWriter::create(folder.path(), &header(), "").unwrap();
+    let second = RunWriter::resume(folder.path());
+    assert!(matches!(second, Err(RecordError::Busy { .. })));
+    drop(writer);
+    RunWriter::resume(folder.path()).unwrap();
+}
+
+#[test]
+fn a_damaged_line_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut writer = RunWriter::create(folder.path(), &header(), "").unwrap();
+    writer.append(&record("baseline", 0)).unwrap();
+    append_raw(
+        &folder.path().join(RECORDS_FILE),
+        b"{\"record\":\"trial\",\n",
+    );
+    writer.append(&record("baseline", 1)).unwrap();
+    let error = Run::read(folder.path()).unwrap_err().to_string();
+    assert!(error.contains("records.jsonl:2: "), "{error}");
+
+    let folder = tempfile::tempdir().unwrap();
+    drop(RunWriter::create(folder.path(), &header(), "").unwrap());
+    let log = folder.path().join(HISTOGRAMS_FILE);
+    append_raw(&log, b"Tag=good,0.0,0.0,1,!!!!\n");
+    let run = Run::read(folder.path()).unwrap();
+    let error = run.read_histogram("good").unwrap_err().to_string();
+    assert!(error.contains("histograms.hlog:4: "), "{error}");
+    assert_eq!(run.histogram("good"), None);
+    append_raw(&log, b"rubbish\n");
+    let error = Run::read(folder.path()).unwrap_err().to_string();
+    assert!(error.contains("histograms.hlog:5: "), "{error}");
+}
+
+#[test]
+fn refusals_name_the_path_and_the_reason() {
+    let folder = tempfile::tempdir().unwrap();
+    let error = Run::read(folder.path()).unwrap_err();
+    assert!(matches!(error, RecordError::NotARun { .. }), "{error}");
+    assert!(RunWriter::resume(folder.path()).is_err());
+    let left = fs::read_dir(folder.path()).unwrap().count();
+    assert_eq!(left, 0, "a folder that is no run stays as it is");
+
+    fs::write(folder.path().join("thesis.tex"), "years of work").unwrap();
+    let error = RunWriter::create(folder.path(), &header(), "")
+        .err()
+        .unwrap();
+    assert!(matches!(error, RecordError::NotEmpty { .. }), "{error}");
+    assert!(error.hint().is_some());
+
+    let file = folder.path().join("thesis.tex/run");
+    let error = RunWriter::create(&file, &header(), "").err().unwrap();
+    assert!(
+        error
+            .to_string()
+            .contains("thesis.tex/run: Not a directory"),
+        "{error}"
+    );
+}
+
+#[test]
+fn a_folder_that_may_not_be_written_is_said_so() {
+    // /proc refuses new entries to everybody, root included, so this holds in containers and CI.
+    let error = RunWriter::create(Path::new("/proc/weir"), &header(), "")
+        .err()
+        .unwrap();
+    let text = error.to_string();
+    assert!(text.starts_with("cannot create /proc/weir: "), "{text}");
+}
+
+#[test]
+fn a_full_disk_is_said_so() {
+    // /dev/full is the kernel's own full disk. The folder is put together by hand because a run on
+    // a full disk could not have been created.
+    let folder = tempfile::tempdir().unwrap();
+    std::os::unix::fs::symlink("/dev/full", folder.path().join(RECORDS_FILE)).unwrap();
+    let mut writer = RunWriter::open(folder.path()).unwrap();
+    let error = writer.append(&record("baseline", 0)).unwrap_err();
+    let text = error.to_string();
+    assert!(
+        text.contains("records.jsonl: No space left on device"),
+        "{text}"
+    );
+    assert!(error.hint().is_some());
+}
+
+#[test]
+fn a_format_of_the_future_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    drop(RunWriter::create(folder.path(), &header(), "").unwrap());
+    let path = folder.path().join(HEADER_FILE);
+    fs::write(
+        &path,
+        r#"{"format": "weir-run/7", "all": "else is different"}"#,
+    )
+    .unwrap();
+    let error = Run::read(folder.path()).unwrap_err();
+    assert!(error.to_string().contains("weir-run/7"), "{error}");
+    fs::write(&path, r#"{"format": "#).unwrap();
+    let error = Run::read(folder.path()).unwrap_err();
+    assert!(error.to_string().contains("run.json:1: "), "{error}");
+}
+
+#[test]
+fn a_figure_that_is_no_number_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut writer = RunWriter::create(folder.path(), &header(), "").unwrap();
+    let mut bad = trial("baseline", 0);
+    bad.response_time.mean = f64::NAN;
+    let error = writer.append(&Record::Trial(Box::new(bad))).unwrap_err();
+    assert!(matches!(error, RecordError::Unreadable { .. }), "{error}");
+    assert_eq!(Run::read(folder.path()).unwrap().records, []);
+}
+
+#[test]
+fn files_stay_inside_the_folder() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut writer = RunWriter::create(folder.path(), &header(), "").unwrap();
+    for relative in ["../x", "/tmp/x", "a/../../x", ""] {
+        let error = writer.write_file(relative, b"").unwrap_err();
+        assert!(
+            matches!(error, RecordError::Outside { .. }),
+            "{relative}: {error}"
+        );
+    }
+}
+
+#[test]
+fn tags_are_unambiguous_and_loggable() {
+    let kind = HistogramKind::ServiceTime;
+    assert_eq!(
+        tag("closed", "gzip-6", 12, kind),
+        "closed/gzip-6/12/service_time"
+    );
+    assert_ne!(tag("a/b", "c", 1, kind), tag("a", "b/c", 1, kind));
+    let odd = tag("a, b\n", "ä%2C", 1, kind);
+    assert!(odd.is_ascii() && !odd.contains([',', ' ', '\n']), "{odd}");
+
+    let folder = tempfile::tempdir().unwrap();
+    let mut writer = RunWriter::create(folder.path(), &header(), "").unwrap();
+    for tag in ["a,b", "a b", "a\nb", ""] {
+        let refused = writer.append_histogram(tag, Duration::ZERO, Duration::ZERO, &histogram([1]));
+        assert!(
+            matches!(refused, Err(RecordError::BadTag { .. })),
+            "{tag:?}"
+        );
+    }
+}
+
+#[test]
+fn a_summary_has_the_histograms_quantiles() {
+    let summary = summarize("t", &histogram((1..=1000).map(|k| k * 1_000_000)), 4);
+    let within = |value: u64, want: u64| value.abs_diff(want) * 1000 <= want;
+    assert_eq!(
+        (summary.count, summary.overflow, &summary.tag[..]),
+        (1000, 4, "t")
+    );
+    assert!(within(summary.p50, 500_000_000), "{summary:?}");
+    assert!(within(summary.p99, 990_000_000), "{summary:?}");
+    assert!(within(summary.max, 1_000_000_000), "{summary:?}");
+    assert_eq!(summarize("", &histogram([]), 0), QuantileSummary::default());
+}

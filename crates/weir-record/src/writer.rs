@@ -1,0 +1,227 @@
+//! The writing half: every append reaches the kernel before it returns.
+
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io::{Seek, SeekFrom, Write};
+use std::path::{Component, Path, PathBuf};
+use std::time::Duration;
+
+use hdrhistogram::Histogram;
+use weir_model::record::{Record, RunHeader};
+
+use crate::histogram_log::{Encoder, PREAMBLE};
+use crate::{HEADER_FILE, HISTOGRAMS_FILE, RECORDS_FILE, RecordError, Run, STUDY_FILE};
+
+/// Writes one run folder. While it lives, no other process can write to the same run.
+pub struct RunWriter {
+    dir: PathBuf,
+    records: AppendLog,
+    histograms: AppendLog,
+    encoder: Encoder,
+    line: Vec<u8>,
+}
+
+impl RunWriter {
+    /// Makes the folder `dir`, with its parents, and writes what is known before the first trial.
+    ///
+    /// # Errors
+    /// The folder exists and holds something, or the kernel refuses (permission, space).
+    pub fn create(
+        dir: &Path,
+        header: &RunHeader,
+        study_text: &str,
+    ) -> Result<RunWriter, RecordError> {
+        fs::create_dir_all(dir).map_err(RecordError::io("create", dir))?;
+        let mut entries = fs::read_dir(dir).map_err(RecordError::io("read", dir))?;
+        if entries.next().is_some() {
+            return Err(RecordError::NotEmpty {
+                path: dir.to_owned(),
+            });
+        }
+        let mut writer = RunWriter::open(dir)?;
+        writer.histograms.append(PREAMBLE.as_bytes())?;
+        writer.write_file(STUDY_FILE, study_text.as_bytes())?;
+        // The header comes last: where it stands, everything else does.
+        let mut text = serde_json::to_vec_pretty(header).map_err(unreadable)?;
+        text.push(b'\n');
+        serde_json::from_slice::<RunHeader>(&text).map_err(unreadable)?;
+        writer.write_file(HEADER_FILE, &text)?;
+        Ok(writer)
+    }
+
+    /// Goes on with the run in `dir` after its process ended for whatever reason, and returns what
+    /// was recorded so far. Half-written last lines are cut off.
+    ///
+    /// # Errors
+    /// There is no run, its format is unknown, a line other than the last is damaged, another
+    /// process is writing to it, or the kernel refuses.
+    pub fn resume(dir: &Path) -> Result<(RunWriter, Run), RecordError> {
+        // Read before anything is created, so that a folder that holds no run stays as it is.
+        Run::read(dir)?;
+        let mut writer = RunWriter::open(dir)?;
+        writer.records.cut_half_line()?;
+        writer.histograms.cut_half_line()?;
+        if writer.histograms.len == 0 {
+            writer.histograms.append(PREAMBLE.as_bytes())?;
+        }
+        // Read again under the lock: another process may have written until a moment ago.
+        let run = Run::read(dir)?;
+        Ok((writer, run))
+    }
+
+    pub(crate) fn open(dir: &Path) -> Result<RunWriter, RecordError> {
+        let records = AppendLog::open(dir.join(RECORDS_FILE))?;
+        match records.file.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => {
+                return Err(RecordError::Busy {
+                    path: dir.to_owned(),
+                });
+            }
+            Err(TryLockError::Error(error)) => {
+                return Err(RecordError::io("lock", &records.path)(error));
+            }
+        }
+        Ok(RunWriter {
+            dir: dir.to_owned(),
+            histograms: AppendLog::open(dir.join(HISTOGRAMS_FILE))?,
+            records,
+            encoder: Encoder::new(),
+            line: Vec::new(),
+        })
+    }
+
+    /// The run folder.
+    pub fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    /// Appends a record. The ends of a load and of the run also wait for the disk: nothing is being
+    /// measured then, so the flush disturbs nobody.
+    ///
+    /// # Errors
+    /// The record could not be read back (JSON has no NaN), or the kernel refuses.
+    pub fn append(&mut self, record: &Record) -> Result<(), RecordError> {
+        self.line.clear();
+        serde_json::to_writer(&mut self.line, record).map_err(unreadable)?;
+        // A line that no reader accepts would cost the whole run; parsing it takes microseconds.
+        serde_json::from_slice::<Record>(&self.line).map_err(unreadable)?;
+        self.line.push(b'\n');
+        self.records.append(&self.line)?;
+        match record {
+            Record::LoadEnd(_) | Record::End(_) => {
+                self.histograms.sync()?;
+                self.records.sync()
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Appends a histogram of nanoseconds under `tag` (see [`crate::tag`]), to be called before the
+    /// record that names the tag. `start` is relative to the begin of the load's trial.
+    ///
+    /// # Errors
+    /// The tag cannot be written in a log, or the kernel refuses.
+    pub fn append_histogram(
+        &mut self,
+        tag: &str,
+        start: Duration,
+        length: Duration,
+        histogram: &Histogram<u64>,
+    ) -> Result<(), RecordError> {
+        let line = self.encoder.line(tag, start, length, histogram)?;
+        self.histograms.append(line)
+    }
+
+    /// Writes a whole file at `relative` inside the run folder, with the folders it needs. A reader
+    /// sees the old content or the new one, never a part.
+    ///
+    /// # Errors
+    /// The path leads out of the folder, or the kernel refuses.
+    pub fn write_file(&mut self, relative: &str, contents: &[u8]) -> Result<(), RecordError> {
+        let inside = |part: Component<'_>| matches!(part, Component::Normal(_));
+        if relative.is_empty() || !Path::new(relative).components().all(inside) {
+            return Err(RecordError::Outside {
+                relative: relative.to_owned(),
+            });
+        }
+        let path = self.dir.join(relative);
+        let parent = path.parent().unwrap_or(&self.dir);
+        fs::create_dir_all(parent).map_err(RecordError::io("create", parent))?;
+        replace(&path, contents)?;
+        // The new name lives in the folder, so the folder has to reach the disk as well.
+        File::open(parent)
+            .and_then(|folder| folder.sync_all())
+            .map_err(RecordError::io("flush", parent))
+    }
+}
+
+fn unreadable(error: serde_json::Error) -> RecordError {
+    RecordError::Unreadable {
+        message: error.to_string(),
+    }
+}
+
+fn replace(path: &Path, contents: &[u8]) -> Result<(), RecordError> {
+    let mut name = path.as_os_str().to_owned();
+    name.push(".tmp");
+    let temporary = PathBuf::from(name);
+    let result = File::create(&temporary)
+        .and_then(|mut file| {
+            file.write_all(contents)?;
+            file.sync_all()
+        })
+        .and_then(|()| fs::rename(&temporary, path));
+    if result.is_err() {
+        // The error is what matters; what is left of the attempt is only in the way.
+        let _ = fs::remove_file(&temporary);
+    }
+    result.map_err(RecordError::io("write", path))
+}
+
+/// A file of lines that only grows.
+struct AppendLog {
+    path: PathBuf,
+    file: File,
+    /// Bytes in whole lines.
+    len: u64,
+}
+
+impl AppendLog {
+    fn open(path: PathBuf) -> Result<AppendLog, RecordError> {
+        let opened = OpenOptions::new()
+            .read(true)
+            .append(true)
+            .create(true)
+            .open(&path)
+            .and_then(|mut file| Ok((file.seek(SeekFrom::End(0))?, file)));
+        let (len, file) = opened.map_err(RecordError::io("open", &path))?;
+        Ok(AppendLog { path, file, len })
+    }
+
+    /// Cuts off what stands after the last newline.
+    fn cut_half_line(&mut self) -> Result<(), RecordError> {
+        let bytes = fs::read(&self.path).map_err(RecordError::io("read", &self.path))?;
+        self.len = crate::run::whole_lines(&bytes).len() as u64;
+        self.file.set_len(self.len).map_err(RecordError::io(
+            "cut the half-written last line of",
+            &self.path,
+        ))
+    }
+
+    fn append(&mut self, line: &[u8]) -> Result<(), RecordError> {
+        if let Err(error) = self.file.write_all(line) {
+            // A full disk takes a part of the line; without it the next append starts clean. If
+            // this fails too, the half line is found and cut when the run is resumed.
+            let _ = self.file.set_len(self.len);
+            return Err(RecordError::io("write", &self.path)(error));
+        }
+        self.len += line.len() as u64;
+        Ok(())
+    }
+
+    fn sync(&self) -> Result<(), RecordError> {
+        self.file
+            .sync_data()
+            .map_err(RecordError::io("flush", &self.path))
+    }
+}

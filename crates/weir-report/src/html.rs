@@ -1,0 +1,173 @@
+//! A report as one HTML file that needs nothing else: styles, charts and a few lines of script are
+//! in it, fonts are the system's. A Content-Security-Policy in its head forbids every load, so the
+//! file cannot call anywhere even if something slipped through.
+
+use askama::Template;
+use weir_model::study::{ArmRole, Metric};
+
+use crate::ReportInput;
+use crate::svg::{self, Panel, Range, Width};
+use crate::view::{LoadView, MetricView, ReportView, number, words};
+
+/// The page; `templates/report.html` lays it out.
+#[derive(Template)]
+#[template(path = "report.html")]
+struct Page {
+    view: ReportView,
+    loads: Vec<Section>,
+    style: &'static str,
+    script: &'static str,
+}
+
+/// One load with its charts drawn. Charts are finished SVG, escaped by their module.
+struct Section {
+    view: LoadView,
+    /// Anchor in the page: numbered, because names are anybody's.
+    id: String,
+    forests: Vec<Forest>,
+    percentile: [String; 2],
+    log_axis: bool,
+    legend: Vec<Key>,
+    rates: Vec<Strip>,
+    responses: Vec<Strip>,
+}
+
+/// The forest of one metric, for both widths.
+struct Forest {
+    metric: MetricView,
+    charts: [String; 2],
+    /// The part around 1, when large effects leave it no room; empty otherwise.
+    close_up: [String; 2],
+}
+
+/// An entry of the legend.
+struct Key {
+    name: String,
+    class: String,
+    series: usize,
+}
+
+/// A panel over time with its caption.
+struct Strip {
+    name: String,
+    chart: String,
+}
+
+/// Formats a report as one self-contained HTML page.
+pub fn html(input: &ReportInput<'_>) -> String {
+    let view = ReportView::new(input);
+    let loads = view.loads.iter().enumerate();
+    let page = Page {
+        loads: loads.map(|(index, load)| section(index, load)).collect(),
+        view,
+        style: include_str!("../templates/style.css"),
+        script: include_str!("../templates/script.js"),
+    };
+    page.render()
+        .expect("rendering into a String fails only if the template calls something that can fail")
+}
+
+fn section(index: usize, load: &LoadView) -> Section {
+    let id = format!("load-{}", index + 1);
+    let series = series(load);
+    let both = |draw: &dyn Fn(Width, &str) -> String| {
+        [
+            draw(Width::Wide, &format!("{id}-w")),
+            draw(Width::Narrow, &format!("{id}-n")),
+        ]
+    };
+    let forests = load
+        .metrics
+        .iter()
+        .enumerate()
+        .map(|(place, metric)| Forest {
+            metric: metric.clone(),
+            charts: both(&|width, id| {
+                svg::forest(&format!("{id}-f{place}"), metric, width, Range::Whole)
+            }),
+            close_up: both(&|width, id| {
+                svg::forest(&format!("{id}-c{place}"), metric, width, Range::CloseUp)
+            }),
+        });
+    Section {
+        forests: forests.collect(),
+        percentile: both(&|width, id| {
+            svg::percentile(&format!("{id}-p"), &load.arms, &series, width)
+        }),
+        log_axis: svg::uses_log_axis(&load.arms),
+        legend: load
+            .arms
+            .iter()
+            .zip(&series)
+            .map(|(arm, &series)| Key {
+                name: arm.name.clone(),
+                class: svg::series_class(series, arm.role),
+                series,
+            })
+            .collect(),
+        rates: strips(&id, load, &series, Metric::Rate),
+        responses: strips(&id, load, &series, Metric::ResponseP50),
+        view: load.clone(),
+        id,
+    }
+}
+
+/// Number of each arm's colour: changes are counted, so that the hues go to them alone; baseline
+/// and A/A get numbers of their own after all others.
+fn series(load: &LoadView) -> Vec<usize> {
+    let changes = load.arms.iter().filter(|arm| arm.role == ArmRole::Change);
+    let (mut change, mut other) = (0, changes.count());
+    load.arms
+        .iter()
+        .map(|arm| {
+            let next = match arm.role {
+                ArmRole::Change => &mut change,
+                ArmRole::Baseline | ArmRole::SameAsBaseline => &mut other,
+            };
+            *next += 1;
+            *next - 1
+        })
+        .collect()
+}
+
+fn strips(id: &str, load: &LoadView, series: &[usize], metric: Metric) -> Vec<Strip> {
+    let group = Panel {
+        all: load
+            .arms
+            .iter()
+            .map(|arm| match metric {
+                Metric::Rate => arm.rate_over_time.as_slice(),
+                _ => arm.response_over_time.as_slice(),
+            })
+            .collect(),
+        metric,
+    };
+    let tag = match metric {
+        Metric::Rate => "r",
+        _ => "t",
+    };
+    let arms = load.arms.iter().zip(series).enumerate();
+    arms.map(|(index, (arm, &series))| Strip {
+        name: arm.name.clone(),
+        chart: svg::panel(
+            &format!("{id}-{tag}{index}"),
+            &group,
+            index,
+            &arm.name,
+            series,
+            arm.role,
+        ),
+    })
+    .filter(|strip| !strip.chart.is_empty())
+    .collect()
+}
+
+impl Section {
+    fn has_percentiles(&self) -> bool {
+        !self.percentile[0].is_empty()
+    }
+
+    fn has_time(&self) -> bool {
+        !self.rates.is_empty()
+    }
+}

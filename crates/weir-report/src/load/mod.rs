@@ -1,0 +1,87 @@
+//! The output formats of `weir load`.
+//!
+//! ```text
+//! histograms ──► time_report ──► LoadReport ──► human | json | wrk2 | hgrm
+//!                   (lossless)      │
+//!                histogram ◄────────┘   wrk2, hgrm and the detailed summary read it back
+//! ```
+//!
+//! [`LoadReport`] is the single source: every format shows what the document says and measures
+//! nothing of its own, so `weir load --format json` keeps all that the others could ever show.
+
+mod extended;
+mod hgrm;
+mod human;
+mod spectrum;
+mod text;
+mod times;
+mod wrk2;
+
+#[cfg(test)]
+mod sample;
+
+pub use hgrm::{Distribution, hgrm};
+pub use human::human;
+pub use times::{HistogramError, histogram, time_report};
+pub use wrk2::wrk2;
+
+use weir_model::load_report::LoadReport;
+
+/// The document itself: JSON, indented, with a line end. docs/load-format.md describes it.
+pub fn json(report: &LoadReport) -> String {
+    let mut text = serde_json::to_string_pretty(report)
+        .expect("the document has no maps and no types of its own that could refuse");
+    text.push('\n');
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{json, sample};
+    use weir_model::load_report::LoadReport;
+
+    #[test]
+    fn a_written_document_reads_back_unchanged() {
+        for report in [
+            sample::open_loop(),
+            sample::closed_loop(),
+            sample::nothing_answered(),
+        ] {
+            let read: LoadReport = serde_json::from_str(&json(&report)).unwrap();
+            assert_eq!(read, report);
+        }
+    }
+
+    #[test]
+    fn every_field_is_documented() {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/load-format.md");
+        let docs = std::fs::read_to_string(path).unwrap();
+        let document: serde_json::Value =
+            serde_json::from_str(&json(&sample::open_loop())).unwrap();
+        let mut missing = Vec::new();
+        collect_undocumented(&document, &docs, &mut missing);
+        assert!(
+            missing.is_empty(),
+            "not in docs/load-format.md: {missing:?}"
+        );
+    }
+
+    fn collect_undocumented(value: &serde_json::Value, docs: &str, missing: &mut Vec<String>) {
+        match value {
+            serde_json::Value::Object(fields) => {
+                for (name, value) in fields {
+                    if !docs.contains(&format!("`{name}`")) {
+                        missing.push(name.clone());
+                    }
+                    collect_undocumented(value, docs, missing);
+                }
+            }
+            serde_json::Value::Array(items) => {
+                for item in items {
+                    collect_undocumented(item, docs, missing);
+                }
+            }
+            _ => {}
+        }
+    }
+}

@@ -1,0 +1,243 @@
+//! Documents for the tests of all formats.
+
+use hdrhistogram::Histogram;
+use weir_model::load::{Arrivals, Censored, ErrorCount, ErrorKind};
+use weir_model::load_report::{
+    Counts, FORMAT, LoadReport, LoadShape, PhaseSeconds, Rates, Second, StatusCount, Target,
+    TimeReport,
+};
+use weir_model::record::{Validity, ValidityReason};
+
+use super::time_report;
+
+fn report_of(values: impl IntoIterator<Item = u64>) -> TimeReport {
+    let mut histogram = Histogram::new_with_bounds(1, 3_600_000_000_000, 3).unwrap();
+    for value in values {
+        histogram.record(value).unwrap();
+    }
+    time_report(&histogram)
+}
+
+/// 9,998 response times: around 200 µs, and a stall of one second that falls on 200 of them.
+pub(super) fn response_times_ns() -> Vec<u64> {
+    let quick = (0..9_798).map(|k: u64| 120_000 + k * k * 7_919 % 160_000);
+    let stalled = (0..200).map(|k: u64| 1_000_000_000 - k * 5_000_000);
+    quick.chain(stalled).collect()
+}
+
+fn service_times_ns() -> impl Iterator<Item = u64> {
+    (0..9_998).map(|k: u64| 110_000 + k * k * 7_919 % 150_000)
+}
+
+/// An open loop with a bit of everything in it.
+pub(super) fn open_loop() -> LoadReport {
+    LoadReport {
+        format: FORMAT.to_owned(),
+        weir_version: "0.1.0".to_owned(),
+        started_at: "2026-11-21T06:00:00Z".to_owned(),
+        target: Target {
+            url: "http://localhost:8080/index.html".to_owned(),
+            address: "127.0.0.1:8080".to_owned(),
+            method: "GET".to_owned(),
+            content_bytes: 0,
+        },
+        load: LoadShape {
+            arrivals: Arrivals::Constant { rate: 1000.0 },
+            connections: 50,
+            cpus: vec![Some(0), Some(1)],
+            timeout_ns: 2_000_000_000,
+            requests: None,
+        },
+        phases: PhaseSeconds {
+            ramp_up: 2.0,
+            sustain: 10.0,
+        },
+        rates: Rates {
+            intended: Some(1000.0),
+            offered: 999.9,
+            completed: 999.8,
+            received_bytes: 1_230_000.5,
+        },
+        counts: Counts {
+            due: 10_000,
+            offered: 9_999,
+            completed: 9_998,
+            completed_whole: 11_998,
+            received_bytes: 14_760_006,
+            content_bytes: 12_285_952,
+            connected: 50,
+            connects: 53,
+            reconnects: 3,
+        },
+        statuses: vec![
+            StatusCount {
+                status: 200,
+                count: 9_986,
+            },
+            StatusCount {
+                status: 404,
+                count: 2,
+            },
+            StatusCount {
+                status: 502,
+                count: 3,
+            },
+            StatusCount {
+                status: 503,
+                count: 7,
+            },
+        ],
+        errors: vec![
+            ErrorCount {
+                kind: ErrorKind::ClosedUnanswered,
+                words: "closed by the peer".to_owned(),
+                count: 3,
+            },
+            ErrorCount {
+                kind: ErrorKind::Receive,
+                words: "Connection reset by peer (os error 104)".to_owned(),
+                count: 1,
+            },
+        ],
+        censored: Censored {
+            in_flight: 12,
+            queued: 5,
+            oldest_ns: 2_104_000_000,
+        },
+        response_time: report_of(response_times_ns()),
+        service_time: report_of(service_times_ns()),
+        first_byte: report_of(service_times_ns().map(|ns| ns - 9_000)),
+        dispatch_lag: report_of((0..9_999).map(|k| 900 + k % 4_000)),
+        connect_time: report_of((0..53).map(|k| 40_000 + k * 1_000)),
+        generator_cpu_ns: vec![81_000_000, 79_000_000],
+        over_time: (0..10).map(|k| second(2.0 + f64::from(k), 999)).collect(),
+        validity: vec![ValidityReason {
+            validity: Validity::Suspect,
+            rule: "generator-busy".to_owned(),
+            seen: "CPU 1 was busy for 91 % of the time".to_owned(),
+        }],
+        outcome: "complete".to_owned(),
+    }
+}
+
+fn second(at: f64, completed: u64) -> Second {
+    Second {
+        at,
+        seconds: 1.0,
+        offered: completed,
+        completed,
+        errors: 0,
+        response_p50: 200_000,
+        response_p99: 300_000,
+        response_max: 1_000_000,
+    }
+}
+
+/// A closed loop in which nothing went wrong.
+pub(super) fn closed_loop() -> LoadReport {
+    let mut report = open_loop();
+    report.load.arrivals = Arrivals::Closed;
+    report.load.cpus = vec![None];
+    report.rates.intended = None;
+    report.counts = Counts {
+        due: 0,
+        connects: 50,
+        reconnects: 0,
+        ..report.counts
+    };
+    report.statuses = vec![StatusCount {
+        status: 200,
+        count: 9_998,
+    }];
+    report.errors.clear();
+    report.censored = Censored::default();
+    report.response_time = report.service_time.clone();
+    report.validity.clear();
+    report
+}
+
+/// A trial that was interrupted before any answer came.
+pub(super) fn nothing_answered() -> LoadReport {
+    let mut report = open_loop();
+    let empty = report_of([]);
+    report.phases = PhaseSeconds {
+        ramp_up: 0.0,
+        sustain: 0.8,
+    };
+    report.rates = Rates {
+        offered: 50.0,
+        completed: 0.0,
+        received_bytes: 0.0,
+        ..report.rates
+    };
+    report.counts = Counts {
+        due: 800,
+        offered: 40,
+        completed: 0,
+        completed_whole: 0,
+        received_bytes: 0,
+        content_bytes: 0,
+        ..report.counts
+    };
+    report.statuses.clear();
+    report.response_time = empty.clone();
+    report.service_time = empty.clone();
+    report.first_byte = empty;
+    report.over_time.clear();
+    report.validity[0] = ValidityReason {
+        validity: Validity::Invalid,
+        rule: "no-response".to_owned(),
+        seen: "no response was completed".to_owned(),
+    };
+    report.outcome = "interrupted".to_owned();
+    report
+}
+
+/// The result whose output by wrk2 is in `testdata/wrk2.txt`.
+pub(super) fn known_to_wrk2() -> LoadReport {
+    // Five digits, so that wrk2's histogram is met with the very microseconds that it was given.
+    let mut latency = Histogram::new_with_bounds(1, 3_600_000_000_000, 5).unwrap();
+    for k in 0..5_000_u64 {
+        latency
+            .record((40 + k * k * 7_919 % 2_500) * 1_000)
+            .unwrap();
+        if k % 100 == 0 {
+            latency.record((100_000 + k * 333) * 1_000).unwrap();
+        }
+    }
+    let mut report = open_loop();
+    report.target.url = "http://127.0.0.1:8080/index.html".to_owned();
+    report.phases.sustain = 5.0;
+    report.rates.completed = 1010.0;
+    report.rates.received_bytes = 1010.0 * 1262.0;
+    report.counts.completed = 5_050;
+    report.statuses = vec![
+        StatusCount {
+            status: 200,
+            count: 5_043,
+        },
+        StatusCount {
+            status: 500,
+            count: 7,
+        },
+    ];
+    let error = |kind, count| ErrorCount {
+        kind,
+        words: String::new(),
+        count,
+    };
+    report.errors = vec![
+        error(ErrorKind::Connect, 3),
+        error(ErrorKind::Receive, 1),
+        error(ErrorKind::ClosedEarly, 1),
+        error(ErrorKind::Timeout, 1),
+    ];
+    report.response_time = time_report(&latency);
+    // Over two threads: 500, 505, 480, 260 and 515 per second and thread.
+    let per_second = [1_000, 1_011, 960, 520, 1_030];
+    let seconds = (0..).zip(per_second);
+    report.over_time = seconds
+        .map(|(k, completed)| second(f64::from(k), completed))
+        .collect();
+    report
+}

@@ -1,0 +1,199 @@
+//! A histogram along the axis of HdrHistogram's plots, and the few figures that wrk2 prints of it.
+//!
+//! The standard crate's own iterator and quantiles follow HdrHistogram's Java code. wrk2 follows
+//! its C port, which rounds ranks differently and ends differently; who compares a file of ours
+//! with one of wrk2's would see that. So these few loops are here, each over recorded buckets only.
+
+use hdrhistogram::Histogram;
+
+/// Steps on the way to each next halving of what is left up to quantile 1.
+const TICKS_PER_HALF_DISTANCE: f64 = 5.0;
+
+/// One line of a percentile spectrum.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Row {
+    /// Largest value that cannot be told apart from the one at this quantile.
+    pub(super) value: u64,
+    /// Quantile 0..=1.
+    pub(super) quantile: f64,
+    /// Values up to and including `value`.
+    pub(super) count: u64,
+}
+
+impl Row {
+    /// 1 / (1 - quantile): infinite in the last row.
+    pub(super) fn one_in(self) -> f64 {
+        1.0 / (1.0 - self.quantile)
+    }
+}
+
+/// The spectrum as wrk2 walks it: from quantile 0 on, a row where the count first reaches the next
+/// tick, never two rows for the last bucket but for the closing one at quantile 1.
+pub(super) fn rows(histogram: &Histogram<u64>) -> Vec<Row> {
+    let total = histogram.len();
+    let mut rows = Vec::new();
+    // Percent, because adding up fractions would round otherwise than the original does.
+    let mut next_tick = 0.0_f64;
+    let mut count = 0;
+    let mut value = 0;
+    for bucket in histogram.iter_recorded() {
+        count += bucket.count_at_value();
+        value = bucket.value_iterated_to();
+        let reached = 100.0 * count as f64 / total as f64;
+        while next_tick <= reached {
+            rows.push(Row {
+                value,
+                quantile: next_tick / 100.0,
+                count,
+            });
+            let halvings = ((100.0 / (100.0 - next_tick)).ln() / 2.0_f64.ln()).trunc() + 1.0;
+            next_tick += 100.0 / (TICKS_PER_HALF_DISTANCE * halvings.exp2());
+            if count == total {
+                break;
+            }
+        }
+    }
+    rows.push(Row {
+        value,
+        quantile: 1.0,
+        count,
+    });
+    rows
+}
+
+/// The value at `quantile`, its rank rounded to the nearest, the bucket's upper end: wrk2's way.
+/// 0 when there are no values.
+pub(super) fn value_at(histogram: &Histogram<u64>, percent: f64) -> u64 {
+    let rank = ((percent / 100.0) * histogram.len() as f64 + 0.5) as u64;
+    let mut count = 0;
+    for bucket in histogram.iter_recorded() {
+        count += bucket.count_at_value();
+        if count >= rank.max(1) {
+            return bucket.value_iterated_to();
+        }
+    }
+    0
+}
+
+/// Mean and standard deviation over the middles of buckets; NaN when there are no values.
+pub(super) fn mean_and_stdev(histogram: &Histogram<u64>) -> (f64, f64) {
+    let total = histogram.len() as f64;
+    let middles = || {
+        histogram.iter_recorded().map(|bucket| {
+            let middle = histogram.median_equivalent(bucket.value_iterated_to());
+            (middle as f64, bucket.count_at_value() as f64)
+        })
+    };
+    let mean = middles().map(|(middle, count)| middle * count).sum::<f64>() / total;
+    let squares: f64 = middles()
+        .map(|(middle, count)| (middle - mean).powi(2) * count)
+        .sum();
+    (mean, (squares / total).sqrt())
+}
+
+/// Share of values within one standard deviation of the mean, in percent; 0 when there are none.
+/// As in wrk2, a bucket that the lower bound cuts is outside, and one that the upper bound cuts inside.
+pub(super) fn within_stdev(histogram: &Histogram<u64>, mean: f64, stdev: f64) -> f64 {
+    if histogram.is_empty() {
+        return 0.0;
+    }
+    let lower = (mean - stdev).max(0.0) as u64;
+    let upper = histogram.highest_equivalent((mean + stdev) as u64 + 1);
+    let inside: u64 = histogram
+        .iter_recorded()
+        .filter(|bucket| {
+            let value = bucket.value_iterated_to();
+            histogram.lowest_equivalent(value) >= lower && value <= upper
+        })
+        .map(|bucket| bucket.count_at_value())
+        .sum();
+    100.0 * inside as f64 / histogram.len() as f64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn recorded(values: &[u64]) -> Histogram<u64> {
+        let mut histogram = Histogram::new_with_bounds(1, 1_000_000_000, 3).unwrap();
+        for &value in values {
+            histogram.record(value).unwrap();
+        }
+        histogram
+    }
+
+    proptest! {
+        #[test]
+        fn each_row_says_how_many_values_are_not_above_its_value(
+            values in prop::collection::vec(0_u64..1_000_000, 1..300)
+        ) {
+            let rows = rows(&recorded(&values));
+            for row in &rows {
+                let naive = values.iter().filter(|&&value| value <= row.value).count() as u64;
+                prop_assert_eq!(row.count, naive);
+                prop_assert!(row.count as f64 / values.len() as f64 >= row.quantile - 1e-12);
+            }
+            prop_assert!(rows.is_sorted_by(|a, b| a.quantile < b.quantile && a.value <= b.value));
+            prop_assert_eq!(rows[0].quantile, 0.0);
+            prop_assert_eq!(rows[rows.len() - 1].count, values.len() as u64);
+            prop_assert_eq!(rows[rows.len() - 1].one_in(), f64::INFINITY);
+        }
+
+        #[test]
+        fn mean_and_deviation_agree_with_the_values(
+            values in prop::collection::vec(0_u64..1_000_000, 1..300)
+        ) {
+            let (mean, stdev) = mean_and_stdev(&recorded(&values));
+            let count = values.len() as f64;
+            let exact = values.iter().sum::<u64>() as f64 / count;
+            let squares = values.iter().map(|&value| (value as f64 - exact).powi(2)).sum::<f64>();
+            prop_assert!((mean - exact).abs() <= exact * 1e-3 + 1.0);
+            prop_assert!((stdev - (squares / count).sqrt()).abs() <= exact * 2e-3 + 1.0);
+        }
+
+        #[test]
+        fn small_values_are_counted_exactly_within_the_deviation(
+            // Below 2048 a bucket is one value, so the naive count is the exact one.
+            values in prop::collection::vec(0_u64..2000, 1..300)
+        ) {
+            let histogram = recorded(&values);
+            let (mean, stdev) = mean_and_stdev(&histogram);
+            let low = (mean - stdev).max(0.0) as u64;
+            let high = (mean + stdev) as u64 + 1;
+            let naive = values.iter().filter(|&&value| (low..=high).contains(&value)).count();
+            let expected = 100.0 * naive as f64 / values.len() as f64;
+            prop_assert!((within_stdev(&histogram, mean, stdev) - expected).abs() < 1e-9);
+        }
+    }
+
+    #[test]
+    fn a_single_value_has_a_first_row_and_a_last() {
+        let row = |quantile| Row {
+            value: 7,
+            quantile,
+            count: 1,
+        };
+        assert_eq!(rows(&recorded(&[7])), [row(0.0), row(1.0)]);
+    }
+
+    #[test]
+    fn no_values_have_the_last_row_alone() {
+        let last = Row {
+            value: 0,
+            quantile: 1.0,
+            count: 0,
+        };
+        assert_eq!(rows(&recorded(&[])), [last]);
+        assert_eq!(value_at(&recorded(&[]), 50.0), 0);
+    }
+
+    #[test]
+    fn ranks_are_rounded_to_the_nearest() {
+        let four = recorded(&[10, 20, 30, 40]);
+        assert_eq!(value_at(&four, 50.0), 20);
+        assert_eq!(value_at(&four, 62.0), 20);
+        assert_eq!(value_at(&four, 63.0), 30);
+        assert_eq!(value_at(&four, 100.0), 40);
+    }
+}

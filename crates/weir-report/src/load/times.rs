@@ -1,0 +1,163 @@
+//! Histograms into the document, and back out of it without loss.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use hdrhistogram::Histogram;
+use hdrhistogram::serialization::{
+    DeserializeError, Deserializer, Serializer as _, V2DeflateSerializer,
+};
+use weir_model::load_report::TimeReport;
+
+/// Quantiles that the document states outright; all others can be had from the histogram.
+const QUANTILES: [f64; 8] = [0.5, 0.75, 0.9, 0.95, 0.99, 0.999, 0.9999, 1.0];
+
+/// The longest time that the document's histograms hold, in nanoseconds: one hour.
+const LONGEST_NS: u64 = 3_600_000_000_000;
+
+/// Why the histogram of a [`TimeReport`] could not be read back.
+#[derive(Debug, thiserror::Error)]
+pub enum HistogramError {
+    /// The text is not base64.
+    #[error("the histogram is not base64: {0}")]
+    Base64(#[from] base64::DecodeError),
+    /// The bytes are not a histogram.
+    #[error("the histogram is not in HdrHistogram's V2 encoding: {0}")]
+    Encoding(#[source] DeserializeError),
+    /// The document disagrees with itself.
+    #[error("the histogram holds {found} values, but `count` says {expected}")]
+    Count {
+        /// What `count` says.
+        expected: u64,
+        /// What the histogram holds.
+        found: u64,
+    },
+}
+
+/// A distribution of times, in nanoseconds, as the document holds it. Of an empty histogram all
+/// figures are 0, so that the document stays readable as JSON, which has no NaN.
+pub fn time_report(histogram: &Histogram<u64>) -> TimeReport {
+    let max = if histogram.is_empty() {
+        0
+    } else {
+        histogram.max()
+    };
+    TimeReport {
+        count: histogram.len(),
+        mean: histogram.mean(),
+        stdev: histogram.stdev(),
+        min: histogram.min(),
+        max,
+        quantiles: QUANTILES
+            .iter()
+            .map(|&quantile| (quantile, histogram.value_at_quantile(quantile)))
+            .collect(),
+        histogram: encode(histogram),
+    }
+}
+
+fn encode(histogram: &Histogram<u64>) -> String {
+    let mut bytes = Vec::new();
+    V2DeflateSerializer::new()
+        .serialize(histogram, &mut bytes)
+        .expect("counts of requests are far below i64::MAX, and memory takes every write");
+    STANDARD.encode(bytes)
+}
+
+/// The histogram behind a distribution, as it was recorded. A report without one (`count` 0) gives
+/// an empty histogram.
+///
+/// # Errors
+/// The text is not what [`time_report`] writes, or holds another number of values than `count`.
+pub fn histogram(time: &TimeReport) -> Result<Histogram<u64>, HistogramError> {
+    let histogram = if time.histogram.is_empty() {
+        Histogram::new_with_bounds(1, LONGEST_NS, 3).expect("the bounds are constant and valid")
+    } else {
+        let bytes = STANDARD.decode(&time.histogram)?;
+        Deserializer::new()
+            .deserialize(&mut bytes.as_slice())
+            .map_err(HistogramError::Encoding)?
+    };
+    if histogram.len() != time.count {
+        return Err(HistogramError::Count {
+            expected: time.count,
+            found: histogram.len(),
+        });
+    }
+    Ok(histogram)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn recorded(values: &[u64]) -> Histogram<u64> {
+        let mut histogram = Histogram::new_with_bounds(1, LONGEST_NS, 3).unwrap();
+        for &value in values {
+            histogram.record(value).unwrap();
+        }
+        histogram
+    }
+
+    proptest! {
+        #[test]
+        fn nothing_is_lost_on_the_way_through_the_document(
+            values in prop::collection::vec(0..LONGEST_NS, 0..200)
+        ) {
+            let before = recorded(&values);
+            let after = histogram(&time_report(&before)).unwrap();
+            prop_assert_eq!(after, before);
+        }
+
+        #[test]
+        fn quantiles_agree_with_the_sorted_values(
+            mut values in prop::collection::vec(1..LONGEST_NS, 1..200)
+        ) {
+            let report = time_report(&recorded(&values));
+            values.sort_unstable();
+            for (quantile, found) in report.quantiles {
+                let rank = (quantile * values.len() as f64).ceil() as usize;
+                let exact = values[rank.max(1) - 1];
+                // Three significant digits, reported at the upper end of the bucket.
+                prop_assert!(found >= exact && found as f64 <= exact as f64 * 1.001 + 1.0);
+            }
+        }
+    }
+
+    #[test]
+    fn no_values_give_zeros_and_an_empty_histogram() {
+        let report = time_report(&recorded(&[]));
+        assert_eq!((report.count, report.min, report.max), (0, 0, 0));
+        assert_eq!((report.mean, report.stdev), (0.0, 0.0));
+        assert!(histogram(&report).unwrap().is_empty());
+        assert!(histogram(&TimeReport::default()).unwrap().is_empty());
+    }
+
+    #[test]
+    fn what_is_not_a_histogram_is_refused() {
+        let good = time_report(&recorded(&[1, 2, 3]));
+        let broken = |histogram: &str| TimeReport {
+            histogram: histogram.to_owned(),
+            ..good.clone()
+        };
+        assert!(matches!(
+            histogram(&broken("not base64!")),
+            Err(HistogramError::Base64(_))
+        ));
+        assert!(matches!(
+            histogram(&broken("AAAAAAAA")),
+            Err(HistogramError::Encoding(_))
+        ));
+        let half = &good.histogram[..good.histogram.len() / 8 * 4];
+        assert!(matches!(
+            histogram(&broken(half)),
+            Err(HistogramError::Encoding(_))
+        ));
+        let lying = TimeReport { count: 4, ..good };
+        let error = histogram(&lying).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "the histogram holds 3 values, but `count` says 4"
+        );
+    }
+}

@@ -1,0 +1,441 @@
+//! What `wrk2 --latency` prints, to the byte, so that scripts and plotters which read it go on
+//! working.
+//!
+//! Where the two programs know different things:
+//! - `Latency` is response_time, which is what wrk2 records: from the intended start.
+//! - The lines `Thread calibration: …` are absent: nothing is calibrated, and wrk2 itself leaves
+//!   them out of tests shorter than ten seconds, so every reader must do without them.
+//! - Requests, bytes and rates are those of `sustain` alone; wrk2 counts its calibration among them.
+//! - `Req/Sec` is sampled once a second; wrk2 chooses an interval from 10 ms up.
+//! - Requests that never ended have no place in this format.
+//!
+//! Times are rounded to wrk2's microseconds by recording them into a histogram like wrk2's.
+
+use std::fmt::Write as _;
+
+use hdrhistogram::Histogram;
+use weir_model::load::ErrorKind;
+use weir_model::load_report::{LoadReport, TimeReport};
+
+use super::extended::Extended;
+use super::spectrum::{mean_and_stdev, rows, value_at, within_stdev};
+use super::times::{HistogramError, histogram};
+
+/// wrk2's longest time, in microseconds: a day.
+const LONGEST_US: u64 = 86_400_000_000;
+/// Size of a histogram from 1 to [`LONGEST_US`] with three digits, as HdrHistogram's C port counts.
+const BUCKETS: u32 = 27;
+const SUB_BUCKETS: u32 = 2048;
+/// Shortest time over which wrk2 takes a sample of the rate, in seconds.
+const SHORTEST_SAMPLE: f64 = 0.01;
+/// How C prints the mean of no values, 0/0.
+const NAN: &str = "-nan";
+/// Percent at which wrk2 lists the distribution.
+const LISTED: [f64; 8] = [50.0, 75.0, 90.0, 99.0, 99.9, 99.99, 99.999, 100.0];
+
+/// The result as `wrk2 --latency` would print it.
+///
+/// # Errors
+/// The document's histogram of response_time cannot be read back.
+pub fn wrk2(report: &LoadReport) -> Result<String, HistogramError> {
+    let latency = microseconds(&report.response_time)?;
+    let mut text = String::new();
+    // Writing to a String cannot fail, and `write!` says so nowhere but in its documentation.
+    let _ = heading(&mut text, report);
+    let _ = thread_stats(&mut text, report, &latency);
+    let _ = distribution(&mut text, &latency);
+    let _ = totals(&mut text, report);
+    Ok(text)
+}
+
+/// The same times in a histogram like wrk2's. A bucket's middle stands for its values, so that
+/// rounding a second time moves nothing on average.
+fn microseconds(time: &TimeReport) -> Result<Histogram<u64>, HistogramError> {
+    let nanoseconds = histogram(time)?;
+    let mut microseconds = empty();
+    for bucket in nanoseconds.iter_recorded() {
+        let middle = nanoseconds.median_equivalent(bucket.value_iterated_to());
+        microseconds.saturating_record_n((middle + 500) / 1000, bucket.count_at_value());
+    }
+    Ok(microseconds)
+}
+
+fn empty() -> Histogram<u64> {
+    Histogram::new_with_bounds(1, LONGEST_US, 3).expect("the bounds are constant and valid")
+}
+
+fn heading(text: &mut String, report: &LoadReport) -> std::fmt::Result {
+    let seconds = report.phases.sustain.round();
+    let duration = scaled(Extended::new(seconds), &SECONDS, 0);
+    writeln!(text, "Running {duration} test @ {}", report.target.url)?;
+    let (threads, connections) = (report.load.cpus.len(), report.load.connections);
+    writeln!(text, "  {threads} threads and {connections} connections")
+}
+
+fn thread_stats(
+    text: &mut String,
+    report: &LoadReport,
+    latency: &Histogram<u64>,
+) -> std::fmt::Result {
+    writeln!(text, "  Thread Stats   Avg      Stdev     Max   +/- Stdev")?;
+    stats_row(text, "Latency", latency, largest(latency), time)?;
+    let (rates, max) = rates_per_thread(report);
+    stats_row(text, "Req/Sec", &rates, max, metric)
+}
+
+/// wrk2 states the lower end of the last bucket here, unlike in its other lines.
+fn largest(values: &Histogram<u64>) -> u64 {
+    if values.is_empty() {
+        return 0;
+    }
+    values.lowest_equivalent(values.max())
+}
+
+/// Completed requests per second and thread, in whole numbers like wrk2's samples, and the largest.
+fn rates_per_thread(report: &LoadReport) -> (Histogram<u64>, u64) {
+    let threads = report.load.cpus.len().max(1) as f64;
+    let mut rates = empty();
+    let mut max = 0;
+    for second in &report.over_time {
+        if second.seconds >= SHORTEST_SAMPLE {
+            let rate = (second.completed as f64 / second.seconds / threads) as u64;
+            rates.saturating_record(rate);
+            max = max.max(rate);
+        }
+    }
+    (rates, max)
+}
+
+fn stats_row(
+    text: &mut String,
+    name: &str,
+    values: &Histogram<u64>,
+    max: u64,
+    format: impl Fn(f64) -> String,
+) -> std::fmt::Result {
+    let (mean, stdev) = mean_and_stdev(values);
+    write!(text, "    {name:<10}")?;
+    text.push_str(&column(&format(mean), 8));
+    text.push_str(&column(&format(stdev), 10));
+    text.push_str(&column(&format(max as f64), 9));
+    writeln!(text, "{:8.2}%", within_stdev(values, mean, stdev))
+}
+
+fn distribution(text: &mut String, latency: &Histogram<u64>) -> std::fmt::Result {
+    writeln!(
+        text,
+        "  Latency Distribution (HdrHistogram - Recorded Latency)"
+    )?;
+    for percent in LISTED {
+        let value = value_at(latency, percent) as f64;
+        writeln!(text, "{percent:7.3}%{}", column(&time(value), 10))?;
+    }
+    writeln!(text, "\n  Detailed Percentile spectrum:")?;
+    writeln!(
+        text,
+        "       Value   Percentile   TotalCount 1/(1-Percentile)\n"
+    )?;
+    for row in rows(latency) {
+        let milliseconds = row.value as f64 / 1e3;
+        let (quantile, count, one_in) = (row.quantile, row.count, row.one_in());
+        writeln!(
+            text,
+            "{milliseconds:12.3} {quantile:12.6} {count:12} {one_in:12.2}"
+        )?;
+    }
+    let (mean, stdev) = mean_and_stdev(latency);
+    let (mean, stdev) = (milliseconds(mean), milliseconds(stdev));
+    writeln!(
+        text,
+        "#[Mean    = {mean:>12}, StdDeviation   = {stdev:>12}]"
+    )?;
+    let (max, total) = (largest(latency) as f64 / 1e3, latency.len());
+    writeln!(text, "#[Max     = {max:12.3}, Total count    = {total:12}]")?;
+    writeln!(
+        text,
+        "#[Buckets = {BUCKETS:12}, SubBuckets     = {SUB_BUCKETS:12}]"
+    )?;
+    writeln!(
+        text,
+        "----------------------------------------------------------"
+    )
+}
+
+fn totals(text: &mut String, report: &LoadReport) -> std::fmt::Result {
+    let sustain = report.phases.sustain;
+    let requests = report.counts.completed;
+    let duration = time((sustain * 1e6).trunc());
+    let bytes_per_second = report.rates.received_bytes;
+    let bytes = binary(bytes_per_second * sustain);
+    writeln!(text, "  {requests} requests in {duration}, {bytes}B read")?;
+    let errors = SocketErrors::of(report);
+    if errors != SocketErrors::default() {
+        let SocketErrors {
+            connect,
+            read,
+            write,
+            timeout,
+        } = errors;
+        writeln!(
+            text,
+            "  Socket errors: connect {connect}, read {read}, write {write}, timeout {timeout}"
+        )?;
+    }
+    let refused = report.statuses.iter().filter(|status| status.status > 399);
+    let refused: u64 = refused.map(|status| status.count).sum();
+    if refused > 0 {
+        writeln!(text, "  Non-2xx or 3xx responses: {refused}")?;
+    }
+    writeln!(text, "Requests/sec: {:9.2}", report.rates.completed)?;
+    writeln!(text, "Transfer/sec: {:>10}B", binary(bytes_per_second))
+}
+
+/// Errors as wrk2 tells them apart: whatever spoils a response is a read error.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct SocketErrors {
+    connect: u64,
+    read: u64,
+    write: u64,
+    timeout: u64,
+}
+
+impl SocketErrors {
+    fn of(report: &LoadReport) -> SocketErrors {
+        let mut errors = SocketErrors::default();
+        for error in &report.errors {
+            let field = match error.kind {
+                ErrorKind::Connect => &mut errors.connect,
+                ErrorKind::Send => &mut errors.write,
+                ErrorKind::Timeout => &mut errors.timeout,
+                ErrorKind::Receive
+                | ErrorKind::ClosedEarly
+                | ErrorKind::ClosedUnanswered
+                | ErrorKind::Malformed
+                | ErrorKind::HeadTooLarge
+                | ErrorKind::Unsolicited => &mut errors.read,
+            };
+            *field += error.count;
+        }
+        errors
+    }
+}
+
+/// How wrk2 writes a kind of quantity: a unit for small values, then one more for each factor.
+struct Units {
+    factor: u32,
+    base: &'static str,
+    larger: &'static [&'static str],
+}
+
+// wrk2 never reaches the last unit of its own tables (hours, say); these end where it stops.
+const MICROSECONDS: Units = Units {
+    factor: 1000,
+    base: "us",
+    larger: &["ms"],
+};
+const SECONDS: Units = Units {
+    factor: 60,
+    base: "s",
+    larger: &["m"],
+};
+const BINARY: Units = Units {
+    factor: 1024,
+    base: "",
+    larger: &["K", "M", "G", "T"],
+};
+const METRIC: Units = Units {
+    factor: 1000,
+    base: "",
+    larger: &["k", "M", "G", "T"],
+};
+
+/// A value in the unit that wrk2 would take: the next larger one from 0.85 of it on.
+fn scaled(mut value: Extended, units: &Units, digits: u32) -> String {
+    let mut unit = units.base;
+    for larger in units.larger {
+        if value.to_f64() >= f64::from(units.factor) * 0.85 {
+            value = value.divided_by(units.factor);
+            unit = larger;
+        }
+    }
+    format!("{}{unit}", value.to_decimal(digits))
+}
+
+/// A time given in microseconds.
+fn time(us: f64) -> String {
+    if us.is_nan() {
+        return format!("{NAN}us");
+    }
+    let us = Extended::new(us);
+    if us.to_f64() >= 1e6 {
+        return scaled(us.divided_by(1_000_000), &SECONDS, 2);
+    }
+    scaled(us, &MICROSECONDS, 2)
+}
+
+fn metric(value: f64) -> String {
+    if value.is_nan() {
+        return NAN.to_owned();
+    }
+    scaled(Extended::new(value), &METRIC, 2)
+}
+
+fn binary(bytes: f64) -> String {
+    scaled(Extended::new(bytes), &BINARY, 2)
+}
+
+/// A figure of the spectrum's footer, given in microseconds.
+fn milliseconds(us: f64) -> String {
+    if us.is_nan() {
+        return NAN.to_owned();
+    }
+    format!("{:.3}", us / 1e3)
+}
+
+/// Right-aligned so that figures stand below each other whether their unit has two letters, one or
+/// none; cut to the width, as wrk2 does.
+fn column(text: &str, width: usize) -> String {
+    let letters = text
+        .chars()
+        .rev()
+        .take(2)
+        .filter(char::is_ascii_alphabetic)
+        .count();
+    let pad = 2 - letters;
+    let width = width - pad;
+    format!("{text:>width$.width$}{:pad$}", "")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::sample;
+    use super::*;
+
+    /// Printed by wrk2's own functions for the distribution in [`sample::known_to_wrk2`].
+    const GOLDEN: &str = include_str!("testdata/wrk2.txt");
+
+    #[test]
+    fn the_bytes_are_those_of_wrk2() {
+        assert_eq!(wrk2(&sample::known_to_wrk2()).unwrap(), GOLDEN);
+    }
+
+    #[test]
+    fn error_lines_appear_only_when_there_are_errors() {
+        let mut report = sample::known_to_wrk2();
+        report.errors.clear();
+        report.statuses.retain(|status| status.status < 400);
+        let text = wrk2(&report).unwrap();
+        assert!(!text.contains("Socket errors") && !text.contains("Non-2xx"));
+        assert!(text.contains("B read\nRequests/sec:   1010.00\n"));
+    }
+
+    #[test]
+    fn without_answers_it_prints_what_wrk2_prints() {
+        let text = wrk2(&sample::nothing_answered()).unwrap();
+        assert!(
+            text.contains("\n    Latency     -nanus    -nanus   0.00us    0.00%\n"),
+            "{text}"
+        );
+        assert!(text.contains("\n100.000%    0.00us\n"), "{text}");
+        assert!(
+            text.contains("#[Mean    =         -nan, StdDeviation   =         -nan]"),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn units_change_where_wrk2_changes_them() {
+        let times = [
+            (0.0, "0.00us"),
+            (849.9, "849.90us"),
+            (850.0, "0.85ms"),
+            (1e6, "1.00s"),
+        ];
+        for (us, text) in times {
+            assert_eq!(time(us), text);
+        }
+        assert_eq!(time(50.9e6), "50.90s");
+        assert_eq!(time(51e6), "0.85m");
+        assert_eq!(scaled(Extended::new(7200.0), &SECONDS, 0), "120m");
+        assert_eq!(binary(870.0), "870.00");
+        assert_eq!(binary(871.0), "0.85K");
+    }
+
+    #[test]
+    fn columns_align_the_last_digit() {
+        assert_eq!(column("1.57s", 10), "    1.57s ");
+        assert_eq!(column("835.00us", 10), "  835.00us");
+        assert_eq!(column("300.00", 9), " 300.00  ");
+    }
+
+    /// What a script that reads wrk2 takes from its output.
+    struct Read {
+        rows: Vec<(f64, f64, u64, f64)>,
+        requests: u64,
+        rate: f64,
+        mean: f64,
+    }
+
+    fn read_like_a_script(text: &str) -> Read {
+        let after = |marker: &str| {
+            let at = text.find(marker).expect(marker) + marker.len();
+            text[at..]
+                .split_whitespace()
+                .next()
+                .unwrap()
+                .trim_end_matches(',')
+        };
+        let number = |text: &str| text.parse::<f64>().unwrap();
+        let spectrum = text.split("1/(1-Percentile)\n\n").nth(1).unwrap();
+        let rows = spectrum.lines().take_while(|line| !line.starts_with("#["));
+        let rows = rows.map(|line| {
+            let columns: Vec<_> = line.split_whitespace().collect();
+            assert_eq!(columns.len(), 4, "{line}");
+            (
+                number(columns[0]),
+                number(columns[1]),
+                columns[2].parse().unwrap(),
+                number(columns[3]),
+            )
+        });
+        let requests = text
+            .lines()
+            .find(|line| line.contains(" requests in "))
+            .unwrap();
+        Read {
+            rows: rows.collect(),
+            requests: requests.split_whitespace().next().unwrap().parse().unwrap(),
+            rate: number(after("Requests/sec:")),
+            mean: number(after("#[Mean    =")),
+        }
+    }
+
+    #[test]
+    fn a_script_reads_the_distribution_that_was_measured() {
+        let values = sample::response_times_ns();
+        let report = sample::open_loop();
+        let read = read_like_a_script(&wrk2(&report).unwrap());
+        assert_eq!(read.requests, report.counts.completed);
+        assert!((read.rate - report.rates.completed).abs() < 0.005);
+        let mean = values.iter().sum::<u64>() as f64 / values.len() as f64 / 1e6;
+        assert!(
+            (read.mean - mean).abs() < mean * 0.002,
+            "{} for {mean}",
+            read.mean
+        );
+        for &(ms, quantile, count, one_in) in &read.rows {
+            // A row's value is right to three digits: bound the count by the values around it.
+            let below = |ms: f64| values.iter().filter(|&&ns| ns as f64 / 1e6 <= ms).count() as u64;
+            assert!(below(ms * 0.998 - 0.001) <= count && count <= below(ms * 1.002 + 0.001));
+            assert!(count as f64 / values.len() as f64 >= quantile - 1e-6);
+            let expected = 1.0 / (1.0 - quantile);
+            assert!(one_in == expected || (one_in - expected).abs() < expected * 0.01);
+        }
+        let last = read.rows[read.rows.len() - 1];
+        assert_eq!(
+            (last.1, last.2, last.3),
+            (1.0, values.len() as u64, f64::INFINITY)
+        );
+        assert_eq!(read.rows[0].1, 0.0);
+    }
+}

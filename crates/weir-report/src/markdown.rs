@@ -1,0 +1,331 @@
+//! A report as Markdown (CommonMark with GitHub's tables), for issues, wikis and mails.
+
+use std::fmt::Write;
+
+use weir_model::study::Metric;
+
+use crate::ReportInput;
+use crate::view::{
+    Fact, LoadView, MetricView, PublishedView, ReportView, RowView, SettingsView, words,
+};
+
+/// Formats a report as Markdown. Ends with a line feed. Names are escaped, so none can become
+/// markup, a link or a cell of its own.
+pub fn markdown(input: &ReportInput<'_>) -> String {
+    let view = ReportView::new(input);
+    let mut out = String::new();
+    head(&mut out, &view);
+    for load in &view.loads {
+        one_load(&mut out, load);
+    }
+    if let Some(published) = &view.published {
+        published_beside_measured(&mut out, published);
+    }
+    environment(&mut out, &view);
+    settings(&mut out, &view.settings);
+    study(&mut out, &view);
+    out
+}
+
+// Writing to a String cannot fail, so the results of writeln! are dropped throughout.
+
+fn head(out: &mut String, view: &ReportView) {
+    let _ = writeln!(out, "# {}\n", escape(&view.title));
+    if !view.question.is_empty() {
+        let _ = writeln!(out, "**Question.** {}\n", escape(&view.question));
+    }
+    let validity = words::validity(view.validity);
+    let _ = writeln!(out, "**Answer** ({validity}). {}\n", escape(&view.answer));
+    if let Some(incomplete) = &view.incomplete {
+        let _ = writeln!(out, "> **Note:** {}\n", escape(incomplete));
+    }
+    if view.loads.is_empty() {
+        let _ = writeln!(out, "No load was measured.\n");
+    }
+    let _ = writeln!(
+        out,
+        "Objective: {}. Run `{}`, {}.\n",
+        escape(&view.objective),
+        code(&view.run),
+        escape(&view.started_at)
+    );
+}
+
+fn one_load(out: &mut String, load: &LoadView) {
+    let _ = writeln!(out, "## Load: {}\n", escape(&load.name));
+    let _ = writeln!(
+        out,
+        "{}. **{}**: {}.\n",
+        escape(&words::capital(&load.summary)),
+        words::validity(load.validity),
+        escape(&load.measured)
+    );
+    for reason in &load.reasons {
+        let arms = match reason.arms.as_str() {
+            "" => String::new(),
+            arms => format!("; {}", escape(arms)),
+        };
+        let _ = writeln!(
+            out,
+            "- {} `{}`: {} ({}{arms})",
+            words::validity(reason.validity),
+            code(&reason.rule),
+            escape(&reason.seen),
+            reason.how_often
+        );
+    }
+    if !load.reasons.is_empty() {
+        out.push('\n');
+    }
+    for metric in &load.metrics {
+        comparisons(out, load, metric);
+    }
+    arms(out, load);
+}
+
+fn comparisons(out: &mut String, load: &LoadView, metric: &MetricView) {
+    let _ = writeln!(
+        out,
+        "### {} ({}), {}\n",
+        words::capital(words::metric(metric.metric)),
+        words::direction(metric.metric),
+        words::validity(load.validity)
+    );
+    let cpu = metric.metric != Metric::CpuPerRequest;
+    let cpu_head = if cpu { " CPU/request |" } else { "" };
+    let _ = writeln!(
+        out,
+        "| arm | changes | {} | ratio | {} | p (Holm) | verdict |{cpu_head} because |",
+        words::metric_head(metric.metric),
+        metric.interval_head
+    );
+    let _ = writeln!(
+        out,
+        "|---|---|--:|--:|--:|--:|---|{}---|",
+        if cpu { "--:|" } else { "" }
+    );
+    for row in &metric.rows {
+        comparison(out, row, cpu);
+    }
+    let _ = writeln!(out, "\nA/A: {}.\n", escape(&metric.resolution));
+}
+
+fn comparison(out: &mut String, row: &RowView, cpu: bool) {
+    let verdict = match row.verdict_words() {
+        Some((sign, word)) => format!("{sign} {word}"),
+        None => String::new(),
+    };
+    let compared = |text: &str| match row.verdict {
+        Some(_) => text.to_owned(),
+        None => String::new(),
+    };
+    let against = match row.against_step {
+        true => format!(" (against {})", escape(&row.against)),
+        false => String::new(),
+    };
+    let cpu = match cpu {
+        true => format!(" {} |", compared(&row.cpu)),
+        false => String::new(),
+    };
+    let _ = writeln!(
+        out,
+        "| {} | {}{against} | {} | {} | {} | {} | {verdict} |{cpu} {} |",
+        escape(&row.arm),
+        escape(&row.changes),
+        row.value,
+        compared(&row.ratio),
+        compared(&row.interval),
+        compared(&row.p),
+        escape(&row.because)
+    );
+}
+
+fn arms(out: &mut String, load: &LoadView) {
+    let _ = writeln!(
+        out,
+        "### Figures of each arm, {}\n",
+        words::validity(load.validity)
+    );
+    let _ = writeln!(
+        out,
+        "| arm | completed/s | response p50 | p90 | p99 | p99.9 | max | service p50 | p99 | lag p99 | requests | failures | never ended | origin connects/request |"
+    );
+    let _ = writeln!(
+        out,
+        "|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|"
+    );
+    for arm in &load.arms {
+        let _ = writeln!(
+            out,
+            "| {} | {} | {} | {} | {} | {} | {} | {} | {} |",
+            escape(&arm.name),
+            arm.rate_completed,
+            arm.response.join(" | "),
+            arm.service[0],
+            arm.service[2],
+            arm.lag[2],
+            arm.samples,
+            arm.failures,
+            format_args!("{} | {}", arm.censored, arm.origin_connects),
+        );
+    }
+    out.push('\n');
+}
+
+fn published_beside_measured(out: &mut String, published: &PublishedView) {
+    let _ = writeln!(out, "## Published beside measured\n");
+    let _ = writeln!(
+        out,
+        "Published: {} ({}). Measured: {}.\n",
+        escape(&published.source),
+        escape(&published.metric),
+        escape(&published.ours)
+    );
+    let _ = writeln!(
+        out,
+        "| arm | published | published ratio | measured ratio | interval | verdict |"
+    );
+    let _ = writeln!(out, "|---|--:|--:|--:|--:|---|");
+    for row in &published.rows {
+        let _ = writeln!(
+            out,
+            "| {} | {} | {} | {} | {} | {} |",
+            escape(&row.arm),
+            row.figure,
+            row.ratio,
+            row.measured,
+            row.interval,
+            row.verdict.map_or("", |v| v.words())
+        );
+    }
+    out.push('\n');
+}
+
+fn environment(out: &mut String, view: &ReportView) {
+    let _ = writeln!(out, "## Environment\n");
+    for remark in &view.setup.remarks {
+        let _ = writeln!(out, "- **Remark:** {}", escape(remark));
+    }
+    facts(out, &view.setup.machine, "");
+    facts(out, &view.setup.cpus, "CPUs of the ");
+    facts(out, &view.setup.programs, "");
+    for fact in &view.setup.sysctls {
+        let _ = writeln!(out, "- `{}` = `{}`", code(&fact.name), code(&fact.value));
+    }
+    out.push('\n');
+}
+
+fn facts(out: &mut String, facts: &[Fact], prefix: &str) {
+    for fact in facts {
+        let _ = writeln!(
+            out,
+            "- {prefix}{}: {}",
+            escape(&fact.name),
+            escape(&fact.value)
+        );
+    }
+}
+
+fn settings(out: &mut String, settings: &SettingsView) {
+    let _ = writeln!(out, "## Effective settings, as read back\n");
+    if !settings.baseline.is_empty() {
+        let all: Vec<String> = settings
+            .baseline
+            .iter()
+            .map(|fact| format!("`{}` = `{}`", code(&fact.name), code(&fact.value)))
+            .collect();
+        let _ = writeln!(out, "Baseline: {}.\n", all.join(", "));
+    }
+    for arm in &settings.arms {
+        let mut rows: Vec<String> = arm
+            .rows
+            .iter()
+            .map(|row| {
+                format!(
+                    "`{}`: `{}` → `{}`",
+                    code(&row.id),
+                    code(&row.baseline),
+                    code(&row.value)
+                )
+            })
+            .collect();
+        if !arm.note.is_empty() {
+            rows.push(escape(&arm.note));
+        }
+        let _ = writeln!(out, "- {}: {}", escape(&arm.arm), rows.join(", "));
+    }
+    out.push('\n');
+}
+
+fn study(out: &mut String, view: &ReportView) {
+    let repeat = &view.repeat;
+    let _ = writeln!(
+        out,
+        "## How to repeat it\n\nSave the study below as `study.yaml`, then `{}`. It was weir {}, \
+         seed {}, format `{}`.\n",
+        repeat.command,
+        escape(&repeat.weir_version),
+        repeat.seed,
+        code(&repeat.format)
+    );
+    let fence = fence(&view.study_text);
+    let _ = writeln!(out, "{fence}yaml\n{}\n{fence}", view.study_text.trim_end());
+}
+
+/// A fence longer than any run of backticks in the text (CommonMark §4.5).
+fn fence(text: &str) -> String {
+    let longest = text.split(|c| c != '`').map(str::len).max().unwrap_or(0);
+    "`".repeat((longest + 1).max(3))
+}
+
+/// Text for a code span: backticks and bars would end the span or the cell.
+fn code(text: &str) -> String {
+    text.chars()
+        .map(|c| match c {
+            '`' => '\'',
+            '|' => '¦',
+            c if c.is_control() => ' ',
+            c => c,
+        })
+        .collect()
+}
+
+/// Escapes what Markdown would take for markup (CommonMark §2.4), also inside a table's cell.
+fn escape(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut previous = ' ';
+    for (index, c) in text.char_indices() {
+        match c {
+            // Between letters and digits an underscore is none (keepalive_requests).
+            '_' if previous.is_alphanumeric()
+                && text[index + 1..].starts_with(char::is_alphanumeric) => {}
+            '\\' | '`' | '*' | '_' | '[' | ']' | '<' | '>' | '|' | '#' | '~' | '&' | '!' => {
+                out.push('\\');
+            }
+            _ => {}
+        }
+        out.push(if c.is_control() { ' ' } else { c });
+        previous = c;
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_cannot_become_markup() {
+        assert_eq!(escape("a|b\nc"), "a\\|b c");
+        assert_eq!(escape("[x](y) <b> *z*"), "\\[x\\](y) \\<b\\> \\*z\\*");
+        assert_eq!(escape("keepalive_requests"), "keepalive_requests");
+        assert_eq!(escape("_lead and trail_"), "\\_lead and trail\\_");
+        assert_eq!(code("a`b|c"), "a'b¦c");
+    }
+
+    #[test]
+    fn a_fence_is_longer_than_any_in_the_text() {
+        assert_eq!(fence("no ticks"), "```");
+        assert_eq!(fence("a ```` b"), "`````");
+    }
+}

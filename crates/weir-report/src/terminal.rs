@@ -1,0 +1,443 @@
+//! A report for a terminal: the answer, a verdict table per load, what the A/A arm says, and
+//! whether the figures may be believed.
+//!
+//! Columns adapt to the width that is given: what an arm changes has a column of its own where
+//! there is room and a line of its own where there is none. Nothing is cut off: a name too long
+//! for its column is wrapped, or takes a line for itself. Widths count characters, one column each.
+
+use std::fmt::Write;
+
+use weir_analysis::findings::Verdict;
+use weir_model::record::Validity;
+use weir_model::study::{ArmRole, Metric};
+
+use crate::ReportInput;
+use crate::view::{LoadView, MetricView, PublishedView, ReportView, RowView, words};
+
+/// Longest name of an arm that shares a line with its figures.
+const NAME: usize = 24;
+/// Widths below this are taken for it: a table cannot be narrower.
+const NARROWEST: usize = 60;
+/// Running text is not set wider than this: longer lines are hard to read.
+const WIDEST_TEXT: usize = 100;
+/// Between columns.
+const GAP: &str = "  ";
+
+/// SGR parameters (ECMA-48 §8.3.117).
+mod sgr {
+    pub(super) const BOLD: &str = "1";
+    pub(super) const DIM: &str = "2";
+    pub(super) const GREEN: &str = "32";
+    pub(super) const YELLOW: &str = "33";
+    pub(super) const RED: &str = "1;31";
+    pub(super) const CYAN: &str = "36";
+}
+
+/// Formats a report for a terminal of `width` columns, with colours if `color` says so. Ends with a
+/// line feed. Control characters in names are replaced: a study file cannot steer the terminal.
+pub fn terminal(input: &ReportInput<'_>, color: bool, width: usize) -> String {
+    let view = ReportView::new(input);
+    let mut page = Page {
+        out: String::new(),
+        color,
+        width: width.max(NARROWEST),
+        changes_said: false,
+    };
+    page.head(&view);
+    for load in &view.loads {
+        page.load(load);
+    }
+    if let Some(published) = &view.published {
+        page.published(published);
+    }
+    page.out
+}
+
+struct Page {
+    out: String,
+    color: bool,
+    width: usize,
+    /// Whether what the arms change was already said.
+    changes_said: bool,
+}
+
+/// One line of a table: text and style of each cell.
+type Cells = Vec<(String, &'static str)>;
+
+impl Page {
+    fn paint(&self, text: &str, style: &str) -> String {
+        let text = clean(text);
+        if self.color && !style.is_empty() && !text.trim().is_empty() {
+            format!("\x1b[{style}m{text}\x1b[0m")
+        } else {
+            text
+        }
+    }
+
+    fn line(&mut self, text: &str, style: &str) {
+        let painted = self.paint(text.trim_end(), style);
+        self.out.push_str(&painted);
+        self.out.push('\n');
+    }
+
+    /// Running text, wrapped, every line after the first indented by `hang`.
+    fn text(&mut self, text: &str, style: &str, hang: usize) {
+        for line in wrap(&clean(text), self.width.min(WIDEST_TEXT), hang) {
+            self.line(&line, style);
+        }
+    }
+
+    fn head(&mut self, view: &ReportView) {
+        self.text(&view.title, sgr::BOLD, 0);
+        if !view.question.is_empty() {
+            self.text(&view.question, sgr::DIM, 0);
+        }
+        self.out.push('\n');
+        if !view.answer.is_empty() {
+            self.text(&view.answer, sgr::BOLD, 0);
+        }
+        if let Some(incomplete) = &view.incomplete {
+            self.text(&format!("note: {incomplete}"), sgr::YELLOW, 6);
+        }
+        if view.loads.is_empty() {
+            let style = validity_style(Validity::Invalid);
+            self.text("INVALID: no load was measured", style, 0);
+        }
+        for remark in &view.setup.remarks {
+            self.text(&format!("remark: {remark}"), sgr::DIM, 8);
+        }
+    }
+
+    fn load(&mut self, load: &LoadView) {
+        self.out.push('\n');
+        let name = self.paint(&load.name, sgr::BOLD);
+        let badge = self.paint(
+            words::validity(load.validity),
+            validity_style(load.validity),
+        );
+        let _ = writeln!(self.out, "{name}: {badge}, {}", clean(&load.measured));
+        self.text(&load.summary, sgr::DIM, 0);
+        // CPU per request stands beside the other metrics; alone it has a table of its own.
+        let alone = load.metrics.len() == 1;
+        let first = load.metrics.first().map(|m| m.metric);
+        for metric in &load.metrics {
+            let beside = metric.metric == Metric::CpuPerRequest;
+            if !beside || alone || first == Some(Metric::CpuPerRequest) {
+                self.metric(metric);
+            }
+        }
+        self.reasons(load);
+    }
+
+    fn metric(&mut self, metric: &MetricView) {
+        self.out.push('\n');
+        let mut rows: Vec<Cells> = vec![head(metric)];
+        rows.extend(metric.rows.iter().map(cells));
+        let widths = column_widths(&rows);
+        let names = metric.rows.iter().map(|row| row.arm.as_str());
+        let name = self.name_width(names, &widths);
+        let taken = name + widths.iter().map(|w| w + GAP.len()).sum::<usize>();
+        // Changes go beside when at least a short one fits.
+        let room = self.width.saturating_sub(taken + GAP.len());
+        let beside = (room >= 28).then_some(room.min(48));
+
+        self.row(
+            "arm",
+            sgr::DIM,
+            name,
+            beside.map(|w| (w, "changes")),
+            &widths,
+            &rows[0],
+        );
+        for (row, cells) in metric.rows.iter().zip(&rows[1..]) {
+            let changes = beside.map(|w| (w, row.changes.as_str()));
+            let style = match row.role {
+                ArmRole::Baseline => sgr::BOLD,
+                _ => "",
+            };
+            self.row(&row.arm, style, name, changes, &widths, cells);
+            // What does not fit beside is said once, in the first table.
+            let below = beside.is_none() && !self.changes_said;
+            if below && row.role != ArmRole::Baseline && !row.changes.is_empty() {
+                let indented = format!("  {}", row.changes);
+                for line in wrap(&clean(&indented), self.width, 4) {
+                    self.line(&line, sgr::DIM);
+                }
+            }
+        }
+        if let Some(step) = metric.rows.iter().find(|row| row.against_step) {
+            let note = format!(
+                "each step is compared with the one before it, {} with {}",
+                step.arm, step.against
+            );
+            self.text(&note, sgr::DIM, 0);
+        }
+        self.text(&format!("A/A: {}", metric.resolution), sgr::DIM, 5);
+        if metric.metric != Metric::CpuPerRequest && !self.changes_said {
+            self.text(
+                "CPU: ratio of the proxy's CPU time per request",
+                sgr::DIM,
+                5,
+            );
+        }
+        self.changes_said = true;
+    }
+
+    /// Width of the first column: what the other columns leave, no more than the names need.
+    fn name_width<'a>(&self, names: impl Iterator<Item = &'a str>, widths: &[usize]) -> usize {
+        let others: usize = widths.iter().map(|w| w + GAP.len()).sum();
+        let most = self.width.saturating_sub(others).clamp(8, NAME);
+        let longest = names.map(width_of).filter(|width| *width <= NAME).max();
+        longest.unwrap_or(0).clamp(8, most)
+    }
+
+    /// One line of a table, or more when the name or the changes need them.
+    fn row(
+        &mut self,
+        arm: &str,
+        style: &str,
+        name: usize,
+        changes: Option<(usize, &str)>,
+        widths: &[usize],
+        cells: &Cells,
+    ) {
+        let arm = clean(arm);
+        let mut names = if arm.split_whitespace().any(|word| width_of(word) + 2 > name) {
+            self.line(&arm, style);
+            Vec::new()
+        } else {
+            wrap(&arm, name, 2)
+        }
+        .into_iter();
+        let mut line = self.paint(&pad_right(&names.next().unwrap_or_default(), name), style);
+        let mut more = Vec::new();
+        if let Some((width, text)) = changes {
+            let mut lines = wrap(&clean(text), width, 2).into_iter();
+            let first = pad_right(&lines.next().unwrap_or_default(), width);
+            line.push_str(GAP);
+            line.push_str(&self.paint(&first, sgr::DIM));
+            more.extend(lines);
+        }
+        let last = cells.len() - 1;
+        for (index, ((text, style), width)) in cells.iter().zip(widths).enumerate() {
+            // The verdict begins with a sign, so it stands to the left.
+            let padded = match index == VERDICT {
+                true if index == last => text.clone(),
+                true => pad_right(text, *width),
+                false => pad_left(text, *width),
+            };
+            line.push_str(GAP);
+            line.push_str(&self.paint(&padded, style));
+        }
+        self.out.push_str(line.trim_end());
+        self.out.push('\n');
+        let mut more = more.into_iter();
+        loop {
+            let (name_rest, changes_rest) = (names.next(), more.next());
+            if name_rest.is_none() && changes_rest.is_none() {
+                break;
+            }
+            let padded = pad_right(&name_rest.unwrap_or_default(), name);
+            let mut line = self.paint(&padded, style);
+            if let Some(rest) = changes_rest {
+                line.push_str(GAP);
+                line.push_str(&self.paint(&rest, sgr::DIM));
+            }
+            self.out.push_str(line.trim_end());
+            self.out.push('\n');
+        }
+    }
+
+    fn reasons(&mut self, load: &LoadView) {
+        if !load.reasons.is_empty() {
+            self.out.push('\n');
+        }
+        for reason in &load.reasons {
+            let arms = match reason.arms.as_str() {
+                "" => String::new(),
+                arms => format!("; {arms}"),
+            };
+            let text = format!(
+                "{} {}: {} ({}{arms})",
+                words::validity(reason.validity),
+                reason.rule,
+                reason.seen,
+                reason.how_often
+            );
+            self.text(&text, "", 4);
+        }
+    }
+
+    fn published(&mut self, published: &PublishedView) {
+        self.out.push('\n');
+        self.text("Published beside measured", sgr::BOLD, 0);
+        self.text(&format!("published: {}", published.source), sgr::DIM, 11);
+        self.text(&format!("measured:  {}", published.ours), sgr::DIM, 11);
+        let head = ["published", "ratio", "here", "verdict"];
+        let mut rows: Vec<Cells> = vec![head.map(|h| (h.to_owned(), sgr::DIM)).into()];
+        rows.extend(published.rows.iter().map(|row| {
+            vec![
+                (row.figure.clone(), ""),
+                (row.ratio.clone(), ""),
+                (row.measured.clone(), ""),
+                (row.verdict.map_or("", |v| v.words()).to_owned(), ""),
+            ]
+        }));
+        let widths = column_widths(&rows);
+        let names = published.rows.iter().map(|row| row.arm.as_str());
+        let name = self.name_width(names, &widths);
+        self.row("arm", sgr::DIM, name, None, &widths, &rows[0]);
+        for (row, cells) in published.rows.iter().zip(&rows[1..]) {
+            self.row(&row.arm, "", name, None, &widths, cells);
+        }
+    }
+}
+
+/// Column of the verdict, in both kinds of table.
+const VERDICT: usize = 3;
+
+fn head(metric: &MetricView) -> Cells {
+    let mut cells = vec![
+        (words::metric_head(metric.metric).to_owned(), sgr::DIM),
+        (format!("ratio ({})", metric.confidence), sgr::DIM),
+        ("p".to_owned(), sgr::DIM),
+        ("verdict".to_owned(), sgr::DIM),
+    ];
+    if metric.metric != Metric::CpuPerRequest {
+        cells.push(("CPU".to_owned(), sgr::DIM));
+    }
+    cells
+}
+
+fn cells(row: &RowView) -> Cells {
+    let (ratio, p, verdict, cpu) = match row.verdict_words() {
+        None => Default::default(),
+        Some((sign, word)) => (
+            format!("{} ({})", row.ratio, row.interval),
+            row.p.clone(),
+            format!("{sign} {word}"),
+            row.cpu.clone(),
+        ),
+    };
+    let style = row.verdict.map_or("", verdict_style);
+    vec![
+        (row.value.clone(), ""),
+        (ratio, ""),
+        (p, sgr::DIM),
+        (verdict, style),
+        (cpu, ""),
+    ]
+}
+
+fn verdict_style(verdict: Verdict) -> &'static str {
+    match verdict {
+        Verdict::Better => sgr::GREEN,
+        Verdict::Worse => sgr::RED,
+        Verdict::Equivalent => sgr::CYAN,
+        Verdict::Inconclusive => sgr::DIM,
+        Verdict::Invalid => sgr::YELLOW,
+    }
+}
+
+fn validity_style(validity: Validity) -> &'static str {
+    match validity {
+        Validity::Valid => sgr::GREEN,
+        Validity::Suspect => sgr::YELLOW,
+        Validity::Invalid => sgr::RED,
+    }
+}
+
+fn column_widths(rows: &[Cells]) -> Vec<usize> {
+    let columns = rows.first().map_or(0, Vec::len);
+    (0..columns)
+        .map(|column| {
+            let cells = rows.iter().filter_map(|row| row.get(column));
+            cells.map(|(text, _)| width_of(text)).max().unwrap_or(0)
+        })
+        .collect()
+}
+
+/// Replaces control characters, escape sequences' first byte among them.
+fn clean(text: &str) -> String {
+    text.chars()
+        .map(|c| match c {
+            '\n' | '\r' | '\t' => ' ',
+            c if c.is_control() => '\u{fffd}',
+            c => c,
+        })
+        .collect()
+}
+
+fn width_of(text: &str) -> usize {
+    text.chars().count()
+}
+
+fn pad_right(text: &str, width: usize) -> String {
+    format!("{text:<width$}")
+}
+
+fn pad_left(text: &str, width: usize) -> String {
+    format!("{text:>width$}")
+}
+
+/// Breaks text at spaces into lines of at most `width` characters; lines after the first are
+/// indented by `hang`. Leading spaces are kept; a word longer than a line is broken.
+fn wrap(text: &str, width: usize, hang: usize) -> Vec<String> {
+    let lead = width_of(text) - width_of(text.trim_start());
+    let hang = hang.min(width / 2);
+    let mut lines = Vec::new();
+    let mut line = " ".repeat(lead.min(width / 2));
+    let mut empty = true;
+    for word in text.split_whitespace() {
+        let mut word = word;
+        loop {
+            let space = usize::from(!empty);
+            let room = width.saturating_sub(width_of(&line) + space);
+            if width_of(word) <= room {
+                line.push_str(&" ".repeat(space));
+                line.push_str(word);
+                empty = false;
+                break;
+            }
+            if empty {
+                let cut = word.char_indices().nth(room).map_or(word.len(), |(i, _)| i);
+                line.push_str(&word[..cut]);
+                word = &word[cut..];
+            }
+            lines.push(std::mem::replace(&mut line, " ".repeat(hang)));
+            empty = true;
+        }
+    }
+    if !empty || lines.is_empty() {
+        lines.push(line);
+    }
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn wrapped_text_keeps_every_word_and_the_width() {
+        let text = "  generator-busy: the generator's CPU was busy for 97 % of the slice";
+        let lines = wrap(text, 24, 4);
+        assert!(lines.iter().all(|line| width_of(line) <= 24), "{lines:?}");
+        assert!(lines[0].starts_with("  generator-busy:"));
+        assert!(lines[1].starts_with("    "));
+        let words: Vec<&str> = lines.iter().flat_map(|l| l.split_whitespace()).collect();
+        assert_eq!(words, text.split_whitespace().collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn a_word_longer_than_the_line_is_broken_and_nothing_is_lost() {
+        let lines = wrap("abcdefghij kl", 4, 0);
+        assert_eq!(lines, ["abcd", "efgh", "ij", "kl"]);
+        assert_eq!(wrap("", 10, 2), [""]);
+    }
+
+    #[test]
+    fn control_characters_cannot_steer_the_terminal() {
+        assert_eq!(clean("a\x1b[31mb\u{9b}c\nd"), "a\u{fffd}[31mb\u{fffd}c d");
+    }
+}

@@ -1,0 +1,135 @@
+//! The one intermediate form between findings and outputs: all figures formatted, all names
+//! resolved, everything in the order in which it is shown.
+//!
+//! Raw numbers appear only where a chart draws them ([`Effect`], curves), next to the text that
+//! names them.
+
+mod load;
+pub mod number;
+mod published;
+mod setup;
+pub mod words;
+
+use weir_model::record::{Outcome, Record, Validity};
+
+use crate::ReportInput;
+pub use load::{ArmView, Effect, LoadView, MetricView, ReasonView, RowView};
+pub use published::{PublishedRow, PublishedVerdict, PublishedView};
+pub use setup::{ArmSettings, Fact, SettingRow, SettingsView, SetupView};
+
+/// A whole report, formatted.
+#[derive(Debug, Clone)]
+pub struct ReportView {
+    /// Title of the study, or its name when it has none.
+    pub title: String,
+    /// Name of the run folder.
+    pub run: String,
+    /// The question, as it was asked.
+    pub question: String,
+    /// The answer in one sentence.
+    pub answer: String,
+    /// The worst validity of all loads; INVALID when nothing was measured.
+    pub validity: Validity,
+    /// What the reader must know when the run did not end as planned.
+    pub incomplete: Option<String>,
+    /// When the run began.
+    pub started_at: String,
+    /// What counts as better, and how sure one must be.
+    pub objective: String,
+    /// Per load, in the order of the study.
+    pub loads: Vec<LoadView>,
+    /// Published figures beside ours.
+    pub published: Option<PublishedView>,
+    /// Machine, programs and CPU roles.
+    pub setup: SetupView,
+    /// What the proxies were really running with.
+    pub settings: SettingsView,
+    /// The study as it was written.
+    pub study_text: String,
+    /// How to repeat the run: commands first, then what must be the same.
+    pub repeat: Repeat,
+}
+
+/// How to repeat a run.
+#[derive(Debug, Clone)]
+pub struct Repeat {
+    /// The command.
+    pub command: String,
+    /// Exact version of weir.
+    pub weir_version: String,
+    /// Seed of the random order of arms.
+    pub seed: String,
+    /// Version of the run folder's formats.
+    pub format: String,
+}
+
+impl ReportView {
+    /// Formats everything that a report shows.
+    pub fn new(input: &ReportInput<'_>) -> ReportView {
+        let study = &input.header.study;
+        let loads: Vec<LoadView> = input
+            .findings
+            .loads
+            .iter()
+            .map(|load| LoadView::new(study, load))
+            .collect();
+        let validity = loads
+            .iter()
+            .map(|load| load.validity)
+            .max()
+            .unwrap_or(Validity::Invalid);
+        let title = if study.title.is_empty() {
+            &study.name
+        } else {
+            &study.title
+        };
+        ReportView {
+            title: title.clone(),
+            run: input.header.run.clone(),
+            question: study.question.trim().to_owned(),
+            answer: input.findings.answer.trim().to_owned(),
+            validity,
+            incomplete: incomplete(input),
+            started_at: setup::instant(&input.header.started_at),
+            objective: format!(
+                "{} ({}); equivalence band ±{}; confidence {}",
+                words::metric(study.objective.metric),
+                words::direction(study.objective.metric),
+                number::level(study.objective.band),
+                number::level(study.objective.confidence),
+            ),
+            published: published::view(study, &input.findings.loads),
+            loads,
+            setup: SetupView::new(input.header),
+            settings: SettingsView::new(study, input.records),
+            study_text: input.study_text.to_owned(),
+            repeat: Repeat {
+                command: "weir run study.yaml".to_owned(),
+                weir_version: input.header.weir_version.clone(),
+                seed: study.blocks.seed.to_string(),
+                format: input.header.format.clone(),
+            },
+        }
+    }
+}
+
+/// Why the run is not what was planned, if it is not.
+fn incomplete(input: &ReportInput<'_>) -> Option<String> {
+    let end = input.records.iter().rev().find_map(|record| match record {
+        Record::End(end) => Some(end),
+        _ => None,
+    });
+    let what = match end.map(|end| end.outcome) {
+        Some(Outcome::Complete) if input.findings.complete => return None,
+        Some(Outcome::Complete) => "not everything that was planned is among the records",
+        Some(Outcome::Interrupted) => "the run was interrupted",
+        Some(Outcome::Failed) => "the run failed",
+        None if input.findings.complete => return None,
+        None => "the run has no end yet",
+    };
+    let error = end.map_or("", |end| end.error.trim());
+    let colon = if error.is_empty() { "" } else { ": " };
+    Some(format!(
+        "{what}{colon}{error}; the figures cover what was measured"
+    ))
+}

@@ -1,0 +1,252 @@
+//! How numbers are written: sensible digits, units and signs.
+//!
+//! What is not a finite number is written as [`NONE`]: a figure that does not exist must not look
+//! like one that does.
+
+/// Stands where there is no figure.
+pub const NONE: &str = "–";
+
+/// A number with `decimals` digits after the point and commas between thousands.
+fn grouped(value: f64, decimals: usize) -> String {
+    let plain = format!("{:.decimals$}", value.abs());
+    let (whole, fraction) = plain.split_once('.').unwrap_or((&plain, ""));
+    let mut text = String::with_capacity(plain.len() + 4);
+    if value < 0.0 && plain.bytes().any(|b| (b'1'..=b'9').contains(&b)) {
+        text.push('−');
+    }
+    for (index, digit) in whole.chars().enumerate() {
+        if index > 0 && (whole.len() - index).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    if !fraction.is_empty() {
+        text.push('.');
+        text.push_str(fraction);
+    }
+    text
+}
+
+/// Three significant digits, and every digit before the point.
+fn three_digits(value: f64) -> String {
+    let decimals = match value.abs() {
+        v if v >= 99.95 => 0,
+        v if v >= 9.995 => 1,
+        _ => 2,
+    };
+    grouped(value, decimals)
+}
+
+/// Requests per second, without the unit: `12,346`, `84.2`.
+pub fn rate(value: f64) -> String {
+    if value.is_finite() {
+        three_digits(value)
+    } else {
+        NONE.to_owned()
+    }
+}
+
+/// A count: `1,204,331`.
+pub fn count(value: u64) -> String {
+    grouped(value as f64, 0)
+}
+
+/// A time given in nanoseconds, in the unit that suits it: `831 µs`, `1.24 ms`.
+pub fn time(ns: f64) -> String {
+    if !ns.is_finite() {
+        return NONE.to_owned();
+    }
+    // The bounds are where three digits round up into the next unit.
+    let (value, unit) = match ns.abs() {
+        n if n < 999.5 => return format!("{} ns", grouped(ns, 0)),
+        n if n < 999.5e3 => (ns / 1e3, "µs"),
+        n if n < 999.5e6 => (ns / 1e6, "ms"),
+        _ => (ns / 1e9, "s"),
+    };
+    format!("{} {unit}", three_digits(value))
+}
+
+/// Decimals that suit a ratio: finer near 1, where small effects live.
+fn ratio_decimals(ratio: f64) -> usize {
+    match ratio {
+        r if r >= 99.95 => 0,
+        r if r >= 9.995 => 1,
+        r if r >= 1.995 => 2,
+        _ => 3,
+    }
+}
+
+/// A ratio: `2.61×`, `1.004×`.
+pub fn ratio(value: f64) -> String {
+    if value.is_finite() && value > 0.0 {
+        format!("{}×", grouped(value, ratio_decimals(value)))
+    } else {
+        NONE.to_owned()
+    }
+}
+
+/// The interval of a ratio, with as many decimals as the ratio itself has: `2.55–2.67`. A side
+/// that is not bounded is said so.
+pub fn ratio_interval(ratio: f64, (low, high): (f64, f64)) -> String {
+    if low.is_nan() || high.is_nan() || !ratio.is_finite() {
+        return NONE.to_owned();
+    }
+    let decimals = ratio_decimals(ratio);
+    let side = |bound: f64| match bound {
+        b if b.is_infinite() => "∞".to_owned(),
+        b => grouped(b.max(0.0), decimals),
+    };
+    format!("{}–{}", side(low), side(high))
+}
+
+/// A share as a percentage without sign: 0.0134 is `1.3 %`.
+pub fn percent(share: f64) -> String {
+    if !share.is_finite() {
+        return NONE.to_owned();
+    }
+    let value = share * 100.0;
+    let decimals = usize::from(value.abs() < 9.95);
+    format!("{} %", grouped(value, decimals))
+}
+
+/// A level or a confidence as a percentage without superfluous digits: 0.95 is `95 %`.
+pub fn level(share: f64) -> String {
+    if !share.is_finite() {
+        return NONE.to_owned();
+    }
+    let text = format!("{:.2}", share * 100.0);
+    format!("{} %", text.trim_end_matches('0').trim_end_matches('.'))
+}
+
+/// A ratio as a signed change: 1.004 is `+0.4 %`, 0.97 is `−3.0 %`.
+pub fn change(ratio: f64) -> String {
+    if !ratio.is_finite() {
+        return NONE.to_owned();
+    }
+    let text = percent(ratio - 1.0);
+    if ratio > 1.0 && text.bytes().any(|b| (b'1'..=b'9').contains(&b)) {
+        format!("+{text}")
+    } else {
+        text
+    }
+}
+
+/// A probability of a test: `0.43`, `0.0021`, `<0.0001`.
+pub fn p_value(p: f64) -> String {
+    match p {
+        p if !p.is_finite() => NONE.to_owned(),
+        p if p < 0.0001 => "<0.0001".to_owned(),
+        p if p < 0.001 => format!("{p:.4}"),
+        p if p < 0.0995 => format!("{p:.3}"),
+        p => format!("{:.2}", p.min(1.0)),
+    }
+}
+
+/// Bytes in binary units: `7.7 GiB`.
+pub fn bytes(value: u64) -> String {
+    let (mut scaled, mut unit) = (value as f64, "B");
+    for next in ["KiB", "MiB", "GiB", "TiB"] {
+        if scaled < 1024.0 {
+            break;
+        }
+        scaled /= 1024.0;
+        unit = next;
+    }
+    let text = format!("{scaled:.1}");
+    format!(
+        "{} {unit}",
+        text.trim_end_matches('0').trim_end_matches('.')
+    )
+}
+
+/// `1 block`, `2 blocks`.
+pub fn plural(number: u64, noun: &str) -> String {
+    let ending = if number == 1 { "" } else { "s" };
+    format!("{} {noun}{ending}", count(number))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn digits_suit_the_size_of_the_number() {
+        let cases = [
+            (12_345.6, "12,346"),
+            (1_234_567.0, "1,234,567"),
+            (999.99, "1,000"),
+            (84.21, "84.2"),
+            (1.0 / 3.0, "0.33"),
+            (-0.001, "0.00"),
+            (f64::NAN, NONE),
+            (f64::INFINITY, NONE),
+        ];
+        for (value, text) in cases {
+            assert_eq!(rate(value), text, "{value}");
+        }
+    }
+
+    #[test]
+    fn a_time_never_shows_a_thousand_of_its_unit() {
+        let cases = [
+            (0.0, "0 ns"),
+            (999.4, "999 ns"),
+            (999.6, "1.00 µs"),
+            (999_600.0, "1.00 ms"),
+            (1_240_000.0, "1.24 ms"),
+            (12.0e9, "12.0 s"),
+        ];
+        for (ns, text) in cases {
+            assert_eq!(time(ns), text, "{ns}");
+        }
+    }
+
+    #[test]
+    fn ratio_and_interval_have_the_same_decimals() {
+        assert_eq!(ratio(2.6134), "2.61×");
+        assert_eq!(ratio_interval(2.6134, (1.9, 2.671)), "1.90–2.67");
+        assert_eq!(ratio(1.0042), "1.004×");
+        assert_eq!(
+            ratio_interval(1.004, (0.0, f64::INFINITY)),
+            "0.000–∞",
+            "an unbounded side is said so"
+        );
+        for bad in [f64::NAN, f64::INFINITY, 0.0, -1.0] {
+            assert_eq!(ratio(bad), NONE, "{bad}");
+        }
+    }
+
+    #[test]
+    fn changes_carry_their_sign_and_nothing_carries_none() {
+        assert_eq!(change(1.0042), "+0.4 %");
+        assert_eq!(change(0.97), "−3.0 %");
+        assert_eq!(change(1.0), "0.0 %");
+        assert_eq!(change(1.0001), "0.0 %");
+        assert_eq!(change(2.61), "+161 %");
+    }
+
+    #[test]
+    fn small_probabilities_are_bounded_and_not_rounded_to_nothing() {
+        let cases = [
+            (0.0, "<0.0001"),
+            (0.00042, "0.0004"),
+            (0.0021, "0.002"),
+            (0.0499, "0.050"),
+            (0.431, "0.43"),
+            (1.2, "1.00"),
+        ];
+        for (p, text) in cases {
+            assert_eq!(p_value(p), text, "{p}");
+        }
+    }
+
+    #[test]
+    fn levels_and_sizes_drop_superfluous_zeros() {
+        assert_eq!(level(0.95), "95 %");
+        assert_eq!(level(0.9876), "98.76 %");
+        assert_eq!(bytes(8 << 30), "8 GiB");
+        assert_eq!(bytes(1536), "1.5 KiB");
+        assert_eq!(plural(1, "block"), "1 block");
+        assert_eq!(plural(1200, "block"), "1,200 blocks");
+    }
+}

@@ -1,0 +1,228 @@
+//! What others published beside what was measured here.
+//!
+//! Absolute figures of another machine mean nothing here; ratios between the same steps do. So the
+//! published ratio of an arm to the arm it is compared with stands beside the measured ratio.
+
+use weir_analysis::findings::{Comparison, LoadFindings, Verdict};
+use weir_model::study::{Metric, Study};
+
+use super::{number, words};
+
+/// Published figures beside ours.
+#[derive(Debug, Clone)]
+pub struct PublishedView {
+    /// Who published them.
+    pub source: String,
+    /// What the published figures are.
+    pub metric: String,
+    /// What ours are: metric and load.
+    pub ours: String,
+    /// One row for each arm with a published figure.
+    pub rows: Vec<PublishedRow>,
+}
+
+/// One step, theirs and ours.
+#[derive(Debug, Clone)]
+pub struct PublishedRow {
+    /// The arm.
+    pub arm: String,
+    /// What it is compared with; empty for the first.
+    pub against: String,
+    /// The published figure.
+    pub figure: String,
+    /// The published ratio to `against`.
+    pub ratio: String,
+    /// The measured ratio.
+    pub measured: String,
+    /// Its interval.
+    pub interval: String,
+    /// What that says; `None` for the first step, which is compared with nothing.
+    pub verdict: Option<PublishedVerdict>,
+}
+
+/// What a measurement says about a published effect.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PublishedVerdict {
+    /// Same direction, and the published size lies in the interval.
+    Confirmed,
+    /// Same direction, but clearly smaller here.
+    ConfirmedSmaller,
+    /// Same direction, but clearly larger here.
+    ConfirmedLarger,
+    /// Neither they nor we see an effect.
+    NoneEither,
+    /// They saw an effect; here it lies inside the equivalence band.
+    NoEffectHere,
+    /// They saw none; there is one here.
+    EffectHere,
+    /// The effect has the other direction here.
+    Opposite,
+    /// The measurement cannot tell.
+    Inconclusive,
+    /// There is no valid figure to set beside it.
+    NotMeasured,
+}
+
+impl PublishedVerdict {
+    /// The verdict in words.
+    pub fn words(self) -> &'static str {
+        match self {
+            PublishedVerdict::Confirmed => "confirmed",
+            PublishedVerdict::ConfirmedSmaller => "confirmed, but smaller here",
+            PublishedVerdict::ConfirmedLarger => "confirmed, and larger here",
+            PublishedVerdict::NoneEither => "confirmed: no effect",
+            PublishedVerdict::NoEffectHere => "no effect here",
+            PublishedVerdict::EffectHere => "an effect here that was not published",
+            PublishedVerdict::Opposite => "the opposite here",
+            PublishedVerdict::Inconclusive => "inconclusive",
+            PublishedVerdict::NotMeasured => "not measured",
+        }
+    }
+
+    /// The verdict as a name of a style.
+    pub fn class(self) -> &'static str {
+        match self {
+            PublishedVerdict::Confirmed
+            | PublishedVerdict::ConfirmedSmaller
+            | PublishedVerdict::ConfirmedLarger
+            | PublishedVerdict::NoneEither => "better",
+            PublishedVerdict::NoEffectHere => "equivalent",
+            PublishedVerdict::Opposite | PublishedVerdict::EffectHere => "worse",
+            PublishedVerdict::Inconclusive | PublishedVerdict::NotMeasured => "inconclusive",
+        }
+    }
+}
+
+pub(super) fn view(study: &Study, loads: &[LoadFindings]) -> Option<PublishedView> {
+    let published = study.published.as_ref()?;
+    let measured = matching_load(study, loads);
+    let rows = study.arms.iter().filter_map(|arm| {
+        let figure = *published.figures.get(&arm.name)?;
+        let against = study.arms.get(arm.against).filter(|a| a.name != arm.name);
+        let base = against.and_then(|a| published.figures.get(&a.name));
+        let ratio = base.map(|base| figure / base);
+        let ours = measured.and_then(|(load, metric)| {
+            let mut all = load.comparisons.iter();
+            all.find(|c| c.arm == arm.name && c.metric == metric)
+        });
+        let none = || number::NONE.to_owned();
+        Some(PublishedRow {
+            arm: arm.name.clone(),
+            against: against.map_or(String::new(), |a| a.name.clone()),
+            figure: number::rate(figure),
+            ratio: ratio.map_or_else(none, number::ratio),
+            measured: ours.map_or_else(none, |c| number::ratio(c.ratio)),
+            interval: ours.map_or_else(none, |c| number::ratio_interval(c.ratio, c.interval)),
+            verdict: ratio.map(|ratio| judge(ratio, ours, study.objective.band)),
+        })
+    });
+    Some(PublishedView {
+        source: published.source.clone(),
+        metric: published.metric.clone(),
+        ours: measured.map_or_else(
+            || "nothing was measured".to_owned(),
+            |(load, metric)| format!("{} under load {}", words::metric(metric), load.load),
+        ),
+        rows: rows.collect(),
+    })
+}
+
+/// The first load that gives the objective's metric, else the first load with any.
+fn matching_load<'a>(
+    study: &Study,
+    loads: &'a [LoadFindings],
+) -> Option<(&'a LoadFindings, Metric)> {
+    let wanted = study.objective.metric;
+    let with_objective = loads.iter().find(|load| load.metrics.contains(&wanted));
+    with_objective.map(|load| (load, wanted)).or_else(|| {
+        let mut any = loads.iter();
+        any.find_map(|load| load.metrics.first().map(|&metric| (load, metric)))
+    })
+}
+
+/// Sets a published ratio beside a measured one. Published ratios are of the metric's own
+/// direction; whether that is good or bad does not matter for whether it is confirmed.
+fn judge(published: f64, ours: Option<&Comparison>, band: f64) -> PublishedVerdict {
+    let Some(ours) = ours.filter(|c| c.verdict != Verdict::Invalid && c.ratio.is_finite()) else {
+        return PublishedVerdict::NotMeasured;
+    };
+    if !published.is_finite() || published <= 0.0 {
+        return PublishedVerdict::Inconclusive;
+    }
+    let they_saw_none = published.ln().abs() <= band.ln_1p();
+    match (ours.verdict, they_saw_none) {
+        (Verdict::Equivalent, true) => PublishedVerdict::NoneEither,
+        (Verdict::Equivalent, false) => PublishedVerdict::NoEffectHere,
+        (Verdict::Better | Verdict::Worse, true) => PublishedVerdict::EffectHere,
+        (Verdict::Better | Verdict::Worse, false) => {
+            let (low, high) = ours.interval;
+            let larger = published > 1.0;
+            if (ours.ratio > 1.0) != larger {
+                PublishedVerdict::Opposite
+            } else if low <= published && published <= high {
+                PublishedVerdict::Confirmed
+            } else if (ours.ratio > published) == larger {
+                PublishedVerdict::ConfirmedLarger
+            } else {
+                PublishedVerdict::ConfirmedSmaller
+            }
+        }
+        (Verdict::Inconclusive | Verdict::Invalid, _) => PublishedVerdict::Inconclusive,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn measured(ratio: f64, interval: (f64, f64), verdict: Verdict) -> Comparison {
+        Comparison {
+            metric: Metric::Rate,
+            arm: "b".into(),
+            against: "a".into(),
+            n: 20,
+            merged: 1,
+            autocorrelation: 0.0,
+            ratio,
+            interval,
+            confidence: 0.95,
+            p: 0.01,
+            p_holm: 0.01,
+            minimum_detectable: 0.02,
+            verdict,
+            because: String::new(),
+        }
+    }
+
+    #[test]
+    fn a_published_effect_is_judged_by_direction_and_size() {
+        use PublishedVerdict as P;
+        use Verdict as V;
+        let cases = [
+            (2.05, 2.0, (1.9, 2.1), V::Better, P::Confirmed),
+            (2.05, 1.2, (1.1, 1.3), V::Better, P::ConfirmedSmaller),
+            (2.05, 3.0, (2.9, 3.1), V::Better, P::ConfirmedLarger),
+            (2.05, 1.0, (0.99, 1.01), V::Equivalent, P::NoEffectHere),
+            (2.05, 0.8, (0.7, 0.9), V::Worse, P::Opposite),
+            (2.05, 1.1, (0.9, 1.3), V::Inconclusive, P::Inconclusive),
+            (1.01, 1.0, (0.99, 1.01), V::Equivalent, P::NoneEither),
+            (1.01, 1.5, (1.4, 1.6), V::Better, P::EffectHere),
+            (0.5, 0.4, (0.35, 0.45), V::Worse, P::ConfirmedLarger),
+            (0.5, 0.8, (0.75, 0.85), V::Better, P::ConfirmedSmaller),
+            (
+                2.0,
+                f64::NAN,
+                (f64::NAN, f64::NAN),
+                V::Invalid,
+                P::NotMeasured,
+            ),
+            (f64::NAN, 2.0, (1.9, 2.1), V::Better, P::Inconclusive),
+        ];
+        for (published, ratio, interval, verdict, expected) in cases {
+            let ours = measured(ratio, interval, verdict);
+            let judged = judge(published, Some(&ours), 0.02);
+            assert_eq!(judged, expected, "{published} beside {ratio} {verdict:?}");
+        }
+        assert_eq!(judge(2.0, None, 0.02), P::NotMeasured);
+    }
+}

@@ -1,0 +1,83 @@
+//! The words for metrics, verdicts and validity, the same in every output.
+
+use weir_analysis::findings::Verdict;
+use weir_model::record::Validity;
+use weir_model::study::Metric;
+
+/// Name of a metric in running text: `completed rate`.
+pub fn metric(metric: Metric) -> &'static str {
+    match metric {
+        Metric::Rate => "completed rate",
+        Metric::CpuPerRequest => "proxy CPU per request",
+        Metric::ResponseP50 => "median response time",
+        Metric::ResponseP99 => "response time at quantile 0.99",
+    }
+}
+
+/// Name of a metric at the head of a column, with its unit where the figures carry none.
+pub fn metric_head(metric: Metric) -> &'static str {
+    match metric {
+        Metric::Rate => "rate/s",
+        Metric::CpuPerRequest => "CPU/req",
+        Metric::ResponseP50 => "p50",
+        Metric::ResponseP99 => "p99",
+    }
+}
+
+/// The same text with a capital letter, for the begin of a sentence.
+pub fn capital(text: &str) -> String {
+    let mut chars = text.chars();
+    match chars.next() {
+        Some(first) => first.to_uppercase().chain(chars).collect(),
+        None => String::new(),
+    }
+}
+
+/// Which direction is the good one.
+pub fn direction(metric: Metric) -> &'static str {
+    if metric.higher_is_better() {
+        "higher is better"
+    } else {
+        "lower is better"
+    }
+}
+
+/// A verdict in one word.
+pub fn verdict(verdict: Verdict) -> &'static str {
+    match verdict {
+        Verdict::Better => "better",
+        Verdict::Worse => "worse",
+        Verdict::Equivalent => "equivalent",
+        Verdict::Inconclusive => "inconclusive",
+        Verdict::Invalid => "invalid",
+    }
+}
+
+/// A sign of its own for every verdict, so that colour is never alone.
+pub fn verdict_sign(verdict: Verdict) -> &'static str {
+    match verdict {
+        Verdict::Better => "▲",
+        Verdict::Worse => "▼",
+        Verdict::Equivalent => "■",
+        Verdict::Inconclusive => "○",
+        Verdict::Invalid => "×",
+    }
+}
+
+/// Validity as it stands beside a figure.
+pub fn validity(validity: Validity) -> &'static str {
+    match validity {
+        Validity::Valid => "VALID",
+        Validity::Suspect => "SUSPECT",
+        Validity::Invalid => "INVALID",
+    }
+}
+
+/// Validity as a name of a style.
+pub fn validity_class(validity: Validity) -> &'static str {
+    match validity {
+        Validity::Valid => "valid",
+        Validity::Suspect => "suspect",
+        Validity::Invalid => "invalid",
+    }
+}

@@ -1,0 +1,437 @@
+//! A made-up run: a stock nginx and seven other arms, one closed and one open loop, with figures of
+//! the size that such a run gives. Everything is computed, so every test sees the same bytes.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use weir_analysis::findings::{
+    ArmFindings, Comparison, CountedReason, Findings, LoadFindings, Verdict,
+};
+use weir_model::environment::Environment;
+use weir_model::load::RequestSpec;
+use weir_model::record::{
+    EndRecord, FORMAT, Outcome, ProxyRecord, Record, RunHeader, Validity, ValidityReason,
+};
+use weir_model::study::{
+    Arm, ArmRole, BlockSpec, CpuRoles, LoadSpec, Metric, Objective, OriginSpec, ProxyKind,
+    ProxyRole, ProxySpec, Published, Settings, Study, StudyArrivals,
+};
+use weir_report::ReportInput;
+
+/// A whole run, owned.
+#[derive(Clone)]
+pub(crate) struct Fixture {
+    pub(crate) header: RunHeader,
+    pub(crate) study_text: String,
+    pub(crate) records: Vec<Record>,
+    pub(crate) findings: Findings,
+}
+
+impl Fixture {
+    pub(crate) fn input(&self) -> ReportInput<'_> {
+        ReportInput {
+            header: &self.header,
+            study_text: &self.study_text,
+            records: &self.records,
+            findings: &self.findings,
+        }
+    }
+}
+
+const STUDY_TEXT: &str = "\
+version: 1
+name: stock-reverse-proxy
+question: Which well-known settings make a stock nginx reverse proxy carry more?
+proxy: nginx
+loads:
+  - name: closed
+    connections: 50
+  - name: open
+    connections: 200
+    rate: 60 % of slowest
+arms:
+  one_at_a_time:
+    keepalive: 64
+    access_log: [buffered, \"off\"]
+    gzip: \"on\"
+    worker_connections: 4096
+    proxy_buffering: \"off\"
+";
+
+/// Name, changed parameter, its level, ratios of rate, CPU per request and response time.
+type Plan = (&'static str, &'static str, &'static str, [f64; 3]);
+
+const ARMS: [Plan; 8] = [
+    ("stock", "", "", [1.0, 1.0, 1.0]),
+    ("stock again (A/A)", "", "", [1.004, 0.998, 1.006]),
+    (
+        "keepalive to the origin",
+        "upstream_keepalive",
+        "64",
+        [2.612, 0.391, 0.44],
+    ),
+    (
+        "access_log buffered",
+        "access_log",
+        "buffered",
+        [1.031, 0.968, 0.97],
+    ),
+    ("access_log off", "access_log", "off", [1.049, 0.951, 0.955]),
+    ("gzip", "gzip", "on", [0.942, 1.063, 1.09]),
+    (
+        "worker_connections",
+        "worker_connections",
+        "4096",
+        [1.001, 1.002, 0.998],
+    ),
+    (
+        "proxy_buffering off",
+        "proxy_buffering",
+        "off",
+        [1.012, 0.985, 1.035],
+    ),
+];
+
+/// The run as most tests want it.
+pub(crate) fn run() -> Fixture {
+    let study = study();
+    let findings = Findings {
+        loads: vec![closed(&study), open(&study)],
+        answer: "Keepalive to the origin carries 2.61 times as much (2.55 to 2.67); of the other \
+                 changes only access_log off is a gain above 2 %, and gzip costs 5.8 %."
+            .to_owned(),
+        complete: true,
+    };
+    Fixture {
+        records: records(&study),
+        header: RunHeader {
+            format: FORMAT.to_owned(),
+            run: "stock-reverse-proxy-20261121-061745".to_owned(),
+            weir_version: "0.1.0 (d878f56)".to_owned(),
+            started_at: "2026-11-21T06:17:45Z".to_owned(),
+            cpus: CpuRoles {
+                proxy: "0".parse().unwrap(),
+                generator: "1".parse().unwrap(),
+                origin: "1".parse().unwrap(),
+            },
+            environment: environment(),
+            remarks: vec!["generator and origin share CPU 1: there are only two".to_owned()],
+            study,
+        },
+        study_text: STUDY_TEXT.to_owned(),
+        findings,
+    }
+}
+
+fn settings(pairs: &[(&str, &str)]) -> Settings {
+    let pairs = pairs.iter();
+    pairs
+        .map(|(k, v)| ((*k).to_owned(), (*v).to_owned()))
+        .collect()
+}
+
+fn study() -> Study {
+    let base = settings(&[
+        ("access_log", "on"),
+        ("gzip", "off"),
+        ("proxy_buffering", "on"),
+        ("upstream_keepalive", "0"),
+        ("worker_connections", "768"),
+    ]);
+    let arms = ARMS
+        .iter()
+        .enumerate()
+        .map(|(index, (name, id, level, _))| {
+            let changes = match *id {
+                "" => Settings::new(),
+                id => settings(&[(id, level)]),
+            };
+            let mut all = base.clone();
+            all.extend(changes.clone());
+            Arm {
+                name: (*name).to_owned(),
+                role: [ArmRole::Baseline, ArmRole::SameAsBaseline, ArmRole::Change][index.min(2)],
+                changes,
+                against: 0,
+                settings: all,
+            }
+        });
+    let figures = [("stock", 2957.93), ("worker_connections", 6068.41)];
+    Study {
+        name: "stock-reverse-proxy".to_owned(),
+        title: "Stock Debian nginx as a reverse proxy, one change at a time".to_owned(),
+        question: "Which well-known settings make a stock nginx reverse proxy carry more?"
+            .to_owned(),
+        proxy: ProxySpec {
+            kind: ProxyKind::Nginx,
+            executable: None,
+            role: ProxyRole::ReverseProxy,
+            settings: base.clone(),
+        },
+        origin: OriginSpec::default(),
+        loads: vec![load("closed", StudyArrivals::Closed, 50), {
+            load("open", StudyArrivals::ShareOfSlowest(0.6), 200)
+        }],
+        arms: arms.collect(),
+        blocks: BlockSpec::default(),
+        objective: Objective::default(),
+        cpus: None,
+        published: Some(Published {
+            source: "a tuning article, stock Ubuntu nginx with static files".to_owned(),
+            metric: "mean requests per second of ab -c 40".to_owned(),
+            figures: figures.map(|(k, v)| (k.to_owned(), v)).into(),
+        }),
+    }
+}
+
+fn load(name: &str, arrivals: StudyArrivals, connections: u32) -> LoadSpec {
+    LoadSpec {
+        name: name.to_owned(),
+        arrivals,
+        connections,
+        request: RequestSpec::get("/"),
+        duration: Duration::from_secs(120),
+        timeout: Duration::from_secs(2),
+    }
+}
+
+fn environment() -> Environment {
+    let map = |pairs: &[(&str, &str)]| -> BTreeMap<String, String> { settings(pairs) };
+    Environment {
+        kernel: "6.12.57+deb13-amd64 #1 SMP PREEMPT_DYNAMIC Debian 6.12.57-1".to_owned(),
+        distribution: "Debian GNU/Linux 13 (trixie)".to_owned(),
+        cpu_model: "Intel(R) Xeon(R) Platinum 8481C CPU @ 2.70GHz".to_owned(),
+        cpus: "0-1".to_owned(),
+        memory_bytes: 8_330_000_000,
+        virtualization: "KVM".to_owned(),
+        nofile: (20_000, u64::MAX),
+        sysctls: map(&[
+            ("net.core.somaxconn", "4096"),
+            ("net.ipv4.ip_local_port_range", "32768\t60999"),
+            ("net.ipv4.tcp_max_syn_backlog", "512"),
+            ("net.ipv4.tcp_tw_reuse", "2"),
+        ]),
+        versions: map(&[("nginx", "nginx/1.26.3"), ("weir", "0.1.0 (d878f56)")]),
+        privileges: "unprivileged".to_owned(),
+    }
+}
+
+fn records(study: &Study) -> Vec<Record> {
+    let mut records: Vec<Record> = study
+        .arms
+        .iter()
+        .enumerate()
+        .map(|(index, arm)| {
+            let mut effective = arm.settings.clone();
+            // One arm that does not have what it asks for: the report must say so.
+            if arm.name == "proxy_buffering off" {
+                effective.insert("proxy_buffering".to_owned(), "on".to_owned());
+            }
+            Record::Proxy(ProxyRecord {
+                session: 0,
+                arm: arm.name.clone(),
+                address: format!("127.0.0.1:{}", 20_000 + index),
+                effective,
+                nofile: 20_000,
+            })
+        })
+        .collect();
+    records.push(Record::End(EndRecord {
+        at: "2026-11-21T06:22:31Z".to_owned(),
+        outcome: Outcome::Complete,
+        error: String::new(),
+    }));
+    records
+}
+
+/// A small generator of numbers that look like noise: 0..1 (Numerical Recipes' LCG).
+pub(crate) struct Noise(pub(crate) u32);
+
+impl Noise {
+    pub(crate) fn next(&mut self) -> f64 {
+        self.0 = self.0.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        f64::from(self.0 >> 8) / f64::from(1_u32 << 24)
+    }
+
+    /// About normal, mean 0, standard deviation 1.
+    fn normal(&mut self) -> f64 {
+        (0..12).map(|_| self.next()).sum::<f64>() - 6.0
+    }
+}
+
+fn arm(plan: &Plan, role: ArmRole, rate: f64, p50: f64, cpu: f64, seed: u32) -> ArmFindings {
+    let mut noise = Noise(seed);
+    let keeps = plan.1 == "upstream_keepalive";
+    // A body that grows slowly and a tail that grows with the logarithm of 1/(1-q).
+    let at = |x: f64| p50 * (0.55 + 0.45 * x.log2().min(2.0)) + p50 * 0.35 * x.ln().powf(1.7) / 3.0;
+    let curve: Vec<(f64, u64)> = (0..=68)
+        .map(|step| 2_f64.powf(f64::from(step) / 4.0))
+        .map(|x| (x, (at(x) * (1.0 + 0.01 * noise.normal())) as u64))
+        .scan(0, |largest, (x, ns)| {
+            *largest = ns.max(*largest);
+            Some((x, *largest))
+        })
+        .collect();
+    let over_time = (0..118).map(|block| {
+        let slow = if block == 70 { 3.2 } else { 1.0 };
+        let wave = 1.0 + 0.05 * (f64::from(block) / 17.0).sin() + 0.03 * noise.normal();
+        let second = f64::from(block) * 1.02;
+        (second, rate * wave / slow, (p50 * slow / wave) as u64)
+    });
+    let quantiles = [2.0, 10.0, 100.0, 1000.0, 131_072.0].map(|x| at(x) as u64);
+    ArmFindings {
+        arm: plan.0.to_owned(),
+        role,
+        rate_completed: rate,
+        rate_offered: rate * 1.0001,
+        cpu_per_request_ns: Some(cpu),
+        response_ns: quantiles,
+        service_ns: quantiles.map(|ns| ns * 9 / 10),
+        dispatch_lag_ns: [4_100, 9_800, 31_000, 88_000, 412_000],
+        samples: (rate * 12.0) as u64,
+        origin_connects_per_request: Some(if keeps { 0.0004 } else { 1.0 }),
+        failures: u64::from(keeps) * 2,
+        censored: 0,
+        percentile_curve: curve,
+        over_time: over_time.collect(),
+    }
+}
+
+/// A comparison as the analysis would judge it, with a band of 2 %.
+pub(crate) fn comparison(metric: Metric, arm: &str, ratio: f64, half: f64) -> Comparison {
+    let (low, high) = (ratio * (1.0 - half), ratio * (1.0 + half));
+    let inside = low > 1.0 / 1.02 && high < 1.02;
+    let (verdict, because) = match (inside, low > 1.0, high < 1.0) {
+        (true, ..) => (Verdict::Equivalent, "the interval lies inside ±2 %"),
+        (_, false, false) => (
+            Verdict::Inconclusive,
+            "the interval holds 1 and reaches beyond ±2 %",
+        ),
+        (_, up, _) => match up == metric.higher_is_better() {
+            true => (Verdict::Better, "the interval lies on the better side of 1"),
+            false => (Verdict::Worse, "the interval lies on the worse side of 1"),
+        },
+    };
+    let p = match verdict {
+        Verdict::Better | Verdict::Worse => 0.000_03,
+        _ => 0.31,
+    };
+    Comparison {
+        metric,
+        arm: arm.to_owned(),
+        against: "stock".to_owned(),
+        n: 118,
+        merged: 1,
+        autocorrelation: 0.08,
+        ratio,
+        interval: (low, high),
+        confidence: 0.9503,
+        p,
+        p_holm: (p * 6.0).min(1.0),
+        minimum_detectable: half * 1.43,
+        verdict,
+        because: because.to_owned(),
+    }
+}
+
+fn comparisons(metrics: &[Metric]) -> Vec<Comparison> {
+    let mut all = Vec::new();
+    for &metric in metrics {
+        for (name, _, _, [rate, cpu, response]) in &ARMS[1..] {
+            let (ratio, half) = match metric {
+                Metric::Rate => (*rate, 0.0131),
+                Metric::CpuPerRequest => (*cpu, 0.0112),
+                Metric::ResponseP50 => (*response, 0.019),
+                Metric::ResponseP99 => (response.powf(1.2), 0.094),
+            };
+            all.push(comparison(metric, name, ratio, half));
+        }
+    }
+    all
+}
+
+fn closed(study: &Study) -> LoadFindings {
+    let arms = ARMS.iter().zip(&study.arms).zip(1..);
+    let arms = arms.map(|((plan, planned), seed)| {
+        let [rate, cpu, _] = plan.3;
+        arm(
+            plan,
+            planned.role,
+            11_234.0 * rate,
+            4.2e6 / rate,
+            81_300.0 * cpu,
+            seed,
+        )
+    });
+    let metrics = vec![Metric::Rate, Metric::CpuPerRequest];
+    LoadFindings {
+        load: "closed".to_owned(),
+        rate_intended: None,
+        slice_ns: 100_000_000,
+        blocks: 120,
+        blocks_used: 118,
+        arms: arms.collect(),
+        comparisons: comparisons(&metrics),
+        metrics,
+        validity: Validity::Valid,
+        reasons: Vec::new(),
+    }
+}
+
+fn open(study: &Study) -> LoadFindings {
+    let arms = ARMS.iter().zip(&study.arms).zip(101..);
+    let arms = arms.map(|((plan, planned), seed)| {
+        let [_, cpu, response] = plan.3;
+        arm(
+            plan,
+            planned.role,
+            6_350.0,
+            640_000.0 * response,
+            92_800.0 * cpu,
+            seed,
+        )
+    });
+    let metrics = vec![
+        Metric::ResponseP99,
+        Metric::ResponseP50,
+        Metric::CpuPerRequest,
+    ];
+    let reason = |validity, rule: &str, seen: &str| ValidityReason {
+        validity,
+        rule: rule.to_owned(),
+        seen: seen.to_owned(),
+    };
+    LoadFindings {
+        load: "open".to_owned(),
+        rate_intended: Some(6_350.0),
+        slice_ns: 250_000_000,
+        blocks: 60,
+        blocks_used: 57,
+        arms: arms.collect(),
+        comparisons: comparisons(&metrics),
+        metrics,
+        validity: Validity::Suspect,
+        reasons: vec![
+            CountedReason {
+                reason: reason(
+                    Validity::Invalid,
+                    "steal",
+                    "the hypervisor kept the proxy's CPUs for 7.1 % of the slice",
+                ),
+                arms: vec!["gzip".to_owned(), "stock".to_owned()],
+                trials: 3,
+                of: 480,
+            },
+            CountedReason {
+                reason: reason(
+                    Validity::Suspect,
+                    "generator-busy",
+                    "the generator's CPU was busy for 91 % of the slice",
+                ),
+                arms: vec!["keepalive to the origin".to_owned()],
+                trials: 41,
+                of: 480,
+            },
+        ],
+    }
+}

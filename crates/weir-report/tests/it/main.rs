@@ -1,0 +1,8 @@
+//! What a reader gets, from a made-up run with known figures.
+#![allow(missing_docs, clippy::unwrap_used)]
+
+mod extreme;
+mod fixture;
+mod markup;
+mod page;
+mod text;

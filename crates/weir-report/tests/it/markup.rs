@@ -1,0 +1,140 @@
+//! A checker of HTML that is strict about what matters: every element is closed where it must be,
+//! ids are unique, references have their target, and nothing is loaded from anywhere.
+
+use std::collections::BTreeSet;
+
+/// Elements without content (HTML Standard §13.1.2).
+const VOID: [&str; 4] = ["meta", "br", "link", "img"];
+
+/// A start tag: its name and its attributes, values as written.
+pub(crate) struct Tag {
+    pub(crate) name: String,
+    pub(crate) attributes: Vec<(String, String)>,
+}
+
+impl Tag {
+    pub(crate) fn get(&self, name: &str) -> Option<&str> {
+        let mut all = self.attributes.iter();
+        all.find(|(key, _)| key == name).map(|(_, v)| v.as_str())
+    }
+}
+
+/// Checks nesting and returns all start tags; panics with the place of the first fault.
+pub(crate) fn check(html: &str) -> Vec<Tag> {
+    let mut tags = Vec::new();
+    let mut open: Vec<String> = Vec::new();
+    let mut rest = html.strip_prefix("<!DOCTYPE html>").expect("a doctype");
+    while let Some(start) = rest.find('<') {
+        assert!(!rest[..start].contains('>'), "stray > in {}", around(rest));
+        rest = &rest[start + 1..];
+        let end = end_of_tag(rest);
+        let inside = &rest[..end];
+        rest = &rest[end + 1..];
+        if let Some(name) = inside.strip_prefix('/') {
+            let expected = open.pop();
+            assert_eq!(expected.as_deref(), Some(name), "before {}", around(rest));
+            continue;
+        }
+        let (inside, closed) = match inside.strip_suffix('/') {
+            Some(inside) => (inside, true),
+            None => (inside, false),
+        };
+        let tag = tag(inside);
+        // Raw text elements end at their own end tag only.
+        if tag.name == "style" || tag.name == "script" {
+            let close = format!("</{}>", tag.name);
+            let at = rest.find(&close).expect("raw text is closed");
+            assert!(!rest[..at].contains("</"), "markup in {}", tag.name);
+            rest = &rest[at + close.len()..];
+        } else if !closed && !VOID.contains(&tag.name.as_str()) {
+            open.push(tag.name.clone());
+        }
+        tags.push(tag);
+    }
+    assert!(open.is_empty(), "never closed: {open:?}");
+    references(&tags);
+    tags
+}
+
+/// The end of a tag is the first `>` outside quotes.
+fn end_of_tag(text: &str) -> usize {
+    let mut quoted = false;
+    for (index, byte) in text.bytes().enumerate() {
+        match byte {
+            b'"' => quoted = !quoted,
+            b'>' if !quoted => return index,
+            b'<' => panic!("a tag within a tag: {}", around(text)),
+            _ => {}
+        }
+    }
+    panic!("a tag that never ends: {}", around(text));
+}
+
+fn tag(text: &str) -> Tag {
+    let (name, mut rest) = text.split_once([' ', '\n']).unwrap_or((text, ""));
+    assert!(
+        name.chars().all(|c| c.is_ascii_alphanumeric()) && !name.is_empty(),
+        "not an element: {text}"
+    );
+    let mut attributes = Vec::new();
+    while !rest.trim().is_empty() {
+        let (key, after) = rest.trim_start().split_once("=\"").expect("quoted values");
+        let (value, after) = after.split_once('"').expect("closed quotes");
+        let plain = |c: char| c.is_ascii_alphanumeric() || "-:".contains(c);
+        assert!(key.chars().all(plain), "not an attribute: {key} in {text}");
+        attributes.push((key.to_owned(), value.to_owned()));
+        rest = after;
+    }
+    Tag {
+        name: name.to_owned(),
+        attributes,
+    }
+}
+
+fn references(tags: &[Tag]) {
+    let mut ids = BTreeSet::new();
+    for id in tags.iter().filter_map(|tag| tag.get("id")) {
+        assert!(ids.insert(id), "id {id} is there twice");
+    }
+    for tag in tags {
+        let labels = tag.get("aria-labelledby").unwrap_or("");
+        for id in labels.split_whitespace() {
+            assert!(ids.contains(id), "nothing has the id {id}");
+        }
+        if let Some(target) = tag.get("href") {
+            let id = target.strip_prefix('#').expect("links stay in the page");
+            assert!(ids.contains(id), "nothing has the id {id}");
+        }
+        for loads in ["src", "srcset", "data", "poster", "action"] {
+            assert!(tag.get(loads).is_none(), "{} loads something", tag.name);
+        }
+        assert_ne!(tag.name, "link", "a link element loads something");
+    }
+}
+
+fn around(text: &str) -> String {
+    text.chars().take(80).collect()
+}
+
+#[test]
+fn the_checker_finds_faults() {
+    let page = |body: &str| format!("<!DOCTYPE html><html>{body}</html>");
+    assert_eq!(check(&page("<p id=\"a\">x<br></p>")).len(), 3);
+    let faults = [
+        "<p>x",
+        "<p><b>x</p></b>",
+        "<p id=\"a\"></p><p id=\"a\"></p>",
+        "<a href=\"https://example.org/\"></a>",
+        "<a href=\"#none\"></a>",
+        "<img src=\"x\">",
+        "a > b",
+        "<p class=x></p>",
+    ];
+    for fault in faults {
+        let html = page(fault);
+        assert!(
+            std::panic::catch_unwind(|| check(&html)).is_err(),
+            "{fault} should be found"
+        );
+    }
+}

@@ -1,0 +1,94 @@
+//! The HTML page as a reader's browser gets it.
+
+use weir_report::html;
+
+use crate::{fixture, markup};
+
+#[test]
+fn the_page_is_well_formed_and_loads_nothing() {
+    let page = html(&fixture::run().input());
+    // For whoever wants to look at it.
+    std::fs::write(
+        format!("{}/report.html", env!("CARGO_TARGET_TMPDIR")),
+        &page,
+    )
+    .unwrap();
+    let tags = markup::check(&page);
+    for address in ["http://", "https://", "url(", "@import", "@font-face"] {
+        assert!(!page.contains(address), "{address} in the page");
+    }
+    let policy = tags.iter().find_map(|tag| {
+        (tag.get("http-equiv") == Some("Content-Security-Policy")).then(|| tag.get("content"))
+    });
+    assert!(policy.flatten().unwrap().starts_with("default-src 'none'"));
+    assert!(!page.contains("NaN") && !page.contains("inf\""));
+}
+
+#[test]
+fn everything_that_was_asked_for_is_there() {
+    let run = fixture::run();
+    let page = html(&run.input());
+    let expected = [
+        "Which well-known settings make a stock nginx",
+        "Keepalive to the origin carries 2.61 times as much",
+        "2.61×<small>2.58–2.65</small>",
+        "upstream_keepalive: 0 → 64",
+        "two equal arms differed by 0.4 %, interval ±1.3 %",
+        "smallest detectable change 1.9 %",
+        "generator-busy",
+        "41 of 480 trials",
+        "no effect here",
+        "reads back the same as the baseline, although the study asks for proxy_buffering: on → off",
+        "generator and origin share CPU 1",
+        "net.ipv4.tcp_tw_reuse",
+        "weir run study.yaml",
+        "0.1.0 (d878f56)",
+        "weir-run/1",
+        "one_at_a_time:",
+    ];
+    for text in expected {
+        assert!(page.contains(text), "{text} is missing");
+    }
+}
+
+#[test]
+fn every_chart_says_what_it_shows_and_has_both_widths() {
+    let run = fixture::run();
+    let tags = markup::check(&html(&run.input()));
+    let charts: Vec<_> = tags
+        .iter()
+        .filter_map(|tag| {
+            tag.get("class")
+                .filter(|c| c.starts_with("chart "))
+                .map(|c| (tag, c))
+        })
+        .collect();
+    for (tag, _) in &charts {
+        assert_eq!(tag.get("role"), Some("img"));
+        assert!(tag.get("aria-labelledby").is_some());
+    }
+    let count = |kind: &str| charts.iter().filter(|(_, c)| c.contains(kind)).count();
+    // Two forests and three, a close-up of each, and a percentile plot for each load.
+    assert_eq!((count("wide"), count("narrow")), (12, 12));
+    // Eight arms, two figures over time, two loads.
+    assert_eq!(count("panel"), 32);
+}
+
+#[test]
+fn every_group_of_figures_has_its_validity() {
+    let run = fixture::run();
+    let page = html(&run.input());
+    let open = page.split("id=\"load-2\"").nth(1).unwrap();
+    let open = open.split("id=\"published\"").next().unwrap();
+    for heading in open.split("<h3>").skip(1) {
+        let heading = heading.split("</h3>").next().unwrap();
+        assert!(heading.contains("SUSPECT"), "{heading} has no validity");
+    }
+    assert!(open.split("<h3>").count() > 6);
+}
+
+#[test]
+fn the_same_run_gives_the_same_page() {
+    let run = fixture::run();
+    assert_eq!(html(&run.input()), html(&run.input()));
+}

@@ -1,0 +1,65 @@
+//! Terminal and Markdown, word for word.
+
+use weir_report::{markdown, terminal};
+
+use crate::fixture;
+
+#[test]
+fn terminal_80() {
+    insta::assert_snapshot!(terminal(&fixture::run().input(), false, 80));
+}
+
+#[test]
+fn terminal_120() {
+    insta::assert_snapshot!(terminal(&fixture::run().input(), false, 120));
+}
+
+#[test]
+fn markdown_whole() {
+    insta::assert_snapshot!(markdown(&fixture::run().input()));
+}
+
+#[test]
+fn no_line_is_wider_than_the_terminal() {
+    for width in [80, 100, 120, 200] {
+        let text = terminal(&fixture::run().input(), false, width);
+        for line in text.lines() {
+            assert!(line.chars().count() <= width, "{width}: {line}");
+        }
+    }
+}
+
+#[test]
+fn colour_adds_nothing_but_colour() {
+    let run = fixture::run();
+    let plain = terminal(&run.input(), false, 100);
+    let colored = terminal(&run.input(), true, 100);
+    assert!(!plain.contains('\x1b'));
+    let mut stripped = String::new();
+    let mut rest = colored.as_str();
+    while let Some((before, after)) = rest.split_once("\x1b[") {
+        stripped.push_str(before);
+        rest = after.split_once('m').unwrap().1;
+    }
+    stripped.push_str(rest);
+    let trimmed = |text: &str| -> Vec<String> {
+        text.lines()
+            .map(|line| line.trim_end().to_owned())
+            .collect()
+    };
+    assert_eq!(trimmed(&stripped), trimmed(&plain));
+}
+
+#[test]
+fn markdown_tables_are_rectangular() {
+    let text = markdown(&fixture::run().input());
+    let mut columns = None;
+    for line in text.lines() {
+        if !line.starts_with('|') {
+            columns = None;
+            continue;
+        }
+        let count = line.replace("\\|", "").matches('|').count();
+        assert_eq!(*columns.get_or_insert(count), count, "{line}");
+    }
+}

@@ -1,0 +1,392 @@
+//! Small readers of nodes. Each reports what is wrong and answers `None`, so that whoever reads a
+//! section can go on and find the rest.
+
+use std::ops::{Range, RangeInclusive};
+use std::time::Duration;
+
+use weir_model::quantity::{format_duration, parse_bytes, parse_duration};
+
+use crate::tree::{Entry, Node, Value};
+
+/// One thing that is wrong, before it knows the name of its file.
+#[derive(Debug)]
+pub(crate) struct Finding {
+    pub(crate) span: Range<usize>,
+    pub(crate) message: String,
+    pub(crate) hint: Option<String>,
+    pub(crate) nearest: Option<String>,
+}
+
+impl Finding {
+    /// What to do about it.
+    pub(crate) fn hint(&mut self, hint: impl Into<String>) -> &mut Finding {
+        self.hint = Some(hint.into());
+        self
+    }
+
+    /// The valid name or value that was most likely meant.
+    pub(crate) fn nearest(&mut self, nearest: Option<&str>) -> &mut Finding {
+        self.nearest = nearest.map(str::to_owned);
+        self
+    }
+}
+
+/// Collects what is wrong.
+#[derive(Debug, Default)]
+pub(crate) struct Checker {
+    findings: Vec<Finding>,
+}
+
+impl Checker {
+    /// Reports an error at `span`.
+    pub(crate) fn error(&mut self, span: Range<usize>, message: impl Into<String>) -> &mut Finding {
+        self.findings.push(Finding {
+            span,
+            message: message.into(),
+            hint: None,
+            nearest: None,
+        });
+        let last = self.findings.len() - 1;
+        &mut self.findings[last]
+    }
+
+    /// How many errors there are so far.
+    pub(crate) fn count(&self) -> usize {
+        self.findings.len()
+    }
+
+    pub(crate) fn is_clean(&self) -> bool {
+        self.findings.is_empty()
+    }
+
+    pub(crate) fn into_findings(self) -> Vec<Finding> {
+        self.findings
+    }
+
+    /// Reports that `node` is of the wrong kind, unless it was complained about already.
+    fn unexpected(&mut self, node: &Node, wanted: &str) {
+        if matches!(node.value, Value::Refused) {
+            return;
+        }
+        let message = format!("{wanted} is wanted here, found {}", node.value.words());
+        self.error(node.span.clone(), message);
+    }
+
+    fn scalar<'n>(&mut self, node: &'n Node, wanted: &str) -> Option<&'n str> {
+        match &node.value {
+            Value::Scalar(text) => Some(text),
+            _ => {
+                self.unexpected(node, wanted);
+                None
+            }
+        }
+    }
+
+    /// Text, trimmed and not empty.
+    pub(crate) fn text(&mut self, node: &Node) -> Option<String> {
+        let text = self.scalar(node, "text")?.trim();
+        if text.is_empty() {
+            self.error(node.span.clone(), "text is wanted here, found nothing");
+            return None;
+        }
+        Some(text.to_owned())
+    }
+
+    /// A list of at least one item.
+    pub(crate) fn list<'n>(&mut self, node: &'n Node, wanted: &str) -> Option<&'n [Node]> {
+        match &node.value {
+            Value::List(items) if !items.is_empty() => Some(items),
+            Value::List(_) => {
+                self.error(
+                    node.span.clone(),
+                    format!("{wanted} is wanted here, found none"),
+                );
+                None
+            }
+            _ => {
+                self.unexpected(node, wanted);
+                None
+            }
+        }
+    }
+
+    /// A mapping of at least one entry, whose keys the caller knows about.
+    pub(crate) fn entries<'n>(&mut self, node: &'n Node, wanted: &str) -> Option<&'n [Entry]> {
+        match &node.value {
+            Value::Mapping(entries) if !entries.is_empty() => Some(entries),
+            Value::Mapping(_) => {
+                self.error(
+                    node.span.clone(),
+                    format!("{wanted} is wanted here, found none"),
+                );
+                None
+            }
+            _ => {
+                self.unexpected(node, wanted);
+                None
+            }
+        }
+    }
+
+    /// A name fit for a file and a table: lower-case letters, digits and dashes.
+    pub(crate) fn name(&mut self, node: &Node) -> Option<String> {
+        let fit = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+        self.named(node, fit, "lower-case letters, digits and `-`")
+    }
+
+    /// A name of an arm: a name that may also hold what a setting is written with.
+    pub(crate) fn arm_name(&mut self, node: &Node) -> Option<String> {
+        let fit = |c: char| c.is_ascii_alphanumeric() || "-_=.,+".contains(c);
+        self.named(node, fit, "letters, digits and `-_=.,+`")
+    }
+
+    fn named(&mut self, node: &Node, fit: impl Fn(char) -> bool, allowed: &str) -> Option<String> {
+        let name = self.scalar(node, "a name")?;
+        let first = name.chars().next();
+        if first.is_some_and(|c| c.is_ascii_alphanumeric())
+            && name.len() <= 64
+            && name.chars().all(&fit)
+        {
+            return Some(name.to_owned());
+        }
+        let better = fitting(name, fit);
+        self.error(
+            node.span.clone(),
+            format!("`{}` is no name for a file", short(name)),
+        )
+        .hint(format!(
+            "names have {allowed}, begin with a letter or digit, and are at most 64 long"
+        ))
+        .nearest((!better.is_empty()).then_some(&better));
+        None
+    }
+
+    /// One of the words given.
+    pub(crate) fn choice<T: Clone>(&mut self, node: &Node, choices: &[(&str, T)]) -> Option<T> {
+        let names: Vec<&str> = choices.iter().map(|(name, _)| *name).collect();
+        let text = self.scalar(node, &one_of(&names))?;
+        if let Some((_, value)) = choices.iter().find(|(name, _)| *name == text) {
+            return Some(value.clone());
+        }
+        self.error(
+            node.span.clone(),
+            format!("`{}` is not {}", short(text), one_of(&names)),
+        )
+        .nearest(nearest(text, &names));
+        None
+    }
+
+    /// `true` or `false`.
+    pub(crate) fn flag(&mut self, node: &Node) -> Option<bool> {
+        self.choice(node, &[("true", true), ("false", false)])
+    }
+
+    /// A whole number within bounds.
+    pub(crate) fn whole(&mut self, node: &Node, bounds: RangeInclusive<u64>) -> Option<u64> {
+        let wanted = format!("a whole number from {} to {}", bounds.start(), bounds.end());
+        let text = self.scalar(node, &wanted)?;
+        let number = text.parse().ok().filter(|number| bounds.contains(number));
+        if number.is_none() {
+            let message = format!("`{}` is not {wanted}", short(text));
+            self.error(node.span.clone(), message);
+        }
+        number
+    }
+
+    /// A duration within bounds.
+    pub(crate) fn duration(
+        &mut self,
+        node: &Node,
+        bounds: RangeInclusive<Duration>,
+    ) -> Option<Duration> {
+        let text = self.scalar(node, "a duration such as 100ms, 10s or 2m")?;
+        match parse_duration(text) {
+            Ok(duration) if bounds.contains(&duration) => Some(duration),
+            Ok(_) => {
+                let (from, to) = (
+                    format_duration(*bounds.start()),
+                    format_duration(*bounds.end()),
+                );
+                let message = format!("`{text}` is not a duration from {from} to {to}");
+                self.error(node.span.clone(), message);
+                None
+            }
+            Err(error) => {
+                self.error(node.span.clone(), error.to_string());
+                None
+            }
+        }
+    }
+
+    /// A size in bytes, at most `max`.
+    pub(crate) fn bytes(&mut self, node: &Node, max: u64) -> Option<u64> {
+        let text = self.scalar(node, "a size such as 600 or 1KiB")?;
+        match parse_bytes(text) {
+            Ok(bytes) if bytes <= max => Some(bytes),
+            Ok(_) => {
+                let message = format!("`{text}` is above {} MiB", max >> 20);
+                self.error(node.span.clone(), message);
+                None
+            }
+            Err(error) => {
+                self.error(node.span.clone(), error.to_string());
+                None
+            }
+        }
+    }
+
+    /// A share such as `20%` or `0.2`, within bounds given as fractions.
+    pub(crate) fn share(&mut self, node: &Node, bounds: Range<f64>) -> Option<f64> {
+        let wanted = format!(
+            "a share from {} % to below {} %",
+            bounds.start * 100.0,
+            bounds.end * 100.0
+        );
+        let text = self.scalar(node, &wanted)?;
+        let share = fraction(text).filter(|share| bounds.contains(share));
+        if share.is_none() {
+            let message = format!("`{}` is not {wanted}", short(text));
+            self.error(node.span.clone(), message)
+                .hint("write it as `20%` or as `0.2`");
+        }
+        share
+    }
+}
+
+/// `20%` or `0.2`; negative and infinite ones are none.
+pub(crate) fn fraction(text: &str) -> Option<f64> {
+    let number = |text: &str| text.trim().parse::<f64>().ok();
+    let fraction = match text.trim().strip_suffix('%') {
+        // Division by 100 is exact where multiplication by 0.01 is not.
+        Some(percent) => number(percent)? / 100.0,
+        None => number(text)?,
+    };
+    (fraction.is_finite() && fraction >= 0.0).then_some(fraction)
+}
+
+/// `name` with everything that is not fit made fit.
+pub(crate) fn fitting(name: &str, fit: impl Fn(char) -> bool) -> String {
+    let mut better = String::new();
+    for c in name.chars() {
+        let lower = c.to_ascii_lowercase();
+        match (fit(c), fit(lower)) {
+            (true, _) => better.push(c),
+            (false, true) => better.push(lower),
+            (false, false) if better.ends_with('-') => {}
+            (false, false) => better.push('-'),
+        }
+    }
+    let better = better.trim_matches(|c: char| !c.is_ascii_alphanumeric());
+    better.chars().take(64).collect()
+}
+
+/// The name among `names` that comes nearest, if any does.
+pub(crate) fn nearest<'a>(text: &str, names: &[&'a str]) -> Option<&'a str> {
+    let wanted = text.replace('_', "-").to_ascii_lowercase();
+    names
+        .iter()
+        .map(|name| (strsim::damerau_levenshtein(name, &wanted), *name))
+        .filter(|(distance, name)| *distance <= name.len().div_ceil(3))
+        .min_by_key(|(distance, _)| *distance)
+        .map(|(_, name)| name)
+}
+
+/// `a`, `b` or `c`.
+fn one_of(names: &[&str]) -> String {
+    let names: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
+    match names.split_last() {
+        Some((last, rest)) if !rest.is_empty() => format!("{} or {last}", rest.join(", ")),
+        Some((last, _)) => last.clone(),
+        None => String::new(),
+    }
+}
+
+/// Text that fits into a message.
+pub(crate) fn short(text: &str) -> String {
+    match text.char_indices().nth(60) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
+    }
+}
+
+/// A mapping with known keys.
+pub(crate) struct Fields<'n> {
+    entries: &'n [Entry],
+    what: &'static str,
+    span: Range<usize>,
+}
+
+impl<'n> Fields<'n> {
+    /// Opens a mapping; `what` is what it describes, in words such as `a load`.
+    pub(crate) fn open(
+        node: &'n Node,
+        what: &'static str,
+        check: &mut Checker,
+    ) -> Option<Fields<'n>> {
+        let Value::Mapping(entries) = &node.value else {
+            check.unexpected(node, "a mapping");
+            return None;
+        };
+        // An error about the whole points at its first key: a block has no brackets to point at.
+        let span = entries
+            .first()
+            .map_or(node.span.clone(), |entry| entry.span.clone());
+        Some(Fields {
+            entries,
+            what,
+            span,
+        })
+    }
+
+    /// The same, and reports keys that are not in `known`.
+    pub(crate) fn known(
+        node: &'n Node,
+        what: &'static str,
+        known: &[&str],
+        check: &mut Checker,
+    ) -> Option<Fields<'n>> {
+        let fields = Fields::open(node, what, check)?;
+        fields.refuse_unknown(known, check);
+        Some(fields)
+    }
+
+    /// Reports keys that are not in `known`.
+    pub(crate) fn refuse_unknown(&self, known: &[&str], check: &mut Checker) {
+        for entry in self.entries {
+            if !known.contains(&entry.key.as_str()) {
+                let message = format!("{} has no key `{}`", self.what, short(&entry.key));
+                check
+                    .error(entry.span.clone(), message)
+                    .hint(format!("its keys are {}", known.join(", ")))
+                    .nearest(nearest(&entry.key, known));
+            }
+        }
+    }
+
+    /// The key and its value.
+    pub(crate) fn entry(&self, key: &str) -> Option<&'n Entry> {
+        self.entries.iter().find(|entry| entry.key == key)
+    }
+
+    /// The value of a key that may be left out.
+    pub(crate) fn get(&self, key: &str) -> Option<&'n Node> {
+        self.entry(key).map(|entry| &entry.value)
+    }
+
+    /// The value of a key that must be there.
+    pub(crate) fn required(&self, key: &str, check: &mut Checker) -> Option<&'n Node> {
+        let node = self.get(key);
+        if node.is_none() {
+            check.error(
+                self.span.clone(),
+                format!("{} needs the key `{key}`", self.what),
+            );
+        }
+        node
+    }
+
+    /// Where to point when the whole is meant.
+    pub(crate) fn span(&self) -> Range<usize> {
+        self.span.clone()
+    }
+}

@@ -1,0 +1,156 @@
+//! What is wrong with a study, and how it is shown.
+
+use std::fmt;
+use std::ops::Range;
+
+use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
+
+use crate::check::Finding;
+
+/// One thing that is wrong with a study.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StudyError {
+    /// Name of the file.
+    pub file: String,
+    /// Line, from 1.
+    pub line: usize,
+    /// Column in characters, from 1.
+    pub column: usize,
+    /// Bytes of the text; never more than one line.
+    pub span: Range<usize>,
+    /// The offending text.
+    pub text: String,
+    /// What is wrong, as a fragment.
+    pub message: String,
+    /// What to do about it.
+    pub hint: Option<String>,
+    /// The valid name or value that was most likely meant.
+    pub nearest: Option<String>,
+}
+
+/// Everything that is wrong with a study, in the order of the text. Never empty.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StudyErrors {
+    errors: Vec<StudyError>,
+    /// The text, for the lines to show.
+    source: String,
+}
+
+impl StudyErrors {
+    pub(crate) fn new(file: &str, source: &str, mut findings: Vec<Finding>) -> StudyErrors {
+        findings.sort_by_key(|finding| finding.span.start);
+        let errors = findings
+            .into_iter()
+            .map(|finding| StudyError::new(file, source, finding))
+            .collect();
+        StudyErrors {
+            errors,
+            source: source.to_owned(),
+        }
+    }
+
+    /// The errors, in the order of the text.
+    pub fn errors(&self) -> &[StudyError] {
+        &self.errors
+    }
+
+    /// The errors as a person reads them: each with its line and a mark under the offending text.
+    pub fn render(&self, color: bool) -> String {
+        let renderer = match color {
+            true => Renderer::styled(),
+            false => Renderer::plain(),
+        };
+        let mut shown: Vec<String> = self
+            .errors
+            .iter()
+            .map(|error| renderer.render(&[error.report(&self.source)]))
+            .collect();
+        if let [first, _, ..] = &self.errors[..] {
+            let count = format!("{} errors in {}", self.errors.len(), first.file);
+            let summary = Group::with_title(Level::ERROR.primary_title(count.as_str()));
+            shown.push(renderer.render(&[summary]));
+        }
+        shown.join("\n\n")
+    }
+}
+
+impl StudyError {
+    fn new(file: &str, source: &str, finding: Finding) -> StudyError {
+        let span = within_line(source, finding.span);
+        let before = &source[..span.start];
+        let line_start = before.rfind('\n').map_or(0, |at| at + 1);
+        StudyError {
+            file: file.to_owned(),
+            line: before.matches('\n').count() + 1,
+            column: source[line_start..span.start].chars().count() + 1,
+            text: source[span.clone()].to_owned(),
+            span,
+            message: finding.message,
+            hint: finding.hint,
+            nearest: finding.nearest,
+        }
+    }
+
+    fn report<'a>(&'a self, source: &'a str) -> Group<'a> {
+        let line_start = source[..self.span.start].rfind('\n').map_or(0, |at| at + 1);
+        let rest = &source[line_start..];
+        let line = rest.split('\n').next().unwrap_or_default();
+        let mark = self.span.start - line_start..self.span.end - line_start;
+        let mut annotation = AnnotationKind::Primary.span(mark);
+        if let Some(nearest) = &self.nearest {
+            annotation = annotation.label(format!("did you mean `{nearest}`?"));
+        }
+        let snippet = Snippet::source(line)
+            .line_start(self.line)
+            .path(&self.file)
+            .annotation(annotation);
+        let group = Level::ERROR.primary_title(&self.message).element(snippet);
+        match &self.hint {
+            Some(hint) => group.element(Level::HELP.with_name("hint").message(hint)),
+            None => group,
+        }
+    }
+}
+
+/// The part of `span` that lies in its first line, at character boundaries.
+fn within_line(source: &str, span: Range<usize>) -> Range<usize> {
+    let mut start = span.start.min(source.len());
+    while !source.is_char_boundary(start) {
+        start -= 1;
+    }
+    let line_end = source[start..]
+        .find(['\n', '\r'])
+        .map_or(source.len(), |at| start + at);
+    let mut end = span.end.clamp(start, line_end);
+    while !source.is_char_boundary(end) {
+        end += 1;
+    }
+    start..end
+}
+
+impl fmt::Display for StudyError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let StudyError {
+            file,
+            line,
+            column,
+            message,
+            ..
+        } = self;
+        write!(f, "{file}:{line}:{column}: {message}")
+    }
+}
+
+impl fmt::Display for StudyErrors {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut newline = "";
+        for error in &self.errors {
+            write!(f, "{newline}{error}")?;
+            newline = "\n";
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for StudyError {}
+impl std::error::Error for StudyErrors {}

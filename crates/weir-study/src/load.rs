@@ -1,0 +1,305 @@
+//! The section `loads`: who sends what, when, for how long, and whether the machine can.
+
+use std::ops::Range;
+use std::time::Duration;
+
+use weir_model::load::RequestSpec;
+use weir_model::quantity::{format_duration, parse_rate};
+use weir_model::study::{BlockSpec, LoadSpec, StudyArrivals};
+use weir_parameters::Catalog;
+
+use crate::CheckContext;
+use crate::arms;
+use crate::check::{Checker, Fields, fraction, short};
+use crate::proxy;
+use crate::tree::{Node, Value};
+
+const KEYS: [&str; 7] = [
+    "name",
+    "closed",
+    "rate",
+    "connections",
+    "duration",
+    "request",
+    "timeout",
+];
+const TIMEOUT: Duration = Duration::from_secs(2);
+const LONGEST: Duration = Duration::from_secs(24 * 3600);
+/// Shortest slice that the pilot tries: what a block takes at least, for each arm.
+const SHORTEST_SLICE: Duration = Duration::from_millis(50);
+/// Descriptors that weir needs besides its connections: files, pipes, listeners.
+const RESERVE: u64 = 64;
+
+/// A load, and where its parts stand.
+#[derive(Debug)]
+pub(crate) struct Draft {
+    pub(crate) spec: LoadSpec,
+    connections: Range<usize>,
+    duration: Range<usize>,
+}
+
+pub(crate) fn read(node: Option<&Node>, check: &mut Checker) -> Vec<Draft> {
+    let mut loads: Vec<Draft> = Vec::new();
+    let nodes = node.and_then(|node| check.list(node, "a list of loads"));
+    for node in nodes.unwrap_or_default() {
+        let closed_before = loads
+            .iter()
+            .any(|load| load.spec.arrivals == StudyArrivals::Closed);
+        let Some((load, name_at)) = read_load(node, closed_before, check) else {
+            continue;
+        };
+        if loads.iter().any(|other| other.spec.name == load.spec.name) {
+            let message = format!("a second load is named `{}`", load.spec.name);
+            check.error(name_at, message);
+        }
+        loads.push(load);
+    }
+    loads
+}
+
+/// Reads a load, and where its name stands. Parts that are wrong are reported and replaced, so
+/// that the load still counts for whoever looks at it next.
+fn read_load(
+    node: &Node,
+    closed_before: bool,
+    check: &mut Checker,
+) -> Option<(Draft, Range<usize>)> {
+    let fields = Fields::known(node, "a load", &KEYS, check)?;
+    let name = fields.required("name", check);
+    let name_at = name.map_or(fields.span(), |node| node.span.clone());
+    let name = name.and_then(|node| check.name(node));
+    let arrivals = arrivals(&fields, closed_before, check);
+    let connections = fields.required("connections", check);
+    let connections_at = connections.map_or(fields.span(), |node| node.span.clone());
+    let connections = connections.and_then(|node| check.whole(node, 1..=1_000_000));
+    let duration = fields.required("duration", check);
+    let duration_at = duration.map_or(fields.span(), |node| node.span.clone());
+    let duration = duration.and_then(|node| check.duration(node, Duration::from_secs(1)..=LONGEST));
+    let request = fields
+        .get("request")
+        .and_then(|node| request(node, check))
+        .unwrap_or_else(|| RequestSpec::get("/"));
+    let timeout = fields
+        .get("timeout")
+        .and_then(|node| check.duration(node, Duration::from_millis(1)..=LONGEST))
+        .unwrap_or(TIMEOUT);
+    let draft = Draft {
+        spec: LoadSpec {
+            // Empty: the name was refused, so the load equals no other by name.
+            name: name.unwrap_or_default(),
+            arrivals: arrivals.unwrap_or(StudyArrivals::Closed),
+            connections: connections.map_or(1, |number| number as u32),
+            request,
+            duration: duration.unwrap_or(LONGEST),
+            timeout,
+        },
+        connections: connections_at,
+        duration: duration_at,
+    };
+    Some((draft, name_at))
+}
+
+fn arrivals(
+    fields: &Fields<'_>,
+    closed_before: bool,
+    check: &mut Checker,
+) -> Option<StudyArrivals> {
+    match (fields.entry("closed"), fields.entry("rate")) {
+        (Some(closed), None) => match check.flag(&closed.value)? {
+            true => Some(StudyArrivals::Closed),
+            false => {
+                check
+                    .error(
+                        closed.value.span.clone(),
+                        "a load that is not closed needs a rate",
+                    )
+                    .hint("write `rate: 5000`, or `rate: 60% of slowest`, in its place");
+                None
+            }
+        },
+        (None, Some(rate)) => read_rate(&rate.value, closed_before, check),
+        (Some(_), Some(rate)) => {
+            check
+                .error(rate.span.clone(), "a load is either closed or has a rate")
+                .hint("leave one of the two out, or make two loads of it");
+            None
+        }
+        (None, None) => {
+            check
+                .error(fields.span(), "a load needs `closed: true` or a `rate`")
+                .hint("closed: a connection asks again when it was answered; rate: requests per second, whatever the answers do");
+            None
+        }
+    }
+}
+
+fn read_rate(node: &Node, closed_before: bool, check: &mut Checker) -> Option<StudyArrivals> {
+    let text = check.text(node)?;
+    let Some((percent, of)) = text.split_once('%') else {
+        return match parse_rate(&text) {
+            Ok(rate) => Some(StudyArrivals::Constant(rate)),
+            Err(error) => {
+                check
+                    .error(node.span.clone(), error.to_string())
+                    .hint("a share of what was measured before is written `60% of slowest`");
+                None
+            }
+        };
+    };
+    let share = fraction(&format!("{percent}%")).filter(|share| *share > 0.0 && *share <= 1.0);
+    let Some(share) = share.filter(|_| of.trim() == "of slowest") else {
+        check
+            .error(node.span.clone(), format!("`{}` is not a rate", short(&text)))
+            .hint("write `60% of slowest`, from above 0 % to 100 %, or requests per second such as 5000");
+        return None;
+    };
+    if !closed_before {
+        check
+            .error(node.span.clone(), "no closed load comes before this one")
+            .hint("the slowest arm's rate is measured in a closed load: put one first, or give requests per second");
+    }
+    Some(StudyArrivals::ShareOfSlowest(share))
+}
+
+fn request(node: &Node, check: &mut Checker) -> Option<RequestSpec> {
+    let known = ["method", "path", "fields", "content"];
+    let fields = Fields::known(node, "a request", &known, check)?;
+    let mut request = RequestSpec::get("/");
+    if let Some(node) = fields.get("method")
+        && let Some(method) = check.text(node)
+    {
+        if !is_token(&method) {
+            let message = format!("`{}` is not a method (RFC 9110 §9)", short(&method));
+            check.error(node.span.clone(), message);
+        }
+        request.method = method;
+    }
+    if let Some(node) = fields.get("path")
+        && let Some(path) = check.text(node)
+    {
+        if !path.starts_with('/') || !path.bytes().all(|b| b.is_ascii_graphic() && b != b'#') {
+            let message = format!("`{}` is not a path", short(&path));
+            check
+                .error(node.span.clone(), message)
+                .hint("a path begins with `/` and has printable ASCII characters only, no blank and no `#`");
+        }
+        request.target = path;
+    }
+    if let Some(node) = fields.get("fields") {
+        request.fields = request_fields(node, check);
+    }
+    if let Some(node) = fields.get("content")
+        && let Some(content) = check.text(node)
+    {
+        request.content = content.into_bytes();
+    }
+    Some(request)
+}
+
+fn request_fields(node: &Node, check: &mut Checker) -> Vec<(String, String)> {
+    let mut fields = Vec::new();
+    for entry in check
+        .entries(node, "a field such as `Accept: text/html`")
+        .unwrap_or_default()
+    {
+        let name = &entry.key;
+        if !is_token(name) {
+            let message = format!("`{}` is no name of a field (RFC 9110 §5.1)", short(name));
+            check.error(entry.span.clone(), message);
+        }
+        // Whoever frames the request must be the only one who says how long it is.
+        if ["content-length", "transfer-encoding"].contains(&&*name.to_ascii_lowercase()) {
+            check
+                .error(entry.span.clone(), format!("weir writes `{name}` itself"))
+                .hint("leave it out");
+        }
+        let value = match &entry.value.value {
+            Value::Empty => Some(String::new()),
+            _ => check.text(&entry.value),
+        };
+        if let Some(value) = value {
+            if value.chars().any(|c| c.is_control() && c != '\t') {
+                let message = "a field's value holds a control character (RFC 9110 §5.5)";
+                check.error(entry.value.span.clone(), message);
+            }
+            fields.push((name.clone(), value));
+        }
+    }
+    fields
+}
+
+/// A token (RFC 9110 §5.6.2).
+fn is_token(text: &str) -> bool {
+    let token = |b: u8| b.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&b);
+    !text.is_empty() && text.bytes().all(token)
+}
+
+/// Every load must have the time for the blocks that the study wants at least.
+pub(crate) fn check_fit(
+    loads: &[Draft],
+    arms: &[arms::Draft],
+    blocks: &BlockSpec,
+    check: &mut Checker,
+) {
+    let slice = blocks.slice.unwrap_or(SHORTEST_SLICE);
+    let slices = blocks.at_least.saturating_mul(arms.len() as u32);
+    let needed = slice.saturating_mul(slices);
+    for load in loads.iter().filter(|load| load.spec.duration < needed) {
+        let message = format!(
+            "{} is too short for {} blocks of {} arms",
+            format_duration(load.spec.duration),
+            blocks.at_least,
+            arms.len()
+        );
+        let which = match blocks.slice {
+            Some(_) => "slices of",
+            None => "slices of no less than",
+        };
+        let hint = format!(
+            "with {which} {} they take {}",
+            format_duration(slice),
+            format_duration(needed)
+        );
+        check.error(load.duration.clone(), message).hint(hint);
+    }
+}
+
+/// No load may open more connections than weir, or a proxy, has descriptors for.
+pub(crate) fn check_descriptors(
+    loads: &[Draft],
+    arms: &[arms::Draft],
+    proxy: Option<&proxy::Draft>,
+    catalog: &Catalog,
+    context: &CheckContext,
+    check: &mut Checker,
+) {
+    let limit = context.descriptor_limit;
+    for load in loads {
+        let connections = u64::from(load.spec.connections);
+        let needed = connections * arms.len() as u64 + RESERVE;
+        if needed > limit {
+            let message = format!(
+                "{connections} connections to each of {} arms need {needed} descriptors, and the limit is {limit}",
+                arms.len()
+            );
+            check
+                .error(load.connections.clone(), message)
+                .hint("ask for fewer, or raise `ulimit -n` before weir is started");
+            continue;
+        }
+        let Some(proxy) = proxy else { continue };
+        let short_of = arms.iter().find_map(|draft| {
+            let settings = &draft.arm.settings;
+            let limits = context.client_limits(catalog, &proxy.spec, settings)?;
+            (limits.descriptors < connections).then_some((&draft.arm.name, limits.descriptors))
+        });
+        if let Some((arm, clients)) = short_of {
+            let message = format!(
+                "the proxy of arm `{arm}` has descriptors for {clients} clients, not for {connections}"
+            );
+            check
+                .error(load.connections.clone(), message)
+                .hint("ask for fewer connections, or raise `worker_rlimit_nofile`");
+        }
+    }
+}

@@ -1,0 +1,311 @@
+//! The smaller sections: `origin`, `blocks`, `objective`, `cpus`, `published`.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use weir_model::quantity::CpuSet;
+use weir_model::study::{
+    BlockSpec, CpuRoles, DelaySpec, Metric, Objective, OriginSpec, Published, StudyArrivals,
+};
+
+use crate::CheckContext;
+use crate::arms;
+use crate::check::{Checker, Fields, nearest, short};
+use crate::load;
+use crate::tree::{Node, Value};
+
+/// Largest content that the origin or a file may have; it is held in memory.
+pub(crate) const MAX_CONTENT: u64 = 1 << 30;
+const LONGEST_DELAY: Duration = Duration::from_secs(3600);
+
+pub(crate) fn origin(node: Option<&Node>, check: &mut Checker) -> OriginSpec {
+    let mut origin = OriginSpec::default();
+    let known = ["size", "status", "delay", "content-type"];
+    let Some(fields) = node.and_then(|node| Fields::known(node, "an origin", &known, check)) else {
+        return origin;
+    };
+    if let Some(node) = fields.get("status") {
+        // 1xx is no final response (RFC 9110 §15.2), so it cannot be all that an origin answers.
+        origin.status = check
+            .whole(node, 200..=599)
+            .map_or(200, |status| status as u16);
+    }
+    let size = fields.get("size");
+    // 204 and 304 never have content (RFC 9110 §15.3.5, §15.4.5).
+    let empty = matches!(origin.status, 204 | 304);
+    origin.size = match size {
+        Some(node) => check.bytes(node, MAX_CONTENT).unwrap_or(0),
+        None if empty => 0,
+        None => origin.size,
+    };
+    if empty
+        && origin.size > 0
+        && let Some(node) = size
+    {
+        let message = format!("a response with status {} has no content", origin.status);
+        check
+            .error(node.span.clone(), message)
+            .hint("write `size: 0`");
+    }
+    if let Some(node) = fields.get("delay") {
+        origin.delay = delay(node, check).unwrap_or(DelaySpec::None);
+    }
+    if let Some(node) = fields.get("content-type")
+        && let Some(content_type) = check.text(node)
+    {
+        if !content_type.contains('/') || content_type.chars().any(char::is_control) {
+            let message = format!("`{}` is not a media type", short(&content_type));
+            check
+                .error(node.span.clone(), message)
+                .hint("such as text/plain");
+        }
+        origin.content_type = content_type;
+    }
+    origin
+}
+
+fn delay(node: &Node, check: &mut Checker) -> Option<DelaySpec> {
+    let bounds = Duration::ZERO..=LONGEST_DELAY;
+    match &node.value {
+        Value::Scalar(text) if text == "none" => Some(DelaySpec::None),
+        Value::Scalar(_) => check.duration(node, bounds).map(DelaySpec::Fixed),
+        Value::Empty => {
+            let message = "`none`, a duration, or a mapping is wanted here, found nothing";
+            check.error(node.span.clone(), message);
+            None
+        }
+        _ => {
+            let known = ["uniform", "exponential"];
+            let fields = Fields::known(node, "a delay", &known, check)?;
+            match (fields.get("uniform"), fields.get("exponential")) {
+                (Some(range), None) => uniform(range, check),
+                (None, Some(mean)) => check.duration(mean, bounds).map(DelaySpec::Exponential),
+                _ => {
+                    check
+                        .error(fields.span(), "a delay has one distribution")
+                        .hint("`uniform: [1ms, 5ms]` or `exponential: 2ms`");
+                    None
+                }
+            }
+        }
+    }
+}
+
+fn uniform(node: &Node, check: &mut Checker) -> Option<DelaySpec> {
+    let items = check.list(node, "a list of two durations")?;
+    let bounds = || Duration::ZERO..=LONGEST_DELAY;
+    if let [low, high] = items {
+        let (low, high) = (
+            check.duration(low, bounds()),
+            check.duration(high, bounds()),
+        );
+        match (low?, high?) {
+            (low, high) if low < high => return Some(DelaySpec::Uniform(low, high)),
+            _ => {}
+        }
+    }
+    check
+        .error(
+            node.span.clone(),
+            "the shorter and the longer duration are wanted here",
+        )
+        .hint("such as `uniform: [1ms, 5ms]`");
+    None
+}
+
+pub(crate) fn blocks(node: Option<&Node>, check: &mut Checker) -> BlockSpec {
+    let mut blocks = BlockSpec::default();
+    let known = ["slice", "discard", "at-least", "seed"];
+    let Some(fields) = node.and_then(|node| Fields::known(node, "`blocks`", &known, check)) else {
+        return blocks;
+    };
+    if let Some(node) = fields.get("slice") {
+        blocks.slice = match &node.value {
+            Value::Scalar(text) if text == "auto" => None,
+            _ => check.duration(node, Duration::from_millis(10)..=Duration::from_secs(600)),
+        };
+    }
+    if let Some(node) = fields.get("discard") {
+        blocks.discard = check.share(node, 0.0..0.9).unwrap_or(blocks.discard);
+    }
+    if let Some(node) = fields.get("at-least") {
+        // Six is where an exact two-sided sign-flip test can reach 5 % at all: 2/2^6 = 0.031.
+        let at_least = check.whole(node, 6..=1_000_000);
+        blocks.at_least = at_least.map_or(blocks.at_least, |number| number as u32);
+    }
+    if let Some(node) = fields.get("seed") {
+        blocks.seed = check.whole(node, 0..=u64::MAX).unwrap_or(blocks.seed);
+    }
+    blocks
+}
+
+pub(crate) fn objective(
+    node: Option<&Node>,
+    loads: &[load::Draft],
+    check: &mut Checker,
+) -> Objective {
+    let mut objective = Objective::default();
+    let known = ["metric", "band", "confidence"];
+    let fields = node.and_then(|node| Fields::known(node, "an objective", &known, check));
+    if let Some(fields) = &fields {
+        if let Some(node) = fields.get("metric") {
+            let metrics = [
+                ("rate", Metric::Rate),
+                ("cpu-per-request", Metric::CpuPerRequest),
+                ("response-p50", Metric::ResponseP50),
+                ("response-p99", Metric::ResponseP99),
+            ];
+            let metric = check.choice(node, &metrics);
+            objective.metric = metric.unwrap_or(Metric::CpuPerRequest);
+            check_metric(node, objective.metric, loads, check);
+        }
+        if let Some(node) = fields.get("band") {
+            objective.band = check.share(node, 0.0..0.5).unwrap_or(objective.band);
+        }
+        if let Some(node) = fields.get("confidence") {
+            objective.confidence = check.share(node, 0.5..1.0).unwrap_or(objective.confidence);
+        }
+    }
+    // Nobody asked for the rate by name: a study with open loads only is judged by what they show.
+    if fields.is_none_or(|fields| fields.get("metric").is_none())
+        && !loads.is_empty()
+        && !loads.iter().any(is_closed)
+    {
+        objective.metric = Metric::ResponseP99;
+    }
+    objective
+}
+
+fn is_closed(load: &load::Draft) -> bool {
+    load.spec.arrivals == StudyArrivals::Closed
+}
+
+/// The metric must be measured by some load.
+fn check_metric(node: &Node, metric: Metric, loads: &[load::Draft], check: &mut Checker) {
+    let (measured, kind, hint) = match metric {
+        Metric::CpuPerRequest => return,
+        Metric::Rate => (
+            loads.iter().any(is_closed),
+            "closed",
+            "in an open loop every arm completes the rate that was asked for",
+        ),
+        Metric::ResponseP50 | Metric::ResponseP99 => (
+            loads.iter().any(|load| !is_closed(load)),
+            "open",
+            "response times are compared at equal rates only: add a load with a `rate`",
+        ),
+    };
+    if !measured && !loads.is_empty() {
+        check
+            .error(
+                node.span.clone(),
+                format!("no {kind} load measures this metric"),
+            )
+            .hint(hint);
+    }
+}
+
+pub(crate) fn cpus(
+    node: Option<&Node>,
+    serves_files: bool,
+    context: &CheckContext,
+    check: &mut Checker,
+) -> Option<CpuRoles> {
+    let fields = Fields::known(node?, "`cpus`", &["proxy", "generator", "origin"], check)?;
+    let mut set = |key: &str, needed: bool| -> Option<CpuSet> {
+        let node = match needed {
+            true => fields.required(key, check)?,
+            false => fields.get(key)?,
+        };
+        cpu_set(node, context, check)
+    };
+    let proxy = set("proxy", true);
+    let generator = set("generator", true);
+    let origin = set("origin", !serves_files);
+    let (proxy, generator) = (proxy?, generator?);
+    Some(CpuRoles {
+        origin: origin.unwrap_or_else(|| generator.clone()),
+        proxy,
+        generator,
+    })
+}
+
+fn cpu_set(node: &Node, context: &CheckContext, check: &mut Checker) -> Option<CpuSet> {
+    let text = check.text(node)?;
+    let set: CpuSet = match text.parse() {
+        Ok(set) => set,
+        Err(error) => {
+            check.error(node.span.clone(), format!("{error}"));
+            return None;
+        }
+    };
+    let available = context.cpus_available.as_ref()?;
+    let missing: Vec<u32> = set
+        .cpus()
+        .iter()
+        .copied()
+        .filter(|cpu| !available.cpus().contains(cpu))
+        .collect();
+    if let Some(missing) = CpuSet::new(missing) {
+        check
+            .error(
+                node.span.clone(),
+                format!("this machine has no CPU {missing} for weir"),
+            )
+            .hint(format!(
+                "there are {available}; without `cpus` the lab shares out what there is"
+            ));
+    }
+    Some(set)
+}
+
+pub(crate) fn published(
+    node: Option<&Node>,
+    arms: &[arms::Draft],
+    check: &mut Checker,
+) -> Option<Published> {
+    let known = ["source", "metric", "figures"];
+    let fields = Fields::known(node?, "`published`", &known, check)?;
+    let source = fields
+        .required("source", check)
+        .and_then(|node| check.text(node));
+    let metric = fields
+        .required("metric", check)
+        .and_then(|node| check.text(node));
+    let figures = fields.required("figures", check);
+    let entries = figures.and_then(|node| check.entries(node, "an arm and its figure"));
+    let names: Vec<&str> = arms.iter().map(|draft| draft.arm.name.as_str()).collect();
+    let mut figures = BTreeMap::new();
+    for entry in entries.unwrap_or_default() {
+        if !names.is_empty() && !names.contains(&entry.key.as_str()) {
+            check
+                .error(
+                    entry.span.clone(),
+                    format!("no arm is named `{}`", short(&entry.key)),
+                )
+                .hint(format!("the arms are {}", names.join(", ")))
+                .nearest(nearest(&entry.key, &names));
+        }
+        if let Some(figure) = figure(&entry.value, check) {
+            figures.insert(entry.key.clone(), figure);
+        }
+    }
+    Some(Published {
+        source: source?,
+        metric: metric?,
+        figures,
+    })
+}
+
+fn figure(node: &Node, check: &mut Checker) -> Option<f64> {
+    let text = check.text(node)?;
+    let number = text
+        .parse()
+        .ok()
+        .filter(|number: &f64| number.is_finite() && *number > 0.0);
+    if number.is_none() {
+        let message = format!("`{}` is not a number above 0", short(&text));
+        check.error(node.span.clone(), message);
+    }
+    number
+}

@@ -1,0 +1,234 @@
+//! YAML as a tree of nodes that know their place in the text.
+//!
+//! A study needs little of YAML: one document of mappings, lists and scalars. Anchors, aliases
+//! and tags are refused, which also means that a few bytes can never stand for a large tree, and
+//! depth and size have limits.
+
+use std::ops::Range;
+
+use granit_parser::{Event, Options, Parser, ScalarStyle, Span};
+
+use crate::check::Checker;
+
+/// Largest text in bytes. The ready-made studies have about 2 KiB.
+const MAX_BYTES: usize = 256 * 1024;
+/// Deepest nesting of mappings and lists; a study needs four.
+const MAX_DEPTH: usize = 16;
+
+/// A value and where it stands.
+#[derive(Debug)]
+pub(crate) struct Node {
+    /// Bytes of the text.
+    pub(crate) span: Range<usize>,
+    /// What stands there.
+    pub(crate) value: Value,
+}
+
+/// What can stand in a place.
+#[derive(Debug)]
+pub(crate) enum Value {
+    /// Nothing, `~` or `null`.
+    Empty,
+    /// Text, quoted or not. What it means is decided by who reads it: `on` is a level, not true.
+    Scalar(String),
+    /// A list.
+    List(Vec<Node>),
+    /// A mapping; every key once.
+    Mapping(Vec<Entry>),
+    /// Something that was complained about already; nobody needs to complain again.
+    Refused,
+}
+
+/// A key and its value.
+#[derive(Debug)]
+pub(crate) struct Entry {
+    /// The key.
+    pub(crate) key: String,
+    /// Where the key stands.
+    pub(crate) span: Range<usize>,
+    /// Its value.
+    pub(crate) value: Node,
+}
+
+impl Value {
+    /// In words that fit after "found".
+    pub(crate) fn words(&self) -> &'static str {
+        match self {
+            Value::Empty => "nothing",
+            Value::Scalar(_) => "text",
+            Value::List(_) => "a list",
+            Value::Mapping(_) => "a mapping",
+            Value::Refused => "something else",
+        }
+    }
+}
+
+/// Reads one document. `None` when the text is not YAML; whatever is wrong is reported.
+pub(crate) fn read(text: &str, check: &mut Checker) -> Option<Node> {
+    if text.len() > MAX_BYTES {
+        let message = format!("a study of {} bytes is too large", text.len());
+        check
+            .error(0..0, message)
+            .hint(format!("{MAX_BYTES} bytes are allowed"));
+        return None;
+    }
+    Reader::new(text, check).document()
+}
+
+struct Reader<'t, 'c> {
+    events: Parser<'t, granit_parser::StrInput<'t>>,
+    text: &'t str,
+    check: &'c mut Checker,
+}
+
+/// An event and the bytes it stands at.
+type At<'t> = (Event<'t>, Range<usize>);
+
+impl<'t, 'c> Reader<'t, 'c> {
+    fn new(text: &'t str, check: &'c mut Checker) -> Reader<'t, 'c> {
+        let mut options = Options::default();
+        options.emit_comments = false;
+        options.emit_unresolved_aliases = true;
+        options.flow_nesting_limit = MAX_DEPTH;
+        options.block_nesting_limit = MAX_DEPTH;
+        let events = Parser::new_from_str_with_options(text, options);
+        Reader {
+            events,
+            text,
+            check,
+        }
+    }
+
+    fn document(mut self) -> Option<Node> {
+        let mut root = None;
+        loop {
+            let (event, span) = self.next()?;
+            match event {
+                Event::StreamStart | Event::DocumentEnd => {}
+                Event::StreamEnd => break,
+                Event::DocumentStart(..) if root.is_none() => {
+                    let first = self.next()?;
+                    root = Some(self.node(first, 0)?);
+                }
+                _ => {
+                    let message = "a second document begins here";
+                    self.check
+                        .error(span, message)
+                        .hint("a file holds one study");
+                    return None;
+                }
+            }
+        }
+        if root.is_none() {
+            self.check
+                .error(0..0, "the file is empty")
+                .hint("docs/study.md shows a study");
+        }
+        root
+    }
+
+    /// The next event, or `None` after a syntax error, which is reported.
+    fn next(&mut self) -> Option<At<'t>> {
+        match self.events.next_event()? {
+            Ok((event, span)) => Some((event, bytes(&span, self.text))),
+            Err(error) => {
+                let at = error.marker().byte_offset().unwrap_or(self.text.len());
+                let at = at.min(self.text.len());
+                let message = format!("this is not YAML: {}", error.info());
+                self.check
+                    .error(at..at, message)
+                    .hint("check indentation, quotes and brackets here and in the line above");
+                None
+            }
+        }
+    }
+
+    fn node(&mut self, (event, span): At<'t>, depth: usize) -> Option<Node> {
+        if depth > MAX_DEPTH {
+            self.check.error(span, "this is nested too deeply");
+            return None;
+        }
+        if event.tag().is_some() {
+            let message = "tags such as `!!str` are not used in studies";
+            self.check
+                .error(span.clone(), message)
+                .hint("leave the tag out");
+        }
+        let start = span.start;
+        let (value, end) = match event {
+            Event::Scalar(text, style, ..) => (scalar(text.into_owned(), style), span.end),
+            Event::SequenceStart(..) => self.list(depth)?,
+            Event::MappingStart(..) => self.mapping(depth)?,
+            Event::Alias(..) | Event::UnresolvedAlias(..) => {
+                self.check
+                    .error(span.clone(), "aliases are not used in studies")
+                    .hint("write the value out");
+                (Value::Refused, span.end)
+            }
+            _ => (Value::Empty, span.end),
+        };
+        let span = start..end.max(start);
+        Some(Node { span, value })
+    }
+
+    fn list(&mut self, depth: usize) -> Option<(Value, usize)> {
+        let mut items = Vec::new();
+        loop {
+            match self.next()? {
+                (Event::SequenceEnd, span) => return Some((Value::List(items), span.end)),
+                item => items.push(self.node(item, depth + 1)?),
+            }
+        }
+    }
+
+    fn mapping(&mut self, depth: usize) -> Option<(Value, usize)> {
+        let mut entries: Vec<Entry> = Vec::new();
+        loop {
+            let key = match self.next()? {
+                (Event::MappingEnd, span) => return Some((Value::Mapping(entries), span.end)),
+                key => self.node(key, depth + 1)?,
+            };
+            let value = self.next()?;
+            let value = self.node(value, depth + 1)?;
+            let span = key.span;
+            match key.value {
+                Value::Scalar(key) => match entries.iter().find(|entry| entry.key == key) {
+                    None => entries.push(Entry { key, span, value }),
+                    Some(first) => {
+                        let line = line_of(self.text, first.span.start);
+                        self.check
+                            .error(span, format!("the key `{key}` is there twice"))
+                            .hint(format!("it is first given in line {line}"));
+                    }
+                },
+                Value::Refused => {}
+                other => {
+                    let message = format!("a key must be text, found {}", other.words());
+                    self.check.error(span, message);
+                }
+            }
+        }
+    }
+}
+
+fn scalar(text: String, style: ScalarStyle) -> Value {
+    match (style, text.as_str()) {
+        (ScalarStyle::Plain, "" | "~" | "null") => Value::Empty,
+        _ => Value::Scalar(text),
+    }
+}
+
+/// Line number, from 1.
+fn line_of(text: &str, at: usize) -> usize {
+    1 + text.as_bytes()[..at.min(text.len())]
+        .iter()
+        .filter(|b| **b == b'\n')
+        .count()
+}
+
+/// The span as bytes that are really there.
+fn bytes(span: &Span, text: &str) -> Range<usize> {
+    let range = span.byte_range().unwrap_or_default();
+    let end = range.end.min(text.len());
+    range.start.min(end)..end
+}

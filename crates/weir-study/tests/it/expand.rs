@@ -1,0 +1,200 @@
+//! Designs become arms.
+
+use std::time::Duration;
+
+use weir_model::study::{
+    ArmRole, BlockSpec, DelaySpec, Metric, Objective, ProxyRole, Settings, Study, StudyArrivals,
+};
+use weir_parameters::Catalog;
+use weir_study::remarks;
+
+use crate::{context, read, with};
+
+fn study(rest: &str) -> Study {
+    read(&with(rest)).unwrap_or_else(|errors| panic!("{}", errors.render(false)))
+}
+
+fn names(study: &Study) -> Vec<&str> {
+    study.arms.iter().map(|arm| arm.name.as_str()).collect()
+}
+
+fn settings(pairs: &[(&str, &str)]) -> Settings {
+    let owned = |(id, level): &(&str, &str)| ((*id).to_owned(), (*level).to_owned());
+    pairs.iter().map(owned).collect()
+}
+
+#[test]
+fn what_is_left_out_has_the_documented_default() {
+    let study = study("");
+    assert_eq!(study.title, "example");
+    assert_eq!(study.proxy.role, ProxyRole::ReverseProxy);
+    assert_eq!(study.blocks, BlockSpec::default());
+    assert_eq!(study.objective, Objective::default());
+    assert_eq!(study.loads[0].timeout, Duration::from_secs(2));
+    assert_eq!(study.loads[0].request.target, "/");
+    assert_eq!(study.cpus, None);
+    assert_eq!(names(&study), ["baseline", "same-as-baseline"]);
+    let stock = &study.arms[0].settings;
+    assert_eq!(stock["gzip"], "on");
+    assert_eq!(
+        stock["worker_processes"], "1",
+        "the study's own comes over Debian's"
+    );
+}
+
+#[test]
+fn arms_are_compared_with_the_baseline_and_hold_only_what_they_change() {
+    let study = study("arms: [{name: a, settings: {gzip: on, access_log: off}}]\na/a: false");
+    assert_eq!(names(&study), ["baseline", "a"]);
+    let arm = &study.arms[1];
+    assert_eq!(arm.changes, settings(&[("access_log", "off")]));
+    assert_eq!((arm.role, arm.against), (ArmRole::Change, 0));
+    assert_eq!(arm.settings["gzip"], "on");
+    assert_eq!(arm.settings["worker_connections"], "768");
+}
+
+#[test]
+fn cumulative_steps_are_compared_with_the_step_before() {
+    let study = study(
+        "baseline: stock\ncumulative:\n\
+         - {name: one, settings: {gzip: off}}\n\
+         - {name: two, settings: {access_log: off}}\n",
+    );
+    assert_eq!(names(&study), ["stock", "same-as-baseline", "one", "two"]);
+    assert_eq!(study.arms[2].against, 0);
+    assert_eq!(study.arms[3].against, 2);
+    assert_eq!(study.arms[3].changes, settings(&[("access_log", "off")]));
+    assert_eq!(study.arms[3].settings["gzip"], "off");
+}
+
+#[test]
+fn one_at_a_time_makes_an_arm_per_level_but_the_baselines() {
+    let study = study(
+        "a/a: false\none-at-a-time:\n  keepalive_requests: [100, 1000, 10000]\n  \
+         multi_accept: on\n  open_file_cache: [max=10 inactive=5s]\n",
+    );
+    let expected = [
+        "baseline",
+        "keepalive_requests=100",
+        "keepalive_requests=10000",
+        "multi_accept=on",
+        "open_file_cache=max=10-inactive=5s",
+    ];
+    assert_eq!(names(&study), expected);
+    assert_eq!(
+        study.arms[4].changes["open_file_cache"],
+        "max=10 inactive=5s"
+    );
+}
+
+#[test]
+fn a_factorial_has_every_combination_once() {
+    let study = study("a/a: false\nfactorial: {gzip: [on, off], access_log: [on, buffered, off]}");
+    let expected = [
+        "baseline",
+        "access_log=buffered",
+        "access_log=off",
+        "gzip=off",
+        "access_log=buffered+gzip=off",
+        "access_log=off+gzip=off",
+    ];
+    assert_eq!(names(&study), expected);
+    assert_eq!(
+        study.arms[5].changes,
+        settings(&[("access_log", "off"), ("gzip", "off")])
+    );
+}
+
+#[test]
+fn every_section_is_read() {
+    let text = "\
+weir: 1
+name: all
+title: All of it
+question: >-
+  Is every key
+  read?
+proxy:
+  kind: nginx
+  executable: /usr/sbin/nginx
+  role: reverse-proxy
+  stock: none
+  settings: {origin_keepalive: 8}
+origin: {size: 2k, status: 404, delay: {uniform: [1ms, 5ms]}, content-type: text/html}
+loads:
+- {name: closed, closed: true, connections: 5, duration: 90s}
+- name: open
+  rate: 2.5k
+  connections: 5
+  duration: 1m
+  timeout: 500ms
+  request: {method: POST, path: '/a?b=1', fields: {Accept: '*/*', X-Empty: }, content: abc}
+one-at-a-time: {origin_keepalive: [0, 32]}
+blocks: {slice: 100ms, discard: 0.25, at-least: 20, seed: 7}
+objective: {metric: response-p99, band: 5%, confidence: 0.99}
+cpus: {proxy: 1, generator: 0, origin: 0-1}
+published: {source: a blog, metric: requests per second, figures: {baseline: 100, origin_keepalive=32: 250.5}}
+";
+    let study = read(text).unwrap_or_else(|errors| panic!("{}", errors.render(false)));
+    assert_eq!(study.question, "Is every key read?");
+    assert_eq!(
+        study.arms[0].settings,
+        settings(&[("origin_keepalive", "8")])
+    );
+    assert_eq!(study.origin.size, 2048);
+    assert_eq!(study.origin.status, 404);
+    let (low, high) = (Duration::from_millis(1), Duration::from_millis(5));
+    assert_eq!(study.origin.delay, DelaySpec::Uniform(low, high));
+    let open = &study.loads[1];
+    assert_eq!(open.arrivals, StudyArrivals::Constant(2500.0));
+    assert_eq!(open.timeout, Duration::from_millis(500));
+    assert_eq!(open.request.method, "POST");
+    assert_eq!(open.request.target, "/a?b=1");
+    assert_eq!(open.request.content, b"abc");
+    let fields = &open.request.fields;
+    assert_eq!(fields[0], ("Accept".to_owned(), "*/*".to_owned()));
+    assert_eq!(fields[1], ("X-Empty".to_owned(), String::new()));
+    let blocks = BlockSpec {
+        slice: Some(Duration::from_millis(100)),
+        discard: 0.25,
+        at_least: 20,
+        seed: 7,
+    };
+    assert_eq!(study.blocks, blocks);
+    let objective = Objective {
+        metric: Metric::ResponseP99,
+        band: 0.05,
+        confidence: 0.99,
+    };
+    assert_eq!(study.objective, objective);
+    let cpus = study.cpus.expect("they are given");
+    assert_eq!(cpus.origin.to_string(), "0-1");
+    assert_eq!(
+        study.published.expect("they are given").figures["origin_keepalive=32"],
+        250.5
+    );
+}
+
+#[test]
+fn a_study_with_open_loads_only_is_judged_by_response_times() {
+    let text = with("").replace("closed: true", "rate: 1000");
+    assert_eq!(
+        read(&text).map(|study| study.objective.metric),
+        Ok(Metric::ResponseP99)
+    );
+}
+
+#[test]
+fn settings_without_effect_and_crowded_proxies_are_remarks() {
+    let text = with("arms: [{name: level, settings: {gzip: off, gzip_comp_level: 9}}]")
+        .replace("connections: 20", "connections: 250")
+        .replace(
+            "worker_processes: 1",
+            "worker_processes: 1, worker_connections: 400",
+        );
+    let study = read(&text).unwrap_or_else(|errors| panic!("{}", errors.render(false)));
+    let remarks = remarks(&study, &Catalog::builtin(), &context());
+    assert_eq!(remarks.len(), 3, "{remarks:?}");
+    assert!(remarks[0].starts_with("arm `level`: `gzip_comp_level` has no effect"));
+    assert!(remarks[1].starts_with("arm `baseline` has connections for 200 clients"));
+}

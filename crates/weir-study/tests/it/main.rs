@@ -1,0 +1,35 @@
+//! Studies: what is read, what is refused and how, and that nothing makes the reader fall over.
+
+mod expand;
+mod mutate;
+mod ready_made;
+mod refuse;
+
+use weir_model::study::Study;
+use weir_parameters::Catalog;
+use weir_study::{CheckContext, StudyErrors, parse};
+
+/// A small machine: two CPUs, and the descriptor limit that Debian gives a login.
+fn context() -> CheckContext {
+    CheckContext {
+        descriptor_limit: 1024,
+        cpus_available: "0-1".parse().ok(),
+    }
+}
+
+fn read(text: &str) -> Result<Study, StudyErrors> {
+    parse(text, "study.yaml", &Catalog::builtin(), &context())
+}
+
+/// A study that is right, with `rest` at its end.
+fn with(rest: &str) -> String {
+    format!(
+        "weir: 1\n\
+         name: example\n\
+         question: Does it matter?\n\
+         proxy: {{kind: nginx, settings: {{worker_processes: 1}}}}\n\
+         loads:\n\
+         - {{name: closed, closed: true, connections: 20, duration: 1m}}\n\
+         {rest}\n"
+    )
+}

@@ -1,0 +1,80 @@
+//! The studies that come with weir are right, and keep their promises.
+
+use std::time::Duration;
+
+use weir_model::study::{ArmRole, Study, StudyArrivals};
+use weir_parameters::Catalog;
+use weir_study::{parse, remarks, studies};
+
+use crate::context;
+
+fn ready_made(name: &str) -> Study {
+    let study = studies()
+        .iter()
+        .find(|study| study.name == name)
+        .expect(name);
+    let file = format!("studies/{name}.yaml");
+    parse(study.text, &file, &Catalog::builtin(), &context()).unwrap_or_else(|e| panic!("{e}"))
+}
+
+#[test]
+fn all_are_right_even_on_a_small_machine_and_named_as_they_say() {
+    assert_eq!(studies().len(), 3);
+    for study in studies() {
+        assert_eq!(ready_made(study.name).name, study.name);
+    }
+}
+
+#[test]
+fn every_file_in_the_folder_is_ready_made() {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../studies");
+    let names = std::fs::read_dir(folder)
+        .expect("the folder is in the repository")
+        .map(|file| {
+            let file = file.expect("a readable folder").file_name();
+            file.to_string_lossy().into_owned()
+        });
+    let mut names: Vec<String> = names.collect();
+    let mut known: Vec<String> = studies()
+        .iter()
+        .map(|s| format!("{}.yaml", s.name))
+        .collect();
+    names.sort();
+    known.sort();
+    assert_eq!(names, known);
+}
+
+#[test]
+fn the_demo_is_short_and_has_few_arms() {
+    let study = ready_made("stock-reverse-proxy");
+    let pilot = Duration::from_secs(15);
+    let whole: Duration = study
+        .loads
+        .iter()
+        .map(|load| load.duration)
+        .sum::<Duration>()
+        + pilot;
+    assert!(whole <= Duration::from_secs(270), "{whole:?}");
+    assert_eq!(study.arms.len(), 8);
+    assert_eq!(study.arms[0].name, "baseline");
+    assert_eq!(study.arms[1].role, ArmRole::SameAsBaseline);
+    assert_eq!(study.arms[2].changes["origin_keepalive"], "32");
+    assert_eq!(study.loads[1].arrivals, StudyArrivals::ShareOfSlowest(0.6));
+    let stock = &study.arms[0].settings;
+    assert_eq!(stock["worker_connections"], "768");
+    assert_eq!(stock["worker_processes"], "1");
+    assert_eq!(remarks(&study, &Catalog::builtin(), &context()), [""; 0]);
+}
+
+#[test]
+fn the_published_steps_build_on_each_other() {
+    let study = ready_made("static-files");
+    let against: Vec<usize> = study.arms.iter().map(|arm| arm.against).collect();
+    assert_eq!(against, [0, 0, 0, 2, 3]);
+    let last = study.arms.last().expect("five arms");
+    assert_eq!(last.settings["worker_connections"], "4096");
+    assert_eq!(last.changes.len(), 2);
+    let published = study.published.expect("the source is named");
+    assert_eq!(published.figures["stock"], 2957.93);
+    assert_eq!(published.figures.len(), 4);
+}

@@ -1,0 +1,342 @@
+//! What is refused, and in which words. The snapshots are what a person reads.
+
+use crate::{read, with};
+
+/// The errors of a study, rendered.
+fn refused(text: &str) -> String {
+    match read(text) {
+        Ok(study) => panic!("accepted: {study:?}"),
+        Err(errors) => {
+            for error in errors.errors() {
+                assert_eq!(text.get(error.span.clone()), Some(error.text.as_str()));
+            }
+            errors.render(false)
+        }
+    }
+}
+
+/// Message and nearest of each error in a study that is right but for `rest`.
+fn messages(rest: &str) -> Vec<String> {
+    let errors = read(&with(rest)).expect_err(rest);
+    let message = |error: &weir_study::StudyError| match &error.nearest {
+        Some(nearest) => format!("{} [{nearest}]", error.message),
+        None => error.message.clone(),
+    };
+    errors.errors().iter().map(message).collect()
+}
+
+#[test]
+fn a_file_with_ten_different_errors_shows_ten() {
+    let text = "\
+weir: 1
+name: My Study
+question: Which one?
+proxy:
+  kind: ngnix
+  settings: {worker_processes: 1}
+origin: {size: 1KiB, staus: 200}
+loads:
+  - name: open
+    rate: 60% of slowest
+    connections: 0
+    duration: fast
+    request: [GET, /]
+arms:
+  - name: no-gzip
+    settings: {gzip: off}
+blocks: {at-least: 3}
+objective: {metric: response-p9, band: 2%}
+cpus: {proxy: 7, generator: 0, origin: 0}
+";
+    let errors = read(text).expect_err("ten errors");
+    assert_eq!(errors.errors().len(), 10, "{errors}");
+    insta::assert_snapshot!(errors.render(false));
+    insta::assert_snapshot!("ten_errors_in_one_line_each", errors);
+}
+
+#[test]
+fn arms_that_cannot_be_told_apart_or_cannot_be() {
+    let text = with(
+        "arms:
+- {name: keepalive, settings: {origin_keepalive: 32}}
+- {name: keepalive, settings: {origin_keepalive: 64}}
+- {name: keepalive-again, settings: {origin_keepalive: 32, multi_accept: off}}
+- {name: nothing, settings: {multi_accept: off}}
+- {name: typo, settings: {keepalive_reqests: 100}}
+- {name: level, settings: {access_log: bufered}}
+- {name: too-many, settings: {worker_connections: 4096}}
+- {name: same-as-baseline, settings: {tcp_nodelay: off}}
+- {name: a/b, settings: {tcp_nopush: off}}
+published: {source: s, metric: m, figures: {keepalive: 1, keepalife: 2}}",
+    );
+    insta::assert_snapshot!(refused(&text));
+}
+
+#[test]
+fn another_version_is_the_only_thing_said() {
+    let text = with("whatever: 1").replace("weir: 1", "weir: 2");
+    insta::assert_snapshot!(refused(&text));
+}
+
+#[test]
+fn what_is_missing_is_said() {
+    insta::assert_snapshot!(refused("title: nothing else\n"));
+    assert_eq!(messages("weir: 1")[0], "the key `weir` is there twice");
+}
+
+#[test]
+fn what_is_not_yaml_is_said_with_its_place() {
+    insta::assert_snapshot!(
+        "not_a_study_broken",
+        refused("weir: 1\nname: [a, b\nquestion: {\n")
+    );
+    insta::assert_snapshot!("not_a_study_empty", refused(""));
+    insta::assert_snapshot!("not_a_study_a_list", refused("- just\n- a list\n"));
+    insta::assert_snapshot!("not_a_study_two_documents", refused(&with("---\nweir: 1")));
+}
+
+#[test]
+fn anchors_and_bombs_are_refused_at_once() {
+    let mut bomb = with("a: &a [x, x, x, x, x, x, x, x, x]");
+    for (one, other) in ["ab", "bc", "cd", "de", "ef", "fg"]
+        .iter()
+        .map(|p| p.split_at(1))
+    {
+        let nine = [format!("*{one}"); 1].join(", ");
+        bomb += &format!("{other}: &{other} [{}]\n", [nine.as_str(); 9].join(", "));
+    }
+    let errors = read(&bomb).expect_err("aliases");
+    assert_eq!(errors.errors().len(), 7 + 6 * 9, "{errors}");
+    let deep = with(&format!("a: {}{}", "[".repeat(5000), "]".repeat(5000)));
+    assert_eq!(read(&deep).expect_err("depth").errors().len(), 1);
+    let long = with(&"# comment\n".repeat(50_000));
+    assert_eq!(read(&long).expect_err("size").errors().len(), 1);
+}
+
+#[test]
+fn sections_say_what_they_want() {
+    let cases: [(&str, &[&str]); 27] = [
+        (
+            "a/a: false",
+            &["nothing is compared: there are no arms besides the baseline"],
+        ),
+        ("a/a: yes", &["`yes` is not `true` or `false`"]),
+        (
+            "arms: []",
+            &[
+                "a list of arms such as `{name: no-gzip, settings: {gzip: off}}` is wanted here, found none",
+            ],
+        ),
+        (
+            "arms: [{name: a, settings: {gzip: off}}]\nfactorial: {gzip: [on, off]}",
+            &["a study has one way to write its arms"],
+        ),
+        (
+            "arms: [{name: a, settings: {gzip: off}, setings: 1}]",
+            &["an arm has no key `setings` [settings]"],
+        ),
+        ("arms: [{name: a}]", &["an arm needs the key `settings`"]),
+        (
+            "arms: [{name: a, settings: {gzip: [off]}}]",
+            &["`gzip` is `on` or `off`, found a list"],
+        ),
+        (
+            "one-at-a-time: {multi_accept: [off]}",
+            &["`multi_accept` has the baseline's level only"],
+        ),
+        (
+            "one-at-a-time: {gzip: [off, off]}",
+            &["the level `off` is there twice"],
+        ),
+        (
+            "one-at-a-time: {gzipp: [off]}",
+            &["unknown parameter `gzipp` [gzip]"],
+        ),
+        (
+            "factorial: {keepalive_requests: [1, 2, 3, 4, 5, 6, 7, 8, 9], gzip_comp_level: [2, 3, 4, 5, 6, 7, 8, 9]}",
+            &["72 combinations are more than 64 arms"],
+        ),
+        (
+            "arms: [{name: a, settings: {worker_rlimit_nofile: 512}}]",
+            &[
+                "`worker_connections` 768 is above `worker_rlimit_nofile` 512: every connection takes a descriptor; nginx starts with no more than a warning and can never use the connections above the limit",
+            ],
+        ),
+        (
+            "origin: {status: 100}",
+            &["`100` is not a whole number from 200 to 599"],
+        ),
+        (
+            "origin: {status: 204, size: 1k}",
+            &["a response with status 204 has no content"],
+        ),
+        (
+            "origin: {size: 9000GiB}",
+            &["`9000GiB` is out of range: it is above 1 TiB"],
+        ),
+        (
+            "origin: {delay: {uniform: [5ms, 1ms]}}",
+            &["the shorter and the longer duration are wanted here"],
+        ),
+        (
+            "origin: {delay: {gauss: 1ms}}",
+            &["a delay has no key `gauss`", "a delay has one distribution"],
+        ),
+        (
+            "origin: {content_type: text/html}",
+            &["an origin has no key `content_type` [content-type]"],
+        ),
+        (
+            "blocks: {slice: 1ms}",
+            &["`1ms` is not a duration from 10ms to 10m"],
+        ),
+        (
+            "blocks: {discard: 95%}",
+            &["`95%` is not a share from 0 % to below 90 %"],
+        ),
+        (
+            "blocks: {slice: 10s}",
+            &["60s is too short for 12 blocks of 2 arms"],
+        ),
+        (
+            "objective: {metric: response-p50}",
+            &["no open load measures this metric"],
+        ),
+        (
+            "objective: {confidence: 1}",
+            &["`1` is not a share from 50 % to below 100 %"],
+        ),
+        (
+            "cpus: {proxy: 0-3, generator: 0}",
+            &[
+                "`cpus` needs the key `origin`",
+                "this machine has no CPU 2-3 for weir",
+            ],
+        ),
+        (
+            "cpus: {proxy: one, generator: 0, origin: 0}",
+            &["`one` is not a list of CPUs such as 0, 0-3 or 0,2-3"],
+        ),
+        (
+            "published: {source: s, metric: m, figures: {baseline: -1}}",
+            &["`-1` is not a number above 0"],
+        ),
+        (
+            "baseline: my/base",
+            &["`my/base` is no name for a file [my-base]"],
+        ),
+    ];
+    for (rest, expected) in cases {
+        assert_eq!(messages(rest), expected, "{rest}");
+    }
+}
+
+#[test]
+fn loads_say_what_they_want() {
+    let cases: [(&str, &[&str]); 17] = [
+        ("closed: false", &["a load that is not closed needs a rate"]),
+        (
+            "closed: true, rate: 5",
+            &["a load is either closed or has a rate"],
+        ),
+        ("timeout: 1s", &["a load needs `closed: true` or a `rate`"]),
+        ("rate: 0", &["`0` is out of range: it must be above zero"]),
+        (
+            "rate: fast",
+            &["`fast` is not a rate in requests per second such as 500, 2.5k or 30k"],
+        ),
+        ("rate: 60% of fastest", &["`60% of fastest` is not a rate"]),
+        (
+            "rate: 160% of slowest",
+            &["`160% of slowest` is not a rate"],
+        ),
+        (
+            "rate: 60% of slowest",
+            &["no closed load comes before this one"],
+        ),
+        (
+            "closed: true, timeout: 0",
+            &["`0` is not a duration from 1ms to 24h"],
+        ),
+        (
+            "closed: true, request: {path: index.html}",
+            &["`index.html` is not a path"],
+        ),
+        (
+            "closed: true, request: {path: /a b}",
+            &["`/a b` is not a path"],
+        ),
+        (
+            "closed: true, request: {method: G T}",
+            &["`G T` is not a method (RFC 9110 §9)"],
+        ),
+        (
+            "closed: true, request: {fields: {'a b': c}}",
+            &["`a b` is no name of a field (RFC 9110 §5.1)"],
+        ),
+        (
+            "closed: true, request: {fields: {Accept: \"a\\r\\nb: c\"}}",
+            &["a field's value holds a control character (RFC 9110 §5.5)"],
+        ),
+        (
+            "closed: true, request: {fields: {Content-Length: 5}}",
+            &["weir writes `Content-Length` itself"],
+        ),
+        (
+            "closed: true, name: Big",
+            &["the key `name` is there twice"],
+        ),
+        (
+            "closed: true, request: {cookies: 1}",
+            &["a request has no key `cookies`"],
+        ),
+    ];
+    for (change, expected) in cases {
+        let text = with("").replace("closed: true", change);
+        let errors = read(&text).expect_err(change);
+        let messages: Vec<_> = errors.errors().iter().map(|e| e.message.as_str()).collect();
+        assert_eq!(messages, expected, "{change}");
+    }
+}
+
+#[test]
+fn connections_must_fit_into_descriptors() {
+    let many = |connections: &str, proxy: &str| {
+        let text = with("").replace("connections: 20", &format!("connections: {connections}"));
+        let text = text.replace("worker_processes: 1", proxy);
+        read(&text).expect_err(connections).errors()[0]
+            .message
+            .clone()
+    };
+    assert_eq!(
+        many("481", "worker_processes: 1"),
+        "481 connections to each of 2 arms need 1026 descriptors, and the limit is 1024"
+    );
+    assert_eq!(
+        many(
+            "300",
+            "worker_processes: 1, worker_connections: 500, worker_rlimit_nofile: 512"
+        ),
+        "the proxy of arm `baseline` has descriptors for 256 clients, not for 300"
+    );
+}
+
+#[test]
+fn columns_count_characters_and_files_are_named() {
+    let errors = read(&with("é: {ö: 1}")).expect_err("unknown key");
+    let error = &errors.errors()[0];
+    assert_eq!((error.line, error.column, error.text.as_str()), (7, 1, "é"));
+    let text = with("origin: {content-type: \"ä/ä\", sise: 1}");
+    let errors = read(&text).expect_err("unknown key");
+    assert_eq!(
+        errors.to_string(),
+        "study.yaml:7:31: an origin has no key `sise`"
+    );
+}
+
+#[test]
+fn color_is_asked_for() {
+    let errors = read("").expect_err("empty");
+    assert!(errors.render(true).contains('\u{1b}'));
+    assert!(!errors.render(false).contains('\u{1b}'));
+}

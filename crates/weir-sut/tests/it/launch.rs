@@ -1,0 +1,119 @@
+//! The launcher, through this very test executable.
+
+use std::ffi::OsString;
+use std::path::Path;
+use std::process::Stdio;
+
+use weir_sut::{Launch, launch_main};
+
+use crate::support::{launcher, until};
+
+/// Not a test by itself: what `weir launch` is to weir, this is to the tests. The launcher starts
+/// this executable with this test alone and its own arguments behind `--`.
+#[test]
+fn becomes_the_program() {
+    let mut arguments = std::env::args_os().skip_while(|argument| argument != "--");
+    if arguments.next().is_some() {
+        let error = launch_main(arguments);
+        eprintln!("{error}");
+        std::process::exit(127);
+    }
+}
+
+/// Runs a shell script through the launcher; what it printed, without the test harness's words.
+fn shell(launch: &Launch, script: &str) -> Vec<String> {
+    let mut command = launcher().command(launch, Path::new("sh"));
+    let output = command
+        .args(["-c", &format!("echo begin; {script}")])
+        .output();
+    let output = output.expect("the launcher can be started");
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    String::from_utf8_lossy(&output.stdout)
+        .lines()
+        .skip_while(|line| *line != "begin")
+        .skip(1)
+        .map(str::to_owned)
+        .collect()
+}
+
+#[test]
+fn cpus_limit_and_group_hold_for_the_program() {
+    let allowed = weir_probe::allowed_cpus().unwrap();
+    let last = allowed.cpus().last().unwrap().to_string();
+    let launch = Launch {
+        cpus: Some(last.parse().unwrap()),
+        nofile: Some(123),
+    };
+    let script = "sed -n 's/^Cpus_allowed_list:\t//p' /proc/self/status; ulimit -S -n; echo $$; cut -d' ' -f5 /proc/$$/stat";
+    let lines = shell(&launch, script);
+    assert_eq!(lines[0], last, "CPUs");
+    assert_eq!(lines[1], "123", "soft limit of descriptors");
+    assert_eq!(lines[2], lines[3], "the process leads a group of its own");
+}
+
+#[test]
+fn without_wishes_cpus_and_limit_stay() {
+    let lines = shell(
+        &Launch::default(),
+        "sed -n 's/^Cpus_allowed_list:\t//p' /proc/self/status; ulimit -S -n",
+    );
+    assert_eq!(lines[0], weir_probe::allowed_cpus().unwrap().to_string());
+    assert_eq!(lines[1], weir_probe::host::own_nofile().0.to_string());
+}
+
+#[test]
+fn the_process_number_stays_and_arguments_pass_unchanged() {
+    let mut command = launcher().command(&Launch::default(), Path::new("sleep"));
+    let mut child = command
+        .args(["60", "0"])
+        .stdout(Stdio::null())
+        .spawn()
+        .unwrap();
+    until("the launcher becomes sleep", || {
+        weir_probe::process::command_line(child.id()).is_ok_and(|line| line == "sleep 60 0")
+    });
+    child.kill().unwrap();
+    child.wait().unwrap();
+}
+
+/// Runs the launcher with raw arguments; its exit code and words.
+fn launch_raw(arguments: &[&str]) -> (Option<i32>, String) {
+    let leading = launcher().command(&Launch::default(), Path::new("x"));
+    let leading = leading.get_args().map(OsString::from).take(4);
+    let output =
+        std::process::Command::new(std::env::current_exe().expect("a test knows its executable"))
+            .args(leading)
+            .args(arguments)
+            .output()
+            .expect("the launcher can be started");
+    (
+        output.status.code(),
+        String::from_utf8_lossy(&output.stderr).into_owned(),
+    )
+}
+
+#[test]
+fn what_cannot_be_had_is_said() {
+    let (code, words) = launch_raw(&["--parent", "1", "--", "true"]);
+    assert_eq!(code, Some(127));
+    assert!(words.contains("process 1) has ended"), "{words}");
+    let (code, words) = launch_raw(&["--", "/nonexistent/program"]);
+    assert_eq!(code, Some(127));
+    assert!(
+        words.contains("cannot run /nonexistent/program: No such file"),
+        "{words}"
+    );
+    let (code, words) = launch_raw(&["--cpus", "1023", "--", "true"]);
+    assert_eq!(code, Some(127));
+    assert!(
+        words.contains("cannot run on CPUs 1023: Invalid argument"),
+        "{words}"
+    );
+    let (code, words) = launch_raw(&["--cpus", "many", "--", "true"]);
+    assert_eq!(code, Some(127));
+    assert!(words.contains("`--cpus many` is not understood"), "{words}");
+}

@@ -1,0 +1,247 @@
+//! Begin and end of proxies: no process is left behind, however things end.
+
+use std::io::{BufRead, BufReader};
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use rustix::process::{Pid, Signal, kill_process};
+use weir_model::study::ProxyRole;
+use weir_parameters::Catalog;
+use weir_probe::ProcessId;
+use weir_sut::{Launch, RunningProxy, SutError, WorkFolder};
+
+use crate::support::{free_address, launcher, nginx, shared_folder, start, stock_with, until};
+
+const FILES: ProxyRole = ProxyRole::StaticFiles { size: 1 };
+
+fn processes(proxy: &RunningProxy) -> Vec<ProcessId> {
+    let mut pids = proxy.worker_pids();
+    pids.push(proxy.master_pid());
+    pids.into_iter()
+        .map(|pid| ProcessId::of(pid).expect("it runs"))
+        .collect()
+}
+
+fn kill(pid: u32) {
+    let pid = i32::try_from(pid)
+        .ok()
+        .and_then(Pid::from_raw)
+        .expect("a process number");
+    kill_process(pid, Signal::KILL).expect("it is this test's");
+}
+
+#[test]
+fn stopping_or_dropping_a_proxy_leaves_no_process() {
+    let stopped = start(&stock_with(&[("worker_processes", "2")]), &FILES, None);
+    let dropped = start(&stock_with(&[("worker_processes", "2")]), &FILES, None);
+    let mut all = processes(&stopped.proxy);
+    all.extend(processes(&dropped.proxy));
+    assert!(all.len() == 6 && all.iter().all(|process| process.is_alive()));
+    stopped.proxy.stop();
+    drop(dropped.proxy);
+    // Reaped, too: a zombie would still have its number.
+    assert!(
+        all.iter()
+            .all(|process| ProcessId::of(process.pid).ok() != Some(*process))
+    );
+    let path = stopped.folder.path().to_owned();
+    drop(stopped.folder);
+    assert!(!path.exists());
+}
+
+#[test]
+fn a_port_that_is_taken_is_said_in_nginx_s_own_words() {
+    // Somebody who accepts, so that a mere connection would pass for a proxy that is ready.
+    let other = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = other.local_addr().unwrap();
+    let folder = WorkFolder::create().unwrap();
+    let configuration = nginx()
+        .write_configuration(
+            &folder.prefix("arm"),
+            &stock_with(&[]),
+            &FILES,
+            address,
+            None,
+            &Catalog::builtin(),
+        )
+        .unwrap();
+    let error = nginx()
+        .start(&configuration, &launcher(), &Launch::default())
+        .unwrap_err();
+    let SutError::PortTaken { words, .. } = &error else {
+        panic!("{error}");
+    };
+    let bind = format!("bind() to {address} failed (98: Address already in use)");
+    assert_eq!(
+        words.matches(&bind).count(),
+        1,
+        "said once, not five times: {words}"
+    );
+    assert!(error.hint().unwrap().contains(&address.port().to_string()));
+}
+
+#[test]
+fn a_worker_or_master_that_dies_is_noticed() {
+    let mut arm = start(&stock_with(&[("worker_processes", "1")]), &FILES, None);
+    arm.proxy.alive().unwrap();
+    let worker = arm.proxy.worker_pids()[0];
+    kill(worker);
+    until("the worker is missed", || arm.proxy.alive().is_err());
+    let died = arm.proxy.alive().unwrap_err();
+    assert!(
+        matches!(died, SutError::Died { what: "worker process", pid, .. } if pid == worker),
+        "{died}"
+    );
+
+    let mut arm = start(&stock_with(&[("worker_processes", "2")]), &FILES, None);
+    let all = processes(&arm.proxy);
+    kill(arm.proxy.master_pid());
+    until("the master is missed", || arm.proxy.alive().is_err());
+    let died = arm.proxy.alive().unwrap_err();
+    assert!(
+        matches!(
+            died,
+            SutError::Died {
+                what: "master process",
+                ..
+            }
+        ),
+        "{died}"
+    );
+    assert!(
+        all.iter().any(|process| process.is_alive()),
+        "workers outlive their master"
+    );
+    arm.proxy.stop();
+    assert!(!all.iter().any(|process| process.is_alive()));
+}
+
+/// Says to [`is_a_weir_that_will_be_killed`] what it is to do.
+const ROLE: &str = "WEIR_TEST_DOOMED";
+
+/// Not a test by itself: a weir that starts a proxy in the folder named by the environment, tells
+/// the numbers of its processes, and waits to be killed. By itself the proxy ends with it; started
+/// `bare`, without the launcher, it does not.
+#[test]
+fn is_a_weir_that_will_be_killed() {
+    let Some(role) = std::env::var_os(ROLE) else {
+        return;
+    };
+    let role = role.into_string().unwrap();
+    let (kind, parent) = role.split_once(':').unwrap();
+    let folder = WorkFolder::create_in(Path::new(parent)).unwrap();
+    let configuration = nginx()
+        .write_configuration(
+            &folder.prefix("arm"),
+            &stock_with(&[]),
+            &FILES,
+            free_address(),
+            None,
+            &Catalog::builtin(),
+        )
+        .unwrap();
+    if kind == "bare" {
+        let mut master = Command::new(nginx().program())
+            .args([
+                "-p".as_ref(),
+                configuration.prefix().as_os_str(),
+                "-c".as_ref(),
+                configuration.file().as_os_str(),
+            ])
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        until("nginx has workers and a pid file", || {
+            let pid = std::fs::read_to_string(configuration.pid_file()).unwrap_or_default();
+            !pid.is_empty()
+                && !weir_probe::process::children(master.id())
+                    .unwrap()
+                    .is_empty()
+        });
+        println!("\nprocess {}", master.id());
+        master.wait().unwrap();
+    } else {
+        let proxy = nginx()
+            .start(&configuration, &launcher(), &Launch::default())
+            .unwrap();
+        for process in processes(&proxy) {
+            println!("\nprocess {}", process.pid);
+        }
+        println!("\nready");
+        std::thread::sleep(std::time::Duration::from_secs(600));
+    }
+}
+
+/// Processes of a proxy whose weir was killed. A test that fails ends them itself.
+struct Orphans(Vec<ProcessId>);
+
+impl Orphans {
+    fn some_alive(&self) -> bool {
+        self.0.iter().any(|process| process.is_alive())
+    }
+}
+
+impl Drop for Orphans {
+    fn drop(&mut self) {
+        for process in self.0.iter().filter(|process| process.is_alive()) {
+            kill(process.pid);
+        }
+    }
+}
+
+/// Starts a weir, waits for its proxy, kills it; the proxy's processes and the folder it left.
+fn kill_a_weir(kind: &str, parent: &Path) -> (Orphans, PathBuf) {
+    let mut weir = Command::new(std::env::current_exe().expect("a test knows its executable"))
+        .args([
+            "--exact",
+            "life::is_a_weir_that_will_be_killed",
+            "--nocapture",
+        ])
+        .env(ROLE, format!("{kind}:{}", parent.display()))
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("this executable can be started");
+    let mut all = Vec::new();
+    let lines = BufReader::new(weir.stdout.take().expect("it is piped")).lines();
+    for line in lines.map_while(Result::ok) {
+        if let Some(pid) = line.strip_prefix("process ") {
+            all.push(ProcessId::of(pid.parse().expect("a number")).expect("it runs"));
+        }
+        if line == "ready" || (kind == "bare" && !all.is_empty()) {
+            break;
+        }
+    }
+    weir.kill().expect("it runs");
+    weir.wait().expect("it was started here");
+    assert!(!all.is_empty(), "the proxy was started");
+    let mut left = std::fs::read_dir(parent).expect("the folder is there");
+    let left = left
+        .next()
+        .expect("it leaves its folder behind")
+        .expect("it can be read");
+    (Orphans(all), left.path())
+}
+
+#[test]
+fn a_killed_weir_takes_its_proxy_along_and_its_folder_is_swept() {
+    let work = WorkFolder::create().unwrap();
+    let parent = shared_folder(&work);
+    let (orphans, left) = kill_a_weir("launched", &parent);
+    until("the proxy ends after its weir", || !orphans.some_alive());
+    assert_eq!(WorkFolder::sweep_in(&parent), [left]);
+}
+
+#[test]
+fn a_proxy_that_outlived_its_weir_is_ended_by_the_next_sweep() {
+    let work = WorkFolder::create().unwrap();
+    // TMPDIR may well be a link.
+    let parent = work.prefix("link");
+    std::os::unix::fs::symlink(shared_folder(&work), &parent).unwrap();
+    let (orphans, left) = kill_a_weir("bare", &parent);
+    assert!(orphans.some_alive(), "nothing ties it to its weir");
+    assert_eq!(WorkFolder::sweep_in(&parent), [left]);
+    until("the sweep ended it", || !orphans.some_alive());
+}

@@ -1,0 +1,168 @@
+//! What the tests share: an origin server, a client, and an nginx in a folder of its own.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use weir_model::study::{ProxyKind, ProxyRole, Settings};
+use weir_parameters::Catalog;
+use weir_sut::{Configuration, Launch, Launcher, Nginx, RunningProxy, WorkFolder, free_port};
+
+/// The nginx of this machine. Tests that need it fail without it: to pass would say that something
+/// was looked at.
+pub(crate) fn nginx() -> Nginx {
+    Nginx::find(None).expect("these tests need nginx: apt-get install nginx-light")
+}
+
+/// A launcher that goes through this test executable: see `launch::becomes_the_program`.
+pub(crate) fn launcher() -> Launcher {
+    let own = std::env::current_exe().expect("a test knows its executable");
+    Launcher::through(
+        own,
+        [
+            "--exact",
+            "launch::becomes_the_program",
+            "--nocapture",
+            "--",
+        ],
+    )
+}
+
+/// An address of this host where nobody listens.
+pub(crate) fn free_address() -> SocketAddr {
+    let ip = Ipv4Addr::LOCALHOST.into();
+    SocketAddr::new(ip, free_port(ip).expect("some port is free"))
+}
+
+/// Debian's settings with others on top.
+pub(crate) fn stock_with(changes: &[(&str, &str)]) -> Settings {
+    let mut settings = Catalog::builtin().stock(ProxyKind::Nginx);
+    settings.extend(
+        changes
+            .iter()
+            .map(|&(id, level)| (id.to_owned(), level.to_owned())),
+    );
+    settings
+}
+
+/// A proxy and the folder it lives in; the proxy ends first.
+pub(crate) struct Arm {
+    pub(crate) proxy: RunningProxy,
+    pub(crate) configuration: Configuration,
+    pub(crate) folder: WorkFolder,
+}
+
+/// Starts an arm. Ports are picked before they are taken, and the machine may be shared: who is
+/// beaten to a port picks another.
+pub(crate) fn start(settings: &Settings, role: &ProxyRole, origin: Option<SocketAddr>) -> Arm {
+    start_with(settings, role, origin, &Launch::default())
+}
+
+pub(crate) fn start_with(
+    settings: &Settings,
+    role: &ProxyRole,
+    origin: Option<SocketAddr>,
+    launch: &Launch,
+) -> Arm {
+    let folder = WorkFolder::create().expect("the folder for temporary files can be written");
+    for attempt in 0.. {
+        let prefix = folder.prefix(&format!("arm-{attempt}"));
+        let catalog = Catalog::builtin();
+        let configuration = nginx()
+            .write_configuration(&prefix, settings, role, free_address(), origin, &catalog)
+            .expect("the configuration can be written");
+        match nginx().start(&configuration, &launcher(), launch) {
+            Ok(proxy) => {
+                return Arm {
+                    proxy,
+                    configuration,
+                    folder,
+                };
+            }
+            Err(weir_sut::SutError::PortTaken { .. }) if attempt < 3 => {}
+            Err(error) => panic!("{error}"),
+        }
+    }
+    unreachable!("every attempt ends in one of three ways")
+}
+
+/// Waits for something that is sure to come, and fails the test if it does not.
+pub(crate) fn until(what: &str, mut is_so: impl FnMut() -> bool) {
+    let begin = Instant::now();
+    while !is_so() {
+        assert!(
+            begin.elapsed() < Duration::from_secs(20),
+            "waited 20 s for: {what}"
+        );
+        std::thread::sleep(Duration::from_millis(2));
+    }
+}
+
+/// An origin server that answers everything with `hello` and counts its connections. It lives until
+/// the tests end.
+pub(crate) struct Origin {
+    pub(crate) address: SocketAddr,
+    connections: Arc<AtomicUsize>,
+}
+
+impl Origin {
+    pub(crate) fn start() -> Origin {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port can be had");
+        let address = listener.local_addr().expect("a listener has an address");
+        let connections = Arc::new(AtomicUsize::new(0));
+        let counter = Arc::clone(&connections);
+        std::thread::spawn(move || {
+            for stream in listener.incoming().flatten() {
+                counter.fetch_add(1, Ordering::SeqCst);
+                std::thread::spawn(move || answer(stream));
+            }
+        });
+        Origin {
+            address,
+            connections,
+        }
+    }
+
+    pub(crate) fn connections(&self) -> usize {
+        self.connections.load(Ordering::SeqCst)
+    }
+}
+
+fn answer(mut stream: TcpStream) -> Option<()> {
+    let mut lines = BufReader::new(stream.try_clone().ok()?).lines();
+    loop {
+        let request = lines.next()?.ok()?;
+        while !lines.next()?.ok()?.is_empty() {}
+        stream
+            .write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello")
+            .ok()?;
+        if request.ends_with("HTTP/1.0") {
+            return None;
+        }
+    }
+}
+
+/// One request on a connection of its own; the whole response.
+pub(crate) fn get(address: SocketAddr, target: &str) -> String {
+    let mut stream = TcpStream::connect(address).expect("the proxy accepts");
+    let request = format!("GET {target} HTTP/1.1\r\nHost: test\r\nConnection: close\r\n\r\n");
+    stream
+        .write_all(request.as_bytes())
+        .expect("the proxy reads");
+    let mut response = String::new();
+    stream
+        .read_to_string(&mut response)
+        .expect("the proxy answers in text");
+    response
+}
+
+/// Stands in for the system's folder for temporary files: the test's own, and one that nginx's workers
+/// may enter.
+pub(crate) fn shared_folder(work: &WorkFolder) -> PathBuf {
+    let path = work.prefix("shared");
+    std::fs::create_dir(&path).expect("the work folder can be written");
+    path
+}

@@ -1,0 +1,229 @@
+//! What can be typed. What it means is decided by each command.
+
+use std::path::PathBuf;
+
+use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
+
+/// An ingress performance lab in one binary.
+///
+/// weir puts a reverse proxy under controlled load, compares settings side by side, and says which
+/// make it carry more, with proof.
+#[derive(Debug, Parser)]
+#[command(name = "weir", version = version(), max_term_width = 100)]
+#[command(after_help = "Exit codes: 0 done, 1 failed, 2 bad input (nothing was started or changed), \
+130 interrupted (what was measured is reported).")]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+/// The exact version: number, and commit where the build knew it.
+pub(crate) fn version() -> &'static str {
+    env!("WEIR_VERSION")
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Put a URL under load and say what it carries and how long it takes.
+    Load(LoadArgs),
+    /// Run a study: compare settings of a real proxy, side by side.
+    Run(RunArgs),
+    /// Write the report of a run again, in any format.
+    Report(ReportArgs),
+    /// List the ready-made studies.
+    Studies(StudiesArgs),
+    /// Serve as an origin server: content by size or file, delays, scripted stalls.
+    Origin(OriginArgs),
+    /// Start a program as the lab starts proxies: on given CPUs, dying with its parent.
+    #[command(hide = true)]
+    Launch(LaunchArgs),
+}
+
+#[derive(Debug, ClapArgs)]
+#[command(after_help = "The letters mean what they mean for wrk2. Without -R the loop is closed: each \
+connection sends again as soon as it was answered. With -R it is open: requests are due at a constant \
+rate whatever the server does, and response_time runs from the moment a request was due.")]
+pub(crate) struct LoadArgs {
+    /// Where to send requests, for example http://127.0.0.1:8080/index.html
+    #[arg(value_name = "URL")]
+    pub(crate) url: String,
+
+    /// Threads, each pinned to a CPU [default: one for each CPU weir may use, at most connections]
+    #[arg(short, long, value_name = "N")]
+    pub(crate) threads: Option<u32>,
+
+    /// CPUs for the threads, one each, such as 0,2-3; instead of -t
+    #[arg(long, value_name = "CPUS", conflicts_with = "threads")]
+    pub(crate) cpus: Option<String>,
+
+    /// Connections over all threads, kept open
+    #[arg(short, long, value_name = "N", default_value_t = 50)]
+    pub(crate) connections: u32,
+
+    /// How long to measure: 10s, 2m, 1h; a bare number is seconds [default: 10s, or as long as -n takes]
+    #[arg(short, long, value_name = "TIME")]
+    pub(crate) duration: Option<String>,
+
+    /// Requests per second over all threads: an open loop with one global schedule
+    #[arg(short = 'R', long, value_name = "RATE")]
+    pub(crate) rate: Option<String>,
+
+    /// Requests at most
+    #[arg(short = 'n', long, value_name = "N")]
+    pub(crate) requests: Option<u64>,
+
+    /// A field to send, `Name: value`; may be given many times
+    #[arg(short = 'H', long = "header", value_name = "FIELD")]
+    pub(crate) fields: Vec<String>,
+
+    /// Method
+    #[arg(short, long, value_name = "METHOD", default_value = "GET")]
+    pub(crate) method: String,
+
+    /// Content to send with each request
+    #[arg(short = 'b', long, value_name = "TEXT", conflicts_with = "content_file")]
+    pub(crate) content: Option<String>,
+
+    /// File whose bytes are sent as content with each request
+    #[arg(long, value_name = "FILE")]
+    pub(crate) content_file: Option<PathBuf>,
+
+    /// Time in which the load grows from nothing to its full height, not measured
+    #[arg(long, value_name = "TIME", default_value = "0s")]
+    pub(crate) ramp_up: String,
+
+    /// How long a response may take before its request counts as failed
+    #[arg(short = 'T', long, value_name = "TIME", default_value = "2s")]
+    pub(crate) timeout: String,
+
+    /// Print the whole percentile spectrum
+    #[arg(short = 'L', long)]
+    pub(crate) latency: bool,
+
+    /// Format of the result
+    #[arg(long, value_enum, default_value_t = LoadFormat::Text)]
+    pub(crate) format: LoadFormat,
+
+    /// Write the result to a file instead of standard output
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+
+    /// Show no progress
+    #[arg(short, long)]
+    pub(crate) quiet: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum LoadFormat {
+    /// A summary for people.
+    Text,
+    /// The whole result with lossless histograms (docs/load-format.md).
+    Json,
+    /// As `wrk2 --latency` prints it.
+    Wrk2,
+    /// Percentile spectrum of the response time for HdrHistogram plotters.
+    Hgrm,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct RunArgs {
+    /// A study file, or the name of a ready-made study (`weir studies` lists them)
+    #[arg(value_name = "STUDY", required_unless_present = "resume")]
+    pub(crate) study: Option<String>,
+
+    /// Go on with a run that was interrupted or killed
+    #[arg(long, value_name = "RUN", conflicts_with_all = ["study", "out"])]
+    pub(crate) resume: Option<PathBuf>,
+
+    /// Folder for the run's records and report [default: runs/STUDY-TIME]
+    #[arg(long, value_name = "DIR")]
+    pub(crate) out: Option<PathBuf>,
+
+    /// Check the study and say what would be done, without starting anything
+    #[arg(long)]
+    pub(crate) check: bool,
+
+    /// Measure for this share of the study's time, such as 25%: quicker, with wider intervals
+    #[arg(long, value_name = "SHARE")]
+    pub(crate) time: Option<String>,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct ReportArgs {
+    /// The run's folder
+    #[arg(value_name = "RUN")]
+    pub(crate) run: PathBuf,
+
+    /// What to write [default: the table on the terminal, and report.html and report.md in the folder]
+    #[arg(long, value_enum)]
+    pub(crate) format: Option<ReportFormat>,
+
+    /// Write to a file instead of standard output
+    #[arg(short, long, value_name = "FILE", requires = "format")]
+    pub(crate) output: Option<PathBuf>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ReportFormat {
+    /// The verdict table.
+    Terminal,
+    /// Markdown.
+    Markdown,
+    /// One self-contained page.
+    Html,
+    /// The findings, for programs.
+    Json,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct StudiesArgs {
+    /// Print the text of one study, as a start for one of your own
+    #[arg(value_name = "NAME")]
+    pub(crate) name: Option<String>,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct OriginArgs {
+    /// Address to listen on; may be given many times
+    #[arg(short, long, value_name = "ADDRESS", default_value = "127.0.0.1:8000")]
+    pub(crate) listen: Vec<String>,
+
+    /// Size of the content, such as 600 or 1KiB
+    #[arg(short, long, value_name = "SIZE", default_value = "1KiB", conflicts_with = "file")]
+    pub(crate) size: String,
+
+    /// File whose bytes are the content
+    #[arg(long, value_name = "FILE")]
+    pub(crate) file: Option<PathBuf>,
+
+    /// Status code of every response
+    #[arg(long, value_name = "CODE", default_value_t = 200)]
+    pub(crate) status: u16,
+
+    /// Media type of the content
+    #[arg(long, value_name = "TYPE", default_value = "text/plain")]
+    pub(crate) content_type: String,
+
+    /// Wait before each response: 5ms, or 1ms..9ms (evenly between), or exp:5ms (exponential, mean)
+    #[arg(long, value_name = "DELAY", default_value = "none")]
+    pub(crate) delay: String,
+
+    /// Freeze after the first request: 1s@5s freezes for 1 s, 5 s after it; may be given many times
+    #[arg(long, value_name = "LENGTH@TIME")]
+    pub(crate) stall: Vec<String>,
+
+    /// CPUs, one thread pinned to each [default: one thread, anywhere]
+    #[arg(long, value_name = "CPUS")]
+    pub(crate) cpus: Option<String>,
+
+    /// Stop by itself after this time
+    #[arg(short, long, value_name = "TIME")]
+    pub(crate) duration: Option<String>,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct LaunchArgs {
+    /// What `weir-sut` has put together.
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+    pub(crate) arguments: Vec<std::ffi::OsString>,
+}

@@ -1,0 +1,77 @@
+//! `weir load`: one load test against a URL.
+
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use weir_load::{Control, LoadError, SliceData};
+use weir_model::load_report::LoadReport;
+
+use weir_report::load::Distribution;
+
+use crate::args::{LoadArgs, LoadFormat};
+use crate::commands::deliver;
+use crate::failure::{FAILED, Failure, INTERRUPTED};
+use crate::{signals, terminal};
+
+mod job;
+mod progress;
+mod result;
+
+use job::Job;
+use result::Collected;
+
+/// Runs the command.
+pub(crate) fn run(args: LoadArgs) -> Result<ExitCode, Failure> {
+    let job = Job::new(&args)?;
+    // An output that cannot be written is found out before the trial, not after it.
+    if let Some(path) = &args.output {
+        std::fs::File::create(path)
+            .map_err(|error| Failure::input(format!("-o {}: {error}", path.display())))?;
+    }
+    let report = measure(&job, &args)?;
+    let text = match args.format {
+        LoadFormat::Text => {
+            let color = args.output.is_none() && terminal::color_on_stdout();
+            weir_report::load::human(&report, args.latency, color)
+        }
+        LoadFormat::Json => weir_report::load::json(&report),
+        LoadFormat::Wrk2 => weir_report::load::wrk2(&report).map_err(Failure::failed)?,
+        LoadFormat::Hgrm => weir_report::load::hgrm(&report, Distribution::ResponseTime)
+            .map_err(Failure::failed)?,
+    };
+    deliver(&text, args.output.as_deref())?;
+    Ok(ExitCode::from(exit_code(&report)))
+}
+
+fn exit_code(report: &LoadReport) -> u8 {
+    match (report.outcome.as_str(), report.counts.completed_whole) {
+        ("interrupted", _) => INTERRUPTED,
+        (_, 0) => FAILED,
+        _ => 0,
+    }
+}
+
+fn measure(job: &Job, args: &LoadArgs) -> Result<LoadReport, Failure> {
+    let stop = signals::stop_flag()?;
+    let control = Control::new(job.plan.cpus.len(), Arc::clone(&stop));
+    let started_at = jiff::Timestamp::now();
+    let mut collected = Collected::new(&job.plan);
+    let take = |slice: usize, data: &SliceData| collected.take(slice, data);
+    let outcome = if args.quiet {
+        weir_load::run(&job.plan, &control, None, take)
+    } else {
+        progress::beside(&control, &job.plan, || weir_load::run(&job.plan, &control, None, take))
+    };
+    let outcome = outcome.map_err(|error| explain(job, error))?;
+    let interrupted = stop.load(Ordering::Relaxed);
+    Ok(collected.report(job, &outcome, started_at, interrupted))
+}
+
+fn explain(job: &Job, error: LoadError) -> Failure {
+    match error {
+        LoadError::NoConnection(_) => Failure::input(format!("{}: {error}", job.target.url))
+            .hint(format!("is a server listening on {}?", job.target.address)),
+        other => Failure::failed(other),
+    }
+}

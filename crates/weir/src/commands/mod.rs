@@ -1,0 +1,48 @@
+//! One module for each command: from what was typed to what is done.
+
+use std::fs;
+use std::path::Path;
+use std::process::ExitCode;
+
+use weir_model::quantity::QuantityError;
+
+use crate::args::Command;
+use crate::failure::Failure;
+
+mod descriptors;
+mod launch;
+mod load;
+mod origin;
+mod report;
+mod run;
+mod studies;
+mod study;
+
+/// Carries a command out.
+pub(crate) fn dispatch(command: Command) -> Result<ExitCode, Failure> {
+    match command {
+        Command::Load(args) => load::run(args),
+        Command::Origin(args) => origin::run(args),
+        Command::Launch(args) => launch::run(args),
+        Command::Run(args) => run::run(args),
+        Command::Report(args) => report::run(args),
+        Command::Studies(args) => studies::run(args),
+    }
+}
+
+/// The value of a flag, or a message that names the flag.
+fn flag<T>(name: &str, parsed: Result<T, QuantityError>) -> Result<T, Failure> {
+    parsed.map_err(|error| Failure::input(format!("{name}: {error}")))
+}
+
+/// Writes a result where it was asked for.
+fn deliver(text: &str, output: Option<&Path>) -> Result<(), Failure> {
+    match output {
+        None => {
+            print!("{text}");
+            Ok(())
+        }
+        Some(path) => fs::write(path, text)
+            .map_err(|error| Failure::failed(format!("cannot write {}: {error}", path.display()))),
+    }
+}

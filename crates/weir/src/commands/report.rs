@@ -1,0 +1,72 @@
+//! `weir report`: a run's findings, in any format, from its folder alone.
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use weir_analysis::findings::Findings;
+use weir_record::Run;
+use weir_report::ReportInput;
+
+use crate::args::{ReportArgs, ReportFormat};
+use crate::commands::deliver;
+use crate::failure::Failure;
+use crate::terminal;
+
+/// Runs the command.
+pub(crate) fn run(args: ReportArgs) -> Result<ExitCode, Failure> {
+    let run = read(&args.run)?;
+    let findings = weir_analysis::analyze(&run);
+    let Some(format) = args.format else {
+        show_and_keep(&run, &findings)?;
+        return Ok(ExitCode::SUCCESS);
+    };
+    let input = input(&run, &findings);
+    let text = match format {
+        ReportFormat::Terminal => {
+            let color = args.output.is_none() && terminal::color_on_stdout();
+            weir_report::terminal(&input, color, terminal::width())
+        }
+        ReportFormat::Markdown => weir_report::markdown(&input),
+        ReportFormat::Html => weir_report::html(&input),
+        ReportFormat::Json => {
+            let json = serde_json::to_string_pretty(&findings);
+            json.map_err(|error| Failure::failed(format!("cannot write findings: {error}")))? + "\n"
+        }
+    };
+    deliver(&text, args.output.as_deref())?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Reads a run folder.
+pub(crate) fn read(folder: &Path) -> Result<Run, Failure> {
+    Run::read(folder).map_err(|error| {
+        let hint = error.hint().map(str::to_owned);
+        Failure::input(error).maybe_hint(hint)
+    })
+}
+
+/// Prints the verdict table, and writes report.html and report.md beside the records.
+pub(crate) fn show_and_keep(run: &Run, findings: &Findings) -> Result<(), Failure> {
+    let input = input(run, findings);
+    print!("{}", weir_report::terminal(&input, terminal::color_on_stdout(), terminal::width()));
+    let page = keep(run, "report.html", &weir_report::html(&input))?;
+    let markdown = keep(run, "report.md", &weir_report::markdown(&input))?;
+    println!("\nReport: {}\n        {}", page.display(), markdown.display());
+    Ok(())
+}
+
+fn keep(run: &Run, name: &str, text: &str) -> Result<PathBuf, Failure> {
+    let path = run.dir.join(name);
+    std::fs::write(&path, text)
+        .map_err(|error| Failure::failed(format!("cannot write {}: {error}", path.display())))?;
+    Ok(std::path::absolute(&path).unwrap_or(path))
+}
+
+fn input<'a>(run: &'a Run, findings: &'a Findings) -> ReportInput<'a> {
+    ReportInput {
+        header: &run.header,
+        study_text: &run.study_text,
+        records: &run.records,
+        findings,
+    }
+}

@@ -1,0 +1,193 @@
+//! `weir run`: a study from its question to its report.
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::Instant;
+
+use weir_lab::{Event, LabError, Options, Summary};
+use weir_model::quantity::format_duration;
+use weir_model::record::Outcome;
+use weir_model::study::Study;
+use weir_sut::Launcher;
+
+use crate::args::{self, RunArgs};
+use crate::commands::{report, study};
+use crate::failure::{Failure, INTERRUPTED};
+use crate::signals;
+use crate::terminal::StatusLine;
+
+/// Where runs go unless said otherwise.
+const RUNS: &str = "runs";
+
+/// Runs the command.
+pub(crate) fn run(args: RunArgs) -> Result<ExitCode, Failure> {
+    let mut narrator = Narrator::new();
+    let mut events = |event| narrator.tell(event);
+    let (folder, result) = match (&args.resume, &args.study) {
+        (Some(folder), _) => {
+            let options = options(folder.clone())?;
+            (folder.clone(), weir_lab::resume(&options, &mut events))
+        }
+        (None, Some(name)) => {
+            let mut read = study::read(name)?;
+            shorten(&mut read.study, args.time.as_deref())?;
+            if args.check {
+                describe(&read.study);
+                return Ok(ExitCode::SUCCESS);
+            }
+            let folder = args.out.unwrap_or_else(|| default_folder(&read.study.name));
+            let options = options(folder.clone())?;
+            (folder, weir_lab::run(&read.study, &read.text, &options, &mut events))
+        }
+        (None, None) => return Err(Failure::input("which study? `weir studies` lists them")),
+    };
+    narrator.line.clear();
+    match result {
+        Ok(summary) => finish(&summary),
+        Err(error) => Err(explain(error, &folder)),
+    }
+}
+
+fn options(folder: PathBuf) -> Result<Options, Failure> {
+    let weir = std::env::current_exe()
+        .map_err(|error| Failure::failed(format!("cannot find weir's own program: {error}")))?;
+    Ok(Options {
+        folder,
+        launcher: Launcher::new(weir),
+        weir_version: args::version().to_owned(),
+        stop: signals::stop_flag()?,
+    })
+}
+
+/// `runs/STUDY-20261121T101500Z`, with a number behind it when that is taken.
+fn default_folder(study: &str) -> PathBuf {
+    let time = jiff::Timestamp::now().strftime("%Y%m%dT%H%M%SZ");
+    let first = Path::new(RUNS).join(format!("{study}-{time}"));
+    let numbered = (2..).map(|n| Path::new(RUNS).join(format!("{study}-{time}-{n}")));
+    std::iter::once(first).chain(numbered).find(|folder| !folder.exists()).unwrap_or_default()
+}
+
+/// Scales the time of all loads.
+fn shorten(study: &mut Study, share: Option<&str>) -> Result<(), Failure> {
+    let Some(text) = share else { return Ok(()) };
+    let percent: Option<f64> = text.trim_end_matches('%').trim().parse().ok();
+    let share = percent.filter(|_| text.ends_with('%')).map(|percent| percent / 100.0);
+    let Some(share) = share.filter(|share| *share > 0.0 && *share <= 100.0) else {
+        return Err(Failure::input(format!("--time: `{text}` is not a share such as 25% or 200%")));
+    };
+    study.loads.iter_mut().for_each(|load| load.duration = load.duration.mul_f64(share));
+    Ok(())
+}
+
+fn describe(study: &Study) {
+    println!("{}: {}", study.name, study.question.trim());
+    for arm in &study.arms {
+        let changes: Vec<_> = arm.changes.iter().map(|(id, to)| format!("{id} = {to}")).collect();
+        let changes = if changes.is_empty() { format!("{:?}", arm.role) } else { changes.join(", ") };
+        println!("  arm   {:28} {changes}", arm.name);
+    }
+    for (load, blocks, length) in weir_lab::plan_of(study) {
+        println!("  load  {load:28} {blocks} blocks, {}", format_duration(length));
+    }
+    println!("Nothing was started (--check).");
+}
+
+fn finish(summary: &Summary) -> Result<ExitCode, Failure> {
+    let run = report::read(&summary.folder)?;
+    let findings = weir_analysis::analyze(&run);
+    report::show_and_keep(&run, &findings)?;
+    if summary.outcome == Outcome::Interrupted {
+        let folder = summary.folder.display();
+        eprintln!("\nInterrupted. Go on with: weir run --resume {folder}");
+        return Ok(ExitCode::from(INTERRUPTED));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn explain(error: LabError, folder: &Path) -> Failure {
+    let hint = error.hint();
+    let failure = match error {
+        // Nothing had been started; the place or the request has to change first.
+        LabError::DiskSpace { .. }
+        | LabError::Descriptors { .. }
+        | LabError::Cpus { .. }
+        | LabError::Resume(_)
+        | LabError::Request { .. }
+        | LabError::Record(_)
+        | LabError::Sut(_) => Failure::input(error),
+        _ => Failure::failed(format!("{error}\nwhat was recorded is in {}", folder.display())),
+    };
+    failure.maybe_hint(hint)
+}
+
+/// Tells people what is going on, on standard error.
+struct Narrator {
+    line: StatusLine,
+    begun: Instant,
+    arms: Vec<String>,
+    told: Instant,
+}
+
+impl Narrator {
+    fn new() -> Narrator {
+        let now = Instant::now();
+        Narrator { line: StatusLine::new(), begun: now, arms: Vec::new(), told: now }
+    }
+
+    fn tell(&mut self, event: Event) {
+        match event {
+            Event::Begun { folder, trials, remarks } => {
+                self.line.say(&format!("Records go to {}", folder.display()));
+                self.line.say(&format!("Trials take {}, pilots come on top", format_duration(trials)));
+                remarks.iter().for_each(|remark| self.line.say(&format!("Note: {remark}")));
+            }
+            Event::ArmReady { arm, address, remarks } => {
+                for remark in remarks {
+                    self.line.say(&format!("{arm}: {remark}"));
+                }
+                self.line.show(&format!("{arm} answers on {address}"));
+                self.arms.push(arm);
+            }
+            Event::PilotBegun { load } => {
+                self.say_arms();
+                self.line.say(&format!("{load}: a pilot tries slice lengths"));
+            }
+            Event::PilotEnded(pilot) => {
+                let slice = format_duration(std::time::Duration::from_nanos(pilot.slice_ns));
+                self.line.say(&format!("{}: slices of {slice}", pilot.load));
+            }
+            Event::TrialBegun { load, blocks, length, rate } => {
+                self.say_arms();
+                let length = format_duration(length);
+                let rate = rate.map_or(String::new(), |rate| format!(" at {rate:.0} requests/s"));
+                self.line.say(&format!("{load}: {blocks} blocks in {length}{rate}"));
+                self.begun = Instant::now();
+                self.told = Instant::now();
+            }
+            Event::Block { load, done, of, baseline_rate } => {
+                // On a terminal every block; in a log file now and then.
+                let due = self.line.rewrites() || self.told.elapsed().as_secs() >= 10;
+                if due {
+                    self.told = Instant::now();
+                    let left = self.begun.elapsed().as_secs_f64() / f64::from(done.max(1))
+                        * f64::from(of - done.min(of));
+                    self.line.show(&format!(
+                        "{load}: block {done} of {of} · baseline {baseline_rate:.0} requests/s · \
+                         about {left:.0} s left"
+                    ));
+                }
+            }
+            Event::TrialEnded { load } => {
+                self.line.say(&format!("{load}: done"));
+            }
+        }
+    }
+
+    /// Once all arms answer, one line for all of them.
+    fn say_arms(&mut self) {
+        if !self.arms.is_empty() {
+            let arms = std::mem::take(&mut self.arms);
+            self.line.say(&format!("{} arms answer: {}", arms.len(), arms.join(", ")));
+        }
+    }
+}

@@ -1,0 +1,56 @@
+//! Studies by name or file, checked.
+
+use std::path::Path;
+
+use weir_model::study::Study;
+use weir_parameters::Catalog;
+use weir_study::{CheckContext, ReadyMade};
+
+use crate::failure::Failure;
+use crate::terminal;
+
+/// Soft limit of open descriptors that the lab starts proxies with (see `weir-lab`).
+const PROXY_DESCRIPTORS: u64 = weir_lab::STOCK_NOFILE;
+
+/// A study and the text that it was read from.
+pub(crate) struct Read {
+    pub(crate) study: Study,
+    pub(crate) text: String,
+}
+
+/// Reads what was given to `weir run`: a ready-made study's name, or a file.
+pub(crate) fn read(study: &str) -> Result<Read, Failure> {
+    let path = Path::new(study);
+    let looks_like_a_name = !study.contains(['/', '.']);
+    if looks_like_a_name && !path.exists() {
+        let ready = ready_made(study)?;
+        return Ok(Read { study: parse_ready_made(ready)?, text: ready.text.to_owned() });
+    }
+    let text = std::fs::read_to_string(path)
+        .map_err(|error| Failure::input(format!("cannot read {study}: {error}")))?;
+    Ok(Read { study: parse(&text, study)?, text })
+}
+
+/// A ready-made study by name.
+pub(crate) fn ready_made(name: &str) -> Result<&'static ReadyMade, Failure> {
+    let studies = weir_study::studies();
+    studies.iter().find(|study| study.name == name).ok_or_else(|| {
+        let names: Vec<_> = studies.iter().map(|study| study.name).collect();
+        Failure::input(format!("there is no study called `{name}`, and no such file"))
+            .hint(format!("ready-made studies: {}", names.join(", ")))
+    })
+}
+
+/// Checks a ready-made study.
+pub(crate) fn parse_ready_made(ready: &ReadyMade) -> Result<Study, Failure> {
+    parse(ready.text, &format!("{}.yaml", ready.name))
+}
+
+fn parse(text: &str, name: &str) -> Result<Study, Failure> {
+    let context = CheckContext {
+        descriptor_limit: PROXY_DESCRIPTORS,
+        cpus_available: weir_probe::allowed_cpus().ok(),
+    };
+    weir_study::parse(text, name, &Catalog::builtin(), &context)
+        .map_err(|errors| Failure::described(errors.render(terminal::color_on_stderr())))
+}

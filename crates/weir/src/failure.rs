@@ -1,0 +1,72 @@
+//! How a command fails: what it says and with which exit code.
+
+use std::fmt::Display;
+use std::process::ExitCode;
+
+/// Exit code when the work could not be done although the input was right.
+pub(crate) const FAILED: u8 = 1;
+/// Exit code for bad input: nothing was started or changed.
+pub(crate) const BAD_INPUT: u8 = 2;
+/// Exit code after Ctrl-C or SIGTERM; what was measured has been reported.
+pub(crate) const INTERRUPTED: u8 = 130;
+
+/// A command that did not do what it was asked.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    code: u8,
+    message: String,
+    hint: Option<String>,
+    /// The message is a whole text of its own (study errors) and gets no prefix.
+    verbatim: bool,
+}
+
+impl Failure {
+    /// The user's input cannot be used.
+    pub(crate) fn input(message: impl Display) -> Failure {
+        let message = message.to_string();
+        Failure { code: BAD_INPUT, message, hint: None, verbatim: false }
+    }
+
+    /// The input is right; the work failed.
+    pub(crate) fn failed(message: impl Display) -> Failure {
+        let message = message.to_string();
+        Failure { code: FAILED, message, hint: None, verbatim: false }
+    }
+
+    /// Bad input that has been described in full.
+    pub(crate) fn described(message: String) -> Failure {
+        Failure { code: BAD_INPUT, message, hint: None, verbatim: true }
+    }
+
+    /// What to do about it.
+    pub(crate) fn hint(mut self, hint: impl Into<String>) -> Failure {
+        self.hint = Some(hint.into());
+        self
+    }
+
+    /// What to do about it, when that is known.
+    pub(crate) fn maybe_hint(mut self, hint: Option<impl Into<String>>) -> Failure {
+        self.hint = hint.map(Into::into);
+        self
+    }
+
+    /// For the terminal.
+    pub(crate) fn rendered(&self, color: bool) -> String {
+        let (red, cyan, plain) =
+            if color { ("\x1b[1;31m", "\x1b[36m", "\x1b[0m") } else { ("", "", "") };
+        let mut text = if self.verbatim {
+            self.message.trim_end().to_owned()
+        } else {
+            format!("{red}weir:{plain} {}", self.message.trim_end())
+        };
+        if let Some(hint) = &self.hint {
+            text.push_str(&format!("\n{cyan}hint:{plain} {hint}"));
+        }
+        text
+    }
+
+    /// For the shell.
+    pub(crate) fn exit_code(&self) -> ExitCode {
+        ExitCode::from(self.code)
+    }
+}
