@@ -60,10 +60,17 @@ impl Arms {
             ProxyRole::StaticFiles { .. } => None,
         };
         let ports = free_ports(loopback, study.arms.len())?;
-        let mut arms =
-            Arms { names: Vec::new(), proxies: Vec::new(), origin, _folder: folder };
+        let mut arms = Arms {
+            names: Vec::new(),
+            proxies: Vec::new(),
+            origin,
+            _folder: folder,
+        };
         for (index, arm) in study.arms.iter().enumerate() {
-            let at_arm = |source| LabError::Arm { arm: arm.name.clone(), source };
+            let at_arm = |source| LabError::Arm {
+                arm: arm.name.clone(),
+                source,
+            };
             let listen = SocketAddr::new(loopback, ports[index]);
             let behind = arms.origin.as_ref().map(|origin| origin.addresses()[index]);
             let prefix = arms._folder.prefix(&arm.name);
@@ -77,12 +84,17 @@ impl Arms {
             let written = std::fs::read(configuration.file()).unwrap_or_default();
             keep(writer, "nginx.conf", &written)?;
             let remarks = nginx.check(&configuration).map_err(at_arm)?;
-            let launch =
-                Launch { cpus: Some(roles.proxy.clone()), nofile: Some(STOCK_NOFILE) };
-            let proxy = nginx.start(&configuration, launcher, &launch).map_err(at_arm)?;
+            let launch = Launch {
+                cpus: Some(roles.proxy.clone()),
+                nofile: Some(STOCK_NOFILE),
+            };
+            let proxy = nginx
+                .start(&configuration, launcher, &launch)
+                .map_err(at_arm)?;
             let nofile = proxy.nofile().map_err(at_arm)?;
-            let effective =
-                nginx.effective(&configuration, &catalog, Some(nofile)).map_err(at_arm)?;
+            let effective = nginx
+                .effective(&configuration, &catalog, Some(nofile))
+                .map_err(at_arm)?;
             keep(writer, "effective.conf", effective.text.as_bytes())?;
             writer.append(&Record::Proxy(ProxyRecord {
                 session,
@@ -97,7 +109,11 @@ impl Arms {
                 ask_once(&arm.name, listen, load, study)?;
             }
             let (arm, address) = (arm.name.clone(), listen.to_string());
-            events(Event::ArmReady { arm, address, remarks });
+            events(Event::ArmReady {
+                arm,
+                address,
+                remarks,
+            });
         }
         Ok(arms)
     }
@@ -119,16 +135,28 @@ impl Arms {
         let pids: Vec<Vec<u32>> = self
             .proxies
             .iter()
-            .map(|proxy| std::iter::once(proxy.master_pid()).chain(proxy.worker_pids()).collect())
+            .map(|proxy| {
+                std::iter::once(proxy.master_pid())
+                    .chain(proxy.worker_pids())
+                    .collect()
+            })
             .collect();
         let origin = self.origin.clone();
-        let threads = origin.as_ref().map_or_else(Vec::new, |origin| origin.thread_ids().to_vec());
+        let threads = origin
+            .as_ref()
+            .map_or_else(Vec::new, |origin| origin.thread_ids().to_vec());
         let seen = move |arm: usize| {
             let counters = origin.as_ref().map(|origin| origin.counters(arm));
             counters.map_or((0, 0), |counters| (counters.requests, counters.connections))
         };
         let (proxy, generator) = (&roles.proxy, &roles.generator);
-        Ok(Counters::open(&pids, Arc::new(seen), &threads, proxy, generator)?)
+        Ok(Counters::open(
+            &pids,
+            Arc::new(seen),
+            &threads,
+            proxy,
+            generator,
+        )?)
     }
 
     /// Every proxy still runs as it was started.
@@ -137,7 +165,10 @@ impl Arms {
     /// One has ended, or lost a worker.
     pub(crate) fn alive(&mut self) -> Result<(), LabError> {
         for (name, proxy) in self.names.iter().zip(&mut self.proxies) {
-            let at_arm = |source: SutError| LabError::Arm { arm: name.clone(), source };
+            let at_arm = |source: SutError| LabError::Arm {
+                arm: name.clone(),
+                source,
+            };
             proxy.alive().map_err(at_arm)?;
         }
         Ok(())
@@ -171,7 +202,10 @@ fn encoded(load: &LoadSpec) -> Result<Vec<u8>, LabError> {
 
 /// Sends one request and looks at the response as the engine would.
 fn ask_once(arm: &str, at: SocketAddr, load: &LoadSpec, study: &Study) -> Result<(), LabError> {
-    let wrong = |what: String| LabError::Answer { arm: arm.to_owned(), what };
+    let wrong = |what: String| LabError::Answer {
+        arm: arm.to_owned(),
+        what,
+    };
     let status = answer(at, &encoded(load)?, &load.request)
         .map_err(|error| wrong(format!("{error} (asked {at} under load `{}`)", load.name)))?;
     let expected = match study.proxy.role {
@@ -181,7 +215,10 @@ fn ask_once(arm: &str, at: SocketAddr, load: &LoadSpec, study: &Study) -> Result
     if status == expected {
         return Ok(());
     }
-    Err(wrong(format!("status {status} instead of {expected}, under load `{}`", load.name)))
+    Err(wrong(format!(
+        "status {status} instead of {expected}, under load `{}`",
+        load.name
+    )))
 }
 
 fn answer(at: SocketAddr, request: &[u8], spec: &RequestSpec) -> std::io::Result<u16> {
@@ -197,7 +234,9 @@ fn answer(at: SocketAddr, request: &[u8], spec: &RequestSpec) -> std::io::Result
             let end = parser.finish_on_close().map_err(std::io::Error::other)?;
             return Ok(end.status);
         }
-        let fed = parser.feed(&buffer[..length]).map_err(std::io::Error::other)?;
+        let fed = parser
+            .feed(&buffer[..length])
+            .map_err(std::io::Error::other)?;
         if let Progress::Complete(end) = fed.event {
             return Ok(end.status);
         }

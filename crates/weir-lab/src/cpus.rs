@@ -40,11 +40,26 @@ pub(crate) fn remarks(roles: &CpuRoles, has_origin: bool) -> Vec<String> {
         }
     };
     let distorts = "what one takes, the other lacks, and ratios come out too small";
-    shared("proxy and generator", &roles.proxy, &roles.generator, distorts);
+    shared(
+        "proxy and generator",
+        &roles.proxy,
+        &roles.generator,
+        distorts,
+    );
     if has_origin {
-        shared("proxy and origin server", &roles.proxy, &roles.origin, distorts);
+        shared(
+            "proxy and origin server",
+            &roles.proxy,
+            &roles.origin,
+            distorts,
+        );
         let harmless = "the same for all arms, as long as the proxy is the limit";
-        shared("generator and origin server", &roles.generator, &roles.origin, harmless);
+        shared(
+            "generator and origin server",
+            &roles.generator,
+            &roles.origin,
+            harmless,
+        );
     }
     remarks
 }
@@ -60,14 +75,25 @@ mod tests {
     #[test]
     fn the_proxy_is_alone_from_two_cpus_on() {
         let two = roles("0-1");
-        assert_eq!((two.proxy.to_string(), two.generator.to_string()), ("1".into(), "0".into()));
+        assert_eq!(
+            (two.proxy.to_string(), two.generator.to_string()),
+            ("1".into(), "0".into())
+        );
         assert_eq!(two.origin.to_string(), "0");
         for cpus in ["0-1", "0-2", "0-3", "0-7", "2,4,6,8,10"] {
             let roles = roles(cpus);
-            assert!(roles.proxy.shared_with(&roles.generator).is_empty(), "{cpus}");
+            assert!(
+                roles.proxy.shared_with(&roles.generator).is_empty(),
+                "{cpus}"
+            );
             assert!(roles.proxy.shared_with(&roles.origin).is_empty(), "{cpus}");
         }
-        assert!(roles("0-3").generator.shared_with(&roles("0-3").origin).is_empty());
+        assert!(
+            roles("0-3")
+                .generator
+                .shared_with(&roles("0-3").origin)
+                .is_empty()
+        );
     }
 
     #[test]

@@ -97,9 +97,9 @@ impl LabError {
             LabError::DiskSpace { .. } => {
                 Some("make room, or choose another place with --out or TMPDIR".to_owned())
             }
-            LabError::Descriptors { needed, .. } => {
-                Some(format!("raise the limit (ulimit -n {needed}), or use fewer connections"))
-            }
+            LabError::Descriptors { needed, .. } => Some(format!(
+                "raise the limit (ulimit -n {needed}), or use fewer connections"
+            )),
             LabError::Cpus { .. } => Some("change `cpus` in the study".to_owned()),
             _ => None,
         }

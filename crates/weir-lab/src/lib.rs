@@ -22,8 +22,8 @@ mod record;
 mod run;
 mod timeline;
 
-pub use error::LabError;
 pub use arms::STOCK_NOFILE;
+pub use error::LabError;
 pub use event::Event;
 pub use preflight::plan_of;
 pub use run::{Options, Summary, resume, run};

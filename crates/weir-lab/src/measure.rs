@@ -72,10 +72,17 @@ impl Counters {
         Reading {
             slice,
             arm,
-            proxy_cpu_ns: self.proxies[arm].iter_mut().map(|cpu| cpu.read_ns().unwrap_or(0)).sum(),
+            proxy_cpu_ns: self.proxies[arm]
+                .iter_mut()
+                .map(|cpu| cpu.read_ns().unwrap_or(0))
+                .sum(),
             origin_requests,
             origin_connects,
-            origin_cpu_ns: self.origin_threads.iter_mut().map(|t| t.read_ns().unwrap_or(0)).sum(),
+            origin_cpu_ns: self
+                .origin_threads
+                .iter_mut()
+                .map(|t| t.read_ns().unwrap_or(0))
+                .sum(),
             proxy: self.proxy_cpus.read().unwrap_or_default(),
             generator: self.generator_cpus.read().unwrap_or_default(),
         }
@@ -87,7 +94,7 @@ pub(crate) struct ArmBlock {
     pub(crate) arm: usize,
     pub(crate) slices: Vec<SliceRecord>,
     /// Everything that the arm's slices counted, merged.
-    pub(crate) data: Box<SliceData>,
+    pub(crate) data: SliceData,
 }
 
 /// A block of which everything is known.
@@ -111,7 +118,10 @@ pub(crate) struct Trial<'a> {
 
 impl Trial<'_> {
     /// Runs it and hands every block on as soon as it is whole.
-    pub(crate) fn run(self, on_block: &mut dyn FnMut(&FinishedBlock)) -> Result<Outcome, LoadError> {
+    pub(crate) fn run(
+        self,
+        on_block: &mut dyn FnMut(&FinishedBlock),
+    ) -> Result<Outcome, LoadError> {
         let plan = Plan {
             groups: self.groups,
             slices: self.timeline.slices.clone(),
@@ -165,7 +175,7 @@ struct Assembly<'a> {
     records: Vec<Option<SliceRecord>>,
     /// Blocks under way, oldest first.
     open: VecDeque<OpenBlock>,
-    spare: Vec<Box<SliceData>>,
+    spare: Vec<SliceData>,
 }
 
 struct OpenBlock {
@@ -173,7 +183,7 @@ struct OpenBlock {
     /// Places of its slices in the timeline.
     places: Vec<usize>,
     /// Data of each arm.
-    data: Vec<Box<SliceData>>,
+    data: Vec<SliceData>,
 }
 
 impl<'a> Assembly<'a> {
@@ -184,7 +194,11 @@ impl<'a> Assembly<'a> {
             let Some(block) = turn.block else { continue };
             match open.back_mut() {
                 Some(last) if last.block == block => last.places.push(place),
-                _ => open.push_back(OpenBlock { block, places: vec![place], data: Vec::new() }),
+                _ => open.push_back(OpenBlock {
+                    block,
+                    places: vec![place],
+                    data: Vec::new(),
+                }),
             }
         }
         Assembly {
@@ -214,7 +228,9 @@ impl<'a> Assembly<'a> {
             generator_cpu_ns: data.cpu_ns,
             ..SliceRecord::default()
         });
-        let Some(open) = self.open.iter_mut().find(|open| open.block == block) else { return };
+        let Some(open) = self.open.iter_mut().find(|open| open.block == block) else {
+            return;
+        };
         while open.data.len() < self.timeline.arms {
             open.data.push(self.spare.pop().unwrap_or_default());
         }
@@ -230,17 +246,26 @@ impl<'a> Assembly<'a> {
             }
         }
         while let Some(slices) = self.open.front().and_then(|open| self.slices_of(open)) {
-            let Some(open) = self.open.pop_front() else { return };
+            let Some(open) = self.open.pop_front() else {
+                return;
+            };
             let mut arms: Vec<ArmBlock> = open
                 .data
                 .into_iter()
                 .enumerate()
-                .map(|(arm, data)| ArmBlock { arm, slices: Vec::new(), data })
+                .map(|(arm, data)| ArmBlock {
+                    arm,
+                    slices: Vec::new(),
+                    data,
+                })
                 .collect();
             for (place, slice) in open.places.into_iter().zip(slices) {
                 arms[self.timeline.turns[place].arm].slices.push(slice);
             }
-            let block = FinishedBlock { block: open.block, arms };
+            let block = FinishedBlock {
+                block: open.block,
+                arms,
+            };
             on_block(&block);
             self.spare.extend(block.arms.into_iter().map(|arm| {
                 let mut data = arm.data;

@@ -47,7 +47,9 @@ impl Quantity {
 
 /// Log ratios of neighbouring slices of the two arms: two for each block.
 pub(crate) fn log_ratios(block: &FinishedBlock, quantity: Quantity) -> Vec<f64> {
-    let [a, b] = &block.arms[..] else { return Vec::new() };
+    let [a, b] = &block.arms[..] else {
+        return Vec::new();
+    };
     // ABBA: the first slices of both arms are neighbours, and so are the second ones.
     let pairs = a.slices.iter().zip(&b.slices);
     pairs
@@ -59,7 +61,9 @@ pub(crate) fn log_ratios(block: &FinishedBlock, quantity: Quantity) -> Vec<f64> 
 /// What a candidate promises.
 pub(crate) fn judge(slice: Duration, blocks: u32, log_ratios: &[f64]) -> PilotCandidate {
     // Qn is robust against bursts; a handful of values has no spread to speak of.
-    let sd = qn(log_ratios).filter(|sd| *sd > 0.0).unwrap_or(f64::INFINITY);
+    let sd = qn(log_ratios)
+        .filter(|sd| *sd > 0.0)
+        .unwrap_or(f64::INFINITY);
     let per_minute = 60.0 / (2.0 * slice.as_secs_f64());
     PilotCandidate {
         slice_ns: slice.as_nanos() as u64,
@@ -74,13 +78,19 @@ pub(crate) fn judge(slice: Duration, blocks: u32, log_ratios: &[f64]) -> PilotCa
 pub(crate) fn choose(candidates: &[PilotCandidate]) -> Option<&PilotCandidate> {
     candidates.iter().reduce(|best, challenger| {
         let limit = best.half_width_per_minute * CLEARLY_NARROWER;
-        if challenger.half_width_per_minute < limit { challenger } else { best }
+        if challenger.half_width_per_minute < limit {
+            challenger
+        } else {
+            best
+        }
     })
 }
 
 /// Whether trying still longer slices is a waste: the last two were both worse than the best.
 pub(crate) fn settled(candidates: &[PilotCandidate]) -> bool {
-    let Some(best) = choose(candidates) else { return false };
+    let Some(best) = choose(candidates) else {
+        return false;
+    };
     let worse = |c: &PilotCandidate| c.half_width_per_minute > best.half_width_per_minute;
     candidates.len() >= 3 && candidates.iter().rev().take(2).all(worse)
 }
@@ -102,7 +112,11 @@ mod tests {
     fn a_challenger_must_be_clearly_narrower() {
         let near = [candidate(100, 0.02), candidate(50, 0.018)];
         assert_eq!(choose(&near).map(|c| c.slice_ns), Some(100_000_000));
-        let clear = [candidate(100, 0.02), candidate(50, 0.018), candidate(250, 0.01)];
+        let clear = [
+            candidate(100, 0.02),
+            candidate(50, 0.018),
+            candidate(250, 0.01),
+        ];
         assert_eq!(choose(&clear).map(|c| c.slice_ns), Some(250_000_000));
     }
 
@@ -116,7 +130,7 @@ mod tests {
 
     #[test]
     fn the_promise_follows_from_spread_and_number() {
-        let ratios: Vec<f64> = (0..40).map(|i| if i % 2 == 0 { 0.1 } else { -0.1 }).collect();
+        let ratios: Vec<f64> = (0..40).map(|i| f64::from(i) / 400.0).collect();
         let short = judge(Duration::from_millis(50), 20, &ratios);
         let long = judge(Duration::from_millis(200), 20, &ratios);
         assert!((long.half_width_per_minute / short.half_width_per_minute - 2.0).abs() < 1e-9);

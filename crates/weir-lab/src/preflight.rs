@@ -25,7 +25,9 @@ const RECORD_BYTES: u64 = 12 << 10;
 /// The CPUs of each role: those that the study names, or a share of those that weir may use.
 pub(crate) fn cpu_roles(study: &Study) -> Result<CpuRoles, LabError> {
     let allowed = weir_probe::allowed_cpus()?;
-    let Some(roles) = &study.cpus else { return Ok(cpus::share_out(&allowed)) };
+    let Some(roles) = &study.cpus else {
+        return Ok(cpus::share_out(&allowed));
+    };
     for wanted in [&roles.proxy, &roles.generator, &roles.origin] {
         if wanted.shared_with(&allowed).len() != wanted.cpus().len() {
             let (wanted, allowed) = (wanted.to_string(), allowed.to_string());
@@ -48,7 +50,11 @@ pub fn plan_of(study: &Study) -> Vec<(String, u32, Duration)> {
     let slice = study.blocks.slice.unwrap_or(PLANNED_SLICE);
     let plan = study.loads.iter().map(|load| {
         let blocks = blocks(study, load, slice);
-        (load.name.clone(), blocks, slice * 2 * study.arms.len() as u32 * blocks)
+        (
+            load.name.clone(),
+            blocks,
+            slice * 2 * study.arms.len() as u32 * blocks,
+        )
     });
     plan.collect()
 }
@@ -71,13 +77,26 @@ fn room(path: &Path, needed: u64) -> Result<(), LabError> {
         return Ok(());
     }
     let path = path.to_owned();
-    Err(LabError::DiskSpace { path, free_mib: free >> 20, needed_mib: needed >> 20 })
+    Err(LabError::DiskSpace {
+        path,
+        free_mib: free >> 20,
+        needed_mib: needed >> 20,
+    })
 }
 
 /// Makes room for all connections of the generator and the origin server, which are weir's own.
 pub(crate) fn descriptors(study: &Study) -> Result<(), LabError> {
-    let most = study.loads.iter().map(|load| u64::from(load.connections)).max().unwrap_or(0);
-    let hops = if study.proxy.role == ProxyRole::ReverseProxy { 2 } else { 1 };
+    let most = study
+        .loads
+        .iter()
+        .map(|load| u64::from(load.connections))
+        .max()
+        .unwrap_or(0);
+    let hops = if study.proxy.role == ProxyRole::ReverseProxy {
+        2
+    } else {
+        1
+    };
     let arms = study.arms.len() as u64;
     let needed = most * arms * hops + arms * 4 + OTHER_DESCRIPTORS;
     let limit = getrlimit(Resource::Nofile);
@@ -85,10 +104,16 @@ pub(crate) fn descriptors(study: &Study) -> Result<(), LabError> {
         return Ok(());
     }
     let most = limit.maximum.unwrap_or(needed);
-    let raised = Rlimit { current: Some(most.min(needed)), maximum: limit.maximum };
+    let raised = Rlimit {
+        current: Some(most.min(needed)),
+        maximum: limit.maximum,
+    };
     match setrlimit(Resource::Nofile, raised) {
         Ok(()) if most >= needed => Ok(()),
-        _ => Err(LabError::Descriptors { needed, limit: most }),
+        _ => Err(LabError::Descriptors {
+            needed,
+            limit: most,
+        }),
     }
 }
 

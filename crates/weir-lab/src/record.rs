@@ -27,7 +27,8 @@ impl Recorder<'_> {
             trials.push(self.trial(block.block, arm)?);
         }
         for trial in &trials {
-            self.writer.append(&Record::Trial(Box::new(trial.clone())))?;
+            self.writer
+                .append(&Record::Trial(Box::new(trial.clone())))?;
         }
         Ok(trials)
     }
@@ -50,8 +51,7 @@ impl Recorder<'_> {
             dispatch_lag,
             validity: Vec::new(),
         };
-        trial.validity =
-            weir_analysis::validity(&trial, self.header, self.rate);
+        trial.validity = weir_analysis::validity(&trial, self.header, self.rate);
         Ok(trial)
     }
 
@@ -64,7 +64,10 @@ impl Recorder<'_> {
         let data: &SliceData = &arm.data;
         let overflow = data.histograms.overflow;
         let start = Duration::from_nanos(arm.slices.first().map_or(0, |slice| slice.start_ns));
-        let end = arm.slices.last().map_or(0, |slice| slice.start_ns + slice.measured_ns);
+        let end = arm
+            .slices
+            .last()
+            .map_or(0, |slice| slice.start_ns + slice.measured_ns);
         let length = Duration::from_nanos(end).saturating_sub(start);
         let all = [
             (HistogramKind::ResponseTime, &data.histograms.response),
@@ -74,11 +77,16 @@ impl Recorder<'_> {
         let mut summaries: [QuantileSummary; 3] = Default::default();
         for (summary, (kind, histogram)) in summaries.iter_mut().zip(all) {
             // In a closed loop the service time is the response time: one of them is enough.
-            let same = self.load.arrivals == StudyArrivals::Closed
-                && kind == HistogramKind::ServiceTime;
-            let tag = if same { String::new() } else { tag(&self.load.name, name, block, kind) };
+            let same =
+                self.load.arrivals == StudyArrivals::Closed && kind == HistogramKind::ServiceTime;
+            let tag = if same {
+                String::new()
+            } else {
+                tag(&self.load.name, name, block, kind)
+            };
             if !tag.is_empty() {
-                self.writer.append_histogram(&tag, start, length, histogram)?;
+                self.writer
+                    .append_histogram(&tag, start, length, histogram)?;
             }
             *summary = summarize(&tag, histogram, overflow);
         }

@@ -33,6 +33,8 @@ pub struct Options {
     pub launcher: Launcher,
     /// Exact version of weir.
     pub weir_version: String,
+    /// What is worth saying about the study itself (see `weir_study::remarks`).
+    pub remarks: Vec<String>,
     /// Set it to end the run in order: what was measured is kept.
     pub stop: Arc<AtomicBool>,
 }
@@ -70,12 +72,19 @@ pub fn run(
         weir_version: options.weir_version.clone(),
         started_at: Timestamp::now().to_string(),
         study: study.clone(),
-        remarks: cpus::remarks(&roles, has_origin),
+        remarks: [cpus::remarks(&roles, has_origin), options.remarks.clone()].concat(),
         cpus: roles,
         environment,
     };
     let writer = RunWriter::create(&options.folder, &header, study_text)?;
-    Session { header: &header, options, number: 0, writer, done: Done::default() }.run(events)
+    Session {
+        header: &header,
+        options,
+        number: 0,
+        writer,
+        done: Done::default(),
+    }
+    .run(events)
 }
 
 /// Goes on with a run that was interrupted, failed or was killed.
@@ -96,16 +105,28 @@ pub fn resume(options: &Options, events: &mut dyn FnMut(Event)) -> Result<Summar
             then.cpu_model, then.kernel
         )));
     }
-    preflight::cpu_roles(&Study { cpus: Some(header.cpus.clone()), ..header.study.clone() })?;
+    preflight::cpu_roles(&Study {
+        cpus: Some(header.cpus.clone()),
+        ..header.study.clone()
+    })?;
     preflight::descriptors(&header.study)?;
     preflight::disk_space(&header.study, &options.folder)?;
     let done = Done::of(&run);
     let number = done.sessions;
-    Session { header: &header, options, number, writer, done }.run(events)
+    Session {
+        header: &header,
+        options,
+        number,
+        writer,
+        done,
+    }
+    .run(events)
 }
 
 fn folder_name(folder: &Path) -> String {
-    folder.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned())
+    folder
+        .file_name()
+        .map_or_else(String::new, |name| name.to_string_lossy().into_owned())
 }
 
 /// What earlier sessions have measured.
@@ -136,16 +157,28 @@ impl Done {
             let blocks = run.blocks(&load.name);
             let whole = blocks.values().filter(|trials| trials.len() == arms);
             let next = blocks.keys().map(|(block, _)| block + 1).max().unwrap_or(0);
-            done.blocks.insert(load.name.clone(), (whole.clone().count() as u32, next));
+            done.blocks
+                .insert(load.name.clone(), (whole.clone().count() as u32, next));
             whole.flatten().for_each(|trial| done.add(trial));
         }
         done
     }
 
     fn add(&mut self, trial: &TrialRecord) {
-        let total = self.totals.entry((trial.load.clone(), trial.arm.clone())).or_default();
-        total.0 += trial.slices.iter().map(|slice| slice.completed).sum::<u64>();
-        total.1 += trial.slices.iter().map(|slice| slice.measured_ns).sum::<u64>();
+        let total = self
+            .totals
+            .entry((trial.load.clone(), trial.arm.clone()))
+            .or_default();
+        total.0 += trial
+            .slices
+            .iter()
+            .map(|slice| slice.completed)
+            .sum::<u64>();
+        total.1 += trial
+            .slices
+            .iter()
+            .map(|slice| slice.measured_ns)
+            .sum::<u64>();
     }
 
     /// Requests per second that the slowest arm completed under a load.
@@ -169,12 +202,19 @@ struct Session<'a> {
 impl Session<'_> {
     fn run(mut self, events: &mut dyn FnMut(Event)) -> Result<Summary, LabError> {
         let at = Timestamp::now().to_string();
-        self.writer.append(&Record::Session(SessionRecord { session: self.number, at }))?;
+        self.writer.append(&Record::Session(SessionRecord {
+            session: self.number,
+            at,
+        }))?;
         let folder = self.options.folder.clone();
         let plan = preflight::plan_of(&self.header.study);
         let trials = plan.iter().map(|(_, _, length)| *length).sum();
         let remarks = self.header.remarks.clone();
-        events(Event::Begun { folder: folder.clone(), trials, remarks });
+        events(Event::Begun {
+            folder: folder.clone(),
+            trials,
+            remarks,
+        });
         preflight::keep_to(&self.header.cpus.generator);
         let result = self.work(events);
         let (outcome, error) = match &result {
@@ -183,7 +223,9 @@ impl Session<'_> {
             Err(error) => (Outcome::Failed, error.to_string()),
         };
         let at = Timestamp::now().to_string();
-        let end = self.writer.append(&Record::End(EndRecord { at, outcome, error }));
+        let end = self
+            .writer
+            .append(&Record::End(EndRecord { at, outcome, error }));
         result?;
         end?;
         Ok(Summary { folder, outcome })
@@ -196,8 +238,14 @@ impl Session<'_> {
     fn work(&mut self, events: &mut dyn FnMut(Event)) -> Result<(), LabError> {
         let (study, roles) = (&self.header.study, &self.header.cpus);
         let launcher = &self.options.launcher;
-        let mut arms =
-            Arms::start(study, roles, launcher, self.number, &mut self.writer, events)?;
+        let mut arms = Arms::start(
+            study,
+            roles,
+            launcher,
+            self.number,
+            &mut self.writer,
+            events,
+        )?;
         let worked = study.loads.iter().try_for_each(|load| {
             if self.stopped() {
                 return Ok(());
@@ -216,21 +264,32 @@ impl Session<'_> {
         events: &mut dyn FnMut(Event),
     ) -> Result<(), LabError> {
         let study = &self.header.study;
-        let Some(pilot) = self.pilot(load, arms, events)? else { return Ok(()) };
+        let Some(pilot) = self.pilot(load, arms, events)? else {
+            return Ok(());
+        };
         let slice = Duration::from_nanos(pilot.slice_ns);
         let planned = preflight::blocks(study, load, slice);
-        let (whole, first) = self.done.blocks.get(&load.name).copied().unwrap_or_default();
+        let (whole, first) = self
+            .done
+            .blocks
+            .get(&load.name)
+            .copied()
+            .unwrap_or_default();
         let left = planned.saturating_sub(whole);
         if left > 0 {
             // Each session and load has an order of its own, and the same again for the same seed.
             let seed = study.blocks.seed ^ (u64::from(self.number) << 32) ^ u64::from(first);
             let mut rng = SplitMix64::new(seed);
             let discard = study.blocks.discard;
-            let timeline =
-                Timeline::new(study.arms.len(), left, first, slice, discard, &mut rng);
+            let timeline = Timeline::new(study.arms.len(), left, first, slice, discard, &mut rng);
             let rate = pilot.rate;
             let (name, length) = (load.name.clone(), timeline.length());
-            events(Event::TrialBegun { load: name, blocks: left, length, rate });
+            events(Event::TrialBegun {
+                load: name,
+                blocks: left,
+                length,
+                rate,
+            });
             self.trial(load, arms, &timeline, rate, (whole, planned), events)?;
         }
         if self.stopped() {
@@ -238,7 +297,10 @@ impl Session<'_> {
         }
         let load = load.name.clone();
         events(Event::TrialEnded { load: load.clone() });
-        self.writer.append(&Record::LoadEnd(LoadEndRecord { load, blocks: planned }))?;
+        self.writer.append(&Record::LoadEnd(LoadEndRecord {
+            load,
+            blocks: planned,
+        }))?;
         Ok(())
     }
 
@@ -280,7 +342,12 @@ impl Session<'_> {
                     trials.iter().for_each(|trial| self.done.add(trial));
                     let baseline_rate = trials.first().map_or(0.0, rate_completed);
                     let load = load.name.clone();
-                    events(Event::Block { load, done, of: planned, baseline_rate });
+                    events(Event::Block {
+                        load,
+                        done,
+                        of: planned,
+                        baseline_rate,
+                    });
                 }
                 Err(error) => {
                     broken = Some(error);
@@ -293,7 +360,10 @@ impl Session<'_> {
         }
         // A proxy that ended between blocks shows as refused connections: name the cause.
         arms.alive()?;
-        let at_load = |source| LabError::Load { load: load.name.clone(), source };
+        let at_load = |source| LabError::Load {
+            load: load.name.clone(),
+            source,
+        };
         outcome.map(drop).map_err(at_load)
     }
 
@@ -314,7 +384,9 @@ impl Session<'_> {
         let slice = match study.blocks.slice {
             Some(slice) => slice,
             None => {
-                events(Event::PilotBegun { load: load.name.clone() });
+                events(Event::PilotBegun {
+                    load: load.name.clone(),
+                });
                 for ms in pilot::CANDIDATES_MS {
                     let slice = Duration::from_millis(ms);
                     candidates.push(self.candidate(load, arms, slice, rate)?);
@@ -330,7 +402,12 @@ impl Session<'_> {
             }
         };
         let slice_ns = slice.as_nanos() as u64;
-        let pilot = PilotRecord { load: load.name.clone(), slice_ns, rate, candidates };
+        let pilot = PilotRecord {
+            load: load.name.clone(),
+            slice_ns,
+            rate,
+            candidates,
+        };
         self.writer.append(&Record::Pilot(pilot.clone()))?;
         if study.blocks.slice.is_none() {
             events(Event::PilotEnded(pilot.clone()));
@@ -359,10 +436,17 @@ impl Session<'_> {
             counters: arms.counters(&self.header.cpus)?,
             stop: &self.options.stop,
         };
-        let quantity = if rate.is_some() { Quantity::CpuPerRequest } else { Quantity::Rate };
+        let quantity = if rate.is_some() {
+            Quantity::CpuPerRequest
+        } else {
+            Quantity::Rate
+        };
         let mut ratios = Vec::new();
         let outcome = trial.run(&mut |block| ratios.extend(pilot::log_ratios(block, quantity)));
-        outcome.map_err(|source| LabError::Load { load: load.name.clone(), source })?;
+        outcome.map_err(|source| LabError::Load {
+            load: load.name.clone(),
+            source,
+        })?;
         Ok(pilot::judge(slice, blocks, &ratios))
     }
 
@@ -375,7 +459,9 @@ impl Session<'_> {
                 let closed = |load: &&LoadSpec| load.arrivals == StudyArrivals::Closed;
                 let first = self.header.study.loads.iter().find(closed)?;
                 // Whole requests per second read better, and nobody needs more.
-                self.done.slowest(&first.name).map(|rate| (rate * share).round().max(1.0))
+                self.done
+                    .slowest(&first.name)
+                    .map(|rate| (rate * share).round().max(1.0))
             }
         }
     }

@@ -43,11 +43,17 @@ impl Timeline {
         let mut turns: Vec<Turn> = (0..arms).map(|arm| Turn { arm, block: None }).collect();
         for block in first..first + blocks {
             let order = order_after(turns.last().map(|turn| turn.arm), arms, rng);
-            turns.extend(order.into_iter().map(|arm| Turn { arm, block: Some(block) }));
+            turns.extend(order.into_iter().map(|arm| Turn {
+                arm,
+                block: Some(block),
+            }));
         }
         // The last block's arms rest before the counters are read for the last time.
         let last = turns.last().map_or(0, |turn| turn.arm);
-        turns.push(Turn { arm: (last + 1) % arms, block: None });
+        turns.push(Turn {
+            arm: (last + 1) % arms,
+            block: None,
+        });
 
         let ns = slice.as_nanos() as u64;
         let lead = (slice.as_secs_f64() * discard * 1e9) as u64;
@@ -57,12 +63,26 @@ impl Timeline {
         for (place, turn) in turns.iter().enumerate() {
             let length = if place < arms { warm_up } else { ns };
             let end = start + length;
-            let measure_from = if turn.block.is_some() { start + lead } else { end };
-            slices.push(Slice { group: turn.arm, start, measure_from, end });
+            let measure_from = if turn.block.is_some() {
+                start + lead
+            } else {
+                end
+            };
+            slices.push(Slice {
+                group: turn.arm,
+                start,
+                measure_from,
+                end,
+            });
             start = end;
         }
         let next_of_arm = next_of_arm(&turns, arms);
-        Timeline { slices, turns, next_of_arm, arms }
+        Timeline {
+            slices,
+            turns,
+            next_of_arm,
+            arms,
+        }
     }
 
     /// How long it lasts.
@@ -103,14 +123,22 @@ mod tests {
             let timeline = Timeline::new(arms, 20, 3, slice, 0.2, &mut rng);
             for block in 3..23 {
                 let mut seen = vec![0; arms];
-                let turns = timeline.turns.iter().filter(|turn| turn.block == Some(block));
+                let turns = timeline
+                    .turns
+                    .iter()
+                    .filter(|turn| turn.block == Some(block));
                 turns.for_each(|turn| seen[turn.arm] += 1);
                 assert_eq!(seen, vec![2; arms]);
             }
             for pair in timeline.turns.windows(2) {
                 assert!(pair[0].block == pair[1].block || pair[0].arm != pair[1].arm);
             }
-            assert!(timeline.slices.windows(2).all(|pair| pair[0].end == pair[1].start));
+            assert!(
+                timeline
+                    .slices
+                    .windows(2)
+                    .all(|pair| pair[0].end == pair[1].start)
+            );
         }
     }
 

@@ -53,7 +53,8 @@ impl Histograms {
             (&mut self.dispatch_lag, &other.dispatch_lag),
         ];
         for (own, others) in pairs {
-            own.add(others).expect("all histograms have the same bounds");
+            own.add(others)
+                .expect("all histograms have the same bounds");
         }
         self.overflow += other.overflow;
     }
@@ -107,7 +108,11 @@ impl Errors {
     }
 
     fn count_n(&mut self, kind: ErrorKind, cause: Cause, n: u64) {
-        match self.0.iter_mut().find(|(k, c, _)| *k == kind && *c == cause) {
+        match self
+            .0
+            .iter_mut()
+            .find(|(k, c, _)| *k == kind && *c == cause)
+        {
             Some((_, _, count)) => *count += n,
             None => self.0.push((kind, cause, n)),
         }
@@ -130,7 +135,11 @@ impl Errors {
         let mut counts: Vec<_> = self
             .0
             .iter()
-            .map(|&(kind, cause, count)| ErrorCount { kind, words: cause.words(), count })
+            .map(|&(kind, cause, count)| ErrorCount {
+                kind,
+                words: cause.words(),
+                count,
+            })
             .collect();
         counts.sort_by_key(|error| std::cmp::Reverse(error.count));
         counts

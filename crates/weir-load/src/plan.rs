@@ -68,13 +68,27 @@ impl Plan {
         let end = ramp + (sustain.as_nanos() as u64).max(1);
         let mut slices = Vec::new();
         if ramp > 0 {
-            slices.push(Slice { group: 0, start: 0, measure_from: ramp, end: ramp });
+            slices.push(Slice {
+                group: 0,
+                start: 0,
+                measure_from: ramp,
+                end: ramp,
+            });
         }
         let mut start = ramp;
         while start < end {
             // A remainder of less than half a second joins the last full one.
-            let next = if end - start < SECOND + SECOND / 2 { end } else { start + SECOND };
-            slices.push(Slice { group: 0, start, measure_from: start, end: next });
+            let next = if end - start < SECOND + SECOND / 2 {
+                end
+            } else {
+                start + SECOND
+            };
+            slices.push(Slice {
+                group: 0,
+                start,
+                measure_from: start,
+                end: next,
+            });
             start = next;
         }
         slices
@@ -88,7 +102,9 @@ impl Plan {
     /// Connections of one thread, over all groups.
     pub(crate) fn connections_of(&self, thread: usize) -> usize {
         let groups = self.groups.iter();
-        groups.map(|group| self.share(u64::from(group.connections), thread) as usize).sum()
+        groups
+            .map(|group| self.share(u64::from(group.connections), thread) as usize)
+            .sum()
     }
 
     /// Of `total` things, how many fall to `thread`.
@@ -105,11 +121,17 @@ mod tests {
     #[test]
     fn a_plain_load_has_slices_of_a_second_without_gaps() {
         for (ramp_ms, sustain_ms) in [(0, 10_000), (500, 2_300), (0, 400), (1000, 1_600)] {
-            let (ramp, sustain) = (Duration::from_millis(ramp_ms), Duration::from_millis(sustain_ms));
+            let (ramp, sustain) = (
+                Duration::from_millis(ramp_ms),
+                Duration::from_millis(sustain_ms),
+            );
             let slices = Plan::seconds(ramp, sustain);
             assert_eq!(slices[0].start, 0);
             assert!(slices.windows(2).all(|pair| pair[0].end == pair[1].start));
-            let measured: u64 = slices.iter().map(|slice| slice.end - slice.measure_from).sum();
+            let measured: u64 = slices
+                .iter()
+                .map(|slice| slice.end - slice.measure_from)
+                .sum();
             assert_eq!(measured, sustain.as_nanos() as u64);
         }
     }

@@ -16,7 +16,10 @@ pub struct Schedule {
 impl Schedule {
     /// `rate` in requests per second, above zero; the ramp takes `ramp_ns` from the trial's start.
     pub fn new(rate: f64, ramp_ns: u64) -> Schedule {
-        Schedule { rate_per_ns: rate / 1e9, ramp_ns: ramp_ns as f64 }
+        Schedule {
+            rate_per_ns: rate / 1e9,
+            ramp_ns: ramp_ns as f64,
+        }
     }
 
     /// When arrival `k` is due, in nanoseconds since the start of the trial.
@@ -65,7 +68,10 @@ impl Share {
     /// The arrivals in `from..end` that fall to `thread` of `threads`.
     pub fn new(from: u64, end: u64, thread: u64, threads: u64) -> Share {
         let behind = (thread + threads - from % threads) % threads;
-        Share { next: from + behind, end }
+        Share {
+            next: from + behind,
+            end,
+        }
     }
 
     /// How many are left.

@@ -7,8 +7,9 @@ use std::time::Duration;
 
 use hdrhistogram::Histogram;
 use rustix::io::Errno;
+use rustix::process::setpriority_process;
 use rustix::thread::{CpuSet, sched_setaffinity, set_current_timer_slack};
-use weir_model::load::ErrorCount;
+use weir_model::load::{Arrivals, ErrorCount};
 
 use crate::engine::slots::{Delivery, Outlet};
 use crate::engine::{Engine, Progress, SliceHook, ThreadTotals};
@@ -21,6 +22,9 @@ const OPENING: Duration = Duration::from_secs(30);
 
 /// Between all threads being ready and the start, so that each has come back from the barrier.
 const LEAD_NS: u64 = 2_000_000;
+
+/// Nice value of an open loop's threads.
+const PUNCTUAL: i32 = -15;
 
 /// Finished slices that may wait for whoever merges them.
 const DELIVERIES: usize = 1024;
@@ -39,8 +43,14 @@ pub struct Control {
 impl Control {
     /// For a trial of `threads` threads that ends early when `stop` is set.
     pub fn new(threads: usize, stop: Arc<AtomicBool>) -> Control {
-        let progress = std::iter::repeat_with(Progress::default).take(threads).collect();
-        Control { stop, progress, started_at: AtomicU64::new(0) }
+        let progress = std::iter::repeat_with(Progress::default)
+            .take(threads)
+            .collect();
+        Control {
+            stop,
+            progress,
+            started_at: AtomicU64::new(0),
+        }
     }
 }
 
@@ -59,7 +69,9 @@ pub enum LoadError {
 }
 
 fn words(errors: &[ErrorCount]) -> String {
-    errors.first().map_or_else(|| "interrupted".to_owned(), |error| error.words.clone())
+    errors
+        .first()
+        .map_or_else(|| "interrupted".to_owned(), |error| error.words.clone())
 }
 
 /// What a trial leaves beside its slices.
@@ -102,7 +114,14 @@ pub fn run(
         // A few to fill while others are on their way; made here, before anything is measured.
         (0..4).for_each(|_| drop(back.send(Box::default())));
         returns.push(back);
-        outlets.push((Epoll::set()?, Outlet { thread, full: full.clone(), empty }));
+        outlets.push((
+            Epoll::set()?,
+            Outlet {
+                thread,
+                full: full.clone(),
+                empty,
+            },
+        ));
     }
     drop(full);
     let gate = Gate::new(threads, &control.started_at);
@@ -113,10 +132,13 @@ pub fn run(
             let builder = std::thread::Builder::new().name("weir-load".to_owned());
             let (gate, hook) = (&gate, hook.take());
             let handle = builder.spawn_scoped(scope, move || {
-                settle(plan.cpus[thread]);
+                settle(plan.cpus[thread], plan.arrivals != Arrivals::Closed);
                 let reactor = Epoll::new(set, plan.connections_of(thread));
                 let (progress, stop) = (&control.progress[thread], &*control.stop);
-                work(Engine::new(plan, thread, reactor, outlet, progress, stop, hook), gate)
+                work(
+                    Engine::new(plan, thread, reactor, outlet, progress, stop, hook),
+                    gate,
+                )
             });
             handles.push(handle.map_err(LoadError::Thread)?);
         }
@@ -152,7 +174,8 @@ impl Gate<'_> {
         self.connections.fetch_add(connections, Ordering::Relaxed);
         self.connected.fetch_add(connected, Ordering::Relaxed);
         if self.barrier.wait().is_leader() && self.connected.load(Ordering::Relaxed) > 0 {
-            self.start.store(monotonic_ns() + LEAD_NS, Ordering::Relaxed);
+            self.start
+                .store(monotonic_ns() + LEAD_NS, Ordering::Relaxed);
         }
         self.barrier.wait();
         self.start.load(Ordering::Relaxed)
@@ -160,12 +183,20 @@ impl Gate<'_> {
 }
 
 /// Makes the calling thread fit for measuring.
-fn settle(cpu: Option<u32>) {
+///
+/// An open loop is to be punctual: its thread goes before others of its CPU, where that is allowed
+/// (CAP_SYS_NICE). An ordinary thread waits for up to a scheduler's slice, some milliseconds, when
+/// the origin server happens to run there. A closed loop has no appointments, and gets no favours.
+fn settle(cpu: Option<u32>, punctual: bool) {
     if let Some(cpu) = cpu {
         let mut set = CpuSet::new();
         set.set(cpu as usize);
         // The CPUs were checked against those allowed; if one has gone since, anywhere will do.
         let _ = sched_setaffinity(None, &set);
+    }
+    if punctual {
+        // Not being allowed shows as dispatch lag, which every result tells.
+        let _ = setpriority_process(None, PUNCTUAL);
     }
     // Timers of ordinary threads may be up to 50 µs late to save wakeups; ours are arrivals.
     let _ = set_current_timer_slack(std::num::NonZeroU64::new(1));
@@ -228,14 +259,20 @@ fn outcome(totals: Vec<ThreadTotals>, gate: &Gate<'_>) -> Result<Outcome, LoadEr
     let mut connect_time = new_histogram();
     for thread in &totals {
         errors.add(&thread.errors);
-        connect_time.add(&thread.connect_time).expect("all histograms have the same bounds");
+        connect_time
+            .add(&thread.connect_time)
+            .expect("all histograms have the same bounds");
     }
     let connected = gate.connected.load(Ordering::Relaxed);
     if connected == 0 {
         return Err(LoadError::NoConnection(errors.counts()));
     }
     Ok(Outcome {
-        ended_at: totals.iter().map(|thread| thread.ended_at).max().unwrap_or(0),
+        ended_at: totals
+            .iter()
+            .map(|thread| thread.ended_at)
+            .max()
+            .unwrap_or(0),
         connections: gate.connections.load(Ordering::Relaxed),
         connected,
         connects: totals.iter().map(|thread| thread.connects).sum(),

@@ -51,7 +51,7 @@ pub enum LevelKind {
     /// Words of the form `key=value`, each key once.
     Pairs {
         /// Whole numbers that must be there.
-        required: BTreeMap<String, Range>,
+        required: BTreeMap<String, Bounds>,
         /// Durations that may be there, and the step that they must be a multiple of.
         #[serde(default, deserialize_with = "durations")]
         optional_durations: BTreeMap<String, Duration>,
@@ -66,7 +66,7 @@ pub enum LevelKind {
 /// Bounds of a whole number, both included.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Range {
+pub struct Bounds {
     /// Smallest.
     pub min: u64,
     /// Largest.
@@ -275,7 +275,7 @@ fn stepped(text: &str, step: Duration) -> Option<Duration> {
 /// `max=1024 inactive=10s`: required keys first, in the order of their names.
 fn pairs(
     text: &str,
-    required: &BTreeMap<String, Range>,
+    required: &BTreeMap<String, Bounds>,
     durations: &BTreeMap<String, Duration>,
 ) -> Option<String> {
     let mut written = BTreeMap::new();
@@ -301,7 +301,7 @@ fn pairs(
 }
 
 fn pairs_allowed(
-    required: &BTreeMap<String, Range>,
+    required: &BTreeMap<String, Bounds>,
     durations: &BTreeMap<String, Duration>,
 ) -> String {
     let required = required

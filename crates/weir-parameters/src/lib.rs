@@ -17,5 +17,5 @@ mod template;
 
 pub use catalog::{Catalog, CatalogError};
 pub use constraint::{ClientLimits, Conflict, Constraint, Limit, Rule, Severity};
-pub use level::{LevelError, LevelKind};
+pub use level::{Bounds, LevelError, LevelKind};
 pub use row::{Context, DefaultLevel, Directive, EffectiveFrom, Parameter, Role, Scope, Write};

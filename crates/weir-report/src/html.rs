@@ -55,7 +55,8 @@ struct Strip {
 
 /// Formats a report as one self-contained HTML page.
 pub fn html(input: &ReportInput<'_>) -> String {
-    let view = ReportView::new(input);
+    let mut view = ReportView::new(input);
+    glue_sentences(&mut view);
     let loads = view.loads.iter().enumerate();
     let page = Page {
         loads: loads.map(|(index, load)| section(index, load)).collect(),
@@ -65,6 +66,25 @@ pub fn html(input: &ReportInput<'_>) -> String {
     };
     page.render()
         .expect("rendering into a String fails only if the template calls something that can fail")
+}
+
+/// Keeps numbers and their units on one line, where text is set as running text.
+fn glue_sentences(view: &mut ReportView) {
+    let glue = |text: &mut String| {
+        *text = text
+            .replace(" %", "\u{a0}%")
+            .replace("n = ", "n\u{a0}=\u{a0}");
+    };
+    glue(&mut view.answer);
+    glue(&mut view.objective);
+    let metrics = view.loads.iter_mut().flat_map(|load| &mut load.metrics);
+    for metric in metrics {
+        glue(&mut metric.resolution);
+        for row in &mut metric.rows {
+            glue(&mut row.because);
+            glue(&mut row.basis);
+        }
+    }
 }
 
 fn section(index: usize, load: &LoadView) -> Section {

@@ -20,8 +20,8 @@ const NAME: usize = 24;
 const NARROWEST: usize = 60;
 /// Running text is not set wider than this: longer lines are hard to read.
 const WIDEST_TEXT: usize = 100;
-/// Between columns.
-const GAP: &str = "  ";
+/// The first column is not narrower than this.
+const LEAST_NAME: usize = 8;
 
 /// SGR parameters (ECMA-48 §8.3.117).
 mod sgr {
@@ -61,6 +61,18 @@ struct Page {
     changes_said: bool,
 }
 
+/// Widths of a table.
+struct Layout {
+    /// The first column.
+    name: usize,
+    /// What remains for one more column, its gap deducted.
+    left: usize,
+    /// Between columns.
+    gap: &'static str,
+    /// The other columns.
+    widths: Vec<usize>,
+}
+
 /// One line of a table: text and style of each cell.
 type Cells = Vec<(String, &'static str)>;
 
@@ -87,6 +99,24 @@ impl Page {
         }
     }
 
+    /// A validity and what is said about it, wrapped.
+    fn badged(&mut self, validity: Validity, text: &str, style: &str) {
+        let word = words::validity(validity);
+        let whole = format!("{word}, {}", clean(text));
+        let lines = wrap(&whole, self.width.min(WIDEST_TEXT), word.len() + 2);
+        for (index, line) in lines.iter().enumerate() {
+            let rest = match line.strip_prefix(word).filter(|_| index == 0) {
+                Some(rest) => {
+                    let badge = self.paint(word, validity_style(validity));
+                    self.out.push_str(&badge);
+                    rest
+                }
+                None => line,
+            };
+            self.line(rest, style);
+        }
+    }
+
     fn head(&mut self, view: &ReportView) {
         self.text(&view.title, sgr::BOLD, 0);
         if !view.question.is_empty() {
@@ -96,12 +126,13 @@ impl Page {
         if !view.answer.is_empty() {
             self.text(&view.answer, sgr::BOLD, 0);
         }
+        let judged = format!("judged by {}", view.objective);
+        self.badged(view.validity, &judged, sgr::DIM);
         if let Some(incomplete) = &view.incomplete {
             self.text(&format!("note: {incomplete}"), sgr::YELLOW, 6);
         }
         if view.loads.is_empty() {
-            let style = validity_style(Validity::Invalid);
-            self.text("INVALID: no load was measured", style, 0);
+            self.text("no load was measured", "", 0);
         }
         for remark in &view.setup.remarks {
             self.text(&format!("remark: {remark}"), sgr::DIM, 8);
@@ -111,11 +142,8 @@ impl Page {
     fn load(&mut self, load: &LoadView) {
         self.out.push('\n');
         let name = self.paint(&load.name, sgr::BOLD);
-        let badge = self.paint(
-            words::validity(load.validity),
-            validity_style(load.validity),
-        );
-        let _ = writeln!(self.out, "{name}: {badge}, {}", clean(&load.measured));
+        let _ = write!(self.out, "{name}: ");
+        self.badged(load.validity, &load.measured, "");
         self.text(&load.summary, sgr::DIM, 0);
         // CPU per request stands beside the other metrics; alone it has a table of its own.
         let alone = load.metrics.len() == 1;
@@ -133,20 +161,16 @@ impl Page {
         self.out.push('\n');
         let mut rows: Vec<Cells> = vec![head(metric)];
         rows.extend(metric.rows.iter().map(cells));
-        let widths = column_widths(&rows);
         let names = metric.rows.iter().map(|row| row.arm.as_str());
-        let name = self.name_width(names, &widths);
-        let taken = name + widths.iter().map(|w| w + GAP.len()).sum::<usize>();
+        let layout = self.layout(names, &rows);
         // Changes go beside when at least a short one fits.
-        let room = self.width.saturating_sub(taken + GAP.len());
-        let beside = (room >= 28).then_some(room.min(48));
+        let beside = (layout.left >= 28).then_some(layout.left.min(48));
 
         self.row(
             "arm",
             sgr::DIM,
-            name,
             beside.map(|w| (w, "changes")),
-            &widths,
+            &layout,
             &rows[0],
         );
         for (row, cells) in metric.rows.iter().zip(&rows[1..]) {
@@ -155,7 +179,7 @@ impl Page {
                 ArmRole::Baseline => sgr::BOLD,
                 _ => "",
             };
-            self.row(&row.arm, style, name, changes, &widths, cells);
+            self.row(&row.arm, style, changes, &layout, cells);
             // What does not fit beside is said once, in the first table.
             let below = beside.is_none() && !self.changes_said;
             if below && row.role != ArmRole::Baseline && !row.changes.is_empty() {
@@ -183,12 +207,22 @@ impl Page {
         self.changes_said = true;
     }
 
-    /// Width of the first column: what the other columns leave, no more than the names need.
-    fn name_width<'a>(&self, names: impl Iterator<Item = &'a str>, widths: &[usize]) -> usize {
-        let others: usize = widths.iter().map(|w| w + GAP.len()).sum();
-        let most = self.width.saturating_sub(others).clamp(8, NAME);
-        let longest = names.map(width_of).filter(|width| *width <= NAME).max();
-        longest.unwrap_or(0).clamp(8, most)
+    /// Lays out a table: the first column gets what the others leave, and no more than the names
+    /// need. Where names do not fit, columns move together by one space.
+    fn layout<'a>(&self, names: impl Iterator<Item = &'a str>, rows: &[Cells]) -> Layout {
+        let widths = column_widths(rows);
+        let wanted = names.map(width_of).filter(|width| *width <= NAME).max();
+        let wanted = wanted.unwrap_or(0).max(LEAST_NAME);
+        let columns: usize = widths.iter().sum();
+        let room = |gap: usize| self.width.saturating_sub(columns + gap * widths.len());
+        let gap = if room(2) >= wanted { 2 } else { 1 };
+        let name = wanted.min(room(gap)).max(LEAST_NAME);
+        Layout {
+            name,
+            left: room(gap).saturating_sub(name + gap),
+            gap: &"  "[..gap],
+            widths,
+        }
     }
 
     /// One line of a table, or more when the name or the changes need them.
@@ -196,13 +230,14 @@ impl Page {
         &mut self,
         arm: &str,
         style: &str,
-        name: usize,
         changes: Option<(usize, &str)>,
-        widths: &[usize],
+        layout: &Layout,
         cells: &Cells,
     ) {
+        let Layout { name, gap, .. } = *layout;
         let arm = clean(arm);
-        let mut names = if arm.split_whitespace().any(|word| width_of(word) + 2 > name) {
+        let breaks = |word: &str| width_of(word) + 2 > name;
+        let mut names = if width_of(&arm) > name && arm.split_whitespace().any(breaks) {
             self.line(&arm, style);
             Vec::new()
         } else {
@@ -214,19 +249,19 @@ impl Page {
         if let Some((width, text)) = changes {
             let mut lines = wrap(&clean(text), width, 2).into_iter();
             let first = pad_right(&lines.next().unwrap_or_default(), width);
-            line.push_str(GAP);
+            line.push_str(gap);
             line.push_str(&self.paint(&first, sgr::DIM));
             more.extend(lines);
         }
         let last = cells.len() - 1;
-        for (index, ((text, style), width)) in cells.iter().zip(widths).enumerate() {
+        for (index, ((text, style), width)) in cells.iter().zip(&layout.widths).enumerate() {
             // The verdict begins with a sign, so it stands to the left.
             let padded = match index == VERDICT {
                 true if index == last => text.clone(),
                 true => pad_right(text, *width),
                 false => pad_left(text, *width),
             };
-            line.push_str(GAP);
+            line.push_str(gap);
             line.push_str(&self.paint(&padded, style));
         }
         self.out.push_str(line.trim_end());
@@ -240,7 +275,7 @@ impl Page {
             let padded = pad_right(&name_rest.unwrap_or_default(), name);
             let mut line = self.paint(&padded, style);
             if let Some(rest) = changes_rest {
-                line.push_str(GAP);
+                line.push_str(gap);
                 line.push_str(&self.paint(&rest, sgr::DIM));
             }
             self.out.push_str(line.trim_end());
@@ -283,12 +318,11 @@ impl Page {
                 (row.verdict.map_or("", |v| v.words()).to_owned(), ""),
             ]
         }));
-        let widths = column_widths(&rows);
         let names = published.rows.iter().map(|row| row.arm.as_str());
-        let name = self.name_width(names, &widths);
-        self.row("arm", sgr::DIM, name, None, &widths, &rows[0]);
+        let layout = self.layout(names, &rows);
+        self.row("arm", sgr::DIM, None, &layout, &rows[0]);
         for (row, cells) in published.rows.iter().zip(&rows[1..]) {
-            self.row(&row.arm, "", name, None, &widths, cells);
+            self.row(&row.arm, "", None, &layout, cells);
         }
     }
 }

@@ -205,14 +205,13 @@ fn listed(maker: &mut Maker<'_>, entry: &Entry, cumulative: bool, check: &mut Ch
             _ => 0,
         };
         let sound = name.is_some() && check.count() == errors_before;
-        let name = name.unwrap_or_else(|| format!("arm at byte {}", span.start));
-        let mut draft = maker.draft(name, own, against);
+        let mut draft = maker.draft(name.unwrap_or_default(), own, against);
         draft.span = span;
         draft.places = places;
         match sound {
             true => maker.add(draft, check),
-            // What is left of a broken arm says nothing about duplicates, but steps build on it
-            // and published figures may name it.
+            // What is left of a broken arm (an empty name, for one that was refused) says nothing
+            // about duplicates, but steps build on it and published figures may name it.
             false => maker.drafts.push(draft),
         }
     }

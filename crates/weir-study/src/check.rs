@@ -301,12 +301,14 @@ fn one_of(names: &[&str]) -> String {
     }
 }
 
-/// Text that fits into a message.
+/// Text that fits into a message of one line.
 pub(crate) fn short(text: &str) -> String {
-    match text.char_indices().nth(60) {
-        Some((end, _)) => format!("{}…", &text[..end]),
-        None => text.to_owned(),
+    let printable = |c: char| if c.is_control() { '\u{fffd}' } else { c };
+    let mut short: String = text.chars().map(printable).take(60).collect();
+    if text.chars().nth(60).is_some() {
+        short.push('…');
     }
+    short
 }
 
 /// A mapping with known keys.

@@ -5,9 +5,9 @@
 //! valid name, before anything is started. Serde stops at the first error and forgets where things
 //! stood, so the file is read in two steps instead:
 //!
-//! 1. [`tree`]: parser events to a tree of nodes that know their place in the text;
-//! 2. one module per section ([`proxy`], [`load`], [`arms`], [`plan`]) that checks its part of the
-//!    tree with the small readers of [`check`], reports what is wrong, and goes on with a default.
+//! 1. `tree`: parser events to a tree of nodes that know their place in the text;
+//! 2. one module per section (`proxy`, `load`, `arms`, `plan`) that checks its part of the
+//!    tree with the small readers of `check`, reports what is wrong, and goes on with a default.
 //!
 //! Only a study without any error becomes a [`Study`].
 

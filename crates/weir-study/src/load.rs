@@ -48,8 +48,9 @@ pub(crate) fn read(node: Option<&Node>, check: &mut Checker) -> Vec<Draft> {
         let Some((load, name_at)) = read_load(node, closed_before, check) else {
             continue;
         };
-        if loads.iter().any(|other| other.spec.name == load.spec.name) {
-            let message = format!("a second load is named `{}`", load.spec.name);
+        let name = &load.spec.name;
+        if !name.is_empty() && loads.iter().any(|other| other.spec.name == *name) {
+            let message = format!("a second load is named `{name}`");
             check.error(name_at, message);
         }
         loads.push(load);

@@ -274,7 +274,9 @@ pub(crate) fn published(
         .and_then(|node| check.text(node));
     let figures = fields.required("figures", check);
     let entries = figures.and_then(|node| check.entries(node, "an arm and its figure"));
-    let names: Vec<&str> = arms.iter().map(|draft| draft.arm.name.as_str()).collect();
+    let mut names: Vec<&str> = arms.iter().map(|draft| draft.arm.name.as_str()).collect();
+    // Arms whose name was refused have none.
+    names.retain(|name| !name.is_empty());
     let mut figures = BTreeMap::new();
     for entry in entries.unwrap_or_default() {
         if !names.is_empty() && !names.contains(&entry.key.as_str()) {

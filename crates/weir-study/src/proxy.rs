@@ -45,7 +45,8 @@ pub(crate) fn read(node: &Node, catalog: &Catalog, check: &mut Checker) -> Optio
     });
     let executable = fields.get("executable").and_then(|node| check.text(node));
 
-    let kind = kind?;
+    // Where the kind was refused, the only one there is makes it possible to check the rest.
+    let kind = kind.unwrap_or(ProxyKind::Nginx);
     let mut settings = match stock {
         Some(false) => Settings::new(),
         _ => catalog.stock(kind),
@@ -166,15 +167,13 @@ pub(crate) fn report_unknown(
     catalog: &Catalog,
     check: &mut Checker,
 ) {
-    let ids: Vec<&str> = catalog
-        .parameters(kind)
-        .map(|row| row.id.as_str())
-        .collect();
-    check
-        .error(
-            entry.span.clone(),
-            format!("unknown parameter `{}`", short(&entry.key)),
-        )
-        .hint(format!("the parameters are {}", ids.join(", ")))
-        .nearest(catalog.nearest(kind, &entry.key));
+    let message = format!("unknown parameter `{}`", short(&entry.key));
+    let error = check.error(entry.span.clone(), message);
+    match catalog.nearest(kind, &entry.key) {
+        Some(nearest) => error.nearest(Some(nearest)),
+        None => {
+            let ids: Vec<&str> = catalog.parameters(kind).map(|row| &*row.id).collect();
+            error.hint(format!("the parameters are {}", ids.join(", ")))
+        }
+    };
 }

@@ -10,8 +10,10 @@ use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
 /// make it carry more, with proof.
 #[derive(Debug, Parser)]
 #[command(name = "weir", version = version(), max_term_width = 100)]
-#[command(after_help = "Exit codes: 0 done, 1 failed, 2 bad input (nothing was started or changed), \
-130 interrupted (what was measured is reported).")]
+#[command(
+    after_help = "Exit codes: 0 done, 1 failed, 2 bad input (nothing was started or changed), \
+130 interrupted (what was measured is reported)."
+)]
 pub(crate) struct Args {
     #[command(subcommand)]
     pub(crate) command: Command,
@@ -40,9 +42,11 @@ pub(crate) enum Command {
 }
 
 #[derive(Debug, ClapArgs)]
-#[command(after_help = "The letters mean what they mean for wrk2. Without -R the loop is closed: each \
+#[command(
+    after_help = "The letters mean what they mean for wrk2. Without -R the loop is closed: each \
 connection sends again as soon as it was answered. With -R it is open: requests are due at a constant \
-rate whatever the server does, and response_time runs from the moment a request was due.")]
+rate whatever the server does, and response_time runs from the moment a request was due."
+)]
 pub(crate) struct LoadArgs {
     /// Where to send requests, for example http://127.0.0.1:8080/index.html
     #[arg(value_name = "URL")]
@@ -81,7 +85,12 @@ pub(crate) struct LoadArgs {
     pub(crate) method: String,
 
     /// Content to send with each request
-    #[arg(short = 'b', long, value_name = "TEXT", conflicts_with = "content_file")]
+    #[arg(
+        short = 'b',
+        long,
+        value_name = "TEXT",
+        conflicts_with = "content_file"
+    )]
     pub(crate) content: Option<String>,
 
     /// File whose bytes are sent as content with each request
@@ -189,7 +198,13 @@ pub(crate) struct OriginArgs {
     pub(crate) listen: Vec<String>,
 
     /// Size of the content, such as 600 or 1KiB
-    #[arg(short, long, value_name = "SIZE", default_value = "1KiB", conflicts_with = "file")]
+    #[arg(
+        short,
+        long,
+        value_name = "SIZE",
+        default_value = "1KiB",
+        conflicts_with = "file"
+    )]
     pub(crate) size: String,
 
     /// File whose bytes are the content

@@ -24,18 +24,33 @@ impl Failure {
     /// The user's input cannot be used.
     pub(crate) fn input(message: impl Display) -> Failure {
         let message = message.to_string();
-        Failure { code: BAD_INPUT, message, hint: None, verbatim: false }
+        Failure {
+            code: BAD_INPUT,
+            message,
+            hint: None,
+            verbatim: false,
+        }
     }
 
     /// The input is right; the work failed.
     pub(crate) fn failed(message: impl Display) -> Failure {
         let message = message.to_string();
-        Failure { code: FAILED, message, hint: None, verbatim: false }
+        Failure {
+            code: FAILED,
+            message,
+            hint: None,
+            verbatim: false,
+        }
     }
 
     /// Bad input that has been described in full.
     pub(crate) fn described(message: String) -> Failure {
-        Failure { code: BAD_INPUT, message, hint: None, verbatim: true }
+        Failure {
+            code: BAD_INPUT,
+            message,
+            hint: None,
+            verbatim: true,
+        }
     }
 
     /// What to do about it.
@@ -52,8 +67,11 @@ impl Failure {
 
     /// For the terminal.
     pub(crate) fn rendered(&self, color: bool) -> String {
-        let (red, cyan, plain) =
-            if color { ("\x1b[1;31m", "\x1b[36m", "\x1b[0m") } else { ("", "", "") };
+        let (red, cyan, plain) = if color {
+            ("\x1b[1;31m", "\x1b[36m", "\x1b[0m")
+        } else {
+            ("", "", "")
+        };
         let mut text = if self.verbatim {
             self.message.trim_end().to_owned()
         } else {

@@ -2,7 +2,11 @@
 //!
 //! This crate is the terminal: arguments, output, exit codes and signals. Nothing else prints.
 
-#![allow(clippy::print_stdout, clippy::print_stderr, reason = "this crate is the terminal")]
+#![allow(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "this crate is the terminal"
+)]
 
 use std::process::ExitCode;
 

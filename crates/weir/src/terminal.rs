@@ -21,7 +21,11 @@ pub(crate) fn color_on_stderr() -> bool {
 /// Columns of the terminal, or 100 when there is none.
 pub(crate) fn width() -> usize {
     let columns = rustix::termios::tcgetwinsize(stdout()).map_or(0, |size| size.ws_col);
-    if columns == 0 { 100 } else { usize::from(columns).clamp(60, 160) }
+    if columns == 0 {
+        100
+    } else {
+        usize::from(columns).clamp(60, 160)
+    }
 }
 
 /// One line about work in progress: rewritten in place on a terminal, a plain line elsewhere.
@@ -33,7 +37,10 @@ pub(crate) struct StatusLine {
 impl StatusLine {
     /// On standard error, so that standard output holds results alone.
     pub(crate) fn new() -> StatusLine {
-        StatusLine { rewrites: stderr().is_terminal() && color_allowed(), shown: false }
+        StatusLine {
+            rewrites: stderr().is_terminal() && color_allowed(),
+            shown: false,
+        }
     }
 
     /// Whether lines replace each other.

@@ -34,7 +34,11 @@ struct Slot {
 
 impl Slots {
     pub(crate) fn new(outlet: Outlet) -> Slots {
-        Slots { outlet, first: 0, open: VecDeque::with_capacity(64) }
+        Slots {
+            outlet,
+            first: 0,
+            open: VecDeque::with_capacity(64),
+        }
     }
 
     /// Opens the next slice, held until [`Slots::release`].
@@ -68,7 +72,10 @@ impl Slots {
         }
         if let Some(slot) = place.take() {
             // Nobody listens any more only when the trial is being torn down.
-            let _ = self.outlet.full.send((self.outlet.thread, slice, slot.data));
+            let _ = self
+                .outlet
+                .full
+                .send((self.outlet.thread, slice, slot.data));
         }
         while let Some(None) = self.open.front() {
             self.open.pop_front();

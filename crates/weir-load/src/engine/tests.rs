@@ -3,6 +3,9 @@
 use std::sync::mpsc::{channel, sync_channel};
 use std::time::Duration;
 
+use rustix::io::Errno;
+use weir_model::load::ErrorKind;
+
 use super::*;
 use crate::ledger::SliceData;
 use crate::plan::{Group as PlanGroup, Slice};
@@ -57,8 +60,16 @@ impl Ran {
 fn simulate_with(plan: &Plan, server: Server, change: impl FnOnce(&mut Simulated)) -> Ran {
     let (full, deliveries) = sync_channel(4096);
     let (_back, empty) = channel();
-    let outlet = Outlet { thread: 0, full, empty };
-    let connections = plan.groups.iter().map(|group| group.connections as usize).sum();
+    let outlet = Outlet {
+        thread: 0,
+        full,
+        empty,
+    };
+    let connections = plan
+        .groups
+        .iter()
+        .map(|group| group.connections as usize)
+        .sum();
     let mut reactor = Simulated::new(connections, server);
     change(&mut reactor);
     let progress = Progress::default();
@@ -68,7 +79,10 @@ fn simulate_with(plan: &Plan, server: Server, change: impl FnOnce(&mut Simulated
     assert_eq!(open, connections, "every connection opens");
     let start = engine.reactor.now() + MS;
     let (totals, _) = engine.run(start);
-    let slices = deliveries.into_iter().map(|(_, slice, data)| (slice, *data)).collect();
+    let slices = deliveries
+        .into_iter()
+        .map(|(_, slice, data)| (slice, *data))
+        .collect();
     Ran { slices, totals }
 }
 
@@ -95,7 +109,10 @@ fn freezing(service: u64) -> Server {
 /// `actual` is `expected` as far as three significant digits go.
 fn assert_resolved(actual: u64, expected: u64, what: &str) {
     let error = actual.abs_diff(expected) as f64 / expected as f64;
-    assert!(error <= 0.001, "{what}: {actual} is not {expected} within 0.1 %");
+    assert!(
+        error <= 0.001,
+        "{what}: {actual} is not {expected} within 0.1 %"
+    );
 }
 
 #[test]
@@ -126,7 +143,11 @@ fn too_few_connections_hide_a_freeze_from_service_time_but_not_from_response_tim
     let all = ran.all();
     assert_eq!(all.histograms.response.len(), 10_000);
     // Ten requests are caught by the freeze; a thousand suffer from it.
-    assert_resolved(all.histograms.service.value_at_quantile(0.99), MS, "service p99");
+    assert_resolved(
+        all.histograms.service.value_at_quantile(0.99),
+        MS,
+        "service p99",
+    );
     assert!(all.histograms.response.value_at_quantile(0.99) > 500 * MS);
     // Waiting for a connection is not the engine's lateness.
     assert_eq!(all.histograms.dispatch_lag.max(), 0);
@@ -138,9 +159,15 @@ fn a_closed_loop_completes_what_little_says() {
     let ran = simulate(&plan(Arrivals::Closed, 10, seconds(3)), steady(MS));
     for second in 0..3 {
         let completed = ran.slice(second).completed;
-        assert!((9_990..=10_000).contains(&completed), "{completed} in second {second}");
+        assert!(
+            (9_990..=10_000).contains(&completed),
+            "{completed} in second {second}"
+        );
     }
-    assert_eq!(ran.all().completed_whole, ran.all().histograms.response.len());
+    assert_eq!(
+        ran.all().completed_whole,
+        ran.all().histograms.response.len()
+    );
 }
 
 #[test]
@@ -149,7 +176,10 @@ fn a_number_of_requests_is_kept_to_the_last_one() {
     plan.requests = Some(1000);
     let ran = simulate(&plan, steady(MS));
     assert_eq!(ran.all().completed_whole, 1000);
-    assert!(ran.totals.ended_at < SECOND, "it ends when the last response is there");
+    assert!(
+        ran.totals.ended_at < SECOND,
+        "it ends when the last response is there"
+    );
 }
 
 #[test]
@@ -169,10 +199,13 @@ fn requests_unfinished_at_the_end_are_censored_not_forgotten() {
 fn a_timeout_is_an_error_and_the_connection_is_opened_again() {
     let mut plan = plan(Arrivals::Closed, 1, seconds(1));
     plan.timeout = Duration::from_millis(100);
-    let ran = simulate(&plan, Box::new(|_, _, n| match n {
-        0 => Answer::default(),
-        _ => Answer::after(MS, OK),
-    }));
+    let ran = simulate(
+        &plan,
+        Box::new(|_, _, n| match n {
+            0 => Answer::default(),
+            _ => Answer::after(MS, OK),
+        }),
+    );
     let all = ran.all();
     assert_eq!(all.errors.counts()[0].kind, ErrorKind::Timeout);
     assert_eq!(all.errors.total(), 1);
@@ -195,8 +228,16 @@ fn slices_switch_the_load_and_keep_the_arms_apart() {
     let ran = simulate(&plan, Box::new(server));
     assert_eq!(ran.slices.len(), 40);
     for (number, data) in &ran.slices {
-        let (service, per_slice) = if order[number % 4] == 0 { (MS, 800) } else { (2 * MS, 400) };
-        assert!(data.completed.abs_diff(per_slice) <= 10, "{} in slice {number}", data.completed);
+        let (service, per_slice) = if order[number % 4] == 0 {
+            (MS, 800)
+        } else {
+            (2 * MS, 400)
+        };
+        assert!(
+            data.completed.abs_diff(per_slice) <= 10,
+            "{} in slice {number}",
+            data.completed
+        );
         assert_resolved(data.histograms.service.max(), service, "service time");
         // Requests on their way when the load moves on are waited for, in their own slice's data.
         assert!(data.completed_whole >= data.completed);
@@ -236,10 +277,20 @@ fn a_ramp_grows_the_load_evenly_in_both_loops() {
         plan.ramp_up = ramp;
         let ran = simulate(&plan, steady(MS));
         let in_ramp = ran.slice(0).completed_whole;
-        assert!((9_000..=11_000).contains(&in_ramp), "{in_ramp} of 10,000 in the ramp");
-        assert_eq!(ran.slice(0).histograms.response.len(), 0, "the ramp gives no figures");
+        assert!(
+            (9_000..=11_000).contains(&in_ramp),
+            "{in_ramp} of 10,000 in the ramp"
+        );
+        assert_eq!(
+            ran.slice(0).histograms.response.len(),
+            0,
+            "the ramp gives no figures"
+        );
         let after: u64 = (1..3).map(|slice| ran.slice(slice).completed).sum();
-        assert!((19_900..=20_010).contains(&after), "{after} of 20,000 afterwards");
+        assert!(
+            (19_900..=20_010).contains(&after),
+            "{after} of 20,000 afterwards"
+        );
     }
 }
 
@@ -250,7 +301,11 @@ fn refused_connections_are_tried_again_and_counted() {
     assert_eq!(ran.totals.connects, 4);
     let errors = ran.totals.errors.counts();
     assert_eq!((errors[0].kind, errors[0].count), (ErrorKind::Connect, 6));
-    assert!(errors[0].words.contains("refused"), "the kernel's words: {}", errors[0].words);
+    assert!(
+        errors[0].words.contains("refused"),
+        "the kernel's words: {}",
+        errors[0].words
+    );
     assert_resolved(ran.totals.connect_time.max(), CONNECT_NS, "time to connect");
 }
 
@@ -265,9 +320,18 @@ fn a_request_that_the_kernel_takes_in_parts_is_sent_whole() {
 
 #[test]
 fn every_way_a_server_can_fail_is_counted_by_kind() {
-    let reset = Answer { pieces: vec![], end: Some((MS, Some(Errno::CONNRESET))) };
-    let unanswered = Answer { pieces: vec![], end: Some((MS, None)) };
-    let early = Answer { pieces: vec![(MS, OK[..30].to_vec())], end: Some((2 * MS, None)) };
+    let reset = Answer {
+        pieces: vec![],
+        end: Some((MS, Some(Errno::CONNRESET))),
+    };
+    let unanswered = Answer {
+        pieces: vec![],
+        end: Some((MS, None)),
+    };
+    let early = Answer {
+        pieces: vec![(MS, OK[..30].to_vec())],
+        end: Some((2 * MS, None)),
+    };
     let nonsense = Answer::after(MS, b"SSH-2.0-OpenSSH_9.2\r\n");
     let surplus = Answer::after(MS, &[OK, b"more"].concat());
     let cases = [
@@ -280,14 +344,20 @@ fn every_way_a_server_can_fail_is_counted_by_kind() {
     for (answer, kind, words) in cases {
         let plan = plan(Arrivals::Closed, 1, seconds(1));
         let bad = answer.clone();
-        let ran = simulate(&plan, Box::new(move |_, _, n| match n {
-            0 => bad.clone(),
-            _ => Answer::after(MS, OK),
-        }));
+        let ran = simulate(
+            &plan,
+            Box::new(move |_, _, n| match n {
+                0 => bad.clone(),
+                _ => Answer::after(MS, OK),
+            }),
+        );
         let errors = ran.all().errors.counts();
         assert_eq!((errors[0].kind, errors[0].count), (kind, 1), "{answer:?}");
         assert!(errors[0].words.contains(words), "{}", errors[0].words);
-        assert!(ran.all().completed > 900, "the trial goes on after {kind:?}");
+        assert!(
+            ran.all().completed > 900,
+            "the trial goes on after {kind:?}"
+        );
         assert_eq!(ran.all().reconnects, 1);
     }
 }
@@ -299,7 +369,10 @@ fn a_close_that_was_announced_is_no_error() {
     for (bytes, end) in [(closing, None), (until_close, Some((2 * MS, None)))] {
         let mut plan = plan(Arrivals::Closed, 1, seconds(10));
         plan.requests = Some(20);
-        let answer = Answer { pieces: vec![(MS, bytes.to_vec())], end };
+        let answer = Answer {
+            pieces: vec![(MS, bytes.to_vec())],
+            end,
+        };
         let ran = simulate(&plan, Box::new(move |_, _, _| answer.clone()));
         let all = ran.all();
         assert_eq!(all.completed_whole, 20);

@@ -65,7 +65,9 @@ impl Epoll {
     pub fn new(set: OwnedFd, connections: usize) -> Epoll {
         Epoll {
             epoll: set,
-            sockets: std::iter::repeat_with(Socket::default).take(connections).collect(),
+            sockets: std::iter::repeat_with(Socket::default)
+                .take(connections)
+                .collect(),
             ready: Vec::with_capacity(BATCH),
             cursor: 0,
             buffer: vec![0; RECEIVE_BUFFER].into_boxed_slice(),

@@ -21,7 +21,10 @@ pub(crate) struct Answer {
 impl Answer {
     /// A whole response after `delay` nanoseconds.
     pub(crate) fn after(delay: u64, bytes: &[u8]) -> Answer {
-        Answer { pieces: vec![(delay, bytes.to_vec())], end: None }
+        Answer {
+            pieces: vec![(delay, bytes.to_vec())],
+            end: None,
+        }
     }
 }
 
@@ -37,6 +40,9 @@ enum What {
     Reset,
 }
 
+/// When, in which order, on which use of which connection.
+type Coming = (u64, u64, ConnId, u32, What);
+
 /// The simulated reactor.
 pub(crate) struct Simulated {
     clock: u64,
@@ -45,7 +51,7 @@ pub(crate) struct Simulated {
     requests: u64,
     /// Generation of each connection; odd while it is open.
     generations: Vec<u32>,
-    to_come: BinaryHeap<Reverse<(u64, u64, ConnId, u32, What)>>,
+    to_come: BinaryHeap<Reverse<Coming>>,
     bytes: Vec<u8>,
     /// Connections refused before the first is accepted.
     pub(crate) refuse: u32,
@@ -76,7 +82,8 @@ impl Simulated {
     fn schedule(&mut self, at: u64, conn: ConnId, what: What) {
         self.sequence += 1;
         let generation = self.generations[conn as usize];
-        self.to_come.push(Reverse((at, self.sequence, conn, generation, what)));
+        self.to_come
+            .push(Reverse((at, self.sequence, conn, generation, what)));
     }
 }
 
@@ -89,7 +96,11 @@ impl Reactor for Simulated {
         self.generations[conn as usize] += 1;
         let refused = self.refuse > 0;
         self.refuse = self.refuse.saturating_sub(1);
-        let what = if refused { What::Refused } else { What::Connected };
+        let what = if refused {
+            What::Refused
+        } else {
+            What::Connected
+        };
         self.schedule(self.clock + CONNECT_NS, conn, what);
         Ok(())
     }
@@ -109,20 +120,31 @@ impl Reactor for Simulated {
             self.schedule(self.clock + delay, conn, What::Bytes(piece));
         }
         if let Some((delay, reset)) = answer.end {
-            let what = if reset.is_some() { What::Reset } else { What::End };
+            let what = if reset.is_some() {
+                What::Reset
+            } else {
+                What::End
+            };
             self.schedule(self.clock + delay, conn, what);
         }
         Ok(sent)
     }
 
     fn wait(&mut self, until: u64) -> u64 {
-        let next = self.to_come.peek().map_or(u64::MAX, |Reverse((at, ..))| *at);
+        let next = self
+            .to_come
+            .peek()
+            .map_or(u64::MAX, |Reverse((at, ..))| *at);
         self.clock = self.clock.max(next.min(until));
         self.clock
     }
 
     fn next(&mut self) -> Option<Event> {
-        while self.to_come.peek().is_some_and(|Reverse((at, ..))| *at <= self.clock) {
+        while self
+            .to_come
+            .peek()
+            .is_some_and(|Reverse((at, ..))| *at <= self.clock)
+        {
             let Reverse((_, _, conn, generation, what)) = self.to_come.pop()?;
             if self.generations[conn as usize] != generation {
                 continue;

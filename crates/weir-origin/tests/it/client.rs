@@ -84,7 +84,7 @@ impl Client {
     }
 
     /// Everything until the server closes.
-    pub(crate) fn to_end(&mut self) -> Vec<u8> {
+    pub(crate) fn until_closed(&mut self) -> Vec<u8> {
         let mut all = std::mem::take(&mut self.rest);
         self.stream.read_to_end(&mut all).expect("a clean end");
         all

@@ -67,7 +67,7 @@ fn persistence_is_the_clients_choice() {
         assert!(head.contains(field), "{head}");
         match stays {
             true => client.assert_quiet(),
-            false => assert_eq!(client.to_end(), b"", "{request}"),
+            false => assert_eq!(client.until_closed(), b"", "{request}"),
         }
     }
 }
@@ -105,7 +105,11 @@ fn pipelined_requests_are_answered_in_order() {
     }
     client.send(b"GET / HTTP/1.1\r\nConnection: close\r\n\r\nGET / HTTP/1.1\r\n\r\n");
     client.receive(false);
-    assert_eq!(client.to_end(), b"", "what follows a close is not answered");
+    assert_eq!(
+        client.until_closed(),
+        b"",
+        "what follows a close is not answered"
+    );
     assert_eq!(origin.counters(0).requests, 3001);
 }
 
@@ -149,7 +153,7 @@ fn what_is_no_request_is_refused_and_ends_the_connection() {
         assert_eq!(client.receive(false).1.status, 200);
         let (_, end) = client.receive(false);
         assert_eq!((end.status, end.keep_alive), (400, false));
-        assert_eq!(client.to_end(), b"");
+        assert_eq!(client.until_closed(), b"");
     }
     await_counters(&origin, 0, |counters| counters.bad_requests == 4);
     assert_eq!(origin.counters(0).requests, 4);
@@ -170,7 +174,7 @@ fn a_client_that_has_said_all_is_still_answered() {
             .shutdown(Shutdown::Write)
             .expect("half closed");
         assert_eq!(client.receive(false).1.status, 200);
-        assert_eq!(client.to_end(), b"", "then the server closes too");
+        assert_eq!(client.until_closed(), b"", "then the server closes too");
     }
 }
 

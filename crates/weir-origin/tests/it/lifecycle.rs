@@ -21,7 +21,7 @@ fn thousands_of_short_connections() {
                     client.send(b"GET / HTTP/1.0\r\nConnection: close\r\n\r\n");
                     assert_eq!(client.receive(false).1.content_bytes, 1024);
                     if index % 2 == 0 {
-                        assert_eq!(client.to_end(), b"");
+                        assert_eq!(client.until_closed(), b"");
                     }
                 }
             });
@@ -103,7 +103,7 @@ fn a_stopped_server_frees_its_port_and_ends_its_connections() {
     // In the middle of a stall, too.
     client.get();
     origin.stop();
-    assert_eq!(client.to_end(), b"");
+    assert_eq!(client.until_closed(), b"");
     assert!(TcpStream::connect(address).is_err());
     let again = Origin::start(OriginConfig::new(vec![address])).expect("the port is free");
     assert_eq!(Client::new(&again).get().status, 200);

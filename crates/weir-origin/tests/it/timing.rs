@@ -31,7 +31,7 @@ fn requests_of_different_connections_wait_side_by_side() {
     }
     for client in &mut clients {
         client.receive(false);
-        assert_eq!(client.to_end(), b"");
+        assert_eq!(client.until_closed(), b"");
     }
     assert!(begun.elapsed() >= 200 * MS);
     assert!(begun.elapsed() < 100 * 200 * MS, "not one after the other");
@@ -52,7 +52,7 @@ fn delayed_responses_of_one_connection_stay_in_order() {
     client.send(b"GET / HTTP/1.1\r\n\r\nnonsense\r\n");
     assert_eq!(client.receive(false).1.status, 200);
     assert_eq!(client.receive(false).1.status, 400);
-    assert_eq!(client.to_end(), b"");
+    assert_eq!(client.until_closed(), b"");
     assert_eq!(origin.counters(0).requests, 601);
 }
 

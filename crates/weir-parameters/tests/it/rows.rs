@@ -218,3 +218,25 @@ fn ids_are_found_in_spite_of_typing() {
     assert_eq!(catalog.nearest(Nginx, "zzzzzzzz"), None);
     assert_eq!(catalog.nearest(Nginx, ""), None);
 }
+
+#[test]
+fn the_documentation_has_a_line_for_every_row() {
+    let text = include_str!("../../../../docs/parameters.md");
+    for row in Catalog::builtin().parameters(Nginx) {
+        let line = text
+            .lines()
+            .find(|line| line.starts_with(&format!("| `{}` |", row.id)))
+            .unwrap_or_else(|| panic!("docs/parameters.md has no line for {}", row.id));
+        let columns: Vec<&str> = line.split(" | ").collect();
+        for (level, column) in [(&row.default.level, 2), (&row.debian, 3)] {
+            let written = level
+                .as_ref()
+                .is_none_or(|level| columns[column].contains(level));
+            assert!(
+                written,
+                "{}: {level:?} is not in {}",
+                row.id, columns[column]
+            );
+        }
+    }
+}

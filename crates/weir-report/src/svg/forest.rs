@@ -183,7 +183,8 @@ fn one_row(
         "{}: {} ({}), {word}. {}. {}",
         row.arm, row.ratio, row.interval, row.because, row.basis
     );
-    canvas.open(word, None, &tooltip);
+    let tooltip = tooltip.trim_end();
+    canvas.open(word, None, tooltip);
     let full = (layout.plot.1, layout.row);
     let y = match width {
         Width::Wide => {

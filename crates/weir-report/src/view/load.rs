@@ -86,7 +86,7 @@ pub struct RowView {
     pub verdict: Option<Verdict>,
     /// Why.
     pub because: String,
-    /// What the comparison rests on: `n = 118, smallest detectable change 1.8 %`.
+    /// What the comparison rests on, empty when on nothing: `n = 118, smallest detectable change 1.8 %`.
     pub basis: String,
     /// Ratio of the proxy's CPU time per request, same arms.
     pub cpu: String,
@@ -282,6 +282,9 @@ fn interval(comparison: &Comparison, asked: f64) -> String {
 }
 
 fn basis(comparison: &Comparison) -> String {
+    if comparison.n == 0 {
+        return String::new();
+    }
     let mut text = format!("n = {}", number::count(u64::from(comparison.n)));
     if comparison.merged > 1 {
         text.push_str(&format!(

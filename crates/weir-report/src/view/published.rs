@@ -15,7 +15,7 @@ pub struct PublishedView {
     pub source: String,
     /// What the published figures are.
     pub metric: String,
-    /// What ours are: metric and load.
+    /// What ours are: metric, load and its validity.
     pub ours: String,
     /// One row for each arm with a published figure.
     pub rows: Vec<PublishedRow>,
@@ -112,7 +112,8 @@ pub(super) fn view(study: &Study, loads: &[LoadFindings]) -> Option<PublishedVie
             figure: number::rate(figure),
             ratio: ratio.map_or_else(none, number::ratio),
             measured: ours.map_or_else(none, |c| number::ratio(c.ratio)),
-            interval: ours.map_or_else(none, |c| number::ratio_interval(c.ratio, c.interval)),
+            interval: ours
+                .map_or_else(String::new, |c| number::ratio_interval(c.ratio, c.interval)),
             verdict: ratio.map(|ratio| judge(ratio, ours, study.objective.band)),
         })
     });
@@ -121,7 +122,14 @@ pub(super) fn view(study: &Study, loads: &[LoadFindings]) -> Option<PublishedVie
         metric: published.metric.clone(),
         ours: measured.map_or_else(
             || "nothing was measured".to_owned(),
-            |(load, metric)| format!("{} under load {}", words::metric(metric), load.load),
+            |(load, metric)| {
+                let validity = words::validity(load.validity);
+                format!(
+                    "{} under load {} ({validity})",
+                    words::metric(metric),
+                    load.load
+                )
+            },
         ),
         rows: rows.collect(),
     })

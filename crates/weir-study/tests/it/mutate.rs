@@ -48,7 +48,7 @@ const PIECES: [&str; 24] = [
 ];
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(300))]
+    #![proptest_config(ProptestConfig::with_cases(200))]
 
     #[test]
     fn any_bytes(bytes in proptest::collection::vec(any::<u8>(), 0..300)) {

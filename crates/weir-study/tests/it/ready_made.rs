@@ -78,3 +78,22 @@ fn the_published_steps_build_on_each_other() {
     assert_eq!(published.figures["stock"], 2957.93);
     assert_eq!(published.figures.len(), 4);
 }
+
+#[test]
+fn the_studies_in_the_documentation_are_right() {
+    let text = include_str!("../../../../docs/study.md");
+    let examples: Vec<&str> = text
+        .split("```yaml\n")
+        .skip(1)
+        .filter_map(|rest| rest.split("```").next())
+        .collect();
+    assert_eq!(examples.len(), 2);
+    for example in examples {
+        let read = parse(example, "docs/study.md", &Catalog::builtin(), &context());
+        assert!(
+            read.is_ok(),
+            "{}",
+            read.expect_err("it is not right").render(false)
+        );
+    }
+}

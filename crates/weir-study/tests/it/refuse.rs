@@ -26,7 +26,7 @@ fn messages(rest: &str) -> Vec<String> {
 }
 
 #[test]
-fn a_file_with_ten_different_errors_shows_ten() {
+fn a_file_with_eleven_different_errors_shows_eleven() {
     let text = "\
 weir: 1
 name: My Study
@@ -43,15 +43,15 @@ loads:
     request: [GET, /]
 arms:
   - name: no-gzip
-    settings: {gzip: off}
+    settings: {gzipp: off}
 blocks: {at-least: 3}
 objective: {metric: response-p9, band: 2%}
 cpus: {proxy: 7, generator: 0, origin: 0}
 ";
-    let errors = read(text).expect_err("ten errors");
-    assert_eq!(errors.errors().len(), 10, "{errors}");
+    let errors = read(text).expect_err("eleven errors");
+    assert_eq!(errors.errors().len(), 11, "{errors}");
     insta::assert_snapshot!(errors.render(false));
-    insta::assert_snapshot!("ten_errors_in_one_line_each", errors);
+    insta::assert_snapshot!("errors_in_one_line_each", errors);
 }
 
 #[test]
@@ -331,6 +331,19 @@ fn columns_count_characters_and_files_are_named() {
     assert_eq!(
         errors.to_string(),
         "study.yaml:7:31: an origin has no key `sise`"
+    );
+}
+
+#[test]
+fn an_error_is_one_line_whatever_was_written() {
+    let long = "x".repeat(500);
+    let errors = read(&with(&format!("{long}: 1\n\"a\\nb\\e[31m\": 1"))).expect_err("two keys");
+    let lines = errors.to_string();
+    assert_eq!(lines.lines().count(), 2, "{lines}");
+    assert!(
+        lines
+            .lines()
+            .all(|line| line.len() < 120 && !line.contains('\u{1b}'))
     );
 }
 

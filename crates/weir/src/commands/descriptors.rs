@@ -12,7 +12,10 @@ pub(crate) fn ensure(needed: u64) -> Result<(), u64> {
         return Ok(());
     }
     let most = limit.maximum.unwrap_or(needed);
-    let raised = Rlimit { current: Some(most.min(needed)), maximum: limit.maximum };
+    let raised = Rlimit {
+        current: Some(most.min(needed)),
+        maximum: limit.maximum,
+    };
     match setrlimit(Resource::Nofile, raised) {
         Ok(()) if most >= needed => Ok(()),
         _ => Err(most),

@@ -7,5 +7,7 @@ use crate::failure::Failure;
 
 /// Becomes the program; comes back only when that failed.
 pub(crate) fn run(args: LaunchArgs) -> Result<ExitCode, Failure> {
-    Err(Failure::failed(weir_sut::launch::launch_main(args.arguments)))
+    Err(Failure::failed(weir_sut::launch::launch_main(
+        args.arguments,
+    )))
 }

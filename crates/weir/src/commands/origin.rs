@@ -20,10 +20,17 @@ const LOOK: Duration = Duration::from_millis(50);
 /// Runs the command.
 pub(crate) fn run(args: OriginArgs) -> Result<ExitCode, Failure> {
     let config = config(&args)?;
-    let duration = args.duration.as_deref().map(|text| flag("-d", parse_duration(text))).transpose()?;
+    let duration = args
+        .duration
+        .as_deref()
+        .map(|text| flag("-d", parse_duration(text)))
+        .transpose()?;
     let stop = signals::stop_flag()?;
     let origin = Origin::start(config).map_err(|error| {
-        Failure::input(format!("cannot serve on {}: {error}", args.listen.join(", ")))
+        Failure::input(format!(
+            "cannot serve on {}: {error}",
+            args.listen.join(", ")
+        ))
     })?;
     for address in origin.addresses() {
         eprintln!("serving on http://{address}/");
@@ -35,27 +42,40 @@ pub(crate) fn run(args: OriginArgs) -> Result<ExitCode, Failure> {
     }
     for (index, address) in origin.addresses().iter().enumerate() {
         let seen = origin.counters(index);
-        println!("{address}: {} requests on {} connections", seen.requests, seen.connections);
+        println!(
+            "{address}: {} requests on {} connections",
+            seen.requests, seen.connections
+        );
     }
     Ok(ExitCode::SUCCESS)
 }
 
 fn config(args: &OriginArgs) -> Result<OriginConfig, Failure> {
-    let listen = args.listen.iter().map(|text| address(text)).collect::<Result<Vec<_>, _>>()?;
+    let listen = args
+        .listen
+        .iter()
+        .map(|text| address(text))
+        .collect::<Result<Vec<_>, _>>()?;
     let mut config = OriginConfig::new(listen);
     config.content = match &args.file {
-        Some(path) => Content::file(path).map_err(|error| {
-            Failure::input(format!("--file {}: {error}", path.display()))
-        })?,
+        Some(path) => Content::file(path)
+            .map_err(|error| Failure::input(format!("--file {}: {error}", path.display())))?,
         None => Content::text(flag("--size", parse_bytes(&args.size))?),
     };
     if !(200..600).contains(&args.status) {
-        return Err(Failure::input(format!("--status {}: a final status is 200 to 599", args.status)));
+        return Err(Failure::input(format!(
+            "--status {}: a final status is 200 to 599",
+            args.status
+        )));
     }
     config.status = args.status;
     config.content_type.clone_from(&args.content_type);
     config.delay = delay(&args.delay)?;
-    config.stalls = args.stall.iter().map(|text| stall(text)).collect::<Result<_, _>>()?;
+    config.stalls = args
+        .stall
+        .iter()
+        .map(|text| stall(text))
+        .collect::<Result<_, _>>()?;
     if let Some(text) = &args.cpus {
         let set: CpuSet = flag("--cpus", text.parse())?;
         config.cpus = set.cpus().to_vec();
@@ -85,7 +105,9 @@ fn delay(text: &str) -> Result<DelaySpec, Failure> {
         Some((least, most)) => {
             let (least, most) = (time(least)?, time(most)?);
             if most < least {
-                return Err(Failure::input(format!("--delay {text}: the second is the longer one")));
+                return Err(Failure::input(format!(
+                    "--delay {text}: the second is the longer one"
+                )));
             }
             Ok(DelaySpec::Uniform(least, most))
         }
@@ -98,5 +120,8 @@ fn stall(text: &str) -> Result<Stall, Failure> {
             .hint("1s@5s freezes for 1 s, 5 s after the first request")
     })?;
     let time = |text: &str| flag("--stall", parse_duration(text));
-    Ok(Stall { at: time(at)?, length: time(length)? })
+    Ok(Stall {
+        at: time(at)?,
+        length: time(length)?,
+    })
 }

@@ -25,7 +25,7 @@ pub(crate) fn run(args: RunArgs) -> Result<ExitCode, Failure> {
     let mut events = |event| narrator.tell(event);
     let (folder, result) = match (&args.resume, &args.study) {
         (Some(folder), _) => {
-            let options = options(folder.clone())?;
+            let options = options(folder.clone(), Vec::new())?;
             (folder.clone(), weir_lab::resume(&options, &mut events))
         }
         (None, Some(name)) => {
@@ -36,8 +36,11 @@ pub(crate) fn run(args: RunArgs) -> Result<ExitCode, Failure> {
                 return Ok(ExitCode::SUCCESS);
             }
             let folder = args.out.unwrap_or_else(|| default_folder(&read.study.name));
-            let options = options(folder.clone())?;
-            (folder, weir_lab::run(&read.study, &read.text, &options, &mut events))
+            let options = options(folder.clone(), study::remarks(&read.study))?;
+            (
+                folder,
+                weir_lab::run(&read.study, &read.text, &options, &mut events),
+            )
         }
         (None, None) => return Err(Failure::input("which study? `weir studies` lists them")),
     };
@@ -48,13 +51,14 @@ pub(crate) fn run(args: RunArgs) -> Result<ExitCode, Failure> {
     }
 }
 
-fn options(folder: PathBuf) -> Result<Options, Failure> {
+fn options(folder: PathBuf, remarks: Vec<String>) -> Result<Options, Failure> {
     let weir = std::env::current_exe()
         .map_err(|error| Failure::failed(format!("cannot find weir's own program: {error}")))?;
     Ok(Options {
         folder,
         launcher: Launcher::new(weir),
         weir_version: args::version().to_owned(),
+        remarks,
         stop: signals::stop_flag()?,
     })
 }
@@ -64,30 +68,51 @@ fn default_folder(study: &str) -> PathBuf {
     let time = jiff::Timestamp::now().strftime("%Y%m%dT%H%M%SZ");
     let first = Path::new(RUNS).join(format!("{study}-{time}"));
     let numbered = (2..).map(|n| Path::new(RUNS).join(format!("{study}-{time}-{n}")));
-    std::iter::once(first).chain(numbered).find(|folder| !folder.exists()).unwrap_or_default()
+    std::iter::once(first)
+        .chain(numbered)
+        .find(|folder| !folder.exists())
+        .unwrap_or_default()
 }
 
 /// Scales the time of all loads.
 fn shorten(study: &mut Study, share: Option<&str>) -> Result<(), Failure> {
     let Some(text) = share else { return Ok(()) };
     let percent: Option<f64> = text.trim_end_matches('%').trim().parse().ok();
-    let share = percent.filter(|_| text.ends_with('%')).map(|percent| percent / 100.0);
+    let share = percent
+        .filter(|_| text.ends_with('%'))
+        .map(|percent| percent / 100.0);
     let Some(share) = share.filter(|share| *share > 0.0 && *share <= 100.0) else {
-        return Err(Failure::input(format!("--time: `{text}` is not a share such as 25% or 200%")));
+        return Err(Failure::input(format!(
+            "--time: `{text}` is not a share such as 25% or 200%"
+        )));
     };
-    study.loads.iter_mut().for_each(|load| load.duration = load.duration.mul_f64(share));
+    study
+        .loads
+        .iter_mut()
+        .for_each(|load| load.duration = load.duration.mul_f64(share));
     Ok(())
 }
 
 fn describe(study: &Study) {
     println!("{}: {}", study.name, study.question.trim());
     for arm in &study.arms {
-        let changes: Vec<_> = arm.changes.iter().map(|(id, to)| format!("{id} = {to}")).collect();
-        let changes = if changes.is_empty() { format!("{:?}", arm.role) } else { changes.join(", ") };
+        let changes: Vec<_> = arm
+            .changes
+            .iter()
+            .map(|(id, to)| format!("{id} = {to}"))
+            .collect();
+        let changes = if changes.is_empty() {
+            format!("{:?}", arm.role)
+        } else {
+            changes.join(", ")
+        };
         println!("  arm   {:28} {changes}", arm.name);
     }
     for (load, blocks, length) in weir_lab::plan_of(study) {
-        println!("  load  {load:28} {blocks} blocks, {}", format_duration(length));
+        println!(
+            "  load  {load:28} {blocks} blocks, {}",
+            format_duration(length)
+        );
     }
     println!("Nothing was started (--check).");
 }
@@ -115,7 +140,10 @@ fn explain(error: LabError, folder: &Path) -> Failure {
         | LabError::Request { .. }
         | LabError::Record(_)
         | LabError::Sut(_) => Failure::input(error),
-        _ => Failure::failed(format!("{error}\nwhat was recorded is in {}", folder.display())),
+        _ => Failure::failed(format!(
+            "{error}\nwhat was recorded is in {}",
+            folder.display()
+        )),
     };
     failure.maybe_hint(hint)
 }
@@ -131,17 +159,36 @@ struct Narrator {
 impl Narrator {
     fn new() -> Narrator {
         let now = Instant::now();
-        Narrator { line: StatusLine::new(), begun: now, arms: Vec::new(), told: now }
+        Narrator {
+            line: StatusLine::new(),
+            begun: now,
+            arms: Vec::new(),
+            told: now,
+        }
     }
 
     fn tell(&mut self, event: Event) {
         match event {
-            Event::Begun { folder, trials, remarks } => {
-                self.line.say(&format!("Records go to {}", folder.display()));
-                self.line.say(&format!("Trials take {}, pilots come on top", format_duration(trials)));
-                remarks.iter().for_each(|remark| self.line.say(&format!("Note: {remark}")));
+            Event::Begun {
+                folder,
+                trials,
+                remarks,
+            } => {
+                self.line
+                    .say(&format!("Records go to {}", folder.display()));
+                self.line.say(&format!(
+                    "Trials take {}, pilots come on top",
+                    format_duration(trials)
+                ));
+                remarks
+                    .iter()
+                    .for_each(|remark| self.line.say(&format!("Note: {remark}")));
             }
-            Event::ArmReady { arm, address, remarks } => {
+            Event::ArmReady {
+                arm,
+                address,
+                remarks,
+            } => {
                 for remark in remarks {
                     self.line.say(&format!("{arm}: {remark}"));
                 }
@@ -150,21 +197,33 @@ impl Narrator {
             }
             Event::PilotBegun { load } => {
                 self.say_arms();
-                self.line.say(&format!("{load}: a pilot tries slice lengths"));
+                self.line
+                    .say(&format!("{load}: a pilot tries slice lengths"));
             }
             Event::PilotEnded(pilot) => {
                 let slice = format_duration(std::time::Duration::from_nanos(pilot.slice_ns));
                 self.line.say(&format!("{}: slices of {slice}", pilot.load));
             }
-            Event::TrialBegun { load, blocks, length, rate } => {
+            Event::TrialBegun {
+                load,
+                blocks,
+                length,
+                rate,
+            } => {
                 self.say_arms();
                 let length = format_duration(length);
                 let rate = rate.map_or(String::new(), |rate| format!(" at {rate:.0} requests/s"));
-                self.line.say(&format!("{load}: {blocks} blocks in {length}{rate}"));
+                self.line
+                    .say(&format!("{load}: {blocks} blocks in {length}{rate}"));
                 self.begun = Instant::now();
                 self.told = Instant::now();
             }
-            Event::Block { load, done, of, baseline_rate } => {
+            Event::Block {
+                load,
+                done,
+                of,
+                baseline_rate,
+            } => {
                 // On a terminal every block; in a log file now and then.
                 let due = self.line.rewrites() || self.told.elapsed().as_secs() >= 10;
                 if due {
@@ -187,7 +246,8 @@ impl Narrator {
     fn say_arms(&mut self) {
         if !self.arms.is_empty() {
             let arms = std::mem::take(&mut self.arms);
-            self.line.say(&format!("{} arms answer: {}", arms.len(), arms.join(", ")));
+            self.line
+                .say(&format!("{} arms answer: {}", arms.len(), arms.join(", ")));
         }
     }
 }

@@ -24,21 +24,32 @@ pub(crate) fn read(study: &str) -> Result<Read, Failure> {
     let looks_like_a_name = !study.contains(['/', '.']);
     if looks_like_a_name && !path.exists() {
         let ready = ready_made(study)?;
-        return Ok(Read { study: parse_ready_made(ready)?, text: ready.text.to_owned() });
+        return Ok(Read {
+            study: parse_ready_made(ready)?,
+            text: ready.text.to_owned(),
+        });
     }
     let text = std::fs::read_to_string(path)
         .map_err(|error| Failure::input(format!("cannot read {study}: {error}")))?;
-    Ok(Read { study: parse(&text, study)?, text })
+    Ok(Read {
+        study: parse(&text, study)?,
+        text,
+    })
 }
 
 /// A ready-made study by name.
 pub(crate) fn ready_made(name: &str) -> Result<&'static ReadyMade, Failure> {
     let studies = weir_study::studies();
-    studies.iter().find(|study| study.name == name).ok_or_else(|| {
-        let names: Vec<_> = studies.iter().map(|study| study.name).collect();
-        Failure::input(format!("there is no study called `{name}`, and no such file"))
+    studies
+        .iter()
+        .find(|study| study.name == name)
+        .ok_or_else(|| {
+            let names: Vec<_> = studies.iter().map(|study| study.name).collect();
+            Failure::input(format!(
+                "there is no study called `{name}`, and no such file"
+            ))
             .hint(format!("ready-made studies: {}", names.join(", ")))
-    })
+        })
 }
 
 /// Checks a ready-made study.
@@ -46,11 +57,19 @@ pub(crate) fn parse_ready_made(ready: &ReadyMade) -> Result<Study, Failure> {
     parse(ready.text, &format!("{}.yaml", ready.name))
 }
 
-fn parse(text: &str, name: &str) -> Result<Study, Failure> {
-    let context = CheckContext {
+/// What is worth saying about a study before it is run.
+pub(crate) fn remarks(study: &Study) -> Vec<String> {
+    weir_study::remarks(study, &Catalog::builtin(), &context())
+}
+
+fn context() -> CheckContext {
+    CheckContext {
         descriptor_limit: PROXY_DESCRIPTORS,
         cpus_available: weir_probe::allowed_cpus().ok(),
-    };
-    weir_study::parse(text, name, &Catalog::builtin(), &context)
+    }
+}
+
+fn parse(text: &str, name: &str) -> Result<Study, Failure> {
+    weir_study::parse(text, name, &Catalog::builtin(), &context())
         .map_err(|errors| Failure::described(errors.render(terminal::color_on_stderr())))
 }

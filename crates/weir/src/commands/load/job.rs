@@ -69,7 +69,11 @@ impl Job {
             method: request.method,
             content_bytes: request.content.len() as u64,
         };
-        Ok(Job { plan, target, connections: args.connections })
+        Ok(Job {
+            plan,
+            target,
+            connections: args.connections,
+        })
     }
 }
 
@@ -93,7 +97,9 @@ fn duration(args: &LoadArgs) -> Result<Duration, Failure> {
 fn arrivals(args: &LoadArgs) -> Result<Arrivals, Failure> {
     match &args.rate {
         None => Ok(Arrivals::Closed),
-        Some(text) => Ok(Arrivals::Constant { rate: flag("-R", parse_rate(text))? }),
+        Some(text) => Ok(Arrivals::Constant {
+            rate: flag("-R", parse_rate(text))?,
+        }),
     }
 }
 
@@ -103,7 +109,11 @@ fn cpus(args: &LoadArgs) -> Result<Vec<Option<u32>>, Failure> {
         .map_err(|error| Failure::failed(format!("cannot read the CPUs allowed: {error}")))?;
     if let Some(text) = &args.cpus {
         let set: CpuSet = flag("--cpus", text.parse())?;
-        let missing: Vec<_> = set.cpus().iter().filter(|&cpu| !allowed.cpus().contains(cpu)).collect();
+        let missing: Vec<_> = set
+            .cpus()
+            .iter()
+            .filter(|&cpu| !allowed.cpus().contains(cpu))
+            .collect();
         if let Some(cpu) = missing.first() {
             let message = format!("--cpus {text}: CPU {cpu} is not one that weir may use");
             return Err(Failure::input(message).hint(format!("weir may use {allowed}")));
@@ -113,12 +123,23 @@ fn cpus(args: &LoadArgs) -> Result<Vec<Option<u32>>, Failure> {
     match args.threads {
         Some(0) => Err(Failure::input("-t 0: at least one thread is needed")),
         // More threads than CPUs share them evenly.
-        Some(threads) => {
-            Ok(allowed.cpus().iter().copied().cycle().take(threads as usize).map(Some).collect())
-        }
+        Some(threads) => Ok(allowed
+            .cpus()
+            .iter()
+            .copied()
+            .cycle()
+            .take(threads as usize)
+            .map(Some)
+            .collect()),
         None => {
             let most = args.connections.max(1) as usize;
-            Ok(allowed.cpus().iter().copied().take(most).map(Some).collect())
+            Ok(allowed
+                .cpus()
+                .iter()
+                .copied()
+                .take(most)
+                .map(Some)
+                .collect())
         }
     }
 }
@@ -137,8 +158,10 @@ fn request(args: &LoadArgs, url: &Url) -> Result<RequestSpec, Failure> {
     let mut fields = Vec::new();
     for field in &args.fields {
         let (name, value) = field.split_once(':').ok_or_else(|| {
-            Failure::input(format!("-H `{field}`: a field is a name, a colon and a value"))
-                .hint("for example -H 'Accept: text/html'")
+            Failure::input(format!(
+                "-H `{field}`: a field is a name, a colon and a value"
+            ))
+            .hint("for example -H 'Accept: text/html'")
         })?;
         fields.push((name.trim().to_owned(), value.trim().to_owned()));
     }
@@ -149,7 +172,12 @@ fn request(args: &LoadArgs, url: &Url) -> Result<RequestSpec, Failure> {
         })?,
         (None, None) => Vec::new(),
     };
-    Ok(RequestSpec { method: args.method.clone(), target: url.target.clone(), fields, content })
+    Ok(RequestSpec {
+        method: args.method.clone(),
+        target: url.target.clone(),
+        fields,
+        content,
+    })
 }
 
 /// The parts of an http URL.
@@ -168,18 +196,30 @@ impl Url {
             Failure::input(format!("`{text}` {message}"))
                 .hint("a URL looks like http://127.0.0.1:8080/index.html")
         };
-        let uri: Uri = text.parse().map_err(|error| bad(&format!("is not a URL: {error}")))?;
+        let uri: Uri = text
+            .parse()
+            .map_err(|error| bad(&format!("is not a URL: {error}")))?;
         match uri.scheme_str() {
             Some("http") => {}
-            Some("https") => return Err(bad("asks for TLS, which this version of weir does not speak")),
+            Some("https") => {
+                return Err(bad(
+                    "asks for TLS, which this version of weir does not speak",
+                ));
+            }
             Some(other) => return Err(bad(&format!("has the scheme {other}; weir speaks http"))),
             None => return Err(bad("has no scheme")),
         }
         let authority = uri.authority().ok_or_else(|| bad("has no host"))?;
         if authority.as_str().contains('@') {
-            return Err(bad("has a user name in it; send it with -H 'Authorization: …'"));
+            return Err(bad(
+                "has a user name in it; send it with -H 'Authorization: …'",
+            ));
         }
-        let host = authority.host().trim_start_matches('[').trim_end_matches(']').to_owned();
+        let host = authority
+            .host()
+            .trim_start_matches('[')
+            .trim_end_matches(']')
+            .to_owned();
         if host.is_empty() {
             return Err(bad("has no host"));
         }
@@ -188,15 +228,19 @@ impl Url {
             host,
             port: authority.port_u16().unwrap_or(80),
             authority: authority.as_str().to_owned(),
-            target: uri.path_and_query().map_or_else(|| "/".to_owned(), ToString::to_string),
+            target: uri
+                .path_and_query()
+                .map_or_else(|| "/".to_owned(), ToString::to_string),
         })
     }
 
     /// The first of the name's addresses that a connection can be opened to.
     fn reachable(&self, patience: Duration) -> Result<SocketAddr, Failure> {
-        let addresses = (self.host.as_str(), self.port).to_socket_addrs().map_err(|error| {
-            Failure::input(format!("{}: the name does not resolve: {error}", self.host))
-        })?;
+        let addresses = (self.host.as_str(), self.port)
+            .to_socket_addrs()
+            .map_err(|error| {
+                Failure::input(format!("{}: the name does not resolve: {error}", self.host))
+            })?;
         let mut refused = None;
         for address in addresses {
             match TcpStream::connect_timeout(&address, patience) {

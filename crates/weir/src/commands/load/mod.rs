@@ -37,8 +37,9 @@ pub(crate) fn run(args: LoadArgs) -> Result<ExitCode, Failure> {
         }
         LoadFormat::Json => weir_report::load::json(&report),
         LoadFormat::Wrk2 => weir_report::load::wrk2(&report).map_err(Failure::failed)?,
-        LoadFormat::Hgrm => weir_report::load::hgrm(&report, Distribution::ResponseTime)
-            .map_err(Failure::failed)?,
+        LoadFormat::Hgrm => {
+            weir_report::load::hgrm(&report, Distribution::ResponseTime).map_err(Failure::failed)?
+        }
     };
     deliver(&text, args.output.as_deref())?;
     Ok(ExitCode::from(exit_code(&report)))
@@ -61,7 +62,9 @@ fn measure(job: &Job, args: &LoadArgs) -> Result<LoadReport, Failure> {
     let outcome = if args.quiet {
         weir_load::run(&job.plan, &control, None, take)
     } else {
-        progress::beside(&control, &job.plan, || weir_load::run(&job.plan, &control, None, take))
+        progress::beside(&control, &job.plan, || {
+            weir_load::run(&job.plan, &control, None, take)
+        })
     };
     let outcome = outcome.map_err(|error| explain(job, error))?;
     let interrupted = stop.load(Ordering::Relaxed);

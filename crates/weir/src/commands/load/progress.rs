@@ -39,7 +39,9 @@ fn show(control: &Control, plan: &Plan, done: &AtomicBool) {
         if control.started_at.load(Ordering::Relaxed) > 0 {
             begun.get_or_insert_with(Instant::now);
         }
-        let Some(begun) = begun.filter(|_| shown.elapsed() >= every) else { continue };
+        let Some(begun) = begun.filter(|_| shown.elapsed() >= every) else {
+            continue;
+        };
         let completed = sum(control, |progress| &progress.completed);
         let rate = (completed - before) as f64 / shown.elapsed().as_secs_f64();
         shown = Instant::now();
@@ -47,7 +49,10 @@ fn show(control: &Control, plan: &Plan, done: &AtomicBool) {
         let errors = sum(control, |progress| &progress.errors);
         let time = match plan.requests {
             Some(requests) => format!("{completed} of {requests} requests"),
-            None => format!("{:.0} of {total:.0} s", begun.elapsed().as_secs_f64().min(total)),
+            None => format!(
+                "{:.0} of {total:.0} s",
+                begun.elapsed().as_secs_f64().min(total)
+            ),
         };
         let asked = match plan.arrivals {
             Arrivals::Closed => String::new(),
@@ -62,5 +67,9 @@ fn show(control: &Control, plan: &Plan, done: &AtomicBool) {
 }
 
 fn sum(control: &Control, figure: impl Fn(&weir_load::engine::Progress) -> &AtomicU64) -> u64 {
-    control.progress.iter().map(|progress| figure(progress).load(Ordering::Relaxed)).sum()
+    control
+        .progress
+        .iter()
+        .map(|progress| figure(progress).load(Ordering::Relaxed))
+        .sum()
 }

@@ -26,7 +26,9 @@ impl Collected {
         let bounds = plan.slices.iter();
         Collected {
             all: SliceData::new(),
-            bounds: bounds.map(|s| (seconds(s.measure_from), seconds(s.end))).collect(),
+            bounds: bounds
+                .map(|s| (seconds(s.measure_from), seconds(s.end)))
+                .collect(),
             seconds: Vec::new(),
         }
     }
@@ -114,7 +116,12 @@ impl Collected {
             generator_cpu_ns: outcome.cpu_ns.clone(),
             over_time: self.seconds,
             validity: Vec::new(),
-            outcome: if interrupted { "interrupted" } else { "complete" }.to_owned(),
+            outcome: if interrupted {
+                "interrupted"
+            } else {
+                "complete"
+            }
+            .to_owned(),
         };
         report.validity = weir_analysis::load_validity(&report);
         report
@@ -123,5 +130,8 @@ impl Collected {
 
 fn statuses(all: &SliceData) -> Vec<StatusCount> {
     let codes = (100..).zip(all.statuses.iter());
-    codes.filter(|&(_, &count)| count > 0).map(|(status, &count)| StatusCount { status, count }).collect()
+    codes
+        .filter(|&(_, &count)| count > 0)
+        .map(|(status, &count)| StatusCount { status, count })
+        .collect()
 }

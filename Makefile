@@ -1,0 +1,35 @@
+# The front door. `make` alone lists what there is.
+
+# Behind the user's own PATH: rustup's folder, and the one where Debian keeps nginx.
+export PATH := $(PATH):$(HOME)/.cargo/bin:/usr/sbin:/sbin
+
+CARGO ?= cargo
+TARGET := $(or $(CARGO_TARGET_DIR),target)
+
+.DEFAULT_GOAL := help
+# Set-up comes before its use, also with -j.
+.NOTPARALLEL:
+.PHONY: help demo test check bench setup-demo setup-test
+
+help: ## List these targets
+	@awk -F ': .*## ' '/^[a-z-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
+
+demo: setup-demo ## Set up, build, compare settings of a stock nginx, write the report (about 5 minutes)
+	$(CARGO) build --release --locked -p weir
+	$(TARGET)/release/weir run stock-reverse-proxy
+
+test: setup-test check ## Set up, then everything that CI runs: format, lints, all tests
+	$(CARGO) test --workspace --locked
+
+check: ## Format and lints alone
+	$(CARGO) fmt --all --check
+	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
+
+bench: ## Side by side with other load generators
+	bench/run
+
+setup-demo:
+	@scripts/setup demo
+
+setup-test:
+	@scripts/setup test

@@ -1,0 +1,4 @@
+//! The load engine on real sockets.
+
+mod kept_open;
+mod stall;
