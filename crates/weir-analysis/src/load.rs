@@ -1,8 +1,10 @@
 //! Whether the result of one load test may be believed.
 
 use weir_model::load::Arrivals;
-use weir_model::load_report::LoadReport;
+use weir_model::load_report::{LoadReport, TimeReport};
 use weir_model::record::{Validity, ValidityReason};
+
+use crate::validity::{DISPATCH_LAG, lag_seen};
 
 /// The schedule must be met this closely; beyond, the load was not the one asked for.
 const OFFERED_SUSPECT: f64 = 0.001;
@@ -14,10 +16,6 @@ const GENERATOR_BUSY: f64 = 0.95;
 /// Share of failed requests beyond which the figures describe failures.
 const FAILED_SUSPECT: f64 = 0.001;
 const FAILED_INVALID: f64 = 0.05;
-
-/// The engine's own lateness against what it measures.
-const LAG_SUSPECT: f64 = 0.1;
-const LAG_INVALID: f64 = 0.5;
 
 /// Reasons to doubt a result; none: VALID.
 pub fn load_validity(report: &LoadReport) -> Vec<ValidityReason> {
@@ -94,25 +92,29 @@ fn generator_busy(report: &LoadReport) -> Option<ValidityReason> {
 }
 
 fn dispatch_lag(report: &LoadReport) -> Option<ValidityReason> {
-    if report.load.arrivals == Arrivals::Closed || report.service_time.count == 0 {
+    if report.load.arrivals == Arrivals::Closed || report.response_time.count == 0 {
         return None;
     }
-    let at = |times: &[(f64, u64)], wanted: f64| {
-        times
+    let at = |times: &TimeReport, wanted: f64| {
+        let found = times
+            .quantiles
             .iter()
-            .find(|(quantile, _)| *quantile >= wanted)
-            .map_or(0, |&(_, ns)| ns)
+            .find(|(quantile, _)| *quantile >= wanted);
+        found.map_or(0, |&(_, ns)| ns)
     };
-    let lag = at(&report.dispatch_lag.quantiles, 0.99);
-    let service = at(&report.service_time.quantiles, 0.5).max(1);
-    let validity = graded(lag as f64 / service as f64, LAG_SUSPECT, LAG_INVALID)?;
-    // Lateness alone makes nothing invalid: response_time contains it. It blurs small times.
-    let seen = format!(
-        "the generator was up to {:.1} µs late for 99 % of requests; the median service time is {:.1} µs",
-        lag as f64 / 1e3,
-        service as f64 / 1e3
-    );
-    reason(validity.min(Validity::Suspect), "dispatch-lag", seen)
+    let (quantile, lag, response) = [("p50", 0.5), ("p99", 0.99)]
+        .map(|(name, q)| {
+            (
+                name,
+                at(&report.dispatch_lag, q),
+                at(&report.response_time, q),
+            )
+        })
+        .into_iter()
+        .max_by(|a, b| (a.1 * b.2.max(1)).cmp(&(b.1 * a.2.max(1))))?;
+    let share = lag as f64 / response.max(1) as f64;
+    let validity = graded(share, DISPATCH_LAG.suspect, DISPATCH_LAG.invalid)?;
+    reason(validity, "dispatch-lag", lag_seen(quantile, lag, response))
 }
 
 fn failures(report: &LoadReport) -> Option<ValidityReason> {

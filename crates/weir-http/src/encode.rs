@@ -2,7 +2,7 @@
 
 use weir_model::load::RequestSpec;
 
-use crate::section::is_token;
+use crate::text::is_token;
 
 /// Why a request cannot be sent as HTTP/1.1.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

@@ -18,5 +18,6 @@ mod error;
 pub mod request;
 pub mod response;
 mod section;
+mod text;
 
 pub use error::ParseError;

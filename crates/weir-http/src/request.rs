@@ -25,7 +25,8 @@ use memchr::memchr;
 
 use crate::ParseError;
 use crate::chunked::Chunked;
-use crate::section::{Section, is_token};
+use crate::section::Section;
+use crate::text::is_token;
 
 pub use crate::encode::{EncodeError, encode};
 

@@ -12,6 +12,7 @@
 use memchr::memchr;
 
 use crate::ParseError;
+use crate::text::{decimal, is_blank, is_token, trim};
 
 /// Capacity that an idle connection may keep for lines split across reads.
 const KEPT_CAPACITY: usize = 1024;
@@ -439,71 +440,4 @@ fn begin_of_line(bytes: &[u8]) -> Result<Begin, ParseError> {
         (0, b' ' | b'\t') => Ok(Begin::Fold),
         _ => Err(ParseError::FieldLine),
     }
-}
-
-#[inline]
-fn is_blank(byte: u8) -> bool {
-    matches!(byte, b' ' | b'\t')
-}
-
-/// Whether a byte may stand in a token (RFC 9110 §5.6.2).
-#[inline]
-pub(crate) fn is_token(byte: u8) -> bool {
-    TOKEN[byte as usize]
-}
-
-static TOKEN: [bool; 256] = {
-    let mut table = [false; 256];
-    let mut byte = 0_u8;
-    while byte < 128 {
-        table[byte as usize] = byte.is_ascii_alphanumeric()
-            || matches!(
-                byte,
-                b'!' | b'#'
-                    | b'$'
-                    | b'%'
-                    | b'&'
-                    | b'\''
-                    | b'*'
-                    | b'+'
-                    | b'-'
-                    | b'.'
-                    | b'^'
-                    | b'_'
-                    | b'`'
-                    | b'|'
-                    | b'~'
-            );
-        byte += 1;
-    }
-    table
-};
-
-/// Without the white space around it; a bare CR counts as a space.
-#[inline]
-fn trim(mut value: &[u8]) -> &[u8] {
-    while let [b' ' | b'\t' | b'\r', rest @ ..] = value {
-        value = rest;
-    }
-    while let [rest @ .., b' ' | b'\t' | b'\r'] = value {
-        value = rest;
-    }
-    value
-}
-
-/// A decimal number of digits alone; `None` when it is not, or does not fit.
-#[inline]
-fn decimal(digits: &[u8]) -> Option<u64> {
-    if digits.is_empty() {
-        return None;
-    }
-    let mut value = 0_u64;
-    for digit in digits {
-        let digit = digit.wrapping_sub(b'0');
-        if digit > 9 {
-            return None;
-        }
-        value = value.checked_mul(10)?.checked_add(u64::from(digit))?;
-    }
-    Some(value)
 }

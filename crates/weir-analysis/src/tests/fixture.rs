@@ -118,7 +118,11 @@ pub(crate) fn trial(load: &str, arm: &str, block: u32, slices: Vec<SliceRecord>)
         errors: Vec::new(),
         status_classes: [0, 0, completed, 0, 0, 0],
         censored: Censored::default(),
-        response_time: QuantileSummary::default(),
+        response_time: QuantileSummary {
+            p50: 200_000,
+            p99: 400_000,
+            ..QuantileSummary::default()
+        },
         service_time: QuantileSummary {
             p50: 200_000,
             ..QuantileSummary::default()

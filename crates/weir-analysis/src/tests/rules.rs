@@ -116,16 +116,16 @@ fn the_offered_rate_is_judged_with_a_request_of_grain_per_slice() {
 fn a_generator_that_lags_or_is_out_of_breath_matters_in_the_open_loop() {
     let lag =
         |ns: u64| move |trial: &mut TrialRecord, _: &mut RunHeader| trial.dispatch_lag.p99 = ns;
-    assert_eq!(said("open", lag(20_000)), [], "a tenth of 200 µs");
+    assert_eq!(said("open", lag(100_000)), [], "a quarter of 400 µs");
     assert_eq!(
-        said("open", lag(21_000)),
+        said("open", lag(101_000)),
         one("dispatch-lag", Validity::Suspect)
     );
     assert_eq!(
-        said("open", lag(101_000)),
+        said("open", lag(201_000)),
         one("dispatch-lag", Validity::Invalid)
     );
-    assert_eq!(said("closed", lag(101_000)), []);
+    assert_eq!(said("closed", lag(201_000)), []);
 
     let busy = |trial: &mut TrialRecord, _: &mut RunHeader| {
         trial

@@ -1,10 +1,14 @@
 //! Start and stop, listeners, threads, and many short connections.
 
 use std::collections::HashSet;
+use std::env;
+use std::fs::File;
 use std::io::Write;
 use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::time::Duration;
+use std::process::Command;
+use std::time::{Duration, Instant};
 
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use weir_origin::{Origin, OriginConfig};
 
 use crate::client::{Client, any, await_counters, start};
@@ -147,4 +151,50 @@ fn clients_that_vanish_are_forgotten() {
         std::thread::sleep(Duration::from_millis(5));
     }
     panic!("{} descriptors were {before}", open());
+}
+
+/// In a process of its own, because the limit would hold for the other tests too.
+#[test]
+fn without_descriptors_nothing_is_accepted_until_there_are_some() {
+    const CHILD: &str = "WEIR_TEST_FEW_DESCRIPTORS";
+    if env::var_os(CHILD).is_some() {
+        return run_out_of_descriptors();
+    }
+    let name = "lifecycle::without_descriptors_nothing_is_accepted_until_there_are_some";
+    let child = Command::new(env::current_exe().expect("this program"))
+        .args(["--exact", name, "--nocapture"])
+        .env(CHILD, "1")
+        .output()
+        .expect("the child runs");
+    let words = String::from_utf8_lossy(&child.stderr);
+    assert!(child.status.success(), "{words}");
+    assert!(String::from_utf8_lossy(&child.stdout).contains("1 passed"));
+}
+
+fn run_out_of_descriptors() {
+    let origin = start(|_| ());
+    let usual = getrlimit(Resource::Nofile);
+    let low = Rlimit {
+        current: Some(64),
+        ..usual
+    };
+    setrlimit(Resource::Nofile, low).expect("a lower limit");
+    let mut taken = Vec::new();
+    while let Ok(file) = File::open("/dev/null") {
+        taken.push(file);
+    }
+    // One is left, and the client takes it.
+    taken.pop();
+    let begun = Instant::now();
+    let mut client = Client::new(&origin);
+    await_counters(&origin, 0, |counters| counters.accept_errors > 3);
+    let (errors, elapsed) = (origin.counters(0).accept_errors, begun.elapsed());
+    let most = elapsed.as_millis() / 10 + 2;
+    assert!(
+        u128::from(errors) <= most,
+        "{errors} attempts within {elapsed:?}"
+    );
+    drop(taken);
+    assert_eq!(client.get().status, 200);
+    assert_eq!(origin.counters(0).connections, 1);
 }

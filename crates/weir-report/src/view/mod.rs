@@ -10,6 +10,7 @@ mod published;
 mod setup;
 pub mod words;
 
+use weir_analysis::findings::LoadFindings;
 use weir_model::record::{Outcome, Record, Validity};
 
 use crate::ReportInput;
@@ -28,7 +29,7 @@ pub struct ReportView {
     pub question: String,
     /// The answer in one sentence.
     pub answer: String,
-    /// The worst validity of all loads; INVALID when nothing was measured.
+    /// The worst validity of the loads that the answer rests on; INVALID when there are none.
     pub validity: Validity,
     /// What the reader must know when the run did not end as planned.
     pub incomplete: Option<String>,
@@ -73,8 +74,12 @@ impl ReportView {
             .iter()
             .map(|load| LoadView::new(study, load))
             .collect();
-        let validity = loads
+        let answers = |load: &&LoadFindings| load.metrics.contains(&study.objective.metric);
+        let validity = input
+            .findings
+            .loads
             .iter()
+            .filter(answers)
             .map(|load| load.validity)
             .max()
             .unwrap_or(Validity::Invalid);
