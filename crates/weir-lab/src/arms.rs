@@ -10,8 +10,9 @@ use weir_http::request::encode;
 use weir_http::response::{Progress, ResponseParser};
 use weir_load::Group;
 use weir_model::load::RequestSpec;
+use weir_model::quantity::CpuSet;
 use weir_model::record::{ProxyRecord, Record};
-use weir_model::study::{CpuRoles, LoadSpec, ProxyRole, Study};
+use weir_model::study::{Arm, CpuRoles, LoadSpec, ProxyRole, Study};
 use weir_origin::{Origin, OriginConfig};
 use weir_parameters::Catalog;
 use weir_record::RunWriter;
@@ -37,7 +38,17 @@ pub(crate) struct Arms {
     // The order is the order of the end: proxies before their origin, the folder last.
     proxies: Vec<RunningProxy>,
     origin: Option<Arc<Origin>>,
-    _folder: WorkFolder,
+    folder: WorkFolder,
+}
+
+/// What all arms are started with.
+struct Bench<'a> {
+    study: &'a Study,
+    cpus: &'a CpuSet,
+    launcher: &'a Launcher,
+    session: u32,
+    nginx: Nginx,
+    catalog: Catalog,
 }
 
 impl Arms {
@@ -51,8 +62,14 @@ impl Arms {
         events: &mut dyn FnMut(Event),
     ) -> Result<Arms, LabError> {
         WorkFolder::sweep();
-        let catalog = Catalog::builtin();
-        let nginx = Nginx::find(study.proxy.executable.as_deref())?;
+        let bench = Bench {
+            study,
+            cpus: &roles.proxy,
+            launcher,
+            session,
+            nginx: Nginx::find(study.proxy.executable.as_deref())?,
+            catalog: Catalog::builtin(),
+        };
         let folder = WorkFolder::create()?;
         let loopback = IpAddr::V4(Ipv4Addr::LOCALHOST);
         let origin = match study.proxy.role {
@@ -64,45 +81,13 @@ impl Arms {
             names: Vec::new(),
             proxies: Vec::new(),
             origin,
-            _folder: folder,
+            folder,
         };
-        for (index, arm) in study.arms.iter().enumerate() {
-            let at_arm = |source| LabError::Arm {
-                arm: arm.name.clone(),
-                source,
-            };
-            let listen = SocketAddr::new(loopback, ports[index]);
+        for (index, (arm, port)) in study.arms.iter().zip(ports).enumerate() {
+            let prefix = arms.folder.prefix(&arm.name);
+            let listen = SocketAddr::new(loopback, port);
             let behind = arms.origin.as_ref().map(|origin| origin.addresses()[index]);
-            let prefix = arms._folder.prefix(&arm.name);
-            let role = &study.proxy.role;
-            let configuration = nginx
-                .write_configuration(&prefix, &arm.settings, role, listen, behind, &catalog)
-                .map_err(at_arm)?;
-            let keep = |writer: &mut RunWriter, name: &str, text: &[u8]| {
-                writer.write_file(&format!("arms/{}/{name}", arm.name), text)
-            };
-            let written = std::fs::read(configuration.file()).unwrap_or_default();
-            keep(writer, "nginx.conf", &written)?;
-            let remarks = nginx.check(&configuration).map_err(at_arm)?;
-            let launch = Launch {
-                cpus: Some(roles.proxy.clone()),
-                nofile: Some(STOCK_NOFILE),
-            };
-            let proxy = nginx
-                .start(&configuration, launcher, &launch)
-                .map_err(at_arm)?;
-            let nofile = proxy.nofile().map_err(at_arm)?;
-            let effective = nginx
-                .effective(&configuration, &catalog, Some(nofile))
-                .map_err(at_arm)?;
-            keep(writer, "effective.conf", effective.text.as_bytes())?;
-            writer.append(&Record::Proxy(ProxyRecord {
-                session,
-                arm: arm.name.clone(),
-                address: listen.to_string(),
-                effective: effective.levels,
-                nofile,
-            }))?;
+            let (proxy, remarks) = bench.start(arm, &prefix, listen, behind, writer)?;
             arms.names.push(arm.name.clone());
             arms.proxies.push(proxy);
             for load in &study.loads {
@@ -183,6 +168,53 @@ impl Arms {
             }
         }
         Ok(())
+    }
+}
+
+impl Bench<'_> {
+    /// Configures, checks and starts the proxy of one arm, and keeps in the run folder what was
+    /// written and what the proxy made of it. Gives the proxy and its remarks.
+    fn start(
+        &self,
+        arm: &Arm,
+        prefix: &Path,
+        listen: SocketAddr,
+        behind: Option<SocketAddr>,
+        writer: &mut RunWriter,
+    ) -> Result<(RunningProxy, Vec<String>), LabError> {
+        let at_arm = |source| LabError::Arm {
+            arm: arm.name.clone(),
+            source,
+        };
+        let (nginx, catalog) = (&self.nginx, &self.catalog);
+        let role = &self.study.proxy.role;
+        let configuration = nginx
+            .write_configuration(prefix, &arm.settings, role, listen, behind, catalog)
+            .map_err(at_arm)?;
+        let in_arm = |name: &str| format!("arms/{}/{name}", arm.name);
+        let written = std::fs::read(configuration.file()).unwrap_or_default();
+        writer.write_file(&in_arm("nginx.conf"), &written)?;
+        let remarks = nginx.check(&configuration).map_err(at_arm)?;
+        let launch = Launch {
+            cpus: Some(self.cpus.clone()),
+            nofile: Some(STOCK_NOFILE),
+        };
+        let proxy = nginx
+            .start(&configuration, self.launcher, &launch)
+            .map_err(at_arm)?;
+        let nofile = proxy.nofile().map_err(at_arm)?;
+        let effective = nginx
+            .effective(&configuration, catalog, Some(nofile))
+            .map_err(at_arm)?;
+        writer.write_file(&in_arm("effective.conf"), effective.text.as_bytes())?;
+        writer.append(&Record::Proxy(ProxyRecord {
+            session: self.session,
+            arm: arm.name.clone(),
+            address: listen.to_string(),
+            effective: effective.levels,
+            nofile,
+        }))?;
+        Ok((proxy, remarks))
     }
 }
 

@@ -34,6 +34,13 @@ fn content_is_skipped() {
 }
 
 #[test]
+fn a_trailer_section_decides_nothing() {
+    let bytes = b"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\
+        Connection: close\r\nContent-Length: x\r\n\r\n";
+    assert_eq!(read(bytes), (vec![(false, 1, true)], None, false));
+}
+
+#[test]
 fn what_is_no_request() {
     let line = ParseError::RequestLine;
     let cases: [(&str, ParseError); 20] = [

@@ -445,10 +445,29 @@ fn a_small_limit_is_kept_at_every_cut() {
     for limit in 1..bytes.len() as u32 + 2 {
         let outcome = all_cuts(limit, &[false], bytes);
         let fits = limit >= bytes.len() as u32 - 1;
-        assert_eq!(
-            outcome.end == End::Clean,
-            fits,
-            "limit {limit}: {outcome:?}"
-        );
+        let clean = outcome.end == End::Clean;
+        assert_eq!(clean, fits, "limit {limit}: {outcome:?}");
+        if !fits {
+            let as_long = all_cuts(limit, &[false], &bytes[..limit as usize]);
+            let early = End::Closed(ClosedError::Early);
+            assert_eq!(as_long.end, early, "not a byte beyond the limit");
+        }
     }
+}
+
+#[test]
+fn a_trailer_section_has_the_limit_for_itself() {
+    let head = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";
+    let limit = head.len() as u32;
+    let trailer = |length: u32| {
+        let value = "v".repeat(length as usize - "T: \r\n\r\n".len());
+        let bytes = format!("{head}1\r\na\r\n0\r\nT: {value}\r\n\r\n");
+        all_cuts(limit, &[false], bytes.as_bytes()).end
+    };
+    assert_eq!(trailer(limit), End::Clean);
+    let too_large = ParseError::HeadTooLarge { limit };
+    assert_eq!(trailer(limit + 1), End::Broken(too_large));
+    let folded = format!("{head}0\r\n T: t\r\n\r\n");
+    let outcome = all_cuts(limit, &[false], folded.as_bytes());
+    assert_eq!(outcome.end, End::Broken(ParseError::FieldLine));
 }

@@ -1,12 +1,10 @@
 //! Connections: opened, heard of, broken, opened again.
 
-use std::sync::atomic::Ordering;
-
 use rustix::io::Errno;
 use weir_http::response::ClosedError;
 use weir_model::load::ErrorKind;
 
-use super::{Engine, LOOK_AFTER_NS, OPENING_AT_ONCE, RETRY_AFTER_NS, State};
+use super::{Engine, LOOK_AFTER_NS, OPENING_AT_ONCE, Progress, RETRY_AFTER_NS, State};
 use crate::ledger::Cause;
 use crate::reactor::{ConnId, Event, Reactor};
 
@@ -36,7 +34,7 @@ impl<R: Reactor> Engine<'_, R> {
         self.totals
             .connect_time
             .saturating_record(stamp.saturating_sub(conn.since));
-        self.progress.open.fetch_add(1, Ordering::Relaxed);
+        Progress::add(&self.progress.open, 1);
         conn.state = State::Idle;
         conn.idle_since = stamp;
         let (again, group) = (conn.seen, conn.group as usize);
@@ -80,7 +78,7 @@ impl<R: Reactor> Engine<'_, R> {
 
     /// Counts an error where it belongs: at a request's slice, else at the slice that is on.
     pub(super) fn error(&mut self, slice: Option<usize>, kind: ErrorKind, cause: Cause) {
-        self.progress.errors.fetch_add(1, Ordering::Relaxed);
+        Progress::add(&self.progress.errors, 1);
         match slice
             .or(self.active)
             .and_then(|slice| self.slots.data(slice))
@@ -126,7 +124,7 @@ impl<R: Reactor> Engine<'_, R> {
         }
         conn.state = State::Closed;
         self.reactor.close(id);
-        self.progress.open.fetch_sub(1, Ordering::Relaxed);
+        Progress::add(&self.progress.open, u64::MAX);
         self.to_open.push_back(id);
     }
 

@@ -61,6 +61,15 @@ pub struct Progress {
     pub open: AtomicU64,
 }
 
+impl Progress {
+    /// Adds (or, by wrapping, subtracts) in a place that only this thread writes: no locked
+    /// instruction is needed.
+    fn add(count: &AtomicU64, more: u64) {
+        let now = count.load(Ordering::Relaxed);
+        count.store(now.wrapping_add(more), Ordering::Relaxed);
+    }
+}
+
 /// Figures of one thread that belong to no slice.
 #[derive(Debug, Clone)]
 pub struct ThreadTotals {

@@ -1,11 +1,9 @@
 //! Requests: what is due, sent, answered.
 
-use std::sync::atomic::Ordering;
-
 use weir_http::response::{Progress as Parsing, ResponseEnd};
 use weir_model::load::ErrorKind;
 
-use super::{Engine, State};
+use super::{Engine, Progress, State};
 use crate::ledger::{Cause, LONGEST_NS};
 use crate::reactor::{ConnId, Reactor};
 
@@ -143,9 +141,7 @@ impl<R: Reactor> Engine<'_, R> {
         let bytes = self.reactor.received();
         let length = bytes.len() as u64;
         let conn = &mut self.conns[id as usize];
-        self.progress
-            .received_bytes
-            .fetch_add(length, Ordering::Relaxed);
+        Progress::add(&self.progress.received_bytes, length);
         if conn.state != State::Busy {
             let cause = Cause::Own("bytes that no request had asked for");
             self.error(None, ErrorKind::Unsolicited, cause);
@@ -215,7 +211,7 @@ impl<R: Reactor> Engine<'_, R> {
         {
             data.completed += 1;
         }
-        self.progress.completed.fetch_add(1, Ordering::Relaxed);
+        Progress::add(&self.progress.completed, 1);
         self.end_request(id);
         if !clean {
             let cause = Cause::Own("bytes after the end of the response");

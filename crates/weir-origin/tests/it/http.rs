@@ -2,7 +2,7 @@
 
 use std::net::Shutdown;
 
-use weir_origin::Counters;
+use weir_origin::{Content, Counters};
 
 use crate::client::{Client, await_counters, start};
 
@@ -157,6 +157,21 @@ fn what_is_no_request_is_refused_and_ends_the_connection() {
     }
     await_counters(&origin, 0, |counters| counters.bad_requests == 4);
     assert_eq!(origin.counters(0).requests, 4);
+}
+
+#[test]
+fn the_refusal_is_not_lost_when_the_client_goes_on_sending() {
+    let size = 9_000_000;
+    let origin = start(|config| config.content = Content::noise(size));
+    let mut client = Client::new(&origin);
+    // The first response is larger than all buffers, so everything below has come long before the
+    // refusal can leave, and more of it than is read at once.
+    let mut bytes = b"GET / HTTP/1.1\r\n\r\nnonsense\r\n".to_vec();
+    bytes.resize(70_000, b'x');
+    client.send(&bytes);
+    assert_eq!(client.receive(false).1.content_bytes, size);
+    assert_eq!(client.receive(false).1.status, 400);
+    assert_eq!(client.until_closed(), b"", "and no reset");
 }
 
 #[test]

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use weir_model::study::DelaySpec;
 use weir_origin::Stall;
 
-use crate::client::{Client, any, start};
+use crate::client::{Client, any, await_counters, start};
 
 const MS: Duration = Duration::from_millis(1);
 
@@ -54,6 +54,28 @@ fn delayed_responses_of_one_connection_stay_in_order() {
     assert_eq!(client.receive(false).1.status, 400);
     assert_eq!(client.until_closed(), b"");
     assert_eq!(origin.counters(0).requests, 601);
+}
+
+#[test]
+fn requests_that_cannot_be_answered_yet_are_left_with_the_kernel() {
+    let origin = start(|config| config.delay = DelaySpec::Fixed(Duration::from_secs(3600)));
+    let mut client = Client::new(&origin);
+    client.send(&b"GET / HTTP/1.1\r\n\r\n".repeat(12_000));
+    await_counters(&origin, 0, |counters| counters.requests > 64);
+    std::thread::sleep(50 * MS);
+    // One read of 64 KiB holds 3640 of them.
+    let requests = origin.counters(0).requests;
+    assert!(requests < 64 + 3642, "{requests}");
+}
+
+#[test]
+fn what_follows_a_close_is_not_read() {
+    let origin = start(|config| config.delay = DelaySpec::Fixed(20 * MS));
+    let mut client = Client::new(&origin);
+    client.send(&b"GET / HTTP/1.1\r\nConnection: close\r\n\r\n".repeat(2));
+    assert!(!client.receive(false).1.keep_alive);
+    assert_eq!(client.until_closed(), b"");
+    assert_eq!(origin.counters(0).requests, 1);
 }
 
 #[test]
