@@ -190,16 +190,21 @@ fn caveats(drawn: &Replicates, size: Option<&GroupSize>) -> String {
 }
 
 /// Holm's correction over the changes that were compared on one metric. The A/A arm answers another
-/// question (is the lab sound?) and is not of the family.
+/// question (is the lab sound?) and does not weigh on them, but it must not cry wolf more readily
+/// than they do: its p is corrected as that of one of them (Bonferroni).
 fn correct(family: &mut [Comparison], data: &LoadData<'_>) {
     let is_change = |c: &Comparison| {
         let arm = data.study.arms.iter().find(|arm| arm.name == c.arm);
-        arm.is_some_and(|arm| arm.role == ArmRole::Change) && c.verdict != Verdict::Invalid
+        arm.is_some_and(|arm| arm.role == ArmRole::Change)
     };
-    let mut changes: Vec<&mut Comparison> = family.iter_mut().filter(|c| is_change(c)).collect();
+    let valid = family.iter_mut().filter(|c| c.verdict != Verdict::Invalid);
+    let (mut changes, same): (Vec<_>, Vec<_>) = valid.partition(|c| is_change(c));
     let p: Vec<f64> = changes.iter().map(|comparison| comparison.p).collect();
     for (comparison, corrected) in changes.iter_mut().zip(holm(&p)) {
         comparison.p_holm = corrected;
+    }
+    for comparison in same {
+        comparison.p_holm = (comparison.p * changes.len().max(1) as f64).min(1.0);
     }
 }
 

@@ -117,7 +117,7 @@ pub struct Comparison {
     /// Exact two-sided p of the sign-flip test.
     pub p: f64,
     /// The same after Holm's correction over the changes compared under this load on this metric.
-    /// The A/A arm is not among them, so its `p_holm` is its `p`.
+    /// The A/A arm is not among them; its own is corrected for as many comparisons.
     pub p_holm: f64,
     /// Smallest ratio change that this comparison could have shown with 80 % power: 0.03 is 3 %.
     pub minimum_detectable: f64,

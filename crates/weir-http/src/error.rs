@@ -8,6 +8,9 @@ pub enum ParseError {
     /// The first line is not `HTTP/1.x` and three digits (RFC 9112 §4).
     #[error("status line is not HTTP/1.x and three digits")]
     StatusLine,
+    /// A TLS record (RFC 8446 §5.1) came instead of a status line: an alert or a handshake.
+    #[error("the port speaks TLS, not http in clear")]
+    Tls,
     /// The first line is not method, target and `HTTP/1.x` (RFC 9112 §3).
     #[error("request line is not method, target and HTTP/1.x")]
     RequestLine,

@@ -28,6 +28,12 @@ pub const HEAD_LIMIT: u32 = 1024 * 1024;
 /// Length of `HTTP/1.1 200` and the byte after it, which is all that matters of a status line.
 const STATUS_PREFIX: usize = 13;
 
+/// Types of the TLS records that a server may send first, and the first byte of their version, which
+/// has not changed since SSL 3.0 (RFC 8446 §5.1).
+const TLS_ALERT: u8 = 21;
+const TLS_HANDSHAKE: u8 = 22;
+const TLS_MAJOR: u8 = 3;
+
 /// A complete response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ResponseEnd {
@@ -334,10 +340,12 @@ impl ResponseParser {
             }
             return Ok(Some(STATUS_PREFIX));
         }
-        if matches!(line, [b'\r', b'\n', ..] | [b'\n', ..]) || may_become_status(line) {
-            return Ok(None);
+        match line {
+            [b'\r', b'\n', ..] | [b'\n', ..] | [TLS_ALERT | TLS_HANDSHAKE] => Ok(None),
+            [TLS_ALERT | TLS_HANDSHAKE, TLS_MAJOR, ..] => Err(ParseError::Tls),
+            _ if may_become_status(line) => Ok(None),
+            _ => Err(ParseError::StatusLine),
         }
-        Err(ParseError::StatusLine)
     }
 
     /// Decides what follows a complete head (RFC 9112 §6.3); whether nothing does.

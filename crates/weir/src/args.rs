@@ -141,7 +141,7 @@ pub(crate) struct RunArgs {
     pub(crate) study: Option<String>,
 
     /// Go on with a run that was interrupted or killed
-    #[arg(long, value_name = "RUN", conflicts_with_all = ["study", "out"])]
+    #[arg(long, value_name = "RUN", conflicts_with_all = ["study", "out", "check", "time"])]
     pub(crate) resume: Option<PathBuf>,
 
     /// Folder for the run's records and report [default: runs/STUDY-TIME]

@@ -43,6 +43,14 @@ impl Failure {
         }
     }
 
+    /// The user stopped it before there was anything to report.
+    pub(crate) fn interrupted(message: impl Display) -> Failure {
+        Failure {
+            code: INTERRUPTED,
+            ..Failure::failed(message)
+        }
+    }
+
     /// Bad input that has been described in full.
     pub(crate) fn described(message: String) -> Failure {
         Failure {

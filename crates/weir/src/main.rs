@@ -2,12 +2,6 @@
 //!
 //! This crate is the terminal: arguments, output, exit codes and signals. Nothing else prints.
 
-#![allow(
-    clippy::print_stdout,
-    clippy::print_stderr,
-    reason = "this crate is the terminal"
-)]
-
 use std::process::ExitCode;
 
 use clap::Parser;
@@ -30,7 +24,8 @@ fn main() -> ExitCode {
     match commands::dispatch(args.command) {
         Ok(code) => code,
         Err(failure) => {
-            eprintln!("{}", failure.rendered(terminal::color_on_stderr()));
+            let text = failure.rendered(terminal::color_on_stderr());
+            terminal::tell(&format!("{text}\n"));
             failure.exit_code()
         }
     }

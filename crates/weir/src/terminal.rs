@@ -1,6 +1,28 @@
 //! What the terminal can show.
 
-use std::io::{IsTerminal, stderr, stdout};
+use std::io::{self, IsTerminal, Write, stderr, stdout};
+
+use crate::failure::Failure;
+
+/// Writes a result to standard output. A reader who has seen enough (`weir … | head`) is no error.
+///
+/// # Errors
+/// The kernel refuses, for example because standard output is a file on a full disk.
+pub(crate) fn print(text: &str) -> Result<(), Failure> {
+    let mut out = stdout().lock();
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(Failure::failed(format!(
+            "cannot write to standard output: {error}"
+        ))),
+        _ => Ok(()),
+    }
+}
+
+/// Writes to standard error what goes beside the results. Nobody is left to be told when that
+/// fails, and a trial must not end because nobody watches it.
+pub(crate) fn tell(text: &str) {
+    let _ = stderr().lock().write_all(text.as_bytes());
+}
 
 /// Colour is used on a terminal unless NO_COLOR is set (no-color.org) or TERM is `dumb`.
 fn color_allowed() -> bool {
@@ -51,23 +73,23 @@ impl StatusLine {
     /// Shows a line of work in progress.
     pub(crate) fn show(&mut self, line: &str) {
         if self.rewrites {
-            eprint!("\r\x1b[2K{line}");
+            tell(&format!("\r\x1b[2K{line}"));
             self.shown = true;
         } else {
-            eprintln!("{line}");
+            tell(&format!("{line}\n"));
         }
     }
 
     /// Writes a line that stays.
     pub(crate) fn say(&mut self, line: &str) {
         self.clear();
-        eprintln!("{line}");
+        tell(&format!("{line}\n"));
     }
 
     /// Takes the line of work in progress away.
     pub(crate) fn clear(&mut self) {
         if self.shown {
-            eprint!("\r\x1b[2K");
+            tell("\r\x1b[2K");
             self.shown = false;
         }
     }

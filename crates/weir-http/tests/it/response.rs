@@ -315,6 +315,19 @@ fn lines_as_loose_as_the_rfc_allows() {
     }
 }
 
+/// What a TLS server says to a request in clear: an alert, whichever version it speaks. OpenSSL sends
+/// `unexpected_message`, `protocol_version` or `decode_error`.
+#[test]
+fn tls_is_told_from_other_nonsense() {
+    for bytes in [
+        &b"\x15\x03\x01\x00\x02\x02\x46"[..],
+        b"\x15\x03\x03\x00\x02\x02\x0a",
+        b"\x16\x03\x03\x00\x7a\x02\x00\x00\x76\x03\x03\x00\x00\x00\x00\x00",
+    ] {
+        assert_eq!(refused(bytes), ParseError::Tls, "{}", bytes.escape_ascii());
+    }
+}
+
 #[test]
 fn what_is_no_response() {
     for bytes in [
@@ -326,7 +339,8 @@ fn what_is_no_response() {
         b"HTTP/1.1  200 OK\r\n\r\n",
         b"HTTP/1.1\r\n\r\n",
         b"SSH-2.0-OpenSSH_10.0\r\n",
-        b"\x15\x03\x01\x00\x02\x02\x46",
+        b"\x15\x01\x03\x00",
+        b"\x17\x03\x03\x00\x02",
         b"GET / HTTP/1.1\r\n\r\n",
         b"\rHTTP/1.1 200 OK\r\n\r\n",
         b" HTTP/1.1 200 OK\r\n\r\n",

@@ -8,6 +8,7 @@ use weir_model::quantity::QuantityError;
 
 use crate::args::Command;
 use crate::failure::Failure;
+use crate::terminal;
 
 mod descriptors;
 mod launch;
@@ -38,10 +39,7 @@ fn flag<T>(name: &str, parsed: Result<T, QuantityError>) -> Result<T, Failure> {
 /// Writes a result where it was asked for.
 fn deliver(text: &str, output: Option<&Path>) -> Result<(), Failure> {
     match output {
-        None => {
-            print!("{text}");
-            Ok(())
-        }
+        None => terminal::print(text),
         Some(path) => fs::write(path, text)
             .map_err(|error| Failure::failed(format!("cannot write {}: {error}", path.display()))),
     }

@@ -1,5 +1,6 @@
 //! `weir origin`: an origin server by itself.
 
+use std::io;
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::process::ExitCode;
 use std::sync::atomic::Ordering;
@@ -12,7 +13,7 @@ use weir_origin::{Content, Origin, OriginConfig, Stall};
 use crate::args::OriginArgs;
 use crate::commands::flag;
 use crate::failure::Failure;
-use crate::signals;
+use crate::{signals, terminal};
 
 /// How often the end is looked for.
 const LOOK: Duration = Duration::from_millis(50);
@@ -26,14 +27,9 @@ pub(crate) fn run(args: OriginArgs) -> Result<ExitCode, Failure> {
         .map(|text| flag("-d", parse_duration(text)))
         .transpose()?;
     let stop = signals::stop_flag()?;
-    let origin = Origin::start(config).map_err(|error| {
-        Failure::input(format!(
-            "cannot serve on {}: {error}",
-            args.listen.join(", ")
-        ))
-    })?;
+    let origin = Origin::start(config).map_err(cannot_serve)?;
     for address in origin.addresses() {
-        eprintln!("serving on http://{address}/");
+        terminal::tell(&format!("serving on http://{address}/\n"));
     }
     let begun = Instant::now();
     let over = || duration.is_some_and(|duration| begun.elapsed() >= duration);
@@ -42,12 +38,18 @@ pub(crate) fn run(args: OriginArgs) -> Result<ExitCode, Failure> {
     }
     for (index, address) in origin.addresses().iter().enumerate() {
         let seen = origin.counters(index);
-        println!(
-            "{address}: {} requests on {} connections",
+        terminal::print(&format!(
+            "{address}: {} requests on {} connections\n",
             seen.requests, seen.connections
-        );
+        ))?;
     }
     Ok(ExitCode::SUCCESS)
+}
+
+fn cannot_serve(error: io::Error) -> Failure {
+    let hint = (error.kind() == io::ErrorKind::AddrInUse)
+        .then_some("another program listens there; choose another address with --listen");
+    Failure::input(format!("cannot serve: {error}")).maybe_hint(hint)
 }
 
 fn config(args: &OriginArgs) -> Result<OriginConfig, Failure> {

@@ -48,18 +48,15 @@ pub(crate) fn read(folder: &Path) -> Result<Run, Failure> {
 /// Prints the verdict table, and writes report.html and report.md beside the records.
 pub(crate) fn show_and_keep(run: &Run, findings: &Findings) -> Result<(), Failure> {
     let input = input(run, findings);
-    print!(
-        "{}",
-        weir_report::terminal(&input, terminal::color_on_stdout(), terminal::width())
-    );
+    let table = weir_report::terminal(&input, terminal::color_on_stdout(), terminal::width());
     let page = keep(run, "report.html", &weir_report::html(&input))?;
     let markdown = keep(run, "report.md", &weir_report::markdown(&input))?;
-    println!(
-        "\nReport: {}\n        {}",
+    // Last, so that the files are there whatever becomes of the terminal.
+    terminal::print(&format!(
+        "{table}\nReport: {}\n        {}\n",
         page.display(),
         markdown.display()
-    );
-    Ok(())
+    ))
 }
 
 fn keep(run: &Run, name: &str, text: &str) -> Result<PathBuf, Failure> {

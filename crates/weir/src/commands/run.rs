@@ -7,14 +7,14 @@ use std::time::Instant;
 use weir_lab::{Event, LabError, Options, Summary};
 use weir_model::quantity::format_duration;
 use weir_model::record::Outcome;
-use weir_model::study::Study;
+use weir_model::study::{ArmRole, Study};
 use weir_sut::Launcher;
 
 use crate::args::{self, RunArgs};
 use crate::commands::{report, study};
 use crate::failure::{Failure, INTERRUPTED};
 use crate::signals;
-use crate::terminal::StatusLine;
+use crate::terminal::{self, StatusLine};
 
 /// Where runs go unless said otherwise.
 const RUNS: &str = "runs";
@@ -32,7 +32,7 @@ pub(crate) fn run(args: RunArgs) -> Result<ExitCode, Failure> {
             let mut read = study::read(name)?;
             shorten(&mut read.study, args.time.as_deref())?;
             if args.check {
-                describe(&read.study);
+                terminal::print(&description(&read.study))?;
                 return Ok(ExitCode::SUCCESS);
             }
             let folder = args.out.unwrap_or_else(|| default_folder(&read.study.name));
@@ -93,28 +93,28 @@ fn shorten(study: &mut Study, share: Option<&str>) -> Result<(), Failure> {
     Ok(())
 }
 
-fn describe(study: &Study) {
-    println!("{}: {}", study.name, study.question.trim());
+/// What a study comes to, for `--check`.
+fn description(study: &Study) -> String {
+    let mut text = format!("{}: {}\n", study.name, study.question.trim());
     for arm in &study.arms {
         let changes: Vec<_> = arm
             .changes
             .iter()
             .map(|(id, to)| format!("{id} = {to}"))
             .collect();
-        let changes = if changes.is_empty() {
-            format!("{:?}", arm.role)
-        } else {
-            changes.join(", ")
+        let changes = match arm.role {
+            ArmRole::Baseline => "what the others are compared with".to_owned(),
+            ArmRole::SameAsBaseline => "the baseline again (A/A)".to_owned(),
+            ArmRole::Change => changes.join(", "),
         };
-        println!("  arm   {:28} {changes}", arm.name);
+        text.push_str(&format!("  arm   {:28} {changes}\n", arm.name));
     }
     for (load, blocks, length) in weir_lab::plan_of(study) {
-        println!(
-            "  load  {load:28} {blocks} blocks, {}",
-            format_duration(length)
-        );
+        let length = format_duration(length);
+        text.push_str(&format!("  load  {load:28} {blocks} blocks, {length}\n"));
     }
-    println!("Nothing was started (--check).");
+    text.push_str("Nothing was started (--check).\n");
+    text
 }
 
 fn finish(summary: &Summary) -> Result<ExitCode, Failure> {
@@ -123,7 +123,9 @@ fn finish(summary: &Summary) -> Result<ExitCode, Failure> {
     report::show_and_keep(&run, &findings)?;
     if summary.outcome == Outcome::Interrupted {
         let folder = summary.folder.display();
-        eprintln!("\nInterrupted. Go on with: weir run --resume {folder}");
+        terminal::tell(&format!(
+            "\nInterrupted. Go on with: weir run --resume {folder}\n"
+        ));
         return Ok(ExitCode::from(INTERRUPTED));
     }
     Ok(ExitCode::SUCCESS)

@@ -5,17 +5,19 @@ use std::process::ExitCode;
 use crate::args::StudiesArgs;
 use crate::commands::study;
 use crate::failure::Failure;
+use crate::terminal;
 
 /// Runs the command.
 pub(crate) fn run(args: StudiesArgs) -> Result<ExitCode, Failure> {
     match args.name {
-        Some(name) => print!("{}", study::ready_made(&name)?.text),
-        None => list()?,
+        Some(name) => terminal::print(study::ready_made(&name)?.text)?,
+        None => terminal::print(&list()?)?,
     }
     Ok(ExitCode::SUCCESS)
 }
 
-fn list() -> Result<(), Failure> {
+fn list() -> Result<String, Failure> {
+    let mut text = String::new();
     let studies = weir_study::studies();
     let widest = studies
         .iter()
@@ -27,11 +29,11 @@ fn list() -> Result<(), Failure> {
         let seconds: u64 = study.loads.iter().map(|load| load.duration.as_secs()).sum();
         let minutes = (seconds as f64 / 60.0).max(0.1);
         let arms = study.arms.len();
-        println!(
-            "{:widest$}  {} ({arms} arms, {minutes:.1} min)",
+        text.push_str(&format!(
+            "{:widest$}  {} ({arms} arms, {minutes:.1} min)\n",
             study.name, study.title
-        );
+        ));
     }
-    println!("\nRun one with `weir run NAME`; print its text with `weir studies NAME`.");
-    Ok(())
+    text.push_str("\nRun one with `weir run NAME`; print its text with `weir studies NAME`.\n");
+    Ok(text)
 }

@@ -202,9 +202,8 @@ impl Url {
         match uri.scheme_str() {
             Some("http") => {}
             Some("https") => {
-                return Err(bad(
-                    "asks for TLS, which this version of weir does not speak",
-                ));
+                let message = "asks for TLS, which this version of weir does not speak";
+                return Err(bad(message).hint("ask a port that serves http in clear"));
             }
             Some(other) => return Err(bad(&format!("has the scheme {other}; weir speaks http"))),
             None => return Err(bad("has no scheme")),
@@ -240,6 +239,7 @@ impl Url {
             .to_socket_addrs()
             .map_err(|error| {
                 Failure::input(format!("{}: the name does not resolve: {error}", self.host))
+                    .hint("an address does not need resolving: http://127.0.0.1:8080/")
             })?;
         let mut refused = None;
         for address in addresses {

@@ -4,6 +4,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use weir_http::ParseError;
 use weir_load::{Control, LoadError, SliceData};
 use weir_model::load_report::LoadReport;
 
@@ -11,7 +12,7 @@ use weir_report::load::Distribution;
 
 use crate::args::{LoadArgs, LoadFormat};
 use crate::commands::deliver;
-use crate::failure::{FAILED, Failure, INTERRUPTED};
+use crate::failure::{Failure, INTERRUPTED};
 use crate::{signals, terminal};
 
 mod job;
@@ -42,15 +43,27 @@ pub(crate) fn run(args: LoadArgs) -> Result<ExitCode, Failure> {
         }
     };
     deliver(&text, args.output.as_deref())?;
-    Ok(ExitCode::from(exit_code(&report)))
+    match (report.outcome.as_str(), report.counts.completed_whole) {
+        ("interrupted", _) => Ok(ExitCode::from(INTERRUPTED)),
+        (_, 0) => Err(nothing_answered(&report)),
+        _ => Ok(ExitCode::SUCCESS),
+    }
 }
 
-fn exit_code(report: &LoadReport) -> u8 {
-    match (report.outcome.as_str(), report.counts.completed_whole) {
-        ("interrupted", _) => INTERRUPTED,
-        (_, 0) => FAILED,
-        _ => 0,
-    }
+/// A trial without a single response, in one line beside the result.
+fn nothing_answered(report: &LoadReport) -> Failure {
+    // In what follows the most frequent error stands first: it is the one to look at.
+    let words = match report.errors.first() {
+        Some(error) => error.words.clone(),
+        None => "requests were sent, and nothing came back".to_owned(),
+    };
+    let tls = ParseError::Tls.to_string();
+    let hint = (words == tls).then_some("ask a port that serves http in clear");
+    Failure::failed(format!(
+        "{}: not one request was answered: {words}",
+        report.target.url
+    ))
+    .maybe_hint(hint)
 }
 
 fn measure(job: &Job, args: &LoadArgs) -> Result<LoadReport, Failure> {
@@ -66,13 +79,17 @@ fn measure(job: &Job, args: &LoadArgs) -> Result<LoadReport, Failure> {
             weir_load::run(&job.plan, &control, None, take)
         })
     };
-    let outcome = outcome.map_err(|error| explain(job, error))?;
     let interrupted = stop.load(Ordering::Relaxed);
+    let outcome = outcome.map_err(|error| explain(job, error, interrupted))?;
     Ok(collected.report(job, &outcome, started_at, interrupted))
 }
 
-fn explain(job: &Job, error: LoadError) -> Failure {
+fn explain(job: &Job, error: LoadError, interrupted: bool) -> Failure {
     match error {
+        LoadError::NoConnection(_) if interrupted => Failure::interrupted(format!(
+            "{}: interrupted before a connection was open",
+            job.target.url
+        )),
         LoadError::NoConnection(_) => Failure::input(format!("{}: {error}", job.target.url))
             .hint(format!("is a server listening on {}?", job.target.address)),
         other => Failure::failed(other),
