@@ -9,7 +9,7 @@ TARGET := $(or $(CARGO_TARGET_DIR),target)
 .DEFAULT_GOAL := help
 # Set-up comes before its use, also with -j.
 .NOTPARALLEL:
-.PHONY: help demo test check bench setup-demo setup-test
+.PHONY: help demo test check bench setup-demo setup-test setup-bench
 
 help: ## List these targets
 	@awk -F ': .*## ' '/^[a-z-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
@@ -25,7 +25,9 @@ check: ## Format and lints alone
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
 
-bench: ## Side by side with other load generators
+bench: setup-bench ## Side by side with other load generators (about 6 minutes)
+	$(CARGO) build --release --locked -p weir
+	cd bench && python3 -B -m unittest discover -q -t . -s tests
 	bench/run
 
 setup-demo:
@@ -33,3 +35,6 @@ setup-demo:
 
 setup-test:
 	@scripts/setup test
+
+setup-bench:
+	@scripts/setup bench

@@ -122,7 +122,7 @@ impl<'a> LoadData<'a> {
         let used = self.blocks_used();
         let lost = self.blocks.len() as f64 - f64::from(used);
         let validity = match () {
-            () if used == 0 => Validity::Invalid,
+            () if !self.comparable() => Validity::Invalid,
             () if lost > INVALID_SHARE * self.blocks.len() as f64 => Validity::Suspect,
             () if (0..self.study.arms.len()).any(|arm| self.mostly_suspect(arm)) => {
                 Validity::Suspect
@@ -130,6 +130,13 @@ impl<'a> LoadData<'a> {
             () => Validity::Valid,
         };
         (validity, self.reasons())
+    }
+
+    /// Whether at least one arm has a block in common with the one that it is compared with.
+    fn comparable(&self) -> bool {
+        let arms = self.study.arms.iter().enumerate().skip(1);
+        let mut pairs = arms.map(|(index, arm)| self.usable_pairs(index, arm.against));
+        pairs.any(|blocks| !blocks.is_empty())
     }
 
     fn mostly_suspect(&self, arm: usize) -> bool {

@@ -24,6 +24,8 @@ const RATE_ERROR: Limits = Limits {
     suspect: 0.001,
     invalid: 0.01,
 };
+/// Lateness at the edge of a slice that does not count as a wrong rate, in seconds.
+const EDGE_S: f64 = 1e-3;
 /// Dispatch lag against the response time, both at the same quantile: the part of a response time
 /// that is the generator's own lateness. It burdens both sides of a ratio alike and pulls it towards
 /// 1; beyond a quarter that must be said, from one half on the figure is more about the generator
@@ -235,8 +237,10 @@ fn steal(header: &RunHeader, totals: &Totals) -> Option<Reason> {
 
 fn rate_error(rate: f64, totals: &Totals) -> Option<Reason> {
     let intended = rate * totals.measured_ns / 1e9;
-    // Where a slice ends between two arrivals is chance: one request per slice is no evidence.
-    let off = (totals.offered as f64 - intended).abs() - totals.slices;
+    // Where a slice ends between two arrivals is chance, and a pause of the generator just there
+    // moves requests across its edge: lateness, which has a rule of its own.
+    let grain = totals.slices * (1.0 + rate * EDGE_S);
+    let off = (totals.offered as f64 - intended).abs() - grain;
     graded("offered-rate", off / intended, RATE_ERROR, || {
         format!(
             "{} requests were offered where {intended:.0} were intended",

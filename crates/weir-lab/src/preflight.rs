@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use weir_load::descriptors::make_room;
 use weir_model::quantity::CpuSet;
 use weir_model::study::{CpuRoles, LoadSpec, ProxyRole, Study};
 
@@ -99,22 +99,7 @@ pub(crate) fn descriptors(study: &Study) -> Result<(), LabError> {
     };
     let arms = study.arms.len() as u64;
     let needed = most * arms * hops + arms * 4 + OTHER_DESCRIPTORS;
-    let limit = getrlimit(Resource::Nofile);
-    if limit.current.is_none_or(|current| current >= needed) {
-        return Ok(());
-    }
-    let most = limit.maximum.unwrap_or(needed);
-    let raised = Rlimit {
-        current: Some(most.min(needed)),
-        maximum: limit.maximum,
-    };
-    match setrlimit(Resource::Nofile, raised) {
-        Ok(()) if most >= needed => Ok(()),
-        _ => Err(LabError::Descriptors {
-            needed,
-            limit: most,
-        }),
-    }
+    make_room(needed).map_err(|limit| LabError::Descriptors { needed, limit })
 }
 
 /// Keeps weir itself (the thread that calls, and all that it starts) off the proxy's CPUs.

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use jiff::Timestamp;
+use weir_load::LoadError;
 use weir_model::load::Arrivals;
 use weir_model::record::{
     EndRecord, FORMAT, LoadEndRecord, Outcome, PilotRecord, Record, RunHeader, SessionRecord,
@@ -313,15 +314,7 @@ impl Session<'_> {
         (whole, planned): (u32, u32),
         events: &mut dyn FnMut(Event),
     ) -> Result<(), LabError> {
-        let trial = Trial {
-            timeline,
-            groups: arms.groups(load, timeline.arms)?,
-            arrivals: arrivals(rate),
-            timeout: load.timeout,
-            cpus: &self.header.cpus.generator,
-            counters: arms.counters(&self.header.cpus)?,
-            stop: &self.options.stop,
-        };
+        let trial = prepared(self.header, self.options, load, arms, timeline, rate)?;
         let mut recorder = Recorder {
             writer: &mut self.writer,
             header: self.header,
@@ -360,11 +353,23 @@ impl Session<'_> {
         }
         // A proxy that ended between blocks shows as refused connections: name the cause.
         arms.alive()?;
-        let at_load = |source| LabError::Load {
-            load: load.name.clone(),
-            source,
-        };
-        outcome.map(drop).map_err(at_load)
+        self.ended(load, outcome)
+    }
+
+    /// What the engine says about the end of a trial. One that was stopped before a connection was
+    /// open has measured nothing, and nothing is wrong with it.
+    fn ended(
+        &self,
+        load: &LoadSpec,
+        outcome: Result<weir_load::Outcome, LoadError>,
+    ) -> Result<(), LabError> {
+        match outcome {
+            Err(LoadError::NoConnection(_)) if self.stopped() => Ok(()),
+            outcome => outcome.map(drop).map_err(|source| LabError::Load {
+                load: load.name.clone(),
+                source,
+            }),
+        }
     }
 
     /// The slice and the rate for a load: as chosen before, as the study says, or by trying.
@@ -427,15 +432,7 @@ impl Session<'_> {
         let blocks = blocks.max(pilot::AT_LEAST_BLOCKS);
         let mut rng = SplitMix64::new(study.blocks.seed);
         let timeline = Timeline::new(2, blocks, 0, slice, study.blocks.discard, &mut rng);
-        let trial = Trial {
-            timeline: &timeline,
-            groups: arms.groups(load, timeline.arms)?,
-            arrivals: arrivals(rate),
-            timeout: load.timeout,
-            cpus: &self.header.cpus.generator,
-            counters: arms.counters(&self.header.cpus)?,
-            stop: &self.options.stop,
-        };
+        let trial = prepared(self.header, self.options, load, arms, &timeline, rate)?;
         let quantity = if rate.is_some() {
             Quantity::CpuPerRequest
         } else {
@@ -443,10 +440,7 @@ impl Session<'_> {
         };
         let mut ratios = Vec::new();
         let outcome = trial.run(&mut |block| ratios.extend(pilot::log_ratios(block, quantity)));
-        outcome.map_err(|source| LabError::Load {
-            load: load.name.clone(),
-            source,
-        })?;
+        self.ended(load, outcome)?;
         Ok(pilot::judge(slice, blocks, &ratios))
     }
 
@@ -467,8 +461,24 @@ impl Session<'_> {
     }
 }
 
-fn arrivals(rate: Option<f64>) -> Arrivals {
-    rate.map_or(Arrivals::Closed, |rate| Arrivals::Constant { rate })
+/// A trial over the first of the arms, as many as the timeline has.
+fn prepared<'t>(
+    header: &'t RunHeader,
+    options: &'t Options,
+    load: &LoadSpec,
+    arms: &Arms,
+    timeline: &'t Timeline,
+    rate: Option<f64>,
+) -> Result<Trial<'t>, LabError> {
+    Ok(Trial {
+        timeline,
+        groups: arms.groups(load, timeline.arms)?,
+        arrivals: rate.map_or(Arrivals::Closed, |rate| Arrivals::Constant { rate }),
+        timeout: load.timeout,
+        cpus: &header.cpus.generator,
+        counters: arms.counters(&header.cpus)?,
+        stop: &options.stop,
+    })
 }
 
 fn rate_completed(trial: &TrialRecord) -> f64 {

@@ -22,6 +22,7 @@
 //! has a group for each arm and switches between them every tenth of a second or so; see
 //! ARCHITECTURE.md, "Arms side by side".
 
+pub mod descriptors;
 pub mod engine;
 pub mod ledger;
 pub mod plan;

@@ -3,6 +3,7 @@
 //! file cannot call anywhere even if something slipped through.
 
 use askama::Template;
+use weir_model::record::Validity;
 use weir_model::study::{ArmRole, Metric};
 
 use crate::ReportInput;
@@ -82,8 +83,9 @@ fn glue_sentences(view: &mut ReportView) {
         glue(&mut metric.resolution);
         for row in &mut metric.rows {
             glue(&mut row.because);
-            glue(&mut row.basis);
+            glue(&mut row.replicates);
         }
+        metric.why.iter_mut().for_each(|why| glue(&mut why.because));
     }
 }
 
@@ -183,6 +185,11 @@ fn strips(id: &str, load: &LoadView, series: &[usize], metric: Metric) -> Vec<St
 }
 
 impl Section {
+    /// Whether the figures may be used at all. If not, the reasons stand before them.
+    fn usable(&self) -> bool {
+        self.view.validity != Validity::Invalid
+    }
+
     fn has_percentiles(&self) -> bool {
         !self.percentile[0].is_empty()
     }

@@ -39,6 +39,10 @@ fn head(out: &mut String, view: &ReportView) {
     if let Some(incomplete) = &view.incomplete {
         let _ = writeln!(out, "> **Note:** {}\n", escape(incomplete));
     }
+    for sentence in &view.left_out {
+        let sentence = escape(&words::capital(sentence));
+        let _ = writeln!(out, "> **Note:** {sentence}.\n");
+    }
     if view.loads.is_empty() {
         let _ = writeln!(out, "No load was measured.\n");
     }
@@ -91,23 +95,39 @@ fn comparisons(out: &mut String, load: &LoadView, metric: &MetricView) {
         words::direction(metric.metric),
         words::validity(load.validity)
     );
+    if !metric.comparable() {
+        let _ = writeln!(out, "Nothing could be compared.\n");
+        why(out, metric);
+        return;
+    }
     let cpu = metric.metric != Metric::CpuPerRequest;
     let cpu_head = if cpu { " CPU/request |" } else { "" };
     let _ = writeln!(
         out,
-        "| arm | changes | {} | ratio | {} | p (Holm) | verdict |{cpu_head} because |",
+        "| arm | changes | {} | ratio | {} | p (Holm) | verdict |{cpu_head} detectable |",
         words::metric_head(metric.metric),
         metric.interval_head
     );
     let _ = writeln!(
         out,
-        "|---|---|--:|--:|--:|--:|---|{}---|",
+        "|---|---|--:|--:|--:|--:|---|{}--:|",
         if cpu { "--:|" } else { "" }
     );
     for row in &metric.rows {
         comparison(out, row, cpu);
     }
     let _ = writeln!(out, "\nA/A: {}.\n", escape(&metric.resolution));
+    why(out, metric);
+}
+
+fn why(out: &mut String, metric: &MetricView) {
+    for why in &metric.why {
+        let (because, arms) = (escape(&why.because), escape(&why.arms));
+        let _ = writeln!(out, "- {} {}: {because} ({arms})", why.sign, why.word);
+    }
+    if !metric.why.is_empty() {
+        out.push('\n');
+    }
 }
 
 fn comparison(out: &mut String, row: &RowView, cpu: bool) {
@@ -136,7 +156,7 @@ fn comparison(out: &mut String, row: &RowView, cpu: bool) {
         compared(&row.ratio),
         compared(&row.interval),
         compared(&row.p),
-        escape(&row.because)
+        compared(&row.detectable)
     );
 }
 

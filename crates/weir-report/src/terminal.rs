@@ -12,7 +12,9 @@ use weir_model::record::Validity;
 use weir_model::study::{ArmRole, Metric};
 
 use crate::ReportInput;
-use crate::view::{LoadView, MetricView, PublishedView, ReportView, RowView, words};
+use crate::view::{
+    LoadView, MetricView, PublishedView, ReportView, RowView, WhyView, number, words,
+};
 
 /// Longest name of an arm that shares a line with its figures.
 const NAME: usize = 24;
@@ -131,6 +133,9 @@ impl Page {
         if let Some(incomplete) = &view.incomplete {
             self.text(&format!("note: {incomplete}"), sgr::YELLOW, 6);
         }
+        for sentence in &view.left_out {
+            self.text(&format!("note: {sentence}"), sgr::YELLOW, 6);
+        }
         if view.loads.is_empty() {
             self.text("no load was measured", "", 0);
         }
@@ -145,6 +150,11 @@ impl Page {
         let _ = write!(self.out, "{name}: ");
         self.badged(load.validity, &load.measured, "");
         self.text(&load.summary, sgr::DIM, 0);
+        if load.validity == Validity::Invalid {
+            self.reasons(load);
+            self.text("not to be used; the other formats show its figures", "", 0);
+            return;
+        }
         // CPU per request stands beside the other metrics; alone it has a table of its own.
         let alone = load.metrics.len() == 1;
         let first = load.metrics.first().map(|m| m.metric);
@@ -159,6 +169,12 @@ impl Page {
 
     fn metric(&mut self, metric: &MetricView) {
         self.out.push('\n');
+        if !metric.comparable() {
+            let name = words::capital(words::metric(metric.metric));
+            self.text(&format!("{name}: nothing could be compared"), "", 0);
+            self.why(metric);
+            return;
+        }
         let mut rows: Vec<Cells> = vec![head(metric)];
         rows.extend(metric.rows.iter().map(cells));
         let names = metric.rows.iter().map(|row| row.arm.as_str());
@@ -177,7 +193,8 @@ impl Page {
             let changes = beside.map(|w| (w, row.changes.as_str()));
             let style = match row.role {
                 ArmRole::Baseline => sgr::BOLD,
-                _ => "",
+                ArmRole::SameAsBaseline => sgr::DIM,
+                ArmRole::Change => "",
             };
             self.row(&row.arm, style, changes, &layout, cells);
             // What does not fit beside is said once, in the first table.
@@ -197,6 +214,7 @@ impl Page {
             self.text(&note, sgr::DIM, 0);
         }
         self.text(&format!("A/A: {}", metric.resolution), sgr::DIM, 5);
+        self.why(metric);
         if metric.metric != Metric::CpuPerRequest && !self.changes_said {
             self.text(
                 "CPU: ratio of the proxy's CPU time per request",
@@ -205,6 +223,15 @@ impl Page {
             );
         }
         self.changes_said = true;
+    }
+
+    /// Why arms have no verdict. What the others rest on stands in the table.
+    fn why(&mut self, metric: &MetricView) {
+        let without = |why: &&WhyView| why.verdict == Verdict::Invalid;
+        for why in metric.why.iter().filter(without) {
+            let text = format!("{} {}: {} ({})", why.sign, why.word, why.because, why.arms);
+            self.text(&text, sgr::DIM, 4);
+        }
     }
 
     /// Lays out a table: the first column gets what the others leave, and no more than the names
@@ -347,13 +374,19 @@ fn cells(row: &RowView) -> Cells {
     let (ratio, p, verdict, cpu) = match row.verdict_words() {
         None => Default::default(),
         Some((sign, word)) => (
-            format!("{} ({})", row.ratio, row.interval),
+            match row.interval.as_str() {
+                number::NONE => row.ratio.clone(),
+                interval => format!("{} ({interval})", row.ratio),
+            },
             row.p.clone(),
             format!("{sign} {word}"),
             row.cpu.clone(),
         ),
     };
-    let style = row.verdict.map_or("", verdict_style);
+    let style = match row.alarming() {
+        true => sgr::RED,
+        false => row.verdict.map_or("", verdict_style),
+    };
     vec![
         (row.value.clone(), ""),
         (ratio, ""),

@@ -43,6 +43,7 @@ pub(crate) enum Command {
 
 #[derive(Debug, ClapArgs)]
 #[command(
+    allow_negative_numbers = true,
     after_help = "The letters mean what they mean for wrk2. Without -R the loop is closed: each \
 connection sends again as soon as it was answered. With -R it is open: requests are due at a constant \
 rate whatever the server does, and response_time runs from the moment a request was due."

@@ -102,12 +102,12 @@ fn stolen_time_counts_beyond_one_tick() {
 }
 
 #[test]
-fn the_offered_rate_is_judged_with_a_request_of_grain_per_slice() {
-    // 1,600 intended in 160 ms measured.
+fn the_offered_rate_is_judged_with_some_grain_per_slice() {
+    // 1,600 intended in 160 ms measured; two slices, each with a request and a millisecond of grain.
     let offered = |more: u64| said("open", move |trial, _| trial.slices[0].offered += more);
-    assert_eq!(offered(3), []);
-    assert_eq!(offered(4), one("offered-rate", Validity::Suspect));
-    assert_eq!(offered(19), one("offered-rate", Validity::Invalid));
+    assert_eq!(offered(23), []);
+    assert_eq!(offered(24), one("offered-rate", Validity::Suspect));
+    assert_eq!(offered(39), one("offered-rate", Validity::Invalid));
     let closed = said("closed", |trial, _| trial.slices[0].offered += 500);
     assert_eq!(closed, [], "nothing is intended in the closed loop");
 }

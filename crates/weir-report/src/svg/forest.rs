@@ -5,6 +5,7 @@
 //! inside it is an effect too small to matter.
 
 use weir_analysis::findings::Verdict;
+use weir_model::study::ArmRole;
 
 use super::scale::{RATIOS, Scale};
 use super::{Anchor, Canvas, Width, fit};
@@ -39,7 +40,7 @@ struct Layout {
 
 const WIDE: Layout = Layout {
     row: 30.0,
-    plot: (236.0, 666.0),
+    plot: (236.0, 640.0),
     label_px: 218.0,
     top: 26.0,
     strip: (0.0, 30.0),
@@ -57,7 +58,7 @@ pub(crate) fn forest(id: &str, metric: &MetricView, width: Width, range: Range) 
     let rows: Vec<&RowView> = metric.rows.iter().filter(|r| r.verdict.is_some()).collect();
     let whole = domain(rows.iter().filter_map(|row| row.effect), metric.band);
     let shown = match range {
-        _ if rows.is_empty() => None,
+        _ if rows.iter().all(|row| row.effect.is_none()) => None,
         Range::Whole => Some(whole),
         Range::CloseUp => close_up(&rows, metric.band, whole),
     };
@@ -86,7 +87,7 @@ pub(crate) fn forest(id: &str, metric: &MetricView, width: Width, range: Range) 
 
 fn description(rows: &[&RowView]) -> String {
     let each = rows.iter().map(|row| {
-        let verdict = row.verdict.map_or("", words::verdict);
+        let verdict = row.verdict_words().map_or("", |(_, word)| word);
         format!("{}: {} ({}), {verdict}", row.arm, row.ratio, row.interval)
     });
     each.collect::<Vec<_>>().join("; ")
@@ -178,19 +179,18 @@ fn one_row(
     width: Width,
 ) {
     let verdict = row.verdict.unwrap_or(Verdict::Invalid);
-    let word = words::verdict(verdict);
+    let word = row.verdict_words().map_or("", |(_, word)| word);
     let tooltip = format!(
-        "{}: {} ({}), {word}. {}. {}",
-        row.arm, row.ratio, row.interval, row.because, row.basis
+        "{}: {} ({}), {word}. {}",
+        row.arm, row.ratio, row.interval, row.because
     );
-    let tooltip = tooltip.trim_end();
-    canvas.open(word, None, tooltip);
+    canvas.open(&format!("{word} {}", row.part()), None, tooltip.trim_end());
     let full = (layout.plot.1, layout.row);
     let y = match width {
         Width::Wide => {
             canvas.rect("hit", (0.0, top), (Width::Wide.px(), layout.row));
             let y = top + layout.row / 2.0;
-            let label = fit(&row.arm, layout.label_px);
+            let label = fit(&label(row), layout.label_px);
             canvas.text(
                 "label",
                 (layout.plot.0 - 14.0, y + 4.0),
@@ -199,7 +199,7 @@ fn one_row(
             );
             let figures = match row.effect {
                 Some(_) => format!("{} ({})", row.ratio, row.interval),
-                None => row.ratio.clone(),
+                None => "no figure".to_owned(),
             };
             canvas.text("value", (852.0, y + 4.0), Anchor::End, &figures);
             shape(canvas, verdict, (874.0, y));
@@ -208,7 +208,7 @@ fn one_row(
         }
         Width::Narrow => {
             canvas.rect("hit", (0.0, top), full);
-            let label = fit(&row.arm, layout.label_px);
+            let label = fit(&label(row), layout.label_px);
             canvas.text("label", (0.0, top + 16.0), Anchor::Start, &label);
             let figures = format!("{} {word}", row.ratio);
             canvas.text("word", (layout.plot.1, top + 16.0), Anchor::End, &figures);
@@ -219,6 +219,14 @@ fn one_row(
         mark(canvas, scale, effect, verdict, layout, y);
     }
     canvas.close();
+}
+
+/// The arm's name; an A/A arm is called one, whatever its name is.
+fn label(row: &RowView) -> String {
+    match row.role {
+        ArmRole::SameAsBaseline if !row.arm.contains("A/A") => format!("{} (A/A)", row.arm),
+        _ => row.arm.clone(),
+    }
 }
 
 fn mark(

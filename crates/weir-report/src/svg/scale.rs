@@ -65,15 +65,15 @@ impl Scale {
     }
 }
 
-/// Round values from 0 to at least `max`: at most `most` steps of 1, 2 or 5 times a power of ten.
-/// The last one is the axis' end.
+/// Round values from 0 to at least `max`: at most `most` steps of 1, 2, 2.5 or 5 times a power of
+/// ten. The last one is the axis' end.
 pub(super) fn round_steps(max: f64, most: u32) -> Vec<f64> {
     if !max.is_finite() || max <= 0.0 {
         return vec![0.0, 1.0];
     }
     let raw = max / f64::from(most.max(1));
     let magnitude = 10_f64.powf(raw.log10().floor());
-    let step = [1.0, 2.0, 5.0, 10.0]
+    let step = [1.0, 2.0, 2.5, 5.0, 10.0]
         .map(|factor| factor * magnitude)
         .into_iter()
         .find(|step| step * f64::from(most) >= max * (1.0 - 1e-9))
@@ -189,6 +189,11 @@ mod tests {
         assert_eq!(
             round_steps(29_300.0, 4),
             [0.0, 10_000.0, 20_000.0, 30_000.0]
+        );
+        // A larger step would leave a third of the axis empty.
+        assert_eq!(
+            round_steps(68_000.0, 3),
+            [0.0, 25_000.0, 50_000.0, 75_000.0]
         );
         assert_eq!(round_steps(10.0, 5), [0.0, 2.0, 4.0, 6.0, 8.0, 10.0]);
         for bad in [0.0, -1.0, f64::NAN, f64::INFINITY, 1e-320] {

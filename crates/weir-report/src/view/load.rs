@@ -1,10 +1,11 @@
-//! One load: its arms, its comparisons, its validity.
+//! One load: what it is, its arms, its validity.
 
-use weir_analysis::findings::{ArmFindings, Comparison, CountedReason, LoadFindings, Verdict};
+use weir_analysis::findings::{ArmFindings, CountedReason, LoadFindings};
 use weir_model::record::Validity;
-use weir_model::study::{Arm, ArmRole, LoadSpec, Metric, Study, StudyArrivals};
+use weir_model::study::{ArmRole, LoadSpec, Study, StudyArrivals};
 
-use super::{number, words};
+use super::compare::{MetricView, metric_view};
+use super::number;
 
 /// One load, formatted.
 #[derive(Debug, Clone)]
@@ -40,79 +41,6 @@ pub struct ReasonView {
     pub how_often: String,
     /// Which arms, comma-separated; empty when it does not say.
     pub arms: String,
-}
-
-/// All arms on one metric.
-#[derive(Debug, Clone)]
-pub struct MetricView {
-    /// The metric.
-    pub metric: Metric,
-    /// Half-width of the equivalence band.
-    pub band: f64,
-    /// Confidence asked of the intervals: `95 %`.
-    pub confidence: String,
-    /// Head of the interval's column: `95 % interval`.
-    pub interval_head: String,
-    /// What the A/A arm says about the lab's own resolution.
-    pub resolution: String,
-    /// One row per arm.
-    pub rows: Vec<RowView>,
-}
-
-/// One arm on one metric.
-#[derive(Debug, Clone)]
-pub struct RowView {
-    /// Name of the arm.
-    pub arm: String,
-    /// What it is for.
-    pub role: ArmRole,
-    /// What it changes, in words.
-    pub changes: String,
-    /// What it is compared with; empty for the baseline.
-    pub against: String,
-    /// Whether it is compared with an arm that is not the baseline.
-    pub against_step: bool,
-    /// Its figure on the metric.
-    pub value: String,
-    /// Ratio to `against`.
-    pub ratio: String,
-    /// The ratio's interval.
-    pub interval: String,
-    /// p after Holm's correction.
-    pub p: String,
-    /// p before it.
-    pub p_raw: String,
-    /// The verdict; `None` where nothing was compared.
-    pub verdict: Option<Verdict>,
-    /// Why.
-    pub because: String,
-    /// What the comparison rests on, empty when on nothing: `n = 118, smallest detectable change 1.8 %`.
-    pub basis: String,
-    /// Ratio of the proxy's CPU time per request, same arms.
-    pub cpu: String,
-    /// Its interval.
-    pub cpu_interval: String,
-    /// For the chart.
-    pub effect: Option<Effect>,
-}
-
-impl RowView {
-    /// Sign and word of the verdict; `None` where nothing was compared.
-    pub fn verdict_words(&self) -> Option<(&'static str, &'static str)> {
-        let verdict = self.verdict?;
-        Some((words::verdict_sign(verdict), words::verdict(verdict)))
-    }
-}
-
-/// A ratio as a chart draws it. All three are above zero; the bounds may be infinite or zero.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Effect {
-    /// Estimate.
-    pub ratio: f64,
-    /// Lower bound.
-    pub low: f64,
-    /// Upper bound.
-    pub high: f64,
 }
 
 /// Figures of one arm that are shown without comparison.
@@ -151,6 +79,18 @@ pub struct ArmView {
 }
 
 impl LoadView {
+    /// Whether service times were kept for any arm.
+    pub fn service_kept(&self) -> bool {
+        let mut arms = self.arms.iter();
+        arms.any(|arm| arm.service.iter().any(|value| value != number::NONE))
+    }
+
+    /// Whether dispatch lag was kept for any arm.
+    pub fn lag_kept(&self) -> bool {
+        let mut arms = self.arms.iter();
+        arms.any(|arm| arm.lag.iter().any(|value| value != number::NONE))
+    }
+
     pub(super) fn new(study: &Study, load: &LoadFindings) -> LoadView {
         let spec = study.loads.iter().find(|spec| spec.name == load.load);
         let open_loop = load.rate_intended.is_some()
@@ -162,11 +102,11 @@ impl LoadView {
                 "{} of {} used, slices of {}",
                 number::count(u64::from(load.blocks_used)),
                 number::plural(u64::from(load.blocks), "block"),
-                number::time(load.slice_ns as f64),
+                number::short_time(load.slice_ns as f64),
             ),
             open_loop,
             validity: load.validity,
-            reasons: load.reasons.iter().map(reason).collect(),
+            reasons: load.reasons.iter().map(|each| reason(each, load)).collect(),
             metrics: load
                 .metrics
                 .iter()
@@ -194,7 +134,7 @@ fn summary(spec: Option<&LoadSpec>, load: &LoadFindings, open_loop: bool) -> Str
     parts.join(", ")
 }
 
-fn reason(counted: &CountedReason) -> ReasonView {
+fn reason(counted: &CountedReason, load: &LoadFindings) -> ReasonView {
     ReasonView {
         validity: counted.reason.validity,
         rule: counted.reason.rule.clone(),
@@ -204,179 +144,21 @@ fn reason(counted: &CountedReason) -> ReasonView {
             number::count(u64::from(counted.trials)),
             number::plural(u64::from(counted.of), "trial"),
         ),
-        arms: counted.arms.join(", "),
+        arms: match load.arms.iter().all(|arm| counted.arms.contains(&arm.arm)) {
+            true => "all arms".to_owned(),
+            false => counted.arms.join(", "),
+        },
     }
 }
 
-fn metric_view(study: &Study, load: &LoadFindings, metric: Metric) -> MetricView {
-    let confidence = study.objective.confidence;
-    MetricView {
-        metric,
-        band: study.objective.band,
-        interval_head: format!("{} interval", number::level(confidence)),
-        confidence: number::level(confidence),
-        resolution: resolution(load, metric),
-        rows: load
-            .arms
-            .iter()
-            .map(|arm| row(study, load, arm, metric))
-            .collect(),
-    }
-}
-
-fn comparison<'a>(load: &'a LoadFindings, arm: &str, metric: Metric) -> Option<&'a Comparison> {
-    load.comparisons
-        .iter()
-        .find(|comparison| comparison.arm == arm && comparison.metric == metric)
-}
-
-fn row(study: &Study, load: &LoadFindings, arm: &ArmFindings, metric: Metric) -> RowView {
-    let place = study
-        .arms
-        .iter()
-        .position(|planned| planned.name == arm.arm);
-    let planned = place.map(|index| &study.arms[index]);
-    let found = comparison(load, &arm.arm, metric);
-    let cpu = comparison(load, &arm.arm, Metric::CpuPerRequest);
-    let baseline = study.arms.first().map_or("", |arm| arm.name.as_str());
-    let or_none = |text: Option<String>| text.unwrap_or_else(|| number::NONE.to_owned());
-    RowView {
-        arm: arm.arm.clone(),
-        role: arm.role,
-        changes: changes(study, planned, arm.role),
-        against: found.map_or(String::new(), |c| c.against.clone()),
-        against_step: found.is_some_and(|c| c.against != baseline),
-        value: metric_value(arm, metric),
-        ratio: or_none(found.map(|c| number::ratio(c.ratio))),
-        interval: or_none(found.map(|c| interval(c, study.objective.confidence))),
-        p: or_none(found.map(|c| number::p_value(c.p_holm))),
-        p_raw: or_none(found.map(|c| number::p_value(c.p))),
-        verdict: found.map(|c| c.verdict),
-        because: found.map_or(String::new(), |c| c.because.clone()),
-        basis: found.map_or(String::new(), basis),
-        cpu: or_none(cpu.map(|c| number::ratio(c.ratio))),
-        cpu_interval: or_none(cpu.map(|c| number::ratio_interval(c.ratio, c.interval))),
-        effect: found.and_then(effect),
-    }
-}
-
-/// What a chart can draw of a comparison; `None` when there is no estimate.
-fn effect(comparison: &Comparison) -> Option<Effect> {
-    let (ratio, (low, high)) = (comparison.ratio, comparison.interval);
-    let drawable = comparison.verdict != Verdict::Invalid
-        && ratio.is_finite()
-        && ratio > 0.0
-        && !low.is_nan()
-        && !high.is_nan();
-    drawable.then_some(Effect { ratio, low, high })
-}
-
-/// The interval, and its true confidence where so few blocks cannot give the one asked for.
-fn interval(comparison: &Comparison, asked: f64) -> String {
-    let text = number::ratio_interval(comparison.ratio, comparison.interval);
-    if text != number::NONE && comparison.confidence < asked - 0.0005 {
-        format!("{text} ({})", number::level(comparison.confidence))
-    } else {
-        text
-    }
-}
-
-fn basis(comparison: &Comparison) -> String {
-    if comparison.n == 0 {
-        return String::new();
-    }
-    let mut text = format!("n = {}", number::count(u64::from(comparison.n)));
-    if comparison.merged > 1 {
-        text.push_str(&format!(
-            " (each of {} neighbouring blocks)",
-            comparison.merged
-        ));
-    }
-    if comparison.minimum_detectable.is_finite() {
-        text.push_str(&format!(
-            ", smallest detectable change {}",
-            number::percent(comparison.minimum_detectable)
-        ));
-    }
-    text
-}
-
-/// What an arm changes against the arm it is compared with: `gzip: off → on`.
-pub(super) fn changes(study: &Study, arm: Option<&Arm>, role: ArmRole) -> String {
-    match role {
-        ArmRole::Baseline => return "baseline".to_owned(),
-        ArmRole::SameAsBaseline => return "nothing (A/A: the baseline again)".to_owned(),
-        ArmRole::Change => {}
-    }
-    let Some(arm) = arm else {
-        return String::new();
-    };
-    let before = study.arms.get(arm.against).map(|arm| &arm.settings);
-    let each =
-        arm.changes.iter().map(
-            |(id, level)| match before.and_then(|settings| settings.get(id)) {
-                Some(from) if from != level => format!("{id}: {from} → {level}"),
-                _ => format!("{id}: {level}"),
-            },
-        );
-    each.collect::<Vec<_>>().join(", ")
-}
-
-fn metric_value(arm: &ArmFindings, metric: Metric) -> String {
-    match metric {
-        Metric::Rate => number::rate(arm.rate_completed),
-        Metric::CpuPerRequest => number::time(arm.cpu_per_request_ns.unwrap_or(f64::NAN)),
-        Metric::ResponseP50 => quantiles(&arm.response_ns, arm.samples)[0].clone(),
-        Metric::ResponseP99 => quantiles(&arm.response_ns, arm.samples)[2].clone(),
-    }
-}
-
-fn quantiles(ns: &[u64; 5], samples: u64) -> [String; 5] {
-    ns.map(|ns| match samples {
-        0 => number::NONE.to_owned(),
-        _ => number::time(ns as f64),
+/// Times at five quantiles. Where even the largest is zero nothing was recorded: no request takes
+/// no time.
+pub(super) fn quantiles(ns: &[u64; 5], samples: u64) -> [String; 5] {
+    let recorded = samples > 0 && ns.iter().any(|ns| *ns > 0);
+    ns.map(|ns| match recorded {
+        false => number::NONE.to_owned(),
+        true => number::time(ns as f64),
     })
-}
-
-/// What the A/A arm says, for somebody who wants to know which effects can be believed.
-fn resolution(load: &LoadFindings, metric: Metric) -> String {
-    let same = load
-        .arms
-        .iter()
-        .filter(|arm| arm.role == ArmRole::SameAsBaseline)
-        .find_map(|arm| comparison(load, &arm.arm, metric));
-    let Some(same) = same else {
-        return "no A/A arm: what differs here between two equal arms is not known".to_owned();
-    };
-    let (low, high) = same.interval;
-    if same.verdict == Verdict::Invalid
-        || effect(same).is_none()
-        || low <= 0.0
-        || high.is_infinite()
-    {
-        return "the A/A arm has no valid figures: what differs here between two equal arms is \
-                not known"
-            .to_owned();
-    }
-    let half_width = ((high.ln() - low.ln()) / 2.0).exp() - 1.0;
-    let found = format!(
-        "two equal arms differed by {}, interval ±{}",
-        number::percent((same.ratio - 1.0).abs()),
-        number::percent(half_width),
-    );
-    let detectable = match same.minimum_detectable {
-        least if least.is_finite() => {
-            format!(" (smallest detectable change {})", number::percent(least))
-        }
-        _ => String::new(),
-    };
-    match same.verdict {
-        Verdict::Better | Verdict::Worse => format!(
-            "{found}, which is more than chance explains: do not believe other effects of that \
-             size here"
-        ),
-        _ => format!("{found}: smaller effects cannot be shown here{detectable}"),
-    }
 }
 
 fn arm_view(arm: &ArmFindings) -> ArmView {

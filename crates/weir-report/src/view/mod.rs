@@ -4,6 +4,7 @@
 //! Raw numbers appear only where a chart draws them ([`Effect`], curves), next to the text that
 //! names them.
 
+mod compare;
 mod load;
 pub mod number;
 mod published;
@@ -14,7 +15,8 @@ use weir_analysis::findings::LoadFindings;
 use weir_model::record::{Outcome, Record, Validity};
 
 use crate::ReportInput;
-pub use load::{ArmView, Effect, LoadView, MetricView, ReasonView, RowView};
+pub use compare::{Effect, MetricView, RowView, WhyView};
+pub use load::{ArmView, LoadView, ReasonView};
 pub use published::{PublishedRow, PublishedVerdict, PublishedView};
 pub use setup::{ArmSettings, Fact, SettingRow, SettingsView, SetupView};
 
@@ -33,6 +35,8 @@ pub struct ReportView {
     pub validity: Validity,
     /// What the reader must know when the run did not end as planned.
     pub incomplete: Option<String>,
+    /// Loads beside the answer that are not to be used, one sentence each.
+    pub left_out: Vec<String>,
     /// When the run began.
     pub started_at: String,
     /// What counts as better, and how sure one must be.
@@ -95,6 +99,7 @@ impl ReportView {
             answer: input.findings.answer.trim().to_owned(),
             validity,
             incomplete: incomplete(input),
+            left_out: left_out(&loads, validity),
             started_at: setup::instant(&input.header.started_at),
             objective: format!(
                 "{} ({}); equivalence band ±{}; confidence {}",
@@ -115,6 +120,21 @@ impl ReportView {
                 format: input.header.format.clone(),
             },
         }
+    }
+}
+
+/// What is said of loads that are not to be used. When all are, the badge of the answer says it.
+fn left_out(loads: &[LoadView], answer: Validity) -> Vec<String> {
+    let unusable = |load: &&LoadView| load.validity == Validity::Invalid;
+    let each = loads.iter().filter(unusable).map(|load| {
+        let why = load.reasons.first().map_or(String::new(), |reason| {
+            format!(": {} ({})", reason.seen, reason.how_often)
+        });
+        format!("load {} is INVALID and says nothing{why}", load.name)
+    });
+    match answer {
+        Validity::Invalid => Vec::new(),
+        _ => each.collect(),
     }
 }
 

@@ -66,6 +66,18 @@ pub fn time(ns: f64) -> String {
     format!("{} {unit}", three_digits(value))
 }
 
+/// A time that somebody chose, without superfluous digits: `100 ms`, `62.5 µs`.
+pub fn short_time(ns: f64) -> String {
+    let text = time(ns);
+    match text.split_once(' ') {
+        Some((value, unit)) if value.contains('.') => {
+            let value = value.trim_end_matches('0').trim_end_matches('.');
+            format!("{value} {unit}")
+        }
+        _ => text,
+    }
+}
+
 /// Decimals that suit a ratio: finer near 1, where small effects live.
 fn ratio_decimals(ratio: f64) -> usize {
     match ratio {
@@ -199,6 +211,9 @@ mod tests {
         for (ns, text) in cases {
             assert_eq!(time(ns), text, "{ns}");
         }
+        assert_eq!(short_time(50e6), "50 ms");
+        assert_eq!(short_time(62_500.0), "62.5 µs");
+        assert_eq!(short_time(100e6), "100 ms");
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use weir_model::record::{ProxyRecord, Record, RunHeader};
 use weir_model::study::{Arm, Study};
 
-use super::{load, number};
+use super::{compare, number};
 
 /// A name and its value.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -199,7 +199,7 @@ fn arm_settings(
         (Some(_), true, true) => "the same as the baseline".to_owned(),
         (Some(_), true, false) => format!(
             "reads back the same as the baseline, although the study asks for {}",
-            load::changes(study, Some(arm), arm.role)
+            compare::changes(study, Some(arm), arm.role)
         ),
         _ => String::new(),
     };

@@ -53,6 +53,9 @@ pub fn verdict(verdict: Verdict) -> &'static str {
     }
 }
 
+/// What an A/A arm does that should not: said in place of better or worse.
+pub const DIFFERS: &str = "differs";
+
 /// A sign of its own for every verdict, so that colour is never alone.
 pub fn verdict_sign(verdict: Verdict) -> &'static str {
     match verdict {
@@ -61,6 +64,16 @@ pub fn verdict_sign(verdict: Verdict) -> &'static str {
         Verdict::Equivalent => "■",
         Verdict::Inconclusive => "○",
         Verdict::Invalid => "×",
+    }
+}
+
+/// Place of a verdict in a list: those that say most first.
+pub fn verdict_rank(verdict: Verdict) -> usize {
+    match verdict {
+        Verdict::Better | Verdict::Worse => 0,
+        Verdict::Equivalent => 1,
+        Verdict::Inconclusive => 2,
+        Verdict::Invalid => 3,
     }
 }
 

@@ -1,7 +1,7 @@
 //! Input at the edges: nothing measured, too much measured, numbers that are none, hostile names.
 
 use weir_analysis::findings::{Findings, Verdict};
-use weir_model::record::{EndRecord, Outcome, Record};
+use weir_model::record::{EndRecord, Outcome, Record, Validity};
 use weir_model::study::{ArmRole, Metric};
 use weir_report::{html, markdown, terminal};
 
@@ -203,6 +203,10 @@ fn an_aa_arm_that_differs_is_a_warning() {
             output.contains("do not believe other effects of that size"),
             "{output}"
         );
+        assert!(
+            output.contains("differs"),
+            "neither better nor worse: {output}"
+        );
     }
 }
 
@@ -213,6 +217,68 @@ fn few_blocks_show_the_confidence_that_they_have() {
         found.confidence = 0.875;
     }
     for output in all(&run) {
-        assert!(output.contains("(87.5 %)"), "{output}");
+        assert!(output.contains("at 87.5 %"), "{output}");
+    }
+}
+
+#[test]
+fn a_load_that_is_not_to_be_used_says_why_before_any_figure() {
+    let mut run = fixture::run();
+    let open = &mut run.findings.loads[1];
+    open.validity = Validity::Invalid;
+    open.reasons[0].arms = open.arms.iter().map(|arm| arm.arm.clone()).collect();
+    let [text, md, page] = all(&run);
+    let said = "open is INVALID and says nothing: the hypervisor kept";
+    for output in [&text, &md, &page] {
+        let output = output.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(output.contains(said), "beside the answer: {output}");
+    }
+    assert!(text.contains("all arms"));
+    assert!(!text.contains("p99"), "no table of such a load: {text}");
+    let open = page.split("id=\"load-2\"").nth(1).unwrap();
+    let (reasons, figures) = open.split_once("<details class=\"unusable\">").unwrap();
+    assert!(reasons.contains("generator-busy") && !reasons.contains("<table"));
+    assert!(figures.contains("<table"));
+}
+
+#[test]
+fn a_metric_without_one_comparison_has_its_reasons_and_no_table() {
+    let mut run = fixture::run();
+    for found in &mut run.findings.loads[1].comparisons {
+        if found.metric == Metric::ResponseP99 {
+            found.verdict = Verdict::Invalid;
+            found.because = "only 748 requests in a replicate".to_owned();
+        }
+    }
+    for output in all(&run) {
+        let output = output.to_lowercase();
+        assert!(output.contains("nothing could be compared"), "{output}");
+        let times = output.matches("only 748 requests").count();
+        assert_eq!(times, 1, "what holds for all is said once: {output}");
+    }
+}
+
+#[test]
+fn what_was_not_kept_is_no_figure_and_no_column() {
+    let mut run = fixture::run();
+    run.findings.loads.truncate(1);
+    for arm in &mut run.findings.loads[0].arms {
+        arm.service_ns = [0; 5];
+        arm.dispatch_lag_ns = [0; 5];
+    }
+    let [_, md, page] = all(&run);
+    assert!(!page.contains("service<small>") && !page.contains("dispatch lag"));
+    assert!(!md.contains(" 0 ns"), "{md}");
+}
+
+#[test]
+fn an_interval_that_nobody_should_believe_is_not_shown() {
+    let mut run = fixture::run();
+    for found in &mut run.findings.loads[0].comparisons {
+        found.confidence = 0.5;
+        found.verdict = Verdict::Inconclusive;
+    }
+    for output in all(&run) {
+        assert!(!output.contains("50 %)") && !output.contains("2.58–2.65"));
     }
 }

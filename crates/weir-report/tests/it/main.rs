@@ -1,6 +1,7 @@
 //! What a reader gets, from a made-up run with known figures.
 #![allow(missing_docs, clippy::unwrap_used)]
 
+mod browser;
 mod extreme;
 mod fixture;
 mod markup;

@@ -10,7 +10,6 @@ use crate::args::Command;
 use crate::failure::Failure;
 use crate::terminal;
 
-mod descriptors;
 mod launch;
 mod load;
 mod origin;

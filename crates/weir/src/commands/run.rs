@@ -8,6 +8,7 @@ use weir_lab::{Event, LabError, Options, Summary};
 use weir_model::quantity::format_duration;
 use weir_model::record::Outcome;
 use weir_model::study::{ArmRole, Study};
+use weir_record::{HEADER_FILE, RecordError};
 use weir_sut::Launcher;
 
 use crate::args::{self, RunArgs};
@@ -133,21 +134,34 @@ fn finish(summary: &Summary) -> Result<ExitCode, Failure> {
 
 fn explain(error: LabError, folder: &Path) -> Failure {
     let hint = error.hint();
+    let begun = folder.join(HEADER_FILE).exists();
     let failure = match error {
         // Nothing had been started; the place or the request has to change first.
+        error if !begun => Failure::input(error),
         LabError::DiskSpace { .. }
         | LabError::Descriptors { .. }
         | LabError::Cpus { .. }
         | LabError::Resume(_)
         | LabError::Request { .. }
-        | LabError::Record(_)
         | LabError::Sut(_) => Failure::input(error),
+        LabError::Record(ref why) if !is_write(why) => Failure::input(error),
         _ => Failure::failed(format!(
             "{error}\nwhat was recorded is in {}",
             folder.display()
         )),
     };
     failure.maybe_hint(hint)
+}
+
+/// Whether a run that had begun could not be written on.
+fn is_write(error: &RecordError) -> bool {
+    matches!(
+        error,
+        RecordError::Io {
+            action: "create" | "write" | "flush",
+            ..
+        }
+    )
 }
 
 /// Tells people what is going on, on standard error.

@@ -5,13 +5,14 @@ use std::time::Duration;
 
 use http::Uri;
 use weir_http::request::encode;
+use weir_load::descriptors::make_room;
 use weir_load::{Group, Plan};
 use weir_model::load::{Arrivals, RequestSpec};
 use weir_model::load_report::Target;
 use weir_model::quantity::{CpuSet, parse_duration, parse_rate};
 
 use crate::args::LoadArgs;
-use crate::commands::{descriptors, flag};
+use crate::commands::flag;
 use crate::failure::Failure;
 
 /// Longest trial when only a number of requests was asked for.
@@ -146,7 +147,7 @@ fn cpus(args: &LoadArgs) -> Result<Vec<Option<u32>>, Failure> {
 
 fn enough_descriptors(connections: u32) -> Result<(), Failure> {
     let needed = u64::from(connections) + OTHER_DESCRIPTORS;
-    descriptors::ensure(needed).map_err(|limit| {
+    make_room(needed).map_err(|limit| {
         let message = format!(
             "-c {connections}: needs {needed} open descriptors, but this process may have {limit}"
         );
@@ -222,10 +223,18 @@ impl Url {
         if host.is_empty() {
             return Err(bad("has no host"));
         }
+        // The http crate takes a port above 65535 for none.
+        let after_host = authority.as_str().rsplit(']').next().unwrap_or_default();
+        let port = match after_host.split_once(':') {
+            None | Some((_, "")) => 80,
+            Some((_, port)) => port
+                .parse()
+                .map_err(|_| bad(&format!("has no port `{port}`: they go from 0 to 65535")))?,
+        };
         Ok(Url {
             text: text.to_owned(),
             host,
-            port: authority.port_u16().unwrap_or(80),
+            port,
             authority: authority.as_str().to_owned(),
             target: uri
                 .path_and_query()

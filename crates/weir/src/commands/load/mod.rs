@@ -42,7 +42,12 @@ pub(crate) fn run(args: LoadArgs) -> Result<ExitCode, Failure> {
             weir_report::load::hgrm(&report, Distribution::ResponseTime).map_err(Failure::failed)?
         }
     };
-    deliver(&text, args.output.as_deref())?;
+    if let Err(failure) = deliver(&text, args.output.as_deref()) {
+        // A full disk must not cost what may have taken an hour to measure.
+        let instead = args.output.is_some() && terminal::print(&text).is_ok();
+        let hint = instead.then_some("the result is on standard output instead");
+        return Err(failure.maybe_hint(hint));
+    }
     match (report.outcome.as_str(), report.counts.completed_whole) {
         ("interrupted", _) => Ok(ExitCode::from(INTERRUPTED)),
         (_, 0) => Err(nothing_answered(&report)),
@@ -52,7 +57,7 @@ pub(crate) fn run(args: LoadArgs) -> Result<ExitCode, Failure> {
 
 /// A trial without a single response, in one line beside the result.
 fn nothing_answered(report: &LoadReport) -> Failure {
-    // In what follows the most frequent error stands first: it is the one to look at.
+    // The most frequent error stands first.
     let words = match report.errors.first() {
         Some(error) => error.words.clone(),
         None => "requests were sent, and nothing came back".to_owned(),

@@ -1,12 +1,12 @@
-//! Room for connections: weir's own limit of open descriptors.
+//! Room for connections: this process's own limit of open descriptors.
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-/// Makes room for `needed` descriptors as far as the hard limit allows.
+/// Makes room for `needed` descriptors: raises the soft limit as far as the hard one allows.
 ///
 /// # Errors
-/// The limit that there is instead.
-pub(crate) fn ensure(needed: u64) -> Result<(), u64> {
+/// The hard limit, when that is not enough.
+pub fn make_room(needed: u64) -> Result<(), u64> {
     let limit = getrlimit(Resource::Nofile);
     if limit.current.is_none_or(|current| current >= needed) {
         return Ok(());

@@ -1,0 +1,277 @@
+//! The page as a real browser shows it: headless Chromium, at the widths of a desktop and a phone,
+//! light and dark.
+//!
+//! The report is shown in a frame of exactly the width asked for, because a window cannot be made
+//! as narrow as a phone. A script appended to the report ([`PROBE`]) looks at the page from inside
+//! and posts its findings to the page around it, whose document Chromium prints. The report keeps
+//! its Content-Security-Policy meanwhile, so anything that it tried to load would be a message on
+//! the console, and that is a fault too.
+
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use weir_model::record::Validity;
+use weir_report::html;
+
+use crate::{extreme, fixture};
+
+const PROBE: &str = include_str!("browser.js");
+/// Names under which distributions install it.
+const NAMES: [&str; 3] = ["chromium", "chromium-browser", "google-chrome"];
+/// A page takes a second or two; a machine that is busy takes longer, one that hangs forever.
+const PATIENCE: Duration = Duration::from_secs(90);
+
+const DESKTOP: u32 = 1280;
+const PHONE: u32 = 390;
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Scheme {
+    Light,
+    Dark,
+}
+
+impl Scheme {
+    /// Blink's own setting behind `prefers-color-scheme`: 0 is dark, 1 is light.
+    fn flag(self) -> &'static str {
+        match self {
+            Scheme::Dark => "--blink-settings=preferredColorScheme=0",
+            Scheme::Light => "--blink-settings=preferredColorScheme=1",
+        }
+    }
+}
+
+/// What the probe and the console say about a page.
+#[derive(Debug, Default)]
+struct Seen {
+    width: u32,
+    dark: bool,
+    /// Relative luminance (WCAG 2.2) of body text and background.
+    ink: f64,
+    paper: f64,
+    charts: u32,
+    faults: Vec<String>,
+}
+
+fn chromium() -> PathBuf {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let folders: Vec<PathBuf> = std::env::split_paths(&path).collect();
+    let named = |name: &&str| {
+        let mut all = folders.iter().map(|folder| folder.join(name));
+        all.find(|file| file.is_file())
+    };
+    NAMES.iter().find_map(named).expect(
+        "Chromium is missing, and these tests look at the report in a real browser; \
+         run `scripts/setup test` or install the package chromium",
+    )
+}
+
+/// Shows `page` and returns what is seen.
+fn look(page: &str, width: u32, scheme: Scheme) -> Seen {
+    let folder = Folder::new();
+    let probed = page.replacen("</body>", &format!("<script>{PROBE}</script></body>"), 1);
+    assert_ne!(probed, page, "the page has no end of body for the probe");
+    fs::write(folder.path("report.html"), probed).unwrap();
+    fs::write(folder.path("around.html"), around(width)).unwrap();
+    let (dom, log) = (folder.path("dom"), folder.path("log"));
+    let mut command = Command::new(chromium());
+    command
+        .args([
+            "--headless",
+            "--no-sandbox",
+            "--disable-gpu",
+            "--disable-quic",
+            "--no-first-run",
+            "--disable-background-networking",
+            "--disable-component-update",
+            "--disable-sync",
+            "--hide-scrollbars",
+            "--window-size=1400,900",
+            "--enable-logging=stderr",
+            // The document is printed once messages had this many milliseconds to arrive.
+            "--virtual-time-budget=5000",
+            "--dump-dom",
+        ])
+        .arg(scheme.flag())
+        .arg(format!(
+            "--user-data-dir={}",
+            folder.path("profile").display()
+        ))
+        .arg(format!("file://{}", folder.path("around.html").display()))
+        .stdin(Stdio::null())
+        .stdout(File::create(&dom).unwrap())
+        .stderr(File::create(&log).unwrap());
+    finish(command.spawn().unwrap());
+    let log = String::from_utf8_lossy(&fs::read(log).unwrap()).into_owned();
+    let mut seen = read(&fs::read_to_string(dom).unwrap(), &log);
+    let console = log.lines().filter(|line| line.contains("CONSOLE"));
+    seen.faults
+        .extend(console.map(|line| format!("console: {line}")));
+    seen
+}
+
+/// The page around the report. Its colour scheme is the user's, or the frame would be light always.
+fn around(width: u32) -> String {
+    format!(
+        "<!DOCTYPE html><html><head><meta name=\"color-scheme\" content=\"light dark\"></head>\
+         <body><pre id=\"seen\"></pre><script>addEventListener(\"message\", (event) => \
+         {{ document.getElementById(\"seen\").textContent = event.data; }});</script>\
+         <iframe src=\"report.html\" style=\"border:0;width:{width}px;height:900px\"></iframe>\
+         </body></html>"
+    )
+}
+
+/// Waits for the browser, and ends it when it takes too long.
+fn finish(mut browser: Child) {
+    let begin = Instant::now();
+    while browser.try_wait().unwrap().is_none() {
+        if begin.elapsed() > PATIENCE {
+            browser.kill().unwrap();
+            browser.wait().unwrap();
+            panic!("Chromium had not shown the page after {PATIENCE:?}");
+        }
+        sleep(Duration::from_millis(20));
+    }
+}
+
+fn read(dom: &str, log: &str) -> Seen {
+    let facts = dom
+        .split_once("<pre id=\"seen\">")
+        .and_then(|(_, rest)| rest.split_once("</pre>"))
+        .map_or("", |(facts, _)| facts);
+    assert!(
+        !facts.is_empty(),
+        "the probe said nothing; Chromium said {log}"
+    );
+    let mut seen = Seen::default();
+    for (key, value) in facts.lines().filter_map(|line| line.split_once('=')) {
+        match key {
+            "width" => seen.width = value.parse().unwrap(),
+            "dark" => seen.dark = value.parse().unwrap(),
+            "ink" => seen.ink = value.parse().unwrap(),
+            "paper" => seen.paper = value.parse().unwrap(),
+            "charts" => seen.charts = value.parse().unwrap(),
+            _ => seen.faults.push(value.to_owned()),
+        }
+    }
+    seen
+}
+
+/// A folder of one test's own, gone at its end.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new() -> Folder {
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let name = format!("browser-{}-{number}", std::process::id());
+        let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+        fs::create_dir_all(&path).unwrap();
+        Folder(path)
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.0.join(name)
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        // A file of the browser's that is still being written is not worth a failed test.
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+/// Looks at a page at both widths and in both schemes; nothing may be wrong with any.
+fn flawless(page: &str) -> Vec<Seen> {
+    let mut all = Vec::new();
+    for (width, scheme) in [
+        (DESKTOP, Scheme::Light),
+        (DESKTOP, Scheme::Dark),
+        (PHONE, Scheme::Light),
+        (PHONE, Scheme::Dark),
+    ] {
+        let seen = look(page, width, scheme);
+        assert!(
+            seen.faults.is_empty(),
+            "{width} {scheme:?}: {:#?}",
+            seen.faults
+        );
+        assert_eq!(seen.width, width);
+        assert_eq!(seen.dark, scheme == Scheme::Dark, "the flag has no effect");
+        assert_eq!(seen.ink > seen.paper, seen.dark, "{seen:?}");
+        all.push(seen);
+    }
+    all
+}
+
+#[test]
+fn a_browser_shows_the_report_without_fault() {
+    for seen in flawless(&html(&fixture::run().input())) {
+        // Two loads: five forests, five close-ups, two percentile plots; eight arms twice each.
+        assert_eq!(seen.charts, 12 + 32);
+    }
+}
+
+#[test]
+fn a_browser_shows_a_load_that_is_not_to_be_used() {
+    let mut run = fixture::run();
+    run.findings.loads[1].validity = Validity::Invalid;
+    let page = html(&run.input());
+    let seen = look(&page, PHONE, Scheme::Light);
+    assert!(seen.faults.is_empty(), "{:#?}", seen.faults);
+}
+
+#[test]
+fn a_browser_shows_forty_arms_with_long_names() {
+    let page = html(&extreme::crowd().input());
+    for width in [DESKTOP, PHONE] {
+        let seen = look(&page, width, Scheme::Light);
+        assert!(seen.faults.is_empty(), "{width}: {:#?}", seen.faults);
+    }
+}
+
+/// Everything that the tests above look for is found when it is there.
+#[test]
+fn the_browser_finds_faults() {
+    let chart = |inside: &str| {
+        format!("<figure><svg class=\"chart\" width=\"300\" height=\"100\">{inside}</svg></figure>")
+    };
+    let page = format!(
+        "<!DOCTYPE html><html><head><style>body {{ margin: 0; color: #bbb; background: #fff }}\
+         </style></head><body><p class=\"wide\" style=\"width:2000px\">x</p>{}{}{}<figure></figure>\
+         <img src=\"http://127.0.0.1:1/\"></body></html>",
+        chart("<text x=\"0\" y=\"20\">one</text>"),
+        chart(
+            "<path class=\"ln\" d=\"M0 0H9\" stroke=\"red\"/><text x=\"5\" y=\"20\">two</text><text y=\"22\">three</text>"
+        ),
+        chart("<text x=\"290\" y=\"20\">beyond the edge</text>"),
+    );
+    let policy = "<head><meta http-equiv=\"Content-Security-Policy\" \
+         content=\"default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'\">";
+    let faults = look(&page.replace("<head>", policy), PHONE, Scheme::Light).faults;
+    for expected in [
+        "the page scrolls sideways",
+        "sticks out of the page: p.wide",
+        "an empty chart",
+        "text over text",
+        "text sticks out of its chart",
+        "a figure without a chart",
+        "text too pale",
+        "console: ",
+    ] {
+        let mut all = faults.iter();
+        assert!(
+            all.any(|f| f.starts_with(expected)),
+            "{expected}: {faults:#?}"
+        );
+    }
+    let request = look(&page, PHONE, Scheme::Light).faults;
+    assert!(
+        request.iter().any(|fault| fault.starts_with("a request: ")),
+        "{request:#?}"
+    );
+}
