@@ -1,0 +1,262 @@
+//! `weir load` against a server that behaves: formats, counts, flags, an interruption.
+
+use std::net::{Ipv6Addr, SocketAddr};
+use std::process::Stdio;
+
+use rustix::process::Signal;
+use weir_model::load::Arrivals;
+use weir_model::load_report::{FORMAT, LoadReport};
+use weir_origin::{Origin, OriginConfig};
+
+use crate::peer::{Peer, origin};
+use crate::program::{Ended, Running, run, wait_until, weir};
+
+/// Runs `weir load` for its document.
+pub(crate) fn report(line: &str) -> (LoadReport, Ended) {
+    let ended = run(&format!("load --quiet --format json {line}"));
+    (document(&ended), ended)
+}
+
+fn document(ended: &Ended) -> LoadReport {
+    serde_json::from_str(&ended.stdout)
+        .unwrap_or_else(|error| panic!("{error}:\n{}\n{}", ended.stdout, ended.stderr))
+}
+
+fn url(origin: &Origin) -> String {
+    format!("http://{}/", origin.addresses()[0])
+}
+
+#[test]
+fn the_document_agrees_with_what_the_server_counted() {
+    let origin = origin();
+    let (report, ended) = report(&format!("-n 1000 -c 7 -t 2 {}", url(&origin)));
+    ended.with_code(0);
+    let seen = origin.counters(0);
+    assert_eq!(report.format, FORMAT);
+    assert_eq!(report.outcome, "complete");
+    assert_eq!(report.counts.completed_whole, 1000);
+    assert_eq!(seen.requests, 1000);
+    assert_eq!(report.response_time.count, 1000);
+    assert_eq!(report.counts.received_bytes, seen.sent_bytes);
+    assert_eq!(report.counts.content_bytes, 1000 * 1024);
+    assert_eq!(
+        (report.statuses[0].status, report.statuses[0].count),
+        (200, 1000)
+    );
+    assert_eq!(report.statuses.len(), 1);
+    assert_eq!((report.counts.connected, report.counts.reconnects), (7, 0));
+    // One more: weir looks first whether anybody is there.
+    assert_eq!(report.counts.connects + 1, seen.connections);
+    assert!(report.errors.is_empty(), "{:?}", report.errors);
+    assert_eq!(report.load.requests, Some(1000));
+    assert_eq!(report.load.cpus.len(), 2);
+}
+
+#[test]
+fn every_format_says_what_happened() {
+    let origin = origin();
+    let url = url(&origin);
+    let load = |more: &str| {
+        let ended = run(&format!("load -q -n 200 -c 2 -t 1 {more} {url}")).with_code(0);
+        assert_eq!(ended.stderr, "", "{more}");
+        ended.stdout
+    };
+    let text = load("");
+    for words in [
+        "GET http://",
+        "2 connections",
+        "2xx 200",
+        "errors        none",
+    ] {
+        assert!(text.contains(words), "{words}:\n{text}");
+    }
+    assert!(!text.contains("quantile"), "{text}");
+    assert!(load("-L").contains("\n  quantile "), "the spectrum");
+    let wrk2 = load("--format wrk2");
+    assert!(wrk2.starts_with("Running "), "{wrk2}");
+    for words in [
+        "  1 threads and 2 connections\n",
+        "  Latency Distribution (HdrHistogram - Recorded Latency)\n",
+        "  200 requests in ",
+        "\nRequests/sec: ",
+    ] {
+        assert!(wrk2.contains(words), "{words}:\n{wrk2}");
+    }
+    let hgrm = load("--format hgrm");
+    assert!(
+        hgrm.trim_start()
+            .starts_with("Value     Percentile TotalCount"),
+        "{hgrm}"
+    );
+    assert!(hgrm.contains("#[Max     ="), "{hgrm}");
+    assert_eq!(origin.counters(0).requests, 4 * 200);
+}
+
+#[test]
+fn an_open_loop_sends_what_it_intended() {
+    let origin = origin();
+    let (report, ended) = report(&format!("-R 500 -d 1s -c 4 -t 1 {}", url(&origin)));
+    ended.with_code(0);
+    assert_eq!(report.load.arrivals, Arrivals::Constant { rate: 500.0 });
+    assert_eq!(report.rates.intended, Some(500.0));
+    assert_eq!(report.counts.due, 500);
+    assert_eq!(report.counts.completed_whole, 500, "{:?}", report.errors);
+    assert_eq!(origin.counters(0).requests, 500);
+    assert_eq!(report.response_time.count, 500);
+    assert!(report.response_time.max >= report.service_time.min);
+}
+
+#[test]
+fn ramp_up_is_not_measured() {
+    let origin = origin();
+    let line = format!("-R 400 --ramp-up 500ms -d 500ms -c 2 -t 1 {}", url(&origin));
+    let (report, ended) = report(&line);
+    ended.with_code(0);
+    assert_eq!((report.phases.ramp_up, report.phases.sustain), (0.5, 0.5));
+    assert_eq!(report.counts.due, 200);
+    // An even growth from nothing sends half as many.
+    assert_eq!(report.counts.completed_whole, 300);
+    assert_eq!(report.response_time.count, 200);
+}
+
+#[test]
+fn the_request_is_as_asked_for() {
+    let peer = Peer::answering(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n");
+    let file = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(file.path(), "from a file").unwrap();
+    let url = format!("{}a/b?q=1", peer.url());
+    let load = |more: &[&str]| {
+        let always = ["load", "-q", "-n", "1", "-c", "1", url.as_str()];
+        Running::start(&mut weir(always.iter().chain(more)))
+            .end()
+            .with_code(0);
+        peer.requests().pop().expect("a request")
+    };
+    let plain = load(&[]);
+    assert!(plain.starts_with("GET /a/b?q=1 HTTP/1.1\r\n"), "{plain}");
+    let host = url.split('/').nth(2).unwrap();
+    assert!(plain.contains(&format!("\r\nHost: {host}\r\n")), "{plain}");
+    let fields = load(&["-H", "X-One: 1", "-H", "Host: example.test", "-m", "DELETE"]);
+    assert!(fields.starts_with("DELETE "), "{fields}");
+    assert!(fields.contains("\r\nX-One: 1\r\n"), "{fields}");
+    assert!(fields.contains("\r\nHost: example.test\r\n"), "{fields}");
+    assert_eq!(
+        fields.to_lowercase().matches("\r\nhost:").count(),
+        1,
+        "{fields}"
+    );
+    let post = load(&["-m", "POST", "-b", "a body"]);
+    assert!(post.starts_with("POST "), "{post}");
+    assert!(post.contains("\r\nContent-Length: 6\r\n"), "{post}");
+    assert!(post.ends_with("\r\n\r\na body"), "{post}");
+    let path = file.path().to_str().unwrap();
+    let post = load(&["-m", "POST", "--content-file", path]);
+    assert!(post.ends_with("\r\n\r\nfrom a file"), "{post}");
+    let empty = load(&["-m", "POST"]);
+    assert!(empty.contains("\r\nContent-Length: 0\r\n"), "{empty}");
+}
+
+#[test]
+fn head_has_no_content() {
+    let origin = origin();
+    let (report, ended) = report(&format!("-m HEAD -n 50 -c 1 {}", url(&origin)));
+    ended.with_code(0);
+    assert_eq!(report.target.method, "HEAD");
+    assert_eq!(report.counts.completed_whole, 50);
+    assert_eq!(
+        (report.counts.content_bytes, report.counts.reconnects),
+        (0, 0)
+    );
+}
+
+#[test]
+fn over_ipv6() {
+    let any = SocketAddr::from((Ipv6Addr::LOCALHOST, 0));
+    let origin = Origin::start(OriginConfig::new(vec![any])).expect("an IPv6 loopback interface");
+    let (report, ended) = report(&format!("-n 20 -c 2 {}", url(&origin)));
+    ended.with_code(0);
+    assert_eq!(report.counts.completed_whole, 20);
+    assert_eq!(report.target.address, origin.addresses()[0].to_string());
+}
+
+#[test]
+fn the_result_goes_where_it_was_asked_for() {
+    let origin = origin();
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("result.json");
+    let ended = run(&format!(
+        "load -q -n 20 -c 1 --format json -o {} {}",
+        file.display(),
+        url(&origin)
+    ))
+    .with_code(0);
+    assert_eq!(ended.stdout, "");
+    let text = std::fs::read_to_string(file).unwrap();
+    let report: LoadReport = serde_json::from_str(&text).unwrap();
+    assert_eq!(report.counts.completed_whole, 20);
+}
+
+#[test]
+fn an_interruption_ends_the_trial_and_not_the_report() {
+    let origin = origin();
+    for (format, words) in [("text", "then interrupted"), ("json", "\"interrupted\"")] {
+        let before = origin.counters(0).requests;
+        let line = format!("load -d 1h -c 2 -t 1 --format {format} {}", url(&origin));
+        let mut load = Running::start(&mut weir(line.split_whitespace()));
+        load.wait_until("some requests", |_| {
+            origin.counters(0).requests > before + 100
+        });
+        load.signal(Signal::INT);
+        let ended = load.end().with_code(130);
+        assert!(ended.stdout.contains(words), "{}", ended.stdout);
+        if format == "json" {
+            let report = document(&ended);
+            assert_eq!(report.outcome, "interrupted");
+            assert!(report.counts.completed_whole > 100);
+            assert_eq!(report.statuses[0].count, report.counts.completed_whole);
+        }
+    }
+}
+
+#[test]
+fn an_interruption_while_connections_open_ends_it_too() {
+    // A backlog of 0 holds one connection, weir's first look; the kernel lets all others wait.
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    rustix::net::listen(&listener, 0).unwrap();
+    let line = format!(
+        "load -q -c 3 -t 1 http://{}/",
+        listener.local_addr().unwrap()
+    );
+    let load = Running::start(&mut weir(line.split_whitespace()));
+    let threads = format!("/proc/{}/task", load.pid());
+    wait_until("the engine's thread", || {
+        let tasks = std::fs::read_dir(&threads).unwrap().flatten();
+        tasks
+            .filter_map(|task| std::fs::read_to_string(task.path().join("comm")).ok())
+            .any(|name| name.trim() == "weir-load")
+    });
+    load.signal(Signal::TERM);
+    let ended = load.end();
+    assert!(ended.stderr.contains("interrupted"), "{}", ended.stderr);
+    ended.with_code(130);
+}
+
+#[test]
+fn who_has_read_enough_is_no_error_and_a_full_disk_is() {
+    let origin = origin();
+    let mut command = weir(["load", "-q", "-n", "5", "-c", "1", &url(&origin)]);
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    let ended = Running::start_with(&mut command, writer.into(), Stdio::piped()).end();
+    assert_eq!(ended.with_code(0).stderr, "");
+    let full = std::fs::File::create("/dev/full").unwrap();
+    let ended = Running::start_with(&mut command, full.into(), Stdio::piped()).end();
+    let words = "weir: cannot write to standard output: No space left on device";
+    assert!(ended.stderr.starts_with(words), "{}", ended.stderr);
+    ended.with_code(1);
+    // What was measured is not lost with the file that it was meant for.
+    let ended = Running::start(command.args(["-o", "/dev/full"])).end();
+    let words = "weir: cannot write /dev/full: No space left on device";
+    assert!(ended.stderr.starts_with(words), "{}", ended.stderr);
+    assert!(ended.with_code(1).stdout.contains("2xx 5"));
+}

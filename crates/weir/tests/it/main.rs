@@ -1,0 +1,19 @@
+//! The program as its users meet it: the real binary, real sockets, and the real nginx.
+//!
+//! What is looked at is what users and scripts rely on: results on standard output and nothing else
+//! there, one clear line and a hint on standard error, exit codes, run folders, and that nothing is
+//! left running. No test depends on how fast anything is; where something must happen first, it is
+//! waited for.
+
+mod load;
+mod load_peers;
+mod load_refused;
+mod origin;
+mod peer;
+mod place;
+mod program;
+mod report;
+mod run;
+mod run_refused;
+mod run_stopped;
+mod studies;

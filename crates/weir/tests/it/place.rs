@@ -1,0 +1,142 @@
+//! A place for one test's runs: a study, a run folder, and a folder for temporary files of its own, so
+//! that whatever is left behind is known to be this run's.
+
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use rustix::process::{Pid, Signal, kill_process};
+use tempfile::TempDir;
+use weir_probe::ProcessId;
+use weir_probe::process::{children, command_line};
+use weir_sut::Nginx;
+
+use crate::program::{Ended, Running, wait_until, weir};
+
+pub(crate) struct Place {
+    folder: TempDir,
+}
+
+impl Place {
+    /// Fails without nginx: to pass would say that something was looked at.
+    pub(crate) fn new() -> Place {
+        Nginx::find(None).expect("these tests need nginx: apt-get install nginx-light");
+        let folder = tempfile::tempdir().expect("a folder for temporary files");
+        let place = Place { folder };
+        fs::create_dir(place.temporary()).expect("a folder");
+        // nginx's workers are another user when weir is root.
+        for folder in [place.folder.path(), &place.temporary()] {
+            fs::set_permissions(folder, Permissions::from_mode(0o755)).expect("own folder");
+        }
+        place
+    }
+
+    /// A path in here.
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    pub(crate) fn temporary(&self) -> PathBuf {
+        self.path("temporary")
+    }
+
+    /// Where [`Place::run`] has its run.
+    pub(crate) fn run_folder(&self) -> PathBuf {
+        self.path("a run")
+    }
+
+    pub(crate) fn write(&self, name: &str, text: &str) -> PathBuf {
+        let path = self.path(name);
+        fs::write(&path, text).expect("own folder");
+        path
+    }
+
+    /// The text of a file of the run.
+    #[track_caller]
+    pub(crate) fn read(&self, name: &str) -> String {
+        let path = self.run_folder().join(name);
+        fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+    }
+
+    /// weir with these arguments, here.
+    pub(crate) fn weir(&self, arguments: &[&str]) -> Command {
+        let mut command = weir(arguments);
+        command.env("TMPDIR", self.temporary());
+        command.current_dir(self.folder.path());
+        command
+    }
+
+    /// `weir run` of a study with this text.
+    pub(crate) fn run(&self, study: &str) -> Running {
+        self.write("study.yaml", study);
+        Running::start(&mut self.weir(&["run", "study.yaml", "--out", "a run"]))
+    }
+
+    pub(crate) fn resume(&self) -> Ended {
+        Running::start(&mut self.weir(&["run", "--resume", "a run"])).end()
+    }
+
+    /// Lines of the run's records so far that hold some words.
+    pub(crate) fn records_with(&self, words: &str) -> usize {
+        let text = fs::read_to_string(self.run_folder().join("records.jsonl")).unwrap_or_default();
+        text.lines().filter(|line| line.contains(words)).count()
+    }
+
+    /// The proxies' processes that live now, masters with their workers.
+    pub(crate) fn proxies(&self) -> Vec<ProcessId> {
+        let masters = self.masters();
+        let workers = masters
+            .iter()
+            .flat_map(|&pid| children(pid).unwrap_or_default());
+        let all = masters.iter().copied().chain(workers.collect::<Vec<_>>());
+        all.filter_map(|pid| ProcessId::of(pid).ok()).collect()
+    }
+
+    /// Process numbers of masters: their command lines name their folder.
+    pub(crate) fn masters(&self) -> Vec<u32> {
+        let here = self.temporary();
+        let here = here.to_str().expect("names are UTF-8");
+        let processes = fs::read_dir("/proc").expect("/proc").flatten();
+        processes
+            .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+            .filter(|&pid| command_line(pid).is_ok_and(|line| line.contains(here)))
+            .collect()
+    }
+
+    /// No process and no file is left of what was started here.
+    #[track_caller]
+    pub(crate) fn assert_clean(&self) {
+        assert_eq!(self.masters(), [0; 0], "processes");
+        assert_eq!(names_in(&self.temporary()), [""; 0], "files");
+    }
+
+    /// All of these processes end without anybody's help.
+    pub(crate) fn await_end_of(&self, processes: &[ProcessId]) {
+        wait_until("the end of the proxies", || {
+            processes.iter().all(|process| !process.is_alive())
+        });
+    }
+}
+
+impl Drop for Place {
+    /// A test that failed because proxies live on ends them all the same.
+    fn drop(&mut self) {
+        for master in self.masters() {
+            if let Some(pid) = Pid::from_raw(master.cast_signed()) {
+                // It may have ended since.
+                let _ = kill_process(pid, Signal::TERM);
+            }
+        }
+    }
+}
+
+/// The names in a folder, sorted.
+pub(crate) fn names_in(folder: &Path) -> Vec<String> {
+    let entries = fs::read_dir(folder).expect("a folder").flatten();
+    let mut names: Vec<_> = entries
+        .map(|entry| entry.file_name().to_string_lossy().into_owned())
+        .collect();
+    names.sort();
+    names
+}

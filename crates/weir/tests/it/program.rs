@@ -1,0 +1,189 @@
+//! weir as a process: started, watched, interrupted, and never left behind.
+
+use std::ffi::OsStr;
+use std::io::Read;
+use std::process::{Child, Command, Stdio};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
+
+/// Far longer than anything takes; only a program that hangs gets there.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// The program, with these arguments.
+pub(crate) fn weir<S: AsRef<OsStr>>(arguments: impl IntoIterator<Item = S>) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_weir"));
+    command.args(arguments);
+    command
+}
+
+/// Runs a command line of words without spaces, to its end.
+pub(crate) fn run(line: &str) -> Ended {
+    Running::start(&mut weir(line.split_whitespace())).end()
+}
+
+/// Waits until something has happened.
+pub(crate) fn wait_until(what: &str, mut happened: impl FnMut() -> bool) {
+    let begun = Instant::now();
+    while !happened() {
+        assert!(begun.elapsed() < PATIENCE, "{what}: waited in vain");
+        thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// A process that is killed when this is dropped.
+pub(crate) struct Running {
+    child: Child,
+    stdout: Option<Gathered>,
+    stderr: Option<Gathered>,
+}
+
+impl Running {
+    /// Starts it; what it writes to a pipe made for it is gathered.
+    pub(crate) fn start_with(command: &mut Command, stdout: Stdio, stderr: Stdio) -> Running {
+        let mut child = command
+            .stdin(Stdio::null())
+            .stdout(stdout)
+            .stderr(stderr)
+            .spawn()
+            .expect("the program starts");
+        Running {
+            stdout: child.stdout.take().map(Gathered::from),
+            stderr: child.stderr.take().map(Gathered::from),
+            child,
+        }
+    }
+
+    /// Starts it; all that it writes is gathered.
+    pub(crate) fn start(command: &mut Command) -> Running {
+        Running::start_with(command, Stdio::piped(), Stdio::piped())
+    }
+
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// What it has written to standard error so far.
+    pub(crate) fn stderr(&self) -> String {
+        self.stderr.as_ref().map_or_else(String::new, Gathered::now)
+    }
+
+    pub(crate) fn is_alive(&mut self) -> bool {
+        matches!(self.child.try_wait(), Ok(None))
+    }
+
+    pub(crate) fn signal(&self, signal: Signal) {
+        // It was not waited for, so the number is still its own.
+        let pid = Pid::from_raw(self.pid().cast_signed()).expect("a child has a number");
+        kill_process(pid, signal).expect("one's own child can be signalled");
+    }
+
+    /// Waits for a state in which it goes on running.
+    pub(crate) fn wait_until(&mut self, what: &str, mut happened: impl FnMut(&Running) -> bool) {
+        wait_until(what, || {
+            assert!(self.is_alive(), "{what}: it ended:\n{}", self.stderr());
+            happened(self)
+        });
+    }
+
+    /// Waits for its end.
+    pub(crate) fn end(mut self) -> Ended {
+        wait_until("the end of the program", || !self.is_alive());
+        let status = self.child.wait().expect("it has ended");
+        let gathered = |stream: Option<Gathered>| stream.map_or_else(String::new, Gathered::all);
+        Ended {
+            code: status.code(),
+            stdout: gathered(self.stdout.take()),
+            stderr: gathered(self.stderr.take()),
+        }
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // Both fail only when it has ended and was waited for.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// What a stream has brought, as it comes.
+struct Gathered {
+    text: Arc<Mutex<Vec<u8>>>,
+    reader: JoinHandle<()>,
+}
+
+impl Gathered {
+    fn from(mut stream: impl Read + Send + 'static) -> Gathered {
+        let text = Arc::new(Mutex::new(Vec::new()));
+        let gathered = Arc::clone(&text);
+        let reader = thread::spawn(move || {
+            let mut buffer = [0; 4096];
+            while let Ok(length @ 1..) = stream.read(&mut buffer) {
+                let mut text = gathered.lock().unwrap_or_else(PoisonError::into_inner);
+                text.extend_from_slice(&buffer[..length]);
+            }
+        });
+        Gathered { text, reader }
+    }
+
+    fn now(&self) -> String {
+        let text = self.text.lock().unwrap_or_else(PoisonError::into_inner);
+        String::from_utf8_lossy(&text).into_owned()
+    }
+
+    fn all(self) -> String {
+        let text = Arc::clone(&self.text);
+        self.reader.join().expect("the reader does not panic");
+        let text = text.lock().unwrap_or_else(PoisonError::into_inner);
+        String::from_utf8(text.clone()).expect("weir writes UTF-8")
+    }
+}
+
+/// What a process left.
+#[derive(Debug)]
+pub(crate) struct Ended {
+    /// `None`: a signal ended it.
+    pub(crate) code: Option<i32>,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
+}
+
+impl Ended {
+    /// It ended with this code.
+    #[track_caller]
+    pub(crate) fn with_code(self, code: i32) -> Ended {
+        assert_eq!(self.code, Some(code), "\n{}\n{}", self.stdout, self.stderr);
+        self
+    }
+
+    /// It refused to begin: exit code 2, nothing on standard output, and on standard error these
+    /// words, without a panic's.
+    #[track_caller]
+    pub(crate) fn refused(self, words: &[&str]) -> Ended {
+        let ended = self.with_code(2);
+        assert_eq!(ended.stdout, "", "{}", ended.stderr);
+        for words in words {
+            assert!(ended.stderr.contains(words), "{words}:\n{}", ended.stderr);
+        }
+        assert!(!ended.stderr.contains("panicked"), "{}", ended.stderr);
+        ended
+    }
+
+    /// As [`Ended::refused`], in a single line of weir's and at most one hint.
+    #[track_caller]
+    pub(crate) fn refused_in_a_line(self, words: &[&str]) {
+        let stderr = self.refused(words).stderr;
+        let mut lines = stderr.lines();
+        let first = lines.next().unwrap_or_default();
+        assert!(first.starts_with("weir: "), "{stderr}");
+        let hints: Vec<_> = lines.collect();
+        assert!(hints.len() <= 1, "{stderr}");
+        assert!(
+            hints.iter().all(|line| line.starts_with("hint: ")),
+            "{stderr}"
+        );
+    }
+}

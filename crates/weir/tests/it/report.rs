@@ -1,0 +1,98 @@
+//! `weir report`: from the folder alone, in every format.
+
+use std::fs;
+
+use crate::place::Place;
+use crate::program::{Ended, Running, run};
+
+const ARMS: [&str; 3] = ["baseline", "same-as-baseline", "keeps-origin"];
+
+/// All formats of a complete run; part of the test that has made one.
+pub(crate) fn of_a_complete_run(place: &Place) {
+    let (html, markdown) = (place.read("report.html"), place.read("report.md"));
+    has_all(&html);
+    has_all(&markdown);
+    loads_nothing(&html);
+
+    let weir = |more: &[&str]| -> Ended {
+        let arguments = [&["report", "a run"], more].concat();
+        Running::start(&mut place.weir(&arguments))
+            .end()
+            .with_code(0)
+    };
+    // The same records give the same report.
+    assert_eq!(weir(&["--format", "html"]).stdout, html);
+    assert_eq!(weir(&["--format", "markdown"]).stdout, markdown);
+    let terminal = weir(&["--format", "terminal"]).stdout;
+    has_all(&terminal);
+    assert!(!terminal.contains('\x1b'), "colours in a pipe:\n{terminal}");
+    let json = weir(&["--format", "json"]).stdout;
+    let json: serde_json::Value = serde_json::from_str(&json).expect("JSON");
+    let loads = json["loads"].as_array().expect("a list of loads");
+    let names: Vec<_> = loads
+        .iter()
+        .filter_map(|load| load["load"].as_str())
+        .collect();
+    assert_eq!(names, ["closed", "open"]);
+
+    assert_eq!(weir(&["--format", "markdown", "-o", "else.md"]).stdout, "");
+    assert_eq!(place.read("../else.md"), markdown);
+    fs::remove_file(place.run_folder().join("report.html")).expect("it is there");
+    let again = weir(&[]).stdout;
+    assert!(
+        again.starts_with(&terminal) && again.contains("report.html"),
+        "{again}"
+    );
+    assert_eq!(place.read("report.html"), html);
+}
+
+fn has_all(text: &str) {
+    for words in ARMS.iter().chain(&["origin_keepalive", "closed", "open"]) {
+        assert!(text.contains(words), "{words}:\n{text}");
+    }
+}
+
+/// The page is complete in itself: no address in it is ever asked.
+fn loads_nothing(html: &str) {
+    for words in [
+        "src=",
+        "<link",
+        "@import",
+        "url(",
+        "fetch(",
+        "XMLHttpRequest",
+    ] {
+        assert!(!html.contains(words), "{words} in the page");
+    }
+    assert!(
+        html.contains("default-src 'none'"),
+        "a policy that forbids it"
+    );
+}
+
+#[test]
+fn folders_that_hold_no_run() {
+    let place = Place::new();
+    let report = |folder: &str| Running::start(&mut place.weir(&["report", folder])).end();
+    report("nowhere").refused_in_a_line(&["nowhere/run.json: No such file or directory"]);
+    report("temporary").refused_in_a_line(&["temporary is not a run folder: it has no run.json"]);
+    fs::create_dir(place.path("future")).unwrap();
+    place.write(
+        "future/run.json",
+        r#"{"format": "weir-run/2", "everything": "else"}"#,
+    );
+    report("future").refused_in_a_line(&[
+        "future/run.json has format `weir-run/2`; this weir reads `weir-run/1`",
+        "\nhint: ",
+    ]);
+    place.write("future/run.json", "not json");
+    report("future").refused_in_a_line(&["future/run.json:1: "]);
+    let resumed = Running::start(&mut place.weir(&["run", "--resume", "temporary"])).end();
+    resumed.refused_in_a_line(&["temporary is not a run folder"]);
+}
+
+#[test]
+fn formats_that_do_not_exist() {
+    run("report x --format pdf").refused(&["pdf", "markdown", "html"]);
+    run("report x -o y").refused(&["--format"]);
+}

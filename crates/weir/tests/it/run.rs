@@ -1,0 +1,237 @@
+//! `weir run`: a whole run on the real nginx, and everything that it leaves.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use weir_model::record::{FORMAT, Outcome, Record};
+use weir_model::study::ArmRole;
+use weir_record::Run;
+
+use crate::place::{Place, names_in};
+use crate::program::Ended;
+use crate::report;
+
+const STUDY: &str = "\
+# A comment, which has to survive: the run folder keeps the text as it was.
+weir: 1
+name: two-arms
+question: Does a connection to the origin that is kept make nginx carry more?
+proxy:
+  kind: nginx
+  settings: {worker_processes: 1}
+loads:
+  - {name: closed, closed: true, connections: 8, duration: 3s}
+  - {name: open, rate: 200, connections: 8, duration: 2s}
+arms:
+  - {name: keeps-origin, settings: {origin_keepalive: 16}}
+blocks: {slice: 50ms, at-least: 6}
+";
+
+const ARMS: [&str; 3] = ["baseline", "same-as-baseline", "keeps-origin"];
+
+/// 50 ms for each of three arms, twice.
+const BLOCKS: [(&str, usize); 2] = [("closed", 10), ("open", 6)];
+
+#[test]
+fn a_whole_run_and_its_report() {
+    let place = Place::new();
+    let ended = place.run(STUDY).end().with_code(0);
+    place.assert_clean();
+    tells(&ended, &place);
+    files(&place);
+    let run = Run::read(&place.run_folder()).expect("the run can be read");
+    assert!(!run.truncated);
+    header(&run);
+    sessions_and_ends(&run);
+    blocks(&run);
+    histograms(&run);
+    proxies(&run);
+    origin_connections(&run);
+    report::of_a_complete_run(&place);
+    refuses_to_go_on_or_over(&place);
+}
+
+/// The result on standard output, and how it goes on standard error.
+fn tells(ended: &Ended, place: &Place) {
+    for arm in ARMS {
+        assert!(ended.stdout.contains(arm), "{arm}:\n{}", ended.stdout);
+        assert!(ended.stderr.contains(arm), "{arm}:\n{}", ended.stderr);
+    }
+    let page = place.run_folder().join("report.html");
+    assert!(
+        ended.stdout.contains(&*page.to_string_lossy()),
+        "{}",
+        ended.stdout
+    );
+    for words in [
+        "closed: 10 blocks in ",
+        "open: 6 blocks in ",
+        " at 200 requests/s",
+    ] {
+        assert!(ended.stderr.contains(words), "{words}:\n{}", ended.stderr);
+    }
+}
+
+fn files(place: &Place) {
+    let folder = place.run_folder();
+    let expected = [
+        "arms",
+        "histograms.hlog",
+        "records.jsonl",
+        "report.html",
+        "report.md",
+        "run.json",
+        "study.yaml",
+    ];
+    assert_eq!(names_in(&folder), expected);
+    assert_eq!(place.read("study.yaml"), STUDY);
+    for arm in ARMS {
+        for name in ["nginx.conf", "effective.conf"] {
+            let text = place.read(&format!("arms/{arm}/{name}"));
+            let kept = text.contains("keepalive 16;");
+            assert_eq!(kept, arm == "keeps-origin", "{arm}/{name}:\n{text}");
+        }
+    }
+}
+
+fn header(run: &Run) {
+    assert_eq!(run.header.format, FORMAT);
+    assert_eq!(run.header.run, "a run");
+    assert_eq!(run.study_text, STUDY);
+    let study = &run.header.study;
+    let roles: Vec<_> = study
+        .arms
+        .iter()
+        .map(|arm| (&arm.name[..], arm.role))
+        .collect();
+    let expected = [
+        (ARMS[0], ArmRole::Baseline),
+        (ARMS[1], ArmRole::SameAsBaseline),
+        (ARMS[2], ArmRole::Change),
+    ];
+    assert_eq!(roles, expected);
+    let environment = &run.header.environment;
+    assert!(environment.versions["nginx"].starts_with("nginx/"));
+    assert!(!environment.kernel.is_empty() && environment.memory_bytes > 0);
+    assert!(environment.sysctls.contains_key("net.core.somaxconn"));
+    assert!(
+        run.header
+            .weir_version
+            .starts_with(env!("CARGO_PKG_VERSION"))
+    );
+}
+
+/// One session, one end of each load, one end.
+fn sessions_and_ends(run: &Run) {
+    let count = |what: fn(&Record) -> bool| run.records.iter().filter(|r| what(r)).count();
+    assert_eq!(count(|record| matches!(record, Record::Session(_))), 1);
+    assert_eq!(count(|record| matches!(record, Record::LoadEnd(_))), 2);
+    assert_eq!(count(|record| matches!(record, Record::End(_))), 1);
+    assert_eq!(run.outcome(), Some(Outcome::Complete));
+}
+
+/// As many blocks as planned, each with every arm, each arm with two slices in ABBA order.
+fn blocks(run: &Run) {
+    for (load, planned) in BLOCKS {
+        let blocks = run.blocks(load);
+        assert_eq!(blocks.len(), planned, "{load}");
+        let numbers: Vec<_> = blocks.keys().map(|&(block, _)| block as usize).collect();
+        assert_eq!(numbers, (0..planned).collect::<Vec<_>>());
+        for (block, trials) in blocks {
+            let arms: Vec<_> = trials.iter().map(|trial| &trial.arm[..]).collect();
+            assert_eq!(arms, ARMS, "{load} {block:?}");
+            let mut places = BTreeMap::new();
+            for trial in trials {
+                assert_eq!(trial.slices.len(), 2);
+                for slice in &trial.slices {
+                    assert_eq!(
+                        slice.measured_ns, 40_000_000,
+                        "the first fifth is discarded"
+                    );
+                    places.insert(slice.index, trial.arm.clone());
+                }
+                let answered: u64 = trial.slices.iter().map(|slice| slice.completed_whole).sum();
+                assert_eq!(trial.status_classes[2], answered);
+                assert_eq!(trial.status_classes.iter().sum::<u64>(), answered);
+            }
+            let order: Vec<_> = places.into_values().collect();
+            let mut mirrored = order.clone();
+            mirrored.reverse();
+            assert_eq!((order.len(), &order), (6, &mirrored), "{load} {block:?}");
+        }
+    }
+}
+
+/// Every tag leads to a histogram with as many values as its record says.
+fn histograms(run: &Run) {
+    let mut tags = BTreeSet::new();
+    for trial in run.trials() {
+        let summaries = [
+            &trial.response_time,
+            &trial.service_time,
+            &trial.dispatch_lag,
+        ];
+        for summary in summaries
+            .into_iter()
+            .filter(|summary| !summary.tag.is_empty())
+        {
+            let histogram = run.read_histogram(&summary.tag).expect("it can be decoded");
+            let histogram = histogram.unwrap_or_else(|| panic!("{} is not there", summary.tag));
+            assert_eq!(histogram.len(), summary.count, "{}", summary.tag);
+            assert!(tags.insert(summary.tag.clone()), "{} twice", summary.tag);
+        }
+    }
+    // In a closed loop service_time is response_time, and kept once.
+    assert_eq!(tags.len(), 3 * (2 * 10 + 3 * 6));
+}
+
+/// What was read back from the proxies themselves.
+fn proxies(run: &Run) {
+    let mut addresses = BTreeSet::new();
+    let proxies = run.records.iter().filter_map(|record| match record {
+        Record::Proxy(proxy) => Some(proxy),
+        _ => None,
+    });
+    for (proxy, arm) in proxies.clone().zip(ARMS) {
+        assert_eq!(proxy.arm, arm);
+        let kept = if arm == "keeps-origin" { "16" } else { "0" };
+        assert_eq!(proxy.effective["origin_keepalive"], kept);
+        assert_eq!(proxy.effective["worker_processes"], "1");
+        assert_eq!(proxy.effective["access_log"], "on");
+        assert_eq!(proxy.nofile, 1024, "what systemd gives a service");
+        addresses.insert(&proxy.address);
+    }
+    assert_eq!((proxies.count(), addresses.len()), (3, 3));
+}
+
+/// The mechanism behind the gain, which no noise can hide: a stock nginx opens a connection to the
+/// origin for each request, the other arm reuses its own.
+fn origin_connections(run: &Run) {
+    for (load, _) in BLOCKS {
+        let sums = ARMS.map(|arm| {
+            let slices = run
+                .trials_of(load, arm)
+                .into_iter()
+                .flat_map(|trial| &trial.slices);
+            slices.fold((0, 0), |(requests, connects), slice| {
+                (
+                    requests + slice.origin_requests,
+                    connects + slice.origin_connects,
+                )
+            })
+        });
+        let [stock @ .., keeps] = sums;
+        for (requests, connects) in stock {
+            // At the end of the trial each of the 8 connections may have one under way.
+            let differ = requests.abs_diff(connects);
+            assert!(requests > 8 && differ <= 8, "{load}: {sums:?}");
+        }
+        assert!(keeps.0 > 8 && keeps.1 * 4 <= keeps.0, "{load}: {sums:?}");
+    }
+}
+
+fn refuses_to_go_on_or_over(place: &Place) {
+    let resumed = place.resume();
+    resumed.refused_in_a_line(&["this run cannot go on: it is complete"]);
+    let again = place.run(STUDY).end();
+    again.refused_in_a_line(&["a run exists and is not empty", "\nhint: "]);
+}

@@ -1,0 +1,203 @@
+//! `weir run` with what cannot be run: everything is said, and nothing is started.
+
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt;
+
+use crate::place::{Place, names_in};
+use crate::program::{Ended, Running, run};
+
+/// A study that is right but for what stands in `proxy` and below.
+fn study(rest: &str) -> String {
+    format!(
+        "weir: 1\nname: refused\nquestion: Is it?\n\
+         loads: [{{name: closed, closed: true, connections: 2, duration: 2s}}]\n\
+         blocks: {{slice: 50ms, at-least: 6}}\n{rest}"
+    )
+}
+
+/// Runs a study that must be refused before there is anything.
+fn refused(place: &Place, text: &str) -> Ended {
+    let ended = place.run(text).end();
+    assert!(!place.run_folder().exists());
+    place.assert_clean();
+    ended
+}
+
+#[test]
+fn all_mistakes_at_once() {
+    let place = Place::new();
+    let text = study(
+        "proxy: {kind: nginx, settings: {keepalive_requets: 5, gzip: maybe}}\n\
+         arms:\n\
+         - {name: one, settings: {sendfile: off}}\n\
+         - {name: one, settings: {tcp_nopush: off}}\n\
+         - {name: two, settings: {worker_connections: 100000}}\n\
+         objektive: {metric: rate}\n",
+    );
+    let ended = refused(&place, &text).refused(&[
+        "keepalive_requests",
+        "maybe",
+        "objective",
+        "worker_connections",
+        "errors in study.yaml",
+        "study.yaml:6:",
+    ]);
+    for line in [6, 9, 10, 11] {
+        assert!(
+            ended.stderr.contains(&format!("study.yaml:{line}:")),
+            "{}",
+            ended.stderr
+        );
+    }
+}
+
+#[test]
+fn a_study_that_is_not_there() {
+    let place = Place::new();
+    let weir = |study: &str| Running::start(&mut place.weir(&["run", study])).end();
+    weir("missing.yaml").refused_in_a_line(&["missing.yaml: No such file or directory"]);
+    weir("missing").refused_in_a_line(&[
+        "no study called `missing`",
+        "\nhint: ",
+        "stock-reverse-proxy",
+        "static-files",
+        "same-twice",
+    ]);
+    weir(".").refused_in_a_line(&["Is a directory"]);
+    place.write("latin.yaml", "");
+    fs::write(place.path("latin.yaml"), b"weir: 1\nname: \xe4\n").unwrap();
+    weir("latin.yaml").refused_in_a_line(&["latin.yaml"]);
+    assert_eq!(names_in(&place.path("")), ["latin.yaml", "temporary"]);
+}
+
+#[test]
+fn nginx_is_not_there() {
+    let place = Place::new();
+    let text = study("proxy: {kind: nginx, executable: /nonexistent/nginx}\n");
+    refused(&place, &text).refused_in_a_line(&[
+        "/nonexistent/nginx was not found",
+        "\nhint: install it: apt-get install nginx-light",
+    ]);
+    let text = study("proxy: {kind: nginx, executable: /bin/true}\n");
+    refused(&place, &text).refused_in_a_line(&["/bin/true does not look like nginx", "\nhint: "]);
+}
+
+/// What nginx says about a configuration is for people to read, word for word.
+#[test]
+fn nginx_refuses_the_configuration() {
+    let place = Place::new();
+    let words = "nginx: [emerg] unknown directive \"frobnicate\" in nginx.conf:7";
+    let nginx = place.write(
+        "nginx",
+        &format!(
+            "#!/bin/sh\nfor a; do [ \"$a\" = -t ] && {{ echo '{words}' >&2; exit 1; }}; done\n\
+             PATH=$PATH:/usr/sbin:/sbin exec nginx \"$@\"\n"
+        ),
+    );
+    fs::set_permissions(&nginx, Permissions::from_mode(0o755)).unwrap();
+    let ended = place
+        .run(&study(&format!(
+            "proxy: {{kind: nginx, executable: {}}}\n",
+            nginx.display()
+        )))
+        .end()
+        .with_code(1);
+    assert!(ended.stderr.contains(words), "{}", ended.stderr);
+    assert!(
+        ended.stderr.contains("hint: these are nginx's own words"),
+        "{}",
+        ended.stderr
+    );
+    assert_eq!(ended.stdout, "");
+    place.assert_clean();
+    assert_eq!(place.records_with(r#""outcome":"failed""#), 1);
+}
+
+#[test]
+fn run_folders_that_cannot_be() {
+    let place = Place::new();
+    let text = study("proxy: {kind: nginx}\n");
+    fs::create_dir(place.run_folder()).unwrap();
+    fs::write(place.run_folder().join("notes.txt"), "mine").unwrap();
+    let ended = place.run(&text).end();
+    ended.refused_in_a_line(&["a run exists and is not empty", "\nhint: "]);
+    assert_eq!(names_in(&place.run_folder()), ["notes.txt"]);
+    place.write("a file", "");
+    let mut command = place.weir(&["run", "study.yaml", "--out", "a file/run"]);
+    let ended = Running::start(&mut command).end();
+    ended.refused_in_a_line(&["a file/run: Not a directory"]);
+    let mut command = place.weir(&["run", "study.yaml", "--out", "/proc/run"]);
+    let ended = Running::start(&mut command).end();
+    // A file system without any room, on every Linux.
+    ended.refused_in_a_line(&["/proc: 0 MiB free, this run may need ", "\nhint: make room"]);
+    place.assert_clean();
+}
+
+#[test]
+fn nowhere_for_temporary_files() {
+    let place = Place::new();
+    place.write("study.yaml", &study("proxy: {kind: nginx}\n"));
+    let mut command = place.weir(&["run", "study.yaml", "--out", "a run"]);
+    command.env("TMPDIR", "/nonexistent");
+    let ended = Running::start(&mut command).end();
+    ended.refused_in_a_line(&["cannot read /nonexistent: No such file"]);
+    assert!(!place.run_folder().exists());
+}
+
+#[test]
+fn too_few_descriptors_for_all_connections() {
+    let place = Place::new();
+    place.write(
+        "study.yaml",
+        &study("proxy: {kind: nginx}\n").replace("connections: 2", "connections: 300"),
+    );
+    let weir = env!("CARGO_BIN_EXE_weir");
+    let line = format!("ulimit -n 1024; exec {weir} run study.yaml --out 'a run'");
+    let mut shell = std::process::Command::new("sh");
+    shell
+        .args(["-c", &line])
+        .current_dir(place.path(""))
+        .env("TMPDIR", place.temporary());
+    Running::start(&mut shell).end().refused_in_a_line(&[
+        "open descriptors, but this process may have 1024",
+        "\nhint: raise the limit",
+    ]);
+    assert!(!place.run_folder().exists());
+}
+
+#[test]
+fn a_check_starts_nothing() {
+    let place = Place::new();
+    place.write(
+        "study.yaml",
+        &study("proxy: {kind: nginx}\narms: [{name: off, settings: {gzip: off}}]\n"),
+    );
+    let check = |more: &[&str]| {
+        let arguments = [&["run", "--check", "study.yaml", "--out", "a run"], more].concat();
+        Running::start(&mut place.weir(&arguments)).end()
+    };
+    let stdout = check(&[]).with_code(0).stdout;
+    for words in [
+        "baseline",
+        "the baseline again (A/A)",
+        "gzip = off",
+        " 6 blocks, ",
+        "Nothing was started",
+    ] {
+        assert!(stdout.contains(words), "{words}:\n{stdout}");
+    }
+    let longer = check(&["--time", "200%"]).with_code(0).stdout;
+    assert!(longer.contains(" 13 blocks, "), "{longer}");
+    check(&["--time", "half"]).refused_in_a_line(&["--time: `half` is not a share such as 25%"]);
+    check(&["--time", "0%"]).refused_in_a_line(&["--time: `0%`"]);
+    assert_eq!(names_in(&place.path("")), ["study.yaml", "temporary"]);
+    place.assert_clean();
+}
+
+#[test]
+fn a_resume_takes_no_other_orders() {
+    run("run --resume x --check").refused(&["cannot be used with"]);
+    run("run --resume x --time 50%").refused(&["cannot be used with"]);
+    run("run --resume /nonexistent").refused_in_a_line(&["/nonexistent/run.json: No such file"]);
+    run("run").refused(&["<STUDY>"]);
+}
