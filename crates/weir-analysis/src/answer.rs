@@ -70,7 +70,7 @@ fn sentence(study: &Study, load: &LoadFindings) -> String {
         parts.push(format!("{who} {verb} no valid figures"));
     }
     if parts.is_empty() {
-        return "There is no change to compare.".to_owned();
+        return resolution(study, load);
     }
     let steps = study.arms.iter().any(|arm| arm.against != 0);
     let steps = if steps {
@@ -122,6 +122,28 @@ fn subject<'a>(who: &[&Comparison], other: &str, one: &'a str, many: &'a str) ->
         _ => names.concat(),
     };
     (text, verb)
+}
+
+/// The answer of a study that compares the baseline with itself alone: how small a difference the lab
+/// can see here.
+fn resolution(study: &Study, load: &LoadFindings) -> String {
+    let metric = study.objective.metric;
+    let same = load.comparisons.iter().find(|c| {
+        c.metric == metric
+            && role(study, &c.arm) == ArmRole::SameAsBaseline
+            && c.verdict != Verdict::Invalid
+    });
+    let Some(same) = same else {
+        return "There is no change to compare.".to_owned();
+    };
+    let (low, high) = same.interval;
+    let confidence = (study.objective.confidence * 1e4).round() / 1e2;
+    format!(
+        "Two equal arms came out at {:.3} times each other ({confidence} % interval {low:.3} to \
+         {high:.3}); a change is seen here from {:.1} % on.",
+        same.ratio,
+        same.minimum_detectable * 100.0
+    )
 }
 
 /// Said when an arm that is the baseline once more came out as better or worse than it.

@@ -92,6 +92,21 @@ fn equal_arms_on_a_quiet_machine_are_equivalent() {
 }
 
 #[test]
+fn a_study_of_equal_arms_alone_answers_how_much_can_be_seen() {
+    let header = header(three_arms()[..2].to_vec());
+    let (_folder, run) = run(&header, trials(&header, "closed", 60, world(0.02)));
+    let findings = analyze(&run);
+    let same = comparison(&findings, 0, Metric::Rate, "stock-again");
+    let seen = format!("seen here from {:.1} % on", same.minimum_detectable * 100.0);
+    assert!(
+        findings.answer.contains("Two equal arms"),
+        "{}",
+        findings.answer
+    );
+    assert!(findings.answer.contains(&seen), "{}", findings.answer);
+}
+
+#[test]
 fn a_drift_of_the_machine_falls_out() {
     let header = header(three_arms());
     // From 10,000 to 40,000 per second over the run; whoever came first would lose by far.

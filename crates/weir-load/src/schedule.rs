@@ -29,9 +29,9 @@ impl Schedule {
         let k = k as f64;
         let in_ramp = self.rate_per_ns * self.ramp_ns / 2.0;
         if k < in_ramp {
-            (2.0 * k * self.ramp_ns / self.rate_per_ns).sqrt() as u64
+            (2.0 * k * self.ramp_ns / self.rate_per_ns).sqrt().round() as u64
         } else {
-            (self.ramp_ns / 2.0 + k / self.rate_per_ns) as u64
+            (self.ramp_ns / 2.0 + k / self.rate_per_ns).round() as u64
         }
     }
 
@@ -93,6 +93,8 @@ mod tests {
         assert_eq!(schedule.time_of(1), 1_000_000);
         assert_eq!(schedule.time_of(5000), 5_000_000_000);
         assert_eq!(schedule.count_before(5_000_000_000), 5000);
+        // 1/5000 of a second has no exact form in binary: the sum must not fall short of 4 s.
+        assert_eq!(Schedule::new(5000.0, 0).count_before(4_000_000_000), 20_000);
     }
 
     #[test]

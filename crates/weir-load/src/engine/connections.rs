@@ -166,8 +166,10 @@ impl<R: Reactor> Engine<'_, R> {
             self.resting.pop_front();
             self.to_open.push_back(id);
         }
+        let mut open = false;
         for id in 0..self.conns.len() as ConnId {
             let conn = &self.conns[id as usize];
+            open |= matches!(conn.state, State::Idle | State::Busy);
             if now.saturating_sub(conn.since) < self.timeout_ns {
                 continue;
             }
@@ -187,5 +189,9 @@ impl<R: Reactor> Engine<'_, R> {
                 State::Closed | State::Idle => {}
             }
         }
+        self.alone_since = match open {
+            true => None,
+            false => self.alone_since.or(Some(now)),
+        };
     }
 }

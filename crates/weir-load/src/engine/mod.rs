@@ -39,6 +39,9 @@ const OPENING_AT_ONCE: u32 = 128;
 /// How long a connection that was refused rests before the next try.
 const RETRY_AFTER_NS: u64 = 100_000_000;
 
+/// How long a trial of so many requests waits for a server that is gone.
+const DESERTED_AFTER_NS: u64 = 10_000_000_000;
+
 /// Longest time between two looks at timeouts and retries.
 const LOOK_AFTER_NS: u64 = 50_000_000;
 
@@ -146,6 +149,8 @@ pub(crate) struct Engine<'a, R> {
     resting: VecDeque<(u64, ConnId)>,
     opening: u32,
     next_look: u64,
+    /// Since when no connection has been open.
+    alone_since: Option<u64>,
     cpu_at_slice: u64,
     totals: ThreadTotals,
 }
@@ -199,6 +204,7 @@ impl<'a, R: Reactor> Engine<'a, R> {
             in_flight: 0,
             opening: 0,
             next_look: 0,
+            alone_since: None,
             cpu_at_slice: 0,
             totals: ThreadTotals {
                 connects: 0,
@@ -286,8 +292,13 @@ impl<'a, R: Reactor> Engine<'a, R> {
             None if self.totals.ended_at > 0 => return,
             None => 0,
         };
-        // What became due while this thread slept goes out first: it was not the arm's slowness.
-        self.dispatch_active();
+        if let Some(active) = self.active
+            && self.schedule.is_some()
+            && self.hands_over(active)
+        {
+            // What became due while this thread slept goes out first: it was not the arm's slowness.
+            self.dispatch(self.plan.slices[active].group);
+        }
         loop {
             self.leave_slice(now);
             if next == self.plan.slices.len() {
@@ -337,13 +348,18 @@ impl<'a, R: Reactor> Engine<'a, R> {
             data.cpu_ns = cpu - self.cpu_at_slice;
         }
         self.cpu_at_slice = cpu;
-        let group = self.plan.slices[slice].group;
-        let next_group = self.plan.slices.get(slice + 1).map(|next| next.group);
-        if next_group.is_some_and(|next| next != group) {
+        if self.hands_over(slice) {
             // Requests that this arm was too slow for would be a burden to the next one.
-            self.abandon_queue(group, now);
+            self.abandon_queue(self.plan.slices[slice].group, now);
         }
         self.slots.release(slice);
+    }
+
+    /// Whether another group has the load after this slice.
+    fn hands_over(&self, slice: usize) -> bool {
+        let group = self.plan.slices[slice].group;
+        let next = self.plan.slices.get(slice + 1);
+        next.is_some_and(|next| next.group != group)
     }
 
     /// Counts what was due and never sent as censored.
@@ -386,7 +402,8 @@ impl<'a, R: Reactor> Engine<'a, R> {
     fn over(&mut self, now: u64) -> bool {
         let t = now.saturating_sub(self.start);
         let sent_all = self.budget == 0 && self.in_flight == 0;
-        if self.totals.ended_at == 0 && self.active.is_some() && (sent_all || self.stopped()) {
+        let enough = sent_all || self.deserted(now) || self.stopped();
+        if self.totals.ended_at == 0 && self.active.is_some() && enough {
             self.leave_slice(now);
             self.end(t, now);
         }
@@ -397,6 +414,15 @@ impl<'a, R: Reactor> Engine<'a, R> {
         let drained = self.in_flight == 0 && !(queue && self.budget > 0);
         let patience = self.plan.drain.as_nanos() as u64;
         drained || self.stopped() || t >= self.totals.ended_at + patience
+    }
+
+    /// A number of requests was asked for, and there has been nobody to send them to for long. A
+    /// trial of a given length goes on: servers come back, and the time without them is a result.
+    fn deserted(&self, now: u64) -> bool {
+        self.plan.requests.is_some()
+            && self
+                .alone_since
+                .is_some_and(|since| now.saturating_sub(since) >= DESERTED_AFTER_NS)
     }
 
     /// What is still in flight or waiting will not be heard of again.

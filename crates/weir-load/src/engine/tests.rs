@@ -154,6 +154,29 @@ fn too_few_connections_hide_a_freeze_from_service_time_but_not_from_response_tim
 }
 
 #[test]
+fn an_engine_that_wakes_late_loses_no_request_and_says_how_late_it_was() {
+    // 5,000/s, each wake-up 50 µs late. The one due at the very end may be sent after it.
+    let plan = plan(Arrivals::Constant { rate: 5000.0 }, 50, seconds(4));
+    let ran = simulate_with(&plan, steady(MS), |reactor| reactor.oversleep = MS / 20);
+    let all = ran.all();
+    assert_eq!(all.due, 20_000);
+    assert!(all.offered >= 19_999, "{} offered", all.offered);
+    assert_eq!(all.histograms.response.len(), 20_000);
+    assert_resolved(
+        all.histograms.dispatch_lag.value_at_quantile(0.5),
+        MS / 20,
+        "lag",
+    );
+    let median = all.histograms.response.value_at_quantile(0.5);
+    assert_resolved(median, MS + MS / 20, "response time, lateness and all");
+    assert_resolved(
+        all.histograms.service.value_at_quantile(0.5),
+        MS,
+        "service time",
+    );
+}
+
+#[test]
 fn a_closed_loop_completes_what_little_says() {
     // 10 connections, 1 ms each: 10,000 per second.
     let ran = simulate(&plan(Arrivals::Closed, 10, seconds(3)), steady(MS));
@@ -307,6 +330,31 @@ fn refused_connections_are_tried_again_and_counted() {
         errors[0].words
     );
     assert_resolved(ran.totals.connect_time.max(), CONNECT_NS, "time to connect");
+}
+
+#[test]
+fn a_number_of_requests_is_given_up_when_the_server_is_gone_for_good() {
+    let mut plan = plan(Arrivals::Closed, 4, seconds(3600));
+    plan.requests = Some(1000);
+    let last = Answer {
+        pieces: vec![],
+        end: Some((MS, Some(Errno::CONNRESET))),
+    };
+    let server: Server = Box::new(move |_, _, n| match n {
+        0..500 => Answer::after(MS, OK),
+        _ => last.clone(),
+    });
+    let ran = simulate_with(&plan, server, |reactor| reactor.gone_after = 500);
+    assert_eq!(ran.all().completed_whole, 500);
+    assert!(
+        ran.totals.ended_at < 20 * SECOND,
+        "it does not try for an hour"
+    );
+    let errors = ran.all().errors.counts();
+    assert!(
+        errors.iter().any(|error| error.kind == ErrorKind::Connect),
+        "{errors:?}"
+    );
 }
 
 #[test]

@@ -55,6 +55,10 @@ pub(crate) struct Simulated {
     bytes: Vec<u8>,
     /// Connections refused before the first is accepted.
     pub(crate) refuse: u32,
+    /// Requests after which all further connections are refused.
+    pub(crate) gone_after: u64,
+    /// How much later than asked for a wait ends when nothing happens.
+    pub(crate) oversleep: u64,
     /// Largest part of a request that one send takes.
     pub(crate) send_at_most: usize,
     unsent: Vec<usize>,
@@ -74,6 +78,8 @@ impl Simulated {
             to_come: BinaryHeap::new(),
             bytes: Vec::new(),
             refuse: 0,
+            gone_after: u64::MAX,
+            oversleep: 0,
             send_at_most: usize::MAX,
             unsent: vec![0; connections],
         }
@@ -94,7 +100,7 @@ impl Reactor for Simulated {
 
     fn connect(&mut self, conn: ConnId, _address: &SocketAddr) -> Result<(), Errno> {
         self.generations[conn as usize] += 1;
-        let refused = self.refuse > 0;
+        let refused = self.refuse > 0 || self.requests >= self.gone_after;
         self.refuse = self.refuse.saturating_sub(1);
         let what = if refused {
             What::Refused
@@ -135,7 +141,8 @@ impl Reactor for Simulated {
             .to_come
             .peek()
             .map_or(u64::MAX, |Reverse((at, ..))| *at);
-        self.clock = self.clock.max(next.min(until));
+        let late = if next <= until { 0 } else { self.oversleep };
+        self.clock = self.clock.max(next.min(until + late));
         self.clock
     }
 

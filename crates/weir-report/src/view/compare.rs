@@ -286,6 +286,9 @@ fn metric_value(arm: &ArmFindings, metric: Metric) -> String {
     }
 }
 
+/// Widest interval that is told as plus or minus so many percent.
+const WIDEST_AS_PERCENT: f64 = 0.5;
+
 /// What the A/A arm says, for somebody who wants to know which effects can be believed.
 fn resolution(load: &LoadFindings, metric: Metric) -> String {
     let same = load
@@ -307,10 +310,14 @@ fn resolution(load: &LoadFindings, metric: Metric) -> String {
             .to_owned();
     }
     let half_width = ((high.ln() - low.ln()) / 2.0).exp() - 1.0;
+    // "±461 %" would say less than the two ends do.
+    let interval = match half_width <= WIDEST_AS_PERCENT {
+        true => format!("±{}", number::percent(half_width)),
+        false => format!("{} to {}", number::ratio(low), number::ratio(high)),
+    };
     let found = format!(
-        "two equal arms differed by {}, interval ±{}",
+        "two equal arms differed by {}, interval {interval}",
         number::percent((same.ratio - 1.0).abs()),
-        number::percent(half_width),
     );
     let detectable = match same.minimum_detectable {
         least if least.is_finite() => {

@@ -98,12 +98,7 @@ impl LoadView {
         LoadView {
             name: load.load.clone(),
             summary: summary(spec, load, open_loop),
-            measured: format!(
-                "{} of {} used, slices of {}",
-                number::count(u64::from(load.blocks_used)),
-                number::plural(u64::from(load.blocks), "block"),
-                number::short_time(load.slice_ns as f64),
-            ),
+            measured: measured(load),
             open_loop,
             validity: load.validity,
             reasons: load.reasons.iter().map(|each| reason(each, load)).collect(),
@@ -115,6 +110,18 @@ impl LoadView {
             arms: load.arms.iter().map(arm_view).collect(),
         }
     }
+}
+
+fn measured(load: &LoadFindings) -> String {
+    if load.blocks == 0 {
+        return "nothing was measured".to_owned();
+    }
+    format!(
+        "{} of {} used, slices of {}",
+        number::count(u64::from(load.blocks_used)),
+        number::plural(u64::from(load.blocks), "block"),
+        number::short_time(load.slice_ns as f64),
+    )
 }
 
 fn summary(spec: Option<&LoadSpec>, load: &LoadFindings, open_loop: bool) -> String {

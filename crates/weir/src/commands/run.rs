@@ -208,7 +208,9 @@ impl Narrator {
                 for remark in remarks {
                     self.line.say(&format!("{arm}: {remark}"));
                 }
-                self.line.show(&format!("{arm} answers on {address}"));
+                if self.line.rewrites() {
+                    self.line.show(&format!("{arm} answers on {address}"));
+                }
                 self.arms.push(arm);
             }
             Event::PilotBegun { load } => {
