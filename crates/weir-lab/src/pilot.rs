@@ -23,9 +23,13 @@ pub(crate) const TRY: Duration = Duration::from_secs(4);
 /// Blocks that each is tried for at least.
 pub(crate) const AT_LEAST_BLOCKS: u32 = 4;
 
-/// A challenger must promise an interval narrower by this factor: a pilot is short and noisy
-/// itself, and the first candidate has experience on its side.
+/// A challenger must promise an interval narrower by this factor: the first candidate has experience
+/// on its side.
 const CLEARLY_NARROWER: f64 = 0.85;
+
+/// How sure that promise must be, as a quantile of the normal distribution: one-sided 99 %, because
+/// several candidates have their chance.
+const SURE: f64 = 2.326;
 
 /// What the pilot compares.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -78,12 +82,19 @@ pub(crate) fn judge(slice: Duration, blocks: u32, log_ratios: &[f64]) -> PilotCa
 pub(crate) fn choose(candidates: &[PilotCandidate]) -> Option<&PilotCandidate> {
     candidates.iter().reduce(|best, challenger| {
         let limit = best.half_width_per_minute * CLEARLY_NARROWER;
-        if challenger.half_width_per_minute < limit {
+        if at_worst(challenger) < limit {
             challenger
         } else {
             best
         }
     })
+}
+
+/// The half-width that a candidate may really have: the spread of few values comes out too small as
+/// easily as too large. A standard deviation of n values is known to about 1/√(2(n−1)) of itself.
+fn at_worst(candidate: &PilotCandidate) -> f64 {
+    let pairs = 2.0 * f64::from(candidate.blocks);
+    candidate.half_width_per_minute * (1.0 + SURE / (2.0 * (pairs - 1.0).max(1.0)).sqrt())
 }
 
 /// Whether trying still longer slices is a waste: the last two were both worse than the best.
@@ -118,6 +129,11 @@ mod tests {
             candidate(250, 0.01),
         ];
         assert_eq!(choose(&clear).map(|c| c.slice_ns), Some(250_000_000));
+        // Four blocks are eight pairs: their spread may be a third too small by chance alone.
+        let mut few = candidate(250, 0.014);
+        few.blocks = 4;
+        let lucky = [candidate(100, 0.02), few];
+        assert_eq!(choose(&lucky).map(|c| c.slice_ns), Some(100_000_000));
     }
 
     #[test]
