@@ -16,7 +16,9 @@ use weir_model::study::{Arm, CpuRoles, LoadSpec, ProxyRole, Study};
 use weir_origin::{Origin, OriginConfig};
 use weir_parameters::Catalog;
 use weir_record::RunWriter;
-use weir_sut::{Launch, Launcher, Nginx, RunningProxy, SutError, WorkFolder, free_ports};
+use weir_sut::{
+    Configuration, Launch, Launcher, Nginx, RunningProxy, SutError, WorkFolder, free_ports,
+};
 
 use crate::measure::Counters;
 use crate::{Event, LabError};
@@ -37,8 +39,26 @@ pub(crate) struct Arms {
     names: Vec<String>,
     // The order is the order of the end: proxies before their origin, the folder last.
     proxies: Vec<RunningProxy>,
+    starters: Vec<Starter>,
     origin: Option<Arc<Origin>>,
     folder: WorkFolder,
+}
+
+/// How one arm's proxy is started, once and again.
+struct Starter {
+    nginx: Nginx,
+    configuration: Configuration,
+    launcher: Launcher,
+    launch: Launch,
+    /// What its last instance is running with.
+    record: ProxyRecord,
+}
+
+impl Starter {
+    fn start(&self) -> Result<RunningProxy, SutError> {
+        self.nginx
+            .start(&self.configuration, &self.launcher, &self.launch)
+    }
 }
 
 /// What all arms are started with.
@@ -80,6 +100,7 @@ impl Arms {
         let mut arms = Arms {
             names: Vec::new(),
             proxies: Vec::new(),
+            starters: Vec::new(),
             origin,
             folder,
         };
@@ -87,9 +108,10 @@ impl Arms {
             let prefix = arms.folder.prefix(&arm.name);
             let listen = SocketAddr::new(loopback, port);
             let behind = arms.origin.as_ref().map(|origin| origin.addresses()[index]);
-            let (proxy, remarks) = bench.start(arm, &prefix, listen, behind, writer)?;
+            let (proxy, starter, remarks) = bench.start(arm, &prefix, listen, behind, writer)?;
             arms.names.push(arm.name.clone());
             arms.proxies.push(proxy);
+            arms.starters.push(starter);
             for load in &study.loads {
                 ask_once(&arm.name, listen, load, study)?;
             }
@@ -101,6 +123,23 @@ impl Arms {
             });
         }
         Ok(arms)
+    }
+
+    /// Ends all proxies and starts new instances of them, on the same ports.
+    pub(crate) fn renew(&mut self, writer: &mut RunWriter) -> Result<(), LabError> {
+        self.proxies.drain(..).for_each(RunningProxy::stop);
+        for (name, starter) in self.names.iter().zip(&mut self.starters) {
+            let at_arm = |source| LabError::Arm {
+                arm: name.clone(),
+                source,
+            };
+            let proxy = starter.start().map_err(at_arm)?;
+            starter.record.pid = proxy.master_pid();
+            self.proxies.push(proxy);
+            // The configuration is the same file, so what was read back of it holds on.
+            writer.append(&Record::Proxy(starter.record.clone()))?;
+        }
+        Ok(())
     }
 
     /// The generator's side of each arm, or of the first `only`.
@@ -181,7 +220,7 @@ impl Bench<'_> {
         listen: SocketAddr,
         behind: Option<SocketAddr>,
         writer: &mut RunWriter,
-    ) -> Result<(RunningProxy, Vec<String>), LabError> {
+    ) -> Result<(RunningProxy, Starter, Vec<String>), LabError> {
         let at_arm = |source| LabError::Arm {
             arm: arm.name.clone(),
             source,
@@ -207,14 +246,23 @@ impl Bench<'_> {
             .effective(&configuration, catalog, Some(nofile))
             .map_err(at_arm)?;
         writer.write_file(&in_arm("effective.conf"), effective.text.as_bytes())?;
-        writer.append(&Record::Proxy(ProxyRecord {
+        let record = ProxyRecord {
             session: self.session,
             arm: arm.name.clone(),
             address: listen.to_string(),
             effective: effective.levels,
             nofile,
-        }))?;
-        Ok((proxy, remarks))
+            pid: proxy.master_pid(),
+        };
+        writer.append(&Record::Proxy(record.clone()))?;
+        let starter = Starter {
+            nginx: nginx.clone(),
+            configuration,
+            launcher: self.launcher.clone(),
+            launch,
+            record,
+        };
+        Ok((proxy, starter, remarks))
     }
 }
 

@@ -104,6 +104,13 @@ pub(crate) struct FinishedBlock {
     pub(crate) arms: Vec<ArmBlock>,
 }
 
+/// What came before a trial.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Before {
+    pub(crate) slices: u64,
+    pub(crate) ns: u64,
+}
+
 /// What a trial is to do.
 pub(crate) struct Trial<'a> {
     pub(crate) timeline: &'a Timeline,
@@ -113,6 +120,8 @@ pub(crate) struct Trial<'a> {
     pub(crate) timeout: Duration,
     pub(crate) cpus: &'a CpuSet,
     pub(crate) counters: Counters,
+    /// Slices and time of the load's earlier trials in this session: records count on.
+    pub(crate) before: Before,
     pub(crate) stop: &'a Arc<AtomicBool>,
 }
 
@@ -135,7 +144,7 @@ impl Trial<'_> {
         let (send, readings) = channel();
         let hook = hook(self.counters, self.timeline, send);
         let control = Control::new(plan.cpus.len(), Arc::clone(self.stop));
-        let mut assembly = Assembly::new(self.timeline, readings);
+        let mut assembly = Assembly::new(self.timeline, self.before, readings);
         let outcome = weir_load::run(&plan, &control, Some(hook), |slice, data| {
             assembly.take(slice, data);
             assembly.hand_on(on_block);
@@ -167,6 +176,7 @@ fn hook(
 /// Puts slices and readings together to blocks.
 struct Assembly<'a> {
     timeline: &'a Timeline,
+    before: Before,
     incoming: Receiver<Reading>,
     /// At the begin of each slice, the counters of its arm.
     readings: Vec<Option<Reading>>,
@@ -187,7 +197,7 @@ struct OpenBlock {
 }
 
 impl<'a> Assembly<'a> {
-    fn new(timeline: &'a Timeline, incoming: Receiver<Reading>) -> Assembly<'a> {
+    fn new(timeline: &'a Timeline, before: Before, incoming: Receiver<Reading>) -> Assembly<'a> {
         let slices = timeline.slices.len();
         let mut open: VecDeque<OpenBlock> = VecDeque::new();
         for (place, turn) in timeline.turns.iter().enumerate() {
@@ -203,6 +213,7 @@ impl<'a> Assembly<'a> {
         }
         Assembly {
             timeline,
+            before,
             incoming,
             readings: vec![None; slices],
             last: vec![None; timeline.arms],
@@ -217,8 +228,8 @@ impl<'a> Assembly<'a> {
         let slice = self.timeline.slices[place];
         let Some(block) = turn.block else { return };
         self.records[place] = Some(SliceRecord {
-            index: place as u64,
-            start_ns: slice.start,
+            index: self.before.slices + place as u64,
+            start_ns: self.before.ns + slice.start,
             measured_ns: slice.end - slice.measure_from,
             offered: data.offered,
             completed: data.completed,

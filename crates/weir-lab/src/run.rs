@@ -19,7 +19,7 @@ use weir_stats::SplitMix64;
 use weir_sut::Launcher;
 
 use crate::arms::{Arms, proxy_version};
-use crate::measure::Trial;
+use crate::measure::{Before, Trial};
 use crate::pilot::{self, Quantity};
 use crate::record::Recorder;
 use crate::timeline::Timeline;
@@ -191,6 +191,15 @@ impl Done {
     }
 }
 
+/// How far the trial of one load is.
+struct Progress {
+    /// Blocks recorded, over all sessions.
+    done: u32,
+    planned: u32,
+    /// The parts that this session has measured.
+    before: Before,
+}
+
 /// One weir process at work on a run.
 struct Session<'a> {
     header: &'a RunHeader,
@@ -281,17 +290,35 @@ impl Session<'_> {
             // Each session and load has an order of its own, and the same again for the same seed.
             let seed = study.blocks.seed ^ (u64::from(self.number) << 32) ^ u64::from(first);
             let mut rng = SplitMix64::new(seed);
-            let discard = study.blocks.discard;
-            let timeline = Timeline::new(study.arms.len(), left, first, slice, discard, &mut rng);
-            let rate = pilot.rate;
-            let (name, length) = (load.name.clone(), timeline.length());
+            let (arm_count, discard) = (study.arms.len(), study.blocks.discard);
+            let mut next = first;
+            let parts: Vec<Timeline> = parts(left, study.blocks.instances)
+                .map(|blocks| {
+                    let from = next;
+                    next += blocks;
+                    Timeline::new(arm_count, blocks, from, slice, discard, &mut rng)
+                })
+                .collect();
             events(Event::TrialBegun {
-                load: name,
+                load: load.name.clone(),
                 blocks: left,
-                length,
-                rate,
+                length: parts.iter().map(Timeline::length).sum(),
+                rate: pilot.rate,
             });
-            self.trial(load, arms, &timeline, rate, (whole, planned), events)?;
+            let mut progress = Progress {
+                done: whole,
+                planned,
+                before: Before::default(),
+            };
+            for (place, timeline) in parts.iter().enumerate() {
+                if self.stopped() {
+                    break;
+                }
+                if place > 0 {
+                    arms.renew(&mut self.writer)?;
+                }
+                self.trial(load, arms, timeline, pilot.rate, &mut progress, events)?;
+            }
         }
         if self.stopped() {
             return Ok(());
@@ -311,10 +338,11 @@ impl Session<'_> {
         arms: &mut Arms,
         timeline: &Timeline,
         rate: Option<f64>,
-        (whole, planned): (u32, u32),
+        progress: &mut Progress,
         events: &mut dyn FnMut(Event),
     ) -> Result<(), LabError> {
-        let trial = prepared(self.header, self.options, load, arms, timeline, rate)?;
+        let mut trial = prepared(self.header, self.options, load, arms, timeline, rate)?;
+        trial.before = progress.before;
         let mut recorder = Recorder {
             writer: &mut self.writer,
             header: self.header,
@@ -322,7 +350,6 @@ impl Session<'_> {
             session: self.number,
             rate,
         };
-        let mut done = whole;
         let mut broken: Option<LabError> = None;
         let outcome = trial.run(&mut |block| {
             if broken.is_some() {
@@ -331,14 +358,14 @@ impl Session<'_> {
             let recorded = recorder.block(block).map_err(LabError::from);
             match recorded.and_then(|trials| arms.alive().map(|()| trials)) {
                 Ok(trials) => {
-                    done += 1;
+                    progress.done += 1;
                     trials.iter().for_each(|trial| self.done.add(trial));
                     let baseline_rate = trials.first().map_or(0.0, rate_completed);
                     let load = load.name.clone();
                     events(Event::Block {
                         load,
-                        done,
-                        of: planned,
+                        done: progress.done,
+                        of: progress.planned,
                         baseline_rate,
                     });
                 }
@@ -351,6 +378,8 @@ impl Session<'_> {
         if let Some(error) = broken {
             return Err(error);
         }
+        progress.before.slices += timeline.slices.len() as u64;
+        progress.before.ns += timeline.length().as_nanos() as u64;
         // A proxy that ended between blocks shows as refused connections: name the cause.
         arms.alive()?;
         self.ended(load, outcome)
@@ -477,12 +506,36 @@ fn prepared<'t>(
         timeout: load.timeout,
         cpus: &header.cpus.generator,
         counters: arms.counters(&header.cpus)?,
+        before: Before::default(),
         stop: &options.stop,
     })
+}
+
+/// `blocks` in as many parts of nearly the same size as there are instances.
+fn parts(blocks: u32, instances: u32) -> impl Iterator<Item = u32> {
+    let count = instances.clamp(1, blocks.max(1));
+    (0..count).map(move |part| blocks / count + u32::from(part < blocks % count))
 }
 
 fn rate_completed(trial: &TrialRecord) -> f64 {
     let completed: u64 = trial.slices.iter().map(|slice| slice.completed).sum();
     let ns: u64 = trial.slices.iter().map(|slice| slice.measured_ns).sum();
     completed as f64 / (ns.max(1) as f64 / 1e9)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn blocks_are_spread_evenly_over_instances() {
+        let split = |blocks, instances| parts(blocks, instances).collect::<Vec<_>>();
+        assert_eq!(split(93, 4), [24, 23, 23, 23]);
+        assert_eq!(split(12, 1), [12]);
+        assert_eq!(
+            split(2, 4),
+            [1, 1],
+            "an instance without a block is not started"
+        );
+    }
 }

@@ -65,7 +65,7 @@ pub struct SessionRecord {
     pub at: String,
 }
 
-/// What an arm's proxy is really running with.
+/// What an instance of an arm's proxy is really running with; one for each instance.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProxyRecord {
     /// The session that started it.
@@ -78,6 +78,9 @@ pub struct ProxyRecord {
     pub effective: BTreeMap<String, String>,
     /// Limits of its process that matter: soft `nofile` as in /proc/PID/limits.
     pub nofile: u64,
+    /// Process number of this instance's master; 0 in records from before it was kept.
+    #[serde(default)]
+    pub pid: u32,
 }
 
 /// What the pilot saw and chose.

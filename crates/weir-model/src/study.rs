@@ -185,6 +185,16 @@ pub struct BlockSpec {
     pub at_least: u32,
     /// Seed of the random order.
     pub seed: u64,
+    /// How many instances of every proxy a load's trial is spread over, one after the other. Two
+    /// processes with the same settings differ by a per cent or so, by where their memory lies; an
+    /// effect of that size must not be the luck of one process.
+    #[serde(default = "one_instance")]
+    pub instances: u32,
+}
+
+/// Records from before there were several.
+fn one_instance() -> u32 {
+    1
 }
 
 impl Default for BlockSpec {
@@ -194,6 +204,7 @@ impl Default for BlockSpec {
             discard: 0.2,
             at_least: 12,
             seed: 1,
+            instances: 4,
         }
     }
 }

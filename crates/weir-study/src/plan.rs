@@ -115,7 +115,7 @@ fn uniform(node: &Node, check: &mut Checker) -> Option<DelaySpec> {
 
 pub(crate) fn blocks(node: Option<&Node>, check: &mut Checker) -> BlockSpec {
     let mut blocks = BlockSpec::default();
-    let known = ["slice", "discard", "at-least", "seed"];
+    let known = ["slice", "discard", "at-least", "seed", "instances"];
     let Some(fields) = node.and_then(|node| Fields::known(node, "`blocks`", &known, check)) else {
         return blocks;
     };
@@ -127,6 +127,10 @@ pub(crate) fn blocks(node: Option<&Node>, check: &mut Checker) -> BlockSpec {
     }
     if let Some(node) = fields.get("discard") {
         blocks.discard = check.share(node, 0.0..0.9).unwrap_or(blocks.discard);
+    }
+    if let Some(node) = fields.get("instances") {
+        let instances = check.whole(node, 1..=100);
+        blocks.instances = instances.map_or(blocks.instances, |number| number as u32);
     }
     if let Some(node) = fields.get("at-least") {
         // Six is where an exact two-sided sign-flip test can reach 5 % at all: 2/2^6 = 0.031.

@@ -228,6 +228,7 @@ fn records(study: &Study) -> Vec<Record> {
                 effective.insert("proxy_buffering".to_owned(), "on".to_owned());
             }
             Record::Proxy(ProxyRecord {
+                pid: 0,
                 session: 0,
                 arm: arm.name.clone(),
                 address: format!("127.0.0.1:{}", 20_000 + index),

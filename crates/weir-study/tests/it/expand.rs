@@ -130,7 +130,7 @@ loads:
   timeout: 500ms
   request: {method: POST, path: '/a?b=1', fields: {Accept: '*/*', X-Empty: }, content: abc}
 one-at-a-time: {origin_keepalive: [0, 32]}
-blocks: {slice: 100ms, discard: 0.25, at-least: 20, seed: 7}
+blocks: {slice: 100ms, discard: 0.25, at-least: 20, seed: 7, instances: 6}
 objective: {metric: response-p99, band: 5%, confidence: 0.99}
 cpus: {proxy: 1, generator: 0, origin: 0-1}
 published: {source: a blog, metric: requests per second, figures: {baseline: 100, origin_keepalive=32: 250.5}}
@@ -159,6 +159,7 @@ published: {source: a blog, metric: requests per second, figures: {baseline: 100
         discard: 0.25,
         at_least: 20,
         seed: 7,
+        instances: 6,
     };
     assert_eq!(study.blocks, blocks);
     let objective = Objective {

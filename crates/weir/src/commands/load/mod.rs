@@ -7,7 +7,6 @@ use std::sync::atomic::Ordering;
 use weir_http::ParseError;
 use weir_load::{Control, LoadError, SliceData};
 use weir_model::load_report::LoadReport;
-
 use weir_report::load::Distribution;
 
 use crate::args::{LoadArgs, LoadFormat};
@@ -27,7 +26,11 @@ pub(crate) fn run(args: LoadArgs) -> Result<ExitCode, Failure> {
     let job = Job::new(&args)?;
     // An output that cannot be written is found out before the trial, not after it.
     if let Some(path) = &args.output {
-        std::fs::File::create(path)
+        // What an earlier test wrote there stays until there is something to put in its place.
+        std::fs::File::options()
+            .append(true)
+            .create(true)
+            .open(path)
             .map_err(|error| Failure::input(format!("-o {}: {error}", path.display())))?;
     }
     let report = measure(&job, &args)?;
