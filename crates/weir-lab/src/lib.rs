@@ -13,6 +13,7 @@
 
 mod arms;
 mod cpus;
+mod done;
 mod error;
 mod event;
 mod measure;

@@ -1,6 +1,5 @@
 //! A run from its begin to its end, and on again after an interruption.
 
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,11 +13,12 @@ use weir_model::record::{
     TrialRecord,
 };
 use weir_model::study::{LoadSpec, Study, StudyArrivals};
-use weir_record::{Run, RunWriter};
+use weir_record::RunWriter;
 use weir_stats::SplitMix64;
 use weir_sut::Launcher;
 
 use crate::arms::{Arms, proxy_version};
+use crate::done::Done;
 use crate::measure::{Before, Trial};
 use crate::pilot::{self, Quantity};
 use crate::record::Recorder;
@@ -128,67 +128,6 @@ fn folder_name(folder: &Path) -> String {
     folder
         .file_name()
         .map_or_else(String::new, |name| name.to_string_lossy().into_owned())
-}
-
-/// What earlier sessions have measured.
-#[derive(Debug, Default)]
-struct Done {
-    sessions: u32,
-    pilots: BTreeMap<String, PilotRecord>,
-    /// For each load, blocks that are whole, and the number of the next one.
-    blocks: BTreeMap<String, (u32, u32)>,
-    /// For each load and arm, responses and nanoseconds measured.
-    totals: BTreeMap<(String, String), (u64, u64)>,
-}
-
-impl Done {
-    fn of(run: &Run) -> Done {
-        let mut done = Done::default();
-        for record in &run.records {
-            match record {
-                Record::Session(session) => done.sessions = session.session + 1,
-                Record::Pilot(pilot) => {
-                    done.pilots.insert(pilot.load.clone(), pilot.clone());
-                }
-                _ => {}
-            }
-        }
-        let arms = run.header.study.arms.len();
-        for load in &run.header.study.loads {
-            let blocks = run.blocks(&load.name);
-            let whole = blocks.values().filter(|trials| trials.len() == arms);
-            let next = blocks.keys().map(|(block, _)| block + 1).max().unwrap_or(0);
-            done.blocks
-                .insert(load.name.clone(), (whole.clone().count() as u32, next));
-            whole.flatten().for_each(|trial| done.add(trial));
-        }
-        done
-    }
-
-    fn add(&mut self, trial: &TrialRecord) {
-        let total = self
-            .totals
-            .entry((trial.load.clone(), trial.arm.clone()))
-            .or_default();
-        total.0 += trial
-            .slices
-            .iter()
-            .map(|slice| slice.completed)
-            .sum::<u64>();
-        total.1 += trial
-            .slices
-            .iter()
-            .map(|slice| slice.measured_ns)
-            .sum::<u64>();
-    }
-
-    /// Requests per second that the slowest arm completed under a load.
-    fn slowest(&self, load: &str) -> Option<f64> {
-        let of_load = self.totals.iter().filter(|((name, _), _)| name == load);
-        of_load
-            .map(|(_, &(completed, ns))| completed as f64 / (ns.max(1) as f64 / 1e9))
-            .min_by(f64::total_cmp)
-    }
 }
 
 /// How far the trial of one load is.
