@@ -5,8 +5,9 @@
 //! 1. [`preflight`]: what can be known to fail is found out before anything is started;
 //! 2. [`arms`]: every arm's proxy is started on its own port, with its own origin listener, and has
 //!    to answer one request rightly;
-//! 3. for each load a [`pilot`] chooses the slice, then one continuous trial ([`measure`]) switches
-//!    the load between the arms by a [`timeline`] and hands on block after block;
+//! 3. for each load a [`pilot`] chooses the slice, then a continuous trial for each instance of the
+//!    proxies ([`measure`]) switches the load between the arms by a [`timeline`] and hands on block
+//!    after block;
 //! 4. each block becomes one `TrialRecord` for each arm, appended the moment it is whole.
 //!
 //! Everything that happens on the way is told as an [`Event`]; nothing is printed here.
