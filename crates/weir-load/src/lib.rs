@@ -28,6 +28,7 @@ pub mod ledger;
 pub mod plan;
 pub mod reactor;
 pub mod schedule;
+mod sys;
 pub mod trial;
 
 pub use ledger::{Errors, Histograms, SliceData};

@@ -132,7 +132,10 @@ pub fn run(
             let builder = std::thread::Builder::new().name("weir-load".to_owned());
             let (gate, hook) = (&gate, hook.take());
             let handle = builder.spawn_scoped(scope, move || {
-                settle(plan.cpus[thread], plan.arrivals != Arrivals::Closed);
+                settle(
+                    plan.cpus[thread],
+                    !matches!(plan.arrivals, Arrivals::Closed),
+                );
                 let reactor = Epoll::new(set, plan.connections_of(thread));
                 let (progress, stop) = (&control.progress[thread], &*control.stop);
                 work(

@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 /// When the next request is due.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Arrivals {
     /// Closed loop: a connection sends again as soon as it was answered.
@@ -16,6 +16,91 @@ pub enum Arrivals {
         /// Requests per second over all connections and threads; above zero.
         rate: f64,
     },
+    /// Open loop with a rate that changes, or arrivals that are not evenly spaced.
+    Varied {
+        /// The rate over time, one segment after the other; the last one's end goes on for ever.
+        segments: Vec<Segment>,
+        /// How arrivals are spread at a given rate.
+        spacing: Spacing,
+    },
+    /// Open loop: arrivals at recorded times.
+    Trace {
+        /// The file they were read from.
+        file: String,
+        /// How many there are.
+        arrivals: u64,
+        /// From the first to the last, in nanoseconds.
+        length_ns: u64,
+    },
+    /// No requests: connections are opened and held.
+    Held,
+}
+
+/// A stretch of time in which the rate changes evenly.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Segment {
+    /// Requests per second at its begin; zero or more.
+    pub from: f64,
+    /// Requests per second at its end; zero or more.
+    pub to: f64,
+    /// Length in nanoseconds.
+    pub ns: u64,
+}
+
+/// How arrivals are spread at a given rate.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Spacing {
+    /// All gaps equal.
+    #[default]
+    Even,
+    /// A Poisson process: independent users. The same seed gives the same arrivals.
+    Poisson {
+        /// Seed.
+        seed: u64,
+    },
+    /// So many at the same moment, then none until the rate asks for as many again.
+    Burst {
+        /// Arrivals in a burst; at least 1.
+        size: u32,
+    },
+}
+
+/// Which connection sends a request that is due.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Assignment {
+    /// Any that is idle.
+    #[default]
+    Global,
+    /// Arrival k belongs to connection k modulo their number and waits for it, as wrk2 does it.
+    PerConnection,
+}
+
+/// What becomes of a request that is due when no connection is idle.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Overflow {
+    /// It waits its turn, and its response time runs.
+    #[default]
+    Queue,
+    /// It is not sent, and counted as dropped.
+    Drop,
+}
+
+/// How long a connection is used.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Lifetime {
+    /// As long as the server keeps it.
+    #[default]
+    Kept,
+    /// For one request: opening it is part of the request's response time.
+    Request,
+    /// For so many requests, then it is renewed; opening is part of no response time.
+    Requests(u32),
+    /// For so long (nanoseconds), then it is renewed once it is idle.
+    Time(u64),
 }
 
 /// One request, sent again and again.
@@ -66,6 +151,10 @@ pub enum ErrorKind {
     Unsolicited,
     /// No complete response within the timeout.
     Timeout,
+    /// The TLS handshake failed, or a TLS record could not be read; the words say why.
+    Tls,
+    /// The response is complete, but not what was expected.
+    Unexpected,
 }
 
 /// How often one kind of error happened.
@@ -85,7 +174,7 @@ pub struct ErrorCount {
 pub struct Censored {
     /// Requests sent and not answered at the end of `drain`, or given up at the timeout.
     pub in_flight: u64,
-    /// Requests that were due and never found an idle connection.
+    /// Requests that were due and never found an idle connection, and waited for one to the end.
     pub queued: u64,
     /// Response time that the oldest of them had reached, in nanoseconds.
     pub oldest_ns: u64,

@@ -6,7 +6,7 @@ use weir_model::load::ErrorKind;
 
 use super::{Engine, LOOK_AFTER_NS, OPENING_AT_ONCE, Progress, RETRY_AFTER_NS, State};
 use crate::ledger::Cause;
-use crate::reactor::{ConnId, Event, Reactor};
+use crate::reactor::{ConnId, Event, Reactor, Route};
 
 impl<R: Reactor> Engine<'_, R> {
     pub(super) fn on_event(&mut self, event: Event, stamp: u64) {
@@ -17,7 +17,7 @@ impl<R: Reactor> Engine<'_, R> {
             Event::Writable(id) if self.conns[id as usize].state == State::Busy => {
                 self.transmit(id);
             }
-            Event::Writable(_) => {}
+            Event::Writable(_) | Event::Discarded(..) => {}
             Event::Ended(id) => self.on_ended(id, stamp),
             Event::Failed(id, errno) => match self.conns[id as usize].state {
                 State::Busy => self.fail(id, ErrorKind::Receive, Cause::Kernel(errno)),
@@ -143,8 +143,8 @@ impl<R: Reactor> Engine<'_, R> {
         {
             let conn = &mut self.conns[id as usize];
             conn.since = now;
-            let address = &self.plan.groups[conn.group as usize].address;
-            match self.reactor.connect(id, address) {
+            let route = Route::to(self.plan.groups[conn.group as usize].address);
+            match self.reactor.connect(id, &route) {
                 Ok(()) => {
                     conn.state = State::Opening;
                     self.opening += 1;

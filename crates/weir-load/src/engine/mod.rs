@@ -177,10 +177,10 @@ impl<'a, R: Reactor> Engine<'a, R> {
             });
         }
         let schedule = match plan.arrivals {
-            Arrivals::Closed => None,
             Arrivals::Constant { rate } => {
                 Some(Schedule::new(rate, plan.ramp_up.as_nanos() as u64))
             }
+            _ => None,
         };
         Engine {
             plan,

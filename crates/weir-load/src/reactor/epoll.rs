@@ -4,7 +4,7 @@
 //! Edge-triggered: a level-triggered descriptor would be polled a second time by the kernel at the
 //! wait after each receive. One registration lasts for the life of a connection.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::os::fd::OwnedFd;
 
 use rustix::event::{Timespec, epoll};
@@ -12,7 +12,8 @@ use rustix::io::Errno;
 use rustix::net::{self, AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, sockopt};
 use rustix::time::{ClockId, clock_gettime};
 
-use super::{ConnId, Event, Reactor};
+use super::{ConnId, Event, Reactor, Route};
+use crate::sys::bind_address_no_port;
 
 /// Bytes that one receive can take. Shared by all connections of a thread: a connection owns none.
 const RECEIVE_BUFFER: usize = 256 * 1024;
@@ -39,10 +40,19 @@ struct Socket {
     connecting: bool,
     /// The last send took only a part.
     blocked: bool,
+    /// Bytes to come that nobody looks at.
+    discard: u64,
 }
 
 fn key(conn: ConnId, generation: u32) -> u64 {
     u64::from(generation) << 32 | u64::from(conn)
+}
+
+/// Binds a socket to an own address and leaves its port open.
+pub(crate) fn bind_to(fd: &OwnedFd, source: IpAddr) -> Result<(), Errno> {
+    // A kernel that does not know the option reserves a port at once: fewer connections, not none.
+    let _ = bind_address_no_port(fd);
+    net::bind(fd, &SocketAddr::new(source, 0))
 }
 
 /// CLOCK_MONOTONIC in nanoseconds.
@@ -94,8 +104,23 @@ impl Epoll {
 
     /// Takes what came. `None`: nothing was there after all.
     fn receive(&mut self, conn: ConnId, hangup: bool) -> Option<Event> {
-        let socket = &self.sockets[conn as usize];
+        let socket = &mut self.sockets[conn as usize];
         let fd = socket.fd.as_ref()?;
+        if socket.discard > 0 {
+            // TCP drops what MSG_TRUNC asks for without copying it (tcp(7)).
+            let most = socket.discard.min(self.buffer.len() as u64) as usize;
+            return match net::recv(fd, &mut self.buffer[..most], RecvFlags::TRUNC) {
+                Ok((_, 0)) => Some(Event::Ended(conn)),
+                Ok((_, dropped)) => {
+                    socket.discard -= dropped as u64;
+                    // There may be more, and the edge has been used up.
+                    self.cursor -= 1;
+                    Some(Event::Discarded(conn, dropped as u64))
+                }
+                Err(Errno::AGAIN | Errno::INTR) => None,
+                Err(errno) => Some(Event::Failed(conn, errno)),
+            };
+        }
         match net::recv(fd, &mut *self.buffer, RecvFlags::empty()) {
             Ok((0, _)) => Some(Event::Ended(conn)),
             Ok((received, _)) => {
@@ -118,15 +143,18 @@ impl Reactor for Epoll {
         monotonic_ns()
     }
 
-    fn connect(&mut self, conn: ConnId, address: &SocketAddr) -> Result<(), Errno> {
-        let family = match address {
+    fn connect(&mut self, conn: ConnId, route: &Route) -> Result<(), Errno> {
+        let family = match route.peer {
             SocketAddr::V4(_) => AddressFamily::INET,
             SocketAddr::V6(_) => AddressFamily::INET6,
         };
         let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
         let fd = net::socket_with(family, SocketType::STREAM, flags, None)?;
         sockopt::set_tcp_nodelay(&fd, true)?;
-        match net::connect(&fd, address) {
+        if let Some(source) = route.source {
+            bind_to(&fd, source)?;
+        }
+        match net::connect(&fd, &route.peer) {
             Ok(()) | Err(Errno::INPROGRESS) => {}
             Err(errno) => return Err(errno),
         }
@@ -134,6 +162,7 @@ impl Reactor for Epoll {
         socket.generation = socket.generation.wrapping_add(1);
         socket.connecting = true;
         socket.blocked = false;
+        socket.discard = 0;
         let data = epoll::EventData::new_u64(key(conn, socket.generation));
         let interest = epoll::EventFlags::IN
             | epoll::EventFlags::OUT
@@ -198,8 +227,16 @@ impl Reactor for Epoll {
         None
     }
 
-    fn received(&self) -> &[u8] {
-        &self.buffer[..self.received]
+    fn received(&mut self) -> &mut [u8] {
+        &mut self.buffer[..self.received]
+    }
+
+    fn discard(&mut self, conn: ConnId, bytes: u64) {
+        self.sockets[conn as usize].discard = bytes;
+    }
+
+    fn starved(&self) -> u64 {
+        0
     }
 
     fn close(&mut self, conn: ConnId) {

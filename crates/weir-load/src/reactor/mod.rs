@@ -8,8 +8,11 @@
 //! called until it gives `None`. After [`Event::Received`], [`Reactor::received`] holds the bytes
 //! until the next call of `next`. Events of a connection that was closed in the same turn never
 //! come.
+//!
+//! Content that nobody looks at need not leave the kernel: after [`Reactor::discard`], the next bytes
+//! of a connection may be told by [`Event::Discarded`] as a number.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 
 use rustix::io::Errno;
 
@@ -19,6 +22,24 @@ pub mod simulated;
 
 /// A connection by number: the engine's, counted from 0 and used again after a close.
 pub type ConnId = u32;
+
+/// Whom a connection goes to, and where from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Route {
+    /// The server's address and port.
+    pub peer: SocketAddr,
+    /// Own address; the kernel's choice if absent. The port is always the kernel's choice, and is made
+    /// when the connection is opened (IP_BIND_ADDRESS_NO_PORT, ip(7)): one source address then has
+    /// all ports of the range for each peer.
+    pub source: Option<IpAddr>,
+}
+
+impl Route {
+    /// To `peer`, from wherever the kernel chooses.
+    pub fn to(peer: SocketAddr) -> Route {
+        Route { peer, source: None }
+    }
+}
 
 /// What happened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,6 +52,9 @@ pub enum Event {
     Writable(ConnId),
     /// Bytes came: see [`Reactor::received`].
     Received(ConnId),
+    /// So many bytes of content came and were dropped in the kernel, as asked for by
+    /// [`Reactor::discard`].
+    Discarded(ConnId, u64),
     /// The peer has sent all it wants to send.
     Ended(ConnId),
     /// The connection broke.
@@ -46,13 +70,13 @@ pub trait Reactor {
     ///
     /// # Errors
     /// The kernel refused at once (descriptors, ports, no route).
-    fn connect(&mut self, conn: ConnId, address: &SocketAddr) -> Result<(), Errno>;
+    fn connect(&mut self, conn: ConnId, route: &Route) -> Result<(), Errno>;
 
-    /// Sends as much as the kernel takes now and says how much; less than all is followed by
-    /// [`Event::Writable`].
+    /// Sends as much as can be taken now and says how much; less than all is followed by
+    /// [`Event::Writable`]. What was taken is the reactor's: `bytes` may change afterwards.
     ///
     /// # Errors
-    /// The connection is broken.
+    /// The connection is broken. A reactor that sends later says so by [`Event::Failed`].
     fn send(&mut self, conn: ConnId, bytes: &[u8]) -> Result<usize, Errno>;
 
     /// Waits until something happens or the clock reaches `until`; gives the stamp of the batch.
@@ -61,8 +85,18 @@ pub trait Reactor {
     /// The next event of the batch.
     fn next(&mut self) -> Option<Event>;
 
-    /// The bytes of the event that `next` gave last.
-    fn received(&self) -> &[u8];
+    /// The bytes of the event that `next` gave last. They may be changed in place (decrypted).
+    fn received(&mut self) -> &mut [u8];
+
+    /// The next `bytes` bytes of a connection will not be looked at: the reactor may leave them in
+    /// the kernel and tell their number by [`Event::Discarded`], in parts that add up to at most
+    /// `bytes`; any of them may still come by [`Event::Received`]. What comes after them comes as
+    /// ever. Called while an event of the connection is handled, and not again before the bytes have
+    /// come.
+    fn discard(&mut self, conn: ConnId, bytes: u64);
+
+    /// How often there was no buffer to receive into, so that bytes had to wait in the kernel.
+    fn starved(&self) -> u64;
 
     /// Closes a connection; its number may be used again.
     fn close(&mut self, conn: ConnId);

@@ -3,11 +3,10 @@
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
-use std::net::SocketAddr;
 
 use rustix::io::Errno;
 
-use super::{ConnId, Event, Reactor};
+use super::{ConnId, Event, Reactor, Route};
 
 /// What the simulated server does with one request.
 #[derive(Debug, Clone, Default)]
@@ -98,7 +97,7 @@ impl Reactor for Simulated {
         self.clock
     }
 
-    fn connect(&mut self, conn: ConnId, _address: &SocketAddr) -> Result<(), Errno> {
+    fn connect(&mut self, conn: ConnId, _route: &Route) -> Result<(), Errno> {
         self.generations[conn as usize] += 1;
         let refused = self.refuse > 0 || self.requests >= self.gone_after;
         self.refuse = self.refuse.saturating_sub(1);
@@ -174,8 +173,15 @@ impl Reactor for Simulated {
         None
     }
 
-    fn received(&self) -> &[u8] {
-        &self.bytes
+    fn received(&mut self) -> &mut [u8] {
+        &mut self.bytes
+    }
+
+    /// Everything is told byte by byte.
+    fn discard(&mut self, _conn: ConnId, _bytes: u64) {}
+
+    fn starved(&self) -> u64 {
+        0
     }
 
     fn close(&mut self, conn: ConnId) {

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use weir_model::load::{Arrivals, ErrorKind};
+use weir_model::load::{Arrivals, ErrorKind, Spacing};
 use weir_model::load_report::{LoadReport, TimeReport};
 use weir_model::quantity::CpuSet;
 use weir_model::record::Validity;
@@ -71,7 +71,41 @@ impl Page {
 }
 
 fn is_open(report: &LoadReport) -> bool {
-    report.load.arrivals != Arrivals::Closed
+    !matches!(report.load.arrivals, Arrivals::Closed | Arrivals::Held)
+}
+
+/// The load's shape in a few words.
+fn arrivals(arrivals: &Arrivals) -> String {
+    let spread = |spacing: &Spacing| match spacing {
+        Spacing::Even => String::new(),
+        Spacing::Poisson { seed } => format!(", Poisson arrivals (seed {seed})"),
+        Spacing::Burst { size } => format!(", in bursts of {size}"),
+    };
+    match arrivals {
+        Arrivals::Closed => "closed loop".to_owned(),
+        Arrivals::Constant { rate: r } => format!("open loop, {} requests/s intended", rate(*r)),
+        Arrivals::Varied { segments, spacing } => {
+            let mut rates: Vec<String> = Vec::new();
+            for end in segments
+                .iter()
+                .flat_map(|segment| [segment.from, segment.to])
+            {
+                let words = rate(end);
+                if rates.last() != Some(&words) {
+                    rates.push(words);
+                }
+            }
+            format!(
+                "open loop, {} requests/s intended{}",
+                rates.join(" → "),
+                spread(spacing)
+            )
+        }
+        Arrivals::Trace { file, arrivals, .. } => {
+            format!("open loop, {} of {file}", counted(*arrivals, "arrival"))
+        }
+        Arrivals::Held => "connections held".to_owned(),
+    }
 }
 
 fn what_was_run(page: &mut Page, report: &LoadReport) {
@@ -84,10 +118,7 @@ fn what_was_run(page: &mut Page, report: &LoadReport) {
         "{} {}{content} at {}",
         target.method, target.url, target.address
     ));
-    let arrivals = match report.load.arrivals {
-        Arrivals::Closed => "closed loop".to_owned(),
-        Arrivals::Constant { rate: r } => format!("open loop, {} requests/s intended", rate(r)),
-    };
+    let arrivals = arrivals(&report.load.arrivals);
     let connections = counted(report.load.connections.into(), "connection");
     let threads = counted(report.load.cpus.len() as u64, "thread");
     page.line(&format!(
@@ -290,6 +321,8 @@ fn kind(kind: ErrorKind) -> &'static str {
         ErrorKind::HeadTooLarge => "head of the response too large",
         ErrorKind::Unsolicited => "bytes that no request had asked for",
         ErrorKind::Timeout => "no complete response in time",
+        ErrorKind::Tls => "TLS failed",
+        ErrorKind::Unexpected => "response not as expected",
     }
 }
 

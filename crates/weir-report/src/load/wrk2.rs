@@ -212,7 +212,9 @@ impl SocketErrors {
                 | ErrorKind::ClosedUnanswered
                 | ErrorKind::Malformed
                 | ErrorKind::HeadTooLarge
-                | ErrorKind::Unsolicited => &mut errors.read,
+                | ErrorKind::Unsolicited
+                | ErrorKind::Unexpected
+                | ErrorKind::Tls => &mut errors.read,
             };
             *field += error.count;
         }

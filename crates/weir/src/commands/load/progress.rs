@@ -55,8 +55,8 @@ fn show(control: &Control, plan: &Plan, done: &AtomicBool) {
             ),
         };
         let asked = match plan.arrivals {
-            Arrivals::Closed => String::new(),
             Arrivals::Constant { rate } => format!(" of {rate:.0}"),
+            _ => String::new(),
         };
         let in_flight = sum(control, |progress| &progress.in_flight);
         line.show(&format!(

@@ -72,8 +72,8 @@ impl Collected {
         self.all.errors.add(&outcome.errors);
         let all = &self.all;
         let intended = match plan.arrivals {
-            Arrivals::Closed => None,
             Arrivals::Constant { rate } => Some(rate),
+            _ => None,
         };
         let mut report = LoadReport {
             format: FORMAT.to_owned(),
@@ -81,7 +81,7 @@ impl Collected {
             started_at: started_at.to_string(),
             target: job.target.clone(),
             load: LoadShape {
-                arrivals: plan.arrivals,
+                arrivals: plan.arrivals.clone(),
                 connections: job.connections,
                 cpus: plan.cpus.clone(),
                 timeout_ns: plan.timeout.as_nanos() as u64,
