@@ -175,6 +175,24 @@ impl ResponseParser {
         fed
     }
 
+    /// Stub.
+    pub fn content_left(&self) -> Option<u64> {
+        (self.state == State::Counted).then_some(self.left)
+    }
+    /// Stub.
+    pub fn skip(&mut self, n: u64) -> Progress {
+        let n = n.min(self.left);
+        self.left -= n;
+        self.content_bytes += n;
+        if self.left == 0 {
+            let e = self.end();
+            self.state = State::Idle;
+            Progress::Complete(e)
+        } else {
+            Progress::NeedMore
+        }
+    }
+
     /// The peer closed the connection. This is the regular end of content without a length (RFC 9112
     /// §6.3, item 8), and an error everywhere else.
     ///

@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use weir_http::request::encode;
 use weir_http::response::{Progress, ResponseParser};
-use weir_load::Group;
-use weir_model::load::RequestSpec;
+use weir_load::{Flow, RequestSet};
+use weir_model::load::{Arrivals, RequestSpec};
 use weir_model::quantity::CpuSet;
 use weir_model::record::{ProxyRecord, Record};
 use weir_model::study::{Arm, CpuRoles, LoadSpec, ProxyRole, Study};
@@ -143,15 +143,22 @@ impl Arms {
     }
 
     /// The generator's side of each arm, or of the first `only`.
-    pub(crate) fn groups(&self, load: &LoadSpec, only: usize) -> Result<Vec<Group>, LabError> {
-        let request = encoded(load)?;
-        let group = |proxy: &RunningProxy| Group {
-            address: proxy.address(),
-            request: request.clone(),
-            head: load.request.method == "HEAD",
-            connections: load.connections,
+    pub(crate) fn flows(
+        &self,
+        load: &LoadSpec,
+        arrivals: &Arrivals,
+        only: usize,
+    ) -> Result<Vec<Flow>, LabError> {
+        let requests = RequestSet::single(encoded(load)?, load.request.method == "HEAD");
+        let proxies = self.proxies.iter().take(only).enumerate();
+        let flow = |(arm, proxy): (usize, &RunningProxy)| {
+            let (peer, requests) = (proxy.address(), requests.clone());
+            let mut flow = Flow::new(peer, requests, load.connections, arrivals.clone());
+            flow.arm = arm;
+            flow.timeout = load.timeout;
+            flow
         };
-        Ok(self.proxies.iter().take(only).map(group).collect())
+        Ok(proxies.map(flow).collect())
     }
 
     /// Readers of all counters that a trial needs.

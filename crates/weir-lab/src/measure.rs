@@ -7,8 +7,7 @@ use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
 
-use weir_load::{Control, Group, LoadError, Outcome, Plan, SliceData};
-use weir_model::load::Arrivals;
+use weir_load::{Control, Flow, Io, LoadError, Outcome, Plan, SliceData};
 use weir_model::quantity::CpuSet;
 use weir_model::record::SliceRecord;
 use weir_probe::{CpuTimes, CpuTimesReader, ProbeError, ProcessCpu, ThreadCpu};
@@ -114,9 +113,8 @@ pub(crate) struct Before {
 /// What a trial is to do.
 pub(crate) struct Trial<'a> {
     pub(crate) timeline: &'a Timeline,
-    /// A group for each arm of the timeline.
-    pub(crate) groups: Vec<Group>,
-    pub(crate) arrivals: Arrivals,
+    /// A flow for each arm of the timeline.
+    pub(crate) flows: Vec<Flow>,
     pub(crate) timeout: Duration,
     pub(crate) cpus: &'a CpuSet,
     pub(crate) counters: Counters,
@@ -132,13 +130,12 @@ impl Trial<'_> {
         on_block: &mut dyn FnMut(&FinishedBlock),
     ) -> Result<Outcome, LoadError> {
         let plan = Plan {
-            groups: self.groups,
+            flows: self.flows,
             slices: self.timeline.slices.clone(),
-            arrivals: self.arrivals,
             ramp_up: Duration::ZERO,
-            timeout: self.timeout,
             drain: self.timeout,
-            requests: None,
+            spin: Duration::ZERO,
+            io: Io::Auto,
             cpus: self.cpus.cpus().iter().copied().map(Some).collect(),
         };
         let (send, readings) = channel();
@@ -146,7 +143,7 @@ impl Trial<'_> {
         let control = Control::new(plan.cpus.len(), Arc::clone(self.stop));
         let mut assembly = Assembly::new(self.timeline, self.before, readings);
         let outcome = weir_load::run(&plan, &control, Some(hook), |slice, data| {
-            assembly.take(slice, data);
+            assembly.take(slice, &data[0]);
             assembly.hand_on(on_block);
         });
         assembly.hand_on(on_block);

@@ -438,10 +438,10 @@ fn prepared<'t>(
     timeline: &'t Timeline,
     rate: Option<f64>,
 ) -> Result<Trial<'t>, LabError> {
+    let arrivals = rate.map_or(Arrivals::Closed, |rate| Arrivals::Constant { rate });
     Ok(Trial {
         timeline,
-        groups: arms.groups(load, timeline.arms)?,
-        arrivals: rate.map_or(Arrivals::Closed, |rate| Arrivals::Constant { rate }),
+        flows: arms.flows(load, &arrivals, timeline.arms)?,
         timeout: load.timeout,
         cpus: &header.cpus.generator,
         counters: arms.counters(&header.cpus)?,

@@ -69,7 +69,7 @@ impl Timeline {
                 end
             };
             slices.push(Slice {
-                group: turn.arm,
+                arm: turn.arm,
                 start,
                 measure_from,
                 end,

@@ -1,6 +1,18 @@
-//! Room for connections: this process's own limit of open descriptors.
+//! Room for connections: the limit of open descriptors, of this process or of each of its threads.
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
+use crate::sys::own_descriptor_table;
+
+/// Whether a thread can be given a table of descriptors of its own here, so that the limit is one
+/// for each thread. It is tried out once, on a thread that ends at once.
+pub fn tables_can_be_own() -> bool {
+    static CAN: std::sync::OnceLock<bool> = std::sync::OnceLock::new();
+    *CAN.get_or_init(|| {
+        let attempt = std::thread::spawn(|| own_descriptor_table().is_ok());
+        attempt.join().unwrap_or(false)
+    })
+}
 
 /// Makes room for `needed` descriptors: raises the soft limit as far as the hard one allows.
 ///

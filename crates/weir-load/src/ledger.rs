@@ -153,6 +153,8 @@ pub struct SliceData {
     pub due: u64,
     /// Requests that were sent in the measured part.
     pub offered: u64,
+    /// Requests that were due when no connection was idle, and that were not to wait.
+    pub dropped: u64,
     /// Responses whose last byte came in the measured part.
     pub completed: u64,
     /// Responses to requests intended anywhere in the slice, whenever they ended.
@@ -161,8 +163,10 @@ pub struct SliceData {
     pub received_bytes: u64,
     /// Bytes of content received for requests of this slice.
     pub content_bytes: u64,
-    /// Connections of the slice's group that were opened again while the slice lasted.
+    /// Connections of the flow that were opened again while the slice lasted.
     pub reconnects: u64,
+    /// Connections of the flow that the peer closed while nothing was awaited on them.
+    pub lost: u64,
     /// Responses by status code, `[code - 100]`; codes outside 100..=599 are malformed.
     pub statuses: Box<[u64; 500]>,
     /// Errors of the slice's requests and connections.
@@ -181,11 +185,13 @@ impl SliceData {
         SliceData {
             due: 0,
             offered: 0,
+            dropped: 0,
             completed: 0,
             completed_whole: 0,
             received_bytes: 0,
             content_bytes: 0,
             reconnects: 0,
+            lost: 0,
             statuses: Box::new([0; 500]),
             errors: Errors(Vec::with_capacity(16)),
             censored: Censored::default(),
@@ -198,11 +204,13 @@ impl SliceData {
     pub fn add(&mut self, other: &SliceData) {
         self.due += other.due;
         self.offered += other.offered;
+        self.dropped += other.dropped;
         self.completed += other.completed;
         self.completed_whole += other.completed_whole;
         self.received_bytes += other.received_bytes;
         self.content_bytes += other.content_bytes;
         self.reconnects += other.reconnects;
+        self.lost += other.lost;
         for (own, others) in self.statuses.iter_mut().zip(other.statuses.iter()) {
             *own += others;
         }
@@ -218,11 +226,13 @@ impl SliceData {
     pub fn clear(&mut self) {
         self.due = 0;
         self.offered = 0;
+        self.dropped = 0;
         self.completed = 0;
         self.completed_whole = 0;
         self.received_bytes = 0;
         self.content_bytes = 0;
         self.reconnects = 0;
+        self.lost = 0;
         self.statuses.fill(0);
         self.errors.0.clear();
         self.censored = Censored::default();

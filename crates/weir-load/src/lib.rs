@@ -26,11 +26,16 @@ pub mod descriptors;
 pub mod engine;
 pub mod ledger;
 pub mod plan;
+pub mod ports;
+pub mod random;
 pub mod reactor;
+pub mod request_set;
 pub mod schedule;
 mod sys;
 pub mod trial;
 
 pub use ledger::{Errors, Histograms, SliceData};
-pub use plan::{Group, Plan, Slice};
+pub use plan::{Flow, Plan, Slice};
+pub use reactor::{Io, Route};
+pub use request_set::RequestSet;
 pub use trial::{Control, LoadError, Outcome, run};

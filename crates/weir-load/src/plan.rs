@@ -1,50 +1,74 @@
 //! What a trial is to do, resolved: nothing in here is looked up again while it runs.
 
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
-use weir_model::load::Arrivals;
+use weir_model::load::{Arrivals, Assignment, Lifetime, Overflow};
+
+use crate::reactor::{Io, Route};
+use crate::request_set::RequestSet;
+use crate::schedule::Schedule;
 
 /// A trial.
 #[derive(Debug, Clone)]
 pub struct Plan {
-    /// Connections by whom they ask. At least one.
-    pub groups: Vec<Group>,
+    /// Who sends what. At least one; a flow that is on sends at the same time as all others of its
+    /// arm.
+    pub flows: Vec<Flow>,
     /// Slices in order of time, without gaps, the first at 0. At least one.
     pub slices: Vec<Slice>,
-    /// Closed or open loop.
-    pub arrivals: Arrivals,
     /// The load grows evenly for this long from the trial's start.
     pub ramp_up: Duration,
-    /// How long a response may take from when its request was sent, and a connection to open.
-    pub timeout: Duration,
     /// How long is waited at the end for what is still in flight.
     pub drain: Duration,
-    /// Requests at most.
-    pub requests: Option<u64>,
+    /// Before an arrival the thread stays awake for this long, because a wake-up is late by some
+    /// tens of microseconds.
+    pub spin: Duration,
+    /// How the kernel is asked.
+    pub io: Io,
     /// CPUs, one thread pinned to each. At least one.
     pub cpus: Vec<Option<u32>>,
 }
 
-/// Connections that ask the same address the same thing.
+/// Connections that send the same mix of requests to the same server in the same manner.
 #[derive(Debug, Clone)]
-pub struct Group {
-    /// Whom they ask.
-    pub address: SocketAddr,
-    /// The request as it goes over the wire.
-    pub request: Vec<u8>,
-    /// Whether its method is HEAD, so that responses have no content (RFC 9112 §6.3).
-    pub head: bool,
-    /// Connections over all threads, kept open for the whole trial.
+pub struct Flow {
+    /// It sends while a slice of this arm is on. Its connections stay open all the time.
+    pub arm: usize,
+    /// Connections over all threads.
     pub connections: u32,
+    /// Whom they ask, and where from; at least one. Connection k takes the k-th, round and round.
+    pub routes: Vec<Route>,
+    /// How long a connection is used.
+    pub lifetime: Lifetime,
+    /// Connections opened per second at most, over all threads.
+    pub connect_rate: Option<f64>,
+    /// When requests are due.
+    pub arrivals: Arrivals,
+    /// Times of a trace's arrivals, nanoseconds since its begin, ascending; for
+    /// [`Arrivals::Trace`] alone.
+    pub trace: Option<Arc<[u64]>>,
+    /// Which connection sends what is due.
+    pub assignment: Assignment,
+    /// What becomes of a request that finds no idle connection.
+    pub overflow: Overflow,
+    /// What is sent.
+    pub requests: RequestSet,
+    /// Requests in flight on one connection at most (RFC 9112 §9.3.2); at least 1.
+    pub pipeline: u16,
+    /// How long a response may take from when its request was sent, and a connection to open.
+    pub timeout: Duration,
+    /// Requests at most.
+    pub limit: Option<u64>,
 }
 
-/// A stretch of time in which the load goes to one group. Times are nanoseconds since the trial's
+/// A stretch of time in which the load goes to one arm. Times are nanoseconds since the trial's
 /// start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Slice {
-    /// Index in [`Plan::groups`].
-    pub group: usize,
+    /// The arm whose flows are on.
+    pub arm: usize,
     /// Begin.
     pub start: u64,
     /// Figures are taken from here on.
@@ -60,6 +84,59 @@ impl Slice {
     }
 }
 
+impl Flow {
+    /// A plain flow of arm 0: one server, kept connections, no pipelining, a timeout of 2 s.
+    pub fn new(
+        peer: SocketAddr,
+        requests: RequestSet,
+        connections: u32,
+        arrivals: Arrivals,
+    ) -> Flow {
+        Flow {
+            arm: 0,
+            connections,
+            routes: vec![Route::to(peer)],
+            lifetime: Lifetime::Kept,
+            connect_rate: None,
+            arrivals,
+            trace: None,
+            assignment: Assignment::Global,
+            overflow: Overflow::Queue,
+            requests,
+            pipeline: 1,
+            timeout: Duration::from_secs(2),
+            limit: None,
+        }
+    }
+
+    /// Whether its connections are opened and never used.
+    pub fn is_held(&self) -> bool {
+        matches!(self.arrivals, Arrivals::Held)
+    }
+
+    /// Whether requests are due at times of their own, whatever the answers do.
+    pub fn is_open_loop(&self) -> bool {
+        !matches!(self.arrivals, Arrivals::Closed | Arrivals::Held)
+    }
+}
+
+impl Flow {
+    /// When its requests are due; `None` in a closed loop and where connections are held.
+    pub(crate) fn schedule(&self, ramp_up: Duration) -> Option<Schedule> {
+        let ramp_up = ramp_up.as_nanos() as u64;
+        match &self.trace {
+            Some(times) => Some(Schedule::trace(times.clone(), ramp_up)),
+            None => Schedule::new(&self.arrivals, ramp_up),
+        }
+    }
+
+    /// Requests that the schedule expects between two moments of the trial, in nanoseconds.
+    pub fn expected(&self, ramp_up: Duration, from: u64, to: u64) -> Option<f64> {
+        let schedule = self.schedule(ramp_up)?;
+        Some(schedule.expected(from, to))
+    }
+}
+
 impl Plan {
     /// The slices of a plain load test: `ramp_up` unmeasured, then `sustain` in steps of a second.
     pub fn seconds(ramp_up: Duration, sustain: Duration) -> Vec<Slice> {
@@ -69,7 +146,7 @@ impl Plan {
         let mut slices = Vec::new();
         if ramp > 0 {
             slices.push(Slice {
-                group: 0,
+                arm: 0,
                 start: 0,
                 measure_from: ramp,
                 end: ramp,
@@ -84,7 +161,7 @@ impl Plan {
                 start + SECOND
             };
             slices.push(Slice {
-                group: 0,
+                arm: 0,
                 start,
                 measure_from: start,
                 end: next,
@@ -99,11 +176,26 @@ impl Plan {
         self.slices.last().map_or(0, |slice| slice.end)
     }
 
-    /// Connections of one thread, over all groups.
+    /// The place of each flow among those of its arm.
+    pub fn places(&self) -> Vec<usize> {
+        let before = |index: usize| {
+            let earlier = &self.flows[..index];
+            let same = earlier.iter().filter(|f| f.arm == self.flows[index].arm);
+            same.count()
+        };
+        (0..self.flows.len()).map(before).collect()
+    }
+
+    /// Flows of an arm at most.
+    pub(crate) fn width(&self) -> usize {
+        self.places().into_iter().max().map_or(1, |place| place + 1)
+    }
+
+    /// Connections of one thread, over all flows.
     pub(crate) fn connections_of(&self, thread: usize) -> usize {
-        let groups = self.groups.iter();
-        groups
-            .map(|group| self.share(u64::from(group.connections), thread) as usize)
+        let shares = self.flows.iter();
+        shares
+            .map(|flow| self.share(u64::from(flow.connections), thread) as usize)
             .sum()
     }
 
@@ -111,6 +203,11 @@ impl Plan {
     pub(crate) fn share(&self, total: u64, thread: usize) -> u64 {
         let threads = self.cpus.len() as u64;
         total / threads + u64::from((thread as u64) < total % threads)
+    }
+
+    /// Of `total` things dealt to the threads in turn, how many fall to threads before `thread`.
+    pub(crate) fn share_before(&self, total: u64, thread: usize) -> u64 {
+        (0..thread).map(|earlier| self.share(total, earlier)).sum()
     }
 }
 

@@ -5,17 +5,18 @@ use std::sync::mpsc::{Receiver, Sender, channel, sync_channel};
 use std::sync::{Arc, Barrier};
 use std::time::Duration;
 
-use hdrhistogram::Histogram;
 use rustix::io::Errno;
 use rustix::process::setpriority_process;
 use rustix::thread::{CpuSet, sched_setaffinity, set_current_timer_slack};
-use weir_model::load::{Arrivals, ErrorCount};
+use weir_model::load::ErrorCount;
 
-use crate::engine::slots::{Delivery, Outlet};
-use crate::engine::{Engine, Progress, SliceHook, ThreadTotals};
-use crate::ledger::{Errors, SliceData, new_histogram};
-use crate::plan::Plan;
+use crate::engine::slots::{Delivery, FlowsData, Outlet, empty};
+use crate::engine::{Engine, FlowTotals, Progress, SliceHook, ThreadTotals};
+use crate::ledger::{Errors, SliceData};
+use crate::plan::{Flow, Plan};
 use crate::reactor::epoll::{Epoll, monotonic_ns};
+use crate::reactor::{Io, Reactor};
+use crate::sys::own_descriptor_table;
 
 /// How long connections may take to open before the trial begins without the missing ones.
 const OPENING: Duration = Duration::from_secs(30);
@@ -80,22 +81,21 @@ pub struct Outcome {
     /// When the measuring ended, nanoseconds since the start: the end of the last slice unless the
     /// trial was stopped or had sent all it should.
     pub ended_at: u64,
-    /// Connections asked for.
-    pub connections: usize,
-    /// Connections open when the trial began.
-    pub connected: usize,
-    /// Connections opened over the whole trial, the first time or again.
-    pub connects: u64,
-    /// Time to open a connection, nanoseconds.
-    pub connect_time: Histogram<u64>,
+    /// Connections and handshakes by flow, in the plan's order.
+    pub flows: Vec<FlowTotals>,
     /// Errors that belong to no slice.
     pub errors: Errors,
     /// CPU time of each thread, nanoseconds.
     pub cpu_ns: Vec<u64>,
+    /// How often received bytes had to wait for a buffer.
+    pub starved: u64,
+    /// How the kernel was asked; never [`Io::Auto`].
+    pub io: Io,
 }
 
 /// Carries a plan out. `on_slice` is given each slice, merged over the threads, when it and all its
-/// requests have ended; that may be out of order when requests take longer than slices.
+/// requests have ended; that may be out of order when requests take longer than slices. What it
+/// counted is given by flow of the slice's arm, in the order of [`Plan::places`].
 ///
 /// # Errors
 /// Nothing could be measured at all. Everything that happens after the start is part of the result.
@@ -103,55 +103,60 @@ pub fn run(
     plan: &Plan,
     control: &Control,
     hook: Option<SliceHook>,
-    mut on_slice: impl FnMut(usize, &SliceData),
+    mut on_slice: impl FnMut(usize, &[SliceData]),
 ) -> Result<Outcome, LoadError> {
     let threads = plan.cpus.len();
     let (full, deliveries) = sync_channel(DELIVERIES);
     let mut outlets = Vec::new();
     let mut returns = Vec::new();
     for thread in 0..threads {
-        let (back, empty) = channel();
+        let (back, cleared) = channel();
         // A few to fill while others are on their way; made here, before anything is measured.
-        (0..4).for_each(|_| drop(back.send(Box::default())));
+        (0..4).for_each(|_| drop(back.send(empty(plan.width()))));
         returns.push(back);
-        outlets.push((
-            Epoll::set()?,
-            Outlet {
-                thread,
-                full: full.clone(),
-                empty,
-            },
-        ));
+        outlets.push(Outlet {
+            thread,
+            full: full.clone(),
+            empty: cleared,
+        });
     }
     drop(full);
     let gate = Gate::new(threads, &control.started_at);
     std::thread::scope(|scope| {
         let mut handles = Vec::new();
         let mut hook = hook;
-        for (thread, (set, outlet)) in outlets.into_iter().enumerate() {
+        for outlet in outlets {
             let builder = std::thread::Builder::new().name("weir-load".to_owned());
             let (gate, hook) = (&gate, hook.take());
-            let handle = builder.spawn_scoped(scope, move || {
-                settle(
-                    plan.cpus[thread],
-                    !matches!(plan.arrivals, Arrivals::Closed),
-                );
-                let reactor = Epoll::new(set, plan.connections_of(thread));
-                let (progress, stop) = (&control.progress[thread], &*control.stop);
-                work(
-                    Engine::new(plan, thread, reactor, outlet, progress, stop, hook),
-                    gate,
-                )
-            });
+            let handle =
+                builder.spawn_scoped(scope, move || thread(plan, control, outlet, hook, gate));
             handles.push(handle.map_err(LoadError::Thread)?);
         }
-        merge(threads, &deliveries, &returns, &mut on_slice);
+        merge(plan, &deliveries, &returns, &mut on_slice);
         let totals = handles.into_iter().map(|handle| match handle.join() {
             Ok(totals) => totals,
             Err(panic) => std::panic::resume_unwind(panic),
         });
-        outcome(totals.collect(), &gate)
+        outcome(totals.collect::<Result<_, _>>()?, &gate)
     })
+}
+
+/// One thread of a trial, from its begin to its end.
+fn thread(
+    plan: &Plan,
+    control: &Control,
+    outlet: Outlet,
+    hook: Option<SliceHook>,
+    gate: &Gate<'_>,
+) -> Result<ThreadTotals, Errno> {
+    let thread = outlet.thread;
+    settle(plan.cpus[thread], plan.flows.iter().any(Flow::is_open_loop));
+    // A thread that shares the table after all has fewer descriptors; connections say so.
+    let _ = own_descriptor_table();
+    let reactor = Epoll::new(plan.connections_of(thread)).inspect_err(|_| gate.give_up())?;
+    let (progress, stop) = (&control.progress[thread], &*control.stop);
+    let engine = Engine::new(plan, thread, reactor, outlet, progress, stop, hook);
+    Ok(work(engine, gate, patience_ns(plan)))
 }
 
 /// Where threads wait for each other before the start.
@@ -160,6 +165,8 @@ struct Gate<'a> {
     start: &'a AtomicU64,
     connections: AtomicUsize,
     connected: AtomicUsize,
+    /// A thread cannot take part, so nobody does.
+    given_up: AtomicBool,
 }
 
 impl Gate<'_> {
@@ -169,19 +176,35 @@ impl Gate<'_> {
             start,
             connections: AtomicUsize::new(0),
             connected: AtomicUsize::new(0),
+            given_up: AtomicBool::new(false),
         }
     }
 
-    /// The common start; 0 when no connection is open anywhere.
+    /// The common start; 0 when connections were to be opened and none is, anywhere.
     fn pass(&self, connections: usize, connected: usize) -> u64 {
         self.connections.fetch_add(connections, Ordering::Relaxed);
         self.connected.fetch_add(connected, Ordering::Relaxed);
-        if self.barrier.wait().is_leader() && self.connected.load(Ordering::Relaxed) > 0 {
+        if self.barrier.wait().is_leader() && !self.is_hopeless() {
             self.start
                 .store(monotonic_ns() + LEAD_NS, Ordering::Relaxed);
         }
         self.barrier.wait();
         self.start.load(Ordering::Relaxed)
+    }
+
+    /// Lets the others through without a start.
+    fn give_up(&self) {
+        self.given_up.store(true, Ordering::Relaxed);
+        self.pass(0, 0);
+    }
+
+    fn is_hopeless(&self) -> bool {
+        let given_up = self.given_up.load(Ordering::Relaxed);
+        given_up || self.none_connected()
+    }
+
+    fn none_connected(&self) -> bool {
+        self.connections.load(Ordering::Relaxed) > 0 && self.connected.load(Ordering::Relaxed) == 0
     }
 }
 
@@ -205,82 +228,100 @@ fn settle(cpu: Option<u32>, punctual: bool) {
     let _ = set_current_timer_slack(std::num::NonZeroU64::new(1));
 }
 
-fn work(mut engine: Engine<'_, Epoll>, gate: &Gate<'_>) -> ThreadTotals {
-    let connected = engine.open(OPENING.as_nanos() as u64);
+fn work<R: Reactor>(mut engine: Engine<'_, R>, gate: &Gate<'_>, patience_ns: u64) -> ThreadTotals {
+    let connected = engine.open(patience_ns);
     match gate.pass(engine.connections(), connected) {
         0 => engine.abandon(),
         start => engine.run(start).0,
     }
 }
 
+/// How long connections may take to open before the trial begins without the missing ones.
+fn patience_ns(plan: &Plan) -> u64 {
+    let paced = |flow: &Flow| {
+        let seconds = f64::from(flow.connections) / flow.connect_rate?;
+        Some((seconds * 1e9) as u64)
+    };
+    let longest = plan.flows.iter().filter_map(paced).max().unwrap_or(0);
+    OPENING.as_nanos() as u64 + longest + longest / 10
+}
+
+/// A slice that not all threads have delivered.
+struct Partial {
+    slice: usize,
+    missing: usize,
+    data: FlowsData,
+}
+
 /// Merges the threads' data of each slice and hands it on, until all threads have ended.
 fn merge(
-    threads: usize,
+    plan: &Plan,
     deliveries: &Receiver<Delivery>,
-    returns: &[Sender<Box<SliceData>>],
-    on_slice: &mut impl FnMut(usize, &SliceData),
+    returns: &[Sender<FlowsData>],
+    on_slice: &mut impl FnMut(usize, &[SliceData]),
 ) {
-    let mut waiting: Vec<(usize, usize, Box<SliceData>)> = Vec::new();
-    let give_back = |thread: usize, mut data: Box<SliceData>| {
-        data.clear();
+    let threads = plan.cpus.len();
+    let mut waiting: Vec<Partial> = Vec::new();
+    let mut spare: Vec<FlowsData> = Vec::new();
+    for (thread, slice, mut data) in deliveries {
+        if threads == 1 {
+            on_slice(slice, &data);
+        } else {
+            let known = waiting.iter().position(|partial| partial.slice == slice);
+            let place = known.unwrap_or_else(|| {
+                waiting.push(Partial {
+                    slice,
+                    missing: threads,
+                    data: spare.pop().unwrap_or_else(|| empty(plan.width())),
+                });
+                waiting.len() - 1
+            });
+            let partial = &mut waiting[place];
+            let pairs = partial.data.iter_mut().zip(&data);
+            pairs.for_each(|(merged, data)| merged.add(data));
+            partial.missing -= 1;
+            if partial.missing == 0 {
+                let mut whole = waiting.swap_remove(place);
+                on_slice(slice, &whole.data);
+                whole.data.iter_mut().for_each(SliceData::clear);
+                spare.push(whole.data);
+            }
+        }
+        data.iter_mut().for_each(SliceData::clear);
         // The thread may have ended.
         let _ = returns[thread].send(data);
-    };
-    for (thread, slice, data) in deliveries {
-        match waiting.iter_mut().find(|(other, _, _)| *other == slice) {
-            Some((_, missing, merged)) => {
-                merged.add(&data);
-                *missing -= 1;
-                give_back(thread, data);
-            }
-            None if threads == 1 => {
-                on_slice(slice, &data);
-                give_back(thread, data);
-                continue;
-            }
-            None => {
-                let mut merged: Box<SliceData> = Box::default();
-                merged.add(&data);
-                waiting.push((slice, threads - 1, merged));
-                give_back(thread, data);
-            }
-        }
-        if let Some(done) = waiting.iter().position(|(_, missing, _)| *missing == 0) {
-            let (slice, _, merged) = waiting.swap_remove(done);
-            on_slice(slice, &merged);
-        }
     }
     // A thread that had sent its share early never came to the last slices.
-    waiting.sort_by_key(|(slice, _, _)| *slice);
-    for (slice, _, merged) in waiting {
-        on_slice(slice, &merged);
+    waiting.sort_by_key(|partial| partial.slice);
+    for partial in waiting {
+        on_slice(partial.slice, &partial.data);
     }
 }
 
-fn outcome(totals: Vec<ThreadTotals>, gate: &Gate<'_>) -> Result<Outcome, LoadError> {
+fn outcome(threads: Vec<ThreadTotals>, gate: &Gate<'_>) -> Result<Outcome, LoadError> {
     let mut errors = Errors::default();
-    let mut connect_time = new_histogram();
-    for thread in &totals {
+    for thread in &threads {
         errors.add(&thread.errors);
-        connect_time
-            .add(&thread.connect_time)
-            .expect("all histograms have the same bounds");
     }
-    let connected = gate.connected.load(Ordering::Relaxed);
-    if connected == 0 {
+    if gate.none_connected() {
         return Err(LoadError::NoConnection(errors.counts()));
     }
+    let mut flows: Vec<FlowTotals> = Vec::new();
+    for thread in &threads {
+        for (place, flow) in thread.flows.iter().enumerate() {
+            match flows.get_mut(place) {
+                Some(sum) => sum.add(flow),
+                None => flows.push(flow.clone()),
+            }
+        }
+    }
+    let ended_at = threads.iter().map(|thread| thread.ended_at).max();
     Ok(Outcome {
-        ended_at: totals
-            .iter()
-            .map(|thread| thread.ended_at)
-            .max()
-            .unwrap_or(0),
-        connections: gate.connections.load(Ordering::Relaxed),
-        connected,
-        connects: totals.iter().map(|thread| thread.connects).sum(),
-        connect_time,
+        ended_at: ended_at.unwrap_or(0),
+        flows,
         errors,
-        cpu_ns: totals.iter().map(|thread| thread.cpu_ns).collect(),
+        cpu_ns: threads.iter().map(|thread| thread.cpu_ns).collect(),
+        starved: threads.iter().map(|thread| thread.starved).sum(),
+        io: Io::Epoll,
     })
 }

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::load::{Arrivals, Censored, ErrorCount};
+use crate::load::{Arrivals, Assignment, Censored, ErrorCount, Lifetime, Overflow};
 use crate::record::ValidityReason;
 
 /// Version of [`LoadReport`].
@@ -43,14 +43,108 @@ pub struct LoadReport {
     pub dispatch_lag: TimeReport,
     /// Time to open a connection.
     pub connect_time: TimeReport,
+    /// Time of a TLS handshake, from the open connection to where requests can be sent; empty in
+    /// clear.
+    #[serde(default)]
+    pub tls_time: TimeReport,
+    /// What was negotiated; absent in clear.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tls: Option<TlsReport>,
     /// CPU time of the generator's threads.
     pub generator_cpu_ns: Vec<u64>,
+    /// What the generator and its host say about themselves.
+    #[serde(default)]
+    pub generator: GeneratorReport,
     /// Second by second.
     pub over_time: Vec<Second>,
+    /// Each flow by itself, when there are several; everything above is then all of them together,
+    /// but for `target` and `load`, which are the first one's.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub flows: Vec<FlowReport>,
     /// Reasons to doubt the figures; empty: VALID.
     pub validity: Vec<ValidityReason>,
     /// `complete` or `interrupted`.
     pub outcome: String,
+}
+
+/// One of several flows of a load.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct FlowReport {
+    /// Its name.
+    pub name: String,
+    /// What was asked.
+    pub target: Target,
+    /// How it was asked.
+    pub load: LoadShape,
+    /// Rates in requests per second; figures of `sustain` alone.
+    pub rates: Rates,
+    /// Counts of `sustain` alone, but for connections.
+    pub counts: Counts,
+    /// Responses by status code, ascending.
+    pub statuses: Vec<StatusCount>,
+    /// Errors by kind, the most frequent first.
+    pub errors: Vec<ErrorCount>,
+    /// Requests that never ended.
+    pub censored: Censored,
+    /// From the intended start to the last byte.
+    pub response_time: TimeReport,
+    /// From the actual send to the last byte.
+    pub service_time: TimeReport,
+    /// From the actual send to the first byte.
+    pub first_byte: TimeReport,
+    /// From due, with a connection idle, to sent.
+    pub dispatch_lag: TimeReport,
+    /// Time to open a connection.
+    pub connect_time: TimeReport,
+    /// Time of a TLS handshake.
+    pub tls_time: TimeReport,
+    /// What was negotiated; absent in clear.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tls: Option<TlsReport>,
+}
+
+/// TLS handshakes by what they agreed on.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TlsReport {
+    /// Handshakes completed over the whole trial.
+    pub handshakes: u64,
+    /// Of these, resumed from an earlier session.
+    pub resumed: u64,
+    /// Connections whose early data the server accepted.
+    pub early_data: u64,
+    /// Handshakes by protocol version.
+    pub versions: Vec<NameCount>,
+    /// Handshakes by cipher suite.
+    pub ciphers: Vec<NameCount>,
+    /// Full handshakes by key exchange group.
+    pub groups: Vec<NameCount>,
+}
+
+/// How often something with a name was seen.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NameCount {
+    /// The name.
+    pub name: String,
+    /// How often.
+    pub count: u64,
+}
+
+/// What the generator says about itself.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct GeneratorReport {
+    /// `io_uring` or `epoll`.
+    pub io: String,
+    /// How often received bytes had to wait for a buffer.
+    pub starved: u64,
+    /// Share of its CPUs' time that the hypervisor took away, 0..1.
+    pub steal: f64,
+    /// Connections that found a full listen queue on this host during the trial, whoever listened
+    /// (`TcpExt: ListenOverflows` of /proc/net/netstat).
+    pub listen_overflows: u64,
+    /// Requests per second that one of its threads has shown to be able to send, by
+    /// `weir load --calibrate`; absent when this machine has not been calibrated.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub self_capacity: Option<f64>,
 }
 
 /// Whom the load asked for what.
@@ -79,6 +173,22 @@ pub struct LoadShape {
     pub timeout_ns: u64,
     /// Requests at most.
     pub requests: Option<u64>,
+    /// How long a connection is used.
+    #[serde(default)]
+    pub lifetime: Lifetime,
+    /// Requests in flight on one connection at most; above 1, response times are those of a pipeline.
+    #[serde(default = "one")]
+    pub pipeline: u16,
+    /// Which connection sends what is due.
+    #[serde(default)]
+    pub assignment: Assignment,
+    /// What becomes of a request that finds no idle connection.
+    #[serde(default)]
+    pub overflow: Overflow,
+}
+
+fn one() -> u16 {
+    1
 }
 
 /// Phases in seconds.
@@ -110,6 +220,9 @@ pub struct Counts {
     pub due: u64,
     /// Requests sent.
     pub offered: u64,
+    /// Requests that were due when no connection was idle, and were not to wait.
+    #[serde(default)]
+    pub dropped: u64,
     /// Responses whose last byte came.
     pub completed: u64,
     /// Responses to all requests of the trial, ramp_up and drain included.
@@ -124,6 +237,12 @@ pub struct Counts {
     pub connects: u64,
     /// Of these, how many replaced one that had closed.
     pub reconnects: u64,
+    /// Connections that the server closed while nothing was awaited on them.
+    #[serde(default)]
+    pub lost: u64,
+    /// Connections that were open when the measuring ended.
+    #[serde(default)]
+    pub open_at_end: u64,
 }
 
 /// How often a status code came.

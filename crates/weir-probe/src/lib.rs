@@ -15,7 +15,7 @@ pub mod process;
 
 pub use cpu::{CpuTimes, CpuTimesReader};
 pub use host::{allowed_cpus, environment, free_disk_bytes};
-pub use network::port_is_free;
+pub use network::{listen_overflows, port_is_free};
 pub use process::{ProcessCpu, ProcessId, ThreadCpu};
 
 use std::io;

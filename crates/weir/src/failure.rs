@@ -61,6 +61,12 @@ impl Failure {
         }
     }
 
+    /// The same, said of a part of the input.
+    pub(crate) fn within(mut self, part: &str) -> Failure {
+        self.message = format!("{part}: {}", self.message);
+        self
+    }
+
     /// What to do about it.
     pub(crate) fn hint(mut self, hint: impl Into<String>) -> Failure {
         self.hint = Some(hint.into());

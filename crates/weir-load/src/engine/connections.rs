@@ -1,10 +1,12 @@
-//! Connections: opened, heard of, broken, opened again.
+//! Connections: opened, heard of, broken, worn out, opened again.
 
 use rustix::io::Errno;
 use weir_http::response::ClosedError;
-use weir_model::load::ErrorKind;
+use weir_model::load::{ErrorKind, Lifetime};
 
-use super::{Engine, LOOK_AFTER_NS, OPENING_AT_ONCE, Progress, RETRY_AFTER_NS, State};
+use super::{
+    Ended, Engine, LOOK_AFTER_NS, OPENING_AT_ONCE, Progress, RETRY_AFTER_NS, State, Unsent,
+};
 use crate::ledger::Cause;
 use crate::reactor::{ConnId, Event, Reactor, Route};
 
@@ -12,60 +14,91 @@ impl<R: Reactor> Engine<'_, R> {
     pub(super) fn on_event(&mut self, event: Event, stamp: u64) {
         match event {
             Event::Received(id) => self.on_received(id, stamp),
+            Event::Discarded(id, bytes) => self.on_discarded(id, bytes, stamp),
             Event::Connected(id) => self.on_connected(id, stamp),
             Event::ConnectFailed(id, errno) => self.on_refused(id, errno, stamp),
-            Event::Writable(id) if self.conns[id as usize].state == State::Busy => {
-                self.transmit(id);
-            }
-            Event::Writable(_) | Event::Discarded(..) => {}
+            Event::Writable(id) => self.send_on(id),
             Event::Ended(id) => self.on_ended(id, stamp),
-            Event::Failed(id, errno) => match self.conns[id as usize].state {
-                State::Busy => self.fail(id, ErrorKind::Receive, Cause::Kernel(errno)),
+            Event::Failed(id, errno) => match self.conns[id as usize].outstanding {
                 // A peer may reset a connection that it no longer wants.
-                _ => self.drop_connection(id),
+                0 => self.lost(id, stamp),
+                _ => self.fail(id, ErrorKind::Receive, Cause::Kernel(errno)),
             },
         }
     }
 
-    pub(super) fn on_connected(&mut self, id: ConnId, stamp: u64) {
+    fn on_connected(&mut self, id: ConnId, stamp: u64) {
         let conn = &mut self.conns[id as usize];
-        self.opening -= 1;
-        self.totals.connects += 1;
-        self.totals
-            .connect_time
-            .saturating_record(stamp.saturating_sub(conn.since));
-        Progress::add(&self.progress.open, 1);
-        conn.state = State::Idle;
-        conn.idle_since = stamp;
-        let (again, group) = (conn.seen, conn.group as usize);
-        conn.seen = true;
-        if again
-            && let Some(active) = self.active
-            && self.plan.slices[active].group == group
-            && let Some(data) = self.slots.data(active)
-        {
-            data.reconnects += 1;
-        }
-        self.groups[group].idle.push_back(id);
-        self.dispatch(group);
+        let flow = usize::from(conn.flow);
+        let took = stamp.saturating_sub(conn.since);
+        self.totals.flows[flow].connects += 1;
+        self.totals.flows[flow].connect_time.saturating_record(took);
+        self.on_open(id, stamp);
     }
 
-    pub(super) fn on_refused(&mut self, id: ConnId, errno: Errno, stamp: u64) {
+    /// A connection can be used.
+    fn on_open(&mut self, id: ConnId, stamp: u64) {
+        let conn = &mut self.conns[id as usize];
+        let flow = usize::from(conn.flow);
+        let state = &mut self.flows[flow];
+        Progress::add(&self.progress.open, 1);
+        state.open += 1;
+        conn.state = State::Open;
+        conn.opened = stamp;
+        conn.served = 0;
+        let again = std::mem::replace(&mut conn.seen, true);
+        if matches!(self.plan.flows[flow].lifetime, Lifetime::Time(_)) {
+            self.links.push(&mut state.aging, id);
+        }
+        if conn.outstanding > 0 {
+            let place = self.oldest(id);
+            self.transmit(id, place);
+            self.uncork();
+            return;
+        }
         self.opening -= 1;
-        self.error(None, ErrorKind::Connect, Cause::Kernel(errno));
-        self.rest(id, stamp);
+        self.links.remove(&mut state.awaited, id);
+        if again && let Some(data) = self.active_data(flow) {
+            data.reconnects += 1;
+        }
+        self.offer(id, stamp);
+    }
+
+    fn on_refused(&mut self, id: ConnId, errno: Errno, stamp: u64) {
+        self.not_opened(id, ErrorKind::Connect, Cause::Kernel(errno), stamp);
+    }
+
+    /// A connection could not be opened, and with it goes the request that it was for.
+    fn not_opened(&mut self, id: ConnId, kind: ErrorKind, cause: Cause, now: u64) {
+        let conn = &self.conns[id as usize];
+        let flow = usize::from(conn.flow);
+        if conn.outstanding > 0 {
+            let slice = self.in_flight[self.oldest(id)].slice as usize;
+            self.error(id, Some(slice), kind, cause);
+            self.end_request(id, now);
+        } else {
+            self.opening -= 1;
+            self.error(id, None, kind, cause);
+        }
+        self.links.remove(&mut self.flows[flow].awaited, id);
+        self.rest(id, now);
     }
 
     /// The peer has closed: after a response without a length that is its end, between requests it
     /// is the peer's right, otherwise it is an error.
-    pub(super) fn on_ended(&mut self, id: ConnId, stamp: u64) {
+    fn on_ended(&mut self, id: ConnId, stamp: u64) {
         let conn = &mut self.conns[id as usize];
-        if conn.state != State::Busy {
-            self.drop_connection(id);
+        if conn.outstanding == 0 {
+            self.lost(id, stamp);
             return;
         }
         match conn.parser.finish_on_close() {
-            Ok(end) => self.complete(id, &end, stamp, false, true),
+            Ok(mut end) => {
+                end.keep_alive = false;
+                let first_byte = conn.first_byte;
+                self.ended.push(Ended { end, first_byte });
+                self.settle(id, stamp, None);
+            }
             Err(closed) => {
                 let kind = match closed {
                     ClosedError::Unanswered => ErrorKind::ClosedUnanswered,
@@ -76,122 +109,274 @@ impl<R: Reactor> Engine<'_, R> {
         }
     }
 
+    /// The peer no longer wants a connection on which nothing is awaited.
+    fn lost(&mut self, id: ConnId, stamp: u64) {
+        let flow = usize::from(self.conns[id as usize].flow);
+        if let Some(data) = self.active_data(flow) {
+            data.lost += 1;
+        }
+        self.renew(id, stamp);
+    }
+
     /// Counts an error where it belongs: at a request's slice, else at the slice that is on.
-    pub(super) fn error(&mut self, slice: Option<usize>, kind: ErrorKind, cause: Cause) {
+    pub(super) fn error(
+        &mut self,
+        id: ConnId,
+        slice: Option<usize>,
+        kind: ErrorKind,
+        cause: Cause,
+    ) {
         Progress::add(&self.progress.errors, 1);
-        match slice
-            .or(self.active)
-            .and_then(|slice| self.slots.data(slice))
-        {
+        let flow = usize::from(self.conns[id as usize].flow);
+        let data = match slice {
+            Some(slice) => self.data(slice, flow),
+            None => self.active_data(flow),
+        };
+        match data {
             Some(data) => data.errors.count(kind, cause),
             None => self.totals.errors.count(kind, cause),
         }
     }
 
-    /// The request in flight has failed, and its connection with it.
+    /// The connection has failed, and with it the requests in flight on it.
     pub(super) fn fail(&mut self, id: ConnId, kind: ErrorKind, cause: Cause) {
-        let slice = self.conns[id as usize].slice;
-        self.error(Some(slice), kind, cause);
-        self.end_request(id);
-        self.drop_connection(id);
-    }
-
-    pub(super) fn end_request(&mut self, id: ConnId) {
-        let conn = &self.conns[id as usize];
-        self.groups[conn.group as usize].busy -= 1;
-        self.in_flight -= 1;
-        self.slots.release(conn.slice);
-    }
-
-    /// The request in flight will never be heard of again.
-    pub(super) fn censor(&mut self, id: ConnId, now: u64) {
-        let conn = &self.conns[id as usize];
-        let waited = now.saturating_sub(conn.intended);
-        if let Some(data) = self.slots.data(conn.slice) {
-            data.censored.in_flight += 1;
-            data.censored.oldest_ns = data.censored.oldest_ns.max(waited);
+        let now = self.reactor.now();
+        while self.conns[id as usize].outstanding > 0 {
+            let slice = self.in_flight[self.oldest(id)].slice as usize;
+            self.error(id, Some(slice), kind, cause);
+            self.end_request(id, now);
         }
-        self.end_request(id);
+        self.renew(id, now);
     }
 
-    /// Closes a connection and opens it again.
-    pub(super) fn drop_connection(&mut self, id: ConnId) {
+    /// Requests that the server will not answer, because it closes after the one before them.
+    pub(super) fn lose_requests(&mut self, id: ConnId, now: u64) {
+        let cause = Cause::Own("the server closes after an earlier response");
+        while self.conns[id as usize].outstanding > 0 {
+            let slice = self.in_flight[self.oldest(id)].slice as usize;
+            self.error(id, Some(slice), ErrorKind::ClosedUnanswered, cause);
+            self.end_request(id, now);
+        }
+    }
+
+    /// The oldest request in flight on a connection has ended, one way or another.
+    pub(super) fn end_request(&mut self, id: ConnId, now: u64) {
+        let slice = self.in_flight[self.oldest(id)].slice as usize;
         let conn = &mut self.conns[id as usize];
-        if conn.state == State::Idle {
-            self.groups[conn.group as usize]
-                .idle
-                .retain(|&other| other != id);
+        let flow = usize::from(conn.flow);
+        let state = &mut self.flows[flow];
+        conn.oldest = (conn.oldest + 1) % self.plan.flows[flow].pipeline;
+        conn.outstanding -= 1;
+        self.links.remove(&mut state.awaited, id);
+        if conn.outstanding == 0 {
+            state.busy -= 1;
+        } else {
+            // The next response of a pipeline is awaited from now on.
+            conn.since = now;
+            self.links.push(&mut state.awaited, id);
         }
-        conn.state = State::Closed;
-        self.reactor.close(id);
-        Progress::add(&self.progress.open, u64::MAX);
-        self.to_open.push_back(id);
+        self.outstanding -= 1;
+        self.slots.release(slice);
     }
 
-    pub(super) fn rest(&mut self, id: ConnId, now: u64) {
+    /// The requests in flight on a connection will never be heard of again.
+    pub(super) fn censor_all(&mut self, id: ConnId, now: u64) {
+        let flow = usize::from(self.conns[id as usize].flow);
+        while self.conns[id as usize].outstanding > 0 {
+            let entry = self.in_flight[self.oldest(id)];
+            let waited = now.saturating_sub(entry.intended);
+            if let Some(data) = self.data(entry.slice as usize, flow) {
+                data.censored.in_flight += 1;
+                data.censored.oldest_ns = data.censored.oldest_ns.max(waited);
+            }
+            self.end_request(id, now);
+        }
+    }
+
+    /// Closes a connection on which nothing is in flight; it is opened again when it is needed.
+    pub(super) fn renew(&mut self, id: ConnId, now: u64) {
+        self.close(id);
+        let flow = usize::from(self.conns[id as usize].flow);
+        if self.opens_for_each(flow) {
+            self.offer(id, now);
+        } else {
+            self.flows[flow].to_open.push_back(id);
+        }
+    }
+
+    fn close(&mut self, id: ConnId) {
+        let conn = &mut self.conns[id as usize];
+        let state = &mut self.flows[usize::from(conn.flow)];
+        if conn.state == State::Open {
+            state.open -= 1;
+            Progress::add(&self.progress.open, u64::MAX);
+        }
+        if self.corked == Some(id) {
+            self.corked = None;
+            self.scratch.clear();
+        }
+        self.links.remove(&mut state.free, id);
+        self.links.remove(&mut state.awaited, id);
+        self.links.remove(&mut state.aging, id);
+        conn.state = State::Closed;
+        conn.unsent = Unsent::Nothing;
+        conn.discarding = false;
+        self.reactor.close(id);
+    }
+
+    /// A connection that could not be opened waits before the next try.
+    fn rest(&mut self, id: ConnId, now: u64) {
         self.conns[id as usize].state = State::Closed;
         self.resting.push_back((now + RETRY_AFTER_NS, id));
     }
 
-    /// Opens connections as far as the limit of simultaneous ones goes; none after the end.
+    /// Opens connections as far as the limits of simultaneous ones and of their rate go; none after
+    /// the end.
     pub(super) fn open_some(&mut self, now: u64) {
-        if self.totals.ended_at > 0 && self.in_flight == 0 {
+        if self.totals.ended_at > 0 && self.outstanding == 0 {
             return;
         }
-        while self.opening < OPENING_AT_ONCE
-            && let Some(id) = self.to_open.pop_front()
-        {
-            let conn = &mut self.conns[id as usize];
-            conn.since = now;
-            let route = Route::to(self.plan.groups[conn.group as usize].address);
-            match self.reactor.connect(id, &route) {
-                Ok(()) => {
-                    conn.state = State::Opening;
-                    self.opening += 1;
-                }
-                Err(errno) => {
-                    self.error(None, ErrorKind::Connect, Cause::Kernel(errno));
-                    self.rest(id, now);
-                }
+        for flow in 0..self.flows.len() {
+            while self.opening < OPENING_AT_ONCE
+                && self.flows[flow].may_open(now)
+                && let Some(id) = self.flows[flow].to_open.pop_front()
+            {
+                self.opening += 1;
+                self.conns[id as usize].since = now;
+                let state = &mut self.flows[flow];
+                self.links.push(&mut state.awaited, id);
+                self.connect(id, now);
             }
         }
     }
 
+    /// Opens the connection that a request has been given.
+    pub(super) fn open_for_request(&mut self, id: ConnId, now: u64) {
+        self.connect(id, now);
+    }
+
+    fn connect(&mut self, id: ConnId, now: u64) {
+        let conn = &mut self.conns[id as usize];
+        conn.state = State::Connecting;
+        let flow = usize::from(conn.flow);
+        let route = self.route(flow, id);
+        if let Err(errno) = self.reactor.connect(id, &route) {
+            self.not_opened(id, ErrorKind::Connect, Cause::Kernel(errno), now);
+        }
+    }
+
+    fn route(&self, flow: usize, id: ConnId) -> Route {
+        let state = &self.flows[flow];
+        let routes = &self.plan.flows[flow].routes;
+        let number = state.offset + u64::from(id - state.first);
+        routes[(number % routes.len() as u64) as usize]
+    }
+
     /// Looks for requests and connections that take too long, and for those that have rested.
     pub(super) fn look(&mut self, now: u64) {
-        self.next_look = now + (self.timeout_ns / 20).clamp(1_000_000, LOOK_AFTER_NS);
+        let mut next = now + LOOK_AFTER_NS;
         while let Some(&(at, id)) = self.resting.front()
             && at <= now
         {
             self.resting.pop_front();
-            self.to_open.push_back(id);
+            let flow = usize::from(self.conns[id as usize].flow);
+            if self.opens_for_each(flow) {
+                self.offer(id, now);
+            } else {
+                self.flows[flow].to_open.push_back(id);
+            }
         }
-        let mut open = false;
-        for id in 0..self.conns.len() as ConnId {
+        let mut open = 0;
+        for flow in 0..self.flows.len() {
+            let timeout = self.plan.flows[flow].timeout.as_nanos() as u64;
+            next = next.min(now + (timeout / 20).max(1_000_000));
+            self.time_out(flow, timeout, now);
+            self.retire(flow, now);
+            open += self.flows[flow].open;
+            if self.flows[flow].is_paced() {
+                next = next.min(self.flows[flow].next_connect.max(now + 1));
+            }
+        }
+        self.next_look = next;
+        self.alone_since = match open {
+            0 => self.alone_since.or(Some(now)),
+            _ => None,
+        };
+    }
+
+    /// Gives up what has been awaited for too long.
+    fn time_out(&mut self, flow: usize, timeout: u64, now: u64) {
+        while let Some(id) = self.flows[flow].awaited.first() {
             let conn = &self.conns[id as usize];
-            open |= matches!(conn.state, State::Idle | State::Busy);
-            if now.saturating_sub(conn.since) < self.timeout_ns {
+            if now.saturating_sub(conn.since) < timeout {
+                return;
+            }
+            if conn.state != State::Open {
+                self.close(id);
+                let cause = Cause::Kernel(Errno::TIMEDOUT);
+                self.censor_oldest(id, now);
+                self.not_opened(id, ErrorKind::Connect, cause, now);
                 continue;
             }
-            match conn.state {
-                State::Busy => {
-                    let cause = Cause::Own("no complete response within the timeout");
-                    self.error(Some(conn.slice), ErrorKind::Timeout, cause);
-                    self.censor(id, now);
-                    self.drop_connection(id);
-                }
-                State::Opening => {
-                    self.opening -= 1;
-                    self.reactor.close(id);
-                    self.error(None, ErrorKind::Connect, Cause::Kernel(Errno::TIMEDOUT));
-                    self.rest(id, now);
-                }
-                State::Closed | State::Idle => {}
+            let slice = self.in_flight[self.oldest(id)].slice as usize;
+            let cause = Cause::Own("no complete response within the timeout");
+            self.error(id, Some(slice), ErrorKind::Timeout, cause);
+            self.censor_all(id, now);
+            self.renew(id, now);
+        }
+    }
+
+    /// Counts the request that a connection is being opened for as one never heard of again.
+    fn censor_oldest(&mut self, id: ConnId, now: u64) {
+        if self.conns[id as usize].outstanding == 0 {
+            return;
+        }
+        let flow = usize::from(self.conns[id as usize].flow);
+        let entry = self.in_flight[self.oldest(id)];
+        let waited = now.saturating_sub(entry.intended);
+        if let Some(data) = self.data(entry.slice as usize, flow) {
+            data.censored.in_flight += 1;
+            data.censored.oldest_ns = data.censored.oldest_ns.max(waited);
+        }
+    }
+
+    /// Renews connections that are idle and have lived long enough; a busy one is renewed when it
+    /// has been answered.
+    fn retire(&mut self, flow: usize, now: u64) {
+        let Lifetime::Time(most) = self.plan.flows[flow].lifetime else {
+            return;
+        };
+        while let Some(id) = self.flows[flow].aging.first() {
+            let conn = &self.conns[id as usize];
+            if now.saturating_sub(conn.opened) < most {
+                return;
+            }
+            if conn.outstanding > 0 {
+                self.links.remove(&mut self.flows[flow].aging, id);
+            } else {
+                self.renew(id, now);
             }
         }
-        self.alone_since = match open {
-            true => None,
-            false => self.alone_since.or(Some(now)),
+    }
+}
+
+impl super::FlowState {
+    /// Whether the next connection is opened at a time of its own.
+    pub(super) fn is_paced(&self) -> bool {
+        self.connect_gap > 0 && !self.to_open.is_empty()
+    }
+
+    /// Whether the connect rate allows one more connection; if so, it is taken.
+    fn may_open(&mut self, now: u64) -> bool {
+        if self.to_open.is_empty() || now < self.next_connect {
+            return false;
+        }
+        // A thread that was late makes up for 10 ms at most: the rate is a limit, not an average.
+        let earliest = match self.next_connect {
+            0 => now,
+            _ => now.saturating_sub(10_000_000),
         };
+        self.next_connect = self.next_connect.max(earliest) + self.connect_gap;
+        true
     }
 }

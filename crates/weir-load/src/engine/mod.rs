@@ -8,28 +8,36 @@
 //! The life of a connection:
 //!
 //! ```text
-//! Closed ──connect──► Opening ──► Idle ──send──► Busy ──response──► Idle
-//!    ▲                   │          │             │
-//!    └────── refused, closed by the peer, broken, timed out ◄──────┘
+//! Closed ──connect──► Connecting ──[TLS]──► Securing ──► Open ──► Closed
+//!    ▲                    │                    │           │
+//!    └───── refused, closed by the peer, broken, timed out, worn out
 //! ```
+//!
+//! Requests are apart from that: a connection that is kept takes them while it is open, one that
+//! serves a single request takes it while it is closed, and opening it is part of the response time.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use hdrhistogram::Histogram;
 use rustix::time::{ClockId, clock_gettime};
-use weir_http::response::ResponseParser;
-use weir_model::load::Arrivals;
+use weir_http::response::{ResponseEnd, ResponseParser};
+use weir_model::load::{Assignment, Lifetime};
 
-use crate::ledger::{Errors, new_histogram};
-use crate::plan::Plan;
+use crate::ledger::{Errors, SliceData, new_histogram};
+use crate::plan::{Flow, Plan};
+use crate::random::SplitMix64;
 use crate::reactor::{ConnId, Reactor};
 use crate::schedule::{Schedule, Share};
 
 mod connections;
+mod lists;
 mod requests;
+mod responses;
+mod slices;
 pub(crate) mod slots;
 
+use lists::{Kind, Links, List};
 use slots::{Outlet, Slots};
 
 /// Connections being opened at once, at most: a burst beyond the listener's backlog would show the
@@ -73,13 +81,26 @@ impl Progress {
     }
 }
 
-/// Figures of one thread that belong to no slice.
+/// Figures of one flow on one thread that belong to no slice.
 #[derive(Debug, Clone)]
-pub struct ThreadTotals {
+pub struct FlowTotals {
+    /// Connections asked for.
+    pub connections: u64,
+    /// Connections that were open when the trial began.
+    pub connected: u64,
+    /// Connections that were open when the measuring ended.
+    pub open_at_end: u64,
     /// Connections opened, the first time or again.
     pub connects: u64,
     /// Time to open a connection.
     pub connect_time: Histogram<u64>,
+}
+
+/// Figures of one thread that belong to no slice.
+#[derive(Debug, Clone)]
+pub struct ThreadTotals {
+    /// By flow.
+    pub flows: Vec<FlowTotals>,
     /// Errors outside of all slices: while connections were opened, and after the end.
     pub errors: Errors,
     /// CPU time of the thread, in nanoseconds.
@@ -87,42 +108,119 @@ pub struct ThreadTotals {
     /// When the measuring ended, nanoseconds since the trial's start: the end of the last slice,
     /// or earlier when it was stopped or had sent all it should.
     pub ended_at: u64,
+    /// How often received bytes had to wait for a buffer.
+    pub starved: u64,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
     Closed,
-    Opening,
-    Idle,
-    Busy,
+    Connecting,
+    Open,
+}
+
+/// What of a request has not been taken by the reactor yet.
+#[derive(Debug, Default)]
+enum Unsent {
+    #[default]
+    Nothing,
+    /// The rest of the only request's own bytes, from here on.
+    Request(usize),
+    /// Bytes made for this connection, from here on.
+    Bytes(Box<Vec<u8>>, usize),
 }
 
 struct Conn {
     parser: ResponseParser,
     state: State,
-    group: u16,
+    flow: u16,
     /// Opened before: opening it again is a reconnect.
     seen: bool,
-    /// Slice of the request in flight.
-    slice: usize,
-    /// Of the request in flight, how much was sent.
-    sent_bytes: usize,
-    intended: u64,
-    /// When the request was sent, or the connection began to open.
+    /// The rest of the content is being dropped in the kernel.
+    discarding: bool,
+    /// Requests in flight, or waiting for the connection to open.
+    outstanding: u16,
+    /// Place of the oldest of them in the connection's ring.
+    oldest: u16,
+    /// Responses since it was opened.
+    served: u32,
+    unsent: Unsent,
+    /// Since when something is awaited: the connection, or the oldest request's response.
     since: u64,
     /// First byte of the response; 0 before it came.
     first_byte: u64,
-    /// When the connection became idle.
+    /// When it last became able to take a request.
     idle_since: u64,
+    opened: u64,
 }
 
-#[derive(Default)]
-struct Group {
-    idle: VecDeque<ConnId>,
-    busy: u32,
+/// A request that was taken by a connection.
+#[derive(Debug, Clone, Copy, Default)]
+struct InFlight {
+    intended: u64,
+    sent: u64,
+    /// Its arrival's number.
+    number: u64,
+    slice: u32,
+    /// Index in the flow's set of requests.
+    request: u32,
+}
+
+/// A request that is due.
+#[derive(Debug, Clone, Copy)]
+struct Due {
+    intended: u64,
+    slice: usize,
+    number: u64,
+}
+
+/// Requests that are due and belong to one connection; [`Assignment::PerConnection`] alone.
+#[derive(Debug, Clone, Copy, Default)]
+struct Owed {
+    /// Number of the oldest.
+    number: u64,
+    count: u32,
+}
+
+/// What a thread knows of a flow.
+struct FlowState {
+    /// The flow's first connection here; they are consecutive.
+    first: ConnId,
     connections: u32,
-    /// Open loop: what of the slices' arrivals has not been sent, oldest slice first.
+    /// Of these, open now.
+    open: u32,
+    /// Place of the first connection among the flow's on all threads.
+    offset: u64,
+    /// Begin of its rings in [`Engine::in_flight`].
+    rings: usize,
+    /// Place among the flows of its arm.
+    place: usize,
+    free: List,
+    awaited: List,
+    aging: List,
+    /// Connections with requests outstanding.
+    busy: u32,
+    schedule: Option<Schedule>,
+    /// What of the slices' arrivals has not been sent, oldest slice first.
     shares: VecDeque<(usize, Share)>,
+    /// By connection, where arrivals belong to connections.
+    owed: Vec<Owed>,
+    /// Requests that may still be sent.
+    budget: u64,
+    /// Requests sent in a closed loop.
+    sent: u64,
+    random: SplitMix64,
+    to_open: VecDeque<ConnId>,
+    /// Nanoseconds between two connections being opened, where that is limited.
+    connect_gap: u64,
+    next_connect: u64,
+}
+
+/// A response that has ended in the bytes at hand.
+#[derive(Debug, Clone, Copy)]
+struct Ended {
+    end: ResponseEnd,
+    first_byte: u64,
 }
 
 /// The machine.
@@ -133,25 +231,30 @@ pub(crate) struct Engine<'a, R> {
     stop: &'a AtomicBool,
     hook: Option<SliceHook>,
     thread: u64,
+    threads: u64,
     conns: Vec<Conn>,
-    groups: Vec<Group>,
+    in_flight: Vec<InFlight>,
+    links: Links,
+    flows: Vec<FlowState>,
+    /// Flows by arm.
+    arms: Vec<Vec<usize>>,
     slots: Slots,
-    schedule: Option<Schedule>,
-    timeout_ns: u64,
     /// The trial's start; all slices are relative to it.
     start: u64,
     /// The slice that is on, if any.
     active: Option<usize>,
-    /// Requests that may still be sent.
-    budget: u64,
-    in_flight: u64,
-    to_open: VecDeque<ConnId>,
-    resting: VecDeque<(u64, ConnId)>,
+    /// Requests in flight on all connections.
+    outstanding: u64,
     opening: u32,
+    resting: VecDeque<(u64, ConnId)>,
     next_look: u64,
     /// Since when no connection has been open.
     alone_since: Option<u64>,
     cpu_at_slice: u64,
+    /// Requests that are being made, for the connection that is corked.
+    scratch: Vec<u8>,
+    corked: Option<ConnId>,
+    ended: Vec<Ended>,
     totals: ThreadTotals,
 }
 
@@ -165,73 +268,94 @@ impl<'a, R: Reactor> Engine<'a, R> {
         stop: &'a AtomicBool,
         hook: Option<SliceHook>,
     ) -> Engine<'a, R> {
-        let mut conns = Vec::new();
-        let mut groups = Vec::new();
-        for (index, group) in plan.groups.iter().enumerate() {
-            let share = plan.share(u64::from(group.connections), thread) as usize;
-            conns.extend((0..share).map(|_| Conn::new(index as u16)));
-            groups.push(Group {
-                idle: VecDeque::with_capacity(share),
-                connections: share as u32,
-                ..Group::default()
-            });
+        let mut conns = Vec::with_capacity(plan.connections_of(thread));
+        let mut flows = Vec::new();
+        let mut rings = 0;
+        for (flow, place) in plan.flows.iter().zip(plan.places()) {
+            let state = FlowState::new(plan, flow, thread, conns.len() as ConnId, rings, place);
+            rings += state.connections as usize * usize::from(flow.pipeline);
+            let index = flows.len() as u16;
+            conns.extend((0..state.connections).map(|_| Conn::new(index)));
+            flows.push(state);
         }
-        let schedule = match plan.arrivals {
-            Arrivals::Constant { rate } => {
-                Some(Schedule::new(rate, plan.ramp_up.as_nanos() as u64))
-            }
-            _ => None,
+        let arms = 1 + plan.flows.iter().map(|flow| flow.arm).max().unwrap_or(0);
+        let of_arm = |arm| {
+            let flows = plan.flows.iter().enumerate();
+            let own = flows.filter(|(_, flow)| flow.arm == arm);
+            own.map(|(index, _)| index).collect()
         };
-        Engine {
+        let longest = plan.flows.iter().map(Flow::longest_request).max();
+        let deepest = plan.flows.iter().map(|flow| usize::from(flow.pipeline));
+        let mut engine = Engine {
             plan,
             reactor,
             progress,
             stop,
             hook,
             thread: thread as u64,
-            to_open: (0..conns.len() as ConnId).collect(),
-            resting: VecDeque::with_capacity(conns.len()),
-            conns,
-            groups,
-            slots: Slots::new(outlet),
-            schedule,
-            timeout_ns: plan.timeout.as_nanos() as u64,
+            threads: plan.cpus.len() as u64,
+            in_flight: vec![InFlight::default(); rings],
+            links: Links::new(conns.len()),
+            arms: (0..arms).map(of_arm).collect(),
+            slots: Slots::new(outlet, plan.width()),
             start: 0,
             active: None,
-            budget: plan
-                .requests
-                .map_or(u64::MAX, |total| plan.share(total, thread)),
-            in_flight: 0,
+            outstanding: 0,
             opening: 0,
+            resting: VecDeque::with_capacity(conns.len()),
             next_look: 0,
             alone_since: None,
             cpu_at_slice: 0,
+            scratch: Vec::with_capacity(longest.unwrap_or(0)),
+            corked: None,
+            ended: Vec::with_capacity(deepest.max().unwrap_or(1)),
             totals: ThreadTotals {
-                connects: 0,
-                connect_time: new_histogram(),
+                flows: flows.iter().map(FlowTotals::new).collect(),
                 errors: Errors::default(),
                 cpu_ns: 0,
                 ended_at: 0,
+                starved: 0,
             },
+            conns,
+            flows,
+        };
+        engine.prepare();
+        engine
+    }
+
+    /// Connections that serve one request are ready as they are; the others are to be opened.
+    fn prepare(&mut self) {
+        for (flow, state) in self.plan.flows.iter().zip(&mut self.flows) {
+            let ids = state.first..state.first + state.connections;
+            match flow.lifetime {
+                Lifetime::Request => ids.for_each(|id| self.links.push(&mut state.free, id)),
+                _ => state.to_open.extend(ids),
+            }
         }
     }
 
-    /// How many connections are this thread's.
+    /// How many connections this thread opens before the start.
     pub(crate) fn connections(&self) -> usize {
-        self.conns.len()
+        let kept = self.flows.iter().zip(&self.plan.flows);
+        let kept = kept.filter(|(_, flow)| flow.lifetime != Lifetime::Request);
+        kept.map(|(state, _)| state.connections as usize).sum()
     }
 
     /// Opens the connections. Gives how many are open when all are or `patience_ns` is over.
     pub(crate) fn open(&mut self, patience_ns: u64) -> usize {
+        let wanted = self.connections();
         let deadline = self.reactor.now() + patience_ns;
         loop {
-            let open = self.groups.iter().map(|group| group.idle.len()).sum();
             let now = self.reactor.now();
-            if open == self.conns.len() || now >= deadline || self.stopped() {
+            let open = self.flows.iter().map(|state| state.open as usize).sum();
+            if open == wanted || now >= deadline || self.stopped() {
                 return open;
             }
             self.open_some(now);
-            self.turn(deadline.min(now + LOOK_AFTER_NS));
+            let paced = self.flows.iter().filter(|state| state.is_paced());
+            let paced = paced.map(|state| state.next_connect).min();
+            let until = paced.unwrap_or(u64::MAX).min(now + LOOK_AFTER_NS);
+            self.turn(deadline.min(until));
         }
     }
 
@@ -239,6 +363,9 @@ impl<'a, R: Reactor> Engine<'a, R> {
     pub(crate) fn run(mut self, start: u64) -> (ThreadTotals, R) {
         self.start = start;
         self.cpu_at_slice = thread_cpu_ns();
+        for (totals, state) in self.totals.flows.iter_mut().zip(&self.flows) {
+            totals.connected = u64::from(state.open);
+        }
         // Connections may have been idle for long before the start; that is nobody's lateness.
         for conn in &mut self.conns {
             conn.idle_since = conn.idle_since.max(start);
@@ -275,171 +402,30 @@ impl<'a, R: Reactor> Engine<'a, R> {
         self.open_some(stamp);
         self.progress
             .in_flight
-            .store(self.in_flight, Ordering::Relaxed);
+            .store(self.outstanding, Ordering::Relaxed);
     }
 
-    // ---- slices -------------------------------------------------------------------------------
-
-    /// Enters the slice that `now` lies in, through all that lie before it.
-    fn advance(&mut self, now: u64) {
-        if self.start == 0 || now < self.start {
-            return;
-        }
-        let t = now - self.start;
-        let mut next = match self.active {
-            Some(active) if t < self.plan.slices[active].end => return,
-            Some(active) => active + 1,
-            None if self.totals.ended_at > 0 => return,
-            None => 0,
-        };
-        if let Some(active) = self.active
-            && self.schedule.is_some()
-            && self.hands_over(active)
-        {
-            // What became due while this thread slept goes out first: it was not the arm's slowness.
-            self.dispatch(self.plan.slices[active].group);
-        }
-        loop {
-            self.leave_slice(now);
-            if next == self.plan.slices.len() {
-                self.end(self.plan.end(), now);
-                return;
-            }
-            self.enter_slice(next, now);
-            if t < self.plan.slices[next].end {
-                return;
-            }
-            next += 1;
-        }
+    /// What a slice counts for a flow.
+    #[inline]
+    fn data(&mut self, slice: usize, flow: usize) -> Option<&mut SliceData> {
+        self.slots.data(slice, self.flows[flow].place)
     }
 
-    fn enter_slice(&mut self, slice: usize, now: u64) {
-        if let Some(hook) = &mut self.hook {
-            hook(slice, now);
-        }
-        let opened = self.slots.open();
-        debug_assert_eq!(opened, slice);
-        self.active = Some(slice);
-        let plan = self.plan.slices[slice];
-        if let Some(schedule) = self.schedule {
-            let threads = self.plan.cpus.len() as u64;
-            let end = schedule.count_before(plan.end);
-            let share = Share::new(schedule.count_before(plan.start), end, self.thread, threads);
-            let measured = Share::new(
-                schedule.count_before(plan.measure_from),
-                end,
-                self.thread,
-                threads,
-            );
-            if let Some(data) = self.slots.data(slice) {
-                data.due = measured.left(threads);
-            }
-            self.slots.hold(slice);
-            self.groups[plan.group].shares.push_back((slice, share));
-        }
+    /// What the slice that is on counts for a flow, if the flow is on.
+    #[inline]
+    fn active_data(&mut self, flow: usize) -> Option<&mut SliceData> {
+        let active = self.active?;
+        let on = self.plan.slices[active].arm == self.plan.flows[flow].arm;
+        on.then(|| self.data(active, flow)).flatten()
     }
 
-    fn leave_slice(&mut self, now: u64) {
-        let Some(slice) = self.active.take() else {
-            return;
-        };
-        let cpu = thread_cpu_ns();
-        if let Some(data) = self.slots.data(slice) {
-            data.cpu_ns = cpu - self.cpu_at_slice;
-        }
-        self.cpu_at_slice = cpu;
-        if self.hands_over(slice) {
-            // Requests that this arm was too slow for would be a burden to the next one.
-            self.abandon_queue(self.plan.slices[slice].group, now);
-        }
-        self.slots.release(slice);
-    }
-
-    /// Whether another group has the load after this slice.
-    fn hands_over(&self, slice: usize) -> bool {
-        let group = self.plan.slices[slice].group;
-        let next = self.plan.slices.get(slice + 1);
-        next.is_some_and(|next| next.group != group)
-    }
-
-    /// Counts what was due and never sent as censored.
-    fn abandon_queue(&mut self, group: usize, now: u64) {
-        let Some(schedule) = self.schedule else {
-            return;
-        };
-        let threads = self.plan.cpus.len() as u64;
-        let t = now - self.start;
-        let due = schedule.count_before(t);
-        while let Some((slice, mut share)) = self.groups[group].shares.pop_front() {
-            share.end = share.end.min(due);
-            let left = share.left(threads);
-            if let Some(data) = self.slots.data(slice).filter(|_| left > 0) {
-                data.censored.queued += left;
-                let waited = t.saturating_sub(schedule.time_of(share.next));
-                data.censored.oldest_ns = data.censored.oldest_ns.max(waited);
-            }
-            self.slots.release(slice);
-        }
-    }
-
-    /// Ends the measuring at `t` since the start.
-    fn end(&mut self, t: u64, now: u64) {
-        if self.totals.ended_at > 0 {
-            return;
-        }
-        self.totals.ended_at = t.max(1);
-        if let Some(schedule) = self.schedule {
-            let due = schedule.count_before(t);
-            let shares = self.groups.iter_mut().flat_map(|group| &mut group.shares);
-            shares.for_each(|(_, share)| share.end = share.end.min(due));
-        }
-        if let Some(hook) = &mut self.hook {
-            hook(self.plan.slices.len(), now);
-        }
-    }
-
-    /// Whether nothing is left to be done, and, before, whether it is time to stop sending.
-    fn over(&mut self, now: u64) -> bool {
-        let t = now.saturating_sub(self.start);
-        let sent_all = self.budget == 0 && self.in_flight == 0;
-        let enough = sent_all || self.deserted(now) || self.stopped();
-        if self.totals.ended_at == 0 && self.active.is_some() && enough {
-            self.leave_slice(now);
-            self.end(t, now);
-        }
-        if self.totals.ended_at == 0 {
-            return false;
-        }
-        let queue = self.groups.iter().any(|group| !group.shares.is_empty());
-        let drained = self.in_flight == 0 && !(queue && self.budget > 0);
-        let patience = self.plan.drain.as_nanos() as u64;
-        drained || self.stopped() || t >= self.totals.ended_at + patience
-    }
-
-    /// A number of requests was asked for, and there has been nobody to send them to for long. A
-    /// trial of a given length goes on: servers come back, and the time without them is a result.
-    fn deserted(&self, now: u64) -> bool {
-        self.plan.requests.is_some()
-            && self
-                .alone_since
-                .is_some_and(|since| now.saturating_sub(since) >= DESERTED_AFTER_NS)
-    }
-
-    /// What is still in flight or waiting will not be heard of again.
-    fn finish(&mut self) {
-        let now = self.reactor.now();
-        for id in 0..self.conns.len() as ConnId {
-            if self.conns[id as usize].state == State::Busy {
-                self.censor(id, now);
-            }
-            if self.conns[id as usize].state != State::Closed {
-                self.reactor.close(id);
-            }
-        }
-        for group in 0..self.groups.len() {
-            self.abandon_queue(group, now.min(self.start + self.totals.ended_at));
-        }
-        self.totals.cpu_ns = thread_cpu_ns();
+    /// What the slice that is on counts for a flow, if it counts at `now`.
+    #[inline]
+    fn measured_data(&mut self, flow: usize, now: u64) -> Option<&mut SliceData> {
+        let active = self.active?;
+        let slice = &self.plan.slices[active];
+        let counts = slice.arm == self.plan.flows[flow].arm && slice.measures(now - self.start);
+        counts.then(|| self.data(active, flow)).flatten()
     }
 
     fn stopped(&self) -> bool {
@@ -447,20 +433,100 @@ impl<'a, R: Reactor> Engine<'a, R> {
     }
 }
 
+impl FlowState {
+    fn new(
+        plan: &Plan,
+        flow: &Flow,
+        thread: usize,
+        first: ConnId,
+        rings: usize,
+        place: usize,
+    ) -> FlowState {
+        let total = u64::from(flow.connections);
+        let connections = plan.share(total, thread) as u32;
+        let mut schedule = flow.schedule(plan.ramp_up);
+        if let Some(schedule) = &mut schedule {
+            schedule.prepare(plan.end());
+        }
+        let per_connection = flow.assignment == Assignment::PerConnection && schedule.is_some();
+        // Each thread keeps the pace of its share of the connections.
+        let gap = |rate: f64| 1e9 * plan.cpus.len() as f64 / rate;
+        FlowState {
+            first,
+            connections,
+            open: 0,
+            offset: plan.share_before(total, thread),
+            rings,
+            place,
+            free: List::new(Kind::Free),
+            awaited: List::new(Kind::Awaited),
+            aging: List::new(Kind::Aging),
+            busy: 0,
+            schedule,
+            shares: VecDeque::with_capacity(64),
+            owed: match per_connection {
+                true => vec![Owed::default(); connections as usize],
+                false => Vec::new(),
+            },
+            budget: flow
+                .limit
+                .map_or(u64::MAX, |total| plan.share(total, thread)),
+            sent: 0,
+            random: SplitMix64::new(0x7765_6972 + thread as u64),
+            to_open: VecDeque::with_capacity(connections as usize),
+            connect_gap: flow.connect_rate.map_or(0, |rate| gap(rate) as u64),
+            next_connect: 0,
+        }
+    }
+}
+
+impl FlowTotals {
+    /// Adds what another thread has counted.
+    pub fn add(&mut self, other: &FlowTotals) {
+        self.connections += other.connections;
+        self.connected += other.connected;
+        self.open_at_end += other.open_at_end;
+        self.connects += other.connects;
+        self.connect_time
+            .add(&other.connect_time)
+            .expect("all histograms have the same bounds");
+    }
+
+    fn new(state: &FlowState) -> FlowTotals {
+        FlowTotals {
+            connections: u64::from(state.connections),
+            connected: 0,
+            open_at_end: 0,
+            connects: 0,
+            connect_time: new_histogram(),
+        }
+    }
+}
+
 impl Conn {
-    fn new(group: u16) -> Conn {
+    fn new(flow: u16) -> Conn {
         Conn {
             parser: ResponseParser::default(),
             state: State::Closed,
-            group,
+            flow,
             seen: false,
-            slice: 0,
-            sent_bytes: 0,
-            intended: 0,
+            discarding: false,
+            outstanding: 0,
+            oldest: 0,
+            served: 0,
+            unsent: Unsent::Nothing,
             since: 0,
             first_byte: 0,
             idle_since: 0,
+            opened: 0,
         }
+    }
+}
+
+impl Flow {
+    /// Bytes of the longest thing that is sent in one piece.
+    fn longest_request(&self) -> usize {
+        self.requests.longest() * usize::from(self.pipeline)
     }
 }
 

@@ -1,16 +1,15 @@
-//! Requests: what is due, sent, answered.
+//! Requests: what is due, taken by a connection, sent.
 
-use weir_http::response::{Progress as Parsing, ResponseEnd};
-use weir_model::load::ErrorKind;
+use weir_model::load::{Assignment, ErrorKind, Lifetime, Overflow};
 
-use super::{Engine, Progress, State};
-use crate::ledger::{Cause, LONGEST_NS};
+use super::{Due, Engine, InFlight, State, Unsent};
+use crate::ledger::Cause;
 use crate::reactor::{ConnId, Reactor};
 
 impl<R: Reactor> Engine<'_, R> {
     /// When the machine must turn again though nothing happens.
     pub(super) fn wake_at(&mut self, now: u64) -> u64 {
-        let mut until = self.next_look.max(now);
+        let until = self.next_look.max(now);
         let Some(slice) = self.active else {
             let end = match self.totals.ended_at {
                 0 => self.start,
@@ -19,68 +18,132 @@ impl<R: Reactor> Engine<'_, R> {
             return until.min(end);
         };
         let plan = self.plan.slices[slice];
-        until = until.min(self.start + plan.end);
-        let group = &self.groups[plan.group];
-        if !group.idle.is_empty() && self.budget > 0 {
-            match (self.schedule, group.shares.front()) {
-                (Some(schedule), Some((_, share))) if share.next < share.end => {
-                    until = until.min(self.start + schedule.time_of(share.next));
-                }
-                (None, _) if now < self.start + self.plan.ramp_up.as_nanos() as u64 => {
-                    // One more connection joins each time this much of the ramp has passed.
-                    let step = self.plan.ramp_up.as_nanos() as u64 / u64::from(group.connections);
-                    until = until.min(now + step.max(1));
-                }
-                _ => {}
+        let mut until = until.min(self.start + plan.end);
+        for place in 0..self.arms[plan.arm].len() {
+            let flow = self.arms[plan.arm][place];
+            if let Some(arrival) = self.next_arrival(flow, now) {
+                until = until.min(arrival);
             }
         }
         until
     }
 
-    /// Sends what is due on the connections of the group that is on.
+    /// When a flow's next request is due that could be sent; the thread stops sleeping some time
+    /// before, if it is to spin.
+    fn next_arrival(&mut self, flow: usize, now: u64) -> Option<u64> {
+        let ramp_up = self.plan.ramp_up.as_nanos() as u64;
+        let state = &mut self.flows[flow];
+        let bound = self.plan.flows[flow].assignment == Assignment::PerConnection;
+        if state.budget == 0 || state.free.is_empty() && !bound {
+            return None;
+        }
+        match (&mut state.schedule, state.shares.front()) {
+            (Some(schedule), Some((_, share))) if share.next < share.end => {
+                let arrival = self.start.saturating_add(schedule.time_of(share.next));
+                let spin = self.plan.spin.as_nanos() as u64;
+                Some(arrival.saturating_sub(spin).max(now))
+            }
+            (None, _) if now < self.start + ramp_up && !self.plan.flows[flow].is_held() => {
+                // One more connection joins each time this much of the ramp has passed.
+                let step = ramp_up / u64::from(state.connections.max(1));
+                Some(now + step.max(1))
+            }
+            _ => None,
+        }
+    }
+
+    /// Sends what is due on the connections of the flows that are on.
     pub(super) fn dispatch_active(&mut self) {
         match self.active {
-            Some(slice) => self.dispatch(self.plan.slices[slice].group),
+            Some(slice) => {
+                let arm = self.plan.slices[slice].arm;
+                for place in 0..self.arms[arm].len() {
+                    self.dispatch(self.arms[arm][place]);
+                }
+            }
             // After the end, what was due before it still goes out: its response time runs.
             None if self.totals.ended_at > 0 => {
-                (0..self.groups.len()).for_each(|group| self.dispatch(group));
+                (0..self.flows.len()).for_each(|flow| self.dispatch(flow));
             }
             None => {}
         }
     }
 
-    pub(super) fn dispatch(&mut self, group: usize) {
-        while let Some(&conn) = self.groups[group].idle.front() {
-            let now = self.reactor.now();
-            let Some((intended, slice)) = self.next_due(group, now) else {
-                return;
-            };
-            self.groups[group].idle.pop_front();
-            self.begin(conn, intended, slice, now);
+    /// Sends what is due of a flow, as far as connections can take it.
+    pub(super) fn dispatch(&mut self, flow: usize) {
+        if !self.flows[flow].owed.is_empty() {
+            self.sweep(flow);
+            return;
         }
+        while let Some(id) = self.flows[flow].free.first() {
+            let now = self.reactor.now();
+            let idle_since = self.conns[id as usize].idle_since;
+            let Some(due) = self.next_due(flow, idle_since, now) else {
+                break;
+            };
+            self.begin(id, due, now);
+        }
+        self.uncork();
     }
 
-    /// The request that a connection of `group` is to send now: its intended time and its slice.
-    pub(super) fn next_due(&mut self, group: usize, now: u64) -> Option<(u64, usize)> {
-        if self.budget == 0 {
+    /// The request that a connection of `flow`, idle since then, is to send now.
+    fn next_due(&mut self, flow: usize, idle_since: u64, now: u64) -> Option<Due> {
+        if self.flows[flow].budget == 0 {
             return None;
         }
-        let Some(schedule) = self.schedule else {
-            let slice = self
-                .active
-                .filter(|&slice| self.plan.slices[slice].group == group)?;
-            return self.may_join(group, now).then_some((now, slice));
-        };
-        let state = &mut self.groups[group];
+        if self.flows[flow].schedule.is_none() {
+            return self.next_at_will(flow, now);
+        }
+        let drops = self.plan.flows[flow].overflow == Overflow::Drop;
+        while let Some(due) = self.next_arrived(flow, now) {
+            if !drops || idle_since <= due.intended {
+                return Some(due);
+            }
+            if let Some(data) = self.data(due.slice, flow) {
+                data.dropped += 1;
+            }
+        }
+        None
+    }
+
+    /// In a closed loop a request is due whenever a connection can take it.
+    fn next_at_will(&mut self, flow: usize, now: u64) -> Option<Due> {
+        let plan = &self.plan.flows[flow];
+        let arm = plan.arm;
+        let slice = self
+            .active
+            .filter(|&slice| self.plan.slices[slice].arm == arm)?;
+        if plan.is_held() || !self.may_join(flow, now) {
+            return None;
+        }
+        let state = &mut self.flows[flow];
+        let number = state.sent * self.threads + self.thread;
+        state.sent += 1;
+        Some(Due {
+            intended: now,
+            slice,
+            number,
+        })
+    }
+
+    /// Takes the next arrival off the schedule, if it has come.
+    fn next_arrived(&mut self, flow: usize, now: u64) -> Option<Due> {
+        let state = &mut self.flows[flow];
+        let schedule = state.schedule.as_mut()?;
         while let Some((slice, share)) = state.shares.front_mut() {
             let slice = *slice;
             if share.next < share.end {
-                let intended = self.start + schedule.time_of(share.next);
+                let number = share.next;
+                let intended = self.start.saturating_add(schedule.time_of(number));
                 if intended > now {
                     return None;
                 }
-                share.next += self.plan.cpus.len() as u64;
-                return Some((intended, slice));
+                share.next += self.threads;
+                return Some(Due {
+                    intended,
+                    slice,
+                    number,
+                });
             }
             state.shares.pop_front();
             self.slots.release(slice);
@@ -89,142 +152,240 @@ impl<R: Reactor> Engine<'_, R> {
     }
 
     /// Whether the closed loop's ramp lets one more connection be busy.
-    pub(super) fn may_join(&self, group: usize, now: u64) -> bool {
+    fn may_join(&self, flow: usize, now: u64) -> bool {
         let ramp = self.plan.ramp_up.as_nanos() as u64;
         let t = now - self.start;
         if t >= ramp {
             return true;
         }
-        let group = &self.groups[group];
-        let allowed = (u128::from(group.connections) * u128::from(t)).div_ceil(u128::from(ramp));
-        u128::from(group.busy) < allowed
+        let state = &self.flows[flow];
+        let allowed = (u128::from(state.connections) * u128::from(t)).div_ceil(u128::from(ramp));
+        u128::from(state.busy) < allowed
     }
 
-    pub(super) fn begin(&mut self, id: ConnId, intended: u64, slice: usize, now: u64) {
+    // ---- arrivals that belong to connections ------------------------------------------------
+
+    /// Gives every arrival that has come to the connection that it belongs to.
+    fn sweep(&mut self, flow: usize) {
+        let now = self.reactor.now();
+        let drops = self.plan.flows[flow].overflow == Overflow::Drop;
+        while self.flows[flow].budget > 0 {
+            let Some(due) = self.next_arrived(flow, now) else {
+                break;
+            };
+            let state = &mut self.flows[flow];
+            let place = (due.number / self.threads % u64::from(state.connections)) as usize;
+            let id = state.first + place as ConnId;
+            let owed = &mut state.owed[place];
+            if self.links.has(id, super::Kind::Free) && owed.count == 0 {
+                self.begin(id, due, now);
+            } else if drops {
+                if let Some(data) = self.data(due.slice, flow) {
+                    data.dropped += 1;
+                }
+            } else {
+                if owed.count == 0 {
+                    owed.number = due.number;
+                }
+                owed.count += 1;
+                self.slots.hold(due.slice);
+            }
+        }
+        self.uncork();
+    }
+
+    /// Takes the oldest request that waits for a connection; its slice is still held for it.
+    pub(super) fn next_owed(&mut self, flow: usize, place: usize) -> Option<Due> {
+        let state = &mut self.flows[flow];
+        let owed = &mut state.owed[place];
+        if owed.count == 0 {
+            return None;
+        }
+        let number = owed.number;
+        owed.count -= 1;
+        owed.number += u64::from(state.connections) * self.threads;
+        let t = state.schedule.as_mut()?.time_of(number);
+        Some(Due {
+            intended: self.start + t,
+            slice: self.plan.slices.partition_point(|slice| slice.end <= t),
+            number,
+        })
+    }
+
+    /// Sends what waits for this connection.
+    fn settle_owed(&mut self, id: ConnId) {
+        let flow = usize::from(self.conns[id as usize].flow);
+        let place = (id - self.flows[flow].first) as usize;
+        while self.flows[flow].budget > 0
+            && self.links.has(id, super::Kind::Free)
+            && let Some(due) = self.next_owed(flow, place)
+        {
+            let now = self.reactor.now();
+            self.begin(id, due, now);
+            self.slots.release(due.slice);
+        }
+        self.uncork();
+    }
+
+    // ---- from due to sent -------------------------------------------------------------------
+
+    /// A connection has become able to take a request.
+    pub(super) fn offer(&mut self, id: ConnId, since: u64) {
         let conn = &mut self.conns[id as usize];
-        let group = conn.group as usize;
-        conn.state = State::Busy;
-        conn.slice = slice;
-        conn.intended = intended;
-        conn.since = now;
-        conn.first_byte = 0;
-        conn.sent_bytes = 0;
-        conn.parser.begin(self.plan.groups[group].head);
-        let lag = now - intended.max(conn.idle_since).min(now);
-        self.groups[group].busy += 1;
-        self.budget -= 1;
-        self.in_flight += 1;
-        self.slots.hold(slice);
-        let measured = self.plan.slices[slice].measures(intended - self.start);
-        if let Some(data) = self.slots.data(slice).filter(|_| measured) {
+        conn.idle_since = since;
+        let flow = usize::from(conn.flow);
+        let state = &mut self.flows[flow];
+        self.links.push(&mut state.free, id);
+        if state.owed.is_empty() {
+            self.dispatch(flow);
+        } else {
+            self.settle_owed(id);
+        }
+    }
+
+    /// A connection takes a request, and sends it if it is open.
+    fn begin(&mut self, id: ConnId, due: Due, now: u64) {
+        let conn = &mut self.conns[id as usize];
+        let flow = usize::from(conn.flow);
+        let plan = &self.plan.flows[flow];
+        let state = &mut self.flows[flow];
+        let request = plan.requests.choose(due.number, &mut state.random);
+        let place = ring(state, id, plan.pipeline, conn.oldest + conn.outstanding);
+        self.in_flight[place] = InFlight {
+            intended: due.intended,
+            sent: now,
+            number: due.number,
+            slice: due.slice as u32,
+            request,
+        };
+        let lag = now - due.intended.max(conn.idle_since).min(now);
+        if conn.outstanding == 0 {
+            conn.since = now;
+            conn.first_byte = 0;
+            conn.parser
+                .begin(plan.requests.requests[request as usize].head);
+            state.busy += 1;
+            self.links.push(&mut state.awaited, id);
+        }
+        conn.outstanding += 1;
+        let full = conn.outstanding == plan.pipeline;
+        if full || plan.is_open_loop() {
+            // From the end of the list, the next request goes to another connection. A closed loop
+            // fills one after the other instead, so that their requests go out together.
+            self.links.remove(&mut state.free, id);
+        }
+        if !full {
+            self.links.push(&mut state.free, id);
+        }
+        state.budget -= 1;
+        self.outstanding += 1;
+        self.slots.hold(due.slice);
+        self.count_sent(flow, due, lag, now);
+        match self.conns[id as usize].state {
+            State::Open => self.transmit(id, place),
+            State::Connecting => {}
+            State::Closed => self.open_for_request(id, now),
+        }
+    }
+
+    #[inline]
+    fn count_sent(&mut self, flow: usize, due: Due, lag: u64, now: u64) {
+        let measured = self.plan.slices[due.slice].measures(due.intended - self.start);
+        if measured && let Some(data) = self.data(due.slice, flow) {
             data.histograms.dispatch_lag.saturating_record(lag);
         }
-        if let Some(active) = self.active
-            && self.plan.slices[active].measures(now - self.start)
-            && let Some(data) = self.slots.data(active)
-        {
+        if let Some(data) = self.measured_data(flow, now) {
             data.offered += 1;
         }
-        self.transmit(id);
     }
 
-    pub(super) fn transmit(&mut self, id: ConnId) {
+    /// Sends a request on a connection that is open. Pipelined ones are gathered first.
+    pub(super) fn transmit(&mut self, id: ConnId, place: usize) {
         let conn = &mut self.conns[id as usize];
-        let request = &self.plan.groups[conn.group as usize].request[conn.sent_bytes..];
-        match self.reactor.send(id, request) {
-            Ok(sent) => conn.sent_bytes += sent,
+        let flow = usize::from(conn.flow);
+        let plan = &self.plan.flows[flow];
+        let entry = self.in_flight[place];
+        let template = &plan.requests.requests[entry.request as usize].template;
+        if plan.pipeline == 1
+            && let Some(bytes) = template.fixed()
+        {
+            match self.reactor.send(id, bytes) {
+                Ok(sent) if sent == bytes.len() => {}
+                Ok(sent) => conn.unsent = Unsent::Request(sent),
+                Err(errno) => self.fail(id, ErrorKind::Send, Cause::Kernel(errno)),
+            }
+            return;
+        }
+        if self.corked != Some(id) {
+            self.uncork();
+            self.corked = Some(id);
+        }
+        let random = &mut self.flows[flow].random;
+        template.render(entry.number, random, &mut self.scratch);
+    }
+
+    /// Sends what has been gathered for a connection.
+    pub(super) fn uncork(&mut self) {
+        let Some(id) = self.corked.take() else { return };
+        let conn = &mut self.conns[id as usize];
+        if let Unsent::Bytes(bytes, _) = &mut conn.unsent {
+            // What came before is not out yet.
+            bytes.extend_from_slice(&self.scratch);
+        } else {
+            match self.reactor.send(id, &self.scratch) {
+                Ok(sent) if sent == self.scratch.len() => {}
+                Ok(sent) => {
+                    conn.unsent = Unsent::Bytes(Box::new(self.scratch[sent..].to_vec()), 0);
+                }
+                Err(errno) => self.fail(id, ErrorKind::Send, Cause::Kernel(errno)),
+            }
+        }
+        self.scratch.clear();
+    }
+
+    /// There is room for more of what a connection has to send.
+    pub(super) fn send_on(&mut self, id: ConnId) {
+        let conn = &mut self.conns[id as usize];
+        let flow = usize::from(conn.flow);
+        let state = &self.flows[flow];
+        let plan = &self.plan.flows[flow];
+        let (bytes, at) = match &mut conn.unsent {
+            Unsent::Nothing => return,
+            Unsent::Bytes(bytes, at) => (bytes.as_slice(), at),
+            Unsent::Request(at) => {
+                let entry = self.in_flight[ring(state, id, plan.pipeline, conn.oldest)];
+                let template = &plan.requests.requests[entry.request as usize].template;
+                (template.fixed().unwrap_or_default(), at)
+            }
+        };
+        match self.reactor.send(id, &bytes[*at..]) {
+            Ok(sent) => {
+                *at += sent;
+                if *at == bytes.len() {
+                    conn.unsent = Unsent::Nothing;
+                }
+            }
             Err(errno) => self.fail(id, ErrorKind::Send, Cause::Kernel(errno)),
         }
     }
 
-    pub(super) fn on_received(&mut self, id: ConnId, stamp: u64) {
-        let bytes = self.reactor.received();
-        let length = bytes.len() as u64;
-        let conn = &mut self.conns[id as usize];
-        Progress::add(&self.progress.received_bytes, length);
-        if conn.state != State::Busy {
-            let cause = Cause::Own("bytes that no request had asked for");
-            self.error(None, ErrorKind::Unsolicited, cause);
-            self.drop_connection(id);
-            return;
-        }
-        if conn.first_byte == 0 {
-            conn.first_byte = stamp;
-        }
-        let parsed = conn.parser.feed(bytes);
-        if let Some(data) = self.slots.data(conn.slice) {
-            data.received_bytes += length;
-        }
-        match parsed {
-            Ok(fed) => match fed.event {
-                Parsing::NeedMore => {}
-                Parsing::Complete(end) => {
-                    self.complete(
-                        id,
-                        &end,
-                        stamp,
-                        end.keep_alive,
-                        fed.consumed as u64 == length,
-                    );
-                }
-            },
-            Err(error) => self.fail(id, error.kind(), Cause::Parser(error)),
-        }
+    /// The place of a connection's oldest request in flight.
+    pub(super) fn oldest(&self, id: ConnId) -> usize {
+        let conn = &self.conns[id as usize];
+        let flow = usize::from(conn.flow);
+        let depth = self.plan.flows[flow].pipeline;
+        ring(&self.flows[flow], id, depth, conn.oldest)
     }
 
-    /// Writes a response down and makes the connection free.
-    pub(super) fn complete(
-        &mut self,
-        id: ConnId,
-        end: &ResponseEnd,
-        stamp: u64,
-        keep: bool,
-        clean: bool,
-    ) {
-        let conn = &mut self.conns[id as usize];
-        let (slice, group) = (conn.slice, conn.group as usize);
-        let measured = self.plan.slices[slice].measures(conn.intended - self.start);
-        if let Some(data) = self.slots.data(slice) {
-            data.completed_whole += 1;
-            data.content_bytes += end.content_bytes;
-            if let Some(count) = data
-                .statuses
-                .get_mut(usize::from(end.status.wrapping_sub(100)))
-            {
-                *count += 1;
-            }
-            if measured {
-                let response = stamp.saturating_sub(conn.intended);
-                data.histograms.response.saturating_record(response);
-                data.histograms
-                    .service
-                    .saturating_record(stamp.saturating_sub(conn.since));
-                let first_byte = conn.first_byte.saturating_sub(conn.since);
-                data.histograms.first_byte.saturating_record(first_byte);
-                data.histograms.overflow += u64::from(response > LONGEST_NS);
-            }
-        }
-        if let Some(active) = self.active
-            && self.plan.slices[active].group == group
-            && self.plan.slices[active].measures(stamp - self.start)
-            && let Some(data) = self.slots.data(active)
-        {
-            data.completed += 1;
-        }
-        Progress::add(&self.progress.completed, 1);
-        self.end_request(id);
-        if !clean {
-            let cause = Cause::Own("bytes after the end of the response");
-            self.error(None, ErrorKind::Unsolicited, cause);
-        }
-        if keep && clean {
-            let conn = &mut self.conns[id as usize];
-            conn.state = State::Idle;
-            conn.idle_since = stamp;
-            self.groups[group].idle.push_back(id);
-        } else {
-            self.drop_connection(id);
-        }
-        self.dispatch(group);
+    /// Whether the flow's connections serve one request each.
+    pub(super) fn opens_for_each(&self, flow: usize) -> bool {
+        self.plan.flows[flow].lifetime == Lifetime::Request
     }
+}
+
+/// The place of the `number`-th entry of a connection's ring.
+#[inline]
+pub(super) fn ring(state: &super::FlowState, id: ConnId, depth: u16, number: u16) -> usize {
+    let own = state.rings + (id - state.first) as usize * usize::from(depth);
+    own + usize::from(number % depth)
 }

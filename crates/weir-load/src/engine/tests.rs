@@ -4,33 +4,45 @@ use std::sync::mpsc::{channel, sync_channel};
 use std::time::Duration;
 
 use rustix::io::Errno;
-use weir_model::load::ErrorKind;
+use weir_model::load::{Arrivals, ErrorKind, Overflow, Segment, Spacing};
 
 use super::*;
 use crate::ledger::SliceData;
-use crate::plan::{Group as PlanGroup, Slice};
-use crate::reactor::simulated::{Answer, CONNECT_NS, Server, Simulated};
+use crate::plan::{Flow, Plan, Slice};
+use crate::reactor::Io;
+use crate::reactor::simulated::{Answer, CONNECT_NS, Instants, Server, Simulated};
+
+mod policies;
+use crate::request_set::RequestSet;
 
 const MS: u64 = 1_000_000;
 const SECOND: u64 = 1000 * MS;
 const OK: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello";
 
-fn plan(arrivals: Arrivals, connections: u32, slices: Vec<Slice>) -> Plan {
-    let groups = 1 + slices.iter().map(|slice| slice.group).max().unwrap_or(0);
-    let group = PlanGroup {
-        address: "127.0.0.1:80".parse().expect("an address"),
-        request: b"GET / HTTP/1.1\r\nHost: x\r\n\r\n".to_vec(),
-        head: false,
+fn flow(arrivals: Arrivals, connections: u32) -> Flow {
+    let peer = "127.0.0.1:80".parse().expect("an address");
+    let request = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n".to_vec();
+    Flow::new(
+        peer,
+        RequestSet::single(request, false),
         connections,
+        arrivals,
+    )
+}
+
+fn plan(arrivals: Arrivals, connections: u32, slices: Vec<Slice>) -> Plan {
+    let arms = 1 + slices.iter().map(|slice| slice.arm).max().unwrap_or(0);
+    let of_arm = |arm| Flow {
+        arm,
+        ..flow(arrivals.clone(), connections)
     };
     Plan {
-        groups: vec![group; groups],
+        flows: (0..arms).map(of_arm).collect(),
         slices,
-        arrivals,
         ramp_up: Duration::ZERO,
-        timeout: Duration::from_secs(2),
         drain: Duration::from_secs(2),
-        requests: None,
+        spin: Duration::ZERO,
+        io: Io::Epoll,
         cpus: vec![None],
     }
 }
@@ -40,20 +52,29 @@ fn seconds(count: u64) -> Vec<Slice> {
 }
 
 struct Ran {
-    slices: Vec<(usize, SliceData)>,
+    slices: Vec<(usize, Vec<SliceData>)>,
     totals: ThreadTotals,
 }
 
 impl Ran {
     fn all(&self) -> SliceData {
         let mut all = SliceData::new();
-        self.slices.iter().for_each(|(_, data)| all.add(data));
+        let data = self.slices.iter().flat_map(|(_, data)| data);
+        data.for_each(|data| all.add(data));
+        all
+    }
+
+    /// What one flow counted.
+    fn flow(&self, place: usize) -> SliceData {
+        let mut all = SliceData::new();
+        let data = self.slices.iter().map(|(_, data)| &data[place]);
+        data.for_each(|data| all.add(data));
         all
     }
 
     fn slice(&self, number: usize) -> &SliceData {
         let found = self.slices.iter().find(|(slice, _)| *slice == number);
-        &found.expect("the slice was delivered").1
+        &found.expect("the slice was delivered").1[0]
     }
 }
 
@@ -66,9 +87,9 @@ fn simulate_with(plan: &Plan, server: Server, change: impl FnOnce(&mut Simulated
         empty,
     };
     let connections = plan
-        .groups
+        .flows
         .iter()
-        .map(|group| group.connections as usize)
+        .map(|flow| flow.connections as usize)
         .sum();
     let mut reactor = Simulated::new(connections, server);
     change(&mut reactor);
@@ -76,12 +97,12 @@ fn simulate_with(plan: &Plan, server: Server, change: impl FnOnce(&mut Simulated
     let stop = AtomicBool::new(false);
     let mut engine = Engine::new(plan, 0, reactor, outlet, &progress, &stop, None);
     let open = engine.open(10 * SECOND);
-    assert_eq!(open, connections, "every connection opens");
+    assert_eq!(open, engine.connections(), "every connection opens");
     let start = engine.reactor.now() + MS;
     let (totals, _) = engine.run(start);
     let slices = deliveries
         .into_iter()
-        .map(|(_, slice, data)| (slice, *data))
+        .map(|(_, slice, data)| (slice, data.into_vec()))
         .collect();
     Ran { slices, totals }
 }
@@ -196,7 +217,7 @@ fn a_closed_loop_completes_what_little_says() {
 #[test]
 fn a_number_of_requests_is_kept_to_the_last_one() {
     let mut plan = plan(Arrivals::Closed, 7, seconds(60));
-    plan.requests = Some(1000);
+    plan.flows[0].limit = Some(1000);
     let ran = simulate(&plan, steady(MS));
     assert_eq!(ran.all().completed_whole, 1000);
     assert!(
@@ -208,7 +229,7 @@ fn a_number_of_requests_is_kept_to_the_last_one() {
 #[test]
 fn requests_unfinished_at_the_end_are_censored_not_forgotten() {
     let mut plan = plan(Arrivals::Constant { rate: 100.0 }, 10, seconds(1));
-    plan.timeout = Duration::from_secs(60);
+    plan.flows[0].timeout = Duration::from_secs(60);
     plan.drain = Duration::from_millis(500);
     let ran = simulate(&plan, Box::new(|_, _, _| Answer::default()));
     let all = ran.all();
@@ -221,7 +242,7 @@ fn requests_unfinished_at_the_end_are_censored_not_forgotten() {
 #[test]
 fn a_timeout_is_an_error_and_the_connection_is_opened_again() {
     let mut plan = plan(Arrivals::Closed, 1, seconds(1));
-    plan.timeout = Duration::from_millis(100);
+    plan.flows[0].timeout = Duration::from_millis(100);
     let ran = simulate(
         &plan,
         Box::new(|_, _, n| match n {
@@ -241,7 +262,7 @@ fn slices_switch_the_load_and_keep_the_arms_apart() {
     // Arm 0 answers in 1 ms, arm 1 in 2 ms; ABBA in slices of 100 ms, the first 20 ms not counted.
     let order = [0, 1, 1, 0];
     let slices = (0..40_u64).map(|i| Slice {
-        group: order[i as usize % 4],
+        arm: order[i as usize % 4],
         start: i * 100 * MS,
         measure_from: i * 100 * MS + 20 * MS,
         end: (i + 1) * 100 * MS,
@@ -251,6 +272,7 @@ fn slices_switch_the_load_and_keep_the_arms_apart() {
     let ran = simulate(&plan, Box::new(server));
     assert_eq!(ran.slices.len(), 40);
     for (number, data) in &ran.slices {
+        let data = &data[0];
         let (service, per_slice) = if order[number % 4] == 0 {
             (MS, 800)
         } else {
@@ -271,7 +293,7 @@ fn slices_switch_the_load_and_keep_the_arms_apart() {
 #[test]
 fn an_arm_too_slow_for_the_open_loop_does_not_burden_the_next_slice() {
     let slices = (0..10_u64).map(|i| Slice {
-        group: i as usize % 2,
+        arm: i as usize % 2,
         start: i * 100 * MS,
         measure_from: i * 100 * MS,
         end: (i + 1) * 100 * MS,
@@ -281,6 +303,7 @@ fn an_arm_too_slow_for_the_open_loop_does_not_burden_the_next_slice() {
     let server = |_, conn: ConnId, _| Answer::after(if conn == 0 { 5 * MS } else { MS / 10 }, OK);
     let ran = simulate(&plan, Box::new(server));
     for (number, data) in &ran.slices {
+        let data = &data[0];
         assert_eq!(data.due, 100);
         if number % 2 == 0 {
             // The last slice has the drain to itself; the others hand over.
@@ -321,7 +344,7 @@ fn a_ramp_grows_the_load_evenly_in_both_loops() {
 fn refused_connections_are_tried_again_and_counted() {
     let plan = plan(Arrivals::Closed, 4, seconds(1));
     let ran = simulate_with(&plan, steady(MS), |reactor| reactor.refuse = 6);
-    assert_eq!(ran.totals.connects, 4);
+    assert_eq!(ran.totals.flows[0].connects, 4);
     let errors = ran.totals.errors.counts();
     assert_eq!((errors[0].kind, errors[0].count), (ErrorKind::Connect, 6));
     assert!(
@@ -329,13 +352,17 @@ fn refused_connections_are_tried_again_and_counted() {
         "the kernel's words: {}",
         errors[0].words
     );
-    assert_resolved(ran.totals.connect_time.max(), CONNECT_NS, "time to connect");
+    assert_resolved(
+        ran.totals.flows[0].connect_time.max(),
+        CONNECT_NS,
+        "time to connect",
+    );
 }
 
 #[test]
 fn a_number_of_requests_is_given_up_when_the_server_is_gone_for_good() {
     let mut plan = plan(Arrivals::Closed, 4, seconds(3600));
-    plan.requests = Some(1000);
+    plan.flows[0].limit = Some(1000);
     let last = Answer {
         pieces: vec![],
         end: Some((MS, Some(Errno::CONNRESET))),
@@ -360,7 +387,7 @@ fn a_number_of_requests_is_given_up_when_the_server_is_gone_for_good() {
 #[test]
 fn a_request_that_the_kernel_takes_in_parts_is_sent_whole() {
     let mut plan = plan(Arrivals::Closed, 2, seconds(1));
-    plan.requests = Some(10);
+    plan.flows[0].limit = Some(10);
     let ran = simulate_with(&plan, steady(MS), |reactor| reactor.send_at_most = 5);
     assert_eq!(ran.all().completed_whole, 10);
     assert_eq!(ran.all().errors.total(), 0);
@@ -416,7 +443,7 @@ fn a_close_that_was_announced_is_no_error() {
     let until_close: &[u8] = b"HTTP/1.1 200 OK\r\n\r\nhello";
     for (bytes, end) in [(closing, None), (until_close, Some((2 * MS, None)))] {
         let mut plan = plan(Arrivals::Closed, 1, seconds(10));
-        plan.requests = Some(20);
+        plan.flows[0].limit = Some(20);
         let answer = Answer {
             pieces: vec![(MS, bytes.to_vec())],
             end,

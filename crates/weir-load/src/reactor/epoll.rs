@@ -62,19 +62,13 @@ pub fn monotonic_ns() -> u64 {
 }
 
 impl Epoll {
-    /// An epoll set. It is made apart from the reactor because only it can fail, and only it may
-    /// change threads.
+    /// A reactor for at most `connections` connections, numbered from 0.
     ///
     /// # Errors
-    /// The kernel has no descriptor left for it.
-    pub fn set() -> Result<OwnedFd, Errno> {
-        epoll::create(epoll::CreateFlags::CLOEXEC)
-    }
-
-    /// A reactor on `set` for at most `connections` connections, numbered from 0.
-    pub fn new(set: OwnedFd, connections: usize) -> Epoll {
-        Epoll {
-            epoll: set,
+    /// The kernel has no descriptor left for an epoll set.
+    pub fn new(connections: usize) -> Result<Epoll, Errno> {
+        Ok(Epoll {
+            epoll: epoll::create(epoll::CreateFlags::CLOEXEC)?,
             sockets: std::iter::repeat_with(Socket::default)
                 .take(connections)
                 .collect(),
@@ -82,7 +76,7 @@ impl Epoll {
             cursor: 0,
             buffer: vec![0; RECEIVE_BUFFER].into_boxed_slice(),
             received: 0,
-        }
+        })
     }
 
     /// What a readiness of a connection that is being opened means.

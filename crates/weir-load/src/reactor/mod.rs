@@ -23,6 +23,29 @@ pub mod simulated;
 /// A connection by number: the engine's, counted from 0 and used again after a close.
 pub type ConnId = u32;
 
+/// How the kernel is asked.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Io {
+    /// By whatever serves best and works here.
+    #[default]
+    Auto,
+    /// io_uring(7).
+    Uring,
+    /// epoll(7) and plain system calls through libc.
+    Epoll,
+}
+
+impl Io {
+    /// As reports call it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Io::Auto => "auto",
+            Io::Uring => "io_uring",
+            Io::Epoll => "epoll",
+        }
+    }
+}
+
 /// Whom a connection goes to, and where from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Route {

@@ -27,6 +27,17 @@ impl Answer {
     }
 }
 
+/// Moments that a test wants to see, shared with it.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Instants(std::rc::Rc<std::cell::RefCell<Vec<u64>>>);
+
+impl Instants {
+    /// All of them so far.
+    pub(crate) fn take(&self) -> Vec<u64> {
+        self.0.take()
+    }
+}
+
 /// Decides answers: time of the request, connection, how many requests there were before on any.
 pub(crate) type Server = Box<dyn FnMut(u64, ConnId, u64) -> Answer>;
 
@@ -61,6 +72,8 @@ pub(crate) struct Simulated {
     /// Largest part of a request that one send takes.
     pub(crate) send_at_most: usize,
     unsent: Vec<usize>,
+    /// When connections were asked for.
+    pub(crate) connects: Instants,
 }
 
 /// How long it takes to open a connection.
@@ -81,6 +94,7 @@ impl Simulated {
             oversleep: 0,
             send_at_most: usize::MAX,
             unsent: vec![0; connections],
+            connects: Instants::default(),
         }
     }
 
@@ -92,6 +106,25 @@ impl Simulated {
     }
 }
 
+impl Simulated {
+    /// Lets the server decide about one request.
+    fn answer(&mut self, conn: ConnId) {
+        let answer = (self.server)(self.clock, conn, self.requests);
+        self.requests += 1;
+        for (delay, piece) in answer.pieces {
+            self.schedule(self.clock + delay, conn, What::Bytes(piece));
+        }
+        if let Some((delay, reset)) = answer.end {
+            let what = if reset.is_some() {
+                What::Reset
+            } else {
+                What::End
+            };
+            self.schedule(self.clock + delay, conn, what);
+        }
+    }
+}
+
 impl Reactor for Simulated {
     fn now(&mut self) -> u64 {
         self.clock
@@ -99,6 +132,7 @@ impl Reactor for Simulated {
 
     fn connect(&mut self, conn: ConnId, _route: &Route) -> Result<(), Errno> {
         self.generations[conn as usize] += 1;
+        self.connects.0.borrow_mut().push(self.clock);
         let refused = self.refuse > 0 || self.requests >= self.gone_after;
         self.refuse = self.refuse.saturating_sub(1);
         let what = if refused {
@@ -119,18 +153,10 @@ impl Reactor for Simulated {
             return Ok(sent);
         }
         self.unsent[conn as usize] = 0;
-        let answer = (self.server)(self.clock, conn, self.requests);
-        self.requests += 1;
-        for (delay, piece) in answer.pieces {
-            self.schedule(self.clock + delay, conn, What::Bytes(piece));
-        }
-        if let Some((delay, reset)) = answer.end {
-            let what = if reset.is_some() {
-                What::Reset
-            } else {
-                What::End
-            };
-            self.schedule(self.clock + delay, conn, what);
+        // The end of a request that was sent in parts is one, whatever it looks like.
+        let heads = bytes.windows(4).filter(|four| four == b"\r\n\r\n");
+        for _ in 0..heads.count().max(1) {
+            self.answer(conn);
         }
         Ok(sent)
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use weir_load::{Control, Group, LoadError, Outcome, Plan, SliceData, run};
+use weir_load::{Control, Flow, Io, LoadError, Outcome, Plan, RequestSet, SliceData, run};
 use weir_model::load::Arrivals;
 use weir_origin::{Content, Origin, OriginConfig};
 
@@ -15,21 +15,18 @@ fn origin(change: impl FnOnce(&mut OriginConfig), listen: &str) -> Origin {
     Origin::start(config).expect("the origin server starts")
 }
 
-fn plan(address: SocketAddr, request: &str, requests: u64, threads: usize) -> Plan {
-    let group = Group {
-        address,
-        request: request.as_bytes().to_vec(),
-        head: request.starts_with("HEAD"),
-        connections: 8,
-    };
+fn plan(address: SocketAddr, request: &str, limit: u64, threads: usize) -> Plan {
+    let requests = RequestSet::single(request.as_bytes().to_vec(), request.starts_with("HEAD"));
+    let mut flow = Flow::new(address, requests, 8, Arrivals::Closed);
+    flow.timeout = Duration::from_secs(20);
+    flow.limit = Some(limit);
     Plan {
-        groups: vec![group],
+        flows: vec![flow],
         slices: Plan::seconds(Duration::ZERO, Duration::from_secs(60)),
-        arrivals: Arrivals::Closed,
         ramp_up: Duration::ZERO,
-        timeout: Duration::from_secs(20),
         drain: Duration::from_secs(20),
-        requests: Some(requests),
+        spin: Duration::ZERO,
+        io: Io::Epoll,
         cpus: vec![None; threads],
     }
 }
@@ -37,7 +34,7 @@ fn plan(address: SocketAddr, request: &str, requests: u64, threads: usize) -> Pl
 fn measure(plan: &Plan) -> Result<(SliceData, Outcome), LoadError> {
     let control = Control::new(plan.cpus.len(), Arc::new(AtomicBool::new(false)));
     let mut all = SliceData::new();
-    let outcome = run(plan, &control, None, |_, data| all.add(data))?;
+    let outcome = run(plan, &control, None, |_, data| all.add(&data[0]))?;
     Ok((all, outcome))
 }
 
@@ -56,7 +53,7 @@ fn every_request_is_sent_and_answered_once_by_any_number_of_threads() {
             1000,
             "the server has seen as many"
         );
-        assert_eq!(outcome.connects, 8);
+        assert_eq!(outcome.flows[0].connects, 8);
         assert_eq!(outcome.cpu_ns.len(), threads);
     }
 }
@@ -83,7 +80,7 @@ fn a_server_that_keeps_no_connection_is_reconnected_to() {
     let (all, outcome) = measure(&plan(origin.addresses()[0], close, 100, 1)).unwrap();
     assert_eq!(all.completed_whole, 100);
     assert_eq!(all.errors.total(), 0, "{:?}", all.errors.counts());
-    assert!(outcome.connects >= 100);
+    assert!(outcome.flows[0].connects >= 100);
     assert!(all.reconnects >= 90);
 }
 
@@ -95,7 +92,7 @@ fn a_port_where_nobody_listens_is_said_in_the_kernels_words() {
     let mut plan = plan(address, GET, 10, 1);
     let stop = Arc::new(AtomicBool::new(false));
     let control = Control::new(1, Arc::clone(&stop));
-    plan.timeout = Duration::from_millis(200);
+    plan.flows[0].timeout = Duration::from_millis(200);
     // The engine would try for half a minute; the user gives up first.
     let impatient = std::thread::spawn(move || {
         std::thread::sleep(Duration::from_millis(300));

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use weir_load::{Control, Group, Plan, SliceData, run};
+use weir_load::{Control, Flow, Io, Plan, RequestSet, SliceData, run};
 use weir_model::load::Arrivals;
 use weir_origin::{Origin, OriginConfig, Stall};
 
@@ -26,26 +26,27 @@ fn freezing() -> Origin {
 fn the_response_times_of_a_freeze_are_what_theory_says() {
     let origin = freezing();
     let (rate, seconds) = (200.0, 4);
-    let group = Group {
-        address: origin.addresses()[0],
-        request: b"GET / HTTP/1.1\r\nHost: x\r\n\r\n".to_vec(),
-        head: false,
-        // As many as requests come during the freeze: each can be sent when it is due.
-        connections: 250,
-    };
+    // As many connections as requests come during the freeze: each can be sent when it is due.
+    let request = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n".to_vec();
+    let mut flow = Flow::new(
+        origin.addresses()[0],
+        RequestSet::single(request, false),
+        250,
+        Arrivals::Constant { rate },
+    );
+    flow.timeout = Duration::from_secs(10);
     let plan = Plan {
-        groups: vec![group],
+        flows: vec![flow],
         slices: Plan::seconds(Duration::ZERO, Duration::from_secs(seconds)),
-        arrivals: Arrivals::Constant { rate },
         ramp_up: Duration::ZERO,
-        timeout: Duration::from_secs(10),
         drain: Duration::from_secs(10),
-        requests: None,
+        spin: Duration::ZERO,
+        io: Io::Epoll,
         cpus: vec![None],
     };
     let control = Control::new(1, Arc::new(AtomicBool::new(false)));
     let mut all = SliceData::new();
-    run(&plan, &control, None, |_, data| all.add(data)).expect("the trial runs");
+    run(&plan, &control, None, |_, data| all.add(&data[0])).expect("the trial runs");
 
     assert_eq!(all.due, 800, "4 s at 200/s");
     assert_eq!(

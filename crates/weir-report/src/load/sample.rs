@@ -1,10 +1,10 @@
 //! Documents for the tests of all formats.
 
 use hdrhistogram::Histogram;
-use weir_model::load::{Arrivals, Censored, ErrorCount, ErrorKind};
+use weir_model::load::{Arrivals, Assignment, Censored, ErrorCount, ErrorKind, Lifetime, Overflow};
 use weir_model::load_report::{
-    Counts, FORMAT, LoadReport, LoadShape, PhaseSeconds, Rates, Second, StatusCount, Target,
-    TimeReport,
+    Counts, FORMAT, GeneratorReport, LoadReport, LoadShape, PhaseSeconds, Rates, Second,
+    StatusCount, Target, TimeReport,
 };
 use weir_model::record::{Validity, ValidityReason};
 
@@ -47,6 +47,10 @@ pub(super) fn open_loop() -> LoadReport {
             cpus: vec![Some(0), Some(1)],
             timeout_ns: 2_000_000_000,
             requests: None,
+            lifetime: Lifetime::Kept,
+            pipeline: 1,
+            assignment: Assignment::Global,
+            overflow: Overflow::Queue,
         },
         phases: PhaseSeconds {
             ramp_up: 2.0,
@@ -61,6 +65,7 @@ pub(super) fn open_loop() -> LoadReport {
         counts: Counts {
             due: 10_000,
             offered: 9_999,
+            dropped: 0,
             completed: 9_998,
             completed_whole: 11_998,
             received_bytes: 14_760_006,
@@ -68,6 +73,8 @@ pub(super) fn open_loop() -> LoadReport {
             connected: 50,
             connects: 53,
             reconnects: 3,
+            lost: 0,
+            open_at_end: 50,
         },
         statuses: vec![
             StatusCount {
@@ -109,7 +116,14 @@ pub(super) fn open_loop() -> LoadReport {
         first_byte: report_of(service_times_ns().map(|ns| ns - 9_000)),
         dispatch_lag: report_of((0..9_999).map(|k| 900 + k % 4_000)),
         connect_time: report_of((0..53).map(|k| 40_000 + k * 1_000)),
+        tls_time: TimeReport::default(),
+        tls: None,
         generator_cpu_ns: vec![81_000_000, 79_000_000],
+        generator: GeneratorReport {
+            io: "epoll".to_owned(),
+            ..GeneratorReport::default()
+        },
+        flows: Vec::new(),
         over_time: (0..10).map(|k| second(2.0 + f64::from(k), 999)).collect(),
         validity: vec![ValidityReason {
             validity: Validity::Suspect,

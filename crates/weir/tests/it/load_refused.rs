@@ -96,8 +96,8 @@ fn more_connections_than_descriptors() {
     Running::start(shell.args(["-c", &line]))
         .end()
         .refused_in_a_line(&[
-            "-c 100: needs ",
-            "but this process may have 64",
+            "-c 100: a thread needs 1",
+            "open descriptors, and may have 64",
             "\nhint: raise the limit: ulimit -n ",
         ]);
     assert_eq!(origin.counters(0).connections, 0);
@@ -121,7 +121,7 @@ fn flags_that_do_not_exist_get_the_nearest_one() {
     run("load --conections 5 http://127.0.0.1/").refused(&["--conections", "'--connections'"]);
     run("laod http://127.0.0.1/").refused(&["laod", "'load'"]);
     run("load --format jsn http://127.0.0.1/").refused(&["jsn", "'json'"]);
-    run("load").refused(&["<URL>"]);
+    run("load").refused(&["where are requests to be sent?\nhint: weir load http"]);
     run("load -b x --content-file y http://127.0.0.1/").refused(&["cannot be used with"]);
 }
 

@@ -17,9 +17,11 @@ use crate::{signals, terminal};
 mod job;
 mod progress;
 mod result;
+mod watch;
 
 use job::Job;
 use result::Collected;
+use watch::Watch;
 
 /// Runs the command.
 pub(crate) fn run(args: LoadArgs) -> Result<ExitCode, Failure> {
@@ -77,9 +79,10 @@ fn nothing_answered(report: &LoadReport) -> Failure {
 fn measure(job: &Job, args: &LoadArgs) -> Result<LoadReport, Failure> {
     let stop = signals::stop_flag()?;
     let control = Control::new(job.plan.cpus.len(), Arc::clone(&stop));
+    let watch = Watch::begin(&job.plan);
     let started_at = jiff::Timestamp::now();
     let mut collected = Collected::new(&job.plan);
-    let take = |slice: usize, data: &SliceData| collected.take(slice, data);
+    let take = |slice: usize, data: &[SliceData]| collected.take(slice, data);
     let outcome = if args.quiet {
         weir_load::run(&job.plan, &control, None, take)
     } else {
@@ -89,17 +92,19 @@ fn measure(job: &Job, args: &LoadArgs) -> Result<LoadReport, Failure> {
     };
     let interrupted = stop.load(Ordering::Relaxed);
     let outcome = outcome.map_err(|error| explain(job, error, interrupted))?;
-    Ok(collected.report(job, &outcome, started_at, interrupted))
+    let generator = watch.end(&outcome);
+    Ok(collected.report(job, &outcome, generator, started_at, interrupted))
 }
 
 fn explain(job: &Job, error: LoadError, interrupted: bool) -> Failure {
+    let target = &job.flows[0].target;
     match error {
         LoadError::NoConnection(_) if interrupted => Failure::interrupted(format!(
             "{}: interrupted before a connection was open",
-            job.target.url
+            target.url
         )),
-        LoadError::NoConnection(_) => Failure::input(format!("{}: {error}", job.target.url))
-            .hint(format!("is a server listening on {}?", job.target.address)),
+        LoadError::NoConnection(_) => Failure::input(format!("{}: {error}", target.url))
+            .hint(format!("is a server listening on {}?", target.address)),
         other => Failure::failed(other),
     }
 }

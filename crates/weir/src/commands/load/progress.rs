@@ -47,16 +47,20 @@ fn show(control: &Control, plan: &Plan, done: &AtomicBool) {
         shown = Instant::now();
         before = completed;
         let errors = sum(control, |progress| &progress.errors);
-        let time = match plan.requests {
+        let time = match plan.flows[0].limit.filter(|_| plan.flows.len() == 1) {
             Some(requests) => format!("{completed} of {requests} requests"),
             None => format!(
                 "{:.0} of {total:.0} s",
                 begun.elapsed().as_secs_f64().min(total)
             ),
         };
-        let asked = match plan.arrivals {
-            Arrivals::Constant { rate } => format!(" of {rate:.0}"),
-            _ => String::new(),
+        let rates = plan.flows.iter().map(|flow| match &flow.arrivals {
+            Arrivals::Constant { rate } => *rate,
+            _ => f64::NAN,
+        });
+        let asked = match rates.sum::<f64>() {
+            rate if rate.is_nan() => String::new(),
+            rate => format!(" of {rate:.0}"),
         };
         let in_flight = sum(control, |progress| &progress.in_flight);
         line.show(&format!(

@@ -1,23 +1,28 @@
 //! From the engine's slices to the document that every format is made from.
 
 use jiff::Timestamp;
+use weir_load::engine::FlowTotals;
 use weir_load::plan::Plan;
-use weir_load::{Outcome, SliceData};
+use weir_load::{Flow, Outcome, SliceData};
 use weir_model::load::Arrivals;
 use weir_model::load_report::{
-    Counts, FORMAT, LoadReport, LoadShape, PhaseSeconds, Rates, Second, StatusCount,
+    Counts, FORMAT, FlowReport, GeneratorReport, LoadReport, LoadShape, PhaseSeconds, Rates,
+    Second, StatusCount,
 };
 use weir_report::load::time_report;
 
-use super::job::Job;
+use super::job::{Job, Named};
 use crate::args;
 
 /// What has been gathered of a trial.
 pub(crate) struct Collected {
-    all: SliceData,
+    /// By flow.
+    flows: Vec<SliceData>,
     /// Begin and end of each slice's measured part in seconds.
     bounds: Vec<(f64, f64)>,
     seconds: Vec<Second>,
+    /// All flows of a slice together.
+    together: SliceData,
 }
 
 impl Collected {
@@ -25,28 +30,39 @@ impl Collected {
         let seconds = |ns: u64| ns as f64 / 1e9;
         let bounds = plan.slices.iter();
         Collected {
-            all: SliceData::new(),
+            flows: plan.flows.iter().map(|_| SliceData::new()).collect(),
             bounds: bounds
                 .map(|s| (seconds(s.measure_from), seconds(s.end)))
                 .collect(),
             seconds: Vec::new(),
+            together: SliceData::new(),
         }
     }
 
-    /// Takes one slice, merged over the threads.
-    pub(crate) fn take(&mut self, slice: usize, data: &SliceData) {
-        self.all.add(data);
+    /// Takes one slice, merged over the threads, by flow.
+    pub(crate) fn take(&mut self, slice: usize, data: &[SliceData]) {
+        for (flow, data) in self.flows.iter_mut().zip(data) {
+            flow.add(data);
+        }
         let (at, end) = self.bounds[slice];
         if end <= at {
             return;
         }
-        let response = &data.histograms.response;
+        let all = match data {
+            [only] => only,
+            several => {
+                self.together.clear();
+                several.iter().for_each(|data| self.together.add(data));
+                &self.together
+            }
+        };
+        let response = &all.histograms.response;
         self.seconds.push(Second {
             at,
             seconds: end - at,
-            offered: data.offered,
-            completed: data.completed,
-            errors: data.errors.total(),
+            offered: all.offered,
+            completed: all.completed,
+            errors: all.errors.total(),
             response_p50: response.value_at_quantile(0.5),
             response_p99: response.value_at_quantile(0.99),
             response_max: response.max(),
@@ -58,6 +74,7 @@ impl Collected {
         mut self,
         job: &Job,
         outcome: &Outcome,
+        generator: GeneratorReport,
         started_at: Timestamp,
         interrupted: bool,
     ) -> LoadReport {
@@ -69,52 +86,42 @@ impl Collected {
         if let Some(last) = self.seconds.last_mut() {
             last.seconds = last.seconds.min(ended_at - last.at);
         }
-        self.all.errors.add(&outcome.errors);
-        let all = &self.all;
-        let intended = match plan.arrivals {
-            Arrivals::Constant { rate } => Some(rate),
-            _ => None,
-        };
+        let mut flows = Vec::new();
+        for (index, data) in self.flows.iter().enumerate() {
+            let (flow, totals) = (&plan.flows[index], &outcome.flows[index]);
+            flows.push(flow_report(
+                plan,
+                flow,
+                &job.flows[index],
+                data,
+                totals,
+                sustain,
+            ));
+        }
+        let together = self.together(outcome, plan, job, sustain);
         let mut report = LoadReport {
             format: FORMAT.to_owned(),
             weir_version: args::version().to_owned(),
             started_at: started_at.to_string(),
-            target: job.target.clone(),
-            load: LoadShape {
-                arrivals: plan.arrivals.clone(),
-                connections: job.connections,
-                cpus: plan.cpus.clone(),
-                timeout_ns: plan.timeout.as_nanos() as u64,
-                requests: plan.requests,
-            },
+            target: together.target,
+            load: together.load,
             phases: PhaseSeconds { ramp_up, sustain },
-            rates: Rates {
-                intended,
-                offered: all.offered as f64 / sustain,
-                completed: all.completed as f64 / sustain,
-                received_bytes: all.received_bytes as f64 / sustain,
-            },
-            counts: Counts {
-                due: all.due,
-                offered: all.offered,
-                completed: all.completed,
-                completed_whole: all.completed_whole,
-                received_bytes: all.received_bytes,
-                content_bytes: all.content_bytes,
-                connected: outcome.connected as u64,
-                connects: outcome.connects,
-                reconnects: outcome.connects.saturating_sub(u64::from(job.connections)),
-            },
-            statuses: statuses(all),
-            errors: all.errors.counts(),
-            censored: all.censored,
-            response_time: time_report(&all.histograms.response),
-            service_time: time_report(&all.histograms.service),
-            first_byte: time_report(&all.histograms.first_byte),
-            dispatch_lag: time_report(&all.histograms.dispatch_lag),
-            connect_time: time_report(&outcome.connect_time),
+            rates: together.rates,
+            counts: together.counts,
+            statuses: together.statuses,
+            errors: together.errors,
+            censored: together.censored,
+            response_time: together.response_time,
+            service_time: together.service_time,
+            first_byte: together.first_byte,
+            dispatch_lag: together.dispatch_lag,
+            connect_time: together.connect_time,
+            tls_time: together.tls_time,
+            tls: together.tls,
             generator_cpu_ns: outcome.cpu_ns.clone(),
+            generator,
             over_time: self.seconds,
+            flows: if flows.len() > 1 { flows } else { Vec::new() },
             validity: Vec::new(),
             outcome: if interrupted {
                 "interrupted"
@@ -125,6 +132,93 @@ impl Collected {
         };
         report.validity = weir_analysis::load_validity(&report);
         report
+    }
+
+    /// All flows as if they were one, asked as the first one is.
+    fn together(&self, outcome: &Outcome, plan: &Plan, job: &Job, sustain: f64) -> FlowReport {
+        let mut all = SliceData::new();
+        self.flows.iter().for_each(|data| all.add(data));
+        all.errors.add(&outcome.errors);
+        let mut totals = outcome.flows[0].clone();
+        outcome.flows[1..].iter().for_each(|flow| totals.add(flow));
+        let mut report = flow_report(plan, &plan.flows[0], &job.flows[0], &all, &totals, sustain);
+        report.load.connections = totals.connections as u32;
+        report.rates.intended = plan
+            .flows
+            .iter()
+            .filter(|flow| !flow.is_held())
+            .map(|flow| intended(plan, flow, sustain))
+            .sum();
+        report
+    }
+}
+
+fn flow_report(
+    plan: &Plan,
+    flow: &Flow,
+    named: &Named,
+    data: &SliceData,
+    totals: &FlowTotals,
+    sustain: f64,
+) -> FlowReport {
+    FlowReport {
+        name: named.name.clone(),
+        target: named.target.clone(),
+        load: LoadShape {
+            arrivals: flow.arrivals.clone(),
+            connections: flow.connections,
+            cpus: plan.cpus.clone(),
+            timeout_ns: flow.timeout.as_nanos() as u64,
+            requests: flow.limit,
+            lifetime: flow.lifetime,
+            pipeline: flow.pipeline,
+            assignment: flow.assignment,
+            overflow: flow.overflow,
+        },
+        rates: Rates {
+            intended: intended(plan, flow, sustain),
+            offered: data.offered as f64 / sustain,
+            completed: data.completed as f64 / sustain,
+            received_bytes: data.received_bytes as f64 / sustain,
+        },
+        counts: Counts {
+            due: data.due,
+            offered: data.offered,
+            dropped: data.dropped,
+            completed: data.completed,
+            completed_whole: data.completed_whole,
+            received_bytes: data.received_bytes,
+            content_bytes: data.content_bytes,
+            connected: totals.connected,
+            connects: totals.connects,
+            reconnects: totals.connects.saturating_sub(totals.connections),
+            lost: data.lost,
+            open_at_end: totals.open_at_end,
+        },
+        statuses: statuses(data),
+        errors: data.errors.counts(),
+        censored: data.censored,
+        response_time: time_report(&data.histograms.response),
+        service_time: time_report(&data.histograms.service),
+        first_byte: time_report(&data.histograms.first_byte),
+        dispatch_lag: time_report(&data.histograms.dispatch_lag),
+        connect_time: time_report(&totals.connect_time),
+        tls_time: Default::default(),
+        tls: None,
+    }
+}
+
+/// Requests per second that a flow's schedule wants in `sustain`; `None` in a closed loop.
+fn intended(plan: &Plan, flow: &Flow, sustain: f64) -> Option<f64> {
+    match flow.arrivals {
+        Arrivals::Closed | Arrivals::Held => None,
+        Arrivals::Constant { rate } => Some(rate),
+        Arrivals::Varied { .. } | Arrivals::Trace { .. } => {
+            let from = plan.ramp_up.as_nanos() as u64;
+            let to = from + (sustain * 1e9) as u64;
+            flow.expected(plan.ramp_up, from, to)
+                .map(|arrivals| arrivals / sustain)
+        }
     }
 }
 

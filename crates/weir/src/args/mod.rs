@@ -4,6 +4,12 @@ use std::path::PathBuf;
 
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
 
+mod load;
+
+pub(crate) use load::{
+    FlowArgs, FlowText, IoChoice, LoadArgs, LoadFormat, OverflowChoice, ScheduleChoice,
+};
+
 /// An ingress performance lab in one binary.
 ///
 /// weir puts a reverse proxy under controlled load, compares settings side by side, and says which
@@ -39,100 +45,6 @@ pub(crate) enum Command {
     /// Start a program as the lab starts proxies: on given CPUs, dying with its parent.
     #[command(hide = true)]
     Launch(LaunchArgs),
-}
-
-#[derive(Debug, ClapArgs)]
-#[command(
-    allow_negative_numbers = true,
-    after_help = "The letters mean what they mean for wrk2. Without -R the loop is closed: each \
-connection sends again as soon as it was answered. With -R it is open: requests are due at a constant \
-rate whatever the server does, and response_time runs from the moment a request was due."
-)]
-pub(crate) struct LoadArgs {
-    /// Where to send requests, for example http://127.0.0.1:8080/index.html
-    #[arg(value_name = "URL")]
-    pub(crate) url: String,
-
-    /// Threads, each pinned to a CPU [default: one for each CPU weir may use, at most connections]
-    #[arg(short, long, value_name = "N")]
-    pub(crate) threads: Option<u32>,
-
-    /// CPUs for the threads, one each, such as 0,2-3; instead of -t
-    #[arg(long, value_name = "CPUS", conflicts_with = "threads")]
-    pub(crate) cpus: Option<String>,
-
-    /// Connections over all threads, kept open
-    #[arg(short, long, value_name = "N", default_value_t = 50)]
-    pub(crate) connections: u32,
-
-    /// How long to measure: 10s, 2m, 1h; a bare number is seconds [default: 10s, or as long as -n takes]
-    #[arg(short, long, value_name = "TIME")]
-    pub(crate) duration: Option<String>,
-
-    /// Requests per second over all threads: an open loop with one global schedule
-    #[arg(short = 'R', long, value_name = "RATE")]
-    pub(crate) rate: Option<String>,
-
-    /// Requests at most
-    #[arg(short = 'n', long, value_name = "N")]
-    pub(crate) requests: Option<u64>,
-
-    /// A field to send, `Name: value`; may be given many times
-    #[arg(short = 'H', long = "header", value_name = "FIELD")]
-    pub(crate) fields: Vec<String>,
-
-    /// Method
-    #[arg(short, long, value_name = "METHOD", default_value = "GET")]
-    pub(crate) method: String,
-
-    /// Content to send with each request
-    #[arg(
-        short = 'b',
-        long,
-        value_name = "TEXT",
-        conflicts_with = "content_file"
-    )]
-    pub(crate) content: Option<String>,
-
-    /// File whose bytes are sent as content with each request
-    #[arg(long, value_name = "FILE")]
-    pub(crate) content_file: Option<PathBuf>,
-
-    /// Time in which the load grows from nothing to its full height, not measured
-    #[arg(long, value_name = "TIME", default_value = "0s")]
-    pub(crate) ramp_up: String,
-
-    /// How long a response may take before its request counts as failed
-    #[arg(short = 'T', long, value_name = "TIME", default_value = "2s")]
-    pub(crate) timeout: String,
-
-    /// Print the whole percentile spectrum
-    #[arg(short = 'L', long)]
-    pub(crate) latency: bool,
-
-    /// Format of the result
-    #[arg(long, value_enum, default_value_t = LoadFormat::Text)]
-    pub(crate) format: LoadFormat,
-
-    /// Write the result to a file instead of standard output
-    #[arg(short, long, value_name = "FILE")]
-    pub(crate) output: Option<PathBuf>,
-
-    /// Show no progress
-    #[arg(short, long)]
-    pub(crate) quiet: bool,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum LoadFormat {
-    /// A summary for people.
-    Text,
-    /// The whole result with lossless histograms (docs/load-format.md).
-    Json,
-    /// As `wrk2 --latency` prints it.
-    Wrk2,
-    /// Percentile spectrum of the response time for HdrHistogram plotters.
-    Hgrm,
 }
 
 #[derive(Debug, ClapArgs)]

@@ -1,0 +1,187 @@
+//! Responses: read, written down, and what they mean for their connection.
+
+use weir_http::response::Progress as Parsing;
+use weir_model::load::{ErrorKind, Lifetime};
+
+use super::requests::ring;
+use super::{Ended, Engine, Progress};
+use crate::ledger::{Cause, LONGEST_NS};
+use crate::reactor::{ConnId, Reactor};
+
+/// Content from this size on is dropped in the kernel. Below, the further system call costs more
+/// than the copy.
+const DISCARD_FROM: u64 = 64 * 1024;
+
+/// What was wrong with a batch of bytes.
+pub(super) enum Fault {
+    /// Not a response.
+    Parser(weir_http::ParseError),
+    /// More than was asked for.
+    Surplus,
+}
+
+impl<R: Reactor> Engine<'_, R> {
+    pub(super) fn on_received(&mut self, id: ConnId, stamp: u64) {
+        let length = self.reactor.received().len() as u64;
+        Progress::add(&self.progress.received_bytes, length);
+        let conn = &self.conns[id as usize];
+        if conn.outstanding == 0 {
+            let cause = Cause::Own("bytes that no request had asked for");
+            self.error(id, None, ErrorKind::Unsolicited, cause);
+            self.renew(id, stamp);
+            return;
+        }
+        self.count_received(id, length);
+        let fault = self.read(id, stamp);
+        self.settle(id, stamp, fault);
+    }
+
+    /// So much of the content came and was dropped.
+    pub(super) fn on_discarded(&mut self, id: ConnId, bytes: u64, stamp: u64) {
+        Progress::add(&self.progress.received_bytes, bytes);
+        let conn = &mut self.conns[id as usize];
+        if conn.outstanding == 0 {
+            return;
+        }
+        if let Parsing::Complete(end) = conn.parser.skip(bytes) {
+            let first_byte = conn.first_byte;
+            self.ended.push(Ended { end, first_byte });
+        }
+        self.count_received(id, bytes);
+        self.settle(id, stamp, None);
+    }
+
+    fn count_received(&mut self, id: ConnId, bytes: u64) {
+        let slice = self.in_flight[self.oldest(id)].slice as usize;
+        let flow = usize::from(self.conns[id as usize].flow);
+        if let Some(data) = self.data(slice, flow) {
+            data.received_bytes += bytes;
+        }
+    }
+
+    /// Reads responses from the bytes at hand; those that end are put into [`Engine::ended`].
+    #[inline]
+    fn read(&mut self, id: ConnId, stamp: u64) -> Option<Fault> {
+        let bytes = self.reactor.received();
+        let conn = &mut self.conns[id as usize];
+        let flow = usize::from(conn.flow);
+        let plan = &self.plan.flows[flow];
+        let mut at = 0;
+        loop {
+            if conn.first_byte == 0 {
+                conn.first_byte = stamp;
+            }
+            let fed = match conn.parser.feed(&bytes[at..]) {
+                Ok(fed) => fed,
+                Err(error) => return Some(Fault::Parser(error)),
+            };
+            at += fed.consumed;
+            let Parsing::Complete(end) = fed.event else {
+                return None;
+            };
+            let first_byte = conn.first_byte;
+            self.ended.push(Ended { end, first_byte });
+            let done = self.ended.len() as u16;
+            if done == conn.outstanding {
+                return (at < bytes.len()).then_some(Fault::Surplus);
+            }
+            let next = conn.oldest + done;
+            let next = self.in_flight[ring(&self.flows[flow], id, plan.pipeline, next)];
+            conn.parser
+                .begin(plan.requests.requests[next.request as usize].head);
+            conn.first_byte = 0;
+            if at == bytes.len() {
+                return None;
+            }
+        }
+    }
+
+    /// Writes down what has ended and decides what becomes of the connection.
+    pub(super) fn settle(&mut self, id: ConnId, stamp: u64, fault: Option<Fault>) {
+        let mut keep = true;
+        let mut ended = std::mem::take(&mut self.ended);
+        for &response in &ended {
+            self.complete(id, response, stamp);
+            keep &= response.end.keep_alive;
+        }
+        let any = !ended.is_empty();
+        ended.clear();
+        self.ended = ended;
+        match fault {
+            Some(Fault::Parser(error)) => self.fail(id, error.kind(), Cause::Parser(error)),
+            Some(Fault::Surplus) => {
+                let cause = Cause::Own("bytes after the end of the response");
+                self.error(id, None, ErrorKind::Unsolicited, cause);
+                self.renew(id, stamp);
+            }
+            None if any => self.go_on(id, stamp, keep),
+            None => self.ask_to_discard(id),
+        }
+    }
+
+    /// Long content that nobody looks at need not leave the kernel.
+    fn ask_to_discard(&mut self, id: ConnId) {
+        let conn = &mut self.conns[id as usize];
+        if !conn.discarding
+            && let Some(left) = conn.parser.content_left()
+            && left >= DISCARD_FROM
+        {
+            conn.discarding = true;
+            self.reactor.discard(id, left);
+        }
+    }
+
+    /// Writes the oldest request in flight down as answered.
+    fn complete(&mut self, id: ConnId, response: Ended, stamp: u64) {
+        let Ended { end, first_byte } = response;
+        let entry = self.in_flight[self.oldest(id)];
+        let flow = usize::from(self.conns[id as usize].flow);
+        let slice = entry.slice as usize;
+        let measured = self.plan.slices[slice].measures(entry.intended - self.start);
+        if let Some(data) = self.data(slice, flow) {
+            data.completed_whole += 1;
+            data.content_bytes += end.content_bytes;
+            let code = usize::from(end.status.wrapping_sub(100));
+            if let Some(count) = data.statuses.get_mut(code) {
+                *count += 1;
+            }
+            if measured {
+                let times = &mut data.histograms;
+                let response = stamp.saturating_sub(entry.intended);
+                times.response.saturating_record(response);
+                let service = stamp.saturating_sub(entry.sent);
+                times.service.saturating_record(service);
+                let first_byte = first_byte.saturating_sub(entry.sent);
+                times.first_byte.saturating_record(first_byte);
+                times.overflow += u64::from(response > LONGEST_NS);
+            }
+        }
+        if let Some(data) = self.measured_data(flow, stamp) {
+            data.completed += 1;
+        }
+        Progress::add(&self.progress.completed, 1);
+        self.end_request(id, stamp);
+        let conn = &mut self.conns[id as usize];
+        conn.served += 1;
+        conn.discarding = false;
+    }
+
+    /// After a response: the connection takes the next request, or has served its time.
+    fn go_on(&mut self, id: ConnId, stamp: u64, keep: bool) {
+        let conn = &self.conns[id as usize];
+        let flow = usize::from(conn.flow);
+        let worn = match self.plan.flows[flow].lifetime {
+            Lifetime::Kept => false,
+            Lifetime::Request => true,
+            Lifetime::Requests(most) => conn.served >= most,
+            Lifetime::Time(most) => stamp.saturating_sub(conn.opened) >= most,
+        };
+        if !keep || worn {
+            // Requests that were pipelined behind the last one the server answers are lost.
+            self.lose_requests(id, stamp);
+            self.renew(id, stamp);
+        } else {
+            self.offer(id, stamp);
+        }
+    }
+}

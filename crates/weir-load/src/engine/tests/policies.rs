@@ -1,0 +1,265 @@
+//! Connection policies, pipelining, overflow, and several flows in one trial.
+
+use super::*;
+
+/// One flow of a trial of some seconds.
+fn one(arrivals: Arrivals, connections: u32, change: impl FnOnce(&mut Flow)) -> Plan {
+    let mut plan = plan(arrivals, connections, seconds(2));
+    change(&mut plan.flows[0]);
+    plan
+}
+
+#[test]
+fn a_connection_per_request_has_its_handshake_inside_the_response_time() {
+    let closed = one(Arrivals::Closed, 10, |flow| {
+        flow.lifetime = Lifetime::Request
+    });
+    let ran = simulate(&closed, steady(MS));
+    let all = ran.all();
+    assert_resolved(
+        all.histograms.response.min(),
+        MS + CONNECT_NS,
+        "response time",
+    );
+    assert_resolved(
+        all.histograms.service.max(),
+        MS + CONNECT_NS,
+        "service time",
+    );
+    // Ten at a time, 1.01 ms each.
+    assert!(
+        (19_700..=19_810).contains(&all.completed),
+        "{}",
+        all.completed
+    );
+    let flow = &ran.totals.flows[0];
+    assert_eq!(flow.connects, all.completed_whole, "one for each request");
+    assert_resolved(flow.connect_time.max(), CONNECT_NS, "time to connect");
+    assert_eq!(flow.connected, 0, "none is opened beforehand");
+    assert_eq!(all.errors.total(), 0);
+
+    let rate = 1000.0;
+    let open = one(Arrivals::Constant { rate }, 10, |flow| {
+        flow.lifetime = Lifetime::Request
+    });
+    let all = simulate(&open, steady(MS)).all();
+    assert_eq!(all.offered, 2000);
+    assert_resolved(
+        all.histograms.response.max(),
+        MS + CONNECT_NS,
+        "response time",
+    );
+}
+
+#[test]
+fn a_request_whose_connection_is_refused_has_failed() {
+    let plan = one(Arrivals::Constant { rate: 100.0 }, 10, |flow| {
+        flow.lifetime = Lifetime::Request;
+    });
+    let ran = simulate_with(&plan, steady(MS), |reactor| reactor.refuse = 3);
+    let all = ran.all();
+    assert_eq!(all.errors.counts()[0].kind, ErrorKind::Connect);
+    assert_eq!(all.errors.total(), 3);
+    assert_eq!(all.completed_whole, 197, "the trial goes on");
+}
+
+#[test]
+fn connections_are_renewed_after_so_many_requests_or_so_much_time() {
+    let plan = one(Arrivals::Constant { rate: 1000.0 }, 4, |flow| {
+        flow.lifetime = Lifetime::Requests(100);
+    });
+    let ran = simulate(&plan, steady(MS / 10));
+    // 2000 requests take 20 connections, of which the last ones are opened and not used up.
+    let connects = ran.totals.flows[0].connects;
+    assert!((20..=24).contains(&connects), "{connects} connections");
+    assert_eq!(ran.all().errors.total(), 0);
+    assert_eq!(ran.all().completed, 2000);
+
+    // Idle ones too: each of 4 lives for 300 ms of 2 s.
+    let plan = one(Arrivals::Held, 4, |flow| {
+        flow.lifetime = Lifetime::Time(300 * MS);
+    });
+    let connects = simulate(&plan, steady(MS)).totals.flows[0].connects;
+    assert!(
+        (4 * 6..=4 * 7).contains(&connects),
+        "{connects} connections"
+    );
+}
+
+#[test]
+fn connections_open_at_their_rate() {
+    // 100 connections at 1000/s take 99 gaps of 1 ms.
+    let plan = one(Arrivals::Held, 100, |flow| flow.connect_rate = Some(1000.0));
+    let mut began = None;
+    let opened = Instants::default();
+    let ran = simulate_with(&plan, steady(MS), |reactor| {
+        began = Some(reactor.now());
+        reactor.connects = opened.clone();
+    });
+    let times = opened.take();
+    assert_eq!(times.len(), 100);
+    let first = began.expect("the trial began");
+    assert!(times[99] - first >= 99 * MS, "not faster than asked for");
+    assert!(times[99] - first <= 110 * MS, "not much slower");
+    assert_eq!(ran.totals.flows[0].connected, 100);
+}
+
+#[test]
+fn held_connections_stay_open_and_closed_ones_are_told() {
+    let plan = one(Arrivals::Held, 1000, |_| {});
+    let ran = simulate(&plan, steady(MS));
+    let flow = &ran.totals.flows[0];
+    assert_eq!(
+        (flow.connected, flow.open_at_end, flow.connects),
+        (1000, 1000, 1000)
+    );
+    assert_eq!(ran.all().offered, 0);
+    assert_eq!(ran.all().errors.total(), 0);
+}
+
+#[test]
+fn a_pipeline_keeps_its_depth_and_answers_in_order() {
+    // One connection, 8 requests in flight, 1 ms each: 8000/s.
+    let plan = one(Arrivals::Closed, 1, |flow| flow.pipeline = 8);
+    let ran = simulate(&plan, steady(MS));
+    let all = ran.all();
+    assert!(
+        (15_980..=16_008).contains(&all.completed),
+        "{}",
+        all.completed
+    );
+    assert_resolved(all.histograms.service.max(), MS, "service time");
+    assert_eq!(all.errors.total(), 0);
+    assert_eq!(ran.totals.flows[0].connects, 1);
+    // An open loop spreads over the connections and never waits for an answer while there is room.
+    let plan = one(Arrivals::Constant { rate: 8000.0 }, 2, |flow| {
+        flow.pipeline = 8
+    });
+    let all = simulate(&plan, steady(MS)).all();
+    assert_eq!(all.completed_whole, 16_000);
+    assert_resolved(all.histograms.response.max(), MS, "response time");
+}
+
+#[test]
+fn requests_behind_the_last_answer_of_a_pipeline_are_lost_and_counted() {
+    const LAST: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
+    let plan = one(Arrivals::Closed, 1, |flow| flow.pipeline = 4);
+    let mut asked = 0_u64;
+    let server = move |_, _, _| {
+        asked += 1;
+        match asked % 10 {
+            0 => Answer::after(MS, LAST),
+            _ => Answer::after(MS, OK),
+        }
+    };
+    let all = simulate(&plan, Box::new(server)).all();
+    let errors = all.errors.counts();
+    assert!(errors.iter().all(|e| e.kind == ErrorKind::ClosedUnanswered));
+    assert!(all.errors.total() > 100);
+    assert!(all.completed_whole > 1000, "the trial goes on");
+}
+
+#[test]
+fn what_finds_no_idle_connection_waits_or_is_dropped() {
+    // 2 connections of 10 ms each carry 200 of 1000 requests per second.
+    let waiting = one(Arrivals::Constant { rate: 1000.0 }, 2, |_| {});
+    let all = simulate(&waiting, steady(10 * MS)).all();
+    assert!(all.histograms.response.max() > SECOND);
+    assert_eq!(all.dropped, 0);
+
+    let dropping = one(Arrivals::Constant { rate: 1000.0 }, 2, |flow| {
+        flow.overflow = Overflow::Drop;
+    });
+    let all = simulate(&dropping, steady(10 * MS)).all();
+    assert_eq!(all.due, 2000);
+    assert_eq!(
+        all.offered + all.dropped,
+        2000,
+        "every one is accounted for"
+    );
+    assert!((398..=402).contains(&all.offered), "{}", all.offered);
+    assert_resolved(all.histograms.response.max(), 10 * MS, "nothing has waited");
+    assert_eq!(all.censored.queued, 0);
+}
+
+#[test]
+fn arrivals_that_belong_to_connections_wait_for_them() {
+    // Connection 0 is frozen for a second; the others have nothing to do with it.
+    let frozen = |schedule| {
+        let plan = one(Arrivals::Constant { rate: 100.0 }, 10, |flow| {
+            flow.assignment = schedule;
+        });
+        let mut first = None;
+        let server = move |now, conn: ConnId, _| {
+            let since = now - *first.get_or_insert(now);
+            let thaw = (SECOND + SECOND / 2).saturating_sub(since);
+            let frozen = conn == 0 && (SECOND / 2..SECOND + SECOND / 2).contains(&since);
+            Answer::after(if frozen { thaw + MS } else { MS }, OK)
+        };
+        simulate(&plan, Box::new(server)).all()
+    };
+    let global = frozen(Assignment::Global);
+    let bound = frozen(Assignment::PerConnection);
+    assert_eq!(global.completed_whole, 200);
+    assert_eq!(bound.completed_whole, 200);
+    let late = |data: &SliceData| data.histograms.response.count_between(50 * MS, 10 * SECOND);
+    // Whatever is due goes to a connection that is free: one request suffers. Bound to the frozen
+    // connection, every one of its own that comes due in that second does: 10 of 100.
+    assert_eq!(late(&global), 1);
+    assert_eq!(late(&bound), 10);
+    assert_eq!(bound.due, bound.offered);
+}
+
+#[test]
+fn flows_of_one_trial_keep_their_figures_apart() {
+    let mut plan = one(Arrivals::Constant { rate: 500.0 }, 10, |_| {});
+    plan.flows.push(flow(Arrivals::Held, 200));
+    let mut third = flow(Arrivals::Constant { rate: 50.0 }, 5);
+    third.lifetime = Lifetime::Request;
+    plan.flows.push(third);
+    let ran = simulate(&plan, steady(MS));
+    assert_eq!(ran.flow(0).completed_whole, 1000);
+    assert_eq!(ran.flow(1).completed_whole, 0);
+    assert_eq!(ran.flow(2).completed_whole, 100);
+    assert_resolved(ran.flow(0).histograms.response.max(), MS, "kept");
+    let opened = ran.flow(2).histograms.response.max();
+    assert_resolved(opened, MS + CONNECT_NS, "a connection each");
+    assert_eq!(ran.totals.flows[1].open_at_end, 200);
+    assert_eq!(ran.totals.flows[2].connects, 100);
+}
+
+#[test]
+fn poisson_arrivals_are_all_sent_and_counted() {
+    let plan = one(
+        Arrivals::Varied {
+            segments: vec![Segment {
+                from: 1000.0,
+                to: 1000.0,
+                ns: 2 * SECOND,
+            }],
+            spacing: Spacing::Poisson { seed: 7 },
+        },
+        500,
+        |_| {},
+    );
+    let all = simulate(&plan, steady(MS)).all();
+    assert_eq!(all.due, all.offered);
+    assert_eq!(all.due, all.completed_whole);
+    // 2000 expected, standard deviation 45.
+    assert!((1800..2200).contains(&all.due), "{}", all.due);
+    assert_resolved(all.histograms.response.max(), MS, "nothing has waited");
+}
+
+#[test]
+fn a_trace_is_repeated_arrival_by_arrival() {
+    let times: Vec<u64> = vec![0, 0, 5 * MS, 5 * MS, 5 * MS, 900 * MS];
+    let arrivals = Arrivals::Trace {
+        file: "a.log".to_owned(),
+        arrivals: 6,
+        length_ns: 900 * MS,
+    };
+    let plan = one(arrivals, 10, |flow| flow.trace = Some(times.into()));
+    let all = simulate(&plan, steady(MS)).all();
+    assert_eq!((all.due, all.offered, all.completed_whole), (6, 6, 6));
+    assert_resolved(all.histograms.response.max(), MS, "sent when due");
+}

@@ -1,0 +1,238 @@
+//! Arrivals in closed form: when the k-th request of a trial is due.
+//!
+//! The schedule is one for the whole trial: arrival `k` is due at `t_k = Λ⁻¹(s_k)`, where `Λ(t)` is the
+//! number of arrivals expected until `t` and `s_k` says how arrivals are spread at a rate of 1:
+//! `s_k = k` when all gaps are equal, the k-th arrival of a Poisson process of rate 1 when they are
+//! not. (That a change of time turns one Poisson process into any other: Kingman, *Poisson
+//! Processes*, §2.3 and §4.5.) Threads deal the arrivals among themselves by number, each with a clone
+//! of the schedule, so pacing stays global and nothing is shared.
+
+use std::sync::Arc;
+
+use weir_model::load::{Arrivals, Segment, Spacing};
+
+mod poisson;
+mod rate;
+mod share;
+
+use poisson::Poisson;
+use rate::CumulativeRate;
+pub use share::Share;
+
+/// When requests are due. Arrivals have numbers from 0; times are nanoseconds since the trial's
+/// start and never fall as the number grows.
+///
+/// Asking keeps a place to go on from, hence `&mut`; it never changes an answer.
+#[derive(Debug, Clone)]
+pub struct Schedule {
+    law: Law,
+}
+
+#[derive(Debug, Clone)]
+enum Law {
+    Constant(Constant),
+    Varied {
+        rate: CumulativeRate,
+        spread: Spread,
+    },
+    Recorded {
+        times: Arc<[u64]>,
+        offset_ns: u64,
+    },
+}
+
+/// s_k, in arrivals.
+#[derive(Debug, Clone)]
+enum Spread {
+    Even,
+    Burst(u64),
+    Poisson(Poisson),
+}
+
+/// A constant rate after a linear ramp (RFC 9411 §4.3.4 names the phases), evenly spaced: the law of
+/// most trials, and the quickest.
+#[derive(Debug, Clone, Copy)]
+struct Constant {
+    /// Requests per nanosecond at full height.
+    rate_per_ns: f64,
+    /// Length of the ramp in nanoseconds.
+    ramp_ns: f64,
+    /// Arrivals within the ramp.
+    in_ramp: f64,
+}
+
+impl Schedule {
+    /// The schedule of an open loop whose rate first grows from zero to its first value over
+    /// `ramp_up_ns`; segments begin when that is over. `None` for a closed loop and for connections
+    /// that are only held; a recorded trace has [`Schedule::trace`].
+    pub fn new(arrivals: &Arrivals, ramp_up_ns: u64) -> Option<Schedule> {
+        let law = match arrivals {
+            Arrivals::Constant { rate } if *rate > 0.0 => {
+                Law::Constant(Constant::new(*rate, ramp_up_ns))
+            }
+            Arrivals::Constant { .. } => Law::varied(&[], Spacing::Even, ramp_up_ns),
+            Arrivals::Varied { segments, spacing } => Law::varied(segments, *spacing, ramp_up_ns),
+            Arrivals::Closed | Arrivals::Held | Arrivals::Trace { .. } => return None,
+        };
+        Some(Schedule { law })
+    }
+
+    /// Arrivals at recorded times: ascending, nanoseconds since the first of them, which is due
+    /// `offset_ns` after the trial's start.
+    pub fn trace(times: Arc<[u64]>, offset_ns: u64) -> Schedule {
+        debug_assert!(times.is_sorted());
+        let law = Law::Recorded { times, offset_ns };
+        Schedule { law }
+    }
+
+    /// Does what takes time or memory before the trial, up to `until_ns` after its start, so that the
+    /// other calls allocate nothing. Clones share what was prepared. Poisson arrivals alone need it;
+    /// beyond `until_ns`, or 4 × 10⁹ arrivals, they still come, but their table grows.
+    pub fn prepare(&mut self, until_ns: u64) {
+        if let Law::Varied {
+            rate,
+            spread: Spread::Poisson(poisson),
+        } = &mut self.law
+        {
+            poisson.prepare(rate.value_at(until_ns as f64));
+        }
+    }
+
+    /// When arrival `k` is due; `u64::MAX` when there is no such arrival, because the trace has
+    /// ended or the rate is zero from some time on.
+    #[inline]
+    pub fn time_of(&mut self, k: u64) -> u64 {
+        match &mut self.law {
+            Law::Constant(constant) => constant.time_of(k),
+            Law::Varied { rate, spread } => nanoseconds(rate.time_of(match spread {
+                Spread::Even => k as f64,
+                Spread::Burst(size) => (k - k % *size) as f64,
+                Spread::Poisson(poisson) => poisson.time_of(k, rate.total()),
+            })),
+            Law::Recorded { times, offset_ns } => times
+                .get(k as usize)
+                .map_or(u64::MAX, |time| time.saturating_add(*offset_ns)),
+        }
+    }
+
+    /// How many arrivals are due before `t_ns`: the smallest `k` with `time_of(k) >= t_ns`.
+    pub fn count_before(&mut self, t_ns: u64) -> u64 {
+        let t = t_ns as f64;
+        let (near, step) = match &mut self.law {
+            Law::Constant(constant) => (constant.expected(t) as u64, 1),
+            Law::Varied { rate, spread } => {
+                let value = rate.value_at(t);
+                match spread {
+                    Spread::Even => (value as u64, 1),
+                    Spread::Burst(size) => (value as u64 / *size, *size),
+                    Spread::Poisson(poisson) => (poisson.count_before(value), 1),
+                }
+            }
+            Law::Recorded { times, offset_ns } => {
+                let due = |time: &u64| time.saturating_add(*offset_ns) < t_ns;
+                return times.partition_point(due) as u64;
+            }
+        };
+        // Λ and its inverse round differently; `time_of` is the one that decides.
+        first_from(near, |n| self.time_of(n.saturating_mul(step)) >= t_ns).saturating_mul(step)
+    }
+
+    /// How many arrivals are expected from `from_ns` until `to_ns`: the integral of the rate, or for
+    /// a trace the number of its arrivals.
+    pub fn expected(&self, from_ns: u64, to_ns: u64) -> f64 {
+        let until = |t_ns: u64| match &self.law {
+            Law::Constant(constant) => constant.expected(t_ns as f64),
+            Law::Varied { rate, .. } => rate.value_at(t_ns as f64),
+            Law::Recorded { times, offset_ns } => {
+                times.partition_point(|time| time.saturating_add(*offset_ns) < t_ns) as f64
+            }
+        };
+        until(to_ns.max(from_ns)) - until(from_ns)
+    }
+}
+
+impl Law {
+    fn varied(segments: &[Segment], spacing: Spacing, ramp_up_ns: u64) -> Law {
+        Law::Varied {
+            rate: CumulativeRate::new(segments, ramp_up_ns),
+            spread: match spacing {
+                Spacing::Even => Spread::Even,
+                Spacing::Burst { size } => Spread::Burst(size.max(1).into()),
+                Spacing::Poisson { seed } => Spread::Poisson(Poisson::new(seed)),
+            },
+        }
+    }
+}
+
+impl Constant {
+    fn new(rate: f64, ramp_ns: u64) -> Constant {
+        let (rate_per_ns, ramp_ns) = (rate / 1e9, ramp_ns as f64);
+        Constant {
+            rate_per_ns,
+            ramp_ns,
+            in_ramp: rate_per_ns * ramp_ns / 2.0,
+        }
+    }
+
+    /// During the ramp Λ(t) = R·t²/(2T), afterwards Λ(t) = R·(t − T/2).
+    #[inline]
+    fn time_of(&self, k: u64) -> u64 {
+        let k = k as f64;
+        nanoseconds(if k < self.in_ramp {
+            (2.0 * k * self.ramp_ns / self.rate_per_ns).sqrt()
+        } else {
+            self.ramp_ns / 2.0 + k / self.rate_per_ns
+        })
+    }
+
+    fn expected(&self, t: f64) -> f64 {
+        if t < self.ramp_ns {
+            self.rate_per_ns * t * t / (2.0 * self.ramp_ns)
+        } else {
+            self.rate_per_ns * (t - self.ramp_ns / 2.0)
+        }
+    }
+}
+
+/// Rounded; what is infinite becomes `u64::MAX`.
+#[inline]
+fn nanoseconds(t: f64) -> u64 {
+    (t + 0.5) as u64
+}
+
+/// The smallest number that `holds`, which all beyond it do too, searched from `near` outwards.
+fn first_from(near: u64, mut holds: impl FnMut(u64) -> bool) -> u64 {
+    let (mut low, mut high, mut step) = (near, near, 1_u64);
+    if holds(near) {
+        while high > 0 {
+            low = high.saturating_sub(step);
+            if !holds(low) {
+                break;
+            }
+            (high, step) = (low, step * 2);
+        }
+        if high == 0 {
+            return 0;
+        }
+    } else {
+        loop {
+            high = low.saturating_add(step);
+            if high == u64::MAX || holds(high) {
+                break;
+            }
+            (low, step) = (high, step * 2);
+        }
+    }
+    // `low` does not hold, `high` does.
+    while high - low > 1 {
+        let middle = low + (high - low) / 2;
+        match holds(middle) {
+            true => high = middle,
+            false => low = middle,
+        }
+    }
+    high
+}
+
+#[cfg(test)]
+mod tests;

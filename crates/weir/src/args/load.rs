@@ -1,0 +1,314 @@
+//! What can be typed after `weir load`.
+
+use std::path::PathBuf;
+
+use clap::{Args as ClapArgs, Parser, ValueEnum};
+
+const SERVER: &str = "Server";
+const LOAD: &str = "Load";
+const REQUESTS: &str = "Requests";
+const CONNECTIONS: &str = "Connections";
+const TLS: &str = "TLS";
+
+#[derive(Debug, ClapArgs)]
+#[command(
+    allow_negative_numbers = true,
+    after_help = "The letters mean what they mean for wrk2. Without -R the loop is closed: each \
+connection sends again as soon as it was answered. With -R it is open: requests are due at their time \
+whatever the server does, and response_time runs from the moment a request was due.
+
+docs/load.md explains every option, with examples."
+)]
+pub(crate) struct LoadArgs {
+    #[command(flatten)]
+    pub(crate) flow: FlowArgs,
+
+    /// Another load at the same time: a name, a colon, and options as here: 'held: -c 10000
+    /// --connection hold'; may be given many times
+    #[arg(long = "flow", value_name = "NAME: OPTIONS")]
+    pub(crate) flows: Vec<String>,
+
+    /// Threads, each pinned to a CPU [default: one for each CPU weir may use, at most connections]
+    #[arg(short, long, value_name = "N")]
+    pub(crate) threads: Option<u32>,
+
+    /// CPUs for the threads, one each, such as 0,2-3; instead of -t
+    #[arg(long, value_name = "CPUS", conflicts_with = "threads")]
+    pub(crate) cpus: Option<String>,
+
+    /// How long to measure: 10s, 2m, 1h; a bare number is seconds [default: 10s, or as long as -n or
+    /// --trace takes]
+    #[arg(short, long, value_name = "TIME")]
+    pub(crate) duration: Option<String>,
+
+    /// Time in which the load grows from nothing to its full height, not measured
+    #[arg(long, value_name = "TIME", default_value = "0s")]
+    pub(crate) ramp_up: String,
+
+    /// How the kernel is asked: io_uring, or epoll through libc
+    #[arg(long, value_enum, default_value_t = IoChoice::Auto)]
+    pub(crate) io: IoChoice,
+
+    /// Stay awake for this long before each arrival, which is then sent more punctually and costs a
+    /// CPU
+    #[arg(long, value_name = "TIME", default_value = "0s")]
+    pub(crate) spin: String,
+
+    /// Print the whole percentile spectrum
+    #[arg(short = 'L', long)]
+    pub(crate) latency: bool,
+
+    /// Format of the result
+    #[arg(long, value_enum, default_value_t = LoadFormat::Text)]
+    pub(crate) format: LoadFormat,
+
+    /// Write the result to a file instead of standard output
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+
+    /// Show no progress
+    #[arg(short, long)]
+    pub(crate) quiet: bool,
+
+    /// Measure what this generator itself can do on this machine, and remember it
+    #[arg(long)]
+    pub(crate) calibrate: bool,
+
+    /// Fixed bytes, nothing parsed or recorded: the least that a request can cost
+    #[arg(long, hide = true)]
+    pub(crate) floor: bool,
+}
+
+/// One flow of load: all that may differ between loads at the same time.
+#[derive(Debug, Clone, Default, ClapArgs)]
+pub(crate) struct FlowArgs {
+    /// Where to send requests, for example http://127.0.0.1:8080/index.html
+    #[arg(value_name = "URL")]
+    pub(crate) url: Option<String>,
+
+    /// Addresses to connect to instead of the URL's, in turn: 10.0.0.1:8080,10.0.0.2:8080
+    #[arg(long, value_name = "ADDRESSES", help_heading = SERVER)]
+    pub(crate) to: Option<String>,
+
+    /// Own addresses to connect from, in turn: 127.0.0.2-127.0.0.9 or 10.1.0.0/28; each has a range of
+    /// ports of its own
+    #[arg(long, value_name = "ADDRESSES", help_heading = SERVER)]
+    pub(crate) source: Option<String>,
+
+    /// Connections over all threads [default: 50]
+    #[arg(short, long, value_name = "N", help_heading = CONNECTIONS)]
+    pub(crate) connections: Option<u32>,
+
+    /// How long a connection is used: keep-alive, per-request, a number of requests, a time, hold
+    /// (opened and never used), or hold:TIME (one request each time) [default: keep-alive]
+    #[arg(long, value_name = "POLICY", help_heading = CONNECTIONS)]
+    pub(crate) connection: Option<String>,
+
+    /// Connections opened per second at most, before and during the trial
+    #[arg(long, value_name = "RATE", help_heading = CONNECTIONS)]
+    pub(crate) connect_rate: Option<String>,
+
+    /// Requests in flight on one connection at most: HTTP/1.1 pipelining [default: 1]
+    #[arg(long, value_name = "N", help_heading = CONNECTIONS)]
+    pub(crate) pipeline: Option<u16>,
+
+    /// Requests per second over all threads: 2000, 100..5000 (growing), 1000,2000,3000 (steps), or
+    /// 1000@10s,2000@20s
+    #[arg(short = 'R', long, value_name = "RATE", help_heading = LOAD)]
+    pub(crate) rate: Option<String>,
+
+    /// How arrivals are spread: even, poisson, poisson:SEED, or burst:N [default: even]
+    #[arg(long, value_name = "SPACING", requires = "rate", help_heading = LOAD)]
+    pub(crate) arrivals: Option<String>,
+
+    /// File of timestamps or an access log whose arrivals are repeated, with its methods and paths
+    #[arg(long, value_name = "FILE", conflicts_with = "rate", help_heading = LOAD)]
+    pub(crate) trace: Option<PathBuf>,
+
+    /// So many times as fast as the trace
+    #[arg(long, value_name = "FACTOR", requires = "trace", help_heading = LOAD)]
+    pub(crate) trace_speed: Option<f64>,
+
+    /// Which connection sends what is due: any (global), or one that it belongs to (per-connection,
+    /// as wrk2) [default: global]
+    #[arg(long, value_enum, value_name = "KIND", help_heading = LOAD)]
+    pub(crate) schedule: Option<ScheduleChoice>,
+
+    /// What is due while no connection is idle waits (queue) or is left out and counted (drop)
+    /// [default: queue]
+    #[arg(long, value_enum, value_name = "KIND", help_heading = LOAD)]
+    pub(crate) overflow: Option<OverflowChoice>,
+
+    /// Requests at most
+    #[arg(short = 'n', long, value_name = "N", help_heading = LOAD)]
+    pub(crate) requests: Option<u64>,
+
+    /// How long a response may take before its request counts as failed [default: 2s]
+    #[arg(short = 'T', long, value_name = "TIME", help_heading = LOAD)]
+    pub(crate) timeout: Option<String>,
+
+    /// A field to send, `Name: value`; may be given many times
+    #[arg(short = 'H', long = "header", value_name = "FIELD", help_heading = REQUESTS)]
+    pub(crate) fields: Vec<String>,
+
+    /// Method [default: GET]
+    #[arg(short, long, value_name = "METHOD", help_heading = REQUESTS)]
+    pub(crate) method: Option<String>,
+
+    /// Content to send with each request
+    #[arg(
+        short = 'b',
+        long,
+        value_name = "TEXT",
+        conflicts_with = "content_file",
+        help_heading = REQUESTS
+    )]
+    pub(crate) content: Option<String>,
+
+    /// File whose bytes are sent as content with each request
+    #[arg(long, value_name = "FILE", help_heading = REQUESTS)]
+    pub(crate) content_file: Option<PathBuf>,
+
+    /// File with several kinds of requests and their weights
+    #[arg(
+        long,
+        value_name = "FILE",
+        conflicts_with_all = ["content", "content_file", "method"],
+        help_heading = REQUESTS
+    )]
+    pub(crate) request_set: Option<PathBuf>,
+
+    /// What a response must be, or it counts as failed: status=200, status=2xx, size=1KiB,
+    /// sha256=HEX, or field=Name: value; may be given many times
+    #[arg(short, long, value_name = "WHAT", help_heading = REQUESTS)]
+    pub(crate) expect: Vec<String>,
+
+    /// Accept any certificate
+    #[arg(short = 'k', long, conflicts_with = "ca", help_heading = TLS)]
+    pub(crate) insecure: bool,
+
+    /// File of certificates to trust instead of the system's
+    #[arg(long, value_name = "FILE", help_heading = TLS)]
+    pub(crate) ca: Option<PathBuf>,
+
+    /// Client certificate
+    #[arg(long, value_name = "FILE", requires = "key", help_heading = TLS)]
+    pub(crate) cert: Option<PathBuf>,
+
+    /// Key of the client certificate
+    #[arg(long, value_name = "FILE", requires = "cert", help_heading = TLS)]
+    pub(crate) key: Option<PathBuf>,
+
+    /// Versions to offer: 1.2, 1.3 or 1.2,1.3 [default: both]
+    #[arg(long, value_name = "VERSIONS", help_heading = TLS)]
+    pub(crate) tls: Option<String>,
+
+    /// Ciphers to offer, by their OpenSSL or IANA names
+    #[arg(long, value_name = "NAMES", help_heading = TLS)]
+    pub(crate) ciphers: Option<String>,
+
+    /// Key exchange groups to offer: x25519, secp256r1, secp384r1, x25519mlkem768
+    #[arg(long, value_name = "NAMES", help_heading = TLS)]
+    pub(crate) groups: Option<String>,
+
+    /// Protocols to offer (ALPN) [default: http/1.1]
+    #[arg(long, value_name = "NAMES", help_heading = TLS)]
+    pub(crate) alpn: Option<String>,
+
+    /// Server name to ask for (SNI) and to find in the certificate [default: the URL's]
+    #[arg(long, value_name = "NAME", help_heading = TLS)]
+    pub(crate) sni: Option<String>,
+
+    /// Share of new connections that resume an earlier session: off, on, or exactly 80% [default: on]
+    #[arg(long, value_name = "SHARE", help_heading = TLS)]
+    pub(crate) resumption: Option<String>,
+
+    /// Send requests with the first flight of resumed TLS 1.3 connections
+    #[arg(long, help_heading = TLS)]
+    pub(crate) early_data: bool,
+}
+
+/// The options of a `--flow`.
+#[derive(Debug, Parser)]
+#[command(
+    name = "--flow",
+    no_binary_name = true,
+    disable_help_flag = true,
+    allow_negative_numbers = true,
+    override_usage = "--flow 'NAME: [OPTIONS] [URL]'"
+)]
+pub(crate) struct FlowText {
+    #[command(flatten)]
+    pub(crate) flow: FlowArgs,
+}
+
+impl FlowArgs {
+    /// What was not said here is as in `base`, as far as it is about whom to ask, and not about how
+    /// much.
+    pub(crate) fn inherit(mut self, base: &FlowArgs) -> FlowArgs {
+        fn take<T: Clone>(own: &mut Option<T>, base: &Option<T>) {
+            if own.is_none() {
+                own.clone_from(base);
+            }
+        }
+        take(&mut self.url, &base.url);
+        take(&mut self.to, &base.to);
+        take(&mut self.source, &base.source);
+        take(&mut self.timeout, &base.timeout);
+        if self.fields.is_empty() {
+            self.fields.clone_from(&base.fields);
+        }
+        if self.ca.is_none() && !self.insecure {
+            self.ca.clone_from(&base.ca);
+            self.insecure = base.insecure;
+        }
+        take(&mut self.cert, &base.cert);
+        take(&mut self.key, &base.key);
+        take(&mut self.tls, &base.tls);
+        take(&mut self.ciphers, &base.ciphers);
+        take(&mut self.groups, &base.groups);
+        take(&mut self.alpn, &base.alpn);
+        take(&mut self.sni, &base.sni);
+        take(&mut self.resumption, &base.resumption);
+        self.early_data |= base.early_data;
+        self
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum LoadFormat {
+    /// A summary for people.
+    Text,
+    /// The whole result with lossless histograms (docs/load-format.md).
+    Json,
+    /// As `wrk2 --latency` prints it.
+    Wrk2,
+    /// Percentile spectrum of the response time for HdrHistogram plotters.
+    Hgrm,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum IoChoice {
+    /// Whichever serves better and is allowed here.
+    Auto,
+    /// io_uring, or an error that says why not.
+    Uring,
+    /// epoll and plain system calls.
+    Epoll,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ScheduleChoice {
+    /// Any idle connection sends what is due.
+    Global,
+    /// Each arrival belongs to a connection and waits for it.
+    PerConnection,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum OverflowChoice {
+    /// It waits, and its response time runs.
+    Queue,
+    /// It is left out, and counted.
+    Drop,
+}

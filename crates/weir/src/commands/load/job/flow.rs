@@ -1,0 +1,274 @@
+//! One flow: from its options to the engine's plan.
+
+use std::net::{IpAddr, SocketAddr};
+use std::path::Path;
+use std::time::Duration;
+
+use weir_http::request::encode;
+use weir_load::{Flow, RequestSet, Route};
+use weir_model::load::{Arrivals, Assignment, Lifetime, Overflow, RequestSpec};
+use weir_model::load_report::Target;
+use weir_model::quantity::{parse_duration, parse_rate};
+
+use super::url::Url;
+use super::{LONGEST, Named, addresses, room};
+use crate::args::{FlowArgs, OverflowChoice, ScheduleChoice};
+use crate::commands::flag;
+use crate::failure::Failure;
+
+/// Connections where nobody says how many.
+pub(super) const CONNECTIONS: u32 = 50;
+
+/// Most requests in flight on one connection: beyond, a server's buffers are what is measured.
+const DEEPEST: u16 = 1024;
+
+/// A flow, ready to run.
+pub(super) struct Prepared {
+    pub(super) plan: Flow,
+    pub(super) named: Named,
+    /// How long it takes when nobody says for how long.
+    pub(super) length: Option<Duration>,
+}
+
+/// Checks what was typed of a flow. `duration` is that of the trial, if it was given.
+pub(super) fn prepare(
+    name: &str,
+    args: &FlowArgs,
+    duration: Option<Duration>,
+) -> Result<Prepared, Failure> {
+    let url = args.url.as_deref().ok_or_else(|| {
+        Failure::input("where are requests to be sent?").hint("weir load http://127.0.0.1:8080/")
+    })?;
+    let url = Url::parse(url)?;
+    if url.secure {
+        let message = format!(
+            "`{}` asks for TLS, which this version of weir does not speak",
+            url.text
+        );
+        return Err(Failure::input(message).hint("ask a port that serves http in clear"));
+    }
+    let connections = args.connections.unwrap_or(CONNECTIONS);
+    if connections == 0 {
+        return Err(Failure::input("-c 0: at least one connection is needed"));
+    }
+    if args.requests == Some(0) {
+        return Err(Failure::input("-n 0: at least one request is needed"));
+    }
+    let policy = policy(args)?;
+    let timeout = timeout(args)?;
+    let request = request(args, &url, policy.lifetime)?;
+    let bytes = encode(&request, &url.authority).map_err(Failure::input)?;
+    let peers = peers(args, &url, timeout)?;
+    let address = peers[0];
+    let requests = RequestSet::single(bytes, request.method == "HEAD");
+    let arrivals = arrivals(args, &policy, connections, duration)?;
+    let mut plan = Flow::new(address, requests, connections, arrivals);
+    plan.routes = routes(&peers, args)?;
+    plan.lifetime = policy.lifetime;
+    plan.connect_rate = match &args.connect_rate {
+        Some(text) => Some(flag("--connect-rate", parse_rate(text))?),
+        None => None,
+    };
+    plan.assignment = match args.schedule {
+        Some(ScheduleChoice::PerConnection) => Assignment::PerConnection,
+        Some(ScheduleChoice::Global) | None => Assignment::Global,
+    };
+    plan.overflow = match args.overflow {
+        Some(OverflowChoice::Drop) => Overflow::Drop,
+        Some(OverflowChoice::Queue) | None => Overflow::Queue,
+    };
+    plan.pipeline = depth(args, &plan)?;
+    plan.timeout = timeout;
+    plan.limit = args.requests;
+    room::enough_ports(&plan)?;
+    let target = Target {
+        url: url.text.clone(),
+        address: address.to_string(),
+        method: request.method,
+        content_bytes: request.content.len() as u64,
+    };
+    Ok(Prepared {
+        length: args.requests.map(|_| LONGEST),
+        plan,
+        named: Named {
+            name: name.to_owned(),
+            target,
+        },
+    })
+}
+
+/// What `--connection` says.
+struct Policy {
+    lifetime: Lifetime,
+    /// Connections are held; with a time, one request is sent on each so often.
+    held: Option<Option<Duration>>,
+}
+
+fn policy(args: &FlowArgs) -> Result<Policy, Failure> {
+    let text = args.connection.as_deref().unwrap_or("keep-alive");
+    let bad = || {
+        Failure::input(format!("--connection {text}: is no policy")).hint(
+            "keep-alive, per-request, a number of requests (1000), a time (30s), hold, or hold:10s",
+        )
+    };
+    let lifetime = |lifetime| Policy {
+        lifetime,
+        held: None,
+    };
+    let some_time = |text: &str| {
+        let time = parse_duration(text).ok();
+        time.filter(|time| !time.is_zero()).ok_or_else(bad)
+    };
+    Ok(match text {
+        "keep-alive" => lifetime(Lifetime::Kept),
+        "per-request" | "close" => lifetime(Lifetime::Request),
+        "hold" => Policy {
+            lifetime: Lifetime::Kept,
+            held: Some(None),
+        },
+        _ => {
+            if let Some(every) = text.strip_prefix("hold:") {
+                return Ok(Policy {
+                    lifetime: Lifetime::Kept,
+                    held: Some(Some(some_time(every)?)),
+                });
+            }
+            match text.parse::<u32>() {
+                Ok(0) => return Err(bad()),
+                Ok(1) => lifetime(Lifetime::Request),
+                Ok(requests) => lifetime(Lifetime::Requests(requests)),
+                Err(_) => lifetime(Lifetime::Time(some_time(text)?.as_nanos() as u64)),
+            }
+        }
+    })
+}
+
+fn arrivals(
+    args: &FlowArgs,
+    policy: &Policy,
+    connections: u32,
+    _duration: Option<Duration>,
+) -> Result<Arrivals, Failure> {
+    if let Some(held) = policy.held {
+        if args.rate.is_some() || args.trace.is_some() {
+            let message = "--connection hold: held connections are not given a rate or a trace";
+            return Err(
+                Failure::input(message).hint("one request each 10 s: --connection hold:10s")
+            );
+        }
+        return Ok(match held {
+            None => Arrivals::Held,
+            Some(every) => Arrivals::Constant {
+                rate: f64::from(connections) / every.as_secs_f64(),
+            },
+        });
+    }
+    match &args.rate {
+        None => Ok(Arrivals::Closed),
+        Some(text) => Ok(Arrivals::Constant {
+            rate: flag("-R", parse_rate(text))?,
+        }),
+    }
+}
+
+fn depth(args: &FlowArgs, plan: &Flow) -> Result<u16, Failure> {
+    let depth = args.pipeline.unwrap_or(1);
+    if depth == 0 || depth > DEEPEST {
+        let message = format!("--pipeline {depth}: from 1 to {DEEPEST}");
+        return Err(Failure::input(message));
+    }
+    if depth > 1 && plan.lifetime == Lifetime::Request {
+        let message = "--pipeline: a connection per request cannot have several in flight";
+        return Err(Failure::input(message));
+    }
+    Ok(depth)
+}
+
+fn timeout(args: &FlowArgs) -> Result<Duration, Failure> {
+    let text = args.timeout.as_deref().unwrap_or("2s");
+    let timeout = flag("-T", parse_duration(text))?;
+    if timeout < Duration::from_millis(1) {
+        return Err(Failure::input(format!("-T {text}: at least 1ms")));
+    }
+    Ok(timeout)
+}
+
+/// The server's addresses: those of `--to`, or the first of the URL's that answers.
+fn peers(args: &FlowArgs, url: &Url, timeout: Duration) -> Result<Vec<SocketAddr>, Failure> {
+    match &args.to {
+        Some(text) => addresses::targets(text),
+        None => Ok(vec![url.reachable(timeout)?]),
+    }
+}
+
+/// Every own address to every server address.
+fn routes(peers: &[SocketAddr], args: &FlowArgs) -> Result<Vec<Route>, Failure> {
+    let Some(text) = &args.source else {
+        return Ok(peers.iter().copied().map(Route::to).collect());
+    };
+    let sources = addresses::sources(text)?;
+    for &source in &sources {
+        let other = peers.iter().find(|peer| peer.is_ipv4() != source.is_ipv4());
+        if let Some(peer) = other {
+            let message = format!("--source {source}: cannot reach {peer}, of the other family");
+            return Err(Failure::input(message));
+        }
+        usable(source)?;
+    }
+    let routes = sources.iter().flat_map(|&source| {
+        let peers = peers.iter().copied();
+        peers.map(move |peer| Route {
+            peer,
+            source: Some(source),
+        })
+    });
+    Ok(routes.collect())
+}
+
+/// Whether the kernel lets us use an address as our own.
+fn usable(source: IpAddr) -> Result<(), Failure> {
+    match std::net::TcpListener::bind(SocketAddr::new(source, 0)) {
+        Ok(_) => Ok(()),
+        Err(error) => Err(Failure::input(format!("--source {source}: {error}"))
+            .hint("an own address is one of this machine's: ip address show")),
+    }
+}
+
+fn request(args: &FlowArgs, url: &Url, lifetime: Lifetime) -> Result<RequestSpec, Failure> {
+    let mut fields = Vec::new();
+    for field in &args.fields {
+        let (name, value) = field.split_once(':').ok_or_else(|| {
+            Failure::input(format!(
+                "-H `{field}`: a field is a name, a colon and a value"
+            ))
+            .hint("for example -H 'Accept: text/html'")
+        })?;
+        fields.push((name.trim().to_owned(), value.trim().to_owned()));
+    }
+    announce_close(&mut fields, lifetime);
+    let content = match (&args.content, &args.content_file) {
+        (Some(text), _) => text.clone().into_bytes(),
+        (None, Some(path)) => read(path)?,
+        (None, None) => Vec::new(),
+    };
+    Ok(RequestSpec {
+        method: args.method.clone().unwrap_or_else(|| "GET".to_owned()),
+        target: url.target.clone(),
+        fields,
+        content,
+    })
+}
+
+/// Who sends one request on a connection says so (RFC 9112 §9.6): the server closes first, and the
+/// wait for stray packets (TIME_WAIT) holds none of our ports.
+fn announce_close(fields: &mut Vec<(String, String)>, lifetime: Lifetime) {
+    let own = |(name, _): &(String, String)| name.eq_ignore_ascii_case("connection");
+    if lifetime == Lifetime::Request && !fields.iter().any(own) {
+        fields.push(("Connection".to_owned(), "close".to_owned()));
+    }
+}
+
+fn read(path: &Path) -> Result<Vec<u8>, Failure> {
+    std::fs::read(path)
+        .map_err(|error| Failure::input(format!("--content-file {}: {error}", path.display())))
+}

@@ -1,0 +1,164 @@
+//! From what was typed to a plan: everything is checked here, before anything is sent.
+
+use std::time::Duration;
+
+use clap::Parser;
+use weir_load::{Io, Plan};
+use weir_model::load_report::Target;
+use weir_model::quantity::{CpuSet, parse_duration};
+
+use crate::args::{FlowArgs, FlowText, IoChoice, LoadArgs};
+use crate::commands::flag;
+use crate::failure::Failure;
+
+mod addresses;
+mod flow;
+mod room;
+mod url;
+
+use flow::Prepared;
+
+/// Longest trial when only a number of requests was asked for.
+const LONGEST: Duration = Duration::from_secs(24 * 3600);
+
+/// Name of the load that is not a `--flow`, where there are several.
+const MAIN: &str = "main";
+
+/// A load test, ready to run.
+pub(crate) struct Job {
+    pub(crate) plan: Plan,
+    /// What the report says about each flow of the plan.
+    pub(crate) flows: Vec<Named>,
+}
+
+/// A flow's name and whom it asks.
+pub(crate) struct Named {
+    pub(crate) name: String,
+    pub(crate) target: Target,
+}
+
+impl Job {
+    pub(crate) fn new(args: &LoadArgs) -> Result<Job, Failure> {
+        let ramp_up = flag("--ramp-up", parse_duration(&args.ramp_up))?;
+        let spin = flag("--spin", parse_duration(&args.spin))?;
+        let typed = typed_flows(args)?;
+        let given = duration(args)?;
+        let mut prepared = Vec::new();
+        for (name, flow) in typed {
+            let within = |failure: Failure| match name.as_str() {
+                MAIN => failure,
+                other => failure.within(&format!("--flow {other}")),
+            };
+            prepared.push(flow::prepare(&name, &flow, given).map_err(within)?);
+        }
+        let sustain = given.unwrap_or_else(|| default_duration(&prepared));
+        let connections = prepared.iter().map(|flow| flow.plan.connections);
+        let cpus = cpus(args, connections.sum())?;
+        room::enough_for_each_thread(&prepared, cpus.len())?;
+        let drain = prepared.iter().map(|flow| flow.plan.timeout).max();
+        let (plans, flows) = prepared
+            .into_iter()
+            .map(|flow| (flow.plan, flow.named))
+            .unzip();
+        let plan = Plan {
+            flows: plans,
+            slices: Plan::seconds(ramp_up, sustain),
+            ramp_up,
+            drain: drain.unwrap_or_default(),
+            spin,
+            io: match args.io {
+                IoChoice::Auto => Io::Auto,
+                IoChoice::Uring => Io::Uring,
+                IoChoice::Epoll => Io::Epoll,
+            },
+            cpus,
+        };
+        Ok(Job { plan, flows })
+    }
+}
+
+/// The load of the command line itself, and every `--flow` beside it.
+fn typed_flows(args: &LoadArgs) -> Result<Vec<(String, FlowArgs)>, Failure> {
+    let mut flows = vec![(MAIN.to_owned(), args.flow.clone())];
+    for text in &args.flows {
+        let bad = |message: String| {
+            Failure::input(format!("--flow `{text}`: {message}")).hint(
+                "a flow is a name, a colon and options: --flow 'held: -c 10000 --connection hold'",
+            )
+        };
+        let (name, options) = text
+            .split_once(':')
+            .ok_or_else(|| bad("has no name".to_owned()))?;
+        let name = name.trim().to_owned();
+        let is_word = |name: &str| {
+            let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+            !name.is_empty() && name.chars().all(allowed)
+        };
+        if !is_word(&name) {
+            return Err(bad(format!("`{name}` is no name: letters, digits and -_.")));
+        }
+        if flows.iter().any(|(other, _)| *other == name) {
+            return Err(bad(format!("there are two flows called {name}")));
+        }
+        let words = shlex::split(options)
+            .ok_or_else(|| bad("a quotation mark is not closed".to_owned()))?;
+        let parsed = FlowText::try_parse_from(words).map_err(|error| {
+            let message = error.to_string();
+            Failure::described(format!(
+                "--flow {name}: {}",
+                message.trim_start_matches("error: ")
+            ))
+        })?;
+        flows.push((name, parsed.flow.inherit(&args.flow)));
+    }
+    Ok(flows)
+}
+
+/// The time asked for; `None` when it follows from something else.
+fn duration(args: &LoadArgs) -> Result<Option<Duration>, Failure> {
+    let Some(text) = &args.duration else {
+        return Ok(None);
+    };
+    let duration = flag("-d", parse_duration(text))?;
+    if duration < Duration::from_millis(1) {
+        return Err(Failure::input(format!("-d {text}: at least 1ms")));
+    }
+    Ok(Some(duration.min(LONGEST)))
+}
+
+/// As long as the longest flow needs; 10 s where none says.
+fn default_duration(flows: &[Prepared]) -> Duration {
+    let own = flows.iter().filter_map(|flow| flow.length).max();
+    own.unwrap_or(Duration::from_secs(10)).min(LONGEST)
+}
+
+/// The CPU of each thread.
+fn cpus(args: &LoadArgs, connections: u32) -> Result<Vec<Option<u32>>, Failure> {
+    let allowed = weir_probe::allowed_cpus()
+        .map_err(|error| Failure::failed(format!("cannot read the CPUs allowed: {error}")))?;
+    if let Some(text) = &args.cpus {
+        let set: CpuSet = flag("--cpus", text.parse())?;
+        let missing: Vec<_> = set
+            .cpus()
+            .iter()
+            .filter(|&cpu| !allowed.cpus().contains(cpu))
+            .collect();
+        if let Some(cpu) = missing.first() {
+            let message = format!("--cpus {text}: CPU {cpu} is not one that weir may use");
+            return Err(Failure::input(message).hint(format!("weir may use {allowed}")));
+        }
+        return Ok(set.cpus().iter().copied().map(Some).collect());
+    }
+    let all = allowed.cpus().iter().copied();
+    let threads = match args.threads {
+        Some(0) => return Err(Failure::input("-t 0: at least one thread is needed")),
+        Some(threads) => threads as usize,
+        None => {
+            let fewest = args.flow.connections.unwrap_or(flow::CONNECTIONS);
+            let threads = all.len().min(fewest.max(1) as usize);
+            threads.max(room::threads_for(connections))
+        }
+    };
+    // More threads than CPUs share them evenly.
+    Ok(all.cycle().take(threads).map(Some).collect())
+}

@@ -1,0 +1,96 @@
+//! The parts of a URL that a load needs.
+
+use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
+use std::time::Duration;
+
+use http::Uri;
+
+use crate::failure::Failure;
+
+/// The parts of an http or https URL.
+pub(super) struct Url {
+    pub(super) text: String,
+    pub(super) host: String,
+    port: u16,
+    /// Over TLS.
+    pub(super) secure: bool,
+    /// As the Host field wants it.
+    pub(super) authority: String,
+    pub(super) target: String,
+}
+
+impl Url {
+    pub(super) fn parse(text: &str) -> Result<Url, Failure> {
+        let bad = |message: &str| {
+            Failure::input(format!("`{text}` {message}"))
+                .hint("a URL looks like http://127.0.0.1:8080/index.html")
+        };
+        let uri: Uri = text
+            .parse()
+            .map_err(|error| bad(&format!("is not a URL: {error}")))?;
+        let secure = match uri.scheme_str() {
+            Some("http") => false,
+            Some("https") => true,
+            Some(other) => {
+                let message = format!("has the scheme {other}; weir speaks http and https");
+                return Err(bad(&message));
+            }
+            None => return Err(bad("has no scheme")),
+        };
+        let authority = uri.authority().ok_or_else(|| bad("has no host"))?;
+        if authority.as_str().contains('@') {
+            return Err(bad(
+                "has a user name in it; send it with -H 'Authorization: …'",
+            ));
+        }
+        let host = authority
+            .host()
+            .trim_start_matches('[')
+            .trim_end_matches(']')
+            .to_owned();
+        if host.is_empty() {
+            return Err(bad("has no host"));
+        }
+        // The http crate takes a port above 65535 for none.
+        let after_host = authority.as_str().rsplit(']').next().unwrap_or_default();
+        let port = match after_host.split_once(':') {
+            None | Some((_, "")) if secure => 443,
+            None | Some((_, "")) => 80,
+            Some((_, port)) => port
+                .parse()
+                .map_err(|_| bad(&format!("has no port `{port}`: they go from 0 to 65535")))?,
+        };
+        Ok(Url {
+            text: text.to_owned(),
+            host,
+            port,
+            secure,
+            authority: authority.as_str().to_owned(),
+            target: uri
+                .path_and_query()
+                .map_or_else(|| "/".to_owned(), ToString::to_string),
+        })
+    }
+
+    /// The first of the name's addresses that a connection can be opened to.
+    pub(super) fn reachable(&self, patience: Duration) -> Result<SocketAddr, Failure> {
+        let addresses = (self.host.as_str(), self.port)
+            .to_socket_addrs()
+            .map_err(|error| {
+                Failure::input(format!("{}: the name does not resolve: {error}", self.host))
+                    .hint("an address does not need resolving: http://127.0.0.1:8080/")
+            })?;
+        let mut refused = None;
+        for address in addresses {
+            match TcpStream::connect_timeout(&address, patience) {
+                Ok(_) => return Ok(address),
+                Err(error) => refused = Some((address, error)),
+            }
+        }
+        Err(match refused {
+            Some((address, error)) => Failure::input(format!("{}: {address}: {error}", self.text))
+                .hint("is a server listening there?"),
+            None => Failure::input(format!("{}: the name has no address", self.host)),
+        })
+    }
+}

@@ -1,0 +1,44 @@
+//! What the host does while a trial runs: time that the hypervisor takes, listen queues that
+//! overflow.
+
+use weir_load::Outcome;
+use weir_load::plan::Plan;
+use weir_model::load_report::GeneratorReport;
+use weir_model::quantity::CpuSet;
+use weir_probe::{CpuTimes, CpuTimesReader, listen_overflows};
+
+/// The host's counters at the begin of a trial.
+pub(crate) struct Watch {
+    cpus: Option<CpuTimesReader>,
+    times: CpuTimes,
+    overflows: u64,
+}
+
+impl Watch {
+    /// Reads them. Counters that cannot be read count nothing: a result without them is still one.
+    pub(crate) fn begin(plan: &Plan) -> Watch {
+        let cpus: Option<Vec<u32>> = plan.cpus.iter().copied().collect();
+        let set = cpus.and_then(CpuSet::new);
+        let mut cpus = set.and_then(|set| CpuTimesReader::open(&set).ok());
+        let times = cpus.as_mut().and_then(|cpus| cpus.read().ok());
+        Watch {
+            cpus,
+            times: times.unwrap_or_default(),
+            overflows: listen_overflows(),
+        }
+    }
+
+    /// What has happened since.
+    pub(crate) fn end(mut self, outcome: &Outcome) -> GeneratorReport {
+        let now = self.cpus.as_mut().and_then(|cpus| cpus.read().ok());
+        let spent = now.unwrap_or(self.times) - self.times;
+        let all = spent.busy_ns + spent.idle_ns + spent.steal_ns;
+        GeneratorReport {
+            io: outcome.io.name().to_owned(),
+            starved: outcome.starved,
+            steal: spent.steal_ns as f64 / all.max(1) as f64,
+            listen_overflows: listen_overflows() - self.overflows,
+            self_capacity: None,
+        }
+    }
+}
