@@ -47,10 +47,7 @@ pub(super) fn prepare(
         );
         return Err(Failure::input(message).hint("ask a port that serves http in clear"));
     }
-    let connections = args.connections.unwrap_or(CONNECTIONS);
-    if connections == 0 {
-        return Err(Failure::input("-c 0: at least one connection is needed"));
-    }
+    let connections = connections(args)?;
     if args.requests == Some(0) {
         return Err(Failure::input("-n 0: at least one request is needed"));
     }
@@ -95,6 +92,14 @@ pub(super) fn prepare(
             target,
         },
     })
+}
+
+/// How many connections a flow has.
+pub(super) fn connections(args: &FlowArgs) -> Result<u32, Failure> {
+    match args.connections.unwrap_or(CONNECTIONS) {
+        0 => Err(Failure::input("-c 0: at least one connection is needed")),
+        connections => Ok(connections),
+    }
 }
 
 /// What `--connection` says.

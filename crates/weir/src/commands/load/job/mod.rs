@@ -43,6 +43,11 @@ impl Job {
         let spin = flag("--spin", parse_duration(&args.spin))?;
         let typed = typed_flows(args)?;
         let given = duration(args)?;
+        let counts = typed.iter().map(|(_, flow)| flow::connections(flow));
+        let counts = counts.collect::<Result<Vec<_>, _>>()?;
+        let cpus = cpus(args, counts.iter().sum())?;
+        // Before a name is resolved or an address is tried.
+        room::enough_for_each_thread(&counts, cpus.len())?;
         let mut prepared = Vec::new();
         for (name, flow) in typed {
             let within = |failure: Failure| match name.as_str() {
@@ -52,9 +57,6 @@ impl Job {
             prepared.push(flow::prepare(&name, &flow, given).map_err(within)?);
         }
         let sustain = given.unwrap_or_else(|| default_duration(&prepared));
-        let connections = prepared.iter().map(|flow| flow.plan.connections);
-        let cpus = cpus(args, connections.sum())?;
-        room::enough_for_each_thread(&prepared, cpus.len())?;
         let drain = prepared.iter().map(|flow| flow.plan.timeout).max();
         let (plans, flows) = prepared
             .into_iter()

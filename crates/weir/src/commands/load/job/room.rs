@@ -3,7 +3,6 @@
 use weir_load::descriptors::{self, make_room};
 use weir_load::{Flow, ports};
 
-use super::flow::Prepared;
 use crate::failure::Failure;
 
 /// Descriptors that a thread needs beside its connections.
@@ -21,17 +20,16 @@ pub(super) fn threads_for(connections: u32) -> usize {
 }
 
 /// Every flow has connections for every thread, and every thread has descriptors for its share.
-pub(super) fn enough_for_each_thread(flows: &[Prepared], threads: usize) -> Result<(), Failure> {
-    for Prepared { plan, .. } in flows {
-        if (plan.connections as usize) < threads {
-            let few = plan.connections;
-            let message = format!("-c {few}: fewer connections than threads");
-            return Err(Failure::input(message).hint(format!("use -t {few}")));
+pub(super) fn enough_for_each_thread(flows: &[u32], threads: usize) -> Result<(), Failure> {
+    for &connections in flows {
+        if (connections as usize) < threads {
+            let message = format!("-c {connections}: fewer connections than threads");
+            return Err(Failure::input(message).hint(format!("use -t {connections}")));
         }
     }
     let total: u64 = flows
         .iter()
-        .map(|flow| u64::from(flow.plan.connections))
+        .map(|&connections| u64::from(connections))
         .sum();
     let own = descriptors::tables_can_be_own();
     let each = match own {
