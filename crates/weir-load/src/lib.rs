@@ -22,9 +22,12 @@
 //! has a group for each arm and switches between them every tenth of a second or so; see
 //! ARCHITECTURE.md, "Arms side by side".
 
+pub mod calibrate;
 pub mod descriptors;
 pub mod engine;
+pub mod floor;
 pub mod ledger;
+pub mod null_server;
 pub mod plan;
 pub mod ports;
 pub mod random;
@@ -32,10 +35,12 @@ pub mod reactor;
 pub mod request_set;
 pub mod schedule;
 mod sys;
+pub mod trace;
 pub mod trial;
 
 pub use ledger::{Errors, Histograms, SliceData};
 pub use plan::{Flow, Plan, Slice};
 pub use reactor::{Io, Route};
 pub use request_set::RequestSet;
+pub use trace::{Trace, TraceError};
 pub use trial::{Control, LoadError, Outcome, run};

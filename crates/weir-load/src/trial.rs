@@ -12,6 +12,7 @@ use weir_model::load::ErrorCount;
 
 use crate::engine::slots::{Delivery, FlowsData, Outlet, empty};
 use crate::engine::{Engine, FlowTotals, Progress, SliceHook, ThreadTotals};
+use crate::floor::{self, Floor};
 use crate::ledger::{Errors, SliceData};
 use crate::plan::{Flow, Plan};
 use crate::reactor::epoll::{Epoll, monotonic_ns};
@@ -157,6 +158,35 @@ fn thread(
     let (progress, stop) = (&control.progress[thread], &*control.stop);
     let engine = Engine::new(plan, thread, reactor, outlet, progress, stop, hook);
     Ok(work(engine, gate, patience_ns(plan)))
+}
+
+/// Runs the floor of a plan's first flow on a thread made for it: see [`crate::floor`].
+///
+/// # Errors
+/// A thread or a reactor cannot be had.
+pub fn floor(plan: &Plan, duration: Duration, stop: &AtomicBool) -> Result<Floor, LoadError> {
+    let flow = &plan.flows[0];
+    let request = flow.requests.requests[0]
+        .template
+        .fixed()
+        .unwrap_or_default();
+    let connections = plan.connections_of(0);
+    let work = || -> Result<Floor, Errno> {
+        settle(plan.cpus[0], false);
+        let reactor = Epoll::new(connections)?;
+        let (route, count) = (&flow.routes[0], connections as u32);
+        Ok(floor::run(reactor, route, request, count, duration, stop))
+    };
+    std::thread::scope(|scope| {
+        let builder = std::thread::Builder::new().name("weir-floor".to_owned());
+        let handle = builder
+            .spawn_scoped(scope, work)
+            .map_err(LoadError::Thread)?;
+        match handle.join() {
+            Ok(floor) => Ok(floor?),
+            Err(panic) => std::panic::resume_unwind(panic),
+        }
+    })
 }
 
 /// Where threads wait for each other before the start.

@@ -4,6 +4,8 @@
 //! here is a change of the vocabulary (see TERMINOLOGY.md) and, for everything under [`record`],
 //! of a file format that must stay readable for years.
 
+pub mod arrivals;
+pub mod calibration;
 pub mod environment;
 pub mod load;
 pub mod load_report;

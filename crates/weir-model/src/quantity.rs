@@ -146,19 +146,7 @@ pub fn parse_bytes(text: &str) -> Result<u64, QuantityError> {
 /// # Errors
 /// The text is not a rate, or is not above zero.
 pub fn parse_rate(text: &str) -> Result<f64, QuantityError> {
-    let (digits, unit) = split_unit(text);
-    let value = number(digits, text, RATE)?;
-    let rate = match unit {
-        "" => value,
-        "k" | "K" => value * 1e3,
-        "M" => value * 1e6,
-        _ => {
-            return Err(QuantityError::Malformed {
-                text: text.to_owned(),
-                expected: RATE,
-            });
-        }
-    };
+    let rate = parse_rate_or_none(text)?;
     if rate <= 0.0 {
         let reason = "it must be above zero";
         return Err(QuantityError::OutOfRange {
@@ -167,6 +155,21 @@ pub fn parse_rate(text: &str) -> Result<f64, QuantityError> {
         });
     }
     Ok(rate)
+}
+
+/// Reads a rate as [`parse_rate`] does, but one that may be zero: a pause.
+pub(crate) fn parse_rate_or_none(text: &str) -> Result<f64, QuantityError> {
+    let (digits, unit) = split_unit(text);
+    let value = number(digits, text, RATE)?;
+    match unit {
+        "" => Ok(value),
+        "k" | "K" => Ok(value * 1e3),
+        "M" => Ok(value * 1e6),
+        _ => Err(QuantityError::Malformed {
+            text: text.to_owned(),
+            expected: RATE,
+        }),
+    }
 }
 
 /// A set of CPUs by number, written as the kernel writes it: `0,2-3`. Never empty, ascending.

@@ -100,6 +100,9 @@ impl Schedule {
 
     /// When arrival `k` is due; `u64::MAX` when there is no such arrival, because the trace has
     /// ended or the rate is zero from some time on.
+    ///
+    /// A step to a number near the last one is quick; a jump among Poisson arrivals takes about a
+    /// microsecond.
     #[inline]
     pub fn time_of(&mut self, k: u64) -> u64 {
         match &mut self.law {

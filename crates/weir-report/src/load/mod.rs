@@ -9,6 +9,7 @@
 //! [`LoadReport`] is the single source: every format shows what the document says and measures
 //! nothing of its own, so `weir load --format json` keeps all that the others could ever show.
 
+mod calibration;
 mod extended;
 mod hgrm;
 mod human;
@@ -20,6 +21,7 @@ mod wrk2;
 #[cfg(test)]
 mod sample;
 
+pub use calibration::calibration;
 pub use hgrm::{Distribution, hgrm};
 pub use human::human;
 pub use times::{HistogramError, histogram, time_report};

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use weir_http::ParseError;
-use weir_load::{Control, LoadError, SliceData};
+use weir_load::{Control, LoadError, Plan, SliceData};
+use weir_model::load::Lifetime;
 use weir_model::load_report::LoadReport;
 use weir_report::load::Distribution;
 
@@ -14,6 +15,8 @@ use crate::commands::deliver;
 use crate::failure::{Failure, INTERRUPTED};
 use crate::{signals, terminal};
 
+mod calibrate;
+mod floor;
 mod job;
 mod progress;
 mod result;
@@ -25,7 +28,13 @@ use watch::Watch;
 
 /// Runs the command.
 pub(crate) fn run(args: LoadArgs) -> Result<ExitCode, Failure> {
+    if args.calibrate {
+        return calibrate::run(&args);
+    }
     let job = Job::new(&args)?;
+    if args.floor {
+        return floor::run(&job, &args);
+    }
     // An output that cannot be written is found out before the trial, not after it.
     if let Some(path) = &args.output {
         // What an earlier test wrote there stays until there is something to put in its place.
@@ -92,7 +101,10 @@ fn measure(job: &Job, args: &LoadArgs) -> Result<LoadReport, Failure> {
     };
     let interrupted = stop.load(Ordering::Relaxed);
     let outcome = outcome.map_err(|error| explain(job, error, interrupted))?;
-    let generator = watch.end(&outcome);
+    let mut generator = watch.end(&outcome);
+    if is_calibrated_kind(&job.plan) {
+        generator.self_capacity = calibrate::recall(&generator.io).map(|way| way.capacity);
+    }
     Ok(collected.report(job, &outcome, generator, started_at, interrupted))
 }
 
@@ -107,4 +119,13 @@ fn explain(job: &Job, error: LoadError, interrupted: bool) -> Failure {
             .hint(format!("is a server listening on {}?", target.address)),
         other => Failure::failed(other),
     }
+}
+
+/// Whether a calibration says something about this load: kept connections in clear, one request in
+/// flight on each.
+fn is_calibrated_kind(plan: &Plan) -> bool {
+    plan.flows.iter().all(|flow| {
+        let kept = flow.lifetime == Lifetime::Kept;
+        kept && flow.pipeline == 1
+    })
 }

@@ -5,13 +5,14 @@ use std::path::Path;
 use std::time::Duration;
 
 use weir_http::request::encode;
-use weir_load::{Flow, RequestSet, Route};
+use weir_load::{Flow, RequestSet, Route, Trace};
+use weir_model::arrivals::{self, parse_arrivals};
 use weir_model::load::{Arrivals, Assignment, Lifetime, Overflow, RequestSpec};
 use weir_model::load_report::Target;
 use weir_model::quantity::{parse_duration, parse_rate};
 
 use super::url::Url;
-use super::{LONGEST, Named, addresses, room};
+use super::{DEFAULT_DURATION, LONGEST, Named, addresses, room};
 use crate::args::{FlowArgs, OverflowChoice, ScheduleChoice};
 use crate::commands::flag;
 use crate::failure::Failure;
@@ -52,13 +53,20 @@ pub(super) fn prepare(
         return Err(Failure::input("-n 0: at least one request is needed"));
     }
     let policy = policy(args)?;
+    let steps = length_of_steps(args)?;
+    let duration = duration.or(steps);
     let timeout = timeout(args)?;
     let request = request(args, &url, policy.lifetime)?;
     let bytes = encode(&request, &url.authority).map_err(Failure::input)?;
     let peers = peers(args, &url, timeout)?;
     let address = peers[0];
     let requests = RequestSet::single(bytes, request.method == "HEAD");
-    let arrivals = arrivals(args, &policy, connections, duration)?;
+    let trace = trace(args)?;
+    let length = trace.as_ref().map(trace_length).or(steps);
+    let arrivals = match (&trace, &args.trace) {
+        (Some(trace), Some(path)) => trace.arrivals(&path.display().to_string()),
+        _ => timed(args, &policy, connections, duration)?,
+    };
     let mut plan = Flow::new(address, requests, connections, arrivals);
     plan.routes = routes(&peers, args)?;
     plan.lifetime = policy.lifetime;
@@ -77,6 +85,7 @@ pub(super) fn prepare(
     plan.pipeline = depth(args, &plan)?;
     plan.timeout = timeout;
     plan.limit = args.requests;
+    plan.trace = trace.map(|trace| trace.times);
     room::enough_ports(&plan)?;
     let target = Target {
         url: url.text.clone(),
@@ -85,7 +94,7 @@ pub(super) fn prepare(
         content_bytes: request.content.len() as u64,
     };
     Ok(Prepared {
-        length: args.requests.map(|_| LONGEST),
+        length: args.requests.map(|_| LONGEST).or(length),
         plan,
         named: Named {
             name: name.to_owned(),
@@ -148,11 +157,11 @@ fn policy(args: &FlowArgs) -> Result<Policy, Failure> {
     })
 }
 
-fn arrivals(
+fn timed(
     args: &FlowArgs,
     policy: &Policy,
     connections: u32,
-    _duration: Option<Duration>,
+    duration: Option<Duration>,
 ) -> Result<Arrivals, Failure> {
     if let Some(held) = policy.held {
         if args.rate.is_some() || args.trace.is_some() {
@@ -168,12 +177,42 @@ fn arrivals(
             },
         });
     }
+    let Some(rate) = &args.rate else {
+        return Ok(Arrivals::Closed);
+    };
+    let spacing = args.arrivals.as_deref().unwrap_or("even");
+    let duration = duration.unwrap_or(DEFAULT_DURATION);
+    parse_arrivals(rate, spacing, duration).map_err(|error| Failure::input(format!("-R: {error}")))
+}
+
+/// How long the steps of a rate last, when each says so itself.
+fn length_of_steps(args: &FlowArgs) -> Result<Option<Duration>, Failure> {
     match &args.rate {
-        None => Ok(Arrivals::Closed),
-        Some(text) => Ok(Arrivals::Constant {
-            rate: flag("-R", parse_rate(text))?,
-        }),
+        Some(text) => {
+            arrivals::length_of_steps(text).map_err(|error| Failure::input(format!("-R: {error}")))
+        }
+        None => Ok(None),
     }
+}
+
+/// The recorded arrivals of `--trace`.
+fn trace(args: &FlowArgs) -> Result<Option<Trace>, Failure> {
+    let Some(path) = &args.trace else {
+        return Ok(None);
+    };
+    let speed = args.trace_speed.unwrap_or(1.0);
+    if !(speed.is_finite() && speed > 0.0) {
+        let message = format!("--trace-speed {speed}: must be above zero");
+        return Err(Failure::input(message));
+    }
+    let trace =
+        Trace::read(path, speed).map_err(|error| Failure::input(format!("--trace {error}")))?;
+    Ok(Some(trace))
+}
+
+/// Until just after the last arrival.
+fn trace_length(trace: &Trace) -> Duration {
+    Duration::from_nanos(trace.length_ns()) + Duration::from_millis(1)
 }
 
 fn depth(args: &FlowArgs, plan: &Flow) -> Result<u16, Failure> {

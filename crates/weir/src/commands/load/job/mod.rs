@@ -21,6 +21,9 @@ use flow::Prepared;
 /// Longest trial when only a number of requests was asked for.
 const LONGEST: Duration = Duration::from_secs(24 * 3600);
 
+/// How long is measured where nothing says otherwise.
+const DEFAULT_DURATION: Duration = Duration::from_secs(10);
+
 /// Name of the load that is not a `--flow`, where there are several.
 const MAIN: &str = "main";
 
@@ -131,7 +134,7 @@ fn duration(args: &LoadArgs) -> Result<Option<Duration>, Failure> {
 /// As long as the longest flow needs; 10 s where none says.
 fn default_duration(flows: &[Prepared]) -> Duration {
     let own = flows.iter().filter_map(|flow| flow.length).max();
-    own.unwrap_or(Duration::from_secs(10)).min(LONGEST)
+    own.unwrap_or(DEFAULT_DURATION).min(LONGEST)
 }
 
 /// The CPU of each thread.

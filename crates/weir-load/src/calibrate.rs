@@ -1,0 +1,114 @@
+//! The engine measured against itself: what a request costs when nobody else can be the limit.
+//!
+//! The server is a [`NullServer`] on another CPU. Costs are CPU time per request, which does not
+//! depend on which of the two is full; a rate would.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use weir_model::calibration::WayCalibration;
+use weir_model::load::Arrivals;
+
+use crate::ledger::{SliceData, new_histogram};
+use crate::null_server::NullServer;
+use crate::plan::{Flow, Plan};
+use crate::reactor::Io;
+use crate::request_set::RequestSet;
+use crate::trial::{Control, LoadError, floor, run};
+
+/// Connections of every run.
+const CONNECTIONS: u32 = 50;
+
+/// Rate at which punctuality is looked at, requests per second.
+const LAG_RATE: f64 = 10_000.0;
+
+/// Quantiles of the dispatch lag.
+const QUANTILES: [f64; 5] = [0.5, 0.9, 0.99, 0.999, 1.0];
+
+const REQUEST: &[u8] = b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n";
+
+/// Where and how long to measure.
+#[derive(Debug, Clone)]
+pub struct Calibrating {
+    /// CPU of the generator's thread.
+    pub generator: Option<u32>,
+    /// CPU of the null server.
+    pub server: Option<u32>,
+    /// Length of each run.
+    pub length: Duration,
+    /// Runs of each kind.
+    pub rounds: u32,
+    /// Set to end it; figures are then those of the rounds until there.
+    pub stop: Arc<AtomicBool>,
+}
+
+/// Measures one way of asking the kernel: floor and engine in turns, then punctuality.
+///
+/// # Errors
+/// The way does not work here, or the null server could not be started.
+pub fn calibrate(io: Io, how: &Calibrating) -> Result<WayCalibration, LoadError> {
+    let server = NullServer::start(how.server, response()).map_err(LoadError::Thread)?;
+    let flow = |arrivals| {
+        let requests = RequestSet::single(REQUEST.to_vec(), false);
+        Flow::new(server.address(), requests, CONNECTIONS, arrivals)
+    };
+    let plan = |arrivals| Plan {
+        flows: vec![flow(arrivals)],
+        slices: Plan::seconds(Duration::ZERO, how.length),
+        ramp_up: Duration::ZERO,
+        drain: Duration::from_secs(2),
+        spin: Duration::ZERO,
+        io,
+        cpus: vec![how.generator],
+    };
+    let mut floors = Vec::new();
+    let mut requests = Vec::new();
+    for _ in 0..how.rounds.max(1) {
+        let closed = plan(Arrivals::Closed);
+        let least = floor(&closed, how.length, &how.stop)?;
+        floors.push(least.cpu_ns as f64 / least.requests.max(1) as f64);
+        let mut all = SliceData::new();
+        run(&closed, &control(how), None, |_, data| all.add(&data[0]))?;
+        requests.push(all.cpu_ns as f64 / all.completed_whole.max(1) as f64);
+    }
+    let mut lag = new_histogram();
+    let open = plan(Arrivals::Constant { rate: LAG_RATE });
+    let outcome = run(&open, &control(how), None, |_, data| {
+        // Same bounds everywhere.
+        let _ = lag.add(&data[0].histograms.dispatch_lag);
+    })?;
+    let request_ns = median(&mut requests);
+    let at = |quantile| (quantile, lag.value_at_quantile(quantile));
+    Ok(WayCalibration {
+        io: outcome.io.name().to_owned(),
+        floor_ns: median(&mut floors),
+        request_ns,
+        capacity: 1e9 / request_ns,
+        lag_rate: LAG_RATE,
+        lag: QUANTILES.into_iter().map(at).collect(),
+    })
+}
+
+fn control(how: &Calibrating) -> Control {
+    Control::new(1, Arc::clone(&how.stop))
+}
+
+/// 1 KiB of content behind a head such as servers send.
+fn response() -> Vec<u8> {
+    let mut response =
+        b"HTTP/1.1 200 OK\r\nServer: null\r\nDate: Sat, 21 Nov 2026 00:00:00 GMT\r\n\
+        Content-Type: text/plain\r\nContent-Length: 1024\r\nConnection: keep-alive\r\n\r\n"
+            .to_vec();
+    response.resize(response.len() + 1024, b'x');
+    response
+}
+
+fn median(values: &mut [f64]) -> f64 {
+    values.sort_by(f64::total_cmp);
+    match values.len() {
+        0 => f64::NAN,
+        n if n % 2 == 1 => values[n / 2],
+        n => (values[n / 2 - 1] + values[n / 2]) / 2.0,
+    }
+}

@@ -1,0 +1,312 @@
+//! Arrivals as people write them: how fast (`2000`, `100..5000`, `1k@10s,0@5s,2k`) and how they are
+//! spread (`even`, `poisson:7`, `burst:50`).
+//!
+//! Only reading of the notation lives here; the load engine knows what it means.
+
+use std::time::Duration;
+
+use crate::load::{Arrivals, Segment, Spacing};
+use crate::quantity::{
+    QuantityError, format_duration, parse_duration, parse_rate, parse_rate_or_none,
+};
+
+/// The seed of `poisson`: any would do, but it must be the same each time.
+const DEFAULT_SEED: u64 = 1;
+
+/// More steps than anybody types; text that is longer is not a rate.
+const MOST_STEPS: usize = 10_000;
+
+/// What is wrong with arrivals that somebody typed.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ArrivalsError {
+    /// One of the numbers in it.
+    #[error(transparent)]
+    Quantity(#[from] QuantityError),
+    /// Neither one rate, nor two with `..`, nor steps.
+    #[error(
+        "`{text}` is not a rate over time: write one rate (2000), a range to grow over evenly \
+         (100..5000), or steps of equal length (1000,2000,5000) or of lengths given \
+         (1000@10s,2000@20s,500)"
+    )]
+    Shape {
+        /// What was typed.
+        text: String,
+    },
+    /// Some steps have a length, others have none.
+    #[error(
+        "step `{step}` of `{text}` has no length: write one as in `{step}@10s`; the last step alone \
+         may go without"
+    )]
+    StepWithoutLength {
+        /// What was typed.
+        text: String,
+        /// The step.
+        step: String,
+    },
+    /// A step of no length at all.
+    #[error("step `{step}` of `{text}` has the length zero: give it some time or leave it out")]
+    EmptyStep {
+        /// What was typed.
+        text: String,
+        /// The step.
+        step: String,
+    },
+    /// The steps do not fit into the load.
+    #[error(
+        "the steps of `{text}` take {}{}, but the load lasts {}: make them shorter or the load longer",
+        format_duration(*.steps), if *.rest { " and the last needs time too" } else { "" },
+        format_duration(*.load)
+    )]
+    TooLong {
+        /// What was typed.
+        text: String,
+        /// What the steps with a length take together.
+        steps: Duration,
+        /// Whether there is one without a length, which gets what remains.
+        rest: bool,
+        /// How long the load lasts.
+        load: Duration,
+    },
+    /// Every rate is zero.
+    #[error("`{text}` never sends anything: some rate in it must be above zero")]
+    Nothing {
+        /// What was typed.
+        text: String,
+    },
+    /// The word is none of the spacings.
+    #[error(
+        "`{text}` is not a spacing of arrivals: write even, poisson, poisson:SEED or burst:SIZE{}",
+        .nearest.map(|word| format!("; the nearest is `{word}`")).unwrap_or_default()
+    )]
+    Spacing {
+        /// What was typed.
+        text: String,
+        /// The valid word that comes nearest, when one does.
+        nearest: Option<&'static str>,
+    },
+    /// The word is a spacing, what follows it is not right.
+    #[error("`{text}` has {problem}: write {example}")]
+    SpacingNumber {
+        /// What was typed.
+        text: String,
+        /// What is wrong with the number.
+        problem: &'static str,
+        /// How it would be right.
+        example: &'static str,
+    },
+}
+
+/// Reads the arrivals of an open loop from the rate and the spacing that were typed, for a load
+/// that lasts `duration` (without its ramp_up). A rate that never changes with all gaps equal is
+/// [`Arrivals::Constant`].
+///
+/// # Errors
+/// See [`parse_segments`] and [`parse_spacing`].
+pub fn parse_arrivals(
+    rate: &str,
+    spacing: &str,
+    duration: Duration,
+) -> Result<Arrivals, ArrivalsError> {
+    let spacing = parse_spacing(spacing)?;
+    let segments = parse_segments(rate, duration)?;
+    Ok(match (&segments[..], spacing) {
+        ([only], Spacing::Even) if only.from == only.to => Arrivals::Constant { rate: only.from },
+        _ => Arrivals::Varied { segments, spacing },
+    })
+}
+
+/// Reads a rate over time, in requests per second, for a load that lasts `duration`:
+///
+/// * `2000` or `2k`: one rate;
+/// * `100..5000`: grows (or falls) evenly over the duration;
+/// * `1000,2000,5000`: steps of equal length;
+/// * `1000@10s,2000@20s,500`: steps of lengths given; the last may go without and gets what
+///   remains. A step may be a range, and its rate may be zero: `0..5k@1m,5k@5m,0@10s,5k`.
+///
+/// There is at least one segment, and its rate is above zero somewhere. Steps may be shorter than the
+/// duration; the last rate then stays.
+///
+/// # Errors
+/// The text is none of these, sends nothing, or takes longer than the duration.
+pub fn parse_segments(text: &str, duration: Duration) -> Result<Vec<Segment>, ArrivalsError> {
+    let steps = parse_steps(text)?;
+    let lengths = lengths(text, &steps, duration)?;
+    let segments: Vec<_> = steps
+        .iter()
+        .zip(lengths)
+        .map(|(step, ns)| Segment {
+            from: step.from,
+            to: step.to,
+            ns,
+        })
+        .collect();
+    match segments.iter().all(|step| step.from + step.to == 0.0) {
+        true => Err(ArrivalsError::Nothing {
+            text: text.to_owned(),
+        }),
+        false => Ok(segments),
+    }
+}
+
+/// How long the steps of a rate over time take, when every one has a length: how long a load should
+/// last that was given no duration.
+///
+/// # Errors
+/// The text is not a rate over time.
+pub fn length_of_steps(text: &str) -> Result<Option<Duration>, ArrivalsError> {
+    let steps = parse_steps(text)?;
+    Ok(steps.iter().map(|step| step.length).sum())
+}
+
+/// Reads how arrivals are spread: `even`, `poisson` (with the seed 1), `poisson:SEED` or
+/// `burst:SIZE`.
+///
+/// # Errors
+/// The text is none of these; the error has the word that comes nearest.
+pub fn parse_spacing(text: &str) -> Result<Spacing, ArrivalsError> {
+    let (word, number) = match text.split_once(':') {
+        Some((word, number)) => (word.trim(), Some(number.trim())),
+        None => (text.trim(), None),
+    };
+    let wrong = |problem, example| {
+        Err(ArrivalsError::SpacingNumber {
+            text: text.to_owned(),
+            problem,
+            example,
+        })
+    };
+    match (word, number) {
+        ("even", None) => Ok(Spacing::Even),
+        ("even", Some(_)) => wrong("a number that means nothing", "even"),
+        ("poisson", None) => Ok(Spacing::Poisson { seed: DEFAULT_SEED }),
+        ("poisson", Some(number)) => match number.parse() {
+            Ok(seed) => Ok(Spacing::Poisson { seed }),
+            Err(_) => wrong("a seed that is not a whole number", "poisson:7"),
+        },
+        ("burst", None) => wrong("no size", "burst:50"),
+        ("burst", Some(number)) => match number.parse() {
+            Ok(size) if size > 0 => Ok(Spacing::Burst { size }),
+            _ => wrong("a size that is not a whole number above zero", "burst:50"),
+        },
+        _ => Err(ArrivalsError::Spacing {
+            text: text.to_owned(),
+            nearest: nearest_spacing(word),
+        }),
+    }
+}
+
+fn nearest_spacing(word: &str) -> Option<&'static str> {
+    const WORDS: [(&str, &str); 9] = [
+        ("even", "even"),
+        ("poisson", "poisson"),
+        ("burst", "burst:50"),
+        // What others call the same.
+        ("constant", "even"),
+        ("uniform", "even"),
+        ("fixed", "even"),
+        ("exponential", "poisson"),
+        ("random", "poisson"),
+        ("batch", "burst:50"),
+    ];
+    let word = word.to_ascii_lowercase();
+    WORDS
+        .iter()
+        .map(|(name, meant)| (strsim::damerau_levenshtein(name, &word), name, meant))
+        .filter(|(distance, name, _)| *distance <= name.len().div_ceil(3))
+        .min_by_key(|(distance, ..)| *distance)
+        .map(|(.., meant)| *meant)
+}
+
+/// A step as it was typed.
+struct Step<'a> {
+    text: &'a str,
+    from: f64,
+    to: f64,
+    length: Option<Duration>,
+}
+
+fn parse_steps(text: &str) -> Result<Vec<Step<'_>>, ArrivalsError> {
+    let parts: Vec<_> = text.split(',').map(str::trim).collect();
+    if let [only] = parts[..]
+        && !only.contains("..")
+        && !only.contains('@')
+    {
+        // The plain case has the plain messages.
+        let rate = parse_rate(only)?;
+        return Ok(vec![Step {
+            text: only,
+            from: rate,
+            to: rate,
+            length: None,
+        }]);
+    }
+    if parts.len() > MOST_STEPS || parts.contains(&"") {
+        return Err(ArrivalsError::Shape {
+            text: text.to_owned(),
+        });
+    }
+    parts
+        .into_iter()
+        .map(|part| parse_step(text, part))
+        .collect()
+}
+
+fn parse_step<'a>(text: &str, step: &'a str) -> Result<Step<'a>, ArrivalsError> {
+    let (rate, length) = match step.split_once('@') {
+        Some((rate, length)) => (rate.trim(), Some(parse_duration(length.trim())?)),
+        None => (step, None),
+    };
+    if length == Some(Duration::ZERO) {
+        return Err(ArrivalsError::EmptyStep {
+            text: text.to_owned(),
+            step: step.to_owned(),
+        });
+    }
+    let (from, to) = rate.split_once("..").unwrap_or((rate, rate));
+    if from.trim().is_empty() || to.trim().is_empty() || to.contains("..") || to.starts_with('.') {
+        return Err(ArrivalsError::Shape {
+            text: text.to_owned(),
+        });
+    }
+    Ok(Step {
+        text: step,
+        from: parse_rate_or_none(from.trim())?,
+        to: parse_rate_or_none(to.trim())?,
+        length,
+    })
+}
+
+/// The length of each step in nanoseconds.
+fn lengths(text: &str, steps: &[Step<'_>], load: Duration) -> Result<Vec<u64>, ArrivalsError> {
+    let load_ns = load.as_nanos() as u64;
+    if steps.iter().all(|step| step.length.is_none()) {
+        // Whole nanoseconds that add up to the duration.
+        let count = steps.len() as u64;
+        let edge = |i: u64| (u128::from(load_ns) * u128::from(i) / u128::from(count)) as u64;
+        return Ok((0..count).map(|i| edge(i + 1) - edge(i)).collect());
+    }
+    let Some((last, earlier)) = steps.split_last() else {
+        return Ok(Vec::new());
+    };
+    if let Some(step) = earlier.iter().find(|step| step.length.is_none()) {
+        return Err(ArrivalsError::StepWithoutLength {
+            text: text.to_owned(),
+            step: step.text.to_owned(),
+        });
+    }
+    let given: Duration = steps.iter().filter_map(|step| step.length).sum();
+    let rest = last.length.is_none();
+    if given > load || (rest && given == load) {
+        return Err(ArrivalsError::TooLong {
+            text: text.to_owned(),
+            steps: given,
+            rest,
+            load,
+        });
+    }
+    let length = |step: &Step<'_>| step.length.unwrap_or(load - given).as_nanos() as u64;
+    Ok(steps.iter().map(length).collect())
+}
+
+#[cfg(test)]
+mod tests;

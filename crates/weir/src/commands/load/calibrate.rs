@@ -1,0 +1,110 @@
+//! `weir load --calibrate`, and what is remembered of it.
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use weir_load::Io;
+use weir_load::calibrate::{Calibrating, calibrate};
+use weir_model::calibration::{Calibration, FORMAT, WayCalibration};
+use weir_report::load::calibration;
+
+use crate::args::{self, LoadArgs, LoadFormat};
+use crate::commands::deliver;
+use crate::failure::{Failure, INTERRUPTED};
+use crate::{signals, terminal};
+
+/// Length of each run, and runs of each kind.
+const LENGTH: Duration = Duration::from_secs(1);
+const ROUNDS: u32 = 5;
+
+/// Measures the generator itself and remembers the result.
+pub(crate) fn run(args: &LoadArgs) -> Result<ExitCode, Failure> {
+    let allowed = weir_probe::allowed_cpus()
+        .map_err(|error| Failure::failed(format!("cannot read the CPUs allowed: {error}")))?;
+    let how = Calibrating {
+        generator: allowed.cpus().first().copied(),
+        server: allowed.cpus().last().copied(),
+        length: LENGTH,
+        rounds: ROUNDS,
+        stop: signals::stop_flag()?,
+    };
+    let mut ways = Vec::new();
+    for io in [Io::Uring, Io::Epoll] {
+        if !args.quiet {
+            terminal::tell(&format!("measuring the generator on {}\n", io.name()));
+        }
+        match calibrate(io, &how) {
+            Ok(way) => ways.push(way),
+            // What does not work here needs no calibration.
+            Err(error) if io == Io::Uring => terminal::tell(&format!("io_uring: {error}\n")),
+            Err(error) => return Err(Failure::failed(error)),
+        }
+    }
+    if how.stop.load(std::sync::atomic::Ordering::Relaxed) {
+        return Ok(ExitCode::from(INTERRUPTED));
+    }
+    let made = Calibration {
+        format: FORMAT.to_owned(),
+        weir_version: args::version().to_owned(),
+        machine: machine(),
+        made_at: jiff::Timestamp::now().to_string(),
+        ways,
+    };
+    let json = serde_json::to_string_pretty(&made)
+        .map_err(|error| Failure::failed(format!("cannot write the calibration: {error}")))?;
+    let text = match args.format {
+        LoadFormat::Json => format!("{json}\n"),
+        _ => calibration(&made, allowed.cpus().len() > 1),
+    };
+    deliver(&text, args.output.as_deref())?;
+    let kept = remember(&json);
+    if let Err(failure) = kept {
+        terminal::tell(&format!(
+            "{}\n",
+            failure.rendered(terminal::color_on_stderr())
+        ));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// What is known of this machine, this version and this way of asking.
+pub(crate) fn recall(io: &str) -> Option<WayCalibration> {
+    let text = fs::read_to_string(path()?).ok()?;
+    let made: Calibration = serde_json::from_str(&text).ok()?;
+    let same =
+        made.format == FORMAT && made.weir_version == args::version() && made.machine == machine();
+    same.then(|| made.way(io).cloned())?
+}
+
+fn remember(json: &str) -> Result<(), Failure> {
+    let path = path().ok_or_else(|| {
+        Failure::failed(
+            "nowhere to remember the calibration: neither XDG_CACHE_HOME nor HOME is set",
+        )
+    })?;
+    let written = path.parent().map_or(Ok(()), fs::create_dir_all);
+    written
+        .and_then(|()| fs::write(&path, json))
+        .map_err(|error| {
+            Failure::failed(format!("cannot remember it in {}: {error}", path.display()))
+        })
+}
+
+/// $XDG_CACHE_HOME/weir/calibration.json, or the same under ~/.cache (XDG Base Directory
+/// Specification).
+fn path() -> Option<PathBuf> {
+    let set = |name: &str| {
+        let value = std::env::var_os(name).map(PathBuf::from);
+        value.filter(|path| path.is_absolute())
+    };
+    let cache = set("XDG_CACHE_HOME").or_else(|| Some(set("HOME")?.join(".cache")))?;
+    Some(cache.join("weir/calibration.json"))
+}
+
+/// What a calibration holds for.
+fn machine() -> String {
+    let here = weir_probe::environment();
+    format!("{}, CPUs {}, {}", here.cpu_model, here.cpus, here.kernel)
+}
