@@ -2,11 +2,12 @@
 
 use std::fmt::Write as _;
 
-use weir_model::load::{Arrivals, ErrorKind, Spacing};
-use weir_model::load_report::{LoadReport, TimeReport};
+use weir_model::load::{Arrivals, ErrorKind, Lifetime};
+use weir_model::load_report::{FlowReport, LoadReport, NameCount, TimeReport};
 use weir_model::quantity::CpuSet;
 use weir_model::record::Validity;
 
+use super::asked;
 use super::spectrum::rows;
 use super::text::{bytes_per_second, count, counted, rate, time};
 use super::times::{HistogramError, histogram};
@@ -23,20 +24,67 @@ pub fn human(report: &LoadReport, detailed: bool, color: bool) -> String {
     };
     what_was_run(&mut page, report);
     validity(&mut page, report);
-    rates(&mut page, report);
-    if report.response_time.count > 0 {
-        times(&mut page, report);
-    }
+    figures(&mut page, report);
     generator(&mut page, report);
-    responses(&mut page, report);
-    connections(&mut page, report);
-    errors(&mut page, report);
-    never_ended(&mut page, report);
+    for flow in &report.flows {
+        one_flow(&mut page, report, flow);
+    }
     if detailed && report.response_time.count > 0 {
         spectrum(&mut page, report)
             .unwrap_or_else(|error| page.line(&format!("\nno percentile spectrum: {error}")));
     }
     page.text
+}
+
+/// What was measured: rates, times, and how the requests ended.
+fn figures(page: &mut Page, report: &LoadReport) {
+    rates(page, report);
+    if report.response_time.count > 0 {
+        times(page, report);
+    }
+    page.line("");
+    own_times(page, report);
+    if report.counts.completed_whole > 0 || !is_held(report) {
+        responses(page, report);
+    }
+    connections(page, report);
+    tls(page, report);
+    errors(page, report);
+    never_ended(page, report);
+}
+
+/// One of several flows, by the same figures.
+fn one_flow(page: &mut Page, report: &LoadReport, flow: &FlowReport) {
+    let alone = of_flow(report, flow);
+    page.line(&format!("\n── {} ──", flow.name));
+    page.line(&asked::load(&flow.load));
+    if flow.target.url != report.target.url {
+        page.line(&format!("{} {}", flow.target.method, flow.target.url));
+    }
+    figures(page, &alone);
+}
+
+/// A document about one flow alone.
+fn of_flow(report: &LoadReport, flow: &FlowReport) -> LoadReport {
+    let flow = flow.clone();
+    LoadReport {
+        target: flow.target,
+        load: flow.load,
+        rates: flow.rates,
+        counts: flow.counts,
+        statuses: flow.statuses,
+        errors: flow.errors,
+        censored: flow.censored,
+        response_time: flow.response_time,
+        service_time: flow.service_time,
+        first_byte: flow.first_byte,
+        dispatch_lag: flow.dispatch_lag,
+        connect_time: flow.connect_time,
+        tls_time: flow.tls_time,
+        tls: flow.tls,
+        flows: Vec::new(),
+        ..report.clone()
+    }
 }
 
 /// Text under way, with the few shapes of line that the summary has.
@@ -74,38 +122,8 @@ fn is_open(report: &LoadReport) -> bool {
     !matches!(report.load.arrivals, Arrivals::Closed | Arrivals::Held)
 }
 
-/// The load's shape in a few words.
-fn arrivals(arrivals: &Arrivals) -> String {
-    let spread = |spacing: &Spacing| match spacing {
-        Spacing::Even => String::new(),
-        Spacing::Poisson { seed } => format!(", Poisson arrivals (seed {seed})"),
-        Spacing::Burst { size } => format!(", in bursts of {size}"),
-    };
-    match arrivals {
-        Arrivals::Closed => "closed loop".to_owned(),
-        Arrivals::Constant { rate: r } => format!("open loop, {} requests/s intended", rate(*r)),
-        Arrivals::Varied { segments, spacing } => {
-            let mut rates: Vec<String> = Vec::new();
-            for end in segments
-                .iter()
-                .flat_map(|segment| [segment.from, segment.to])
-            {
-                let words = rate(end);
-                if rates.last() != Some(&words) {
-                    rates.push(words);
-                }
-            }
-            format!(
-                "open loop, {} requests/s intended{}",
-                rates.join(" → "),
-                spread(spacing)
-            )
-        }
-        Arrivals::Trace { file, arrivals, .. } => {
-            format!("open loop, {} of {file}", counted(*arrivals, "arrival"))
-        }
-        Arrivals::Held => "connections held".to_owned(),
-    }
+fn is_held(report: &LoadReport) -> bool {
+    report.load.arrivals == Arrivals::Held
 }
 
 fn what_was_run(page: &mut Page, report: &LoadReport) {
@@ -118,11 +136,10 @@ fn what_was_run(page: &mut Page, report: &LoadReport) {
         "{} {}{content} at {}",
         target.method, target.url, target.address
     ));
-    let arrivals = arrivals(&report.load.arrivals);
-    let connections = counted(report.load.connections.into(), "connection");
+    let shape = asked::load(&report.load);
     let threads = counted(report.load.cpus.len() as u64, "thread");
     page.line(&format!(
-        "{arrivals}, {connections}, {threads} {}",
+        "{shape}, {threads} {}",
         pinning(&report.load.cpus)
     ));
     let ramp_up = match report.phases.ramp_up {
@@ -171,6 +188,9 @@ fn word(validity: Validity) -> &'static str {
 }
 
 fn rates(page: &mut Page, report: &LoadReport) {
+    if is_held(report) && report.counts.offered == 0 {
+        return;
+    }
     let rates = &report.rates;
     page.line("");
     let mut label = "rate";
@@ -189,6 +209,11 @@ fn rates(page: &mut Page, report: &LoadReport) {
         );
     } else {
         row(page, "offered", rates.offered, "");
+    }
+    if report.counts.dropped > 0 {
+        let remark = format!("   {}", counted(report.counts.dropped, "request"));
+        let dropped = report.counts.dropped as f64 / report.phases.sustain;
+        row(page, "dropped", dropped, &remark);
     }
     let remark = format!("   {}", counted(report.counts.completed, "response"));
     row(page, "completed", rates.completed, &remark);
@@ -231,23 +256,63 @@ fn at(times: &TimeReport, quantile: f64) -> String {
     stated.map_or_else(|| "-".to_owned(), |&(_, ns)| time(ns as f64))
 }
 
-/// What the load generator itself took: without it nobody can tell whose time was measured.
-fn generator(page: &mut Page, report: &LoadReport) {
-    page.line("");
-    for (name, times) in [
-        ("dispatch lag", &report.dispatch_lag),
+/// Times that are not the requests' own: how late they were sent, and what connections took.
+fn own_times(page: &mut Page, report: &LoadReport) {
+    let lag = is_open(report).then_some(("dispatch lag", &report.dispatch_lag));
+    let opening = [
         ("connect time", &report.connect_time),
-    ] {
+        ("TLS handshake", &report.tls_time),
+    ];
+    for (name, times) in lag.into_iter().chain(opening) {
         if times.count > 0 {
             let (half, tail, max) = (at(times, 0.5), at(times, 0.999), time(times.max as f64));
             page.labelled(name, &format!("p50 {half}, p99.9 {tail}, max {max}"));
         }
     }
+}
+
+/// What the load generator itself took: without it nobody can tell whose time was measured.
+fn generator(page: &mut Page, report: &LoadReport) {
     let cpu_ns: u64 = report.generator_cpu_ns.iter().sum();
-    if cpu_ns > 0 && report.counts.completed_whole > 0 {
-        let each = time(cpu_ns as f64 / report.counts.completed_whole as f64);
-        let line = format!("{} of CPU time, {each} per response", time(cpu_ns as f64));
-        page.labelled("generator", &line);
+    if cpu_ns == 0 || report.counts.completed_whole == 0 {
+        return;
+    }
+    let each = time(cpu_ns as f64 / report.counts.completed_whole as f64);
+    let io = match report.generator.io.as_str() {
+        "" => String::new(),
+        io => format!(", {io}"),
+    };
+    let line = format!(
+        "{} of CPU time, {each} per response{io}",
+        time(cpu_ns as f64)
+    );
+    page.labelled("generator", &line);
+}
+
+/// What TLS handshakes agreed on.
+fn tls(page: &mut Page, report: &LoadReport) {
+    let Some(tls) = &report.tls else { return };
+    let names = |names: &[NameCount]| {
+        let each = names.iter().map(|one| match names.len() {
+            1 => one.name.clone(),
+            _ => format!("{} × {}", count(one.count), one.name),
+        });
+        each.collect::<Vec<_>>().join(", ")
+    };
+    let resumed = match tls.handshakes {
+        0 => String::new(),
+        all => format!(", {:.1} % resumed", 100.0 * tls.resumed as f64 / all as f64),
+    };
+    let early = match tls.early_data {
+        0 => String::new(),
+        early => format!(", {} with early data", count(early)),
+    };
+    let handshakes = counted(tls.handshakes, "handshake");
+    page.labelled("TLS", &format!("{handshakes}{resumed}{early}"));
+    let agreed = [&tls.versions, &tls.ciphers, &tls.groups].map(|list| names(list));
+    let agreed: Vec<_> = agreed.iter().filter(|text| !text.is_empty()).collect();
+    for text in agreed {
+        page.labelled("", text);
     }
 }
 
@@ -283,6 +348,14 @@ fn responses(page: &mut Page, report: &LoadReport) {
 
 fn connections(page: &mut Page, report: &LoadReport) {
     let counts = &report.counts;
+    if report.load.lifetime == Lifetime::Request && report.flows.is_empty() {
+        let opened = count(counts.connects);
+        page.labelled(
+            "connections",
+            &format!("{opened} opened, one for each request"),
+        );
+        return;
+    }
     let reconnects = match counts.reconnects {
         0 => "none reopened".to_owned(),
         reopened => format!("{} reopened", count(reopened)),
@@ -293,6 +366,10 @@ fn connections(page: &mut Page, report: &LoadReport) {
         "connections",
         &format!("{asked} asked for, {open} open at the start, {reconnects}"),
     );
+    if counts.lost > 0 {
+        let lost = format!("{} closed by the server while idle", count(counts.lost));
+        page.labelled("", &lost);
+    }
 }
 
 fn errors(page: &mut Page, report: &LoadReport) {

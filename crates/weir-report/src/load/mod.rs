@@ -9,6 +9,7 @@
 //! [`LoadReport`] is the single source: every format shows what the document says and measures
 //! nothing of its own, so `weir load --format json` keeps all that the others could ever show.
 
+mod asked;
 mod calibration;
 mod extended;
 mod hgrm;

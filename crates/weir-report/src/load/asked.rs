@@ -1,0 +1,69 @@
+//! A load in a few words: what was asked for.
+
+use weir_model::load::{Arrivals, Assignment, Lifetime, Overflow, Spacing};
+use weir_model::load_report::LoadShape;
+use weir_model::quantity::format_duration;
+
+use super::text::{counted, rate};
+
+/// Arrivals, connections and what becomes of them.
+pub(super) fn load(load: &LoadShape) -> String {
+    let connections = counted(load.connections.into(), "connection");
+    let lifetime = match load.lifetime {
+        Lifetime::Kept => String::new(),
+        Lifetime::Request => " at a time, one for each request".to_owned(),
+        Lifetime::Requests(most) => format!(", renewed after {}", counted(most.into(), "request")),
+        Lifetime::Time(ns) => {
+            let time = std::time::Duration::from_nanos(ns);
+            format!(", renewed after {}", format_duration(time))
+        }
+    };
+    let pipeline = match load.pipeline {
+        0 | 1 => String::new(),
+        depth => format!(", PIPELINED {depth} deep"),
+    };
+    let assignment = match load.assignment {
+        Assignment::Global => "",
+        Assignment::PerConnection => ", each connection with a schedule of its own",
+    };
+    let overflow = match load.overflow {
+        Overflow::Queue => "",
+        Overflow::Drop => ", dropped when none is idle",
+    };
+    let arrivals = arrivals(&load.arrivals);
+    format!("{arrivals}{assignment}{overflow}, {connections}{lifetime}{pipeline}")
+}
+
+/// The load's shape in a few words.
+fn arrivals(arrivals: &Arrivals) -> String {
+    let spread = |spacing: &Spacing| match spacing {
+        Spacing::Even => String::new(),
+        Spacing::Poisson { seed } => format!(", Poisson arrivals (seed {seed})"),
+        Spacing::Burst { size } => format!(", in bursts of {size}"),
+    };
+    match arrivals {
+        Arrivals::Closed => "closed loop".to_owned(),
+        Arrivals::Constant { rate: r } => format!("open loop, {} requests/s intended", rate(*r)),
+        Arrivals::Varied { segments, spacing } => {
+            let mut rates: Vec<String> = Vec::new();
+            for end in segments
+                .iter()
+                .flat_map(|segment| [segment.from, segment.to])
+            {
+                let words = rate(end);
+                if rates.last() != Some(&words) {
+                    rates.push(words);
+                }
+            }
+            format!(
+                "open loop, {} requests/s intended{}",
+                rates.join(" → "),
+                spread(spacing)
+            )
+        }
+        Arrivals::Trace { file, arrivals, .. } => {
+            format!("open loop, {} of {file}", counted(*arrivals, "arrival"))
+        }
+        Arrivals::Held => "connections held".to_owned(),
+    }
+}
