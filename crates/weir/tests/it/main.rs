@@ -6,6 +6,7 @@
 //! waited for.
 
 mod load;
+mod load_flows;
 mod load_peers;
 mod load_refused;
 mod origin;

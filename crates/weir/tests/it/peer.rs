@@ -1,7 +1,7 @@
 //! Servers to ask: the origin server, and peers that do what no well-behaved server does.
 
 use std::io::{Read, Write};
-use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::net::{IpAddr, Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
@@ -21,6 +21,7 @@ pub(crate) struct Peer {
     address: SocketAddr,
     ended: Arc<AtomicBool>,
     requests: Arc<Mutex<Vec<String>>>,
+    clients: Arc<Mutex<Vec<IpAddr>>>,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -31,7 +32,9 @@ impl Peer {
         let address = listener.local_addr().expect("it has an address");
         let ended = Arc::new(AtomicBool::new(false));
         let requests = Arc::default();
+        let clients: Arc<Mutex<Vec<IpAddr>>> = Arc::default();
         let (over, seen) = (Arc::clone(&ended), Arc::clone(&requests));
+        let from = Arc::clone(&clients);
         let script = Arc::new(script);
         let serve = move || {
             for stream in listener.incoming() {
@@ -40,6 +43,10 @@ impl Peer {
                 }
                 let (script, requests) = (Arc::clone(&script), Arc::clone(&seen));
                 let stream = stream.expect("a connection");
+                let client = stream.peer_addr().expect("it comes from somewhere");
+                from.lock()
+                    .unwrap_or_else(PoisonError::into_inner)
+                    .push(client.ip());
                 thread::spawn(move || script(&mut Exchange { stream, requests }));
             }
         };
@@ -47,6 +54,7 @@ impl Peer {
             address,
             ended,
             requests,
+            clients,
             thread: Some(thread::spawn(serve)),
         }
     }
@@ -71,6 +79,12 @@ impl Peer {
 
     pub(crate) fn url(&self) -> String {
         format!("http://{}/", self.address)
+    }
+
+    /// Where connections came from so far.
+    pub(crate) fn clients(&self) -> Vec<IpAddr> {
+        let clients = self.clients.lock();
+        clients.unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// The requests so far, word for word.

@@ -1,0 +1,373 @@
+//! `weir load`: connection policies, arrivals of every shape, several flows, many connections. Each
+//! through the real kernel, and counted by the server.
+
+use std::net::{IpAddr, Ipv4Addr};
+
+use weir_model::load::{Arrivals, Lifetime, Spacing};
+use weir_model::load_report::LoadReport;
+use weir_model::record::Validity;
+use weir_origin::Origin;
+
+use crate::load::report;
+use crate::peer::{Peer, origin};
+use crate::program::{Running, run};
+
+/// Both ways of asking the kernel do the same.
+const WAYS: [&str; 2] = ["--io epoll", "--io auto"];
+
+fn url(origin: &Origin) -> String {
+    format!("http://{}/", origin.addresses()[0])
+}
+
+fn rules(report: &LoadReport) -> Vec<&str> {
+    let reasons = report.validity.iter();
+    reasons.map(|reason| reason.rule.as_str()).collect()
+}
+
+#[test]
+fn a_connection_for_each_request() {
+    for way in WAYS {
+        let origin = origin();
+        let line = format!(
+            "{way} -n 300 -c 8 -t 2 --connection per-request {}",
+            url(&origin)
+        );
+        let (report, ended) = report(&line);
+        ended.with_code(0);
+        assert_eq!(report.load.lifetime, Lifetime::Request);
+        assert_eq!(report.counts.completed_whole, 300, "{:?}", report.errors);
+        assert_eq!(report.counts.connects, 300);
+        assert_eq!(report.connect_time.count, 300);
+        let seen = origin.counters(0);
+        // One more: weir looks first whether anybody is there.
+        assert_eq!((seen.requests, seen.connections), (300, 301));
+        // The handshake is part of the response.
+        assert!(report.response_time.min >= report.connect_time.min);
+        assert!(report.errors.is_empty(), "{:?}", report.errors);
+    }
+}
+
+#[test]
+fn who_sends_one_request_says_so_unless_told_otherwise() {
+    let peer = Peer::answering(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n");
+    run(&format!(
+        "load -q -n 1 -c 1 -t 1 --connection 1 {}",
+        peer.url()
+    ))
+    .with_code(0);
+    assert!(peer.requests()[0].contains("\r\nConnection: close\r\n"));
+    let line = "load -q -n 1 -c 1 -t 1 --connection per-request -H Connection:keep-alive";
+    run(&format!("{line} {}", peer.url())).with_code(0);
+    assert!(peer.requests()[1].contains("\r\nConnection: keep-alive\r\n"));
+}
+
+#[test]
+fn connections_are_renewed_after_a_number_of_requests_or_a_time() {
+    for way in WAYS {
+        let origin = origin();
+        let line = format!("{way} -n 1000 -c 2 -t 1 --connection 100 {}", url(&origin));
+        let (first, _) = report(&line);
+        assert_eq!(first.counts.completed_whole, 1000, "{:?}", first.errors);
+        assert!(
+            (10..=12).contains(&first.counts.connects),
+            "{:?}",
+            first.counts
+        );
+        let line = format!(
+            "{way} -R 200 -d 1s -c 4 -t 1 --connection 250ms {}",
+            url(&origin)
+        );
+        let (second, _) = report(&line);
+        assert!(second.errors.is_empty(), "{:?}", second.errors);
+        assert_eq!(second.counts.completed_whole, 200);
+        assert!(
+            (8..=20).contains(&second.counts.connects),
+            "{:?}",
+            second.counts
+        );
+    }
+}
+
+#[test]
+fn held_connections_beside_a_rate_are_one_trial() {
+    for way in WAYS {
+        let origin = origin();
+        let line = format!("{way} -R 300 -d 1s -c 4 -t 2 {}", url(&origin));
+        let mut words: Vec<&str> = line.split(' ').collect();
+        words.extend(["--flow", "held: -c 500 --connection hold"]);
+        words.extend(["--flow", "slow: -c 20 --connection hold:500ms"]);
+        let mut weir = crate::program::weir(["load", "-q", "--format", "json"]);
+        let ended = Running::start(weir.args(words)).end().with_code(0);
+        let report: LoadReport = serde_json::from_str(&ended.stdout).expect("a document");
+        let names: Vec<_> = report.flows.iter().map(|flow| flow.name.as_str()).collect();
+        assert_eq!(names, ["main", "held", "slow"]);
+        let [main, held, slow] = &report.flows[..] else {
+            panic!("three flows")
+        };
+        assert_eq!(main.counts.completed_whole, 300);
+        assert_eq!((held.counts.connected, held.counts.open_at_end), (500, 500));
+        assert_eq!((held.counts.offered, held.counts.lost), (0, 0));
+        assert_eq!(held.load.arrivals, Arrivals::Held);
+        assert_eq!(
+            slow.counts.completed_whole, 40,
+            "20 connections, twice each"
+        );
+        assert_eq!(report.counts.completed_whole, 340);
+        assert_eq!(report.load.connections, 524);
+        let seen = origin.counters(0);
+        assert_eq!((seen.requests, seen.connections), (340, 524 + 1));
+    }
+}
+
+#[test]
+fn a_server_that_closes_held_connections_is_found_out() {
+    let origin = origin();
+    let address = origin.addresses()[0];
+    let closer = std::thread::spawn(move || {
+        std::thread::sleep(std::time::Duration::from_millis(900));
+        drop(origin);
+    });
+    let (report, _) = report(&format!(
+        "-d 2s -c 50 -t 1 --connection hold http://{address}/"
+    ));
+    closer.join().expect("the server was closed");
+    assert_eq!(report.counts.lost, 50);
+    assert_eq!(report.counts.open_at_end, 0);
+    assert!(rules(&report).contains(&"held"), "{:?}", report.validity);
+}
+
+#[test]
+fn pipelined_requests_are_answered_in_order_and_said_to_be() {
+    for way in WAYS {
+        let origin = origin();
+        let line = format!("{way} -n 5000 -c 2 -t 1 --pipeline 16 {}", url(&origin));
+        let (report, ended) = report(&line);
+        ended.with_code(0);
+        assert_eq!(report.counts.completed_whole, 5000, "{:?}", report.errors);
+        assert_eq!(report.load.pipeline, 16);
+        assert_eq!(origin.counters(0).requests, 5000);
+        assert_eq!(report.counts.connects, 2);
+        let line = format!("load -q -n 10 -c 1 -t 1 --pipeline 4 {}", url(&origin));
+        let text = run(&line).with_code(0).stdout;
+        assert!(text.contains("PIPELINED 4 deep"), "{text}");
+    }
+}
+
+#[test]
+fn large_content_is_counted_though_it_is_dropped_unseen() {
+    const SIZE: u64 = 3_000_000;
+    for way in WAYS {
+        let mut config = weir_origin::OriginConfig::new(vec![(Ipv4Addr::LOCALHOST, 0).into()]);
+        config.content = weir_origin::Content::text(SIZE);
+        let origin = Origin::start(config).expect("the origin server starts");
+        let (report, ended) = report(&format!("{way} -n 40 -c 4 -t 1 {}", url(&origin)));
+        ended.with_code(0);
+        assert_eq!(report.counts.completed_whole, 40, "{:?}", report.errors);
+        assert_eq!(report.counts.content_bytes, 40 * SIZE);
+        assert_eq!(report.counts.received_bytes, origin.counters(0).sent_bytes);
+        assert_eq!(report.counts.reconnects, 0);
+    }
+}
+
+#[test]
+fn arrivals_of_every_shape() {
+    let origin = origin();
+    let url = url(&origin);
+    for (flags, due) in [
+        ("-R 100..300 -d 1s", 200..=200),
+        ("-R 100,300 -d 1s", 200..=200),
+        ("-R 100@500ms,400@500ms", 250..=250),
+        ("-R 200 -d 1s --arrivals burst:20", 200..=200),
+        ("-R 400 -d 1s --arrivals poisson:3", 320..=480),
+    ] {
+        let (report, ended) = report(&format!("{flags} -c 30 -t 2 {url}"));
+        ended.with_code(0);
+        assert!(
+            due.contains(&report.counts.due),
+            "{flags}: {:?}",
+            report.counts
+        );
+        assert_eq!(report.counts.completed_whole, report.counts.due, "{flags}");
+        let intended = report.rates.intended.expect("an open loop");
+        assert!(
+            (intended - report.phases.sustain.recip() * due_mean(&due)).abs() < 1.0,
+            "{flags}"
+        );
+    }
+    let (report, _) = report(&format!(
+        "-R 400 -d 1s --arrivals poisson:3 -c 30 -t 1 {url}"
+    ));
+    let Arrivals::Varied { spacing, .. } = report.load.arrivals else {
+        panic!("{:?}", report.load.arrivals)
+    };
+    assert_eq!(spacing, Spacing::Poisson { seed: 3 });
+}
+
+fn due_mean(range: &std::ops::RangeInclusive<u64>) -> f64 {
+    (range.start() + range.end()) as f64 / 2.0
+}
+
+#[test]
+fn the_times_of_a_file_are_repeated() {
+    let origin = origin();
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("times.txt");
+    let times: String = (0..100)
+        .map(|k| format!("{:.3}\n", f64::from(k) * 0.02))
+        .collect();
+    std::fs::write(&file, times).expect("the file is written");
+    let line = format!(
+        "--trace {} --trace-speed 4 -c 5 -t 2 {}",
+        file.display(),
+        url(&origin)
+    );
+    let (report, ended) = report(&line);
+    ended.with_code(0);
+    assert_eq!(report.counts.due, 100);
+    assert_eq!(origin.counters(0).requests, 100);
+    // 1.98 s at four times the speed.
+    assert!(
+        (report.phases.sustain - 0.496).abs() < 0.01,
+        "{:?}",
+        report.phases
+    );
+}
+
+#[test]
+fn dropped_requests_are_counted_and_doubted() {
+    let mut config = weir_origin::OriginConfig::new(vec![(Ipv4Addr::LOCALHOST, 0).into()]);
+    config.delay = weir_model::study::DelaySpec::Fixed(std::time::Duration::from_millis(100));
+    let origin = Origin::start(config).expect("the origin server starts");
+    let line = format!("-R 200 -d 1s -c 2 -t 1 --overflow drop {}", url(&origin));
+    let (report, _) = report(&line);
+    let counts = &report.counts;
+    assert_eq!(counts.due, 200);
+    assert_eq!(counts.offered + counts.dropped, 200);
+    assert!(counts.dropped > 150, "{counts:?}");
+    assert!(rules(&report).contains(&"dropped"));
+    assert!(!rules(&report).contains(&"offered-rate"));
+}
+
+#[test]
+fn own_addresses_are_used_in_turn() {
+    for way in WAYS {
+        let peer = Peer::answering(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n");
+        let line = format!(
+            "{way} -n 6 -c 6 -t 1 --source 127.0.0.2-127.0.0.4 {}",
+            peer.url()
+        );
+        let (report, ended) = report(&line);
+        ended.with_code(0);
+        assert_eq!(report.counts.completed_whole, 6);
+        let mut seen = peer.clients();
+        seen.retain(|address| *address != IpAddr::from(Ipv4Addr::LOCALHOST));
+        seen.sort();
+        let expected = [2, 2, 3, 3, 4, 4].map(|last| IpAddr::from([127, 0, 0, last]));
+        assert_eq!(seen, expected);
+    }
+}
+
+#[test]
+fn other_addresses_than_the_urls_are_asked_with_the_urls_host() {
+    let peers = [0, 1].map(|_| Peer::answering(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"));
+    let to = peers
+        .each_ref()
+        .map(|peer| peer.url().replace("http://", "").replace('/', ""));
+    let line = format!(
+        "-n 4 -c 2 -t 1 --to {} http://shop.example/cart",
+        to.join(",")
+    );
+    let (report, ended) = report(&line);
+    ended.with_code(0);
+    assert_eq!(report.counts.completed_whole, 4);
+    for peer in &peers {
+        let requests = peer.requests();
+        assert_eq!(requests.len(), 2);
+        assert!(
+            requests[0].contains("\r\nHost: shop.example\r\n"),
+            "{requests:?}"
+        );
+    }
+}
+
+#[test]
+fn more_connections_than_one_table_of_descriptors_holds() {
+    let origin = origin();
+    let line = format!(
+        "ulimit -n 300; exec {} load -q --format json -d 300ms -c 1000 --connection hold http://{}/",
+        env!("CARGO_BIN_EXE_weir"),
+        origin.addresses()[0]
+    );
+    let mut shell = std::process::Command::new("sh");
+    let ended = Running::start(shell.args(["-c", &line])).end().with_code(0);
+    let report: LoadReport = serde_json::from_str(&ended.stdout).expect("a document");
+    assert_eq!(report.counts.connected, 1000, "{:?}", report.errors);
+    assert!(
+        report.load.cpus.len() >= 5,
+        "threads: {:?}",
+        report.load.cpus
+    );
+    assert!(
+        report
+            .validity
+            .iter()
+            .all(|reason| reason.validity != Validity::Invalid)
+    );
+}
+
+#[test]
+fn loads_that_cannot_be() {
+    let origin = origin();
+    let url = url(&origin);
+    for (flags, words) in [
+        (
+            "--connection sometimes",
+            "--connection sometimes: is no policy\nhint: keep-alive",
+        ),
+        ("--connection 0", "--connection 0: is no policy"),
+        (
+            "--connection hold -R 5",
+            "held connections are not given a rate",
+        ),
+        ("--pipeline 0", "--pipeline 0: from 1 to 1024"),
+        (
+            "--pipeline 4 --connection per-request",
+            "cannot have several in flight",
+        ),
+        ("--connect-rate 0", "--connect-rate: `0` is out of range"),
+        (
+            "--source 10.11.12.13",
+            "--source 10.11.12.13: Cannot assign requested address",
+        ),
+        ("--source nowhere", "`nowhere` is not an address\nhint: "),
+        (
+            "--to nowhere:80",
+            "`nowhere:80` is not an address with a port\nhint: ",
+        ),
+        ("-R 10 --arrivals poison", "`poison`"),
+        ("-R 10.. -d 1", "-R: "),
+        ("--trace /nonexistent", "--trace /nonexistent"),
+        ("--flow held:-q", "--flow held: unexpected argument '-q'"),
+        ("--flow -c5", "has no name\nhint: a flow is a name"),
+        (
+            "--flow held:--connection=x",
+            "--flow held: --connection x: is no policy",
+        ),
+        ("--spin soon", "--spin: `soon` is not a duration"),
+    ] {
+        run(&format!("load {flags} {url}")).refused(&[words]);
+    }
+    assert_eq!(origin.counters(0).requests, 0);
+}
+
+#[test]
+fn more_connections_than_ports() {
+    let origin = origin();
+    let line = format!("load -c 70000 -t 8 --connection hold {}", url(&origin));
+    run(&line).refused(&["-c 70000: ", "\nhint: "]);
+    assert_eq!(
+        origin.counters(0).connections,
+        1,
+        "nothing but the first look"
+    );
+}
