@@ -6,6 +6,7 @@
 use memchr::memchr;
 
 use crate::ParseError;
+use crate::sink::Sink;
 
 /// Longest line that may say the size of a chunk, extensions included. RFC 9112 §7.1.1 asks for
 /// some limit.
@@ -61,7 +62,8 @@ impl Chunked {
         }
     }
 
-    pub(crate) fn feed(&mut self, bytes: &[u8]) -> Result<Piece, ParseError> {
+    /// Reads on; the data goes to `sink`.
+    pub(crate) fn feed(&mut self, bytes: &[u8], sink: &mut impl Sink) -> Result<Piece, ParseError> {
         let mut piece = Piece {
             used: 0,
             data: 0,
@@ -75,7 +77,9 @@ impl Chunked {
                     self.left -= data;
                     piece.data += data;
                     // Fits: at most what is left of a slice.
-                    piece.used += data as usize;
+                    let end = piece.used + data as usize;
+                    sink.content(&bytes[piece.used..end]);
+                    piece.used = end;
                     if self.left == 0 {
                         self.state = State::DataCr;
                     }

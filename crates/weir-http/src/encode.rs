@@ -36,6 +36,22 @@ pub enum EncodeError {
     },
 }
 
+/// A part of a request as it goes over the wire. What the user wrote is set apart, for whoever
+/// writes something else in its place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Part<'s> {
+    /// Text that stays as it is.
+    Text(&'s str),
+    /// The request target.
+    Target(&'s str),
+    /// The value of the field with this index in [`RequestSpec::fields`].
+    Value(usize, &'s str),
+    /// The number of bytes in the content.
+    Length,
+    /// The content, always last.
+    Content(&'s [u8]),
+}
+
 /// Encodes a request: request line, Host (unless the user's fields have one), the user's fields in
 /// their order, Content-Length where one is due (RFC 9110 §8.6) and the user's fields leave it
 /// open, and the content.
@@ -44,34 +60,48 @@ pub enum EncodeError {
 /// Some part of it would not come out as what was meant.
 pub fn encode(spec: &RequestSpec, host: &str) -> Result<Vec<u8>, EncodeError> {
     check(spec, host)?;
+    let mut bytes = Vec::with_capacity(256 + spec.target.len() + spec.content.len());
+    for part in parts(spec, host) {
+        match part {
+            Part::Text(text) | Part::Target(text) | Part::Value(_, text) => {
+                bytes.extend_from_slice(text.as_bytes());
+            }
+            Part::Length => bytes.extend_from_slice(spec.content.len().to_string().as_bytes()),
+            Part::Content(content) => bytes.extend_from_slice(content),
+        }
+    }
+    Ok(bytes)
+}
+
+/// The parts that [`encode`] writes, in order, unchecked.
+pub fn parts<'s>(spec: &'s RequestSpec, host: &'s str) -> Vec<Part<'s>> {
+    use Part::{Content, Length, Target, Text, Value};
     let has = |name: &str| {
         spec.fields
             .iter()
             .any(|(have, _)| have.eq_ignore_ascii_case(name))
     };
-    let mut bytes = Vec::with_capacity(256 + spec.target.len() + spec.content.len());
-    bytes.extend_from_slice(format!("{} {} HTTP/1.1\r\n", spec.method, spec.target).as_bytes());
-    let mut field = |name: &str, value: &str| {
-        for part in [name, ": ", value, "\r\n"] {
-            bytes.extend_from_slice(part.as_bytes());
-        }
-    };
+    let mut parts = vec![Text(&spec.method), Text(" "), Target(&spec.target)];
+    parts.push(Text(" HTTP/1.1\r\n"));
     if !has("host") {
-        field("Host", host);
+        parts.extend(["Host: ", host, "\r\n"].map(Text));
     }
-    for (name, value) in &spec.fields {
-        field(name, value);
+    for (index, (name, value)) in spec.fields.iter().enumerate() {
+        parts.extend([Text(name), Text(": "), Value(index, value), Text("\r\n")]);
     }
     let due = !spec.content.is_empty() || matches!(&*spec.method, "POST" | "PUT" | "PATCH");
     if due && !has("content-length") && !has("transfer-encoding") {
-        field("Content-Length", &spec.content.len().to_string());
+        parts.extend([Text("Content-Length: "), Length, Text("\r\n")]);
     }
-    bytes.extend_from_slice(b"\r\n");
-    bytes.extend_from_slice(&spec.content);
-    Ok(bytes)
+    parts.extend([Text("\r\n"), Content(&spec.content)]);
+    parts
 }
 
-fn check(spec: &RequestSpec, host: &str) -> Result<(), EncodeError> {
+/// Whether [`encode`] would refuse the request.
+///
+/// # Errors
+/// What it would say.
+pub fn check(spec: &RequestSpec, host: &str) -> Result<(), EncodeError> {
     let token = |text: &str| !text.is_empty() && text.bytes().all(is_token);
     let visible = |text: &str| text.bytes().all(|byte| byte > b' ' && byte != 0x7f);
     if !token(&spec.method) {

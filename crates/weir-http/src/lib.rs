@@ -4,7 +4,8 @@
 //! and whether it is complete. It owns no buffer: lines that are whole in the bytes at hand are read
 //! in place, and only a line that is split across two reads is carried over. It looks at the few
 //! fields that decide where a message ends (RFC 9112 §6.3) and skips the rest, content included,
-//! because a load generator and its origin server need the framing and nothing else.
+//! because a load generator and its origin server mostly need the framing and nothing else. Who
+//! needs more of a response gives a [`Sink`].
 //!
 //! * [`response`] reads responses, for the load engine.
 //! * [`request`] reads requests, for the origin server, and encodes them, for the load engine.
@@ -18,6 +19,13 @@ mod error;
 pub mod request;
 pub mod response;
 mod section;
+mod sink;
 mod text;
 
 pub use error::ParseError;
+pub use sink::Sink;
+
+/// Whether a text is a token (RFC 9110 §5.6.2): a method, or the name of a field.
+pub fn is_token(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(text::is_token)
+}

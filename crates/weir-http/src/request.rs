@@ -28,7 +28,7 @@ use crate::chunked::Chunked;
 use crate::section::Section;
 use crate::text::is_token;
 
-pub use crate::encode::{EncodeError, encode};
+pub use crate::encode::{EncodeError, Part, check, encode, parts};
 
 /// Longest head that is accepted unless [`RequestParser::with_head_limit`] says otherwise.
 pub const HEAD_LIMIT: u32 = 64 * 1024;
@@ -157,7 +157,7 @@ impl RequestParser {
                     self.left == 0
                 }
                 State::Chunked => {
-                    let piece = self.chunked.feed(rest)?;
+                    let piece = self.chunked.feed(rest, &mut ())?;
                     at += piece.used;
                     if piece.last {
                         self.state = State::Trailer;
@@ -200,7 +200,7 @@ impl RequestParser {
     #[inline]
     fn fields(&mut self, bytes: &[u8]) -> Result<(usize, bool), ParseError> {
         let view = self.section.within_limit(bytes);
-        let (used, done) = self.section.fields(view)?;
+        let (used, done) = self.section.fields(view, &mut ())?;
         self.section.settle(bytes.len(), used, done)?;
         Ok((used, done))
     }

@@ -21,6 +21,7 @@
 use crate::ParseError;
 use crate::chunked::Chunked;
 use crate::section::Section;
+use crate::sink::Sink;
 
 /// Longest head that is accepted unless [`ResponseParser::with_head_limit`] says otherwise.
 pub const HEAD_LIMIT: u32 = 1024 * 1024;
@@ -168,28 +169,44 @@ impl ResponseParser {
     /// use any more.
     #[inline]
     pub fn feed(&mut self, bytes: &[u8]) -> Result<Fed, ParseError> {
-        let fed = self.advance(bytes);
+        self.feed_with(bytes, &mut ())
+    }
+
+    /// The same, and shows the final response's fields and content to `sink`.
+    ///
+    /// # Errors
+    /// Those of [`ResponseParser::feed`]; `sink` may have seen what came before the fault.
+    #[inline]
+    pub fn feed_with(&mut self, bytes: &[u8], sink: &mut impl Sink) -> Result<Fed, ParseError> {
+        let fed = self.advance(bytes, sink);
         if fed.is_err() {
             self.state = State::Idle;
         }
         fed
     }
 
-    /// Stub.
+    /// Bytes still to come of content whose length the head said, if the response is in it: so many
+    /// may be received without being looked at, and told to [`ResponseParser::skip`].
+    #[inline]
     pub fn content_left(&self) -> Option<u64> {
         (self.state == State::Counted).then_some(self.left)
     }
-    /// Stub.
-    pub fn skip(&mut self, n: u64) -> Progress {
-        let n = n.min(self.left);
-        self.left -= n;
-        self.content_bytes += n;
-        if self.left == 0 {
-            let e = self.end();
-            self.state = State::Idle;
-            Progress::Complete(e)
-        } else {
-            Progress::NeedMore
+
+    /// `length` bytes of content came and were dropped unseen. They are counted like others, and the
+    /// last of them completes the response. More than [`ResponseParser::content_left`] are none.
+    #[inline]
+    pub fn skip(&mut self, length: u64) -> Progress {
+        let left = self.content_left().unwrap_or(0);
+        debug_assert!(
+            length <= left,
+            "{length} bytes skipped where {left} are due"
+        );
+        if length == 0 || length > left {
+            return Progress::NeedMore;
+        }
+        match self.take_content(length) {
+            true => self.complete(),
+            false => Progress::NeedMore,
         }
     }
 
@@ -209,32 +226,32 @@ impl ResponseParser {
     }
 
     #[inline]
-    fn advance(&mut self, bytes: &[u8]) -> Result<Fed, ParseError> {
+    fn advance(&mut self, bytes: &[u8], sink: &mut impl Sink) -> Result<Fed, ParseError> {
         let mut at = 0;
         while at < bytes.len() {
             let rest = &bytes[at..];
             let complete = match self.state {
                 State::Idle => return Err(ParseError::Unsolicited),
                 State::Status | State::Fields => {
-                    let (used, done) = self.head(rest)?;
+                    let (used, done) = self.head(rest, sink)?;
                     at += used;
                     done && self.end_of_head()?
                 }
                 State::Counted => {
-                    let content = self.left.min(rest.len() as u64);
-                    self.left -= content;
-                    self.content_bytes += content;
                     // Fits: at most the length of a slice.
-                    at += content as usize;
-                    self.left == 0
+                    let content = self.left.min(rest.len() as u64) as usize;
+                    sink.content(&rest[..content]);
+                    at += content;
+                    self.take_content(content as u64)
                 }
                 State::ToClose => {
+                    sink.content(rest);
                     self.content_bytes += rest.len() as u64;
                     at = bytes.len();
                     false
                 }
                 State::Chunked => {
-                    let piece = self.chunked.feed(rest)?;
+                    let piece = self.chunked.feed(rest, sink)?;
                     at += piece.used;
                     self.content_bytes += piece.data;
                     if piece.last {
@@ -245,15 +262,14 @@ impl ResponseParser {
                 }
                 State::Trailer => {
                     let view = self.section.within_limit(rest);
-                    let (used, done) = self.section.fields(view)?;
+                    let (used, done) = self.section.fields(view, &mut None::<&mut ()>)?;
                     self.section.settle(rest.len(), used, done)?;
                     at += used;
                     done
                 }
             };
             if complete {
-                let event = Progress::Complete(self.end());
-                self.state = State::Idle;
+                let event = self.complete();
                 return Ok(Fed {
                     consumed: at,
                     event,
@@ -264,6 +280,20 @@ impl ResponseParser {
             consumed: at,
             event: Progress::NeedMore,
         })
+    }
+
+    /// Counts content of a known length; whether that was all of it.
+    #[inline]
+    fn take_content(&mut self, length: u64) -> bool {
+        self.left -= length;
+        self.content_bytes += length;
+        self.left == 0
+    }
+
+    #[inline]
+    fn complete(&mut self) -> Progress {
+        self.state = State::Idle;
+        Progress::Complete(self.end())
     }
 
     fn end(&self) -> ResponseEnd {
@@ -277,7 +307,7 @@ impl ResponseParser {
 
     /// Reads on in the head; how much was used, and whether the head is complete.
     #[inline]
-    fn head(&mut self, bytes: &[u8]) -> Result<(usize, bool), ParseError> {
+    fn head(&mut self, bytes: &[u8], sink: &mut impl Sink) -> Result<(usize, bool), ParseError> {
         let view = self.section.within_limit(bytes);
         let mut at = 0;
         if self.state == State::Status {
@@ -285,7 +315,8 @@ impl ResponseParser {
         }
         let mut done = false;
         if self.state == State::Fields {
-            let (used, complete) = self.section.fields(&view[at..])?;
+            let mut sink = (!is_interim(self.status)).then_some(sink);
+            let (used, complete) = self.section.fields(&view[at..], &mut sink)?;
             at += used;
             done = complete;
         }
@@ -372,7 +403,7 @@ impl ResponseParser {
         self.head_bytes += u64::from(self.section.seen());
         match self.status {
             101 => return Err(ParseError::Switched),
-            100..=199 => {
+            status if is_interim(status) => {
                 self.section.begin();
                 self.state = State::Status;
                 return Ok(false);
@@ -403,6 +434,12 @@ impl ResponseParser {
         self.state = State::ToClose;
         Ok(false)
     }
+}
+
+/// Another response follows one with this status code (RFC 9110 §15.2).
+#[inline]
+fn is_interim(status: u16) -> bool {
+    matches!(status, 100..=199)
 }
 
 /// Whether a status line may begin with these bytes, fewer than [`STATUS_PREFIX`] of them.

@@ -1,5 +1,7 @@
 //! A section of field lines (RFC 9112 §5): the head after its first line, or the trailer section.
 //!
+//! Whoever wants to see the fields gives a [`Sink`], which gets them in pieces, as they come.
+//!
 //! The names of all fields are checked, because a line without a colon means that the peer does not
 //! speak HTTP or that both sides disagree where the head began. Values are skipped to the line's
 //! end unless the field decides the framing. A line may end in a bare LF (RFC 9112 §2.2), and a bare
@@ -12,6 +14,7 @@
 use memchr::memchr;
 
 use crate::ParseError;
+use crate::sink::Sink;
 use crate::text::{decimal, is_blank, is_token, trim};
 
 /// Capacity that an idle connection may keep for lines split across reads.
@@ -36,7 +39,8 @@ enum Line {
     Name,
     /// In a name too long to be of interest.
     LongName,
-    /// In a value, or another line, that is not of interest.
+    /// In a value that does not decide the framing, or in a line that is not a field line; the
+    /// latter is only ever the first of a head, when [`NOT_EMPTY`] is not said yet.
     Skip,
     /// In a value of interest that is being carried over.
     Value(Field),
@@ -156,25 +160,35 @@ impl Section {
     /// Reads field lines until the section's end or that of `view`. Returns how many bytes were
     /// used and whether the section is complete; when it is not, all were.
     #[inline]
-    pub(crate) fn fields(&mut self, view: &[u8]) -> Result<(usize, bool), ParseError> {
+    pub(crate) fn fields(
+        &mut self,
+        view: &[u8],
+        sink: &mut impl Sink,
+    ) -> Result<(usize, bool), ParseError> {
         let mut at = 0;
         while at < view.len() {
             let rest = &view[at..];
             match self.line {
                 Line::Name if self.carry.is_empty() => match begin_of_line(rest)? {
-                    Begin::Field(name) => at += self.field(rest, name),
+                    Begin::Field(name) => at += self.field(rest, name, sink),
                     Begin::End(length) => return Ok((at + length, true)),
-                    begin => at += self.odd_begin(begin, rest)?,
+                    begin => at += self.odd_begin(begin, rest, sink)?,
                 },
-                Line::Skip => match memchr(b'\n', rest) {
-                    Some(end) => {
-                        self.line = Line::Name;
-                        at += end + 1;
+                Line::Skip => {
+                    let end = memchr(b'\n', rest);
+                    if self.said & NOT_EMPTY != 0 {
+                        sink.value(&rest[..end.unwrap_or(rest.len())]);
                     }
-                    None => at = view.len(),
-                },
+                    match end {
+                        Some(end) => {
+                            self.line = Line::Name;
+                            at += end + 1;
+                        }
+                        None => at = view.len(),
+                    }
+                }
                 _ => {
-                    let (used, done) = self.split_line(rest)?;
+                    let (used, done) = self.split_line(rest, sink)?;
                     at += used;
                     if done {
                         return Ok((at, true));
@@ -188,10 +202,13 @@ impl Section {
     /// Reads a field line from its begin, as far as it is there. The whole line is used when it
     /// is there.
     #[inline]
-    fn field(&mut self, rest: &[u8], name: usize) -> usize {
+    fn field(&mut self, rest: &[u8], name: usize, sink: &mut impl Sink) -> usize {
         self.said |= NOT_EMPTY;
         let value = name + 1;
         let end = memchr(b'\n', &rest[value..]).map(|end| value + end);
+        sink.field();
+        sink.name(&rest[..name]);
+        sink.value(&rest[value..end.unwrap_or(rest.len())]);
         let Some(field) = self.of_interest(&rest[..name]) else {
             // The line after this one, or the middle of this one.
             self.line = if end.is_some() {
@@ -221,15 +238,25 @@ impl Section {
 
     /// Begins of lines that are rare: cut off, folded, or very long.
     #[cold]
-    fn odd_begin(&mut self, begin: Begin, rest: &[u8]) -> Result<usize, ParseError> {
+    fn odd_begin(
+        &mut self,
+        begin: Begin,
+        rest: &[u8],
+        sink: &mut impl Sink,
+    ) -> Result<usize, ParseError> {
         match begin {
             Begin::Fold if self.said & NOT_EMPTY == 0 => return Err(ParseError::FieldLine),
             // A value of interest looks ahead, so only others are continued here.
             Begin::Fold => {
+                sink.value(b" ");
                 self.line = Line::Skip;
                 return Ok(1);
             }
-            Begin::LongName => self.line = Line::LongName,
+            Begin::LongName => {
+                sink.field();
+                sink.name(rest);
+                self.line = Line::LongName;
+            }
             _ => self.carry.extend_from_slice(rest),
         }
         Ok(rest.len())
@@ -237,11 +264,17 @@ impl Section {
 
     /// Goes on with a line whose begin came in an earlier read. `rest` is not empty.
     #[cold]
-    fn split_line(&mut self, rest: &[u8]) -> Result<(usize, bool), ParseError> {
+    fn split_line(
+        &mut self,
+        rest: &[u8],
+        sink: &mut impl Sink,
+    ) -> Result<(usize, bool), ParseError> {
         match self.line {
-            Line::Name => return self.split_name(rest[0]).map(|done| (1, done)),
+            Line::Name => return self.split_name(rest[0], sink).map(|done| (1, done)),
             Line::LongName => {
-                let Some(end) = rest.iter().position(|byte| !is_token(*byte)) else {
+                let end = rest.iter().position(|byte| !is_token(*byte));
+                sink.name(&rest[..end.unwrap_or(rest.len())]);
+                let Some(end) = end else {
                     return Ok((rest.len(), false));
                 };
                 if rest[end] != b':' {
@@ -253,14 +286,16 @@ impl Section {
             }
             Line::Value(field) => {
                 let end = memchr(b'\n', rest);
-                self.carry
-                    .extend_from_slice(&rest[..end.unwrap_or(rest.len())]);
+                let piece = &rest[..end.unwrap_or(rest.len())];
+                sink.value(piece);
+                self.carry.extend_from_slice(piece);
                 if let Some(end) = end {
                     self.line = Line::ValueEnd(field);
                     return Ok((end + 1, false));
                 }
             }
             Line::ValueEnd(field) if is_blank(rest[0]) => {
+                sink.value(b" ");
                 self.carry.push(b' ');
                 self.line = Line::Value(field);
                 return Ok((1, false));
@@ -279,12 +314,18 @@ impl Section {
     }
 
     /// Adds a byte to a name that is split across reads; whether the section ended with it.
-    fn split_name(&mut self, byte: u8) -> Result<bool, ParseError> {
+    fn split_name(&mut self, byte: u8, sink: &mut impl Sink) -> Result<bool, ParseError> {
         self.carry.push(byte);
         match begin_of_line(&self.carry)? {
             Begin::Undecided | Begin::Fold => return Ok(false),
-            Begin::LongName => self.line = Line::LongName,
+            Begin::LongName => {
+                sink.field();
+                sink.name(&self.carry);
+                self.line = Line::LongName;
+            }
             Begin::Field(name) => {
+                sink.field();
+                sink.name(&self.carry[..name]);
                 self.said |= NOT_EMPTY;
                 self.line = match self.of_interest(&self.carry[..name]) {
                     Some(field) => Line::Value(field),

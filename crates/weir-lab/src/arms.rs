@@ -149,7 +149,7 @@ impl Arms {
         arrivals: &Arrivals,
         only: usize,
     ) -> Result<Vec<Flow>, LabError> {
-        let requests = RequestSet::single(encoded(load)?, load.request.method == "HEAD");
+        let requests = RequestSet::plain(encoded(load)?, load.request.method == "HEAD");
         let proxies = self.proxies.iter().take(only).enumerate();
         let flow = |(arm, proxy): (usize, &RunningProxy)| {
             let (peer, requests) = (proxy.address(), requests.clone());

@@ -50,7 +50,7 @@ pub struct Calibrating {
 pub fn calibrate(io: Io, how: &Calibrating) -> Result<WayCalibration, LoadError> {
     let server = NullServer::start(how.server, response()).map_err(LoadError::Thread)?;
     let flow = |arrivals| {
-        let requests = RequestSet::single(REQUEST.to_vec(), false);
+        let requests = RequestSet::plain(REQUEST.to_vec(), false);
         Flow::new(server.address(), requests, CONNECTIONS, arrivals)
     };
     let plan = |arrivals| Plan {

@@ -25,6 +25,7 @@
 pub mod calibrate;
 pub mod descriptors;
 pub mod engine;
+pub mod expect;
 pub mod floor;
 pub mod ledger;
 pub mod null_server;
@@ -35,6 +36,7 @@ pub mod reactor;
 pub mod request_set;
 pub mod schedule;
 mod sys;
+pub mod template;
 pub mod trace;
 pub mod trial;
 

@@ -1,41 +1,371 @@
-//! stub
-use crate::random::SplitMix64;
-#[derive(Debug, Clone)]
-pub struct Template(Vec<u8>);
-impl Template {
-    pub fn fixed(&self) -> Option<&[u8]> {
-        Some(&self.0)
-    }
-    pub fn render(&self, _n: u64, _r: &mut SplitMix64, out: &mut Vec<u8>) {
-        out.extend_from_slice(&self.0)
-    }
-}
+//! The requests of a load, and which of them is sent next.
+
+mod alias;
+
+use std::sync::Arc;
+
+use weir_model::request::WeightedRequest;
+
+use crate::expect::{ExpectError, Expectation};
+use crate::random::Random;
+use crate::template::{Files, Template, TemplateError};
+
+pub use alias::{AliasTable, WeightError};
+
+/// Requests at most: far above what anybody writes by hand, and it keeps shares exact.
+pub const MOST_REQUESTS: usize = 1 << 16;
+
+/// One of the requests of a load.
 #[derive(Debug, Clone)]
 pub struct Request {
+    /// What reports call it.
+    pub name: String,
+    /// Its bytes.
     pub template: Template,
+    /// Its method is HEAD, so that responses have no content (RFC 9112 §6.3).
     pub head: bool,
+    /// What its response must be like; `None`: not looked at.
+    pub expect: Option<Expectation>,
 }
+
+/// Which request is sent next.
+#[derive(Debug, Clone)]
+pub enum Choice {
+    /// There is only one.
+    Single,
+    /// At random, in proportion to weights.
+    Weighted(AliasTable),
+    /// What the trace says for each arrival; after its end it begins again. Never empty.
+    ByArrival(Arc<[u32]>),
+}
+
+/// The requests of a load. At least one.
 #[derive(Debug, Clone)]
 pub struct RequestSet {
-    pub requests: Vec<Request>,
+    requests: Box<[Request]>,
+    choice: Choice,
 }
-impl RequestSet {
-    pub fn single(bytes: Vec<u8>, head: bool) -> RequestSet {
-        RequestSet {
-            requests: vec![Request {
-                template: Template(bytes),
-                head,
-            }],
+
+/// Why requests cannot be sent.
+#[derive(Debug, thiserror::Error)]
+pub enum SetError {
+    /// There are none, or too many.
+    #[error("{0} requests are given, and 1 to {MOST_REQUESTS} are possible")]
+    Count(usize),
+    /// One of them is not a request.
+    #[error("request {number} ({name}): {error}")]
+    Template {
+        /// Its place in the list, from 1.
+        number: usize,
+        /// What reports would call it.
+        name: String,
+        /// What is wrong.
+        error: TemplateError,
+    },
+    /// What is expected of its response cannot be checked.
+    #[error("request {number} ({name}), expect: {error}")]
+    Expect {
+        /// Its place in the list, from 1.
+        number: usize,
+        /// What reports would call it.
+        name: String,
+        /// What is wrong.
+        error: ExpectError,
+    },
+    /// A weight leads to nothing.
+    #[error("request {number}: {error}")]
+    Weight {
+        /// Its place in the list, from 1.
+        number: usize,
+        /// What is wrong.
+        error: WeightError,
+    },
+    /// The trace is empty, or names a request that is not there.
+    #[error("the trace names request {0} of {1}")]
+    Trace(u32, usize),
+    /// The trace has no arrival.
+    #[error("the trace is empty")]
+    EmptyTrace,
+}
+
+impl SetError {
+    /// The place in the list, from 1, of the request that is at fault, if one is.
+    pub fn number(&self) -> Option<usize> {
+        match self {
+            SetError::Template { number, .. }
+            | SetError::Expect { number, .. }
+            | SetError::Weight { number, .. } => Some(*number),
+            SetError::Count(_) | SetError::Trace(..) | SetError::EmptyTrace => None,
         }
     }
-    pub fn choose(&self, _n: u64, _r: &mut SplitMix64) -> u32 {
-        0
+
+    /// What to do about it, where that is not plain.
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            SetError::Template { error, .. } => error.hint(),
+            SetError::Weight { .. } => {
+                Some("leave out a request that is not to be sent".to_owned())
+            }
+            _ => None,
+        }
     }
-    pub fn longest(&self) -> usize {
-        self.requests
+}
+
+impl RequestSet {
+    /// A set of one request.
+    pub fn single(request: Request) -> RequestSet {
+        RequestSet {
+            requests: [request].into(),
+            choice: Choice::Single,
+        }
+    }
+
+    /// A set of one request, which is these bytes. `head` says whether its method is HEAD.
+    pub fn plain(bytes: Vec<u8>, head: bool) -> RequestSet {
+        RequestSet::single(Request {
+            name: String::new(),
+            template: Template::plain(bytes),
+            head,
+            expect: None,
+        })
+    }
+
+    /// Makes requests of what the user wrote, chosen at random by their weights. `host` is the
+    /// authority for their Host fields; `files` holds the files that slots name.
+    ///
+    /// # Errors
+    /// The first request that cannot be sent.
+    pub fn weighted(
+        specs: &[WeightedRequest],
+        host: &str,
+        files: &mut Files,
+    ) -> Result<RequestSet, SetError> {
+        let requests = compile(specs, host, files)?;
+        let weights: Vec<f64> = specs.iter().map(|spec| spec.weight).collect();
+        let table = AliasTable::new(&weights).map_err(|(index, error)| SetError::Weight {
+            number: index + 1,
+            error,
+        })?;
+        let choice = match *requests {
+            [_] => Choice::Single,
+            _ => Choice::Weighted(table),
+        };
+        Ok(RequestSet { requests, choice })
+    }
+
+    /// The same, chosen by a trace: arrival k sends the request with the index `arrivals[k]`.
+    /// Weights are not looked at.
+    ///
+    /// # Errors
+    /// The first request that cannot be sent, or an arrival without a request.
+    pub fn by_arrival(
+        specs: &[WeightedRequest],
+        arrivals: Arc<[u32]>,
+        host: &str,
+        files: &mut Files,
+    ) -> Result<RequestSet, SetError> {
+        let requests = compile(specs, host, files)?;
+        if arrivals.is_empty() {
+            return Err(SetError::EmptyTrace);
+        }
+        let there = |index: &&u32| (**index as usize) < requests.len();
+        if let Some(index) = arrivals.iter().find(|index| !there(index)) {
+            return Err(SetError::Trace(*index, requests.len()));
+        }
+        let choice = Choice::ByArrival(arrivals);
+        Ok(RequestSet { requests, choice })
+    }
+
+    /// The index of the request that this arrival, counted from 0, sends.
+    #[inline]
+    pub fn choose(&self, arrival: u64, random: &mut Random) -> u32 {
+        match &self.choice {
+            Choice::Single => 0,
+            Choice::Weighted(table) => table.draw(random),
+            Choice::ByArrival(indices) => indices[(arrival % indices.len() as u64) as usize],
+        }
+    }
+
+    /// The request with this index, which [`RequestSet::choose`] said.
+    #[inline]
+    pub fn get(&self, index: u32) -> &Request {
+        &self.requests[index as usize]
+    }
+
+    /// All requests, in the user's order.
+    pub fn requests(&self) -> &[Request] {
+        &self.requests
+    }
+
+    /// Bytes of the longest request: what a buffer for any of them needs.
+    pub fn max_len(&self) -> usize {
+        let lengths = self
+            .requests
             .iter()
-            .map(|r| r.template.0.len())
-            .max()
-            .unwrap_or(0)
+            .map(|request| request.template.max_len());
+        lengths.max().unwrap_or(0)
+    }
+
+    /// Some response is checked, so that connections need a [`crate::expect::Check`].
+    pub fn expects(&self) -> bool {
+        self.requests.iter().any(|request| request.expect.is_some())
+    }
+}
+
+fn compile(
+    specs: &[WeightedRequest],
+    host: &str,
+    files: &mut Files,
+) -> Result<Box<[Request]>, SetError> {
+    if specs.is_empty() || specs.len() > MOST_REQUESTS {
+        return Err(SetError::Count(specs.len()));
+    }
+    let mut requests = Vec::with_capacity(specs.len());
+    for (index, spec) in specs.iter().enumerate() {
+        let (number, name) = (index + 1, spec.title());
+        let template = match Template::new(&spec.request, host, files) {
+            Ok(template) => template,
+            Err(error) => {
+                return Err(SetError::Template {
+                    number,
+                    name,
+                    error,
+                });
+            }
+        };
+        let expect = match spec.expect.as_ref().map(Expectation::new).transpose() {
+            Ok(expect) => expect,
+            Err(error) => {
+                return Err(SetError::Expect {
+                    number,
+                    name,
+                    error,
+                });
+            }
+        };
+        requests.push(Request {
+            name,
+            template,
+            head: spec.request.method == "HEAD",
+            expect,
+        });
+    }
+    Ok(requests.into_boxed_slice())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use weir_model::load::RequestSpec;
+
+    fn set(weights: &[f64]) -> Result<RequestSet, SetError> {
+        let spec = |(index, weight): (usize, &f64)| WeightedRequest {
+            weight: *weight,
+            ..WeightedRequest::single(RequestSpec::get(&format!("/{index}")))
+        };
+        let specs: Vec<_> = weights.iter().enumerate().map(spec).collect();
+        RequestSet::weighted(&specs, "h", &mut Files::default())
+    }
+
+    proptest! {
+        #[test]
+        fn draws_follow_the_weights(
+            weights in prop::collection::vec(0.1..10.0_f64, 2..20),
+            seed in any::<u64>(),
+        ) {
+            const DRAWS: usize = 20_000;
+            let set = set(&weights).unwrap();
+            let mut random = Random::new(seed);
+            let mut counts = vec![0_u32; weights.len()];
+            for arrival in 0..DRAWS {
+                counts[set.choose(arrival as u64, &mut random) as usize] += 1;
+            }
+            let sum: f64 = weights.iter().sum();
+            let chi_square: f64 = weights
+                .iter()
+                .zip(&counts)
+                .map(|(weight, count)| {
+                    let expected = DRAWS as f64 * weight / sum;
+                    (f64::from(*count) - expected).powi(2) / expected
+                })
+                .sum();
+            // Mean plus six standard deviations of the distribution.
+            let freedom = weights.len() as f64 - 1.0;
+            let bound = freedom + 6.0 * (2.0 * freedom).sqrt() + 18.0;
+            prop_assert!(chi_square < bound, "{chi_square} above {bound}");
+        }
+    }
+
+    #[test]
+    fn weights_that_lead_to_nothing_are_refused() {
+        let refused = |weights: &[f64]| set(weights).unwrap_err().to_string();
+        assert_eq!(
+            refused(&[1.0, 0.0]),
+            "request 2: weight 0 is not above zero"
+        );
+        assert_eq!(
+            refused(&[-1.0, 1.0]),
+            "request 1: weight -1 is not above zero"
+        );
+        assert_eq!(
+            refused(&[1.0, f64::NAN]),
+            "request 2: weight NaN is not above zero"
+        );
+        assert_eq!(
+            refused(&[f64::INFINITY]),
+            "request 1: weight inf is not above zero"
+        );
+        let small = refused(&[1e12, 1.0]);
+        assert_eq!(
+            small,
+            "request 2: weight 1 is less than a 2^32nd of all weights"
+        );
+        assert!(refused(&[]).starts_with("0 requests are given"));
+        assert!(set(&[f64::MAX, f64::MAX]).is_ok());
+    }
+
+    #[test]
+    fn a_trace_says_which_request_it_is() {
+        let specs: Vec<_> = ["/a", "/b", "/c"]
+            .map(|target| WeightedRequest::single(RequestSpec::get(target)))
+            .to_vec();
+        let traced = |trace: &[u32]| {
+            RequestSet::by_arrival(&specs, trace.into(), "h", &mut Files::default())
+        };
+        let set = traced(&[2, 0, 1]).unwrap();
+        let mut random = Random::new(0);
+        let chosen: Vec<u32> = (0..5).map(|k| set.choose(k, &mut random)).collect();
+        assert_eq!(chosen, [2, 0, 1, 2, 0]);
+        assert_eq!(
+            traced(&[0, 3]).unwrap_err().to_string(),
+            "the trace names request 3 of 3"
+        );
+        assert!(matches!(traced(&[]), Err(SetError::EmptyTrace)));
+    }
+
+    #[test]
+    fn errors_say_which_request() {
+        let mut specs = vec![WeightedRequest::single(RequestSpec::get("/")); 2];
+        specs[1].request.target = "/{{sequense}}".to_owned();
+        let error = RequestSet::weighted(&specs, "h", &mut Files::default()).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "request 2 (GET /{{sequense}}): the target, character 2: `sequense` is not a slot"
+        );
+        assert_eq!(error.hint().unwrap(), "did you mean `{{sequence}}`?");
+    }
+
+    #[test]
+    fn heads_and_names_are_kept() {
+        let mut spec = WeightedRequest::single(RequestSpec::get("/x"));
+        spec.request.method = "HEAD".to_owned();
+        let set = RequestSet::weighted(&[spec], "h", &mut Files::default()).unwrap();
+        assert!(matches!(set.choice, Choice::Single) && !set.expects());
+        assert!(set.get(0).head && set.get(0).name == "HEAD /x");
+        assert_eq!(
+            Some(set.max_len()),
+            set.get(0).template.fixed().map(<[u8]>::len)
+        );
     }
 }

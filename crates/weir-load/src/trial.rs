@@ -166,10 +166,7 @@ fn thread(
 /// A thread or a reactor cannot be had.
 pub fn floor(plan: &Plan, duration: Duration, stop: &AtomicBool) -> Result<Floor, LoadError> {
     let flow = &plan.flows[0];
-    let request = flow.requests.requests[0]
-        .template
-        .fixed()
-        .unwrap_or_default();
+    let request = flow.requests.get(0).template.fixed().unwrap_or_default();
     let connections = plan.connections_of(0);
     let work = || -> Result<Floor, Errno> {
         settle(plan.cpus[0], false);

@@ -11,4 +11,5 @@ pub mod load;
 pub mod load_report;
 pub mod quantity;
 pub mod record;
+pub mod request;
 pub mod study;

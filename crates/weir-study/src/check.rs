@@ -72,7 +72,8 @@ impl Checker {
         self.error(node.span.clone(), message);
     }
 
-    fn scalar<'n>(&mut self, node: &'n Node, wanted: &str) -> Option<&'n str> {
+    /// A scalar as it stands, white space included.
+    pub(crate) fn scalar<'n>(&mut self, node: &'n Node, wanted: &str) -> Option<&'n str> {
         match &node.value {
             Value::Scalar(text) => Some(text),
             _ => {

@@ -9,7 +9,8 @@
 //! 2. one module per section (`proxy`, `load`, `arms`, `plan`) that checks its part of the
 //!    tree with the small readers of `check`, reports what is wrong, and goes on with a default.
 //!
-//! Only a study without any error becomes a [`Study`].
+//! Only a study without any error becomes a [`Study`]. Files of requests ([`parse_requests`]) are read
+//! in the same way.
 
 mod arms;
 mod check;
@@ -19,6 +20,7 @@ mod plan;
 mod proxy;
 mod ready;
 mod remarks;
+mod requests;
 mod tree;
 
 use weir_model::quantity::CpuSet;
@@ -28,6 +30,7 @@ use weir_parameters::Catalog;
 pub use error::{StudyError, StudyErrors};
 pub use ready::{ReadyMade, studies};
 pub use remarks::remarks;
+pub use requests::{Requests, parse_requests};
 
 use check::{Checker, Fields};
 
@@ -77,8 +80,8 @@ pub fn parse(
     context: &CheckContext,
 ) -> Result<Study, StudyErrors> {
     let mut check = Checker::default();
-    let study =
-        tree::read(text, &mut check).and_then(|root| study(&root, catalog, context, &mut check));
+    let study = tree::read(text, &tree::STUDY, &mut check)
+        .and_then(|root| study(&root, catalog, context, &mut check));
     match study {
         Some(study) if check.is_clean() => Ok(study),
         _ => Err(StudyErrors::new(file_name, text, check.into_findings())),

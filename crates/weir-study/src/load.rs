@@ -197,7 +197,8 @@ fn request(node: &Node, check: &mut Checker) -> Option<RequestSpec> {
     Some(request)
 }
 
-fn request_fields(node: &Node, check: &mut Checker) -> Vec<(String, String)> {
+/// Fields of a request, in the user's order.
+pub(crate) fn request_fields(node: &Node, check: &mut Checker) -> Vec<(String, String)> {
     let mut fields = Vec::new();
     for entry in check
         .entries(node, "a field such as `Accept: text/html`")
@@ -230,7 +231,7 @@ fn request_fields(node: &Node, check: &mut Checker) -> Vec<(String, String)> {
 }
 
 /// A token (RFC 9110 §5.6.2).
-fn is_token(text: &str) -> bool {
+pub(crate) fn is_token(text: &str) -> bool {
     let token = |b: u8| b.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&b);
     !text.is_empty() && text.bytes().all(token)
 }

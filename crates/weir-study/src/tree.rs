@@ -1,6 +1,6 @@
 //! YAML as a tree of nodes that know their place in the text.
 //!
-//! A study needs little of YAML: one document of mappings, lists and scalars. Anchors, aliases
+//! A study, or a file of requests, needs little of YAML: one document of mappings, lists and scalars. Anchors, aliases
 //! and tags are refused, which also means that a few bytes can never stand for a large tree, and
 //! depth and size have limits.
 
@@ -10,8 +10,25 @@ use granit_parser::{Event, Options, Parser, ScalarStyle, Span};
 
 use crate::check::Checker;
 
-/// Largest text in bytes. The ready-made studies have about 2 KiB.
-const MAX_BYTES: usize = 256 * 1024;
+/// A kind of file: what errors call it, and how large it may be.
+#[derive(Debug)]
+pub(crate) struct Form {
+    pub(crate) noun: &'static str,
+    pub(crate) plural: &'static str,
+    /// Largest text in bytes.
+    pub(crate) max_bytes: usize,
+    /// What to do about an empty one.
+    pub(crate) example: &'static str,
+}
+
+/// A study. The ready-made ones have about 2 KiB.
+pub(crate) const STUDY: Form = Form {
+    noun: "study",
+    plural: "studies",
+    max_bytes: 256 * 1024,
+    example: "docs/study.md shows a study",
+};
+
 /// Deepest nesting of mappings and lists; a study needs four.
 const MAX_DEPTH: usize = 16;
 
@@ -64,20 +81,21 @@ impl Value {
 }
 
 /// Reads one document. `None` when the text is not YAML; whatever is wrong is reported.
-pub(crate) fn read(text: &str, check: &mut Checker) -> Option<Node> {
-    if text.len() > MAX_BYTES {
-        let message = format!("a study of {} bytes is too large", text.len());
+pub(crate) fn read(text: &str, form: &'static Form, check: &mut Checker) -> Option<Node> {
+    if text.len() > form.max_bytes {
+        let message = format!("a {} of {} bytes is too large", form.noun, text.len());
         check
             .error(0..0, message)
-            .hint(format!("{MAX_BYTES} bytes are allowed"));
+            .hint(format!("{} bytes are allowed", form.max_bytes));
         return None;
     }
-    Reader::new(text, check).document()
+    Reader::new(text, form, check).document()
 }
 
 struct Reader<'t, 'c> {
     events: Parser<'t, granit_parser::StrInput<'t>>,
     text: &'t str,
+    form: &'static Form,
     check: &'c mut Checker,
 }
 
@@ -85,7 +103,7 @@ struct Reader<'t, 'c> {
 type At<'t> = (Event<'t>, Range<usize>);
 
 impl<'t, 'c> Reader<'t, 'c> {
-    fn new(text: &'t str, check: &'c mut Checker) -> Reader<'t, 'c> {
+    fn new(text: &'t str, form: &'static Form, check: &'c mut Checker) -> Reader<'t, 'c> {
         let mut options = Options::default();
         options.emit_comments = false;
         options.emit_unresolved_aliases = true;
@@ -95,6 +113,7 @@ impl<'t, 'c> Reader<'t, 'c> {
         Reader {
             events,
             text,
+            form,
             check,
         }
     }
@@ -111,10 +130,9 @@ impl<'t, 'c> Reader<'t, 'c> {
                     root = Some(self.node(first, 0)?);
                 }
                 _ => {
-                    let message = "a second document begins here";
                     self.check
-                        .error(span, message)
-                        .hint("a file holds one study");
+                        .error(span, "a second document begins here")
+                        .hint(format!("a file holds one {}", self.form.noun));
                     return None;
                 }
             }
@@ -122,7 +140,7 @@ impl<'t, 'c> Reader<'t, 'c> {
         if root.is_none() {
             self.check
                 .error(0..0, "the file is empty")
-                .hint("docs/study.md shows a study");
+                .hint(self.form.example);
         }
         root
     }
@@ -149,7 +167,7 @@ impl<'t, 'c> Reader<'t, 'c> {
             return None;
         }
         if event.tag().is_some() {
-            let message = "tags such as `!!str` are not used in studies";
+            let message = format!("tags such as `!!str` are not used in {}", self.form.plural);
             self.check
                 .error(span.clone(), message)
                 .hint("leave the tag out");
@@ -160,8 +178,9 @@ impl<'t, 'c> Reader<'t, 'c> {
             Event::SequenceStart(..) => self.list(depth)?,
             Event::MappingStart(..) => self.mapping(depth)?,
             Event::Alias(..) | Event::UnresolvedAlias(..) => {
+                let message = format!("aliases are not used in {}", self.form.plural);
                 self.check
-                    .error(span.clone(), "aliases are not used in studies")
+                    .error(span.clone(), message)
                     .hint("write the value out");
                 (Value::Refused, span.end)
             }

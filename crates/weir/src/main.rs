@@ -9,6 +9,7 @@ use clap::Parser;
 mod args;
 mod commands;
 mod failure;
+mod request_file;
 mod signals;
 mod terminal;
 

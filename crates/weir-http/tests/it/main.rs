@@ -5,3 +5,4 @@ mod encode;
 mod request;
 mod response;
 mod response_properties;
+mod sink;

@@ -16,8 +16,8 @@ enum Framing {
 }
 
 #[derive(Debug, Clone)]
-struct Generated {
-    interim: usize,
+pub(crate) struct Generated {
+    pub(crate) interim: usize,
     status: u16,
     old: bool,
     close: Option<bool>,
@@ -25,10 +25,10 @@ struct Generated {
     content: Vec<u8>,
     framing: Framing,
     line_end: &'static str,
-    to_head: bool,
+    pub(crate) to_head: bool,
 }
 
-fn generated() -> impl Strategy<Value = Generated> {
+pub(crate) fn generated() -> impl Strategy<Value = Generated> {
     let framing = prop_oneof![
         Just(Framing::Length),
         (vec(1_usize..40, 0..5), any::<bool>())
@@ -71,7 +71,7 @@ fn generated() -> impl Strategy<Value = Generated> {
 
 impl Generated {
     /// The bytes, and what a reader must make of them.
-    fn encode(&self) -> (Vec<u8>, ResponseEnd) {
+    pub(crate) fn encode(&self) -> (Vec<u8>, ResponseEnd) {
         let end = self.line_end;
         let version = if self.old { "1.0" } else { "1.1" };
         let mut head =
@@ -85,7 +85,7 @@ impl Generated {
             Some(false) => format!("Connection: Keep-Alive{end}"),
             None => String::new(),
         };
-        let bare = self.to_head || matches!(self.status, 204 | 304);
+        let bare = self.is_bare();
         let mut content = Vec::new();
         match &self.framing {
             Framing::Length => {
@@ -129,6 +129,19 @@ impl Generated {
         }
         (bytes, expected)
     }
+
+    /// No content follows the head, whatever that says.
+    fn is_bare(&self) -> bool {
+        self.to_head || matches!(self.status, 204 | 304)
+    }
+
+    /// The content that a reader must see.
+    pub(crate) fn content_bytes(&self) -> Vec<u8> {
+        match self.is_bare() {
+            true => Vec::new(),
+            false => self.content.clone(),
+        }
+    }
 }
 
 fn chunk(coded: &mut Vec<u8>, mut content: &[u8], sizes: &[usize], end: &str) {
@@ -144,7 +157,7 @@ fn chunk(coded: &mut Vec<u8>, mut content: &[u8], sizes: &[usize], end: &str) {
 }
 
 /// Bytes that often come close to HTTP.
-fn nearly_http() -> impl Strategy<Value = Vec<u8>> {
+pub(crate) fn nearly_http() -> impl Strategy<Value = Vec<u8>> {
     let piece = prop_oneof![
         4 => prop::sample::select(vec![
             "HTTP/1.1 200 OK\r\n", "HTTP/1.0 204 \n", "HTTP/1.1 100 C\r\n\r\n", "HTTP/1.", "\r\n", "\n",

@@ -4,9 +4,7 @@ use rustix::io::Errno;
 use weir_http::response::ClosedError;
 use weir_model::load::{ErrorKind, Lifetime};
 
-use super::{
-    Ended, Engine, LOOK_AFTER_NS, OPENING_AT_ONCE, Progress, RETRY_AFTER_NS, State, Unsent,
-};
+use super::{Engine, LOOK_AFTER_NS, OPENING_AT_ONCE, Progress, RETRY_AFTER_NS, State, Unsent};
 use crate::ledger::Cause;
 use crate::reactor::{ConnId, Event, Reactor, Route};
 
@@ -95,8 +93,7 @@ impl<R: Reactor> Engine<'_, R> {
         match conn.parser.finish_on_close() {
             Ok(mut end) => {
                 end.keep_alive = false;
-                let first_byte = conn.first_byte;
-                self.ended.push(Ended { end, first_byte });
+                self.ended_otherwise(id, end);
                 self.settle(id, stamp, None);
             }
             Err(closed) => {

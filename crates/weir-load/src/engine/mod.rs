@@ -24,9 +24,10 @@ use rustix::time::{ClockId, clock_gettime};
 use weir_http::response::{ResponseEnd, ResponseParser};
 use weir_model::load::{Assignment, Lifetime};
 
+use crate::expect::{Check, Unexpected};
 use crate::ledger::{Errors, SliceData, new_histogram};
 use crate::plan::{Flow, Plan};
-use crate::random::SplitMix64;
+use crate::random::Random;
 use crate::reactor::{ConnId, Reactor};
 use crate::schedule::{Schedule, Share};
 
@@ -209,7 +210,7 @@ struct FlowState {
     budget: u64,
     /// Requests sent in a closed loop.
     sent: u64,
-    random: SplitMix64,
+    random: Random,
     to_open: VecDeque<ConnId>,
     /// Nanoseconds between two connections being opened, where that is limited.
     connect_gap: u64,
@@ -221,6 +222,7 @@ struct FlowState {
 struct Ended {
     end: ResponseEnd,
     first_byte: u64,
+    verdict: Result<(), Unexpected>,
 }
 
 /// The machine.
@@ -235,6 +237,8 @@ pub(crate) struct Engine<'a, R> {
     conns: Vec<Conn>,
     in_flight: Vec<InFlight>,
     links: Links,
+    /// By connection, where some response is checked; else empty.
+    checks: Vec<Check>,
     flows: Vec<FlowState>,
     /// Flows by arm.
     arms: Vec<Vec<usize>>,
@@ -296,6 +300,10 @@ impl<'a, R: Reactor> Engine<'a, R> {
             threads: plan.cpus.len() as u64,
             in_flight: vec![InFlight::default(); rings],
             links: Links::new(conns.len()),
+            checks: match plan.flows.iter().any(|flow| flow.requests.expects()) {
+                true => conns.iter().map(|_| Check::default()).collect(),
+                false => Vec::new(),
+            },
             arms: (0..arms).map(of_arm).collect(),
             slots: Slots::new(outlet, plan.width()),
             start: 0,
@@ -472,7 +480,7 @@ impl FlowState {
                 .limit
                 .map_or(u64::MAX, |total| plan.share(total, thread)),
             sent: 0,
-            random: SplitMix64::new(0x7765_6972 + thread as u64),
+            random: Random::new(0x7765_6972 + thread as u64),
             to_open: VecDeque::with_capacity(connections as usize),
             connect_gap: flow.connect_rate.map_or(0, |rate| gap(rate) as u64),
             next_connect: 0,
@@ -526,7 +534,7 @@ impl Conn {
 impl Flow {
     /// Bytes of the longest thing that is sent in one piece.
     fn longest_request(&self) -> usize {
-        self.requests.longest() * usize::from(self.pipeline)
+        self.requests.max_len() * usize::from(self.pipeline)
     }
 }
 

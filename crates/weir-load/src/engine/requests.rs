@@ -262,8 +262,7 @@ impl<R: Reactor> Engine<'_, R> {
         if conn.outstanding == 0 {
             conn.since = now;
             conn.first_byte = 0;
-            conn.parser
-                .begin(plan.requests.requests[request as usize].head);
+            conn.parser.begin(plan.requests.get(request).head);
             state.busy += 1;
             self.links.push(&mut state.awaited, id);
         }
@@ -305,7 +304,7 @@ impl<R: Reactor> Engine<'_, R> {
         let flow = usize::from(conn.flow);
         let plan = &self.plan.flows[flow];
         let entry = self.in_flight[place];
-        let template = &plan.requests.requests[entry.request as usize].template;
+        let template = &plan.requests.get(entry.request).template;
         if plan.pipeline == 1
             && let Some(bytes) = template.fixed()
         {
@@ -354,7 +353,7 @@ impl<R: Reactor> Engine<'_, R> {
             Unsent::Bytes(bytes, at) => (bytes.as_slice(), at),
             Unsent::Request(at) => {
                 let entry = self.in_flight[ring(state, id, plan.pipeline, conn.oldest)];
-                let template = &plan.requests.requests[entry.request as usize].template;
+                let template = &plan.requests.get(entry.request).template;
                 (template.fixed().unwrap_or_default(), at)
             }
         };

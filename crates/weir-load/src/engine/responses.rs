@@ -1,10 +1,11 @@
 //! Responses: read, written down, and what they mean for their connection.
 
-use weir_http::response::Progress as Parsing;
+use weir_http::response::{Progress as Parsing, ResponseEnd};
 use weir_model::load::{ErrorKind, Lifetime};
 
 use super::requests::ring;
 use super::{Ended, Engine, Progress};
+use crate::expect::Expectation;
 use crate::ledger::{Cause, LONGEST_NS};
 use crate::reactor::{ConnId, Reactor};
 
@@ -44,8 +45,7 @@ impl<R: Reactor> Engine<'_, R> {
             return;
         }
         if let Parsing::Complete(end) = conn.parser.skip(bytes) {
-            let first_byte = conn.first_byte;
-            self.ended.push(Ended { end, first_byte });
+            self.ended_otherwise(id, end);
         }
         self.count_received(id, bytes);
         self.settle(id, stamp, None);
@@ -66,12 +66,26 @@ impl<R: Reactor> Engine<'_, R> {
         let conn = &mut self.conns[id as usize];
         let flow = usize::from(conn.flow);
         let plan = &self.plan.flows[flow];
+        let asked = |done| {
+            let place = ring(&self.flows[flow], id, plan.pipeline, conn.oldest + done);
+            plan.requests.get(self.in_flight[place].request)
+        };
+        let mut request = asked(0);
+        let mut done = 0;
         let mut at = 0;
         loop {
             if conn.first_byte == 0 {
                 conn.first_byte = stamp;
             }
-            let fed = match conn.parser.feed(&bytes[at..]) {
+            let rest = &bytes[at..];
+            let fed = match &request.expect {
+                Some(expectation) if expectation.watches() => {
+                    let mut watch = self.checks[id as usize].watch(expectation);
+                    conn.parser.feed_with(rest, &mut watch)
+                }
+                _ => conn.parser.feed(rest),
+            };
+            let fed = match fed {
                 Ok(fed) => fed,
                 Err(error) => return Some(Fault::Parser(error)),
             };
@@ -79,21 +93,44 @@ impl<R: Reactor> Engine<'_, R> {
             let Parsing::Complete(end) = fed.event else {
                 return None;
             };
-            let first_byte = conn.first_byte;
-            self.ended.push(Ended { end, first_byte });
-            let done = self.ended.len() as u16;
+            self.ended.push(Ended {
+                end,
+                first_byte: conn.first_byte,
+                verdict: match &request.expect {
+                    Some(expectation) => self.checks[id as usize].verdict(expectation, &end),
+                    None => Ok(()),
+                },
+            });
+            done += 1;
             if done == conn.outstanding {
                 return (at < bytes.len()).then_some(Fault::Surplus);
             }
-            let next = conn.oldest + done;
-            let next = self.in_flight[ring(&self.flows[flow], id, plan.pipeline, next)];
-            conn.parser
-                .begin(plan.requests.requests[next.request as usize].head);
+            request = asked(done);
+            conn.parser.begin(request.head);
             conn.first_byte = 0;
+            if let Some(expectation) = &request.expect {
+                self.checks[id as usize].begin(expectation);
+            }
             if at == bytes.len() {
                 return None;
             }
         }
+    }
+
+    /// A response that ends without a byte of its own: dropped in the kernel, or closed by the peer.
+    pub(super) fn ended_otherwise(&mut self, id: ConnId, end: ResponseEnd) {
+        let request = self.in_flight[self.oldest(id)].request;
+        let conn = &self.conns[id as usize];
+        let flow = usize::from(conn.flow);
+        let expect = &self.plan.flows[flow].requests.get(request).expect;
+        self.ended.push(Ended {
+            end,
+            first_byte: conn.first_byte,
+            verdict: match expect {
+                Some(expectation) => self.checks[id as usize].verdict(expectation, &end),
+                None => Ok(()),
+            },
+        });
     }
 
     /// Writes down what has ended and decides what becomes of the connection.
@@ -121,7 +158,13 @@ impl<R: Reactor> Engine<'_, R> {
 
     /// Long content that nobody looks at need not leave the kernel.
     fn ask_to_discard(&mut self, id: ConnId) {
+        let request = self.in_flight[self.oldest(id)].request;
         let conn = &mut self.conns[id as usize];
+        let flow = &self.plan.flows[usize::from(conn.flow)];
+        let expect = &flow.requests.get(request).expect;
+        if expect.as_ref().is_some_and(Expectation::reads_content) {
+            return;
+        }
         if !conn.discarding
             && let Some(left) = conn.parser.content_left()
             && left >= DISCARD_FROM
@@ -133,7 +176,11 @@ impl<R: Reactor> Engine<'_, R> {
 
     /// Writes the oldest request in flight down as answered.
     fn complete(&mut self, id: ConnId, response: Ended, stamp: u64) {
-        let Ended { end, first_byte } = response;
+        let Ended {
+            end,
+            first_byte,
+            verdict,
+        } = response;
         let entry = self.in_flight[self.oldest(id)];
         let flow = usize::from(self.conns[id as usize].flow);
         let slice = entry.slice as usize;
@@ -158,6 +205,10 @@ impl<R: Reactor> Engine<'_, R> {
         }
         if let Some(data) = self.measured_data(flow, stamp) {
             data.completed += 1;
+        }
+        if let Err(unexpected) = verdict {
+            let cause = Cause::Own(unexpected.words());
+            self.error(id, Some(slice), ErrorKind::Unexpected, cause);
         }
         Progress::add(&self.progress.completed, 1);
         self.end_request(id, stamp);

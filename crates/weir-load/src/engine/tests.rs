@@ -24,7 +24,7 @@ fn flow(arrivals: Arrivals, connections: u32) -> Flow {
     let request = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n".to_vec();
     Flow::new(
         peer,
-        RequestSet::single(request, false),
+        RequestSet::plain(request, false),
         connections,
         arrivals,
     )

@@ -16,7 +16,7 @@ fn origin(change: impl FnOnce(&mut OriginConfig), listen: &str) -> Origin {
 }
 
 fn plan(address: SocketAddr, request: &str, limit: u64, threads: usize) -> Plan {
-    let requests = RequestSet::single(request.as_bytes().to_vec(), request.starts_with("HEAD"));
+    let requests = RequestSet::plain(request.as_bytes().to_vec(), request.starts_with("HEAD"));
     let mut flow = Flow::new(address, requests, 8, Arrivals::Closed);
     flow.timeout = Duration::from_secs(20);
     flow.limit = Some(limit);

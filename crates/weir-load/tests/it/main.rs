@@ -1,4 +1,5 @@
 //! The load engine on real sockets.
 
 mod kept_open;
+mod requests;
 mod stall;

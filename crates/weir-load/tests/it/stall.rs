@@ -30,7 +30,7 @@ fn the_response_times_of_a_freeze_are_what_theory_says() {
     let request = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n".to_vec();
     let mut flow = Flow::new(
         origin.addresses()[0],
-        RequestSet::single(request, false),
+        RequestSet::plain(request, false),
         250,
         Arrivals::Constant { rate },
     );

@@ -4,6 +4,7 @@ mod expand;
 mod mutate;
 mod ready_made;
 mod refuse;
+mod requests;
 
 use weir_model::study::Study;
 use weir_parameters::Catalog;

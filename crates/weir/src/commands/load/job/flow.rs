@@ -1,16 +1,15 @@
 //! One flow: from its options to the engine's plan.
 
 use std::net::{IpAddr, SocketAddr};
-use std::path::Path;
 use std::time::Duration;
 
-use weir_http::request::encode;
-use weir_load::{Flow, RequestSet, Route, Trace};
+use weir_load::{Flow, Route, Trace};
 use weir_model::arrivals::{self, parse_arrivals};
-use weir_model::load::{Arrivals, Assignment, Lifetime, Overflow, RequestSpec};
+use weir_model::load::{Arrivals, Assignment, Lifetime, Overflow};
 use weir_model::load_report::Target;
 use weir_model::quantity::{parse_duration, parse_rate};
 
+use super::requests::{Requests, requests};
 use super::url::Url;
 use super::{DEFAULT_DURATION, LONGEST, Named, addresses, room};
 use crate::args::{FlowArgs, OverflowChoice, ScheduleChoice};
@@ -56,18 +55,19 @@ pub(super) fn prepare(
     let steps = length_of_steps(args)?;
     let duration = duration.or(steps);
     let timeout = timeout(args)?;
-    let request = request(args, &url, policy.lifetime)?;
-    let bytes = encode(&request, &url.authority).map_err(Failure::input)?;
+    let trace = trace(args)?;
+    let Requests {
+        set,
+        first: request,
+    } = requests(args, &url, policy.lifetime, trace.as_ref())?;
     let peers = peers(args, &url, timeout)?;
     let address = peers[0];
-    let requests = RequestSet::single(bytes, request.method == "HEAD");
-    let trace = trace(args)?;
     let length = trace.as_ref().map(trace_length).or(steps);
     let arrivals = match (&trace, &args.trace) {
         (Some(trace), Some(path)) => trace.arrivals(&path.display().to_string()),
         _ => timed(args, &policy, connections, duration)?,
     };
-    let mut plan = Flow::new(address, requests, connections, arrivals);
+    let mut plan = Flow::new(address, set, connections, arrivals);
     plan.routes = routes(&peers, args)?;
     plan.lifetime = policy.lifetime;
     plan.connect_rate = match &args.connect_rate {
@@ -276,43 +276,4 @@ fn usable(source: IpAddr) -> Result<(), Failure> {
         Err(error) => Err(Failure::input(format!("--source {source}: {error}"))
             .hint("an own address is one of this machine's: ip address show")),
     }
-}
-
-fn request(args: &FlowArgs, url: &Url, lifetime: Lifetime) -> Result<RequestSpec, Failure> {
-    let mut fields = Vec::new();
-    for field in &args.fields {
-        let (name, value) = field.split_once(':').ok_or_else(|| {
-            Failure::input(format!(
-                "-H `{field}`: a field is a name, a colon and a value"
-            ))
-            .hint("for example -H 'Accept: text/html'")
-        })?;
-        fields.push((name.trim().to_owned(), value.trim().to_owned()));
-    }
-    announce_close(&mut fields, lifetime);
-    let content = match (&args.content, &args.content_file) {
-        (Some(text), _) => text.clone().into_bytes(),
-        (None, Some(path)) => read(path)?,
-        (None, None) => Vec::new(),
-    };
-    Ok(RequestSpec {
-        method: args.method.clone().unwrap_or_else(|| "GET".to_owned()),
-        target: url.target.clone(),
-        fields,
-        content,
-    })
-}
-
-/// Who sends one request on a connection says so (RFC 9112 §9.6): the server closes first, and the
-/// wait for stray packets (TIME_WAIT) holds none of our ports.
-fn announce_close(fields: &mut Vec<(String, String)>, lifetime: Lifetime) {
-    let own = |(name, _): &(String, String)| name.eq_ignore_ascii_case("connection");
-    if lifetime == Lifetime::Request && !fields.iter().any(own) {
-        fields.push(("Connection".to_owned(), "close".to_owned()));
-    }
-}
-
-fn read(path: &Path) -> Result<Vec<u8>, Failure> {
-    std::fs::read(path)
-        .map_err(|error| Failure::input(format!("--content-file {}: {error}", path.display())))
 }

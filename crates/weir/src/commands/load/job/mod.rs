@@ -13,6 +13,7 @@ use crate::failure::Failure;
 
 mod addresses;
 mod flow;
+mod requests;
 mod room;
 mod url;
 

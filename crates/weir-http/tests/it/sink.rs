@@ -1,0 +1,227 @@
+//! What a sink sees, what is skipped, and that neither depends on how the bytes are cut.
+
+use proptest::prelude::*;
+use weir_http::Sink;
+use weir_http::response::{ClosedError, HEAD_LIMIT, Progress, ResponseParser};
+
+use crate::response_properties::{Generated, generated, nearly_http};
+
+/// Gathers what is shown.
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
+struct Seen {
+    fields: Vec<(Vec<u8>, Vec<u8>)>,
+    content: Vec<u8>,
+}
+
+impl Sink for Seen {
+    fn field(&mut self) {
+        self.fields.push(Default::default());
+    }
+
+    fn name(&mut self, piece: &[u8]) {
+        let (name, value) = self.fields.last_mut().expect("a field has begun");
+        assert!(value.is_empty(), "the name comes first");
+        name.extend(piece);
+    }
+
+    fn value(&mut self, piece: &[u8]) {
+        let (_, value) = self.fields.last_mut().expect("a field has begun");
+        value.extend(piece);
+    }
+
+    fn content(&mut self, piece: &[u8]) {
+        self.content.extend(piece);
+    }
+}
+
+impl Seen {
+    /// Values as RFC 9110 §5.5 means them: no white space around, CR a space.
+    fn fields(&self) -> Vec<(&[u8], Vec<u8>)> {
+        let value = |value: &[u8]| {
+            let spaced: Vec<u8> = value
+                .iter()
+                .map(|byte| if *byte == b'\r' { b' ' } else { *byte })
+                .collect();
+            spaced.trim_ascii().to_vec()
+        };
+        let fields = self.fields.iter();
+        fields.map(|(name, raw)| (&name[..], value(raw))).collect()
+    }
+}
+
+/// The first response in `pieces`: what was seen, and how it ended in words.
+fn see<'p>(
+    to_head: bool,
+    limit: u32,
+    pieces: impl IntoIterator<Item = &'p [u8]>,
+) -> (Seen, String) {
+    let mut parser = ResponseParser::with_head_limit(limit);
+    parser.begin(to_head);
+    let mut seen = Seen::default();
+    for piece in pieces {
+        match parser.feed_with(piece, &mut seen) {
+            // What was seen before a fault may depend on the cuts.
+            Err(error) => return (Seen::default(), error.to_string()),
+            Ok(fed) => {
+                if let Progress::Complete(end) = fed.event {
+                    return (seen, format!("{end:?}"));
+                }
+            }
+        }
+    }
+    let end = parser.finish_on_close();
+    match end {
+        Err(ClosedError::Unanswered) => (Seen::default(), String::new()),
+        end => (seen, format!("{end:?}")),
+    }
+}
+
+fn all_cuts(to_head: bool, limit: u32, bytes: &[u8]) -> (Seen, String) {
+    let whole = see(to_head, limit, [bytes]);
+    // Of a head that is cut off, a name may still be carried over.
+    let complete = whole.1.starts_with("ResponseEnd") || whole.1.starts_with("Ok");
+    let same = |cut: (Seen, String), at: &str| {
+        assert_eq!(cut.1, whole.1, "{at}");
+        assert!(
+            !complete || cut.0 == whole.0,
+            "{at}: {cut:?} and not {whole:?}"
+        );
+    };
+    for cut in 0..=bytes.len() {
+        let (front, back) = bytes.split_at(cut);
+        same(see(to_head, limit, [front, back]), &format!("cut at {cut}"));
+    }
+    same(see(to_head, limit, bytes.chunks(1)), "byte by byte");
+    whole
+}
+
+#[test]
+fn the_final_head_is_shown_and_interim_ones_and_trailers_are_not() {
+    let bytes = b"HTTP/1.1 100 Continue\r\nA: a\r\n\r\nHTTP/1.1 200 B: b\r\nC:c\r\n\
+        Transfer-Encoding: chunked\r\nA-Name-That-Is-Longer-Than-Seventeen:\r\nD: d\r\n e\r\n\
+        Connection: x\r\n\ty\r\n\r\n2\r\nhi\r\n1;x=y\r\n!\r\n0\r\nT: t\r\n\r\n";
+    let (seen, _) = all_cuts(false, HEAD_LIMIT, bytes);
+    let fields: Vec<(&[u8], Vec<u8>)> = [
+        ("C", "c"),
+        ("Transfer-Encoding", "chunked"),
+        ("A-Name-That-Is-Longer-Than-Seventeen", ""),
+        ("D", "d  e"),
+        ("Connection", "x  y"),
+    ]
+    .map(|(name, value)| (name.as_bytes(), value.as_bytes().to_vec()))
+    .to_vec();
+    assert_eq!(seen.fields(), fields);
+    assert_eq!(seen.content, b"hi!");
+}
+
+#[test]
+fn content_that_came_unseen_is_counted_and_completes_the_response() {
+    let mut parser = ResponseParser::default();
+    assert_eq!(parser.content_left(), None);
+    parser.begin(false);
+    assert_eq!(parser.content_left(), None);
+    let head = b"HTTP/1.1 200 OK\r\nContent-Length: 10000000000\r\n\r\nab";
+    let fed = parser.feed(head).expect("a head");
+    assert_eq!((fed.consumed, fed.event), (head.len(), Progress::NeedMore));
+    assert_eq!(parser.content_left(), Some(9_999_999_998));
+    assert_eq!(parser.skip(0), Progress::NeedMore);
+    assert_eq!(parser.skip(9_999_999_996), Progress::NeedMore);
+    parser.feed(b"y").expect("content");
+    assert_eq!(parser.content_left(), Some(1));
+    let Progress::Complete(end) = parser.skip(1) else {
+        panic!("not complete");
+    };
+    assert_eq!((end.content_bytes, end.status), (10_000_000_000, 200));
+    assert_eq!(parser.content_left(), None);
+    assert!(!parser.is_begun(), "the next response has not begun");
+}
+
+#[test]
+fn only_content_of_a_known_length_has_some_left() {
+    for fields in [
+        "Transfer-Encoding: chunked\r\n",
+        "",
+        "Content-Length: 0\r\n",
+    ] {
+        let mut parser = ResponseParser::default();
+        parser.begin(false);
+        let head = format!("HTTP/1.1 200 OK\r\n{fields}\r\n");
+        parser.feed(head.as_bytes()).expect("a head");
+        assert_eq!(parser.content_left(), None, "{fields}");
+    }
+}
+
+fn compare_with_httparse(response: &Generated) -> Result<(), TestCaseError> {
+    let (bytes, _) = response.encode();
+    let (seen, _) = all_cuts(response.to_head, HEAD_LIMIT, &bytes);
+    prop_assert_eq!(&seen.content, &response.content_bytes());
+    let mut rest = &bytes[..];
+    let mut fields = [httparse::EMPTY_HEADER; 64];
+    // httparse reads one head at a time.
+    for _ in 0..response.interim {
+        let parsed = httparse::Response::new(&mut fields).parse(rest);
+        rest = &rest[parsed.expect("an interim head").unwrap()..];
+    }
+    let mut reference = httparse::Response::new(&mut fields);
+    let status = reference.parse(rest);
+    prop_assert!(
+        matches!(status, Ok(httparse::Status::Complete(_))),
+        "{:?}",
+        status
+    );
+    let theirs: Vec<(&[u8], Vec<u8>)> = reference
+        .headers
+        .iter()
+        .map(|field| (field.name.as_bytes(), field.value.trim_ascii().to_vec()))
+        .collect();
+    prop_assert_eq!(seen.fields(), theirs);
+    Ok(())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(300))]
+
+    #[test]
+    fn a_sink_sees_the_fields_that_httparse_sees_and_the_content_that_was_sent(
+        response in generated(),
+    ) {
+        compare_with_httparse(&response)?;
+    }
+
+    #[test]
+    fn a_sink_sees_the_same_however_any_bytes_are_cut(
+        bytes in nearly_http(),
+        to_head in any::<bool>(),
+        limit in prop_oneof![Just(HEAD_LIMIT), 1_u32..80],
+    ) {
+        all_cuts(to_head, limit, &bytes);
+    }
+
+    /// Skipping stretches of the content leads to the same end as reading it.
+    #[test]
+    fn skipped_content_counts_like_content_that_was_read(
+        length in 1_u64..200,
+        steps in prop::collection::vec((any::<bool>(), 1_u64..60), 0..20),
+    ) {
+        let mut parser = ResponseParser::default();
+        parser.begin(false);
+        let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {length}\r\n\r\n");
+        parser.feed(head.as_bytes()).expect("a head");
+        let (mut end, mut gone) = (None, 0);
+        for (skip, step) in steps.into_iter().chain([(true, length)]) {
+            let step = step.min(length - gone);
+            prop_assert_eq!(parser.content_left(), Some(length - gone));
+            let progress = match skip {
+                true => parser.skip(step),
+                false => parser.feed(&vec![b'x'; step as usize]).expect("content").event,
+            };
+            gone += step;
+            if let Progress::Complete(complete) = progress {
+                end = Some(complete);
+                break;
+            }
+        }
+        prop_assert_eq!(gone, length);
+        prop_assert_eq!(end.map(|end| end.content_bytes), Some(length));
+    }
+}

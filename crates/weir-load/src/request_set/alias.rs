@@ -1,0 +1,160 @@
+//! Choice at random by weights.
+
+use crate::random::Random;
+use crate::request_set::MOST_REQUESTS;
+
+/// Why a weight leads to nothing.
+#[derive(Debug, Clone, Copy, PartialEq, thiserror::Error)]
+pub enum WeightError {
+    /// It is zero, negative or not a number.
+    #[error("weight {0} is not above zero")]
+    Worthless(f64),
+    /// It is so small beside the others that the request would never be sent.
+    #[error("weight {0} is less than a 2^32nd of all weights")]
+    TooSmall(f64),
+}
+
+/// Draws an index in proportion to weights, in constant time (Walker 1977; built as in Vose, "A
+/// linear algorithm for generating random numbers with a given distribution", 1991).
+///
+/// Shares are whole numbers, so that nothing is lost while the table is built: every column holds
+/// exactly 2³² of them, and a drawn index is off its weight by no more than a 2³²nd.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AliasTable(Box<[Column]>);
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Column {
+    /// Shares of the column's own index; the rest are the alias's. A column that is full is its
+    /// own alias.
+    own: u32,
+    alias: u32,
+}
+
+/// Shares in a column.
+const COLUMN: u64 = 1 << 32;
+
+impl AliasTable {
+    /// A table for these weights, at most [`MOST_REQUESTS`] and at least one.
+    ///
+    /// # Errors
+    /// The index of the first weight that leads to nothing, and why.
+    pub fn new(weights: &[f64]) -> Result<AliasTable, (usize, WeightError)> {
+        debug_assert!((1..=MOST_REQUESTS).contains(&weights.len()));
+        let mut left = shares(weights)?;
+        let mut columns = vec![Column { own: 0, alias: 0 }; left.len()];
+        let (mut poor, mut rich): (Vec<usize>, Vec<usize>) =
+            (0..left.len()).partition(|index| left[*index] < COLUMN);
+        // All shares together fill all columns, so while one is not full another has too many.
+        while let (Some(index), Some(&giver)) = (poor.pop(), rich.last()) {
+            columns[index] = Column {
+                own: left[index] as u32,
+                alias: giver as u32,
+            };
+            left[giver] -= COLUMN - left[index];
+            if left[giver] < COLUMN {
+                rich.pop();
+                poor.push(giver);
+            }
+        }
+        for index in rich {
+            columns[index].alias = index as u32;
+        }
+        Ok(AliasTable(columns.into_boxed_slice()))
+    }
+
+    /// Draws an index.
+    #[inline]
+    pub fn draw(&self, random: &mut Random) -> u32 {
+        let bits = random.next_u64();
+        let index = ((bits >> 32) * self.0.len() as u64) >> 32;
+        let column = self.0[index as usize];
+        if (bits as u32) < column.own {
+            index as u32
+        } else {
+            column.alias
+        }
+    }
+}
+
+/// Weights as whole shares of as many times [`COLUMN`] as there are weights.
+fn shares(weights: &[f64]) -> Result<Vec<u64>, (usize, WeightError)> {
+    let worthless = |weight: &f64| !(weight.is_finite() && *weight > 0.0);
+    if let Some(index) = weights.iter().position(worthless) {
+        return Err((index, WeightError::Worthless(weights[index])));
+    }
+    // Scaled by the largest, so that no sum is infinite.
+    let largest = weights.iter().copied().fold(0.0, f64::max);
+    let sum: f64 = weights.iter().map(|weight| weight / largest).sum();
+    let total = COLUMN * weights.len() as u64;
+    let mut shares = Vec::with_capacity(weights.len());
+    for (index, weight) in weights.iter().enumerate() {
+        // At most 2^48, which an f64 counts exactly.
+        let share = (weight / largest / sum * total as f64).round() as u64;
+        if share < weights.len() as u64 {
+            return Err((index, WeightError::TooSmall(*weight)));
+        }
+        shares.push(share);
+    }
+    // Rounding leaves a few shares over or short; the largest weight does not feel them.
+    let given: u64 = shares.iter().sum();
+    if let Some(most) = shares.iter_mut().max() {
+        *most = *most + total - given;
+    }
+    Ok(shares)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// Shares of each index that the table really gives.
+    fn given(table: &AliasTable) -> Vec<u64> {
+        let mut given = vec![0; table.0.len()];
+        for (index, column) in table.0.iter().enumerate() {
+            given[index] += u64::from(column.own);
+            given[column.alias as usize] += COLUMN - u64::from(column.own);
+        }
+        given
+    }
+
+    proptest! {
+        #[test]
+        fn shares_are_those_of_the_weights(weights in prop::collection::vec(1e-3..1e3_f64, 1..60)) {
+            let table = AliasTable::new(&weights).unwrap();
+            let sum: f64 = weights.iter().sum();
+            let total = (COLUMN * weights.len() as u64) as f64;
+            for (weight, given) in weights.iter().zip(given(&table)) {
+                let error = given as f64 / total - weight / sum;
+                prop_assert!(error.abs() < 1.0 / COLUMN as f64, "{error}");
+            }
+        }
+    }
+
+    #[test]
+    fn chi_square_with_a_fixed_seed() {
+        let weights = [3.0, 1.0, 0.5, 5.5];
+        let table = AliasTable::new(&weights).unwrap();
+        let mut random = Random::new(42);
+        let mut counts = [0_u32; 4];
+        (0..1_000_000).for_each(|_| counts[table.draw(&mut random) as usize] += 1);
+        let square = |(weight, count): (&f64, &u32)| {
+            let expected = weight * 1e5;
+            (f64::from(*count) - expected).powi(2) / expected
+        };
+        let chi_square: f64 = weights.iter().zip(&counts).map(square).sum();
+        // The 99.9 % quantile for three degrees of freedom.
+        assert!(chi_square < 16.27, "{chi_square} from {counts:?}");
+    }
+
+    #[test]
+    fn equal_weights_fill_all_columns() {
+        for count in [1, 2, 3, 7, 1000, MOST_REQUESTS] {
+            let table = AliasTable::new(&vec![0.1; count]).unwrap();
+            let given = given(&table);
+            let off = given.iter().map(|shares| shares.abs_diff(COLUMN)).max();
+            assert!(off <= Some(count as u64), "{off:?}");
+            assert_eq!(given.iter().sum::<u64>(), COLUMN * count as u64);
+        }
+    }
+}

@@ -1,0 +1,181 @@
+//! Files whose lines fill slots: read once, before the trial, and shared by all threads.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// Longest line in bytes.
+pub const LONGEST_LINE: usize = 64 * 1024;
+/// Largest file in bytes.
+pub const LARGEST_FILE: u64 = 1 << 30;
+
+/// Why a file cannot fill slots.
+#[derive(Debug, thiserror::Error)]
+pub enum LinesError {
+    /// The file cannot be read.
+    #[error("cannot read {}: {error}", .file.display())]
+    Read {
+        /// The file.
+        file: PathBuf,
+        /// What the system said.
+        error: std::io::Error,
+    },
+    /// The file is too large.
+    #[error("{} is larger than {} MiB", .0.display(), LARGEST_FILE >> 20)]
+    Large(PathBuf),
+    /// The file has no line.
+    #[error("{} is empty: there is no line to take", .0.display())]
+    Empty(PathBuf),
+    /// A line is too long.
+    #[error("{}:{line}: the line is longer than {} KiB", .file.display(), LONGEST_LINE >> 10)]
+    Long {
+        /// The file.
+        file: PathBuf,
+        /// Its number, from 1.
+        line: usize,
+    },
+}
+
+/// Files read so far, each once however many slots name it.
+#[derive(Debug, Default)]
+pub struct Files(BTreeMap<PathBuf, Arc<Lines>>);
+
+impl Files {
+    /// The lines of a file; a relative path starts from the current folder.
+    ///
+    /// # Errors
+    /// The file cannot be used.
+    pub(super) fn lines(&mut self, path: &Path) -> Result<Arc<Lines>, LinesError> {
+        if let Some(lines) = self.0.get(path) {
+            return Ok(Arc::clone(lines));
+        }
+        let lines = Arc::new(Lines::read(path)?);
+        self.0.insert(path.to_owned(), Arc::clone(&lines));
+        Ok(lines)
+    }
+}
+
+/// Lines without their ends, one after the other. At least one.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Lines {
+    pub(super) file: PathBuf,
+    bytes: Box<[u8]>,
+    /// Where each line ends in `bytes`, which is where the next one begins.
+    ends: Box<[u32]>,
+    longest: usize,
+}
+
+impl Lines {
+    fn read(file: &Path) -> Result<Lines, LinesError> {
+        let mut text = Vec::new();
+        File::open(file)
+            .and_then(|open| open.take(LARGEST_FILE + 1).read_to_end(&mut text))
+            .map_err(|error| LinesError::Read {
+                file: file.to_owned(),
+                error,
+            })?;
+        if text.len() as u64 > LARGEST_FILE {
+            return Err(LinesError::Large(file.to_owned()));
+        }
+        Lines::new(file, &text)
+    }
+
+    fn new(file: &Path, text: &[u8]) -> Result<Lines, LinesError> {
+        if text.is_empty() {
+            return Err(LinesError::Empty(file.to_owned()));
+        }
+        let text = text.strip_suffix(b"\n").unwrap_or(text);
+        let mut bytes = Vec::with_capacity(text.len());
+        let mut ends = Vec::new();
+        let mut longest = 0;
+        for line in text.split(|byte| *byte == b'\n') {
+            let line = line.strip_suffix(b"\r").unwrap_or(line);
+            if line.len() > LONGEST_LINE {
+                let (file, line) = (file.to_owned(), ends.len() + 1);
+                return Err(LinesError::Long { file, line });
+            }
+            longest = longest.max(line.len());
+            bytes.extend_from_slice(line);
+            // Fits: the file has a limit below that of a u32.
+            ends.push(bytes.len() as u32);
+        }
+        Ok(Lines {
+            file: file.to_owned(),
+            bytes: bytes.into_boxed_slice(),
+            ends: ends.into_boxed_slice(),
+            longest,
+        })
+    }
+
+    /// How many there are.
+    #[inline]
+    pub(super) fn count(&self) -> u64 {
+        self.ends.len() as u64
+    }
+
+    /// Bytes of the longest one.
+    pub(super) fn longest(&self) -> usize {
+        self.longest
+    }
+
+    /// A line by its number, from 0; after the last one comes the first again.
+    #[inline]
+    pub(super) fn get(&self, number: u64) -> &[u8] {
+        let index = (number % self.count()) as usize;
+        let begin = index.checked_sub(1).map_or(0, |before| self.ends[before]);
+        &self.bytes[begin as usize..self.ends[index] as usize]
+    }
+
+    /// The number, from 1, of the first line that is not fit.
+    pub(super) fn first_unfit(&self, fit: impl Fn(&[u8]) -> bool) -> Option<u64> {
+        (0..self.count())
+            .find(|number| !fit(self.get(*number)))
+            .map(|number| number + 1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lines(text: &[u8]) -> Vec<String> {
+        let lines = Lines::new(Path::new("f"), text).unwrap();
+        let text = |number| String::from_utf8_lossy(lines.get(number)).into_owned();
+        (0..lines.count()).map(text).collect()
+    }
+
+    #[test]
+    fn line_ends_are_no_part_of_lines() {
+        assert_eq!(lines(b"a\nb\n"), ["a", "b"]);
+        assert_eq!(lines(b"a\r\nbc"), ["a", "bc"]);
+        assert_eq!(lines(b"\n\nx\n"), ["", "", "x"]);
+        assert_eq!(lines(b"\n"), [""]);
+    }
+
+    #[test]
+    fn after_the_last_line_comes_the_first() {
+        let lines = Lines::new(Path::new("f"), b"a\nb\nc").unwrap();
+        assert_eq!(
+            (lines.get(5), lines.get(3), lines.longest()),
+            (&b"c"[..], &b"a"[..], 1)
+        );
+        assert_eq!(lines.get(u64::MAX), b"a");
+    }
+
+    #[test]
+    fn what_cannot_be_used_is_said_with_its_place() {
+        let refused = |text: &[u8]| Lines::new(Path::new("f"), text).unwrap_err().to_string();
+        assert_eq!(refused(b""), "f is empty: there is no line to take");
+        let long = [b"a\n".to_vec(), vec![b'x'; LONGEST_LINE + 1]].concat();
+        assert_eq!(refused(&long), "f:2: the line is longer than 64 KiB");
+        let missing = Lines::read(Path::new("/nonexistent/f"))
+            .unwrap_err()
+            .to_string();
+        assert!(
+            missing.starts_with("cannot read /nonexistent/f: No such file"),
+            "{missing}"
+        );
+    }
+}

@@ -1,0 +1,245 @@
+//! Slots: what the user wrote between `{{` and `}}`, and what stands there in each request.
+
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use std::sync::Arc;
+
+use super::error::{Part, Place, TemplateError};
+use super::lines::{Files, Lines};
+use crate::random::Random;
+
+/// Names of slots.
+const NAMES: [&str; 4] = ["sequence", "random", "line", "pick"];
+
+/// Decimal digits of the largest u64, and of the smallest i64 with its sign.
+const LONGEST_NUMBER: usize = 20;
+
+const HEX: &[u8; 16] = b"0123456789abcdef";
+
+/// A place that is filled anew for every request.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Slot {
+    /// The request's number, counted from here.
+    Sequence(u64),
+    /// A whole number from `low` to `low + span`.
+    Integer { low: i64, span: u64 },
+    /// Sixteen hexadecimal digits.
+    Hex,
+    /// The line with the request's number.
+    Line(Arc<Lines>),
+    /// Any line.
+    Pick(Arc<Lines>),
+}
+
+/// A stretch of what the user wrote.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Token {
+    Text(Vec<u8>),
+    Slot(Slot),
+}
+
+/// Takes what the user wrote apart. `{{{{` stands for `{{`.
+pub(super) fn tokens(
+    mut text: &[u8],
+    part: &Part,
+    files: &mut Files,
+) -> Result<Vec<Token>, TemplateError> {
+    let whole = text;
+    let mut tokens = Vec::new();
+    let mut plain = Vec::new();
+    while let [first, rest @ ..] = text {
+        match text {
+            [b'{', b'{', b'{', b'{', rest @ ..] => {
+                plain.extend_from_slice(b"{{");
+                text = rest;
+            }
+            // Of three the first is plain, so that `{{{random}}: 1}` is an object.
+            [b'{', b'{', after @ ..] if after.first() != Some(&b'{') => {
+                let place = place(part, whole, whole.len() - text.len());
+                let Some(end) = after.windows(2).position(|pair| pair == b"}}") else {
+                    return Err(TemplateError::Open { place });
+                };
+                if !plain.is_empty() {
+                    tokens.push(Token::Text(std::mem::take(&mut plain)));
+                }
+                let slot = Slot::read(after[..end].trim_ascii(), place, files)?;
+                slot.check(part)?;
+                tokens.push(Token::Slot(slot));
+                text = &after[end + 2..];
+            }
+            _ => {
+                plain.push(*first);
+                text = rest;
+            }
+        }
+    }
+    if !plain.is_empty() {
+        tokens.push(Token::Text(plain));
+    }
+    Ok(tokens)
+}
+
+fn place(part: &Part, text: &[u8], at: usize) -> Place {
+    Place {
+        part: part.clone(),
+        character: String::from_utf8_lossy(&text[..at]).chars().count() + 1,
+    }
+}
+
+impl Slot {
+    fn read(text: &[u8], place: Place, files: &mut Files) -> Result<Slot, TemplateError> {
+        let colon = text.iter().position(|byte| *byte == b':');
+        let (name, argument) = match colon {
+            Some(colon) => (&text[..colon], Some(&text[colon + 1..])),
+            None => (text, None),
+        };
+        let written = |text: &[u8]| String::from_utf8_lossy(text).into_owned();
+        let (slot, wanted) = match (name, argument) {
+            (b"sequence", None) => return Ok(Slot::Sequence(0)),
+            (b"sequence", Some(start)) => (
+                number(start).map(Slot::Sequence),
+                "`sequence:` and a whole number",
+            ),
+            (b"random", None) => return Ok(Slot::Hex),
+            (b"random", Some(range)) => (
+                integers(range),
+                "`random:` and two whole numbers such as 1..6, the smaller first",
+            ),
+            (b"line" | b"pick", Some(path)) if !path.is_empty() => {
+                let lines = files.lines(Path::new(OsStr::from_bytes(path)))?;
+                return Ok(match name {
+                    b"line" => Slot::Line(lines),
+                    _ => Slot::Pick(lines),
+                });
+            }
+            (b"line" | b"pick", _) => (None, "a slot with a file, such as `line:users.txt`"),
+            _ => {
+                let slot = written(name);
+                let nearest = nearest(&slot);
+                return Err(TemplateError::Unknown {
+                    place,
+                    slot,
+                    nearest,
+                });
+            }
+        };
+        slot.ok_or_else(|| TemplateError::Argument {
+            place,
+            slot: written(text),
+            wanted,
+        })
+    }
+
+    /// What the slot inserts must not break the request where it stands (RFC 9112 §3.2 and §5).
+    fn check(&self, part: &Part) -> Result<(), TemplateError> {
+        let (Slot::Line(lines) | Slot::Pick(lines)) = self else {
+            return Ok(());
+        };
+        let (fault, found) = match part {
+            Part::Target => (
+                "holds white space or a control character",
+                lines.first_unfit(|line| line.iter().all(|byte| *byte > b' ' && *byte != 0x7f)),
+            ),
+            Part::Field(_) => (
+                "holds CR or NUL",
+                lines.first_unfit(|line| !line.iter().any(|byte| matches!(byte, b'\r' | 0))),
+            ),
+            Part::Content => return Ok(()),
+        };
+        found.map_or(Ok(()), |line| Err(line_error(lines, line, part, fault)))
+    }
+
+    /// The slot must not insert nothing.
+    pub(super) fn check_not_empty(&self, part: &Part) -> Result<(), TemplateError> {
+        let (Slot::Line(lines) | Slot::Pick(lines)) = self else {
+            return Ok(());
+        };
+        let found = lines.first_unfit(|line| !line.is_empty());
+        found.map_or(Ok(()), |line| {
+            Err(line_error(lines, line, part, "is empty"))
+        })
+    }
+
+    /// Bytes that it inserts at most.
+    pub(super) fn max_len(&self) -> usize {
+        match self {
+            Slot::Sequence(_) | Slot::Integer { .. } => LONGEST_NUMBER,
+            Slot::Hex => 16,
+            Slot::Line(lines) | Slot::Pick(lines) => lines.longest(),
+        }
+    }
+
+    /// Appends what stands here in the request with this number.
+    #[inline]
+    pub(super) fn render(&self, number: u64, random: &mut Random, out: &mut Vec<u8>) {
+        match self {
+            Slot::Sequence(start) => write_number(start.wrapping_add(number), out),
+            Slot::Integer { low, span } => {
+                let value = low.wrapping_add_unsigned(random.up_to(*span));
+                if value < 0 {
+                    out.push(b'-');
+                }
+                write_number(value.unsigned_abs(), out);
+            }
+            Slot::Hex => {
+                let value = random.next_u64();
+                let digit = |place: u32| HEX[(value >> (60 - 4 * place)) as usize & 15];
+                out.extend((0..16).map(digit));
+            }
+            Slot::Line(lines) => out.extend_from_slice(lines.get(number)),
+            Slot::Pick(lines) => out.extend_from_slice(lines.get(random.up_to(lines.count() - 1))),
+        }
+    }
+}
+
+fn line_error(lines: &Lines, line: u64, part: &Part, fault: &'static str) -> TemplateError {
+    TemplateError::Line {
+        file: lines.file.clone(),
+        line,
+        part: part.clone(),
+        fault,
+    }
+}
+
+fn number<N: std::str::FromStr>(text: &[u8]) -> Option<N> {
+    std::str::from_utf8(text).ok()?.trim().parse().ok()
+}
+
+fn integers(range: &[u8]) -> Option<Slot> {
+    let middle = range.windows(2).position(|pair| pair == b"..")?;
+    let (low, high): (i64, i64) = (number(&range[..middle])?, number(&range[middle + 2..])?);
+    (low <= high).then(|| Slot::Integer {
+        low,
+        span: high.abs_diff(low),
+    })
+}
+
+/// The name that was most likely meant: one that is nearly the same, or goes on the same way.
+fn nearest(written: &str) -> Option<&'static str> {
+    let written = written.to_ascii_lowercase();
+    let distance = |name: &str| strsim::damerau_levenshtein(name, &written);
+    NAMES
+        .into_iter()
+        .filter(|name| {
+            written.len() >= 3 && name.starts_with(&*written)
+                || distance(name) <= name.len().div_ceil(3)
+        })
+        .min_by_key(|name| distance(name))
+}
+
+/// Appends a number in decimal digits.
+#[inline]
+pub(super) fn write_number(mut value: u64, out: &mut Vec<u8>) {
+    let mut digits = [0_u8; LONGEST_NUMBER];
+    let mut begin = digits.len();
+    loop {
+        begin -= 1;
+        digits[begin] = b'0' + (value % 10) as u8;
+        value /= 10;
+        if value == 0 {
+            break;
+        }
+    }
+    out.extend_from_slice(&digits[begin..]);
+}

@@ -1,0 +1,275 @@
+use std::io::Write;
+
+use proptest::prelude::*;
+use weir_http::request::{Progress, RequestParser};
+use weir_model::load::RequestSpec;
+use weir_model::request::escape;
+
+use super::{Files, Template, TemplateError};
+use crate::random::Random;
+
+fn post(target: &str, fields: &[(&str, &str)], content: &str) -> RequestSpec {
+    RequestSpec {
+        method: "POST".to_owned(),
+        target: target.to_owned(),
+        fields: fields
+            .iter()
+            .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
+            .collect(),
+        content: content.as_bytes().to_vec(),
+    }
+}
+
+fn template(spec: &RequestSpec) -> Result<Template, TemplateError> {
+    Template::new(spec, "h", &mut Files::default())
+}
+
+fn render(template: &Template, number: u64, seed: u64) -> String {
+    let mut out = Vec::new();
+    template.render(number, &mut Random::new(seed), &mut out);
+    assert!(out.len() <= template.max_len());
+    String::from_utf8(out).unwrap()
+}
+
+fn refused(spec: &RequestSpec) -> (String, Option<String>) {
+    let error = template(spec).unwrap_err();
+    (error.to_string(), error.hint())
+}
+
+fn file(text: &str) -> tempfile::NamedTempFile {
+    let mut file = tempfile::NamedTempFile::new().unwrap();
+    file.write_all(text.as_bytes()).unwrap();
+    file
+}
+
+#[test]
+fn without_slots_the_bytes_are_those_of_the_encoder() {
+    let spec = post("/a", &[("X", "y")], "{\"a\": {\"b\": 1}}");
+    let template = template(&spec).unwrap();
+    let encoded = weir_http::request::encode(&spec, "h").unwrap();
+    assert_eq!(template.fixed(), Some(&encoded[..]));
+    assert_eq!(render(&template, 7, 1).as_bytes(), encoded);
+}
+
+#[test]
+fn the_same_number_stands_wherever_sequence_is_written() {
+    let spec = post(
+        "/{{sequence:10}}",
+        &[("X-N", "<{{ sequence }}>")],
+        r#"{"n": {"m": {{sequence}}}}"#,
+    );
+    let template = template(&spec).unwrap();
+    assert_eq!(template.fixed(), None);
+    assert_eq!(
+        render(&template, 5, 1),
+        "POST /15 HTTP/1.1\r\nHost: h\r\nX-N: <5>\r\nContent-Length: 15\r\n\r\n{\"n\": {\"m\": 5}}"
+    );
+}
+
+#[test]
+fn content_is_counted_anew_for_every_request() {
+    let template = template(&post("/", &[], "{{sequence:98}}23456789{{sequence:98}}")).unwrap();
+    for (number, length) in [(0, "12"), (1, "12"), (2, "14"), (u64::MAX, "12")] {
+        let text = render(&template, number, 1);
+        let (head, content) = text.split_once("\r\n\r\n").unwrap();
+        assert!(
+            head.ends_with(&format!("\r\nContent-Length: {length}")),
+            "{head}"
+        );
+        assert_eq!(content.len().to_string(), length);
+    }
+}
+
+#[test]
+fn braces_that_are_no_slots() {
+    let content = |content: &str| {
+        let template = template(&post("/", &[], content)).unwrap();
+        render(&template, 3, 1)
+            .split_once("\r\n\r\n")
+            .unwrap()
+            .1
+            .to_owned()
+    };
+    assert_eq!(content("{{{{sequence}}"), "{{sequence}}");
+    assert_eq!(content("{{{sequence}}: {}}"), "{3: {}}");
+    assert_eq!(content("{{{{{{sequence}}}}"), "{{3}}");
+    assert_eq!(content("}} { } {"), "}} { } {");
+}
+
+#[test]
+fn random_slots_keep_to_their_bounds() {
+    let template = template(&RequestSpec::get("/{{random:-2..2}}/{{random}}")).unwrap();
+    let mut random = Random::new(5);
+    let mut seen = std::collections::BTreeSet::new();
+    for number in 0..200 {
+        let mut out = Vec::new();
+        template.render(number, &mut random, &mut out);
+        let text = String::from_utf8(out).unwrap();
+        let mut parts = text["GET /".len()..text.find(" HTTP").unwrap()].split('/');
+        seen.insert(parts.next().unwrap().parse::<i64>().unwrap());
+        let hex = parts.next().unwrap();
+        assert!(
+            hex.len() == 16 && u64::from_str_radix(hex, 16).is_ok(),
+            "{hex}"
+        );
+    }
+    assert_eq!(seen.into_iter().collect::<Vec<_>>(), [-2, -1, 0, 1, 2]);
+}
+
+#[test]
+fn the_whole_range_of_integers() {
+    let (low, high) = (i64::MIN, i64::MAX);
+    let spec = RequestSpec::get(&format!("/{{{{random:{low}..{high}}}}}"));
+    let text = render(&template(&spec).unwrap(), 0, 3);
+    let number = &text["GET /".len()..text.find(" HTTP").unwrap()];
+    number.parse::<i64>().unwrap();
+}
+
+#[test]
+fn lines_of_files() {
+    let words = file("red\r\ngreen\nblue");
+    let path = words.path().display();
+    let spec = post("/{{line:PATH}}", &[("X", "{{pick:PATH}}")], "{{line:PATH}}");
+    let fill = |text: &str| text.replace("PATH", &path.to_string());
+    let spec = post(
+        &fill(&spec.target),
+        &[("X", &fill(&spec.fields[0].1))],
+        &fill("{{line:PATH}}"),
+    );
+    let template = template(&spec).unwrap();
+    let words = ["red", "green", "blue"];
+    for number in 0..7 {
+        let text = render(&template, number, number);
+        let word = words[number as usize % 3];
+        assert!(text.starts_with(&format!("POST /{word} ")), "{text}");
+        assert!(
+            text.ends_with(&format!("Content-Length: {}\r\n\r\n{word}", word.len())),
+            "{text}"
+        );
+        assert!(
+            words
+                .iter()
+                .any(|word| text.contains(&format!("X: {word}\r\n"))),
+            "{text}"
+        );
+    }
+}
+
+#[test]
+fn lines_that_would_break_the_request_are_refused_with_their_place() {
+    let spaced = file("a\nb c\n");
+    let path = spaced.path().display().to_string();
+    let (message, _) = refused(&RequestSpec::get(&format!("/{{{{line:{path}}}}}")));
+    let fault = "the line holds white space or a control character, and the target must not";
+    assert_eq!(message, format!("{path}:2: {fault}"));
+    // The same line is fine elsewhere.
+    template(&post("/", &[("X", &format!("{{{{pick:{path}}}}}"))], "")).unwrap();
+
+    let returned = file("a\rX: y\n");
+    let path = returned.path().display().to_string();
+    let (message, _) = refused(&post("/", &[("X", &format!("{{{{pick:{path}}}}}"))], ""));
+    assert_eq!(
+        message,
+        format!("{path}:1: the line holds CR or NUL, and field `X` must not")
+    );
+    template(&post("/", &[], &format!("{{{{pick:{path}}}}}"))).unwrap();
+
+    let empty = file("/a\n\n");
+    let path = empty.path().display().to_string();
+    let (message, _) = refused(&RequestSpec::get(&format!("{{{{line:{path}}}}}")));
+    assert_eq!(
+        message,
+        format!("{path}:2: the line is empty, and the target must not")
+    );
+    template(&RequestSpec::get(&format!("/{{{{line:{path}}}}}"))).unwrap();
+}
+
+#[test]
+fn what_is_no_slot_is_said_with_its_place_and_the_nearest_right_one() {
+    let (message, hint) = refused(&RequestSpec::get("/ä/{{seqence}}"));
+    assert_eq!(message, "the target, character 4: `seqence` is not a slot");
+    assert_eq!(hint.unwrap(), "did you mean `{{sequence}}`?");
+    let (_, hint) = refused(&RequestSpec::get("/{{rand:1..2}}"));
+    assert_eq!(hint.unwrap(), "did you mean `{{random}}`?");
+    let (message, hint) = refused(&post("/", &[("X-A", "{{customer}}")], ""));
+    assert_eq!(
+        message,
+        "field `X-A`, character 1: `customer` is not a slot"
+    );
+    assert!(hint.unwrap().starts_with("slots are `{{sequence}}`"));
+    let (message, hint) = refused(&post("/", &[], "x {{random:1..2}"));
+    assert_eq!(message, "the content, character 3: the slot has no `}}`");
+    assert_eq!(hint.unwrap(), "a plain `{{` is written `{{{{`");
+    for slot in [
+        "random:6..1",
+        "random:1",
+        "random:a..b",
+        "random:",
+        "sequence:x",
+        "line:",
+        "pick",
+    ] {
+        let (message, _) = refused(&RequestSpec::get(&format!("/{{{{{slot}}}}}")));
+        assert!(message.contains(&format!("`{slot}` is not ")), "{message}");
+    }
+    let (message, _) = refused(&RequestSpec::get("/{{line:/nonexistent}}"));
+    assert!(
+        message.starts_with("cannot read /nonexistent: "),
+        "{message}"
+    );
+}
+
+#[test]
+fn slots_do_not_hide_what_is_no_request() {
+    let (message, _) = refused(&RequestSpec::get("/a b/{{sequence}}"));
+    assert!(message.contains("holds white space"), "{message}");
+    for (value, content) in [("5", "{{sequence}}"), ("{{random:0..9}}", "")] {
+        let spec = post("/", &[("content-length", value)], content);
+        let (message, hint) = refused(&spec);
+        assert!(
+            message.starts_with("field content-length is given"),
+            "{message}"
+        );
+        assert!(hint.is_some());
+    }
+}
+
+#[test]
+fn nothing_is_allocated_once_there_is_room() {
+    let template = template(&post("/{{random}}", &[], "{{sequence}}")).unwrap();
+    let mut out = Vec::with_capacity(template.max_len());
+    let capacity = out.capacity();
+    let mut random = Random::new(1);
+    for number in [0, 9, 10, u64::MAX] {
+        out.clear();
+        template.render(number, &mut random, &mut out);
+        assert_eq!(out.capacity(), capacity);
+    }
+}
+
+proptest! {
+    #[test]
+    fn escaped_content_comes_out_as_it_was(content in "[{}ab]{0,12}") {
+        let mut spec = post("/", &[], "");
+        spec.content = escape(content.as_bytes());
+        let template = template(&spec).unwrap();
+        let bytes = template.fixed().unwrap();
+        let end = format!("\r\n\r\n{content}");
+        prop_assert!(bytes.ends_with(end.as_bytes()));
+    }
+
+    #[test]
+    fn what_is_rendered_reads_back_as_one_request(
+        target in prop::collection::vec("[a-z/]|\\{\\{(sequence|random|random:0\\.\\.99|sequence:7)\\}\\}", 0..4),
+        value in "[ -z]{0,9}(\\{\\{(sequence|random:-5\\.\\.500)\\}\\})?",
+        content in "[ -z]{0,9}(\\{\\{(sequence|random:1\\.\\.500000)\\}\\}[ -z]{0,3}){0,3}",
+        number in any::<u64>(),
+        seed in any::<u64>(),
+    ) {
+        let spec = post(&format!("/{}", target.concat()), &[("X", &value)], &content);
+        let text = render(&template(&spec).unwrap(), number, seed);
+        let fed = RequestParser::default().feed(text.as_bytes()).unwrap();
+        prop_assert_eq!(fed.consumed, text.len());
+        prop_assert!(matches!(fed.event, Progress::Complete(_)));
+    }
+}

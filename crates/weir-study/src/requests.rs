@@ -1,0 +1,326 @@
+//! Files of requests: what a load is mixed from, and what is expected of the responses.
+//!
+//! ```yaml
+//! requests:
+//!   - {path: /, weight: 3, expect: {status: 2xx}}
+//!   - name: cart
+//!     method: POST
+//!     path: /cart/{{random:1..1000}}
+//!     fields: {Content-Type: application/json}
+//!     content: '{"n": {{sequence}}}'
+//!     expect: {status: [201, 409], fields: {X-Cache: MISS, ETag: "*"}, size: 1KiB}
+//! ```
+//!
+//! Slots are left as they are: who sends the requests knows them.
+
+use std::io;
+use std::ops::Range;
+use std::path::Path;
+
+use weir_model::load::RequestSpec;
+use weir_model::request::{ExpectSpec, FieldSpec, StatusSpec, WeightedRequest, escape};
+
+use crate::StudyErrors;
+use crate::check::{Checker, Fields, short};
+use crate::load::{is_token, request_fields};
+use crate::tree::{self, Form, Node, Value};
+
+const KEYS: [&str; 8] = [
+    "name",
+    "weight",
+    "method",
+    "path",
+    "fields",
+    "content",
+    "content-file",
+    "expect",
+];
+const EXPECT_KEYS: [&str; 4] = ["status", "fields", "size", "sha256"];
+
+const REQUESTS: Form = Form {
+    noun: "set of requests",
+    plural: "sets of requests",
+    max_bytes: 16 << 20,
+    example: "the shortest one is `requests: [{path: /}]`",
+};
+
+/// Methods of RFC 9110 §9.3 and RFC 5789, for whoever mistypes one or writes it in lower case.
+const METHODS: [&str; 8] = [
+    "GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "TRACE", "PATCH",
+];
+/// Largest content of a response that can be expected: what a size can say.
+const LARGEST: u64 = 1 << 40;
+
+/// The requests of a file.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Requests {
+    /// The requests, in the file's order. At least one.
+    pub requests: Vec<WeightedRequest>,
+    /// Line and column, from 1, of each of them: for what is found out about them later.
+    pub places: Vec<(usize, usize)>,
+}
+
+/// Reads the files that `content-file` names.
+type ReadFile<'r> = &'r mut dyn FnMut(&Path) -> io::Result<Vec<u8>>;
+
+/// Reads a file of requests and checks all of it, slots apart. `file_name` is what errors call the
+/// text; `read_file` reads the files that requests name for their content, which is sent as it is and
+/// therefore comes back through [`escape`].
+///
+/// # Errors
+/// Everything that is wrong with the text, in the order in which it stands there.
+pub fn parse_requests(
+    text: &str,
+    file_name: &str,
+    read_file: ReadFile<'_>,
+) -> Result<Requests, StudyErrors> {
+    let mut check = Checker::default();
+    let requests = tree::read(text, &REQUESTS, &mut check)
+        .and_then(|root| read(&root, text, read_file, &mut check));
+    match requests {
+        Some(requests) if check.is_clean() => Ok(requests),
+        _ => Err(StudyErrors::new(file_name, text, check.into_findings())),
+    }
+}
+
+fn read(root: &Node, text: &str, read_file: ReadFile<'_>, check: &mut Checker) -> Option<Requests> {
+    let fields = Fields::known(root, "a set of requests", &["requests"], check)?;
+    let nodes = fields.required("requests", check)?;
+    let mut places = Places::new(text);
+    let mut read = Requests {
+        requests: Vec::new(),
+        places: Vec::new(),
+    };
+    for node in check.list(nodes, "a list of requests")? {
+        if let Some(request) = request(node, read_file, check) {
+            read.requests.push(request);
+            read.places.push(places.of(node.span.start));
+        }
+    }
+    Some(read)
+}
+
+fn request(node: &Node, read_file: ReadFile<'_>, check: &mut Checker) -> Option<WeightedRequest> {
+    let fields = Fields::known(node, "a request", &KEYS, check)?;
+    let mut request = RequestSpec::get("/");
+    if let Some(method) = fields.get("method").and_then(|node| method(node, check)) {
+        request.method = method;
+    }
+    if let Some(path) = fields
+        .required("path", check)
+        .and_then(|node| path(node, check))
+    {
+        request.target = path;
+    }
+    if let Some(node) = fields.get("fields") {
+        request.fields = request_fields(node, check);
+    }
+    if let Some(content) = content(&fields, read_file, check) {
+        request.content = content;
+    }
+    Some(WeightedRequest {
+        name: fields.get("name").and_then(|node| check.text(node)),
+        weight: fields
+            .get("weight")
+            .and_then(|node| weight(node, check))
+            .unwrap_or(1.0),
+        request,
+        expect: fields.get("expect").and_then(|node| expect(node, check)),
+    })
+}
+
+fn method(node: &Node, check: &mut Checker) -> Option<String> {
+    let method = check.text(node)?;
+    let upper = method.to_ascii_uppercase();
+    if !is_token(&method) {
+        let message = format!("`{}` is not a method (RFC 9110 §9)", short(&method));
+        check.error(node.span.clone(), message);
+    } else if upper != method && METHODS.contains(&&*upper) {
+        check
+            .error(
+                node.span.clone(),
+                format!("`{method}` is not the method {upper}"),
+            )
+            .hint("upper and lower case differ in methods (RFC 9110 §9.1)")
+            .nearest(Some(&upper));
+    }
+    Some(method)
+}
+
+fn path(node: &Node, check: &mut Checker) -> Option<String> {
+    let path = check.text(node)?;
+    // Blanks and control characters outside of slots are found by who knows slots.
+    if !path.starts_with('/') && !path.starts_with("{{") && path != "*" {
+        check
+            .error(
+                node.span.clone(),
+                format!("`{}` is not a path", short(&path)),
+            )
+            .hint("a path begins with `/`; the address is given once for all requests");
+    }
+    Some(path)
+}
+
+fn weight(node: &Node, check: &mut Checker) -> Option<f64> {
+    let text = check.text(node)?;
+    let weight: Option<f64> = text.parse().ok();
+    let weight = weight.filter(|weight| weight.is_finite() && *weight > 0.0);
+    if weight.is_none() {
+        let message = format!("`{}` is not a weight above zero", short(&text));
+        check
+            .error(node.span.clone(), message)
+            .hint("a request of weight 3 is sent three times as often as one of weight 1; leave out one that is not to be sent");
+    }
+    weight
+}
+
+fn content(fields: &Fields<'_>, read_file: ReadFile<'_>, check: &mut Checker) -> Option<Vec<u8>> {
+    match (fields.get("content"), fields.entry("content-file")) {
+        (None, None) => None,
+        (Some(_), Some(file)) => {
+            check
+                .error(
+                    file.span.clone(),
+                    "a request has `content` or `content-file`, not both",
+                )
+                .hint("leave one of the two out");
+            None
+        }
+        (Some(node), None) => match node.value {
+            Value::Mapping(_) | Value::List(_) => {
+                check
+                    .error(node.span.clone(), "content is text, found YAML of its own")
+                    .hint("put it in single quotes");
+                None
+            }
+            _ => Some(check.scalar(node, "text")?.as_bytes().to_vec()),
+        },
+        (None, Some(file)) => {
+            let path = check.text(&file.value)?;
+            match read_file(Path::new(&path)) {
+                Ok(content) => Some(escape(&content)),
+                Err(error) => {
+                    let message = format!("cannot read `{}`: {error}", short(&path));
+                    check
+                        .error(file.value.span.clone(), message)
+                        .hint("a relative path starts from the current folder");
+                    None
+                }
+            }
+        }
+    }
+}
+
+fn expect(node: &Node, check: &mut Checker) -> Option<ExpectSpec> {
+    let fields = Fields::known(node, "what is expected", &EXPECT_KEYS, check)?;
+    let status = fields.get("status").map(|node| statuses(node, check));
+    let wanted = fields
+        .get("fields")
+        .map(|node| expected_fields(node, check));
+    Some(ExpectSpec {
+        status: status.unwrap_or_default(),
+        fields: wanted.unwrap_or_default(),
+        size: fields
+            .get("size")
+            .and_then(|node| check.bytes(node, LARGEST)),
+        sha256: fields.get("sha256").and_then(|node| sha256(node, check)),
+    })
+}
+
+fn statuses(node: &Node, check: &mut Checker) -> Vec<StatusSpec> {
+    let nodes = match &node.value {
+        Value::List(_) => check
+            .list(node, "a list of status codes")
+            .unwrap_or_default(),
+        _ => std::slice::from_ref(node),
+    };
+    let mut statuses = Vec::new();
+    for node in nodes {
+        let Some(text) = check.text(node) else {
+            continue;
+        };
+        match StatusSpec::parse(&text) {
+            Some(status) => statuses.push(status),
+            None => {
+                let message = format!("`{}` is not a status code", short(&text));
+                check.error(node.span.clone(), message).hint(
+                    "write one such as 200, a class such as 2xx, or a list such as [200, 304]",
+                );
+            }
+        }
+    }
+    statuses
+}
+
+fn expected_fields(node: &Node, check: &mut Checker) -> Vec<(String, FieldSpec)> {
+    let mut fields = Vec::new();
+    let entries = check.entries(node, "a field such as `X-Cache: HIT`");
+    for entry in entries.unwrap_or_default() {
+        if !is_token(&entry.key) {
+            let message = format!(
+                "`{}` is no name of a field (RFC 9110 §5.1)",
+                short(&entry.key)
+            );
+            check.error(entry.span.clone(), message);
+        }
+        let value = match &entry.value.value {
+            Value::Empty => FieldSpec::Value(String::new()),
+            _ => match check.text(&entry.value) {
+                Some(text) if text == "*" => FieldSpec::Present,
+                Some(text) => field_value(text, entry.value.span.clone(), check),
+                None => continue,
+            },
+        };
+        fields.push((entry.key.clone(), value));
+    }
+    fields
+}
+
+fn field_value(text: String, span: Range<usize>, check: &mut Checker) -> FieldSpec {
+    if text.chars().any(|c| c.is_control() && c != '\t') {
+        let message = "a field's value holds a control character (RFC 9110 §5.5)";
+        check.error(span, message);
+    }
+    FieldSpec::Value(text)
+}
+
+fn sha256(node: &Node, check: &mut Checker) -> Option<String> {
+    let text = check.text(node)?;
+    let whole = text.len() == 64 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
+    if !whole {
+        let message = format!("`{}` is not 64 hexadecimal digits", short(&text));
+        check
+            .error(node.span.clone(), message)
+            .hint("`sha256sum` prints them; put them in quotes if they are all decimal");
+    }
+    whole.then(|| text.to_ascii_lowercase())
+}
+
+/// Lines and columns of places that come in the order of the text.
+struct Places<'t> {
+    text: &'t str,
+    at: usize,
+    line: usize,
+    line_start: usize,
+}
+
+impl<'t> Places<'t> {
+    fn new(text: &'t str) -> Places<'t> {
+        Places {
+            text,
+            at: 0,
+            line: 1,
+            line_start: 0,
+        }
+    }
+
+    fn of(&mut self, at: usize) -> (usize, usize) {
+        for (index, _) in self.text[self.at..at].match_indices('\n') {
+            self.line += 1;
+            self.line_start = self.at + index + 1;
+        }
+        self.at = at;
+        let column = self.text[self.line_start..at].chars().count() + 1;
+        (self.line, column)
+    }
+}
