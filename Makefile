@@ -5,11 +5,13 @@ export PATH := $(PATH):$(HOME)/.cargo/bin:/usr/sbin:/sbin
 
 CARGO ?= cargo
 TARGET := $(or $(CARGO_TARGET_DIR),target)
+# Options of bench/run, such as --quick.
+BENCH ?=
 
 .DEFAULT_GOAL := help
 # Set-up comes before its use, also with -j.
 .NOTPARALLEL:
-.PHONY: help demo test check bench setup-demo setup-test setup-bench
+.PHONY: help demo test check bench fuzz setup-demo setup-test setup-bench
 
 help: ## List these targets
 	@awk -F ': .*## ' '/^[a-z-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
@@ -25,10 +27,13 @@ check: ## Format and lints alone
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
 
-bench: setup-bench ## Side by side with other load generators (about 6 minutes)
+bench: setup-bench ## Side by side with other load generators (about 12 minutes)
 	$(CARGO) build --release --locked -p weir
 	cd bench && python3 -B -m unittest discover -q -t . -s tests
-	bench/run
+	bench/run $(BENCH)
+
+fuzz: ## Fuzz everything that reads a peer's bytes, a minute for each target (nightly Rust, cargo-fuzz)
+	@fuzz/run
 
 setup-demo:
 	@scripts/setup demo

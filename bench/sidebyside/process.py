@@ -98,6 +98,8 @@ class Process:
                 stdout=subprocess.PIPE,
                 text=True,
                 check=True,
+                # A tool that keeps notes of its runs keeps them there, and reads none.
+                env={**os.environ, "HOME": str(folder)},
             )
             self.pid = int(shell.stdout)
             self.pidfd = os.pidfd_open(self.pid)
@@ -159,12 +161,13 @@ class Process:
                 raise Failed(f"did not start: {self.last_words()}")
 
     def last_words(self) -> str:
-        """The last line that says something."""
+        """Its line that begins with `error`, else the last one that says something and is no hint."""
         for file in (self.err, self.out):
             lines = [line.strip() for line in file.read_text(errors="replace").splitlines()]
-            lines = [line for line in lines if line]
+            lines = [line for line in lines if line and not line.startswith("hint:")]
+            errors = (line for line in lines if line.lower().startswith("error"))
             if lines:
-                return lines[-1][:200]
+                return next(errors, lines[-1])[:200]
         return "no words"
 
     def _ended_within(self, seconds: float) -> bool:

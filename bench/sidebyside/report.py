@@ -4,34 +4,80 @@ from __future__ import annotations
 
 from statistics import median
 
-from .estimate import Ratio, ratio
+from .cells import busy, lag, mebibytes, ratio_cell, table
+from .figures import (
+    BASELINE,
+    by_tool,
+    cpu_per_request,
+    is_weir,
+    lag_quantiles,
+    of_pair,
+    rate_error,
+)
+from .loads import CONNECTIONS, FLOOR, LOADS, Load
+from .summary import summary
 
-BASELINE = "weir"
 # Above this, memory grows with requests: a tool that keeps anything of each keeps at least a byte.
 GROWTH_LIMIT = 1.0
-# Largest deviation from the intended rate that the engine's design allows, over 10 s.
+# Largest deviation from the intended rate that the engine's design allows.
 RATE_LIMIT = 0.001
+LAG_QUANTILES = (0.5, 0.99, 0.999, 1.0)
 
 
 def markdown(document: dict) -> str:
     """The whole result."""
     parts = [head(document)]
-    for name, title, show in (
-        ("closed", closed_title, closed_table),
-        ("open", open_title, open_table),
-        ("rate", rate_title, rate_table),
-        ("memory", memory_title, memory_table),
+    for load in LOADS:
+        show = open_table if load.rate else closed_table
+        parts += section(document, load.name, title(document, load), show)
+        found = document["sections"].get(load.name, {"runs": []})
+        parts += bullets(reopened(load, found["runs"]))
+    for name, words, show in (
+        ("rate", "Rate: what weir was asked for, and what it sent", rate_table),
+        ("memory", "Memory: does weir's grow with the number of requests?", memory_table),
+        ("hold", "Held connections: user memory of one that carries nothing", hold_table),
     ):
-        section = document["sections"].get(name)
-        if section is None:
-            continue
-        body = show(document, section["runs"]) if section["runs"] else "Nothing was measured."
-        parts.append(f"## {title(document)}\n\n{body}")
-        if section["failures"]:
-            parts.append("\n".join(f"- {words}" for words in section["failures"]))
+        parts += section(document, name, words, show)
     if document["absent"]:
         parts.append("Not taking part: " + "; ".join(document["absent"]) + ".")
+    last = summary(document)
+    if last is not None:
+        parts.append(f"## Summary\n\n{last}")
     return "\n\n".join(parts) + "\n"
+
+
+def section(document: dict, name: str, words: str, show) -> list[str]:
+    """Its title, table and failures; nothing of one that was not begun."""
+    found = document["sections"].get(name)
+    if found is None:
+        return []
+    body = show(document, found["runs"]) if found["runs"] else "Nothing was measured."
+    return [f"## {words}\n\n{body}", *bullets(found["failures"])]
+
+
+def bullets(lines: list[str]) -> list[str]:
+    """A list, as one part of the text; no part when it is empty."""
+    return ["\n".join(f"- {line}" for line in lines)] if lines else []
+
+
+def reopened(load: Load, runs: list[dict]) -> list[str]:
+    """A word on tools that reconnect where connections were to stay open: another measurement. A
+    probe or two are part of some tools."""
+    if load.fresh:
+        return []
+    lines = []
+    for label, mine in by_tool(runs):
+        run = max(mine, key=lambda run: run["connections"])
+        if run["connections"] > 2 * CONNECTIONS:
+            lines.append(
+                f"{label}: {run['connections']:,} connections for {run['requests']:,} requests,"
+                " which is another load"
+            )
+    return lines
+
+
+def title(document: dict, load: Load) -> str:
+    return f"{load.title}, {document['connections']} connections, one thread"
 
 
 def head(document: dict) -> str:
@@ -44,7 +90,7 @@ def head(document: dict) -> str:
         "",
         f"{document['started_at']}, {machine['cpu']}, {machine['cpus']} CPUs"
         f"{' (virtual)' if machine['virtual'] else ''}, Linux {machine['kernel']}.",
-        f"Generator on CPU {machine['generator_cpu']}, origin server on CPU"
+        f"Generator on CPU {machine['generator_cpu']}, server on CPU"
         f" {machine['origin_cpu']}; seed {document['seed']}.",
         f"Load average at the start {machine['load_average'][0]:.2f}; CPU time taken by the"
         f" hypervisor in the worst run {steal}.",
@@ -56,151 +102,50 @@ def head(document: dict) -> str:
     return "\n".join(lines)
 
 
-# --- closed loop ---
-
-
-def closed_title(document: dict) -> str:
-    return (
-        f"Closed loop: HTTP/1.1 keep-alive, 1 KiB, {document['connections']} connections, one thread"
-    )
+# --- side by side ---
 
 
 def closed_table(document: dict, runs: list[dict]) -> str:
-    rows = []
-    for label, mine in by_tool(runs, cpu_per_request):
-        rows.append([
+    rows = [
+        [
             label,
             document["versions"].get(label, "?"),
             f"{median(map(cpu_per_request, mine)):.2f}",
-            cell(against_baseline(runs, label)),
+            against_weir(runs, label),
             f"{median(run['requests'] / run['wall_s'] for run in mine):,.0f}",
             busy(mine),
             mebibytes(mine),
-        ])
+        ]
+        for label, mine in by_tool(runs)
+    ]
     return table(
-        ["tool", "version", "CPU µs/request", "ratio to weir", "requests/s", "busy: tool, origin",
+        ["tool", "version", "CPU µs/request", "ratio to weir", "requests/s", "busy: tool, server",
          "peak memory"],
         rows,
-    ) + footnote(runs)
-
-
-# --- constant rate ---
-
-
-def open_title(document: dict) -> str:
-    return f"Constant rate: {document['open_rate']:,}/s over {document['connections']} connections"
+    ) + footnote(runs) + over_floor(runs)
 
 
 def open_table(document: dict, runs: list[dict]) -> str:
     rows = []
-    for label, mine in by_tool(runs, cpu_per_request):
+    for label, mine in by_tool(runs):
         errors = sorted(map(rate_error, mine))
         rows.append([
             label,
             document["versions"].get(label, "?"),
             f"{median(errors):+.2%} ({errors[0]:+.2%} to {errors[-1]:+.2%})",
             f"{median(map(cpu_per_request, mine)):.2f}",
-            cell(against_baseline(runs, label)),
+            against_weir(runs, label),
             mebibytes(mine),
         ])
     return table(
         ["tool", "version", "rate error, median (range)", "CPU µs/request", "ratio to weir",
          "peak memory"],
         rows,
-    ) + footnote(runs)
+    ) + footnote(runs) + median_lag(runs)
 
 
-# --- weir's own promises ---
-
-
-def rate_title(document: dict) -> str:
-    return "Rate: what weir was asked for, and what it sent"
-
-
-def rate_table(document: dict, runs: list[dict]) -> str:
-    rows = []
-    for run in runs:
-        said = run["said"]
-        offered = said["rates"]["offered"] / said["rates"]["intended"]
-        lag = dict(map(tuple, said["dispatch_lag"]))
-        rows.append([
-            f"{run['rate_intended']:,}/s, {run['seconds']} s",
-            f"{offered - 1:+.3%}",
-            f"{rate_error(run):+.3%}",
-            "yes" if abs(offered - 1) <= RATE_LIMIT else "NO",
-            " / ".join(f"{lag[q] / 1e3:,.0f}" if q in lag else "?" for q in (0.5, 0.99, 1.0)),
-        ])
-    return table(
-        ["asked for", "sent, as weir says", "received, as the server says", "within 0.1 %",
-         "dispatch lag µs p50 / p99 / max"],
-        rows,
-    )
-
-
-def memory_title(document: dict) -> str:
-    return "Memory: does weir's grow with the number of requests?"
-
-
-def memory_table(document: dict, runs: list[dict]) -> str:
-    rows = [
-        [f"{run['seconds']} s", f"{run['requests']:,}", f"{run['peak_bytes'] / 1024:,.0f} KiB"]
-        for run in runs
-    ]
-    body = table(["run", "requests", "peak memory"], rows)
-    if len(runs) < 2:
-        return body
-    short, long = runs[0], runs[-1]
-    more = long["requests"] - short["requests"]
-    growth = long["peak_bytes"] - short["peak_bytes"]
-    answer = "no" if growth < GROWTH_LIMIT * more else "YES"
-    return body + f"\n\n{growth / 1024:+,.0f} KiB for {more:,} more requests: {answer}."
-
-
-# --- figures of runs ---
-
-
-def cpu_per_request(run: dict) -> float:
-    """Microseconds of the generator's user and system time per request the server counted."""
-    return 1e6 * run["cpu_s"] / run["requests"]
-
-
-def rate_error(run: dict) -> float:
-    """Of the requests that the rate and the time given stand for, how many too many, as a share."""
-    return run["requests"] / (run["rate_intended"] * run["seconds"]) - 1
-
-
-def by_tool(runs: list[dict], figure) -> list[tuple[str, list[dict]]]:
-    """Runs by tool, the smallest median first."""
-    found: dict[str, list[dict]] = {}
-    for run in runs:
-        found.setdefault(run["tool"], []).append(run)
-    return sorted(found.items(), key=lambda item: median(map(figure, item[1])))
-
-
-def against_baseline(runs: list[dict], label: str) -> Ratio | None:
-    """Of the rounds in which both were measured; None for the baseline itself and without such."""
-    figures = {(run["tool"], run["round"]): cpu_per_request(run) for run in runs}
-    rounds = sorted({run["round"] for run in runs})
-    pairs = [
-        (figures[label, number], figures[BASELINE, number])
-        for number in rounds
-        if (label, number) in figures and (BASELINE, number) in figures
-    ]
-    if label == BASELINE or not pairs:
-        return None
-    others, baseline = map(list, zip(*pairs, strict=True))
-    return ratio(others, baseline)
-
-
-# --- cells ---
-
-
-def cell(found: Ratio | None) -> str:
-    if found is None:
-        return "1"
-    if found.low is None:
-        return f"{found.estimate:.2f} (no interval)"
-    return f"{found.estimate:.2f} ({found.low:.2f} to {found.high:.2f})"
+def against_weir(runs: list[dict], label: str) -> str:
+    return "1" if label == BASELINE else ratio_cell(of_pair(runs, label))
 
 
 def footnote(runs: list[dict]) -> str:
@@ -215,30 +160,77 @@ def footnote(runs: list[dict]) -> str:
     return words + " with its exact 95 % interval."
 
 
-def busy(runs: list[dict]) -> str:
-    """How much of their CPU the generator and the origin server used: the one near 100 % set the
-    rate."""
-    shares = (
-        median(run[used] / run["wall_s"] for run in runs) for used in ("cpu_s", "origin_cpu_s")
+def over_floor(runs: list[dict]) -> str:
+    """What weir costs beyond bytes that nobody looks at."""
+    found = of_pair(runs, BASELINE, FLOOR)
+    return f"\n\nweir over its own floor: {ratio_cell(found)}." if found else ""
+
+
+def median_lag(runs: list[dict]) -> str:
+    """weir's own word on how late it sent, each quantile's median over rounds."""
+    lines = []
+    for label, mine in by_tool(runs):
+        told = [found for run in mine if is_weir(label) and (found := lag_quantiles(run))]
+        if told:
+            shared = set.intersection(*map(set, told))
+            middle = {q: median(found[q] for found in told) for q in shared}
+            lines.append(f"{label} {lag(middle, LAG_QUANTILES)}")
+    if not lines:
+        return ""
+    return f"\n\nDispatch lag, µs p50 / p99 / p99.9 / max: {'; '.join(lines)}."
+
+
+# --- weir's own promises ---
+
+
+def rate_table(_document: dict, runs: list[dict]) -> str:
+    rows = []
+    for run in runs:
+        said = run["said"]
+        offered = said["rates"]["offered"] / said["rates"]["intended"]
+        rows.append([
+            f"{run['rate_intended']:,}/s, {run['seconds']} s",
+            f"{offered - 1:+.3%}",
+            f"{rate_error(run):+.3%}",
+            "yes" if abs(offered - 1) <= RATE_LIMIT else "NO",
+            lag(lag_quantiles(run), LAG_QUANTILES),
+        ])
+    return table(
+        ["asked for", "sent, as weir says", "received, as the server says", "within 0.1 %",
+         "dispatch lag µs p50 / p99 / p99.9 / max"],
+        rows,
     )
-    return ", ".join(f"{share:.0%}" for share in shares)
 
 
-def mebibytes(runs: list[dict]) -> str:
-    return f"{median(run['peak_bytes'] for run in runs) / 2**20:.1f} MiB"
+def memory_table(_document: dict, runs: list[dict]) -> str:
+    rows = [
+        [f"{run['seconds']} s", f"{run['requests']:,}", f"{run['peak_bytes'] / 1024:,.0f} KiB"]
+        for run in runs
+    ]
+    body = table(["run", "requests", "peak memory"], rows)
+    if len(runs) < 2:
+        return body
+    short, long = runs[0], runs[-1]
+    more = long["requests"] - short["requests"]
+    growth = long["peak_bytes"] - short["peak_bytes"]
+    answer = "no" if growth < GROWTH_LIMIT * more else "YES"
+    return body + f"\n\n{growth / 1024:+,.0f} KiB for {more:,} more requests: {answer}."
 
 
-def table(names: list[str], rows: list[list[str]]) -> str:
-    """A Markdown table that also reads well as plain text: the first column to the left,
-    figures to the right."""
-    widths = [max(map(len, column)) for column in zip(names, *rows, strict=True)]
-
-    def line(cells: list[str]) -> str:
-        padded = (
-            text.ljust(width) if at == 0 else text.rjust(width)
-            for at, (text, width) in enumerate(zip(cells, widths, strict=True))
-        )
-        return f"| {' | '.join(padded)} |"
-
-    rule = ["-" * width if at == 0 else "-" * (width - 1) + ":" for at, width in enumerate(widths)]
-    return "\n".join([line(names), line(rule), *map(line, rows)])
+def hold_table(document: dict, runs: list[dict]) -> str:
+    rows = []
+    for label, mine in by_tool(runs, lambda run: run["peak_bytes"]):
+        few, many = (pick(mine, key=lambda run: run["connections_intended"]) for pick in (min, max))
+        more = many["connections_intended"] - few["connections_intended"]
+        rows.append([
+            label,
+            document["versions"].get(label, "?"),
+            *(f"{run['connections_intended']:,}: {run['peak_bytes'] / 1024:,.0f} KiB"
+              for run in (few, many)),
+            f"{(many['peak_bytes'] - few['peak_bytes']) / more:,.0f}" if more else "?",
+        ])
+    return table(
+        ["tool", "version", "peak memory with few", "with many", "bytes per connection"], rows
+    ) + (
+        "\n\nPeak resident memory of the process, without what the kernel keeps for its sockets."
+    )

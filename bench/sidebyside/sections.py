@@ -1,64 +1,44 @@
-"""What is measured: four sections, each a list of runs as plain data.
+"""What is measured: sections, each a list of runs as plain data.
 
-A run is one generator against one fresh origin server that counts the requests it receives. Nothing
-here computes a figure that could not be computed again from the result file (see report.py).
+A run is one generator against one fresh server that counts the requests it receives. Nothing here
+computes a figure that could not be computed again from the result file (see report.py).
 """
 
 from __future__ import annotations
 
 import json
 import random
-import re
+import resource
+import shlex
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from .loads import CONNECTIONS, HELD, RATE_HELD, Load
 from .machine import CpuClock, Roles
-from .process import Failed, Process, Stopped, Usage
+from .process import Failed, Process, Stopped
+from .servers import Certificate, Nginx, NginxProgram, Origin
 from .tools import Found
 
-CONNECTIONS = 50
-CONTENT = "1KiB"
 # What a tool may need beyond the time it was given: to start, to drain, to print.
 SLACK_S = 15
 # More than any tool sends in a second on one CPU, for those that must be given a number.
 REQUESTS_PER_S = 500_000
 # Failures in a row that take a tool out of a section.
 PATIENCE = 2
+# Descriptors that a process needs besides its connections.
+OTHER_DESCRIPTORS = 100
 
 Run = dict[str, object]
+Section = dict[str, object]
 
 
 def say(words: str) -> None:
     """Progress, for people."""
     print(words, file=sys.stderr, flush=True)
-
-
-class Origin:
-    """`weir origin` on one CPU and a port that the kernel chose."""
-
-    def __init__(self, weir: Path, cpu: int, limit_s: float, folder: Path):
-        # --duration: it ends by itself even if this program is killed.
-        argv = [str(weir), "origin", "--listen", "127.0.0.1:0", "--size", CONTENT]
-        argv += ["--cpus", str(cpu), "--duration", f"{limit_s:.0f}"]
-        self.process = Process(argv, folder)
-        try:
-            self.url = self.process.expect(r"serving on (http://\S+)", 10).group(1)
-        except BaseException:
-            self.process.__exit__()
-            raise
-
-    def stop(self) -> tuple[int, int, Usage]:
-        """(requests, connections, usage), counted by the server."""
-        usage = self.process.stop()
-        said = self.process.out.read_text()
-        counts = re.search(r"(\d+) requests on (\d+) connections", said)
-        if counts is None:
-            raise Failed(f"the origin server printed no counts: {self.process.last_words()}")
-        return int(counts.group(1)), int(counts.group(2)), usage
 
 
 @dataclass(frozen=True)
@@ -68,102 +48,136 @@ class Bench:
     weir: Found
     roles: Roles
     seed: int
+    nginx: NginxProgram | None = None
+    certificate: Certificate | None = None
 
-    def run(self, found: Found, template: str, seconds: int, rate: int | None = None) -> Run:
+    def run(self, found: Found, load: Load, seconds: int, connections: int = CONNECTIONS) -> Run:
         """One run, or Failed."""
-        with self.folders() as (generator_folder, origin_folder):
+        template = found.tool.template(load.question, load.name, load.tls)
+        if template is None:
+            raise Failed("it has no words for this")
+        with self.folders() as (generator_folder, server_folder):
             limit_s = seconds + SLACK_S
-            origin = Origin(self.weir.program, self.roles.origin, 2 * limit_s, origin_folder)
-            with origin.process:
+            server = self.server(load, 2 * limit_s, server_folder)
+            with server.process:
                 argv = found.command(
                     template,
                     cpu=self.roles.generator,
-                    connections=CONNECTIONS,
+                    connections=connections,
                     seconds=seconds,
-                    url=origin.url,
+                    url=server.url,
+                    address=server.url.partition("//")[2].rstrip("/"),
                     requests=REQUESTS_PER_S * seconds,
-                    rate=rate,
-                    rate_each=rate and rate // CONNECTIONS,
+                    rate=load.rate,
+                    rate_each=load.rate and load.rate // connections,
                 )
                 clock = CpuClock(self.roles)
                 pinned = ["taskset", "-c", str(self.roles.generator), *argv]
                 with Process(pinned, generator_folder) as generator:
                     usage = generator.succeed(limit_s)
                 steal = clock.steal_share()
-                requests, connections, origin_usage = origin.stop()
-            if requests == 0:
-                raise Failed(f"sent nothing: {generator.last_words()}")
+                requests, accepted, server_usage = server.stop()
+            check(load, requests, accepted, connections, generator)
             return {
                 "tool": found.label,
-                "command": " ".join(argv),
+                "command": shlex.join(argv),
                 "seconds": seconds,
-                "rate_intended": rate,
+                "rate_intended": load.rate,
                 "requests": requests,
-                "connections": connections,
+                "connections": accepted,
                 "wall_s": usage.wall_s,
                 "cpu_s": usage.cpu_s,
                 "peak_bytes": usage.peak_bytes,
-                "origin_cpu_s": origin_usage.cpu_s,
+                "origin_cpu_s": server_usage.cpu_s,
                 "steal": steal,
                 "said": weir_words(generator.out) if found.tool is self.weir.tool else None,
             }
+
+    def server(self, load: Load, limit_s: float, folder: Path) -> Origin | Nginx:
+        """A fresh one for a run."""
+        cpu = self.roles.origin
+        if not load.tls:
+            return Origin(self.weir.program, cpu, load.content, limit_s, folder)
+        if self.nginx is None or self.certificate is None:
+            raise Failed("TLS needs nginx with its SSL and stub_status modules, and openssl")
+        return Nginx(self.nginx, cpu, load.content, limit_s, folder, self.certificate)
 
     @contextmanager
     def folders(self) -> Iterator[tuple[Path, Path]]:
         """Places for the output of two processes, for the time of one run."""
         with tempfile.TemporaryDirectory(prefix="weir-bench-") as name:
-            folders = (Path(name, "generator"), Path(name, "origin"))
+            folders = (Path(name, "generator"), Path(name, "server"))
             for folder in folders:
                 folder.mkdir()
             yield folders
 
 
+def check(load: Load, requests: int, accepted: int, connections: int, generator: Process) -> None:
+    """Raises Failed when what the server saw is not what was asked for."""
+    if load.question == "hold":
+        if accepted < connections:
+            raise Failed(f"opened {accepted} connections of {connections}")
+        return
+    if requests == 0:
+        raise Failed(f"sent nothing: {generator.last_words()}")
+    # Some may be opened in advance, or given up at the end.
+    if load.fresh and accepted < 0.9 * requests:
+        raise Failed(f"sent {requests} requests on only {accepted} connections")
+
+
 def weir_words(out: Path) -> dict[str, object]:
     """What weir itself reports of a run, without its distributions."""
     document = json.loads(out.read_text())
-    kept = {key: document[key] for key in ("rates", "counts", "errors", "validity")}
-    kept["dispatch_lag"] = document["dispatch_lag"]["quantiles"]
+    kept = {key: document.get(key) for key in ("rates", "counts", "errors", "validity")}
+    kept["dispatch_lag"] = (document.get("dispatch_lag") or {}).get("quantiles", [])
     return kept
 
 
-def try_out(bench: Bench, tools: list[Found], template_of: Callable[[Found], str | None],
-            rate: int | None, failures: list[str]) -> list[Found]:
+# --- side by side ---
+
+
+def try_out(bench: Bench, tools: list[Found], load: Load, failures: list[str]) -> list[Found]:
     """The tools that pass one second of the section. It also warms up what there is to warm up."""
     good = []
     for found in tools:
-        template = template_of(found)
-        if template is None:
-            continue
         try:
-            run = bench.run(found, template, 1, rate)
+            bench.run(found, load, 1)
         except Failed as failure:
             failures.append(f"{found.label}: left out, {failure}")
             say(f"  {failures[-1]}")
             continue
         good.append(found)
-        # Reconnecting would make it another measurement. A probe or two are part of some tools.
-        if run["connections"] > 2 * CONNECTIONS:
-            failures.append(f"{found.label}: opened {run['connections']} connections in a second")
-            say(f"  {failures[-1]}")
     return good
 
 
-def alternate(bench: Bench, tools: list[Found], template_of: Callable[[Found], str | None],
-              rounds: int, seconds: int, rate: int | None = None) -> dict[str, object]:
-    """Rounds in each of which every tool runs once, in random order."""
+def taking_part(weir: Found, others: list[Found], load: Load) -> list[Found]:
+    """weir, weir again (what this comparison shows is what the machine takes for a difference), and
+    the others that have words for the question."""
+    rows = [weir, replace(weir, label="weir (again)")]
+    rows += [replace(weir, label=label, extra=extra) for label, extra in load.variants]
+    able = (tool for tool in others if tool.tool.template(load.question, load.name, load.tls))
+    return [*rows, *able]
+
+
+def side_by_side(bench: Bench, others: list[Found], load: Load, rounds: int, seconds: int,
+                 trial: bool = True) -> Section:
+    """Rounds in each of which every tool runs once, in random order; first a second of trial, after
+    which one that failed is left out."""
     failures: list[str] = []
     runs: list[Run] = []
     draw = random.Random(bench.seed)
     try:
-        taking_part = try_out(bench, tools, template_of, rate, failures)
-        missed = dict.fromkeys((found.label for found in taking_part), 0)
+        tools = taking_part(bench.weir, others, load)
+        if trial:
+            tools = try_out(bench, tools, load, failures)
+        missed = dict.fromkeys((found.label for found in tools), 0)
         for number in range(1, rounds + 1):
-            order = [found for found in taking_part if missed[found.label] < PATIENCE]
+            order = [found for found in tools if missed[found.label] < PATIENCE]
             draw.shuffle(order)
             line = []
             for found in order:
                 try:
-                    run = bench.run(found, template_of(found), seconds, rate)
+                    run = bench.run(found, load, seconds)
                 except Failed as failure:
                     missed[found.label] += 1
                     failures.append(f"{found.label}: round {number} failed, {failure}")
@@ -179,41 +193,62 @@ def alternate(bench: Bench, tools: list[Found], template_of: Callable[[Found], s
     return {"runs": runs, "failures": failures}
 
 
-def closed(bench: Bench, tools: list[Found], rounds: int, seconds: int) -> dict[str, object]:
-    """As many requests as one CPU can send and another one answer."""
-    # weir a second time: what this comparison shows is what the machine takes for a difference.
-    both = [bench.weir, replace(bench.weir, label="weir (again)"), *tools]
-    return alternate(bench, both, lambda found: found.tool.closed, rounds, seconds)
+# --- promises ---
 
 
-def open_loop(bench: Bench, tools: list[Found], rounds: int, seconds: int,
-              rate: int) -> dict[str, object]:
-    """The same low rate for all that can hold one."""
-    both = [bench.weir, *tools]
-    return alternate(bench, both, lambda found: found.tool.open, rounds, seconds, rate)
-
-
-def repeat_weir(bench: Bench, plan: list[tuple[str, int, int | None]]) -> dict[str, object]:
-    """weir alone: (template, seconds, rate) one after the other."""
-    failures: list[str] = []
+def one_by_one(bench: Bench, plan: list[tuple[Found, Load, int, int]]) -> Section:
+    """(tool, load, seconds, connections), each in turn. A tool's first failure is its last."""
+    failures: dict[str, str] = {}
     runs: list[Run] = []
-    for template, seconds, rate in plan:
-        try:
-            runs.append(bench.run(bench.weir, template, seconds, rate))
-        except Failed as failure:
-            failures.append(f"weir: {seconds} s failed, {failure}")
-            say(f"  {failures[-1]}")
-        except Stopped as stopped:
-            failures.append(f"stopped by {stopped} after {len(runs)} runs")
-            return {"runs": runs, "failures": failures, "stopped": True}
-    return {"runs": runs, "failures": failures}
+    try:
+        for found, load, seconds, connections in plan:
+            if found.label in failures:
+                continue
+            try:
+                run = bench.run(found, load, seconds, connections)
+            except Failed as failure:
+                failures[found.label] = f"{found.label}: left out, {failure}"
+                say(f"  {failures[found.label]}")
+                continue
+            runs.append({"connections_intended": connections, **run})
+    except Stopped as stopped:
+        ended = f"stopped by {stopped} after {len(runs)} runs"
+        return {"runs": runs, "failures": [*failures.values(), ended], "stopped": True}
+    return {"runs": runs, "failures": list(failures.values())}
 
 
-def rate_held(bench: Bench) -> dict[str, object]:
-    """5,000/s for 10 s, three times: is what was asked for what was sent?"""
-    return repeat_weir(bench, [(bench.weir.tool.open, 10, 5000)] * 3)
+def rate_held(bench: Bench, seconds: int) -> Section:
+    """The same rate three times: is what was asked for what was sent, and when it was due?"""
+    load = Load("rate", "", "open", rate=RATE_HELD)
+    return one_by_one(bench, [(bench.weir, load, seconds, CONNECTIONS)] * 3)
 
 
-def memory(bench: Bench) -> dict[str, object]:
-    """2 s against 20 s of as many requests as there can be: does memory grow with them?"""
-    return repeat_weir(bench, [(bench.weir.tool.closed, seconds, None) for seconds in (2, 20)])
+def memory(bench: Bench, seconds: tuple[int, int]) -> Section:
+    """A short run against a long one of as many requests as there can be: does memory grow with
+    them?"""
+    load = Load("memory", "", "keep_alive")
+    return one_by_one(bench, [(bench.weir, load, each, CONNECTIONS) for each in seconds])
+
+
+def hold(bench: Bench, others: list[Found], seconds: int) -> Section:
+    """A few and many connections that carry nothing: what does one take?"""
+    load = Load("hold", "", "hold")
+    able = [tool for tool in [bench.weir, *others] if tool.tool.hold]
+    allowed = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    if allowed != resource.RLIM_INFINITY and allowed < HELD[-1] + OTHER_DESCRIPTORS:
+        words = f"needs {HELD[-1] + OTHER_DESCRIPTORS} descriptors, {allowed} are allowed"
+        return {"runs": [], "failures": [f"{words} (ulimit -Hn)"]}
+    with descriptors(HELD[-1] + OTHER_DESCRIPTORS):
+        return one_by_one(bench, [(tool, load, seconds, many) for tool in able for many in HELD])
+
+
+@contextmanager
+def descriptors(number: int) -> Iterator[None]:
+    """Allows that many to what is started meanwhile; other sections run with what they find."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft != resource.RLIM_INFINITY and soft < number:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (number, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))

@@ -73,6 +73,21 @@ class Processes(unittest.TestCase):
             with self.assertRaisesRegex(Failed, "code 3: port taken"):
                 started.succeed(5)
 
+    def test_of_many_words_those_of_the_error_are_told(self):
+        for said, told in (
+            ("error: no such flag\n\nFor more, try --help", "error: no such flag"),
+            ("starting\nport taken\nhint: take another", "port taken"),
+        ):
+            with self.subTest(told):
+                with self.start("sh", "-c", 'printf "%s\\n" "$0" >&2; exit 2', said) as started:
+                    with self.assertRaisesRegex(Failed, f"code 2: {told}$"):
+                        started.succeed(5)
+
+    def test_its_home_is_its_own_folder(self):
+        with self.start("sh", "-c", 'echo note >"$HOME/note"') as started:
+            started.succeed(5)
+        self.assertEqual((self.folder / "note").read_text(), "note\n")
+
     def test_one_that_cannot_be_started_is_a_failure(self):
         with self.start("/nonexistent/tool") as started:
             with self.assertRaisesRegex(Failed, "not found"):

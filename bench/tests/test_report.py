@@ -1,9 +1,8 @@
 """Tables of made-up runs: the figures in them are known."""
 
-import string
 import unittest
 
-from sidebyside import report, tools
+from sidebyside import figures, loads, report
 
 
 def run(tool, number, cpu_us, **more):
@@ -14,6 +13,7 @@ def run(tool, number, cpu_us, **more):
         "seconds": 2,
         "rate_intended": 5000,
         "requests": 10_000,
+        "connections": 50,
         "wall_s": 2.0,
         "cpu_s": cpu_us * 10_000 / 1e6,
         "origin_cpu_s": 1.0,
@@ -39,7 +39,6 @@ def document(**sections):
         },
         "seed": 1,
         "connections": 50,
-        "open_rate": 2000,
         "versions": {"weir": "0.1.0", "wrk": "4.1.0"},
         "absent": [],
         "sections": {
@@ -49,8 +48,9 @@ def document(**sections):
 
 
 def row(text, name):
-    """The cells of the row of that name."""
-    lines = [line for line in text.splitlines() if line.startswith(f"| {name} ")]
+    """The cells of the row of that name; tables of sections, without the summary."""
+    body = text.split("## Summary")[0]
+    lines = [line for line in body.splitlines() if line.startswith(f"| {name} ")]
     assert len(lines) == 1, (name, text)
     return [cell.strip() for cell in lines[0].strip("|").split("|")]
 
@@ -68,7 +68,7 @@ class Closed(unittest.TestCase):
     def test_a_round_in_which_one_of_both_failed_does_not_count(self):
         runs = [run("weir", n, 5) for n in range(1, 9)]
         runs += [run("wrk", n, 10) for n in range(2, 8)] + [run("wrk", 9, 99)]
-        pairs = report.against_baseline(runs, "wrk")
+        pairs = figures.of_pair(runs, "wrk")
         self.assertEqual(pairs.rounds, 6)
         self.assertAlmostEqual(pairs.estimate, 2)
 
@@ -78,9 +78,42 @@ class Closed(unittest.TestCase):
         self.assertEqual(row(text, "wrk")[3], "1.00 (no interval)")
         self.assertIn("takes 6 rounds", text)
 
+    def test_without_weir_in_a_round_there_is_no_ratio(self):
+        runs = [run("wrk", n, 5) for n in range(1, 9)]
+        self.assertEqual(row(report.markdown(document(connect=runs)), "wrk")[3], "?")
+
+    def test_a_tool_that_reconnects_where_it_should_not_is_named(self):
+        runs = [run("hey", 1, 5, connections=700), run("wrk", 1, 5, connections=51)]
+        text = report.markdown(document(https=runs))
+        self.assertIn("- hey: 700 connections for 10,000 requests", text)
+        self.assertNotIn("- wrk", text)
+        self.assertNotIn("- hey", report.markdown(document(connect=runs)))
+
+    def test_weir_is_set_against_its_floor(self):
+        runs = [run(tool, n, price) for n in range(1, 7)
+                for tool, price in (("weir", 6), ("weir (floor)", 5))]
+        text = report.markdown(document(closed=runs))
+        self.assertIn("weir over its own floor: 1.20 (1.20 to 1.20).", text)
+
+    def test_every_section_has_a_table_of_its_own(self):
+        names = [load.name for load in loads.LOADS]
+        text = report.markdown(document(**{name: [run("weir", 1, 5)] for name in names}))
+        self.assertEqual(text.split("## Summary")[0].count("| weir "), len(names))
+
     def test_a_section_without_runs_says_so(self):
         text = report.markdown(document(closed=[]))
         self.assertIn("Nothing was measured.", text)
+
+
+class Open(unittest.TestCase):
+    def test_rate_error_and_dispatch_lag(self):
+        said = {"dispatch_lag": [[0.5, 7000], [0.99, 20_000], [0.999, 30_000], [1.0, 40_000]]}
+        runs = [run("weir", n, 5, rate_intended=4000, said=said) for n in (1, 2, 3)]
+        runs += [run("wrk2", n, 5) for n in (1, 2, 3)]
+        text = report.markdown(document(open=runs))
+        self.assertEqual(row(text, "weir")[2], "+25.00% (+25.00% to +25.00%)")
+        self.assertEqual(row(text, "wrk2")[2], "+0.00% (+0.00% to +0.00%)")
+        self.assertIn("p50 / p99 / p99.9 / max: weir 7 / 20 / 30 / 40.", text)
 
 
 class Promises(unittest.TestCase):
@@ -91,7 +124,7 @@ class Promises(unittest.TestCase):
     def test_a_rate_within_a_thousandth_is_held(self):
         self.assertEqual(row(self.rate(4995.1), "5,000/s, 2 s")[3], "yes")
         self.assertEqual(row(self.rate(4994.9), "5,000/s, 2 s")[3], "NO")
-        self.assertEqual(row(self.rate(5000), "5,000/s, 2 s")[4], "7 / ? / ?")
+        self.assertEqual(row(self.rate(5000), "5,000/s, 2 s")[4], "7 / ? / ? / ?")
 
     def memory(self, growth):
         runs = [
@@ -104,17 +137,20 @@ class Promises(unittest.TestCase):
         self.assertIn("more requests: no.", self.memory(100_000))
         self.assertIn("more requests: YES.", self.memory(1_000_000))
 
+    def hold(self, few_bytes, many_bytes):
+        runs = [
+            run("weir", 1, 5, connections_intended=many, peak_bytes=peak)
+            for many, peak in ((1_000, few_bytes), (11_000, many_bytes))
+        ]
+        return row(report.markdown(document(hold=runs)), "weir")
 
-class Tools(unittest.TestCase):
-    def test_every_template_is_told_the_load_in_words_that_are_filled_in(self):
-        known = {"cpu", "connections", "seconds", "url", "requests", "rate", "rate_each"}
-        for tool in (tools.WEIR, *tools.OTHERS):
-            for template in filter(None, (tool.closed, tool.open)):
-                words = {name for _, name, _, _ in string.Formatter().parse(template) if name}
-                self.assertLessEqual(words, known, tool.name)
-                self.assertLessEqual({"connections", "seconds", "url"}, words, tool.name)
-            if tool.open:
-                self.assertRegex(tool.open, r"\{rate(_each)?\}")
+    def test_a_held_connection_is_the_difference_over_those_that_came_on_top(self):
+        cells = self.hold(3 * 2**20, 3 * 2**20 + 10_000 * 333)
+        self.assertEqual(cells[2:], ["1,000: 3,072 KiB", "11,000: 6,324 KiB", "333"])
+
+    def test_one_run_alone_says_nothing_of_a_connection(self):
+        runs = [run("weir", 1, 5, connections_intended=1_000)]
+        self.assertEqual(row(report.markdown(document(hold=runs)), "weir")[-1], "?")
 
 
 if __name__ == "__main__":

@@ -2,7 +2,7 @@
 
 use weir_model::study::{ArmRole, Metric, ProxyKind, Study};
 
-use crate::findings::{Comparison, LoadFindings, Verdict};
+use crate::findings::{Comparison, LimitFindings, LimitVerdict, LoadFindings, Verdict};
 
 /// More names than this are counted rather than listed.
 const NAMES_LISTED: usize = 3;
@@ -19,7 +19,17 @@ pub(crate) fn answer(study: &Study, loads: &[LoadFindings], complete: bool) -> S
             1 => String::new(),
             _ => format!("Under the load {}: ", load.load),
         };
-        text.push(format!("{under}{}", sentence(study, load)));
+        let limits = within(study, load);
+        // An arm that is alone is compared with nothing.
+        let compared = match load.comparisons.is_empty() && !limits.is_empty() {
+            true => String::new(),
+            false => sentence(study, load),
+        };
+        let both: Vec<String> = [limits, compared]
+            .into_iter()
+            .filter(|sentence| !sentence.is_empty())
+            .collect();
+        text.push(format!("{under}{}", both.join(" ")));
         text.extend(warning(study, load));
     }
     if text.is_empty() {
@@ -29,6 +39,54 @@ pub(crate) fn answer(study: &Study, loads: &[LoadFindings], complete: bool) -> S
         text.push("The run did not end as planned: this covers what was measured.".to_owned());
     }
     text.join(" ")
+}
+
+/// Which arms stay within the study's limit; empty without one. The A/A arm is the baseline.
+fn within(study: &Study, load: &LoadFindings) -> String {
+    let arms = load.limits.iter();
+    let arms = arms.filter(|limit| role(study, &limit.arm) != ArmRole::SameAsBaseline);
+    let parts: Vec<String> = arms.map(|limit| limit_of(study, limit)).collect();
+    match parts.is_empty() {
+        true => String::new(),
+        false => format!("{}.", capitalized(&parts.join("; "))),
+    }
+}
+
+/// "nginx stays within 30 ms (0.99 quantile 2.10 ms, 95 % interval 1.90 to 2.40)".
+fn limit_of(study: &Study, found: &LimitFindings) -> String {
+    let (arm, limit) = (&found.arm, ms(found.limit_ns as f64));
+    let what = match found.verdict {
+        LimitVerdict::Holds => format!("{arm} stays within {limit} ms"),
+        LimitVerdict::DoesNotHold => format!("{arm} does not stay within {limit} ms"),
+        LimitVerdict::NotShown => {
+            format!("whether {arm} stays within {limit} ms could not be shown")
+        }
+        LimitVerdict::Invalid => format!("{arm} has no valid figures"),
+    };
+    if !found.value_ns.is_finite() {
+        return format!("{what} ({})", found.because);
+    }
+    let (low, high) = found.interval_ns;
+    let quantile = found.metric.response_quantile().unwrap_or_default();
+    let confidence = (study.objective.confidence * 1e4).round() / 1e2;
+    format!(
+        "{what} (the {quantile} quantile of the response time is {} ms, {confidence} % interval {} to {})",
+        ms(found.value_ns),
+        ms(low),
+        ms(high)
+    )
+}
+
+/// Milliseconds with three significant digits or so: `30`, `2.1`, `0.094`.
+fn ms(ns: f64) -> String {
+    let ms = ns / 1e6;
+    let text = match ms {
+        ms if ms >= 100.0 => return format!("{ms:.0}"),
+        ms if ms >= 10.0 => format!("{ms:.1}"),
+        ms if ms >= 1.0 => format!("{ms:.2}"),
+        ms => format!("{ms:.3}"),
+    };
+    text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
 fn sentence(study: &Study, load: &LoadFindings) -> String {
@@ -98,6 +156,7 @@ fn effect(study: &Study, comparison: &Comparison, first: bool) -> String {
     };
     let what = match comparison.metric {
         Metric::Rate => format!("{proxy} carry {ratio:.2} times as much"),
+        Metric::ReceivedBytes => format!("{proxy} pass on {ratio:.2} times as many bytes"),
         Metric::CpuPerRequest => {
             format!("{proxy} spend {ratio:.2} times the CPU time on a request")
         }

@@ -7,8 +7,9 @@ use weir_stats::{
     Evidence, Outcome, SignedRank, hodges_lehmann, holm, minimum_detectable, qn, sd, verdict,
 };
 
-use crate::findings::{Comparison, Verdict};
+use crate::findings::{Comparison, LimitFindings, Verdict};
 use crate::gather::LoadData;
+use crate::limits::limits;
 use crate::replicates::{GroupSize, Replicates, Values, group_size, replicates, samples_wanted};
 
 /// Response times of two arms are compared only at the same achieved rate: a proxy that answers
@@ -35,8 +36,9 @@ impl<'a> Comparer<'a> {
         }
     }
 
-    /// All comparisons under a load: by metric, then by arm.
-    pub(crate) fn compare(&mut self, data: &LoadData<'_>) -> Vec<Comparison> {
+    /// All comparisons under a load, by metric, then by arm; and whether each arm stays within the
+    /// study's limit.
+    pub(crate) fn compare(&mut self, data: &LoadData<'_>) -> (Vec<Comparison>, Vec<LimitFindings>) {
         let mut values = Values::new(self.run, data);
         let metrics = data.metrics();
         let by_metric = metrics.into_iter().flat_map(|metric| {
@@ -50,7 +52,8 @@ impl<'a> Comparer<'a> {
                 .for_each(|comparison| judge(comparison, data));
             family
         });
-        by_metric.collect()
+        let comparisons = by_metric.collect();
+        (comparisons, limits(data, &mut values, &mut self.tests))
     }
 
     /// Everything but the verdict, which needs the comparisons made beside this one.
@@ -133,8 +136,7 @@ fn draw(
             n => format!("none of {n} blocks was valid for both arms"),
         }));
     }
-    let quantile = matches!(metric, Metric::ResponseP50 | Metric::ResponseP99);
-    let size = match quantile {
+    let size = match metric.response_quantile().is_some() {
         true => Some(quantile_groups(values, metric, &blocks, arm, against)?),
         false => None,
     };

@@ -31,6 +31,16 @@ pub(crate) fn rate<'a>(trials: impl IntoIterator<Item = &'a TrialRecord> + Clone
     sum(trials.clone(), |slice| slice.completed) * 1e9 / sum(trials, |slice| slice.measured_ns)
 }
 
+/// Bytes received per second of measured time: the completed rate, each response at the mean size of
+/// all. Bytes are counted over whole slices, in which large responses that began in one arm's slice
+/// still arrive after its end; by themselves they would be too many for its time.
+pub(crate) fn received_per_second<'a>(
+    trials: impl IntoIterator<Item = &'a TrialRecord> + Clone,
+) -> f64 {
+    let bytes = sum(trials.clone(), |slice| slice.received_bytes);
+    rate(trials.clone()) * bytes / sum(trials, |slice| slice.completed_whole)
+}
+
 /// CPU time of the proxy per completed request in nanoseconds; not a number without requests.
 pub(crate) fn cpu_per_request<'a>(
     trials: impl IntoIterator<Item = &'a TrialRecord> + Clone,
@@ -65,6 +75,8 @@ fn figures(run: &Run, data: &LoadData<'_>, arm: usize, clock: &Clock) -> ArmFind
         role: data.study.arms[arm].role,
         rate_completed: per(over(|slice| slice.completed), seconds).unwrap_or(0.0),
         rate_offered: per(over(|slice| slice.offered), seconds).unwrap_or(0.0),
+        received_per_second: Some(received_per_second(trials.iter().copied()))
+            .filter(|bytes| bytes.is_finite()),
         cpu_per_request_ns: per(
             over(|slice| slice.proxy_cpu_ns),
             over(|slice| slice.completed_whole),

@@ -34,6 +34,10 @@ pub struct LoadFindings {
     pub comparisons: Vec<Comparison>,
     /// Metrics that this load can give, the objective's first where it is among them.
     pub metrics: Vec<Metric>,
+    /// Where the objective has a limit and this load gives its metric: whether each arm stays
+    /// within it, in the order of the study.
+    #[serde(default)]
+    pub limits: Vec<LimitFindings>,
     /// INVALID when no block was valid for all arms; SUSPECT when more than one in twenty of an
     /// arm's trials that were used are, or more than half of the blocks were INVALID; else VALID.
     pub validity: Validity,
@@ -65,6 +69,9 @@ pub struct ArmFindings {
     pub rate_completed: f64,
     /// Requests offered per second of measured time.
     pub rate_offered: f64,
+    /// Bytes received per second of measured time; `None` without requests.
+    #[serde(default)]
+    pub received_per_second: Option<f64>,
     /// CPU time of the proxy per request, nanoseconds; `None` without requests.
     pub cpu_per_request_ns: Option<f64>,
     /// Response time at quantiles 0.5, 0.9, 0.99, 0.999 and 1, nanoseconds.
@@ -140,5 +147,45 @@ pub enum Verdict {
     /// Neither can be said.
     Inconclusive,
     /// There are no valid figures to compare.
+    Invalid,
+}
+
+/// Whether one arm stays within the study's limit ([`weir_model::study::Objective::within`]).
+///
+/// With [`LimitVerdict::Invalid`], and where too few requests were answered for the quantile to
+/// exist, there is no estimate: value and interval are not numbers (null in JSON).
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct LimitFindings {
+    /// The arm.
+    pub arm: String,
+    /// The metric.
+    pub metric: Metric,
+    /// The limit in nanoseconds.
+    pub limit_ns: u64,
+    /// Hodges-Lehmann estimate of the metric over the replicates, in nanoseconds.
+    pub value_ns: f64,
+    /// Its exact interval, in nanoseconds.
+    pub interval_ns: (f64, f64),
+    /// Confidence that the interval really has.
+    pub confidence: f64,
+    /// Replicates behind it: groups of neighbouring blocks.
+    pub n: u32,
+    /// What it comes to.
+    pub verdict: LimitVerdict,
+    /// Why, in half a sentence.
+    pub because: String,
+}
+
+/// What a limit says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum LimitVerdict {
+    /// The whole interval lies within the limit.
+    Holds,
+    /// The whole interval lies beyond it, or too many requests were not answered at all.
+    DoesNotHold,
+    /// Neither: the interval reaches over the limit, or is not sure enough.
+    NotShown,
+    /// There are no valid figures.
     Invalid,
 }

@@ -80,7 +80,11 @@ impl<'a> LoadData<'a> {
     /// What this load can give, the objective's metric first.
     pub(crate) fn metrics(&self) -> Vec<Metric> {
         let mut metrics = match self.open {
-            false => vec![Metric::Rate, Metric::CpuPerRequest],
+            // Where all content has one size, both are the same but for their unit.
+            false => match self.study.objective.metric {
+                Metric::ReceivedBytes => vec![Metric::ReceivedBytes, Metric::CpuPerRequest],
+                _ => vec![Metric::Rate, Metric::CpuPerRequest],
+            },
             true => vec![
                 Metric::ResponseP50,
                 Metric::ResponseP99,
@@ -132,8 +136,12 @@ impl<'a> LoadData<'a> {
         (validity, self.reasons())
     }
 
-    /// Whether at least one arm has a block in common with the one that it is compared with.
+    /// Whether at least one arm has a block in common with the one that it is compared with; an arm
+    /// that is alone has nobody to be compared with.
     fn comparable(&self) -> bool {
+        if self.study.arms.len() == 1 {
+            return self.usable_of(0).next().is_some();
+        }
         let arms = self.study.arms.iter().enumerate().skip(1);
         let mut pairs = arms.map(|(index, arm)| self.usable_pairs(index, arm.against));
         pairs.any(|blocks| !blocks.is_empty())

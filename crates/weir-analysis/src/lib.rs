@@ -7,7 +7,8 @@
 //! 2. `gather` puts the trials into blocks; what is INVALID is out from here on.
 //! 3. `replicates` turns blocks into independent log ratios, merging neighbours where blocks follow
 //!    from one another.
-//! 4. `compare` asks `weir-stats` for estimate, interval, p and verdict.
+//! 4. `compare` asks `weir-stats` for estimate, interval, p and verdict; `limits` whether each arm
+//!    stays within an absolute limit, where the study has one.
 //! 5. `figures` and `answer` put the rest into numbers and one sentence.
 
 mod answer;
@@ -15,6 +16,7 @@ mod compare;
 mod figures;
 pub mod findings;
 mod gather;
+mod limits;
 mod load;
 mod replicates;
 pub mod validity;
@@ -39,6 +41,7 @@ pub fn analyze(run: &Run) -> Findings {
         .map(|load| {
             let data = LoadData::gather(run, load);
             let (validity, reasons) = data.validity();
+            let (comparisons, limits) = comparer.compare(&data);
             LoadFindings {
                 load: load.name.clone(),
                 rate_intended: data.rate_intended,
@@ -46,8 +49,9 @@ pub fn analyze(run: &Run) -> Findings {
                 blocks: data.blocks.len() as u32,
                 blocks_used: data.blocks_used(),
                 arms: figures::arms(run, &data),
-                comparisons: comparer.compare(&data),
+                comparisons,
                 metrics: data.metrics(),
+                limits,
                 validity,
                 reasons,
             }

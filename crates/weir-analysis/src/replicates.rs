@@ -6,7 +6,7 @@ use weir_record::Run;
 use weir_stats::verdict::LEAST_REPLICATES;
 use weir_stats::{autocorrelation, autocorrelation_critical};
 
-use crate::figures::{cpu_per_request, empty_histogram, rate};
+use crate::figures::{cpu_per_request, empty_histogram, rate, received_per_second};
 use crate::gather::LoadData;
 
 /// The replicates of one comparison.
@@ -138,6 +138,7 @@ impl<'a> Values<'a> {
     pub(crate) fn value(&mut self, metric: Metric, arm: usize, blocks: &[usize]) -> f64 {
         match metric {
             Metric::Rate => self.rate(arm, blocks),
+            Metric::ReceivedBytes => received_per_second(self.trials(arm, blocks)),
             Metric::CpuPerRequest => cpu_per_request(self.trials(arm, blocks)),
             Metric::ResponseP50 => self.quantile(arm, blocks, 0.5),
             Metric::ResponseP99 => self.quantile(arm, blocks, 0.99),

@@ -1,6 +1,7 @@
 //! Runs whose truth is known, and what the analysis makes of them.
 
 mod fixture;
+mod limits;
 mod open_loop;
 mod rules;
 

@@ -1,14 +1,13 @@
 //! All arms of a study, started side by side and proved to answer.
 
+use std::collections::BTreeSet;
 use std::io::{Read, Write};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpStream};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use weir_http::request::encode;
 use weir_http::response::{Progress, ResponseParser};
-use weir_load::{Flow, RequestSet};
 use weir_model::load::{Arrivals, RequestSpec};
 use weir_model::quantity::CpuSet;
 use weir_model::record::{ProxyRecord, Record};
@@ -17,9 +16,11 @@ use weir_origin::{Origin, OriginConfig};
 use weir_parameters::Catalog;
 use weir_record::RunWriter;
 use weir_sut::{
-    Configuration, Launch, Launcher, Nginx, RunningProxy, SutError, WorkFolder, free_ports,
+    Certificate, Configuration, Launch, Launcher, Nginx, RunningProxy, Site, SutError, TlsListener,
+    WorkFolder, free_ports,
 };
 
+use crate::flows::{Doors, Flow, HOST, flow, plan};
 use crate::measure::Counters;
 use crate::{Event, LabError};
 
@@ -27,9 +28,6 @@ use crate::{Event, LabError};
 /// (DefaultLimitNOFILE=1024:524288 in systemd-system.conf(5)), so that a stock proxy meets here
 /// what it meets there.
 pub const STOCK_NOFILE: u64 = 1024;
-
-/// Host that all requests name; the same length for every arm, whatever its port.
-const HOST: &str = "weir.test";
 
 /// How long an arm's first answer may take.
 const FIRST_ANSWER: Duration = Duration::from_secs(10);
@@ -41,6 +39,10 @@ pub(crate) struct Arms {
     proxies: Vec<RunningProxy>,
     starters: Vec<Starter>,
     origin: Option<Arc<Origin>>,
+    /// What all proxies show to clients that ask over TLS, when some load does.
+    certificate: Option<Certificate>,
+    /// What the kernel has for each source address.
+    local_ports: u64,
     folder: WorkFolder,
 }
 
@@ -63,12 +65,13 @@ impl Starter {
 
 /// What all arms are started with.
 struct Bench<'a> {
-    study: &'a Study,
     cpus: &'a CpuSet,
     launcher: &'a Launcher,
     session: u32,
     nginx: Nginx,
     catalog: Catalog,
+    /// Sizes of files that loads ask for.
+    sizes: Vec<u64>,
 }
 
 impl Arms {
@@ -83,37 +86,57 @@ impl Arms {
     ) -> Result<Arms, LabError> {
         WorkFolder::sweep();
         let bench = Bench {
-            study,
             cpus: &roles.proxy,
             launcher,
             session,
             nginx: Nginx::find(study.proxy.executable.as_deref())?,
             catalog: Catalog::builtin(),
+            sizes: sizes(study),
         };
         let folder = WorkFolder::create()?;
+        let certificate = match study.loads.iter().any(|load| load.tls.is_some()) {
+            true => Some(Certificate::make(folder.path(), HOST)?),
+            false => None,
+        };
         let loopback = IpAddr::V4(Ipv4Addr::LOCALHOST);
         let origin = match study.proxy.role {
             ProxyRole::ReverseProxy => Some(Arc::new(start_origin(study, roles, loopback)?)),
             ProxyRole::StaticFiles { .. } => None,
         };
-        let ports = free_ports(loopback, study.arms.len())?;
+        // For each arm a port to be asked in clear and one for TLS.
+        let of_arm = 1 + usize::from(certificate.is_some());
+        let ports = free_ports(loopback, study.arms.len() * of_arm)?;
         let mut arms = Arms {
             names: Vec::new(),
             proxies: Vec::new(),
             starters: Vec::new(),
             origin,
+            certificate,
+            local_ports: weir_probe::local_ports(),
             folder,
         };
-        for (index, (arm, port)) in study.arms.iter().zip(ports).enumerate() {
+        for (index, (arm, ports)) in study.arms.iter().zip(ports.chunks(of_arm)).enumerate() {
             let prefix = arms.folder.prefix(&arm.name);
-            let listen = SocketAddr::new(loopback, port);
-            let behind = arms.origin.as_ref().map(|origin| origin.addresses()[index]);
-            let (proxy, starter, remarks) = bench.start(arm, &prefix, listen, behind, writer)?;
+            let listen = SocketAddr::new(loopback, ports[0]);
+            let tls = arms.certificate.as_ref().zip(ports.get(1));
+            let site = Site {
+                tls: tls.map(|(certificate, &port)| TlsListener {
+                    listen: SocketAddr::new(loopback, port),
+                    certificate,
+                }),
+                sizes: &bench.sizes,
+                ..Site::new(
+                    &study.proxy.role,
+                    listen,
+                    arms.origin.as_ref().map(|origin| origin.addresses()[index]),
+                )
+            };
+            let (proxy, starter, remarks) = bench.start(arm, &prefix, &site, writer)?;
             arms.names.push(arm.name.clone());
             arms.proxies.push(proxy);
             arms.starters.push(starter);
             for load in &study.loads {
-                ask_once(&arm.name, listen, load, study)?;
+                ask_once(&arm.name, &arms.flow(load, index)?, load, study)?;
             }
             let (arm, address) = (arm.name.clone(), listen.to_string());
             events(Event::ArmReady {
@@ -148,17 +171,25 @@ impl Arms {
         load: &LoadSpec,
         arrivals: &Arrivals,
         only: usize,
-    ) -> Result<Vec<Flow>, LabError> {
-        let requests = RequestSet::plain(encoded(load)?, load.request.method == "HEAD");
-        let proxies = self.proxies.iter().take(only).enumerate();
-        let flow = |(arm, proxy): (usize, &RunningProxy)| {
-            let (peer, requests) = (proxy.address(), requests.clone());
-            let mut flow = Flow::new(peer, requests, load.connections, arrivals.clone());
-            flow.arm = arm;
-            flow.timeout = load.timeout;
-            flow
+    ) -> Result<Vec<weir_load::Flow>, LabError> {
+        let mut flows = Vec::new();
+        for arm in 0..self.proxies.len().min(only) {
+            flows.extend(plan(self.flow(load, arm)?, arm, load, arrivals)?);
+        }
+        // The flows that ask come first: their places among those of their arm are 0.
+        flows.sort_by_key(weir_load::Flow::is_held);
+        Ok(flows)
+    }
+
+    /// What the engine has to know about an arm under a load.
+    fn flow(&self, load: &LoadSpec, arm: usize) -> Result<Flow, LabError> {
+        let configuration = &self.starters[arm].configuration;
+        let trust = self.certificate.as_ref().map(Certificate::file);
+        let doors = Doors {
+            clear: configuration.listen(),
+            tls: configuration.tls_listen().zip(trust),
         };
-        Ok(proxies.map(flow).collect())
+        flow(load, doors, self.local_ports)
     }
 
     /// Readers of all counters that a trial needs.
@@ -224,8 +255,7 @@ impl Bench<'_> {
         &self,
         arm: &Arm,
         prefix: &Path,
-        listen: SocketAddr,
-        behind: Option<SocketAddr>,
+        site: &Site<'_>,
         writer: &mut RunWriter,
     ) -> Result<(RunningProxy, Starter, Vec<String>), LabError> {
         let at_arm = |source| LabError::Arm {
@@ -233,9 +263,8 @@ impl Bench<'_> {
             source,
         };
         let (nginx, catalog) = (&self.nginx, &self.catalog);
-        let role = &self.study.proxy.role;
         let configuration = nginx
-            .write_configuration(prefix, &arm.settings, role, listen, behind, catalog)
+            .write_configuration(prefix, &arm.settings, site, catalog)
             .map_err(at_arm)?;
         let in_arm = |name: &str| format!("arms/{}/{name}", arm.name);
         let written = std::fs::read(configuration.file()).unwrap_or_default();
@@ -256,7 +285,7 @@ impl Bench<'_> {
         let record = ProxyRecord {
             session: self.session,
             arm: arm.name.clone(),
-            address: listen.to_string(),
+            address: site.listen.to_string(),
             effective: effective.levels,
             nofile,
             pid: proxy.master_pid(),
@@ -280,20 +309,21 @@ fn start_origin(study: &Study, roles: &CpuRoles, loopback: IpAddr) -> Result<Ori
     Origin::start(config).map_err(LabError::Origin)
 }
 
-fn encoded(load: &LoadSpec) -> Result<Vec<u8>, LabError> {
-    encode(&load.request, HOST).map_err(|error| LabError::Request {
-        load: load.name.clone(),
-        what: error.to_string(),
-    })
+/// Sizes of the files that the loads of a study ask for, each once.
+fn sizes(study: &Study) -> Vec<u64> {
+    let sizes: BTreeSet<u64> = study.loads.iter().filter_map(|load| load.size).collect();
+    sizes.into_iter().collect()
 }
 
-/// Sends one request and looks at the response as the engine would.
-fn ask_once(arm: &str, at: SocketAddr, load: &LoadSpec, study: &Study) -> Result<(), LabError> {
+/// Sends one request and looks at the response as the engine would. It is sent in clear whatever
+/// the load does: both listeners are one server to nginx.
+fn ask_once(arm: &str, flow: &Flow, load: &LoadSpec, study: &Study) -> Result<(), LabError> {
+    let at = flow.address;
     let wrong = |what: String| LabError::Answer {
         arm: arm.to_owned(),
         what,
     };
-    let status = answer(at, &encoded(load)?, &load.request)
+    let status = answer(at, &flow.bytes, &flow.request)
         .map_err(|error| wrong(format!("{error} (asked {at} under load `{}`)", load.name)))?;
     let expected = match study.proxy.role {
         ProxyRole::ReverseProxy => study.origin.status,

@@ -4,7 +4,7 @@
 //!
 //! 1. [`preflight`]: what can be known to fail is found out before anything is started;
 //! 2. [`arms`]: every arm's proxy is started on its own port, with its own origin listener, and has
-//!    to answer one request rightly;
+//!    to answer one request rightly ([`flows`] says what the engine then does there);
 //! 3. for each load a [`pilot`] chooses the slice, then a continuous trial for each instance of the
 //!    proxies ([`measure`]) switches the load between the arms by a [`timeline`] and hands on block
 //!    after block;
@@ -17,6 +17,7 @@ mod cpus;
 mod done;
 mod error;
 mod event;
+mod flows;
 mod measure;
 mod pilot;
 mod preflight;

@@ -86,19 +86,16 @@ fn room(path: &Path, needed: u64) -> Result<(), LabError> {
 
 /// Makes room for all connections of the generator and the origin server, which are weir's own.
 pub(crate) fn descriptors(study: &Study) -> Result<(), LabError> {
-    let most = study
-        .loads
-        .iter()
-        .map(|load| u64::from(load.connections))
-        .max()
-        .unwrap_or(0);
     let hops = if study.proxy.role == ProxyRole::ReverseProxy {
         2
     } else {
         1
     };
+    // What is held asks nothing, so the origin server never hears of it.
+    let of_load = |load: &LoadSpec| u64::from(load.connections) * hops + u64::from(load.held);
+    let most = study.loads.iter().map(of_load).max().unwrap_or(0);
     let arms = study.arms.len() as u64;
-    let needed = most * arms * hops + arms * 4 + OTHER_DESCRIPTORS;
+    let needed = most * arms + arms * 4 + OTHER_DESCRIPTORS;
     make_room(needed).map_err(|limit| LabError::Descriptors { needed, limit })
 }
 

@@ -9,6 +9,8 @@ use weir_http::ParseError;
 use weir_http::response::ClosedError;
 use weir_model::load::{Censored, ErrorCount, ErrorKind};
 
+use crate::tls::TlsError;
+
 /// Longest time that a histogram tells exactly, in nanoseconds: an hour.
 pub const LONGEST_NS: u64 = 3_600_000_000_000;
 
@@ -79,7 +81,7 @@ impl Default for Histograms {
 pub struct Errors(Vec<(ErrorKind, Cause, u64)>);
 
 /// Who said what.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Cause {
     /// The kernel, by number.
     Kernel(Errno),
@@ -87,17 +89,20 @@ pub(crate) enum Cause {
     Parser(ParseError),
     /// The parser, of a connection that was closed.
     Closed(ClosedError),
+    /// TLS.
+    Tls(Box<TlsError>),
     /// The engine.
     Own(&'static str),
 }
 
 impl Cause {
-    fn words(self) -> String {
+    fn words(&self) -> String {
         match self {
-            Cause::Kernel(errno) => std::io::Error::from(errno).to_string(),
+            Cause::Kernel(errno) => std::io::Error::from(*errno).to_string(),
             Cause::Parser(error) => error.to_string(),
             Cause::Closed(error) => error.to_string(),
-            Cause::Own(words) => words.to_owned(),
+            Cause::Tls(error) => error.words().into_owned(),
+            Cause::Own(words) => (*words).to_owned(),
         }
     }
 }
@@ -120,9 +125,14 @@ impl Errors {
 
     /// Adds what another has counted.
     pub fn add(&mut self, other: &Errors) {
-        for &(kind, cause, count) in &other.0 {
-            self.count_n(kind, cause, count);
+        for (kind, cause, count) in &other.0 {
+            self.count_n(*kind, cause.clone(), *count);
         }
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
     }
 
     /// All of them.
@@ -135,10 +145,10 @@ impl Errors {
         let mut counts: Vec<_> = self
             .0
             .iter()
-            .map(|&(kind, cause, count)| ErrorCount {
-                kind,
+            .map(|(kind, cause, count)| ErrorCount {
+                kind: *kind,
                 words: cause.words(),
-                count,
+                count: *count,
             })
             .collect();
         counts.sort_by_key(|error| std::cmp::Reverse(error.count));

@@ -37,6 +37,7 @@ pub mod request_set;
 pub mod schedule;
 mod sys;
 pub mod template;
+pub mod tls;
 pub mod trace;
 pub mod trial;
 

@@ -9,6 +9,7 @@ use weir_model::load::{Arrivals, Assignment, Lifetime, Overflow};
 use crate::reactor::{Io, Route};
 use crate::request_set::RequestSet;
 use crate::schedule::Schedule;
+use crate::tls::Connector;
 
 /// A trial.
 #[derive(Debug, Clone)]
@@ -40,6 +41,8 @@ pub struct Flow {
     pub connections: u32,
     /// Whom they ask, and where from; at least one. Connection k takes the k-th, round and round.
     pub routes: Vec<Route>,
+    /// How connections are secured; absent: not at all.
+    pub tls: Option<Arc<Connector>>,
     /// How long a connection is used.
     pub lifetime: Lifetime,
     /// Connections opened per second at most, over all threads.
@@ -96,6 +99,7 @@ impl Flow {
             arm: 0,
             connections,
             routes: vec![Route::to(peer)],
+            tls: None,
             lifetime: Lifetime::Kept,
             connect_rate: None,
             arrivals,

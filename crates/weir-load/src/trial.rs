@@ -1,7 +1,7 @@
 //! One trial: threads started, pinned and released together; their slices merged as they end.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::mpsc::{Receiver, Sender, channel, sync_channel};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Barrier};
 use std::time::Duration;
 
@@ -111,7 +111,8 @@ pub fn run(
     let mut outlets = Vec::new();
     let mut returns = Vec::new();
     for thread in 0..threads {
-        let (back, cleared) = channel();
+        // A bounded channel: an unbounded one frees its blocks on the thread that receives.
+        let (back, cleared) = sync_channel(DELIVERIES);
         // A few to fill while others are on their way; made here, before anything is measured.
         (0..4).for_each(|_| drop(back.send(empty(plan.width()))));
         returns.push(back);
@@ -284,7 +285,7 @@ struct Partial {
 fn merge(
     plan: &Plan,
     deliveries: &Receiver<Delivery>,
-    returns: &[Sender<FlowsData>],
+    returns: &[SyncSender<FlowsData>],
     on_slice: &mut impl FnMut(usize, &[SliceData]),
 ) {
     let threads = plan.cpus.len();

@@ -13,3 +13,4 @@ pub mod quantity;
 pub mod record;
 pub mod request;
 pub mod study;
+pub mod tls;

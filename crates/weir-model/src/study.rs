@@ -8,8 +8,9 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::load::RequestSpec;
+use crate::load::{Lifetime, RequestSpec};
 use crate::quantity::CpuSet;
+use crate::tls::{Resumption, TlsVersion};
 
 /// Settings of one proxy: parameter id (without the proxy's prefix, for example
 /// `keepalive_requests`) to its level as it is written (`on`, `64k`, `1000`).
@@ -41,6 +42,9 @@ pub struct Study {
     pub cpus: Option<CpuRoles>,
     /// Figures that others published for the same arms, printed beside the measured ones.
     pub published: Option<Published>,
+    /// What the file asks for and this machine has no room for, one sentence each.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub left_out: Vec<String>,
 }
 
 /// Which proxy, doing what, with which settings before any arm changes them.
@@ -122,14 +126,55 @@ pub struct LoadSpec {
     pub name: String,
     /// Closed or open loop.
     pub arrivals: StudyArrivals,
-    /// Connections to each arm, opened before the trial and kept.
+    /// Connections to each arm that ask, opened before the trial.
     pub connections: u32,
+    /// How long each of them is used.
+    #[serde(default)]
+    pub lifetime: Lifetime,
+    /// What the client offers in its TLS handshakes; `None`: the arms are asked in clear.
+    #[serde(default)]
+    pub tls: Option<TlsOffer>,
+    /// Connections to each arm beside those that ask: opened before the trial and left idle.
+    #[serde(default)]
+    pub held: u32,
     /// What is asked.
     pub request: RequestSpec,
+    /// Size in bytes of the file that is asked for, which then is the request's target
+    /// ([`file_target`]); `None`: the target is the study's own.
+    #[serde(default)]
+    pub size: Option<u64>,
     /// How long the slices of all arms together last.
     pub duration: Duration,
     /// How long a response may take.
     pub timeout: Duration,
+}
+
+/// The request target of the file of `size` bytes that a proxy of role `static-files` serves for
+/// loads that ask for a size: the size in decimal digits, `/1024`.
+pub fn file_target(size: u64) -> String {
+    format!("/{size}")
+}
+
+/// What the client of a load offers in a TLS handshake. What is spoken is for the proxy's settings
+/// to choose from it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct TlsOffer {
+    /// Versions, ascending; at least one.
+    pub versions: Vec<TlsVersion>,
+    /// Cipher suites by their OpenSSL names, in the order of preference; empty: all of the engine's.
+    pub ciphers: Vec<String>,
+    /// Whether new connections resume sessions of earlier ones.
+    pub resumption: Resumption,
+}
+
+impl Default for TlsOffer {
+    fn default() -> TlsOffer {
+        TlsOffer {
+            versions: vec![TlsVersion::V1_2, TlsVersion::V1_3],
+            ciphers: Vec::new(),
+            resumption: Resumption::Off,
+        }
+    }
 }
 
 /// Arrivals as a study asks for them: a rate may be relative to what was measured before.
@@ -218,6 +263,10 @@ pub struct Objective {
     pub band: f64,
     /// Confidence of the intervals, for example 0.95.
     pub confidence: f64,
+    /// What a response-time metric must stay within in every arm under every load that gives it,
+    /// whatever the other arms do.
+    #[serde(default)]
+    pub within: Option<Duration>,
 }
 
 impl Default for Objective {
@@ -226,6 +275,7 @@ impl Default for Objective {
             metric: Metric::Rate,
             band: 0.02,
             confidence: 0.95,
+            within: None,
         }
     }
 }
@@ -236,6 +286,8 @@ impl Default for Objective {
 pub enum Metric {
     /// Completed requests per second; higher is better. Closed loop only.
     Rate,
+    /// Bytes received per second; higher is better. Closed loop only.
+    ReceivedBytes,
     /// CPU time of the proxy's processes per completed request, in nanoseconds; lower is better.
     CpuPerRequest,
     /// Median response time, in nanoseconds; lower is better. Open loop only.
@@ -247,7 +299,16 @@ pub enum Metric {
 impl Metric {
     /// Whether a larger value is the better one.
     pub fn higher_is_better(self) -> bool {
-        matches!(self, Metric::Rate)
+        matches!(self, Metric::Rate | Metric::ReceivedBytes)
+    }
+
+    /// The quantile of the response time that the metric is; `None` for the others.
+    pub fn response_quantile(self) -> Option<f64> {
+        match self {
+            Metric::ResponseP50 => Some(0.5),
+            Metric::ResponseP99 => Some(0.99),
+            Metric::Rate | Metric::ReceivedBytes | Metric::CpuPerRequest => None,
+        }
     }
 }
 
@@ -269,6 +330,17 @@ pub struct Published {
     pub source: String,
     /// What the figures are: the metric's name and unit in the source's words.
     pub metric: String,
-    /// Arm name to the published figure.
+    /// Arm name to the published figure, for loads that have none of their own. An arm that a
+    /// larger machine would have may be among them.
     pub figures: BTreeMap<String, f64>,
+    /// Name of a load to the figures published for it.
+    #[serde(default)]
+    pub by_load: BTreeMap<String, BTreeMap<String, f64>>,
+}
+
+impl Published {
+    /// The figures for a load: its own, or else those that are for all.
+    pub fn of_load(&self, load: &str) -> &BTreeMap<String, f64> {
+        self.by_load.get(load).unwrap_or(&self.figures)
+    }
 }

@@ -145,8 +145,9 @@ impl Catalog {
             .collect()
     }
 
-    /// How many clients a proxy with `settings` can hold at once. `cpus_online` is what `auto`
-    /// workers come to. `None` where the catalog has no word on it.
+    /// How many clients a proxy with `settings` can serve at once beside `held` connections that ask
+    /// nothing. `cpus_online` is what `auto` workers come to. `None` where the catalog has no word
+    /// on it.
     pub fn client_limits(
         &self,
         proxy: ProxyKind,
@@ -154,10 +155,11 @@ impl Catalog {
         role: &ProxyRole,
         descriptor_limit: u64,
         cpus_online: u64,
+        held: u64,
     ) -> Option<ClientLimits> {
         let complete = self.complete(proxy, settings);
         let clients = &self.rows(proxy).next()?.clients;
-        clients.limits(&complete, role.into(), descriptor_limit, cpus_online)
+        clients.limits(&complete, role.into(), descriptor_limit, cpus_online, held)
     }
 }
 

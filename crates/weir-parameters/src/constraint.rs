@@ -75,7 +75,7 @@ pub struct Conflict {
     pub hint: String,
 }
 
-/// Clients that a configuration can hold at the same time, all workers together.
+/// Clients that a configuration can serve at the same time, all workers together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ClientLimits {
     /// By the number of connections that the proxy allows itself.
@@ -107,22 +107,25 @@ pub(crate) struct PerClient {
 }
 
 impl Clients {
-    /// Limits of `settings`, which must be complete (defaults filled in).
+    /// Limits of `settings`, which must be complete (defaults filled in), beside `held` connections
+    /// that ask nothing: such a one takes a connection and a descriptor in every role.
     pub(crate) fn limits(
         &self,
         settings: &Settings,
         role: Role,
         descriptor_limit: u64,
         cpus_online: u64,
+        held: u64,
     ) -> Option<ClientLimits> {
         let per_client = self.per_client.get(&role)?;
         let number = |id: &str| settings.get(id).and_then(|level| level.parse::<u64>().ok());
         let workers = number(&self.workers).unwrap_or(cpus_online).max(1);
         let connections = number(&self.connections)?;
         let descriptors = number(&self.descriptors).unwrap_or(descriptor_limit);
+        let left = |of_worker: u64| of_worker.saturating_mul(workers).saturating_sub(held);
         Some(ClientLimits {
-            connections: connections / per_client.connections.max(1) * workers,
-            descriptors: descriptors / per_client.descriptors.max(1) * workers,
+            connections: left(connections) / per_client.connections.max(1),
+            descriptors: left(descriptors) / per_client.descriptors.max(1),
         })
     }
 }

@@ -35,6 +35,9 @@ pub enum LevelKind {
         /// Largest, in bytes.
         #[serde(deserialize_with = "bytes")]
         max: u64,
+        /// Words that may stand instead of a size.
+        #[serde(default)]
+        words: Vec<String>,
     },
     /// A duration.
     Duration {
@@ -61,6 +64,11 @@ pub enum LevelKind {
     },
     /// Media types, separated by blanks.
     MediaTypes,
+    /// One or more of these words, separated by blanks, each once.
+    Set(Vec<String>),
+    /// A cipher list in OpenSSL's grammar (openssl-ciphers(1)): names and operators with colons
+    /// between them. Whether the names mean anything is for OpenSSL to say.
+    CipherList,
 }
 
 /// Bounds of a whole number, both included.
@@ -146,7 +154,7 @@ impl LevelKind {
                 let number = integer(level)?;
                 (*min..=*max).contains(&number).then(|| number.to_string())
             }
-            LevelKind::Size { min, max } => {
+            LevelKind::Size { min, max, .. } => {
                 let size = parse_bytes(level).ok()?;
                 (*min..=*max).contains(&size).then(|| write_bytes(size))
             }
@@ -162,6 +170,8 @@ impl LevelKind {
                 ..
             } => pairs(level, required, optional_durations),
             LevelKind::MediaTypes => media_types(level),
+            LevelKind::Set(words) => set(level, words),
+            LevelKind::CipherList => is_cipher_list(level).then(|| level.to_owned()),
         }
     }
 
@@ -171,10 +181,12 @@ impl LevelKind {
             LevelKind::Switch => (&["on", "off"], &[]),
             LevelKind::Choice(words)
             | LevelKind::Integer { words, .. }
+            | LevelKind::Size { words, .. }
             | LevelKind::Pairs { words, .. } => (&[], words),
-            LevelKind::Size { .. } | LevelKind::Duration { .. } | LevelKind::MediaTypes => {
-                (&[], &[])
-            }
+            LevelKind::Duration { .. }
+            | LevelKind::MediaTypes
+            | LevelKind::Set(_)
+            | LevelKind::CipherList => (&[], &[]),
         };
         fixed
             .iter()
@@ -189,7 +201,7 @@ impl LevelKind {
             LevelKind::Integer { min, max, .. } => {
                 Some(format!("a whole number from {min} to {max}"))
             }
-            LevelKind::Size { min, max } => Some(format!(
+            LevelKind::Size { min, max, .. } => Some(format!(
                 "a size from {} to {}, such as 600 or 4k",
                 write_bytes(*min),
                 write_bytes(*max)
@@ -208,6 +220,8 @@ impl LevelKind {
             LevelKind::MediaTypes => {
                 Some("a list of media types such as `text/css application/json`".to_owned())
             }
+            LevelKind::Set(words) => Some(format!("one or more of {}", words.join(" "))),
+            LevelKind::CipherList => Some("a cipher list such as `HIGH:!aNULL:!MD5`".to_owned()),
         };
         let words = self.words().map(|word| format!("`{word}`"));
         let mut parts: Vec<String> = words.chain(numbers).collect();
@@ -244,7 +258,7 @@ impl LevelKind {
                 // A cast from float to integer saturates, which is what is wanted here.
                 Some((number.round() as u64).clamp(*min, *max).to_string())
             }
-            LevelKind::Size { min, max } => {
+            LevelKind::Size { min, max, .. } => {
                 let size = parse_bytes(level).ok()?;
                 Some(write_bytes(size.clamp(*min, *max)))
             }
@@ -324,6 +338,21 @@ fn media_types(text: &str) -> Option<String> {
             .is_some_and(|(kind, subtype)| is_media_name(kind) && is_media_name(subtype))
     });
     (all_valid && !types.is_empty()).then(|| types.join(" "))
+}
+
+/// Words out of `words`, in their order there; a word that is repeated is none.
+fn set(text: &str, words: &[String]) -> Option<String> {
+    let given: Vec<&str> = text.split_whitespace().collect();
+    let known = words.iter().filter(|word| given.contains(&&***word));
+    let known: Vec<&str> = known.map(String::as_str).collect();
+    (!known.is_empty() && known.len() == given.len()).then(|| known.join(" "))
+}
+
+/// Nothing but what names and operators of openssl-ciphers(1) are made of.
+fn is_cipher_list(text: &str) -> bool {
+    let fit = |b: u8| b.is_ascii_alphanumeric() || b"-_+!@=:".contains(&b);
+    let is_item = |item: &str| item.bytes().any(|b| b.is_ascii_alphanumeric());
+    text.len() <= 1024 && text.bytes().all(fit) && text.split(':').all(is_item)
 }
 
 /// A restricted name (RFC 6838 §4.2): what every registered type keeps to.

@@ -115,6 +115,19 @@ pub fn own_nofile() -> (u64, u64) {
     )
 }
 
+/// Local ports that the kernel gives to outgoing connections of one source address
+/// (net.ipv4.ip_local_port_range); its own default where that cannot be read.
+pub fn local_ports() -> u64 {
+    ports_of(&text("/proc/sys/net/ipv4/ip_local_port_range")).unwrap_or(60_999 - 32_768 + 1)
+}
+
+/// Ports in a range such as `32768\t60999`, both ends included.
+fn ports_of(range: &str) -> Option<u64> {
+    let mut ends = range.split_ascii_whitespace().map(str::parse::<u64>);
+    let (low, high) = (ends.next()?.ok()?, ends.next()?.ok()?);
+    (low <= high).then(|| high - low + 1)
+}
+
 fn sysctls() -> BTreeMap<String, String> {
     let read = |name: &&str| {
         let path = format!("/proc/sys/{}", name.replace('.', "/"));
@@ -219,6 +232,16 @@ fn hypervisor(flagged: bool, dmi: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn ports_are_counted_with_both_ends() {
+        assert_eq!(ports_of("32768\t60999\n"), Some(28_232));
+        assert_eq!(ports_of("5 5"), Some(1));
+        for wrong in ["", "1024", "9 8", "a b"] {
+            assert_eq!(ports_of(wrong), None, "{wrong}");
+        }
+        assert!(local_ports() > 0);
+    }
 
     #[test]
     fn the_cpu_is_named_on_x86_and_numbered_on_arm() {

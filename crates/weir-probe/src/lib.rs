@@ -14,7 +14,7 @@ pub mod network;
 pub mod process;
 
 pub use cpu::{CpuTimes, CpuTimesReader};
-pub use host::{allowed_cpus, environment, free_disk_bytes};
+pub use host::{allowed_cpus, environment, free_disk_bytes, local_ports};
 pub use network::{listen_overflows, port_is_free};
 pub use process::{ProcessCpu, ProcessId, ThreadCpu};
 

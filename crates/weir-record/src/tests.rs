@@ -7,7 +7,7 @@ use std::time::Duration;
 use hdrhistogram::Histogram;
 use hdrhistogram::serialization::interval_log::{IntervalLogIterator, LogEntry};
 use weir_model::environment::Environment;
-use weir_model::load::{Censored, ErrorCount, ErrorKind, RequestSpec};
+use weir_model::load::{Censored, ErrorCount, ErrorKind, Lifetime, RequestSpec};
 use weir_model::quantity::CpuSet;
 use weir_model::record::*;
 use weir_model::study::*;
@@ -43,6 +43,10 @@ fn header() -> RunHeader {
                 name: "closed".to_owned(),
                 arrivals: StudyArrivals::Closed,
                 connections: 50,
+                lifetime: Lifetime::Kept,
+                tls: None,
+                held: 0,
+                size: None,
                 request: RequestSpec::get("/"),
                 duration: Duration::from_secs(60),
                 timeout: Duration::from_secs(2),
@@ -52,6 +56,7 @@ fn header() -> RunHeader {
             objective: Objective::default(),
             cpus: None,
             published: None,
+            left_out: Vec::new(),
         },
         cpus: CpuRoles {
             proxy: cpu(),

@@ -6,7 +6,8 @@ use weir_model::study::Metric;
 
 use crate::ReportInput;
 use crate::view::{
-    Fact, LoadView, MetricView, PublishedView, ReportView, RowView, SettingsView, words,
+    Fact, LoadView, MetricView, PublishedTable, PublishedView, ReportView, RowView, SettingsView,
+    words,
 };
 
 /// Formats a report as Markdown. Ends with a line feed. Names are escaped, so none can become
@@ -81,10 +82,34 @@ fn one_load(out: &mut String, load: &LoadView) {
     if !load.reasons.is_empty() {
         out.push('\n');
     }
+    limits(out, load);
     for metric in &load.metrics {
         comparisons(out, load, metric);
     }
     arms(out, load);
+}
+
+fn limits(out: &mut String, load: &LoadView) {
+    let Some(first) = load.limits.first() else {
+        return;
+    };
+    let validity = words::validity(load.validity);
+    let limit = words::capital(&first.limit);
+    let _ = writeln!(out, "### {limit}, {validity}\n");
+    let _ = writeln!(out, "| arm | estimate | interval | verdict | why |");
+    let _ = writeln!(out, "|---|--:|--:|---|---|");
+    for limit in &load.limits {
+        let _ = writeln!(
+            out,
+            "| {} | {} | {} | {} | {} |",
+            escape(&limit.arm),
+            limit.value,
+            limit.interval,
+            limit.verdict(),
+            escape(&limit.because)
+        );
+    }
+    out.push('\n');
 }
 
 fn comparisons(out: &mut String, load: &LoadView, metric: &MetricView) {
@@ -194,13 +219,19 @@ fn arms(out: &mut String, load: &LoadView) {
 
 fn published_beside_measured(out: &mut String, published: &PublishedView) {
     let _ = writeln!(out, "## Published beside measured\n");
-    let _ = writeln!(
-        out,
-        "Published: {} ({}). Measured: {}.\n",
-        escape(&published.source),
-        escape(&published.metric),
-        escape(&published.ours)
-    );
+    for table in &published.tables {
+        let _ = writeln!(
+            out,
+            "Published: {} ({}). Measured: {}.\n",
+            escape(&published.source),
+            escape(&published.metric),
+            escape(&table.ours)
+        );
+        published_table(out, table);
+    }
+}
+
+fn published_table(out: &mut String, published: &PublishedTable) {
     let _ = writeln!(
         out,
         "| arm | published | published ratio | measured ratio | interval | verdict |"

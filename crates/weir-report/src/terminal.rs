@@ -13,7 +13,8 @@ use weir_model::study::{ArmRole, Metric};
 
 use crate::ReportInput;
 use crate::view::{
-    LoadView, MetricView, PublishedView, ReportView, RowView, WhyView, number, words,
+    LoadView, MetricView, PublishedTable, PublishedView, ReportView, RowView, WhyView, number,
+    words,
 };
 
 /// Longest name of an arm that shares a line with its figures.
@@ -155,6 +156,7 @@ impl Page {
             self.text("not to be used; the other formats show its figures", "", 0);
             return;
         }
+        self.limits(load);
         // CPU per request stands beside the other metrics; alone it has a table of its own.
         let alone = load.metrics.len() == 1;
         let first = load.metrics.first().map(|m| m.metric);
@@ -165,6 +167,31 @@ impl Page {
             }
         }
         self.reasons(load);
+    }
+
+    fn limits(&mut self, load: &LoadView) {
+        let Some(first) = load.limits.first() else {
+            return;
+        };
+        self.out.push('\n');
+        let head = [first.limit.as_str(), "verdict"];
+        let mut rows: Vec<Cells> = vec![head.map(|h| (h.to_owned(), sgr::DIM)).into()];
+        rows.extend(load.limits.iter().map(|limit| {
+            vec![
+                (limit.estimate(), ""),
+                (limit.verdict(), verdict_style(limit.like)),
+            ]
+        }));
+        let names = load.limits.iter().map(|limit| limit.arm.as_str());
+        let layout = self.layout(names, &rows);
+        self.row("arm", sgr::DIM, None, &layout, &rows[0]);
+        for (limit, cells) in load.limits.iter().zip(&rows[1..]) {
+            self.row(&limit.arm, "", None, &layout, cells);
+        }
+        for limit in load.limits.iter().filter(|l| l.like != Verdict::Better) {
+            let text = format!("{}: {}", limit.arm, limit.because);
+            self.text(&text, sgr::DIM, 4);
+        }
     }
 
     fn metric(&mut self, metric: &MetricView) {
@@ -334,6 +361,12 @@ impl Page {
         self.out.push('\n');
         self.text("Published beside measured", sgr::BOLD, 0);
         self.text(&format!("published: {}", published.source), sgr::DIM, 11);
+        for table in &published.tables {
+            self.published_table(table);
+        }
+    }
+
+    fn published_table(&mut self, published: &PublishedTable) {
         self.text(&format!("measured:  {}", published.ours), sgr::DIM, 11);
         let head = ["published", "ratio", "here", "verdict"];
         let mut rows: Vec<Cells> = vec![head.map(|h| (h.to_owned(), sgr::DIM)).into()];

@@ -3,16 +3,19 @@
 //! Two arms are the same when their settings are, with the program's defaults filled in. A level
 //! that the baseline has already makes no arm in `one-at-a-time` and `factorial`, where it is a
 //! natural thing to list, and is an error where somebody gave the arm a name.
+//!
+//! Levels may be left to the machine (`1..cpus`): then there are as many arms as it has room for.
 
 use std::ops::Range;
 
 use weir_model::study::{Arm, ArmRole, ProxySpec, Settings};
 use weir_parameters::{Catalog, Severity};
 
-use crate::CheckContext;
-use crate::check::{Checker, Fields, fitting, short};
+use crate::check::{Checker, Fields, fitting};
+use crate::factors::{self, Factor, combination, growing};
+use crate::machine::CheckContext;
 use crate::proxy::{self, Places};
-use crate::tree::{Entry, Node, Value};
+use crate::tree::{Entry, Value};
 
 /// Arms at most. A block passes over all of them, so intervals widen with their number.
 const MAX_ARMS: usize = 64;
@@ -29,26 +32,48 @@ pub(crate) struct Draft {
     /// All its settings with the program's defaults filled in.
     complete: Settings,
     /// Where to point when the arm is meant.
-    span: Range<usize>,
+    pub(crate) span: Range<usize>,
     /// Where its own settings stand.
     places: Places,
+}
+
+/// All arms, and what depends on the machine.
+#[derive(Debug, Default)]
+pub(crate) struct Arms {
+    /// The baseline first. Empty when there is no proxy to make arms of.
+    pub(crate) drafts: Vec<Draft>,
+    /// Parameters whose levels the study leaves to the machine.
+    growing: Vec<String>,
+    /// What this machine has no room for, one sentence each.
+    pub(crate) left_out: Vec<String>,
+}
+
+impl Arms {
+    /// Whether a larger machine would have an arm of this name.
+    pub(crate) fn would_be(&self, name: &str) -> bool {
+        name.split_once('=').is_some_and(|(id, level)| {
+            self.growing.iter().any(|growing| growing == id)
+                && level.parse::<u64>().is_ok_and(|level| level > 0)
+        })
+    }
 }
 
 /// What every arm is made from.
 struct Maker<'a> {
     proxy: &'a ProxySpec,
     catalog: &'a Catalog,
+    context: &'a CheckContext,
     drafts: Vec<Draft>,
 }
 
-/// Reads all arms, the baseline first. Empty when there is no proxy to make arms of.
+/// Reads all arms.
 pub(crate) fn read(
     fields: &Fields<'_>,
     proxy: Option<&proxy::Draft>,
     catalog: &Catalog,
     context: &CheckContext,
     check: &mut Checker,
-) -> Vec<Draft> {
+) -> Arms {
     let a_a = fields
         .get("a/a")
         .and_then(|node| check.flag(node))
@@ -56,11 +81,12 @@ pub(crate) fn read(
     let baseline = fields.get("baseline").and_then(|node| check.arm_name(node));
     let design = design(fields, a_a, check);
     let Some(proxy) = proxy else {
-        return Vec::new();
+        return Arms::default();
     };
     let mut maker = Maker {
         proxy: &proxy.spec,
         catalog,
+        context,
         drafts: Vec::new(),
     };
     let baseline = baseline.unwrap_or_else(|| BASELINE.to_owned());
@@ -68,12 +94,15 @@ pub(crate) fn read(
     if a_a {
         maker.add_baseline(SAME.to_owned(), ArmRole::SameAsBaseline, proxy);
     }
-    match design {
+    let growing = match design {
         Some(entry) if entry.key == "one-at-a-time" => one_at_a_time(&mut maker, entry, check),
         Some(entry) if entry.key == "factorial" => factorial(&mut maker, entry, check),
-        Some(entry) => listed(&mut maker, entry, entry.key == "cumulative", check),
-        None => {}
-    }
+        Some(entry) => {
+            listed(&mut maker, entry, entry.key == "cumulative", check);
+            Vec::new()
+        }
+        None => Vec::new(),
+    };
     let drafts = maker.drafts;
     if drafts.len() > MAX_ARMS
         && let Some(entry) = design
@@ -82,7 +111,23 @@ pub(crate) fn read(
         check.error(entry.span.clone(), message);
     }
     check_conflicts(&drafts, proxy, catalog, context, check);
-    drafts
+    let left_out = alone(&drafts, &growing).into_iter().collect();
+    Arms {
+        drafts,
+        growing,
+        left_out,
+    }
+}
+
+/// What is said of a study whose levels all are the baseline's on this machine.
+fn alone(drafts: &[Draft], growing: &[String]) -> Option<String> {
+    let is_change = |draft: &Draft| draft.arm.role == ArmRole::Change;
+    (!growing.is_empty() && !drafts.iter().any(is_change)).then(|| {
+        format!(
+            "this machine has no level of `{}` but the baseline's: nothing is compared with it",
+            growing.join("`, `")
+        )
+    })
 }
 
 /// The one design that the study uses.
@@ -94,7 +139,8 @@ fn design<'n>(fields: &Fields<'n>, a_a: bool, check: &mut Checker) -> Option<&'n
             .error(second.span.clone(), "a study has one way to write its arms")
             .hint(format!("one of {}", DESIGNS.join(", ")));
     }
-    if first.is_none() && !a_a {
+    // A limit that holds or does not hold needs nothing to be compared with.
+    if first.is_none() && !a_a && !has_limit(fields) {
         check
             .error(
                 fields.span(),
@@ -108,7 +154,22 @@ fn design<'n>(fields: &Fields<'n>, a_a: bool, check: &mut Checker) -> Option<&'n
     first
 }
 
+/// Whether the objective has an absolute limit.
+fn has_limit(fields: &Fields<'_>) -> bool {
+    let objective = fields.get("objective").map(|node| &node.value);
+    matches!(objective, Some(Value::Mapping(entries)) if entries.iter().any(|e| e.key == "within"))
+}
+
 impl Maker<'_> {
+    fn factors<'n>(&self, entry: &'n Entry, check: &mut Checker) -> Vec<Factor<'n>> {
+        let reader = factors::Reader {
+            kind: self.proxy.kind,
+            catalog: self.catalog,
+            context: self.context,
+        };
+        reader.read(entry, check)
+    }
+
     fn add_baseline(&mut self, name: String, role: ArmRole, proxy: &proxy::Draft) {
         let settings = self.proxy.settings.clone();
         self.drafts.push(Draft {
@@ -197,7 +258,10 @@ fn listed(maker: &mut Maker<'_>, entry: &Entry, cumulative: bool, check: &mut Ch
         let errors_before = check.count();
         let settings = fields.required("settings", check);
         let (own, places) = settings
-            .map(|node| proxy::read_settings(node, maker.proxy.kind, maker.catalog, check))
+            .map(|node| {
+                let kind = maker.proxy.kind;
+                proxy::read_settings(node, kind, maker.catalog, maker.context, check)
+            })
             .unwrap_or_default();
         // Steps build on the one before; the first on the baseline, not on the A/A arm.
         let against = match (cumulative, maker.drafts.last()) {
@@ -217,51 +281,17 @@ fn listed(maker: &mut Maker<'_>, entry: &Entry, cumulative: bool, check: &mut Ch
     }
 }
 
-/// A factor: its parameter and its levels with the places they stand at.
-struct Factor<'n> {
-    entry: &'n Entry,
-    levels: Vec<(String, Range<usize>)>,
-}
-
-fn factors<'n>(maker: &Maker<'_>, entry: &'n Entry, check: &mut Checker) -> Vec<Factor<'n>> {
-    let wanted = "a factor and its levels such as `gzip: [on, off]`";
-    let mut factors = Vec::new();
-    for entry in check.entries(&entry.value, wanted).unwrap_or_default() {
-        let kind = maker.proxy.kind;
-        if maker.catalog.get(kind, &entry.key).is_none() {
-            proxy::report_unknown(entry, kind, maker.catalog, check);
-            continue;
-        }
-        let nodes: &[Node] = match &entry.value.value {
-            Value::List(_) => check.list(&entry.value, "a level").unwrap_or_default(),
-            _ => std::slice::from_ref(&entry.value),
-        };
-        let mut levels: Vec<(String, Range<usize>)> = Vec::new();
-        for node in nodes {
-            let Some(level) = proxy::read_level(entry, node, kind, maker.catalog, check) else {
-                continue;
-            };
-            if levels.iter().any(|(other, _)| *other == level) {
-                let message = format!("the level `{}` is there twice", short(&level));
-                check.error(node.span.clone(), message);
-                continue;
-            }
-            levels.push((level, node.span.clone()));
-        }
-        factors.push(Factor { entry, levels });
-    }
-    factors
-}
-
 /// `keepalive_requests=100`, fit for a file.
 fn setting_name(id: &str, level: &str) -> String {
     let fit = |c: char| c.is_ascii_alphanumeric() || "-_=.,+".contains(c);
     fitting(&format!("{id}={level}"), fit)
 }
 
-/// One arm per level that the baseline does not have.
-fn one_at_a_time(maker: &mut Maker<'_>, entry: &Entry, check: &mut Checker) {
-    for factor in factors(maker, entry, check) {
+/// One arm per level that the baseline does not have. Gives the parameters that are left to the
+/// machine.
+fn one_at_a_time(maker: &mut Maker<'_>, entry: &Entry, check: &mut Checker) -> Vec<String> {
+    let factors = maker.factors(entry, check);
+    for factor in &factors {
         let id = &factor.entry.key;
         let arms_before = maker.drafts.len();
         for (level, span) in &factor.levels {
@@ -274,7 +304,8 @@ fn one_at_a_time(maker: &mut Maker<'_>, entry: &Entry, check: &mut Checker) {
             draft.places = Places::from([(id.clone(), span.clone())]);
             maker.add(draft, check);
         }
-        if maker.drafts.len() == arms_before && !factor.levels.is_empty() {
+        let none = maker.drafts.len() == arms_before && !factor.levels.is_empty();
+        if none && !factor.growing {
             check
                 .error(
                     factor.entry.span.clone(),
@@ -283,11 +314,14 @@ fn one_at_a_time(maker: &mut Maker<'_>, entry: &Entry, check: &mut Checker) {
                 .hint("add a level that differs");
         }
     }
+    growing(&factors)
 }
 
-/// Every combination of levels but the baseline's own.
-fn factorial(maker: &mut Maker<'_>, entry: &Entry, check: &mut Checker) {
-    let factors = factors(maker, entry, check);
+/// Every combination of levels but the baseline's own. Gives the parameters that are left to the
+/// machine.
+fn factorial(maker: &mut Maker<'_>, entry: &Entry, check: &mut Checker) -> Vec<String> {
+    let factors = maker.factors(entry, check);
+    let growing = growing(&factors);
     let cells = factors.iter().fold(1_usize, |cells, factor| {
         cells.saturating_mul(factor.levels.len())
     });
@@ -298,7 +332,7 @@ fn factorial(maker: &mut Maker<'_>, entry: &Entry, check: &mut Checker) {
                 format!("{cells} combinations are more than {MAX_ARMS} arms"),
             )
             .hint("take levels or factors away, or use `one-at-a-time`");
-        return;
+        return growing;
     }
     let arms_before = maker.drafts.len();
     for cell in 0..cells {
@@ -316,7 +350,8 @@ fn factorial(maker: &mut Maker<'_>, entry: &Entry, check: &mut Checker) {
         draft.span = entry.span.clone();
         maker.add(draft, check);
     }
-    if maker.drafts.len() == arms_before && cells > 0 && !factors.is_empty() {
+    let none = maker.drafts.len() == arms_before && cells > 0 && !factors.is_empty();
+    if none && growing.is_empty() {
         check
             .error(
                 entry.span.clone(),
@@ -324,20 +359,7 @@ fn factorial(maker: &mut Maker<'_>, entry: &Entry, check: &mut Checker) {
             )
             .hint("add a level that differs");
     }
-}
-
-/// The levels of combination number `cell`; the last factor changes fastest.
-fn combination(factors: &[Factor<'_>], mut cell: usize) -> Settings {
-    let mut settings = Settings::new();
-    for factor in factors.iter().rev() {
-        let count = factor.levels.len();
-        settings.insert(
-            factor.entry.key.clone(),
-            factor.levels[cell % count].0.clone(),
-        );
-        cell /= count;
-    }
-    settings
+    growing
 }
 
 /// Settings that cannot go together, each said once where it first appears.

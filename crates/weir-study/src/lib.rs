@@ -6,7 +6,7 @@
 //! stood, so the file is read in two steps instead:
 //!
 //! 1. `tree`: parser events to a tree of nodes that know their place in the text;
-//! 2. one module per section (`proxy`, `load`, `arms`, `plan`) that checks its part of the
+//! 2. one module per section (`proxy`, `load`, `arms`, `plan`, `published`) that checks its part of the
 //!    tree with the small readers of `check`, reports what is wrong, and goes on with a default.
 //!
 //! Only a study without any error becomes a [`Study`]. Files of requests ([`parse_requests`]) are read
@@ -15,36 +15,33 @@
 mod arms;
 mod check;
 mod error;
+mod factors;
+mod flow;
 mod load;
+mod machine;
 mod plan;
 mod proxy;
+mod published;
 mod ready;
 mod remarks;
 mod requests;
+mod room;
 mod tree;
 
-use weir_model::quantity::CpuSet;
 use weir_model::study::Study;
 use weir_parameters::Catalog;
 
 pub use error::{StudyError, StudyErrors};
+pub use machine::CheckContext;
 pub use ready::{ReadyMade, studies};
 pub use remarks::remarks;
 pub use requests::{Requests, parse_requests};
 
 use check::{Checker, Fields};
+use room::Room;
 
 /// Version of the study format that this crate reads: the value of the key `weir`.
 pub const VERSION: u64 = 1;
-
-/// What a study must fit on.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct CheckContext {
-    /// Descriptors that one process may open: what weir itself has and a proxy inherits.
-    pub descriptor_limit: u64,
-    /// CPUs that weir may use; `None`: not known, so CPU sets are not checked.
-    pub cpus_available: Option<CpuSet>,
-}
 
 /// Keys of a study, in the order in which docs/study.md explains them.
 const KEYS: [&str; 17] = [
@@ -121,17 +118,25 @@ fn study(
         .and_then(|node| check.text(node));
     let proxy = fields
         .required("proxy", check)
-        .and_then(|node| proxy::read(node, catalog, check));
+        .and_then(|node| proxy::read(node, catalog, context, check));
     let origin = plan::origin(fields.get("origin"), check);
     let blocks = plan::blocks(fields.get("blocks"), check);
-    let loads = load::read(fields.required("loads", check), check);
+    let mut loads = load::read(fields.required("loads", check), proxy.as_ref(), check);
     let objective = plan::objective(fields.get("objective"), &loads, check);
     let serves_files = proxy.as_ref().is_some_and(proxy::Draft::serves_files);
     let cpus = plan::cpus(fields.get("cpus"), serves_files, context, check);
     let arms = arms::read(&fields, proxy.as_ref(), catalog, context, check);
-    let published = plan::published(fields.get("published"), &arms, check);
-    load::check_fit(&loads, &arms, &blocks, check);
-    load::check_descriptors(&loads, &arms, proxy.as_ref(), catalog, context, check);
+    let published = published::read(fields.get("published"), &arms, &loads, check);
+    let has_limit = objective.within.is_some();
+    load::check_fit(&loads, &arms.drafts, &blocks, has_limit, check);
+    let room = Room {
+        arms: &arms.drafts,
+        proxy: proxy.as_ref(),
+        catalog,
+        context,
+    };
+    let mut left_out = arms.left_out;
+    left_out.extend(room.check(&mut loads, check));
 
     let name = name?;
     Some(Study {
@@ -141,10 +146,11 @@ fn study(
         proxy: proxy?.spec,
         origin,
         loads: loads.into_iter().map(|draft| draft.spec).collect(),
-        arms: arms.into_iter().map(|draft| draft.arm).collect(),
+        arms: arms.drafts.into_iter().map(|draft| draft.arm).collect(),
         blocks,
         objective,
         cpus,
         published,
+        left_out,
     })
 }

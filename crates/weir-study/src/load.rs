@@ -1,51 +1,60 @@
-//! The section `loads`: who sends what, when, for how long, and whether the machine can.
+//! The section `loads`: who sends what, when, for how long.
 
 use std::ops::Range;
 use std::time::Duration;
 
-use weir_model::load::RequestSpec;
+use weir_model::load::{Lifetime, RequestSpec};
 use weir_model::quantity::{format_duration, parse_rate};
 use weir_model::study::{BlockSpec, LoadSpec, StudyArrivals};
-use weir_parameters::Catalog;
 
-use crate::CheckContext;
 use crate::arms;
 use crate::check::{Checker, Fields, fraction, short};
+use crate::flow;
 use crate::proxy;
 use crate::tree::{Node, Value};
 
-const KEYS: [&str; 7] = [
+const KEYS: [&str; 12] = [
     "name",
     "closed",
     "rate",
     "connections",
+    "connection",
+    "tls",
+    "hold",
     "duration",
+    "size",
     "request",
     "timeout",
+    "optional",
 ];
 const TIMEOUT: Duration = Duration::from_secs(2);
 const LONGEST: Duration = Duration::from_secs(24 * 3600);
 /// Shortest slice that the pilot tries: what a block takes at least, for each arm.
 const SHORTEST_SLICE: Duration = Duration::from_millis(50);
-/// Descriptors that weir needs besides its connections: files, pipes, listeners.
-const RESERVE: u64 = 64;
 
 /// A load, and where its parts stand.
 #[derive(Debug)]
 pub(crate) struct Draft {
     pub(crate) spec: LoadSpec,
-    connections: Range<usize>,
+    /// Whether it is left out where the machine has no room for its connections.
+    pub(crate) optional: bool,
+    /// Where its connections stand.
+    pub(crate) connections: Range<usize>,
     duration: Range<usize>,
 }
 
-pub(crate) fn read(node: Option<&Node>, check: &mut Checker) -> Vec<Draft> {
+pub(crate) fn read(
+    node: Option<&Node>,
+    proxy: Option<&proxy::Draft>,
+    check: &mut Checker,
+) -> Vec<Draft> {
     let mut loads: Vec<Draft> = Vec::new();
     let nodes = node.and_then(|node| check.list(node, "a list of loads"));
     for node in nodes.unwrap_or_default() {
         let closed_before = loads
             .iter()
             .any(|load| load.spec.arrivals == StudyArrivals::Closed);
-        let Some((load, name_at)) = read_load(node, closed_before, check) else {
+        let Some((load, name_at)) = read_load(node, closed_before, proxy, check) else {
             continue;
         };
         let name = &load.spec.name;
@@ -63,6 +72,7 @@ pub(crate) fn read(node: Option<&Node>, check: &mut Checker) -> Vec<Draft> {
 fn read_load(
     node: &Node,
     closed_before: bool,
+    proxy: Option<&proxy::Draft>,
     check: &mut Checker,
 ) -> Option<(Draft, Range<usize>)> {
     let fields = Fields::known(node, "a load", &KEYS, check)?;
@@ -76,10 +86,28 @@ fn read_load(
     let duration = fields.required("duration", check);
     let duration_at = duration.map_or(fields.span(), |node| node.span.clone());
     let duration = duration.and_then(|node| check.duration(node, Duration::from_secs(1)..=LONGEST));
-    let request = fields
+    let mut request = fields
         .get("request")
         .and_then(|node| request(node, check))
         .unwrap_or_else(|| RequestSpec::get("/"));
+    let size = fields
+        .get("size")
+        .and_then(|node| flow::size(node, &fields, proxy, check))
+        .map(|(size, target)| {
+            request.target = target;
+            size
+        });
+    let lifetime = fields
+        .get("connection")
+        .and_then(|node| flow::lifetime(node, check))
+        .unwrap_or(Lifetime::Kept);
+    let tls = fields.get("tls").and_then(|node| flow::tls(node, check));
+    let hold = fields.get("hold");
+    let held = hold.and_then(|node| flow::held(node, check)).unwrap_or(0);
+    let optional = fields
+        .get("optional")
+        .and_then(|node| check.flag(node))
+        .unwrap_or(false);
     let timeout = fields
         .get("timeout")
         .and_then(|node| check.duration(node, Duration::from_millis(1)..=LONGEST))
@@ -90,11 +118,17 @@ fn read_load(
             name: name.unwrap_or_default(),
             arrivals: arrivals.unwrap_or(StudyArrivals::Closed),
             connections: connections.map_or(1, |number| number as u32),
+            lifetime,
+            tls,
+            held,
             request,
+            size,
             duration: duration.unwrap_or(LONGEST),
             timeout,
         },
-        connections: connections_at,
+        optional,
+        // What is held is what there may be too many of.
+        connections: hold.map_or(connections_at, |node| node.span.clone()),
         duration: duration_at,
     };
     Some((draft, name_at))
@@ -241,8 +275,15 @@ pub(crate) fn check_fit(
     loads: &[Draft],
     arms: &[arms::Draft],
     blocks: &BlockSpec,
+    has_limit: bool,
     check: &mut Checker,
 ) {
+    // Without a limit such a study is refused as one that compares nothing.
+    if let (true, None, [alone]) = (has_limit, blocks.slice, arms) {
+        check
+            .error(alone.span.clone(), "an arm that is alone needs a slice")
+            .hint("a pilot compares two arms: write `blocks: {slice: 1s}`");
+    }
     let slice = blocks.slice.unwrap_or(SHORTEST_SLICE);
     let slices = blocks.at_least.saturating_mul(arms.len() as u32);
     let needed = slice.saturating_mul(slices);
@@ -263,45 +304,5 @@ pub(crate) fn check_fit(
             format_duration(needed)
         );
         check.error(load.duration.clone(), message).hint(hint);
-    }
-}
-
-/// No load may open more connections than weir, or a proxy, has descriptors for.
-pub(crate) fn check_descriptors(
-    loads: &[Draft],
-    arms: &[arms::Draft],
-    proxy: Option<&proxy::Draft>,
-    catalog: &Catalog,
-    context: &CheckContext,
-    check: &mut Checker,
-) {
-    let limit = context.descriptor_limit;
-    for load in loads {
-        let connections = u64::from(load.spec.connections);
-        let needed = connections * arms.len() as u64 + RESERVE;
-        if needed > limit {
-            let message = format!(
-                "{connections} connections to each of {} arms need {needed} descriptors, and the limit is {limit}",
-                arms.len()
-            );
-            check
-                .error(load.connections.clone(), message)
-                .hint("ask for fewer, or raise `ulimit -n` before weir is started");
-            continue;
-        }
-        let Some(proxy) = proxy else { continue };
-        let short_of = arms.iter().find_map(|draft| {
-            let settings = &draft.arm.settings;
-            let limits = context.client_limits(catalog, &proxy.spec, settings)?;
-            (limits.descriptors < connections).then_some((&draft.arm.name, limits.descriptors))
-        });
-        if let Some((arm, clients)) = short_of {
-            let message = format!(
-                "the proxy of arm `{arm}` has descriptors for {clients} clients, not for {connections}"
-            );
-            check
-                .error(load.connections.clone(), message)
-                .hint("ask for fewer connections, or raise `worker_rlimit_nofile`");
-        }
     }
 }

@@ -1,17 +1,15 @@
-//! The smaller sections: `origin`, `blocks`, `objective`, `cpus`, `published`.
+//! The smaller sections: `origin`, `blocks`, `objective`, `cpus`.
 
-use std::collections::BTreeMap;
 use std::time::Duration;
 
 use weir_model::quantity::CpuSet;
 use weir_model::study::{
-    BlockSpec, CpuRoles, DelaySpec, Metric, Objective, OriginSpec, Published, StudyArrivals,
+    BlockSpec, CpuRoles, DelaySpec, Metric, Objective, OriginSpec, StudyArrivals,
 };
 
-use crate::CheckContext;
-use crate::arms;
-use crate::check::{Checker, Fields, nearest, short};
+use crate::check::{Checker, Fields, short};
 use crate::load;
+use crate::machine::CheckContext;
 use crate::tree::{Node, Value};
 
 /// Largest content that the origin or a file may have; it is held in memory.
@@ -149,12 +147,13 @@ pub(crate) fn objective(
     check: &mut Checker,
 ) -> Objective {
     let mut objective = Objective::default();
-    let known = ["metric", "band", "confidence"];
+    let known = ["metric", "band", "confidence", "within"];
     let fields = node.and_then(|node| Fields::known(node, "an objective", &known, check));
     if let Some(fields) = &fields {
         if let Some(node) = fields.get("metric") {
             let metrics = [
                 ("rate", Metric::Rate),
+                ("received-bytes", Metric::ReceivedBytes),
                 ("cpu-per-request", Metric::CpuPerRequest),
                 ("response-p50", Metric::ResponseP50),
                 ("response-p99", Metric::ResponseP99),
@@ -171,13 +170,28 @@ pub(crate) fn objective(
         }
     }
     // Nobody asked for the rate by name: a study with open loads only is judged by what they show.
-    if fields.is_none_or(|fields| fields.get("metric").is_none())
+    if fields
+        .as_ref()
+        .is_none_or(|fields| fields.get("metric").is_none())
         && !loads.is_empty()
         && !loads.iter().any(is_closed)
     {
         objective.metric = Metric::ResponseP99;
     }
+    if let Some(node) = fields.as_ref().and_then(|fields| fields.get("within")) {
+        objective.within = within(node, objective.metric, check);
+    }
     objective
+}
+
+/// The limit that a response time must stay within.
+fn within(node: &Node, metric: Metric, check: &mut Checker) -> Option<Duration> {
+    if metric.response_quantile().is_none() {
+        check
+            .error(node.span.clone(), "only a response time has a limit")
+            .hint("write `metric: response-p99` or `metric: response-p50` beside it");
+    }
+    check.duration(node, Duration::from_micros(1)..=Duration::from_secs(3600))
 }
 
 fn is_closed(load: &load::Draft) -> bool {
@@ -188,7 +202,7 @@ fn is_closed(load: &load::Draft) -> bool {
 fn check_metric(node: &Node, metric: Metric, loads: &[load::Draft], check: &mut Checker) {
     let (measured, kind, hint) = match metric {
         Metric::CpuPerRequest => return,
-        Metric::Rate => (
+        Metric::Rate | Metric::ReceivedBytes => (
             loads.iter().any(is_closed),
             "closed",
             "in an open loop every arm completes the rate that was asked for",
@@ -261,57 +275,4 @@ fn cpu_set(node: &Node, context: &CheckContext, check: &mut Checker) -> Option<C
             ));
     }
     Some(set)
-}
-
-pub(crate) fn published(
-    node: Option<&Node>,
-    arms: &[arms::Draft],
-    check: &mut Checker,
-) -> Option<Published> {
-    let known = ["source", "metric", "figures"];
-    let fields = Fields::known(node?, "`published`", &known, check)?;
-    let source = fields
-        .required("source", check)
-        .and_then(|node| check.text(node));
-    let metric = fields
-        .required("metric", check)
-        .and_then(|node| check.text(node));
-    let figures = fields.required("figures", check);
-    let entries = figures.and_then(|node| check.entries(node, "an arm and its figure"));
-    let mut names: Vec<&str> = arms.iter().map(|draft| draft.arm.name.as_str()).collect();
-    // Arms whose name was refused have none.
-    names.retain(|name| !name.is_empty());
-    let mut figures = BTreeMap::new();
-    for entry in entries.unwrap_or_default() {
-        if !names.is_empty() && !names.contains(&entry.key.as_str()) {
-            check
-                .error(
-                    entry.span.clone(),
-                    format!("no arm is named `{}`", short(&entry.key)),
-                )
-                .hint(format!("the arms are {}", names.join(", ")))
-                .nearest(nearest(&entry.key, &names));
-        }
-        if let Some(figure) = figure(&entry.value, check) {
-            figures.insert(entry.key.clone(), figure);
-        }
-    }
-    Some(Published {
-        source: source?,
-        metric: metric?,
-        figures,
-    })
-}
-
-fn figure(node: &Node, check: &mut Checker) -> Option<f64> {
-    let text = check.text(node)?;
-    let number = text
-        .parse()
-        .ok()
-        .filter(|number: &f64| number.is_finite() && *number > 0.0);
-    if number.is_none() {
-        let message = format!("`{}` is not a number above 0", short(&text));
-        check.error(node.span.clone(), message);
-    }
-    number
 }

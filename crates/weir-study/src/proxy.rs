@@ -1,13 +1,14 @@
 //! The section `proxy`, and settings wherever they stand.
 
 use std::collections::BTreeMap;
-use std::ops::Range;
+use std::ops::{Range, RangeInclusive};
 use std::path::PathBuf;
 
 use weir_model::study::{ProxyKind, ProxyRole, ProxySpec, Settings};
-use weir_parameters::Catalog;
+use weir_parameters::{Catalog, LevelKind};
 
 use crate::check::{Checker, Fields, short};
+use crate::machine::CheckContext;
 use crate::plan::MAX_CONTENT;
 use crate::tree::{Entry, Node, Value};
 
@@ -32,7 +33,12 @@ impl Draft {
     }
 }
 
-pub(crate) fn read(node: &Node, catalog: &Catalog, check: &mut Checker) -> Option<Draft> {
+pub(crate) fn read(
+    node: &Node,
+    catalog: &Catalog,
+    context: &CheckContext,
+    check: &mut Checker,
+) -> Option<Draft> {
     let fields = Fields::known(node, "a proxy", &KEYS, check)?;
     let kind = fields
         .required("kind", check)
@@ -53,7 +59,7 @@ pub(crate) fn read(node: &Node, catalog: &Catalog, check: &mut Checker) -> Optio
     };
     let (own, places) = fields
         .get("settings")
-        .map(|node| read_settings(node, kind, catalog, check))
+        .map(|node| read_settings(node, kind, catalog, context, check))
         .unwrap_or_default();
     settings.extend(own);
     Some(Draft {
@@ -102,6 +108,7 @@ pub(crate) fn read_settings(
     node: &Node,
     kind: ProxyKind,
     catalog: &Catalog,
+    context: &CheckContext,
     check: &mut Checker,
 ) -> (Settings, Places) {
     let mut settings = Settings::new();
@@ -113,7 +120,7 @@ pub(crate) fn read_settings(
         .entries(node, "a setting such as `gzip: off`")
         .unwrap_or_default()
     {
-        if let Some(level) = read_level(entry, &entry.value, kind, catalog, check) {
+        if let Some(level) = read_level(entry, &entry.value, kind, catalog, context, check) {
             settings.insert(entry.key.clone(), level);
             places.insert(entry.key.clone(), entry.span.start..entry.value.span.end);
         }
@@ -127,6 +134,7 @@ pub(crate) fn read_level(
     level: &Node,
     kind: ProxyKind,
     catalog: &Catalog,
+    context: &CheckContext,
     check: &mut Checker,
 ) -> Option<String> {
     let Some(parameter) = catalog.get(kind, &entry.key) else {
@@ -147,7 +155,11 @@ pub(crate) fn read_level(
             return None;
         }
     };
-    match parameter.check(written) {
+    let of_machine = match &parameter.level {
+        LevelKind::Integer { min, max, .. } => of_machine(written, *min..=*max, context),
+        _ => None,
+    };
+    match parameter.check(of_machine.as_deref().unwrap_or(written)) {
         Ok(level) => Some(level),
         Err(mut error) => {
             error.level = short(&error.level);
@@ -158,6 +170,16 @@ pub(crate) fn read_level(
             None
         }
     }
+}
+
+/// The level behind a word that stands for a size of the machine, as far as the parameter goes.
+fn of_machine(
+    written: &str,
+    bounds: RangeInclusive<u64>,
+    context: &CheckContext,
+) -> Option<String> {
+    let number = context.number(written.trim())?;
+    Some(number.clamp(*bounds.start(), *bounds.end()).to_string())
 }
 
 /// Reports a parameter that the catalog does not know.

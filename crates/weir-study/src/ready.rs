@@ -9,7 +9,7 @@ pub struct ReadyMade {
     pub text: &'static str,
 }
 
-const STUDIES: [ReadyMade; 3] = [
+const STUDIES: [ReadyMade; 7] = [
     ReadyMade {
         name: "stock-reverse-proxy",
         text: include_str!("../../../studies/stock-reverse-proxy.yaml"),
@@ -17,6 +17,22 @@ const STUDIES: [ReadyMade; 3] = [
     ReadyMade {
         name: "static-files",
         text: include_str!("../../../studies/static-files.yaml"),
+    },
+    ReadyMade {
+        name: "requests-by-workers",
+        text: include_str!("../../../studies/requests-by-workers.yaml"),
+    },
+    ReadyMade {
+        name: "tls-transactions-by-workers",
+        text: include_str!("../../../studies/tls-transactions-by-workers.yaml"),
+    },
+    ReadyMade {
+        name: "throughput-by-workers",
+        text: include_str!("../../../studies/throughput-by-workers.yaml"),
+    },
+    ReadyMade {
+        name: "held-connections",
+        text: include_str!("../../../studies/held-connections.yaml"),
     },
     ReadyMade {
         name: "same-twice",

@@ -1,36 +1,15 @@
 //! What is not wrong with a study and still worth saying before it is run.
 
-use weir_model::study::{ArmRole, ProxySpec, Settings, Study};
-use weir_parameters::{Catalog, ClientLimits, Severity};
+use weir_model::study::{ArmRole, Study};
+use weir_parameters::{Catalog, Severity};
 
 use crate::CheckContext;
 
-impl CheckContext {
-    /// How many clients a proxy with `settings` can hold on this machine.
-    pub(crate) fn client_limits(
-        &self,
-        catalog: &Catalog,
-        proxy: &ProxySpec,
-        settings: &Settings,
-    ) -> Option<ClientLimits> {
-        let cpus = self
-            .cpus_available
-            .as_ref()
-            .map_or(1, |set| set.cpus().len() as u64);
-        catalog.client_limits(
-            proxy.kind,
-            settings,
-            &proxy.role,
-            self.descriptor_limit,
-            cpus,
-        )
-    }
-}
-
 /// Settings that can do nothing as they stand, and loads that a proxy will turn part of away: both
-/// are fair questions, so they are remarks and no errors. One sentence each.
+/// are fair questions, so they are remarks and no errors. What the study had to leave out on this
+/// machine comes first. One sentence each.
 pub fn remarks(study: &Study, catalog: &Catalog, context: &CheckContext) -> Vec<String> {
-    let mut remarks = Vec::new();
+    let mut remarks = study.left_out.clone();
     for arm in &study.arms {
         let limit = context.descriptor_limit;
         let proxy = &study.proxy;
@@ -50,7 +29,7 @@ pub fn remarks(study: &Study, catalog: &Catalog, context: &CheckContext) -> Vec<
             .iter()
             .filter(|arm| arm.role != ArmRole::SameAsBaseline)
         {
-            let limits = context.client_limits(catalog, &study.proxy, &arm.settings);
+            let limits = context.client_limits(catalog, &study.proxy, &arm.settings, load.held);
             if let Some(limits) = limits
                 && limits.connections < u64::from(load.connections)
             {

@@ -63,6 +63,14 @@ pub enum SutError {
     /// A reverse proxy was asked for without an origin server.
     #[error("a reverse proxy needs the address of an origin server")]
     NoOrigin,
+    /// The certificate for the proxies' TLS listeners cannot be made.
+    #[error("cannot make a certificate for `{name}`: {words}")]
+    Certificate {
+        /// The host that it was to be for.
+        name: String,
+        /// What the library says.
+        words: String,
+    },
     /// The proxy does not accept the configuration.
     #[error("nginx refuses the configuration {}:\n{words}", file.display())]
     Refused {

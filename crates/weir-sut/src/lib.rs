@@ -13,6 +13,7 @@
 //! What a parameter is called in a proxy's own language is data (`weir-parameters`); how such a
 //! configuration is laid out, and how the program is run, is here. This crate knows no load.
 
+mod certificate;
 mod error;
 pub mod launch;
 pub mod nginx;
@@ -20,9 +21,10 @@ mod port;
 mod running;
 mod work_folder;
 
+pub use certificate::Certificate;
 pub use error::SutError;
 pub use launch::{Launch, LaunchError, Launcher, launch_main};
-pub use nginx::{Configuration, Effective, Nginx};
+pub use nginx::{Configuration, Effective, Nginx, Site, TlsListener};
 pub use port::{free_port, free_ports};
 pub use running::RunningProxy;
 pub use work_folder::WorkFolder;

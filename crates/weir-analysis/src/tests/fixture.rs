@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tempfile::TempDir;
 use weir_model::environment::Environment;
-use weir_model::load::{Censored, RequestSpec};
+use weir_model::load::{Censored, Lifetime, RequestSpec};
 use weir_model::quantity::CpuSet;
 use weir_model::record::*;
 use weir_model::study::*;
@@ -33,6 +33,10 @@ fn load(name: &str, arrivals: StudyArrivals) -> LoadSpec {
         name: name.to_owned(),
         arrivals,
         connections: 50,
+        lifetime: Lifetime::Kept,
+        tls: None,
+        held: 0,
+        size: None,
         request: RequestSpec::get("/"),
         duration: Duration::from_secs(60),
         timeout: Duration::from_secs(2),
@@ -67,6 +71,7 @@ pub(crate) fn header(arms: Vec<Arm>) -> RunHeader {
             objective: Objective::default(),
             cpus: None,
             published: None,
+            left_out: Vec::new(),
         },
         cpus: CpuRoles {
             proxy: cpus(0),

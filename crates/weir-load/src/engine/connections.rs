@@ -8,6 +8,9 @@ use super::{Engine, LOOK_AFTER_NS, OPENING_AT_ONCE, Progress, RETRY_AFTER_NS, St
 use crate::ledger::Cause;
 use crate::reactor::{ConnId, Event, Reactor, Route};
 
+/// Why a handshake is given up.
+const NO_HANDSHAKE: &str = "no complete TLS handshake within the timeout";
+
 impl<R: Reactor> Engine<'_, R> {
     pub(super) fn on_event(&mut self, event: Event, stamp: u64) {
         match event {
@@ -16,12 +19,9 @@ impl<R: Reactor> Engine<'_, R> {
             Event::Connected(id) => self.on_connected(id, stamp),
             Event::ConnectFailed(id, errno) => self.on_refused(id, errno, stamp),
             Event::Writable(id) => self.send_on(id),
+            Event::Ended(id) if self.is_secure(id) => self.on_ended_secure(id, stamp),
             Event::Ended(id) => self.on_ended(id, stamp),
-            Event::Failed(id, errno) => match self.conns[id as usize].outstanding {
-                // A peer may reset a connection that it no longer wants.
-                0 => self.lost(id, stamp),
-                _ => self.fail(id, ErrorKind::Receive, Cause::Kernel(errno)),
-            },
+            Event::Failed(id, errno) => self.broken(id, ErrorKind::Receive, Cause::Kernel(errno)),
         }
     }
 
@@ -31,11 +31,14 @@ impl<R: Reactor> Engine<'_, R> {
         let took = stamp.saturating_sub(conn.since);
         self.totals.flows[flow].connects += 1;
         self.totals.flows[flow].connect_time.saturating_record(took);
-        self.on_open(id, stamp);
+        match self.is_secure(id) {
+            true => self.secure(id, stamp),
+            false => self.on_open(id, stamp, false),
+        }
     }
 
-    /// A connection can be used.
-    fn on_open(&mut self, id: ConnId, stamp: u64) {
+    /// A connection can be used. The request that waits for it may be `sent` already.
+    pub(super) fn on_open(&mut self, id: ConnId, stamp: u64, sent: bool) {
         let conn = &mut self.conns[id as usize];
         let flow = usize::from(conn.flow);
         let state = &mut self.flows[flow];
@@ -49,9 +52,11 @@ impl<R: Reactor> Engine<'_, R> {
             self.links.push(&mut state.aging, id);
         }
         if conn.outstanding > 0 {
-            let place = self.oldest(id);
-            self.transmit(id, place);
-            self.uncork();
+            if !sent {
+                let place = self.oldest(id);
+                self.transmit(id, place);
+                self.uncork();
+            }
             return;
         }
         self.opening -= 1;
@@ -67,12 +72,12 @@ impl<R: Reactor> Engine<'_, R> {
     }
 
     /// A connection could not be opened, and with it goes the request that it was for.
-    fn not_opened(&mut self, id: ConnId, kind: ErrorKind, cause: Cause, now: u64) {
+    pub(super) fn not_opened(&mut self, id: ConnId, kind: ErrorKind, cause: Cause, now: u64) {
         let conn = &self.conns[id as usize];
         let flow = usize::from(conn.flow);
         if conn.outstanding > 0 {
             let slice = self.in_flight[self.oldest(id)].slice as usize;
-            self.error(id, Some(slice), kind, cause);
+            self.error(id, Some(slice), kind, cause.clone());
             self.end_request(id, now);
         } else {
             self.opening -= 1;
@@ -84,7 +89,7 @@ impl<R: Reactor> Engine<'_, R> {
 
     /// The peer has closed: after a response without a length that is its end, between requests it
     /// is the peer's right, otherwise it is an error.
-    fn on_ended(&mut self, id: ConnId, stamp: u64) {
+    pub(super) fn on_ended(&mut self, id: ConnId, stamp: u64) {
         let conn = &mut self.conns[id as usize];
         if conn.outstanding == 0 {
             self.lost(id, stamp);
@@ -93,7 +98,7 @@ impl<R: Reactor> Engine<'_, R> {
         match conn.parser.finish_on_close() {
             Ok(mut end) => {
                 end.keep_alive = false;
-                self.ended_otherwise(id, end);
+                self.ended_otherwise(id, end, stamp);
                 self.settle(id, stamp, None);
             }
             Err(closed) => {
@@ -107,7 +112,7 @@ impl<R: Reactor> Engine<'_, R> {
     }
 
     /// The peer no longer wants a connection on which nothing is awaited.
-    fn lost(&mut self, id: ConnId, stamp: u64) {
+    pub(super) fn lost(&mut self, id: ConnId, stamp: u64) {
         let flow = usize::from(self.conns[id as usize].flow);
         if let Some(data) = self.active_data(flow) {
             data.lost += 1;
@@ -140,7 +145,7 @@ impl<R: Reactor> Engine<'_, R> {
         let now = self.reactor.now();
         while self.conns[id as usize].outstanding > 0 {
             let slice = self.in_flight[self.oldest(id)].slice as usize;
-            self.error(id, Some(slice), kind, cause);
+            self.error(id, Some(slice), kind, cause.clone());
             self.end_request(id, now);
         }
         self.renew(id, now);
@@ -151,7 +156,7 @@ impl<R: Reactor> Engine<'_, R> {
         let cause = Cause::Own("the server closes after an earlier response");
         while self.conns[id as usize].outstanding > 0 {
             let slice = self.in_flight[self.oldest(id)].slice as usize;
-            self.error(id, Some(slice), ErrorKind::ClosedUnanswered, cause);
+            self.error(id, Some(slice), ErrorKind::ClosedUnanswered, cause.clone());
             self.end_request(id, now);
         }
     }
@@ -201,7 +206,7 @@ impl<R: Reactor> Engine<'_, R> {
         }
     }
 
-    fn close(&mut self, id: ConnId) {
+    pub(super) fn close(&mut self, id: ConnId) {
         let conn = &mut self.conns[id as usize];
         let state = &mut self.flows[usize::from(conn.flow)];
         if conn.state == State::Open {
@@ -218,6 +223,10 @@ impl<R: Reactor> Engine<'_, R> {
         conn.state = State::Closed;
         conn.unsent = Unsent::Nothing;
         conn.discarding = false;
+        if let Some(session) = self.sessions.get_mut(id as usize) {
+            // No close_notify: the messages' own lengths say that they are complete (RFC 9112 §9.8).
+            *session = None;
+        }
         self.reactor.close(id);
     }
 
@@ -309,10 +318,13 @@ impl<R: Reactor> Engine<'_, R> {
                 return;
             }
             if conn.state != State::Open {
+                let (kind, cause) = match conn.state {
+                    State::Securing => (ErrorKind::Tls, Cause::Own(NO_HANDSHAKE)),
+                    _ => (ErrorKind::Connect, Cause::Kernel(Errno::TIMEDOUT)),
+                };
                 self.close(id);
-                let cause = Cause::Kernel(Errno::TIMEDOUT);
                 self.censor_oldest(id, now);
-                self.not_opened(id, ErrorKind::Connect, cause, now);
+                self.not_opened(id, kind, cause, now);
                 continue;
             }
             let slice = self.in_flight[self.oldest(id)].slice as usize;

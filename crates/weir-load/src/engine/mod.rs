@@ -30,15 +30,18 @@ use crate::plan::{Flow, Plan};
 use crate::random::Random;
 use crate::reactor::{ConnId, Reactor};
 use crate::schedule::{Schedule, Share};
+use crate::tls::{Connector, Session};
 
 mod connections;
 mod lists;
 mod requests;
 mod responses;
+mod secure;
 mod slices;
 pub(crate) mod slots;
 
 use lists::{Kind, Links, List};
+pub use secure::TlsCounts;
 use slots::{Outlet, Slots};
 
 /// Connections being opened at once, at most: a burst beyond the listener's backlog would show the
@@ -47,6 +50,10 @@ const OPENING_AT_ONCE: u32 = 128;
 
 /// How long a connection that was refused rests before the next try.
 const RETRY_AFTER_NS: u64 = 100_000_000;
+
+/// Beyond the timeout, how long connections that fail to open are tried before the trial begins without
+/// them.
+const STUCK_AFTER_NS: u64 = 1_000_000_000;
 
 /// How long a trial of so many requests waits for a server that is gone.
 const DESERTED_AFTER_NS: u64 = 10_000_000_000;
@@ -95,6 +102,10 @@ pub struct FlowTotals {
     pub connects: u64,
     /// Time to open a connection.
     pub connect_time: Histogram<u64>,
+    /// Time of a TLS handshake, from the open connection on.
+    pub tls_time: Histogram<u64>,
+    /// What handshakes agreed on.
+    pub tls: TlsCounts,
 }
 
 /// Figures of one thread that belong to no slice.
@@ -117,6 +128,8 @@ pub struct ThreadTotals {
 enum State {
     Closed,
     Connecting,
+    /// In the TLS handshake.
+    Securing,
     Open,
 }
 
@@ -152,6 +165,7 @@ struct Conn {
     first_byte: u64,
     /// When it last became able to take a request.
     idle_since: u64,
+    /// When it was opened; before, when its TLS handshake began.
     opened: u64,
 }
 
@@ -202,6 +216,8 @@ struct FlowState {
     /// Connections with requests outstanding.
     busy: u32,
     schedule: Option<Schedule>,
+    /// Begins TLS, where the flow speaks it.
+    connector: Option<Connector>,
     /// What of the slices' arrivals has not been sent, oldest slice first.
     shares: VecDeque<(usize, Share)>,
     /// By connection, where arrivals belong to connections.
@@ -239,6 +255,8 @@ pub(crate) struct Engine<'a, R> {
     links: Links,
     /// By connection, where some response is checked; else empty.
     checks: Vec<Check>,
+    /// By connection, where some flow speaks TLS; else empty.
+    sessions: Vec<Option<Box<Session>>>,
     flows: Vec<FlowState>,
     /// Flows by arm.
     arms: Vec<Vec<usize>>,
@@ -258,6 +276,8 @@ pub(crate) struct Engine<'a, R> {
     /// Requests that are being made, for the connection that is corked.
     scratch: Vec<u8>,
     corked: Option<ConnId>,
+    /// Records on their way to the reactor.
+    sealed: Vec<u8>,
     ended: Vec<Ended>,
     totals: ThreadTotals,
 }
@@ -304,6 +324,10 @@ impl<'a, R: Reactor> Engine<'a, R> {
                 true => conns.iter().map(|_| Check::default()).collect(),
                 false => Vec::new(),
             },
+            sessions: match plan.flows.iter().any(|flow| flow.tls.is_some()) {
+                true => conns.iter().map(|_| None).collect(),
+                false => Vec::new(),
+            },
             arms: (0..arms).map(of_arm).collect(),
             slots: Slots::new(outlet, plan.width()),
             start: 0,
@@ -316,6 +340,7 @@ impl<'a, R: Reactor> Engine<'a, R> {
             cpu_at_slice: 0,
             scratch: Vec::with_capacity(longest.unwrap_or(0)),
             corked: None,
+            sealed: Vec::with_capacity(2 * longest.unwrap_or(0)),
             ended: Vec::with_capacity(deepest.max().unwrap_or(1)),
             totals: ThreadTotals {
                 flows: flows.iter().map(FlowTotals::new).collect(),
@@ -349,14 +374,23 @@ impl<'a, R: Reactor> Engine<'a, R> {
         kept.map(|(state, _)| state.connections as usize).sum()
     }
 
-    /// Opens the connections. Gives how many are open when all are or `patience_ns` is over.
+    /// Opens the connections. Gives how many are open when all are, when `patience_ns` is over, or when
+    /// for longer than the timeout none more could be opened.
     pub(crate) fn open(&mut self, patience_ns: u64) -> usize {
         let wanted = self.connections();
-        let deadline = self.reactor.now() + patience_ns;
+        let begin = self.reactor.now();
+        let deadline = begin + patience_ns;
+        let timeout = self.plan.flows.iter().map(|flow| flow.timeout).max();
+        let stuck_after = timeout.unwrap_or_default().as_nanos() as u64 + STUCK_AFTER_NS;
+        let (mut most, mut grown) = (0, begin);
         loop {
             let now = self.reactor.now();
             let open = self.flows.iter().map(|state| state.open as usize).sum();
-            if open == wanted || now >= deadline || self.stopped() {
+            if open > most {
+                (most, grown) = (open, now);
+            }
+            let stuck = now - grown >= stuck_after && !self.totals.errors.is_empty();
+            if open == wanted || now >= deadline || stuck || self.stopped() {
                 return open;
             }
             self.open_some(now);
@@ -471,6 +505,7 @@ impl FlowState {
             aging: List::new(Kind::Aging),
             busy: 0,
             schedule,
+            connector: flow.tls.as_ref().map(|tls| tls.for_thread()),
             shares: VecDeque::with_capacity(64),
             owed: match per_connection {
                 true => vec![Owed::default(); connections as usize],
@@ -488,6 +523,16 @@ impl FlowState {
     }
 }
 
+impl FlowState {
+    /// Where a connection's requests in flight are.
+    #[inline]
+    fn ring_of(&self, id: ConnId, depth: u16) -> std::ops::Range<usize> {
+        let depth = usize::from(depth);
+        let start = self.rings + (id - self.first) as usize * depth;
+        start..start + depth
+    }
+}
+
 impl FlowTotals {
     /// Adds what another thread has counted.
     pub fn add(&mut self, other: &FlowTotals) {
@@ -495,9 +540,15 @@ impl FlowTotals {
         self.connected += other.connected;
         self.open_at_end += other.open_at_end;
         self.connects += other.connects;
-        self.connect_time
-            .add(&other.connect_time)
-            .expect("all histograms have the same bounds");
+        let times = [
+            (&mut self.connect_time, &other.connect_time),
+            (&mut self.tls_time, &other.tls_time),
+        ];
+        for (own, others) in times {
+            own.add(others)
+                .expect("all histograms have the same bounds");
+        }
+        self.tls.add(&other.tls);
     }
 
     fn new(state: &FlowState) -> FlowTotals {
@@ -507,6 +558,8 @@ impl FlowTotals {
             open_at_end: 0,
             connects: 0,
             connect_time: new_histogram(),
+            tls_time: new_histogram(),
+            tls: TlsCounts::default(),
         }
     }
 }

@@ -282,7 +282,7 @@ impl<R: Reactor> Engine<'_, R> {
         self.count_sent(flow, due, lag, now);
         match self.conns[id as usize].state {
             State::Open => self.transmit(id, place),
-            State::Connecting => {}
+            State::Connecting | State::Securing => {}
             State::Closed => self.open_for_request(id, now),
         }
     }
@@ -306,6 +306,7 @@ impl<R: Reactor> Engine<'_, R> {
         let entry = self.in_flight[place];
         let template = &plan.requests.get(entry.request).template;
         if plan.pipeline == 1
+            && plan.tls.is_none()
             && let Some(bytes) = template.fixed()
         {
             match self.reactor.send(id, bytes) {
@@ -326,6 +327,11 @@ impl<R: Reactor> Engine<'_, R> {
     /// Sends what has been gathered for a connection.
     pub(super) fn uncork(&mut self) {
         let Some(id) = self.corked.take() else { return };
+        if self.is_secure(id) {
+            self.send_secure(id);
+            self.scratch.clear();
+            return;
+        }
         let conn = &mut self.conns[id as usize];
         if let Unsent::Bytes(bytes, _) = &mut conn.unsent {
             // What came before is not out yet.
@@ -384,7 +390,6 @@ impl<R: Reactor> Engine<'_, R> {
 
 /// The place of the `number`-th entry of a connection's ring.
 #[inline]
-pub(super) fn ring(state: &super::FlowState, id: ConnId, depth: u16, number: u16) -> usize {
-    let own = state.rings + (id - state.first) as usize * usize::from(depth);
-    own + usize::from(number % depth)
+fn ring(state: &super::FlowState, id: ConnId, depth: u16, number: u16) -> usize {
+    state.ring_of(id, depth).start + usize::from(number % depth)
 }

@@ -1,13 +1,14 @@
 //! Responses: read, written down, and what they mean for their connection.
 
-use weir_http::response::{Progress as Parsing, ResponseEnd};
+use weir_http::ParseError;
+use weir_http::response::{Fed, Progress as Parsing, ResponseEnd};
 use weir_model::load::{ErrorKind, Lifetime};
 
-use super::requests::ring;
-use super::{Ended, Engine, Progress};
-use crate::expect::Expectation;
+use super::{Conn, Ended, Engine, InFlight, Progress};
+use crate::expect::{Check, Expectation};
 use crate::ledger::{Cause, LONGEST_NS};
 use crate::reactor::{ConnId, Reactor};
+use crate::request_set::{Request, RequestSet};
 
 /// Content from this size on is dropped in the kernel. Below, the further system call costs more
 /// than the copy.
@@ -16,9 +17,88 @@ const DISCARD_FROM: u64 = 64 * 1024;
 /// What was wrong with a batch of bytes.
 pub(super) enum Fault {
     /// Not a response.
-    Parser(weir_http::ParseError),
+    Parser(ParseError),
     /// More than was asked for.
     Surplus,
+}
+
+/// Reads the responses of one connection.
+pub(super) struct Reader<'e> {
+    pub(super) conn: &'e mut Conn,
+    /// The connection's ring.
+    pub(super) in_flight: &'e [InFlight],
+    pub(super) requests: &'e RequestSet,
+    /// Where responses are checked.
+    pub(super) check: Option<&'e mut Check>,
+    /// What has ended, in order.
+    pub(super) ended: &'e mut Vec<Ended>,
+    pub(super) stamp: u64,
+}
+
+impl<'e> Reader<'e> {
+    /// The request that the next response to be complete is for.
+    #[inline]
+    fn asked(&self) -> &'e Request {
+        let place = usize::from(self.conn.oldest) + self.ended.len();
+        let entry = &self.in_flight[place % self.in_flight.len()];
+        self.requests.get(entry.request)
+    }
+
+    /// Reads on.
+    #[inline]
+    pub(super) fn read(&mut self, bytes: &[u8]) -> Option<Fault> {
+        let mut at = 0;
+        while at < bytes.len() {
+            if self.ended.len() == usize::from(self.conn.outstanding) {
+                return Some(Fault::Surplus);
+            }
+            if self.conn.first_byte == 0 {
+                self.conn.first_byte = self.stamp;
+            }
+            let fed = match self.feed(&bytes[at..]) {
+                Ok(fed) => fed,
+                Err(error) => return Some(Fault::Parser(error)),
+            };
+            at += fed.consumed;
+            if let Parsing::Complete(end) = fed.event {
+                self.complete(end);
+            }
+        }
+        None
+    }
+
+    #[inline]
+    fn feed(&mut self, bytes: &[u8]) -> Result<Fed, ParseError> {
+        match (&self.asked().expect, &mut self.check) {
+            (Some(expectation), Some(check)) if expectation.watches() => {
+                let mut watch = check.watch(expectation);
+                self.conn.parser.feed_with(bytes, &mut watch)
+            }
+            _ => self.conn.parser.feed(bytes),
+        }
+    }
+
+    /// Judges the response that is complete, and expects the next one if there is to be one.
+    #[inline]
+    pub(super) fn complete(&mut self, end: ResponseEnd) {
+        let verdict = match (&self.asked().expect, &mut self.check) {
+            (Some(expectation), Some(check)) => check.verdict(expectation, &end),
+            _ => Ok(()),
+        };
+        self.ended.push(Ended {
+            end,
+            first_byte: self.conn.first_byte,
+            verdict,
+        });
+        if self.ended.len() < usize::from(self.conn.outstanding) {
+            let next = self.asked();
+            self.conn.parser.begin(next.head);
+            self.conn.first_byte = 0;
+            if let (Some(expectation), Some(check)) = (&next.expect, &mut self.check) {
+                check.begin(expectation);
+            }
+        }
+    }
 }
 
 impl<R: Reactor> Engine<'_, R> {
@@ -26,13 +106,20 @@ impl<R: Reactor> Engine<'_, R> {
         let length = self.reactor.received().len() as u64;
         Progress::add(&self.progress.received_bytes, length);
         let conn = &self.conns[id as usize];
-        if conn.outstanding == 0 {
+        let outstanding = conn.outstanding;
+        if outstanding > 0 {
+            self.count_received(id, length);
+        }
+        if self.is_secure(id) {
+            self.on_sealed(id, stamp);
+            return;
+        }
+        if outstanding == 0 {
             let cause = Cause::Own("bytes that no request had asked for");
             self.error(id, None, ErrorKind::Unsolicited, cause);
             self.renew(id, stamp);
             return;
         }
-        self.count_received(id, length);
         let fault = self.read(id, stamp);
         self.settle(id, stamp, fault);
     }
@@ -45,7 +132,7 @@ impl<R: Reactor> Engine<'_, R> {
             return;
         }
         if let Parsing::Complete(end) = conn.parser.skip(bytes) {
-            self.ended_otherwise(id, end);
+            self.ended_otherwise(id, end, stamp);
         }
         self.count_received(id, bytes);
         self.settle(id, stamp, None);
@@ -62,88 +149,41 @@ impl<R: Reactor> Engine<'_, R> {
     /// Reads responses from the bytes at hand; those that end are put into [`Engine::ended`].
     #[inline]
     fn read(&mut self, id: ConnId, stamp: u64) -> Option<Fault> {
-        let bytes = self.reactor.received();
         let conn = &mut self.conns[id as usize];
         let flow = usize::from(conn.flow);
         let plan = &self.plan.flows[flow];
-        let asked = |done| {
-            let place = ring(&self.flows[flow], id, plan.pipeline, conn.oldest + done);
-            plan.requests.get(self.in_flight[place].request)
+        let ring = self.flows[flow].ring_of(id, plan.pipeline);
+        let mut reader = Reader {
+            conn,
+            in_flight: &self.in_flight[ring],
+            requests: &plan.requests,
+            check: self.checks.get_mut(id as usize),
+            ended: &mut self.ended,
+            stamp,
         };
-        let mut request = asked(0);
-        let mut done = 0;
-        let mut at = 0;
-        loop {
-            if conn.first_byte == 0 {
-                conn.first_byte = stamp;
-            }
-            let rest = &bytes[at..];
-            let fed = match &request.expect {
-                Some(expectation) if expectation.watches() => {
-                    let mut watch = self.checks[id as usize].watch(expectation);
-                    conn.parser.feed_with(rest, &mut watch)
-                }
-                _ => conn.parser.feed(rest),
-            };
-            let fed = match fed {
-                Ok(fed) => fed,
-                Err(error) => return Some(Fault::Parser(error)),
-            };
-            at += fed.consumed;
-            let Parsing::Complete(end) = fed.event else {
-                return None;
-            };
-            self.ended.push(Ended {
-                end,
-                first_byte: conn.first_byte,
-                verdict: match &request.expect {
-                    Some(expectation) => self.checks[id as usize].verdict(expectation, &end),
-                    None => Ok(()),
-                },
-            });
-            done += 1;
-            if done == conn.outstanding {
-                return (at < bytes.len()).then_some(Fault::Surplus);
-            }
-            request = asked(done);
-            conn.parser.begin(request.head);
-            conn.first_byte = 0;
-            if let Some(expectation) = &request.expect {
-                self.checks[id as usize].begin(expectation);
-            }
-            if at == bytes.len() {
-                return None;
-            }
-        }
+        reader.read(self.reactor.received())
     }
 
     /// A response that ends without a byte of its own: dropped in the kernel, or closed by the peer.
-    pub(super) fn ended_otherwise(&mut self, id: ConnId, end: ResponseEnd) {
-        let request = self.in_flight[self.oldest(id)].request;
-        let conn = &self.conns[id as usize];
+    pub(super) fn ended_otherwise(&mut self, id: ConnId, end: ResponseEnd, stamp: u64) {
+        let conn = &mut self.conns[id as usize];
         let flow = usize::from(conn.flow);
-        let expect = &self.plan.flows[flow].requests.get(request).expect;
-        self.ended.push(Ended {
-            end,
-            first_byte: conn.first_byte,
-            verdict: match expect {
-                Some(expectation) => self.checks[id as usize].verdict(expectation, &end),
-                None => Ok(()),
-            },
-        });
+        let plan = &self.plan.flows[flow];
+        let ring = self.flows[flow].ring_of(id, plan.pipeline);
+        let mut reader = Reader {
+            conn,
+            in_flight: &self.in_flight[ring],
+            requests: &plan.requests,
+            check: self.checks.get_mut(id as usize),
+            ended: &mut self.ended,
+            stamp,
+        };
+        reader.complete(end);
     }
 
     /// Writes down what has ended and decides what becomes of the connection.
     pub(super) fn settle(&mut self, id: ConnId, stamp: u64, fault: Option<Fault>) {
-        let mut keep = true;
-        let mut ended = std::mem::take(&mut self.ended);
-        for &response in &ended {
-            self.complete(id, response, stamp);
-            keep &= response.end.keep_alive;
-        }
-        let any = !ended.is_empty();
-        ended.clear();
-        self.ended = ended;
+        let (any, keep) = self.settle_ended(id, stamp);
         match fault {
             Some(Fault::Parser(error)) => self.fail(id, error.kind(), Cause::Parser(error)),
             Some(Fault::Surplus) => {
@@ -156,11 +196,29 @@ impl<R: Reactor> Engine<'_, R> {
         }
     }
 
+    /// Writes down what has ended. Says whether anything has, and whether the connection may be used
+    /// on.
+    pub(super) fn settle_ended(&mut self, id: ConnId, stamp: u64) -> (bool, bool) {
+        let mut keep = true;
+        let mut ended = std::mem::take(&mut self.ended);
+        for &response in &ended {
+            self.complete(id, response, stamp);
+            keep &= response.end.keep_alive;
+        }
+        let any = !ended.is_empty();
+        ended.clear();
+        self.ended = ended;
+        (any, keep)
+    }
+
     /// Long content that nobody looks at need not leave the kernel.
     fn ask_to_discard(&mut self, id: ConnId) {
         let request = self.in_flight[self.oldest(id)].request;
         let conn = &mut self.conns[id as usize];
         let flow = &self.plan.flows[usize::from(conn.flow)];
+        if flow.tls.is_some() {
+            return;
+        }
         let expect = &flow.requests.get(request).expect;
         if expect.as_ref().is_some_and(Expectation::reads_content) {
             return;

@@ -18,6 +18,10 @@ use crate::sys::bind_address_no_port;
 /// Bytes that one receive can take. Shared by all connections of a thread: a connection owns none.
 const RECEIVE_BUFFER: usize = 256 * 1024;
 
+/// Receives in a row that one event of one connection may lead to. A peer that sends faster than its
+/// bytes can be looked at must not keep a turn from ending: other connections and timeouts wait for it.
+const RECEIVES: u32 = 4;
+
 /// Events that one wait can reap.
 const BATCH: usize = 512;
 
@@ -28,6 +32,10 @@ pub struct Epoll {
     ready: Vec<epoll::Event>,
     /// Next of `ready` to be looked at.
     cursor: usize,
+    /// Receives that the event before it has led to.
+    receives: u32,
+    /// Value of `cursor` when that event was told; 0 before the first of a batch.
+    told: usize,
     buffer: Box<[u8]>,
     received: usize,
 }
@@ -46,6 +54,12 @@ struct Socket {
 
 fn key(conn: ConnId, generation: u32) -> u64 {
     u64::from(generation) << 32 | u64::from(conn)
+}
+
+/// What a connection's registration asks for.
+fn interest() -> epoll::EventFlags {
+    use epoll::EventFlags;
+    EventFlags::IN | EventFlags::OUT | EventFlags::RDHUP | EventFlags::ET
 }
 
 /// Binds a socket to an own address and leaves its port open.
@@ -74,6 +88,8 @@ impl Epoll {
                 .collect(),
             ready: Vec::with_capacity(BATCH),
             cursor: 0,
+            receives: 0,
+            told: 0,
             buffer: vec![0; RECEIVE_BUFFER].into_boxed_slice(),
             received: 0,
         })
@@ -96,6 +112,25 @@ impl Epoll {
         }
     }
 
+    /// There may be more to receive, and edge-triggered readiness will not come again: looks at the
+    /// same event again or, when that has been done often enough, has the kernel tell it anew.
+    fn look_again(&mut self, conn: ConnId) {
+        self.receives += 1;
+        if self.receives < RECEIVES {
+            self.cursor -= 1;
+            return;
+        }
+        let socket = &self.sockets[conn as usize];
+        let data = epoll::EventData::new_u64(key(conn, socket.generation));
+        let armed = match &socket.fd {
+            Some(fd) => epoll::modify(&self.epoll, fd, data, interest()),
+            None => Err(Errno::BADF),
+        };
+        if armed.is_err() {
+            self.cursor -= 1;
+        }
+    }
+
     /// Takes what came. `None`: nothing was there after all.
     fn receive(&mut self, conn: ConnId, hangup: bool) -> Option<Event> {
         let socket = &mut self.sockets[conn as usize];
@@ -107,8 +142,7 @@ impl Epoll {
                 Ok((_, 0)) => Some(Event::Ended(conn)),
                 Ok((_, dropped)) => {
                     socket.discard -= dropped as u64;
-                    // There may be more, and the edge has been used up.
-                    self.cursor -= 1;
+                    self.look_again(conn);
                     Some(Event::Discarded(conn, dropped as u64))
                 }
                 Err(Errno::AGAIN | Errno::INTR) => None,
@@ -119,10 +153,9 @@ impl Epoll {
             Ok((0, _)) => Some(Event::Ended(conn)),
             Ok((received, _)) => {
                 self.received = received;
-                // A full buffer may have left bytes behind, a hangup is told by one more receive:
-                // edge-triggered readiness will not come again, so this event is looked at again.
+                // A full buffer may have left bytes behind, a hangup is told by one more receive.
                 if hangup || received == RECEIVE_BUFFER {
-                    self.cursor -= 1;
+                    self.look_again(conn);
                 }
                 Some(Event::Received(conn))
             }
@@ -158,11 +191,7 @@ impl Reactor for Epoll {
         socket.blocked = false;
         socket.discard = 0;
         let data = epoll::EventData::new_u64(key(conn, socket.generation));
-        let interest = epoll::EventFlags::IN
-            | epoll::EventFlags::OUT
-            | epoll::EventFlags::RDHUP
-            | epoll::EventFlags::ET;
-        epoll::add(&self.epoll, &fd, data, interest)?;
+        epoll::add(&self.epoll, &fd, data, interest())?;
         socket.fd = Some(fd);
         Ok(())
     }
@@ -187,6 +216,7 @@ impl Reactor for Epoll {
         };
         self.ready.clear();
         self.cursor = 0;
+        self.told = 0;
         let spare = rustix::buffer::spare_capacity(&mut self.ready);
         // An interrupted wait is a wait that reaped nothing.
         let _ = epoll::wait(&self.epoll, spare, Some(&timeout));
@@ -197,13 +227,22 @@ impl Reactor for Epoll {
         while let Some(ready) = self.ready.get(self.cursor) {
             self.cursor += 1;
             let (data, flags) = (ready.data.u64(), ready.flags);
+            if self.told != self.cursor {
+                (self.told, self.receives) = (self.cursor, 0);
+            }
             let conn = data as u32;
             let socket = &mut self.sockets[conn as usize];
             if socket.fd.is_none() || key(conn, socket.generation) != data {
                 continue;
             }
+            let hangup = epoll::EventFlags::RDHUP | epoll::EventFlags::HUP | epoll::EventFlags::ERR;
             if socket.connecting {
-                return Some(self.connect_outcome(conn));
+                let outcome = self.connect_outcome(conn);
+                // A peer that spoke or closed at once is told by the same event, and no other.
+                if flags.intersects(epoll::EventFlags::IN | hangup) {
+                    self.cursor -= 1;
+                }
+                return Some(outcome);
             }
             if socket.blocked && flags.contains(epoll::EventFlags::OUT) {
                 socket.blocked = false;
@@ -211,7 +250,6 @@ impl Reactor for Epoll {
                 self.cursor -= 1;
                 return Some(Event::Writable(conn));
             }
-            let hangup = epoll::EventFlags::RDHUP | epoll::EventFlags::HUP | epoll::EventFlags::ERR;
             if flags.intersects(epoll::EventFlags::IN | hangup)
                 && let Some(event) = self.receive(conn, flags.intersects(hangup))
             {

@@ -1,5 +1,9 @@
-//! The load engine on real sockets.
+//! The load engine on real sockets, and its TLS in memory and with nginx.
 
 mod kept_open;
 mod requests;
 mod stall;
+mod tls;
+mod tls_hostile;
+mod tls_nginx;
+mod tls_support;

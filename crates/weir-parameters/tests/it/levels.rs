@@ -30,6 +30,9 @@ fn equal_levels_have_one_spelling() {
             "text/css text/plain",
         ),
         ("worker_processes", "auto", "auto"),
+        ("ssl_protocols", "TLSv1.3  TLSv1.2", "TLSv1.2 TLSv1.3"),
+        ("ssl_session_cache", "1MiB", "1m"),
+        ("ssl_ciphers", "DEFAULT:@SECLEVEL=1", "DEFAULT:@SECLEVEL=1"),
     ];
     for (id, level, canonical) in cases {
         assert_eq!(check(id, level).as_deref(), Ok(canonical), "{id} {level}");
@@ -87,6 +90,24 @@ fn a_wrong_level_is_answered_with_what_is_right() {
             "gzip_types",
             "text",
             "`text` is not a list of media types such as `text/css application/json`",
+            None,
+        ),
+        (
+            "ssl_protocols",
+            "TLSv1.2 TLSv1.2",
+            "`TLSv1.2 TLSv1.2` is not one or more of TLSv1 TLSv1.1 TLSv1.2 TLSv1.3",
+            None,
+        ),
+        (
+            "ssl_session_cache",
+            "nome",
+            "`nome` is not `off`, `none` or a size from 32k to 1024m, such as 600 or 4k",
+            Some("none"),
+        ),
+        (
+            "ssl_ciphers",
+            "HIGH::MD5",
+            "`HIGH::MD5` is not a cipher list such as `HIGH:!aNULL:!MD5`",
             None,
         ),
     ];

@@ -140,6 +140,27 @@ fn what_nginx_says_is_read_back_as_a_level() {
         ),
         ("worker_processes", "worker_processes auto", Some("auto")),
         ("worker_rlimit_nofile", "1024", Some("1024")),
+        ("ssl_session_cache", "ssl_session_cache none", Some("none")),
+        (
+            "ssl_session_cache",
+            "ssl_session_cache shared:weir:10m",
+            Some("10m"),
+        ),
+        (
+            "ssl_session_cache",
+            "ssl_session_cache shared:other:10m",
+            None,
+        ),
+        (
+            "ssl_protocols",
+            "ssl_protocols TLSv1.3 TLSv1.2",
+            Some("TLSv1.2 TLSv1.3"),
+        ),
+        (
+            "ssl_ciphers",
+            "ssl_ciphers HIGH:!aNULL:!MD5",
+            Some("HIGH:!aNULL:!MD5"),
+        ),
     ];
     for (id, found, level) in cases {
         assert_eq!(row(id).read_back(Some(found)).as_deref(), level, "{found}");
@@ -166,6 +187,10 @@ pub(crate) fn sample_levels(row: &Parameter) -> Vec<String> {
         "4k",
         "max=1024 inactive=10s",
         "text/css text/plain",
+        "none",
+        "64k",
+        "TLSv1.2 TLSv1.3",
+        "ECDHE-RSA-AES256-GCM-SHA384:HIGH:!aNULL",
     ];
     let guesses = guesses.iter().filter_map(|level| row.check(level).ok());
     row.default

@@ -78,7 +78,7 @@ fn a_gateway_takes_two_of_everything_per_client() {
     let catalog = Catalog::builtin();
     let one = stock_with(&[("worker_processes", "1")]);
     let limits = |settings: &Settings, role: &ProxyRole| {
-        catalog.client_limits(Nginx, settings, role, 1024, 4)
+        catalog.client_limits(Nginx, settings, role, 1024, 4, 0)
     };
     let expected = |connections, descriptors| {
         Some(ClientLimits {
@@ -97,6 +97,24 @@ fn a_gateway_takes_two_of_everything_per_client() {
         limits(&Settings::new(), &ProxyRole::ReverseProxy),
         expected(256, 512)
     );
+}
+
+#[test]
+fn connections_that_ask_nothing_take_one_of_everything_in_every_role() {
+    let catalog = Catalog::builtin();
+    let one = stock_with(&[("worker_processes", "1")]);
+    for (role, held, connections, descriptors) in [
+        (&ProxyRole::ReverseProxy, 700, 34, 162),
+        (&FILES, 700, 68, 162),
+        (&FILES, 5000, 0, 0),
+    ] {
+        let limits = catalog.client_limits(Nginx, &one, role, 1024, 4, held);
+        let expected = ClientLimits {
+            connections,
+            descriptors,
+        };
+        assert_eq!(limits, Some(expected), "{held} held");
+    }
 }
 
 #[test]

@@ -280,6 +280,7 @@ pub(super) fn changes(study: &Study, arm: Option<&Arm>, role: ArmRole) -> String
 fn metric_value(arm: &ArmFindings, metric: Metric) -> String {
     match metric {
         Metric::Rate => number::rate(arm.rate_completed),
+        Metric::ReceivedBytes => number::gigabits(arm.received_per_second.unwrap_or(f64::NAN)),
         Metric::CpuPerRequest => number::time(arm.cpu_per_request_ns.unwrap_or(f64::NAN)),
         Metric::ResponseP50 => quantiles(&arm.response_ns, arm.samples)[0].clone(),
         Metric::ResponseP99 => quantiles(&arm.response_ns, arm.samples)[2].clone(),

@@ -1,10 +1,13 @@
 //! One load: what it is, its arms, its validity.
 
 use weir_analysis::findings::{ArmFindings, CountedReason, LoadFindings};
+use weir_model::load::Lifetime;
 use weir_model::record::Validity;
-use weir_model::study::{ArmRole, LoadSpec, Study, StudyArrivals};
+use weir_model::study::{ArmRole, LoadSpec, Study, StudyArrivals, TlsOffer};
+use weir_model::tls::{Resumption, TlsVersion};
 
 use super::compare::{MetricView, metric_view};
+use super::limit::LimitView;
 use super::number;
 
 /// One load, formatted.
@@ -22,7 +25,10 @@ pub struct LoadView {
     pub validity: Validity,
     /// Reasons for doubt.
     pub reasons: Vec<ReasonView>,
-    /// Comparisons by metric; the one that answers the question first.
+    /// Whether each arm stays within the study's limit; empty where there is none.
+    pub limits: Vec<LimitView>,
+    /// Comparisons by metric; the one that answers the question first. Empty when the study has one
+    /// arm alone.
     pub metrics: Vec<MetricView>,
     /// Figures of each arm, in the order of the study.
     pub arms: Vec<ArmView>,
@@ -102,9 +108,11 @@ impl LoadView {
             open_loop,
             validity: load.validity,
             reasons: load.reasons.iter().map(|each| reason(each, load)).collect(),
+            limits: load.limits.iter().map(LimitView::new).collect(),
             metrics: load
                 .metrics
                 .iter()
+                .filter(|_| study.arms.len() > 1)
                 .map(|&metric| metric_view(study, load, metric))
                 .collect(),
             arms: load.arms.iter().map(arm_view).collect(),
@@ -136,9 +144,49 @@ fn summary(spec: Option<&LoadSpec>, load: &LoadFindings, open_loop: bool) -> Str
             "{} to each arm",
             number::plural(connections, "connection")
         ));
+        if spec.held > 0 {
+            parts.push(format!("{} held idle", number::count(u64::from(spec.held))));
+        }
+        parts.extend(lifetime(spec.lifetime));
+        parts.extend(spec.tls.as_ref().map(tls));
         parts.push(format!("{} {}", spec.request.method, spec.request.target));
     }
     parts.join(", ")
+}
+
+/// What becomes of connections; nothing when they are kept.
+fn lifetime(lifetime: Lifetime) -> Option<String> {
+    Some(match lifetime {
+        Lifetime::Kept => return None,
+        Lifetime::Request => "a connection for each request".to_owned(),
+        Lifetime::Requests(requests) => format!(
+            "a new connection after {}",
+            number::plural(u64::from(requests), "request")
+        ),
+        Lifetime::Time(ns) => format!("a new connection after {}", number::short_time(ns as f64)),
+    })
+}
+
+/// `TLS 1.2 offered (ECDHE-RSA-AES256-GCM-SHA384), never resumed`.
+fn tls(offer: &TlsOffer) -> String {
+    let versions: Vec<&str> = offer
+        .versions
+        .iter()
+        .map(|version| match version {
+            TlsVersion::V1_2 => "1.2",
+            TlsVersion::V1_3 => "1.3",
+        })
+        .collect();
+    let ciphers = match offer.ciphers.is_empty() {
+        true => String::new(),
+        false => format!(" ({})", offer.ciphers.join(" ")),
+    };
+    let resumed = match offer.resumption {
+        Resumption::Off => "never resumed".to_owned(),
+        Resumption::On => "resumed".to_owned(),
+        Resumption::Ratio(share) => format!("{} resumed", number::level(share)),
+    };
+    format!("TLS {} offered{ciphers}, {resumed}", versions.join(" or "))
 }
 
 fn reason(counted: &CountedReason, load: &LoadFindings) -> ReasonView {

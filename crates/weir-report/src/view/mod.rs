@@ -5,6 +5,7 @@
 //! names them.
 
 mod compare;
+mod limit;
 mod load;
 pub mod number;
 mod published;
@@ -16,8 +17,9 @@ use weir_model::record::{Outcome, Record, Validity};
 
 use crate::ReportInput;
 pub use compare::{Effect, MetricView, RowView, WhyView};
+pub use limit::LimitView;
 pub use load::{ArmView, LoadView, ReasonView};
-pub use published::{PublishedRow, PublishedVerdict, PublishedView};
+pub use published::{PublishedRow, PublishedTable, PublishedVerdict, PublishedView};
 pub use setup::{ArmSettings, Fact, SettingRow, SettingsView, SetupView};
 
 /// A whole report, formatted.
@@ -102,9 +104,10 @@ impl ReportView {
             left_out: left_out(&loads, validity),
             started_at: setup::instant(&input.header.started_at),
             objective: format!(
-                "{} ({}); equivalence band ±{}; confidence {}",
+                "{} ({}){}; equivalence band ±{}; confidence {}",
                 words::metric(study.objective.metric),
                 words::direction(study.objective.metric),
+                limit::words(study),
                 number::level(study.objective.band),
                 number::level(study.objective.confidence),
             ),

@@ -46,6 +46,15 @@ pub fn rate(value: f64) -> String {
     }
 }
 
+/// Bytes per second as Gbit/s, without the unit: `1.91`, `0.084`.
+pub fn gigabits(bytes_per_second: f64) -> String {
+    match bytes_per_second * 8.0 / 1e9 {
+        gigabits if !gigabits.is_finite() => NONE.to_owned(),
+        gigabits if gigabits < 0.0995 => format!("{gigabits:.4}"),
+        gigabits => three_digits(gigabits),
+    }
+}
+
 /// A count: `1,204,331`.
 pub fn count(value: u64) -> String {
     grouped(value as f64, 0)

@@ -3,6 +3,8 @@
 //! Absolute figures of another machine mean nothing here; ratios between the same steps do. So the
 //! published ratio of an arm to the arm it is compared with stands beside the measured ratio.
 
+use std::collections::BTreeMap;
+
 use weir_analysis::findings::{Comparison, LoadFindings, Verdict};
 use weir_model::study::{Metric, Study};
 
@@ -15,9 +17,16 @@ pub struct PublishedView {
     pub source: String,
     /// What the published figures are.
     pub metric: String,
+    /// A table for each load with figures of its own, or one for all. At least one.
+    pub tables: Vec<PublishedTable>,
+}
+
+/// The figures published for one load.
+#[derive(Debug, Clone)]
+pub struct PublishedTable {
     /// What ours are: metric, load and its validity.
     pub ours: String,
-    /// One row for each arm with a published figure.
+    /// One row for each arm with a published figure, those that this machine has no room for last.
     pub rows: Vec<PublishedRow>,
 }
 
@@ -95,31 +104,48 @@ impl PublishedVerdict {
 
 pub(super) fn view(study: &Study, loads: &[LoadFindings]) -> Option<PublishedView> {
     let published = study.published.as_ref()?;
-    let measured = matching_load(study, loads);
-    let rows = study.arms.iter().filter_map(|arm| {
-        let figure = *published.figures.get(&arm.name)?;
-        let against = study.arms.get(arm.against).filter(|a| a.name != arm.name);
-        let base = against.and_then(|a| published.figures.get(&a.name));
-        let ratio = base.map(|base| figure / base);
-        let ours = measured.and_then(|(load, metric)| {
-            let mut all = load.comparisons.iter();
-            all.find(|c| c.arm == arm.name && c.metric == metric)
-        });
-        let none = || number::NONE.to_owned();
-        Some(PublishedRow {
-            arm: arm.name.clone(),
-            against: against.map_or(String::new(), |a| a.name.clone()),
-            figure: number::rate(figure),
-            ratio: ratio.map_or_else(none, number::ratio),
-            measured: ours.map_or_else(none, |c| number::ratio(c.ratio)),
-            interval: ours
-                .map_or_else(String::new, |c| number::ratio_interval(c.ratio, c.interval)),
-            verdict: ratio.map(|ratio| judge(ratio, ours, study.objective.band)),
-        })
-    });
+    let mut tables: Vec<PublishedTable> = Vec::new();
+    for spec in &study.loads {
+        if let Some(figures) = published.by_load.get(&spec.name) {
+            let own = loads.iter().find(|load| load.load == spec.name);
+            let measured = own.and_then(|load| Some((load, metric_of(study, load)?)));
+            tables.push(table(study, figures, measured));
+        }
+    }
+    if !published.figures.is_empty() || tables.is_empty() {
+        let measured = matching_load(study, loads);
+        tables.push(table(study, &published.figures, measured));
+    }
     Some(PublishedView {
         source: published.source.clone(),
         metric: published.metric.clone(),
+        tables,
+    })
+}
+
+/// Published figures beside what was measured under a load, if anything was.
+fn table(
+    study: &Study,
+    figures: &BTreeMap<String, f64>,
+    measured: Option<(&LoadFindings, Metric)>,
+) -> PublishedTable {
+    let baseline = study.arms.first().map_or("", |arm| &arm.name);
+    let here = study.arms.iter().map(|arm| {
+        let against = study.arms.get(arm.against).map_or("", |arm| &arm.name);
+        (&*arm.name, against)
+    });
+    // Arms of a larger machine: in the order of the numbers in their names.
+    let mut elsewhere: Vec<(&str, &str)> = figures
+        .keys()
+        .filter(|name| study.arms.iter().all(|arm| arm.name != **name))
+        .map(|name| (&**name, baseline))
+        .collect();
+    elsewhere.sort_by_key(|(name, _)| (name.len(), *name));
+    let rows = here.chain(elsewhere).filter_map(|(arm, against)| {
+        let figure = *figures.get(arm)?;
+        Some(row(study, figures, measured, (arm, against), figure))
+    });
+    PublishedTable {
         ours: measured.map_or_else(
             || "nothing was measured".to_owned(),
             |(load, metric)| {
@@ -132,7 +158,41 @@ pub(super) fn view(study: &Study, loads: &[LoadFindings]) -> Option<PublishedVie
             },
         ),
         rows: rows.collect(),
-    })
+    }
+}
+
+fn row(
+    study: &Study,
+    figures: &BTreeMap<String, f64>,
+    measured: Option<(&LoadFindings, Metric)>,
+    (arm, against): (&str, &str),
+    figure: f64,
+) -> PublishedRow {
+    let against = Some(against).filter(|against| *against != arm);
+    let ratio = against
+        .and_then(|against| figures.get(against))
+        .map(|base| figure / base);
+    let ours = measured.and_then(|(load, metric)| {
+        let mut all = load.comparisons.iter();
+        all.find(|c| c.arm == arm && c.metric == metric)
+    });
+    let none = || number::NONE.to_owned();
+    PublishedRow {
+        arm: arm.to_owned(),
+        against: against.unwrap_or_default().to_owned(),
+        figure: number::rate(figure),
+        ratio: ratio.map_or_else(none, number::ratio),
+        measured: ours.map_or_else(none, |c| number::ratio(c.ratio)),
+        interval: ours.map_or_else(String::new, |c| number::ratio_interval(c.ratio, c.interval)),
+        verdict: ratio.map(|ratio| judge(ratio, ours, study.objective.band)),
+    }
+}
+
+/// The objective's metric where a load gives it, else the first that it gives.
+fn metric_of(study: &Study, load: &LoadFindings) -> Option<Metric> {
+    let wanted = study.objective.metric;
+    let given = load.metrics.contains(&wanted).then_some(wanted);
+    given.or_else(|| load.metrics.first().copied())
 }
 
 /// The first load that gives the objective's metric, else the first load with any.
@@ -142,10 +202,10 @@ fn matching_load<'a>(
 ) -> Option<(&'a LoadFindings, Metric)> {
     let wanted = study.objective.metric;
     let with_objective = loads.iter().find(|load| load.metrics.contains(&wanted));
-    with_objective.map(|load| (load, wanted)).or_else(|| {
-        let mut any = loads.iter();
-        any.find_map(|load| load.metrics.first().map(|&metric| (load, metric)))
-    })
+    with_objective
+        .into_iter()
+        .chain(loads)
+        .find_map(|load| Some((load, metric_of(study, load)?)))
 }
 
 /// Sets a published ratio beside a measured one. Published ratios are of the metric's own

@@ -1,6 +1,6 @@
 //! The words for metrics, verdicts and validity, the same in every output.
 
-use weir_analysis::findings::Verdict;
+use weir_analysis::findings::{LimitVerdict, Verdict};
 use weir_model::record::Validity;
 use weir_model::study::Metric;
 
@@ -8,6 +8,7 @@ use weir_model::study::Metric;
 pub fn metric(metric: Metric) -> &'static str {
     match metric {
         Metric::Rate => "completed rate",
+        Metric::ReceivedBytes => "throughput",
         Metric::CpuPerRequest => "proxy CPU per request",
         Metric::ResponseP50 => "median response time",
         Metric::ResponseP99 => "response time at quantile 0.99",
@@ -18,6 +19,7 @@ pub fn metric(metric: Metric) -> &'static str {
 pub fn metric_head(metric: Metric) -> &'static str {
     match metric {
         Metric::Rate => "rate/s",
+        Metric::ReceivedBytes => "Gbit/s",
         Metric::CpuPerRequest => "CPU/req",
         Metric::ResponseP50 => "p50",
         Metric::ResponseP99 => "p99",
@@ -74,6 +76,26 @@ pub fn verdict_rank(verdict: Verdict) -> usize {
         Verdict::Equivalent => 1,
         Verdict::Inconclusive => 2,
         Verdict::Invalid => 3,
+    }
+}
+
+/// What an arm does with a limit, in words.
+pub fn limit(verdict: LimitVerdict) -> &'static str {
+    match verdict {
+        LimitVerdict::Holds => "holds",
+        LimitVerdict::DoesNotHold => "does not hold",
+        LimitVerdict::NotShown => "not shown to hold",
+        LimitVerdict::Invalid => "invalid",
+    }
+}
+
+/// The verdict on a comparison that a verdict on a limit is as good as: it lends its sign and style.
+pub fn limit_as_verdict(verdict: LimitVerdict) -> Verdict {
+    match verdict {
+        LimitVerdict::Holds => Verdict::Better,
+        LimitVerdict::DoesNotHold => Verdict::Worse,
+        LimitVerdict::NotShown => Verdict::Inconclusive,
+        LimitVerdict::Invalid => Verdict::Invalid,
     }
 }
 

@@ -8,7 +8,7 @@ use weir_analysis::findings::{
     ArmFindings, Comparison, CountedReason, Findings, LoadFindings, Verdict,
 };
 use weir_model::environment::Environment;
-use weir_model::load::RequestSpec;
+use weir_model::load::{Lifetime, RequestSpec};
 use weir_model::record::{
     EndRecord, FORMAT, Outcome, ProxyRecord, Record, RunHeader, Validity, ValidityReason,
 };
@@ -180,7 +180,9 @@ fn study() -> Study {
             source: "a tuning article, stock Ubuntu nginx with static files".to_owned(),
             metric: "mean requests per second of ab -c 40".to_owned(),
             figures: figures.map(|(k, v)| (k.to_owned(), v)).into(),
+            by_load: BTreeMap::new(),
         }),
+        left_out: Vec::new(),
     }
 }
 
@@ -189,6 +191,10 @@ fn load(name: &str, arrivals: StudyArrivals, connections: u32) -> LoadSpec {
         name: name.to_owned(),
         arrivals,
         connections,
+        lifetime: Lifetime::Kept,
+        tls: None,
+        held: 0,
+        size: None,
         request: RequestSpec::get("/"),
         duration: Duration::from_secs(120),
         timeout: Duration::from_secs(2),
@@ -285,6 +291,7 @@ fn arm(plan: &Plan, role: ArmRole, rate: f64, p50: f64, cpu: f64, seed: u32) -> 
         role,
         rate_completed: rate,
         rate_offered: rate * 1.0001,
+        received_per_second: Some(rate * 1240.0),
         cpu_per_request_ns: Some(cpu),
         response_ns: quantiles,
         service_ns: quantiles.map(|ns| ns * 9 / 10),
@@ -340,7 +347,7 @@ fn comparisons(metrics: &[Metric]) -> Vec<Comparison> {
     for &metric in metrics {
         for (name, _, _, [rate, cpu, response]) in &ARMS[1..] {
             let (ratio, half) = match metric {
-                Metric::Rate => (*rate, 0.0131),
+                Metric::Rate | Metric::ReceivedBytes => (*rate, 0.0131),
                 Metric::CpuPerRequest => (*cpu, 0.0112),
                 Metric::ResponseP50 => (*response, 0.019),
                 Metric::ResponseP99 => (response.powf(1.2), 0.094),
@@ -374,6 +381,7 @@ fn closed(study: &Study) -> LoadFindings {
         arms: arms.collect(),
         comparisons: comparisons(&metrics),
         metrics,
+        limits: Vec::new(),
         validity: Validity::Valid,
         reasons: Vec::new(),
     }
@@ -411,6 +419,7 @@ fn open(study: &Study) -> LoadFindings {
         arms: arms.collect(),
         comparisons: comparisons(&metrics),
         metrics,
+        limits: Vec::new(),
         validity: Validity::Suspect,
         reasons: vec![
             CountedReason {

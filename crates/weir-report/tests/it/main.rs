@@ -4,6 +4,7 @@
 mod browser;
 mod extreme;
 mod fixture;
+mod limits;
 mod markup;
 mod page;
 mod text;

@@ -166,6 +166,7 @@ published: {source: a blog, metric: requests per second, figures: {baseline: 100
         metric: Metric::ResponseP99,
         band: 0.05,
         confidence: 0.99,
+        within: None,
     };
     assert_eq!(study.objective, objective);
     let cpus = study.cpus.expect("they are given");

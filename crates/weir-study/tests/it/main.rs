@@ -1,6 +1,8 @@
 //! Studies: what is read, what is refused and how, and that nothing makes the reader fall over.
 
 mod expand;
+mod flows;
+mod machine;
 mod mutate;
 mod ready_made;
 mod refuse;
@@ -10,10 +12,12 @@ use weir_model::study::Study;
 use weir_parameters::Catalog;
 use weir_study::{CheckContext, StudyErrors, parse};
 
-/// A small machine: two CPUs, and the descriptor limit that Debian gives a login.
+/// A small machine: two CPUs, and the descriptor limits that systemd gives a login.
 fn context() -> CheckContext {
     CheckContext {
         descriptor_limit: 1024,
+        most_descriptors: 524_288,
+        local_ports: 28_232,
         cpus_available: "0-1".parse().ok(),
     }
 }

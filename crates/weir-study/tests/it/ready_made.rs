@@ -2,9 +2,11 @@
 
 use std::time::Duration;
 
+use weir_model::load::Lifetime;
 use weir_model::study::{ArmRole, Study, StudyArrivals};
+use weir_model::tls::{Resumption, TlsVersion};
 use weir_parameters::Catalog;
-use weir_study::{parse, remarks, studies};
+use weir_study::{CheckContext, parse, remarks, studies};
 
 use crate::context;
 
@@ -19,7 +21,7 @@ fn ready_made(name: &str) -> Study {
 
 #[test]
 fn all_are_right_even_on_a_small_machine_and_named_as_they_say() {
-    assert_eq!(studies().len(), 3);
+    assert_eq!(studies().len(), 7);
     for study in studies() {
         assert_eq!(ready_made(study.name).name, study.name);
     }
@@ -77,6 +79,69 @@ fn the_published_steps_build_on_each_other() {
     let published = study.published.expect("the source is named");
     assert_eq!(published.figures["stock"], 2957.93);
     assert_eq!(published.figures.len(), 4);
+}
+
+/// The same on a machine with so many CPUs and a hard limit of so many descriptors.
+fn on_a_machine(name: &str, cpus: &str, most_descriptors: u64) -> Study {
+    let study = studies().iter().find(|study| study.name == name);
+    let context = CheckContext {
+        cpus_available: cpus.parse().ok(),
+        most_descriptors,
+        ..context()
+    };
+    let text = study.expect(name).text;
+    parse(text, name, &Catalog::builtin(), &context).unwrap_or_else(|e| panic!("{e}"))
+}
+
+#[test]
+fn studies_by_workers_have_the_published_arms_on_the_published_machine_and_fewer_on_a_small_one() {
+    for name in [
+        "requests-by-workers",
+        "tls-transactions-by-workers",
+        "throughput-by-workers",
+    ] {
+        let large = on_a_machine(name, "0-23", 524_288);
+        let published = large.published.expect(name);
+        for load in &large.loads {
+            let figures = published.of_load(&load.name);
+            let arms = large
+                .arms
+                .iter()
+                .filter(|arm| arm.role != ArmRole::SameAsBaseline);
+            let arms: Vec<&String> = arms.map(|arm| &arm.name).collect();
+            let mut of_figures: Vec<&String> = figures.keys().collect();
+            of_figures.sort_by_key(|name| name.len());
+            assert_eq!(arms, of_figures, "{name}");
+        }
+        for (cpus, arms) in [("0", 2), ("0-1", 3), ("0-5", 5)] {
+            let small = on_a_machine(name, cpus, 20_000);
+            assert_eq!(small.arms.len(), arms, "{name} on {cpus}");
+            assert_eq!(small.left_out.is_empty(), arms > 2);
+        }
+    }
+    let study = ready_made("tls-transactions-by-workers");
+    assert_eq!(study.loads[0].lifetime, Lifetime::Request);
+    let tls = study.loads[0].tls.as_ref().expect("it is about TLS");
+    assert_eq!(tls.versions, [TlsVersion::V1_2]);
+    assert_eq!(tls.ciphers, ["ECDHE-RSA-AES256-GCM-SHA384"]);
+    assert_eq!(tls.resumption, Resumption::Off);
+}
+
+#[test]
+fn connections_are_held_as_far_as_the_machine_has_room() {
+    for (descriptors, most) in [(524_288, 100_000), (60_000, 50_000), (20_000, 10_000)] {
+        let study = on_a_machine("held-connections", "0-1", descriptors);
+        let held: Vec<u32> = study.loads.iter().map(|load| load.held).collect();
+        assert_eq!(held.last(), Some(&most), "{held:?}");
+        assert_eq!(held.len() + study.left_out.len(), 5);
+        let remarks = remarks(&study, &Catalog::builtin(), &context());
+        assert_eq!(remarks, study.left_out);
+        assert_eq!(study.arms.len(), 1);
+        let within = study.objective.within;
+        assert_eq!(within, Some(Duration::from_millis(30)));
+        let settings = &study.arms[0].settings;
+        assert_eq!(settings["worker_rlimit_nofile"], descriptors.to_string());
+    }
 }
 
 #[test]

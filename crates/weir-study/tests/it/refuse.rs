@@ -300,28 +300,6 @@ fn loads_say_what_they_want() {
 }
 
 #[test]
-fn connections_must_fit_into_descriptors() {
-    let many = |connections: &str, proxy: &str| {
-        let text = with("").replace("connections: 20", &format!("connections: {connections}"));
-        let text = text.replace("worker_processes: 1", proxy);
-        read(&text).expect_err(connections).errors()[0]
-            .message
-            .clone()
-    };
-    assert_eq!(
-        many("481", "worker_processes: 1"),
-        "481 connections to each of 2 arms need 1026 descriptors, and the limit is 1024"
-    );
-    assert_eq!(
-        many(
-            "300",
-            "worker_processes: 1, worker_connections: 500, worker_rlimit_nofile: 512"
-        ),
-        "the proxy of arm `baseline` has descriptors for 256 clients, not for 300"
-    );
-}
-
-#[test]
 fn columns_count_characters_and_files_are_named() {
     let errors = read(&with("é: {ö: 1}")).expect_err("unknown key");
     let error = &errors.errors()[0];

@@ -6,14 +6,15 @@ use std::io::{self, BufWriter, Write as _};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
-use weir_model::study::{ProxyKind, ProxyRole, Settings};
+use weir_model::study::{ProxyKind, ProxyRole, Settings, file_target};
 use weir_parameters::{Catalog, Context, Directive};
 use weir_probe::host;
 
-use super::Nginx;
 use super::syntax;
 use super::user::WorkerUser;
+use super::{Nginx, Site};
 use crate::SutError;
+use crate::certificate::{CERTIFICATE_FILE, KEY_FILE};
 use crate::running::proxy_pid_file;
 use crate::work_folder::make_folder;
 
@@ -31,6 +32,7 @@ const TEMP_PATHS: [(&str, &str); 5] = [
 pub struct Configuration {
     prefix: PathBuf,
     listen: SocketAddr,
+    tls_listen: Option<SocketAddr>,
     workers: usize,
 }
 
@@ -45,9 +47,14 @@ impl Configuration {
         self.prefix.join("conf/nginx.conf")
     }
 
-    /// Address it listens on.
+    /// Address where it is asked in clear.
     pub fn listen(&self) -> SocketAddr {
         self.listen
+    }
+
+    /// Address where it is asked over TLS, if it is.
+    pub fn tls_listen(&self) -> Option<SocketAddr> {
+        self.tls_listen
     }
 
     /// The error log.
@@ -71,29 +78,21 @@ impl Configuration {
     }
 }
 
-/// What a configuration is to be.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Asked<'a> {
-    pub(super) settings: &'a Settings,
-    pub(super) role: &'a ProxyRole,
-    pub(super) listen: SocketAddr,
-    pub(super) origin: Option<SocketAddr>,
-}
-
 pub(super) fn write(
     nginx: &Nginx,
     prefix: &Path,
-    asked: &Asked<'_>,
+    settings: &Settings,
+    site: &Site<'_>,
     catalog: &Catalog,
 ) -> Result<Configuration, SutError> {
-    let directives = directives(asked.settings, catalog)?;
+    let directives = directives(settings, catalog)?;
     let user = WorkerUser::find();
     let text = Layout {
         nginx,
         user: user.as_ref(),
         directives: &directives,
     }
-    .render(asked)?;
+    .render(site)?;
     for folder in ["", "conf", "logs", "temp", "files"] {
         let path = prefix.join(folder);
         if !path.is_dir() {
@@ -105,18 +104,31 @@ pub(super) fn write(
     if let Some(user) = &user {
         user.must_reach(&prefix)?;
     }
-    if let ProxyRole::StaticFiles { size } = asked.role {
-        let file = prefix.join("files/index.html");
-        write_content(&file, *size).map_err(SutError::file("write", file))?;
+    if let ProxyRole::StaticFiles { size } = site.role {
+        write_files(&prefix.join("files"), *size, site.sizes)?;
+    }
+    if let Some(tls) = site.tls {
+        tls.certificate.copy_to(&prefix.join("conf"))?;
     }
     let configuration = Configuration {
         prefix,
-        listen: asked.listen,
+        listen: site.listen,
+        tls_listen: site.tls.map(|tls| tls.listen),
         workers: workers(&text)?,
     };
     let file = configuration.file();
     fs::write(&file, text).map_err(SutError::file("write", file))?;
     Ok(configuration)
+}
+
+/// The page of a proxy that serves files, and files of other sizes beside it.
+fn write_files(folder: &Path, page: u64, sizes: &[u64]) -> Result<(), SutError> {
+    let others = sizes.iter().map(|&size| (file_target(size), size));
+    for (target, size) in std::iter::once(("/index.html".to_owned(), page)).chain(others) {
+        let file = folder.join(target.trim_start_matches('/'));
+        write_content(&file, size).map_err(SutError::file("write", file))?;
+    }
+    Ok(())
 }
 
 /// All that the settings lead to, parameter by parameter.
@@ -167,7 +179,7 @@ struct Layout<'a> {
 }
 
 impl Layout<'_> {
-    fn render(&self, asked: &Asked<'_>) -> Result<String, SutError> {
+    fn render(&self, site: &Site<'_>) -> Result<String, SutError> {
         let mut text =
             String::from("# Written by weir. Relative paths are below the prefix (nginx -p).\n");
         self.main(&mut text);
@@ -175,14 +187,14 @@ impl Layout<'_> {
         self.context(&mut text, Context::Events, 1);
         text += "}\n\nhttp {\n";
         self.http(&mut text);
-        if let ProxyRole::ReverseProxy = asked.role {
-            let origin = asked.origin.ok_or(SutError::NoOrigin)?;
+        if let ProxyRole::ReverseProxy = site.role {
+            let origin = site.origin.ok_or(SutError::NoOrigin)?;
             text += "\n    upstream origin {\n";
             line(&mut text, 2, &format!("server {origin}"));
             self.context(&mut text, Context::Upstream, 2);
             text += "    }\n";
         }
-        self.server(&mut text, asked);
+        self.server(&mut text, site);
         text += "}\n";
         Ok(text)
     }
@@ -216,14 +228,21 @@ impl Layout<'_> {
         self.context(text, Context::Http, 1);
     }
 
-    fn server(&self, text: &mut String, asked: &Asked<'_>) {
+    fn server(&self, text: &mut String, site: &Site<'_>) {
         let flags = self.of(Context::Listen);
         let flags: String = flags.map(|flag| format!(" {flag}")).collect();
         *text += "\n    server {\n";
-        line(text, 2, &format!("listen {}{flags}", asked.listen));
+        // The one in clear stands first: flags are read back from it.
+        line(text, 2, &format!("listen {}{flags}", site.listen));
+        if let Some(tls) = site.tls {
+            line(text, 2, &format!("listen {} ssl{flags}", tls.listen));
+            // Relative to the configuration file's folder, unlike other paths.
+            line(text, 2, &format!("ssl_certificate {CERTIFICATE_FILE}"));
+            line(text, 2, &format!("ssl_certificate_key {KEY_FILE}"));
+        }
         line(text, 2, "server_name _");
         self.context(text, Context::Server, 2);
-        match asked.role {
+        match site.role {
             ProxyRole::ReverseProxy => {
                 *text += "\n        location / {\n";
                 line(text, 3, "proxy_pass http://origin");

@@ -5,6 +5,7 @@
 //!
 //! ```text
 //! conf/nginx.conf   what weir wrote       logs/error.log, logs/access.log
+//! conf/*.pem        certificate and key, for a listener with TLS
 //! files/            for static files      logs/output   what the program printed
 //! temp/             its temporary files   nginx.pid     number of the master process
 //! ```
@@ -14,20 +15,22 @@
 
 mod configuration;
 mod effective;
+mod site;
 pub mod syntax;
 mod user;
 
 pub use configuration::Configuration;
 pub use effective::Effective;
+pub use site::{Site, TlsListener};
 
 use std::fs::{self, File};
-use std::net::{SocketAddr, TcpStream};
+use std::net::TcpStream;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-use weir_model::study::{ProxyRole, Settings};
+use weir_model::study::Settings;
 use weir_parameters::Catalog;
 use weir_probe::process;
 
@@ -94,27 +97,19 @@ impl Nginx {
     /// Writes a configuration into `prefix`, which is made if need be; its parent must be there.
     ///
     /// `settings` are levels as the catalog accepts them; what they leave out stays the program's
-    /// default. `origin` is needed by a reverse proxy alone. See [`Configuration`].
+    /// default. See [`Configuration`].
     ///
     /// # Errors
-    /// A parameter is not in the catalog, a file cannot be written, or the workers' user could
-    /// not reach the prefix.
+    /// A parameter is not in the catalog, a reverse proxy has no origin, a file cannot be written,
+    /// or the workers' user could not reach the prefix.
     pub fn write_configuration(
         &self,
         prefix: &Path,
         settings: &Settings,
-        role: &ProxyRole,
-        listen: SocketAddr,
-        origin: Option<SocketAddr>,
+        site: &Site<'_>,
         catalog: &Catalog,
     ) -> Result<Configuration, SutError> {
-        let asked = configuration::Asked {
-            settings,
-            role,
-            listen,
-            origin,
-        };
-        configuration::write(self, prefix, &asked, catalog)
+        configuration::write(self, prefix, settings, site, catalog)
     }
 
     /// Lets nginx check a configuration (`nginx -t`) and gives its remarks, one per line: warnings

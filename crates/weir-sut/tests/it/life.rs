@@ -9,7 +9,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use weir_model::study::ProxyRole;
 use weir_parameters::Catalog;
 use weir_probe::ProcessId;
-use weir_sut::{Launch, RunningProxy, SutError, WorkFolder};
+use weir_sut::{Launch, RunningProxy, Site, SutError, WorkFolder};
 
 use crate::support::{free_address, launcher, nginx, shared_folder, start, stock_with, until};
 
@@ -60,9 +60,7 @@ fn a_port_that_is_taken_is_said_in_nginx_s_own_words() {
         .write_configuration(
             &folder.prefix("arm"),
             &stock_with(&[]),
-            &FILES,
-            address,
-            None,
+            &Site::new(&FILES, address, None),
             &Catalog::builtin(),
         )
         .unwrap();
@@ -135,9 +133,7 @@ fn is_a_weir_that_will_be_killed() {
         .write_configuration(
             &folder.prefix("arm"),
             &stock_with(&[]),
-            &FILES,
-            free_address(),
-            None,
+            &Site::new(&FILES, free_address(), None),
             &Catalog::builtin(),
         )
         .unwrap();

@@ -4,3 +4,4 @@ mod launch;
 mod life;
 mod nginx;
 mod support;
+mod tls;

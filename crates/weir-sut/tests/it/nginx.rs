@@ -6,7 +6,7 @@ use std::path::Path;
 
 use weir_model::study::{ProxyKind, ProxyRole, Settings};
 use weir_parameters::{Catalog, LevelKind, Parameter};
-use weir_sut::{Launch, Nginx, SutError, WorkFolder};
+use weir_sut::{Launch, Nginx, Site, SutError, WorkFolder};
 
 use crate::support::{Origin, free_address, get, launcher, nginx, start, start_with, stock_with};
 
@@ -35,6 +35,9 @@ fn levels(row: &Parameter) -> Vec<String> {
         "max=1000 inactive=10s",
         "text/html",
         "text/css application/json",
+        "none",
+        "ECDHE-RSA-AES256-GCM-SHA384",
+        "HIGH:!aNULL:!SHA1",
     ];
     let mut samples: Vec<String> = SAMPLES.iter().map(|&s| s.to_owned()).collect();
     match &row.level {
@@ -42,6 +45,7 @@ fn levels(row: &Parameter) -> Vec<String> {
             samples.extend([min.to_string(), max.to_string()]);
             samples.extend(words.clone());
         }
+        LevelKind::Set(words) => samples.extend([words.join(" "), words[words.len() - 1].clone()]),
         LevelKind::Choice(words) => samples.extend(words.clone()),
         _ => {}
     }
@@ -72,9 +76,7 @@ fn every_level_of_every_parameter_is_accepted_and_reads_back() {
                 .write_configuration(
                     &folder.prefix("arm"),
                     &settings,
-                    &ProxyRole::ReverseProxy,
-                    free_address(),
-                    Some(origin),
+                    &Site::new(&ProxyRole::ReverseProxy, free_address(), Some(origin)),
                     &catalog,
                 )
                 .unwrap();
@@ -193,9 +195,7 @@ fn nothing_of_the_system_s_service_is_named() {
         .write_configuration(
             &folder.prefix("arm"),
             &Settings::new(),
-            &ProxyRole::StaticFiles { size: 0 },
-            free_address(),
-            None,
+            &Site::new(&ProxyRole::StaticFiles { size: 0 }, free_address(), None),
             &catalog,
         )
         .unwrap();
@@ -223,9 +223,7 @@ fn a_refusal_is_in_nginx_s_own_words() {
         .write_configuration(
             &folder.prefix("arm"),
             &settings,
-            &ProxyRole::StaticFiles { size: 1 },
-            free_address(),
-            None,
+            &Site::new(&ProxyRole::StaticFiles { size: 1 }, free_address(), None),
             &catalog,
         )
         .unwrap();
@@ -255,9 +253,7 @@ fn what_cannot_be_configured_is_refused_before_anything_is_written() {
         nginx().write_configuration(
             &folder.prefix("arm"),
             settings,
-            &ProxyRole::ReverseProxy,
-            free_address(),
-            None,
+            &Site::new(&ProxyRole::ReverseProxy, free_address(), None),
             &catalog,
         )
     };

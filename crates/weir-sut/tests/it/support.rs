@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use weir_model::study::{ProxyKind, ProxyRole, Settings};
 use weir_parameters::Catalog;
-use weir_sut::{Configuration, Launch, Launcher, Nginx, RunningProxy, WorkFolder, free_port};
+use weir_sut::{Configuration, Launch, Launcher, Nginx, RunningProxy, Site, WorkFolder, free_port};
 
 /// The nginx of this machine. Tests that need it fail without it: to pass would say that something
 /// was looked at.
@@ -72,7 +72,12 @@ pub(crate) fn start_with(
         let prefix = folder.prefix(&format!("arm-{attempt}"));
         let catalog = Catalog::builtin();
         let configuration = nginx()
-            .write_configuration(&prefix, settings, role, free_address(), origin, &catalog)
+            .write_configuration(
+                &prefix,
+                settings,
+                &Site::new(role, free_address(), origin),
+                &catalog,
+            )
             .expect("the configuration can be written");
         match nginx().start(&configuration, &launcher(), launch) {
             Ok(proxy) => {

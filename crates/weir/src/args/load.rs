@@ -219,7 +219,7 @@ pub(crate) struct FlowArgs {
     #[arg(long, value_name = "NAME", help_heading = TLS)]
     pub(crate) sni: Option<String>,
 
-    /// Share of new connections that resume an earlier session: off, on, or exactly 80% [default: on]
+    /// Share of new connections that resume an earlier session: off, on, or exactly 80% [default: off]
     #[arg(long, value_name = "SHARE", help_heading = TLS)]
     pub(crate) resumption: Option<String>,
 

@@ -114,6 +114,9 @@ fn description(study: &Study) -> String {
         let length = format_duration(length);
         text.push_str(&format!("  load  {load:28} {blocks} blocks, {length}\n"));
     }
+    for sentence in &study.left_out {
+        text.push_str(&format!("  note  {sentence}\n"));
+    }
     text.push_str("Nothing was started (--check).\n");
     text
 }

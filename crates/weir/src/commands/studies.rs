@@ -29,8 +29,9 @@ fn list() -> Result<String, Failure> {
         let seconds: u64 = study.loads.iter().map(|load| load.duration.as_secs()).sum();
         let minutes = (seconds as f64 / 60.0).max(0.1);
         let arms = study.arms.len();
+        let plural = if arms == 1 { "" } else { "s" };
         text.push_str(&format!(
-            "{:widest$}  {} ({arms} arms, {minutes:.1} min)\n",
+            "{:widest$}  {} ({arms} arm{plural}, {minutes:.1} min)\n",
             study.name, study.title
         ));
     }

@@ -65,6 +65,8 @@ pub(crate) fn remarks(study: &Study) -> Vec<String> {
 fn context() -> CheckContext {
     CheckContext {
         descriptor_limit: PROXY_DESCRIPTORS,
+        most_descriptors: weir_probe::host::own_nofile().1,
+        local_ports: weir_probe::local_ports(),
         cpus_available: weir_probe::allowed_cpus().ok(),
     }
 }

@@ -5,7 +5,11 @@
 //! left running. No test depends on how fast anything is; where something must happen first, it is
 //! waited for.
 
+mod faulty;
 mod load;
+mod load_connections;
+mod load_endless;
+mod load_faults;
 mod load_flows;
 mod load_peers;
 mod load_refused;

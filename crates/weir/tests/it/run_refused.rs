@@ -158,9 +158,9 @@ fn too_few_descriptors_for_all_connections() {
         .args(["-c", &line])
         .current_dir(place.path(""))
         .env("TMPDIR", place.temporary());
-    Running::start(&mut shell).end().refused_in_a_line(&[
-        "open descriptors, but this process may have 1024",
-        "\nhint: raise the limit",
+    Running::start(&mut shell).end().refused(&[
+        "300 connections to each of 2 arms need 1264 descriptors, and the limit is 1024",
+        "raise `ulimit -Hn`",
     ]);
     assert!(!place.run_folder().exists());
 }

@@ -3,7 +3,15 @@
 use crate::place::Place;
 use crate::program::{Running, run};
 
-const NAMES: [&str; 3] = ["stock-reverse-proxy", "static-files", "same-twice"];
+const NAMES: [&str; 7] = [
+    "stock-reverse-proxy",
+    "static-files",
+    "requests-by-workers",
+    "tls-transactions-by-workers",
+    "throughput-by-workers",
+    "held-connections",
+    "same-twice",
+];
 
 #[test]
 fn all_are_listed() {
@@ -33,5 +41,5 @@ fn their_text_is_a_study_like_any_other() {
 #[test]
 fn an_unknown_one_is_refused_with_those_that_there_are() {
     let ended = run("studies nothing");
-    ended.refused_in_a_line(&["no study called `nothing`", "\nhint: ", NAMES[0], NAMES[2]]);
+    ended.refused_in_a_line(&["no study called `nothing`", "\nhint: ", NAMES[0], NAMES[6]]);
 }

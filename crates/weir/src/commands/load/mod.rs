@@ -64,7 +64,7 @@ pub(crate) fn run(args: LoadArgs) -> Result<ExitCode, Failure> {
     }
     match (report.outcome.as_str(), report.counts.completed_whole) {
         ("interrupted", _) => Ok(ExitCode::from(INTERRUPTED)),
-        (_, 0) => Err(nothing_answered(&report)),
+        (_, 0) if !is_held(&job.plan) => Err(nothing_answered(&report)),
         _ => Ok(ExitCode::SUCCESS),
     }
 }
@@ -121,11 +121,16 @@ fn explain(job: &Job, error: LoadError, interrupted: bool) -> Failure {
     }
 }
 
+/// Whether no answer was to be expected.
+fn is_held(plan: &Plan) -> bool {
+    plan.flows.iter().all(weir_load::Flow::is_held)
+}
+
 /// Whether a calibration says something about this load: kept connections in clear, one request in
 /// flight on each.
 fn is_calibrated_kind(plan: &Plan) -> bool {
     plan.flows.iter().all(|flow| {
         let kept = flow.lifetime == Lifetime::Kept;
-        kept && flow.pipeline == 1
+        kept && flow.pipeline == 1 && flow.tls.is_none()
     })
 }

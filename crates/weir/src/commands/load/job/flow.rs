@@ -11,7 +11,7 @@ use weir_model::quantity::{parse_duration, parse_rate};
 
 use super::requests::{Requests, requests};
 use super::url::Url;
-use super::{DEFAULT_DURATION, LONGEST, Named, addresses, room};
+use super::{DEFAULT_DURATION, LONGEST, Named, addresses, room, tls};
 use crate::args::{FlowArgs, OverflowChoice, ScheduleChoice};
 use crate::commands::flag;
 use crate::failure::Failure;
@@ -40,13 +40,6 @@ pub(super) fn prepare(
         Failure::input("where are requests to be sent?").hint("weir load http://127.0.0.1:8080/")
     })?;
     let url = Url::parse(url)?;
-    if url.secure {
-        let message = format!(
-            "`{}` asks for TLS, which this version of weir does not speak",
-            url.text
-        );
-        return Err(Failure::input(message).hint("ask a port that serves http in clear"));
-    }
     let connections = connections(args)?;
     if args.requests == Some(0) {
         return Err(Failure::input("-n 0: at least one request is needed"));
@@ -60,6 +53,7 @@ pub(super) fn prepare(
         set,
         first: request,
     } = requests(args, &url, policy.lifetime, trace.as_ref())?;
+    let tls = tls::connector(args, &url)?;
     let peers = peers(args, &url, timeout)?;
     let address = peers[0];
     let length = trace.as_ref().map(trace_length).or(steps);
@@ -69,6 +63,7 @@ pub(super) fn prepare(
     };
     let mut plan = Flow::new(address, set, connections, arrivals);
     plan.routes = routes(&peers, args)?;
+    plan.tls = tls;
     plan.lifetime = policy.lifetime;
     plan.connect_rate = match &args.connect_rate {
         Some(text) => Some(flag("--connect-rate", parse_rate(text))?),

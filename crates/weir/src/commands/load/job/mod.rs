@@ -15,6 +15,7 @@ mod addresses;
 mod flow;
 mod requests;
 mod room;
+mod tls;
 mod url;
 
 use flow::Prepared;

@@ -1,0 +1,161 @@
+//! A limit holds, does not hold, or is not shown to; for an arm alone as for several. And bytes.
+
+use std::time::Duration;
+
+use weir_model::load::Censored;
+use weir_model::record::{RunHeader, TrialRecord, Validity};
+use weir_model::study::{ArmRole, Metric};
+use weir_stats::SplitMix64;
+
+use super::fixture::{Moment, arm, header, run, run_with_times, trials};
+use super::{comparison, three_arms};
+use crate::analyze;
+use crate::findings::{Findings, LimitFindings, LimitVerdict, Verdict};
+
+/// Exponential response times, 1,600 in a trial; their p99 is ln 100 times the mean.
+fn exponential(mean_ns: f64) -> impl FnMut(&TrialRecord, &mut SplitMix64) -> Vec<u64> {
+    move |_, rng| {
+        let draw = |_| (-mean_ns * (1.0 - rng.unit()).ln()) as u64 + 1;
+        (0..1600).map(draw).collect()
+    }
+}
+
+fn as_intended(_: Moment<'_>) -> f64 {
+    10_000.0
+}
+
+/// A study of one arm that has to stay within a millisecond.
+fn alone() -> RunHeader {
+    let mut header = header(vec![arm("nginx", ArmRole::Baseline, 0)]);
+    header.study.objective.metric = Metric::ResponseP99;
+    header.study.objective.within = Some(Duration::from_millis(1));
+    header
+}
+
+fn of_alone(blocks: u32, mean_ns: f64, censored: u64) -> Findings {
+    let header = alone();
+    let mut trials = trials(&header, "open", blocks, as_intended);
+    for trial in &mut trials {
+        trial.censored = Censored {
+            in_flight: censored,
+            ..Censored::default()
+        };
+    }
+    let (_folder, run) = run_with_times(&header, trials, exponential(mean_ns));
+    analyze(&run)
+}
+
+fn limit(findings: &Findings) -> &LimitFindings {
+    assert_eq!(findings.loads[0].limits, [], "the closed load gives no p99");
+    assert_eq!(findings.loads[1].limits.len(), 1);
+    &findings.loads[1].limits[0]
+}
+
+#[test]
+fn a_limit_is_judged_by_the_interval_not_by_the_estimate() {
+    let p99 = 100_f64.ln();
+    for (mean_ns, verdict, word) in [
+        (
+            0.5e6 / p99,
+            LimitVerdict::Holds,
+            "Nginx stays within 1 ms (the 0.99 quantile",
+        ),
+        (
+            1.5e6 / p99,
+            LimitVerdict::DoesNotHold,
+            "Nginx does not stay within 1 ms (",
+        ),
+        (
+            1e6 / p99,
+            LimitVerdict::NotShown,
+            "Whether nginx stays within 1 ms could not",
+        ),
+    ] {
+        let findings = of_alone(60, mean_ns, 0);
+        let found = limit(&findings);
+        assert_eq!(found.verdict, verdict, "{found:?}");
+        assert!(
+            (found.value_ns / (mean_ns * p99) - 1.0).abs() < 0.03,
+            "{found:?}"
+        );
+        let (low, high) = found.interval_ns;
+        assert!(low <= mean_ns * p99 && mean_ns * p99 <= high && high / low < 1.1);
+        assert!(findings.answer.contains(word), "{}", findings.answer);
+        assert_eq!(findings.loads[1].validity, Validity::Valid);
+    }
+}
+
+#[test]
+fn requests_that_were_never_answered_are_beyond_every_limit() {
+    // Of 2,000 requests in a block, 1 % is 20.
+    let findings = of_alone(60, 1e5, 19);
+    assert_eq!(limit(&findings).verdict, LimitVerdict::Holds);
+    let findings = of_alone(60, 1e5, 60);
+    let found = limit(&findings);
+    assert_eq!(found.verdict, LimitVerdict::DoesNotHold, "{found:?}");
+    assert_eq!(found.because, "2.9 % of the requests were not answered");
+    assert!(found.value_ns.is_nan());
+    let why = "nginx does not stay within 1 ms (2.9 % of the requests were not answered)";
+    assert!(
+        findings.answer.to_lowercase().contains(why),
+        "{}",
+        findings.answer
+    );
+}
+
+#[test]
+fn too_little_is_not_shown_to_hold() {
+    let findings = of_alone(4, 1e5, 0);
+    let found = limit(&findings);
+    assert_eq!(found.verdict, LimitVerdict::NotShown, "{found:?}");
+    let findings = of_alone(0, 1e5, 0);
+    assert_eq!(limit(&findings).verdict, LimitVerdict::Invalid);
+}
+
+#[test]
+fn a_limit_beside_a_comparison_is_for_every_arm() {
+    let mut header = header(three_arms());
+    header.study.objective.metric = Metric::ResponseP99;
+    header.study.objective.within = Some(Duration::from_millis(1));
+    let trials = trials(&header, "open", 60, as_intended);
+    let (_folder, run) = run_with_times(&header, trials, exponential(1e5));
+    let findings = analyze(&run);
+    let limits = &findings.loads[1].limits;
+    assert_eq!(limits.len(), 3);
+    assert!(
+        limits
+            .iter()
+            .all(|limit| limit.verdict == LimitVerdict::Holds)
+    );
+    let answer = &findings.answer;
+    assert!(answer.starts_with("Stock stays within 1 ms") && answer.contains("; keepalive stays"));
+    assert!(!answer.contains("stock-again stays"), "{answer}");
+}
+
+#[test]
+fn bytes_that_arrive_after_a_slice_are_not_of_its_time() {
+    let mut header = header(three_arms());
+    header.study.objective.metric = Metric::ReceivedBytes;
+    let rate = |moment: Moment<'_>| if moment.arm == 2 { 20_000.0 } else { 10_000.0 };
+    let mut trials = trials(&header, "closed", 30, rate);
+    for slice in trials.iter_mut().flat_map(|trial| &mut trial.slices) {
+        // What was in flight at the end of the slice still came in: a fifth more than its time had
+        // room for.
+        slice.completed_whole += slice.completed_whole / 5;
+        slice.received_bytes = slice.completed_whole * 1_000_000;
+    }
+    let (_folder, run) = run(&header, trials);
+    let findings = analyze(&run);
+    let load = &findings.loads[0];
+    assert_eq!(load.metrics, [Metric::ReceivedBytes, Metric::CpuPerRequest]);
+    assert_eq!(load.arms[0].received_per_second, Some(1e10));
+    let change = comparison(&findings, 0, Metric::ReceivedBytes, "keepalive");
+    assert!((change.ratio - 2.0).abs() < 1e-6, "{change:?}");
+    assert_eq!(change.verdict, Verdict::Better);
+    let answer = &findings.answer;
+    assert!(
+        answer.contains("keepalive makes nginx pass on 2.00 times as many bytes")
+            || answer.contains("Keepalive makes nginx pass on 2.00 times as many bytes"),
+        "{answer}"
+    );
+}

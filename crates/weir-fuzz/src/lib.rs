@@ -1,0 +1,132 @@
+//! What must hold for any bytes that a peer may send.
+//!
+//! Each function here is the body of a fuzz target in `fuzz/fuzz_targets` of the same name: it takes
+//! any bytes and panics when something does not hold. They are an ordinary library, so that the tests
+//! of this crate can replay the seeds in `fuzz/corpus`, and mutations of them, on a stable compiler;
+//! a fuzzer guided by coverage goes on from the same seeds (`make fuzz`).
+//!
+//! What holds, beside the absence of panics:
+//!
+//! * The same bytes give the same outcome however they are cut into pieces, also under a small limit.
+//! * What [`reference`] is sure of is what the parser says: every complete message, where it
+//!   ends, and what its fields decide.
+//! * What content is encoded comes out as long as it went in.
+//!
+//! How the bytes are cut is derived from the bytes, so that an input alone reproduces a failure.
+
+pub mod dice;
+mod pieces;
+mod read;
+pub mod reference;
+
+use weir_http::{request, response};
+
+use crate::dice::Dice;
+use crate::pieces::cuttings;
+use crate::read::{requests, responses};
+
+/// Small limits of a head lie below this: near to the length of the heads that are tried.
+const SMALL_LIMIT: u32 = 200;
+
+/// The bytes that a server sends over a connection, and then closes it.
+///
+/// # Panics
+/// Something does not hold.
+pub fn response(data: &[u8]) {
+    let small = 1 + Dice::of(data).below(SMALL_LIMIT);
+    for to_head in [false, true] {
+        for limit in [response::HEAD_LIMIT, small] {
+            let whole = responses(limit, to_head, &[data]);
+            for cut in cuttings(data) {
+                let again = responses(limit, to_head, &cut);
+                assert_eq!(again, whole, "limit {limit}, cut {cut:?}");
+            }
+            if limit == response::HEAD_LIMIT {
+                let sure = reference::responses(data, to_head);
+                let same = whole.complete.get(..sure.len());
+                assert_eq!(same, Some(&sure[..]), "{:?}", whole.end);
+            }
+        }
+    }
+}
+
+/// The bytes that a client sends over a connection.
+///
+/// # Panics
+/// Something does not hold.
+pub fn request(data: &[u8]) {
+    let small = 1 + Dice::of(data).below(SMALL_LIMIT);
+    for limit in [request::HEAD_LIMIT, small] {
+        let whole = requests(limit, &[data]);
+        for cut in cuttings(data) {
+            let again = requests(limit, &cut);
+            assert_eq!(again, whole, "limit {limit}, cut {cut:?}");
+        }
+        if limit == request::HEAD_LIMIT {
+            let sure = reference::requests(data);
+            let same = whole.complete.get(..sure.len());
+            assert_eq!(same, Some(&sure[..]), "{:?}", whole.end);
+        }
+    }
+}
+
+/// Chunked content with whatever follows it: as a response's, as a request's, and as data that is
+/// encoded in chunks first.
+///
+/// # Panics
+/// Something does not hold.
+pub fn chunked(data: &[u8]) {
+    let head = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";
+    let answer = [head, data].concat();
+    response(&answer);
+    let asking = b"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n";
+    let asked = [asking, data].concat();
+    request(&asked);
+
+    let from_server = responses(response::HEAD_LIMIT, false, &[&answer]);
+    let from_client = requests(request::HEAD_LIMIT, &[&asked]);
+    let ends = (from_server.complete.first(), from_client.complete.first());
+    if let (Some(server), Some(client)) = ends {
+        assert_eq!(server.used - head.len(), client.used - asking.len());
+    }
+    // The head (and trailer) limits of the two differ; below both, they agree.
+    if data.len() < request::HEAD_LIMIT as usize / 2 {
+        assert_eq!(ends.0.is_some(), ends.1.is_some(), "one sees no end");
+    }
+
+    let encoded = [&head[..], &in_chunks(data)].concat();
+    for cut in cuttings(&encoded) {
+        let read = responses(response::HEAD_LIMIT, false, &cut);
+        let [only] = &read.complete[..] else {
+            panic!("{read:?}");
+        };
+        assert_eq!(only.used, encoded.len());
+        assert_eq!(only.end.content_bytes, data.len() as u64);
+        assert!(only.end.keep_alive);
+    }
+}
+
+/// Content in chunks of some sizes (RFC 9112 §7.1), with extensions and a trailer field here and there.
+fn in_chunks(mut content: &[u8]) -> Vec<u8> {
+    let mut dice = Dice::of(content);
+    let mut coded = Vec::new();
+    while !content.is_empty() {
+        let most = 1 + content.len().min(64) as u32;
+        let size = (1 + dice.below(most) as usize).min(content.len());
+        let extension = ["", ";x", " ; name=\"a;b\""][dice.below(3) as usize];
+        let line = match dice.below(2) {
+            0 => format!("{size:x}{extension}\r\n"),
+            _ => format!("{size:04X}{extension}\r\n"),
+        };
+        coded.extend(line.bytes());
+        coded.extend(&content[..size]);
+        coded.extend(b"\r\n");
+        content = &content[size..];
+    }
+    let trailer = [
+        "0\r\n\r\n",
+        "000;last\r\nDigest: x\r\nContent-Length: 7\r\n\r\n",
+    ];
+    coded.extend(trailer[dice.below(2) as usize].bytes());
+    coded
+}

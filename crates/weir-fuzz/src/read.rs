@@ -1,0 +1,128 @@
+//! What the parsers under test make of pieces.
+
+use weir_http::ParseError;
+use weir_http::request::{self, RequestParser};
+use weir_http::response::{self, ClosedError, ResponseEnd, ResponseParser};
+
+/// A complete message, and where in the connection's bytes it ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Message<E> {
+    /// Bytes of the connection up to its end.
+    pub used: usize,
+    /// What it came to.
+    pub end: E,
+}
+
+/// How a connection ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum End {
+    Clean,
+    Closed(ClosedError),
+    Broken(ParseError),
+    /// A request had begun, or not; the client was waiting for 100 (Continue), or not.
+    Open(bool, bool),
+}
+
+/// All that was read of a connection.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Read<E> {
+    pub(crate) complete: Vec<Message<E>>,
+    pub(crate) end: End,
+}
+
+/// What a request's fields and first line decide.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Asked {
+    /// The method is HEAD.
+    pub is_head: bool,
+    /// Minor version.
+    pub minor: u8,
+    /// The client means to send more.
+    pub keep_alive: bool,
+}
+
+/// Reads responses until the pieces end, and the connection with them.
+pub(crate) fn responses(limit: u32, to_head: bool, pieces: &[&[u8]]) -> Read<ResponseEnd> {
+    let mut parser = ResponseParser::with_head_limit(limit);
+    let (mut complete, mut used) = (Vec::new(), 0);
+    parser.begin(to_head);
+    for piece in pieces {
+        let mut rest = *piece;
+        while !rest.is_empty() {
+            let fed = match parser.feed(rest) {
+                Ok(fed) => fed,
+                Err(error) => {
+                    let end = End::Broken(error);
+                    return Read { complete, end };
+                }
+            };
+            used += fed.consumed;
+            rest = &rest[fed.consumed..];
+            match fed.event {
+                response::Progress::NeedMore => {
+                    assert!(rest.is_empty(), "bytes are left and more are wanted");
+                    assert!(parser.is_begun(), "bytes came");
+                }
+                response::Progress::Complete(end) => {
+                    assert!(!parser.is_begun() && !parser.head_complete());
+                    complete.push(Message { used, end });
+                    parser.begin(to_head);
+                }
+            }
+        }
+    }
+    let in_content = parser.head_complete();
+    let end = match parser.finish_on_close() {
+        Ok(end) => {
+            assert!(in_content, "only content can end with the connection");
+            complete.push(Message { used, end });
+            End::Clean
+        }
+        Err(closed) => End::Closed(closed),
+    };
+    Read { complete, end }
+}
+
+/// Reads requests until the pieces end.
+pub(crate) fn requests(limit: u32, pieces: &[&[u8]]) -> Read<Asked> {
+    let mut parser = RequestParser::with_head_limit(limit);
+    let (mut complete, mut used, mut waits) = (Vec::new(), 0, false);
+    for piece in pieces {
+        let mut rest = *piece;
+        while !rest.is_empty() {
+            let fed = match parser.feed(rest) {
+                Ok(fed) => fed,
+                Err(error) => {
+                    let end = End::Broken(error);
+                    return Read { complete, end };
+                }
+            };
+            used += fed.consumed;
+            let of_request = &rest[..fed.consumed];
+            rest = &rest[fed.consumed..];
+            match fed.event {
+                request::Progress::NeedMore => {
+                    assert!(rest.is_empty(), "bytes are left and more are wanted");
+                    waits |= parser.take_continue();
+                }
+                request::Progress::Complete(end) => {
+                    if let Some(target) = end.target {
+                        let target = of_request.get(target).expect("it lies in the request");
+                        let visible = |byte: &u8| *byte > b' ' && *byte != 0x7f;
+                        assert!(!target.is_empty() && target.iter().all(visible));
+                    }
+                    let end = Asked {
+                        is_head: end.is_head,
+                        minor: end.minor,
+                        keep_alive: end.keep_alive,
+                    };
+                    complete.push(Message { used, end });
+                    waits = false;
+                    assert!(!parser.is_begun() && !parser.take_continue());
+                }
+            }
+        }
+    }
+    let end = End::Open(parser.is_begun(), waits);
+    Read { complete, end }
+}

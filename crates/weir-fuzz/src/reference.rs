@@ -1,0 +1,206 @@
+//! A second opinion: messages read from bytes that are all there, by httparse and the letter of RFC
+//! 9112 §6.3, with no thought for speed.
+//!
+//! It gives the messages that it is sure of and stops at the first that it is not: broken ones,
+//! those that are looser than httparse allows, and those longer than a limit of the parsers.
+
+use httparse::{EMPTY_HEADER, Header, Status};
+use weir_http::request::HEAD_LIMIT as REQUEST_HEAD_LIMIT;
+use weir_http::response::{HEAD_LIMIT, ResponseEnd};
+
+pub use crate::read::{Asked, Message};
+
+/// Field lines of a section that httparse may tell.
+const FIELDS: usize = 256;
+
+/// Longest line that says the size of a chunk; the parsers' own limit is not lower.
+const SIZE_LINE: usize = 16 * 1024;
+
+/// The responses that `bytes` surely begin with, when the connection is closed after them.
+pub fn responses(bytes: &[u8], to_head: bool) -> Vec<Message<ResponseEnd>> {
+    all(bytes, |rest| one_response(rest, to_head))
+}
+
+/// The requests that `bytes` surely begin with.
+pub fn requests(bytes: &[u8]) -> Vec<Message<Asked>> {
+    all(bytes, one_request)
+}
+
+fn all<E>(bytes: &[u8], one: impl Fn(&[u8]) -> Option<(usize, E)>) -> Vec<Message<E>> {
+    let (mut messages, mut used) = (Vec::new(), 0);
+    while used < bytes.len()
+        && let Some((length, end)) = one(&bytes[used..])
+    {
+        used += length;
+        messages.push(Message { used, end });
+    }
+    messages
+}
+
+fn one_response(bytes: &[u8], to_head: bool) -> Option<(usize, ResponseEnd)> {
+    let mut at = 0;
+    loop {
+        let mut fields = [EMPTY_HEADER; FIELDS];
+        let mut head = httparse::Response::new(&mut fields);
+        let Ok(Status::Complete(length)) = head.parse(&bytes[at..]) else {
+            return None;
+        };
+        if length > HEAD_LIMIT as usize {
+            return None;
+        }
+        at += length;
+        let (status, minor) = (head.code?, head.version?);
+        match status {
+            // Nobody asked for another protocol.
+            101 => return None,
+            100..=199 => continue,
+            _ => {}
+        }
+        let bare = to_head || matches!(status, 204 | 304);
+        let fields = Fields(head.headers);
+        let framing = if bare {
+            Framing::Counted(0)
+        } else {
+            fields.framing()?
+        };
+        let rest = &bytes[at..];
+        let (length, content) = match framing {
+            Framing::Counted(length) => (length, length),
+            Framing::Chunked => chunked(rest)?,
+            Framing::None => (rest.len(), rest.len()),
+        };
+        let untrusted = !bare && minor == 0 && fields.has("transfer-encoding");
+        let end = ResponseEnd {
+            status,
+            keep_alive: fields.persist(minor) && !matches!(framing, Framing::None) && !untrusted,
+            content_bytes: content as u64,
+            head_bytes: at as u64,
+        };
+        return (length <= rest.len()).then(|| (at + length, end));
+    }
+}
+
+fn one_request(bytes: &[u8]) -> Option<(usize, Asked)> {
+    let mut fields = [EMPTY_HEADER; FIELDS];
+    let mut head = httparse::Request::new(&mut fields);
+    let Ok(Status::Complete(at)) = head.parse(bytes) else {
+        return None;
+    };
+    if at > REQUEST_HEAD_LIMIT as usize {
+        return None;
+    }
+    let minor = head.version?;
+    let fields = Fields(head.headers);
+    if fields.has("transfer-encoding") && (minor == 0 || fields.has("content-length")) {
+        return None;
+    }
+    let rest = &bytes[at..];
+    let length = match fields.framing()? {
+        Framing::Counted(length) => length,
+        Framing::Chunked => chunked(rest)?.0,
+        Framing::None if fields.has("transfer-encoding") => return None,
+        Framing::None => 0,
+    };
+    let end = Asked {
+        is_head: head.method? == "HEAD",
+        minor,
+        keep_alive: fields.persist(minor),
+    };
+    (length <= rest.len()).then(|| (at + length, end))
+}
+
+/// How a head says where its content ends (RFC 9112 §6.3).
+#[derive(Clone, Copy)]
+enum Framing {
+    Counted(usize),
+    Chunked,
+    None,
+}
+
+struct Fields<'h, 'b>(&'h [Header<'b>]);
+
+impl<'b> Fields<'_, 'b> {
+    /// Members of the list (RFC 9110 §5.6.1) that all fields of this name make.
+    fn list(&self, name: &str) -> Vec<&'b [u8]> {
+        let values = self
+            .0
+            .iter()
+            .filter(|field| field.name.eq_ignore_ascii_case(name))
+            .map(|field| field.value);
+        values
+            .flat_map(|value| value.split(|byte| *byte == b','))
+            .map(<[u8]>::trim_ascii)
+            .collect()
+    }
+
+    fn has(&self, name: &str) -> bool {
+        !self.list(name).is_empty()
+    }
+
+    /// RFC 9112 §9.3.
+    fn persist(&self, minor: u8) -> bool {
+        let options = self.list("connection");
+        let has = |option: &[u8]| options.iter().any(|have| have.eq_ignore_ascii_case(option));
+        !has(b"close") && (minor > 0 || has(b"keep-alive"))
+    }
+
+    /// `None`: the fields contradict each other, or hold what this reader does not read.
+    fn framing(&self) -> Option<Framing> {
+        let codings = self.list("transfer-encoding");
+        let clear = |coding: &&[u8]| !coding.is_empty() && !coding.contains(&b'"');
+        if !codings.iter().all(clear) {
+            return None;
+        }
+        match codings.last() {
+            Some(last) if last.eq_ignore_ascii_case(b"chunked") => return Some(Framing::Chunked),
+            Some(_) => return Some(Framing::None),
+            None => {}
+        }
+        let lengths = self.list("content-length");
+        let Some(first) = lengths.first() else {
+            return Some(Framing::None);
+        };
+        let digits = |length: &[u8]| !length.is_empty() && length.iter().all(u8::is_ascii_digit);
+        if !lengths.iter().all(|length| length == first) || !digits(first) {
+            return None;
+        }
+        let length = std::str::from_utf8(first).ok()?.parse().ok()?;
+        Some(Framing::Counted(length))
+    }
+}
+
+/// Bytes of chunked content with its trailer section, and bytes of data in it.
+fn chunked(bytes: &[u8]) -> Option<(usize, usize)> {
+    let (mut at, mut data) = (0, 0);
+    loop {
+        let rest = &bytes[at..];
+        // httparse takes a line without digits for a size of 0.
+        if !rest.first()?.is_ascii_hexdigit() {
+            return None;
+        }
+        let Ok(Status::Complete((line, size))) = httparse::parse_chunk_size(rest) else {
+            return None;
+        };
+        // It takes LF for a part of an extension, which is a line end here and by RFC 9112 §2.2.
+        if line > SIZE_LINE || rest[..line - 1].contains(&b'\n') {
+            return None;
+        }
+        at += line;
+        if size == 0 {
+            break;
+        }
+        let end = usize::try_from(size).ok()?.checked_add(at)?;
+        if bytes.get(end..end.checked_add(2)?)? != b"\r\n" {
+            return None;
+        }
+        data += end - at;
+        at = end + 2;
+    }
+    let mut fields = [EMPTY_HEADER; FIELDS];
+    match httparse::parse_headers(&bytes[at..], &mut fields) {
+        Ok(Status::Complete((length, _))) if length <= REQUEST_HEAD_LIMIT as usize => {
+            Some((at + length, data))
+        }
+        _ => None,
+    }
+}

@@ -1,0 +1,78 @@
+//! A plain byte mutator: what a fuzzer does, without its guide.
+
+use weir_fuzz::dice::Dice;
+
+/// Pieces of HTTP/1.1 that a parser decides by.
+const WORDS: [&[u8]; 26] = [
+    b"\r\n",
+    b"\n",
+    b"\r",
+    b"\r\n\r\n",
+    b"\r\n ",
+    b":",
+    b" ",
+    b"\t",
+    b",",
+    b";",
+    b"\"",
+    b"\0",
+    b"\x80",
+    b"0",
+    b"0\r\n\r\n",
+    b"ffffffffffffffff",
+    b"18446744073709551616",
+    b"HTTP/1.1 ",
+    b"HTTP/1.0 ",
+    b"HTTP/1.1 100 Continue\r\n\r\n",
+    b"Content-Length: 3\r\n",
+    b"Transfer-Encoding: chunked\r\n",
+    b"Connection: close\r\n",
+    b"Connection: keep-alive\r\n",
+    b"Expect: 100-continue\r\n",
+    b"aVeryLongNameOfAField",
+];
+
+/// Longest input that mutation makes.
+const LONGEST: usize = 4096;
+
+/// `seed` with a few changes; `other` is spliced in now and then.
+pub(crate) fn mutated(dice: &mut Dice, seed: &[u8], other: &[u8]) -> Vec<u8> {
+    let mut bytes = seed.to_vec();
+    for _ in 0..=dice.below(4) {
+        change(dice, &mut bytes, other);
+    }
+    bytes.truncate(LONGEST);
+    bytes
+}
+
+fn change(dice: &mut Dice, bytes: &mut Vec<u8>, other: &[u8]) {
+    let place = |dice: &mut Dice, length: usize| dice.below(length as u32 + 1) as usize;
+    let at = place(dice, bytes.len());
+    let length = place(dice, (bytes.len() - at).min(40));
+    match dice.below(8) {
+        0 => {
+            if let Some(byte) = bytes.get_mut(at) {
+                *byte ^= 1 << dice.below(8);
+            }
+        }
+        1 => {
+            if let Some(byte) = bytes.get_mut(at) {
+                *byte = dice.below(256) as u8;
+            }
+        }
+        2 => drop(bytes.drain(at..at + length)),
+        3 => {
+            let again = bytes[at..at + length].to_vec();
+            drop(bytes.splice(at..at, again));
+        }
+        4 | 5 => {
+            let word = WORDS[dice.below(WORDS.len() as u32) as usize];
+            drop(bytes.splice(at..at, word.iter().copied()));
+        }
+        6 => bytes.truncate(at),
+        _ => {
+            let from = place(dice, other.len());
+            drop(bytes.splice(at.., other[from..].iter().copied()));
+        }
+    }
+}

@@ -1,0 +1,150 @@
+//! Every seed gives what its name says, and the targets hold for it and for mutations of it.
+
+use weir_fuzz::dice::Dice;
+use weir_http::ParseError;
+use weir_http::request::{self, RequestParser};
+use weir_http::response::{self, ClosedError, ResponseParser};
+
+use crate::mutate::mutated;
+use crate::seeds::{self, Seed};
+
+/// Mutations of all seeds of a target; a few seconds without optimization.
+const MUTATIONS: usize = 5_000;
+
+/// Replays the seeds of a target, then mutations of them.
+fn hold(target: &str, holds: fn(&[u8])) {
+    let seeds = seeds::of(target);
+    for (_, bytes) in &seeds {
+        holds(bytes);
+    }
+    let mut dice = Dice::of(target.as_bytes());
+    let any = |dice: &mut Dice| &seeds[dice.below(seeds.len() as u32) as usize];
+    for number in 0..MUTATIONS {
+        let ((name, seed), (_, other)) = (any(&mut dice), any(&mut dice));
+        let bytes = mutated(&mut dice, seed, other);
+        let held = std::panic::catch_unwind(|| holds(&bytes));
+        let input = bytes.escape_ascii();
+        assert!(held.is_ok(), "mutation {number}, of {name}: \"{input}\"");
+    }
+}
+
+#[test]
+fn responses_hold() {
+    hold("response", weir_fuzz::response);
+}
+
+#[test]
+fn requests_hold() {
+    hold("request", weir_fuzz::request);
+}
+
+#[test]
+fn chunked_content_holds() {
+    hold("chunked", weir_fuzz::chunked);
+}
+
+#[test]
+fn the_limit_of_a_size_line_is_not_that_of_all_together() {
+    let many = [&b"1\r\na\r\n".repeat(6000)[..], b"0\r\n\r\n"].concat();
+    weir_fuzz::chunked(&many);
+    let head = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";
+    let sure = weir_fuzz::reference::responses(&[&head[..], &many].concat(), false);
+    assert_eq!(sure[0].end.content_bytes, 6000);
+}
+
+/// What a connection's bytes came to.
+#[derive(Debug, PartialEq, Eq)]
+enum Fate {
+    Complete,
+    Early,
+    Bad(ParseError),
+}
+
+/// Compares what became of a seed with what its name says.
+fn named(seed: &Seed, fate: &Fate) {
+    let (name, bytes) = seed;
+    let right = match fate {
+        Fate::Bad(_) => name.starts_with("bad-"),
+        Fate::Early => name.starts_with("early-"),
+        Fate::Complete => !name.starts_with("bad-") && !name.starts_with("early-"),
+    };
+    assert!(right, "{name}: {fate:?}: \"{}\"", bytes.escape_ascii());
+}
+
+fn of_server(bytes: &[u8], to_head: bool) -> Fate {
+    let mut parser = ResponseParser::default();
+    let mut rest = bytes;
+    loop {
+        parser.begin(to_head);
+        match parser.feed(rest) {
+            Ok(fed) if matches!(fed.event, response::Progress::Complete(_)) => {
+                rest = &rest[fed.consumed..];
+                if rest.is_empty() {
+                    return Fate::Complete;
+                }
+            }
+            Ok(_) => break,
+            Err(error) => return Fate::Bad(error),
+        }
+    }
+    match parser.finish_on_close() {
+        Ok(_) => Fate::Complete,
+        Err(ClosedError::Early | ClosedError::Unanswered) => Fate::Early,
+    }
+}
+
+fn of_client(bytes: &[u8]) -> Fate {
+    let mut parser = RequestParser::default();
+    let mut rest = bytes;
+    while !rest.is_empty() {
+        match parser.feed(rest) {
+            Ok(fed) => {
+                rest = &rest[fed.consumed..];
+                if fed.event == request::Progress::NeedMore {
+                    return Fate::Early;
+                }
+            }
+            Err(error) => return Fate::Bad(error),
+        }
+    }
+    Fate::Complete
+}
+
+#[test]
+fn seeds_are_what_their_names_say() {
+    for seed in seeds::of("response") {
+        named(&seed, &of_server(&seed.1, seed.0.starts_with("head-")));
+    }
+    for seed in seeds::of("request") {
+        named(&seed, &of_client(&seed.1));
+    }
+    let head = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";
+    for seed in seeds::of("chunked") {
+        named(&seed, &of_server(&[&head[..], &seed.1].concat(), false));
+    }
+}
+
+#[test]
+fn the_reference_is_sure_of_what_usual_servers_and_clients_send() {
+    // Were it sure of nothing, it would never disagree.
+    for server in ["nginx", "apache", "haproxy", "envoy", "caddy"] {
+        let seeds = seeds::of("response");
+        let seeds: Vec<_> = seeds
+            .iter()
+            .filter(|(name, _)| name.starts_with(server))
+            .collect();
+        assert!(!seeds.is_empty(), "{server}");
+        for (name, bytes) in seeds {
+            let sure = weir_fuzz::reference::responses(bytes, false);
+            let last = sure.last().map(|message| message.used);
+            assert_eq!(last, Some(bytes.len()), "{name}");
+        }
+    }
+    for (name, bytes) in seeds::of("request") {
+        if name.starts_with("curl") || name.starts_with("browser") {
+            let sure = weir_fuzz::reference::requests(&bytes);
+            let last = sure.last().map(|message| message.used);
+            assert_eq!(last, Some(bytes.len()), "{name}");
+        }
+    }
+}

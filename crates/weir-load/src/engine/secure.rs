@@ -1,0 +1,261 @@
+//! Connections over TLS: handshakes, and records to and from plaintext.
+
+use weir_model::load::ErrorKind;
+use weir_model::tls::TlsVersion;
+
+use super::responses::{Fault, Reader};
+use super::{Engine, State, Unsent};
+use crate::ledger::Cause;
+use crate::reactor::{ConnId, Reactor};
+use crate::tls::{Cipher, EarlyData, Group, Input, Negotiated, Received, Session, TlsError};
+
+/// Handshakes of a flow by what they agreed on.
+#[derive(Debug, Clone, Default)]
+pub struct TlsCounts {
+    /// Handshakes completed.
+    pub handshakes: u64,
+    /// Of these, resumed.
+    pub resumed: u64,
+    /// Connections whose early data was accepted.
+    pub early_data: u64,
+    /// By version: 1.2, 1.3.
+    pub versions: [u64; 2],
+    /// By [`Cipher::index`].
+    pub ciphers: [u64; Cipher::COUNT],
+    /// Full handshakes by [`Group::index`].
+    pub groups: [u64; Group::COUNT],
+}
+
+impl TlsCounts {
+    fn count(&mut self, agreed: &Negotiated) {
+        self.handshakes += 1;
+        self.resumed += u64::from(agreed.resumed);
+        self.early_data += u64::from(agreed.early_data == EarlyData::Accepted);
+        self.versions[usize::from(agreed.version == TlsVersion::V1_3)] += 1;
+        self.ciphers[agreed.cipher.index()] += 1;
+        if !agreed.resumed {
+            self.groups[agreed.group.index()] += 1;
+        }
+    }
+
+    pub(super) fn add(&mut self, other: &TlsCounts) {
+        self.handshakes += other.handshakes;
+        self.resumed += other.resumed;
+        self.early_data += other.early_data;
+        let pairs = self.versions.iter_mut().zip(&other.versions);
+        let pairs = pairs.chain(self.ciphers.iter_mut().zip(&other.ciphers));
+        let pairs = pairs.chain(self.groups.iter_mut().zip(&other.groups));
+        pairs.for_each(|(own, others)| *own += others);
+    }
+}
+
+impl<R: Reactor> Engine<'_, R> {
+    /// Whether a connection's flow speaks TLS.
+    #[inline]
+    pub(super) fn is_secure(&self, id: ConnId) -> bool {
+        let flow = usize::from(self.conns[id as usize].flow);
+        self.flows[flow].connector.is_some()
+    }
+
+    /// TCP is open: the handshake begins, with the request where early data may carry it.
+    pub(super) fn secure(&mut self, id: ConnId, stamp: u64) {
+        let conn = &mut self.conns[id as usize];
+        let flow = usize::from(conn.flow);
+        conn.state = State::Securing;
+        conn.opened = stamp;
+        let waiting = conn.outstanding > 0;
+        let Some(connector) = &mut self.flows[flow].connector else {
+            return;
+        };
+        self.sealed.clear();
+        let mut session = match Session::begin(connector, &mut self.sealed) {
+            Ok(session) => session,
+            Err(error) => return self.not_secured(id, Cause::Tls(Box::new(error)), stamp),
+        };
+        if waiting && self.offers_early_data(flow) {
+            self.render(id);
+            let early = session.early(&self.scratch, &mut self.sealed);
+            self.scratch.clear();
+            if let Err(error) = early {
+                return self.not_secured(id, Cause::Tls(Box::new(error)), stamp);
+            }
+        }
+        self.sessions[id as usize] = Some(Box::new(session));
+        self.send_sealed(id);
+    }
+
+    fn offers_early_data(&self, flow: usize) -> bool {
+        let tls = self.plan.flows[flow].tls.as_ref();
+        tls.is_some_and(|tls| tls.offers_early_data())
+    }
+
+    /// Puts the oldest request of a connection into the scratch buffer.
+    fn render(&mut self, id: ConnId) {
+        let entry = self.in_flight[self.oldest(id)];
+        let flow = usize::from(self.conns[id as usize].flow);
+        let request = self.plan.flows[flow].requests.get(entry.request);
+        self.scratch.clear();
+        let random = &mut self.flows[flow].random;
+        let template = &request.template;
+        template.render(entry.number, random, &mut self.scratch);
+    }
+
+    /// Encrypts what has been gathered for a connection and sends it.
+    pub(super) fn send_secure(&mut self, id: ConnId) {
+        let Some(session) = &mut self.sessions[id as usize] else {
+            return;
+        };
+        self.sealed.clear();
+        let sealed = session.send(&self.scratch, &mut self.sealed);
+        match sealed {
+            Ok(()) => self.send_sealed(id),
+            Err(error) => self.fail(id, ErrorKind::Tls, Cause::Tls(Box::new(error))),
+        }
+    }
+
+    /// Sends the records that have been sealed; what is not taken now waits at the connection.
+    fn send_sealed(&mut self, id: ConnId) {
+        if self.sealed.is_empty() {
+            return;
+        }
+        let conn = &mut self.conns[id as usize];
+        if let Unsent::Bytes(bytes, _) = &mut conn.unsent {
+            bytes.extend_from_slice(&self.sealed);
+            self.sealed.clear();
+            return;
+        }
+        let sent = self.reactor.send(id, &self.sealed);
+        match sent {
+            Ok(sent) if sent < self.sealed.len() => {
+                conn.unsent = Unsent::Bytes(Box::new(self.sealed[sent..].to_vec()), 0);
+            }
+            Ok(_) => {}
+            Err(errno) => {
+                self.sealed.clear();
+                return self.broken(id, ErrorKind::Send, Cause::Kernel(errno));
+            }
+        }
+        self.sealed.clear();
+    }
+
+    /// Bytes came on a connection over TLS.
+    pub(super) fn on_sealed(&mut self, id: ConnId, stamp: u64) {
+        self.sealed.clear();
+        let opened = self.unseal(id, stamp);
+        if opened.established {
+            self.on_secured(id, stamp);
+        }
+        // After an error this is an alert for the peer.
+        self.send_sealed(id);
+        if self.conns[id as usize].state == State::Closed {
+            return;
+        }
+        if let Some(error) = opened.error {
+            let cause = Cause::Tls(Box::new(error));
+            self.settle_ended(id, stamp);
+            return self.broken(id, ErrorKind::Tls, cause);
+        }
+        let any = !self.ended.is_empty() || opened.fault.is_some();
+        if any || self.conns[id as usize].outstanding > 0 {
+            self.settle(id, stamp, opened.fault);
+        }
+        if opened.closed && self.conns[id as usize].state == State::Open {
+            self.on_ended(id, stamp);
+        }
+    }
+
+    /// Opens all records at hand and reads the responses in them.
+    fn unseal(&mut self, id: ConnId, stamp: u64) -> Opened {
+        let mut opened = Opened::default();
+        let Some(session) = &mut self.sessions[id as usize] else {
+            return opened;
+        };
+        let conn = &mut self.conns[id as usize];
+        let flow = usize::from(conn.flow);
+        let plan = &self.plan.flows[flow];
+        let ring = self.flows[flow].ring_of(id, plan.pipeline);
+        let mut reader = Reader {
+            conn,
+            in_flight: &self.in_flight[ring],
+            requests: &plan.requests,
+            check: self.checks.get_mut(id as usize),
+            ended: &mut self.ended,
+            stamp,
+        };
+        let mut input = Input::new(self.reactor.received());
+        while opened.fault.is_none() {
+            match session.next(&mut input, &mut self.sealed) {
+                Ok(Received::Nothing) => break,
+                Ok(Received::Established) => opened.established = true,
+                Ok(Received::Plaintext(content)) => opened.fault = reader.read(content),
+                Ok(Received::Closed) => opened.closed = true,
+                Err(error) => {
+                    opened.error = Some(error);
+                    break;
+                }
+            }
+        }
+        opened
+    }
+
+    /// The handshake is complete: requests can be sent.
+    fn on_secured(&mut self, id: ConnId, stamp: u64) {
+        let agreed = self.sessions[id as usize]
+            .as_ref()
+            .and_then(|session| session.negotiated().copied());
+        let conn = &mut self.conns[id as usize];
+        let flow = usize::from(conn.flow);
+        let took = stamp.saturating_sub(conn.opened);
+        let totals = &mut self.totals.flows[flow];
+        totals.tls_time.saturating_record(took);
+        let mut sent = false;
+        if let Some(agreed) = agreed {
+            totals.tls.count(&agreed);
+            sent = agreed.early_data == EarlyData::Accepted;
+        }
+        // What the handshake itself has to send goes before the first request.
+        self.send_sealed(id);
+        if self.conns[id as usize].state == State::Securing {
+            self.on_open(id, stamp, sent);
+        }
+    }
+
+    /// The peer has closed, perhaps in the middle of a handshake or a record.
+    pub(super) fn on_ended_secure(&mut self, id: ConnId, stamp: u64) {
+        let wrong = self.sessions[id as usize]
+            .as_ref()
+            .and_then(|session| session.ended());
+        match wrong {
+            Some(error) => self.broken(id, ErrorKind::Tls, Cause::Tls(Box::new(error))),
+            None => self.on_ended(id, stamp),
+        }
+    }
+
+    /// A connection broke, in its handshake or after it.
+    pub(super) fn broken(&mut self, id: ConnId, kind: ErrorKind, cause: Cause) {
+        let now = self.reactor.now();
+        let conn = &self.conns[id as usize];
+        match (conn.state, conn.outstanding) {
+            (State::Closed, _) => {}
+            (State::Securing, _) => self.not_secured(id, cause, now),
+            // A peer may reset a connection that it no longer wants.
+            (_, 0) if kind != ErrorKind::Tls => self.lost(id, now),
+            _ => self.fail(id, kind, cause),
+        }
+    }
+
+    /// The handshake has failed, and with it the request that it was for.
+    fn not_secured(&mut self, id: ConnId, cause: Cause, now: u64) {
+        self.close(id);
+        self.not_opened(id, ErrorKind::Tls, cause, now);
+    }
+}
+
+/// What a batch of records came to.
+#[derive(Default)]
+struct Opened {
+    established: bool,
+    closed: bool,
+    fault: Option<Fault>,
+    error: Option<TlsError>,
+}

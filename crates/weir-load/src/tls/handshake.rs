@@ -1,0 +1,201 @@
+//! The handshake: rustls, driven record by record.
+
+use std::sync::Arc;
+
+use rustls::ClientConfig;
+use rustls::client::{ClientConnectionData, UnbufferedClientConnection};
+use rustls::unbuffered::{ConnectionState, EncodeError, EncodeTlsData, UnbufferedStatus};
+use weir_model::tls::Resumption;
+
+use super::connector::Connector;
+use super::error::{TlsError, TlsErrorKind};
+use super::negotiated::{EarlyData, Negotiated};
+use super::open::Open;
+use super::records::{HEADER, MAX_PLAINTEXT, content};
+
+/// What a record grows by at most in TLS 1.3: header, content type, tag.
+const RECORD_GROWTH: usize = HEADER + 1 + 16;
+/// EndOfEarlyData as a record body: a message without content, its type, the tag.
+const END_OF_EARLY_DATA: usize = 4 + 1 + 16;
+
+/// A handshake under way.
+pub(super) struct Handshake {
+    connection: UnbufferedClientConnection,
+    config: Arc<ClientConfig>,
+    keeps_tickets: bool,
+    /// Early data that may still be sent, in bytes; none once the server has said anything.
+    early_room: usize,
+    early_sent: bool,
+    early_accepted: bool,
+    heard: bool,
+}
+
+/// What a record did to a handshake.
+pub(super) struct Step {
+    /// Bytes at the front of the buffer that are done with. The others are part of a message that
+    /// goes on in the next record, and must come again in front of it, as they are.
+    pub(super) used: usize,
+    pub(super) complete: bool,
+}
+
+impl Handshake {
+    /// Begins: appends the ClientHello.
+    pub(super) fn begin(
+        connector: &mut Connector,
+        out: &mut Vec<u8>,
+    ) -> Result<Handshake, TlsError> {
+        connector.tickets.offer(connector.share.next());
+        let config = connector.config.clone();
+        let name = connector.name.clone();
+        let mut handshake = Handshake {
+            connection: UnbufferedClientConnection::new(config.clone(), name)?,
+            config,
+            keeps_tickets: connector.resumption() != Resumption::Off,
+            early_room: 0,
+            early_sent: false,
+            early_accepted: false,
+            heard: false,
+        };
+        handshake.hello(out)?;
+        if connector.config.enable_early_data {
+            handshake.early_room = connector.tickets.early_limit();
+        }
+        Ok(handshake)
+    }
+
+    fn hello(&mut self, out: &mut Vec<u8>) -> Result<(), TlsError> {
+        loop {
+            match self.connection.process_tls_records(&mut []).state? {
+                ConnectionState::EncodeTlsData(data) => encode(data, out)?,
+                // Not `done` yet: early data can be sent as long as it is not.
+                ConnectionState::TransmitTlsData(_) => return Ok(()),
+                _ => return Err(TlsError::new(TlsErrorKind::Internal)),
+            }
+        }
+    }
+
+    /// Appends early data if all of it may be sent; says whether it was.
+    pub(super) fn early(&mut self, plaintext: &[u8], out: &mut Vec<u8>) -> Result<bool, TlsError> {
+        if plaintext.is_empty() || plaintext.len() > self.early_room {
+            return Ok(false);
+        }
+        let state = self.connection.process_tls_records(&mut []).state?;
+        let ConnectionState::TransmitTlsData(mut transmit) = state else {
+            return Ok(false);
+        };
+        let Some(mut early) = transmit.may_encrypt_early_data() else {
+            return Ok(false);
+        };
+        let start = out.len();
+        let records = plaintext.len().div_ceil(MAX_PLAINTEXT);
+        out.resize(start + plaintext.len() + records * RECORD_GROWTH, 0);
+        let written = early.encrypt(plaintext, &mut out[start..]);
+        let internal = |_| TlsError::new(TlsErrorKind::Internal);
+        out.truncate(start + written.as_ref().copied().unwrap_or(0));
+        written.map_err(internal)?;
+        self.early_room -= plaintext.len();
+        self.early_sent = true;
+        Ok(true)
+    }
+
+    /// Whether the server has said anything yet.
+    pub(super) fn heard(&self) -> bool {
+        self.heard
+    }
+
+    /// Takes one whole record, behind what earlier ones left over; appends what must be sent.
+    pub(super) fn record(
+        &mut self,
+        buffer: &mut [u8],
+        out: &mut Vec<u8>,
+    ) -> Result<Step, TlsError> {
+        self.heard = true;
+        self.early_room = 0;
+        let stepped = self.drive(buffer, out);
+        if stepped.is_err() {
+            self.flush(out);
+        }
+        stepped
+    }
+
+    fn drive(&mut self, buffer: &mut [u8], out: &mut Vec<u8>) -> Result<Step, TlsError> {
+        let mut used = 0;
+        loop {
+            let UnbufferedStatus { discard, state, .. } =
+                self.connection.process_tls_records(&mut buffer[used..]);
+            let complete = match state? {
+                ConnectionState::EncodeTlsData(data) => {
+                    let start = out.len();
+                    encode(data, out)?;
+                    self.early_accepted |= self.early_sent && ends_early_data(&out[start..]);
+                    None
+                }
+                ConnectionState::TransmitTlsData(transmit) => {
+                    transmit.done();
+                    None
+                }
+                ConnectionState::WriteTraffic(_) => Some(true),
+                ConnectionState::BlockedHandshake => Some(false),
+                ConnectionState::PeerClosed | ConnectionState::Closed => {
+                    return Err(TlsError::new(TlsErrorKind::ClosedInHandshake));
+                }
+                _ => return Err(TlsError::new(TlsErrorKind::Internal)),
+            };
+            used += discard;
+            if let Some(complete) = complete {
+                return Ok(Step { used, complete });
+            }
+        }
+    }
+
+    /// Appends the alert that rustls has for the server after an error. It has no input then: rustls
+    /// looks for what it must send first.
+    fn flush(&mut self, out: &mut Vec<u8>) {
+        while self.connection.wants_write() {
+            match self.connection.process_tls_records(&mut []).state {
+                Ok(ConnectionState::EncodeTlsData(data)) => {
+                    if encode(data, out).is_err() {
+                        return;
+                    }
+                }
+                _ => return,
+            }
+        }
+    }
+
+    /// Turns a complete handshake into an open connection.
+    pub(super) fn finish(self) -> Result<(Negotiated, Open), TlsError> {
+        let early = match (self.early_sent, self.early_accepted) {
+            (false, _) => EarlyData::None,
+            (true, false) => EarlyData::Rejected,
+            (true, true) => EarlyData::Accepted,
+        };
+        let negotiated = Negotiated::of(&self.connection, &self.config.alpn_protocols, early)
+            .ok_or_else(|| TlsError::new(TlsErrorKind::Internal))?;
+        let (secrets, kernel) = self.connection.dangerous_into_kernel_connection()?;
+        let open = Open::new(negotiated.version, &secrets, kernel, self.keeps_tickets)?;
+        Ok((negotiated, open))
+    }
+}
+
+/// Whether a record is the client's EndOfEarlyData, which it sends if and only if the server
+/// accepted early data (RFC 8446 §4.5). rustls does not tell users of its unbuffered interface; no
+/// other message of this flight, a Finished or a certificate, is that short.
+fn ends_early_data(record: &[u8]) -> bool {
+    let expected = [content::APPLICATION_DATA, 3, 3, 0, END_OF_EARLY_DATA as u8];
+    record.starts_with(&expected)
+}
+
+fn encode(
+    mut data: EncodeTlsData<'_, ClientConnectionData>,
+    out: &mut Vec<u8>,
+) -> Result<(), TlsError> {
+    let internal = || TlsError::new(TlsErrorKind::Internal);
+    let Err(EncodeError::InsufficientSize(needed)) = data.encode(&mut []) else {
+        return Err(internal());
+    };
+    let start = out.len();
+    out.resize(start + needed.required_size, 0);
+    data.encode(&mut out[start..]).map_err(|_| internal())?;
+    Ok(())
+}

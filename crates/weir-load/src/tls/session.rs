@@ -1,0 +1,388 @@
+//! A connection's TLS: its handshake, then its records.
+
+use std::ops::Range;
+
+use super::connector::Connector;
+use super::error::{TlsError, TlsErrorKind};
+use super::handshake::Handshake;
+use super::negotiated::Negotiated;
+use super::open::{Happened, Open};
+use super::records::{HEADER, MAX_BODY, content};
+
+/// Handshake messages that go on in the next record are kept up to this size, with their records'
+/// overhead. rustls allows a message 64 KiB; certificate chains that are sent have some KiB.
+const MAX_KEPT: usize = 128 * 1024;
+
+/// Bytes that came from the network, consumed by [`Session::next`] and decrypted where they are.
+#[derive(Debug)]
+pub struct Input<'b> {
+    bytes: &'b mut [u8],
+    at: usize,
+}
+
+impl<'b> Input<'b> {
+    /// All of `bytes`, none consumed.
+    pub fn new(bytes: &'b mut [u8]) -> Input<'b> {
+        Input { bytes, at: 0 }
+    }
+
+    fn left(&self) -> usize {
+        self.bytes.len() - self.at
+    }
+
+    /// Consumes up to `count` bytes.
+    fn take(&mut self, count: usize) -> &[u8] {
+        let start = self.at;
+        self.at += count.min(self.left());
+        &self.bytes[start..self.at]
+    }
+}
+
+/// What [`Session::next`] found.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Received<'a> {
+    /// The input is used up. What it had of an incomplete record is kept.
+    Nothing,
+    /// The handshake is complete: see [`Session::negotiated`]. The client may send.
+    Established,
+    /// Content, in order. Never empty.
+    Plaintext(&'a [u8]),
+    /// The peer will send nothing more (close_notify).
+    Closed,
+}
+
+/// A connection's TLS, without IO.
+///
+/// ```
+/// # use weir_load::tls::{Connector, Input, Received, Session, TlsError};
+/// fn arrived(session: &mut Session, bytes: &mut [u8], out: &mut Vec<u8>) -> Result<(), TlsError> {
+///     let mut input = Input::new(bytes);
+///     loop {
+///         match session.next(&mut input, out)? {
+///             Received::Nothing => return Ok(()),
+///             Received::Established => session.send(b"GET / HTTP/1.1\r\n\r\n", out)?,
+///             Received::Plaintext(_content) => { /* parse it; dropping the session is fine */ }
+///             Received::Closed => { /* no more will come */ }
+///         }
+///         // `out` may be sent here or after the loop; it must be even after an error.
+///     }
+/// }
+/// ```
+///
+/// An open session without an incomplete record has no buffer. Every error is final: afterwards the
+/// session swallows its input.
+pub struct Session {
+    state: State,
+    negotiated: Option<Negotiated>,
+    /// Begin of a record whose end has not come. In the handshake, in front of it `kept` bytes of
+    /// records that rustls still needs.
+    rest: Vec<u8>,
+    kept: usize,
+    /// `rest` has been handed out and is to be freed.
+    spent: bool,
+}
+
+enum State {
+    Handshake(Box<Handshake>),
+    Open(Box<Open>),
+    Failed,
+}
+
+/// Where a whole record is.
+#[derive(Clone, Copy)]
+enum Place {
+    Input,
+    Rest,
+}
+
+/// [`Received`] without borrowing.
+enum Found {
+    Nothing,
+    Established,
+    Plaintext(Place, Range<usize>),
+    Closed,
+}
+
+impl Session {
+    /// Begins a connection: appends the ClientHello to `out`. Whether it resumes an earlier session is
+    /// the connector's decision.
+    ///
+    /// # Errors
+    /// Only inner ones: no random numbers, no clock.
+    pub fn begin(connector: &mut Connector, out: &mut Vec<u8>) -> Result<Session, TlsError> {
+        let handshake = Box::new(Handshake::begin(connector, out)?);
+        Ok(Session {
+            state: State::Handshake(handshake),
+            negotiated: None,
+            rest: Vec::new(),
+            kept: 0,
+            spent: false,
+        })
+    }
+
+    /// Appends early data (RFC 8446 §2.3): all of `plaintext`, or nothing when this connection may not
+    /// send so much; says which. Possible between [`Session::begin`] and the first byte received. Once
+    /// established, [`Negotiated::early_data`] says whether the server took it; if it did not, the
+    /// caller must send it again by [`Session::send`].
+    ///
+    /// # Errors
+    /// Only inner ones.
+    pub fn early(&mut self, plaintext: &[u8], out: &mut Vec<u8>) -> Result<bool, TlsError> {
+        match &mut self.state {
+            State::Handshake(handshake) => handshake.early(plaintext, out),
+            State::Open(_) | State::Failed => Ok(false),
+        }
+    }
+
+    /// Consumes input up to the next thing worth knowing, and appends to `out` what must be sent.
+    /// To be called until it gives [`Received::Nothing`].
+    ///
+    /// # Errors
+    /// The handshake failed, the peer broke the protocol, or it sent an alert. `out` may then hold an
+    /// alert for the peer.
+    #[allow(
+        clippy::should_implement_trait,
+        reason = "it lends, which Iterator cannot, and takes the bytes"
+    )]
+    pub fn next<'a>(
+        &'a mut self,
+        input: &'a mut Input<'_>,
+        out: &mut Vec<u8>,
+    ) -> Result<Received<'a>, TlsError> {
+        let found = self.find(input, out).inspect_err(|_| self.fail())?;
+        Ok(match found {
+            Found::Nothing => Received::Nothing,
+            Found::Established => Received::Established,
+            Found::Closed => Received::Closed,
+            Found::Plaintext(Place::Input, range) => Received::Plaintext(&input.bytes[range]),
+            Found::Plaintext(Place::Rest, range) => Received::Plaintext(&self.rest[range]),
+        })
+    }
+
+    /// Encrypts `plaintext` into as many records as it needs and appends them.
+    ///
+    /// # Errors
+    /// [`TlsErrorKind::NotOpen`] before the handshake is complete and after an error.
+    pub fn send(&mut self, plaintext: &[u8], out: &mut Vec<u8>) -> Result<(), TlsError> {
+        match &mut self.state {
+            State::Open(open) => open.send(plaintext, out),
+            State::Handshake(_) | State::Failed => Err(TlsError::new(TlsErrorKind::NotOpen)),
+        }
+    }
+
+    /// Appends close_notify, if there is anything to close.
+    pub fn close(&mut self, out: &mut Vec<u8>) {
+        if let State::Open(open) = &mut self.state {
+            open.close(out);
+        }
+    }
+
+    /// What the handshake agreed on, once it is complete.
+    pub fn negotiated(&self) -> Option<&Negotiated> {
+        self.negotiated.as_ref()
+    }
+
+    /// Whether content can be sent.
+    pub fn is_open(&self) -> bool {
+        matches!(self.state, State::Open(_))
+    }
+
+    /// The network says that the peer has closed: what is wrong with that, if anything is. A close
+    /// between records without close_notify is common in HTTP and no error here: the message's own
+    /// length says whether it is complete.
+    pub fn ended(&self) -> Option<TlsError> {
+        match &self.state {
+            State::Handshake(_) => Some(TlsError::new(TlsErrorKind::ClosedInHandshake)),
+            State::Open(open) if !open.peer_closed() && !self.rest.is_empty() && !self.spent => {
+                Some(TlsError::new(TlsErrorKind::Truncated))
+            }
+            State::Open(_) | State::Failed => None,
+        }
+    }
+
+    /// Bytes of memory held for records and messages that are not complete.
+    pub fn buffered(&self) -> usize {
+        let fragment = match &self.state {
+            State::Open(open) => open.buffered(),
+            State::Handshake(_) | State::Failed => 0,
+        };
+        self.rest.capacity() + fragment
+    }
+
+    #[cfg(test)]
+    pub(super) fn records(&mut self) -> Option<&mut super::records::Records> {
+        match &mut self.state {
+            State::Open(open) => Some(open.records()),
+            State::Handshake(_) | State::Failed => None,
+        }
+    }
+
+    fn fail(&mut self) {
+        self.state = State::Failed;
+        self.rest = Vec::new();
+    }
+
+    fn find(&mut self, input: &mut Input<'_>, out: &mut Vec<u8>) -> Result<Found, TlsError> {
+        loop {
+            if self.spent {
+                self.rest = Vec::new();
+                self.spent = false;
+            }
+            if self.is_deaf() {
+                input.at = input.bytes.len();
+                return Ok(Found::Nothing);
+            }
+            let Some((place, range)) = self.gather(input)? else {
+                return Ok(Found::Nothing);
+            };
+            let record = match place {
+                Place::Input => &mut input.bytes[range.clone()],
+                Place::Rest => &mut self.rest[..],
+            };
+            let State::Open(open) = &mut self.state else {
+                if self.shake(place, input, range, out)? {
+                    return Ok(Found::Established);
+                }
+                continue;
+            };
+            self.spent = matches!(place, Place::Rest);
+            match open.record(record, out)? {
+                Happened::Content(within) => {
+                    let at = range.start;
+                    return Ok(Found::Plaintext(place, at + within.start..at + within.end));
+                }
+                Happened::Closed => return Ok(Found::Closed),
+                Happened::Handled => {}
+            }
+        }
+    }
+
+    /// Whether nothing that comes matters any more.
+    fn is_deaf(&self) -> bool {
+        match &self.state {
+            State::Handshake(_) => false,
+            State::Open(open) => open.peer_closed(),
+            State::Failed => true,
+        }
+    }
+
+    /// Finds the next whole record: in the input when it is whole there, else in `rest`, where the
+    /// parts are put together.
+    fn gather(&mut self, input: &mut Input<'_>) -> Result<Option<(Place, Range<usize>)>, TlsError> {
+        if self.rest.is_empty() {
+            let start = input.at;
+            let coming = &input.bytes[start..];
+            if let Some(header) = coming.first_chunk() {
+                let length = HEADER + self.body_length(header)?;
+                if length <= coming.len() {
+                    input.at += length;
+                    return Ok(Some((Place::Input, start..start + length)));
+                }
+            }
+        }
+        self.fill(input, HEADER);
+        let Some(header) = self.rest[self.kept..].first_chunk() else {
+            return Ok(None);
+        };
+        let length = HEADER + self.body_length(header)?;
+        self.fill(input, length);
+        let whole = self.rest.len() - self.kept == length;
+        Ok(whole.then_some((Place::Rest, 0..self.rest.len())))
+    }
+
+    /// Moves input to `rest` until its record has `length` bytes.
+    fn fill(&mut self, input: &mut Input<'_>, length: usize) {
+        let missing = (self.kept + length).saturating_sub(self.rest.len());
+        if input.left() > 0 {
+            self.rest.reserve_exact(missing);
+            self.rest.extend_from_slice(input.take(missing));
+        }
+    }
+
+    /// Reads and checks a record's header before anything is kept of it.
+    fn body_length(&self, header: &[u8; HEADER]) -> Result<usize, TlsError> {
+        let [kind, major, _, high, low] = *header;
+        let length = usize::from(u16::from_be_bytes([high, low]));
+        let (heard, limit) = match &self.state {
+            State::Handshake(handshake) => (handshake.heard(), MAX_BODY),
+            State::Open(open) => (true, open.max_body()),
+            State::Failed => (true, 0),
+        };
+        if !(content::CHANGE_CIPHER_SPEC..=content::APPLICATION_DATA).contains(&kind) || major != 3
+        {
+            let kind = if heard {
+                TlsErrorKind::Misbehaved
+            } else {
+                TlsErrorKind::NotTls
+            };
+            return Err(TlsError::new(kind));
+        }
+        if length > limit {
+            return Err(TlsError::new(TlsErrorKind::OversizedRecord));
+        }
+        Ok(length)
+    }
+
+    /// Gives a record to the handshake; says whether that completed it.
+    fn shake(
+        &mut self,
+        place: Place,
+        input: &mut Input<'_>,
+        range: Range<usize>,
+        out: &mut Vec<u8>,
+    ) -> Result<bool, TlsError> {
+        let State::Handshake(handshake) = &mut self.state else {
+            return Ok(false);
+        };
+        let buffer = match place {
+            Place::Input => &mut input.bytes[range],
+            Place::Rest => &mut self.rest[..],
+        };
+        let step = handshake.record(buffer, out)?;
+        match place {
+            Place::Input if step.used < buffer.len() => self.rest = buffer[step.used..].to_vec(),
+            Place::Input => {}
+            Place::Rest if step.used < buffer.len() => drop(self.rest.drain(..step.used)),
+            Place::Rest => self.rest = Vec::new(),
+        }
+        self.kept = self.rest.len();
+        if self.kept > MAX_KEPT {
+            return Err(TlsError::new(TlsErrorKind::HandshakeTooLarge));
+        }
+        if step.complete {
+            self.open()?;
+        }
+        Ok(step.complete)
+    }
+
+    /// Goes from the handshake to the records.
+    fn open(&mut self) -> Result<(), TlsError> {
+        if self.kept > 0 {
+            // A message that spans a change of keys (RFC 8446 §5.1).
+            let how = rustls::PeerMisbehaved::KeyEpochWithPendingFragment;
+            return Err(TlsError::misbehaved(how));
+        }
+        let state = std::mem::replace(&mut self.state, State::Failed);
+        let State::Handshake(handshake) = state else {
+            return Err(TlsError::new(TlsErrorKind::Internal));
+        };
+        let (negotiated, open) = handshake.finish()?;
+        self.state = State::Open(Box::new(open));
+        self.negotiated = Some(negotiated);
+        Ok(())
+    }
+}
+
+impl std::fmt::Debug for Session {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let state = match &self.state {
+            State::Handshake(_) => "handshake",
+            State::Open(_) => "open",
+            State::Failed => "failed",
+        };
+        f.debug_struct("Session")
+            .field("state", &state)
+            .field("negotiated", &self.negotiated)
+            .finish_non_exhaustive()
+    }
+}

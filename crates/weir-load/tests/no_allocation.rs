@@ -1,0 +1,174 @@
+//! While a trial measures, the engine's thread neither allocates nor frees.
+//!
+//! A test binary of its own, because the allocator that counts is everybody's. It counts on the
+//! engine's thread alone, from the begin of the second slice to the begin of the last: the hook,
+//! which is called on that thread, turns the counting on and off.
+#![allow(
+    unsafe_code,
+    reason = "GlobalAlloc is an unsafe trait; each method forwards to System"
+)]
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::backtrace::Backtrace;
+use std::cell::Cell;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use weir_load::engine::SliceHook;
+use weir_load::{Control, Group, Plan, Slice, SliceData, run};
+use weir_model::load::Arrivals;
+use weir_origin::{Origin, OriginConfig};
+
+/// Slices of a trial: more than a queue on the way of their data holds before it takes memory again.
+const SLICES: usize = 50;
+
+/// Length of a slice.
+const SLICE_NS: u64 = 30_000_000;
+
+/// Trials at most. When whoever merges the slices gets no CPU for long, the engine has to make a new
+/// one; what belongs to requests or slices as such happens in every trial.
+const TRIALS: usize = 3;
+
+struct Counting;
+
+#[global_allocator]
+static COUNTING: Counting = Counting;
+
+static ALLOCATIONS: AtomicU64 = AtomicU64::new(0);
+static FREES: AtomicU64 = AtomicU64::new(0);
+
+/// Where the first of them was.
+static FIRST: Mutex<Option<String>> = Mutex::new(None);
+
+thread_local! {
+    // Initialized at compile time and without a destructor: reading it allocates nothing.
+    static COUNTS: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Counts one if this thread's are counted.
+fn count(what: &AtomicU64) {
+    if !COUNTS.get() {
+        return;
+    }
+    // What is written down about the first allocates itself.
+    COUNTS.set(false);
+    what.fetch_add(1, Ordering::Relaxed);
+    let mut first = FIRST.lock().unwrap_or_else(PoisonError::into_inner);
+    first.get_or_insert_with(|| Backtrace::force_capture().to_string());
+    COUNTS.set(true);
+}
+
+// SAFETY: every method passes its arguments on to `System`, unchanged, and gives back what that gives;
+// counting touches no memory of the caller's and does not unwind.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        count(&ALLOCATIONS);
+        // SAFETY: the caller keeps the contract of this method, which is the same.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        count(&ALLOCATIONS);
+        // SAFETY: as above.
+        unsafe { System.alloc_zeroed(layout) }
+    }
+
+    unsafe fn realloc(&self, old: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        count(&ALLOCATIONS);
+        // SAFETY: as above.
+        unsafe { System.realloc(old, layout, size) }
+    }
+
+    unsafe fn dealloc(&self, old: *mut u8, layout: Layout) {
+        count(&FREES);
+        // SAFETY: as above.
+        unsafe { System.dealloc(old, layout) }
+    }
+}
+
+fn plan(address: SocketAddr, arrivals: Arrivals) -> Plan {
+    let slices = (0..SLICES as u64).map(|number| Slice {
+        group: 0,
+        start: number * SLICE_NS,
+        measure_from: number * SLICE_NS,
+        end: (number + 1) * SLICE_NS,
+    });
+    let group = Group {
+        address,
+        request: b"GET / HTTP/1.1\r\nHost: x\r\n\r\n".to_vec(),
+        head: false,
+        connections: 8,
+    };
+    Plan {
+        groups: vec![group],
+        slices: slices.collect(),
+        arrivals,
+        ramp_up: Duration::ZERO,
+        timeout: Duration::from_secs(10),
+        drain: Duration::from_secs(10),
+        requests: None,
+        // The hook is the first thread's.
+        cpus: vec![None],
+    }
+}
+
+/// Runs a trial and says how often its thread allocated and freed, and where it did first.
+fn counted(arrivals: Arrivals) -> (u64, u64, Option<String>) {
+    let any = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+    let origin = Origin::start(OriginConfig::new(vec![any])).expect("an origin server");
+    let plan = plan(origin.addresses()[0], arrivals);
+    let control = Control::new(1, Arc::new(AtomicBool::new(false)));
+    let counted = Arc::new(AtomicU64::new(0));
+    let slices = Arc::clone(&counted);
+    let hook: SliceHook = Box::new(move |slice, _| {
+        let on = (1..SLICES - 1).contains(&slice);
+        COUNTS.set(on);
+        slices.fetch_add(u64::from(on), Ordering::Relaxed);
+    });
+    let (mut completed, mut errors) = (0, Vec::new());
+    let merge = |_, data: &SliceData| {
+        completed += data.completed_whole;
+        errors.extend(data.errors.counts());
+    };
+    run(&plan, &control, Some(hook), merge).expect("the trial runs");
+    assert_eq!(counted.load(Ordering::Relaxed), SLICES as u64 - 2);
+    assert_eq!(errors, []);
+    assert!(completed > SLICES as u64, "there was no load");
+    taken()
+}
+
+/// What was counted since it was last asked for.
+fn taken() -> (u64, u64, Option<String>) {
+    let first = FIRST.lock().unwrap_or_else(PoisonError::into_inner).take();
+    let [allocations, frees] = [&ALLOCATIONS, &FREES].map(|count| count.swap(0, Ordering::Relaxed));
+    (allocations, frees, first)
+}
+
+#[test]
+fn nothing_is_allocated_or_freed_while_a_trial_measures() {
+    // That the counting counts: what is asked of it is seen.
+    COUNTS.set(true);
+    drop(std::hint::black_box(Box::new(1)));
+    COUNTS.set(false);
+    let (allocations, frees, first) = taken();
+    assert_eq!((allocations, frees, first.is_some()), (1, 1, true));
+
+    // One after the other: the counters are shared.
+    for arrivals in [Arrivals::Closed, Arrivals::Constant { rate: 2000.0 }] {
+        let trials = (0..TRIALS).map(|_| counted(arrivals.clone()));
+        let mut failed = Vec::new();
+        for (allocations, frees, first) in trials {
+            if (allocations, frees) == (0, 0) {
+                failed.clear();
+                break;
+            }
+            let first = first.unwrap_or_default();
+            failed.push(format!(
+                "{allocations} allocations, {frees} frees, first in\n{first}"
+            ));
+        }
+        assert!(failed.is_empty(), "{arrivals:?}: {}", failed.join("\n"));
+    }
+}

@@ -1,0 +1,119 @@
+//! Factors: parameters and their levels, as `one-at-a-time` and `factorial` list them.
+
+use std::ops::Range;
+
+use weir_model::study::{ProxyKind, Settings};
+use weir_parameters::Catalog;
+
+use crate::check::{Checker, short};
+use crate::machine::{CheckContext, Growing};
+use crate::proxy;
+use crate::tree::{Entry, Node, Value};
+
+/// A factor: its parameter and its levels with the places they stand at.
+pub(crate) struct Factor<'n> {
+    pub(crate) entry: &'n Entry,
+    pub(crate) levels: Vec<(String, Range<usize>)>,
+    /// Whether some of its levels are left to the machine.
+    pub(crate) growing: bool,
+}
+
+/// What levels are read with.
+pub(crate) struct Reader<'a> {
+    pub(crate) kind: ProxyKind,
+    pub(crate) catalog: &'a Catalog,
+    pub(crate) context: &'a CheckContext,
+}
+
+impl Reader<'_> {
+    /// Reads a mapping of parameters to levels.
+    pub(crate) fn read<'n>(&self, entry: &'n Entry, check: &mut Checker) -> Vec<Factor<'n>> {
+        let wanted = "a factor and its levels such as `gzip: [on, off]`";
+        let mut factors = Vec::new();
+        for entry in check.entries(&entry.value, wanted).unwrap_or_default() {
+            if self.catalog.get(self.kind, &entry.key).is_none() {
+                proxy::report_unknown(entry, self.kind, self.catalog, check);
+                continue;
+            }
+            let nodes: &[Node] = match &entry.value.value {
+                Value::List(_) => check.list(&entry.value, "a level").unwrap_or_default(),
+                _ => std::slice::from_ref(&entry.value),
+            };
+            let mut factor = Factor {
+                entry,
+                levels: Vec::new(),
+                growing: false,
+            };
+            for node in nodes {
+                self.add(&mut factor, node, check);
+            }
+            factors.push(factor);
+        }
+        factors
+    }
+
+    /// Adds the level or levels that `node` stands for.
+    fn add(&self, factor: &mut Factor<'_>, node: &Node, check: &mut Checker) {
+        let written = match &node.value {
+            Value::Scalar(text) => Growing::parse(text),
+            _ => None,
+        };
+        let Some(growing) = written else {
+            self.add_one(factor, node, check);
+            return;
+        };
+        factor.growing = true;
+        let Some(cpus) = self.context.cpus() else {
+            check
+                .error(node.span.clone(), "how many CPUs weir may use is not known")
+                .hint("list the levels");
+            return;
+        };
+        for level in growing.levels(cpus) {
+            let node = Node {
+                value: Value::Scalar(level.to_string()),
+                span: node.span.clone(),
+            };
+            let errors_before = check.count();
+            self.add_one(factor, &node, check);
+            // A parameter that takes no such number takes none of the others.
+            if check.count() > errors_before {
+                return;
+            }
+        }
+    }
+
+    fn add_one(&self, factor: &mut Factor<'_>, node: &Node, check: &mut Checker) {
+        let (kind, catalog) = (self.kind, self.catalog);
+        let level = proxy::read_level(factor.entry, node, kind, catalog, self.context, check);
+        let Some(level) = level else {
+            return;
+        };
+        if factor.levels.iter().any(|(other, _)| *other == level) {
+            let message = format!("the level `{}` is there twice", short(&level));
+            check.error(node.span.clone(), message);
+            return;
+        }
+        factor.levels.push((level, node.span.clone()));
+    }
+}
+
+/// Parameters of `factors` whose levels are left to the machine.
+pub(crate) fn growing(factors: &[Factor<'_>]) -> Vec<String> {
+    let growing = factors.iter().filter(|factor| factor.growing);
+    growing.map(|factor| factor.entry.key.clone()).collect()
+}
+
+/// The levels of combination number `cell`; the last factor changes fastest.
+pub(crate) fn combination(factors: &[Factor<'_>], mut cell: usize) -> Settings {
+    let mut settings = Settings::new();
+    for factor in factors.iter().rev() {
+        let count = factor.levels.len();
+        settings.insert(
+            factor.entry.key.clone(),
+            factor.levels[cell % count].0.clone(),
+        );
+        cell /= count;
+    }
+    settings
+}

@@ -1,0 +1,150 @@
+//! Whether this machine can open the connections of a load: descriptors, ports, and what the proxies
+//! can hold.
+
+use weir_model::study::LoadSpec;
+use weir_parameters::Catalog;
+
+use crate::arms;
+use crate::check::Checker;
+use crate::load::Draft;
+use crate::machine::CheckContext;
+use crate::proxy;
+
+/// Descriptors that weir needs besides its connections: files, pipes, listeners.
+const RESERVE: u64 = 64;
+
+/// Source addresses that the lab may take for the connections to one arm: 127.0.0.1 to
+/// 127.0.0.254.
+const SOURCE_ADDRESSES: u64 = 254;
+
+/// Why a load's connections cannot be opened, and what to do about it.
+struct Shortage {
+    message: String,
+    hint: &'static str,
+}
+
+/// What loads are looked at with.
+pub(crate) struct Room<'a> {
+    pub(crate) arms: &'a [arms::Draft],
+    pub(crate) proxy: Option<&'a proxy::Draft>,
+    pub(crate) catalog: &'a Catalog,
+    pub(crate) context: &'a CheckContext,
+}
+
+impl Room<'_> {
+    /// Takes the optional loads that this machine has no room for out of `loads`, and says which
+    /// and why, one sentence each. Any other load without room is an error.
+    pub(crate) fn check(&self, loads: &mut Vec<Draft>, check: &mut Checker) -> Vec<String> {
+        let mut left_out = Vec::new();
+        let most = loads.len();
+        loads.retain(|load| {
+            let Some(shortage) = self.shortage(&load.spec) else {
+                return true;
+            };
+            // The last one that is left says what is wrong when nothing can be measured.
+            if load.optional && left_out.len() + 1 < most {
+                left_out.push(format!(
+                    "load `{}` is left out: {}",
+                    load.spec.name, shortage.message
+                ));
+                return false;
+            }
+            check
+                .error(load.connections.clone(), shortage.message)
+                .hint(shortage.hint);
+            true
+        });
+        left_out
+    }
+
+    fn shortage(&self, load: &LoadSpec) -> Option<Shortage> {
+        self.of_weir(load)
+            .or_else(|| self.of_ports(load))
+            .or_else(|| self.of_a_proxy(load))
+    }
+
+    /// Every connection takes a descriptor of weir's own, and where there is an origin server, which
+    /// is in the same process, one that asks takes another there.
+    fn of_weir(&self, load: &LoadSpec) -> Option<Shortage> {
+        let (arms, limit) = (self.arms.len() as u64, self.context.most_descriptors);
+        let has_origin = self.proxy.is_some_and(|proxy| !proxy.serves_files());
+        let at_origin = if has_origin {
+            u64::from(load.connections)
+        } else {
+            0
+        };
+        let needed = (all_connections(load) + at_origin) * arms + RESERVE;
+        (needed > limit).then(|| Shortage {
+            message: format!(
+                "{} to {} need {needed} descriptors, and the limit is {limit}",
+                named(load),
+                match arms {
+                    1 => "the one arm".to_owned(),
+                    arms => format!("each of {arms} arms"),
+                }
+            ),
+            hint: "ask for fewer, or raise `ulimit -Hn` before weir is started",
+        })
+    }
+
+    /// Arms have addresses of their own, so each has all ports to itself.
+    fn of_ports(&self, load: &LoadSpec) -> Option<Shortage> {
+        let ports = self.context.local_ports.saturating_mul(SOURCE_ADDRESSES);
+        (all_connections(load) > ports).then(|| Shortage {
+            message: format!(
+                "{} need as many local ports, and {SOURCE_ADDRESSES} source addresses have {ports}",
+                named(load)
+            ),
+            hint: "widen net.ipv4.ip_local_port_range",
+        })
+    }
+
+    /// A proxy that has not the descriptors would refuse clients whatever else it is set to. One
+    /// that has not the connections lets clients wait, which a load may be meant to show (it is a
+    /// remark then); but connections that are held never make room for those that ask.
+    fn of_a_proxy(&self, load: &LoadSpec) -> Option<Shortage> {
+        let proxy = self.proxy?;
+        let clients = u64::from(load.connections);
+        self.arms.iter().find_map(|draft| {
+            let (arm, settings) = (&draft.arm.name, &draft.arm.settings);
+            let limits =
+                self.context
+                    .client_limits(self.catalog, &proxy.spec, settings, load.held)?;
+            let beside = match load.held {
+                0 => String::new(),
+                held => format!(" beside {held} held connections"),
+            };
+            let short = |what: &str, limit: u64| {
+                format!(
+                    "the proxy of arm `{arm}` has {what} for {limit} clients{beside}, not for {clients}"
+                )
+            };
+            if limits.descriptors < clients {
+                Some(Shortage {
+                    message: short("descriptors", limits.descriptors),
+                    hint: "ask for fewer connections, or raise `worker_rlimit_nofile`",
+                })
+            } else if load.held > 0 && limits.connections < clients {
+                Some(Shortage {
+                    message: short("connections", limits.connections),
+                    hint: "hold fewer connections, or raise `worker_connections`",
+                })
+            } else {
+                None
+            }
+        })
+    }
+}
+
+/// Connections to one arm.
+fn all_connections(load: &LoadSpec) -> u64 {
+    u64::from(load.connections) + u64::from(load.held)
+}
+
+/// `50 connections`, `50 connections and 10000 held ones`.
+fn named(load: &LoadSpec) -> String {
+    match load.held {
+        0 => format!("{} connections", load.connections),
+        held => format!("{} connections and {held} held ones", load.connections),
+    }
+}

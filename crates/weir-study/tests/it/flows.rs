@@ -1,0 +1,233 @@
+//! How a load uses its connections: the keys `connection`, `tls`, `hold` and `size`, and the figures
+//! and limits that go with such loads.
+
+use std::time::Duration;
+
+use weir_model::load::Lifetime;
+use weir_model::study::{LoadSpec, Metric, TlsOffer};
+use weir_model::tls::{Resumption, TlsVersion};
+
+use crate::{read, with};
+
+/// A study whose load says `keys` too, of a proxy that serves files.
+fn text(keys: &str) -> String {
+    with("").replace("closed: true", keys).replace(
+        "kind: nginx",
+        "kind: nginx, role: {static-files: {size: 1KiB}}",
+    )
+}
+
+fn load(keys: &str) -> LoadSpec {
+    match read(&text(&format!("closed: true, {keys}"))) {
+        Ok(study) => study.loads[0].clone(),
+        Err(errors) => panic!("{}", errors.render(false)),
+    }
+}
+
+/// Message and nearest of each error.
+fn refused(text: &str) -> Vec<String> {
+    let errors = read(text).expect_err(text);
+    let message = |error: &weir_study::StudyError| match &error.nearest {
+        Some(nearest) => format!("{} [{nearest}]", error.message),
+        None => error.message.clone(),
+    };
+    errors.errors().iter().map(message).collect()
+}
+
+#[test]
+fn a_load_that_says_nothing_keeps_its_connections_and_asks_in_clear() {
+    let load = load("timeout: 1s");
+    assert_eq!(load.lifetime, Lifetime::Kept);
+    assert_eq!((load.tls, load.held, load.size), (None, 0, None));
+}
+
+#[test]
+fn connections_are_used_for_as_long_as_it_says() {
+    for (written, lifetime) in [
+        ("keep-alive", Lifetime::Kept),
+        ("per-request", Lifetime::Request),
+        ("{requests: 1}", Lifetime::Request),
+        ("{requests: 100}", Lifetime::Requests(100)),
+        ("{time: 10s}", Lifetime::Time(10_000_000_000)),
+    ] {
+        let load = load(&format!("connection: {written}"));
+        assert_eq!(load.lifetime, lifetime, "{written}");
+    }
+}
+
+#[test]
+fn tls_is_offered_as_it_says() {
+    let offer = |written: &str| load(&format!("tls: {written}")).tls;
+    assert_eq!(offer("true"), Some(TlsOffer::default()));
+    assert_eq!(offer("false"), None);
+    let all = "{version: 1.2, ciphers: [ECDHE-RSA-AES256-GCM-SHA384, ECDHE-RSA-CHACHA20-POLY1305], resumption: 80%}";
+    let expected = TlsOffer {
+        versions: vec![TlsVersion::V1_2],
+        ciphers: vec![
+            "ECDHE-RSA-AES256-GCM-SHA384".to_owned(),
+            "ECDHE-RSA-CHACHA20-POLY1305".to_owned(),
+        ],
+        resumption: Resumption::Ratio(0.8),
+    };
+    assert_eq!(offer(all), Some(expected));
+    for (written, resumption) in [
+        ("on", Resumption::On),
+        ("off", Resumption::Off),
+        ("100%", Resumption::On),
+        ("0.25", Resumption::Ratio(0.25)),
+    ] {
+        let offer = offer(&format!("{{version: 1.3, resumption: {written}}}"));
+        let offer = offer.expect("it is offered");
+        assert_eq!(offer.resumption, resumption, "{written}");
+        assert_eq!(offer.versions, [TlsVersion::V1_3]);
+    }
+}
+
+#[test]
+fn a_size_is_a_file_of_its_own() {
+    for (written, bytes, target) in [
+        ("1MiB", 1 << 20, "/1048576"),
+        ("0", 0, "/0"),
+        ("1KiB", 1024, "/1024"),
+    ] {
+        let load = load(&format!("size: {written}"));
+        assert_eq!((load.size, &*load.request.target), (Some(bytes), target));
+    }
+    let load = load("size: 2k, request: {method: HEAD}");
+    assert_eq!(
+        (&*load.request.method, &*load.request.target),
+        ("HEAD", "/2048")
+    );
+}
+
+#[test]
+fn what_cannot_be_is_refused_with_what_is_right() {
+    let cases: [(&str, &[&str]); 15] = [
+        (
+            "connection: keepalive",
+            &["`keepalive` is not `keep-alive` or `per-request` [keep-alive]"],
+        ),
+        (
+            "connection: {requests: 5, time: 1s}",
+            &["a connection is used for so many requests or for so long"],
+        ),
+        (
+            "connection: {requests: 0}",
+            &["`0` is not a whole number from 1 to 4294967295"],
+        ),
+        (
+            "connection: {request: 5}",
+            &[
+                "`connection` has no key `request` [requests]",
+                "a connection is used for so many requests or for so long",
+            ],
+        ),
+        ("tls: yes", &["`yes` is not `true` or `false`"]),
+        (
+            "tls: {versions: 1.2}",
+            &["`tls` has no key `versions` [version]"],
+        ),
+        (
+            "tls: {version: 1.1}",
+            &["`1.1` is not `1.2` or `1.3` [1.2]"],
+        ),
+        (
+            "tls: {ciphers: ecdhe-rsa-aes256-gcm-sha348}",
+            &[
+                "`ecdhe-rsa-aes256-gcm-sha348` is no cipher suite that can be spoken here [ECDHE-RSA-AES256-GCM-SHA384]",
+            ],
+        ),
+        (
+            "tls: {version: 1.3, ciphers: [ECDHE-RSA-AES256-GCM-SHA384]}",
+            &["`ECDHE-RSA-AES256-GCM-SHA384` is not of the TLS version that is offered"],
+        ),
+        (
+            "tls: {ciphers: [TLS_AES_128_GCM_SHA256, TLS_AES_128_GCM_SHA256]}",
+            &["`TLS_AES_128_GCM_SHA256` is there twice"],
+        ),
+        (
+            "tls: {resumption: of}",
+            &["`of` is not `on`, `off` or a share [off]"],
+        ),
+        (
+            "hold: -1",
+            &["`-1` is not a whole number from 0 to 1000000"],
+        ),
+        (
+            "size: 1MiB, request: {path: /a}",
+            &["a load asks for a size or for a path"],
+        ),
+        ("size: 2GiB", &["`2GiB` is above 1024 MiB"]),
+        ("optional: maybe", &["`maybe` is not `true` or `false`"]),
+    ];
+    for (keys, expected) in cases {
+        let text = text(&format!("closed: true, {keys}"));
+        assert_eq!(refused(&text), expected, "{keys}");
+    }
+    let behind_a_proxy = with("").replace("closed: true", "closed: true, size: 1MiB");
+    assert_eq!(
+        refused(&behind_a_proxy),
+        ["the origin server has one size for all loads"]
+    );
+}
+
+#[test]
+fn a_limit_is_for_response_times_and_needs_nothing_to_compare() {
+    let open = text("rate: 1000");
+    let study = read(&format!(
+        "{open}a/a: false\nobjective: {{within: 30ms}}\nblocks: {{slice: 1s}}\n"
+    ));
+    let study = study.unwrap_or_else(|errors| panic!("{}", errors.render(false)));
+    assert_eq!(study.arms.len(), 1);
+    assert_eq!(study.objective.metric, Metric::ResponseP99);
+    assert_eq!(study.objective.within, Some(Duration::from_millis(30)));
+    assert_eq!(
+        refused(&format!("{open}a/a: false\nobjective: {{within: 30ms}}\n")),
+        ["an arm that is alone needs a slice"]
+    );
+    let closed = text("closed: true");
+    assert_eq!(
+        refused(&format!(
+            "{closed}objective: {{metric: rate, within: 30ms}}\n"
+        )),
+        ["only a response time has a limit"]
+    );
+    assert_eq!(
+        refused(&format!("{open}objective: {{within: 2h}}\n")),
+        ["`2h` is not a duration from 1us to 60m"]
+    );
+}
+
+#[test]
+fn received_bytes_are_of_closed_loads() {
+    let objective = "objective: {metric: received-bytes}\n";
+    let study = read(&format!("{}{objective}", text("closed: true")));
+    let metric = study.map(|study| study.objective.metric);
+    assert_eq!(metric, Ok(Metric::ReceivedBytes));
+    assert_eq!(
+        refused(&format!("{}{objective}", text("rate: 1000"))),
+        ["no closed load measures this metric"]
+    );
+}
+
+#[test]
+fn published_figures_may_be_of_one_load() {
+    let figures = |figures: &str| {
+        format!(
+            "{}published: {{source: s, metric: m, figures: {figures}}}\n",
+            text("closed: true")
+        )
+    };
+    let study = read(&figures("{baseline: 3, closed: {baseline: 5}}"));
+    let study = study.unwrap_or_else(|errors| panic!("{}", errors.render(false)));
+    let published = study.published.expect("they are given");
+    assert_eq!(published.of_load("closed")["baseline"], 5.0);
+    assert_eq!(published.of_load("another")["baseline"], 3.0);
+    assert_eq!(
+        refused(&figures("{close: {baselin: 5}}")),
+        [
+            "no load is named `close` [closed]",
+            "no arm is named `baselin` [baseline]"
+        ]
+    );
+}

@@ -1,0 +1,179 @@
+//! What the machine adds: room for connections, and levels that are left to it.
+
+use weir_model::study::{ArmRole, Study};
+use weir_parameters::Catalog;
+use weir_study::{CheckContext, StudyErrors, parse};
+
+use crate::{context, with};
+
+fn on(context: &CheckContext, text: &str) -> Result<Study, StudyErrors> {
+    parse(text, "study.yaml", &Catalog::builtin(), context)
+}
+
+fn cpus(cpus: &str) -> CheckContext {
+    CheckContext {
+        cpus_available: cpus.parse().ok(),
+        ..context()
+    }
+}
+
+/// Messages and what they point at.
+fn refused(context: &CheckContext, text: &str) -> Vec<(String, String)> {
+    let errors = on(context, text).expect_err(text);
+    let errors = errors.errors().iter();
+    errors
+        .map(|error| (error.message.clone(), error.text.clone()))
+        .collect()
+}
+
+#[test]
+fn connections_must_fit_into_descriptors() {
+    let small = CheckContext {
+        most_descriptors: 1024,
+        ..context()
+    };
+    let many = |load: &str, proxy: &str| {
+        let text = with("").replace("connections: 20", load);
+        let text = text.replace("worker_processes: 1", proxy);
+        refused(&small, &text).remove(0)
+    };
+    let (message, place) = many("connections: 241", "worker_processes: 1");
+    assert_eq!(
+        message,
+        "241 connections to each of 2 arms need 1028 descriptors, and the limit is 1024"
+    );
+    assert_eq!(place, "241");
+    let (message, place) = many("connections: 20, hold: 500", "worker_processes: 1");
+    assert_eq!(
+        message,
+        "20 connections and 500 held ones to each of 2 arms need 1144 descriptors, and the limit is 1024"
+    );
+    assert_eq!(place, "500");
+    let of_a_proxy = |load: &str| {
+        let settings = "worker_processes: 1, worker_connections: 380, worker_rlimit_nofile: 400";
+        let text = with("").replace("connections: 20", load);
+        let text = text.replace("worker_processes: 1", settings);
+        refused(&context(), &text).remove(0).0
+    };
+    assert_eq!(
+        of_a_proxy("connections: 210"),
+        "the proxy of arm `baseline` has descriptors for 200 clients, not for 210"
+    );
+    assert_eq!(
+        of_a_proxy("connections: 100, hold: 300"),
+        "the proxy of arm `baseline` has descriptors for 50 clients beside 300 held connections, not for 100"
+    );
+    assert_eq!(
+        of_a_proxy("connections: 45, hold: 300"),
+        "the proxy of arm `baseline` has connections for 40 clients beside 300 held connections, not for 45"
+    );
+    let ports = CheckContext {
+        local_ports: 1,
+        ..context()
+    };
+    assert_eq!(
+        refused(
+            &ports,
+            &with("").replace("connections: 20", "connections: 255")
+        )[0]
+        .0,
+        "255 connections need as many local ports, and 254 source addresses have 254"
+    );
+}
+
+#[test]
+fn optional_loads_without_room_are_left_out_and_the_last_one_is_an_error() {
+    let small = CheckContext {
+        most_descriptors: 1024,
+        ..context()
+    };
+    let loads = |first: &str| {
+        with("").replace(
+            "- {name: closed",
+            &format!(
+                "- {{name: many, closed: true, connections: 9000, duration: 1m, optional: true}}\n- {{name: {first}"
+            ),
+        )
+    };
+    let study = on(&small, &loads("few"));
+    let study = study.unwrap_or_else(|errors| panic!("{}", errors.render(false)));
+    assert_eq!(study.loads.len(), 1);
+    assert_eq!(study.loads[0].name, "few");
+    assert_eq!(
+        study.left_out,
+        [
+            "load `many` is left out: 9000 connections to each of 2 arms need 36064 descriptors, and the limit is 1024"
+        ]
+    );
+    let both = loads("few, optional: true").replace("connections: 20", "connections: 8000");
+    let errors = refused(&small, &both);
+    assert_eq!(errors.len(), 1, "{errors:?}");
+    assert_eq!(errors[0].1, "8000");
+}
+
+#[test]
+fn levels_may_be_left_to_the_machine() {
+    let text = with("one-at-a-time: {worker_processes: 1..cpus}");
+    for (set, expected) in [
+        (
+            "0-5",
+            &[
+                "worker_processes=2",
+                "worker_processes=4",
+                "worker_processes=6",
+            ][..],
+        ),
+        ("2,7", &["worker_processes=2"]),
+        ("3", &[]),
+    ] {
+        let study = on(&cpus(set), &text);
+        let study = study.unwrap_or_else(|errors| panic!("{}", errors.render(false)));
+        let changes = study.arms.iter().filter(|arm| arm.role == ArmRole::Change);
+        let names: Vec<&str> = changes.map(|arm| &*arm.name).collect();
+        assert_eq!(names, expected, "{set}");
+        assert_eq!(study.left_out.len(), usize::from(expected.is_empty()));
+    }
+    let settings = with(
+        "arms: [{name: a, settings: {worker_processes: cpus, worker_rlimit_nofile: descriptors}}]",
+    );
+    let study = on(&cpus("0-3"), &settings);
+    let study = study.unwrap_or_else(|errors| panic!("{}", errors.render(false)));
+    assert_eq!(study.arms[2].settings["worker_processes"], "4");
+    assert_eq!(study.arms[2].settings["worker_rlimit_nofile"], "524288");
+}
+
+#[test]
+fn levels_of_the_machine_are_for_numbers_and_figures_for_arms_that_could_be() {
+    let messages = |rest: &str| {
+        let errors = refused(&context(), &with(rest));
+        errors
+            .into_iter()
+            .map(|(message, _)| message)
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(
+        messages("one-at-a-time: {gzip: 1..cpus}"),
+        ["`gzip`: `1` is not `on` or `off`"]
+    );
+    assert_eq!(
+        messages("one-at-a-time: {worker_processes: 1..cpu}"),
+        ["`worker_processes`: `1..cpu` is not `auto` or a whole number from 1 to 1024"]
+    );
+    let figures = "published: {source: s, metric: m, figures: {worker_processes=24: 5, worker_processes=x: 1, gzip=24: 1}}";
+    assert_eq!(
+        messages(&format!(
+            "one-at-a-time: {{worker_processes: 1..cpus}}\n{figures}"
+        )),
+        [
+            "no arm is named `worker_processes=x`",
+            "no arm is named `gzip=24`"
+        ]
+    );
+    assert_eq!(
+        messages(&format!(
+            "one-at-a-time: {{worker_processes: 2}}\n{figures}"
+        ))
+        .len(),
+        3
+    );
+}

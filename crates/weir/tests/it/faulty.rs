@@ -1,0 +1,243 @@
+//! A server that is right most of the time: of all requests (or connections), each k-th meets a fault.
+//!
+//! A fault speaks to a [`Wire`], which is TCP, or whatever is laid over it: a wrapper that takes
+//! the TCP connection may shake hands, badly or slowly, before the first request.
+
+use std::io::{self, Read, Write};
+use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use rustix::net::sockopt::set_socket_linger;
+use weir_http::request::{Progress, RequestParser};
+
+/// What every request is answered with that meets no fault.
+pub(crate) const RIGHT: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi";
+
+/// Bytes of content in it.
+pub(crate) const RIGHT_CONTENT: u64 = 2;
+
+/// How often a server that waits looks whether it is over.
+const LOOK: Duration = Duration::from_millis(5);
+
+/// Both directions of a connection: TCP itself, or what is laid over it.
+pub(crate) trait Wire: Read + Write + Send {
+    /// The TCP connection below.
+    fn socket(&self) -> &TcpStream;
+}
+
+impl Wire for TcpStream {
+    fn socket(&self) -> &TcpStream {
+        self
+    }
+}
+
+/// What becomes of a connection after a fault.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum After {
+    /// The server goes on as if nothing had been.
+    Keep,
+    /// It closes the connection.
+    Close,
+}
+
+/// Whom a fault is done to.
+pub(crate) struct Victim {
+    pub(crate) wire: Box<dyn Wire>,
+    server: Arc<Script>,
+}
+
+impl Victim {
+    /// Sends bytes at once; gives whether the client still takes any.
+    pub(crate) fn send(&mut self, bytes: &[u8]) -> bool {
+        self.wire.write_all(bytes).is_ok()
+    }
+
+    /// The client will get a reset, not an end.
+    pub(crate) fn reset(&mut self) -> After {
+        set_socket_linger(self.wire.socket(), Some(Duration::ZERO)).expect("linger can be set");
+        After::Close
+    }
+
+    /// Ends this side alone, and waits for the client to end the other.
+    pub(crate) fn half_close(&mut self) -> After {
+        let _ = self.wire.socket().shutdown(Shutdown::Write);
+        self.stall()
+    }
+
+    /// Neither answers nor closes, until the client does.
+    pub(crate) fn stall(&mut self) -> After {
+        let mut buffer = [0; 4096];
+        while let Ok(1..) = self.wire.read(&mut buffer) {}
+        After::Close
+    }
+
+    /// Reads nothing and sends nothing, as long as the server lives.
+    pub(crate) fn ignore(&mut self) -> After {
+        while !self.server.counts.over.load(Ordering::Relaxed) {
+            thread::sleep(LOOK);
+        }
+        After::Close
+    }
+}
+
+/// How often something has happened.
+#[derive(Default)]
+struct Counts {
+    connections: AtomicU64,
+    requests: AtomicU64,
+    faults: AtomicU64,
+    /// The server is to end.
+    over: AtomicBool,
+}
+
+type Fault = dyn Fn(&mut Victim) -> After + Send + Sync;
+type Wrap = dyn Fn(TcpStream) -> io::Result<Box<dyn Wire>> + Send + Sync;
+
+/// What meets the fault.
+#[derive(Clone, Copy)]
+enum Each {
+    Request(u64),
+    Connection(u64),
+}
+
+struct Script {
+    each: Each,
+    fault: Box<Fault>,
+    wrap: Box<Wrap>,
+    counts: Counts,
+}
+
+/// The server. It ends when it is dropped.
+pub(crate) struct Faulty {
+    address: SocketAddr,
+    script: Arc<Script>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Faulty {
+    /// Each `each`-th request over all connections meets `fault` instead of an answer.
+    pub(crate) fn requests(
+        each: u64,
+        fault: impl Fn(&mut Victim) -> After + Send + Sync + 'static,
+    ) -> Faulty {
+        Faulty::start(Each::Request(each), Box::new(fault), Box::new(plain))
+    }
+
+    /// Each `each`-th connection meets `fault` before its first request. The very first, with which
+    /// weir looks whether anybody is there, counts.
+    pub(crate) fn connections(
+        each: u64,
+        fault: impl Fn(&mut Victim) -> After + Send + Sync + 'static,
+    ) -> Faulty {
+        Faulty::start(Each::Connection(each), Box::new(fault), Box::new(plain))
+    }
+
+    fn start(each: Each, fault: Box<Fault>, wrap: Box<Wrap>) -> Faulty {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a free port");
+        let address = listener.local_addr().expect("it has an address");
+        let counts = Counts::default();
+        let script = Arc::new(Script {
+            each,
+            fault,
+            wrap,
+            counts,
+        });
+        let shared = Arc::clone(&script);
+        let serve = move || {
+            for stream in listener.incoming() {
+                if shared.counts.over.load(Ordering::Relaxed) {
+                    return;
+                }
+                // A client may be gone before it was accepted.
+                let Ok(stream) = stream else { continue };
+                let script = Arc::clone(&shared);
+                thread::spawn(move || serve(&script, stream));
+            }
+        };
+        Faulty {
+            address,
+            script,
+            thread: Some(thread::spawn(serve)),
+        }
+    }
+
+    pub(crate) fn url(&self) -> String {
+        format!("http://{}/", self.address)
+    }
+
+    /// Requests that came whole.
+    pub(crate) fn seen(&self) -> u64 {
+        self.script.counts.requests.load(Ordering::Relaxed)
+    }
+
+    /// Faults so far.
+    pub(crate) fn faults(&self) -> u64 {
+        self.script.counts.faults.load(Ordering::Relaxed)
+    }
+}
+
+impl Drop for Faulty {
+    fn drop(&mut self) {
+        self.script.counts.over.store(true, Ordering::Relaxed);
+        // Wakes the thread up.
+        let _ = TcpStream::connect(self.address);
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+fn plain(stream: TcpStream) -> io::Result<Box<dyn Wire>> {
+    stream.set_nodelay(true)?;
+    Ok(Box::new(stream))
+}
+
+/// One connection, to its end.
+fn serve(script: &Arc<Script>, stream: TcpStream) {
+    let counts = &script.counts;
+    let number = 1 + counts.connections.fetch_add(1, Ordering::Relaxed);
+    // A handshake that failed is the client's to tell of.
+    let Ok(wire) = (script.wrap)(stream) else {
+        return;
+    };
+    let server = Arc::clone(script);
+    let mut victim = Victim { wire, server };
+    let fail = |victim: &mut Victim| {
+        counts.faults.fetch_add(1, Ordering::Relaxed);
+        (script.fault)(victim)
+    };
+    if let Each::Connection(each) = script.each
+        && number.is_multiple_of(each)
+        && fail(&mut victim) == After::Close
+    {
+        return;
+    }
+    let mut parser = RequestParser::default();
+    while read_request(&mut *victim.wire, &mut parser) {
+        let number = 1 + counts.requests.fetch_add(1, Ordering::Relaxed);
+        let after = match script.each {
+            Each::Request(each) if number.is_multiple_of(each) => fail(&mut victim),
+            _ if victim.send(RIGHT) => After::Keep,
+            _ => After::Close,
+        };
+        if after == After::Close {
+            return;
+        }
+    }
+}
+
+/// Reads one request to its end; whether there was one. Clients here do not pipeline.
+fn read_request(wire: &mut dyn Wire, parser: &mut RequestParser) -> bool {
+    let mut buffer = [0; 64 * 1024];
+    while let Ok(length @ 1..) = wire.read(&mut buffer) {
+        let fed = parser.feed(&buffer[..length]).expect("weir sends requests");
+        if fed.event != Progress::NeedMore {
+            assert_eq!(fed.consumed, length, "weir does not pipeline");
+            return true;
+        }
+    }
+    false
+}

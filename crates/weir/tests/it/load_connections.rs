@@ -1,0 +1,161 @@
+//! `weir load` against a server whose connections are at fault: not read, closed at once, not taken.
+
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use weir_model::load::{ErrorCount, ErrorKind};
+use weir_model::load_report::LoadReport;
+
+use crate::faulty::{After, Faulty, RIGHT, Victim};
+use crate::load::report;
+use crate::load_faults::{ASKED, Fault, LOADS, TIMEOUT};
+
+#[test]
+fn a_server_that_does_not_read() {
+    // More than socket buffers take.
+    let mut content = tempfile::NamedTempFile::new().unwrap();
+    content.write_all(&vec![b'x'; 16 << 20]).unwrap();
+    let path = content.path().display();
+    for load in ["-n 4", "-R 8 -d 500ms"] {
+        let server = Faulty::connections(1, Victim::ignore);
+        let url = server.url();
+        let more = format!("-c 2 -t 1 -T 200ms -m POST --content-file {path}");
+        let (report, ended) = report(&format!("{load} {more} {url}"));
+        ended.with_code(1);
+        let [error] = &report.errors[..] else {
+            panic!("{load}: {:?}", report.errors)
+        };
+        assert_eq!((error.kind, &*error.words), (ErrorKind::Timeout, TIMEOUT));
+        assert_eq!((error.count, report.censored.in_flight), (4, 4), "{load}");
+        assert_eq!(report.counts.completed_whole, 0, "{load}");
+    }
+}
+
+/// Every request was answered, or failed in one of these ways.
+#[track_caller]
+fn accounted(report: &LoadReport, ways: &[ErrorKind]) {
+    let errors = &report.errors;
+    // An error of opening costs no request.
+    let of_requests = errors
+        .iter()
+        .filter(|error| error.kind != ErrorKind::Connect);
+    let failed: u64 = of_requests.map(|error| error.count).sum();
+    assert_eq!(report.counts.completed_whole + failed, ASKED, "{errors:?}");
+    let strange = errors.iter().find(|error| !ways.contains(&error.kind));
+    assert_eq!(strange, None);
+}
+
+#[test]
+fn every_second_connection_is_closed_at_once() {
+    // Whether weir hears of the end before it sends, or before the connection is open, is chance.
+    let kinds = [
+        ErrorKind::Connect,
+        ErrorKind::ClosedUnanswered,
+        ErrorKind::Receive,
+        ErrorKind::Send,
+    ];
+    let ways: [Fault; 3] = [|_| After::Close, Victim::reset, Victim::half_close];
+    for fault in ways {
+        for load in LOADS {
+            // A connection for each request, so that there are many.
+            let server = Faulty::connections(2, fault);
+            let line = format!("{load} -c 4 -t 1 -H Connection:close {}", server.url());
+            let (report, ended) = report(&line);
+            ended.with_code(0);
+            assert!(server.faults() > 0, "{load}");
+            accounted(&report, &kinds);
+            assert!(report.counts.completed_whole > 0, "{load}");
+        }
+    }
+}
+
+#[test]
+fn every_connection_is_closed_at_once() {
+    let server = Faulty::connections(1, Victim::half_close);
+    let (report, ended) = report(&format!("-n {ASKED} -c 4 -t 1 {}", server.url()));
+    let words = "not one request was answered: closed before any byte of the response";
+    let ended = ended.with_code(1);
+    assert!(ended.stderr.contains(words), "{}", ended.stderr);
+    let [error] = &report.errors[..] else {
+        panic!("{:?}", report.errors)
+    };
+    assert_eq!(
+        (error.kind, error.count),
+        (ErrorKind::ClosedUnanswered, ASKED)
+    );
+    assert_eq!(server.seen(), 0, "it never read one");
+}
+
+#[test]
+fn a_backlog_that_overflows() {
+    for load in ["-n 1000", "-R 400 -d 1500ms"] {
+        let server = Away::start();
+        let line = format!("{load} -T 150ms -c 8 -t 1 http://{}/", server.address);
+        let (report, ended) = report(&line);
+        ended.with_code(0);
+        let errors = &report.errors;
+        // The kernel has room for two or three of the eight.
+        let words = "Connection timed out (os error 110)";
+        let refused = |error: &ErrorCount| error.kind == ErrorKind::Connect && error.words == words;
+        assert!(errors.iter().any(refused), "{errors:?}");
+        assert!(
+            report.counts.completed_whole > 2 * Away::AFTER,
+            "{errors:?}"
+        );
+        assert!(report.counts.reconnects > 0);
+        if report.counts.due > 0 {
+            continue;
+        }
+        let failed = errors
+            .iter()
+            .filter(|error| error.kind != ErrorKind::Connect);
+        let failed: u64 = failed.map(|error| error.count).sum();
+        assert_eq!(report.counts.completed_whole + failed, 1000, "{errors:?}");
+    }
+}
+
+/// A server with hardly any backlog that goes away for a while in the middle: it closes its
+/// connections and takes no others. Then it is back.
+struct Away {
+    address: SocketAddr,
+}
+
+impl Away {
+    /// Requests before it goes.
+    const AFTER: u64 = 100;
+
+    fn start() -> Away {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+        rustix::net::listen(&listener, 1).expect("a small backlog");
+        let address = listener.local_addr().expect("it has an address");
+        let state = Arc::new((AtomicU64::new(0), AtomicBool::new(false)));
+        // It ends with the program; nobody waits for it.
+        thread::spawn(move || {
+            for stream in listener.incoming().map_while(Result::ok) {
+                let (seen, back) = &*state;
+                if seen.load(Ordering::Relaxed) >= Away::AFTER && !back.load(Ordering::Relaxed) {
+                    thread::sleep(Duration::from_millis(400));
+                    back.store(true, Ordering::Relaxed);
+                }
+                let state = Arc::clone(&state);
+                thread::spawn(move || Away::serve(stream, &state.0, &state.1));
+            }
+        });
+        Away { address }
+    }
+
+    fn serve(mut stream: TcpStream, seen: &AtomicU64, back: &AtomicBool) {
+        let mut buffer = [0; 4096];
+        while let Ok(1..) = stream.read(&mut buffer) {
+            let number = seen.fetch_add(1, Ordering::Relaxed);
+            let away = number >= Away::AFTER && !back.load(Ordering::Relaxed);
+            if away || stream.write_all(RIGHT).is_err() {
+                return;
+            }
+        }
+    }
+}

@@ -1,0 +1,129 @@
+//! `weir load` against answers that never end: time and memory stay bounded.
+
+use std::thread;
+use std::time::Duration;
+
+use rustix::process::Signal;
+use weir_model::load::ErrorKind;
+use weir_model::load_report::LoadReport;
+
+use crate::faulty::{After, Faulty, Victim};
+use crate::load::report;
+use crate::load_faults::{EACH, Fault, lost, meet, stalled};
+use crate::program::{Running, weir};
+
+/// Sends `first`, then `again` as often as the client takes it.
+fn flood(victim: &mut Victim, first: &[u8], again: &[u8]) -> After {
+    let block = again.repeat(1 + 256 * 1024 / again.len());
+    let mut more = victim.send(first);
+    while more {
+        more = victim.send(&block);
+    }
+    After::Close
+}
+
+#[test]
+fn interim_responses_for_ever() {
+    let fault: Fault = |victim| {
+        while victim.send(b"HTTP/1.1 100 Continue\r\n\r\n") {
+            thread::sleep(Duration::from_millis(1));
+        }
+        After::Close
+    };
+    meet("-T 200ms", fault, stalled);
+}
+
+#[test]
+fn content_for_ever() {
+    let fault: Fault = |victim| {
+        victim.send(b"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n");
+        while victim.send(b"and so on, ") {
+            thread::sleep(Duration::from_millis(1));
+        }
+        After::Close
+    };
+    meet("-T 200ms", fault, stalled);
+}
+
+#[test]
+fn a_flood_does_not_keep_a_trial_from_ending() {
+    // As fast as the kernel takes it, which may be faster than it can be looked at: how many
+    // requests are left for the others is the machine's affair.
+    let floods: [Fault; 3] = [
+        // The long chunk has the kernel widen the window; the short ones take long to look at.
+        |victim| {
+            victim.send(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n4000000\r\n");
+            victim.send(&vec![b'x'; 0x400_0000]);
+            flood(victim, b"\r\n", b"1\r\na\r\n")
+        },
+        |victim| flood(victim, b"", b"HTTP/1.1 100 Continue\r\n\r\n"),
+        |victim| flood(victim, b"HTTP/1.1 200 OK\r\n\r\n", b"and so on, "),
+    ];
+    for fault in floods {
+        for load in ["", "-R 80"] {
+            let server = Faulty::requests(EACH, fault);
+            let line = format!("{load} -d 300ms -T 200ms -c 4 -t 1 {}", server.url());
+            let (report, ended) = report(&line);
+            ended.with_code(0);
+            assert!(report.counts.completed_whole > 0, "{load}");
+            let given_up = report.censored.in_flight;
+            assert!(given_up > 0, "{load}: {:?}", report.errors);
+            let timeouts = report.errors.iter().map(|error| (error.kind, error.count));
+            for (kind, count) in timeouts {
+                assert_eq!(kind, ErrorKind::Timeout, "{load}");
+                assert!(count <= given_up, "{load}");
+            }
+            if report.counts.due > 0 {
+                let known = report.counts.completed_whole + given_up + report.censored.queued;
+                assert_eq!(known, report.counts.due, "{load}");
+            }
+        }
+    }
+}
+
+#[test]
+fn an_endless_head() {
+    let words = "head is longer than 1048576 bytes";
+    let heads: [Fault; 3] = [
+        |victim| flood(victim, b"HTTP/1.1 200 OK\r\n", b"X-Field: value\r\n"),
+        |victim| flood(victim, b"HTTP/1.1 200 OK\r\nX-Field: ", b"v"),
+        // Of interest, and so remembered up to the limit.
+        |victim| flood(victim, b"HTTP/1.1 200 OK\r\nConnection: ", b"close, "),
+    ];
+    for fault in heads {
+        meet("", fault, |_, report| {
+            lost(report, ErrorKind::HeadTooLarge, words);
+        });
+    }
+}
+
+#[test]
+fn endless_heads_need_no_memory() {
+    const MOST: u64 = 64 * 1024;
+    let server = Faulty::requests(1, |victim| {
+        flood(victim, b"HTTP/1.1 200 OK\r\nConnection: ", b"close, ")
+    });
+    let line = format!("load -q --format json -d 1h -c 8 -t 1 {}", server.url());
+    let mut load = Running::start(&mut weir(line.split_whitespace()));
+    load.wait_until("faults on every connection", |_| server.faults() >= 100);
+    let peak = peak_kib(load.pid());
+    load.signal(Signal::INT);
+    let ended = load.end().with_code(130);
+    let report: LoadReport = serde_json::from_str(&ended.stdout).unwrap();
+    assert_eq!(
+        report.errors[0].kind,
+        ErrorKind::HeadTooLarge,
+        "{:?}",
+        report.errors
+    );
+    assert!(peak < MOST, "weir took {peak} KiB");
+}
+
+/// Peak resident set of a process (proc_pid_status(5)), in KiB.
+fn peak_kib(pid: u32) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).expect("it runs");
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+    let number = line.and_then(|line| line.split_whitespace().next());
+    let number = number.expect("the kernel tells");
+    number.parse().expect("a number of KiB")
+}
