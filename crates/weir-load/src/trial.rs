@@ -16,6 +16,7 @@ use crate::floor::{self, Floor};
 use crate::ledger::{Errors, SliceData};
 use crate::plan::{Flow, Plan};
 use crate::reactor::epoll::{Epoll, monotonic_ns};
+use crate::reactor::uring::{self, Uring};
 use crate::reactor::{Io, Reactor};
 use crate::sys::own_descriptor_table;
 
@@ -62,6 +63,9 @@ pub enum LoadError {
     /// Not one connection could be opened.
     #[error("no connection could be opened: {}", words(.0))]
     NoConnection(Vec<ErrorCount>),
+    /// io_uring was asked for.
+    #[error("io_uring cannot be used here: {0}")]
+    Uring(uring::Unavailable),
     /// The kernel refused something before the trial.
     #[error("cannot prepare the load engine: {0}")]
     Setup(#[from] Errno),
@@ -106,6 +110,7 @@ pub fn run(
     hook: Option<SliceHook>,
     mut on_slice: impl FnMut(usize, &[SliceData]),
 ) -> Result<Outcome, LoadError> {
+    let io = resolve(plan.io)?;
     let threads = plan.cpus.len();
     let (full, deliveries) = sync_channel(DELIVERIES);
     let mut outlets = Vec::new();
@@ -131,7 +136,7 @@ pub fn run(
             let builder = std::thread::Builder::new().name("weir-load".to_owned());
             let (gate, hook) = (&gate, hook.take());
             let handle =
-                builder.spawn_scoped(scope, move || thread(plan, control, outlet, hook, gate));
+                builder.spawn_scoped(scope, move || thread(plan, io, control, outlet, hook, gate));
             handles.push(handle.map_err(LoadError::Thread)?);
         }
         merge(plan, &deliveries, &returns, &mut on_slice);
@@ -139,13 +144,14 @@ pub fn run(
             Ok(totals) => totals,
             Err(panic) => std::panic::resume_unwind(panic),
         });
-        outcome(totals.collect::<Result<_, _>>()?, &gate)
+        outcome(totals.collect::<Result<_, _>>()?, io, &gate)
     })
 }
 
 /// One thread of a trial, from its begin to its end.
 fn thread(
     plan: &Plan,
+    io: Io,
     control: &Control,
     outlet: Outlet,
     hook: Option<SliceHook>,
@@ -155,10 +161,33 @@ fn thread(
     settle(plan.cpus[thread], plan.flows.iter().any(Flow::is_open_loop));
     // A thread that shares the table after all has fewer descriptors; connections say so.
     let _ = own_descriptor_table();
-    let reactor = Epoll::new(plan.connections_of(thread)).inspect_err(|_| gate.give_up())?;
     let (progress, stop) = (&control.progress[thread], &*control.stop);
-    let engine = Engine::new(plan, thread, reactor, outlet, progress, stop, hook);
-    Ok(work(engine, gate, patience_ns(plan)))
+    let connections = plan.connections_of(thread);
+    let patience = patience_ns(plan);
+    match io {
+        Io::Uring => {
+            let reactor = Uring::new(connections).inspect_err(|_| gate.give_up())?;
+            let engine = Engine::new(plan, thread, reactor, outlet, progress, stop, hook);
+            Ok(work(engine, gate, patience))
+        }
+        Io::Auto | Io::Epoll => {
+            let reactor = Epoll::new(connections).inspect_err(|_| gate.give_up())?;
+            let engine = Engine::new(plan, thread, reactor, outlet, progress, stop, hook);
+            Ok(work(engine, gate, patience))
+        }
+    }
+}
+
+/// How the kernel will be asked.
+///
+/// # Errors
+/// io_uring was asked for and cannot be used here.
+fn resolve(io: Io) -> Result<Io, LoadError> {
+    match (io, uring::probe()) {
+        (Io::Epoll, _) | (Io::Auto, Err(_)) => Ok(Io::Epoll),
+        (Io::Auto | Io::Uring, Ok(())) => Ok(Io::Uring),
+        (Io::Uring, Err(why)) => Err(LoadError::Uring(why)),
+    }
 }
 
 /// Runs the floor of a plan's first flow on a thread made for it: see [`crate::floor`].
@@ -169,11 +198,20 @@ pub fn floor(plan: &Plan, duration: Duration, stop: &AtomicBool) -> Result<Floor
     let flow = &plan.flows[0];
     let request = flow.requests.get(0).template.fixed().unwrap_or_default();
     let connections = plan.connections_of(0);
+    let io = resolve(plan.io)?;
     let work = || -> Result<Floor, Errno> {
         settle(plan.cpus[0], false);
-        let reactor = Epoll::new(connections)?;
         let (route, count) = (&flow.routes[0], connections as u32);
-        Ok(floor::run(reactor, route, request, count, duration, stop))
+        Ok(match io {
+            Io::Uring => {
+                let reactor = Uring::new(connections)?;
+                floor::run(reactor, route, request, count, duration, stop)
+            }
+            Io::Auto | Io::Epoll => {
+                let reactor = Epoll::new(connections)?;
+                floor::run(reactor, route, request, count, duration, stop)
+            }
+        })
     };
     std::thread::scope(|scope| {
         let builder = std::thread::Builder::new().name("weir-floor".to_owned());
@@ -326,7 +364,7 @@ fn merge(
     }
 }
 
-fn outcome(threads: Vec<ThreadTotals>, gate: &Gate<'_>) -> Result<Outcome, LoadError> {
+fn outcome(threads: Vec<ThreadTotals>, io: Io, gate: &Gate<'_>) -> Result<Outcome, LoadError> {
     let mut errors = Errors::default();
     for thread in &threads {
         errors.add(&thread.errors);
@@ -350,6 +388,6 @@ fn outcome(threads: Vec<ThreadTotals>, gate: &Gate<'_>) -> Result<Outcome, LoadE
         errors,
         cpu_ns: threads.iter().map(|thread| thread.cpu_ns).collect(),
         starved: threads.iter().map(|thread| thread.starved).sum(),
-        io: Io::Epoll,
+        io,
     })
 }

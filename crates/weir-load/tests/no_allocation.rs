@@ -17,7 +17,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use weir_load::engine::SliceHook;
-use weir_load::{Control, Group, Plan, Slice, SliceData, run};
+use weir_load::{Control, Flow, Io, Plan, RequestSet, Slice, SliceData, run};
 use weir_model::load::Arrivals;
 use weir_origin::{Origin, OriginConfig};
 
@@ -88,37 +88,33 @@ unsafe impl GlobalAlloc for Counting {
     }
 }
 
-fn plan(address: SocketAddr, arrivals: Arrivals) -> Plan {
+fn plan(address: SocketAddr, arrivals: Arrivals, io: Io) -> Plan {
     let slices = (0..SLICES as u64).map(|number| Slice {
-        group: 0,
+        arm: 0,
         start: number * SLICE_NS,
         measure_from: number * SLICE_NS,
         end: (number + 1) * SLICE_NS,
     });
-    let group = Group {
-        address,
-        request: b"GET / HTTP/1.1\r\nHost: x\r\n\r\n".to_vec(),
-        head: false,
-        connections: 8,
-    };
+    let request = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n".to_vec();
+    let mut flow = Flow::new(address, RequestSet::plain(request, false), 8, arrivals);
+    flow.timeout = Duration::from_secs(10);
     Plan {
-        groups: vec![group],
+        flows: vec![flow],
         slices: slices.collect(),
-        arrivals,
         ramp_up: Duration::ZERO,
-        timeout: Duration::from_secs(10),
         drain: Duration::from_secs(10),
-        requests: None,
+        spin: Duration::ZERO,
+        io,
         // The hook is the first thread's.
         cpus: vec![None],
     }
 }
 
 /// Runs a trial and says how often its thread allocated and freed, and where it did first.
-fn counted(arrivals: Arrivals) -> (u64, u64, Option<String>) {
+fn counted(arrivals: Arrivals, io: Io) -> (u64, u64, Option<String>) {
     let any = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
     let origin = Origin::start(OriginConfig::new(vec![any])).expect("an origin server");
-    let plan = plan(origin.addresses()[0], arrivals);
+    let plan = plan(origin.addresses()[0], arrivals, io);
     let control = Control::new(1, Arc::new(AtomicBool::new(false)));
     let counted = Arc::new(AtomicU64::new(0));
     let slices = Arc::clone(&counted);
@@ -128,9 +124,9 @@ fn counted(arrivals: Arrivals) -> (u64, u64, Option<String>) {
         slices.fetch_add(u64::from(on), Ordering::Relaxed);
     });
     let (mut completed, mut errors) = (0, Vec::new());
-    let merge = |_, data: &SliceData| {
-        completed += data.completed_whole;
-        errors.extend(data.errors.counts());
+    let merge = |_, data: &[SliceData]| {
+        completed += data[0].completed_whole;
+        errors.extend(data[0].errors.counts());
     };
     run(&plan, &control, Some(hook), merge).expect("the trial runs");
     assert_eq!(counted.load(Ordering::Relaxed), SLICES as u64 - 2);
@@ -156,8 +152,10 @@ fn nothing_is_allocated_or_freed_while_a_trial_measures() {
     assert_eq!((allocations, frees, first.is_some()), (1, 1, true));
 
     // One after the other: the counters are shared.
-    for arrivals in [Arrivals::Closed, Arrivals::Constant { rate: 2000.0 }] {
-        let trials = (0..TRIALS).map(|_| counted(arrivals.clone()));
+    let loads = [Arrivals::Closed, Arrivals::Constant { rate: 2000.0 }];
+    let ways = [Io::Epoll, Io::Auto];
+    for (arrivals, io) in loads.iter().flat_map(|load| ways.map(|io| (load, io))) {
+        let trials = (0..TRIALS).map(|_| counted(arrivals.clone(), io));
         let mut failed = Vec::new();
         for (allocations, frees, first) in trials {
             if (allocations, frees) == (0, 0) {
@@ -169,6 +167,10 @@ fn nothing_is_allocated_or_freed_while_a_trial_measures() {
                 "{allocations} allocations, {frees} frees, first in\n{first}"
             ));
         }
-        assert!(failed.is_empty(), "{arrivals:?}: {}", failed.join("\n"));
+        assert!(
+            failed.is_empty(),
+            "{arrivals:?} {io:?}: {}",
+            failed.join("\n")
+        );
     }
 }

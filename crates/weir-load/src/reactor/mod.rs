@@ -19,6 +19,7 @@ use rustix::io::Errno;
 pub mod epoll;
 #[cfg(test)]
 pub mod simulated;
+pub mod uring;
 
 /// A connection by number: the engine's, counted from 0 and used again after a close.
 pub type ConnId = u32;

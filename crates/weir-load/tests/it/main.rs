@@ -1,6 +1,7 @@
 //! The load engine on real sockets, and its TLS in memory and with nginx.
 
 mod kept_open;
+mod reactors;
 mod requests;
 mod stall;
 mod tls;

@@ -352,7 +352,7 @@ fn loads_that_cannot_be() {
             "--trace cannot read `/nonexistent`: No such",
         ),
         ("--flow held:-q", "--flow held: unexpected argument '-q'"),
-        ("--flow -c5", "has no name\nhint: a flow is a name"),
+        ("--flow=-c5", "has no name\nhint: a flow is a name"),
         (
             "--flow held:--connection=x",
             "--flow held: --connection x: is no policy",

@@ -9,7 +9,6 @@ use crate::program::{Running, run, weir};
 fn urls_that_are_none_of_weirs() {
     for (url, words) in [
         ("127.0.0.1:8080", "has no scheme"),
-        ("https://127.0.0.1:8443/", "asks for TLS"),
         ("ftp://127.0.0.1/", "has the scheme ftp"),
         ("http:///index.html", "is not a URL"),
         ("http://user:secret@127.0.0.1/", "has a user name in it"),

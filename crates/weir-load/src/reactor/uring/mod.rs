@@ -1,0 +1,411 @@
+//! The reactor on io_uring: one system call submits what a turn has to send and reaps what has come.
+//!
+//! Needs Linux 6.1 (SINGLE_ISSUER, DEFER_TASKRUN, multishot receive, provided buffer rings); see
+//! [`probe`]. From 6.12 on, a wait ends at a deadline of the clock instead of after a duration.
+//!
+//! # What happens when
+//!
+//! Requests are only noted down, and enter the kernel with the next [`Reactor::wait`], unless the
+//! queue is full before. All work of the kernel for this thread, such as receiving, happens inside of
+//! that call (DEFER_TASKRUN), so a batch is complete and its stamp is one.
+//!
+//! An open connection has a multishot receive, and the kernel takes a buffer from a common ring when
+//! bytes come: an idle connection owns none. If no buffer is left the receive ends (ENOBUFS); it is
+//! begun anew, nothing is lost, and [`Reactor::starved`] counts it. A connection whose content has
+//! once been discarded receives by single requests, of which the next is chosen when the engine has
+//! handled the event: a head, or content to be dropped. MSG_WAITALL would tell of dropped content in
+//! one piece, but io_uring then asks again for the whole length after each part, because dropped bytes do not
+//! advance the buffer, and takes bytes that were not meant.
+//!
+//! Descriptors are ordinary ones. Those of a ring's own table (direct descriptors) would spare little
+//! and, before Linux 6.13, stay open after their close for as long as any older request, a receive
+//! on an idle connection for example, is in flight.
+//!
+//! A request in flight holds on to its socket, so a close must also cancel. It does so in the same
+//! submission; what still comes is recognised by its generation, and its buffers go back.
+#![allow(unsafe_code, reason = "each block says why it is sound")]
+
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use io_uring::cqueue;
+use rustix::io::Errno;
+use rustix::net::{self, AddressFamily, SocketFlags, SocketType, sockopt};
+
+use super::epoll::{bind_to, monotonic_ns};
+use super::{ConnId, Event, Reactor, Route};
+
+mod buffers;
+mod memory;
+mod outbox;
+mod probe;
+mod ring;
+mod tag;
+#[cfg(test)]
+mod tests;
+
+use buffers::{Buffers, Lease};
+use outbox::Outbox;
+use ring::Ring;
+use tag::{Kind, Tag};
+
+pub use probe::{Unavailable, probe};
+
+/// Bytes of a head, and of the content behind it, that a connection whose content is discarded
+/// receives at once.
+const HEAD_BYTES: u32 = 4096;
+
+/// How much of everything a reactor has.
+#[derive(Debug, Clone, Copy)]
+struct Sizes {
+    /// Buffers to receive into; a power of two.
+    buffers: u16,
+    buffer_bytes: u32,
+    /// Slots of the outbox.
+    slots: u16,
+    /// Requests that fit between two waits.
+    requests: u32,
+    /// Completions that fit in a batch.
+    completions: u32,
+}
+
+impl Sizes {
+    /// For `connections` that may all be busy, within bounds: at most 8 MiB of buffers and 16 MiB of
+    /// slots, of which only what is used becomes memory.
+    ///
+    /// The kernel takes buffers in turn, however few are needed, so each is as cold as all of them
+    /// are large: beyond the size of the CPU's cache, more of them receive large content more slowly.
+    fn of(connections: usize) -> Sizes {
+        let scaled = |factor: usize, least: usize, most: usize| {
+            connections
+                .saturating_mul(factor)
+                .clamp(least, most)
+                .next_power_of_two()
+        };
+        Sizes {
+            buffers: scaled(1, 64, 256) as u16,
+            buffer_bytes: 32 * 1024,
+            slots: scaled(1, 64, 1024) as u16,
+            requests: scaled(2, 64, 512) as u32,
+            completions: scaled(4, 1024, 8192) as u32,
+        }
+    }
+}
+
+/// What a connection has asked the kernel to receive.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+enum Receiving {
+    #[default]
+    Nothing,
+    /// Whatever comes, again and again.
+    Many,
+    /// As before, but it was asked to end.
+    Ending,
+    /// Once.
+    One,
+    /// Content is dropped, once.
+    Dropping,
+}
+
+#[derive(Default)]
+struct Socket {
+    fd: Option<OwnedFd>,
+    /// Which use of this number it is: completions of an earlier one are stale.
+    generation: u32,
+    /// Bytes to come that nobody looks at.
+    discard: u64,
+    receiving: Receiving,
+    connecting: bool,
+    /// Content of this connection has been discarded: it receives by single requests.
+    singly: bool,
+}
+
+/// Sockets of one thread, to be used on that thread alone.
+pub struct Uring {
+    ring: Ring,
+    buffers: Buffers,
+    outbox: Outbox,
+    sockets: Vec<Socket>,
+    /// The buffer of the event given last, and how much of it was received.
+    current: Option<(Lease, usize)>,
+    /// The connection of that event, and its generation, if the next receive has to be asked for.
+    unarmed: Option<(ConnId, u32)>,
+    starved: u64,
+}
+
+impl Uring {
+    /// A reactor for at most `connections` connections, numbered from 0. It must be made on the
+    /// thread that uses it: the kernel takes requests from no other.
+    ///
+    /// # Errors
+    /// io_uring cannot be used here ([`probe`] says why), or no memory is left.
+    pub fn new(connections: usize) -> Result<Uring, Errno> {
+        Uring::with(connections, Sizes::of(connections))
+    }
+
+    fn with(connections: usize, sizes: Sizes) -> Result<Uring, Errno> {
+        let ring = Ring::new(sizes.requests, sizes.completions)?;
+        Ok(Uring {
+            buffers: Buffers::new(&ring, sizes.buffers, sizes.buffer_bytes)?,
+            outbox: Outbox::new(connections, sizes.slots)?,
+            sockets: std::iter::repeat_with(Socket::default)
+                .take(connections)
+                .collect(),
+            current: None,
+            unarmed: None,
+            starved: 0,
+            ring,
+        })
+    }
+
+    /// A socket that is not connected yet.
+    fn open(&mut self, route: &Route) -> Result<OwnedFd, Errno> {
+        let family = match route.peer {
+            std::net::SocketAddr::V4(_) => AddressFamily::INET,
+            std::net::SocketAddr::V6(_) => AddressFamily::INET6,
+        };
+        // Not NONBLOCK: io_uring would hand every EAGAIN through instead of waiting.
+        let socket = || net::socket_with(family, SocketType::STREAM, SocketFlags::CLOEXEC, None);
+        let fd = match socket() {
+            Err(Errno::MFILE) => {
+                // Descriptors closed in this turn are free when the kernel has been told.
+                self.ring.submit();
+                socket()?
+            }
+            fd => fd?,
+        };
+        sockopt::set_tcp_nodelay(&fd, true)?;
+        if let Some(source) = route.source {
+            bind_to(&fd, source)?;
+        }
+        Ok(fd)
+    }
+
+    /// Asks for what a connection is to receive next.
+    fn arm(&mut self, conn: ConnId) {
+        let socket = &mut self.sockets[conn as usize];
+        let Some(fd) = &socket.fd else {
+            return;
+        };
+        let (fd, tag) = (fd.as_fd(), Tag::new(Kind::Receive, socket.generation, conn));
+        socket.receiving = match socket.singly {
+            false => Receiving::Many,
+            true if socket.discard == 0 => Receiving::One,
+            true => Receiving::Dropping,
+        };
+        match socket.receiving {
+            Receiving::Many => self.ring.receive_many(fd, tag),
+            Receiving::Dropping => self.ring.drop_content(fd, socket.discard, tag),
+            _ => self.ring.receive_one(fd, HEAD_BYTES, tag),
+        }
+    }
+
+    /// The event given last has been handled: its buffer goes back, and the next receive begins.
+    fn handled(&mut self) {
+        if let Some((lease, _)) = self.current.take() {
+            self.buffers.give_back(lease);
+        }
+        if let Some((conn, generation)) = self.unarmed.take()
+            && self.sockets[conn as usize].generation == generation
+        {
+            self.arm(conn);
+        }
+    }
+
+    /// What a completion means to the engine.
+    fn event(&mut self, done: &cqueue::Entry) -> Option<Event> {
+        let tag = Tag::decode(done.user_data());
+        match tag.kind {
+            Kind::Connect => self.connected(tag, done.result()),
+            Kind::Receive => self.came(tag, done),
+            Kind::Send => self.sent(tag.number as u16, done.result()),
+            Kind::Tidy => None,
+        }
+    }
+
+    /// The connection that a completion is about, unless that is history.
+    fn concerned(&mut self, tag: Tag) -> Option<&mut Socket> {
+        let socket = self.sockets.get_mut(tag.number as usize)?;
+        (socket.fd.is_some() && tag.is_of(socket.generation)).then_some(socket)
+    }
+
+    fn connected(&mut self, tag: Tag, result: i32) -> Option<Event> {
+        let socket = self.concerned(tag)?;
+        socket.connecting = false;
+        let conn = tag.number;
+        if result < 0 {
+            self.close(conn);
+            return Some(Event::ConnectFailed(
+                conn,
+                Errno::from_raw_os_error(-result),
+            ));
+        }
+        self.arm(conn);
+        Some(Event::Connected(conn))
+    }
+
+    fn came(&mut self, tag: Tag, done: &cqueue::Entry) -> Option<Event> {
+        let (conn, result) = (tag.number, done.result());
+        let lease = Lease::of(done.flags());
+        let Some(socket) = self.concerned(tag) else {
+            lease
+                .into_iter()
+                .for_each(|lease| self.buffers.give_back(lease));
+            return None;
+        };
+        let kind = socket.receiving;
+        let over = !cqueue::more(done.flags());
+        if over {
+            socket.receiving = Receiving::Nothing;
+        }
+        if result > 0 {
+            socket.discard = socket.discard.saturating_sub(result as u64);
+            self.unarmed = over.then_some((conn, socket.generation));
+            self.current = lease.map(|lease| (lease, result as usize));
+            return Some(match kind {
+                Receiving::Dropping => Event::Discarded(conn, result as u64),
+                _ => Event::Received(conn),
+            });
+        }
+        lease
+            .into_iter()
+            .for_each(|lease| self.buffers.give_back(lease));
+        match Errno::from_raw_os_error(-result) {
+            _ if result == 0 => Some(Event::Ended(conn)),
+            // Buffers taken by earlier completions have been given back by now.
+            Errno::NOBUFS => {
+                self.starved += 1;
+                self.arm(conn);
+                None
+            }
+            Errno::CANCELED | Errno::AGAIN | Errno::INTR => {
+                self.arm(conn);
+                None
+            }
+            errno => Some(Event::Failed(conn, errno)),
+        }
+    }
+
+    fn sent(&mut self, slot: u16, result: i32) -> Option<Event> {
+        let (conn, broken) = self.outbox.completed(slot, result)?;
+        match broken {
+            Some(errno) => {
+                self.outbox.abandon(conn, &mut self.ring);
+                Some(Event::Failed(conn, errno))
+            }
+            None => {
+                let fd = self.sockets[conn as usize].fd.as_ref()?;
+                self.outbox.send_rest(&mut self.ring, slot, fd.as_fd());
+                None
+            }
+        }
+    }
+}
+
+fn descriptor(sockets: &[Socket], conn: ConnId) -> Option<BorrowedFd<'_>> {
+    sockets.get(conn as usize)?.fd.as_ref().map(AsFd::as_fd)
+}
+
+impl Reactor for Uring {
+    fn now(&mut self) -> u64 {
+        monotonic_ns()
+    }
+
+    fn connect(&mut self, conn: ConnId, route: &Route) -> Result<(), Errno> {
+        let fd = self.open(route)?;
+        let socket = &mut self.sockets[conn as usize];
+        let generation = socket.generation.wrapping_add(1);
+        let tag = Tag::new(Kind::Connect, generation, conn);
+        self.ring.connect(fd.as_fd(), route.peer, tag)?;
+        *socket = Socket {
+            fd: Some(fd),
+            generation,
+            connecting: true,
+            ..Socket::default()
+        };
+        Ok(())
+    }
+
+    fn send(&mut self, conn: ConnId, bytes: &[u8]) -> Result<usize, Errno> {
+        match &self.sockets[conn as usize].fd {
+            Some(_) => Ok(self.outbox.append(conn, bytes)),
+            None => Err(Errno::BADF),
+        }
+    }
+
+    fn wait(&mut self, until: u64) -> u64 {
+        self.handled();
+        if self.ring.drained() {
+            self.outbox.settle();
+        }
+        let sockets = &self.sockets;
+        self.outbox
+            .flush(&mut self.ring, |conn| descriptor(sockets, conn));
+        let until = Some(until).filter(|_| !self.outbox.restless());
+        self.ring.turn(until);
+        monotonic_ns()
+    }
+
+    fn next(&mut self) -> Option<Event> {
+        self.handled();
+        if let Some(conn) = self.outbox.writable() {
+            return Some(Event::Writable(conn));
+        }
+        while let Some(done) = self.ring.pop() {
+            let event = self.event(&done);
+            if event.is_some() {
+                return event;
+            }
+        }
+        // A send that completed above may have made room.
+        self.outbox.writable().map(Event::Writable)
+    }
+
+    fn received(&mut self) -> &mut [u8] {
+        match &self.current {
+            Some((lease, len)) => self.buffers.bytes(lease, *len),
+            None => &mut [],
+        }
+    }
+
+    fn discard(&mut self, conn: ConnId, bytes: u64) {
+        let socket = &mut self.sockets[conn as usize];
+        if socket.fd.is_none() || bytes == 0 {
+            return;
+        }
+        socket.discard = bytes;
+        socket.singly = true;
+        if socket.receiving == Receiving::Many {
+            socket.receiving = Receiving::Ending;
+            self.ring
+                .cancel(Tag::new(Kind::Receive, socket.generation, conn));
+        }
+    }
+
+    fn starved(&self) -> u64 {
+        self.starved
+    }
+
+    fn close(&mut self, conn: ConnId) {
+        let socket = &mut self.sockets[conn as usize];
+        let Some(fd) = socket.fd.take() else {
+            return;
+        };
+        if std::mem::take(&mut socket.connecting) {
+            self.ring
+                .cancel(Tag::new(Kind::Connect, socket.generation, conn));
+        }
+        if socket.receiving != Receiving::Nothing {
+            self.ring
+                .cancel(Tag::new(Kind::Receive, socket.generation, conn));
+        }
+        self.outbox.abandon(conn, &mut self.ring);
+        self.ring.close(fd);
+    }
+}
+
+impl Drop for Uring {
+    fn drop(&mut self) {
+        // The kernel must have done with buffers and slots before they are unmapped.
+        self.ring.cancel_all();
+    }
+}

@@ -1,0 +1,75 @@
+//! What a completion belongs to, in the 64 bits that the kernel hands back with it.
+
+/// Bits of a generation. A number is used again a billion times before a tag repeats.
+const GENERATION_BITS: u32 = 30;
+
+/// What was asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// To open a connection.
+    Connect,
+    /// To receive, or to drop what comes.
+    Receive,
+    /// To send what is in a slot of the outbox; the number is the slot's.
+    Send,
+    /// To cancel or to close. Nothing follows from its outcome.
+    Tidy,
+}
+
+/// Kind, generation and number of a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Tag {
+    pub(super) kind: Kind,
+    /// Which use of the number it was.
+    generation: u32,
+    /// Connection or slot.
+    pub(super) number: u32,
+}
+
+impl Tag {
+    pub(super) fn new(kind: Kind, generation: u32, number: u32) -> Tag {
+        Tag {
+            kind,
+            generation: generation & ((1 << GENERATION_BITS) - 1),
+            number,
+        }
+    }
+
+    /// Whether it belongs to this use of the number.
+    pub(super) fn is_of(self, generation: u32) -> bool {
+        self == Tag::new(self.kind, generation, self.number)
+    }
+
+    pub(super) fn encode(self) -> u64 {
+        (self.kind as u64) << 62 | u64::from(self.generation) << 32 | u64::from(self.number)
+    }
+
+    pub(super) fn decode(bits: u64) -> Tag {
+        let kind = match bits >> 62 {
+            0 => Kind::Connect,
+            1 => Kind::Receive,
+            2 => Kind::Send,
+            _ => Kind::Tidy,
+        };
+        Tag::new(kind, (bits >> 32) as u32, bits as u32)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn survives_the_way_through_the_kernel(which in 0..4u8, generation: u32, number: u32) {
+            let kinds = [Kind::Connect, Kind::Receive, Kind::Send, Kind::Tidy];
+            let tag = Tag::new(kinds[usize::from(which)], generation, number);
+            let back = Tag::decode(tag.encode());
+            prop_assert_eq!(back, tag);
+            prop_assert!(back.is_of(generation));
+            prop_assert!(!back.is_of(generation.wrapping_add(1)));
+        }
+    }
+}

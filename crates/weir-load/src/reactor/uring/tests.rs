@@ -1,0 +1,291 @@
+//! What only shows when there is too little of everything. What all reactors have in common is
+//! tested with the crate's other tests on real sockets.
+
+use std::io::{Read, Write};
+use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::time::Duration;
+
+use super::*;
+
+const PATIENCE: Duration = Duration::from_secs(20);
+
+const TINY: Sizes = Sizes {
+    buffers: 4,
+    buffer_bytes: 64,
+    slots: 2,
+    requests: 4,
+    completions: 8,
+};
+
+fn tiny(connections: usize) -> Option<Uring> {
+    match probe() {
+        Ok(()) => Some(Uring::with(connections, TINY).unwrap()),
+        Err(why) => {
+            eprintln!("skipped: {why}");
+            None
+        }
+    }
+}
+
+fn turn(reactor: &mut Uring) -> Vec<(Event, Vec<u8>)> {
+    let until = reactor.now() + 1_000_000_000;
+    reactor.wait(until);
+    let mut events = Vec::new();
+    while let Some(event) = reactor.next() {
+        let bytes = match event {
+            Event::Received(_) => reactor.received().to_vec(),
+            _ => Vec::new(),
+        };
+        events.push((event, bytes));
+    }
+    events
+}
+
+/// Opens connections all at once.
+fn open(reactor: &mut Uring, connections: ConnId) -> Vec<TcpStream> {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    let route = Route::to(listener.local_addr().unwrap());
+    let mut opened = 0;
+    (0..connections).for_each(|conn| reactor.connect(conn, &route).unwrap());
+    while opened < connections {
+        for (event, _) in turn(reactor) {
+            assert!(matches!(event, Event::Connected(_)), "{event:?}");
+            opened += 1;
+        }
+    }
+    let accept = |_| {
+        let (stream, _) = listener.accept().unwrap();
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        stream
+    };
+    (0..connections).map(accept).collect()
+}
+
+/// The other end of each connection, in the order of the connections: told by what they are sent.
+fn in_order(reactor: &mut Uring, streams: Vec<TcpStream>) -> Vec<TcpStream> {
+    let count = streams.len();
+    let mut waiting: Vec<ConnId> = (0..count as ConnId).collect();
+    for _ in 0..100 * count {
+        waiting.retain(|conn| reactor.send(*conn, &[*conn as u8]).unwrap() == 0);
+        let until = reactor.now();
+        reactor.wait(until);
+        while reactor.next().is_some() {}
+    }
+    assert!(waiting.is_empty(), "no slot for {waiting:?}");
+    reactor.wait(0);
+    let mut numbered: Vec<_> = streams
+        .into_iter()
+        .map(|mut stream| {
+            let mut number = [0; 1];
+            stream.read_exact(&mut number).unwrap();
+            (number[0], stream)
+        })
+        .collect();
+    numbered.sort_by_key(|(number, _)| *number);
+    numbered.into_iter().map(|(_, stream)| stream).collect()
+}
+
+/// Nothing is in use and nothing is lost: all slots are free, and so are all buffers, shown by
+/// as many receives as there are buffers without a shortage.
+fn assert_all_free(reactor: &mut Uring) {
+    for _ in 0..10 {
+        reactor.wait(0);
+        while reactor.next().is_some() {}
+    }
+    reactor.wait(0);
+    assert_eq!(reactor.outbox.free(), usize::from(TINY.slots));
+    let mut stream = open(reactor, 1).remove(0);
+    let starved = reactor.starved();
+    let mut got = 0;
+    let whole = usize::from(TINY.buffers) * TINY.buffer_bytes as usize;
+    stream.write_all(&vec![7; whole]).unwrap();
+    while got < whole {
+        for (event, bytes) in turn(reactor) {
+            assert_eq!(event, Event::Received(0));
+            got += bytes.len();
+        }
+    }
+    assert_eq!(reactor.starved(), starved);
+    reactor.close(0);
+}
+
+#[test]
+fn without_a_buffer_bytes_wait_in_the_kernel() {
+    const CONNECTIONS: usize = 10;
+    const BYTES: usize = 5000;
+    let Some(mut reactor) = tiny(CONNECTIONS) else {
+        return;
+    };
+    let streams = open(&mut reactor, CONNECTIONS as ConnId);
+    let mut streams = in_order(&mut reactor, streams);
+    let byte = |conn: usize, at: usize| (conn * 31 + at * 7 + at / 256) as u8;
+    for (conn, stream) in streams.iter_mut().enumerate() {
+        let bytes: Vec<u8> = (0..BYTES).map(|at| byte(conn, at)).collect();
+        stream.write_all(&bytes).unwrap();
+        stream.shutdown(std::net::Shutdown::Write).unwrap();
+    }
+    let mut got = [0; CONNECTIONS];
+    let mut ended = 0;
+    while ended < CONNECTIONS {
+        for (event, bytes) in turn(&mut reactor) {
+            match event {
+                Event::Received(conn) => {
+                    let at = &mut got[conn as usize];
+                    for came in bytes {
+                        assert_eq!(came, byte(conn as usize, *at), "byte {at} of {conn}");
+                        *at += 1;
+                    }
+                }
+                Event::Ended(conn) => {
+                    assert_eq!(got[conn as usize], BYTES);
+                    ended += 1;
+                }
+                other => panic!("{other:?}"),
+            }
+        }
+    }
+    assert!(reactor.starved() > 0);
+    (0..CONNECTIONS as ConnId).for_each(|conn| reactor.close(conn));
+    assert_all_free(&mut reactor);
+}
+
+/// Thirty connections share two slots; half of them send more than a slot holds.
+#[test]
+fn without_a_slot_senders_wait_for_their_turn() {
+    const CONNECTIONS: usize = 30;
+    let Some(mut reactor) = tiny(CONNECTIONS) else {
+        return;
+    };
+    let streams = open(&mut reactor, CONNECTIONS as ConnId);
+    let streams = in_order(&mut reactor, streams);
+    let message = |conn: usize| vec![conn as u8; 10 + conn % 2 * 100_000];
+    let readers: Vec<_> = (0..)
+        .zip(streams)
+        .map(|(conn, mut stream)| {
+            std::thread::spawn(move || {
+                let mut all = vec![0; message(conn).len()];
+                stream.read_exact(&mut all).unwrap();
+                assert!(all == message(conn));
+                stream
+            })
+        })
+        .collect();
+    let mut sent = [0; CONNECTIONS];
+    for (conn, sent) in sent.iter_mut().enumerate() {
+        *sent = reactor.send(conn as ConnId, &message(conn)).unwrap();
+    }
+    assert!(sent.contains(&0));
+    while (0..CONNECTIONS).any(|conn| sent[conn] < message(conn).len()) {
+        for (event, _) in turn(&mut reactor) {
+            let Event::Writable(conn) = event else {
+                panic!("{event:?}");
+            };
+            let at = conn as usize;
+            assert!(sent[at] < message(at).len());
+            sent[at] += reactor.send(conn, &message(at)[sent[at]..]).unwrap();
+        }
+    }
+    while readers.iter().any(|reader| !reader.is_finished()) {
+        let until = reactor.now() + 1_000_000;
+        reactor.wait(until);
+        assert_eq!(reactor.next(), None);
+    }
+    let streams: Vec<_> = readers
+        .into_iter()
+        .map(|reader| reader.join().unwrap())
+        .collect();
+    assert_eq!(streams.len(), CONNECTIONS);
+    (0..CONNECTIONS as ConnId).for_each(|conn| reactor.close(conn));
+    assert_all_free(&mut reactor);
+}
+
+/// In every state that a connection can be in when it is closed. A thread has its own table of
+/// descriptors, so that no other test opens any in it.
+#[test]
+fn nothing_is_left_of_closed_connections() {
+    let test = || {
+        crate::sys::own_descriptor_table().unwrap();
+        let Some(mut reactor) = tiny(4) else {
+            return;
+        };
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let route = Route::to(listener.local_addr().unwrap());
+        let descriptors = || std::fs::read_dir("/proc/thread-self/fd").unwrap().count();
+        let before = descriptors();
+        for round in 0..2000u32 {
+            for conn in 0..4 {
+                reactor.connect(conn, &route).unwrap();
+            }
+            let mut streams: Vec<TcpStream> = Vec::new();
+            for step in 0..round % 5 {
+                if streams.is_empty() && step > 0 {
+                    streams = (0..4).map(|_| listener.accept().unwrap().0).collect();
+                    streams
+                        .iter_mut()
+                        .for_each(|stream| stream.write_all(&[1; 100]).unwrap());
+                }
+                let until = reactor.now() + 200_000;
+                reactor.wait(until);
+                while let Some(event) = reactor.next() {
+                    match event {
+                        Event::Connected(conn) => drop(reactor.send(conn, &[2; 40_000])),
+                        Event::Received(conn) if conn > 1 => reactor.discard(conn, 70),
+                        // Closed while its event is handled.
+                        Event::Received(conn) if round % 2 == 0 => reactor.close(conn),
+                        _ => {}
+                    }
+                }
+            }
+            (0..4).for_each(|conn| reactor.close(conn));
+            // Those that were not accepted yet, so that the backlog does not fill.
+            while streams.is_empty() && round % 5 < 2 && round % 5 > 0 {
+                reactor.wait(0);
+                streams = (0..4).map(|_| listener.accept().unwrap().0).collect();
+            }
+        }
+        drop(listener);
+        assert_eq!(
+            reactor
+                .sockets
+                .iter()
+                .filter(|socket| socket.fd.is_some())
+                .count(),
+            0
+        );
+        assert_all_free(&mut reactor);
+        for _ in 0..10 {
+            reactor.wait(0);
+            assert_eq!(reactor.next(), None);
+        }
+        // The listener has gone.
+        assert_eq!(descriptors(), before - 1);
+    };
+    std::thread::spawn(test).join().unwrap();
+}
+
+#[test]
+fn dropping_closes_what_is_open() {
+    let Some(mut reactor) = tiny(40) else {
+        return;
+    };
+    let streams = open(&mut reactor, 40);
+    drop(reactor);
+    for mut stream in streams {
+        // Not `read`: what ends with the ring may interrupt a system call of its thread.
+        assert_eq!(stream.read_to_end(&mut Vec::new()).unwrap(), 0);
+    }
+}
+
+#[test]
+#[should_panic(expected = "assertion failed")]
+fn no_index_leaves_the_mapping() {
+    let mapping = memory::Mapping::new(4096).unwrap();
+    assert!(!mapping.at(4095, 1).is_null());
+    mapping.at(4095, 2);
+}
+
+/// An idle connection costs this and a few bytes of its line in the outbox.
+#[test]
+fn an_idle_connection_is_small() {
+    assert!(size_of::<Socket>() <= 24);
+}
