@@ -27,6 +27,9 @@ const NEAR_CAPACITY: f64 = 0.8;
 const STEAL_SUSPECT: f64 = 0.01;
 const STEAL_INVALID: f64 = 0.1;
 
+/// Receives that had to wait for a buffer, per response.
+const STARVED_SUSPECT: f64 = 0.1;
+
 /// The kernel's words for a connection that no port was left for (EADDRNOTAVAIL).
 const NO_PORT: &str = "os error 99";
 
@@ -223,9 +226,11 @@ fn steal(report: &LoadReport) -> Option<ValidityReason> {
     reason(validity, "steal", seen)
 }
 
+/// Once costs a turn of the loop; every tenth response would be another load.
 fn starved(report: &LoadReport) -> Option<ValidityReason> {
     let times = report.generator.starved;
-    let validity = graded(times as f64, 0.0, f64::INFINITY)?;
+    let share = times as f64 / report.counts.completed_whole.max(1) as f64;
+    let validity = graded(share, STARVED_SUSPECT, f64::INFINITY)?;
     let seen = format!("received bytes had to wait for a buffer of the generator {times} times");
     reason(validity, "buffers", seen)
 }

@@ -45,7 +45,8 @@ pub(crate) struct LoadArgs {
     #[arg(long, value_name = "TIME", default_value = "0s")]
     pub(crate) ramp_up: String,
 
-    /// How the kernel is asked: io_uring, or epoll through libc
+    /// How the kernel is asked: io_uring, or epoll through libc; auto: io_uring in closed loops where
+    /// it is allowed
     #[arg(long, value_enum, default_value_t = IoChoice::Auto)]
     pub(crate) io: IoChoice,
 

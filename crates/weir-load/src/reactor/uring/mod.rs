@@ -11,15 +11,19 @@
 //!
 //! An open connection has a multishot receive, and the kernel takes a buffer from a common ring when
 //! bytes come: an idle connection owns none. If no buffer is left the receive ends (ENOBUFS); it is
-//! begun anew, nothing is lost, and [`Reactor::starved`] counts it. A connection whose content has
-//! once been discarded receives by single requests, of which the next is chosen when the engine has
-//! handled the event: a head, or content to be dropped. MSG_WAITALL would tell of dropped content in
-//! one piece, but io_uring then asks again for the whole length after each part, because dropped bytes do not
-//! advance the buffer, and takes bytes that were not meant.
+//! begun anew in the next turn and nothing is lost; [`Reactor::starved`] counts it. A connection
+//! whose content has once been discarded receives by single requests, of which the next is chosen
+//! when the engine has handled the event: a head, or content to be dropped. MSG_WAITALL would tell
+//! of dropped content in one piece, but io_uring asks for the whole length again after each part,
+//! because dropped bytes do not advance the buffer, and so takes bytes that were not meant.
 //!
-//! Descriptors are ordinary ones. Those of a ring's own table (direct descriptors) would spare little
-//! and, before Linux 6.13, stay open after their close for as long as any older request, a receive
-//! on an idle connection for example, is in flight.
+//! Bytes that came in one batch have one stamp, taken when the kernel has received them all; a
+//! kernel may stop at some 20 completions and leave the rest to the next turn. A readiness reactor
+//! stamps before it receives, and is the truer clock of a burst.
+//!
+//! Descriptors are ordinary ones, not the ring's own (direct descriptors). Before Linux 6.13 a direct
+//! descriptor stays open after its close for as long as any older request on one of them, such as
+//! the receive of an idle connection, is in flight.
 //!
 //! A request in flight holds on to its socket, so a close must also cancel. It does so in the same
 //! submission; what still comes is recognised by its generation, and its buffers go back.
@@ -201,9 +205,8 @@ impl Uring {
 
     /// The event given last has been handled: its buffer goes back, and the next receive begins.
     fn handled(&mut self) {
-        if let Some((lease, _)) = self.current.take() {
-            self.buffers.give_back(lease);
-        }
+        let lease = self.current.take().map(|(lease, _)| lease);
+        self.give_back(lease);
         if let Some((conn, generation)) = self.unarmed.take()
             && self.sockets[conn as usize].generation == generation
         {
@@ -247,9 +250,7 @@ impl Uring {
         let (conn, result) = (tag.number, done.result());
         let lease = Lease::of(done.flags());
         let Some(socket) = self.concerned(tag) else {
-            lease
-                .into_iter()
-                .for_each(|lease| self.buffers.give_back(lease));
+            self.give_back(lease);
             return None;
         };
         let kind = socket.receiving;
@@ -257,31 +258,36 @@ impl Uring {
         if over {
             socket.receiving = Receiving::Nothing;
         }
-        if result > 0 {
-            socket.discard = socket.discard.saturating_sub(result as u64);
-            self.unarmed = over.then_some((conn, socket.generation));
-            self.current = lease.map(|lease| (lease, result as usize));
-            return Some(match kind {
-                Receiving::Dropping => Event::Discarded(conn, result as u64),
-                _ => Event::Received(conn),
-            });
+        if result <= 0 {
+            self.give_back(lease);
+            return self.nothing_came(conn, Errno::from_raw_os_error(-result));
         }
-        lease
-            .into_iter()
-            .for_each(|lease| self.buffers.give_back(lease));
-        match Errno::from_raw_os_error(-result) {
-            _ if result == 0 => Some(Event::Ended(conn)),
+        socket.discard = socket.discard.saturating_sub(result as u64);
+        self.unarmed = over.then_some((conn, socket.generation));
+        self.current = lease.map(|lease| (lease, result as usize));
+        Some(match kind {
+            Receiving::Dropping => Event::Discarded(conn, result as u64),
+            _ => Event::Received(conn),
+        })
+    }
+
+    /// A receive has ended without bytes.
+    fn nothing_came(&mut self, conn: ConnId, errno: Errno) -> Option<Event> {
+        match errno {
+            errno if errno.raw_os_error() == 0 => return Some(Event::Ended(conn)),
             // Buffers taken by earlier completions have been given back by now.
-            Errno::NOBUFS => {
-                self.starved += 1;
-                self.arm(conn);
-                None
-            }
-            Errno::CANCELED | Errno::AGAIN | Errno::INTR => {
-                self.arm(conn);
-                None
-            }
-            errno => Some(Event::Failed(conn, errno)),
+            Errno::NOBUFS => self.starved += 1,
+            // CANCELED: another kind of receive is to follow.
+            Errno::CANCELED | Errno::AGAIN | Errno::INTR => {}
+            errno => return Some(Event::Failed(conn, errno)),
+        }
+        self.arm(conn);
+        None
+    }
+
+    fn give_back(&mut self, lease: Option<Lease>) {
+        if let Some(lease) = lease {
+            self.buffers.give_back(lease);
         }
     }
 

@@ -87,6 +87,12 @@ impl Ring {
         self.uring.params()
     }
 
+    /// As if the kernel were older than 6.12.
+    #[cfg(test)]
+    pub(super) fn by_duration(&mut self) {
+        self.absolute = false;
+    }
+
     // ---- requests -----------------------------------------------------------------------------
 
     /// Opens a connection.

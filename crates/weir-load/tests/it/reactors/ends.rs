@@ -1,0 +1,180 @@
+//! Ends of connections, from either side, and what is left behind.
+
+use std::io::{Read, Write};
+use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::time::Duration;
+
+use rustix::io::Errno;
+use rustix::net::sockopt;
+use weir_load::reactor::{ConnId, Event, Reactor, Route};
+
+use super::{PATIENCE_NS, pair, pattern, turn_until};
+
+pub(super) fn a_closed_connection_is_never_heard_of<R: Reactor>(mut reactor: R) {
+    let mut streams: Vec<_> = (0..20).map(|conn| pair(&mut reactor, conn)).collect();
+    for stream in &mut streams {
+        stream.write_all(b"something").unwrap();
+    }
+    // Whoever is heard of first ends all others.
+    let mut first = None;
+    turn_until(&mut reactor, |reactor, event| {
+        assert_eq!(first, None, "{event:?}");
+        let Event::Received(conn) = event else {
+            panic!("{event:?}");
+        };
+        assert_eq!(reactor.received(), b"something");
+        (0..20)
+            .filter(|other| *other != conn)
+            .for_each(|other| reactor.close(other));
+        first = Some(conn);
+        true
+    });
+    for stream in &mut streams {
+        // The peer of a closed connection may be told of it.
+        let _ = stream.write_all(b"more");
+    }
+    let until = reactor.now() + 50_000_000;
+    while reactor.wait(until) < until {
+        while let Some(event) = reactor.next() {
+            assert_eq!(Some(event), first.map(Event::Received));
+        }
+    }
+}
+
+pub(super) fn a_number_is_used_again_at_once<R: Reactor>(mut reactor: R) {
+    for round in 0..50u8 {
+        let mut old = pair(&mut reactor, 0);
+        old.write_all(&[0xff; 100]).unwrap();
+        if round % 2 == 0 {
+            let soon = reactor.now() + 1_000_000;
+            reactor.wait(soon);
+        }
+        if round % 3 == 0 {
+            let _ = reactor.send(0, b"to nobody").unwrap();
+        }
+        // Closed with bytes unread, and opened again within the turn.
+        reactor.close(0);
+        let mut new = pair(&mut reactor, 0);
+        new.write_all(&[round; 10]).unwrap();
+        let mut got = Vec::new();
+        turn_until(&mut reactor, |reactor, event| {
+            assert_eq!(event, Event::Received(0));
+            got.extend_from_slice(reactor.received());
+            got.len() == 10
+        });
+        assert_eq!(got, [round; 10]);
+        // What the old connection had still to send does not reach the new one's peer.
+        reactor.send(0, b"new").unwrap();
+        reactor.wait(0);
+        let mut got = [0; 3];
+        new.read_exact(&mut got).unwrap();
+        assert_eq!(&got, b"new");
+        reactor.close(0);
+    }
+}
+
+pub(super) fn all_bytes_come_before_the_end<R: Reactor>(mut reactor: R) {
+    let bytes = pattern(3 << 20);
+    let mut stream = pair(&mut reactor, 0);
+    let copy = bytes.clone();
+    let writer = std::thread::spawn(move || stream.write_all(&copy).unwrap());
+    let mut got = 0;
+    turn_until(&mut reactor, |reactor, event| match event {
+        Event::Received(0) => {
+            let part = reactor.received();
+            assert!(part == &bytes[got..got + part.len()]);
+            got += part.len();
+            false
+        }
+        Event::Ended(0) => true,
+        other => panic!("{other:?}"),
+    });
+    assert_eq!(got, bytes.len());
+    writer.join().unwrap();
+}
+
+pub(super) fn a_reset_is_told<R: Reactor>(mut reactor: R) {
+    let stream = pair(&mut reactor, 0);
+    sockopt::set_socket_linger(&stream, Some(Duration::ZERO)).unwrap();
+    drop(stream);
+    turn_until(&mut reactor, |_, event| {
+        assert_eq!(event, Event::Failed(0, Errno::CONNRESET));
+        true
+    });
+    // Sending on a broken connection is an error now or later, and nothing worse.
+    let told = reactor.send(0, b"too late").is_err();
+    reactor.wait(0);
+    if !told {
+        turn_until(&mut reactor, |_, event| {
+            matches!(event, Event::Failed(0, _))
+        });
+    }
+    reactor.close(0);
+}
+
+/// Opens and closes in every state; the peers must see each of them end.
+pub(super) fn every_close_is_seen_by_the_peer<R: Reactor>(mut reactor: R) {
+    const CONNECTIONS: usize = 50;
+    const OPENED: usize = 3000;
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    let address = listener.local_addr().unwrap();
+    // Greets, and hears the end of each connection before it accepts the next.
+    let peer = std::thread::spawn(move || {
+        let mut waiting: Vec<TcpStream> = Vec::new();
+        for _ in 0..OPENED {
+            let (mut stream, _) = listener.accept().unwrap();
+            let _ = stream.write_all(b"hello");
+            waiting.push(stream);
+        }
+        for stream in &mut waiting {
+            stream
+                .set_read_timeout(Some(Duration::from_nanos(PATIENCE_NS)))
+                .unwrap();
+            let mut rest = Vec::new();
+            if let Err(error) = stream.read_to_end(&mut rest) {
+                assert_eq!(error.kind(), std::io::ErrorKind::ConnectionReset);
+            }
+        }
+    });
+    let (mut opened, mut open) = (0, 0);
+    for conn in 0..CONNECTIONS as ConnId {
+        reactor.connect(conn, &Route::to(address)).unwrap();
+    }
+    opened += CONNECTIONS;
+    open += CONNECTIONS;
+    turn_until(&mut reactor, |reactor, event| {
+        let (Event::Connected(conn) | Event::Received(conn)) = event else {
+            panic!("{event:?}");
+        };
+        let close = match opened % 3 {
+            // As soon as it is open, with a receive under way.
+            0 => true,
+            // With bytes received, and others on their way out.
+            1 if event == Event::Received(conn) => {
+                reactor.send(conn, b"good bye").unwrap();
+                true
+            }
+            // After a discard was asked for.
+            2 if event == Event::Received(conn) => {
+                reactor.discard(conn, 77);
+                true
+            }
+            _ => false,
+        };
+        if close {
+            reactor.close(conn);
+            open -= 1;
+            if opened < OPENED {
+                reactor.connect(conn, &Route::to(address)).unwrap();
+                opened += 1;
+                open += 1;
+            }
+        }
+        open == 0
+    });
+    let until = reactor.now() + 1_000_000;
+    while reactor.wait(until) < until {
+        assert_eq!(reactor.next(), None);
+    }
+    peer.join().unwrap();
+}
