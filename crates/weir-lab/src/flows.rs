@@ -156,8 +156,8 @@ pub(crate) fn plan(
             .sources
             .iter()
             .map(|&source| Route {
-                peer,
                 source: Some(source.into()),
+                ..Route::to(peer)
             })
             .collect(),
     };

@@ -275,7 +275,11 @@ impl<R: Reactor> Engine<'_, R> {
         let state = &self.flows[flow];
         let routes = &self.plan.flows[flow].routes;
         let number = state.offset + u64::from(id - state.first);
-        routes[(number % routes.len() as u64) as usize]
+        Route {
+            // A TLS handshake goes back and forth.
+            brief: self.opens_for_each(flow) && state.connector.is_none(),
+            ..routes[(number % routes.len() as u64) as usize]
+        }
     }
 
     /// Looks for requests and connections that take too long, and for those that have rested.

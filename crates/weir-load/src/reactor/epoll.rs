@@ -177,7 +177,11 @@ impl Reactor for Epoll {
         };
         let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
         let fd = net::socket_with(family, SocketType::STREAM, flags, None)?;
-        sockopt::set_tcp_nodelay(&fd, true)?;
+        if !route.brief {
+            // One request is sent at once anyway: Nagle's algorithm (RFC 9293 §3.7.4) holds back
+            // only what follows bytes that are not acknowledged.
+            sockopt::set_tcp_nodelay(&fd, true)?;
+        }
         if let Some(source) = route.source {
             bind_to(&fd, source)?;
         }

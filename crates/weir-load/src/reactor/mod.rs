@@ -56,12 +56,18 @@ pub struct Route {
     /// when the connection is opened (IP_BIND_ADDRESS_NO_PORT, ip(7)): one source address then has
     /// all ports of the range for each peer.
     pub source: Option<IpAddr>,
+    /// The connection will carry one request and its response: it is not set up for more.
+    pub brief: bool,
 }
 
 impl Route {
     /// To `peer`, from wherever the kernel chooses.
     pub fn to(peer: SocketAddr) -> Route {
-        Route { peer, source: None }
+        Route {
+            peer,
+            source: None,
+            brief: false,
+        }
     }
 }
 

@@ -31,6 +31,11 @@ pub(super) struct Buffers {
 }
 
 impl Buffers {
+    /// Bytes of each.
+    pub(super) fn size(&self) -> u32 {
+        self.size
+    }
+
     /// Registers `count` (a power of two) buffers of `size` bytes.
     ///
     /// # Errors

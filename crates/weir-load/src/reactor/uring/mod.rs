@@ -29,6 +29,7 @@
 //! submission; what still comes is recognised by its generation, and its buffers go back.
 #![allow(unsafe_code, reason = "each block says why it is sound")]
 
+use std::num::NonZeroU16;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use io_uring::cqueue;
@@ -56,7 +57,7 @@ pub use probe::{Unavailable, probe};
 
 /// Bytes of a head, and of the content behind it, that a connection whose content is discarded
 /// receives at once.
-const HEAD_BYTES: u32 = 4096;
+const HEAD_BYTES: NonZeroU16 = NonZeroU16::new(4096).unwrap();
 
 /// How much of everything a reactor has.
 #[derive(Debug, Clone, Copy)]
@@ -119,8 +120,9 @@ struct Socket {
     discard: u64,
     receiving: Receiving,
     connecting: bool,
-    /// Content of this connection has been discarded: it receives by single requests.
-    singly: bool,
+    /// It receives by single requests, of so many bytes each: content of it has been discarded, or it
+    /// is soon over.
+    single: Option<NonZeroU16>,
 }
 
 /// Sockets of one thread, to be used on that thread alone.
@@ -161,6 +163,11 @@ impl Uring {
         })
     }
 
+    /// Bytes of a buffer, as far as a single receive can say.
+    fn whole_buffer(&self) -> Option<NonZeroU16> {
+        NonZeroU16::new(self.buffers.size().try_into().unwrap_or(u16::MAX))
+    }
+
     /// A socket that is not connected yet.
     fn open(&mut self, route: &Route) -> Result<OwnedFd, Errno> {
         let family = match route.peer {
@@ -177,7 +184,9 @@ impl Uring {
             }
             fd => fd?,
         };
-        sockopt::set_tcp_nodelay(&fd, true)?;
+        if !route.brief {
+            sockopt::set_tcp_nodelay(&fd, true)?;
+        }
         if let Some(source) = route.source {
             bind_to(&fd, source)?;
         }
@@ -191,15 +200,18 @@ impl Uring {
             return;
         };
         let (fd, tag) = (fd.as_fd(), Tag::new(Kind::Receive, socket.generation, conn));
-        socket.receiving = match socket.singly {
-            false => Receiving::Many,
-            true if socket.discard == 0 => Receiving::One,
-            true => Receiving::Dropping,
+        socket.receiving = match socket.single {
+            None => Receiving::Many,
+            Some(_) if socket.discard == 0 => Receiving::One,
+            Some(_) => Receiving::Dropping,
         };
         match socket.receiving {
             Receiving::Many => self.ring.receive_many(fd, tag),
             Receiving::Dropping => self.ring.drop_content(fd, socket.discard, tag),
-            _ => self.ring.receive_one(fd, HEAD_BYTES, tag),
+            _ => {
+                let bytes = socket.single.map_or(0, NonZeroU16::get);
+                self.ring.receive_one(fd, bytes.into(), tag);
+            }
         }
     }
 
@@ -326,6 +338,8 @@ impl Reactor for Uring {
             fd: Some(fd),
             generation,
             connecting: true,
+            // No multishot receive to cancel when it is over.
+            single: self.whole_buffer().filter(|_| route.brief),
             ..Socket::default()
         };
         Ok(())
@@ -379,7 +393,7 @@ impl Reactor for Uring {
             return;
         }
         socket.discard = bytes;
-        socket.singly = true;
+        socket.single = Some(HEAD_BYTES);
         if socket.receiving == Receiving::Many {
             socket.receiving = Receiving::Ending;
             self.ring

@@ -257,8 +257,8 @@ fn routes(peers: &[SocketAddr], args: &FlowArgs) -> Result<Vec<Route>, Failure> 
     let routes = sources.iter().flat_map(|&source| {
         let peers = peers.iter().copied();
         peers.map(move |peer| Route {
-            peer,
             source: Some(source),
+            ..Route::to(peer)
         })
     });
     Ok(routes.collect())
