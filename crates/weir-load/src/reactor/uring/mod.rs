@@ -330,6 +330,7 @@ impl Reactor for Uring {
 
     fn connect(&mut self, conn: ConnId, route: &Route) -> Result<(), Errno> {
         let fd = self.open(route)?;
+        let single = self.whole_buffer().filter(|_| route.brief);
         let socket = &mut self.sockets[conn as usize];
         let generation = socket.generation.wrapping_add(1);
         let tag = Tag::new(Kind::Connect, generation, conn);
@@ -339,7 +340,7 @@ impl Reactor for Uring {
             generation,
             connecting: true,
             // No multishot receive to cancel when it is over.
-            single: self.whole_buffer().filter(|_| route.brief),
+            single,
             ..Socket::default()
         };
         Ok(())
