@@ -1,6 +1,6 @@
 //! Whether the result of one load test may be believed.
 
-use weir_model::load::{Arrivals, Censored, ErrorCount, Lifetime};
+use weir_model::load::{Arrivals, Censored, ErrorCount, ErrorKind, Lifetime};
 use weir_model::load_report::{
     Counts, FlowReport, LoadReport, LoadShape, Rates, StatusCount, TimeReport,
 };
@@ -272,8 +272,16 @@ fn failures(flow: &Figures<'_>) -> Option<ValidityReason> {
         .filter(|s| s.status >= 400)
         .map(|s| s.count)
         .sum();
-    let errors: u64 = flow.errors.iter().map(|error| error.count).sum();
-    let all = flow.counts.completed_whole + errors;
+    // Where somebody said which codes are right, what is wrong is among the errors.
+    let bad = if flow.load.status_expected { 0 } else { bad };
+    let count = |counted: &dyn Fn(&&ErrorCount) -> bool| -> u64 {
+        let errors = flow.errors.iter().filter(counted);
+        errors.map(|error| error.count).sum()
+    };
+    let errors = count(&|_| true);
+    // A response that is not as expected is complete all the same.
+    let unanswered = count(&|error| error.kind != ErrorKind::Unexpected);
+    let all = flow.counts.completed_whole + unanswered;
     let validity = graded(
         (bad + errors) as f64 / all.max(1) as f64,
         FAILED_SUSPECT,

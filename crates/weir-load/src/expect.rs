@@ -130,6 +130,11 @@ impl Expectation {
         self.sha256.is_some()
     }
 
+    /// Whether it says which status codes are right.
+    pub fn judges_status(&self) -> bool {
+        self.statuses.is_some()
+    }
+
     /// Whether it must see anything: if not, the plain parser will do, and [`Check::verdict`] alone.
     #[inline]
     pub fn watches(&self) -> bool {

@@ -206,6 +206,17 @@ impl RequestSet {
         lengths.max().unwrap_or(0)
     }
 
+    /// Every response's status code is judged.
+    pub fn expects_status(&self) -> bool {
+        let judged = |request: &Request| {
+            request
+                .expect
+                .as_ref()
+                .is_some_and(Expectation::judges_status)
+        };
+        self.requests.iter().all(judged)
+    }
+
     /// Some response is checked, so that connections need a [`crate::expect::Check`].
     pub fn expects(&self) -> bool {
         self.requests.iter().any(|request| request.expect.is_some())

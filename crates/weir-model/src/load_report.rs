@@ -185,6 +185,9 @@ pub struct LoadShape {
     /// What becomes of a request that finds no idle connection.
     #[serde(default)]
     pub overflow: Overflow,
+    /// The user said which status codes are right; others are errors of kind `unexpected`.
+    #[serde(default)]
+    pub status_expected: bool,
 }
 
 fn one() -> u16 {

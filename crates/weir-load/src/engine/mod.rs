@@ -115,7 +115,7 @@ pub struct ThreadTotals {
     pub flows: Vec<FlowTotals>,
     /// Errors outside of all slices: while connections were opened, and after the end.
     pub errors: Errors,
-    /// CPU time of the thread, in nanoseconds.
+    /// CPU time of the thread from the trial's start to the end of the measuring, in nanoseconds.
     pub cpu_ns: u64,
     /// When the measuring ended, nanoseconds since the trial's start: the end of the last slice,
     /// or earlier when it was stopped or had sent all it should.
@@ -273,6 +273,7 @@ pub(crate) struct Engine<'a, R> {
     /// Since when no connection has been open.
     alone_since: Option<u64>,
     cpu_at_slice: u64,
+    cpu_at_start: u64,
     /// Requests that are being made, for the connection that is corked.
     scratch: Vec<u8>,
     corked: Option<ConnId>,
@@ -338,6 +339,7 @@ impl<'a, R: Reactor> Engine<'a, R> {
             next_look: 0,
             alone_since: None,
             cpu_at_slice: 0,
+            cpu_at_start: 0,
             scratch: Vec::with_capacity(longest.unwrap_or(0)),
             corked: None,
             sealed: Vec::with_capacity(2 * longest.unwrap_or(0)),
@@ -405,6 +407,7 @@ impl<'a, R: Reactor> Engine<'a, R> {
     pub(crate) fn run(mut self, start: u64) -> (ThreadTotals, R) {
         self.start = start;
         self.cpu_at_slice = thread_cpu_ns();
+        self.cpu_at_start = self.cpu_at_slice;
         for (totals, state) in self.totals.flows.iter_mut().zip(&self.flows) {
             totals.connected = u64::from(state.open);
         }

@@ -144,6 +144,7 @@ impl<R: Reactor> Engine<'_, R> {
             return;
         }
         self.totals.ended_at = t.max(1);
+        self.totals.cpu_ns = thread_cpu_ns() - self.cpu_at_start;
         self.totals.starved = self.reactor.starved();
         for (totals, state) in self.totals.flows.iter_mut().zip(&self.flows) {
             totals.open_at_end = u64::from(state.open);
@@ -211,6 +212,5 @@ impl<R: Reactor> Engine<'_, R> {
         for flow in 0..self.flows.len() {
             self.abandon_queue(flow, now.min(self.start + self.totals.ended_at));
         }
-        self.totals.cpu_ns = thread_cpu_ns();
     }
 }

@@ -136,7 +136,13 @@ fn what_was_run(page: &mut Page, report: &LoadReport) {
         "{} {}{content} at {}",
         target.method, target.url, target.address
     ));
-    let shape = asked::load(&report.load);
+    let shape = match report.flows.len() {
+        0 => asked::load(&report.load),
+        flows => {
+            let connections = counted(report.load.connections.into(), "connection");
+            format!("{flows} flows at once, {connections}, here together and below one by one")
+        }
+    };
     let threads = counted(report.load.cpus.len() as u64, "thread");
     page.line(&format!(
         "{shape}, {threads} {}",

@@ -51,6 +51,7 @@ pub(super) fn open_loop() -> LoadReport {
             pipeline: 1,
             assignment: Assignment::Global,
             overflow: Overflow::Queue,
+            status_expected: false,
         },
         phases: PhaseSeconds {
             ramp_up: 2.0,

@@ -28,7 +28,8 @@ pub(crate) struct LoadArgs {
     #[arg(long = "flow", value_name = "NAME: OPTIONS")]
     pub(crate) flows: Vec<String>,
 
-    /// Threads, each pinned to a CPU [default: one for each CPU weir may use, at most connections]
+    /// Threads, each pinned to a CPU [default: one for each CPU weir may use, at most one for each
+    /// connection, and more where a thread may not have descriptors enough]
     #[arg(short, long, value_name = "N")]
     pub(crate) threads: Option<u32>,
 
@@ -101,11 +102,12 @@ pub(crate) struct FlowArgs {
     pub(crate) connections: Option<u32>,
 
     /// How long a connection is used: keep-alive, per-request, a number of requests, a time, hold
-    /// (opened and never used), or hold:TIME (one request each time) [default: keep-alive]
+    /// (opened and never used), or hold:TIME (used once in that time) [default: keep-alive]
     #[arg(long, value_name = "POLICY", help_heading = CONNECTIONS)]
     pub(crate) connection: Option<String>,
 
-    /// Connections opened per second at most, before and during the trial
+    /// Connections opened per second at most, before and during the trial; not with per-request, where
+    /// -R is their rate
     #[arg(long, value_name = "RATE", help_heading = CONNECTIONS)]
     pub(crate) connect_rate: Option<String>,
 
@@ -144,7 +146,8 @@ pub(crate) struct FlowArgs {
     #[arg(short = 'n', long, value_name = "N", help_heading = LOAD)]
     pub(crate) requests: Option<u64>,
 
-    /// How long a response may take before its request counts as failed [default: 2s]
+    /// How long a response may take, and a connection to open, before it counts as failed
+    /// [default: 2s]
     #[arg(short = 'T', long, value_name = "TIME", help_heading = LOAD)]
     pub(crate) timeout: Option<String>,
 
@@ -208,7 +211,7 @@ pub(crate) struct FlowArgs {
     #[arg(long, value_name = "NAMES", help_heading = TLS)]
     pub(crate) ciphers: Option<String>,
 
-    /// Key exchange groups to offer: x25519, secp256r1, secp384r1, x25519mlkem768
+    /// Key exchange groups to offer, such as x25519, secp256r1 or X25519MLKEM768
     #[arg(long, value_name = "NAMES", help_heading = TLS)]
     pub(crate) groups: Option<String>,
 

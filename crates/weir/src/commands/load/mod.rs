@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 
 use weir_http::ParseError;
 use weir_load::{Control, LoadError, Plan, SliceData};
-use weir_model::load::Lifetime;
+use weir_model::load::{ErrorKind, Lifetime};
 use weir_model::load_report::LoadReport;
 use weir_report::load::Distribution;
 
@@ -115,8 +115,13 @@ fn explain(job: &Job, error: LoadError, interrupted: bool) -> Failure {
             "{}: interrupted before a connection was open",
             target.url
         )),
-        LoadError::NoConnection(_) => Failure::input(format!("{}: {error}", target.url))
-            .hint(format!("is a server listening on {}?", target.address)),
+        LoadError::NoConnection(ref errors) => {
+            let tls = errors
+                .first()
+                .is_some_and(|error| error.kind == ErrorKind::Tls);
+            let hint = format!("is a server listening on {}?", target.address);
+            Failure::input(format!("{}: {error}", target.url)).maybe_hint((!tls).then_some(hint))
+        }
         other => Failure::failed(other),
     }
 }

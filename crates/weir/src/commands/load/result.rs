@@ -176,6 +176,7 @@ fn flow_report(
             pipeline: flow.pipeline,
             assignment: flow.assignment,
             overflow: flow.overflow,
+            status_expected: flow.requests.expects_status(),
         },
         rates: Rates {
             intended: intended(plan, flow, sustain),

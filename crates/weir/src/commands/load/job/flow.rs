@@ -78,6 +78,7 @@ pub(super) fn prepare(
         Some(OverflowChoice::Queue) | None => Overflow::Queue,
     };
     plan.pipeline = depth(args, &plan)?;
+    in_vain(&plan)?;
     plan.timeout = timeout;
     plan.limit = args.requests;
     plan.trace = trace.map(|trace| trace.times);
@@ -221,6 +222,26 @@ fn depth(args: &FlowArgs, plan: &Flow) -> Result<u16, Failure> {
         return Err(Failure::input(message));
     }
     Ok(depth)
+}
+
+/// Options that another one leaves without effect.
+fn in_vain(plan: &Flow) -> Result<(), Failure> {
+    let message = match plan {
+        Flow {
+            lifetime: Lifetime::Request,
+            connect_rate: Some(_),
+            ..
+        } => "--connect-rate: each request opens its own connection; -R is their rate",
+        flow if flow.overflow == Overflow::Drop && !flow.is_open_loop() => {
+            "--overflow drop: without a rate nothing is due that could be dropped"
+        }
+        flow if flow.assignment == Assignment::PerConnection && !flow.is_open_loop() => {
+            "--schedule per-connection: without a rate there is no schedule"
+        }
+        flow if flow.pipeline > 1 && flow.is_held() => "--pipeline: held connections send nothing",
+        _ => return Ok(()),
+    };
+    Err(Failure::input(message))
 }
 
 fn timeout(args: &FlowArgs) -> Result<Duration, Failure> {

@@ -50,7 +50,7 @@ impl Job {
         let given = duration(args)?;
         let counts = typed.iter().map(|(_, flow)| flow::connections(flow));
         let counts = counts.collect::<Result<Vec<_>, _>>()?;
-        let cpus = cpus(args, counts.iter().sum())?;
+        let cpus = cpus(args, &counts)?;
         // Before a name is resolved or an address is tried.
         room::enough_for_each_thread(&counts, cpus.len())?;
         let mut prepared = Vec::new();
@@ -140,7 +140,7 @@ fn default_duration(flows: &[Prepared]) -> Duration {
 }
 
 /// The CPU of each thread.
-fn cpus(args: &LoadArgs, connections: u32) -> Result<Vec<Option<u32>>, Failure> {
+fn cpus(args: &LoadArgs, counts: &[u32]) -> Result<Vec<Option<u32>>, Failure> {
     let allowed = weir_probe::allowed_cpus()
         .map_err(|error| Failure::failed(format!("cannot read the CPUs allowed: {error}")))?;
     if let Some(text) = &args.cpus {
@@ -161,9 +161,9 @@ fn cpus(args: &LoadArgs, connections: u32) -> Result<Vec<Option<u32>>, Failure> 
         Some(0) => return Err(Failure::input("-t 0: at least one thread is needed")),
         Some(threads) => threads as usize,
         None => {
-            let fewest = args.flow.connections.unwrap_or(flow::CONNECTIONS);
-            let threads = all.len().min(fewest.max(1) as usize);
-            threads.max(room::threads_for(connections))
+            let fewest = counts.iter().copied().min().unwrap_or(1);
+            let threads = all.len().max(room::threads_for(counts.iter().sum()));
+            threads.min(fewest as usize)
         }
     };
     // More threads than CPUs share them evenly.
