@@ -17,32 +17,33 @@
 //! serves a single request takes it while it is closed, and opening it is part of the response time.
 
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 
-use hdrhistogram::Histogram;
 use rustix::time::{ClockId, clock_gettime};
 use weir_http::response::{ResponseEnd, ResponseParser};
-use weir_model::load::{Assignment, Lifetime};
+use weir_model::load::Lifetime;
 
 use crate::expect::{Check, Unexpected};
-use crate::ledger::{Errors, SliceData, new_histogram};
+use crate::ledger::{Errors, SliceData};
 use crate::plan::{Flow, Plan};
-use crate::random::Random;
 use crate::reactor::{ConnId, Reactor};
-use crate::schedule::{Schedule, Share};
-use crate::tls::{Connector, Session};
+use crate::tls::Session;
 
 mod connections;
+mod flow;
 mod lists;
 mod requests;
 mod responses;
 mod secure;
 mod slices;
 pub(crate) mod slots;
+mod totals;
 
-use lists::{Kind, Links, List};
+use flow::FlowState;
+use lists::{Kind, Links};
 pub use secure::TlsCounts;
 use slots::{Outlet, Slots};
+pub use totals::{FlowTotals, Progress, ThreadTotals};
 
 /// Connections being opened at once, at most: a burst beyond the listener's backlog would show the
 /// SYN's retransmission time instead of the server's.
@@ -65,65 +66,6 @@ const LOOK_AFTER_NS: u64 = 50_000_000;
 /// once at the end of the last: slice number (their count at the end) and CLOCK_MONOTONIC.
 pub type SliceHook = Box<dyn FnMut(usize, u64) + Send>;
 
-/// What one thread lets others see while it runs.
-#[derive(Debug, Default)]
-pub struct Progress {
-    /// Responses so far.
-    pub completed: AtomicU64,
-    /// Errors so far.
-    pub errors: AtomicU64,
-    /// Bytes received so far.
-    pub received_bytes: AtomicU64,
-    /// Requests in flight now.
-    pub in_flight: AtomicU64,
-    /// Connections open now.
-    pub open: AtomicU64,
-}
-
-impl Progress {
-    /// Adds (or, by wrapping, subtracts) in a place that only this thread writes: no locked
-    /// instruction is needed.
-    fn add(count: &AtomicU64, more: u64) {
-        let now = count.load(Ordering::Relaxed);
-        count.store(now.wrapping_add(more), Ordering::Relaxed);
-    }
-}
-
-/// Figures of one flow on one thread that belong to no slice.
-#[derive(Debug, Clone)]
-pub struct FlowTotals {
-    /// Connections asked for.
-    pub connections: u64,
-    /// Connections that were open when the trial began.
-    pub connected: u64,
-    /// Connections that were open when the measuring ended.
-    pub open_at_end: u64,
-    /// Connections opened, the first time or again.
-    pub connects: u64,
-    /// Time to open a connection.
-    pub connect_time: Histogram<u64>,
-    /// Time of a TLS handshake, from the open connection on.
-    pub tls_time: Histogram<u64>,
-    /// What handshakes agreed on.
-    pub tls: TlsCounts,
-}
-
-/// Figures of one thread that belong to no slice.
-#[derive(Debug, Clone)]
-pub struct ThreadTotals {
-    /// By flow.
-    pub flows: Vec<FlowTotals>,
-    /// Errors outside of all slices: while connections were opened, and after the end.
-    pub errors: Errors,
-    /// CPU time of the thread from the trial's start to the end of the measuring, in nanoseconds.
-    pub cpu_ns: u64,
-    /// When the measuring ended, nanoseconds since the trial's start: the end of the last slice,
-    /// or earlier when it was stopped or had sent all it should.
-    pub ended_at: u64,
-    /// How often received bytes had to wait for a buffer.
-    pub starved: u64,
-}
-
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
     Closed,
@@ -140,8 +82,25 @@ enum Unsent {
     Nothing,
     /// The rest of the only request's own bytes, from here on.
     Request(usize),
-    /// Bytes made for this connection, from here on.
-    Bytes(Box<Vec<u8>>, usize),
+    /// Bytes made for this connection. Rare, so a connection holds no more than the place of it.
+    Bytes(Box<Rest>),
+}
+
+/// Bytes that were made for a connection, of which some have been sent.
+#[derive(Debug)]
+struct Rest {
+    bytes: Vec<u8>,
+    sent: usize,
+}
+
+impl Unsent {
+    /// These bytes, none of which has been sent.
+    fn rest(bytes: &[u8]) -> Unsent {
+        Unsent::Bytes(Box::new(Rest {
+            bytes: bytes.to_vec(),
+            sent: 0,
+        }))
+    }
 }
 
 struct Conn {
@@ -187,50 +146,6 @@ struct Due {
     intended: u64,
     slice: usize,
     number: u64,
-}
-
-/// Requests that are due and belong to one connection; [`Assignment::PerConnection`] alone.
-#[derive(Debug, Clone, Copy, Default)]
-struct Owed {
-    /// Number of the oldest.
-    number: u64,
-    count: u32,
-}
-
-/// What a thread knows of a flow.
-struct FlowState {
-    /// The flow's first connection here; they are consecutive.
-    first: ConnId,
-    connections: u32,
-    /// Of these, open now.
-    open: u32,
-    /// Place of the first connection among the flow's on all threads.
-    offset: u64,
-    /// Begin of its rings in [`Engine::in_flight`].
-    rings: usize,
-    /// Place among the flows of its arm.
-    place: usize,
-    free: List,
-    awaited: List,
-    aging: List,
-    /// Connections with requests outstanding.
-    busy: u32,
-    schedule: Option<Schedule>,
-    /// Begins TLS, where the flow speaks it.
-    connector: Option<Connector>,
-    /// What of the slices' arrivals has not been sent, oldest slice first.
-    shares: VecDeque<(usize, Share)>,
-    /// By connection, where arrivals belong to connections.
-    owed: Vec<Owed>,
-    /// Requests that may still be sent.
-    budget: u64,
-    /// Requests sent in a closed loop.
-    sent: u64,
-    random: Random,
-    to_open: VecDeque<ConnId>,
-    /// Nanoseconds between two connections being opened, where that is limited.
-    connect_gap: u64,
-    next_connect: u64,
 }
 
 /// A response that has ended in the bytes at hand.
@@ -475,95 +390,6 @@ impl<'a, R: Reactor> Engine<'a, R> {
 
     fn stopped(&self) -> bool {
         self.stop.load(Ordering::Relaxed)
-    }
-}
-
-impl FlowState {
-    fn new(
-        plan: &Plan,
-        flow: &Flow,
-        thread: usize,
-        first: ConnId,
-        rings: usize,
-        place: usize,
-    ) -> FlowState {
-        let total = u64::from(flow.connections);
-        let connections = plan.share(total, thread) as u32;
-        let mut schedule = flow.schedule(plan.ramp_up);
-        if let Some(schedule) = &mut schedule {
-            schedule.prepare(plan.end());
-        }
-        let per_connection = flow.assignment == Assignment::PerConnection && schedule.is_some();
-        // Each thread keeps the pace of its share of the connections.
-        let gap = |rate: f64| 1e9 * plan.cpus.len() as f64 / rate;
-        FlowState {
-            first,
-            connections,
-            open: 0,
-            offset: plan.share_before(total, thread),
-            rings,
-            place,
-            free: List::new(Kind::Free),
-            awaited: List::new(Kind::Awaited),
-            aging: List::new(Kind::Aging),
-            busy: 0,
-            schedule,
-            connector: flow.tls.as_ref().map(|tls| tls.for_thread()),
-            shares: VecDeque::with_capacity(64),
-            owed: match per_connection {
-                true => vec![Owed::default(); connections as usize],
-                false => Vec::new(),
-            },
-            budget: flow
-                .limit
-                .map_or(u64::MAX, |total| plan.share(total, thread)),
-            sent: 0,
-            random: Random::new(0x7765_6972 + thread as u64),
-            to_open: VecDeque::with_capacity(connections as usize),
-            connect_gap: flow.connect_rate.map_or(0, |rate| gap(rate) as u64),
-            next_connect: 0,
-        }
-    }
-}
-
-impl FlowState {
-    /// Where a connection's requests in flight are.
-    #[inline]
-    fn ring_of(&self, id: ConnId, depth: u16) -> std::ops::Range<usize> {
-        let depth = usize::from(depth);
-        let start = self.rings + (id - self.first) as usize * depth;
-        start..start + depth
-    }
-}
-
-impl FlowTotals {
-    /// Adds what another thread has counted.
-    pub fn add(&mut self, other: &FlowTotals) {
-        self.connections += other.connections;
-        self.connected += other.connected;
-        self.open_at_end += other.open_at_end;
-        self.connects += other.connects;
-        let times = [
-            (&mut self.connect_time, &other.connect_time),
-            (&mut self.tls_time, &other.tls_time),
-        ];
-        for (own, others) in times {
-            own.add(others)
-                .expect("all histograms have the same bounds");
-        }
-        self.tls.add(&other.tls);
-    }
-
-    fn new(state: &FlowState) -> FlowTotals {
-        FlowTotals {
-            connections: u64::from(state.connections),
-            connected: 0,
-            open_at_end: 0,
-            connects: 0,
-            connect_time: new_histogram(),
-            tls_time: new_histogram(),
-            tls: TlsCounts::default(),
-        }
     }
 }
 

@@ -333,14 +333,14 @@ impl<R: Reactor> Engine<'_, R> {
             return;
         }
         let conn = &mut self.conns[id as usize];
-        if let Unsent::Bytes(bytes, _) = &mut conn.unsent {
+        if let Unsent::Bytes(rest) = &mut conn.unsent {
             // What came before is not out yet.
-            bytes.extend_from_slice(&self.scratch);
+            rest.bytes.extend_from_slice(&self.scratch);
         } else {
             match self.reactor.send(id, &self.scratch) {
                 Ok(sent) if sent == self.scratch.len() => {}
                 Ok(sent) => {
-                    conn.unsent = Unsent::Bytes(Box::new(self.scratch[sent..].to_vec()), 0);
+                    conn.unsent = Unsent::rest(&self.scratch[sent..]);
                 }
                 Err(errno) => self.fail(id, ErrorKind::Send, Cause::Kernel(errno)),
             }
@@ -356,7 +356,7 @@ impl<R: Reactor> Engine<'_, R> {
         let plan = &self.plan.flows[flow];
         let (bytes, at) = match &mut conn.unsent {
             Unsent::Nothing => return,
-            Unsent::Bytes(bytes, at) => (bytes.as_slice(), at),
+            Unsent::Bytes(rest) => (rest.bytes.as_slice(), &mut rest.sent),
             Unsent::Request(at) => {
                 let entry = self.in_flight[ring(state, id, plan.pipeline, conn.oldest)];
                 let template = &plan.requests.get(entry.request).template;

@@ -119,15 +119,15 @@ impl<R: Reactor> Engine<'_, R> {
             return;
         }
         let conn = &mut self.conns[id as usize];
-        if let Unsent::Bytes(bytes, _) = &mut conn.unsent {
-            bytes.extend_from_slice(&self.sealed);
+        if let Unsent::Bytes(rest) = &mut conn.unsent {
+            rest.bytes.extend_from_slice(&self.sealed);
             self.sealed.clear();
             return;
         }
         let sent = self.reactor.send(id, &self.sealed);
         match sent {
             Ok(sent) if sent < self.sealed.len() => {
-                conn.unsent = Unsent::Bytes(Box::new(self.sealed[sent..].to_vec()), 0);
+                conn.unsent = Unsent::rest(&self.sealed[sent..]);
             }
             Ok(_) => {}
             Err(errno) => {

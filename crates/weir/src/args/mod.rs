@@ -33,7 +33,7 @@ pub(crate) fn version() -> &'static str {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Put a URL under load and say what it carries and how long it takes.
-    Load(LoadArgs),
+    Load(Box<LoadArgs>),
     /// Run a study: compare settings of a real proxy, side by side.
     Run(RunArgs),
     /// Write the report of a run again, in any format.

@@ -21,7 +21,7 @@ mod study;
 /// Carries a command out.
 pub(crate) fn dispatch(command: Command) -> Result<ExitCode, Failure> {
     match command {
-        Command::Load(args) => load::run(args),
+        Command::Load(args) => load::run(&args),
         Command::Origin(args) => origin::run(args),
         Command::Launch(args) => launch::run(args),
         Command::Run(args) => run::run(args),

@@ -27,13 +27,13 @@ use result::Collected;
 use watch::Watch;
 
 /// Runs the command.
-pub(crate) fn run(args: LoadArgs) -> Result<ExitCode, Failure> {
+pub(crate) fn run(args: &LoadArgs) -> Result<ExitCode, Failure> {
     if args.calibrate {
-        return calibrate::run(&args);
+        return calibrate::run(args);
     }
-    let job = Job::new(&args)?;
+    let job = Job::new(args)?;
     if args.floor {
-        return floor::run(&job, &args);
+        return floor::run(&job, args);
     }
     // An output that cannot be written is found out before the trial, not after it.
     if let Some(path) = &args.output {
@@ -44,7 +44,7 @@ pub(crate) fn run(args: LoadArgs) -> Result<ExitCode, Failure> {
             .open(path)
             .map_err(|error| Failure::input(format!("-o {}: {error}", path.display())))?;
     }
-    let report = measure(&job, &args)?;
+    let report = measure(&job, args)?;
     let text = match args.format {
         LoadFormat::Text => {
             let color = args.output.is_none() && terminal::color_on_stdout();

@@ -1,0 +1,114 @@
+//! What a thread knows of a flow.
+
+use std::collections::VecDeque;
+
+use weir_model::load::Assignment;
+
+use super::lists::{Kind, List};
+use crate::plan::{Flow, Plan};
+use crate::random::Random;
+use crate::reactor::ConnId;
+use crate::schedule::{Schedule, Share};
+use crate::tls::Connector;
+
+/// Requests that are due and belong to one connection; [`Assignment::PerConnection`] alone.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Owed {
+    /// Number of the oldest.
+    pub(super) number: u64,
+    pub(super) count: u32,
+}
+
+/// What a thread knows of a flow.
+pub(super) struct FlowState {
+    /// The flow's first connection here; they are consecutive.
+    pub(super) first: ConnId,
+    pub(super) connections: u32,
+    /// Of these, open now.
+    pub(super) open: u32,
+    /// Place of the first connection among the flow's on all threads.
+    pub(super) offset: u64,
+    /// Begin of its rings in [`Engine::in_flight`].
+    pub(super) rings: usize,
+    /// Place among the flows of its arm.
+    pub(super) place: usize,
+    pub(super) free: List,
+    pub(super) awaited: List,
+    pub(super) aging: List,
+    /// Connections with requests outstanding.
+    pub(super) busy: u32,
+    pub(super) schedule: Option<Schedule>,
+    /// Begins TLS, where the flow speaks it.
+    pub(super) connector: Option<Connector>,
+    /// What of the slices' arrivals has not been sent, oldest slice first.
+    pub(super) shares: VecDeque<(usize, Share)>,
+    /// By connection, where arrivals belong to connections.
+    pub(super) owed: Vec<Owed>,
+    /// Requests that may still be sent.
+    pub(super) budget: u64,
+    /// Requests sent in a closed loop.
+    pub(super) sent: u64,
+    pub(super) random: Random,
+    pub(super) to_open: VecDeque<ConnId>,
+    /// Nanoseconds between two connections being opened, where that is limited.
+    pub(super) connect_gap: u64,
+    pub(super) next_connect: u64,
+}
+
+impl FlowState {
+    pub(super) fn new(
+        plan: &Plan,
+        flow: &Flow,
+        thread: usize,
+        first: ConnId,
+        rings: usize,
+        place: usize,
+    ) -> FlowState {
+        let total = u64::from(flow.connections);
+        let connections = plan.share(total, thread) as u32;
+        let mut schedule = flow.schedule(plan.ramp_up);
+        if let Some(schedule) = &mut schedule {
+            schedule.prepare(plan.end());
+        }
+        let per_connection = flow.assignment == Assignment::PerConnection && schedule.is_some();
+        // Each thread keeps the pace of its share of the connections.
+        let gap = |rate: f64| 1e9 * plan.cpus.len() as f64 / rate;
+        FlowState {
+            first,
+            connections,
+            open: 0,
+            offset: plan.share_before(total, thread),
+            rings,
+            place,
+            free: List::new(Kind::Free),
+            awaited: List::new(Kind::Awaited),
+            aging: List::new(Kind::Aging),
+            busy: 0,
+            schedule,
+            connector: flow.tls.as_ref().map(|tls| tls.for_thread()),
+            shares: VecDeque::with_capacity(64),
+            owed: match per_connection {
+                true => vec![Owed::default(); connections as usize],
+                false => Vec::new(),
+            },
+            budget: flow
+                .limit
+                .map_or(u64::MAX, |total| plan.share(total, thread)),
+            sent: 0,
+            random: Random::new(0x7765_6972 + thread as u64),
+            to_open: VecDeque::with_capacity(connections as usize),
+            connect_gap: flow.connect_rate.map_or(0, |rate| gap(rate) as u64),
+            next_connect: 0,
+        }
+    }
+}
+
+impl FlowState {
+    /// Where a connection's requests in flight are.
+    #[inline]
+    pub(super) fn ring_of(&self, id: ConnId, depth: u16) -> std::ops::Range<usize> {
+        let depth = usize::from(depth);
+        let start = self.rings + (id - self.first) as usize * depth;
+        start..start + depth
+    }
+}
