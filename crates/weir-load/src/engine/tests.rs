@@ -4,7 +4,7 @@ use std::sync::mpsc::{channel, sync_channel};
 use std::time::Duration;
 
 use rustix::io::Errno;
-use weir_model::load::{Arrivals, ErrorKind, Overflow, Segment, Spacing};
+use weir_model::load::{Arrivals, Assignment, ErrorKind, Overflow, Segment, Spacing};
 
 use super::*;
 use crate::ledger::SliceData;
