@@ -12,7 +12,7 @@ fn one(arrivals: Arrivals, connections: u32, change: impl FnOnce(&mut Flow)) -> 
 #[test]
 fn a_connection_per_request_has_its_handshake_inside_the_response_time() {
     let closed = one(Arrivals::Closed, 10, |flow| {
-        flow.lifetime = Lifetime::Request
+        flow.lifetime = Lifetime::Request;
     });
     let ran = simulate(&closed, steady(MS));
     let all = ran.all();
@@ -40,7 +40,7 @@ fn a_connection_per_request_has_its_handshake_inside_the_response_time() {
 
     let rate = 1000.0;
     let open = one(Arrivals::Constant { rate }, 10, |flow| {
-        flow.lifetime = Lifetime::Request
+        flow.lifetime = Lifetime::Request;
     });
     let all = simulate(&open, steady(MS)).all();
     assert_eq!(all.offered, 2000);
@@ -133,7 +133,7 @@ fn a_pipeline_keeps_its_depth_and_answers_in_order() {
     assert_eq!(ran.totals.flows[0].connects, 1);
     // An open loop spreads over the connections and never waits for an answer while there is room.
     let plan = one(Arrivals::Constant { rate: 8000.0 }, 2, |flow| {
-        flow.pipeline = 8
+        flow.pipeline = 8;
     });
     let all = simulate(&plan, steady(MS)).all();
     assert_eq!(all.completed_whole, 16_000);
