@@ -72,7 +72,8 @@ pub(crate) struct LoadArgs {
     #[arg(short, long)]
     pub(crate) quiet: bool,
 
-    /// Measure what this generator itself can do on this machine, and remember it
+    /// Measure what this generator itself can do on this machine, and remember it (-d: length of each of
+    /// its 22 runs, 1s if not given)
     #[arg(long)]
     pub(crate) calibrate: bool,
 

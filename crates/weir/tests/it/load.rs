@@ -260,3 +260,21 @@ fn who_has_read_enough_is_no_error_and_a_full_disk_is() {
     assert!(ended.stderr.starts_with(words), "{}", ended.stderr);
     assert!(ended.with_code(1).stdout.contains("2xx 5"));
 }
+
+#[test]
+fn a_wrk2_users_command_line_works_unchanged() {
+    let origin = origin();
+    let wrk2 = format!(
+        "-t2 -c20 -d1s -R200 --latency --timeout 2s -H Accept:*/* {}",
+        url(&origin)
+    );
+    let text = run(&format!("load {wrk2}")).with_code(0).stdout;
+    assert!(text.contains("200.0 requests/s intended"), "{text}");
+    assert!(text.contains("quantile"), "the spectrum");
+    let same = run(&format!("load --format wrk2 {wrk2}"))
+        .with_code(0)
+        .stdout;
+    assert!(same.contains("  2 threads and 20 connections\n"), "{same}");
+    assert!(same.contains("Detailed Percentile spectrum:"), "{same}");
+    assert_eq!(origin.counters(0).requests, 400);
+}

@@ -7,6 +7,7 @@
 
 mod faulty;
 mod load;
+mod load_calibrate;
 mod load_connections;
 mod load_endless;
 mod load_faults;

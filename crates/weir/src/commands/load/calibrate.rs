@@ -8,10 +8,11 @@ use std::time::Duration;
 use weir_load::Io;
 use weir_load::calibrate::{Calibrating, calibrate};
 use weir_model::calibration::{Calibration, FORMAT, WayCalibration};
+use weir_model::quantity::parse_duration;
 use weir_report::load::calibration;
 
 use crate::args::{self, LoadArgs, LoadFormat};
-use crate::commands::deliver;
+use crate::commands::{deliver, flag};
 use crate::failure::{Failure, INTERRUPTED};
 use crate::{signals, terminal};
 
@@ -26,7 +27,10 @@ pub(crate) fn run(args: &LoadArgs) -> Result<ExitCode, Failure> {
     let how = Calibrating {
         generator: allowed.cpus().first().copied(),
         server: allowed.cpus().last().copied(),
-        length: LENGTH,
+        length: match &args.duration {
+            Some(text) => flag("-d", parse_duration(text))?,
+            None => LENGTH,
+        },
         rounds: ROUNDS,
         stop: signals::stop_flag()?,
     };

@@ -1,0 +1,87 @@
+//! `weir load --calibrate`, and what becomes of it.
+
+use std::path::Path;
+
+use weir_model::calibration::{Calibration, FORMAT};
+use weir_model::load_report::LoadReport;
+
+use crate::peer::origin;
+use crate::program::{Ended, Running, weir};
+
+/// Runs weir with a cache of its own.
+fn with_cache(cache: &Path, line: &str) -> Ended {
+    let mut command = weir(line.split_ascii_whitespace());
+    Running::start(command.env("XDG_CACHE_HOME", cache)).end()
+}
+
+#[test]
+fn a_calibration_is_remembered_and_used() {
+    let cache = tempfile::tempdir().expect("a folder");
+    let origin = origin();
+    let url = format!("http://{}/", origin.addresses()[0]);
+    let load = |more: &str| {
+        let line = format!("load -q --format json -n 200 -c 4 -t 1 --io epoll {more} {url}");
+        let ended = with_cache(cache.path(), &line).with_code(0);
+        let report: LoadReport = serde_json::from_str(&ended.stdout).expect("a document");
+        report.generator
+    };
+    assert_eq!(load("").self_capacity, None);
+
+    let line = "load --calibrate -d 60ms -q --format json";
+    let ended = with_cache(cache.path(), line).with_code(0);
+    let made: Calibration = serde_json::from_str(&ended.stdout).expect("a calibration");
+    assert_eq!(made.format, FORMAT);
+    let epoll = made.way("epoll").expect("epoll works everywhere");
+    assert!(epoll.request_ns > 0.0 && epoll.floor_ns > 0.0, "{epoll:?}");
+    assert!((epoll.capacity * epoll.request_ns / 1e9 - 1.0).abs() < 1e-9);
+    assert_eq!(epoll.lag.last().map(|(quantile, _)| *quantile), Some(1.0));
+
+    let known = load("");
+    assert_eq!(known.self_capacity, Some(epoll.capacity));
+    assert_eq!(known.io, "epoll");
+    // It says nothing about other loads.
+    assert_eq!(load("--connection per-request").self_capacity, None);
+    assert_eq!(load("--pipeline 4").self_capacity, None);
+
+    // Another machine's, or another version's, is none.
+    let file = cache.path().join("weir/calibration.json");
+    let text = std::fs::read_to_string(&file).expect("it was remembered");
+    std::fs::write(&file, text.replace(&made.machine, "another")).expect("it is changed");
+    assert_eq!(load("").self_capacity, None);
+}
+
+#[test]
+fn people_are_told_what_it_means() {
+    let cache = tempfile::tempdir().expect("a folder");
+    let ended = with_cache(cache.path(), "load --calibrate -d 30ms").with_code(0);
+    for words in [
+        "epoll\n  CPU time per request",
+        "the floor",
+        "one thread can send",
+        "p99.9",
+    ] {
+        assert!(ended.stdout.contains(words), "{words}:\n{}", ended.stdout);
+    }
+    assert!(ended.stderr.contains("measuring the generator on epoll"));
+}
+
+#[test]
+fn the_floor_is_counted_by_the_server_too() {
+    let origin = origin();
+    let url = format!("http://{}/", origin.addresses()[0]);
+    for io in ["epoll", "auto"] {
+        let before = origin.counters(0).requests;
+        let mut command = weir([
+            "load", "--floor", "-d", "200ms", "-c", "5", "--io", io, &url,
+        ]);
+        let ended = Running::start(&mut command).end().with_code(0);
+        let said: serde_json::Value = serde_json::from_str(&ended.stdout).expect("JSON");
+        let counted = said["counts"]["completed"].as_u64().expect("a count");
+        let seen = origin.counters(0).requests - before;
+        // Those in flight at the end were sent and are not counted.
+        assert!(
+            counted > 0 && (counted..=counted + 5).contains(&seen),
+            "{counted} {seen}"
+        );
+    }
+}
