@@ -283,7 +283,7 @@ fn failures(flow: &Figures<'_>) -> Option<ValidityReason> {
     let unanswered = count(&|error| error.kind != ErrorKind::Unexpected);
     let all = flow.counts.completed_whole + unanswered;
     let validity = graded(
-        (bad + errors) as f64 / all.max(1) as f64,
+        (bad + errors).min(all) as f64 / all.max(1) as f64,
         FAILED_SUSPECT,
         FAILED_INVALID,
     )?;

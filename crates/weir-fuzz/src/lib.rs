@@ -1,4 +1,4 @@
-//! What must hold for any bytes that a peer may send.
+//! What must hold for any bytes that a peer may send, or a file may hold.
 //!
 //! Each function here is the body of a fuzz target in `fuzz/fuzz_targets` of the same name: it takes
 //! any bytes and panics when something does not hold. They are an ordinary library, so that the tests
@@ -11,6 +11,8 @@
 //! * What [`reference`] is sure of is what the parser says: every complete message, where it
 //!   ends, and what its fields decide.
 //! * What content is encoded comes out as long as it went in.
+//! * A TLS session's memory is bounded, and after an error it holds none.
+//! * A trace is in order, and says the same when it is written down again in another format.
 //!
 //! How the bytes are cut is derived from the bytes, so that an input alone reproduces a failure.
 
@@ -18,6 +20,12 @@ pub mod dice;
 mod pieces;
 mod read;
 pub mod reference;
+mod server;
+mod tls;
+mod trace;
+
+pub use tls::tls;
+pub use trace::trace;
 
 use weir_http::{request, response};
 

@@ -286,12 +286,14 @@ impl Check {
         {
             return Err(Unexpected::Size);
         }
-        if let (Some(wanted), Some(hash)) = (&expectation.sha256, &mut self.hash)
-            && hash.finalize_reset()[..] != wanted[..]
-        {
-            return Err(Unexpected::Hash);
+        let Some(wanted) = &expectation.sha256 else {
+            return Ok(());
+        };
+        let hash = self.hash.as_mut().map(|hash| hash.finalize_reset());
+        match hash.is_some_and(|hash| hash[..] == wanted[..]) {
+            true => Ok(()),
+            false => Err(Unexpected::Hash),
         }
-        Ok(())
     }
 
     #[inline]

@@ -2,8 +2,8 @@
 
 use weir_fuzz::dice::Dice;
 
-/// Pieces of HTTP/1.1 that a parser decides by.
-const WORDS: [&[u8]; 26] = [
+/// Pieces of HTTP/1.1, TLS records and logs that a parser decides by.
+const WORDS: [&[u8]; 35] = [
     b"\r\n",
     b"\n",
     b"\r",
@@ -30,6 +30,15 @@ const WORDS: [&[u8]; 26] = [
     b"Connection: keep-alive\r\n",
     b"Expect: 100-continue\r\n",
     b"aVeryLongNameOfAField",
+    b"\x14\x03\x03\x00\x01\x01",
+    b"\x15\x03\x03\x00\x02\x01\x00",
+    b"\x16\x03\x03\x00\x04",
+    b"\x17\x03\x03\x00\x20",
+    b"\xff\xff",
+    b"{\"time\":1795266001.5,\"path\":\"/\"}\n",
+    b"[21/Nov/2026:13:00:01 +0000]",
+    b"\"GET / HTTP/1.1\"",
+    b"9999999999.999999999",
 ];
 
 /// Longest input that mutation makes.

@@ -4,6 +4,9 @@ use weir_fuzz::dice::Dice;
 use weir_http::ParseError;
 use weir_http::request::{self, RequestParser};
 use weir_http::response::{self, ClosedError, ResponseParser};
+use weir_load::Trace;
+use weir_load::tls::{Connector, Input, Received, Session, TlsErrorKind};
+use weir_model::tls::{TlsSpec, Trust};
 
 use crate::mutate::mutated;
 use crate::seeds::{self, Seed};
@@ -11,15 +14,18 @@ use crate::seeds::{self, Seed};
 /// Mutations of all seeds of a target; a few seconds without optimization.
 const MUTATIONS: usize = 5_000;
 
-/// Replays the seeds of a target, then mutations of them.
-fn hold(target: &str, holds: fn(&[u8])) {
+/// The same where each costs some thirty handshakes.
+const TLS_MUTATIONS: usize = 200;
+
+/// Replays the seeds of a target, then so many mutations of them.
+fn hold(target: &str, mutations: usize, holds: fn(&[u8])) {
     let seeds = seeds::of(target);
     for (_, bytes) in &seeds {
         holds(bytes);
     }
     let mut dice = Dice::of(target.as_bytes());
     let any = |dice: &mut Dice| &seeds[dice.below(seeds.len() as u32) as usize];
-    for number in 0..MUTATIONS {
+    for number in 0..mutations {
         let ((name, seed), (_, other)) = (any(&mut dice), any(&mut dice));
         let bytes = mutated(&mut dice, seed, other);
         let held = std::panic::catch_unwind(|| holds(&bytes));
@@ -30,17 +36,27 @@ fn hold(target: &str, holds: fn(&[u8])) {
 
 #[test]
 fn responses_hold() {
-    hold("response", weir_fuzz::response);
+    hold("response", MUTATIONS, weir_fuzz::response);
 }
 
 #[test]
 fn requests_hold() {
-    hold("request", weir_fuzz::request);
+    hold("request", MUTATIONS, weir_fuzz::request);
 }
 
 #[test]
 fn chunked_content_holds() {
-    hold("chunked", weir_fuzz::chunked);
+    hold("chunked", MUTATIONS, weir_fuzz::chunked);
+}
+
+#[test]
+fn tls_servers_hold() {
+    hold("tls", TLS_MUTATIONS, weir_fuzz::tls);
+}
+
+#[test]
+fn traces_hold() {
+    hold("trace", MUTATIONS, weir_fuzz::trace);
 }
 
 #[test]
@@ -108,6 +124,49 @@ fn of_client(bytes: &[u8]) -> Fate {
         }
     }
     Fate::Complete
+}
+
+/// What a TLS client makes of the bytes as a server's first.
+fn of_tls_server(bytes: &[u8]) -> Option<TlsErrorKind> {
+    let spec = TlsSpec {
+        trust: Trust::Insecure,
+        ..TlsSpec::default()
+    };
+    let mut connector = Connector::new(&spec, "localhost").expect("nothing that is refused");
+    let mut bytes = bytes.to_vec();
+    let mut out = Vec::new();
+    let mut session = Session::begin(&mut connector, &mut out).expect("random numbers");
+    let mut input = Input::new(&mut bytes);
+    match session.next(&mut input, &mut out) {
+        Ok(Received::Nothing) => None,
+        Ok(other) => panic!("{other:?} without a handshake of its own"),
+        Err(error) => Some(error.kind()),
+    }
+}
+
+#[test]
+fn tls_seeds_are_what_their_names_say() {
+    for (name, bytes) in seeds::of("tls") {
+        let error = of_tls_server(&bytes);
+        let right = match name.split('-').next().unwrap_or_default() {
+            "alert" => error == Some(TlsErrorKind::AlertReceived),
+            "clear" => error == Some(TlsErrorKind::NotTls),
+            "oversize" => error == Some(TlsErrorKind::OversizedRecord),
+            "early" => error.is_none(),
+            "bad" => error.is_some(),
+            _ => false,
+        };
+        assert!(right, "{name}: {error:?}");
+    }
+}
+
+#[test]
+fn trace_seeds_are_what_their_names_say() {
+    for (name, bytes) in seeds::of("trace") {
+        let read = Trace::from_reader(&bytes[..], &name, 1.0);
+        let right = read.is_err() == name.starts_with("bad-");
+        assert!(right, "{name}: {read:?}");
+    }
 }
 
 #[test]

@@ -2,7 +2,9 @@
 //!
 //! A file holds what a peer sends over one connection, word for word. The begin of its name says
 //! what becomes of it: `bad-` is refused, `early-` is cut off, `head-` answers a HEAD; all others
-//! are complete messages.
+//! are complete messages. What a TLS server said was said to another client, so that no handshake
+//! comes of it: `alert-`, `clear-` (no TLS) and `oversize-` say why, `bad-` is refused otherwise.
+//! A trace is a file as it is, refused if it is `bad-`.
 
 use std::fs::DirEntry;
 use std::path::Path;

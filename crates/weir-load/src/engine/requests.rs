@@ -262,7 +262,12 @@ impl<R: Reactor> Engine<'_, R> {
         if conn.outstanding == 0 {
             conn.since = now;
             conn.first_byte = 0;
-            conn.parser.begin(plan.requests.get(request).head);
+            let asked = plan.requests.get(request);
+            conn.parser.begin(asked.head);
+            let check = self.checks.get_mut(id as usize);
+            if let (Some(expectation), Some(check)) = (&asked.expect, check) {
+                check.begin(expectation);
+            }
             state.busy += 1;
             self.links.push(&mut state.awaited, id);
         }

@@ -209,6 +209,7 @@ impl TlsError {
             (Some(cause), TlsErrorKind::BadCertificate) => Cow::Owned(cause.to_string()),
             (Some(Error::InvalidCertificate(why)), _) => Cow::Owned(why.to_string()),
             (Some(cause), _) => Cow::Owned(cause.to_string()),
+            (None, TlsErrorKind::Misbehaved) => Cow::Borrowed("bytes that are no TLS record"),
             (None, _) => Cow::Borrowed("TLS failed"),
         }
     }

@@ -208,7 +208,9 @@ pub(super) fn group(name: &str) -> Result<usize, NameError> {
         names.any(|known| known.eq_ignore_ascii_case(name))
     };
     GROUPS.iter().position(is).ok_or_else(|| {
-        let names = GROUPS.iter().map(|g| g.usual);
+        let names = GROUPS
+            .iter()
+            .flat_map(|g| std::iter::once(g.usual).chain(g.others.iter().copied()));
         let known = GROUPS.iter().map(|g| g.usual).collect::<Vec<_>>();
         wrong("group", name, unspoken_group(name), names, &known)
     })

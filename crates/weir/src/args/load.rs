@@ -263,6 +263,11 @@ impl FlowArgs {
         if self.fields.is_empty() {
             self.fields.clone_from(&base.fields);
         }
+        let is_secure = |url: &String| url.to_ascii_lowercase().starts_with("https:");
+        if !self.url.as_ref().is_some_and(is_secure) {
+            // In clear there is nothing for the rest.
+            return self;
+        }
         if self.ca.is_none() && !self.insecure {
             self.ca.clone_from(&base.ca);
             self.insecure = base.insecure;

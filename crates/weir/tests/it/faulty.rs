@@ -1,7 +1,7 @@
 //! A server that is right most of the time: of all requests (or connections), each k-th meets a fault.
 //!
-//! A fault speaks to a [`Wire`], which is TCP, or whatever is laid over it: a wrapper that takes
-//! the TCP connection may shake hands, badly or slowly, before the first request.
+//! A fault speaks to a [`Wire`], which is TCP, or TLS laid over it; or over what a fault has put in
+//! TCP's place before the handshake.
 
 use std::io::{self, Read, Write};
 use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -11,6 +11,7 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use rustix::net::sockopt::set_socket_linger;
+use rustls::{ServerConfig, ServerConnection, StreamOwned};
 use weir_http::request::{Progress, RequestParser};
 
 /// What every request is answered with that meets no fault.
@@ -31,6 +32,12 @@ pub(crate) trait Wire: Read + Write + Send {
 impl Wire for TcpStream {
     fn socket(&self) -> &TcpStream {
         self
+    }
+}
+
+impl Wire for StreamOwned<ServerConnection, Box<dyn Wire>> {
+    fn socket(&self) -> &TcpStream {
+        self.sock.socket()
     }
 }
 
@@ -59,6 +66,11 @@ impl Victim {
     pub(crate) fn reset(&mut self) -> After {
         set_socket_linger(self.wire.socket(), Some(Duration::ZERO)).expect("linger can be set");
         After::Close
+    }
+
+    /// Sends bytes below TLS, if there is TLS; gives whether the client still takes any.
+    pub(crate) fn send_below(&mut self, bytes: &[u8]) -> bool {
+        self.wire.socket().write_all(bytes).is_ok()
     }
 
     /// Ends this side alone, and waits for the client to end the other.
@@ -94,16 +106,19 @@ struct Counts {
 }
 
 type Fault = dyn Fn(&mut Victim) -> After + Send + Sync;
-type Wrap = dyn Fn(TcpStream) -> io::Result<Box<dyn Wire>> + Send + Sync;
+type Wrap = dyn Fn(Box<dyn Wire>) -> io::Result<Box<dyn Wire>> + Send + Sync;
 
 /// What meets the fault.
 #[derive(Clone, Copy)]
 enum Each {
     Request(u64),
     Connection(u64),
+    /// A connection before anything is laid over TCP.
+    Handshake(u64),
 }
 
 struct Script {
+    scheme: &'static str,
     each: Each,
     fault: Box<Fault>,
     wrap: Box<Wrap>,
@@ -123,7 +138,7 @@ impl Faulty {
         each: u64,
         fault: impl Fn(&mut Victim) -> After + Send + Sync + 'static,
     ) -> Faulty {
-        Faulty::start(Each::Request(each), Box::new(fault), Box::new(plain))
+        Faulty::start("http", Each::Request(each), Box::new(fault), Box::new(Ok))
     }
 
     /// Each `each`-th connection meets `fault` before its first request. The very first, with which
@@ -132,14 +147,50 @@ impl Faulty {
         each: u64,
         fault: impl Fn(&mut Victim) -> After + Send + Sync + 'static,
     ) -> Faulty {
-        Faulty::start(Each::Connection(each), Box::new(fault), Box::new(plain))
+        Faulty::start(
+            "http",
+            Each::Connection(each),
+            Box::new(fault),
+            Box::new(Ok),
+        )
     }
 
-    fn start(each: Each, fault: Box<Fault>, wrap: Box<Wrap>) -> Faulty {
+    /// A server over TLS that is always right.
+    pub(crate) fn secure(config: Arc<ServerConfig>) -> Faulty {
+        Faulty::secure_requests(u64::MAX, config, |_| After::Keep)
+    }
+
+    /// As [`Faulty::requests`], over TLS.
+    pub(crate) fn secure_requests(
+        each: u64,
+        config: Arc<ServerConfig>,
+        fault: impl Fn(&mut Victim) -> After + Send + Sync + 'static,
+    ) -> Faulty {
+        Faulty::start("https", Each::Request(each), Box::new(fault), over(config))
+    }
+
+    /// A server over TLS: each `each`-th connection meets `fault` before the handshake, which then
+    /// takes place if the connection is kept. The very first, with which weir looks whether anybody is
+    /// there, counts.
+    pub(crate) fn handshakes(
+        each: u64,
+        config: Arc<ServerConfig>,
+        fault: impl Fn(&mut Victim) -> After + Send + Sync + 'static,
+    ) -> Faulty {
+        Faulty::start(
+            "https",
+            Each::Handshake(each),
+            Box::new(fault),
+            over(config),
+        )
+    }
+
+    fn start(scheme: &'static str, each: Each, fault: Box<Fault>, wrap: Box<Wrap>) -> Faulty {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a free port");
         let address = listener.local_addr().expect("it has an address");
         let counts = Counts::default();
         let script = Arc::new(Script {
+            scheme,
             each,
             fault,
             wrap,
@@ -165,7 +216,7 @@ impl Faulty {
     }
 
     pub(crate) fn url(&self) -> String {
-        format!("http://{}/", self.address)
+        format!("{}://{}/", self.script.scheme, self.address)
     }
 
     /// Requests that came whole.
@@ -190,25 +241,39 @@ impl Drop for Faulty {
     }
 }
 
-fn plain(stream: TcpStream) -> io::Result<Box<dyn Wire>> {
-    stream.set_nodelay(true)?;
-    Ok(Box::new(stream))
+/// Lays TLS over a connection; the handshake takes place when something is read.
+fn over(config: Arc<ServerConfig>) -> Box<Wrap> {
+    Box::new(move |wire| {
+        let tls = ServerConnection::new(Arc::clone(&config)).map_err(io::Error::other)?;
+        Ok(Box::new(StreamOwned::new(tls, wire)))
+    })
 }
 
 /// One connection, to its end.
 fn serve(script: &Arc<Script>, stream: TcpStream) {
     let counts = &script.counts;
     let number = 1 + counts.connections.fetch_add(1, Ordering::Relaxed);
-    // A handshake that failed is the client's to tell of.
-    let Ok(wire) = (script.wrap)(stream) else {
+    if stream.set_nodelay(true).is_err() {
         return;
-    };
+    }
     let server = Arc::clone(script);
+    let wire = Box::new(stream);
     let mut victim = Victim { wire, server };
     let fail = |victim: &mut Victim| {
         counts.faults.fetch_add(1, Ordering::Relaxed);
         (script.fault)(victim)
     };
+    if let Each::Handshake(each) = script.each
+        && number.is_multiple_of(each)
+        && fail(&mut victim) == After::Close
+    {
+        return;
+    }
+    let Victim { wire, server } = victim;
+    let Ok(wire) = (script.wrap)(wire) else {
+        return;
+    };
+    let mut victim = Victim { wire, server };
     if let Each::Connection(each) = script.each
         && number.is_multiple_of(each)
         && fail(&mut victim) == After::Close

@@ -114,18 +114,24 @@ pub(crate) struct Exchange {
 impl Exchange {
     /// Reads one request to its end; whether there was one.
     pub(crate) fn read_request(&mut self) -> bool {
+        self.request().is_some()
+    }
+
+    /// Reads one request to its end, if there is one.
+    pub(crate) fn request(&mut self) -> Option<String> {
         let mut bytes = Vec::new();
         let mut byte = [0];
         while !is_whole(&bytes) {
             match self.stream.read(&mut byte) {
                 Ok(1) => bytes.push(byte[0]),
-                _ => return false,
+                _ => return None,
             }
         }
         let text = String::from_utf8_lossy(&bytes).into_owned();
         let requests = self.requests.lock();
-        requests.unwrap_or_else(PoisonError::into_inner).push(text);
-        true
+        let mut requests = requests.unwrap_or_else(PoisonError::into_inner);
+        requests.push(text.clone());
+        Some(text)
     }
 
     /// Sends bytes, at once.

@@ -76,13 +76,29 @@ fn nothing_answered(report: &LoadReport) -> Failure {
         Some(error) => error.words.clone(),
         None => "requests were sent, and nothing came back".to_owned(),
     };
-    let tls = ParseError::Tls.to_string();
-    let hint = (words == tls).then_some("ask a port that serves http in clear");
+    let hint = hint(&words);
     Failure::failed(format!(
         "{}: not one request was answered: {words}",
         report.target.url
     ))
     .maybe_hint(hint)
+}
+
+/// What to do about an error that TLS, or TLS where none should be, is the reason of.
+fn hint(words: &str) -> Option<&'static str> {
+    if words == ParseError::Tls.to_string() {
+        Some("ask a port that serves http in clear")
+    } else if words.contains("does not speak TLS") {
+        Some("ask it in clear: http://…")
+    } else if words.contains("not valid for name") {
+        Some("ask for a name that it is for with --sni, or accept any certificate with --insecure")
+    } else if words.contains("not signed by") {
+        Some("name the file of its authority with --ca, or accept any certificate with --insecure")
+    } else if words.contains("certificate expired") || words.contains("certificate not valid yet") {
+        Some("renew it (or set the clock right), or accept any certificate with --insecure")
+    } else {
+        None
+    }
 }
 
 fn measure(job: &Job, args: &LoadArgs) -> Result<LoadReport, Failure> {
@@ -116,11 +132,13 @@ fn explain(job: &Job, error: LoadError, interrupted: bool) -> Failure {
             target.url
         )),
         LoadError::NoConnection(ref errors) => {
-            let tls = errors
-                .first()
-                .is_some_and(|error| error.kind == ErrorKind::Tls);
-            let hint = format!("is a server listening on {}?", target.address);
-            Failure::input(format!("{}: {error}", target.url)).maybe_hint((!tls).then_some(hint))
+            let failure = Failure::input(format!("{}: {error}", target.url));
+            match errors.first() {
+                Some(first) if first.kind == ErrorKind::Tls => {
+                    failure.maybe_hint(hint(&first.words))
+                }
+                _ => failure.hint(format!("is a server listening on {}?", target.address)),
+            }
         }
         other => Failure::failed(other),
     }

@@ -26,9 +26,10 @@ pub(super) fn connector(args: &FlowArgs, url: &Url) -> Result<Option<Arc<Connect
     Ok(Some(Arc::new(connector)))
 }
 
-/// The first option that only TLS could heed. `--insecure` and what a `--flow` inherits do no harm.
+/// The first option that only TLS could heed. `--insecure` does no harm.
 fn in_vain(args: &FlowArgs) -> Option<&'static str> {
     let options = [
+        ("--ca", args.ca.is_some()),
         ("--tls", args.tls.is_some()),
         ("--ciphers", args.ciphers.is_some()),
         ("--groups", args.groups.is_some()),

@@ -1,0 +1,153 @@
+//! What must hold for the bytes of a TLS server.
+
+use weir_load::tls::{Connector, Input, Received, Session, TlsErrorKind};
+use weir_model::tls::TlsVersion;
+
+use crate::dice::Dice;
+use crate::pieces::cuttings;
+use crate::server::{Pair, connector};
+
+const VERSIONS: [TlsVersion; 2] = [TlsVersion::V1_2, TlsVersion::V1_3];
+
+/// A session's memory is bounded by this: twice what it keeps of handshake messages, as vectors grow
+/// by doubling, and a record.
+const MOST_BUFFERED: usize = 300 * 1024;
+
+/// An open session keeps an incomplete record, and no more of it than it may have.
+const MOST_OF_A_RECORD: usize = 17 * 1024;
+
+/// What a session made of bytes.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Read {
+    established: bool,
+    content: Vec<u8>,
+    closed: bool,
+    pub(crate) error: Option<TlsErrorKind>,
+    /// What is said about an end of the connection here.
+    end: Option<TlsErrorKind>,
+}
+
+/// Feeds pieces to a session, as they come.
+pub(crate) fn feed(session: &mut Session, pieces: &mut [&mut [u8]], out: &mut Vec<u8>) -> Read {
+    let mut read = Read::default();
+    for piece in pieces {
+        let mut input = Input::new(piece);
+        loop {
+            match session.next(&mut input, out) {
+                Ok(Received::Nothing) => break,
+                Ok(Received::Established) => {
+                    assert!(!read.established, "established twice");
+                    read.established = true;
+                }
+                Ok(Received::Plaintext(content)) => {
+                    assert!(!content.is_empty());
+                    read.content.extend_from_slice(content);
+                }
+                Ok(Received::Closed) => read.closed = true,
+                Err(error) => {
+                    assert_eq!(read.error, None, "an error is the last");
+                    assert_ne!(error.kind(), TlsErrorKind::Internal, "{error}");
+                    assert!(error.id() < 512 && !error.words().is_empty());
+                    assert_eq!(session.buffered(), 0, "after {error}");
+                    read.error = Some(error.kind());
+                }
+            }
+        }
+        assert!(
+            session.buffered() <= MOST_BUFFERED,
+            "{}",
+            session.buffered()
+        );
+    }
+    read.end = session.ended().map(|error| error.kind());
+    read
+}
+
+/// The bytes that a server sends over a connection: as its first ones, in the middle of an honest
+/// handshake, and after one; and as content that an honest server sends.
+///
+/// # Panics
+/// Something does not hold.
+pub fn tls(data: &[u8]) {
+    first(&mut connector(&[]), data);
+    for version in VERSIONS {
+        let mut connector = connector(&[version]);
+        amid(&mut connector, data);
+        after(&mut connector, data);
+        content(&mut connector, data);
+    }
+}
+
+/// The ways to cut that matter to a session: byte by byte, in two, at random.
+fn cuts(data: &[u8]) -> Vec<Vec<Vec<u8>>> {
+    let owned = |cut: Vec<&[u8]>| cut.into_iter().map(<[u8]>::to_vec).collect();
+    let mut all: Vec<_> = cuttings(data).into_iter().map(owned).collect();
+    all.truncate(4);
+    all
+}
+
+fn feed_cut(pair: &mut Pair, cut: &mut [Vec<u8>]) -> Read {
+    let mut pieces: Vec<_> = cut.iter_mut().map(Vec::as_mut_slice).collect();
+    feed(&mut pair.session, &mut pieces, &mut Vec::new())
+}
+
+fn feed_whole(pair: &mut Pair, bytes: &[u8]) -> Read {
+    feed_cut(pair, &mut [bytes.to_vec()])
+}
+
+/// Instead of a handshake: no bytes that were not made for this client complete one.
+fn first(connector: &mut Connector, data: &[u8]) {
+    let whole = feed_whole(&mut Pair::begun(connector), data);
+    assert!(!whole.established && whole.content.is_empty());
+    for mut cut in cuts(data) {
+        let again = feed_cut(&mut Pair::begun(connector), &mut cut);
+        assert_eq!(again, whole, "cut {cut:?}");
+    }
+}
+
+/// Spliced into the server's flight, in place of some of it or between. Nothing changed passes as
+/// content.
+fn amid(connector: &mut Connector, data: &[u8]) {
+    let mut pair = Pair::begun(connector);
+    let mut flight = pair.answer();
+    let mut dice = Dice::of(data);
+    let at = dice.below(flight.len() as u32) as usize;
+    let end = (at + dice.below(2) as usize * data.len()).min(flight.len());
+    flight.splice(at..end, data.iter().copied());
+    let read = feed_cut(
+        &mut pair,
+        &mut flight.chunks(700).map(<[u8]>::to_vec).collect::<Vec<_>>(),
+    );
+    assert!(read.content.is_empty());
+}
+
+/// After a handshake: no record is authentic that the server has not made.
+fn after(connector: &mut Connector, data: &[u8]) {
+    let whole = feed_whole(&mut Pair::shaken(connector), data);
+    assert!(whole.content.is_empty() && !whole.closed);
+    for mut cut in cuts(data).into_iter().take(2) {
+        let again = feed_cut(&mut Pair::shaken(connector), &mut cut);
+        assert_eq!(again, whole, "cut {cut:?}");
+    }
+}
+
+/// Content comes out as it went in, and nothing stays behind.
+fn content(connector: &mut Connector, data: &[u8]) {
+    let mut pair = Pair::shaken(connector);
+    for _ in 0..2 {
+        let records = pair.content(data);
+        for mut cut in cuts(&records).into_iter().take(1) {
+            let read = feed_cut(&mut pair, &mut cut);
+            assert_eq!(
+                (&read.content[..], read.error, read.end),
+                (data, None, None)
+            );
+        }
+        assert_eq!(pair.session.buffered(), 0);
+    }
+    let records = pair.content(data);
+    let half = records.len() / 2;
+    let read = feed_whole(&mut pair, &records[..half]);
+    assert!(data.starts_with(&read.content));
+    assert!(pair.session.buffered() <= MOST_OF_A_RECORD);
+}

@@ -1,0 +1,125 @@
+//! What must hold for the bytes of a file of recorded arrivals.
+
+use std::fmt::Write;
+use std::io::BufReader;
+
+use weir_load::{Trace, TraceError};
+
+/// What the file is called in errors.
+const NAME: &str = "trace";
+
+/// A trace that is written down again begins here, in seconds since 1970.
+const BEGIN: u64 = 1_000_000_000;
+
+/// Longest trace that is written down again: its times stay those of this millennium.
+const LONGEST_NS: u64 = 1_000_000_000_000_000_000;
+
+/// A file of recorded arrivals: times, an access log, or JSON lines.
+///
+/// # Panics
+/// Something does not hold.
+pub fn trace(data: &[u8]) {
+    let read = Trace::from_reader(data, NAME, 1.0);
+    for capacity in [1, 7, 100] {
+        let reader = BufReader::with_capacity(capacity, data);
+        let again = Trace::from_reader(reader, NAME, 1.0);
+        assert_eq!(said(&again), said(&read), "capacity {capacity}");
+    }
+    match read {
+        Ok(trace) => {
+            sound(&trace);
+            at_double_speed(data, &trace);
+            written_again(&trace);
+        }
+        Err(error) => placed(data, &error),
+    }
+}
+
+fn said(read: &Result<Trace, TraceError>) -> Result<&Trace, String> {
+    read.as_ref().map_err(ToString::to_string)
+}
+
+fn sound(trace: &Trace) {
+    assert_eq!(trace.times.first(), Some(&0));
+    assert!(trace.times.is_sorted());
+    assert_eq!(trace.times.last(), Some(&trace.length_ns()));
+    let Some(which) = &trace.which else {
+        assert!(trace.requests.is_empty() && trace.skipped == 0);
+        return;
+    };
+    assert_eq!(which.len(), trace.times.len());
+    let mut used = vec![false; trace.requests.len()];
+    which.iter().for_each(|&index| used[index as usize] = true);
+    assert!(used.iter().all(|used| *used), "a request that nobody sends");
+    for (method, target) in &trace.requests {
+        assert!(weir_http::is_token(method), "{method:?}");
+        let graphic = target.bytes().all(|byte| byte.is_ascii_graphic());
+        assert!(target.starts_with('/') && graphic, "{target:?}");
+    }
+    let mut distinct: Vec<_> = trace.requests.iter().collect();
+    distinct.sort();
+    distinct.dedup();
+    assert_eq!(
+        distinct.len(),
+        trace.requests.len(),
+        "a request comes twice"
+    );
+}
+
+fn at_double_speed(data: &[u8], trace: &Trace) {
+    let fast = Trace::from_reader(data, NAME, 2.0).expect("it can be read");
+    assert_eq!(fast.which, trace.which);
+    for (fast, &slow) in fast.times.iter().zip(trace.times.iter()) {
+        // Beyond 2^53 a float leaves out some numbers.
+        let slack = 1 + (slow >> 52);
+        assert!((slow / 2).abs_diff(*fast) <= slack, "{slow} becomes {fast}");
+    }
+}
+
+/// As JSON lines with nanoseconds, a trace is the same.
+fn written_again(trace: &Trace) {
+    if trace.length_ns() > LONGEST_NS {
+        return;
+    }
+    let mut text = String::new();
+    for (arrival, ns) in trace.times.iter().enumerate() {
+        let (second, rest) = (BEGIN + ns / 1_000_000_000, ns % 1_000_000_000);
+        let line = match &trace.which {
+            None => writeln!(text, "{second}.{rest:09}"),
+            Some(which) => {
+                let (method, target) = &trace.requests[which[arrival] as usize];
+                let target = target.replace('\\', "\\\\").replace('"', "\\\"");
+                let time = format!("\"msec\":{second}.{rest:09}");
+                writeln!(
+                    text,
+                    "{{{time},\"method\":\"{method}\",\"uri\":\"{target}\"}}"
+                )
+            }
+        };
+        line.expect("a string takes it");
+    }
+    let again = Trace::from_reader(text.as_bytes(), NAME, 1.0);
+    let again = again.unwrap_or_else(|error| panic!("{error}\n{text}"));
+    assert_eq!((&again.times, again.skipped), (&trace.times, 0));
+    let requests = |trace: &Trace| {
+        let which = trace.which.as_deref().unwrap_or_default().iter();
+        let request = |index: &u32| trace.requests[*index as usize].clone();
+        which.map(request).collect::<Vec<_>>()
+    };
+    assert_eq!(requests(&again), requests(trace));
+}
+
+/// An error names a line that there is, and a place in it.
+fn placed(data: &[u8], error: &TraceError) {
+    match error {
+        TraceError::Line { line, column, .. } => {
+            let mut lines = data.split(|byte| *byte == b'\n');
+            let text = lines
+                .nth(*line as usize - 1)
+                .expect("there is no such line");
+            assert!((1..=text.len() + 1).contains(column), "column {column}");
+        }
+        TraceError::Empty { .. } | TraceError::Speed { .. } => {}
+        TraceError::Read { source, .. } => panic!("memory can be read: {source}"),
+    }
+}

@@ -1,0 +1,442 @@
+//! `weir load` with several kinds of requests, slots, expectations and recorded arrivals: what the
+//! server got, and what weir thought of the answers.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use weir_model::load::ErrorKind;
+use weir_model::load_report::LoadReport;
+
+use crate::load::report;
+use crate::peer::{Peer, origin};
+use crate::program::run;
+
+const EMPTY: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n";
+
+/// SHA-256 of `abc` (FIPS 180-4, the first example).
+const ABC: &str = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
+
+/// A folder, and the path of a file in it.
+fn file(name: &str, text: &str) -> (tempfile::TempDir, String) {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join(name);
+    std::fs::write(&path, text).expect("a file");
+    let path = path.display().to_string();
+    (folder, path)
+}
+
+/// `METHOD /target` of each request that came.
+fn first_words(peer: &Peer) -> Vec<String> {
+    let line = |request: String| {
+        let line = request.lines().next().unwrap_or_default();
+        line.trim_end_matches(" HTTP/1.1").to_owned()
+    };
+    peer.requests().into_iter().map(line).collect()
+}
+
+fn count<T: Ord>(all: impl IntoIterator<Item = T>) -> BTreeMap<T, u64> {
+    let mut counts = BTreeMap::new();
+    for one in all {
+        *counts.entry(one).or_default() += 1;
+    }
+    counts
+}
+
+#[test]
+fn a_mix_is_sent_by_its_weights() {
+    let peer = Peer::answering(EMPTY);
+    let (_folder, path) = file(
+        "mix.yaml",
+        "requests:\n- {path: /often, weight: 3}\n- {path: /cart, method: POST, content: 'a b', \
+         fields: {Content-Type: text/plain}}\n",
+    );
+    let line = format!(
+        "--request-set {path} -H X-All:1 -n 400 -c 4 -t 2 {}",
+        peer.url()
+    );
+    let (report, ended) = report(&line);
+    ended.with_code(0);
+    assert_eq!(report.counts.completed_whole, 400);
+    let counts = count(first_words(&peer));
+    assert_eq!(counts.len(), 2, "{counts:?}");
+    // Six standard deviations of the binomial distribution.
+    let often = counts["GET /often"];
+    assert!((300 - 52..=300 + 52).contains(&often), "{often}");
+    for request in peer.requests() {
+        assert!(request.contains("\r\nX-All: 1\r\n"), "{request}");
+        if request.starts_with("POST /cart HTTP/1.1\r\n") {
+            assert!(
+                request.contains("\r\nContent-Type: text/plain\r\n"),
+                "{request}"
+            );
+            assert!(request.contains("\r\nContent-Length: 3\r\n"), "{request}");
+            assert!(request.ends_with("\r\n\r\na b"), "{request}");
+        }
+    }
+}
+
+#[test]
+fn slots_are_filled_in_for_every_request() {
+    let peer = Peer::answering(EMPTY);
+    let (folder, path) = file("names.txt", "anna\nbert\ncarl\n");
+    let mix = format!(
+        "requests:\n- path: '/{{{{sequence}}}}?r={{{{random:1..6}}}}'\n  method: PUT\n  fields: \
+         {{X-Line: '{{{{line:{path}}}}}', X-Pick: '{{{{pick:{path}}}}}'}}\n  content: \
+         '{{{{sequence}}}} {{{{{{{{ {{{{random}}}}'\n"
+    );
+    let set = folder.path().join("mix.yaml");
+    std::fs::write(&set, mix).unwrap();
+    let line = format!(
+        "--request-set {} -n 300 -c 4 -t 2 {}",
+        set.display(),
+        peer.url()
+    );
+    let (report, ended) = report(&line);
+    ended.with_code(0);
+    assert_eq!(report.counts.completed_whole, 300);
+    let (mut numbers, mut rolls) = (Vec::new(), BTreeSet::new());
+    let (mut lines, mut picks) = (Vec::new(), BTreeSet::new());
+    for request in peer.requests() {
+        let (head, content) = request.split_once("\r\n\r\n").expect("a head");
+        let target = head.split(' ').nth(1).expect("a target");
+        let (number, roll) = target[1..].split_once("?r=").expect("both slots");
+        let field = |name: &str| {
+            let mut lines = head.lines();
+            let found = lines.find_map(|line| line.strip_prefix(name));
+            found.expect("the field").to_owned()
+        };
+        let (again, random) = content.split_once(" {{ ").expect("braces");
+        assert_eq!(again, number, "{request}");
+        assert!(!random.is_empty() && !random.contains('{'), "{request}");
+        numbers.push(number.parse::<u64>().expect("a number"));
+        rolls.insert(roll.parse::<u8>().expect("a number"));
+        lines.push(field("X-Line: "));
+        picks.insert(field("X-Pick: "));
+    }
+    numbers.sort_unstable();
+    let first = numbers[0];
+    assert!(first <= 1, "{first}");
+    assert!(
+        numbers.iter().copied().eq(first..first + 300),
+        "{numbers:?}"
+    );
+    assert!(rolls.into_iter().eq(1..=6));
+    let names = BTreeSet::from(["anna", "bert", "carl"].map(str::to_owned));
+    assert_eq!(picks, names);
+    let each = count(lines);
+    assert!(each.values().all(|count| *count == 100), "{each:?}");
+}
+
+/// Answers by the path: its first word is the status, the second the content, the third a field.
+fn obedient() -> Peer {
+    Peer::start(|exchange| {
+        while let Some(request) = exchange.request() {
+            let path = request.split(' ').nth(1).unwrap_or_default();
+            let mut words = path.trim_start_matches('/').split('/');
+            let (status, content) = (words.next().unwrap_or("200"), words.next().unwrap_or(""));
+            let tag = words.next().map(|tag| format!("ETag: {tag}\r\n"));
+            let tag = tag.unwrap_or_default();
+            let answer = format!(
+                "HTTP/1.1 {status} Said\r\nX-Cache: MISS\r\n{tag}Content-Length: {}\r\n\r\n{content}",
+                content.len()
+            );
+            exchange.send(answer.as_bytes());
+        }
+    })
+}
+
+/// The only error is that answers were not as expected.
+#[track_caller]
+fn unexpected(report: &LoadReport, words: &str, count: u64) {
+    let [error] = &report.errors[..] else {
+        panic!("{:?}", report.errors)
+    };
+    assert_eq!((error.kind, &*error.words), (ErrorKind::Unexpected, words));
+    assert_eq!(error.count, count);
+}
+
+#[test]
+fn answers_are_what_was_expected_or_counted_apart() {
+    let peer = obedient();
+    let hash = format!("sha256={ABC}");
+    let other = format!("sha256={}", ABC.replace('b', "c"));
+    for (path, expect, words) in [
+        ("200/abc", "status=200", None),
+        ("204", "status=2xx", None),
+        ("304", "status=200,304", None),
+        ("200/abc", "size=3", None),
+        ("200/abc", &hash, None),
+        ("200/abc", "field=x-cache", None),
+        ("200/abc", "field=X-Cache:MISS", None),
+        (
+            "503/abc",
+            "status=2xx",
+            Some("status is not one of those expected"),
+        ),
+        (
+            "200/abcd",
+            "size=3",
+            Some("content has another size than expected"),
+        ),
+        (
+            "200/abc",
+            &other,
+            Some("content has another SHA-256 than expected"),
+        ),
+        (
+            "200/abc",
+            "field=ETag",
+            Some("an expected field is missing"),
+        ),
+        (
+            "200/abc",
+            "field=X-Cache:HIT",
+            Some("an expected field has another value"),
+        ),
+    ] {
+        for load in ["-n 40", "-R 200 -d 200ms"] {
+            let line = format!("--expect {expect} {load} -c 4 -t 1 {}{path}", peer.url());
+            let (report, ended) = report(&line);
+            ended.with_code(0);
+            // The answers came, whatever they were.
+            let done = report.statuses[0].count;
+            let never = report.censored.queued + report.censored.in_flight;
+            assert_eq!(done + never, 40, "{line}");
+            assert_eq!(report.counts.completed_whole, done, "{line}");
+            assert_eq!(
+                report.counts.reconnects, 0,
+                "{line}: the connection is none the worse"
+            );
+            match words {
+                None => assert!(report.errors.is_empty(), "{line}: {:?}", report.errors),
+                Some(words) => {
+                    unexpected(&report, words, done);
+                    let mut reasons = report.validity.iter();
+                    let reason = reasons.find(|reason| reason.rule == "failures");
+                    let reason = reason.expect("somebody minds");
+                    // Each request once, though its answer came.
+                    let once = format!(" in {done} requests");
+                    assert!(reason.seen.ends_with(&once), "{reason:?}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn each_request_of_a_mix_has_its_own_expectation() {
+    let peer = obedient();
+    let (_folder, path) = file(
+        "mix.yaml",
+        &format!(
+            "requests:\n- {{path: /200/abc, expect: {{status: 2xx, size: 3, sha256: {ABC}, \
+             fields: {{X-Cache: MISS}}}}}}\n- {{path: /404/abc, expect: {{status: [200, 404]}}}}\n\
+             - {{path: /500/abc, expect: {{status: 2xx}}}}\n- {{path: /500}}\n"
+        ),
+    );
+    let (report, ended) = report(&format!(
+        "--request-set {path} -n 200 -c 4 -t 2 {}",
+        peer.url()
+    ));
+    ended.with_code(0);
+    let counts = count(first_words(&peer));
+    assert_eq!(counts.len(), 4, "{counts:?}");
+    let bad = counts["GET /500/abc"];
+    unexpected(&report, "status is not one of those expected", bad);
+    let all: u64 = report.statuses.iter().map(|status| status.count).sum();
+    assert_eq!(all, 200);
+}
+
+#[test]
+fn an_answer_is_not_judged_by_the_one_before_it() {
+    for (right, wrong, words) in [
+        (
+            "fields: {ETag: '*'}",
+            "/200/abc",
+            "an expected field is missing",
+        ),
+        (
+            "fields: {ETag: x}",
+            "/200/abc/y",
+            "an expected field has another value",
+        ),
+        (
+            &format!("sha256: {ABC}"),
+            "/200/abd/x",
+            "content has another SHA-256 than expected",
+        ),
+    ] {
+        let (_folder, path) = file(
+            "mix.yaml",
+            &format!(
+                "requests:\n- {{path: /200/abc/x, expect: {{{right}}}}}\n\
+                 - {{path: {wrong}, expect: {{{right}}}}}\n"
+            ),
+        );
+        for pipeline in [1, 4] {
+            let peer = obedient();
+            let line = format!("--pipeline {pipeline} --request-set {path} -n 100 -c 1");
+            let (report, ended) = report(&format!("{line} {}", peer.url()));
+            ended.with_code(0);
+            let bad = count(first_words(&peer))[&format!("GET {wrong}")];
+            assert!((1..100).contains(&bad), "{line}: {bad}");
+            unexpected(&report, words, bad);
+        }
+    }
+}
+
+#[test]
+fn a_log_is_repeated_with_its_methods_and_paths() {
+    let peer = Peer::answering(EMPTY);
+    let log = |second: u32, request: &str| {
+        format!("192.0.2.1 - - [21/Nov/2026:13:00:0{second} +0000] \"{request}\" 200 5\n")
+    };
+    let text = [
+        log(1, "GET /a?b=1 HTTP/1.1"),
+        log(1, "DELETE /b HTTP/1.1"),
+        log(2, "GET /{{sequence}} HTTP/1.1"),
+        log(2, r"\x16\x03\x01"),
+        log(3, "HEAD /c HTTP/2.0"),
+    ];
+    let (_folder, path) = file("access.log", &text.concat());
+    let line = format!(
+        "--trace {path} --trace-speed 10 -d 2s -H X-All:1 -c 1 -t 1 {}",
+        peer.url()
+    );
+    let (report, ended) = report(&line);
+    ended.with_code(0);
+    assert_eq!(
+        first_words(&peer),
+        ["GET /a?b=1", "DELETE /b", "GET /{{sequence}}", "HEAD /c"]
+    );
+    assert!(
+        peer.requests()
+            .iter()
+            .all(|request| request.contains("\r\nX-All: 1\r\n"))
+    );
+    assert_eq!((report.counts.due, report.counts.completed_whole), (4, 4));
+    assert!(report.errors.is_empty(), "{:?}", report.errors);
+}
+
+#[test]
+fn times_alone_repeat_the_request_of_the_command_line() {
+    let peer = Peer::answering(EMPTY);
+    let (_folder, path) = file("times", "# when\n0.2\n0.1\n\n0.15\n");
+    let line = format!(
+        "--trace {path} -m PUT -b x --expect status=200 -c 2 -t 1 {}p",
+        peer.url()
+    );
+    let (report, ended) = report(&line);
+    ended.with_code(0);
+    assert!(first_words(&peer).iter().all(|line| line == "PUT /p"));
+    // One that was due at the very end may have come too late.
+    let done = report.counts.completed_whole;
+    assert_eq!((report.counts.due, done + report.censored.queued), (3, 3));
+    // The trial is over just after the last one.
+    assert!(
+        (0.1..0.2).contains(&report.phases.sustain),
+        "{:?}",
+        report.phases
+    );
+}
+
+#[test]
+fn what_is_wrong_in_a_file_has_its_place() {
+    let origin = origin();
+    let url = format!("http://{}/", origin.addresses()[0]);
+    for (text, place, words) in [
+        ("requests:\n- {pth: /}\n", ":2:4", "did you mean `path`?"),
+        (
+            "requests:\n- {path: /}\n- {path: /, weight: -1}\n",
+            ":3:21",
+            "weight",
+        ),
+        (
+            "requests:\n- {path: /}\n- {path: '/{{sequense}}'}\n",
+            ":3:3",
+            "did you mean `{{sequence}}`?",
+        ),
+        (
+            "requests:\n- {path: /, expect: {status: 99}}\n",
+            ":2:30",
+            "99",
+        ),
+        (
+            "requests:\n- {path: /, expect: {sha256: xyz}}\n",
+            ":2:",
+            "sha256",
+        ),
+        (
+            "requests:\n- {path: /, content-file: /nonexistent}\n",
+            ":2:",
+            "/nonexistent",
+        ),
+        ("requests: []\n", ":1:11", "request"),
+        ("requests:\n- {path: /\n", ":2:3", "this is not YAML"),
+        (
+            "requests:\n- {path: '/{{line:/nonexistent}}'}\n",
+            ":2:3",
+            "/nonexistent",
+        ),
+    ] {
+        let (_folder, path) = file("mix.yaml", text);
+        let ended = run(&format!("load --request-set {path} {url}"));
+        ended.refused(&[&format!("mix.yaml{place}"), words]);
+    }
+    for (text, place, words) in [
+        (
+            "hello\n",
+            ":1:1",
+            "expected a time in seconds or of RFC 3339",
+        ),
+        ("0.1\n0.2\nsoon\n", ":3:1", "found `soon`"),
+        ("0.1 x\n", ":1:1", "found `0.1 x`"),
+        (
+            "- - - [21/Nov/2026:13:00:01 +0000] \"GET / HTTP/1.1\" 200 0\n- - - [21/Nov\n",
+            ":2:7",
+            "expected a time such as [21/Nov/2026:13:00:01 +0000]",
+        ),
+        (
+            "{\"time\":1795266001}\n",
+            ":1:1",
+            "expected a key `request`",
+        ),
+    ] {
+        let (_folder, path) = file("trace", text);
+        let line = format!("load --trace {path} {url}");
+        run(&line).refused_in_a_line(&["--trace ", &format!("/trace{place}: "), words]);
+    }
+    let (_folder, path) = file("trace", "");
+    run(&format!("load --trace {path} {url}")).refused_in_a_line(&["needs at least one line"]);
+    run(&format!("load --trace /nonexistent {url}"))
+        .refused_in_a_line(&["/nonexistent", "No such"]);
+    assert_eq!(origin.counters(0).requests, 0);
+}
+
+#[test]
+fn expectations_that_nothing_can_meet() {
+    let origin = origin();
+    let url = format!("http://{}/", origin.addresses()[0]);
+    for (expect, words) in [
+        (
+            "status",
+            "--expect status: is nothing that can be expected\nhint: ",
+        ),
+        ("status=20", "--expect status=20: is nothing"),
+        ("size=big", "--expect size"),
+        (
+            "sha256=xyz",
+            "--expect: sha256 `xyz` is not 64 hexadecimal digits",
+        ),
+        ("colour=red", "--expect colour=red: is nothing"),
+        ("field=a(b", "--expect: field name `a(b` is not a token"),
+    ] {
+        run(&format!("load --expect {expect} {url}")).refused_in_a_line(&[words]);
+    }
+    let (_folder, path) = file("mix.yaml", "requests: [{path: /}]\n");
+    run(&format!(
+        "load --request-set {path} --expect status=200 {url}"
+    ))
+    .refused_in_a_line(&["--expect: with --request-set"]);
+    run(&format!("load --request-set {path} -b x {url}")).refused(&["cannot be used with"]);
+    assert_eq!(origin.counters(0).requests, 0);
+}

@@ -1,0 +1,394 @@
+//! `weir load` over TLS against the real nginx, whose own log is the other witness.
+
+use std::collections::HashSet;
+
+use weir_model::load_report::{LoadReport, NameCount};
+
+use crate::load::report;
+use crate::peer::origin;
+use crate::program::{Ended, Running, run, weir};
+use crate::secure::{Authority, Logged, Nginx};
+
+/// Directives that let TLS 1.2 have every cipher that weir speaks with an RSA certificate.
+const ALL_RSA: &str = "ssl_ciphers ECDHE-RSA-AES256-GCM-SHA384:ECDHE-RSA-AES128-GCM-SHA256:\
+    ECDHE-RSA-CHACHA20-POLY1305;";
+
+/// Loads nginx and ends it; every request must have been answered with 200.
+#[track_caller]
+fn load(authority: &Authority, directives: &str, line: &str) -> (LoadReport, Vec<Logged>) {
+    let nginx = Nginx::start(authority, directives);
+    let line = format!("--ca {} {line} {}", authority.file(), nginx.url());
+    let (report, ended) = report(&line);
+    assert_eq!(ended.with_code(0).stderr, "", "{line}");
+    assert!(report.errors.is_empty(), "{line}: {:?}", report.errors);
+    let [ok] = &report.statuses[..] else {
+        panic!("{line}: {:?}", report.statuses)
+    };
+    assert_eq!(ok.status, 200, "{line}");
+    let log = nginx.log();
+    assert_eq!(log.len() as u64, report.counts.completed_whole, "{line}");
+    (report, log)
+}
+
+fn connections(log: &[Logged]) -> u64 {
+    let numbers: HashSet<_> = log.iter().map(|line| &line.connection).collect();
+    numbers.len() as u64
+}
+
+fn only(counts: &[NameCount]) -> (&str, u64) {
+    let [one] = counts else { panic!("{counts:?}") };
+    (&one.name, one.count)
+}
+
+#[test]
+fn what_was_agreed_on_is_what_nginx_saw() {
+    let authority = Authority::new();
+    for (asked, version, cipher) in [
+        (
+            "--tls 1.2 --ciphers ECDHE-RSA-AES256-GCM-SHA384",
+            "1.2",
+            "ECDHE-RSA-AES256-GCM-SHA384",
+        ),
+        (
+            "--tls 1.2 --ciphers TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256",
+            "1.2",
+            "ECDHE-RSA-AES128-GCM-SHA256",
+        ),
+        (
+            "--ciphers ecdhe-rsa-chacha20-poly1305",
+            "1.2",
+            "ECDHE-RSA-CHACHA20-POLY1305",
+        ),
+        (
+            "--tls 1.3 --ciphers TLS_AES_128_GCM_SHA256",
+            "1.3",
+            "TLS_AES_128_GCM_SHA256",
+        ),
+        ("", "1.3", "TLS_AES_256_GCM_SHA384"),
+    ] {
+        for (io, policy) in [
+            ("epoll", "keep-alive"),
+            ("auto", "keep-alive"),
+            ("epoll", "per-request"),
+            ("auto", "per-request"),
+            ("auto", "5"),
+        ] {
+            let line = format!("{asked} --io {io} --connection {policy} -n 40 -c 4 -t 1");
+            let (report, log) = load(&authority, ALL_RSA, &line);
+            assert_eq!(report.counts.completed_whole, 40, "{line}");
+            let tls = report.tls.as_ref().expect("figures of TLS");
+            let opened = match policy {
+                "keep-alive" => 4,
+                "per-request" => 40,
+                // The last of each may be opened and not used.
+                _ => tls.handshakes.clamp(8, 12),
+            };
+            assert_eq!(tls.handshakes, opened, "{line}");
+            assert!((opened - 4..=opened).contains(&connections(&log)), "{line}");
+            assert_eq!(report.tls_time.count, opened, "{line}");
+            assert_eq!((tls.resumed, tls.early_data), (0, 0), "{line}");
+            let name = format!("TLS {version}");
+            assert_eq!(only(&tls.versions), (&*name, opened), "{line}");
+            assert_eq!(only(&tls.ciphers), (cipher, opened), "{line}");
+            assert_eq!(only(&tls.groups), ("x25519", opened), "{line}");
+            for seen in &log {
+                assert_eq!(seen.version, format!("TLSv{version}"), "{line}");
+                assert_eq!((&*seen.cipher, &*seen.reused), (cipher, "."), "{line}");
+                // An address is no server name (RFC 6066 §3).
+                assert_eq!((&*seen.server_name, &*seen.alpn), ("-", "http/1.1"));
+            }
+        }
+    }
+}
+
+#[test]
+fn groups_are_as_asked_for() {
+    let authority = Authority::new();
+    for (asked, group) in [
+        ("secp384r1", "secp384r1"),
+        ("P-256,x25519", "secp256r1"),
+        ("x25519", "x25519"),
+    ] {
+        let line = format!("--groups {asked} -n 10 -c 2 -t 1");
+        let (report, _) = load(&authority, ALL_RSA, &line);
+        let tls = report.tls.expect("figures of TLS");
+        assert_eq!(only(&tls.groups), (group, 2), "{asked}");
+    }
+}
+
+#[test]
+fn people_are_told_what_was_agreed_on() {
+    let authority = Authority::new();
+    let nginx = Nginx::start(&authority, ALL_RSA);
+    let ended = run(&format!(
+        "load -q --ca {} --resumption on --connection per-request -n 20 -c 1 -t 1 {}",
+        authority.file(),
+        nginx.url()
+    ));
+    let text = ended.with_code(0).stdout;
+    for words in [
+        "20 handshakes, 95.0 % resumed",
+        "TLS 1.3",
+        "TLS_AES_256_GCM_SHA384",
+        "x25519",
+        "TLS handshake",
+        "errors        none",
+    ] {
+        assert!(text.contains(words), "{words}:\n{text}");
+    }
+}
+
+#[test]
+fn resumption_is_what_nginx_counted() {
+    let authority = Authority::new();
+    for (share, resumed) in [("off", 0), ("on", 99), ("80%", 80)] {
+        for version in ["1.2", "1.3"] {
+            for policy in ["-c 1 -t 1", "-c 4 -t 2"] {
+                let line = format!(
+                    "--tls {version} --resumption {share} --connection per-request -n 100 {policy}"
+                );
+                let (report, log) = load(&authority, ALL_RSA, &line);
+                let tls = report.tls.expect("figures of TLS");
+                let reused = log.iter().filter(|seen| seen.reused == "r").count() as u64;
+                assert_eq!((tls.handshakes, tls.resumed), (100, reused), "{line}");
+                // Each thread begins without a ticket, and so do connections opened at once.
+                if policy == "-c 1 -t 1" {
+                    assert_eq!(reused, resumed, "{line}");
+                } else {
+                    assert!(
+                        (resumed.saturating_sub(6)..=resumed).contains(&reused),
+                        "{line}: {reused}"
+                    );
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn kept_connections_resume_when_they_are_renewed() {
+    let authority = Authority::new();
+    let line = "--resumption on --connection 10 -n 100 -c 1 -t 1";
+    let (report, log) = load(&authority, ALL_RSA, line);
+    let tls = report.tls.expect("figures of TLS");
+    assert_eq!(tls.resumed, tls.handshakes - 1);
+    let reused = log.iter().filter(|seen| seen.reused == "r").count();
+    assert_eq!(reused, 90, "all but those of the first connection");
+}
+
+#[test]
+fn requests_go_with_the_first_flight_and_only_once() {
+    let authority = Authority::new();
+    for io in ["epoll", "auto"] {
+        let line = format!(
+            "--io {io} --resumption on --early-data --connection per-request -n 50 -c 1 -t 1"
+        );
+        let (report, log) = load(&authority, "ssl_early_data on;", &line);
+        let tls = report.tls.expect("figures of TLS");
+        // Tickets come after the client's Finished: a connection whose request was answered before
+        // that may bring none, and the one before it brought two.
+        let reused = log.iter().filter(|seen| seen.reused == "r").count() as u64;
+        assert_eq!((tls.resumed, tls.early_data), (reused, reused), "{io}");
+        assert!(reused >= 50 / 3, "{io}: {reused}");
+        // nginx forgets how a request came when the handshake ends before it is looked at.
+        let early = log.iter().filter(|seen| seen.early == "1").count() as u64;
+        assert!((1..=reused).contains(&early), "{io}: {early}");
+        assert_eq!(log.len(), 50, "{io}");
+    }
+    // A server that takes none gets the requests after the handshake.
+    let line = "--resumption on --early-data --connection per-request -n 20 -c 1 -t 1";
+    let (report, log) = load(&authority, "ssl_early_data off;", line);
+    assert_eq!(report.tls.expect("figures of TLS").early_data, 0);
+    assert!(log.iter().all(|seen| seen.early.is_empty()), "{log:?}");
+}
+
+#[test]
+fn a_client_shows_its_certificate_where_it_must() {
+    let authority = Authority::new();
+    let demand = format!(
+        "{ALL_RSA} ssl_verify_client on; ssl_client_certificate {};",
+        authority.file()
+    );
+    let own = authority.issue(|_| {});
+    for version in ["1.2", "1.3"] {
+        let line = format!(
+            "--tls {version} --cert {} --key {} -n 20 -c 2",
+            own.certificate, own.key
+        );
+        load(&authority, &demand, &line);
+    }
+    let elsewhere = Authority::new();
+    let stranger = elsewhere.issue(|_| {});
+    let other = format!("--cert {} --key {}", stranger.certificate, stranger.key);
+    // nginx lets the handshake pass, and says 400.
+    for without in ["", &other] {
+        let nginx = Nginx::start(&authority, &demand);
+        let (report, _) = report(&format!(
+            "--ca {} {without} -n 10 -c 2 {}",
+            authority.file(),
+            nginx.url()
+        ));
+        let [bad] = &report.statuses[..] else {
+            panic!("{:?} {:?}", report.statuses, report.errors)
+        };
+        assert_eq!((bad.status, bad.count), (400, 10), "{without}");
+    }
+}
+
+/// Asks nginx, of which nothing good comes; gives what weir said.
+fn distrusted(nginx: &Nginx, line: &str) -> Ended {
+    let ended = run(&format!("load -q -n 4 -c 2 -t 1 {line} {}", nginx.url()));
+    assert!(!ended.stderr.contains("panicked"), "{}", ended.stderr);
+    ended
+}
+
+#[test]
+fn a_certificate_of_nobody_we_trust_is_an_error_unless_anybody_will_do() {
+    let authority = Authority::new();
+    let nginx = Nginx::start(&authority, "");
+    let stranger = Authority::new();
+    // Both authorities have the same name.
+    let words = "invalid certificate: not signed by the authority that it names";
+    for policy in ["keep-alive", "per-request"] {
+        let line = format!("--connection {policy} --ca {}", stranger.file());
+        let ended = distrusted(&nginx, &line).with_code(if policy == "keep-alive" { 2 } else { 1 });
+        assert!(ended.stderr.contains(words), "{}", ended.stderr);
+        let hint = "
+hint: name the file of its authority with --ca, or accept any";
+        assert!(ended.stderr.contains(hint), "{}", ended.stderr);
+        assert!(!ended.stderr.contains("listening"), "{}", ended.stderr);
+    }
+    distrusted(&nginx, "--insecure").with_code(0);
+    distrusted(&nginx, "-k").with_code(0);
+    distrusted(&nginx, &format!("--ca {}", authority.file())).with_code(0);
+}
+
+#[test]
+fn a_certificate_for_another_name() {
+    let authority = Authority::new();
+    let nginx = Nginx::start(&authority, "");
+    let ca = format!("--ca {}", authority.file());
+    let ended = distrusted(&nginx, &format!("{ca} --sni elsewhere.test")).with_code(2);
+    for words in ["not valid for name \"elsewhere.test\"", "\nhint: ", "--sni"] {
+        assert!(ended.stderr.contains(words), "{}", ended.stderr);
+    }
+    distrusted(&nginx, &format!("{ca} --sni weir.test")).with_code(0);
+    distrusted(&nginx, "-k --sni elsewhere.test").with_code(0);
+    let names: Vec<_> = nginx
+        .log()
+        .into_iter()
+        .map(|seen| seen.server_name)
+        .collect();
+    assert_eq!(names[0], "weir.test");
+    assert_eq!(names[names.len() - 1], "elsewhere.test");
+}
+
+#[test]
+fn an_address_of_ones_own_choice_and_the_name_of_the_url() {
+    let authority = Authority::new();
+    let nginx = Nginx::start(&authority, "");
+    let line = format!(
+        "--ca {} --to {} -n 10 -c 2 https://weir.test/",
+        authority.file(),
+        nginx.address
+    );
+    let (report, ended) = report(&line);
+    ended.with_code(0);
+    assert_eq!(report.counts.completed_whole, 10);
+    for seen in nginx.log() {
+        assert_eq!(
+            (&*seen.server_name, &*seen.host),
+            ("weir.test", "weir.test")
+        );
+    }
+}
+
+#[test]
+fn protocols_are_offered_as_asked() {
+    let authority = Authority::new();
+    let line = "--alpn other,http/1.1 -n 4 -c 1";
+    let (_, log) = load(&authority, "", line);
+    assert!(log.iter().all(|seen| seen.alpn == "http/1.1"), "{log:?}");
+    // OpenSSL ends a handshake in which nothing is in common (RFC 7301 §3.2).
+    let nginx = Nginx::start(&authority, "");
+    let ended = distrusted(&nginx, &format!("--ca {} --alpn other", authority.file()));
+    let ended = ended.with_code(2);
+    let words = "alert received: no_application_protocol (120)";
+    assert!(ended.stderr.contains(words), "{}", ended.stderr);
+}
+
+#[test]
+fn a_megabyte_each_way() {
+    let authority = Authority::new();
+    let content = authority.write("content", &"x".repeat(1 << 20));
+    for io in ["epoll", "auto"] {
+        for version in ["1.2", "1.3"] {
+            for policy in ["keep-alive", "per-request"] {
+                let nginx = Nginx::start(&authority, ALL_RSA);
+                let common = format!(
+                    "--ca {} --tls {version} --io {io} --connection {policy} -n 8 -c 2 -t 1 -T 30s",
+                    authority.file()
+                );
+                let (down, ended) = report(&format!(
+                    "{common} --expect size=1MiB --expect status=200 {}large",
+                    nginx.url()
+                ));
+                ended.with_code(0);
+                assert!(down.errors.is_empty(), "{common}: {:?}", down.errors);
+                assert_eq!(down.counts.content_bytes, 8 << 20, "{common}");
+                let (up, ended) = report(&format!(
+                    "{common} -m POST --content-file {content} {}up",
+                    nginx.url()
+                ));
+                ended.with_code(0);
+                assert!(up.errors.is_empty(), "{common}: {:?}", up.errors);
+                assert_eq!(up.counts.completed_whole, 8, "{common}");
+                assert_eq!(up.statuses[0].status, 200, "{common}");
+            }
+        }
+    }
+}
+
+#[test]
+fn several_requests_in_flight() {
+    let authority = Authority::new();
+    for io in ["epoll", "auto"] {
+        let line = format!("--io {io} --pipeline 8 -n 400 -c 2 -t 1");
+        let (report, log) = load(&authority, ALL_RSA, &line);
+        assert_eq!(report.counts.completed_whole, 400, "{io}");
+        assert_eq!(report.counts.content_bytes, 2 * 400, "{io}");
+        assert_eq!(connections(&log), 2, "{io}");
+    }
+}
+
+#[test]
+fn an_open_loop_over_tls() {
+    let authority = Authority::new();
+    for policy in ["keep-alive", "per-request"] {
+        let line = format!("-R 200 -d 500ms --connection {policy} -c 4 -t 1");
+        let (report, _) = load(&authority, ALL_RSA, &line);
+        assert_eq!(report.counts.due, 100, "{policy}");
+        assert_eq!(report.counts.completed_whole, 100, "{policy}");
+    }
+}
+
+#[test]
+fn a_flow_in_clear_beside_one_over_tls() {
+    let authority = Authority::new();
+    let nginx = Nginx::start(&authority, "");
+    let origin = origin();
+    let clear = format!("clear: -c 1 -n 10 http://{}/", origin.addresses()[0]);
+    let (ca, url) = (authority.file(), nginx.url());
+    let line = [
+        "load", "-q", "--format", "json", "--ca", &ca, "--tls", "1.3",
+    ];
+    let more = ["-c", "2", "-t", "1", "-n", "20", "--flow", &clear, &url];
+    let ended = Running::start(&mut weir(line.iter().chain(&more))).end();
+    let report: LoadReport = serde_json::from_str(&ended.with_code(0).stdout).unwrap();
+    let [main, clear] = &report.flows[..] else {
+        panic!("{:?}", report.flows)
+    };
+    let handshakes = main.tls.as_ref().map(|tls| tls.handshakes);
+    assert_eq!((main.counts.completed_whole, handshakes), (20, Some(2)));
+    assert_eq!((clear.counts.completed_whole, &clear.tls), (10, &None));
+}

@@ -1,0 +1,469 @@
+//! `weir load` against servers that fail TLS halfway: counted as `tls` in the words of whoever
+//! noticed it, the other requests are answered, and the trial ends in time and in bounded memory.
+//!
+//! Faults of handshakes are met by connections that are kept, renewed after a few requests, and made
+//! for each request; all faults are met by a closed and by an open loop.
+
+use std::io::{self, Read, Write};
+use std::net::TcpStream;
+use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
+
+use rustls::{ServerConfig, ServerConnection};
+use weir_model::load::ErrorKind;
+use weir_model::load_report::LoadReport;
+
+use crate::faulty::{After, Faulty, Victim, Wire};
+use crate::load::report;
+use crate::load_faults::{ASKED, EACH, Fault, LOADS, lost};
+use crate::program::{Running, weir};
+use crate::secure::Authority;
+
+/// How connections are used while handshakes fail.
+const POLICIES: [&str; 3] = ["keep-alive", "5", "per-request"];
+
+/// Connections of each trial.
+const CONNECTIONS: u64 = 4;
+
+fn config() -> Arc<ServerConfig> {
+    Authority::new().issue(|_| {}).server()
+}
+
+/// Loads a server of which each second connection meets `fault` instead of a handshake, in all ways.
+fn shake(
+    more: &str,
+    fault: impl Fn(&mut Victim) -> After + Copy + Send + Sync + 'static,
+    words: &[&str],
+) {
+    let config = config();
+    for policy in POLICIES {
+        for load in LOADS {
+            let server = Faulty::handshakes(2, Arc::clone(&config), fault);
+            let line = format!(
+                "{load} -k -c 4 -t 1 --connection {policy} {more} {}",
+                server.url()
+            );
+            let (report, ended) = report(&line);
+            assert_eq!(ended.with_code(0).stderr, "", "{line}");
+            assert_eq!(report.outcome, "complete", "{line}");
+            counted(&line, &report, server.faults(), words);
+            let failed: u64 = report.errors.iter().map(|error| error.count).sum();
+            let done = report.counts.completed_whole;
+            assert!(done > 0, "{line}");
+            // A handshake costs a request only where it is made for one.
+            match (report.counts.due > 0, policy) {
+                (false, "per-request") => assert_eq!(done + failed, ASKED, "{line}"),
+                (false, _) => assert_eq!(done, ASKED, "{line}"),
+                (true, "per-request") => assert!(done + failed <= ASKED, "{line}"),
+                (true, _) => assert!(done <= ASKED, "{line}"),
+            }
+        }
+    }
+}
+
+/// All errors are of TLS, in these words, and as many as there were faults; those of connections that
+/// were being opened at the end are nobody's.
+#[track_caller]
+fn counted(line: &str, report: &LoadReport, faults: u64, words: &[&str]) {
+    let errors = &report.errors;
+    for error in errors {
+        assert_eq!(error.kind, ErrorKind::Tls, "{line}: {errors:?}");
+        let known = words.iter().any(|words| error.words.contains(words));
+        assert!(known, "{line}: {errors:?}");
+    }
+    let count: u64 = errors.iter().map(|error| error.count).sum();
+    assert!(count > 0, "{line}: {faults} faults, and nobody noticed");
+    let fewest = faults.saturating_sub(CONNECTIONS);
+    // Nobody promises that an honest handshake is never late on a busy machine.
+    let most = match words {
+        [NO_HANDSHAKE] => u64::MAX,
+        _ => faults,
+    };
+    assert!(
+        (fewest..=most).contains(&count),
+        "{line}: {faults} faults, {errors:?}"
+    );
+}
+
+/// The flight with which a server that follows the protocol answers the client; empty when
+/// the client is gone.
+fn flight(victim: &mut Victim) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    let mut server = ServerConnection::new(config()).expect("a server");
+    while !server.wants_write() {
+        match server.read_tls(&mut victim.wire) {
+            Ok(1..) => {}
+            _ => return bytes,
+        }
+        if server.process_new_packets().is_err() {
+            return bytes;
+        }
+    }
+    while server.wants_write() {
+        server.write_tls(&mut bytes).expect("memory takes it");
+    }
+    bytes
+}
+
+const CLOSED: &str = "connection closed during the handshake";
+const NO_HANDSHAKE: &str = "no complete TLS handshake within the timeout";
+const RESET: &str = "Connection reset by peer (os error 104)";
+
+#[test]
+fn closed_after_the_client_hello() {
+    shake(
+        "",
+        |victim| {
+            flight(victim);
+            After::Close
+        },
+        &[CLOSED],
+    );
+}
+
+#[test]
+fn closed_in_the_middle_of_the_server_hello() {
+    shake(
+        "",
+        |victim| {
+            let flight = flight(victim);
+            victim.send(&flight[..flight.len().min(40)]);
+            After::Close
+        },
+        &[CLOSED],
+    );
+}
+
+#[test]
+fn closed_before_the_end_of_the_flight() {
+    shake(
+        "",
+        |victim| {
+            let flight = flight(victim);
+            victim.send(&flight[..flight.len().saturating_sub(1)]);
+            After::Close
+        },
+        // What the client says to the ServerHello is never read.
+        &[CLOSED, RESET],
+    );
+}
+
+#[test]
+fn reset_in_the_handshake() {
+    shake(
+        "",
+        |victim| {
+            let flight = flight(victim);
+            victim.send(&flight[..flight.len() / 2]);
+            victim.reset()
+        },
+        &[RESET],
+    );
+}
+
+#[test]
+fn garbage_instead_of_a_handshake() {
+    shake(
+        "",
+        |victim| {
+            flight(victim);
+            victim.send(b"SSH-2.0-OpenSSH_9.2\r\n");
+            victim.stall()
+        },
+        &["the server does not speak TLS on this port"],
+    );
+    shake(
+        "",
+        |victim| {
+            flight(victim);
+            // A record of a handshake, and no message of one.
+            victim.send(&[22, 3, 3, 0, 8, 2, 0, 0, 4, 1, 2, 3, 4]);
+            victim.stall()
+        },
+        &["received corrupt message"],
+    );
+}
+
+#[test]
+fn an_alert_instead_of_a_handshake() {
+    shake(
+        "",
+        |victim| {
+            flight(victim);
+            victim.send(&[21, 3, 3, 0, 2, 2, 40]);
+            victim.stall()
+        },
+        &["alert received: handshake_failure (40)"],
+    );
+}
+
+#[test]
+fn an_oversize_record_in_the_handshake() {
+    shake(
+        "",
+        |victim| {
+            flight(victim);
+            victim.send(&[22, 3, 3, 0xff, 0xff]);
+            victim.stall()
+        },
+        &["record longer than TLS allows"],
+    );
+}
+
+#[test]
+fn a_handshake_that_is_never_answered() {
+    shake("-T 500ms", Victim::stall, &[NO_HANDSHAKE]);
+    shake(
+        "-T 500ms",
+        |victim| {
+            let flight = flight(victim);
+            victim.send(&flight[..flight.len() / 2]);
+            victim.stall()
+        },
+        &[NO_HANDSHAKE],
+    );
+}
+
+/// Sends one byte at a time.
+struct Trickle(TcpStream);
+
+impl Read for Trickle {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        self.0.read(buffer)
+    }
+}
+
+impl Write for Trickle {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let sent = self.0.write(&bytes[..bytes.len().min(1)]);
+        // So that the bytes come one by one.
+        thread::sleep(Duration::from_micros(20));
+        sent
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.0.flush()
+    }
+}
+
+impl Wire for Trickle {
+    fn socket(&self) -> &TcpStream {
+        &self.0
+    }
+}
+
+#[test]
+fn a_handshake_and_answers_that_trickle_are_right() {
+    let config = config();
+    for version in ["1.2", "1.3"] {
+        for policy in POLICIES {
+            for io in ["epoll", "auto"] {
+                let server = Faulty::handshakes(2, Arc::clone(&config), |victim| {
+                    let socket = victim.wire.socket().try_clone().expect("a descriptor");
+                    victim.wire = Box::new(Trickle(socket));
+                    After::Keep
+                });
+                let line = format!(
+                    "-n 40 -k -c 4 -t 1 -T 30s --tls {version} --io {io} --connection {policy} {}",
+                    server.url()
+                );
+                let (report, ended) = report(&line);
+                ended.with_code(0);
+                assert!(report.errors.is_empty(), "{line}: {:?}", report.errors);
+                assert_eq!(report.counts.completed_whole, ASKED, "{line}");
+                assert!(server.faults() > 0, "{line}");
+            }
+        }
+    }
+}
+
+/// Loads a server over TLS of which each [`EACH`]-th request meets `fault`, in both ways.
+fn meet(fault: Fault, kind: ErrorKind, words: &str) {
+    let config = config();
+    for load in LOADS {
+        let server = Faulty::secure_requests(EACH, Arc::clone(&config), fault);
+        let (report, ended) = report(&format!("{load} -k -c 4 -t 1 {}", server.url()));
+        assert_eq!(ended.with_code(0).stderr, "", "{load}");
+        assert_eq!(report.outcome, "complete", "{load}");
+        assert_eq!(server.seen(), ASKED, "{load}");
+        lost(&report, kind, words);
+    }
+}
+
+#[test]
+fn closed_inside_a_record() {
+    meet(
+        |victim| {
+            victim.send_below(&[23, 3, 3, 0, 100, 1, 2, 3]);
+            After::Close
+        },
+        ErrorKind::Tls,
+        "connection closed inside a record",
+    );
+}
+
+#[test]
+fn an_oversize_record() {
+    meet(
+        |victim| {
+            victim.send_below(&[23, 3, 3, 0xff, 0xff, 1, 2, 3]);
+            victim.stall()
+        },
+        ErrorKind::Tls,
+        "record longer than TLS allows",
+    );
+}
+
+#[test]
+fn a_record_of_somebody_else() {
+    meet(
+        |victim| {
+            victim.send_below(&[&[23, 3, 3, 0, 40][..], &[7; 40]].concat());
+            victim.stall()
+        },
+        ErrorKind::Tls,
+        "record failed its authentication (bad record MAC)",
+    );
+}
+
+#[test]
+fn an_answer_in_clear() {
+    meet(
+        |victim| {
+            victim.send_below(crate::faulty::RIGHT);
+            victim.stall()
+        },
+        ErrorKind::Tls,
+        "bytes that are no TLS record",
+    );
+}
+
+#[test]
+fn ends_between_records_are_those_of_http() {
+    meet(
+        |_| After::Close,
+        ErrorKind::ClosedUnanswered,
+        "closed before any byte of the response",
+    );
+    meet(
+        |victim| {
+            victim.send(b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhalf");
+            After::Close
+        },
+        ErrorKind::ClosedEarly,
+        "closed in the middle of the response",
+    );
+    meet(
+        |victim| {
+            victim.send(b"HTTP/1.1 200 OK\r\nContent-Le");
+            victim.reset()
+        },
+        ErrorKind::Receive,
+        RESET,
+    );
+}
+
+#[test]
+fn no_handshake_ever() {
+    let server = Faulty::handshakes(1, config(), |victim| {
+        flight(victim);
+        victim.send(&[21, 3, 3, 0, 2, 2, 80]);
+        victim.stall()
+    });
+    let words = "alert received: internal_error (80)";
+    for (policy, code) in [("keep-alive", 2), ("per-request", 1)] {
+        let line = format!(
+            "load -q -n 8 -k -c 2 -t 1 --connection {policy} {}",
+            server.url()
+        );
+        let ended = crate::program::run(&line).with_code(code);
+        assert!(ended.stderr.contains(words), "{policy}: {}", ended.stderr);
+        assert!(
+            !ended.stderr.contains("listening"),
+            "{policy}: {}",
+            ended.stderr
+        );
+    }
+}
+
+/// The largest that weir's memory was, in KiB.
+fn peak_memory(line: &str) -> (u64, LoadReport) {
+    let line = format!("load -q --format json {line}");
+    let mut load = Running::start(&mut weir(line.split_whitespace()));
+    let status = format!("/proc/{}/status", load.pid());
+    let mut peak = 0;
+    while load.is_alive() {
+        let text = std::fs::read_to_string(&status).unwrap_or_default();
+        let line = text.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+        let size = line.and_then(|line| line.trim().trim_end_matches(" kB").parse().ok());
+        peak = size.unwrap_or(peak);
+        thread::sleep(Duration::from_millis(2));
+    }
+    let ended = load.end();
+    let report = serde_json::from_str(&ended.stdout).expect("a report");
+    (peak, report)
+}
+
+#[test]
+fn memory_is_bounded_whatever_comes() {
+    let config = config();
+    let quiet = Faulty::secure(Arc::clone(&config));
+    let (usual, _) = peak_memory(&format!("-n 400 -k -c 4 -t 1 {}", quiet.url()));
+    assert!(usual > 0);
+    let flood: [Fault; 3] = [
+        // A certificate that never ends, in records of one byte.
+        |victim| {
+            flight(victim);
+            let records = [22, 3, 3, 0, 1, 11].repeat(1 << 12);
+            while victim.send(&records) {}
+            After::Close
+        },
+        |victim| {
+            flight(victim);
+            victim.send(&[22, 3, 3, 0, 4, 11, 0xff, 0xff, 0xff]);
+            let record = [&[22, 3, 3, 0x40, 0][..], &[0; 1 << 14]].concat();
+            while victim.send(&record) {}
+            After::Close
+        },
+        // Content in clear, as soon as anybody speaks.
+        |victim| {
+            let noise = [0x16; 1 << 16];
+            while victim.send(&noise) {}
+            After::Close
+        },
+    ];
+    for (number, fault) in flood.into_iter().enumerate() {
+        let server = Faulty::handshakes(2, Arc::clone(&config), fault);
+        let line = format!(
+            "-n 40 -k -c 4 -t 1 --connection per-request {}",
+            server.url()
+        );
+        let (peak, report) = peak_memory(&line);
+        assert!(
+            report
+                .errors
+                .iter()
+                .all(|error| error.kind == ErrorKind::Tls),
+            "{:?}",
+            report.errors
+        );
+        assert!(
+            peak < usual + 16 * 1024,
+            "flood {number}: {peak} KiB after {usual}"
+        );
+    }
+    // Far more content than was announced to nobody, then an end in the middle.
+    let server = Faulty::secure_requests(2, config, |victim| {
+        victim.send(b"HTTP/1.1 200 OK\r\nContent-Length: 1073741824\r\n\r\n");
+        let part = vec![b'x'; 1 << 20];
+        for _ in 0..64 {
+            victim.send(&part);
+        }
+        After::Close
+    });
+    let (peak, report) = peak_memory(&format!("-n 4 -k -c 1 -t 1 -T 50s {}", server.url()));
+    assert!(report.counts.received_bytes > 128 << 20);
+    assert_eq!(report.errors[0].kind, ErrorKind::ClosedEarly);
+    assert!(peak < usual + 16 * 1024, "{peak} KiB after {usual}");
+}

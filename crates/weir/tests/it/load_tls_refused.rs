@@ -1,0 +1,164 @@
+//! `weir load` with TLS that cannot be, or that is not there: one clear line, and what to do.
+
+use rcgen::date_time_ymd;
+
+use crate::faulty::Faulty;
+use crate::load::report;
+use crate::peer::origin;
+use crate::program::run;
+use crate::secure::{Authority, Nginx};
+
+#[test]
+fn words_that_nobody_speaks_get_the_nearest_right_one() {
+    for (flags, words) in [
+        (
+            "--ciphers ECDHE-RSA-AES256-GCM-SHA38",
+            "--ciphers: there is no cipher `ECDHE-RSA-AES256-GCM-SHA38`; \
+             did you mean `ECDHE-RSA-AES256-GCM-SHA384`?\nhint: known are TLS_AES_256_GCM_SHA384,",
+        ),
+        (
+            "--ciphers TLS_AES_128_GCM_SHA265",
+            "did you mean `TLS_AES_128_GCM_SHA256`?\nhint: ",
+        ),
+        (
+            "--groups x25591",
+            "did you mean `x25519`?\nhint: known are ",
+        ),
+        ("--groups p-265", "did you mean `P-256`?\nhint: "),
+        ("--ciphers RC4-SHA", "`RC4-SHA`"),
+        ("--tls 1.1", "--tls: `1.1` is not a TLS version"),
+        ("--resumption 120%", "--resumption: `120%` is not a share"),
+        (
+            "--early-data",
+            "early data needs TLS 1.3 and resumption\nhint: ",
+        ),
+        (
+            "--early-data --resumption on --tls 1.2",
+            "early data needs TLS 1.3 and resumption",
+        ),
+        (
+            "--tls 1.3 --ciphers ECDHE-RSA-AES256-GCM-SHA384",
+            "none of the ciphers asked for is for TLS 1.3\nhint: ",
+        ),
+        ("--sni under_score..test", "`under_score..test` is neither"),
+        (
+            "--ca /nonexistent/ca.pem",
+            "cannot read /nonexistent/ca.pem",
+        ),
+        (
+            "--cert /nonexistent/a --key /nonexistent/b",
+            "cannot read /nonexistent/a",
+        ),
+    ] {
+        run(&format!("load {flags} https://127.0.0.1:9/")).refused_in_a_line(&[words]);
+    }
+    run("load --cert a https://127.0.0.1:9/").refused(&["--key <FILE>"]);
+    run("load -k --ca a https://127.0.0.1:9/").refused(&["cannot be used with"]);
+}
+
+#[test]
+fn files_that_hold_something_else() {
+    let authority = Authority::new();
+    let own = authority.issue(|_| {});
+    let elsewhere = Authority::new();
+    let other = elsewhere.issue(|_| {});
+    let text = authority.write("text.pem", "no certificate\n");
+    let mismatch = format!("--cert {} --key {}", own.certificate, other.key);
+    let swapped = format!("--cert {} --key {}", own.key, own.certificate);
+    for (flags, words) in [
+        (format!("--ca {text}"), "text.pem has no certificate"),
+        (format!("--ca {}", own.key), "ecdsa.key has no certificate"),
+        (mismatch, "is not that of the certificate in "),
+        (swapped, "ecdsa.key has no certificate"),
+    ] {
+        let line = format!("load {flags} https://127.0.0.1:9/");
+        run(&line).refused_in_a_line(&[words, "\nhint: "]);
+    }
+}
+
+#[test]
+fn options_of_tls_are_for_https() {
+    let origin = origin();
+    let url = format!("http://{}/", origin.addresses()[0]);
+    for flags in [
+        "--tls 1.3",
+        "--ciphers TLS_AES_256_GCM_SHA384",
+        "--groups x25519",
+        "--alpn http/1.1",
+        "--sni weir.test",
+        "--resumption on",
+        "--early-data",
+        "--cert a --key b",
+        "--ca a",
+    ] {
+        let flag = flags.split(' ').next().unwrap_or_default();
+        run(&format!("load {flags} {url}")).refused_in_a_line(&[
+            &format!("{flag}: `{url}` is asked in clear"),
+            "\nhint: a URL over TLS begins with https://",
+        ]);
+    }
+    assert_eq!(origin.counters(0).requests, 0);
+}
+
+#[test]
+fn certificates_out_of_their_time() {
+    let authority = Authority::new();
+    for (from, to, words) in [
+        (2001, 2002, "certificate expired"),
+        (4000, 4001, "certificate not valid yet"),
+    ] {
+        let identity = authority.issue(|params| {
+            params.not_before = date_time_ymd(from, 1, 1);
+            params.not_after = date_time_ymd(to, 1, 1);
+        });
+        let server = Faulty::secure(identity.server());
+        let line = format!(
+            "load -q -n 4 -c 2 -t 1 --ca {} {}",
+            authority.file(),
+            server.url()
+        );
+        run(&line).refused_in_a_line(&[words]);
+        run(&format!("load -q -n 4 -c 2 -t 1 -k {}", server.url())).with_code(0);
+    }
+}
+
+#[test]
+fn tls_on_a_port_that_speaks_http() {
+    let origin = origin();
+    for policy in ["keep-alive", "per-request"] {
+        let line = format!(
+            "load -q -n 4 -c 2 -t 1 -k --connection {policy} https://{}/",
+            origin.addresses()[0]
+        );
+        let ended = run(&line);
+        let words = "the server does not speak TLS on this port";
+        assert!(ended.stderr.contains(words), "{policy}: {}", ended.stderr);
+        assert!(
+            ended.stderr.contains("\nhint: "),
+            "{policy}: {}",
+            ended.stderr
+        );
+        assert_ne!(ended.code, Some(0), "{policy}");
+    }
+    assert_eq!(origin.counters(0).requests, 0);
+}
+
+#[test]
+fn http_on_a_port_that_speaks_tls() {
+    let authority = Authority::new();
+    // nginx understands, and says so in clear.
+    let nginx = Nginx::start(&authority, "");
+    let (answered, _) = report(&format!("-n 4 -c 2 -t 1 http://{}/", nginx.address));
+    assert_eq!(
+        (answered.statuses[0].status, answered.statuses[0].count),
+        (400, 4)
+    );
+    assert!(!answered.validity.is_empty());
+    // Others send an alert.
+    let server = Faulty::secure(authority.issue(|_| {}).server());
+    let url = server.url().replace("https", "http");
+    let ended = run(&format!("load -q -n 4 -c 2 -t 1 {url}")).with_code(1);
+    for words in ["TLS", "\nhint: "] {
+        assert!(ended.stderr.contains(words), "{}", ended.stderr);
+    }
+}
