@@ -10,7 +10,7 @@ use weir_origin::Origin;
 
 use crate::load::report;
 use crate::peer::{Peer, origin};
-use crate::program::{Running, run};
+use crate::program::{Running, run, wait_until};
 
 /// Both ways of asking the kernel do the same.
 const WAYS: [&str; 2] = ["--io epoll", "--io auto"];
@@ -125,11 +125,15 @@ fn a_server_that_closes_held_connections_is_found_out() {
     let origin = origin();
     let address = origin.addresses()[0];
     let closer = std::thread::spawn(move || {
-        std::thread::sleep(std::time::Duration::from_millis(900));
+        // All of them, and the first look whether anybody is there.
+        wait_until("all connections are open", || {
+            origin.counters(0).connections == 51
+        });
+        std::thread::sleep(std::time::Duration::from_millis(500));
         drop(origin);
     });
     let (report, _) = report(&format!(
-        "-d 2s -c 50 -t 1 --connection hold http://{address}/"
+        "-d 3s -c 50 -t 1 --connection hold http://{address}/"
     ));
     closer.join().expect("the server was closed");
     assert_eq!(report.counts.lost, 50);

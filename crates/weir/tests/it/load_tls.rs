@@ -17,7 +17,8 @@ const ALL_RSA: &str = "ssl_ciphers ECDHE-RSA-AES256-GCM-SHA384:ECDHE-RSA-AES128-
 #[track_caller]
 fn load(authority: &Authority, directives: &str, line: &str) -> (LoadReport, Vec<Logged>) {
     let nginx = Nginx::start(authority, directives);
-    let line = format!("--ca {} {line} {}", authority.file(), nginx.url());
+    // A busy machine may take its time.
+    let line = format!("-T 20s --ca {} {line} {}", authority.file(), nginx.url());
     let (report, ended) = report(&line);
     assert_eq!(ended.with_code(0).stderr, "", "{line}");
     assert!(report.errors.is_empty(), "{line}: {:?}", report.errors);
