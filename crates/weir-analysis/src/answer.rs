@@ -13,6 +13,9 @@ pub(crate) fn answer(study: &Study, loads: &[LoadFindings], complete: bool) -> S
     let metric = study.objective.metric;
     let answering = loads.iter().filter(|load| load.metrics.contains(&metric));
     let answering: Vec<&LoadFindings> = answering.filter(|load| load.blocks > 0).collect();
+    if let Some(text) = one_arm_under_many(study, &answering) {
+        return with_end(vec![text], complete);
+    }
     let mut text: Vec<String> = Vec::new();
     for load in &answering {
         let under = match answering.len() {
@@ -35,10 +38,69 @@ pub(crate) fn answer(study: &Study, loads: &[LoadFindings], complete: bool) -> S
     if text.is_empty() {
         return "Nothing was measured that answers the question.".to_owned();
     }
+    with_end(text, complete)
+}
+
+/// The sentences as one text, with a last one about a run that was cut short.
+fn with_end(mut text: Vec<String>, complete: bool) -> String {
     if !complete {
         text.push("The run did not end as planned: this covers what was measured.".to_owned());
     }
     text.join(" ")
+}
+
+/// One arm held against a limit under several loads: loads are put together by what came out, since
+/// a sentence for each would hide where it changes. `None` in any other study.
+fn one_arm_under_many(study: &Study, loads: &[&LoadFindings]) -> Option<String> {
+    let ([arm], [_, _, ..]) = (&study.arms[..], loads) else {
+        return None;
+    };
+    let found: Option<Vec<(&str, &LimitFindings)>> = loads
+        .iter()
+        .map(|load| Some((&*load.load, load.limits.first()?)))
+        .collect();
+    let found = found?;
+    let limit = ms(found[0].1.limit_ns as f64);
+    let name = &arm.name;
+    let mut parts = Vec::new();
+    for (verdict, what) in [
+        (
+            LimitVerdict::Holds,
+            format!("{name} stays within {limit} ms"),
+        ),
+        (
+            LimitVerdict::DoesNotHold,
+            format!("{name} does not stay within {limit} ms"),
+        ),
+        (
+            LimitVerdict::NotShown,
+            format!("whether {name} stays within {limit} ms could not be shown"),
+        ),
+        (
+            LimitVerdict::Invalid,
+            format!("{name} has no valid figures"),
+        ),
+    ] {
+        let such = found.iter().filter(|(_, limit)| limit.verdict == verdict);
+        let such: Vec<(&str, &LimitFindings)> = such.copied().collect();
+        if !such.is_empty() {
+            parts.push(format!("{what} under {}", listed(&such)));
+        }
+    }
+    Some(format!("{}.", capitalized(&parts.join("; "))))
+}
+
+/// `held-0 (2.1 ms), held-10k (3.4 ms) and held-25k (5 ms)`, each with its estimate where it has one.
+fn listed(loads: &[(&str, &LimitFindings)]) -> String {
+    let each = loads.iter().map(|(load, found)| match found.value_ns {
+        value if value.is_finite() => format!("{load} ({} ms)", ms(value)),
+        _ => (*load).to_owned(),
+    });
+    let each: Vec<String> = each.collect();
+    match each.split_last() {
+        Some((last, rest)) if !rest.is_empty() => format!("{} and {last}", rest.join(", ")),
+        _ => each.concat(),
+    }
 }
 
 /// Which arms stay within the study's limit; empty without one. The A/A arm is the baseline.
@@ -226,7 +288,13 @@ fn role(study: &Study, arm: &str) -> ArmRole {
     found.map_or(ArmRole::Change, |arm| arm.role)
 }
 
+/// The same text with a capital letter, but for names of settings and of nginx, which have one
+/// spelling.
 fn capitalized(text: &str) -> String {
+    let first = text.split_whitespace().next().unwrap_or_default();
+    if first == "nginx" || first.contains(['_', '=']) {
+        return text.to_owned();
+    }
     let mut chars = text.chars();
     match chars.next() {
         Some(first) => first.to_uppercase().chain(chars).collect(),

@@ -8,6 +8,7 @@ use weir_record::Run;
 
 use crate::findings::ArmFindings;
 use crate::gather::LoadData;
+use crate::part;
 use crate::validity::failure_count;
 
 /// Quantiles of [`ArmFindings::response_ns`] and its like.
@@ -89,6 +90,7 @@ fn figures(run: &Run, data: &LoadData<'_>, arm: usize, clock: &Clock) -> ArmFind
             over(|slice| slice.origin_connects),
             over(|slice| slice.origin_requests),
         ),
+        connections: part::together(run.parts(data.load), &data.study.arms[arm].name),
         failures: failures.sum(),
         censored: censored.sum(),
         percentile_curve: percentile_curve(&response),

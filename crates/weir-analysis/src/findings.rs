@@ -1,7 +1,7 @@
 //! What an analysis says: the only thing that reports are made from, beside the records.
 
 use serde::{Deserialize, Serialize};
-use weir_model::record::{Validity, ValidityReason};
+use weir_model::record::{ArmConnections, Validity, ValidityReason};
 use weir_model::study::{ArmRole, Metric};
 
 /// Everything that a run says.
@@ -84,6 +84,11 @@ pub struct ArmFindings {
     pub samples: u64,
     /// Connections to the origin per request; `None` without an origin.
     pub origin_connects_per_request: Option<f64>,
+    /// Connections over all continuous trials: counts of what was opened and of handshakes are sums,
+    /// what was open is the least, memory the most. Of those that are held, `opened` counts what had
+    /// to be opened again. `None` in runs that did not keep it.
+    #[serde(default)]
+    pub connections: Option<ArmConnections>,
     /// Errors and responses outside 1xx..3xx.
     pub failures: u64,
     /// Requests that never ended.

@@ -2,11 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use weir_model::record::{TrialRecord, Validity};
+use weir_model::record::{PartRecord, TrialRecord, Validity};
 use weir_model::study::{LoadSpec, Metric, Study, StudyArrivals};
 use weir_record::Run;
 
 use crate::findings::CountedReason;
+use crate::part::{self, Seen};
 use crate::validity::{Reason, judge};
 
 /// A load is SUSPECT as a whole when more than this share of any arm's trials are, or of all blocks
@@ -40,6 +41,8 @@ pub(crate) type Block<'a> = Vec<Option<Judged<'a>>>;
 /// Everything measured under one load.
 pub(crate) struct LoadData<'a> {
     pub(crate) study: &'a Study,
+    /// Name of the load.
+    pub(crate) load: &'a str,
     pub(crate) open: bool,
     pub(crate) rate_intended: Option<f64>,
     pub(crate) slice_ns: u64,
@@ -48,7 +51,7 @@ pub(crate) struct LoadData<'a> {
 }
 
 impl<'a> LoadData<'a> {
-    pub(crate) fn gather(run: &'a Run, load: &LoadSpec) -> LoadData<'a> {
+    pub(crate) fn gather(run: &'a Run, load: &'a LoadSpec) -> LoadData<'a> {
         let study = &run.header.study;
         let pilot = run.pilot(&load.name);
         let rate_intended = match load.arrivals {
@@ -58,11 +61,13 @@ impl<'a> LoadData<'a> {
         };
         let chosen = pilot.map(|pilot| pilot.slice_ns);
         let fixed = study.blocks.slice.map(|slice| slice.as_nanos() as u64);
+        let parts = Parts::of(run, load);
         let blocks = run.blocks(&load.name).into_values().map(|trials| {
             let mut block: Block<'a> = study.arms.iter().map(|_| None).collect();
             for trial in trials {
                 if let Some(arm) = study.arms.iter().position(|arm| arm.name == trial.arm) {
-                    let reasons = all_reasons(trial, run, rate_intended);
+                    let mut reasons = all_reasons(trial, run, rate_intended);
+                    reasons.extend(parts.reasons(trial));
                     block[arm] = Some(Judged { trial, reasons });
                 }
             }
@@ -70,6 +75,7 @@ impl<'a> LoadData<'a> {
         });
         LoadData {
             study,
+            load: &load.name,
             open: load.arrivals != StudyArrivals::Closed,
             rate_intended,
             slice_ns: chosen.or(fixed).unwrap_or(0),
@@ -187,6 +193,39 @@ impl<'a> LoadData<'a> {
         let mut reasons: Vec<_> = found.into_values().map(|(_, counted)| counted).collect();
         reasons.sort_by_key(|r| std::cmp::Reverse((r.reason.validity, r.trials)));
         reasons
+    }
+}
+
+/// The continuous trials of a load.
+struct Parts<'a> {
+    load: &'a LoadSpec,
+    /// Each with what its blocks saw.
+    parts: Vec<(&'a PartRecord, Seen)>,
+}
+
+impl<'a> Parts<'a> {
+    fn of(run: &'a Run, load: &'a LoadSpec) -> Parts<'a> {
+        let with_blocks = |part: &'a PartRecord| {
+            let own = run.trials().filter(|trial| {
+                trial.load == load.name && part::holds(part, trial.session, trial.block)
+            });
+            let slices = own.flat_map(|trial| &trial.slices);
+            (part, slices.fold(Seen::default(), Seen::and))
+        };
+        Parts {
+            load,
+            parts: run.parts(&load.name).map(with_blocks).collect(),
+        }
+    }
+
+    /// What the end of the continuous trial that `trial` was part of says about it.
+    fn reasons(&self, trial: &TrialRecord) -> Vec<Reason> {
+        let holds =
+            |(part, _): &&(&PartRecord, Seen)| part::holds(part, trial.session, trial.block);
+        let found = self.parts.iter().find(holds);
+        found.map_or_else(Vec::new, |(part, seen)| {
+            part::reasons(part, &trial.arm, self.load, *seen)
+        })
     }
 }
 

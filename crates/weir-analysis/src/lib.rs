@@ -18,6 +18,7 @@ pub mod findings;
 mod gather;
 mod limits;
 mod load;
+mod part;
 mod replicates;
 pub mod validity;
 

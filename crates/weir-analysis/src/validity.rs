@@ -13,11 +13,26 @@ const FAILURES: Limits = Limits {
     suspect: 0.001,
     invalid: 0.05,
 };
+/// Connections for which the generator had no port left. Its own trouble, so the first one is said;
+/// from where on too many requests failed is as for [`FAILURES`].
+const NO_PORT: Limits = Limits {
+    suspect: 0.0,
+    invalid: FAILURES.invalid,
+};
+/// How the kernel's words for EADDRNOTAVAIL end, which connect(2) gives when all ports of the local
+/// range are taken.
+const NO_PORT_WORDS: &str = "(os error 99)";
 /// Time that the hypervisor kept the proxy's CPUs for others. The arms of a block are measured
 /// alternately, so a little falls on both alike; a fifth does not.
 const STEAL: Limits = Limits {
     suspect: 0.05,
     invalid: 0.20,
+};
+/// Time of the proxy's CPUs that went to processes of other people. They also share it out by the
+/// number of processes that want it, so an arm with more workers gets more of it.
+const CROWDED: Limits = Limits {
+    suspect: 0.05,
+    invalid: f64::INFINITY,
 };
 /// Requests offered too few or too many in the open loop: 0.1 % is what the engine promises.
 const RATE_ERROR: Limits = Limits {
@@ -51,6 +66,13 @@ const PROXY_IDLE: Limits = Limits {
     suspect: 0.20,
     invalid: f64::INFINITY,
 };
+/// Median response time of the closed loop against the part of a slice that is not measured. Requests
+/// in flight when the load moves on are answered while another arm has it, so what the measured part
+/// sees of a longer one is how a queue fills.
+const SLICE: Limits = Limits {
+    suspect: 1.0,
+    invalid: f64::INFINITY,
+};
 /// From when on generator or origin count as busy. Not higher, because the kernel's work on their
 /// behalf (softirq) is not in the CPU time of their threads.
 const BUSY: f64 = 0.80;
@@ -58,11 +80,14 @@ const BUSY: f64 = 0.80;
 const TICK_NS: f64 = 1e7;
 
 /// Every rule that [`validity`] knows, by the name that stands in the reasons.
-pub const RULES: [&str; 8] = [
+pub const RULES: [&str; 11] = [
     "nothing-answered",
     "failures",
+    "ports-exhausted",
     "proxy-steal",
+    "proxy-crowded",
     "proxy-not-limit",
+    "slice-too-short",
     "offered-rate",
     "dispatch-lag",
     "generator-busy",
@@ -121,9 +146,17 @@ pub(crate) fn judge(
             size: 1.0,
         }];
     }
-    let mut found = vec![failures(trial, study, &totals), steal(header, &totals)];
+    let mut found = vec![
+        failures(trial, study, &totals),
+        ports_exhausted(trial, &totals),
+        steal(header, &totals),
+        crowded(header, &totals),
+    ];
     match load.map(|load| load.arrivals) {
-        Some(StudyArrivals::Closed) => found.push(proxy_not_limit(header, &totals)),
+        Some(StudyArrivals::Closed) => {
+            found.push(proxy_not_limit(header, &totals));
+            found.push(slice_too_short(trial, &totals));
+        }
         Some(open) => {
             let rate = rate_intended.or(match open {
                 StudyArrivals::Constant(rate) => Some(rate),
@@ -150,6 +183,7 @@ struct Totals {
     completed_whole: u64,
     proxy_steal_ns: f64,
     proxy_idle_ns: f64,
+    proxy_cpu_ns: f64,
     generator_cpu_ns: f64,
     origin_cpu_ns: f64,
 }
@@ -167,6 +201,7 @@ impl Totals {
             completed_whole: sum(|slice| slice.completed_whole),
             proxy_steal_ns: sum(|slice| slice.proxy_steal_ns) as f64,
             proxy_idle_ns: sum(|slice| slice.proxy_cpus_idle_ns) as f64,
+            proxy_cpu_ns: sum(|slice| slice.proxy_cpu_ns) as f64,
             generator_cpu_ns: sum(|slice| slice.generator_cpu_ns) as f64,
             origin_cpu_ns: sum(|slice| slice.origin_cpu_ns) as f64,
         }
@@ -174,7 +209,12 @@ impl Totals {
 }
 
 /// A reason of kind `rule` when `share` is beyond one of `limits`.
-fn graded(rule: &str, share: f64, limits: Limits, seen: impl FnOnce() -> String) -> Option<Reason> {
+pub(crate) fn graded(
+    rule: &str,
+    share: f64,
+    limits: Limits,
+    seen: impl FnOnce() -> String,
+) -> Option<Reason> {
     let validity = match share {
         s if s > limits.invalid => Validity::Invalid,
         s if s > limits.suspect => Validity::Suspect,
@@ -226,12 +266,48 @@ fn failures(trial: &TrialRecord, study: &Study, totals: &Totals) -> Option<Reaso
     })
 }
 
+fn ports_exhausted(trial: &TrialRecord, totals: &Totals) -> Option<Reason> {
+    let without = trial.errors.iter();
+    let without = without.filter(|error| error.words.ends_with(NO_PORT_WORDS));
+    let times: u64 = without.map(|error| error.count).sum();
+    let share = times as f64 / (totals.completed_whole + times).max(1) as f64;
+    graded("ports-exhausted", share, NO_PORT, || {
+        format!(
+            "the generator had no local port left {times} times (net.ipv4.ip_local_port_range; closed              connections keep theirs for a minute)"
+        )
+    })
+}
+
 fn steal(header: &RunHeader, totals: &Totals) -> Option<Reason> {
     let time = totals.whole_ns * header.cpus.proxy.cpus().len() as f64;
     let share = (totals.proxy_steal_ns - TICK_NS) / time;
     graded("proxy-steal", share, STEAL, || {
         let seen = percent(totals.proxy_steal_ns / time);
         format!("the hypervisor kept {seen} of the proxy's CPU time for others")
+    })
+}
+
+/// What of its CPUs' time was neither idle, nor stolen, nor the proxy's own. Where the proxy shares a
+/// CPU with weir itself that is no news.
+fn crowded(header: &RunHeader, totals: &Totals) -> Option<Reason> {
+    let cpus = &header.cpus;
+    let of_weir = [&cpus.generator, &cpus.origin];
+    if of_weir
+        .iter()
+        .any(|own| !cpus.proxy.shared_with(own).is_empty())
+    {
+        return None;
+    }
+    let count = cpus.proxy.cpus().len() as f64;
+    let time = totals.whole_ns * count;
+    // Idle time comes in ticks: in every slice each CPU may have one more than was counted.
+    let grain = TICK_NS * totals.slices * count;
+    let others = time - totals.proxy_idle_ns - totals.proxy_steal_ns - totals.proxy_cpu_ns;
+    graded("proxy-crowded", (others - grain) / time, CROWDED, || {
+        format!(
+            "other processes took {} of the time of the proxy's CPUs",
+            percent(others / time)
+        )
     })
 }
 
@@ -323,7 +399,27 @@ fn proxy_not_limit(header: &RunHeader, totals: &Totals) -> Option<Reason> {
     })
 }
 
-fn percent(share: f64) -> String {
+fn slice_too_short(trial: &TrialRecord, totals: &Totals) -> Option<Reason> {
+    let lead_ns = (totals.whole_ns - totals.measured_ns) / totals.slices.max(1.0);
+    let median_ns = trial.response_time.p50 as f64;
+    // A study that discards nothing has said so.
+    let share = if lead_ns >= 1.0 {
+        median_ns / lead_ns
+    } else {
+        0.0
+    };
+    graded("slice-too-short", share, SLICE, || {
+        format!(
+            "half of the responses took longer ({:.0} ms) than the part of a slice that is not measured \
+             ({:.0} ms): longer slices or fewer connections are wanted",
+            median_ns / 1e6,
+            lead_ns / 1e6
+        )
+    })
+}
+
+/// A share in words.
+pub(crate) fn percent(share: f64) -> String {
     match share * 100.0 {
         p if p < 1.0 => format!("{p:.2} %"),
         p if p < 10.0 => format!("{p:.1} %"),

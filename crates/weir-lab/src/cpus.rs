@@ -64,6 +64,25 @@ pub(crate) fn remarks(roles: &CpuRoles, has_origin: bool) -> Vec<String> {
     remarks
 }
 
+/// What the reader must know about arms with more workers than the proxy has CPUs, if there are any.
+/// `workers` are those of each arm by its name, where they are a number.
+pub(crate) fn crowded_arms<'a>(
+    proxy: &CpuSet,
+    workers: impl Iterator<Item = (&'a str, Option<u64>)>,
+) -> Option<String> {
+    let cpus = proxy.cpus().len() as u64;
+    let beyond = |(_, workers): &(&str, Option<u64>)| workers.is_some_and(|n| n > cpus);
+    let names: Vec<&str> = workers.filter(beyond).map(|(arm, _)| arm).collect();
+    if names.is_empty() {
+        return None;
+    }
+    let plural = if cpus == 1 { "" } else { "s" };
+    Some(format!(
+        "the proxy has {cpus} CPU{plural}, and more workers than that in {}: they compete with each other",
+        names.join(", ")
+    ))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -102,5 +121,19 @@ mod tests {
         assert_eq!(remarks(&roles("0-1"), true).len(), 1);
         assert_eq!(remarks(&roles("0-1"), false).len(), 0);
         assert_eq!(remarks(&roles("0-3"), true).len(), 0);
+    }
+
+    #[test]
+    fn workers_beyond_the_proxys_cpus_are_said() {
+        let said = |workers: &[(&'static str, Option<u64>)]| {
+            crowded_arms(&roles("0-1").proxy, workers.iter().copied())
+        };
+        assert_eq!(said(&[("one", Some(1)), ("auto", None)]), None);
+        assert_eq!(
+            said(&[("one", Some(1)), ("two", Some(2)), ("four", Some(4))]).as_deref(),
+            Some(
+                "the proxy has 1 CPU, and more workers than that in two, four: they compete with each other"
+            )
+        );
     }
 }

@@ -8,7 +8,8 @@
 //! 3. for each load a [`pilot`] chooses the slice, then a continuous trial for each instance of the
 //!    proxies ([`measure`]) switches the load between the arms by a [`timeline`] and hands on block
 //!    after block;
-//! 4. each block becomes one `TrialRecord` for each arm, appended the moment it is whole.
+//! 4. each block becomes one `TrialRecord` for each arm, appended the moment it is whole, and the
+//!    trial itself a `PartRecord` ([`part`]) when it has ended.
 //!
 //! Everything that happens on the way is told as an [`Event`]; nothing is printed here.
 
@@ -19,6 +20,7 @@ mod error;
 mod event;
 mod flows;
 mod measure;
+mod part;
 mod pilot;
 mod preflight;
 mod record;

@@ -7,11 +7,12 @@ use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
 
-use weir_load::{Control, Flow, Io, LoadError, Outcome, Plan, SliceData};
+use weir_load::{Control, Errors, Flow, Io, LoadError, Outcome, Plan, SliceData};
 use weir_model::quantity::CpuSet;
 use weir_model::record::SliceRecord;
 use weir_probe::{CpuTimes, CpuTimesReader, ProbeError, ProcessCpu, ThreadCpu};
 
+use crate::part::{Answers, Edges, SharedEdges};
 use crate::timeline::Timeline;
 
 /// Counters at the begin of a slice.
@@ -116,11 +117,14 @@ pub(crate) struct Trial<'a> {
     /// A flow for each arm of the timeline.
     pub(crate) flows: Vec<Flow>,
     pub(crate) timeout: Duration,
-    pub(crate) cpus: &'a CpuSet,
+    /// The generator's threads, each with its CPU.
+    pub(crate) cpus: Vec<Option<u32>>,
     pub(crate) counters: Counters,
     /// Slices and time of the load's earlier trials in this session: records count on.
     pub(crate) before: Before,
     pub(crate) stop: &'a Arc<AtomicBool>,
+    /// Takes what the host counts from the begin to the end.
+    pub(crate) edges: SharedEdges,
 }
 
 impl Trial<'_> {
@@ -136,18 +140,28 @@ impl Trial<'_> {
             drain: self.timeout,
             spin: Duration::ZERO,
             io: Io::Auto,
-            cpus: self.cpus.cpus().iter().copied().map(Some).collect(),
+            cpus: self.cpus,
         };
         let (send, readings) = channel();
-        let hook = hook(self.counters, self.timeline, send);
+        let edges = SharedEdges::clone(&self.edges);
+        let hook = hook(self.counters, self.timeline, send, self.edges);
         let control = Control::new(plan.cpus.len(), Arc::clone(self.stop));
         let mut assembly = Assembly::new(self.timeline, self.before, readings);
+        let mut of_held = Errors::default();
+        let mut answers = Answers::of(self.timeline.arms);
         let outcome = weir_load::run(&plan, &control, Some(hook), |slice, data| {
-            assembly.take(slice, &data[0]);
+            // Connections that are held have no requests: what fails there is no block's failure.
+            let (asking, held) = (&data[0], &data[1..]);
+            held.iter().for_each(|held| of_held.add(&held.errors));
+            answers.add(self.timeline.turns[slice].arm, asking.completed_whole);
+            assembly.take(slice, asking);
             assembly.hand_on(on_block);
         });
         assembly.hand_on(on_block);
-        outcome
+        answers.tell(&edges);
+        let mut outcome = outcome?;
+        outcome.errors.add(&of_held);
+        Ok(outcome)
     }
 }
 
@@ -155,9 +169,14 @@ fn hook(
     mut counters: Counters,
     timeline: &Timeline,
     send: Sender<Reading>,
+    edges: SharedEdges,
 ) -> weir_load::engine::SliceHook {
     let arms: Vec<usize> = timeline.turns.iter().map(|turn| turn.arm).collect();
     let all = timeline.arms;
+    let processes: Vec<Vec<u32>> = counters.proxies[..all]
+        .iter()
+        .map(|proxies| proxies.iter().map(ProcessCpu::pid).collect())
+        .collect();
     Box::new(move |slice, _now| {
         let read = match arms.get(slice) {
             Some(&arm) => arm..arm + 1,
@@ -166,6 +185,10 @@ fn hook(
         for arm in read {
             // Nobody listens any more only when the trial is being torn down.
             let _ = send.send(counters.read(slice, arm));
+        }
+        let is_end = slice >= arms.len();
+        if slice == 0 || is_end {
+            Edges::read(&edges, is_end, &processes);
         }
     })
 }

@@ -62,8 +62,29 @@ pub(crate) fn log_ratios(block: &FinishedBlock, quantity: Quantity) -> Vec<f64> 
         .collect()
 }
 
-/// What a candidate promises.
-pub(crate) fn judge(slice: Duration, blocks: u32, log_ratios: &[f64]) -> PilotCandidate {
+/// Whether responses fit into a slice: those to requests that were sent in the arm's slice before are
+/// over when the measured part begins. Otherwise what is measured is a queue that fills and empties.
+pub(crate) fn fits(slice: Duration, discard: f64, response: Option<Duration>) -> bool {
+    response.is_some_and(|response| response <= slice.mul_f64(discard))
+}
+
+/// The mean time that the requests of some blocks took, their responses' time weighed by how many
+/// there were: (sum of nanoseconds, count).
+pub(crate) fn response_times(block: &FinishedBlock) -> (f64, u64) {
+    let each = block.arms.iter().map(|arm| &arm.data.histograms.response);
+    each.fold((0.0, 0), |(sum, count), histogram| {
+        let more = histogram.len();
+        (sum + histogram.mean() * more as f64, count + more)
+    })
+}
+
+/// What a candidate promises. `fits`: see [`fits`].
+pub(crate) fn judge(
+    slice: Duration,
+    blocks: u32,
+    log_ratios: &[f64],
+    fits: bool,
+) -> PilotCandidate {
     // Qn is robust against bursts; a handful of values has no spread to speak of.
     let sd = qn(log_ratios)
         .filter(|sd| *sd > 0.0)
@@ -72,22 +93,25 @@ pub(crate) fn judge(slice: Duration, blocks: u32, log_ratios: &[f64]) -> PilotCa
     PilotCandidate {
         slice_ns: slice.as_nanos() as u64,
         blocks,
+        too_short: !fits,
         // JSON has no infinity.
         sd_log_ratio: sd.min(f64::from(f32::MAX)),
         half_width_per_minute: (1.96 * sd / per_minute.sqrt()).min(f64::from(f32::MAX)),
     }
 }
 
-/// The candidate to take.
+/// The candidate to take: of those that responses fit into, or else the longest.
 pub(crate) fn choose(candidates: &[PilotCandidate]) -> Option<&PilotCandidate> {
-    candidates.iter().reduce(|best, challenger| {
+    let fitting = candidates.iter().filter(|candidate| !candidate.too_short);
+    let best = fitting.reduce(|best, challenger| {
         let limit = best.half_width_per_minute * CLEARLY_NARROWER;
         if at_worst(challenger) < limit {
             challenger
         } else {
             best
         }
-    })
+    });
+    best.or_else(|| candidates.iter().max_by_key(|candidate| candidate.slice_ns))
 }
 
 /// The half-width that a candidate may really have: the spread of few values comes out too small as
@@ -99,11 +123,16 @@ fn at_worst(candidate: &PilotCandidate) -> f64 {
 
 /// Whether trying still longer slices is a waste: the last two were both worse than the best.
 pub(crate) fn settled(candidates: &[PilotCandidate]) -> bool {
-    let Some(best) = choose(candidates) else {
+    let fitting: Vec<PilotCandidate> = candidates
+        .iter()
+        .filter(|c| !c.too_short)
+        .cloned()
+        .collect();
+    let Some(best) = choose(&fitting) else {
         return false;
     };
     let worse = |c: &PilotCandidate| c.half_width_per_minute > best.half_width_per_minute;
-    candidates.len() >= 3 && candidates.iter().rev().take(2).all(worse)
+    fitting.len() >= 3 && fitting.iter().rev().take(2).all(worse)
 }
 
 #[cfg(test)]
@@ -115,6 +144,7 @@ mod tests {
             slice_ns: ms * 1_000_000,
             blocks: 10,
             sd_log_ratio: 0.1,
+            too_short: false,
             half_width_per_minute: half_width,
         }
     }
@@ -137,6 +167,24 @@ mod tests {
     }
 
     #[test]
+    fn responses_must_fit_into_the_part_that_is_not_measured() {
+        let ms = Duration::from_millis;
+        assert!(fits(ms(100), 0.2, Some(ms(20))));
+        assert!(!fits(ms(100), 0.2, Some(ms(21))));
+        assert!(!fits(ms(100), 0.2, None), "nothing was answered");
+        let too_short = |ms, half_width| PilotCandidate {
+            too_short: true,
+            ..candidate(ms, half_width)
+        };
+        let mut tried = vec![too_short(100, 0.01), too_short(50, 0.01)];
+        tried.push(too_short(250, 0.02));
+        assert!(!settled(&tried));
+        assert_eq!(choose(&tried).map(|c| c.slice_ns), Some(250_000_000));
+        tried.push(candidate(500, 0.05));
+        assert_eq!(choose(&tried).map(|c| c.slice_ns), Some(500_000_000));
+    }
+
+    #[test]
     fn longer_slices_are_not_tried_when_two_were_worse() {
         let mut tried = vec![candidate(100, 0.02), candidate(50, 0.03)];
         assert!(!settled(&tried));
@@ -147,8 +195,8 @@ mod tests {
     #[test]
     fn the_promise_follows_from_spread_and_number() {
         let ratios: Vec<f64> = (0..40).map(|i| f64::from(i) / 400.0).collect();
-        let short = judge(Duration::from_millis(50), 20, &ratios);
-        let long = judge(Duration::from_millis(200), 20, &ratios);
+        let short = judge(Duration::from_millis(50), 20, &ratios, true);
+        let long = judge(Duration::from_millis(200), 20, &ratios, true);
         assert!((long.half_width_per_minute / short.half_width_per_minute - 2.0).abs() < 1e-9);
     }
 }

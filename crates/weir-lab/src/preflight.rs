@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use weir_load::descriptors::make_room;
+use weir_load::descriptors::{make_room, tables_can_be_own};
 use weir_model::quantity::CpuSet;
 use weir_model::study::{CpuRoles, LoadSpec, ProxyRole, Study};
 
@@ -12,6 +12,9 @@ use crate::cpus;
 
 /// Descriptors beside connections: logs, listeners, counters, the run folder.
 const OTHER_DESCRIPTORS: u64 = 64;
+
+/// Threads of the generator at most. The study's check counts on as many.
+const MOST_THREADS: u64 = 64;
 
 /// Longest slice that a pilot may choose; what a study without a slice is planned with.
 const PLANNED_SLICE: Duration = Duration::from_millis(100);
@@ -85,18 +88,86 @@ fn room(path: &Path, needed: u64) -> Result<(), LabError> {
 }
 
 /// Makes room for all connections of the generator and the origin server, which are weir's own.
-pub(crate) fn descriptors(study: &Study) -> Result<(), LabError> {
-    let hops = if study.proxy.role == ProxyRole::ReverseProxy {
-        2
-    } else {
-        1
-    };
-    // What is held asks nothing, so the origin server never hears of it.
-    let of_load = |load: &LoadSpec| u64::from(load.connections) * hops + u64::from(load.held);
-    let most = study.loads.iter().map(of_load).max().unwrap_or(0);
-    let arms = study.arms.len() as u64;
-    let needed = most * arms + arms * 4 + OTHER_DESCRIPTORS;
-    make_room(needed).map_err(|limit| LabError::Descriptors { needed, limit })
+///
+/// # Errors
+/// Some load has more connections than this process, or as many threads of the generator as it can
+/// have, may have descriptors.
+pub(crate) fn descriptors(study: &Study, roles: &CpuRoles) -> Result<(), LabError> {
+    study.loads.iter().try_for_each(|load| {
+        let wanted = Descriptors::of(study, load);
+        // First as many as one thread would need: what is not there then takes more threads.
+        let limit = make_room(wanted.at_most()).err().unwrap_or(u64::MAX);
+        let threads = wanted.threads(limit, roles.generator.cpus().len() as u64);
+        let needed = wanted.for_each_of(threads);
+        match needed <= limit {
+            true => Ok(()),
+            false => Err(LabError::Descriptors { needed, limit }),
+        }
+    })
+}
+
+/// The generator's threads under a load, each with the CPU that it is bound to: one for each CPU,
+/// and more, in turn, where connections need the descriptors of more of them.
+pub(crate) fn threads(study: &Study, load: &LoadSpec, generator: &CpuSet) -> Vec<Option<u32>> {
+    let wanted = Descriptors::of(study, load);
+    let limit = make_room(wanted.at_most()).err().unwrap_or(u64::MAX);
+    let threads = wanted.threads(limit, generator.cpus().len() as u64);
+    let cpus = generator.cpus().iter().copied().map(Some).cycle();
+    cpus.take(threads as usize).collect()
+}
+
+/// Descriptors that a load takes in this process.
+///
+/// Where each thread of the generator has a table of its own, the limit is one for each; such a table
+/// begins as a copy of the process's, so what the origin server has open counts in all of them.
+#[derive(Debug, Clone, Copy)]
+struct Descriptors {
+    /// In the process's own table: the origin server's connections, logs, listeners.
+    of_process: u64,
+    /// The generator's connections.
+    of_generator: u64,
+    /// Threads at most.
+    most_threads: u64,
+}
+
+impl Descriptors {
+    fn of(study: &Study, load: &LoadSpec) -> Descriptors {
+        let (arms, asking) = (study.arms.len() as u64, u64::from(load.connections));
+        // What is held asks nothing, so the origin server never hears of it.
+        let at_origin = match study.proxy.role {
+            ProxyRole::ReverseProxy => asking,
+            ProxyRole::StaticFiles { .. } => 0,
+        };
+        Descriptors {
+            of_process: at_origin * arms + arms * 4 + OTHER_DESCRIPTORS,
+            of_generator: (asking + u64::from(load.held)) * arms,
+            // Every thread has a share of the requests, so it must have a connection to send them on.
+            most_threads: MOST_THREADS.min(asking),
+        }
+    }
+
+    /// With everything in one table.
+    fn at_most(self) -> u64 {
+        self.of_process + self.of_generator
+    }
+
+    /// In the table of each of so many threads.
+    fn for_each_of(self, threads: u64) -> u64 {
+        match tables_can_be_own() {
+            true => self.of_process + self.of_generator.div_ceil(threads),
+            false => self.at_most(),
+        }
+    }
+
+    /// One thread for each CPU, or as many as it takes with `limit` descriptors for each.
+    fn threads(self, limit: u64, cpus: u64) -> u64 {
+        let room = limit.saturating_sub(self.of_process).max(1);
+        let enough = match tables_can_be_own() {
+            true => self.of_generator.div_ceil(room),
+            false => 1,
+        };
+        enough.max(cpus).min(self.most_threads).max(1)
+    }
 }
 
 /// Keeps weir itself (the thread that calls, and all that it starts) off the proxy's CPUs.
@@ -105,4 +176,32 @@ pub(crate) fn keep_to(cpus: &CpuSet) {
     cpus.cpus().iter().for_each(|&cpu| set.set(cpu as usize));
     // The set was checked; if a CPU has gone offline since, the kernel's choice is as good.
     let _ = rustix::thread::sched_setaffinity(None, &set);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn connections_beyond_the_limit_of_one_thread_take_more_threads() {
+        let wanted = Descriptors {
+            of_process: 118,
+            of_generator: 100_050,
+            most_threads: 50,
+        };
+        assert_eq!(wanted.threads(u64::MAX, 2), 2);
+        if !tables_can_be_own() {
+            assert_eq!(wanted.threads(20_000, 2), 2);
+            return;
+        }
+        assert_eq!(wanted.threads(20_000, 2), 6);
+        assert!(wanted.for_each_of(6) <= 20_000);
+        assert!(wanted.for_each_of(5) > 20_000);
+        assert_eq!(wanted.threads(20_000, 8), 8, "no fewer than CPUs");
+        let few = Descriptors {
+            most_threads: 3,
+            ..wanted
+        };
+        assert_eq!(few.threads(20_000, 8), 3, "each must have one that asks");
+    }
 }

@@ -12,7 +12,8 @@ use weir_model::record::{
     EndRecord, FORMAT, LoadEndRecord, Outcome, PilotRecord, Record, RunHeader, SessionRecord,
     TrialRecord,
 };
-use weir_model::study::{LoadSpec, Study, StudyArrivals};
+use weir_model::study::{Arm, LoadSpec, Study, StudyArrivals};
+use weir_parameters::Catalog;
 use weir_record::RunWriter;
 use weir_stats::SplitMix64;
 use weir_sut::Launcher;
@@ -20,6 +21,7 @@ use weir_sut::Launcher;
 use crate::arms::{Arms, proxy_version};
 use crate::done::Done;
 use crate::measure::{Before, Trial};
+use crate::part::{self, SharedEdges};
 use crate::pilot::{self, Quantity};
 use crate::record::Recorder;
 use crate::timeline::Timeline;
@@ -61,19 +63,25 @@ pub fn run(
     events: &mut dyn FnMut(Event),
 ) -> Result<Summary, LabError> {
     let roles = preflight::cpu_roles(study)?;
-    preflight::descriptors(study)?;
+    preflight::descriptors(study, &roles)?;
     preflight::disk_space(study, &options.folder)?;
     let mut environment = weir_probe::environment();
     let (name, version) = proxy_version(study.proxy.executable.as_deref())?;
     environment.versions.insert(name, version);
     let has_origin = study.proxy.role == weir_model::study::ProxyRole::ReverseProxy;
+    let mut remarks = cpus::remarks(&roles, has_origin);
+    let catalog = Catalog::builtin();
+    let workers = |arm: &Arm| catalog.workers(study.proxy.kind, &arm.settings);
+    let of_arms = study.arms.iter().map(|arm| (&*arm.name, workers(arm)));
+    remarks.extend(cpus::crowded_arms(&roles.proxy, of_arms));
+    remarks.extend(options.remarks.iter().cloned());
     let header = RunHeader {
         format: FORMAT.to_owned(),
         run: folder_name(&options.folder),
         weir_version: options.weir_version.clone(),
         started_at: Timestamp::now().to_string(),
         study: study.clone(),
-        remarks: [cpus::remarks(&roles, has_origin), options.remarks.clone()].concat(),
+        remarks,
         cpus: roles,
         environment,
     };
@@ -110,7 +118,7 @@ pub fn resume(options: &Options, events: &mut dyn FnMut(Event)) -> Result<Summar
         cpus: Some(header.cpus.clone()),
         ..header.study.clone()
     })?;
-    preflight::descriptors(&header.study)?;
+    preflight::descriptors(&header.study, &header.cpus)?;
     preflight::disk_space(&header.study, &options.folder)?;
     let done = Done::of(&run);
     let number = done.sessions;
@@ -282,6 +290,7 @@ impl Session<'_> {
     ) -> Result<(), LabError> {
         let mut trial = prepared(self.header, self.options, load, arms, timeline, rate)?;
         trial.before = progress.before;
+        let edges = SharedEdges::clone(&trial.edges);
         let mut recorder = Recorder {
             writer: &mut self.writer,
             header: self.header,
@@ -321,19 +330,25 @@ impl Session<'_> {
         progress.before.ns += timeline.length().as_nanos() as u64;
         // A proxy that ended between blocks shows as refused connections: name the cause.
         arms.alive()?;
-        self.ended(load, outcome)
+        let Some(outcome) = self.ended(load, outcome)? else {
+            return Ok(());
+        };
+        let place = timeline.place(self.number);
+        let part = part::record(&self.header.study, load, place, &outcome, &edges);
+        self.writer.append(&Record::Part(Box::new(part)))?;
+        Ok(())
     }
 
     /// What the engine says about the end of a trial. One that was stopped before a connection was
-    /// open has measured nothing, and nothing is wrong with it.
+    /// open has measured nothing (`None`), and nothing is wrong with it.
     fn ended(
         &self,
         load: &LoadSpec,
         outcome: Result<weir_load::Outcome, LoadError>,
-    ) -> Result<(), LabError> {
+    ) -> Result<Option<weir_load::Outcome>, LabError> {
         match outcome {
-            Err(LoadError::NoConnection(_)) if self.stopped() => Ok(()),
-            outcome => outcome.map(drop).map_err(|source| LabError::Load {
+            Err(LoadError::NoConnection(_)) if self.stopped() => Ok(None),
+            outcome => outcome.map(Some).map_err(|source| LabError::Load {
                 load: load.name.clone(),
                 source,
             }),
@@ -407,9 +422,17 @@ impl Session<'_> {
             Quantity::Rate
         };
         let mut ratios = Vec::new();
-        let outcome = trial.run(&mut |block| ratios.extend(pilot::log_ratios(block, quantity)));
+        let (mut sum_ns, mut count) = (0.0, 0);
+        let outcome = trial.run(&mut |block| {
+            ratios.extend(pilot::log_ratios(block, quantity));
+            let (more_ns, more) = pilot::response_times(block);
+            (sum_ns, count) = (sum_ns + more_ns, count + more);
+        });
         self.ended(load, outcome)?;
-        Ok(pilot::judge(slice, blocks, &ratios))
+        // In an open loop the rate is given, and a slow arm's queue is what is to be seen.
+        let mean = (count > 0).then(|| Duration::from_nanos((sum_ns / count as f64) as u64));
+        let fits = rate.is_some() || pilot::fits(slice, study.blocks.discard, mean);
+        Ok(pilot::judge(slice, blocks, &ratios, fits))
     }
 
     /// Rate of the open loop; `None` for a closed one.
@@ -443,10 +466,11 @@ fn prepared<'t>(
         timeline,
         flows: arms.flows(load, &arrivals, timeline.arms)?,
         timeout: load.timeout,
-        cpus: &header.cpus.generator,
+        cpus: preflight::threads(&header.study, load, &header.cpus.generator),
         counters: arms.counters(&header.cpus)?,
         before: Before::default(),
         stop: &options.stop,
+        edges: SharedEdges::default(),
     })
 }
 

@@ -5,6 +5,8 @@ use std::time::Duration;
 use weir_load::Slice;
 use weir_stats::{SplitMix64, block_order};
 
+use crate::part::Place;
+
 /// Each arm is loaded once, unmeasured, for at least this long before the first block: connections
 /// are warm, caches filled, processes scheduled.
 const WARM_UP: Duration = Duration::from_millis(250);
@@ -82,6 +84,17 @@ impl Timeline {
             turns,
             next_of_arm,
             arms,
+        }
+    }
+
+    /// Which blocks it has.
+    pub(crate) fn place(&self, session: u32) -> Place {
+        let mut blocks = self.turns.iter().filter_map(|turn| turn.block);
+        let first_block = blocks.next().unwrap_or(0);
+        Place {
+            session,
+            first_block,
+            blocks: blocks.next_back().map_or(0, |last| last + 1 - first_block),
         }
     }
 

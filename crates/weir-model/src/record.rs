@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::environment::Environment;
 use crate::load::{Censored, ErrorCount};
+use crate::load_report::TlsReport;
 use crate::study::{CpuRoles, Study};
 
 /// Version of the run folder's formats.
@@ -50,6 +51,8 @@ pub enum Record {
     Pilot(PilotRecord),
     /// The measured run of one cell in one block.
     Trial(Box<TrialRecord>),
+    /// A continuous trial over all arms ended: what belongs to none of its blocks.
+    Part(Box<PartRecord>),
     /// All trials of one load are complete.
     LoadEnd(LoadEndRecord),
     /// The run ended.
@@ -103,6 +106,10 @@ pub struct PilotCandidate {
     pub slice_ns: u64,
     /// Blocks it was tried for.
     pub blocks: u32,
+    /// Whether responses took longer than the part of the slice that is not measured: such a length
+    /// is taken only when all are.
+    #[serde(default)]
+    pub too_short: bool,
     /// Robust standard deviation of the log ratio of rates of neighbouring slices' arms.
     pub sd_log_ratio: f64,
     /// Half-width of the interval that a minute of trial would give, as a log ratio.
@@ -176,6 +183,69 @@ pub struct SliceRecord {
     pub generator_steal_ns: u64,
     /// Time that the proxy's CPUs were idle (idle + iowait), whole slice.
     pub proxy_cpus_idle_ns: u64,
+}
+
+/// One continuous trial: the blocks of a load that were measured with the same instances of the
+/// proxies, without a pause in between. Runs of before it was kept have none.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PartRecord {
+    /// The session it was measured in.
+    pub session: u32,
+    /// The load.
+    pub load: String,
+    /// Number of its first block.
+    pub first_block: u32,
+    /// Its blocks as planned, those included that a stop has cut off.
+    pub blocks: u32,
+    /// Threads of the generator.
+    pub threads: u32,
+    /// How the generator asked the kernel: `io_uring` or `epoll`.
+    pub io: String,
+    /// How often received bytes had to wait for one of the generator's buffers.
+    pub starved: u64,
+    /// Connections that found a full listen queue on this host while it lasted, whoever listened
+    /// (`TcpExt: ListenOverflows` of /proc/net/netstat).
+    pub listen_overflows: u64,
+    /// Errors that belong to no slice: connections that could not be opened before the trial.
+    pub errors: Vec<ErrorCount>,
+    /// In the order of the study.
+    pub arms: Vec<ArmConnections>,
+}
+
+/// What became of the connections to one arm in a continuous trial.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ArmConnections {
+    /// The arm.
+    pub arm: String,
+    /// Requests that were answered, those of unmeasured slices included.
+    #[serde(default)]
+    pub answered: u64,
+    /// Those that ask.
+    pub asking: ConnectionCounts,
+    /// Those that are held beside them; all 0 where the load holds none.
+    #[serde(default)]
+    pub held: ConnectionCounts,
+    /// Handshakes of those that ask; absent in clear.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tls: Option<TlsReport>,
+    /// Memory of the arm's proxy processes when the last slice had ended and all connections were
+    /// still open: the sum of their proportional set sizes (Pss, proc_pid_smaps_rollup(5)), bytes. 0
+    /// where it could not be read.
+    #[serde(default)]
+    pub proxy_memory_bytes: u64,
+}
+
+/// Connections of one kind to one arm.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ConnectionCounts {
+    /// As many as the study wants.
+    pub wanted: u64,
+    /// Open when the trial began; 0 where each request opens its own.
+    pub open_at_start: u64,
+    /// Open when it ended.
+    pub open_at_end: u64,
+    /// Opened in all, the first time or again.
+    pub opened: u64,
 }
 
 /// A histogram in short; the lossless one is in `histograms.hlog` under `tag`.

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 use weir_model::study::{ProxyKind, ProxyRole, Settings};
 
-use crate::constraint::{ClientLimits, Clients, Conflict, Rule};
+use crate::constraint::{ClientLimits, Clients, Conflict, DescriptorLimits, Rule};
 use crate::row::Parameter;
 use crate::template;
 
@@ -145,6 +145,14 @@ impl Catalog {
             .collect()
     }
 
+    /// How many workers a proxy with `settings` has, where they are a number; `None` for `auto` and
+    /// where the catalog has no word on it.
+    pub fn workers(&self, proxy: ProxyKind, settings: &Settings) -> Option<u64> {
+        let complete = self.complete(proxy, settings);
+        let workers = &self.rows(proxy).next()?.clients.workers;
+        complete.get(workers)?.parse().ok()
+    }
+
     /// How many clients a proxy with `settings` can serve at once beside `held` connections that ask
     /// nothing. `cpus_online` is what `auto` workers come to. `None` where the catalog has no word
     /// on it.
@@ -153,13 +161,13 @@ impl Catalog {
         proxy: ProxyKind,
         settings: &Settings,
         role: &ProxyRole,
-        descriptor_limit: u64,
+        limits: DescriptorLimits,
         cpus_online: u64,
         held: u64,
     ) -> Option<ClientLimits> {
         let complete = self.complete(proxy, settings);
         let clients = &self.rows(proxy).next()?.clients;
-        clients.limits(&complete, role.into(), descriptor_limit, cpus_online, held)
+        clients.limits(&complete, role.into(), limits, cpus_online, held)
     }
 }
 

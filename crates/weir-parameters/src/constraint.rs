@@ -84,6 +84,15 @@ pub struct ClientLimits {
     pub descriptors: u64,
 }
 
+/// Descriptors that one process of a proxy may have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DescriptorLimits {
+    /// What it inherits, and has unless its settings say more.
+    pub soft: u64,
+    /// What it can raise that to.
+    pub hard: u64,
+}
+
 /// Which settings decide how many clients a proxy can hold.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -113,7 +122,7 @@ impl Clients {
         &self,
         settings: &Settings,
         role: Role,
-        descriptor_limit: u64,
+        limits: DescriptorLimits,
         cpus_online: u64,
         held: u64,
     ) -> Option<ClientLimits> {
@@ -121,7 +130,9 @@ impl Clients {
         let number = |id: &str| settings.get(id).and_then(|level| level.parse::<u64>().ok());
         let workers = number(&self.workers).unwrap_or(cpus_online).max(1);
         let connections = number(&self.connections)?;
-        let descriptors = number(&self.descriptors).unwrap_or(descriptor_limit);
+        let descriptors = number(&self.descriptors)
+            .unwrap_or(limits.soft)
+            .min(limits.hard);
         let left = |of_worker: u64| of_worker.saturating_mul(workers).saturating_sub(held);
         Some(ClientLimits {
             connections: left(connections) / per_client.connections.max(1),

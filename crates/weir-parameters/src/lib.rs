@@ -16,6 +16,6 @@ mod row;
 mod template;
 
 pub use catalog::{Catalog, CatalogError};
-pub use constraint::{ClientLimits, Conflict, Constraint, Limit, Rule, Severity};
+pub use constraint::{ClientLimits, Conflict, Constraint, DescriptorLimits, Limit, Rule, Severity};
 pub use level::{Bounds, LevelError, LevelKind};
 pub use row::{Context, DefaultLevel, Directive, EffectiveFrom, Parameter, Role, Scope, Write};

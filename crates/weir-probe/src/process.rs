@@ -82,6 +82,25 @@ impl ThreadCpu {
     }
 }
 
+/// Memory of a process in bytes: its proportional set size (Pss in proc_pid_smaps_rollup(5)), in which
+/// a page that several processes share counts once for all of them together. So the sum over a
+/// proxy's processes is what the proxy takes. Takes the kernel milliseconds where there is much.
+///
+/// # Errors
+/// The process has ended, is not ours to look at, or the kernel knows no roll-up (before Linux 4.14).
+pub fn memory_bytes(pid: u32) -> Result<u64, ProbeError> {
+    let path = PathBuf::from(format!("/proc/{pid}/smaps_rollup"));
+    let text = read_text(&path)?;
+    pss_bytes(&text).ok_or_else(|| ProbeError::malformed(&path, &text))
+}
+
+/// `Pss:  123 kB`.
+fn pss_bytes(smaps: &str) -> Option<u64> {
+    let line = smaps.lines().find_map(|line| line.strip_prefix("Pss:"))?;
+    let kibibytes: u64 = line.split_ascii_whitespace().next()?.parse().ok()?;
+    kibibytes.checked_mul(1024)
+}
+
 /// CPU time of all threads of one process.
 ///
 /// The threads are those that live when it is opened or refreshed; nginx's workers have one each.
@@ -312,6 +331,15 @@ fn leading_number(text: &[u8]) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn memory_is_the_proportional_set() {
+        let text = "00400000-7fff rollup\nRss:  2000 kB\nPss:  1500 kB\nPss_Dirty: 7 kB\n";
+        assert_eq!(pss_bytes(text), Some(1500 * 1024));
+        assert_eq!(pss_bytes("Rss: 1 kB\n"), None);
+        let own = memory_bytes(std::process::id()).expect("this kernel sums up");
+        assert!(own > 100 << 10, "{own}");
+    }
 
     #[test]
     fn a_program_may_have_blanks_and_parentheses_in_its_name() {

@@ -10,7 +10,9 @@ use std::path::{Path, PathBuf};
 use hdrhistogram::Histogram;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
-use weir_model::record::{FORMAT, Outcome, PilotRecord, Record, RunHeader, TrialRecord};
+use weir_model::record::{
+    FORMAT, Outcome, PartRecord, PilotRecord, Record, RunHeader, TrialRecord,
+};
 
 use crate::{HEADER_FILE, HISTOGRAMS_FILE, RECORDS_FILE, RecordError, STUDY_FILE, histogram_log};
 
@@ -114,6 +116,14 @@ impl Run {
     pub fn pilot(&self, load: &str) -> Option<&PilotRecord> {
         self.records.iter().rev().find_map(|record| match record {
             Record::Pilot(pilot) if pilot.load == load => Some(pilot),
+            _ => None,
+        })
+    }
+
+    /// The continuous trials of a load that have ended, in order of time.
+    pub fn parts(&self, load: &str) -> impl Iterator<Item = &PartRecord> {
+        self.records.iter().filter_map(move |record| match record {
+            Record::Part(part) if part.load == load => Some(&**part),
             _ => None,
         })
     }

@@ -6,8 +6,8 @@ use weir_model::study::Metric;
 
 use crate::ReportInput;
 use crate::view::{
-    Fact, LoadView, MetricView, PublishedTable, PublishedView, ReportView, RowView, SettingsView,
-    words,
+    ConnectionsView, Fact, LoadView, MetricView, PublishedTable, PublishedView, ReportView,
+    RowView, SettingsView, words,
 };
 
 /// Formats a report as Markdown. Ends with a line feed. Names are escaped, so none can become
@@ -215,6 +215,43 @@ fn arms(out: &mut String, load: &LoadView) {
         );
     }
     out.push('\n');
+    if let Some(all) = &load.connections {
+        connections(out, all);
+    }
+}
+
+fn connections(out: &mut String, connections: &ConnectionsView) {
+    let (held, tls) = (connections.held, connections.tls);
+    let mut head = vec!["arm", "connections opened", "per request"];
+    head.extend(if held {
+        &["held at begin", "at end", "opened again"][..]
+    } else {
+        &[]
+    });
+    head.extend(if tls {
+        &["handshakes", "resumed"][..]
+    } else {
+        &[]
+    });
+    head.push("proxy memory");
+    let _ = writeln!(out, "| {} |", head.join(" | "));
+    let _ = writeln!(out, "|---|{}", "--:|".repeat(head.len() - 1));
+    for row in &connections.rows {
+        let arm = escape(&row.arm);
+        let mut cells = vec![&*arm, &row.opened, &row.per_request];
+        if held {
+            cells.extend([&*row.held_at_start, &row.held_at_end, &row.held_again]);
+        }
+        if tls {
+            cells.extend([&*row.handshakes, &row.resumed]);
+        }
+        cells.push(&row.memory);
+        let _ = writeln!(out, "| {} |", cells.join(" | "));
+    }
+    out.push('\n');
+    for note in connections.notes() {
+        let _ = writeln!(out, "{}\n", escape(&note));
+    }
 }
 
 fn published_beside_measured(out: &mut String, published: &PublishedView) {

@@ -151,6 +151,11 @@ impl Page {
         let _ = write!(self.out, "{name}: ");
         self.badged(load.validity, &load.measured, "");
         self.text(&load.summary, sgr::DIM, 0);
+        if let Some(connections) = &load.connections {
+            for sentence in &connections.sentences {
+                self.text(sentence, sgr::DIM, 0);
+            }
+        }
         if load.validity == Validity::Invalid {
             self.reasons(load);
             self.text("not to be used; the other formats show its figures", "", 0);

@@ -2,7 +2,7 @@
 
 use weir_model::quantity::CpuSet;
 use weir_model::study::{ProxySpec, Settings};
-use weir_parameters::{Catalog, ClientLimits};
+use weir_parameters::{Catalog, ClientLimits, DescriptorLimits};
 
 /// What a study must fit on.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -13,6 +13,9 @@ pub struct CheckContext {
     /// Descriptors that a process may open at most: the hard limit, which weir raises its own
     /// limit to when it has to, and beyond which an unprivileged proxy cannot raise its.
     pub most_descriptors: u64,
+    /// Whether each thread of the load engine can have a table of descriptors of its own: the limit
+    /// is then one for each of them.
+    pub own_tables: bool,
     /// Local ports that the kernel gives to outgoing connections (net.ipv4.ip_local_port_range),
     /// for each source address.
     pub local_ports: u64,
@@ -51,11 +54,15 @@ impl CheckContext {
         settings: &Settings,
         held: u32,
     ) -> Option<ClientLimits> {
+        let limits = DescriptorLimits {
+            soft: self.descriptor_limit,
+            hard: self.most_descriptors,
+        };
         catalog.client_limits(
             proxy.kind,
             settings,
             &proxy.role,
-            self.descriptor_limit,
+            limits,
             self.cpus().unwrap_or(1),
             u64::from(held),
         )

@@ -13,9 +13,17 @@ use crate::proxy;
 /// Descriptors that weir needs besides its connections: files, pipes, listeners.
 const RESERVE: u64 = 64;
 
+/// Threads that the lab gives the load engine at most, however many connections there are.
+const MOST_THREADS: u64 = 64;
+
 /// Source addresses that the lab may take for the connections to one arm: 127.0.0.1 to
 /// 127.0.0.254.
 const SOURCE_ADDRESSES: u64 = 254;
+
+/// A worker closes idle connections when fewer than one in sixteen of its own is free
+/// (ngx_drain_connections in nginx), and workers do not share connections out quite evenly: beside
+/// held connections one in so many of them has to be free.
+const SPARE: u32 = 10;
 
 /// Why a load's connections cannot be opened, and what to do about it.
 struct Shortage {
@@ -63,24 +71,35 @@ impl Room<'_> {
             .or_else(|| self.of_a_proxy(load))
     }
 
-    /// Every connection takes a descriptor of weir's own, and where there is an origin server, which
-    /// is in the same process, one that asks takes another there.
+    /// Every connection takes a descriptor of weir's own. Where there is an origin server, which is in
+    /// the same process, one that asks takes another there.
+    ///
+    /// The load engine takes as many threads as it needs when each has a table of its own; such a
+    /// table begins as a copy of the process's, the origin server's connections included.
     fn of_weir(&self, load: &LoadSpec) -> Option<Shortage> {
         let (arms, limit) = (self.arms.len() as u64, self.context.most_descriptors);
         let has_origin = self.proxy.is_some_and(|proxy| !proxy.serves_files());
-        let at_origin = if has_origin {
-            u64::from(load.connections)
-        } else {
-            0
+        let asking = u64::from(load.connections);
+        let at_origin = if has_origin { asking } else { 0 };
+        let of_process = at_origin * arms + RESERVE;
+        let of_engine = all_connections(load) * arms;
+        let threads = match self.context.own_tables {
+            true => MOST_THREADS.min(asking),
+            false => 1,
         };
-        let needed = (all_connections(load) + at_origin) * arms + RESERVE;
+        let needed = of_process + of_engine.div_ceil(threads);
         (needed > limit).then(|| Shortage {
             message: format!(
-                "{} to {} need {needed} descriptors, and the limit is {limit}",
+                "{} to {} need {} descriptors, and the limit is {limit}{}",
                 named(load),
                 match arms {
                     1 => "the one arm".to_owned(),
                     arms => format!("each of {arms} arms"),
+                },
+                of_process + of_engine,
+                match threads {
+                    1 => String::new(),
+                    threads => format!(" for each of {threads} threads"),
                 }
             ),
             hint: "ask for fewer, or raise `ulimit -Hn` before weir is started",
@@ -107,9 +126,10 @@ impl Room<'_> {
         let clients = u64::from(load.connections);
         self.arms.iter().find_map(|draft| {
             let (arm, settings) = (&draft.arm.name, &draft.arm.settings);
-            let limits =
-                self.context
-                    .client_limits(self.catalog, &proxy.spec, settings, load.held)?;
+            let held = load.held + load.held / SPARE;
+            let limits = self
+                .context
+                .client_limits(self.catalog, &proxy.spec, settings, held)?;
             let beside = match load.held {
                 0 => String::new(),
                 held => format!(" beside {held} held connections"),
@@ -122,7 +142,7 @@ impl Room<'_> {
             if limits.descriptors < clients {
                 Some(Shortage {
                     message: short("descriptors", limits.descriptors),
-                    hint: "ask for fewer connections, or raise `worker_rlimit_nofile`",
+                    hint: "ask for fewer connections, or raise `worker_rlimit_nofile` (and `ulimit -Hn`, which it cannot exceed)",
                 })
             } else if load.held > 0 && limits.connections < clients {
                 Some(Shortage {

@@ -58,12 +58,12 @@ fn a_limit_is_judged_by_the_interval_not_by_the_estimate() {
         (
             0.5e6 / p99,
             LimitVerdict::Holds,
-            "Nginx stays within 1 ms (the 0.99 quantile",
+            "nginx stays within 1 ms (the 0.99 quantile",
         ),
         (
             1.5e6 / p99,
             LimitVerdict::DoesNotHold,
-            "Nginx does not stay within 1 ms (",
+            "nginx does not stay within 1 ms (",
         ),
         (
             1e6 / p99,
@@ -156,6 +156,33 @@ fn bytes_that_arrive_after_a_slice_are_not_of_its_time() {
     assert!(
         answer.contains("keepalive makes nginx pass on 2.00 times as many bytes")
             || answer.contains("Keepalive makes nginx pass on 2.00 times as many bytes"),
+        "{answer}"
+    );
+}
+
+#[test]
+fn loads_of_an_arm_that_is_alone_are_put_together_by_what_came_out() {
+    let mut header = alone();
+    header.study.loads.remove(0);
+    let open = header.study.loads[0].clone();
+    for name in ["held", "crowded"] {
+        let mut load = open.clone();
+        load.name = name.to_owned();
+        header.study.loads.push(load);
+    }
+    let of = |load: &str| trials(&header, load, 60, as_intended);
+    let all = [of("open"), of("held"), of("crowded")].concat();
+    let (mut fast, mut slow) = (exponential(1e5), exponential(1e6));
+    let times = |trial: &TrialRecord, rng: &mut SplitMix64| match &*trial.load {
+        "crowded" => slow(trial, rng),
+        _ => fast(trial, rng),
+    };
+    let (_folder, run) = run_with_times(&header, all, times);
+    let answer = analyze(&run).answer;
+    assert!(
+        answer.starts_with("nginx stays within 1 ms under open (0.4")
+            && answer.contains(" ms) and held (0.4")
+            && answer.contains("; nginx does not stay within 1 ms under crowded (4."),
         "{answer}"
     );
 }

@@ -169,3 +169,52 @@ fn a_proxy_that_waits_for_the_others_was_not_the_limit() {
     });
     assert_eq!(apart, []);
 }
+
+#[test]
+fn processes_of_others_on_the_proxys_cpus_are_told() {
+    let with = |own: f64, change: fn(&mut RunHeader)| {
+        said("closed", move |trial, header| {
+            let own = (own * SLICE_NS as f64) as u64;
+            let slices = trial.slices.iter_mut();
+            slices.for_each(|slice| slice.proxy_cpu_ns = own);
+            change(header);
+        })
+    };
+    // A tick of idle time that was not counted is a tenth of a slice here.
+    assert_eq!(with(0.86, |_| {}), []);
+    let crowded = one("proxy-crowded", Validity::Suspect);
+    assert_eq!(with(0.84, |_| {}), crowded);
+    assert_eq!(with(0.2, |_| {}), crowded);
+    let shared = |header: &mut RunHeader| header.cpus.proxy = header.cpus.generator.clone();
+    assert_eq!(with(0.2, shared), [], "one's own processes are no others");
+}
+
+#[test]
+fn a_slice_must_be_longer_than_a_response() {
+    let with = |load: &'static str, p50| said(load, move |trial, _| trial.response_time.p50 = p50);
+    assert_eq!(with("closed", 20_000_000), []);
+    let too_short = one("slice-too-short", Validity::Suspect);
+    assert_eq!(with("closed", 20_100_000), too_short);
+    assert_eq!(with("open", 20_100_000), [], "its rate is given");
+}
+
+#[test]
+fn ports_that_ran_out_have_a_name_of_their_own() {
+    let with = |count| {
+        said("closed", move |trial, _| {
+            trial.errors = vec![ErrorCount {
+                kind: ErrorKind::Connect,
+                words: "Cannot assign requested address (os error 99)".to_owned(),
+                count,
+            }];
+        })
+    };
+    assert_eq!(with(1), one("ports-exhausted", Validity::Suspect));
+    let many = with(200);
+    let rules: Vec<&str> = many.iter().map(|(rule, _)| &rule[..]).collect();
+    assert_eq!(rules, ["failures", "ports-exhausted"]);
+    assert!(
+        many.iter()
+            .all(|(_, validity)| *validity == Validity::Invalid)
+    );
+}

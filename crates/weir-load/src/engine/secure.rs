@@ -1,6 +1,7 @@
 //! Connections over TLS: handshakes, and records to and from plaintext.
 
 use weir_model::load::ErrorKind;
+use weir_model::load_report::{NameCount, TlsReport};
 use weir_model::tls::TlsVersion;
 
 use super::responses::{Fault, Reader};
@@ -46,6 +47,30 @@ impl TlsCounts {
         let pairs = pairs.chain(self.ciphers.iter_mut().zip(&other.ciphers));
         let pairs = pairs.chain(self.groups.iter_mut().zip(&other.groups));
         pairs.for_each(|(own, others)| *own += others);
+    }
+}
+
+impl From<&TlsCounts> for TlsReport {
+    fn from(counts: &TlsCounts) -> TlsReport {
+        let versions = [TlsVersion::V1_2, TlsVersion::V1_3].map(TlsVersion::name);
+        let named = |counts: &[u64], name: &dyn Fn(usize) -> String| {
+            let seen = counts.iter().enumerate().filter(|(_, count)| **count > 0);
+            let seen = seen.map(|(index, &count)| NameCount {
+                name: name(index),
+                count,
+            });
+            seen.collect()
+        };
+        TlsReport {
+            handshakes: counts.handshakes,
+            resumed: counts.resumed,
+            early_data: counts.early_data,
+            versions: named(&counts.versions, &|index| {
+                format!("TLS {}", versions[index])
+            }),
+            ciphers: named(&counts.ciphers, &|index| Cipher::name_of(index).to_owned()),
+            groups: named(&counts.groups, &|index| Group::name_of(index).to_owned()),
+        }
     }
 }
 

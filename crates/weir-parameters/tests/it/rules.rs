@@ -2,7 +2,12 @@
 
 use weir_model::study::ProxyKind::Nginx;
 use weir_model::study::{ProxyRole, Settings};
-use weir_parameters::{Catalog, ClientLimits, Conflict, Severity};
+use weir_parameters::{Catalog, ClientLimits, Conflict, DescriptorLimits, Severity};
+
+const LIMITS: DescriptorLimits = DescriptorLimits {
+    soft: 1024,
+    hard: 524_288,
+};
 
 const FILES: ProxyRole = ProxyRole::StaticFiles { size: 1024 };
 
@@ -78,7 +83,7 @@ fn a_gateway_takes_two_of_everything_per_client() {
     let catalog = Catalog::builtin();
     let one = stock_with(&[("worker_processes", "1")]);
     let limits = |settings: &Settings, role: &ProxyRole| {
-        catalog.client_limits(Nginx, settings, role, 1024, 4, 0)
+        catalog.client_limits(Nginx, settings, role, LIMITS, 4, 0)
     };
     let expected = |connections, descriptors| {
         Some(ClientLimits {
@@ -108,7 +113,7 @@ fn connections_that_ask_nothing_take_one_of_everything_in_every_role() {
         (&FILES, 700, 68, 162),
         (&FILES, 5000, 0, 0),
     ] {
-        let limits = catalog.client_limits(Nginx, &one, role, 1024, 4, held);
+        let limits = catalog.client_limits(Nginx, &one, role, LIMITS, 4, held);
         let expected = ClientLimits {
             connections,
             descriptors,
@@ -175,4 +180,11 @@ fn rows_that_contradict_themselves_are_refused() {
         assert!(error.contains(said), "{wrong}: {error}");
         assert!(error.starts_with("nginx.yaml: "), "{error}");
     }
+}
+
+#[test]
+fn workers_are_known_where_they_are_a_number() {
+    let catalog = Catalog::builtin();
+    let workers = |level| catalog.workers(Nginx, &stock_with(&[("worker_processes", level)]));
+    assert_eq!((workers("3"), workers("auto")), (Some(3), None));
 }

@@ -7,6 +7,7 @@ use weir_model::study::{ArmRole, LoadSpec, Study, StudyArrivals, TlsOffer};
 use weir_model::tls::{Resumption, TlsVersion};
 
 use super::compare::{MetricView, metric_view};
+use super::connections::ConnectionsView;
 use super::limit::LimitView;
 use super::number;
 
@@ -32,6 +33,8 @@ pub struct LoadView {
     pub metrics: Vec<MetricView>,
     /// Figures of each arm, in the order of the study.
     pub arms: Vec<ArmView>,
+    /// What became of connections; `None` in runs that did not keep it.
+    pub connections: Option<ConnectionsView>,
 }
 
 /// One reason for doubt.
@@ -116,6 +119,7 @@ impl LoadView {
                 .map(|&metric| metric_view(study, load, metric))
                 .collect(),
             arms: load.arms.iter().map(arm_view).collect(),
+            connections: ConnectionsView::new(spec, load),
         }
     }
 }
@@ -234,11 +238,7 @@ fn arm_view(arm: &ArmFindings) -> ArmView {
         samples: number::count(arm.samples),
         failures: number::count(arm.failures),
         censored: number::count(arm.censored),
-        origin_connects: match arm.origin_connects_per_request {
-            Some(share) if share > 0.0 && share < 0.0005 => "<0.001".to_owned(),
-            Some(share) if share.is_finite() => format!("{share:.3}"),
-            _ => number::NONE.to_owned(),
-        },
+        origin_connects: number::share(arm.origin_connects_per_request.unwrap_or(f64::NAN)),
         percentile_curve: finite(
             &mut arm
                 .percentile_curve

@@ -5,6 +5,7 @@
 //! names them.
 
 mod compare;
+mod connections;
 mod limit;
 mod load;
 pub mod number;
@@ -17,6 +18,7 @@ use weir_model::record::{Outcome, Record, Validity};
 
 use crate::ReportInput;
 pub use compare::{Effect, MetricView, RowView, WhyView};
+pub use connections::{ConnectionsRow, ConnectionsView};
 pub use limit::LimitView;
 pub use load::{ArmView, LoadView, ReasonView};
 pub use published::{PublishedRow, PublishedTable, PublishedVerdict, PublishedView};

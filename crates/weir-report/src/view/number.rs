@@ -180,6 +180,15 @@ pub fn bytes(value: u64) -> String {
     )
 }
 
+/// How many of one thing there are for each of another: `1.000`, `<0.001`.
+pub fn share(value: f64) -> String {
+    match value {
+        share if share > 0.0 && share < 0.0005 => "<0.001".to_owned(),
+        share if share.is_finite() => format!("{share:.3}"),
+        _ => NONE.to_owned(),
+    }
+}
+
 /// `1 block`, `2 blocks`.
 pub fn plural(number: u64, noun: &str) -> String {
     let ending = if number == 1 { "" } else { "s" };

@@ -5,9 +5,10 @@
 
 use std::collections::BTreeMap;
 
-use weir_analysis::findings::{Comparison, LoadFindings, Verdict};
+use weir_analysis::findings::{Comparison, LimitFindings, LoadFindings, Verdict};
 use weir_model::study::{Metric, Study};
 
+use super::limit::LimitView;
 use super::{number, words};
 
 /// Published figures beside ours.
@@ -33,7 +34,7 @@ pub struct PublishedTable {
 /// One step, theirs and ours.
 #[derive(Debug, Clone)]
 pub struct PublishedRow {
-    /// The arm.
+    /// The arm; where it is alone, the load.
     pub arm: String,
     /// What it is compared with; empty for the first.
     pub against: String,
@@ -112,7 +113,12 @@ pub(super) fn view(study: &Study, loads: &[LoadFindings]) -> Option<PublishedVie
             tables.push(table(study, figures, measured));
         }
     }
-    if !published.figures.is_empty() || tables.is_empty() {
+    let limited = limited(study, loads);
+    if let ([alone], false) = (&study.arms[..], limited.is_empty())
+        && let Some(&figure) = published.figures.get(&alone.name)
+    {
+        tables.push(beside_limits(study, figure, &limited));
+    } else if !published.figures.is_empty() || tables.is_empty() {
         let measured = matching_load(study, loads);
         tables.push(table(study, &published.figures, measured));
     }
@@ -121,6 +127,42 @@ pub(super) fn view(study: &Study, loads: &[LoadFindings]) -> Option<PublishedVie
         metric: published.metric.clone(),
         tables,
     })
+}
+
+/// Loads that were held against the study's limit, each with what came out for the first arm.
+fn limited<'a>(
+    study: &Study,
+    loads: &'a [LoadFindings],
+) -> Vec<(&'a LoadFindings, &'a LimitFindings)> {
+    let first = study.arms.first().map_or("", |arm| &arm.name);
+    let found = |load: &'a LoadFindings| load.limits.iter().find(|limit| limit.arm == first);
+    let each = loads.iter();
+    each.filter_map(|load| Some((load, found(load)?))).collect()
+}
+
+/// The figure published for an arm that is alone beside its figures under each load: there is no
+/// ratio, but for both there is a limit.
+fn beside_limits(
+    study: &Study,
+    figure: f64,
+    limited: &[(&LoadFindings, &LimitFindings)],
+) -> PublishedTable {
+    let rows = limited.iter().map(|(load, limit)| {
+        let view = LimitView::new(limit);
+        PublishedRow {
+            arm: load.load.clone(),
+            against: String::new(),
+            figure: number::rate(figure),
+            ratio: number::NONE.to_owned(),
+            measured: view.value,
+            interval: view.interval,
+            verdict: None,
+        }
+    });
+    PublishedTable {
+        ours: format!("{} under each load", words::metric(study.objective.metric)),
+        rows: rows.collect(),
+    }
 }
 
 /// Published figures beside what was measured under a load, if anything was.

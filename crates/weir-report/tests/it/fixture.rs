@@ -297,6 +297,7 @@ fn arm(plan: &Plan, role: ArmRole, rate: f64, p50: f64, cpu: f64, seed: u32) -> 
         service_ns: quantiles.map(|ns| ns * 9 / 10),
         dispatch_lag_ns: [4_100, 9_800, 31_000, 88_000, 412_000],
         samples: (rate * 12.0) as u64,
+        connections: None,
         origin_connects_per_request: Some(if keeps { 0.0004 } else { 1.0 }),
         failures: u64::from(keeps) * 2,
         censored: 0,

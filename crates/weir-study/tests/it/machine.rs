@@ -30,6 +30,7 @@ fn refused(context: &CheckContext, text: &str) -> Vec<(String, String)> {
 fn connections_must_fit_into_descriptors() {
     let small = CheckContext {
         most_descriptors: 1024,
+        own_tables: false,
         ..context()
     };
     let many = |load: &str, proxy: &str| {
@@ -61,11 +62,11 @@ fn connections_must_fit_into_descriptors() {
     );
     assert_eq!(
         of_a_proxy("connections: 100, hold: 300"),
-        "the proxy of arm `baseline` has descriptors for 50 clients beside 300 held connections, not for 100"
+        "the proxy of arm `baseline` has descriptors for 35 clients beside 300 held connections, not for 100"
     );
     assert_eq!(
-        of_a_proxy("connections: 45, hold: 300"),
-        "the proxy of arm `baseline` has connections for 40 clients beside 300 held connections, not for 45"
+        of_a_proxy("connections: 30, hold: 300"),
+        "the proxy of arm `baseline` has connections for 25 clients beside 300 held connections, not for 30"
     );
     let ports = CheckContext {
         local_ports: 1,
@@ -82,9 +83,48 @@ fn connections_must_fit_into_descriptors() {
 }
 
 #[test]
+fn threads_with_tables_of_their_own_hold_more_than_one_limit_of_connections() {
+    let small = CheckContext {
+        most_descriptors: 2048,
+        ..context()
+    };
+    let proxy = "worker_processes: 8, worker_connections: 2000, worker_rlimit_nofile: 2000";
+    let text = |held: u32| {
+        let load = format!("connections: 20, hold: {held}");
+        let text = with("").replace("connections: 20", &load);
+        text.replace("worker_processes: 1", proxy)
+    };
+    let study = on(&small, &text(13_000));
+    assert!(study.is_ok(), "{}", study.expect_err("13000").render(false));
+    let one_table = CheckContext {
+        own_tables: false,
+        ..small.clone()
+    };
+    assert_eq!(
+        refused(&one_table, &text(13_000))[0].0,
+        "20 connections and 13000 held ones to each of 2 arms need 26144 descriptors, and the limit is 2048"
+    );
+    // Every thread has one that asks, so there are 20 at most.
+    assert_eq!(
+        refused(&small, &text(40_000))[0].0,
+        "20 connections and 40000 held ones to each of 2 arms need 80144 descriptors, and the limit is 2048 for each of 20 threads"
+    );
+    // A proxy's own limit cannot be above the hard one.
+    let smaller = CheckContext {
+        most_descriptors: 1024,
+        ..context()
+    };
+    assert_eq!(
+        refused(&smaller, &text(9_000))[0].0,
+        "the proxy of arm `baseline` has descriptors for 0 clients beside 9000 held connections, not for 20"
+    );
+}
+
+#[test]
 fn optional_loads_without_room_are_left_out_and_the_last_one_is_an_error() {
     let small = CheckContext {
         most_descriptors: 1024,
+        own_tables: false,
         ..context()
     };
     let loads = |first: &str| {

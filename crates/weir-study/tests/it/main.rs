@@ -17,6 +17,7 @@ fn context() -> CheckContext {
     CheckContext {
         descriptor_limit: 1024,
         most_descriptors: 524_288,
+        own_tables: true,
         local_ports: 28_232,
         cpus_available: "0-1".parse().ok(),
     }

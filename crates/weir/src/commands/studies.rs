@@ -1,6 +1,9 @@
 //! `weir studies`: the ready-made studies.
 
 use std::process::ExitCode;
+use std::time::Duration;
+
+use weir_model::study::Study;
 
 use crate::args::StudiesArgs;
 use crate::commands::study;
@@ -11,12 +14,12 @@ use crate::terminal;
 pub(crate) fn run(args: StudiesArgs) -> Result<ExitCode, Failure> {
     match args.name {
         Some(name) => terminal::print(study::ready_made(&name)?.text)?,
-        None => terminal::print(&list()?)?,
+        None => terminal::print(&list())?,
     }
     Ok(ExitCode::SUCCESS)
 }
 
-fn list() -> Result<String, Failure> {
+fn list() -> String {
     let mut text = String::new();
     let studies = weir_study::studies();
     let widest = studies
@@ -25,16 +28,22 @@ fn list() -> Result<String, Failure> {
         .max()
         .unwrap_or(0);
     for ready in studies {
-        let study = study::parse_ready_made(ready)?;
-        let seconds: u64 = study.loads.iter().map(|load| load.duration.as_secs()).sum();
-        let minutes = (seconds as f64 / 60.0).max(0.1);
-        let arms = study.arms.len();
-        let plural = if arms == 1 { "" } else { "s" };
-        text.push_str(&format!(
-            "{:widest$}  {} ({arms} arm{plural}, {minutes:.1} min)\n",
-            study.name, study.title
-        ));
+        let line = match study::fit(ready) {
+            Ok(study) => described(&study),
+            Err(why) => format!("does not fit this machine: {why}"),
+        };
+        text.push_str(&format!("{:widest$}  {line}\n", ready.name));
     }
     text.push_str("\nRun one with `weir run NAME`; print its text with `weir studies NAME`.\n");
-    Ok(text)
+    text
+}
+
+/// Title and size.
+fn described(study: &Study) -> String {
+    let plan = weir_lab::plan_of(study);
+    let length: Duration = plan.iter().map(|(_, _, length)| *length).sum();
+    let minutes = (length.as_secs_f64() / 60.0).max(0.1);
+    let arms = study.arms.len();
+    let plural = if arms == 1 { "" } else { "s" };
+    format!("{} ({arms} arm{plural}, {minutes:.1} min)", study.title)
 }

@@ -57,6 +57,14 @@ pub(crate) fn parse_ready_made(ready: &ReadyMade) -> Result<Study, Failure> {
     parse(ready.text, &format!("{}.yaml", ready.name))
 }
 
+/// The same, or why it does not fit this machine, in one sentence.
+pub(crate) fn fit(ready: &ReadyMade) -> Result<Study, String> {
+    weir_study::parse(ready.text, ready.name, &Catalog::builtin(), &context()).map_err(|errors| {
+        let first = errors.errors().first();
+        first.map_or_else(String::new, |error| error.message.clone())
+    })
+}
+
 /// What is worth saying about a study before it is run.
 pub(crate) fn remarks(study: &Study) -> Vec<String> {
     weir_study::remarks(study, &Catalog::builtin(), &context())
@@ -66,6 +74,7 @@ fn context() -> CheckContext {
     CheckContext {
         descriptor_limit: PROXY_DESCRIPTORS,
         most_descriptors: weir_probe::host::own_nofile().1,
+        own_tables: weir_load::descriptors::tables_can_be_own(),
         local_ports: weir_probe::local_ports(),
         cpus_available: weir_probe::allowed_cpus().ok(),
     }

@@ -24,6 +24,7 @@ mod place;
 mod program;
 mod report;
 mod run;
+mod run_flows;
 mod run_refused;
 mod run_stopped;
 mod secure;

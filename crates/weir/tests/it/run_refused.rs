@@ -149,7 +149,7 @@ fn too_few_descriptors_for_all_connections() {
     let place = Place::new();
     place.write(
         "study.yaml",
-        &study("proxy: {kind: nginx}\n").replace("connections: 2", "connections: 300"),
+        &study("proxy: {kind: nginx}\n").replace("connections: 2", "connections: 500"),
     );
     let weir = env!("CARGO_BIN_EXE_weir");
     let line = format!("ulimit -n 1024; exec {weir} run study.yaml --out 'a run'");
@@ -159,7 +159,7 @@ fn too_few_descriptors_for_all_connections() {
         .current_dir(place.path(""))
         .env("TMPDIR", place.temporary());
     Running::start(&mut shell).end().refused(&[
-        "300 connections to each of 2 arms need 1264 descriptors, and the limit is 1024",
+        "500 connections to each of 2 arms need 2064 descriptors, and the limit is 1024",
         "raise `ulimit -Hn`",
     ]);
     assert!(!place.run_folder().exists());

@@ -43,3 +43,21 @@ fn an_unknown_one_is_refused_with_those_that_there_are() {
     let ended = run("studies nothing");
     ended.refused_in_a_line(&["no study called `nothing`", "\nhint: ", NAMES[0], NAMES[6]]);
 }
+
+/// The list is for choosing from: one study that this machine has no room for is no reason not to
+/// show the others.
+#[test]
+fn one_that_does_not_fit_does_not_hide_the_others() {
+    let place = Place::new();
+    let line = format!("ulimit -n 256; exec {} studies", env!("CARGO_BIN_EXE_weir"));
+    let mut shell = std::process::Command::new("sh");
+    shell.args(["-c", &line]).env("TMPDIR", place.temporary());
+    let text = Running::start(&mut shell).end().with_code(0).stdout;
+    for name in NAMES {
+        let found = text.lines().find(|line| line.starts_with(name));
+        let line = found.unwrap_or_else(|| panic!("{name}:\n{text}"));
+        let fits = !line.contains("does not fit this machine: ");
+        assert_eq!(fits, line.contains(" min)"), "{line}");
+    }
+    assert!(text.contains("does not fit this machine: "), "{text}");
+}

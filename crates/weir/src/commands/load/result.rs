@@ -1,16 +1,14 @@
 //! From the engine's slices to the document that every format is made from.
 
 use jiff::Timestamp;
-use weir_load::engine::{FlowTotals, TlsCounts};
+use weir_load::engine::FlowTotals;
 use weir_load::plan::Plan;
-use weir_load::tls::{Cipher, Group};
 use weir_load::{Flow, Outcome, SliceData};
 use weir_model::load::Arrivals;
 use weir_model::load_report::{
-    Counts, FORMAT, FlowReport, GeneratorReport, LoadReport, LoadShape, NameCount, PhaseSeconds,
-    Rates, Second, StatusCount, TlsReport,
+    Counts, FORMAT, FlowReport, GeneratorReport, LoadReport, LoadShape, PhaseSeconds, Rates,
+    Second, StatusCount, TlsReport,
 };
-use weir_model::tls::TlsVersion;
 use weir_report::load::time_report;
 
 use super::job::{Job, Named};
@@ -207,29 +205,7 @@ fn flow_report(
         dispatch_lag: time_report(&data.histograms.dispatch_lag),
         connect_time: time_report(&totals.connect_time),
         tls_time: time_report(&totals.tls_time),
-        tls: flow.tls.is_some().then(|| tls_report(&totals.tls)),
-    }
-}
-
-fn tls_report(counts: &TlsCounts) -> TlsReport {
-    let versions = [TlsVersion::V1_2, TlsVersion::V1_3].map(TlsVersion::name);
-    let named = |counts: &[u64], name: &dyn Fn(usize) -> String| {
-        let seen = counts.iter().enumerate().filter(|(_, count)| **count > 0);
-        let seen = seen.map(|(index, &count)| NameCount {
-            name: name(index),
-            count,
-        });
-        seen.collect()
-    };
-    TlsReport {
-        handshakes: counts.handshakes,
-        resumed: counts.resumed,
-        early_data: counts.early_data,
-        versions: named(&counts.versions, &|index| {
-            format!("TLS {}", versions[index])
-        }),
-        ciphers: named(&counts.ciphers, &|index| Cipher::name_of(index).to_owned()),
-        groups: named(&counts.groups, &|index| Group::name_of(index).to_owned()),
+        tls: flow.tls.is_some().then(|| TlsReport::from(&totals.tls)),
     }
 }
 
