@@ -28,7 +28,8 @@
 //! 1.3 tickets are used once (RFC 8446 appendix C.4: clients SHOULD NOT use one again), the newest
 //! first. When there is none, the handshake is a full one: what was really resumed is in
 //! [`Negotiated::resumed`], and the report shows that share beside the one asked for. Servers send one or two
-//! tickets with each connection, so the share is reached except by the first connections. TLS 1.2
+//! tickets with each connection, so the share is reached except by the first connections, and by those
+//! that are closed after one response, before the server's tickets have come. TLS 1.2
 //! sessions are used again and again, as RFC 5077 §3 means them to be.
 //!
 //! A full handshake is that of a newcomer: what another connection learned of the server (which
