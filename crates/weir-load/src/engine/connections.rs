@@ -113,11 +113,18 @@ impl<R: Reactor> Engine<'_, R> {
 
     /// The peer no longer wants a connection on which nothing is awaited.
     pub(super) fn lost(&mut self, id: ConnId, stamp: u64) {
-        let flow = usize::from(self.conns[id as usize].flow);
+        let conn = &self.conns[id as usize];
+        let (flow, unused) = (usize::from(conn.flow), conn.served == 0);
         if let Some(data) = self.active_data(flow) {
             data.lost += 1;
         }
-        self.renew(id, stamp);
+        if unused && !self.opens_for_each(flow) {
+            // Who turns connections away at once gets the next one a little later.
+            self.close(id);
+            self.rest(id, stamp);
+        } else {
+            self.renew(id, stamp);
+        }
     }
 
     /// Counts an error where it belongs: at a request's slice, else at the slice that is on.

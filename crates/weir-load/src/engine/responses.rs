@@ -264,6 +264,10 @@ impl<R: Reactor> Engine<'_, R> {
         if let Some(data) = self.measured_data(flow, stamp) {
             data.completed += 1;
         }
+        if !(100..600).contains(&end.status) {
+            let cause = Cause::Own("status code outside of 100 to 599 (RFC 9110 §15)");
+            self.error(id, Some(slice), ErrorKind::Malformed, cause);
+        }
         if let Err(unexpected) = verdict {
             let cause = Cause::Own(unexpected.words());
             self.error(id, Some(slice), ErrorKind::Unexpected, cause);

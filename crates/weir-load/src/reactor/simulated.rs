@@ -72,6 +72,8 @@ pub(crate) struct Simulated {
     /// Largest part of a request that one send takes.
     pub(crate) send_at_most: usize,
     unsent: Vec<usize>,
+    /// How long after it is open the server closes every connection, if it does.
+    pub(crate) turn_away_after: Option<u64>,
     /// When connections were asked for.
     pub(crate) connects: Instants,
 }
@@ -94,6 +96,7 @@ impl Simulated {
             oversleep: 0,
             send_at_most: usize::MAX,
             unsent: vec![0; connections],
+            turn_away_after: None,
             connects: Instants::default(),
         }
     }
@@ -141,6 +144,9 @@ impl Reactor for Simulated {
             What::Connected
         };
         self.schedule(self.clock + CONNECT_NS, conn, what);
+        if let Some(after) = self.turn_away_after {
+            self.schedule(self.clock + CONNECT_NS + after, conn, What::End);
+        }
         Ok(())
     }
 

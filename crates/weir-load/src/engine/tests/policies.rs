@@ -263,3 +263,26 @@ fn a_trace_is_repeated_arrival_by_arrival() {
     assert_eq!((all.due, all.offered, all.completed_whole), (6, 6, 6));
     assert_resolved(all.histograms.response.max(), MS, "sent when due");
 }
+
+#[test]
+fn a_server_that_turns_every_connection_away_is_not_hammered() {
+    let plan = one(Arrivals::Held, 4, |_| {});
+    let opened = Instants::default();
+    simulate_with(&plan, steady(MS), |reactor| {
+        reactor.connects = opened.clone();
+        reactor.turn_away_after = Some(MS);
+    });
+    // Every 100 ms each in 2 s, and not every millisecond.
+    let times = opened.take();
+    assert!((4 * 10..=4 * 22).contains(&times.len()), "{}", times.len());
+}
+
+#[test]
+fn a_status_code_that_is_none_is_an_error() {
+    let odd = b"HTTP/1.1 999 Odd\r\nContent-Length: 0\r\n\r\n";
+    let plan = one(Arrivals::Constant { rate: 100.0 }, 4, |_| {});
+    let server = move |_, _, _| Answer::after(MS, odd);
+    let all = simulate(&plan, Box::new(server)).all();
+    assert_eq!(all.errors.total(), 200);
+    assert_eq!(all.errors.counts()[0].kind, ErrorKind::Malformed);
+}
