@@ -289,7 +289,10 @@ impl<R: Reactor> Engine<'_, R> {
             Lifetime::Requests(most) => conn.served >= most,
             Lifetime::Time(most) => stamp.saturating_sub(conn.opened) >= most,
         };
-        if !keep || worn {
+        if keep && worn && conn.outstanding > 0 {
+            // What was pipelined before it was worn out is still answered; no more is sent.
+            self.links.remove(&mut self.flows[flow].free, id);
+        } else if !keep || worn {
             // Requests that were pipelined behind the last one the server answers are lost.
             self.lose_requests(id, stamp);
             self.renew(id, stamp);

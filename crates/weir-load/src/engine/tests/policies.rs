@@ -141,6 +141,24 @@ fn a_pipeline_keeps_its_depth_and_answers_in_order() {
 }
 
 #[test]
+fn a_pipeline_is_answered_to_its_end_before_its_connection_is_renewed() {
+    let plan = one(Arrivals::Closed, 2, |flow| {
+        flow.pipeline = 8;
+        flow.lifetime = Lifetime::Requests(100);
+    });
+    let ran = simulate(&plan, steady(MS));
+    let all = ran.all();
+    assert_eq!(all.errors.total(), 0, "{:?}", all.errors.counts());
+    let connects = ran.totals.flows[0].connects;
+    let most = all.completed_whole / 100 + 2;
+    assert!(
+        (most / 2..=most).contains(&connects),
+        "{connects} connections"
+    );
+    assert!(all.completed_whole > 20_000, "{}", all.completed_whole);
+}
+
+#[test]
 fn requests_behind_the_last_answer_of_a_pipeline_are_lost_and_counted() {
     const LAST: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
     let plan = one(Arrivals::Closed, 1, |flow| flow.pipeline = 4);
