@@ -289,6 +289,7 @@ impl Bench<'_> {
             effective: effective.levels,
             nofile,
             pid: proxy.master_pid(),
+            inert: Vec::new(),
         };
         writer.append(&Record::Proxy(record.clone()))?;
         let starter = Starter {

@@ -84,6 +84,23 @@ pub struct ProxyRecord {
     /// Process number of this instance's master; 0 in records from before it was kept.
     #[serde(default)]
     pub pid: u32,
+    /// Levels that were asked for and change nothing as things stand, found by reading back.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub inert: Vec<Inert>,
+}
+
+/// A level that an arm asks for and that changes nothing against the arm it is compared with: what
+/// the kernel or the proxy really does is the same as there.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Inert {
+    /// The parameter.
+    pub id: String,
+    /// The level that was asked for.
+    pub requested: String,
+    /// What is really in force, with its name: `listen backlog 511`.
+    pub effective: String,
+    /// What caps it, as a clause: `the listener's own backlog is 511`.
+    pub why: String,
 }
 
 /// What the pilot saw and chose.

@@ -240,6 +240,7 @@ fn records(study: &Study) -> Vec<Record> {
                 address: format!("127.0.0.1:{}", 20_000 + index),
                 effective,
                 nofile: 20_000,
+                inert: Vec::new(),
             })
         })
         .collect();

@@ -1,0 +1,113 @@
+//! The first message of each side, which must stay readable by every other version.
+
+use std::io::{Read, Write};
+
+use serde::{Deserialize, Serialize};
+
+use crate::frame::{self, FrameError};
+
+/// Version of the protocol. It moves with every change of a message.
+pub const PROTOCOL: u32 = 1;
+
+/// What tells an agent from anything else that may be at the other end.
+const MAGIC: &str = "weir-agent";
+
+/// The first message of each side.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Hello {
+    /// Always `weir-agent`.
+    magic: String,
+    /// [`PROTOCOL`].
+    protocol: u32,
+    /// Exact version of weir.
+    pub weir: String,
+}
+
+/// Why the two do not talk.
+#[derive(Debug, thiserror::Error)]
+pub enum HelloError {
+    /// No message came, or one that is none.
+    #[error("what answers is no weir agent: {0}")]
+    Frame(#[from] FrameError),
+    /// The other side ended without a word.
+    #[error("the agent ended before it said anything")]
+    Silent,
+    /// It is something else.
+    #[error("what answers is no weir agent: it calls itself `{0}`")]
+    Stranger(String),
+    /// It is another weir.
+    #[error(
+        "the agent speaks version {theirs} of the protocol (weir {weir}), and this weir version \
+         {PROTOCOL}"
+    )]
+    Version {
+        /// Version of its protocol.
+        theirs: u32,
+        /// Its version of weir.
+        weir: String,
+    },
+}
+
+/// Says hello and hears the other side's. Both sides speak first, so neither waits for the other.
+///
+/// # Errors
+/// The other side is not an agent of this protocol.
+pub fn greet(
+    reader: &mut impl Read,
+    writer: &mut impl Write,
+    weir: &str,
+) -> Result<Hello, HelloError> {
+    let own = Hello {
+        magic: MAGIC.to_owned(),
+        protocol: PROTOCOL,
+        weir: weir.to_owned(),
+    };
+    frame::write(writer, &own)?;
+    let other: Hello = frame::read(reader)?.ok_or(HelloError::Silent)?;
+    if other.magic != MAGIC {
+        return Err(HelloError::Stranger(other.magic));
+    }
+    match other.protocol {
+        PROTOCOL => Ok(other),
+        theirs => Err(HelloError::Version {
+            theirs,
+            weir: other.weir,
+        }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn answer(hello: &Hello) -> Result<Hello, HelloError> {
+        let mut bytes = Vec::new();
+        frame::write(&mut bytes, hello).unwrap();
+        greet(&mut &bytes[..], &mut std::io::sink(), "1.0")
+    }
+
+    #[test]
+    fn another_version_is_refused_with_both_numbers() {
+        let mut hello = Hello {
+            magic: MAGIC.to_owned(),
+            protocol: PROTOCOL,
+            weir: "0.9".to_owned(),
+        };
+        assert_eq!(answer(&hello).unwrap(), hello);
+        hello.protocol = PROTOCOL + 1;
+        let words = answer(&hello).unwrap_err().to_string();
+        assert!(
+            words.contains("version 2") && words.contains("version 1"),
+            "{words}"
+        );
+        hello.magic = "sftp".to_owned();
+        assert!(matches!(answer(&hello), Err(HelloError::Stranger(_))));
+    }
+
+    #[test]
+    fn a_shell_that_prints_a_banner_is_no_agent() {
+        let banner = b"Welcome to example!\r\n";
+        let error = greet(&mut &banner[..], &mut std::io::sink(), "1.0").unwrap_err();
+        assert!(matches!(error, HelloError::Frame(_)), "{error}");
+    }
+}

@@ -1,0 +1,1 @@
+//! The journal of what weir changes on a host.

@@ -1,0 +1,16 @@
+//! What weir does to a host, and how it is undone.
+//!
+//! * [`Network`]: network namespaces that are held by a descriptor alone, so that the kernel removes
+//!   them, their links and their addresses when the last process that uses one has ended, however it
+//!   ended. Nothing is mounted and nothing has a name.
+//! * [`sysctl`]: kernel settings, as the calling thread's namespace has them.
+//! * [`listeners`]: the accept queues that the kernel really keeps (sock_diag(7)).
+//! * [`journal`]: what is changed outside of weir's own namespaces is written down beforehand and put
+//!   back afterwards.
+
+pub mod journal;
+pub mod listeners;
+mod network;
+pub mod sysctl;
+
+pub use network::{HostError, Network, Wire, connect, may_have_networks};

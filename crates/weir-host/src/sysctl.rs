@@ -1,0 +1,1 @@
+//! Kernel settings by name, as the calling thread's network namespace has them.
