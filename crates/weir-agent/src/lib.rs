@@ -1,9 +1,34 @@
 //! One hand for every host.
 //!
 //! Everything that touches a host goes through one small message protocol: framed ([`frame`]),
-//! versioned ([`hello`]). `weir agent` serves it on its standard input and output; a place is only a
-//! way to reach such a server. There is no listening port and no key of weir's: the transport's own
-//! authentication is the security.
+//! versioned ([`hello`]), one enum of what can be asked ([`message`]). `weir agent` serves it on its
+//! standard input and output ([`server`]); a place is only a way to reach such a server: a thread of
+//! this process ([`local`]), or a process on another host. There is no listening port and no key of
+//! weir's: the transport's own authentication is the security.
 
+pub mod client;
 pub mod frame;
 pub mod hello;
+pub mod local;
+pub mod message;
+pub mod server;
+
+use rustix::process::Pid;
+use weir_model::quantity::CpuSet;
+
+pub use client::{AgentError, Client, Part, PartBody, Served};
+pub use message::{Failure, FailureKind};
+
+/// Keeps a thread of this process, or the calling one, to some CPUs, and all threads that it starts.
+fn keep_to(thread: Option<Pid>, cpus: &CpuSet) {
+    let mut set = rustix::thread::CpuSet::new();
+    cpus.cpus().iter().for_each(|&cpu| set.set(cpu as usize));
+    // The set was checked; if a CPU has gone offline since, the kernel's choice is as good.
+    let _ = rustix::thread::sched_setaffinity(thread, &set);
+}
+
+/// CLOCK_MONOTONIC in nanoseconds.
+pub fn monotonic_ns() -> u64 {
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
+    now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
+}

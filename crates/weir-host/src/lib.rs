@@ -2,15 +2,24 @@
 //!
 //! * [`Network`]: network namespaces that are held by a descriptor alone, so that the kernel removes
 //!   them, their links and their addresses when the last process that uses one has ended, however it
-//!   ended. Nothing is mounted and nothing has a name.
+//!   ended. Nothing is mounted and nothing has a name. [`connect`] links two of them.
 //! * [`sysctl`]: kernel settings, as the calling thread's namespace has them.
 //! * [`listeners`]: the accept queues that the kernel really keeps (sock_diag(7)).
 //! * [`journal`]: what is changed outside of weir's own namespaces is written down beforehand and put
 //!   back afterwards.
 
+mod error;
 pub mod journal;
+mod link;
+mod links;
 pub mod listeners;
+mod netlink;
 mod network;
 pub mod sysctl;
+mod wire;
 
-pub use network::{HostError, Network, Wire, connect, may_have_networks};
+pub use error::HostError;
+pub use link::connect;
+pub use links::Interface;
+pub use network::{Network, may_have_networks};
+pub use wire::Wire;

@@ -1,43 +1,49 @@
-//! Network namespaces and the links between them.
+//! Network namespaces (network_namespaces(7)) that nothing but descriptors, threads and processes
+//! hold.
+//!
+//! A namespace belongs to threads, not to processes, and cannot be made without entering it. So
+//! each is made by a thread that ends at once and leaves a descriptor of it behind. The kernel
+//! takes a namespace down with its links, addresses and settings when the last descriptor, thread
+//! and process in it is gone, a moment later and on a thread of its own.
 
-use std::net::Ipv4Addr;
-use std::os::fd::OwnedFd;
+use std::fs::File;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
+use std::{io, panic, thread};
 
-/// What could not be done to the host's network.
-#[derive(Debug, thiserror::Error)]
-pub enum HostError {
-    /// The kernel refused.
-    #[error("cannot {doing}: {source}")]
-    Refused {
-        /// What was tried.
-        doing: String,
-        /// The kernel's words.
-        source: std::io::Error,
-    },
-}
+use nix::sched::{CloneFlags, unshare};
+use rustix::io::Errno;
+use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
+
+use crate::link::connect;
+use crate::links::{Interface, Links};
+use crate::{HostError, Wire};
+
+/// The namespace of the thread that opens it (proc_thread-self(5)).
+const NAMESPACE_OF_THREAD: &str = "/proc/thread-self/ns/net";
 
 /// A network namespace, held by a descriptor: it lives as long as any clone of this, or any process
 /// or thread in it.
+///
+/// The descriptor is closed on exec; the namespace of a child process is the one of the thread that
+/// starts it.
 #[derive(Debug, Clone)]
 pub struct Network(Arc<OwnedFd>);
 
-/// One end of a link.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Wire {
-    /// Name of the interface, 15 bytes at most.
-    pub name: String,
-    /// Its addresses, with the length of their prefix.
-    pub addresses: Vec<(Ipv4Addr, u8)>,
-}
-
-/// Whether this process may make namespaces (CAP_SYS_ADMIN and CAP_NET_ADMIN, and a kernel that has
-/// them).
+/// Whether this process may make namespaces and link them (CAP_SYS_ADMIN and CAP_NET_ADMIN, and a
+/// kernel that has both namespaces and veth). It finds out by doing it: containers may allow the
+/// one and not the other.
 ///
 /// # Errors
-/// It may not; the error says why.
+/// It may not; the error says what it takes.
 pub fn may_have_networks() -> Result<(), HostError> {
-    Network::create().map(drop)
+    let (a, b) = (Network::create()?, Network::create()?);
+    let wire = |last| Wire {
+        name: "probe".to_owned(),
+        // TEST-NET-1 (RFC 5737): nobody else is in these namespaces, so any address would do.
+        addresses: vec![([192, 0, 2, last].into(), 30)],
+    };
+    connect((&a, &wire(1)), (&b, &wire(2)), 1500)
 }
 
 impl Network {
@@ -46,7 +52,12 @@ impl Network {
     /// # Errors
     /// The kernel refused, most often for want of CAP_SYS_ADMIN.
     pub fn create() -> Result<Network, HostError> {
-        todo_(())
+        on_a_thread(|| {
+            unshare(CloneFlags::CLONE_NEWNET).map_err(|e| not_made(e.into()))?;
+            let network = Network::of_this_thread()?;
+            Links::open()?.set_up("lo")?;
+            Ok(network)
+        })?
     }
 
     /// The one that the calling thread is in.
@@ -54,40 +65,109 @@ impl Network {
     /// # Errors
     /// `/proc` is not mounted.
     pub fn of_this_thread() -> Result<Network, HostError> {
-        todo_(())
+        Network::at(NAMESPACE_OF_THREAD)
+            .map_err(|e| HostError::refused(format!("open {NAMESPACE_OF_THREAD}"), e))
+    }
+
+    /// The one that a file of namespaces (`/proc/PID/ns/net`) stands for.
+    pub(crate) fn at(path: &str) -> io::Result<Network> {
+        Ok(Network(Arc::new(File::open(path)?.into())))
     }
 
     /// Moves the calling thread into it for good, and so all threads and processes that it starts
     /// from then on.
     ///
+    /// `/proc/sys/net` and `/proc/thread-self/net` are the namespace's then; `/proc/net` stays the
+    /// one of the process's first thread.
+    ///
     /// # Errors
-    /// The kernel refused.
+    /// The kernel refused, most often for want of CAP_SYS_ADMIN.
     pub fn join(&self) -> Result<(), HostError> {
-        let _ = &self.0;
-        todo_(())
+        let doing = "enter a network namespace";
+        move_into_link_name_space(self.as_fd(), Some(LinkNameSpaceType::Network)).map_err(|e| {
+            match e {
+                Errno::PERM => HostError::NotPermitted {
+                    doing: doing.to_owned(),
+                    capability: "CAP_SYS_ADMIN",
+                },
+                _ => HostError::refused(doing, e),
+            }
+        })
     }
 
-    /// Does something inside, on a thread of its own.
+    /// Does something inside, on a thread of its own. A panic there goes on here.
     ///
     /// # Errors
     /// The kernel refused.
     pub fn within<T: Send>(&self, work: impl FnOnce() -> T + Send) -> Result<T, HostError> {
-        todo_(work)
+        on_a_thread(|| self.join().map(|()| work()))?
+    }
+
+    /// What tells it from all others that exist: the inode number that `/proc/PID/ns/net` and
+    /// lsns(8) show.
+    ///
+    /// # Errors
+    /// The kernel refused.
+    pub fn id(&self) -> Result<u64, HostError> {
+        let found = rustix::fs::fstat(self.as_fd());
+        Ok(found
+            .map_err(|e| HostError::refused("look at a network namespace", e))?
+            .st_ino)
+    }
+
+    /// Its interfaces as the kernel has them.
+    ///
+    /// # Errors
+    /// The kernel refused.
+    pub fn interfaces(&self) -> Result<Vec<Interface>, HostError> {
+        self.within(Links::open)??.all()
     }
 }
 
-/// Links two namespaces by a pair of virtual Ethernet devices (veth(4)), sets their addresses and
-/// brings them up. `mtu` in bytes.
-///
-/// # Errors
-/// The kernel refused: a name or an address is taken, the MTU is out of range.
-pub fn connect(a: (&Network, &Wire), b: (&Network, &Wire), mtu: u32) -> Result<(), HostError> {
-    todo_((a, b, mtu))
+impl AsFd for Network {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
 }
 
-fn todo_<A, T>(_: A) -> Result<T, HostError> {
-    Err(HostError::Refused {
-        doing: "do this yet".to_owned(),
-        source: std::io::ErrorKind::Unsupported.into(),
+/// Does something on a thread of its own and waits for it.
+fn on_a_thread<T: Send>(work: impl FnOnce() -> T + Send) -> Result<T, HostError> {
+    thread::scope(|scope| {
+        let thread = thread::Builder::new()
+            .name("network".to_owned())
+            .spawn_scoped(scope, work)
+            .map_err(|e| HostError::refused("start a thread", e))?;
+        thread
+            .join()
+            .map_err(|payload| panic::resume_unwind(payload))
     })
+}
+
+/// What unshare(2) means.
+fn not_made(source: io::Error) -> HostError {
+    let doing = "make a network namespace";
+    match Errno::from_io_error(&source) {
+        Some(Errno::PERM) => HostError::NotPermitted {
+            doing: doing.to_owned(),
+            capability: "CAP_SYS_ADMIN",
+        },
+        Some(Errno::NOSPC) => HostError::TooManyNamespaces,
+        Some(Errno::INVAL) => HostError::NoNamespaces,
+        _ => HostError::refused(doing, source),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_unshare_means_is_said() {
+        let of = |errno: Errno| not_made(errno.into());
+        assert!(matches!(of(Errno::NOSPC), HostError::TooManyNamespaces));
+        assert!(matches!(of(Errno::INVAL), HostError::NoNamespaces));
+        assert!(matches!(of(Errno::NOMEM), HostError::Refused { .. }));
+        let text = of(Errno::PERM).to_string();
+        assert!(text.contains("CAP_SYS_ADMIN"), "{text}");
+    }
 }

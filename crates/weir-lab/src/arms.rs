@@ -1,28 +1,19 @@
 //! All arms of a study, started side by side and proved to answer.
 
 use std::collections::BTreeSet;
-use std::io::{Read, Write};
-use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpStream};
-use std::path::Path;
-use std::sync::Arc;
+use std::net::SocketAddr;
 use std::time::Duration;
 
-use weir_http::response::{Progress, ResponseParser};
-use weir_model::load::{Arrivals, RequestSpec};
-use weir_model::quantity::CpuSet;
+use weir_agent::message::{ArmJob, ArmRenewed, ArmStarted, Ask, FlowJob, OnceJob, OriginJob};
+use weir_agent::{AgentError, Client};
 use weir_model::record::{ProxyRecord, Record};
-use weir_model::study::{Arm, CpuRoles, LoadSpec, ProxyRole, Study};
-use weir_origin::{Origin, OriginConfig};
+use weir_model::study::{CpuRoles, LoadSpec, ProxyRole, Study};
 use weir_parameters::Catalog;
 use weir_record::RunWriter;
-use weir_sut::{
-    Certificate, Configuration, Launch, Launcher, Nginx, RunningProxy, Site, SutError, TlsListener,
-    WorkFolder, free_ports,
-};
 
-use crate::flows::{Doors, Flow, HOST, flow, plan};
-use crate::measure::Counters;
-use crate::{Event, LabError};
+use crate::flows::{Doors, HOST, flow};
+use crate::places::{Places, Role};
+use crate::{Event, LabError, preflight};
 
 /// Soft limit of open descriptors that proxies start with: what systemd gives a service
 /// (DefaultLimitNOFILE=1024:524288 in systemd-system.conf(5)), so that a stock proxy meets here
@@ -32,113 +23,62 @@ pub const STOCK_NOFILE: u64 = 1024;
 /// How long an arm's first answer may take.
 const FIRST_ANSWER: Duration = Duration::from_secs(10);
 
-/// Arms that run. Dropping it ends all processes and removes their folder.
-pub(crate) struct Arms {
-    names: Vec<String>,
-    // The order is the order of the end: proxies before their origin, the folder last.
-    proxies: Vec<RunningProxy>,
-    starters: Vec<Starter>,
-    origin: Option<Arc<Origin>>,
-    /// What all proxies show to clients that ask over TLS, when some load does.
-    certificate: Option<Certificate>,
-    /// What the kernel has for each source address.
-    local_ports: u64,
-    folder: WorkFolder,
+/// Arms that run. Their agent ends them.
+pub(crate) struct Arms<'a> {
+    places: &'a Places,
+    started: Vec<Started>,
+    /// What all proxies show to clients that ask over TLS, when some load does; PEM.
+    certificate: Option<String>,
 }
 
-/// How one arm's proxy is started, once and again.
-struct Starter {
-    nginx: Nginx,
-    configuration: Configuration,
-    launcher: Launcher,
-    launch: Launch,
+/// One arm.
+struct Started {
+    name: String,
+    listen: SocketAddr,
+    tls_listen: Option<SocketAddr>,
     /// What its last instance is running with.
     record: ProxyRecord,
 }
 
-impl Starter {
-    fn start(&self) -> Result<RunningProxy, SutError> {
-        self.nginx
-            .start(&self.configuration, &self.launcher, &self.launch)
-    }
+/// What all arms are started from.
+#[derive(Clone, Copy)]
+pub(crate) struct Bench<'a> {
+    pub(crate) study: &'a Study,
+    pub(crate) roles: &'a CpuRoles,
+    pub(crate) places: &'a Places,
+    pub(crate) catalog: &'a Catalog,
+    pub(crate) session: u32,
 }
 
-/// What all arms are started with.
-struct Bench<'a> {
-    cpus: &'a CpuSet,
-    launcher: &'a Launcher,
-    session: u32,
-    nginx: Nginx,
-    catalog: Catalog,
-    /// Sizes of files that loads ask for.
-    sizes: Vec<u64>,
-}
-
-impl Arms {
+impl<'a> Arms<'a> {
     /// Starts everything, writes what each proxy really runs with, and asks each arm once.
     pub(crate) fn start(
-        study: &Study,
-        roles: &CpuRoles,
-        launcher: &Launcher,
-        session: u32,
+        bench: Bench<'a>,
         writer: &mut RunWriter,
         events: &mut dyn FnMut(Event),
-    ) -> Result<Arms, LabError> {
-        WorkFolder::sweep();
-        let bench = Bench {
-            cpus: &roles.proxy,
-            launcher,
-            session,
-            nginx: Nginx::find(study.proxy.executable.as_deref())?,
-            catalog: Catalog::builtin(),
-            sizes: sizes(study),
-        };
-        let folder = WorkFolder::create()?;
+    ) -> Result<Arms<'a>, LabError> {
+        let (study, places) = (bench.study, bench.places);
+        let proxy = places.agent(Role::Proxy);
         let certificate = match study.loads.iter().any(|load| load.tls.is_some()) {
-            true => Some(Certificate::make(folder.path(), HOST)?),
+            true => Some(proxy.ask(Ask::Certificate(HOST.to_owned()))?),
             false => None,
         };
-        let loopback = IpAddr::V4(Ipv4Addr::LOCALHOST);
-        let origin = match study.proxy.role {
-            ProxyRole::ReverseProxy => Some(Arc::new(start_origin(study, roles, loopback)?)),
-            ProxyRole::StaticFiles { .. } => None,
+        let origins = match Places::has_origin(study) {
+            true => bench.start_origin()?.into_iter().map(Some).collect(),
+            false => vec![None; study.arms.len()],
         };
-        // For each arm a port to be asked in clear and one for TLS.
-        let of_arm = 1 + usize::from(certificate.is_some());
-        let ports = free_ports(loopback, study.arms.len() * of_arm)?;
         let mut arms = Arms {
-            names: Vec::new(),
-            proxies: Vec::new(),
-            starters: Vec::new(),
-            origin,
+            places,
+            started: Vec::new(),
             certificate,
-            local_ports: weir_probe::local_ports(),
-            folder,
         };
-        for (index, (arm, ports)) in study.arms.iter().zip(ports.chunks(of_arm)).enumerate() {
-            let prefix = arms.folder.prefix(&arm.name);
-            let listen = SocketAddr::new(loopback, ports[0]);
-            let tls = arms.certificate.as_ref().zip(ports.get(1));
-            let site = Site {
-                tls: tls.map(|(certificate, &port)| TlsListener {
-                    listen: SocketAddr::new(loopback, port),
-                    certificate,
-                }),
-                sizes: &bench.sizes,
-                ..Site::new(
-                    &study.proxy.role,
-                    listen,
-                    arms.origin.as_ref().map(|origin| origin.addresses()[index]),
-                )
-            };
-            let (proxy, starter, remarks) = bench.start(arm, &prefix, &site, writer)?;
-            arms.names.push(arm.name.clone());
-            arms.proxies.push(proxy);
-            arms.starters.push(starter);
+        for (index, origin) in origins.into_iter().enumerate() {
+            let (started, remarks) = arms.start_one(bench, index, origin, writer)?;
+            let (arm, address) = (started.name.clone(), started.listen.to_string());
+            arms.started.push(started);
             for load in &study.loads {
-                ask_once(&arm.name, &arms.flow(load, index)?, load, study)?;
+                arms.ask_once(study, load, index)?;
             }
-            let (arm, address) = (arm.name.clone(), listen.to_string());
             events(Event::ArmReady {
                 arm,
                 address,
@@ -148,100 +88,144 @@ impl Arms {
         Ok(arms)
     }
 
-    /// Ends all proxies and starts new instances of them, on the same ports.
+    /// Starts the proxy of one arm, and keeps in the run folder what was written and what the proxy
+    /// made of it. Gives the proxy's remarks too.
+    fn start_one(
+        &self,
+        bench: Bench<'_>,
+        index: usize,
+        origin: Option<SocketAddr>,
+        writer: &mut RunWriter,
+    ) -> Result<(Started, Vec<String>), LabError> {
+        let arm = &bench.study.arms[index];
+        let job = bench.job(index, self.certificate.is_some(), origin);
+        let at_arm = |source| LabError::Arm {
+            arm: arm.name.clone(),
+            source,
+        };
+        let started: ArmStarted = self
+            .proxy()
+            .ask(Ask::Start(Box::new(job)))
+            .map_err(at_arm)?;
+        let in_arm = |name: &str| format!("arms/{}/{name}", arm.name);
+        writer.write_file(&in_arm("nginx.conf"), started.written.as_bytes())?;
+        writer.write_file(&in_arm("effective.conf"), started.effective_text.as_bytes())?;
+        let against = self.started.get(arm.against);
+        let kind = bench.study.proxy.kind;
+        let inert = against.map_or_else(Vec::new, |against| {
+            let theirs = &against.record.effective;
+            bench
+                .catalog
+                .inert(kind, &arm.changes, &started.effective, theirs)
+        });
+        let record = ProxyRecord {
+            session: bench.session,
+            arm: arm.name.clone(),
+            address: started.listen.to_string(),
+            effective: started.effective,
+            nofile: started.nofile,
+            pid: started.pid,
+            inert,
+        };
+        writer.append(&Record::Proxy(record.clone()))?;
+        let started_arm = Started {
+            name: arm.name.clone(),
+            listen: started.listen,
+            tls_listen: started.tls_listen,
+            record,
+        };
+        Ok((started_arm, started.remarks))
+    }
+
+    fn proxy(&self) -> &Client {
+        self.places.agent(Role::Proxy)
+    }
+
+    /// Ends all proxies and starts new instances of them, at the same addresses.
     pub(crate) fn renew(&mut self, writer: &mut RunWriter) -> Result<(), LabError> {
-        self.proxies.drain(..).for_each(RunningProxy::stop);
-        for (name, starter) in self.names.iter().zip(&mut self.starters) {
+        for index in 0..self.started.len() {
             let at_arm = |source| LabError::Arm {
-                arm: name.clone(),
+                arm: self.started[index].name.clone(),
                 source,
             };
-            let proxy = starter.start().map_err(at_arm)?;
-            starter.record.pid = proxy.master_pid();
-            self.proxies.push(proxy);
+            let renewed: ArmRenewed = self.proxy().ask(Ask::Renew(index)).map_err(at_arm)?;
+            let record = &mut self.started[index].record;
+            record.pid = renewed.pid;
             // The configuration is the same file, so what was read back of it holds on.
-            writer.append(&Record::Proxy(starter.record.clone()))?;
+            writer.append(&Record::Proxy(record.clone()))?;
         }
         Ok(())
     }
 
     /// The generator's side of each arm, or of the first `only`.
-    pub(crate) fn flows(
-        &self,
-        load: &LoadSpec,
-        arrivals: &Arrivals,
-        only: usize,
-    ) -> Result<Vec<weir_load::Flow>, LabError> {
-        let mut flows = Vec::new();
-        for arm in 0..self.proxies.len().min(only) {
-            flows.extend(plan(self.flow(load, arm)?, arm, load, arrivals)?);
-        }
-        // The flows that ask come first: their places among those of their arm are 0.
-        flows.sort_by_key(weir_load::Flow::is_held);
-        Ok(flows)
+    pub(crate) fn flows(&self, load: &LoadSpec, only: usize) -> Result<Vec<FlowJob>, LabError> {
+        let arms = 0..self.started.len().min(only);
+        arms.map(|arm| self.flow(load, arm)).collect()
     }
 
     /// What the engine has to know about an arm under a load.
-    fn flow(&self, load: &LoadSpec, arm: usize) -> Result<Flow, LabError> {
-        let configuration = &self.starters[arm].configuration;
-        let trust = self.certificate.as_ref().map(Certificate::file);
+    fn flow(&self, load: &LoadSpec, arm: usize) -> Result<FlowJob, LabError> {
+        let started = &self.started[arm];
         let doors = Doors {
-            clear: configuration.listen(),
-            tls: configuration.tls_listen().zip(trust),
+            clear: started.listen,
+            tls: started.tls_listen.zip(self.certificate.as_deref()),
         };
-        flow(load, doors, self.local_ports)
+        let local_ports = self.places.host(Role::Generator).is.local_ports;
+        flow(load, arm, doors, &self.places.sources(arm), local_ports)
     }
 
-    /// Readers of all counters that a trial needs.
-    pub(crate) fn counters(&self, roles: &CpuRoles) -> Result<Counters, LabError> {
-        let pids: Vec<Vec<u32>> = self
-            .proxies
-            .iter()
-            .map(|proxy| {
-                std::iter::once(proxy.master_pid())
-                    .chain(proxy.worker_pids())
-                    .collect()
-            })
-            .collect();
-        let origin = self.origin.clone();
-        let threads = origin
-            .as_ref()
-            .map_or_else(Vec::new, |origin| origin.thread_ids().to_vec());
-        let seen = move |arm: usize| {
-            let counters = origin.as_ref().map(|origin| origin.counters(arm));
-            counters.map_or((0, 0), |counters| (counters.requests, counters.connections))
+    /// Sends one request and looks at the response as the engine would. It is sent in clear whatever
+    /// the load does: both listeners are one server to the proxy.
+    fn ask_once(&self, study: &Study, load: &LoadSpec, index: usize) -> Result<(), LabError> {
+        let (arm, flow) = (&self.started[index], self.flow(load, index)?);
+        let at = arm.listen;
+        let wrong = |what: String| LabError::Answer {
+            arm: arm.name.clone(),
+            what,
         };
-        let (proxy, generator) = (&roles.proxy, &roles.generator);
-        Ok(Counters::open(
-            &pids,
-            Arc::new(seen),
-            &threads,
-            proxy,
-            generator,
-        )?)
+        let job = OnceJob {
+            address: at,
+            request: flow.request,
+            head: flow.head,
+            timeout: FIRST_ANSWER,
+        };
+        let asked: Result<u16, AgentError> = self.places.agent(Role::Generator).ask(Ask::Once(job));
+        let status = match asked {
+            Ok(status) => status,
+            Err(AgentError::Failed(error)) => {
+                let load = &load.name;
+                return Err(wrong(format!("{error} (asked {at} under load `{load}`)")));
+            }
+            Err(error) => return Err(error.into()),
+        };
+        let expected = match study.proxy.role {
+            ProxyRole::ReverseProxy => study.origin.status,
+            ProxyRole::StaticFiles { .. } => 200,
+        };
+        if status == expected {
+            return Ok(());
+        }
+        Err(wrong(format!(
+            "status {status} instead of {expected}, under load `{}`",
+            load.name
+        )))
     }
 
     /// Every proxy still runs as it was started.
     ///
     /// # Errors
     /// One has ended, or lost a worker.
-    pub(crate) fn alive(&mut self) -> Result<(), LabError> {
-        for (name, proxy) in self.names.iter().zip(&mut self.proxies) {
-            let at_arm = |source: SutError| LabError::Arm {
-                arm: name.clone(),
-                source,
-            };
-            proxy.alive().map_err(at_arm)?;
-        }
-        Ok(())
+    pub(crate) fn alive(&self) -> Result<(), LabError> {
+        Ok(self.proxy().ask(Ask::Alive)?)
     }
 
     /// Keeps the end of each proxy's error log in the run folder.
     pub(crate) fn keep_logs(&self, writer: &mut RunWriter) -> Result<(), LabError> {
-        for (name, proxy) in self.names.iter().zip(&self.proxies) {
-            let tail = proxy.error_log_tail();
+        for (index, arm) in self.started.iter().enumerate() {
+            let tail: String = self.proxy().ask(Ask::Log(index))?;
             if !tail.is_empty() {
-                writer.write_file(&format!("arms/{name}/error.log"), tail.as_bytes())?;
+                let name = format!("arms/{}/error.log", arm.name);
+                writer.write_file(&name, tail.as_bytes())?;
             }
         }
         Ok(())
@@ -249,120 +233,38 @@ impl Arms {
 }
 
 impl Bench<'_> {
-    /// Configures, checks and starts the proxy of one arm, and keeps in the run folder what was
-    /// written and what the proxy made of it. Gives the proxy and its remarks.
-    fn start(
-        &self,
-        arm: &Arm,
-        prefix: &Path,
-        site: &Site<'_>,
-        writer: &mut RunWriter,
-    ) -> Result<(RunningProxy, Starter, Vec<String>), LabError> {
-        let at_arm = |source| LabError::Arm {
-            arm: arm.name.clone(),
-            source,
-        };
-        let (nginx, catalog) = (&self.nginx, &self.catalog);
-        let configuration = nginx
-            .write_configuration(prefix, &arm.settings, site, catalog)
-            .map_err(at_arm)?;
-        let in_arm = |name: &str| format!("arms/{}/{name}", arm.name);
-        let written = std::fs::read(configuration.file()).unwrap_or_default();
-        writer.write_file(&in_arm("nginx.conf"), &written)?;
-        let remarks = nginx.check(&configuration).map_err(at_arm)?;
-        let launch = Launch {
-            cpus: Some(self.cpus.clone()),
-            nofile: Some(STOCK_NOFILE),
-        };
-        let proxy = nginx
-            .start(&configuration, self.launcher, &launch)
-            .map_err(at_arm)?;
-        let nofile = proxy.nofile().map_err(at_arm)?;
-        let effective = nginx
-            .effective(&configuration, catalog, Some(nofile))
-            .map_err(at_arm)?;
-        writer.write_file(&in_arm("effective.conf"), effective.text.as_bytes())?;
-        let record = ProxyRecord {
-            session: self.session,
-            arm: arm.name.clone(),
-            address: site.listen.to_string(),
-            effective: effective.levels,
-            nofile,
-            pid: proxy.master_pid(),
-            inert: Vec::new(),
-        };
-        writer.append(&Record::Proxy(record.clone()))?;
-        let starter = Starter {
-            nginx: nginx.clone(),
-            configuration,
-            launcher: self.launcher.clone(),
-            launch,
-            record,
-        };
-        Ok((proxy, starter, remarks))
+    fn job(&self, index: usize, tls: bool, origin: Option<SocketAddr>) -> ArmJob {
+        let (study, arm) = (self.study, &self.study.arms[index]);
+        ArmJob {
+            index,
+            name: arm.name.clone(),
+            kind: study.proxy.kind,
+            executable: study.proxy.executable.clone(),
+            role: study.proxy.role.clone(),
+            settings: arm.settings.clone(),
+            address: self.places.address(Role::Proxy),
+            tls,
+            origin,
+            sizes: sizes(study),
+            cpus: self.roles.proxy.clone(),
+            nofile: STOCK_NOFILE,
+        }
     }
-}
 
-fn start_origin(study: &Study, roles: &CpuRoles, loopback: IpAddr) -> Result<Origin, LabError> {
-    let listen = vec![SocketAddr::new(loopback, 0); study.arms.len()];
-    let mut config = OriginConfig::from_spec(&study.origin, listen);
-    config.cpus = roles.origin.cpus().to_vec();
-    Origin::start(config).map_err(LabError::Origin)
+    fn start_origin(&self) -> Result<Vec<SocketAddr>, LabError> {
+        let job = OriginJob {
+            spec: self.study.origin.clone(),
+            arms: self.study.arms.len(),
+            address: self.places.address(Role::Origin),
+            cpus: self.roles.origin.clone(),
+            descriptors: preflight::descriptors_of_origin(self.study),
+        };
+        Ok(self.places.agent(Role::Origin).ask(Ask::Origin(job))?)
+    }
 }
 
 /// Sizes of the files that the loads of a study ask for, each once.
 fn sizes(study: &Study) -> Vec<u64> {
     let sizes: BTreeSet<u64> = study.loads.iter().filter_map(|load| load.size).collect();
     sizes.into_iter().collect()
-}
-
-/// Sends one request and looks at the response as the engine would. It is sent in clear whatever
-/// the load does: both listeners are one server to nginx.
-fn ask_once(arm: &str, flow: &Flow, load: &LoadSpec, study: &Study) -> Result<(), LabError> {
-    let at = flow.address;
-    let wrong = |what: String| LabError::Answer {
-        arm: arm.to_owned(),
-        what,
-    };
-    let status = answer(at, &flow.bytes, &flow.request)
-        .map_err(|error| wrong(format!("{error} (asked {at} under load `{}`)", load.name)))?;
-    let expected = match study.proxy.role {
-        ProxyRole::ReverseProxy => study.origin.status,
-        ProxyRole::StaticFiles { .. } => 200,
-    };
-    if status == expected {
-        return Ok(());
-    }
-    Err(wrong(format!(
-        "status {status} instead of {expected}, under load `{}`",
-        load.name
-    )))
-}
-
-fn answer(at: SocketAddr, request: &[u8], spec: &RequestSpec) -> std::io::Result<u16> {
-    let mut stream = TcpStream::connect_timeout(&at, FIRST_ANSWER)?;
-    stream.set_read_timeout(Some(FIRST_ANSWER))?;
-    stream.write_all(request)?;
-    let mut parser = ResponseParser::default();
-    parser.begin(spec.method == "HEAD");
-    let mut buffer = vec![0; 64 * 1024];
-    loop {
-        let length = stream.read(&mut buffer)?;
-        if length == 0 {
-            let end = parser.finish_on_close().map_err(std::io::Error::other)?;
-            return Ok(end.status);
-        }
-        let fed = parser
-            .feed(&buffer[..length])
-            .map_err(std::io::Error::other)?;
-        if let Progress::Complete(end) = fed.event {
-            return Ok(end.status);
-        }
-    }
-}
-
-/// Where the proxies of a study come from, for the record.
-pub(crate) fn proxy_version(executable: Option<&Path>) -> Result<(String, String), LabError> {
-    let nginx = Nginx::find(executable)?;
-    Ok(("nginx".to_owned(), nginx.version().to_owned()))
 }

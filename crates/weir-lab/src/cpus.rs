@@ -30,6 +30,13 @@ pub(crate) fn share_out(allowed: &CpuSet) -> CpuRoles {
     }
 }
 
+/// Most of some CPUs for one role, the last of them for another; both on the only one.
+pub(crate) fn split(all: &CpuSet) -> (CpuSet, CpuSet) {
+    let (most, last) = all.cpus().split_at(all.cpus().len().saturating_sub(1));
+    let set = |part: &[u32]| CpuSet::new(part.to_vec()).unwrap_or_else(|| all.clone());
+    (set(most), set(last))
+}
+
 /// What the reader of the figures must know about the roles.
 pub(crate) fn remarks(roles: &CpuRoles, has_origin: bool) -> Vec<String> {
     let mut remarks = Vec::new();

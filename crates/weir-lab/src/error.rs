@@ -2,10 +2,9 @@
 
 use std::path::PathBuf;
 
-use weir_load::LoadError;
+use weir_agent::AgentError;
 use weir_probe::ProbeError;
 use weir_record::RecordError;
-use weir_sut::SutError;
 
 /// Why a run could not be made, or not to its end.
 #[derive(Debug, thiserror::Error)]
@@ -16,11 +15,14 @@ pub enum LabError {
         /// The arm.
         arm: String,
         /// What happened.
-        source: SutError,
+        source: AgentError,
     },
-    /// The proxy's program, or the work folder.
+    /// The proxy's program is not there, or is something else.
+    #[error("{0}")]
+    Program(AgentError),
+    /// A host could not do what it was asked.
     #[error(transparent)]
-    Sut(#[from] SutError),
+    Agent(#[from] AgentError),
     /// The run folder.
     #[error(transparent)]
     Record(#[from] RecordError),
@@ -33,11 +35,8 @@ pub enum LabError {
         /// The load.
         load: String,
         /// What happened.
-        source: LoadError,
+        source: AgentError,
     },
-    /// The origin server.
-    #[error("the origin server does not start: {0}")]
-    Origin(std::io::Error),
     /// An arm does not answer as it should, before anything was measured.
     #[error("arm `{arm}` does not answer as it should: {what}")]
     Answer {
@@ -72,6 +71,9 @@ pub enum LabError {
         /// What there is.
         allowed: String,
     },
+    /// The study takes network namespaces.
+    #[error("this study takes network namespaces, and weir can make none here: {0}")]
+    NoNetworks(String),
     /// A run cannot go on here.
     #[error("this run cannot go on: {0}")]
     Resume(String),
@@ -89,7 +91,10 @@ impl LabError {
     /// What the user can do about it, when that is known.
     pub fn hint(&self) -> Option<String> {
         match self {
-            LabError::Arm { source, .. } | LabError::Sut(source) => source.hint(),
+            LabError::Arm { source, .. }
+            | LabError::Load { source, .. }
+            | LabError::Program(source)
+            | LabError::Agent(source) => source.hint(),
             LabError::Record(error) => error.hint().map(str::to_owned),
             LabError::Answer { .. } => {
                 Some("look at the proxy's error log in the run folder, under arms/".to_owned())
@@ -100,6 +105,10 @@ impl LabError {
             LabError::Descriptors { needed, .. } => Some(format!(
                 "raise the limit (ulimit -n {needed}), or use fewer connections"
             )),
+            LabError::NoNetworks(_) => Some(
+                "run weir as root on one host; without, it can vary settings of the proxy alone"
+                    .to_owned(),
+            ),
             LabError::Cpus { .. } => Some("change `cpus` in the study".to_owned()),
             _ => None,
         }

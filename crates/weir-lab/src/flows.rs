@@ -4,15 +4,11 @@
 //! plan has to look nowhere else.
 
 use std::net::{Ipv4Addr, SocketAddr};
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
+use weir_agent::message::{Bytes, FlowJob, TlsJob};
 use weir_http::request::encode;
-use weir_load::tls::Connector;
-use weir_load::{RequestSet, Route};
-use weir_model::load::{Arrivals, Lifetime, RequestSpec};
-use weir_model::study::{LoadSpec, TlsOffer};
-use weir_model::tls::{TlsSpec, Trust};
+use weir_model::load::{Lifetime, RequestSpec};
+use weir_model::study::LoadSpec;
 
 use crate::LabError;
 
@@ -20,88 +16,69 @@ use crate::LabError;
 /// arm, whatever its port.
 pub(crate) const HOST: &str = "weir.test";
 
-/// Source addresses at most: 127.0.0.1 to 127.0.0.254. The study's check counts on as many.
-const MOST_SOURCES: u64 = 254;
+/// Source addresses at most: all of a network of 256 but its own, the broadcast's and the arm's. The
+/// study's check counts on as many.
+pub(crate) const MOST_SOURCES: u64 = 253;
 
 /// Source addresses at least for connections that are renewed: ports of closed ones rest for a
 /// while (TIME_WAIT, RFC 9293 §3.6.1), and the kernel looks for free ones the longer the fewer there
 /// are.
 const SOURCES_OF_RENEWED: u64 = 4;
 
-/// One arm under one load.
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Flow {
-    /// Where the arm is asked in clear.
-    pub(crate) address: SocketAddr,
-    /// How it is asked over TLS; `None`: it is asked in clear.
-    pub(crate) tls: Option<TlsFlow>,
-    /// What is asked, as the engine's words.
-    pub(crate) request: RequestSpec,
-    /// What is asked, as it goes over the wire (inside TLS where there is TLS).
-    pub(crate) bytes: Vec<u8>,
-    /// Connections that ask.
-    pub(crate) connections: u32,
-    /// How long each of them is used.
-    pub(crate) lifetime: Lifetime,
-    /// Connections beside those, opened before the trial, never used, and opened again when the
-    /// proxy closes them.
-    pub(crate) held: u32,
-    /// Addresses to connect from, in turn; empty: the kernel's choice is enough.
-    pub(crate) sources: Vec<Ipv4Addr>,
-}
-
-/// How an arm is asked over TLS.
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) struct TlsFlow {
-    /// Where.
-    pub(crate) address: SocketAddr,
-    /// What the client offers.
-    pub(crate) offer: TlsOffer,
-    /// Name for SNI, and that the certificate is for.
-    pub(crate) server_name: &'static str,
-    /// The one certificate to trust, a PEM file: self-signed, and the server's own.
-    pub(crate) trust: PathBuf,
-}
-
 /// Where an arm can be asked.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Doors<'a> {
     /// In clear.
     pub(crate) clear: SocketAddr,
-    /// Over TLS, with the certificate that it shows.
-    pub(crate) tls: Option<(SocketAddr, &'a Path)>,
+    /// Over TLS, with the certificate that it shows, PEM.
+    pub(crate) tls: Option<(SocketAddr, &'a str)>,
 }
 
-/// All that the engine has to know about one arm under one load. `local_ports` is what the kernel
-/// has for each source address.
+/// All that the engine has to know about one arm under one load. `from` are the addresses that it can
+/// be asked from (none: the kernel's choice), and `local_ports` is what the kernel has for each.
 ///
 /// # Errors
 /// The request cannot be written, or the load wants TLS and the arm has no listener for it.
-pub(crate) fn flow(load: &LoadSpec, doors: Doors<'_>, local_ports: u64) -> Result<Flow, LabError> {
+pub(crate) fn flow(
+    load: &LoadSpec,
+    arm: usize,
+    doors: Doors<'_>,
+    from: &[Ipv4Addr],
+    local_ports: u64,
+) -> Result<FlowJob, LabError> {
     let wrong = |what: String| LabError::Request {
         load: load.name.clone(),
         what,
     };
-    let tls = match (&load.tls, doors.tls) {
-        (None, _) => None,
-        (Some(offer), Some((address, trust))) => Some(TlsFlow {
-            address,
-            offer: offer.clone(),
-            server_name: HOST,
-            trust: trust.to_owned(),
-        }),
+    let (peer, tls) = match (&load.tls, doors.tls) {
+        (None, _) => (doors.clear, None),
+        (Some(offer), Some((address, trust))) => {
+            let tls = TlsJob {
+                offer: offer.clone(),
+                server_name: HOST.to_owned(),
+                trust: trust.to_owned(),
+            };
+            (address, Some(tls))
+        }
         (Some(_), None) => return Err(wrong("the arm has no listener with TLS".to_owned())),
     };
     let request = request(load);
-    Ok(Flow {
-        address: doors.clear,
+    let bytes = encode(&request, HOST).map_err(|error| wrong(error.to_string()))?;
+    let sources = match sources_for(load, local_ports) {
+        1 => &[],
+        wanted => &from[..from.len().min(usize::from(wanted))],
+    };
+    Ok(FlowJob {
+        arm,
+        peer,
         tls,
-        bytes: encode(&request, HOST).map_err(|error| wrong(error.to_string()))?,
-        request,
+        request: Bytes(bytes),
+        head: request.method == "HEAD",
         connections: load.connections,
         lifetime: load.lifetime,
         held: load.held,
-        sources: sources(load, local_ports),
+        sources: sources.to_vec(),
+        timeout: load.timeout,
     })
 }
 
@@ -119,84 +96,21 @@ fn request(load: &LoadSpec) -> RequestSpec {
 
 /// As many addresses that half of the ports of each are enough: others use ports too, and the last
 /// free ones are found slowly.
-fn sources(load: &LoadSpec, local_ports: u64) -> Vec<Ipv4Addr> {
+pub(crate) fn sources_for(load: &LoadSpec, local_ports: u64) -> u8 {
     let connections = u64::from(load.connections) + u64::from(load.held);
     let enough = connections.div_ceil((local_ports / 2).max(1));
     let least = match load.lifetime {
         Lifetime::Kept => 1,
         _ => SOURCES_OF_RENEWED,
     };
-    match enough.max(least).min(MOST_SOURCES) {
-        1 => Vec::new(),
-        count => (1..=count as u8)
-            .map(|last| Ipv4Addr::new(127, 0, 0, last))
-            .collect(),
-    }
-}
-
-/// The engine's side of an arm: those that ask, and those that are held beside them.
-///
-/// # Errors
-/// What the load wants of TLS cannot be.
-pub(crate) fn plan(
-    flow: Flow,
-    arm: usize,
-    load: &LoadSpec,
-    arrivals: &Arrivals,
-) -> Result<Vec<weir_load::Flow>, LabError> {
-    let peer = flow.tls.as_ref().map_or(flow.address, |tls| tls.address);
-    let tls = match &flow.tls {
-        Some(tls) => Some(Arc::new(connector(tls, load)?)),
-        None => None,
-    };
-    let requests = RequestSet::plain(flow.bytes, flow.request.method == "HEAD");
-    let routes: Vec<Route> = match flow.sources.is_empty() {
-        true => vec![Route::to(peer)],
-        false => flow
-            .sources
-            .iter()
-            .map(|&source| Route {
-                source: Some(source.into()),
-                ..Route::to(peer)
-            })
-            .collect(),
-    };
-    let of = |connections, arrivals: Arrivals| {
-        let mut own = weir_load::Flow::new(peer, requests.clone(), connections, arrivals);
-        own.arm = arm;
-        own.routes.clone_from(&routes);
-        own.tls.clone_from(&tls);
-        own.timeout = load.timeout;
-        own
-    };
-    let mut asking = of(flow.connections, arrivals.clone());
-    asking.lifetime = flow.lifetime;
-    let mut flows = vec![asking];
-    if flow.held > 0 {
-        flows.push(of(flow.held, Arrivals::Held));
-    }
-    Ok(flows)
-}
-
-fn connector(tls: &TlsFlow, load: &LoadSpec) -> Result<Connector, LabError> {
-    let spec = TlsSpec {
-        versions: tls.offer.versions.clone(),
-        ciphers: tls.offer.ciphers.clone(),
-        trust: Trust::Ca(tls.trust.display().to_string()),
-        resumption: tls.offer.resumption,
-        ..TlsSpec::default()
-    };
-    Connector::new(&spec, tls.server_name).map_err(|error| LabError::Request {
-        load: load.name.clone(),
-        what: error.to_string(),
-    })
+    enough.max(least).min(MOST_SOURCES) as u8
 }
 
 #[cfg(test)]
 mod tests {
     use std::time::Duration;
 
-    use weir_model::study::StudyArrivals;
+    use weir_model::study::{StudyArrivals, TlsOffer};
 
     use super::*;
 
@@ -219,31 +133,35 @@ mod tests {
         let at = |port| SocketAddr::from(([127, 0, 0, 1], port));
         Doors {
             clear: at(1),
-            tls: tls.then(|| (at(2), Path::new("certificate.pem"))),
+            tls: tls.then(|| (at(2), "PEM")),
         }
+    }
+
+    fn of(load: &LoadSpec, tls: bool) -> Result<FlowJob, LabError> {
+        let from: Vec<_> = (1..=253)
+            .map(|last| Ipv4Addr::new(127, 0, 0, last))
+            .collect();
+        flow(load, 0, doors(tls), &from, 28_232)
     }
 
     #[test]
     fn a_flow_over_tls_knows_where_and_whom_to_trust() {
         let mut load = load();
-        let clear = flow(&load, doors(true), 28_232).unwrap();
+        let clear = of(&load, true).unwrap();
         assert_eq!((clear.tls, clear.sources), (None, Vec::new()));
         load.tls = Some(TlsOffer::default());
-        let tls = flow(&load, doors(true), 28_232).unwrap().tls.unwrap();
-        assert_eq!(tls.address.port(), 2);
-        assert_eq!(
-            (tls.server_name, &*tls.trust),
-            (HOST, Path::new("certificate.pem"))
-        );
-        assert!(flow(&load, doors(false), 28_232).is_err());
+        let flow = of(&load, true).unwrap();
+        let tls = flow.tls.unwrap();
+        assert_eq!(flow.peer.port(), 2);
+        assert_eq!((&*tls.server_name, &*tls.trust), (HOST, "PEM"));
+        assert!(of(&load, false).is_err());
     }
 
     #[test]
     fn a_connection_for_one_request_says_that_it_is() {
         let mut load = load();
-        let bytes = |load: &LoadSpec| {
-            String::from_utf8(flow(load, doors(false), 28_232).unwrap().bytes).unwrap()
-        };
+        let bytes =
+            |load: &LoadSpec| String::from_utf8(of(load, false).unwrap().request.0).unwrap();
         assert!(!bytes(&load).contains("Connection"));
         load.lifetime = Lifetime::Request;
         assert!(bytes(&load).contains("Connection: close\r\n"));
@@ -259,11 +177,11 @@ mod tests {
                 lifetime,
                 ..load()
             };
-            flow(&load, doors(false), ports).unwrap().sources.len()
+            sources_for(&load, ports)
         };
-        assert_eq!(count(10_000, Lifetime::Kept, 28_232), 0);
+        assert_eq!(count(10_000, Lifetime::Kept, 28_232), 1);
         assert_eq!(count(100_000, Lifetime::Kept, 28_232), 8);
-        assert_eq!(count(1_000_000, Lifetime::Kept, 5_000), 254);
+        assert_eq!(count(1_000_000, Lifetime::Kept, 5_000), 253);
         assert_eq!(count(0, Lifetime::Request, 28_232), 4);
     }
 }

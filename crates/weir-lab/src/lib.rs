@@ -3,8 +3,10 @@
 //! The lab is the only place that knows both the load and the system under test. A run goes
 //!
 //! 1. [`preflight`]: what can be known to fail is found out before anything is started;
-//! 2. [`arms`]: every arm's proxy is started on its own port, with its own origin listener, and has
-//!    to answer one request rightly ([`flows`] says what the engine then does there);
+//! 2. [`places`]: an agent on each host that takes part; [`network`]: what connects them;
+//! 2. [`arms`]: every arm's proxy is started in a network namespace of its own or on its own port,
+//!    with its own origin listener, and has to answer one request rightly ([`flows`] says what the
+//!    engine then does there);
 //! 3. for each load a [`pilot`] chooses the slice, then a continuous trial for each instance of the
 //!    proxies ([`measure`]) switches the load between the arms by a [`timeline`] and hands on block
 //!    after block;
@@ -20,8 +22,10 @@ mod error;
 mod event;
 mod flows;
 mod measure;
+mod network;
 mod part;
 mod pilot;
+mod places;
 mod preflight;
 mod record;
 mod run;
@@ -30,5 +34,6 @@ mod timeline;
 pub use arms::STOCK_NOFILE;
 pub use error::LabError;
 pub use event::Event;
+pub use places::{PlaceSpec, Role};
 pub use preflight::plan_of;
 pub use run::{Options, Summary, resume, run};

@@ -1,93 +1,34 @@
 //! One continuous trial over several arms: the load moves, counters are read at every switch, and
 //! each block is handed on when everything that belongs to it is known.
+//!
+//! The load and the counters may be on different hosts. Whoever has counters is told when the trial
+//! began, in the time of its own clock, and reads by the timeline from then on.
 
 use std::collections::VecDeque;
-use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
-use std::sync::mpsc::{Receiver, Sender, channel};
-use std::time::Duration;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::time::{Duration, Instant};
 
-use weir_load::{Control, Errors, Flow, Io, LoadError, Outcome, Plan, SliceData};
-use weir_model::quantity::CpuSet;
+use weir_agent::message::{
+    Ask, LoadEnd, LoadEvent, LoadJob, Reading, SliceJob, WatchEnd, WatchJob,
+};
+use weir_agent::server::data_of;
+use weir_agent::{AgentError, Client, Part, PartBody};
+use weir_load::SliceData;
 use weir_model::record::SliceRecord;
-use weir_probe::{CpuTimes, CpuTimesReader, ProbeError, ProcessCpu, ThreadCpu};
+use weir_model::study::CpuRoles;
 
-use crate::part::{Answers, Edges, SharedEdges};
+use crate::places::{Places, Role};
 use crate::timeline::Timeline;
 
-/// Counters at the begin of a slice.
-#[derive(Debug, Clone, Copy, Default)]
-struct Reading {
-    /// The slice; their number at the end of the trial.
-    slice: usize,
-    /// The arm whose counters these are.
-    arm: usize,
-    proxy_cpu_ns: u64,
-    origin_requests: u64,
-    origin_connects: u64,
-    origin_cpu_ns: u64,
-    proxy: CpuTimes,
-    generator: CpuTimes,
-}
+/// How often a stop is looked for.
+const LOOK: Duration = Duration::from_millis(50);
 
-/// Requests and connections that an arm's origin listener has seen.
-pub(crate) type OriginCounters = Arc<dyn Fn(usize) -> (u64, u64) + Send + Sync>;
+/// How often hosts that have nothing to say are asked whether they live.
+const HEARTBEAT: Duration = Duration::from_secs(2);
 
-/// Reads the counters of all arms from the thread that switches the load.
-pub(crate) struct Counters {
-    /// Processes of each arm's proxy.
-    pub(crate) proxies: Vec<Vec<ProcessCpu>>,
-    pub(crate) origin: OriginCounters,
-    pub(crate) origin_threads: Vec<ThreadCpu>,
-    pub(crate) proxy_cpus: CpuTimesReader,
-    pub(crate) generator_cpus: CpuTimesReader,
-}
-
-impl Counters {
-    /// Readers for these processes and CPUs.
-    pub(crate) fn open(
-        proxies: &[Vec<u32>],
-        origin: OriginCounters,
-        origin_threads: &[u32],
-        proxy_cpus: &CpuSet,
-        generator_cpus: &CpuSet,
-    ) -> Result<Counters, ProbeError> {
-        let open_all = |pids: &Vec<u32>| pids.iter().copied().map(ProcessCpu::open).collect();
-        Ok(Counters {
-            proxies: proxies.iter().map(open_all).collect::<Result<_, _>>()?,
-            origin,
-            origin_threads: origin_threads
-                .iter()
-                .map(|&tid| ThreadCpu::of_own_thread(tid))
-                .collect::<Result<_, _>>()?,
-            proxy_cpus: CpuTimesReader::open(proxy_cpus)?,
-            generator_cpus: CpuTimesReader::open(generator_cpus)?,
-        })
-    }
-
-    /// A counter that cannot be read any more stands still; that its process has ended is found
-    /// out elsewhere, and ends the run.
-    fn read(&mut self, slice: usize, arm: usize) -> Reading {
-        let (origin_requests, origin_connects) = (self.origin)(arm);
-        Reading {
-            slice,
-            arm,
-            proxy_cpu_ns: self.proxies[arm]
-                .iter_mut()
-                .map(|cpu| cpu.read_ns().unwrap_or(0))
-                .sum(),
-            origin_requests,
-            origin_connects,
-            origin_cpu_ns: self
-                .origin_threads
-                .iter_mut()
-                .map(|t| t.read_ns().unwrap_or(0))
-                .sum(),
-            proxy: self.proxy_cpus.read().unwrap_or_default(),
-            generator: self.generator_cpus.read().unwrap_or_default(),
-        }
-    }
-}
+/// Tag of the load's messages; those of watches are the place of their host above it.
+const LOAD: usize = 0;
 
 /// One arm's part of a block.
 pub(crate) struct ArmBlock {
@@ -114,17 +55,23 @@ pub(crate) struct Before {
 /// What a trial is to do.
 pub(crate) struct Trial<'a> {
     pub(crate) timeline: &'a Timeline,
-    /// A flow for each arm of the timeline.
-    pub(crate) flows: Vec<Flow>,
-    pub(crate) timeout: Duration,
-    /// The generator's threads, each with its CPU.
-    pub(crate) cpus: Vec<Option<u32>>,
-    pub(crate) counters: Counters,
+    /// The load, but for its slices, which are the timeline's.
+    pub(crate) job: LoadJob,
+    pub(crate) places: &'a Places,
+    pub(crate) roles: &'a CpuRoles,
     /// Slices and time of the load's earlier trials in this session: records count on.
     pub(crate) before: Before,
-    pub(crate) stop: &'a Arc<AtomicBool>,
-    /// Takes what the host counts from the begin to the end.
-    pub(crate) edges: SharedEdges,
+    pub(crate) stop: &'a AtomicBool,
+}
+
+/// What a trial leaves beside its blocks.
+#[derive(Debug, Default)]
+pub(crate) struct TrialEnd {
+    pub(crate) load: LoadEnd,
+    /// What all hosts have watched, together.
+    pub(crate) watch: WatchEnd,
+    /// Requests answered, by arm.
+    pub(crate) answered: Vec<u64>,
 }
 
 impl Trial<'_> {
@@ -132,76 +79,226 @@ impl Trial<'_> {
     pub(crate) fn run(
         self,
         on_block: &mut dyn FnMut(&FinishedBlock),
-    ) -> Result<Outcome, LoadError> {
-        let plan = Plan {
-            flows: self.flows,
-            slices: self.timeline.slices.clone(),
-            ramp_up: Duration::ZERO,
-            drain: self.timeout,
-            spin: Duration::ZERO,
-            io: Io::Auto,
-            cpus: self.cpus,
-        };
-        let (send, readings) = channel();
-        let edges = SharedEdges::clone(&self.edges);
-        let hook = hook(self.counters, self.timeline, send, self.edges);
-        let control = Control::new(plan.cpus.len(), Arc::clone(self.stop));
-        let mut assembly = Assembly::new(self.timeline, self.before, readings);
-        let mut of_held = Errors::default();
-        let mut answers = Answers::of(self.timeline.arms);
-        let outcome = weir_load::run(&plan, &control, Some(hook), |slice, data| {
-            // Connections that are held have no requests: what fails there is no block's failure.
-            let (asking, held) = (&data[0], &data[1..]);
-            held.iter().for_each(|held| of_held.add(&held.errors));
-            answers.add(self.timeline.turns[slice].arm, asking.completed_whole);
-            assembly.take(slice, asking);
-            assembly.hand_on(on_block);
+    ) -> Result<TrialEnd, AgentError> {
+        let slices = self.timeline.slices.iter().map(|slice| SliceJob {
+            arm: slice.arm,
+            start: slice.start,
+            measure_from: slice.measure_from,
+            end: slice.end,
         });
-        assembly.hand_on(on_block);
-        answers.tell(&edges);
-        let mut outcome = outcome?;
-        outcome.errors.add(&of_held);
-        Ok(outcome)
+        let job = LoadJob {
+            slices: slices.collect(),
+            ..self.job.clone()
+        };
+        let (send, parts) = channel();
+        let generator = self.places.agent(Role::Generator);
+        let load = generator.begin(Ask::Load(Box::new(job)), LOAD, send.clone())?;
+        let mut going = Going {
+            trial: &self,
+            send,
+            load,
+            load_ended: false,
+            watches: Vec::new(),
+            assembly: Assembly::new(self.timeline, self.before, self.places.each().count()),
+            end: TrialEnd {
+                answered: vec![0; self.timeline.arms],
+                ..TrialEnd::default()
+            },
+        };
+        let result = going.through(&parts, on_block);
+        if result.is_err() {
+            going.give_up();
+        }
+        result.map(|()| going.end)
+    }
+
+    /// The counters that a host is to read, if it has any.
+    fn watch(&self, here: &[Role], start_ns: u64) -> WatchJob {
+        let slices = &self.timeline.slices;
+        let mut times: Vec<u64> = slices.iter().map(|slice| slice.start).collect();
+        times.extend(slices.last().map(|slice| slice.end));
+        let has = |role: Role| here.contains(&role);
+        WatchJob {
+            start_ns,
+            times,
+            arms: self.timeline.turns.iter().map(|turn| turn.arm).collect(),
+            proxies: has(Role::Proxy).then(|| self.roles.proxy.clone()),
+            generator: has(Role::Generator).then(|| self.roles.generator.clone()),
+            origin: has(Role::Origin),
+        }
     }
 }
 
-fn hook(
-    mut counters: Counters,
-    timeline: &Timeline,
-    send: Sender<Reading>,
-    edges: SharedEdges,
-) -> weir_load::engine::SliceHook {
-    let arms: Vec<usize> = timeline.turns.iter().map(|turn| turn.arm).collect();
-    let all = timeline.arms;
-    let processes: Vec<Vec<u32>> = counters.proxies[..all]
-        .iter()
-        .map(|proxies| proxies.iter().map(ProcessCpu::pid).collect())
-        .collect();
-    Box::new(move |slice, _now| {
-        let read = match arms.get(slice) {
-            Some(&arm) => arm..arm + 1,
-            None => 0..all,
+/// A watch on one host.
+struct Watch<'a> {
+    agent: &'a Client,
+    id: u64,
+    ended: bool,
+}
+
+/// A trial that goes on.
+struct Going<'a> {
+    trial: &'a Trial<'a>,
+    send: Sender<Part>,
+    load: u64,
+    load_ended: bool,
+    watches: Vec<Watch<'a>>,
+    assembly: Assembly<'a>,
+    end: TrialEnd,
+}
+
+impl Going<'_> {
+    fn through(
+        &mut self,
+        parts: &Receiver<Part>,
+        on_block: &mut dyn FnMut(&FinishedBlock),
+    ) -> Result<(), AgentError> {
+        let (mut stopping, mut beat) = (false, Instant::now());
+        while !(self.load_ended && self.watches.iter().all(|watch| watch.ended)) {
+            match parts.recv_timeout(LOOK) {
+                Ok(part) => self.take(part)?,
+                Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {}
+            }
+            self.assembly.hand_on(on_block);
+            if !stopping && self.trial.stop.load(Ordering::Relaxed) {
+                stopping = true;
+                self.generator().stop(self.load);
+                self.stop_watches();
+            }
+            if beat.elapsed() > HEARTBEAT {
+                beat = Instant::now();
+                let mut agents = self.trial.places.each();
+                agents.try_for_each(|(agent, _)| agent.heartbeat())?;
+            }
+        }
+        Ok(())
+    }
+
+    fn generator(&self) -> &Client {
+        self.trial.places.agent(Role::Generator)
+    }
+
+    fn stop_watches(&self) {
+        let going_on = self.watches.iter().filter(|watch| !watch.ended);
+        going_on.for_each(|watch| watch.agent.stop(watch.id));
+    }
+
+    /// Ends what still goes on, as far as it can be reached.
+    fn give_up(&self) {
+        if !self.load_ended {
+            self.generator().stop(self.load);
+        }
+        self.stop_watches();
+    }
+
+    fn take(&mut self, part: Part) -> Result<(), AgentError> {
+        match (part.tag, part.body?) {
+            (LOAD, PartBody::Event(event)) => {
+                let event = self.generator().understand(&event)?;
+                self.load_event(event)?;
+            }
+            (LOAD, PartBody::Done(end)) => {
+                self.end.load = self.generator().understand(&end)?;
+                self.load_ended = true;
+                // One that was stopped ended before its time.
+                if self.trial.stop.load(Ordering::Relaxed) {
+                    self.stop_watches();
+                }
+            }
+            (tag, PartBody::Event(reading)) => {
+                let reading = self.watches[tag - 1].agent.understand(&reading)?;
+                self.assembly.reading(&reading);
+            }
+            (tag, PartBody::Done(end)) => {
+                let watch = &mut self.watches[tag - 1];
+                watch.ended = true;
+                let end: WatchEnd = watch.agent.understand(&end)?;
+                self.watched(end);
+            }
+        }
+        Ok(())
+    }
+
+    fn load_event(&mut self, event: LoadEvent) -> Result<(), AgentError> {
+        match event {
+            LoadEvent::Started { at_ns } => self.watch_all(at_ns),
+            LoadEvent::Slice { slice, counts, .. } => {
+                let data = data_of(&counts).ok_or_else(|| AgentError::Confused {
+                    place: self.generator().place().to_owned(),
+                    words: "a slice's histograms cannot be read".to_owned(),
+                })?;
+                let arm = self.trial.timeline.turns[slice].arm;
+                self.end.answered[arm] += data.completed_whole;
+                self.assembly.take(slice, &data);
+                Ok(())
+            }
+        }
+    }
+
+    /// Has all hosts read their counters. `at_ns` is the start by the generator's clock.
+    fn watch_all(&mut self, at_ns: u64) -> Result<(), AgentError> {
+        let places = self.trial.places;
+        let (agents, alone) = (places.each(), places.each().count() == 1);
+        let of_generator = match alone {
+            true => 0,
+            false => self.generator().clock_offset_ns()?,
         };
-        for arm in read {
-            // Nobody listens any more only when the trial is being torn down.
-            let _ = send.send(counters.read(slice, arm));
+        for (place, (agent, here)) in agents.enumerate() {
+            let offset = match alone {
+                true => 0,
+                false => agent.clock_offset_ns()? - of_generator,
+            };
+            let job = self.trial.watch(&here, at_ns.saturating_add_signed(offset));
+            let id = agent.begin(Ask::Watch(job), place + 1, self.send.clone())?;
+            self.watches.push(Watch {
+                agent,
+                id,
+                ended: false,
+            });
         }
-        let is_end = slice >= arms.len();
-        if slice == 0 || is_end {
-            Edges::read(&edges, is_end, &processes);
+        Ok(())
+    }
+
+    fn watched(&mut self, end: WatchEnd) {
+        let all = &mut self.end.watch;
+        all.listen_overflows += end.listen_overflows;
+        all.late_ns = all.late_ns.max(end.late_ns);
+        if !end.memory.is_empty() {
+            all.memory = end.memory;
         }
-    })
+        if !end.arm_overflows.is_empty() {
+            all.arm_overflows = end.arm_overflows;
+        }
+    }
+}
+
+/// A reading as far as it has come: each host gives its part.
+#[derive(Debug, Clone, Copy, Default)]
+struct Gathered {
+    reading: Reading,
+    hosts: usize,
+}
+
+impl Gathered {
+    fn add(&mut self, part: &Reading) {
+        match self.hosts {
+            0 => self.reading = *part,
+            _ => self.reading.add(part),
+        }
+        self.hosts += 1;
+    }
 }
 
 /// Puts slices and readings together to blocks.
 struct Assembly<'a> {
     timeline: &'a Timeline,
     before: Before,
-    incoming: Receiver<Reading>,
+    /// Hosts that read counters.
+    hosts: usize,
     /// At the begin of each slice, the counters of its arm.
-    readings: Vec<Option<Reading>>,
+    readings: Vec<Gathered>,
     /// At the end of the trial, the counters of each arm.
-    last: Vec<Option<Reading>>,
+    last: Vec<Gathered>,
     records: Vec<Option<SliceRecord>>,
     /// Blocks under way, oldest first.
     open: VecDeque<OpenBlock>,
@@ -217,7 +314,7 @@ struct OpenBlock {
 }
 
 impl<'a> Assembly<'a> {
-    fn new(timeline: &'a Timeline, before: Before, incoming: Receiver<Reading>) -> Assembly<'a> {
+    fn new(timeline: &'a Timeline, before: Before, hosts: usize) -> Assembly<'a> {
         let slices = timeline.slices.len();
         let mut open: VecDeque<OpenBlock> = VecDeque::new();
         for (place, turn) in timeline.turns.iter().enumerate() {
@@ -234,9 +331,9 @@ impl<'a> Assembly<'a> {
         Assembly {
             timeline,
             before,
-            incoming,
-            readings: vec![None; slices],
-            last: vec![None; timeline.arms],
+            hosts,
+            readings: vec![Gathered::default(); slices],
+            last: vec![Gathered::default(); timeline.arms],
             records: vec![None; slices],
             open,
             spare: Vec::new(),
@@ -268,14 +365,15 @@ impl<'a> Assembly<'a> {
         open.data[turn.arm].add(data);
     }
 
+    fn reading(&mut self, part: &Reading) {
+        match self.readings.get_mut(part.slice) {
+            Some(place) => place.add(part),
+            None => self.last[part.arm].add(part),
+        }
+    }
+
     /// Hands on the blocks that are whole, in order.
     fn hand_on(&mut self, on_block: &mut dyn FnMut(&FinishedBlock)) {
-        for reading in self.incoming.try_iter() {
-            match self.readings.get_mut(reading.slice) {
-                Some(place) => *place = Some(reading),
-                None => self.last[reading.arm] = Some(reading),
-            }
-        }
         while let Some(slices) = self.open.front().and_then(|open| self.slices_of(open)) {
             let Some(open) = self.open.pop_front() else {
                 return;
@@ -312,25 +410,25 @@ impl<'a> Assembly<'a> {
     }
 
     fn slice(&self, place: usize) -> Option<SliceRecord> {
-        let begin = self.readings[place]?;
-        let end = self.reading(place + 1, begin.arm)?;
-        let again = self.reading(self.timeline.next_of_arm[place], begin.arm)?;
+        let begin = self.at(place, self.timeline.turns[place].arm)?;
+        let end = self.at(place + 1, begin.arm)?;
+        let again = self.at(self.timeline.next_of_arm[place], begin.arm)?;
         Some(SliceRecord {
             proxy_cpu_ns: again.proxy_cpu_ns.saturating_sub(begin.proxy_cpu_ns),
             origin_requests: again.origin_requests.saturating_sub(begin.origin_requests),
             origin_connects: again.origin_connects.saturating_sub(begin.origin_connects),
             origin_cpu_ns: end.origin_cpu_ns.saturating_sub(begin.origin_cpu_ns),
-            proxy_steal_ns: (end.proxy - begin.proxy).steal_ns,
-            generator_steal_ns: (end.generator - begin.generator).steal_ns,
-            proxy_cpus_idle_ns: (end.proxy - begin.proxy).idle_ns,
+            // The kernel's idle and iowait counters are known to step back now and then (proc(5)).
+            proxy_steal_ns: end.proxy_steal_ns.saturating_sub(begin.proxy_steal_ns),
+            generator_steal_ns: (end.generator_steal_ns).saturating_sub(begin.generator_steal_ns),
+            proxy_cpus_idle_ns: end.proxy_idle_ns.saturating_sub(begin.proxy_idle_ns),
             ..self.records[place]?
         })
     }
 
-    fn reading(&self, place: usize, arm: usize) -> Option<Reading> {
-        match self.readings.get(place) {
-            Some(reading) => *reading,
-            None => self.last[arm],
-        }
+    /// The counters at the begin of a slice, or at the end, once all hosts have told theirs.
+    fn at(&self, place: usize, arm: usize) -> Option<Reading> {
+        let gathered = self.readings.get(place).unwrap_or(&self.last[arm]);
+        (gathered.hosts == self.hosts).then_some(gathered.reading)
     }
 }

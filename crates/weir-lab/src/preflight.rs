@@ -3,12 +3,11 @@
 use std::path::Path;
 use std::time::Duration;
 
-use weir_load::descriptors::{make_room, tables_can_be_own};
+use weir_agent::message::Description;
 use weir_model::quantity::CpuSet;
 use weir_model::study::{CpuRoles, LoadSpec, ProxyRole, Study};
 
 use crate::LabError;
-use crate::cpus;
 
 /// Descriptors beside connections: logs, listeners, counters, the run folder.
 const OTHER_DESCRIPTORS: u64 = 64;
@@ -24,21 +23,6 @@ const LOG_BYTES_PER_SECOND: u64 = 8 << 20;
 
 /// Bytes of records and histograms for each arm and block.
 const RECORD_BYTES: u64 = 12 << 10;
-
-/// The CPUs of each role: those that the study names, or a share of those that weir may use.
-pub(crate) fn cpu_roles(study: &Study) -> Result<CpuRoles, LabError> {
-    let allowed = weir_probe::allowed_cpus()?;
-    let Some(roles) = &study.cpus else {
-        return Ok(cpus::share_out(&allowed));
-    };
-    for wanted in [&roles.proxy, &roles.generator, &roles.origin] {
-        if wanted.shared_with(&allowed).len() != wanted.cpus().len() {
-            let (wanted, allowed) = (wanted.to_string(), allowed.to_string());
-            return Err(LabError::Cpus { wanted, allowed });
-        }
-    }
-    Ok(roles.clone())
-}
 
 /// Blocks of one load when a slice lasts `slice`.
 pub(crate) fn blocks(study: &Study, load: &LoadSpec, slice: Duration) -> u32 {
@@ -63,19 +47,23 @@ pub fn plan_of(study: &Study) -> Vec<(String, u32, Duration)> {
 }
 
 /// Room for logs (in the folder for temporary files) and records.
-pub(crate) fn disk_space(study: &Study, run_folder: &Path) -> Result<(), LabError> {
+pub(crate) fn disk_space(
+    study: &Study,
+    run_folder: &Path,
+    proxies: &Description,
+) -> Result<(), LabError> {
     let plan = plan_of(study);
     let seconds: u64 = plan.iter().map(|(_, _, length)| length.as_secs()).sum();
     let blocks: u64 = plan.iter().map(|(_, blocks, _)| u64::from(*blocks)).sum();
     let logs = seconds * LOG_BYTES_PER_SECOND;
     let records = (16 << 20) + blocks * study.arms.len() as u64 * RECORD_BYTES;
-    room(&std::env::temp_dir(), logs)?;
+    room(&proxies.temp_folder, proxies.temp_free_bytes, logs)?;
     let parent = run_folder.ancestors().find(|folder| folder.exists());
-    room(parent.unwrap_or(Path::new(".")), records)
+    let parent = parent.unwrap_or(Path::new("."));
+    room(parent, weir_probe::free_disk_bytes(parent)?, records)
 }
 
-fn room(path: &Path, needed: u64) -> Result<(), LabError> {
-    let free = weir_probe::free_disk_bytes(path)?;
+fn room(path: &Path, free: u64, needed: u64) -> Result<(), LabError> {
     if free >= needed {
         return Ok(());
     }
@@ -87,18 +75,21 @@ fn room(path: &Path, needed: u64) -> Result<(), LabError> {
     })
 }
 
-/// Makes room for all connections of the generator and the origin server, which are weir's own.
+/// Whether there is room for all connections of the generator and the origin server.
 ///
 /// # Errors
-/// Some load has more connections than this process, or as many threads of the generator as it can
+/// Some load has more connections than the generator's process, or as many threads of it as it can
 /// have, may have descriptors.
-pub(crate) fn descriptors(study: &Study, roles: &CpuRoles) -> Result<(), LabError> {
+pub(crate) fn descriptors(
+    study: &Study,
+    roles: &CpuRoles,
+    generator: &Description,
+) -> Result<(), LabError> {
     study.loads.iter().try_for_each(|load| {
-        let wanted = Descriptors::of(study, load);
+        let wanted = Descriptors::of(study, load, generator);
         // First as many as one thread would need: what is not there then takes more threads.
-        let limit = make_room(wanted.at_most()).err().unwrap_or(u64::MAX);
-        let threads = wanted.threads(limit, roles.generator.cpus().len() as u64);
-        let needed = wanted.for_each_of(threads);
+        let limit = generator.most_descriptors;
+        let needed = wanted.for_each_of(wanted.threads(limit, roles.generator.cpus().len() as u64));
         match needed <= limit {
             true => Ok(()),
             false => Err(LabError::Descriptors { needed, limit }),
@@ -106,14 +97,32 @@ pub(crate) fn descriptors(study: &Study, roles: &CpuRoles) -> Result<(), LabErro
     })
 }
 
+/// Descriptors that the origin server needs under the largest load, those of the generator included
+/// that may be in the same process.
+pub(crate) fn descriptors_of_origin(study: &Study) -> u64 {
+    let arms = study.arms.len() as u64;
+    let loads = study.loads.iter();
+    let most = loads
+        .map(|load| u64::from(load.connections))
+        .max()
+        .unwrap_or(0);
+    most * 2 * arms + arms * 4 + OTHER_DESCRIPTORS
+}
+
 /// The generator's threads under a load, each with the CPU that it is bound to: one for each CPU,
-/// and more, in turn, where connections need the descriptors of more of them.
-pub(crate) fn threads(study: &Study, load: &LoadSpec, generator: &CpuSet) -> Vec<Option<u32>> {
-    let wanted = Descriptors::of(study, load);
-    let limit = make_room(wanted.at_most()).err().unwrap_or(u64::MAX);
-    let threads = wanted.threads(limit, generator.cpus().len() as u64);
-    let cpus = generator.cpus().iter().copied().map(Some).cycle();
-    cpus.take(threads as usize).collect()
+/// and more, in turn, where connections need the descriptors of more of them. And the descriptors
+/// that each may need.
+pub(crate) fn threads(
+    study: &Study,
+    load: &LoadSpec,
+    generator: &Description,
+    cpus: &CpuSet,
+) -> (Vec<Option<u32>>, u64) {
+    let wanted = Descriptors::of(study, load, generator);
+    let threads = wanted.threads(generator.most_descriptors, cpus.cpus().len() as u64);
+    let cpus = cpus.cpus().iter().copied().map(Some).cycle();
+    let threads: Vec<Option<u32>> = cpus.take(threads as usize).collect();
+    (threads, wanted.at_most())
 }
 
 /// Descriptors that a load takes in this process.
@@ -128,10 +137,12 @@ struct Descriptors {
     of_generator: u64,
     /// Threads at most.
     most_threads: u64,
+    /// Whether each can have a table of its own.
+    own_tables: bool,
 }
 
 impl Descriptors {
-    fn of(study: &Study, load: &LoadSpec) -> Descriptors {
+    fn of(study: &Study, load: &LoadSpec, generator: &Description) -> Descriptors {
         let (arms, asking) = (study.arms.len() as u64, u64::from(load.connections));
         // What is held asks nothing, so the origin server never hears of it.
         let at_origin = match study.proxy.role {
@@ -143,6 +154,7 @@ impl Descriptors {
             of_generator: (asking + u64::from(load.held)) * arms,
             // Every thread has a share of the requests, so it must have a connection to send them on.
             most_threads: MOST_THREADS.min(asking),
+            own_tables: generator.own_tables,
         }
     }
 
@@ -153,7 +165,7 @@ impl Descriptors {
 
     /// In the table of each of so many threads.
     fn for_each_of(self, threads: u64) -> u64 {
-        match tables_can_be_own() {
+        match self.own_tables {
             true => self.of_process + self.of_generator.div_ceil(threads),
             false => self.at_most(),
         }
@@ -162,7 +174,7 @@ impl Descriptors {
     /// One thread for each CPU, or as many as it takes with `limit` descriptors for each.
     fn threads(self, limit: u64, cpus: u64) -> u64 {
         let room = limit.saturating_sub(self.of_process).max(1);
-        let enough = match tables_can_be_own() {
+        let enough = match self.own_tables {
             true => self.of_generator.div_ceil(room),
             false => 1,
         };
@@ -188,12 +200,14 @@ mod tests {
             of_process: 118,
             of_generator: 100_050,
             most_threads: 50,
+            own_tables: true,
         };
         assert_eq!(wanted.threads(u64::MAX, 2), 2);
-        if !tables_can_be_own() {
-            assert_eq!(wanted.threads(20_000, 2), 2);
-            return;
-        }
+        let in_one = Descriptors {
+            own_tables: false,
+            ..wanted
+        };
+        assert_eq!(in_one.threads(20_000, 2), 2);
         assert_eq!(wanted.threads(20_000, 2), 6);
         assert!(wanted.for_each_of(6) <= 20_000);
         assert!(wanted.for_each_of(5) > 20_000);

@@ -6,11 +6,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use jiff::Timestamp;
-use weir_load::LoadError;
+use weir_agent::message::LoadJob;
+use weir_agent::{AgentError, FailureKind};
 use weir_model::load::Arrivals;
 use weir_model::record::{
-    EndRecord, FORMAT, LoadEndRecord, Outcome, PilotRecord, Record, RunHeader, SessionRecord,
-    TrialRecord,
+    EndRecord, FORMAT, LoadEndRecord, NetworkUsed, Outcome, PilotRecord, Record, RunHeader,
+    SessionRecord, TrialRecord,
 };
 use weir_model::study::{Arm, LoadSpec, Study, StudyArrivals};
 use weir_parameters::Catalog;
@@ -18,14 +19,14 @@ use weir_record::RunWriter;
 use weir_stats::SplitMix64;
 use weir_sut::Launcher;
 
-use crate::arms::{Arms, proxy_version};
+use crate::arms::{Arms, Bench};
 use crate::done::Done;
-use crate::measure::{Before, Trial};
-use crate::part::{self, SharedEdges};
+use crate::measure::{Before, Trial, TrialEnd};
 use crate::pilot::{self, Quantity};
+use crate::places::{PlaceSpec, Places, Role};
 use crate::record::Recorder;
 use crate::timeline::Timeline;
-use crate::{Event, LabError, cpus, preflight};
+use crate::{Event, LabError, cpus, network, part, preflight};
 
 /// What a run needs to know beside its study.
 #[derive(Debug, Clone)]
@@ -38,6 +39,10 @@ pub struct Options {
     pub weir_version: String,
     /// What is worth saying about the study itself (see `weir_study::remarks`).
     pub remarks: Vec<String>,
+    /// Every parameter that the study may name.
+    pub catalog: Arc<Catalog>,
+    /// Which host each role is on.
+    pub places: PlaceSpec,
     /// Set it to end the run in order: what was measured is kept.
     pub stop: Arc<AtomicBool>,
 }
@@ -62,15 +67,18 @@ pub fn run(
     options: &Options,
     events: &mut dyn FnMut(Event),
 ) -> Result<Summary, LabError> {
-    let roles = preflight::cpu_roles(study)?;
-    preflight::descriptors(study, &roles)?;
-    preflight::disk_space(study, &options.folder)?;
-    let mut environment = weir_probe::environment();
-    let (name, version) = proxy_version(study.proxy.executable.as_deref())?;
-    environment.versions.insert(name, version);
-    let has_origin = study.proxy.role == weir_model::study::ProxyRole::ReverseProxy;
-    let mut remarks = cpus::remarks(&roles, has_origin);
-    let catalog = Catalog::builtin();
+    let places = Places::open(options)?;
+    let (network, study, mut remarks) = network::decide(study, &places, &options.catalog)?;
+    let study = &study;
+    let roles = places.cpu_roles(study)?;
+    preflight::descriptors(study, &roles, &places.host(Role::Generator).is)?;
+    preflight::disk_space(study, &options.folder, &places.host(Role::Proxy).is)?;
+    let mut environment = places.host(Role::Proxy).is.environment.clone();
+    let program = places.program(study)?;
+    environment.versions.insert(program.name, program.version);
+    let has_origin = Places::has_origin(study);
+    remarks.extend(cpus::remarks(&roles, has_origin));
+    let catalog = &options.catalog;
     let workers = |arm: &Arm| catalog.workers(study.proxy.kind, &arm.settings);
     let of_arms = study.arms.iter().map(|arm| (&*arm.name, workers(arm)));
     remarks.extend(cpus::crowded_arms(&roles.proxy, of_arms));
@@ -83,6 +91,7 @@ pub fn run(
         study: study.clone(),
         remarks,
         cpus: roles,
+        network,
         environment,
     };
     let writer = RunWriter::create(&options.folder, &header, study_text)?;
@@ -93,7 +102,7 @@ pub fn run(
         writer,
         done: Done::default(),
     }
-    .run(events)
+    .run(places, events)
 }
 
 /// Goes on with a run that was interrupted, failed or was killed.
@@ -106,7 +115,8 @@ pub fn resume(options: &Options, events: &mut dyn FnMut(Event)) -> Result<Summar
         return Err(LabError::Resume("it is complete".to_owned()));
     }
     let header = run.header.clone();
-    let here = weir_probe::environment();
+    let places = Places::open(options)?;
+    let here = &places.host(Role::Proxy).is.environment;
     let then = &header.environment;
     if (&here.kernel, &here.cpu_model) != (&then.kernel, &then.cpu_model) {
         return Err(LabError::Resume(format!(
@@ -114,12 +124,14 @@ pub fn resume(options: &Options, events: &mut dyn FnMut(Event)) -> Result<Summar
             then.cpu_model, then.kernel
         )));
     }
-    preflight::cpu_roles(&Study {
+    places.cpu_roles(&Study {
         cpus: Some(header.cpus.clone()),
         ..header.study.clone()
     })?;
-    preflight::descriptors(&header.study, &header.cpus)?;
-    preflight::disk_space(&header.study, &options.folder)?;
+    network::same_as(header.network, &places)?;
+    let generator = &places.host(Role::Generator).is;
+    preflight::descriptors(&header.study, &header.cpus, generator)?;
+    preflight::disk_space(&header.study, &options.folder, &places.host(Role::Proxy).is)?;
     let done = Done::of(&run);
     let number = done.sessions;
     Session {
@@ -129,7 +141,7 @@ pub fn resume(options: &Options, events: &mut dyn FnMut(Event)) -> Result<Summar
         writer,
         done,
     }
-    .run(events)
+    .run(places, events)
 }
 
 fn folder_name(folder: &Path) -> String {
@@ -157,7 +169,11 @@ struct Session<'a> {
 }
 
 impl Session<'_> {
-    fn run(mut self, events: &mut dyn FnMut(Event)) -> Result<Summary, LabError> {
+    fn run(
+        mut self,
+        mut places: Places,
+        events: &mut dyn FnMut(Event),
+    ) -> Result<Summary, LabError> {
         let at = Timestamp::now().to_string();
         self.writer.append(&Record::Session(SessionRecord {
             session: self.number,
@@ -173,7 +189,9 @@ impl Session<'_> {
             remarks,
         });
         preflight::keep_to(&self.header.cpus.generator);
-        let result = self.work(events);
+        let result = self.work(&mut places, events);
+        // All processes end, and all settings are put back, before the run is said to have ended.
+        drop(places);
         let (outcome, error) = match &result {
             Ok(()) if self.stopped() => (Outcome::Interrupted, String::new()),
             Ok(()) => (Outcome::Complete, String::new()),
@@ -192,23 +210,27 @@ impl Session<'_> {
         self.options.stop.load(Ordering::Relaxed)
     }
 
-    fn work(&mut self, events: &mut dyn FnMut(Event)) -> Result<(), LabError> {
+    fn work(&mut self, places: &mut Places, events: &mut dyn FnMut(Event)) -> Result<(), LabError> {
         let (study, roles) = (&self.header.study, &self.header.cpus);
-        let launcher = &self.options.launcher;
-        let mut arms = Arms::start(
+        places.settle(roles)?;
+        if let NetworkUsed::Namespaces { mtu } = self.header.network {
+            places.make_networks(study, mtu)?;
+        }
+        let bench = Bench {
             study,
             roles,
-            launcher,
-            self.number,
-            &mut self.writer,
-            events,
-        )?;
+            places,
+            catalog: &self.options.catalog,
+            session: self.number,
+        };
+        let mut arms = Arms::start(bench, &mut self.writer, events)?;
         let worked = study.loads.iter().try_for_each(|load| {
             if self.stopped() {
                 return Ok(());
             }
-            self.load(load, &mut arms, events)
+            self.load(load, places, &mut arms, events)
         });
+        // A host that is gone has no logs to give; why it is gone is what matters then.
         let kept = arms.keep_logs(&mut self.writer);
         worked.and(kept)
     }
@@ -217,11 +239,12 @@ impl Session<'_> {
     fn load(
         &mut self,
         load: &LoadSpec,
-        arms: &mut Arms,
+        places: &Places,
+        arms: &mut Arms<'_>,
         events: &mut dyn FnMut(Event),
     ) -> Result<(), LabError> {
         let study = &self.header.study;
-        let Some(pilot) = self.pilot(load, arms, events)? else {
+        let Some(pilot) = self.pilot(load, places, arms, events)? else {
             return Ok(());
         };
         let slice = Duration::from_nanos(pilot.slice_ns);
@@ -264,7 +287,16 @@ impl Session<'_> {
                 if place > 0 {
                     arms.renew(&mut self.writer)?;
                 }
-                self.trial(load, arms, timeline, pilot.rate, &mut progress, events)?;
+                let trial = prepared(
+                    self.header,
+                    self.options,
+                    load,
+                    places,
+                    arms,
+                    timeline,
+                    pilot.rate,
+                )?;
+                self.trial(load, arms, trial, &mut progress, events)?;
             }
         }
         if self.stopped() {
@@ -282,21 +314,22 @@ impl Session<'_> {
     fn trial(
         &mut self,
         load: &LoadSpec,
-        arms: &mut Arms,
-        timeline: &Timeline,
-        rate: Option<f64>,
+        arms: &Arms<'_>,
+        mut trial: Trial<'_>,
         progress: &mut Progress,
         events: &mut dyn FnMut(Event),
     ) -> Result<(), LabError> {
-        let mut trial = prepared(self.header, self.options, load, arms, timeline, rate)?;
         trial.before = progress.before;
-        let edges = SharedEdges::clone(&trial.edges);
+        let timeline = trial.timeline;
         let mut recorder = Recorder {
             writer: &mut self.writer,
             header: self.header,
             load,
             session: self.number,
-            rate,
+            rate: match trial.job.arrivals {
+                Arrivals::Constant { rate } => Some(rate),
+                _ => None,
+            },
         };
         let mut broken: Option<LabError> = None;
         let outcome = trial.run(&mut |block| {
@@ -330,28 +363,32 @@ impl Session<'_> {
         progress.before.ns += timeline.length().as_nanos() as u64;
         // A proxy that ended between blocks shows as refused connections: name the cause.
         arms.alive()?;
-        let Some(outcome) = self.ended(load, outcome)? else {
+        let Some(end) = self.ended(load, outcome)? else {
             return Ok(());
         };
         let place = timeline.place(self.number);
-        let part = part::record(&self.header.study, load, place, &outcome, &edges);
+        let part = part::record(&self.header.study, load, place, end);
         self.writer.append(&Record::Part(Box::new(part)))?;
         Ok(())
     }
 
-    /// What the engine says about the end of a trial. One that was stopped before a connection was
+    /// What the generator says about the end of a trial. One that was stopped before a connection was
     /// open has measured nothing (`None`), and nothing is wrong with it.
     fn ended(
         &self,
         load: &LoadSpec,
-        outcome: Result<weir_load::Outcome, LoadError>,
-    ) -> Result<Option<weir_load::Outcome>, LabError> {
+        outcome: Result<TrialEnd, AgentError>,
+    ) -> Result<Option<TrialEnd>, LabError> {
+        let nothing = FailureKind::NoConnection;
         match outcome {
-            Err(LoadError::NoConnection(_)) if self.stopped() => Ok(None),
-            outcome => outcome.map(Some).map_err(|source| LabError::Load {
+            Err(AgentError::Failed(failure)) if failure.kind == nothing && self.stopped() => {
+                Ok(None)
+            }
+            Err(source @ AgentError::Failed(_)) => Err(LabError::Load {
                 load: load.name.clone(),
                 source,
             }),
+            outcome => Ok(Some(outcome?)),
         }
     }
 
@@ -360,7 +397,8 @@ impl Session<'_> {
     fn pilot(
         &mut self,
         load: &LoadSpec,
-        arms: &Arms,
+        places: &Places,
+        arms: &Arms<'_>,
         events: &mut dyn FnMut(Event),
     ) -> Result<Option<PilotRecord>, LabError> {
         if let Some(pilot) = self.done.pilots.get(&load.name) {
@@ -377,7 +415,7 @@ impl Session<'_> {
                 });
                 for ms in pilot::CANDIDATES_MS {
                     let slice = Duration::from_millis(ms);
-                    candidates.push(self.candidate(load, arms, slice, rate)?);
+                    candidates.push(self.candidate(load, places, arms, slice, rate)?);
                     if self.stopped() {
                         return Ok(None);
                     }
@@ -406,7 +444,8 @@ impl Session<'_> {
     fn candidate(
         &self,
         load: &LoadSpec,
-        arms: &Arms,
+        places: &Places,
+        arms: &Arms<'_>,
         slice: Duration,
         rate: Option<f64>,
     ) -> Result<weir_model::record::PilotCandidate, LabError> {
@@ -415,7 +454,15 @@ impl Session<'_> {
         let blocks = blocks.max(pilot::AT_LEAST_BLOCKS);
         let mut rng = SplitMix64::new(study.blocks.seed);
         let timeline = Timeline::new(2, blocks, 0, slice, study.blocks.discard, &mut rng);
-        let trial = prepared(self.header, self.options, load, arms, &timeline, rate)?;
+        let trial = prepared(
+            self.header,
+            self.options,
+            load,
+            places,
+            arms,
+            &timeline,
+            rate,
+        )?;
         let quantity = if rate.is_some() {
             Quantity::CpuPerRequest
         } else {
@@ -457,20 +504,28 @@ fn prepared<'t>(
     header: &'t RunHeader,
     options: &'t Options,
     load: &LoadSpec,
-    arms: &Arms,
+    places: &'t Places,
+    arms: &Arms<'_>,
     timeline: &'t Timeline,
     rate: Option<f64>,
 ) -> Result<Trial<'t>, LabError> {
-    let arrivals = rate.map_or(Arrivals::Closed, |rate| Arrivals::Constant { rate });
+    let generator = &places.host(Role::Generator).is;
+    let (threads, descriptors) =
+        preflight::threads(&header.study, load, generator, &header.cpus.generator);
     Ok(Trial {
         timeline,
-        flows: arms.flows(load, &arrivals, timeline.arms)?,
-        timeout: load.timeout,
-        cpus: preflight::threads(&header.study, load, &header.cpus.generator),
-        counters: arms.counters(&header.cpus)?,
+        job: LoadJob {
+            flows: arms.flows(load, timeline.arms)?,
+            arrivals: rate.map_or(Arrivals::Closed, |rate| Arrivals::Constant { rate }),
+            slices: Vec::new(),
+            drain: load.timeout,
+            threads,
+            descriptors,
+        },
+        places,
+        roles: &header.cpus,
         before: Before::default(),
         stop: &options.stop,
-        edges: SharedEdges::default(),
     })
 }
 

@@ -93,6 +93,8 @@ pub(crate) enum Cause {
     Tls(Box<TlsError>),
     /// The engine.
     Own(&'static str),
+    /// Whoever counted it elsewhere.
+    Told(String),
 }
 
 impl Cause {
@@ -103,6 +105,7 @@ impl Cause {
             Cause::Closed(error) => error.to_string(),
             Cause::Tls(error) => error.words().into_owned(),
             Cause::Own(words) => (*words).to_owned(),
+            Cause::Told(words) => words.clone(),
         }
     }
 }
@@ -121,6 +124,15 @@ impl Errors {
             Some((_, _, count)) => *count += n,
             None => self.0.push((kind, cause, n)),
         }
+    }
+
+    /// Errors that were counted elsewhere, as [`Errors::counts`] told them.
+    pub fn told(counts: &[ErrorCount]) -> Errors {
+        let mut errors = Errors::default();
+        for error in counts {
+            errors.count_n(error.kind, Cause::Told(error.words.clone()), error.count);
+        }
+        errors
     }
 
     /// Adds what another has counted.

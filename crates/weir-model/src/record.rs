@@ -33,10 +33,29 @@ pub struct RunHeader {
     pub study: Study,
     /// CPUs that each role really had.
     pub cpus: CpuRoles,
+    /// What really connected them.
+    #[serde(default)]
+    pub network: NetworkUsed,
     /// The machine.
     pub environment: Environment,
     /// What could not be as the study asks, in words (for example CPUs shared by two roles).
     pub remarks: Vec<String>,
+}
+
+/// What connected generator, proxies and origin server.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum NetworkUsed {
+    /// The loopback interface: all arms have the kernel settings of the host.
+    #[default]
+    Loopback,
+    /// Each arm had a network namespace of its own, linked by virtual Ethernet.
+    Namespaces {
+        /// MTU of the links, bytes.
+        mtu: u32,
+    },
+    /// They were on several hosts, and used those hosts' own network.
+    Hosts,
 }
 
 /// One line of `records.jsonl`.
@@ -223,6 +242,9 @@ pub struct PartRecord {
     /// Connections that found a full listen queue on this host while it lasted, whoever listened
     /// (`TcpExt: ListenOverflows` of /proc/net/netstat).
     pub listen_overflows: u64,
+    /// How late the counters of a slice were read at most, nanoseconds.
+    #[serde(default)]
+    pub late_ns: u64,
     /// Errors that belong to no slice: connections that could not be opened before the trial.
     pub errors: Vec<ErrorCount>,
     /// In the order of the study.
@@ -245,8 +267,12 @@ pub struct ArmConnections {
     /// Handshakes of those that ask; absent in clear.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tls: Option<TlsReport>,
-    /// Memory of the arm's proxy processes when the last slice had ended and all connections were
-    /// still open: the sum of their proportional set sizes (Pss, proc_pid_smaps_rollup(5)), bytes. 0
+    /// Connections that found the arm's own listen queue full, where it has a network namespace of
+    /// its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub listen_overflows: Option<u64>,
+    /// Memory of the arm's proxy processes before the last slice, when all connections were still
+    /// open: the sum of their proportional set sizes (Pss, proc_pid_smaps_rollup(5)), bytes. 0
     /// where it could not be read.
     #[serde(default)]
     pub proxy_memory_bytes: u64,

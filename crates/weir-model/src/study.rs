@@ -40,6 +40,9 @@ pub struct Study {
     pub objective: Objective,
     /// Which CPUs each role may use; `None`: the lab shares out what there is.
     pub cpus: Option<CpuRoles>,
+    /// How generator, proxies and origin server are connected.
+    #[serde(default)]
+    pub network: NetworkSpec,
     /// Figures that others published for the same arms, printed beside the measured ones.
     pub published: Option<Published>,
     /// What the file asks for and this machine has no room for, one sentence each.
@@ -308,6 +311,37 @@ impl Metric {
             Metric::ResponseP50 => Some(0.5),
             Metric::ResponseP99 => Some(0.99),
             Metric::Rate | Metric::ReceivedBytes | Metric::CpuPerRequest => None,
+        }
+    }
+}
+
+/// How generator, proxies and origin server are to be connected.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NetworkSpec {
+    /// By what.
+    pub kind: NetworkKind,
+    /// MTU of the links between network namespaces, in bytes.
+    pub mtu: u32,
+}
+
+/// What connects generator, proxies and origin server.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum NetworkKind {
+    /// Network namespaces where weir may make them, else the loopback interface.
+    #[default]
+    Auto,
+    /// A network namespace for each arm, one for the generator and one for the origin server.
+    Namespaces,
+    /// The loopback interface of the host.
+    Loopback,
+}
+
+impl Default for NetworkSpec {
+    fn default() -> NetworkSpec {
+        NetworkSpec {
+            kind: NetworkKind::Auto,
+            mtu: 1500,
         }
     }
 }

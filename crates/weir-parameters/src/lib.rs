@@ -13,9 +13,11 @@ mod catalog;
 mod constraint;
 mod level;
 mod row;
+mod scoped;
 mod template;
 
 pub use catalog::{Catalog, CatalogError};
 pub use constraint::{ClientLimits, Conflict, Constraint, DescriptorLimits, Limit, Rule, Severity};
 pub use level::{Bounds, LevelError, LevelKind};
 pub use row::{Context, DefaultLevel, Directive, EffectiveFrom, Parameter, Role, Scope, Write};
+pub use scoped::Scoped;

@@ -15,7 +15,7 @@ pub mod process;
 
 pub use cpu::{CpuTimes, CpuTimesReader};
 pub use host::{allowed_cpus, environment, free_disk_bytes, local_ports};
-pub use network::{listen_overflows, port_is_free};
+pub use network::{NetstatReader, listen_overflows, port_is_free};
 pub use process::{ProcessCpu, ProcessId, ThreadCpu, memory_bytes};
 
 use std::io;

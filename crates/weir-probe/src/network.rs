@@ -1,10 +1,12 @@
 //! Addresses and counters of this host's network.
 
-use std::fs;
-use std::io;
+use std::fs::{self, File};
+use std::io::{self, Read, Seek};
 use std::net::{SocketAddr, TcpListener};
 
 use rustix::io::Errno;
+
+use crate::ProbeError;
 
 /// Whether a listener could be opened at an address. It is opened and closed again at once, so
 /// somebody else may still be quicker afterwards.
@@ -23,11 +25,41 @@ pub fn port_is_free(address: SocketAddr) -> io::Result<bool> {
     }
 }
 
-/// How often a connection found the queue of a listener full, since boot, in this network namespace
+/// How often a connection found the queue of a listener full, since boot, in the calling thread's network
+/// namespace
 /// (`TcpExt: ListenOverflows`, proc_pid_net(5)); 0 where the kernel does not say.
 pub fn listen_overflows() -> u64 {
-    let text = fs::read_to_string("/proc/net/netstat").unwrap_or_default();
+    // `/proc/net` is the namespace of the process's first thread.
+    let text = fs::read_to_string("/proc/thread-self/net/netstat").unwrap_or_default();
     counter(&text, "TcpExt:", "ListenOverflows").unwrap_or(0)
+}
+
+/// The same figure of the network namespace that the calling thread was in when this was opened,
+/// for any thread to read.
+#[derive(Debug)]
+pub struct NetstatReader(File);
+
+impl NetstatReader {
+    /// Opens the counters of the calling thread's namespace.
+    ///
+    /// # Errors
+    /// `/proc` is not mounted.
+    pub fn open() -> Result<NetstatReader, ProbeError> {
+        // `/proc/net` is the namespace of the process's first thread.
+        const PATH: &str = "/proc/thread-self/net/netstat";
+        let file = File::open(PATH).map_err(|error| ProbeError::read(PATH, error))?;
+        Ok(NetstatReader(file))
+    }
+
+    /// [`listen_overflows`] of that namespace.
+    pub fn listen_overflows(&mut self) -> u64 {
+        let mut text = String::new();
+        let read = self.0.rewind();
+        let read = read.and_then(|()| self.0.read_to_string(&mut text));
+        read.ok()
+            .and_then(|_| counter(&text, "TcpExt:", "ListenOverflows"))
+            .unwrap_or(0)
+    }
 }
 
 /// Names and numbers stand in lines of their own, one below the other.

@@ -150,6 +150,7 @@ fn study(
         blocks,
         objective,
         cpus,
+        network: weir_model::study::NetworkSpec::default(),
         published,
         left_out,
     })

@@ -18,7 +18,7 @@ const MOST_THREADS: u64 = 64;
 
 /// Source addresses that the lab may take for the connections to one arm: 127.0.0.1 to
 /// 127.0.0.254.
-const SOURCE_ADDRESSES: u64 = 254;
+const SOURCE_ADDRESSES: u64 = 253;
 
 /// A worker closes idle connections when fewer than one in sixteen of its own is free
 /// (ngx_drain_connections in nginx), and workers do not share connections out quite evenly: beside

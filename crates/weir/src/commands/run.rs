@@ -60,6 +60,8 @@ fn options(folder: PathBuf, remarks: Vec<String>) -> Result<Options, Failure> {
         launcher: Launcher::new(weir),
         weir_version: args::version().to_owned(),
         remarks,
+        catalog: std::sync::Arc::new(weir_parameters::Catalog::builtin()),
+        places: weir_lab::PlaceSpec::default(),
         stop: signals::stop_flag()?,
     })
 }
@@ -146,7 +148,7 @@ fn explain(error: LabError, folder: &Path) -> Failure {
         | LabError::Cpus { .. }
         | LabError::Resume(_)
         | LabError::Request { .. }
-        | LabError::Sut(_) => Failure::input(error),
+        | LabError::Program(_) => Failure::input(error),
         LabError::Record(ref why) if !is_write(why) => Failure::input(error),
         _ => Failure::failed(format!(
             "{error}\nwhat was recorded is in {}",

@@ -1,0 +1,58 @@
+//! An agent in this very process: the same messages over a pair of sockets.
+
+use std::io::{self, Write};
+use std::net::Shutdown;
+use std::os::unix::net::UnixStream;
+use std::thread::JoinHandle;
+
+use crate::client::{Client, Served};
+use crate::server::{self, Options};
+
+/// What errors call this host.
+pub const PLACE: &str = "this host";
+
+/// Starts an agent on a thread of its own.
+///
+/// # Errors
+/// The kernel gave no pair of sockets or no thread.
+pub fn start(options: Options) -> io::Result<Client> {
+    let weir = options.weir.clone();
+    let (own, theirs) = UnixStream::pair()?;
+    let (reader, writer) = (theirs.try_clone()?, theirs);
+    let thread = std::thread::Builder::new()
+        .name("weir-agent".to_owned())
+        .spawn(move || {
+            // What it would say, the asking side says as well.
+            let _ = server::serve(reader, HangUp(writer), options);
+        })?;
+    let (reader, writer) = (own.try_clone()?, HangUp(own));
+    Client::greet(PLACE, &weir, reader, writer, Box::new(Thread(thread))).map_err(io::Error::other)
+}
+
+struct Thread(JoinHandle<()>);
+
+impl Served for Thread {
+    fn end(self: Box<Self>) {
+        let _ = self.0.join();
+    }
+}
+
+/// A socket whose other side sees the end when this one is dropped, though the reading half is open.
+struct HangUp(UnixStream);
+
+impl Write for HangUp {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.0.flush()
+    }
+}
+
+impl Drop for HangUp {
+    fn drop(&mut self) {
+        // The other side may have gone first.
+        let _ = self.0.shutdown(Shutdown::Write);
+    }
+}

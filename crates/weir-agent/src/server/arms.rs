@@ -1,0 +1,361 @@
+//! Proxies and the origin server of one host, from their start to their end.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::net::{IpAddr, SocketAddr};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use weir_host::{listeners, sysctl};
+use weir_model::study::{ProxyKind, Settings};
+use weir_origin::{Origin, OriginConfig};
+use weir_parameters::{Catalog, Scoped};
+use weir_probe::process;
+use weir_sut::{
+    Certificate, Configuration, Launch, Launcher, Nginx, RunningProxy, Site, SutError, TlsListener,
+    WorkFolder, free_ports,
+};
+
+use super::keeper::Keeper;
+use super::load::Place;
+use super::networks::{Networks, arm_addresses, origin_address};
+use super::once;
+use super::watch::Watcher;
+use crate::message::{
+    ArmJob, ArmRenewed, ArmStarted, Failure, NetworksJob, OnceJob, OriginJob, Program, WatchJob,
+};
+
+/// Parameter id of the soft descriptor limit that a proxy starts with.
+const NOFILE: &str = "rlimit_nofile";
+/// What the kernel really keeps for the arm's listener, among its effective levels.
+const LISTEN_BACKLOG: &str = "listen-backlog";
+/// The range of local ports that the arm's namespace has.
+const LOCAL_PORTS: &str = "local-ports";
+/// Descriptors of a worker.
+const WORKER_NOFILE: &str = "nofile";
+
+/// All that one host has been asked to start.
+pub(super) struct Bench {
+    launcher: Launcher,
+    catalog: Arc<Catalog>,
+    // The order is the order of the end: proxies before their origin server, the namespaces and the
+    // folder last.
+    arms: Vec<Arm>,
+    origin: Option<Arc<Origin>>,
+    certificate: Option<Certificate>,
+    networks: Option<Networks>,
+    folder: Option<WorkFolder>,
+}
+
+/// One arm.
+struct Arm {
+    name: String,
+    nginx: Nginx,
+    configuration: Configuration,
+    launch: Launch,
+    keeper: Keeper,
+    /// `None` between two instances.
+    proxy: Option<RunningProxy>,
+}
+
+/// A proxy's program and its version.
+pub(super) fn program(executable: Option<PathBuf>) -> Result<Program, Failure> {
+    let nginx = Nginx::find(executable.as_deref())?;
+    Ok(Program {
+        name: "nginx".to_owned(),
+        version: nginx.version().to_owned(),
+    })
+}
+
+impl Bench {
+    pub(super) fn new(launcher: Launcher, catalog: Arc<Catalog>) -> Bench {
+        Bench {
+            launcher,
+            catalog,
+            arms: Vec::new(),
+            origin: None,
+            certificate: None,
+            networks: None,
+            folder: None,
+        }
+    }
+
+    pub(super) fn make_networks(&mut self, job: &NetworksJob) -> Result<(), Failure> {
+        self.networks = Some(Networks::make(job)?);
+        Ok(())
+    }
+
+    /// The folder of all proxies, made when it is first needed.
+    fn folder(&mut self) -> Result<&WorkFolder, Failure> {
+        if self.folder.is_none() {
+            WorkFolder::sweep();
+            self.folder = Some(WorkFolder::create()?);
+        }
+        let missing = || Failure::other("there is no work folder");
+        self.folder.as_ref().ok_or_else(missing)
+    }
+
+    /// Makes a certificate and gives its PEM text, which clients are to trust.
+    pub(super) fn make_certificate(&mut self, name: &str) -> Result<String, Failure> {
+        let certificate = Certificate::make(self.folder()?.path(), name)?;
+        let pem = fs::read_to_string(certificate.file()).map_err(Failure::other)?;
+        self.certificate = Some(certificate);
+        Ok(pem)
+    }
+
+    pub(super) fn start_origin(&mut self, job: &OriginJob) -> Result<Vec<SocketAddr>, Failure> {
+        // What is missing shows as connections that are not accepted.
+        let _ = weir_load::descriptors::make_room(job.descriptors);
+        let own = self.networks.as_ref().map(|networks| &networks.origin);
+        let listen = (0..job.arms).map(|arm| match own {
+            Some(_) => origin_address(arm),
+            None => SocketAddr::new(job.address, 0),
+        });
+        let mut config = OriginConfig::from_spec(&job.spec, listen.collect());
+        config.cpus = job.cpus.cpus().to_vec();
+        let start = || Origin::start(config);
+        // Its threads come from the one that starts it, and are where that is.
+        let origin = match own {
+            Some(network) => network.within(start)?,
+            None => start(),
+        };
+        let words = |error| Failure::other(format!("the origin server does not start: {error}"));
+        let origin = Arc::new(origin.map_err(words)?);
+        let addresses = origin.addresses().to_vec();
+        self.origin = Some(origin);
+        Ok(addresses)
+    }
+
+    pub(super) fn start(&mut self, job: ArmJob) -> Result<ArmStarted, Failure> {
+        let nginx = Nginx::find(job.executable.as_deref())?;
+        let prefix = self.folder()?.prefix(&job.name);
+        let network = match &self.networks {
+            Some(networks) => Some(networks.arms.get(job.index).cloned().ok_or_else(|| {
+                Failure::other(format!("arm {} has no network namespace", job.index))
+            })?),
+            None => None,
+        };
+        let keeper = Keeper::start(network.as_ref())?;
+        let scoped = self.catalog.split(job.kind, &job.settings);
+        let changed = scoped.netns.clone();
+        keeper.run(move || write_all(&changed))??;
+        let (listen, tls_listen) = match network {
+            Some(_) => arm_addresses(job.index),
+            None => free_addresses(job.address)?,
+        };
+        let certificate = self.certificate.as_ref().filter(|_| job.tls);
+        let site = Site {
+            tls: certificate.map(|certificate| TlsListener {
+                listen: tls_listen,
+                certificate,
+            }),
+            sizes: &job.sizes,
+            ..Site::new(&job.role, listen, job.origin)
+        };
+        let configuration =
+            nginx.write_configuration(&prefix, &scoped.proxy, &site, &self.catalog)?;
+        let written = fs::read_to_string(configuration.file()).map_err(Failure::other)?;
+        // To check a configuration is to bind its addresses, and those are the namespace's.
+        let (checks, checked) = (nginx.clone(), configuration.clone());
+        let remarks = keeper.run(move || checks.check(&checked))??;
+        let launch = Launch {
+            cpus: Some(job.cpus.clone()),
+            nofile: Some(nofile(&scoped, job.nofile)),
+        };
+        let mut arm = Arm {
+            name: job.name,
+            nginx,
+            configuration,
+            launch,
+            keeper,
+            proxy: None,
+        };
+        arm.start(&self.launcher)?;
+        let started = arm.describe(job.kind, &self.catalog, &scoped, written, remarks)?;
+        self.arms.push(arm);
+        Ok(started)
+    }
+
+    fn arm(&mut self, index: usize) -> Result<&mut Arm, Failure> {
+        let missing = || Failure::other(format!("there is no arm {index}"));
+        self.arms.get_mut(index).ok_or_else(missing)
+    }
+
+    pub(super) fn renew(&mut self, index: usize) -> Result<ArmRenewed, Failure> {
+        let launcher = self.launcher.clone();
+        let arm = self.arm(index)?;
+        if let Some(proxy) = arm.proxy.take() {
+            proxy.stop();
+        }
+        arm.start(&launcher)?;
+        let pid = arm.proxy.as_ref().map_or(0, RunningProxy::master_pid);
+        Ok(ArmRenewed { pid })
+    }
+
+    /// Every proxy still runs as it was started; or else the name of the arm whose does not, and why.
+    pub(super) fn alive(&mut self) -> Result<(), Failure> {
+        for arm in &mut self.arms {
+            let Some(proxy) = &mut arm.proxy else {
+                continue;
+            };
+            proxy.alive().map_err(|error| Failure {
+                hint: error.hint(),
+                ..Failure::other(format!("arm `{}`: {error}", arm.name))
+            })?;
+        }
+        Ok(())
+    }
+
+    pub(super) fn log(&mut self, index: usize) -> Result<String, Failure> {
+        let arm = self.arm(index)?;
+        let tail = arm.proxy.as_ref().map(RunningProxy::error_log_tail);
+        Ok(tail.unwrap_or_default())
+    }
+
+    pub(super) fn once(&self, job: &OnceJob) -> Result<u16, Failure> {
+        let ask = || once::status(job);
+        let answer = match &self.networks {
+            Some(networks) => networks.generator.within(ask)?,
+            None => ask(),
+        };
+        answer.map_err(Failure::other)
+    }
+
+    /// Where a load is made.
+    pub(super) fn generator_place(&mut self) -> Result<Place, Failure> {
+        Ok(Place {
+            network: self.networks.as_ref().map(|own| own.generator.clone()),
+            folder: self.folder()?.path().to_owned(),
+        })
+    }
+
+    /// Readers of all counters that a watch asks for.
+    pub(super) fn watcher(&self, job: &WatchJob) -> Result<Watcher, Failure> {
+        let processes = |arm: &Arm| -> Vec<u32> {
+            let Some(proxy) = &arm.proxy else {
+                return Vec::new();
+            };
+            let workers = proxy.worker_pids();
+            std::iter::once(proxy.master_pid()).chain(workers).collect()
+        };
+        let proxies: Vec<Vec<u32>> = match job.proxies {
+            Some(_) => self.arms.iter().map(processes).collect(),
+            None => Vec::new(),
+        };
+        let netstats = match (&self.networks, &job.proxies) {
+            (Some(_), Some(_)) => {
+                let open = |arm: &Arm| arm.keeper.run(weir_probe::NetstatReader::open);
+                let opened: Result<Result<Vec<_>, _>, Failure> =
+                    self.arms.iter().map(open).collect();
+                opened??
+            }
+            _ => Vec::new(),
+        };
+        let origin = self.origin.clone().filter(|_| job.origin);
+        Ok(Watcher::open(job, &proxies, netstats, origin)?)
+    }
+
+    /// Ends everything, in order.
+    pub(super) fn end(mut self) {
+        for arm in &mut self.arms {
+            if let Some(proxy) = arm.proxy.take() {
+                proxy.stop();
+            }
+        }
+    }
+}
+
+impl Arm {
+    fn start(&mut self, launcher: &Launcher) -> Result<(), Failure> {
+        let (nginx, configuration) = (self.nginx.clone(), self.configuration.clone());
+        let (launcher, launch) = (launcher.clone(), self.launch.clone());
+        let start = move || nginx.start(&configuration, &launcher, &launch);
+        self.proxy = Some(self.keeper.run(start)??);
+        Ok(())
+    }
+
+    /// What really is in force now that it runs.
+    fn describe(
+        &self,
+        kind: ProxyKind,
+        catalog: &Arc<Catalog>,
+        scoped: &Scoped,
+        written: String,
+        remarks: Vec<String>,
+    ) -> Result<ArmStarted, Failure> {
+        let missing = || Failure::other("the proxy does not run");
+        let proxy = self.proxy.as_ref().ok_or_else(missing)?;
+        let nofile = proxy.nofile()?;
+        let (nginx, configuration) = (self.nginx.clone(), self.configuration.clone());
+        let (rows, limit) = (Arc::clone(catalog), Some(nofile));
+        let understand = move || nginx.effective(&configuration, &rows, limit);
+        let understood = self.keeper.run(understand)??;
+        let mut effective = understood.levels;
+        let names: Vec<String> = catalog.sysctls(kind).map(str::to_owned).collect();
+        let listen = proxy.address();
+        let of_kernel = self.keeper.run(move || kernel_levels(&names, listen))?;
+        effective.extend(of_kernel);
+        effective.insert(WORKER_NOFILE.to_owned(), nofile.to_string());
+        let soft = process::nofile(proxy.master_pid())?.0;
+        if scoped.launch.contains_key(NOFILE) {
+            effective.insert(NOFILE.to_owned(), soft.to_string());
+        }
+        Ok(ArmStarted {
+            listen: self.configuration.listen(),
+            tls_listen: self.configuration.tls_listen(),
+            written,
+            effective_text: understood.text,
+            effective,
+            nofile,
+            pid: proxy.master_pid(),
+            remarks,
+        })
+    }
+}
+
+/// The soft descriptor limit that an arm starts with.
+fn nofile(scoped: &Scoped, otherwise: u64) -> u64 {
+    let level = scoped.launch.get(NOFILE);
+    level
+        .and_then(|level| level.parse().ok())
+        .unwrap_or(otherwise)
+}
+
+/// Two addresses of this host where nobody listens.
+fn free_addresses(address: IpAddr) -> Result<(SocketAddr, SocketAddr), Failure> {
+    let ports = free_ports(address, 2)?;
+    let at = |port: u16| SocketAddr::new(address, port);
+    Ok((at(ports[0]), at(ports[1])))
+}
+
+/// Sets kernel settings of the calling thread's namespace.
+fn write_all(settings: &Settings) -> Result<(), Failure> {
+    settings
+        .iter()
+        .try_for_each(|(name, value)| sysctl::write(name, value))
+        .map_err(Failure::other)
+}
+
+/// What the kernel has in the calling thread's namespace: settings that it has, and the accept queue
+/// of the listener at an address.
+fn kernel_levels(names: &[String], listen: SocketAddr) -> BTreeMap<String, String> {
+    let mut levels: BTreeMap<String, String> = names
+        .iter()
+        .filter_map(|name| Some((name.clone(), sysctl::read(name).ok()?)))
+        .collect();
+    let queues = listeners::listen_queues().unwrap_or_default();
+    // With SO_REUSEPORT there is one for each worker, all alike.
+    if let Some(queue) = queues.iter().find(|queue| queue.address == listen) {
+        levels.insert(LISTEN_BACKLOG.to_owned(), queue.backlog.to_string());
+    }
+    if let Ok(range) = sysctl::read("net.ipv4.ip_local_port_range") {
+        levels.insert(LOCAL_PORTS.to_owned(), range);
+    }
+    levels
+}
+
+impl From<SutError> for Box<Failure> {
+    fn from(error: SutError) -> Box<Failure> {
+        Box::new(error.into())
+    }
+}

@@ -1,0 +1,61 @@
+//! A thread that lives as long as an arm.
+//!
+//! A proxy dies with the thread that started it (see `weir_sut::launch`), and is in the network
+//! namespace of that thread. So each arm has one, in the arm's namespace, which does whatever has to
+//! be done there.
+
+use std::sync::mpsc::{Sender, channel};
+use std::thread::JoinHandle;
+
+use weir_host::Network;
+
+use crate::message::Failure;
+
+type Work = Box<dyn FnOnce() + Send>;
+
+/// A thread that does what it is told, in order. It ends when this is dropped.
+pub(super) struct Keeper {
+    work: Option<Sender<Work>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Keeper {
+    /// Starts it, in a namespace or where the calling thread is.
+    pub(super) fn start(network: Option<&Network>) -> Result<Keeper, Failure> {
+        let (work, todo) = channel::<Work>();
+        let thread = std::thread::Builder::new()
+            .name("weir-arm".to_owned())
+            .spawn(move || todo.into_iter().for_each(|work| work()))
+            .map_err(Failure::other)?;
+        let keeper = Keeper {
+            work: Some(work),
+            thread: Some(thread),
+        };
+        if let Some(network) = network.cloned() {
+            keeper.run(move || network.join())??;
+        }
+        Ok(keeper)
+    }
+
+    /// Has something done, and waits for it.
+    pub(super) fn run<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, Failure> {
+        let ended = || Failure::other("the thread of an arm has ended");
+        let (send, done) = channel();
+        let work: Work = Box::new(move || drop(send.send(work())));
+        let to = self.work.as_ref().ok_or_else(ended)?;
+        to.send(work).map_err(|_| ended())?;
+        done.recv().map_err(|_| ended())
+    }
+}
+
+impl Drop for Keeper {
+    fn drop(&mut self) {
+        self.work = None;
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}

@@ -1,0 +1,342 @@
+//! The answering side: one host's hands.
+//!
+//! Three kinds of threads. One reads requests, answers at once what must not wait (is anybody there,
+//! what time is it, stop), and hands on the rest. One does things in order; it is the one that lives
+//! as long as the server. And each load and each watch has one of its own. Whatever a server has
+//! started or changed it ends and puts back when its input ends, whyever that was.
+
+mod arms;
+mod keeper;
+mod load;
+pub mod networks;
+mod once;
+mod slices;
+mod watch;
+
+use std::collections::HashMap;
+use std::io::{Read, Write};
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use serde::Serialize;
+use serde_json::value::{RawValue, to_raw_value};
+use weir_parameters::Catalog;
+use weir_sut::{Launcher, SutError};
+
+use crate::frame::{self, FrameError};
+use crate::hello::{self, HelloError};
+use crate::message::{Ask, Body, Description, Failure, Reply, Request};
+
+pub use slices::{counts_of, data_of};
+
+/// How often a server looks whether its peer has gone silent.
+const LOOK: Duration = Duration::from_millis(500);
+
+/// What a server needs to know beside its requests.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// Exact version of weir.
+    pub weir: String,
+    /// Starts processes.
+    pub launcher: Launcher,
+    /// Every parameter that settings may name.
+    pub catalog: Arc<Catalog>,
+    /// End when nothing is heard for this long; `None`: a peer that is gone is noticed by the end of
+    /// the input alone, which is sure on one host.
+    pub silence: Option<Duration>,
+}
+
+/// Serves until the input ends, then undoes everything. The calling thread is the one that starts
+/// proxies.
+///
+/// # Errors
+/// What asks is no weir of this protocol.
+pub fn serve(
+    mut reader: impl Read + Send + 'static,
+    mut writer: impl Write + Send + 'static,
+    options: Options,
+) -> Result<(), HelloError> {
+    hello::greet(&mut reader, &mut writer, &options.weir)?;
+    let outbox = Outbox(Arc::new(Mutex::new(Box::new(writer))));
+    let shared = Arc::new(Shared::default());
+    let (send, requests) = channel();
+    let (of_reader, to) = (Arc::clone(&shared), outbox.clone());
+    // Not joined: after silence it may sit in a read that never ends.
+    std::thread::spawn(move || listen(reader, &to, &of_reader, &send));
+    let silence = options.silence;
+    let mut hands = Hands::new(options, outbox, Arc::clone(&shared));
+    while let Some(request) = next(&requests, &shared, silence) {
+        hands.take(request);
+    }
+    shared.gone.store(true, Ordering::Relaxed);
+    hands.end();
+    Ok(())
+}
+
+/// The next request; `None` when there will be none.
+fn next(
+    requests: &Receiver<Request>,
+    shared: &Shared,
+    silence: Option<Duration>,
+) -> Option<Request> {
+    loop {
+        match requests.recv_timeout(LOOK) {
+            Ok(request) => return Some(request),
+            Err(RecvTimeoutError::Disconnected) => return None,
+            Err(RecvTimeoutError::Timeout) => {}
+        }
+        let heard = *shared.heard.lock().unwrap_or_else(PoisonError::into_inner);
+        if silence.is_some_and(|limit| heard.elapsed() > limit) {
+            return None;
+        }
+    }
+}
+
+/// What the threads of a server know together.
+struct Shared {
+    /// The peer has gone: everything is to end.
+    gone: Arc<AtomicBool>,
+    heard: Mutex<Instant>,
+    /// Flags of the requests that go on, by number.
+    going_on: Mutex<HashMap<u64, Arc<AtomicBool>>>,
+}
+
+impl Default for Shared {
+    fn default() -> Shared {
+        Shared {
+            gone: Arc::default(),
+            heard: Mutex::new(Instant::now()),
+            going_on: Mutex::default(),
+        }
+    }
+}
+
+impl Shared {
+    /// A flag that is set when the request of this number is to stop.
+    fn begin(&self, id: u64) -> Arc<AtomicBool> {
+        let stop = Arc::new(AtomicBool::new(self.gone.load(Ordering::Relaxed)));
+        let mut going_on = self.going_on.lock().unwrap_or_else(PoisonError::into_inner);
+        going_on.insert(id, Arc::clone(&stop));
+        stop
+    }
+
+    fn stop(&self, id: u64) {
+        let mut going_on = self.going_on.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(stop) = going_on.remove(&id) {
+            stop.store(true, Ordering::Relaxed);
+        }
+    }
+
+    fn stop_all(&self) {
+        self.gone.store(true, Ordering::Relaxed);
+        let mut going_on = self.going_on.lock().unwrap_or_else(PoisonError::into_inner);
+        for (_, stop) in going_on.drain() {
+            stop.store(true, Ordering::Relaxed);
+        }
+    }
+}
+
+/// Where replies go.
+#[derive(Clone)]
+struct Outbox(Arc<Mutex<Box<dyn Write + Send>>>);
+
+impl Outbox {
+    fn send(&self, id: u64, body: Body) {
+        let mut writer = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        // A peer that is gone is noticed by whoever reads.
+        let _ = frame::write(&mut *writer, &Reply { id, body });
+    }
+
+    fn event(&self, id: u64, event: &impl Serialize) {
+        if let Ok(raw) = raw(event) {
+            self.send(id, Body::Event(raw));
+        }
+    }
+
+    fn end(&self, id: u64, result: Result<Box<RawValue>, Failure>) {
+        self.send(id, result.map_or_else(Body::Failed, Body::Done));
+    }
+}
+
+fn raw(answer: &impl Serialize) -> Result<Box<RawValue>, Failure> {
+    to_raw_value(answer).map_err(Failure::other)
+}
+
+/// Reads until the end.
+fn listen(mut reader: impl Read, outbox: &Outbox, shared: &Shared, to: &Sender<Request>) {
+    loop {
+        let request: Request = match frame::read(&mut reader) {
+            Ok(Some(request)) => request,
+            Ok(None) | Err(FrameError::Io(_)) => break,
+            // What follows cannot be read: the same as if the peer had gone.
+            Err(FrameError::TooLarge(_) | FrameError::Malformed(_)) => break,
+        };
+        *shared.heard.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
+        match request.ask {
+            Ask::Ping => outbox.end(request.id, raw(&())),
+            Ask::Clock => outbox.end(request.id, raw(&crate::monotonic_ns())),
+            Ask::Stop(id) => {
+                shared.stop(id);
+                outbox.end(request.id, raw(&()));
+            }
+            ask => {
+                if let Ask::Settle(cpus) = &ask {
+                    crate::keep_to(None, cpus);
+                }
+                let id = request.id;
+                if to.send(Request { id, ask }).is_err() {
+                    break;
+                }
+            }
+        }
+    }
+    shared.stop_all();
+}
+
+/// All that a server has in its hands.
+struct Hands {
+    outbox: Outbox,
+    shared: Arc<Shared>,
+    bench: arms::Bench,
+    threads: Vec<JoinHandle<()>>,
+}
+
+impl Hands {
+    fn new(options: Options, outbox: Outbox, shared: Arc<Shared>) -> Hands {
+        Hands {
+            outbox,
+            shared,
+            bench: arms::Bench::new(options.launcher, options.catalog),
+            threads: Vec::new(),
+        }
+    }
+
+    fn take(&mut self, request: Request) {
+        let id = request.id;
+        let result = match request.ask {
+            Ask::Load(job) => return self.load(id, *job),
+            Ask::Watch(job) => return self.watch(id, job),
+            ask => self.bench_work(ask),
+        };
+        self.outbox.end(id, result);
+    }
+
+    fn bench_work(&mut self, ask: Ask) -> Result<Box<RawValue>, Failure> {
+        let bench = &mut self.bench;
+        match ask {
+            Ask::Describe => raw(&describe()?),
+            Ask::Settle(cpus) => raw(&crate::keep_to(None, &cpus)),
+            Ask::Program { executable, .. } => raw(&arms::program(executable)?),
+            Ask::Networks(job) => raw(&bench.make_networks(&job)?),
+            Ask::Origin(job) => raw(&bench.start_origin(&job)?),
+            Ask::Certificate(name) => raw(&bench.make_certificate(&name)?),
+            Ask::Start(job) => raw(&bench.start(*job)?),
+            Ask::Renew(arm) => raw(&bench.renew(arm)?),
+            Ask::Alive => raw(&bench.alive()?),
+            Ask::Log(arm) => raw(&bench.log(arm)?),
+            Ask::Once(job) => raw(&bench.once(&job)?),
+            Ask::Ping | Ask::Clock | Ask::Stop(_) | Ask::Load(_) | Ask::Watch(_) => raw(&()),
+        }
+    }
+
+    /// Runs something that goes on in a thread of its own.
+    fn go_on(
+        &mut self,
+        id: u64,
+        work: impl FnOnce(&Outbox, Arc<AtomicBool>) -> Result<Box<RawValue>, Failure> + Send + 'static,
+    ) {
+        self.threads.retain(|thread| !thread.is_finished());
+        let (outbox, shared) = (self.outbox.clone(), Arc::clone(&self.shared));
+        let stop = shared.begin(id);
+        self.threads.push(std::thread::spawn(move || {
+            let result = work(&outbox, stop);
+            shared.stop(id);
+            outbox.end(id, result);
+        }));
+    }
+
+    fn load(&mut self, id: u64, job: crate::message::LoadJob) {
+        let place = self.bench.generator_place();
+        self.go_on(id, move |outbox, stop| {
+            raw(&load::run(&job, &place?, stop, &|event| {
+                outbox.event(id, event)
+            })?)
+        });
+    }
+
+    fn watch(&mut self, id: u64, job: crate::message::WatchJob) {
+        let watcher = self.bench.watcher(&job);
+        self.go_on(id, move |outbox, stop| {
+            raw(&watch::run(&job, watcher?, &stop, &|reading| {
+                outbox.event(id, reading)
+            }))
+        });
+    }
+
+    /// Ends everything that was started, in the order in which nobody misses anything.
+    fn end(self) {
+        self.shared.stop_all();
+        for thread in self.threads {
+            let _ = thread.join();
+        }
+        self.bench.end();
+    }
+}
+
+fn describe() -> Result<Description, Failure> {
+    let environment = weir_probe::environment();
+    let temp_folder = std::env::temp_dir();
+    Ok(Description {
+        most_descriptors: environment.nofile.1,
+        environment,
+        temp_free_bytes: weir_probe::free_disk_bytes(&temp_folder).map_err(Failure::other)?,
+        temp_folder,
+        cpus: weir_probe::allowed_cpus().map_err(Failure::other)?,
+        local_ports: weir_probe::local_ports(),
+        own_tables: weir_load::descriptors::tables_can_be_own(),
+        no_networks: weir_host::may_have_networks()
+            .err()
+            .map(|error| error.to_string()),
+    })
+}
+
+impl Failure {
+    /// In the words of an error.
+    pub(crate) fn other(error: impl std::fmt::Display) -> Failure {
+        Failure {
+            words: error.to_string(),
+            hint: None,
+            kind: crate::message::FailureKind::Other,
+        }
+    }
+}
+
+impl From<SutError> for Failure {
+    fn from(error: SutError) -> Failure {
+        Failure {
+            hint: error.hint(),
+            ..Failure::other(error)
+        }
+    }
+}
+
+impl From<weir_probe::ProbeError> for Failure {
+    fn from(error: weir_probe::ProbeError) -> Failure {
+        Failure::other(error)
+    }
+}
+
+impl From<weir_host::HostError> for Failure {
+    fn from(error: weir_host::HostError) -> Failure {
+        Failure::other(error)
+    }
+}
+
+/// A file that could not be written.
+fn unwritable(path: PathBuf) -> impl FnOnce(std::io::Error) -> Failure {
+    move |error| Failure::other(format!("cannot write {}: {error}", path.display()))
+}

@@ -1,0 +1,110 @@
+//! The namespaces of one host: a generator, an origin server, and arms that are linked with both.
+//!
+//! ```text
+//!  generator                       arm i                          origin
+//!  arm<i>: 10.213.i.1 …  ───── inbound: 10.213.i.254
+//!                                outbound: 10.214.i.254 ───── arm<i>: 10.214.i.1
+//! ```
+//!
+//! Each arm has wires of its own, so nothing is switched or routed, and no arm's traffic waits behind
+//! another's. The namespaces are linked with each other alone: their addresses mean nothing outside,
+//! and may be in use there.
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+
+use weir_host::{Network, Wire, connect, sysctl};
+
+use crate::message::{Failure, NetworksJob};
+
+/// Second byte of the addresses between generator and arms.
+const INBOUND: u8 = 213;
+/// Second byte of the addresses between arms and origin server.
+const OUTBOUND: u8 = 214;
+/// Last byte of the arm's addresses.
+const ARM: u8 = 254;
+/// Where a proxy listens in its own namespace.
+const PORT: u16 = 8080;
+/// Where it listens for TLS.
+const TLS_PORT: u16 = 8443;
+
+/// What the generator and the origin server get, so that neither is the limit: as many ports as
+/// there are, their reuse from TIME_WAIT, and queues as long as the origin server asks for.
+const UNLIMITED: [(&str, &str); 4] = [
+    ("net.ipv4.ip_local_port_range", "1024 65535"),
+    ("net.ipv4.tcp_tw_reuse", "1"),
+    ("net.core.somaxconn", "65535"),
+    ("net.ipv4.tcp_max_syn_backlog", "65535"),
+];
+
+/// The namespaces of one host.
+pub(super) struct Networks {
+    pub(super) generator: Network,
+    pub(super) origin: Network,
+    pub(super) arms: Vec<Network>,
+}
+
+impl Networks {
+    pub(super) fn make(job: &NetworksJob) -> Result<Networks, Failure> {
+        let networks = Networks {
+            generator: Network::create()?,
+            origin: Network::create()?,
+            arms: (0..job.arms)
+                .map(|_| Network::create())
+                .collect::<Result<_, _>>()?,
+        };
+        for ends in [&networks.generator, &networks.origin] {
+            ends.within(|| {
+                UNLIMITED
+                    .iter()
+                    .try_for_each(|(name, value)| sysctl::write(name, value))
+            })?
+            .map_err(Failure::other)?;
+        }
+        for (index, arm) in networks.arms.iter().enumerate() {
+            let index = u8::try_from(index).map_err(Failure::other)?;
+            networks.link(index, arm, job)?;
+        }
+        Ok(networks)
+    }
+
+    fn link(&self, index: u8, arm: &Network, job: &NetworksJob) -> Result<(), Failure> {
+        let wire = |name: &str, second: u8, last: std::ops::RangeInclusive<u8>| Wire {
+            name: name.to_owned(),
+            addresses: last
+                .map(|last| (Ipv4Addr::new(10, second, index, last), 24))
+                .collect(),
+        };
+        let name = format!("arm{index}");
+        connect(
+            (&self.generator, &wire(&name, INBOUND, 1..=job.sources)),
+            (arm, &wire("inbound", INBOUND, ARM..=ARM)),
+            job.mtu,
+        )?;
+        connect(
+            (&self.origin, &wire(&name, OUTBOUND, 1..=1)),
+            (arm, &wire("outbound", OUTBOUND, ARM..=ARM)),
+            job.mtu,
+        )?;
+        Ok(())
+    }
+}
+
+/// Where an arm's proxy listens in its own namespace, in clear and over TLS.
+pub(super) fn arm_addresses(index: usize) -> (SocketAddr, SocketAddr) {
+    let ip = IpAddr::V4(Ipv4Addr::new(10, INBOUND, index as u8, ARM));
+    (SocketAddr::new(ip, PORT), SocketAddr::new(ip, TLS_PORT))
+}
+
+/// Where the origin server listens for an arm.
+pub(super) fn origin_address(index: usize) -> SocketAddr {
+    let ip = IpAddr::V4(Ipv4Addr::new(10, OUTBOUND, index as u8, 1));
+    SocketAddr::new(ip, 0)
+}
+
+/// Addresses of a generator in a namespace of its own towards an arm: as many as it was made with,
+/// [`NetworksJob::sources`].
+pub fn source_addresses(arm: usize, count: u8) -> Vec<Ipv4Addr> {
+    (1..=count)
+        .map(|last| Ipv4Addr::new(10, INBOUND, arm as u8, last))
+        .collect()
+}

@@ -1,0 +1,117 @@
+//! What a slice counted, on its way from one process to another. Lossless in what records are made
+//! from.
+
+use std::io::Cursor;
+
+use hdrhistogram::Histogram;
+use hdrhistogram::serialization::{Deserializer, Serializer, V2Serializer};
+use weir_load::{Errors, SliceData};
+
+use crate::message::{Bytes, SliceCounts};
+
+/// What goes over the wire.
+pub fn counts_of(data: &SliceData) -> SliceCounts {
+    let statuses = (100..).zip(data.statuses.iter().copied());
+    SliceCounts {
+        offered: data.offered,
+        completed: data.completed,
+        completed_whole: data.completed_whole,
+        received_bytes: data.received_bytes,
+        reconnects: data.reconnects,
+        statuses: statuses.filter(|(_, count)| *count > 0).collect(),
+        errors: data.errors.counts(),
+        censored: data.censored,
+        cpu_ns: data.cpu_ns,
+        response: histogram(&data.histograms.response),
+        service: histogram(&data.histograms.service),
+        dispatch_lag: histogram(&data.histograms.dispatch_lag),
+        overflow: data.histograms.overflow,
+    }
+}
+
+/// What came over the wire; `None` when its histograms cannot be read.
+pub fn data_of(counts: &SliceCounts) -> Option<SliceData> {
+    let mut data = SliceData::new();
+    data.offered = counts.offered;
+    data.completed = counts.completed;
+    data.completed_whole = counts.completed_whole;
+    data.received_bytes = counts.received_bytes;
+    data.reconnects = counts.reconnects;
+    for (status, count) in &counts.statuses {
+        let place = usize::from(status.checked_sub(100)?);
+        *data.statuses.get_mut(place)? = *count;
+    }
+    data.errors = Errors::told(&counts.errors);
+    data.censored = counts.censored;
+    data.cpu_ns = counts.cpu_ns;
+    let histograms = &mut data.histograms;
+    read_into(&mut histograms.response, &counts.response)?;
+    read_into(&mut histograms.service, &counts.service)?;
+    read_into(&mut histograms.dispatch_lag, &counts.dispatch_lag)?;
+    histograms.overflow = counts.overflow;
+    Some(data)
+}
+
+/// Empty bytes for an empty histogram, which most are that a load does not fill.
+fn histogram(histogram: &Histogram<u64>) -> Bytes {
+    let mut bytes = Vec::new();
+    if !histogram.is_empty() {
+        // Writing to memory cannot fail, and the counts are what the format holds.
+        let _ = V2Serializer::new().serialize(histogram, &mut bytes);
+    }
+    Bytes(bytes)
+}
+
+fn read_into(histogram: &mut Histogram<u64>, bytes: &Bytes) -> Option<()> {
+    if bytes.0.is_empty() {
+        return Some(());
+    }
+    let read: Histogram<u64> = Deserializer::new()
+        .deserialize(&mut Cursor::new(&bytes.0))
+        .ok()?;
+    histogram.add(&read).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use weir_model::load::{ErrorCount, ErrorKind};
+
+    use super::*;
+
+    #[test]
+    fn nothing_is_lost_on_the_way() {
+        let mut data = SliceData::new();
+        (data.offered, data.completed, data.completed_whole) = (1, 2, 3);
+        (data.received_bytes, data.reconnects, data.cpu_ns) = (4, 5, 6);
+        (data.statuses[0], data.statuses[499]) = (7, 8);
+        data.censored.in_flight = 9;
+        let errors = [ErrorCount {
+            kind: ErrorKind::Timeout,
+            words: "too late".to_owned(),
+            count: 10,
+        }];
+        data.errors = Errors::told(&errors);
+        for value in [1, 1_000, 2_000_000, 3_599_999_999_999] {
+            data.histograms.response.record(value).unwrap();
+        }
+        data.histograms.overflow = 11;
+
+        let counts = counts_of(&data);
+        let text = serde_json::to_string(&counts).unwrap();
+        let again = data_of(&serde_json::from_str(&text).unwrap()).unwrap();
+        assert_eq!(counts_of(&again), counts);
+        assert_eq!(again.histograms.response, data.histograms.response);
+        assert_eq!(again.errors.counts(), errors);
+        assert_eq!(again.status_classes(), data.status_classes());
+    }
+
+    #[test]
+    fn what_is_no_histogram_is_refused() {
+        let mut counts = counts_of(&SliceData::new());
+        counts.response = Bytes(b"no histogram".to_vec());
+        assert!(data_of(&counts).is_none());
+        counts.response = Bytes::default();
+        counts.statuses.insert(99, 1);
+        assert!(data_of(&counts).is_none());
+    }
+}

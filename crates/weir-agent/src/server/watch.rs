@@ -1,0 +1,163 @@
+//! Counters at the begin of every slice, read by the clock.
+//!
+//! An arm rests before its slices begin, so the scheduler's figures of its processes are exact then.
+//! The reader keeps to the times of the timeline by itself: whoever switches the load may be another
+//! host.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use rustix::process::setpriority_process;
+use rustix::thread::set_current_timer_slack;
+use weir_origin::Origin;
+use weir_probe::{CpuTimesReader, NetstatReader, ProbeError, ProcessCpu, ThreadCpu};
+
+use crate::message::{Reading, WatchEnd, WatchJob};
+
+/// Nice value of the thread that reads: late is wrong, and it takes some microseconds.
+const PUNCTUAL: i32 = -20;
+
+/// How long it sleeps at most before it looks whether it is to stop.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// Readers of all counters of one host.
+pub(super) struct Watcher {
+    proxies: Vec<Vec<ProcessCpu>>,
+    netstats: Vec<NetstatReader>,
+    origin: Option<Arc<Origin>>,
+    origin_threads: Vec<ThreadCpu>,
+    proxy_cpus: Option<CpuTimesReader>,
+    generator_cpus: Option<CpuTimesReader>,
+}
+
+impl Watcher {
+    pub(super) fn open(
+        job: &WatchJob,
+        proxies: &[Vec<u32>],
+        netstats: Vec<NetstatReader>,
+        origin: Option<Arc<Origin>>,
+    ) -> Result<Watcher, ProbeError> {
+        let open_all = |pids: &Vec<u32>| pids.iter().copied().map(ProcessCpu::open).collect();
+        let threads = origin
+            .as_ref()
+            .map_or_else(Vec::new, |origin| origin.thread_ids().to_vec());
+        let cpus = |set: &Option<_>| set.as_ref().map(CpuTimesReader::open).transpose();
+        Ok(Watcher {
+            proxies: proxies.iter().map(open_all).collect::<Result<_, _>>()?,
+            netstats,
+            origin,
+            origin_threads: threads
+                .into_iter()
+                .map(ThreadCpu::of_own_thread)
+                .collect::<Result<_, _>>()?,
+            proxy_cpus: cpus(&job.proxies)?,
+            generator_cpus: cpus(&job.generator)?,
+        })
+    }
+
+    /// A counter that cannot be read any more stands still; that its process has ended is found
+    /// out elsewhere, and ends the run.
+    fn read(&mut self, slice: usize, arm: usize) -> Reading {
+        let origin = self.origin.as_ref().map(|origin| origin.counters(arm));
+        let proxies = self.proxies.get_mut(arm).map_or(&mut [][..], |all| all);
+        let proxy = times(&mut self.proxy_cpus);
+        Reading {
+            slice,
+            arm,
+            proxy_cpu_ns: proxies
+                .iter_mut()
+                .map(|cpu| cpu.read_ns().unwrap_or(0))
+                .sum(),
+            origin_requests: origin.map_or(0, |counters| counters.requests),
+            origin_connects: origin.map_or(0, |counters| counters.connections),
+            origin_cpu_ns: self
+                .origin_threads
+                .iter_mut()
+                .map(|thread| thread.read_ns().unwrap_or(0))
+                .sum(),
+            proxy_steal_ns: proxy.steal_ns,
+            proxy_idle_ns: proxy.idle_ns,
+            generator_steal_ns: times(&mut self.generator_cpus).steal_ns,
+        }
+    }
+
+    /// How often listen queues have overflowed: in this thread's namespace, and in each arm's.
+    fn overflows(&mut self) -> (u64, Vec<u64>) {
+        let arms: Vec<u64> = self
+            .netstats
+            .iter_mut()
+            .map(NetstatReader::listen_overflows)
+            .collect();
+        let all = weir_probe::listen_overflows() + arms.iter().sum::<u64>();
+        (all, arms)
+    }
+
+    fn memory(&self) -> Vec<u64> {
+        let of_arm = |processes: &Vec<ProcessCpu>| {
+            let each = processes
+                .iter()
+                .map(|process| weir_probe::memory_bytes(process.pid()));
+            each.sum::<Result<u64, _>>().unwrap_or(0)
+        };
+        self.proxies.iter().map(of_arm).collect()
+    }
+}
+
+fn times(reader: &mut Option<CpuTimesReader>) -> weir_probe::CpuTimes {
+    let read = reader.as_mut().and_then(|reader| reader.read().ok());
+    read.unwrap_or_default()
+}
+
+/// Reads at all times of the job and tells every reading.
+pub(super) fn run(
+    job: &WatchJob,
+    mut watcher: Watcher,
+    stop: &AtomicBool,
+    tell: &dyn Fn(&Reading),
+) -> WatchEnd {
+    // Not being allowed shows as readings that are late, which the end tells.
+    let _ = setpriority_process(None, PUNCTUAL);
+    let _ = set_current_timer_slack(std::num::NonZeroU64::new(1));
+    let arms = job.arms.iter().max().map_or(0, |most| most + 1);
+    let (before, arms_before) = watcher.overflows();
+    let mut end = WatchEnd::default();
+    for (slice, &time) in job.times.iter().enumerate() {
+        if !sleep_until(job.start_ns + time, stop) {
+            break;
+        }
+        if slice > 0 {
+            let late = crate::monotonic_ns().saturating_sub(job.start_ns + time);
+            end.late_ns = end.late_ns.max(late);
+        }
+        match job.arms.get(slice) {
+            Some(&arm) => tell(&watcher.read(slice, arm)),
+            None => (0..arms).for_each(|arm| tell(&watcher.read(slice, arm))),
+        }
+        if slice + 1 == job.arms.len() {
+            // Before the end, when all connections are still open. This slice is not measured.
+            end.memory = watcher.memory();
+        }
+    }
+    let (after, arms_after) = watcher.overflows();
+    end.listen_overflows = after.saturating_sub(before);
+    let pairs = arms_after.into_iter().zip(arms_before);
+    end.arm_overflows = pairs
+        .map(|(after, before)| after.saturating_sub(before))
+        .collect();
+    end
+}
+
+/// Whether the time has come; else it was stopped.
+fn sleep_until(at_ns: u64, stop: &AtomicBool) -> bool {
+    loop {
+        if stop.load(Ordering::Relaxed) {
+            return false;
+        }
+        let left = at_ns.saturating_sub(crate::monotonic_ns());
+        match left {
+            0 => return true,
+            left => std::thread::sleep(Duration::from_nanos(left).min(LOOK)),
+        }
+    }
+}

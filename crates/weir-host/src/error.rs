@@ -1,0 +1,126 @@
+//! What could not be done to a host's network, and what it would take.
+
+use std::io;
+use std::net::Ipv4Addr;
+
+/// What could not be done to the host's network.
+#[derive(Debug, thiserror::Error)]
+pub enum HostError {
+    /// The kernel refused.
+    #[error("cannot {doing}: {source}")]
+    Refused {
+        /// What was tried.
+        doing: String,
+        /// The kernel's words.
+        source: io::Error,
+    },
+    /// The kernel refused, and said more than a number (extended acknowledgement, netlink(7)).
+    #[error("cannot {doing}: {words} ({source})")]
+    Explained {
+        /// What was tried.
+        doing: String,
+        /// What the kernel said.
+        words: String,
+        /// The number it gave.
+        source: io::Error,
+    },
+    /// A capability is missing, or a filter of the container's stands against it.
+    #[error(
+        "cannot {doing}: not permitted\n\
+         hint: it takes {capability}: run weir as root, or in a container that is given it"
+    )]
+    NotPermitted {
+        /// What was tried.
+        doing: String,
+        /// What it takes (capabilities(7)).
+        capability: &'static str,
+    },
+    /// The kernel was built without network namespaces.
+    #[error(
+        "this kernel has no network namespaces\n\
+         hint: it takes one that was built with CONFIG_NET_NS"
+    )]
+    NoNamespaces,
+    /// As many namespaces are in use as may be.
+    #[error(
+        "cannot make a network namespace: as many are in use as may be\n\
+         hint: `lsns --type net` shows them, `sysctl user.max_net_namespaces` the limit (each user \
+         namespace has its own)"
+    )]
+    TooManyNamespaces,
+    /// The kernel has no veth(4).
+    #[error(
+        "cannot link two namespaces: this kernel has no virtual Ethernet devices\n\
+         hint: `modprobe veth`, or a kernel that was built with CONFIG_VETH"
+    )]
+    NoVirtualEthernet,
+    /// The kernel has no sock_diag(7) for TCP.
+    #[error(
+        "cannot ask the kernel for its listeners: it has no sock_diag for TCP\n\
+         hint: `modprobe tcp_diag`, or a kernel that was built with CONFIG_INET_DIAG"
+    )]
+    NoSocketDiagnosis,
+    /// Not a name for an interface.
+    #[error("`{name}` cannot be the name of an interface: {why}")]
+    BadName {
+        /// The name.
+        name: String,
+        /// What is wrong with it.
+        why: &'static str,
+    },
+    /// An interface of that name is there.
+    #[error("the namespace has an interface `{name}`\nhint: choose another name for this end")]
+    NameTaken {
+        /// The name.
+        name: String,
+    },
+    /// No veth can have that MTU.
+    #[error(
+        "an MTU of {mtu} bytes is out of range\n\
+         hint: a veth takes {min} to {max}; Ethernet has 1500"
+    )]
+    MtuOutOfRange {
+        /// What was asked for, bytes.
+        mtu: u32,
+        /// The least that the kernel takes, bytes.
+        min: u32,
+        /// The most, bytes.
+        max: u32,
+    },
+    /// No interface can have that address.
+    #[error("`{name}` cannot have the address {address}/{prefix}: {why}")]
+    BadAddress {
+        /// The interface.
+        name: String,
+        /// The address.
+        address: Ipv4Addr,
+        /// Length of its prefix, bits.
+        prefix: u8,
+        /// What is wrong with it.
+        why: &'static str,
+    },
+    /// The interface has that address already.
+    #[error("`{name}` has the address {address} twice\nhint: name every address of an end once")]
+    AddressTaken {
+        /// The interface.
+        name: String,
+        /// The address.
+        address: Ipv4Addr,
+    },
+    /// An interface did not come up in time.
+    #[error("`{name}` was set up and does not come up")]
+    StillDown {
+        /// The interface.
+        name: String,
+    },
+}
+
+impl HostError {
+    /// The kernel refused what `doing` says.
+    pub(crate) fn refused(doing: impl Into<String>, source: impl Into<io::Error>) -> HostError {
+        HostError::Refused {
+            doing: doing.into(),
+            source: source.into(),
+        }
+    }
+}

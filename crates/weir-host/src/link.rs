@@ -1,0 +1,74 @@
+//! Links between namespaces: pairs of virtual Ethernet devices (veth(4)).
+//!
+//! Queues, offloads (TSO, GRO, checksums) and the queue length are left as the kernel makes them:
+//! a segment may then cross the link whole, larger than its MTU, as it does between the containers
+//! of a node. The MTU still decides the MSS that both sides announce.
+//!
+//! Both ends know each other's hardware address for good (`NUD_PERMANENT`), so no ARP crosses the
+//! link. That is for the host's sake: the table of neighbours that were learned is one for all
+//! namespaces (`net.ipv4.neigh.default.gc_thresh3`, 1024 of them by default), and some ends with
+//! hundreds of addresses would fill it for the host as well. What was not learned does not count.
+
+use std::time::{Duration, Instant};
+
+use rustix::io::Errno;
+
+use crate::links::{Links, explained};
+use crate::netlink::Refusal;
+use crate::wire::{Wire, check_mtu};
+use crate::{HostError, Network};
+
+/// The kernel announces a carrier from a work queue, at once as a rule (net/core/link_watch.c).
+const UP_WITHIN: Duration = Duration::from_secs(10);
+
+/// Links two namespaces by a pair of virtual Ethernet devices (veth(4)), sets their addresses and
+/// brings them up; returns when frames can cross. `mtu` in bytes. What was made is removed again
+/// where something goes wrong.
+///
+/// The pair lives until either namespace is gone. If one of them is the host's own, its end is an
+/// interface of the host as long.
+///
+/// # Errors
+/// A name or an address is taken or not one, the MTU is out of range, the kernel refused.
+pub fn connect(a: (&Network, &Wire), b: (&Network, &Wire), mtu: u32) -> Result<(), HostError> {
+    check_mtu(mtu)?;
+    a.1.check()?;
+    b.1.check()?;
+    let mut links = (a.0.within(Links::open)??, b.0.within(Links::open)??);
+    if let Err(refusal) = links.0.make_pair(a.1, b, mtu) {
+        return Err(not_made(&refusal, links.0.holds(a.1)?, a.1, b.1)
+            .unwrap_or_else(|| explained(refusal, "link two network namespaces".to_owned())));
+    }
+    let done = set_up_pair((&mut links.0, a.1), (&mut links.1, b.1));
+    if done.is_err() {
+        // Its own error would only hide the one that led here.
+        let _ = links.0.remove(&a.1.name);
+    }
+    done
+}
+
+fn set_up_pair(a: (&mut Links, &Wire), b: (&mut Links, &Wire)) -> Result<(), HostError> {
+    a.0.add_addresses(a.1)?;
+    b.0.add_addresses(b.1)?;
+    a.0.set_up(&a.1.name)?;
+    b.0.set_up(&b.1.name)?;
+    let until = Instant::now() + UP_WITHIN;
+    let near = a.0.await_up(&a.1.name, until)?;
+    let far = b.0.await_up(&b.1.name, until)?;
+    // Only now: an interface that comes up begins with no neighbours.
+    a.0.add_neighbours(&near, b.1, &far)?;
+    b.0.add_neighbours(&far, a.1, &near)
+}
+
+/// Why a pair could not be made, if that can be told better than in the kernel's words.
+fn not_made(refusal: &Refusal, first_is_there: bool, a: &Wire, b: &Wire) -> Option<HostError> {
+    if refusal.is(Errno::EXIST) {
+        let taken = if first_is_there { a } else { b };
+        return Some(HostError::NameTaken {
+            name: taken.name.clone(),
+        });
+    }
+    refusal
+        .is(Errno::OPNOTSUPP)
+        .then_some(HostError::NoVirtualEthernet)
+}

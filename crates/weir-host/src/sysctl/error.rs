@@ -1,0 +1,121 @@
+//! What may stand against a kernel setting, and what to do about it.
+
+use std::io;
+
+use crate::HostError;
+
+/// Why a kernel setting could not be read or changed.
+#[derive(Debug, thiserror::Error)]
+pub enum SysctlError {
+    /// Not a name of a setting.
+    #[error(
+        "`{name}` is not the name of a kernel setting: {why}\n\
+         hint: write it as sysctl does, for example net.core.somaxconn"
+    )]
+    BadName {
+        /// The name.
+        name: String,
+        /// What is wrong with it.
+        why: &'static str,
+    },
+    /// This kernel has none of that name.
+    #[error(
+        "this kernel has no setting {name}\n\
+         hint: look for it with `sysctl -a`; one that a module brings is there once the module is \
+         loaded"
+    )]
+    Absent {
+        /// The name.
+        name: String,
+    },
+    /// It is the whole host's; a network namespace has none, or sees it read-only.
+    #[error(
+        "{name} belongs to the whole host: a network namespace cannot have a value of its own\n\
+         hint: change it on the host itself, or leave it out"
+    )]
+    NotInNamespace {
+        /// The name.
+        name: String,
+    },
+    /// Nobody can change it.
+    #[error("{name} is read-only: the kernel tells it, and takes no other\nhint: leave it out")]
+    ReadOnly {
+        /// The name.
+        name: String,
+    },
+    /// The mount is read-only, as containers have it.
+    #[error(
+        "{name} cannot be changed: /proc/sys is mounted read-only here\n\
+         hint: run weir outside of the container, or in a privileged one"
+    )]
+    MountedReadOnly {
+        /// The name.
+        name: String,
+    },
+    /// Writing to it does something, and it has no value that could be put back.
+    #[error("{name} is an action, not a setting: it has no value\nhint: leave it out")]
+    WriteOnly {
+        /// The name.
+        name: String,
+    },
+    /// Not for this process.
+    #[error(
+        "{name}: permission denied\n\
+         hint: run weir as root; settings of net. take CAP_NET_ADMIN"
+    )]
+    Denied {
+        /// The name.
+        name: String,
+    },
+    /// The kernel refuses the value: out of range, or not of its type.
+    #[error(
+        "the kernel refuses `{value}` for {name}: {source}; it is `{now}`\n\
+         hint: see its range in the kernel's Documentation/networking/ip-sysctl.rst or \
+         Documentation/admin-guide/sysctl/"
+    )]
+    Invalid {
+        /// The name.
+        name: String,
+        /// What was asked for.
+        value: String,
+        /// What it is afterwards: what it was before, unless something else changed it.
+        now: String,
+        /// The kernel's words.
+        source: io::Error,
+    },
+    /// The kernel took the value, and made something else of it.
+    #[error(
+        "the kernel made `{got}` of `{wanted}` for {name}; it is `{now}` again\n\
+         hint: ask for a value that the kernel keeps as it is"
+    )]
+    NotTaken {
+        /// The name.
+        name: String,
+        /// What was asked for.
+        wanted: String,
+        /// What it was then.
+        got: String,
+        /// What it is afterwards: what it was before, unless something else changed it.
+        now: String,
+    },
+    /// The kernel refused otherwise.
+    #[error("cannot read or change {name}: {source}")]
+    Refused {
+        /// The name.
+        name: String,
+        /// The kernel's words.
+        source: io::Error,
+    },
+    /// No namespace could be made to look into.
+    #[error(transparent)]
+    Network(#[from] HostError),
+}
+
+impl SysctlError {
+    pub(super) fn bad_name(name: &str, why: &'static str) -> SysctlError {
+        SysctlError::BadName {
+            name: name.to_owned(),
+            why,
+        }
+    }
+}

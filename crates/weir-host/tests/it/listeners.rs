@@ -1,0 +1,140 @@
+//! Accept queues, as the kernel has them.
+
+use std::net::{Ipv4Addr, SocketAddr, TcpStream};
+use std::os::fd::OwnedFd;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::{fs, thread};
+
+use rustix::net::sockopt::set_socket_reuseport;
+use rustix::net::{AddressFamily, SocketType, bind, getsockname, listen, socket};
+use weir_host::listeners::{ListenQueue, listen_queues};
+use weir_host::{Network, sysctl};
+
+use crate::support::{eventually, networks_or_skip};
+
+fn listener(address: SocketAddr, backlog: i32) -> (OwnedFd, SocketAddr) {
+    let family = match address {
+        SocketAddr::V4(_) => AddressFamily::INET,
+        SocketAddr::V6(_) => AddressFamily::INET6,
+    };
+    let socket = socket(family, SocketType::STREAM, None).unwrap();
+    set_socket_reuseport(&socket, true).unwrap();
+    bind(&socket, &address).unwrap();
+    listen(&socket, backlog).unwrap();
+    let bound = getsockname(&socket).unwrap().try_into().unwrap();
+    (socket, bound)
+}
+
+fn at(address: SocketAddr) -> Vec<ListenQueue> {
+    let mut found = listen_queues().unwrap();
+    found.retain(|queue| queue.address == address);
+    found
+}
+
+#[test]
+fn a_backlog_is_what_listen_was_given() {
+    for any in ["127.0.0.1:0", "[::1]:0"] {
+        let (_socket, address) = listener(any.parse().unwrap(), 7);
+        let expected = ListenQueue {
+            address,
+            waiting: 0,
+            backlog: 7,
+        };
+        assert_eq!(at(address), [expected]);
+    }
+}
+
+#[test]
+fn sockets_that_share_a_port_have_a_queue_each() {
+    let (_first, address) = listener("127.0.0.1:0".parse().unwrap(), 7);
+    let (_second, _) = listener(address, 9);
+    let mut backlogs: Vec<u32> = at(address).iter().map(|queue| queue.backlog).collect();
+    backlogs.sort_unstable();
+    assert_eq!(backlogs, [7, 9]);
+}
+
+#[test]
+fn connections_wait_until_they_are_accepted() {
+    let (socket, address) = listener("127.0.0.1:0".parse().unwrap(), 2);
+    // One more than the backlog is admitted.
+    let clients: Vec<TcpStream> = (0..3)
+        .map(|_| TcpStream::connect(address).unwrap())
+        .collect();
+    let waiting = || at(address)[0].waiting;
+    eventually("three connections wait", || waiting() == 3);
+    assert_eq!(at(address)[0].backlog, 2);
+    let accepted = rustix::net::accept(&socket).unwrap();
+    assert_eq!(waiting(), 2);
+    assert_eq!(at(address).len(), 1, "connections are no listeners");
+    drop((clients, accepted));
+}
+
+#[test]
+fn somaxconn_caps_a_backlog() {
+    if !networks_or_skip() {
+        return;
+    }
+    let network = Network::create().unwrap();
+    network
+        .within(|| {
+            let any = || "127.0.0.1:0".parse().unwrap();
+            sysctl::write("net.core.somaxconn", "5").unwrap();
+            let (_capped, address) = listener(any(), 4096);
+            assert_eq!(at(address)[0].backlog, 5);
+            // What listens keeps what it got.
+            sysctl::write("net.core.somaxconn", "6").unwrap();
+            assert_eq!(at(address)[0].backlog, 5);
+            assert_eq!(listen_queues().unwrap().len(), 1, "nobody else's are here");
+        })
+        .unwrap();
+}
+
+const NGINX: &str = "/usr/sbin/nginx";
+
+fn nginx(folder: &Path) -> Child {
+    fs::write(
+        folder.join("nginx.conf"),
+        "daemon off; master_process off; pid nginx.pid; error_log stderr;\n\
+         events {}\n\
+         http { access_log off; server { listen 127.0.0.1:80; listen 127.0.0.1:81 backlog=9; } }\n",
+    )
+    .unwrap();
+    Command::new(NGINX)
+        .arg("-p")
+        .arg(folder)
+        .args(["-c", "nginx.conf", "-e", "stderr"])
+        .stdin(Stdio::null())
+        .spawn()
+        .unwrap()
+}
+
+/// nginx asks for 511 unless told otherwise (ngx_http_core_module, listen).
+#[test]
+fn nginx_gets_the_lower_of_its_backlog_and_somaxconn() {
+    if !networks_or_skip() || !Path::new(NGINX).exists() {
+        println!("left out: takes namespaces and {NGINX}");
+        return;
+    }
+    for (somaxconn, expected) in [("4096", 511), ("128", 128)] {
+        let folder = tempfile::tempdir().unwrap();
+        let network = Network::create().unwrap();
+        let mut child = network
+            .within(|| {
+                sysctl::write("net.core.somaxconn", somaxconn).unwrap();
+                nginx(folder.path())
+            })
+            .unwrap();
+        let found = thread::scope(|scope| {
+            let looking = scope.spawn(|| {
+                network.join().unwrap();
+                eventually("nginx listens", || listen_queues().unwrap().len() == 2);
+                [80, 81].map(|port| at((Ipv4Addr::LOCALHOST, port).into())[0].backlog)
+            });
+            looking.join()
+        });
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert_eq!(found.unwrap(), [expected, 9]);
+    }
+}

@@ -1,0 +1,266 @@
+//! Kernel settings: whose they are, and what stands against a value.
+
+use std::fs;
+use std::os::unix::fs::MetadataExt as _;
+use std::os::unix::process::CommandExt as _;
+use std::process::Command;
+
+use weir_host::Network;
+use weir_host::sysctl::{self, SysctlError, read, writable_in_namespace, write};
+
+use crate::support::{again, networks_or_skip};
+
+/// Study A's and its like, with a value that is nobody's default.
+const OF_A_NAMESPACE: [(&str, &str); 9] = [
+    ("net.core.somaxconn", "77"),
+    ("net.ipv4.ip_local_port_range", "20001 30003"),
+    ("net.ipv4.tcp_max_syn_backlog", "78"),
+    ("net.ipv4.tcp_tw_reuse", "0"),
+    ("net.ipv4.tcp_fin_timeout", "13"),
+    ("net.ipv4.tcp_rmem", "4097 131071 6291455"),
+    ("net.ipv4.tcp_wmem", "4097 16383 4194303"),
+    ("net.ipv4.tcp_syncookies", "2"),
+    ("net.ipv4.ip_local_reserved_ports", "8081,9000-9009"),
+];
+
+fn inside<T: Send>(work: impl FnOnce() -> T + Send) -> T {
+    Network::create().unwrap().within(work).unwrap()
+}
+
+#[test]
+fn a_namespace_has_settings_of_its_own() {
+    if !networks_or_skip() {
+        return;
+    }
+    let (a, b) = (Network::create().unwrap(), Network::create().unwrap());
+    for (name, value) in OF_A_NAMESPACE {
+        assert!(writable_in_namespace(name).unwrap(), "{name}");
+        let host = read(name).unwrap();
+        let other = b.within(|| read(name).unwrap()).unwrap();
+        let kept = a.within(|| {
+            write(name, value).unwrap();
+            read(name).unwrap()
+        });
+        assert_eq!(kept.unwrap(), value);
+        assert_eq!(read(name).unwrap(), host, "the host keeps its own");
+        assert_eq!(b.within(|| read(name).unwrap()).unwrap(), other);
+    }
+}
+
+#[test]
+fn blanks_tabs_and_spellings_are_no_difference() {
+    if !networks_or_skip() {
+        return;
+    }
+    inside(|| {
+        write("net/ipv4/ip_local_port_range", " 20002\t 30004\n").unwrap();
+        assert_eq!(read("net.ipv4.ip_local_port_range").unwrap(), "20002 30004");
+        write("net.ipv4.ip_local_reserved_ports", "9,8,7,1").unwrap();
+        assert_eq!(read("net.ipv4.ip_local_reserved_ports").unwrap(), "1,7-9");
+        write("net.ipv4.ip_local_reserved_ports", "").unwrap();
+        assert_eq!(read("net.ipv4.ip_local_reserved_ports").unwrap(), "");
+        write("net.ipv4.conf.lo.rp_filter", "2").unwrap();
+        assert_eq!(read("net/ipv4/conf/lo/rp_filter").unwrap(), "2");
+    });
+}
+
+#[test]
+fn a_value_that_is_not_taken_changes_nothing() {
+    if !networks_or_skip() {
+        return;
+    }
+    inside(|| {
+        for (name, value) in [
+            ("net.core.somaxconn", "-1"),
+            ("net.core.somaxconn", "99999999999999999999"),
+            ("net.core.somaxconn", "many"),
+            ("net.core.somaxconn", ""),
+            ("net.ipv4.tcp_tw_reuse", "3"),
+            ("net.ipv4.tcp_congestion_control", "nosuch"),
+            ("net.ipv4.ip_local_port_range", "60000 1000"),
+            ("net.ipv4.ip_local_reserved_ports", "70000"),
+            // The kernel has stored the first number when it comes to the second.
+            ("net.ipv4.tcp_rmem", "5000 x"),
+        ] {
+            let before = read(name).unwrap();
+            let Err(error) = write(name, value) else {
+                panic!("{name} took {value}");
+            };
+            match &error {
+                SysctlError::Invalid { now, .. } => assert_eq!(*now, before, "{error}"),
+                error => panic!("{name} = {value}: {error}"),
+            }
+            let text = error.to_string();
+            assert!(text.contains(name) && text.contains("hint: "), "{text}");
+            assert_eq!(read(name).unwrap(), before, "{name} = {value}");
+        }
+    });
+}
+
+#[test]
+fn a_value_that_the_kernel_changes_is_told_and_undone() {
+    if !networks_or_skip() {
+        return;
+    }
+    inside(|| {
+        for (name, wanted, made) in [
+            // The kernel takes one number and says nothing of the rest.
+            ("net.core.somaxconn", "79 80", "79"),
+            ("net.core.somaxconn", "0x50", "80"),
+            ("net.ipv4.tcp_rmem", "4098", "4098 "),
+        ] {
+            let before = read(name).unwrap();
+            match write(name, wanted).unwrap_err() {
+                SysctlError::NotTaken {
+                    wanted: told,
+                    got,
+                    now,
+                    ..
+                } => {
+                    assert_eq!(told, wanted);
+                    assert!(got.starts_with(made), "{got}");
+                    assert_eq!(now, before);
+                }
+                error => panic!("{name} = {wanted}: {error}"),
+            }
+            assert_eq!(read(name).unwrap(), before);
+        }
+    });
+}
+
+#[test]
+fn what_is_not_to_be_changed_says_why() {
+    if !networks_or_skip() {
+        return;
+    }
+    let absent = |error| matches!(error, SysctlError::Absent { .. });
+    let hosts = |error| matches!(error, SysctlError::NotInNamespace { .. });
+    let bad = |error| matches!(error, SysctlError::BadName { .. });
+    assert!(absent(read("net.core.nosuch").unwrap_err()));
+    assert!(absent(write("kernel.nosuch", "1").unwrap_err()));
+    assert!(absent(writable_in_namespace("net.nosuch.x").unwrap_err()));
+    assert!(bad(read("net.core").unwrap_err()));
+    assert!(bad(writable_in_namespace("net.core").unwrap_err()));
+    assert!(bad(writable_in_namespace("fs.inotify").unwrap_err()));
+    assert!(bad(read("net.core.somaxconn.x").unwrap_err()));
+    assert!(bad(write("../../etc/hostname", "x").unwrap_err()));
+    inside(|| {
+        assert!(absent(read("net.core.nosuch").unwrap_err()));
+        // Not there, though the host has it; and there to be read alone.
+        assert!(hosts(read("net.core.netdev_max_backlog").unwrap_err()));
+        assert!(hosts(write("net.ipv4.tcp_mem", "1 2 3").unwrap_err()));
+        let readable = "net.core.rmem_max";
+        if read(readable).is_ok() {
+            assert!(hosts(write(readable, "4096").unwrap_err()));
+        }
+        let error = write("net.ipv4.tcp_available_congestion_control", "reno").unwrap_err();
+        assert!(matches!(error, SysctlError::ReadOnly { .. }), "{error}");
+        let error = write("net.ipv4.route.flush", "1").unwrap_err();
+        assert!(matches!(error, SysctlError::WriteOnly { .. }), "{error}");
+    });
+}
+
+#[test]
+fn only_what_a_namespace_owns_can_be_varied_in_one() {
+    if !networks_or_skip() {
+        return;
+    }
+    for name in [
+        "net.ipv4.conf.all.rp_filter",
+        // Interfaces that a fresh namespace has not.
+        "net.ipv4.conf.nosuch0.rp_filter",
+        "net.ipv4.neigh.nosuch0.locktime",
+    ] {
+        assert!(writable_in_namespace(name).unwrap(), "{name}");
+    }
+    for name in [
+        "net.core.netdev_max_backlog",
+        "net.ipv4.tcp_mem",
+        "net.ipv4.neigh.default.gc_thresh3",
+        "net.ipv4.tcp_available_congestion_control",
+        "fs.file-max",
+        "kernel.threads-max",
+        "vm.swappiness",
+    ] {
+        assert!(!writable_in_namespace(name).unwrap(), "{name}");
+    }
+    // To be read alone in a namespace, and to be changed on the host.
+    for (name, path) in [
+        ("net.core.rmem_max", "/proc/sys/net/core/rmem_max"),
+        (
+            "net.netfilter.nf_conntrack_max",
+            "/proc/sys/net/netfilter/nf_conntrack_max",
+        ),
+    ] {
+        let mode = inside(|| fs::metadata(path).map(|found| found.mode()));
+        if let Ok(mode) = mode {
+            let expected = mode & 0o200 != 0;
+            assert_eq!(writable_in_namespace(name).unwrap(), expected, "{name}");
+        }
+    }
+}
+
+#[test]
+fn a_container_that_has_it_all_read_only_is_told() {
+    if !networks_or_skip() {
+        return;
+    }
+    // A mount namespace of the child's own, gone with it.
+    let mut command = Command::new("unshare");
+    command.args(["--mount", "sh", "-c"]);
+    command.arg("mount --bind -o ro /proc/sys /proc/sys && exec \"$@\"");
+    command.arg("sh");
+    match again(command, "sysctls::under_a_read_only_mount") {
+        Ok(text) => assert!(text.contains("1 passed"), "{text}"),
+        Err(e) if e.to_string().contains("panicked") => panic!("{e}"),
+        Err(e) => println!("left out: no mount namespace to try it in: {e}"),
+    }
+}
+
+#[test]
+#[ignore = "started by a_container_that_has_it_all_read_only_is_told"]
+fn under_a_read_only_mount() {
+    let name = "net.core.somaxconn";
+    inside(|| {
+        let before = read(name).unwrap();
+        let error = write(name, "81").unwrap_err();
+        assert!(
+            matches!(error, SysctlError::MountedReadOnly { .. }),
+            "{error}"
+        );
+        assert_eq!(read(name).unwrap(), before);
+    });
+    let error = writable_in_namespace(name).unwrap_err();
+    assert!(
+        matches!(error, SysctlError::MountedReadOnly { .. }),
+        "{error}"
+    );
+}
+
+#[test]
+fn whoever_may_not_is_told() {
+    let mut command = Command::new("env");
+    // nobody, who owns no setting.
+    command.uid(65_534).gid(65_534);
+    let executable = std::env::current_exe().unwrap();
+    match again(command, "sysctls::as_nobody") {
+        Ok(text) => assert!(text.contains("1 passed"), "{text}"),
+        Err(e) if e.to_string().contains("panicked") => panic!("{e}"),
+        Err(e) => println!("left out: nobody cannot run {}: {e}", executable.display()),
+    }
+}
+
+#[test]
+#[ignore = "started by whoever_may_not_is_told"]
+fn as_nobody() {
+    for name in ["net.core.somaxconn", "vm.swappiness"] {
+        let before = read(name).unwrap();
+        let error = write(name, "1").unwrap_err();
+        assert!(matches!(error, SysctlError::Denied { .. }), "{error}");
+        assert_eq!(read(name).unwrap(), before);
+    }
+    let error = sysctl::writable_in_namespace("net.core.somaxconn").unwrap_err();
+    assert!(matches!(error, SysctlError::Network(_)), "{error}");
+    assert!(error.to_string().contains("CAP_SYS_ADMIN"), "{error}");
+    assert!(fs::read_to_string("/proc/sys/net/core/somaxconn").is_ok());
+}
