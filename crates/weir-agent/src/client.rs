@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::io::{self, Read, Write};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -80,28 +80,35 @@ pub enum PartBody {
 }
 
 /// Where the replies to one request go.
+#[derive(Clone)]
 struct Waiting {
     tag: usize,
     to: Sender<Part>,
 }
 
 /// Who waits for what; nobody any more once the agent is gone.
-#[derive(Default)]
 struct Book {
     waiting: HashMap<u64, Waiting>,
     lost: Option<String>,
-    heard: Option<Instant>,
+    heard: Instant,
+}
+
+/// What the threads of a client share.
+struct Line {
+    place: String,
+    writer: Mutex<Option<Box<dyn Write + Send>>>,
+    book: Mutex<Book>,
+    next: AtomicU64,
 }
 
 /// An agent that can be asked. When it is dropped the agent is told to end, and is waited for.
 pub struct Client {
-    place: String,
     hello: Hello,
-    writer: Mutex<Option<Box<dyn Write + Send>>>,
-    book: Arc<Mutex<Book>>,
-    next: AtomicU64,
+    line: Arc<Line>,
     reader: Option<JoinHandle<()>>,
     reader_tid: Option<Pid>,
+    /// Keeps an eye on a distant agent as long as the channel is open.
+    watch: Option<(Sender<()>, JoinHandle<()>)>,
     /// Ends with the client: what the agent runs in.
     server: Option<Box<dyn Served>>,
 }
@@ -120,13 +127,13 @@ pub trait Served: Send + Sync {
 impl std::fmt::Debug for Client {
     fn fmt(&self, to: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         to.debug_struct("Client")
-            .field("place", &self.place)
+            .field("place", &self.line.place)
             .finish_non_exhaustive()
     }
 }
 
 impl Client {
-    /// Greets an agent and takes charge of it. `place` is what errors call it.
+    /// Greets an agent on this host and takes charge of it. `place` is what errors call it.
     ///
     /// # Errors
     /// What answers is no agent of this protocol.
@@ -149,28 +156,49 @@ impl Client {
         writer: impl Write + Send + 'static,
         server: Box<dyn Served>,
     ) -> Client {
-        let book = Arc::new(Mutex::new(Book::default()));
-        let (of_reader, named) = (Arc::clone(&book), place.to_owned());
+        let line = Arc::new(Line {
+            place: place.to_owned(),
+            writer: Mutex::new(Some(Box::new(writer))),
+            book: Mutex::new(Book {
+                waiting: HashMap::new(),
+                lost: None,
+                heard: Instant::now(),
+            }),
+            next: AtomicU64::new(1),
+        });
+        let of_reader = Arc::clone(&line);
         let (send, tid) = channel();
         let listen = move || {
             let _ = send.send(rustix::thread::gettid());
-            listen(&named, reader, &of_reader);
+            of_reader.listen(reader);
         };
         Client {
-            place: place.to_owned(),
             hello,
-            writer: Mutex::new(Some(Box::new(writer))),
-            book,
-            next: AtomicU64::new(1),
+            line,
             reader: Some(std::thread::spawn(listen)),
             reader_tid: tid.recv().ok(),
+            watch: None,
             server: Some(server),
         }
     }
 
+    /// Has an eye on an agent that may vanish without a word, as one on another host can: it is asked
+    /// every two seconds whether it lives, and given up after [`SILENCE`].
+    pub fn distant(mut self) -> Client {
+        let (open, closed) = channel::<()>();
+        let line = Arc::clone(&self.line);
+        let watch = std::thread::spawn(move || {
+            while closed.recv_timeout(HEARTBEAT) == Err(RecvTimeoutError::Timeout) {
+                line.heartbeat();
+            }
+        });
+        self.watch = Some((open, watch));
+        self
+    }
+
     /// What errors call it.
     pub fn place(&self) -> &str {
-        &self.place
+        &self.line.place
     }
 
     /// What the agent said of itself.
@@ -193,8 +221,8 @@ impl Client {
         let (to, from) = channel();
         self.begin(ask, 0, to)?;
         loop {
-            let part = self.wait(&from)?;
-            match part.body? {
+            let part = from.recv().map_err(|_| self.lost("it ended"))?;
+            match part.body.map_err(|error| self.with_words(error))? {
                 PartBody::Done(answer) => return self.understand(&answer),
                 PartBody::Event(_) => {}
             }
@@ -207,22 +235,23 @@ impl Client {
     /// # Errors
     /// The agent is gone.
     pub fn begin(&self, ask: Ask, tag: usize, to: Sender<Part>) -> Result<u64, AgentError> {
-        let id = self.next.fetch_add(1, Ordering::Relaxed);
-        let mut book = lock(&self.book);
-        if let Some(words) = &book.lost {
-            return Err(self.lost(words));
+        let id = self.line.number();
+        let mut book = self.line.book();
+        if let Some(words) = book.lost.clone() {
+            drop(book);
+            return Err(self.lost(&words));
         }
         book.waiting.insert(id, Waiting { tag, to });
         drop(book);
-        match self.send(&Request { id, ask }) {
-            Ok(()) => Ok(id),
-            Err(error) => {
-                lock(&self.book).waiting.remove(&id);
-                // Why it went away is better known to whoever reads.
-                let words = lock(&self.book).lost.clone();
-                Err(self.lost(&words.unwrap_or_else(|| error.to_string())))
-            }
-        }
+        self.line.send(&Request { id, ask }).map_err(|error| {
+            let mut book = self.line.book();
+            book.waiting.remove(&id);
+            // Why it went away is better known to whoever reads.
+            let words = book.lost.clone();
+            drop(book);
+            self.lost(&words.unwrap_or_else(|| error.to_string()))
+        })?;
+        Ok(id)
     }
 
     /// Asks a request that goes on to end early. Its end comes as for any other.
@@ -237,7 +266,7 @@ impl Client {
     /// Something else: a mistake of weir's.
     pub fn understand<A: DeserializeOwned>(&self, value: &RawValue) -> Result<A, AgentError> {
         serde_json::from_str(value.get()).map_err(|error| AgentError::Confused {
-            place: self.place.clone(),
+            place: self.line.place.clone(),
             words: error.to_string(),
         })
     }
@@ -262,69 +291,37 @@ impl Client {
         Ok(best.map_or(0, |(_, offset)| offset))
     }
 
-    fn send(&self, request: &Request) -> Result<(), FrameError> {
-        let mut writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
-        match writer.as_mut() {
-            Some(writer) => frame::write(writer, request),
-            None => Err(io::Error::from(io::ErrorKind::BrokenPipe).into()),
-        }
-    }
-
-    /// Waits for a part, and has an eye on the agent meanwhile.
-    fn wait(&self, from: &Receiver<Part>) -> Result<Part, AgentError> {
-        loop {
-            match from.recv_timeout(HEARTBEAT) {
-                Ok(part) => return Ok(part),
-                Err(RecvTimeoutError::Timeout) => self.heartbeat()?,
-                Err(RecvTimeoutError::Disconnected) => return Err(self.lost("it ended")),
-            }
-        }
-    }
-
-    /// Lets the agent say that it lives. Whoever waits for parts of something that goes on calls this
-    /// every second or two.
-    ///
-    /// # Errors
-    /// Nothing has been heard of it for [`SILENCE`].
-    pub fn heartbeat(&self) -> Result<(), AgentError> {
-        let mut book = lock(&self.book);
-        let heard = *book.heard.get_or_insert_with(Instant::now);
-        if let Some(words) = &book.lost {
-            return Err(self.lost(words));
-        }
-        if heard.elapsed() > SILENCE {
-            let words = format!("nothing was heard of it for {} s", SILENCE.as_secs());
-            book.lost = Some(words.clone());
-            return Err(self.lost(&words));
-        }
-        drop(book);
-        // Nobody waits for this one's reply: that anything comes is enough.
-        let id = self.next.fetch_add(1, Ordering::Relaxed);
-        let ping = Request { id, ask: Ask::Ping };
-        self.send(&ping)
-            .map_err(|error| self.lost(&error.to_string()))
-    }
-
     fn lost(&self, words: &str) -> AgentError {
+        self.with_words(AgentError::Lost {
+            place: self.line.place.clone(),
+            words: words.to_owned(),
+        })
+    }
+
+    /// An error with what the lost agent, or what led to it, has said last.
+    pub fn with_words(&self, error: AgentError) -> AgentError {
         let said = self
             .server
             .as_ref()
             .map_or(String::new(), |server| server.words());
-        let words = match said.trim() {
-            "" => words.to_owned(),
-            said => format!("{words}\n{said}"),
-        };
-        AgentError::Lost {
-            place: self.place.clone(),
-            words,
+        match error {
+            AgentError::Lost { place, words } if !said.trim().is_empty() => AgentError::Lost {
+                place,
+                words: format!("{words}\n{}", said.trim()),
+            },
+            other => other,
         }
     }
 }
 
 impl Drop for Client {
     fn drop(&mut self) {
+        if let Some((open, watch)) = self.watch.take() {
+            drop(open);
+            let _ = watch.join();
+        }
         // The end of its input is what ends an agent.
-        *self.writer.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        *self.line.writer() = None;
         if let Some(server) = self.server.take() {
             server.end();
         }
@@ -334,50 +331,89 @@ impl Drop for Client {
     }
 }
 
-fn lock(book: &Mutex<Book>) -> MutexGuard<'_, Book> {
-    book.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// Reads replies until there are no more, and tells everybody who waits then.
-fn listen(place: &str, mut reader: impl Read, book: &Mutex<Book>) {
-    let words = loop {
-        match frame::read::<Reply>(&mut reader) {
-            Ok(Some(reply)) => deliver(reply, book),
-            Ok(None) => break "it ended".to_owned(),
-            Err(error) => break error.to_string(),
-        }
-    };
-    let mut book = lock(book);
-    let words = book.lost.get_or_insert(words).clone();
-    for (_, waiting) in book.waiting.drain() {
-        let (place, words) = (place.to_owned(), words.clone());
-        let body = Err(AgentError::Lost { place, words });
-        let tag = waiting.tag;
-        // Whoever waited may have given up.
-        let _ = waiting.to.send(Part { tag, body });
+impl Line {
+    fn number(&self) -> u64 {
+        self.next.fetch_add(1, Ordering::Relaxed)
     }
-}
 
-fn deliver(reply: Reply, book: &Mutex<Book>) {
-    let mut book = lock(book);
-    book.heard = Some(Instant::now());
-    let is_end = !matches!(reply.body, Body::Event(_));
-    let to = match is_end {
-        true => book.waiting.remove(&reply.id),
-        false => book.waiting.get(&reply.id).map(|waiting| Waiting {
-            tag: waiting.tag,
-            to: waiting.to.clone(),
-        }),
-    };
-    drop(book);
-    // A reply that nobody waits for: a heartbeat's.
-    let Some(Waiting { tag, to }) = to else {
-        return;
-    };
-    let body = match reply.body {
-        Body::Event(event) => Ok(PartBody::Event(event)),
-        Body::Done(answer) => Ok(PartBody::Done(answer)),
-        Body::Failed(failure) => Err(AgentError::Failed(failure)),
-    };
-    let _ = to.send(Part { tag, body });
+    fn book(&self) -> MutexGuard<'_, Book> {
+        self.book.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn writer(&self) -> MutexGuard<'_, Option<Box<dyn Write + Send>>> {
+        self.writer.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn send(&self, request: &Request) -> Result<(), FrameError> {
+        match self.writer().as_mut() {
+            Some(writer) => frame::write(writer, request),
+            None => Err(io::Error::from(io::ErrorKind::BrokenPipe).into()),
+        }
+    }
+
+    /// Lets the agent say that it lives, or gives it up.
+    fn heartbeat(&self) {
+        let silent = self.book().heard.elapsed() > SILENCE;
+        if silent {
+            self.give_up(&format!(
+                "nothing was heard of it for {} s",
+                SILENCE.as_secs()
+            ));
+            return;
+        }
+        // Somebody who writes for long may be stuck in it; that must not hold this up.
+        if let Ok(mut writer) = self.writer.try_lock()
+            && let Some(writer) = writer.as_mut()
+        {
+            // Nobody waits for this one's reply: that anything comes is enough.
+            let (id, ask) = (self.number(), Ask::Ping);
+            let _ = frame::write(writer, &Request { id, ask });
+        }
+    }
+
+    /// Reads replies until there are no more.
+    fn listen(&self, mut reader: impl Read) {
+        let words = loop {
+            match frame::read::<Reply>(&mut reader) {
+                Ok(Some(reply)) => self.deliver(reply),
+                Ok(None) => break "it ended".to_owned(),
+                Err(error) => break error.to_string(),
+            }
+        };
+        self.give_up(&words);
+    }
+
+    /// Tells everybody who waits that there is nothing to wait for.
+    fn give_up(&self, words: &str) {
+        let mut book = self.book();
+        let words = book.lost.get_or_insert_with(|| words.to_owned()).clone();
+        for (_, waiting) in book.waiting.drain() {
+            let (place, words) = (self.place.clone(), words.clone());
+            let body = Err(AgentError::Lost { place, words });
+            let tag = waiting.tag;
+            // Whoever waited may have given up.
+            let _ = waiting.to.send(Part { tag, body });
+        }
+    }
+
+    fn deliver(&self, reply: Reply) {
+        let mut book = self.book();
+        book.heard = Instant::now();
+        let is_end = !matches!(reply.body, Body::Event(_));
+        let to = match is_end {
+            true => book.waiting.remove(&reply.id),
+            false => book.waiting.get(&reply.id).cloned(),
+        };
+        drop(book);
+        // A reply that nobody waits for: a heartbeat's.
+        let Some(Waiting { tag, to }) = to else {
+            return;
+        };
+        let body = match reply.body {
+            Body::Event(event) => Ok(PartBody::Event(event)),
+            Body::Done(answer) => Ok(PartBody::Done(answer)),
+            Body::Failed(failure) => Err(AgentError::Failed(failure)),
+        };
+        let _ = to.send(Part { tag, body });
+    }
 }

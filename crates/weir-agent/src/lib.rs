@@ -3,7 +3,7 @@
 //! Everything that touches a host goes through one small message protocol: framed ([`frame`]),
 //! versioned ([`hello`]), one enum of what can be asked ([`message`]). `weir agent` serves it on its
 //! standard input and output ([`server`]); a place is only a way to reach such a server: a thread of
-//! this process ([`local`]), or a process on another host. There is no listening port and no key of
+//! this process ([`local`]), or a process on another host ([`ssh`]). There is no listening port and no key of
 //! weir's: the transport's own authentication is the security.
 
 pub mod client;
@@ -12,6 +12,7 @@ pub mod hello;
 pub mod local;
 pub mod message;
 pub mod server;
+pub mod ssh;
 
 use rustix::process::Pid;
 use weir_model::quantity::CpuSet;

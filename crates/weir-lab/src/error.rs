@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use weir_agent::AgentError;
+use weir_agent::ssh::SshError;
 use weir_probe::ProbeError;
 use weir_record::RecordError;
 
@@ -37,6 +38,9 @@ pub enum LabError {
         /// What happened.
         source: AgentError,
     },
+    /// A host cannot be reached.
+    #[error(transparent)]
+    Ssh(#[from] SshError),
     /// An arm does not answer as it should, before anything was measured.
     #[error("arm `{arm}` does not answer as it should: {what}")]
     Answer {
@@ -95,6 +99,7 @@ impl LabError {
             | LabError::Load { source, .. }
             | LabError::Program(source)
             | LabError::Agent(source) => source.hint(),
+            LabError::Ssh(error) => error.hint(),
             LabError::Record(error) => error.hint().map(str::to_owned),
             LabError::Answer { .. } => {
                 Some("look at the proxy's error log in the run folder, under arms/".to_owned())

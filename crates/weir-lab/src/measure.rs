@@ -7,7 +7,7 @@
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use weir_agent::message::{
     Ask, LoadEnd, LoadEvent, LoadJob, Reading, SliceJob, WatchEnd, WatchJob,
@@ -23,9 +23,6 @@ use crate::timeline::Timeline;
 
 /// How often a stop is looked for.
 const LOOK: Duration = Duration::from_millis(50);
-
-/// How often hosts that have nothing to say are asked whether they live.
-const HEARTBEAT: Duration = Duration::from_secs(2);
 
 /// Tag of the load's messages; those of watches are the place of their host above it.
 const LOAD: usize = 0;
@@ -153,7 +150,7 @@ impl Going<'_> {
         parts: &Receiver<Part>,
         on_block: &mut dyn FnMut(&FinishedBlock),
     ) -> Result<(), AgentError> {
-        let (mut stopping, mut beat) = (false, Instant::now());
+        let mut stopping = false;
         while !(self.load_ended && self.watches.iter().all(|watch| watch.ended)) {
             match parts.recv_timeout(LOOK) {
                 Ok(part) => self.take(part)?,
@@ -164,11 +161,6 @@ impl Going<'_> {
                 stopping = true;
                 self.generator().stop(self.load);
                 self.stop_watches();
-            }
-            if beat.elapsed() > HEARTBEAT {
-                beat = Instant::now();
-                let mut agents = self.trial.places.each();
-                agents.try_for_each(|(agent, _)| agent.heartbeat())?;
             }
         }
         Ok(())

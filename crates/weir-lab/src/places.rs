@@ -1,16 +1,21 @@
 //! Where the generator, the proxies and the origin server are, and how each is reached.
 
 use std::net::{IpAddr, Ipv4Addr, UdpSocket};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use weir_agent::message::{Ask, Description, NetworksJob, Program};
+use weir_agent::ssh::{self, SshPlace};
 use weir_agent::{AgentError, Client, local, server};
 use weir_model::quantity::CpuSet;
 use weir_model::study::{CpuRoles, ProxyRole, Study};
 
 use crate::run::Options;
 use crate::{LabError, cpus, flows};
+
+/// How long it may take to have an agent on another host, a copy of weir included.
+const CONNECT: Duration = Duration::from_secs(90);
 
 /// One of the three that a trial has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -236,6 +241,7 @@ fn this_host(options: &Options) -> Result<Client, LabError> {
         launcher: options.launcher.clone(),
         catalog: Arc::clone(&options.catalog),
         silence: None,
+        stop: Arc::default(),
     };
     local::start(options).map_err(|error| {
         LabError::Agent(AgentError::Lost {
@@ -245,8 +251,17 @@ fn this_host(options: &Options) -> Result<Client, LabError> {
     })
 }
 
-fn distant(_name: &str, _options: &Options) -> Result<(Client, Option<IpAddr>), LabError> {
-    unreachable!("no distant hosts yet")
+fn distant(name: &str, options: &Options) -> Result<(Client, Option<IpAddr>), LabError> {
+    let place = SshPlace {
+        options: options.places.ssh_options.clone(),
+        remote: options.places.remote.clone(),
+        ..SshPlace::new(name)
+    };
+    // The very program that runs, even if its file has been replaced since.
+    let weir = Path::new("/proc/self/exe");
+    let connected = ssh::connect(&place, weir, &options.weir_version, CONNECT)?;
+    let address = connected.address;
+    Ok((ssh::client(name, connected), address))
 }
 
 /// The address that this host sends from to another.

@@ -48,6 +48,8 @@ pub struct Options {
     /// End when nothing is heard for this long; `None`: a peer that is gone is noticed by the end of
     /// the input alone, which is sure on one host.
     pub silence: Option<Duration>,
+    /// End when this is set.
+    pub stop: Arc<AtomicBool>,
 }
 
 /// Serves until the input ends, then undoes everything. The calling thread is the one that starts
@@ -67,9 +69,9 @@ pub fn serve(
     let (of_reader, to) = (Arc::clone(&shared), outbox.clone());
     // Not joined: after silence it may sit in a read that never ends.
     std::thread::spawn(move || listen(reader, &to, &of_reader, &send));
-    let silence = options.silence;
+    let (silence, stop) = (options.silence, Arc::clone(&options.stop));
     let mut hands = Hands::new(options, outbox, Arc::clone(&shared));
-    while let Some(request) = next(&requests, &shared, silence) {
+    while let Some(request) = next(&requests, &shared, silence, &stop) {
         hands.take(request);
     }
     shared.gone.store(true, Ordering::Relaxed);
@@ -82,6 +84,7 @@ fn next(
     requests: &Receiver<Request>,
     shared: &Shared,
     silence: Option<Duration>,
+    stop: &AtomicBool,
 ) -> Option<Request> {
     loop {
         match requests.recv_timeout(LOOK) {
@@ -90,7 +93,8 @@ fn next(
             Err(RecvTimeoutError::Timeout) => {}
         }
         let heard = *shared.heard.lock().unwrap_or_else(PoisonError::into_inner);
-        if silence.is_some_and(|limit| heard.elapsed() > limit) {
+        let is_silent = silence.is_some_and(|limit| heard.elapsed() > limit);
+        if is_silent || stop.load(Ordering::Relaxed) {
             return None;
         }
     }

@@ -114,6 +114,7 @@ pub(crate) fn run() -> Fixture {
                 generator: "1".parse().unwrap(),
                 origin: "1".parse().unwrap(),
             },
+            network: weir_model::record::NetworkUsed::Loopback,
             environment: environment(),
             remarks: vec!["generator and origin share CPU 1: there are only two".to_owned()],
             study,
@@ -175,6 +176,7 @@ fn study() -> Study {
         arms: arms.collect(),
         blocks: BlockSpec::default(),
         objective: Objective::default(),
+        network: Default::default(),
         cpus: None,
         published: Some(Published {
             source: "a tuning article, stock Ubuntu nginx with static files".to_owned(),

@@ -45,6 +45,9 @@ pub(crate) enum Command {
     /// Start a program as the lab starts proxies: on given CPUs, dying with its parent.
     #[command(hide = true)]
     Launch(LaunchArgs),
+    /// Serve as weir's hand on this host, on standard input and output; started by weir itself.
+    #[command(hide = true)]
+    Agent,
 }
 
 #[derive(Debug, ClapArgs)]

@@ -10,6 +10,7 @@ use crate::args::Command;
 use crate::failure::Failure;
 use crate::terminal;
 
+mod agent;
 mod launch;
 mod load;
 mod origin;
@@ -24,6 +25,7 @@ pub(crate) fn dispatch(command: Command) -> Result<ExitCode, Failure> {
         Command::Load(args) => load::run(&args),
         Command::Origin(args) => origin::run(args),
         Command::Launch(args) => launch::run(args),
+        Command::Agent => agent::run(),
         Command::Run(args) => run::run(args),
         Command::Report(args) => report::run(args),
         Command::Studies(args) => studies::run(args),

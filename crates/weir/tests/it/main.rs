@@ -5,6 +5,7 @@
 //! left running. No test depends on how fast anything is; where something must happen first, it is
 //! waited for.
 
+mod agent;
 mod faulty;
 mod load;
 mod load_calibrate;
@@ -28,4 +29,8 @@ mod run_flows;
 mod run_refused;
 mod run_stopped;
 mod secure;
+// A host that ssh reaches, shared with the tests of the crate that does the reaching; those use all of it.
+#[allow(dead_code)]
+#[path = "../../../weir-agent/tests/it/ssh_support.rs"]
+mod ssh_support;
 mod studies;

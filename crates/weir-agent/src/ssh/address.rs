@@ -1,0 +1,82 @@
+//! Where ssh would connect to.
+
+use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
+use std::process::Stdio;
+use std::sync::mpsc::{self, Receiver};
+use std::thread;
+use std::time::Duration;
+
+use super::SshError;
+use super::process::Ssh;
+
+/// A name that is being looked up beside the connection.
+///
+/// The name service has time limits of its own, and no call of it can be given one; so a thread
+/// asks, and may be left behind with its question.
+pub(super) struct Lookup(Receiver<Option<IpAddr>>);
+
+impl Lookup {
+    /// Asks ssh what it makes of the host (`ssh -G`, which connects to nothing), and looks the
+    /// name up.
+    ///
+    /// # Errors
+    /// ssh is not there, or refuses its configuration or options: said before any host is asked.
+    pub(super) fn begin(ssh: &Ssh<'_>) -> Result<Lookup, SshError> {
+        let ran = ssh.run(ssh.configuration(), Stdio::null())?;
+        if !ran.status.success() {
+            return Err(SshError::Configuration {
+                host: ssh.host().to_owned(),
+                words: ran.words,
+            });
+        }
+        let told = String::from_utf8_lossy(&ran.stdout).into_owned();
+        let (sender, receiver) = mpsc::channel();
+        let asks = move || {
+            // Nobody may be listening any more.
+            let _ = sender.send(resolve(&told));
+        };
+        // Without a thread there is no address, which is no reason to have no agent.
+        let _ = thread::Builder::new()
+            .name("ssh-name".to_owned())
+            .spawn(asks);
+        Ok(Lookup(receiver))
+    }
+
+    /// The address, if it is known by then.
+    pub(super) fn wait(self, at_most: Duration) -> Option<IpAddr> {
+        self.0.recv_timeout(at_most).ok().flatten()
+    }
+}
+
+/// The first address of the host that is of the family ssh was told to use.
+fn resolve(configuration: &str) -> Option<IpAddr> {
+    let name = value(configuration, "hostname")?;
+    let usable: fn(&SocketAddr) -> bool = match value(configuration, "addressfamily") {
+        Some("inet") => SocketAddr::is_ipv4,
+        Some("inet6") => SocketAddr::is_ipv6,
+        _ => |_| true,
+    };
+    let mut addresses = (name, 0).to_socket_addrs().ok()?;
+    Some(addresses.find(usable)?.ip())
+}
+
+/// The value of one keyword in what `ssh -G` prints: a keyword in small letters, a space, a value.
+fn value<'a>(configuration: &'a str, keyword: &str) -> Option<&'a str> {
+    configuration.lines().find_map(|line| {
+        let (name, value) = line.split_once(' ')?;
+        (name == keyword).then_some(value)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_host_is_the_one_that_the_alias_stands_for() {
+        let told = "host web\nuser root\nhostname 192.0.2.7\nport 22\naddressfamily any\n";
+        assert_eq!(resolve(told), Some([192, 0, 2, 7].into()));
+        assert_eq!(resolve(&told.replace("any", "inet6")), None);
+        assert_eq!(resolve("host web\n"), None);
+    }
+}

@@ -1,0 +1,335 @@
+//! Agents that do not come about: each an error that says why, and never a hang.
+
+use std::fs;
+use std::net::{Ipv4Addr, TcpListener};
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use weir_agent::ssh::{CopyProblem, Problem, SshError, SshPlace, connect};
+
+use crate::ssh_support::{Host, PATIENCE, agent, program, skipped};
+
+/// Which problem ssh had; anything else fails the test.
+#[track_caller]
+fn problem(host: &Host, weir: &Path) -> Problem {
+    let error = host.connect(weir).expect_err("there must be no agent");
+    assert!(error.hint().is_some(), "{error}");
+    match error {
+        SshError::Connection { problem, .. } => problem,
+        other => panic!("{other}"),
+    }
+}
+
+/// Which problem the copy had.
+#[track_caller]
+fn copy_problem(host: &Host, weir: &Path) -> CopyProblem {
+    let error = host.connect(weir).expect_err("there must be no agent");
+    assert!(error.hint().is_some(), "{error}");
+    match error {
+        SshError::Copy { problem, .. } => problem,
+        other => panic!("{other}"),
+    }
+}
+
+#[test]
+fn an_account_that_wants_a_password_is_an_error() {
+    let lines = "PubkeyAuthentication no\nPasswordAuthentication yes";
+    let Some(host) = Host::start_with(lines, "") else {
+        return;
+    };
+    let weir = agent(host.folder.path(), "one");
+    assert_eq!(problem(&host, &weir), Problem::Denied);
+}
+
+/// ssh does not hand `BatchMode` on to the ssh that it starts for a jump host: that one cannot ask
+/// because it has no terminal. So this is tried where there is one, which script(1) makes.
+#[test]
+fn a_jump_host_cannot_ask_either() {
+    const INSIDE: &str = "WEIR_TEST_ON_A_TERMINAL";
+    if std::env::var_os(INSIDE).is_none() {
+        let own = std::env::current_exe().expect("a test knows its executable");
+        let name = "ssh_faults::a_jump_host_cannot_ask_either";
+        let inside = Command::new("script")
+            .args([
+                "-qec",
+                &format!("{} --exact {name}", own.display()),
+                "/dev/null",
+            ])
+            .env(INSIDE, "1")
+            .stdin(Stdio::null())
+            .output();
+        match inside {
+            Ok(output) => assert!(
+                output.status.success(),
+                "{}",
+                String::from_utf8_lossy(&output.stdout)
+            ),
+            Err(error) => skipped(&format!("no script(1) here: {error}")),
+        }
+        return;
+    }
+    let Some(host) = Host::start() else { return };
+    let weir = agent(host.folder.path(), "one");
+    let mut place = host.place();
+    // ssh takes a host that is its own jump host for a loop, and goes by the name.
+    let jump = format!("localhost:{}", host.port);
+    place.options.extend(["-J".to_owned(), jump]);
+    let error = connect(&place, &weir, "test", PATIENCE).expect_err("nobody knows its key");
+    assert!(
+        matches!(
+            error,
+            SshError::Connection {
+                problem: Problem::UnknownKey,
+                ..
+            }
+        ),
+        "{error}"
+    );
+}
+
+#[test]
+fn a_key_with_a_passphrase_is_an_error() {
+    let Some(host) = Host::start() else { return };
+    let key = host.folder.path().join("key");
+    let locked = Command::new("ssh-keygen")
+        .args(["-q", "-p", "-P", "", "-N", "a passphrase", "-f"])
+        .arg(key)
+        .output();
+    assert!(locked.is_ok_and(|output| output.status.success()));
+    let weir = agent(host.folder.path(), "one");
+    assert_eq!(problem(&host, &weir), Problem::Denied);
+}
+
+#[test]
+fn unknown_and_changed_host_keys_are_errors() {
+    let Some(host) = Host::start() else { return };
+    let weir = agent(host.folder.path(), "one");
+    let place = host.place();
+    let fails = || match connect(&place, &weir, "test", PATIENCE) {
+        Err(SshError::Connection { problem, .. }) => problem,
+        other => panic!("{other:?}"),
+    };
+    host.know_nothing();
+    assert_eq!(fails(), Problem::UnknownKey);
+    host.know("other_key");
+    assert_eq!(fails(), Problem::ChangedKey);
+    let known = fs::read_to_string(host.folder.path().join("known_hosts")).unwrap();
+    let other = fs::read_to_string(host.folder.path().join("other_key.pub")).unwrap();
+    assert!(
+        known.ends_with(&other),
+        "ssh must not have learned anything"
+    );
+}
+
+#[test]
+fn a_port_where_nobody_listens_is_an_error() {
+    let mut place = SshPlace::new("127.0.0.1");
+    // Nobody listens on what a test has bound and does not listen on.
+    let socket = rustix::net::socket(
+        rustix::net::AddressFamily::INET,
+        rustix::net::SocketType::STREAM,
+        None,
+    )
+    .unwrap();
+    rustix::net::bind(
+        &socket,
+        &std::net::SocketAddrV4::new(Ipv4Addr::LOCALHOST, 0),
+    )
+    .unwrap();
+    let address = rustix::net::getsockname(&socket).unwrap();
+    let port = std::net::SocketAddr::try_from(address).unwrap().port();
+    place.options = ["-F", "none", "-p", &port.to_string()]
+        .map(str::to_owned)
+        .to_vec();
+    let Some(error) = without_a_host(&place, PATIENCE) else {
+        return;
+    };
+    assert!(
+        matches!(
+            error,
+            SshError::Connection {
+                problem: Problem::Refused,
+                ..
+            }
+        ),
+        "{error}"
+    );
+}
+
+#[test]
+fn a_host_that_says_nothing_is_given_up_in_time() {
+    let silent = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    let port = silent.local_addr().unwrap().port().to_string();
+    let mut place = SshPlace::new("127.0.0.1");
+    place.options = ["-F", "none", "-p", &port].map(str::to_owned).to_vec();
+    let Some(error) = without_a_host(&place, Duration::from_secs(3)) else {
+        return;
+    };
+    assert!(
+        matches!(
+            error,
+            SshError::Overdue { .. }
+                | SshError::Connection {
+                    problem: Problem::TimedOut,
+                    ..
+                }
+        ),
+        "{error}"
+    );
+}
+
+#[test]
+fn names_and_options_that_ssh_does_not_know_are_errors() {
+    let mut place = SshPlace::new("no-such-host.invalid");
+    place.options = ["-F", "none"].map(str::to_owned).to_vec();
+    let Some(error) = without_a_host(&place, PATIENCE) else {
+        return;
+    };
+    assert!(
+        matches!(
+            error,
+            SshError::Connection {
+                problem: Problem::Unresolved,
+                ..
+            }
+        ),
+        "{error}"
+    );
+    place.options = ["-o", "NoSuchOption=1"].map(str::to_owned).to_vec();
+    let error = without_a_host(&place, PATIENCE).expect("ssh is there");
+    assert!(
+        matches!(error, SshError::Configuration { .. }) && error.is_input(),
+        "{error}"
+    );
+    assert!(error.to_string().contains("nosuchoption"), "{error}");
+    place.program = "/nowhere/ssh".into();
+    let error = without_a_host(&place, PATIENCE).expect("it is another program");
+    assert!(matches!(error, SshError::Program { .. }), "{error}");
+}
+
+/// Why there is no agent; `None`, and a word, where there is no ssh.
+fn without_a_host(place: &SshPlace, at_most: Duration) -> Option<SshError> {
+    let weir = Path::new("/bin/true");
+    let error = connect(place, weir, "test", at_most).expect_err("no agent");
+    if matches!(error, SshError::Program { .. }) && place.program == Path::new("ssh") {
+        skipped(&error.to_string());
+        return None;
+    }
+    Some(error)
+}
+
+#[test]
+fn a_shell_that_talks_before_the_agent_is_quoted() {
+    let Some(host) = Host::start() else { return };
+    let weir = agent(host.folder.path(), "one");
+    // bash reads ~/.bashrc for a command of sshd's, other shells do not: see that it is so here.
+    let rc = "echo Welcome to the test\n";
+    fs::write(host.home().join(".bashrc"), rc).unwrap();
+    let error = match host.connect(&weir) {
+        Ok(_) => {
+            skipped("the login shell here reads no .bashrc");
+            return;
+        }
+        Err(error) => error,
+    };
+    assert!(
+        matches!(&error, SshError::Noise { first, .. } if first.starts_with("Welcome to the test")),
+        "{error}"
+    );
+    assert!(
+        error.hint().is_some_and(|hint| hint.contains(".bashrc")),
+        "{error}"
+    );
+}
+
+#[test]
+fn a_shell_that_talks_is_quoted_whatever_the_shell() {
+    let lines = "ForceCommand echo Nobody logs in here; exit 1";
+    let Some(host) = Host::start_with(lines, "") else {
+        return;
+    };
+    let weir = agent(host.folder.path(), "one");
+    let error = host.connect(&weir).expect_err("there is no agent");
+    assert!(
+        matches!(&error, SshError::Noise { first, .. } if first == "Nobody logs in here"),
+        "{error}"
+    );
+}
+
+#[test]
+fn a_host_that_lets_in_and_says_nothing_is_given_up_in_time() {
+    let Some(host) = Host::start_with("ForceCommand cat > /dev/null", "") else {
+        return;
+    };
+    let weir = agent(host.folder.path(), "one");
+    let result = connect(&host.place(), &weir, "test", Duration::from_secs(3));
+    assert!(
+        matches!(result, Err(SshError::Overdue { .. })),
+        "{result:?}"
+    );
+}
+
+#[test]
+fn a_home_that_cannot_be_written_is_an_error() {
+    let Some(host) = Host::start() else { return };
+    // A file where a folder must be stops root too.
+    fs::write(host.home().join(".cache"), "").unwrap();
+    let weir = agent(host.folder.path(), "one");
+    assert_eq!(copy_problem(&host, &weir), CopyProblem::Unwritable);
+}
+
+#[test]
+fn a_read_only_home_is_an_error() {
+    let Some(host) = Host::start_with("", "mount -t tmpfs -o ro tmpfs home") else {
+        return;
+    };
+    let weir = agent(host.folder.path(), "one");
+    assert_eq!(copy_problem(&host, &weir), CopyProblem::Unwritable);
+}
+
+#[test]
+fn a_full_disk_is_an_error_and_nothing_of_the_copy_stays() {
+    let Some(host) = Host::start_with("", "mount -t tmpfs -o size=64k tmpfs home") else {
+        return;
+    };
+    let weir = agent(host.folder.path(), "one");
+    let mut text = fs::read_to_string(&weir).unwrap();
+    text.push_str(&"# more than there is room for\n".repeat(10_000));
+    fs::write(&weir, text).unwrap();
+    assert_eq!(copy_problem(&host, &weir), CopyProblem::Full);
+    // A smaller one has room: the half of the larger is not left there.
+    let small = agent(host.folder.path(), "two");
+    host.connect(&small).expect("there is room for it");
+}
+
+#[test]
+fn a_home_without_leave_to_execute_is_an_error() {
+    let Some(host) = Host::start_with("", "mount -t tmpfs -o noexec tmpfs home") else {
+        return;
+    };
+    let weir = agent(host.folder.path(), "one");
+    assert_eq!(copy_problem(&host, &weir), CopyProblem::Unusable);
+}
+
+#[test]
+fn another_kind_of_machine_is_an_error() {
+    let lines = "ForceCommand PATH=$HOME/bin:$PATH; export PATH; eval \"$SSH_ORIGINAL_COMMAND\"";
+    let Some(host) = Host::start_with(lines, "") else {
+        return;
+    };
+    // The host's uname(1) would name our own kind: another goes before it.
+    let folder = host.home().join("bin");
+    fs::create_dir(&folder).unwrap();
+    let text = "#!/bin/sh\n[ \"$1\" = -s ] && echo Plan9 || echo vax\n";
+    program(&folder, "uname", text);
+    let weir = agent(host.folder.path(), "one");
+    let error = host
+        .connect(&weir)
+        .expect_err("it is another kind of machine");
+    assert!(
+        matches!(&error, SshError::Machine { theirs, .. } if theirs == "Plan9 vax"),
+        "{error}"
+    );
+    assert!(!host.copies().exists(), "nothing is copied");
+}

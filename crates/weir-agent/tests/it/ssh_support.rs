@@ -1,0 +1,328 @@
+//! An sshd of the test's own: keys, accounts' homes and configuration in a folder for the time of the
+//! test, a port of loopback, and nothing of the user's.
+
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::net::{Ipv4Addr, TcpListener};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
+use tempfile::TempDir;
+use weir_agent::ssh::{Connected, SshError, SshPlace, connect};
+
+/// Far longer than anything takes; only what hangs gets there.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+/// How long sshd's processes may take to end by themselves when a test is over.
+const GRACE: Duration = Duration::from_secs(3);
+
+/// A host that ssh reaches: the test's own sshd, with a home of its own.
+pub(crate) struct Host {
+    sshd: Child,
+    pub(crate) port: u16,
+    pub(crate) folder: TempDir,
+    log: Arc<Mutex<String>>,
+}
+
+impl Host {
+    /// A host that lets the test's key in; `None`, and a word why, where sshd cannot be had.
+    pub(crate) fn start() -> Option<Host> {
+        Host::start_with("", "")
+    }
+
+    /// The same with more lines in sshd_config, and with commands that are run beforehand in the mount
+    /// namespace that sshd is alone in. Mounts need root: without it, commands make it `None`.
+    pub(crate) fn start_with(lines: &str, commands: &str) -> Option<Host> {
+        let Some(program) = sshd() else {
+            skipped("no sshd here (Debian: apt-get install openssh-server)");
+            return None;
+        };
+        let root = rustix::process::geteuid().is_root();
+        if !commands.is_empty() && !root {
+            skipped("a mount needs root");
+            return None;
+        }
+        let folder = tempfile::tempdir().expect("the folder for temporary files can be written");
+        prepare(folder.path());
+        // A port is picked before it is taken, and the machine may be shared.
+        for _ in 0..10 {
+            let port = free_port();
+            write_configuration(folder.path(), port, lines);
+            let mut command = if root {
+                in_its_own_mounts(&program, folder.path(), commands)
+            } else {
+                let mut sshd = Command::new(&program);
+                sshd.args(["-D", "-e", "-f"])
+                    .arg(folder.path().join("sshd_config"));
+                sshd
+            };
+            let mut sshd = command
+                .stdin(Stdio::null())
+                .stdout(Stdio::null())
+                .stderr(Stdio::piped())
+                .spawn()
+                .expect("sshd, or unshare(1), starts");
+            let log = gather(&mut sshd);
+            let listens = || {
+                log.lock()
+                    .expect("no reader of the log panics")
+                    .contains("Server listening on")
+            };
+            let ended = |sshd: &mut Child| sshd.try_wait().is_ok_and(|status| status.is_some());
+            wait_until("sshd", || listens() || ended(&mut sshd));
+            if listens() && !ended(&mut sshd) {
+                return Some(Host {
+                    sshd,
+                    port,
+                    folder,
+                    log,
+                });
+            }
+            let said = log.lock().expect("no reader of the log panics").clone();
+            if said.contains("Operation not permitted") || said.contains("unshare failed") {
+                skipped(&format!("no mount namespace to be had here: {said}"));
+                return None;
+            }
+            assert!(said.contains("Address already in use"), "sshd: {said}");
+        }
+        panic!("ten free ports were taken by others")
+    }
+
+    /// The account's home.
+    pub(crate) fn home(&self) -> PathBuf {
+        self.folder.path().join("home")
+    }
+
+    /// The folder of the copies.
+    pub(crate) fn copies(&self) -> PathBuf {
+        self.home().join(".cache/weir/agent")
+    }
+
+    /// How ssh gets there, without a look at the user's own configuration.
+    pub(crate) fn place(&self) -> SshPlace {
+        let file = |name: &str| self.folder.path().join(name).display().to_string();
+        let mut place = SshPlace::new("127.0.0.1");
+        place.options = vec![
+            "-F".to_owned(),
+            "none".to_owned(),
+            "-p".to_owned(),
+            self.port.to_string(),
+            "-i".to_owned(),
+            file("key"),
+        ];
+        let known = format!("UserKnownHostsFile={}", file("known_hosts"));
+        for option in [
+            "IdentitiesOnly=yes",
+            "IdentityAgent=none",
+            "GlobalKnownHostsFile=/dev/null",
+            &known,
+        ] {
+            place.options.extend(["-o".to_owned(), option.to_owned()]);
+        }
+        self.know("host_key");
+        place
+    }
+
+    /// Makes ssh believe that the host has this key.
+    pub(crate) fn know(&self, key: &str) {
+        let public = fs::read_to_string(self.folder.path().join(format!("{key}.pub")))
+            .expect("it was just written");
+        let line = format!("[127.0.0.1]:{} {public}", self.port);
+        fs::write(self.folder.path().join("known_hosts"), line)
+            .expect("the folder of the test can be written");
+    }
+
+    /// Makes ssh know no host at all.
+    pub(crate) fn know_nothing(&self) {
+        fs::write(self.folder.path().join("known_hosts"), "")
+            .expect("the folder of the test can be written");
+    }
+
+    pub(crate) fn connect(&self, weir: &Path) -> Result<Connected, SshError> {
+        connect(&self.place(), weir, "test", PATIENCE)
+    }
+
+    /// How often ssh was let in so far.
+    pub(crate) fn logins(&self) -> usize {
+        self.log
+            .lock()
+            .expect("no reader of the log panics")
+            .matches("Accepted publickey")
+            .count()
+    }
+
+    /// The processes that sshd has started, and theirs.
+    pub(crate) fn processes(&self) -> Vec<u32> {
+        below(self.sshd.id())
+    }
+}
+
+impl Drop for Host {
+    fn drop(&mut self) {
+        // What serves a connection outlives the sshd that listens. Most of it ends by itself, and what
+        // does not is killed from its leaves on, so that every parent can wait for its children.
+        let begun = Instant::now();
+        while begun.elapsed() < PATIENCE {
+            let left = self.processes();
+            if left.is_empty() {
+                break;
+            }
+            if begun.elapsed() > GRACE {
+                left.iter().rev().for_each(|&pid| signal(pid, Signal::KILL));
+            }
+            thread::sleep(Duration::from_millis(20));
+        }
+        let _ = self.sshd.kill();
+        let _ = self.sshd.wait();
+    }
+}
+
+/// A small agent: greets as one, stays until its input ends, and writes down that it has.
+pub(crate) fn agent(folder: &Path, name: &str) -> PathBuf {
+    let hello = format!(
+        r#"{{"magic":"weir-agent","protocol":{},"weir":"{name}"}}"#,
+        weir_agent::hello::PROTOCOL
+    );
+    let text = format!(
+        "#!/bin/sh\n\
+         [ \"$1\" = --version ] && exit 0\n\
+         echo $$ > '{folder}/{name}.pid'\n\
+         printf '\\000\\000\\000\\{length:03o}%s' '{hello}'\n\
+         cat > /dev/null\n\
+         echo > '{folder}/{name}.ended'\n",
+        folder = folder.display(),
+        length = hello.len(),
+    );
+    program(folder, name, &text)
+}
+
+/// Says why a test cannot be had here.
+#[allow(clippy::print_stderr)]
+pub(crate) fn skipped(why: &str) {
+    eprintln!("skipped: {why}");
+}
+
+/// An executable script.
+pub(crate) fn program(folder: &Path, name: &str, text: &str) -> PathBuf {
+    let path = folder.join(name);
+    fs::write(&path, text).expect("the folder of the test can be written");
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o755))
+        .expect("the folder of the test can be written");
+    path
+}
+
+/// Waits until something has happened.
+pub(crate) fn wait_until(what: &str, mut happened: impl FnMut() -> bool) {
+    let begun = Instant::now();
+    while !happened() {
+        assert!(begun.elapsed() < PATIENCE, "{what}: waited in vain");
+        thread::sleep(Duration::from_millis(5));
+    }
+}
+
+pub(crate) fn signal(pid: u32, signal: Signal) {
+    let pid = Pid::from_raw(pid.cast_signed()).expect("a process has a number");
+    // It may have ended meanwhile.
+    let _ = kill_process(pid, signal);
+}
+
+pub(crate) fn exists(pid: u32) -> bool {
+    Path::new(&format!("/proc/{pid}")).exists()
+}
+
+/// All descendants of a process.
+pub(crate) fn below(parent: u32) -> Vec<u32> {
+    let mut found = vec![parent];
+    let mut next = 0;
+    while let Some(&parent) = found.get(next) {
+        // Children belong to threads; sshd and shells have one.
+        let list = fs::read_to_string(format!("/proc/{parent}/task/{parent}/children"));
+        let list = list.unwrap_or_default();
+        found.extend(
+            list.split_whitespace()
+                .filter_map(|pid| pid.parse::<u32>().ok()),
+        );
+        next += 1;
+    }
+    found.split_off(1)
+}
+
+fn sshd() -> Option<PathBuf> {
+    ["/usr/sbin/sshd", "/usr/bin/sshd", "/usr/local/sbin/sshd"]
+        .map(PathBuf::from)
+        .into_iter()
+        .find(|path| path.is_file())
+}
+
+fn prepare(folder: &Path) {
+    fs::create_dir(folder.join("home")).expect("the folder of the test can be written");
+    for key in ["host_key", "other_key", "key"] {
+        let made = Command::new("ssh-keygen")
+            .args(["-q", "-t", "ed25519", "-N", "", "-C", key, "-f"])
+            .arg(folder.join(key))
+            .stdin(Stdio::null())
+            .status();
+        assert!(made.is_ok_and(|status| status.success()), "ssh-keygen");
+    }
+    fs::copy(folder.join("key.pub"), folder.join("authorized_keys"))
+        .expect("the folder of the test can be written");
+}
+
+fn write_configuration(folder: &Path, port: u16, lines: &str) {
+    // sshd takes the first value it meets, so the test's lines come first. The home is the test's for
+    // all that goes by HOME; the account is whoever runs the test.
+    let text = format!(
+        "{lines}\n\
+         ListenAddress 127.0.0.1:{port}\n\
+         HostKey {folder}/host_key\n\
+         AuthorizedKeysFile {folder}/authorized_keys\n\
+         SetEnv HOME={folder}/home XDG_CACHE_HOME={folder}/home/.cache\n\
+         PidFile none\n\
+         StrictModes no\n\
+         UsePAM no\n\
+         PrintMotd no\n\
+         PermitRootLogin yes\n\
+         PasswordAuthentication no\n\
+         MaxStartups 100\n",
+        folder = folder.display(),
+    );
+    fs::write(folder.join("sshd_config"), text).expect("the folder of the test can be written");
+}
+
+/// sshd insists on /run/sshd when root starts it. In a mount namespace of its own it can have one that
+/// nobody else sees, and that is gone with it.
+fn in_its_own_mounts(sshd: &Path, folder: &Path, commands: &str) -> Command {
+    let script = format!(
+        "mount -t tmpfs tmpfs /run && mkdir /run/sshd && cd '{folder}' && {{ {commands}\n:; }} && \
+         exec '{sshd}' -D -e -f '{folder}/sshd_config'",
+        sshd = sshd.display(),
+        folder = folder.display(),
+    );
+    let mut command = Command::new("unshare");
+    command.args(["--mount", "--propagation", "private", "sh", "-c", &script]);
+    command
+}
+
+fn gather(sshd: &mut Child) -> Arc<Mutex<String>> {
+    let log = Arc::new(Mutex::new(String::new()));
+    let gathered = Arc::clone(&log);
+    let stderr = sshd.stderr.take().expect("it is a pipe");
+    thread::spawn(move || {
+        for line in BufReader::new(stderr).lines().map_while(Result::ok) {
+            gathered
+                .lock()
+                .expect("no reader of the log panics")
+                .push_str(&(line + "\n"));
+        }
+    });
+    log
+}
+
+fn free_port() -> u16 {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("some port is free");
+    listener.local_addr().expect("it is bound").port()
+}
