@@ -5,16 +5,16 @@ export PATH := $(PATH):$(HOME)/.cargo/bin:/usr/sbin:/sbin
 
 CARGO ?= cargo
 TARGET := $(or $(CARGO_TARGET_DIR),target)
-# Options of bench/run, such as --quick.
+# Options of bench/run or bench/compare, such as --quick.
 BENCH ?=
 
 .DEFAULT_GOAL := help
 # Set-up comes before its use, also with -j.
 .NOTPARALLEL:
-.PHONY: help demo test check bench fuzz setup-demo setup-test setup-bench
+.PHONY: help demo test check bench bench-compare fuzz setup-demo setup-test setup-bench
 
 help: ## List these targets
-	@awk -F ': .*## ' '/^[a-z-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
+	@awk -F ': .*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' Makefile
 
 demo: setup-demo ## Set up, build, compare settings of a stock nginx, write the report (about 5 minutes)
 	$(CARGO) build --release --locked -p weir
@@ -31,6 +31,11 @@ bench: setup-bench ## Side by side with other load generators (about 12 minutes)
 	$(CARGO) build --release --locked -p weir
 	cd bench && python3 -B -m unittest discover -q -t . -s tests
 	bench/run $(BENCH)
+
+bench-compare: setup-demo ## Two arms in slices beside the same arms restarted (about 50 minutes; needs Python)
+	$(CARGO) build --release --locked -p weir
+	cd bench && python3 -B -m unittest discover -q -t . -s tests
+	bench/compare $(BENCH)
 
 fuzz: ## Fuzz everything that reads a peer's bytes, a minute for each target (nightly Rust, cargo-fuzz)
 	@fuzz/run

@@ -89,6 +89,9 @@ class Process:
         self.argv = argv
         self.out, self.err = folder / "stdout", folder / "stderr"
         self.usage: Usage | None = None
+        # The shell opens them only after it told the pid: until then nobody's words are in them.
+        for file in (self.out, self.err):
+            file.write_bytes(b"")
         signals.check()
         gate, key = os.pipe()
         try:
@@ -159,6 +162,10 @@ class Process:
             signals.check()
             if ended or time.monotonic() > deadline:
                 raise Failed(f"did not start: {self.last_words()}")
+
+    def ended(self) -> bool:
+        """Whether it has ended by now."""
+        return self._ended_within(0)
 
     def last_words(self) -> str:
         """Its line that begins with `error`, else the last one that says something and is no hint."""

@@ -47,6 +47,13 @@ class Processes(unittest.TestCase):
             usage = started.succeed(5)
         self.assertLess(usage.peak_bytes, process.own_peak_bytes() / 2)
 
+    def test_words_of_an_earlier_process_are_not_its_own(self):
+        for name in ("stdout", "stderr"):
+            (self.folder / name).write_text("old")
+        with self.start("sleep", "60") as started:
+            self.assertEqual((started.out.read_text(), started.err.read_text()), ("", ""))
+            self.assertFalse(started.ended())
+
     def test_one_that_hangs_is_ended(self):
         with self.start("sleep", "60") as started:
             with self.assertRaisesRegex(Failed, "did not end within"):

@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
+use weir_host::journal::Restored;
 use weir_model::environment::Environment;
 use weir_model::load::{Arrivals, Censored, ErrorCount, Lifetime};
 use weir_model::load_report::TlsReport;
@@ -49,6 +50,17 @@ pub enum Ask {
     },
     /// To make network namespaces and link them: `()`.
     Networks(NetworksJob),
+    /// To give settings of the whole host the levels of the arm whose turn it is, from now on: `()`.
+    /// They are in the journal before that.
+    Settings(SettingsJob),
+    /// To put them back: `Vec<Restored>`.
+    PutBack,
+    /// What an earlier weir has left changed on the host, and to put it back unless only told:
+    /// [`Leftovers`].
+    Restore {
+        /// Only tell.
+        dry_run: bool,
+    },
     /// To start an origin server with a listener for each arm: its addresses, `Vec<SocketAddr>`.
     Origin(OriginJob),
     /// To make a certificate for a host name, which all proxies show from then on: its PEM text.
@@ -154,6 +166,26 @@ pub struct NetworksJob {
     pub mtu: u32,
     /// Source addresses of the generator towards each arm, 1 to 253.
     pub sources: u8,
+}
+
+/// Settings of a whole host, by arm.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SettingsJob {
+    /// What is being done, for whoever finds the host's journal locked.
+    pub purpose: String,
+    /// For each arm the value of each setting; all have the same settings.
+    pub arms: Vec<BTreeMap<String, String>>,
+}
+
+/// What an earlier weir has left on a host.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Leftovers {
+    /// Settings, and what becomes of them.
+    pub settings: Vec<Restored>,
+    /// Whether a weir that lives has them, and what it says of itself.
+    pub held: Option<String>,
+    /// Folders of proxies.
+    pub folders: Vec<PathBuf>,
 }
 
 /// An origin server.

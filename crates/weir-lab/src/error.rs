@@ -78,6 +78,12 @@ pub enum LabError {
     /// The study takes network namespaces.
     #[error("this study takes network namespaces, and weir can make none here: {0}")]
     NoNetworks(String),
+    /// The study changes settings of a whole host.
+    #[error("this study changes settings of the whole host: {names}")]
+    HostSettings {
+        /// Which.
+        names: String,
+    },
     /// A run cannot go on here.
     #[error("this run cannot go on: {0}")]
     Resume(String),
@@ -110,6 +116,11 @@ impl LabError {
             LabError::Descriptors { needed, .. } => Some(format!(
                 "raise the limit (ulimit -n {needed}), or use fewer connections"
             )),
+            LabError::HostSettings { .. } => Some(
+                "everything on the host has them while the run lasts; if that may be, add \
+                 --allow-host-settings: they are journaled and put back"
+                    .to_owned(),
+            ),
             LabError::NoNetworks(_) => Some(
                 "run weir as root on one host; without, it can vary settings of the proxy alone"
                     .to_owned(),

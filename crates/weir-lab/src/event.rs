@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use weir_host::journal::Restored;
 use weir_model::record::PilotRecord;
 
 /// What a run tells while it goes on.
@@ -55,6 +56,8 @@ pub enum Event {
         /// Requests per second that the baseline completed in this block.
         baseline_rate: f64,
     },
+    /// Settings of the proxies' host have been put back, or could not be.
+    PutBack(Vec<Restored>),
     /// All blocks of a load are recorded.
     TrialEnded {
         /// The load.

@@ -29,6 +29,7 @@ mod places;
 mod preflight;
 mod record;
 mod run;
+mod settings;
 mod timeline;
 
 pub use arms::STOCK_NOFILE;

@@ -282,12 +282,21 @@ pub struct PlaceSpec {
     /// Hosts as ssh(1) takes them, in the order generator, proxy, origin.
     hosts: [Option<String>; 3],
     /// Further words for ssh(1).
-    pub ssh_options: Vec<String>,
+    ssh_options: Vec<String>,
     /// The weir to run there, instead of a copy of this one.
-    pub remote: Option<PathBuf>,
+    remote: Option<PathBuf>,
 }
 
 impl PlaceSpec {
+    /// All roles on this host; others are reached with these words for ssh(1) and this weir there.
+    pub fn new(ssh_options: Vec<String>, remote: Option<PathBuf>) -> PlaceSpec {
+        PlaceSpec {
+            ssh_options,
+            remote,
+            ..PlaceSpec::default()
+        }
+    }
+
     /// Puts a role on a host.
     pub fn put(&mut self, role: Role, host: String) {
         self.hosts[role as usize] = Some(host);

@@ -26,7 +26,7 @@ use crate::pilot::{self, Quantity};
 use crate::places::{PlaceSpec, Places, Role};
 use crate::record::Recorder;
 use crate::timeline::Timeline;
-use crate::{Event, LabError, cpus, network, part, preflight};
+use crate::{Event, LabError, cpus, network, part, preflight, settings};
 
 /// What a run needs to know beside its study.
 #[derive(Debug, Clone)]
@@ -43,6 +43,8 @@ pub struct Options {
     pub catalog: Arc<Catalog>,
     /// Which host each role is on.
     pub places: PlaceSpec,
+    /// Whether settings of a whole host may be changed while the run lasts.
+    pub allow_host_settings: bool,
     /// Set it to end the run in order: what was measured is kept.
     pub stop: Arc<AtomicBool>,
 }
@@ -68,6 +70,7 @@ pub fn run(
     events: &mut dyn FnMut(Event),
 ) -> Result<Summary, LabError> {
     let places = Places::open(options)?;
+    settings::check(study, options)?;
     let (network, study, mut remarks) = network::decide(study, &places, &options.catalog)?;
     let study = &study;
     let roles = places.cpu_roles(study)?;
@@ -115,6 +118,7 @@ pub fn resume(options: &Options, events: &mut dyn FnMut(Event)) -> Result<Summar
         return Err(LabError::Resume("it is complete".to_owned()));
     }
     let header = run.header.clone();
+    settings::check(&header.study, options)?;
     let places = Places::open(options)?;
     let here = &places.host(Role::Proxy).is.environment;
     let then = &header.environment;
@@ -216,6 +220,7 @@ impl Session<'_> {
         if let NetworkUsed::Namespaces { mtu } = self.header.network {
             places.make_networks(study, mtu)?;
         }
+        settings::begin(study, places, self.options)?;
         let bench = Bench {
             study,
             roles,
@@ -232,7 +237,8 @@ impl Session<'_> {
         });
         // A host that is gone has no logs to give; why it is gone is what matters then.
         let kept = arms.keep_logs(&mut self.writer);
-        worked.and(kept)
+        let put_back = settings::put_back(places, events);
+        worked.and(kept).and(put_back)
     }
 
     /// Measures one load: what earlier sessions have left of it.

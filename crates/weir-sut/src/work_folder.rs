@@ -75,25 +75,31 @@ impl WorkFolder {
 
     /// [`WorkFolder::sweep`] of another place.
     pub fn sweep_in(parent: &Path) -> Vec<PathBuf> {
+        let mut swept = WorkFolder::abandoned_in(parent);
+        swept.retain(|path| {
+            end_orphans(path);
+            fs::remove_dir_all(path).is_ok()
+        });
+        swept
+    }
+
+    /// What [`WorkFolder::sweep`] would remove.
+    pub fn abandoned() -> Vec<PathBuf> {
+        WorkFolder::abandoned_in(&std::env::temp_dir())
+    }
+
+    fn abandoned_in(parent: &Path) -> Vec<PathBuf> {
         let Ok(entries) = fs::read_dir(parent) else {
             return Vec::new();
         };
-        let mut swept = Vec::new();
-        for entry in entries.flatten() {
-            let is_named_so = entry
-                .file_name()
-                .to_str()
-                .is_some_and(|name| name_pid(name).is_some());
-            let path = entry.path();
-            if !is_named_so || !is_abandoned(&path) {
-                continue;
-            }
-            end_orphans(&path);
-            if fs::remove_dir_all(&path).is_ok() {
-                swept.push(path);
-            }
-        }
-        swept
+        let is_named_so = |path: &Path| {
+            let name = path.file_name().and_then(|name| name.to_str());
+            name.is_some_and(|name| name_pid(name).is_some())
+        };
+        let paths = entries.flatten().map(|entry| entry.path());
+        paths
+            .filter(|path| is_named_so(path) && is_abandoned(path))
+            .collect()
     }
 }
 
@@ -275,10 +281,10 @@ mod tests {
         let foreign = parent.path().join("weird");
         fs::create_dir(&foreign).unwrap();
 
-        assert_eq!(
-            WorkFolder::sweep_in(parent.path()),
-            std::slice::from_ref(&abandoned)
-        );
+        let expected = std::slice::from_ref(&abandoned);
+        assert_eq!(WorkFolder::abandoned_in(parent.path()), expected);
+        assert!(abandoned.exists(), "it was only looked for");
+        assert_eq!(WorkFolder::sweep_in(parent.path()), expected);
         assert!(!abandoned.exists());
         assert!(living.path().exists() && young.exists() && linked.exists() && foreign.exists());
     }

@@ -6,13 +6,14 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use weir_host::journal::Restored;
 use weir_host::{listeners, sysctl};
 use weir_model::study::{ProxyKind, Settings};
 use weir_origin::{Origin, OriginConfig};
 use weir_parameters::{Catalog, Scoped};
 use weir_probe::process;
 use weir_sut::{
-    Certificate, Configuration, Launch, Launcher, Nginx, RunningProxy, Site, SutError, TlsListener,
+    Certificate, Configuration, Launch, Launcher, Nginx, RunningProxy, Site, TlsListener,
     WorkFolder, free_ports,
 };
 
@@ -20,9 +21,11 @@ use super::keeper::Keeper;
 use super::load::Place;
 use super::networks::{Networks, arm_addresses, origin_address};
 use super::once;
+use super::settings::HostSettings;
 use super::watch::Watcher;
 use crate::message::{
-    ArmJob, ArmRenewed, ArmStarted, Failure, NetworksJob, OnceJob, OriginJob, Program, WatchJob,
+    ArmJob, ArmRenewed, ArmStarted, Failure, NetworksJob, OnceJob, OriginJob, Program, SettingsJob,
+    WatchJob,
 };
 
 /// Parameter id of the soft descriptor limit that a proxy starts with.
@@ -44,6 +47,7 @@ pub(super) struct Bench {
     origin: Option<Arc<Origin>>,
     certificate: Option<Certificate>,
     networks: Option<Networks>,
+    settings: Option<Arc<HostSettings>>,
     folder: Option<WorkFolder>,
 }
 
@@ -76,7 +80,26 @@ impl Bench {
             origin: None,
             certificate: None,
             networks: None,
+            settings: None,
             folder: None,
+        }
+    }
+
+    pub(super) fn change_settings(&mut self, job: &SettingsJob) -> Result<(), Failure> {
+        self.settings = Some(Arc::new(HostSettings::begin(job)?));
+        Ok(())
+    }
+
+    pub(super) fn put_back(&mut self) -> Vec<Restored> {
+        let settings = self.settings.take();
+        settings.map_or_else(Vec::new, |settings| settings.put_back())
+    }
+
+    /// What is read when a process or a socket is made must be the arm's by then.
+    fn turn_to(&self, arm: usize) -> Result<(), Failure> {
+        match &self.settings {
+            Some(settings) => settings.turn_to(arm),
+            None => Ok(()),
         }
     }
 
@@ -127,6 +150,7 @@ impl Bench {
     }
 
     pub(super) fn start(&mut self, job: ArmJob) -> Result<ArmStarted, Failure> {
+        self.turn_to(job.index)?;
         let nginx = Nginx::find(job.executable.as_deref())?;
         let prefix = self.folder()?.prefix(&job.name);
         let network = match &self.networks {
@@ -182,6 +206,7 @@ impl Bench {
     }
 
     pub(super) fn renew(&mut self, index: usize) -> Result<ArmRenewed, Failure> {
+        self.turn_to(index)?;
         let launcher = self.launcher.clone();
         let arm = self.arm(index)?;
         if let Some(proxy) = arm.proxy.take() {
@@ -252,7 +277,8 @@ impl Bench {
             _ => Vec::new(),
         };
         let origin = self.origin.clone().filter(|_| job.origin);
-        Ok(Watcher::open(job, &proxies, netstats, origin)?)
+        let settings = self.settings.clone().filter(|_| job.proxies.is_some());
+        Ok(Watcher::open(job, &proxies, netstats, origin, settings)?)
     }
 
     /// Ends everything, in order.
@@ -352,10 +378,4 @@ fn kernel_levels(names: &[String], listen: SocketAddr) -> BTreeMap<String, Strin
         levels.insert(LOCAL_PORTS.to_owned(), range);
     }
     levels
-}
-
-impl From<SutError> for Box<Failure> {
-    fn from(error: SutError) -> Box<Failure> {
-        Box::new(error.into())
-    }
 }

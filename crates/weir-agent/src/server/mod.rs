@@ -10,6 +10,7 @@ mod keeper;
 mod load;
 pub mod networks;
 mod once;
+mod settings;
 mod slices;
 mod watch;
 
@@ -24,6 +25,7 @@ use std::time::{Duration, Instant};
 
 use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
+use weir_host::journal::JournalError;
 use weir_parameters::Catalog;
 use weir_sut::{Launcher, SutError};
 
@@ -235,6 +237,9 @@ impl Hands {
             Ask::Describe => raw(&describe()?),
             Ask::Settle(cpus) => raw(&crate::keep_to(None, &cpus)),
             Ask::Program { executable, .. } => raw(&arms::program(executable)?),
+            Ask::Settings(job) => raw(&bench.change_settings(&job)?),
+            Ask::PutBack => raw(&bench.put_back()),
+            Ask::Restore { dry_run } => raw(&settings::leftovers(dry_run)?),
             Ask::Networks(job) => raw(&bench.make_networks(&job)?),
             Ask::Origin(job) => raw(&bench.start_origin(&job)?),
             Ask::Certificate(name) => raw(&bench.make_certificate(&name)?),
@@ -276,8 +281,8 @@ impl Hands {
         let watcher = self.bench.watcher(&job);
         self.go_on(id, move |outbox, stop| {
             raw(&watch::run(&job, watcher?, &stop, &|reading| {
-                outbox.event(id, reading)
-            }))
+                outbox.event(id, reading);
+            })?)
         });
     }
 
@@ -321,6 +326,15 @@ impl Failure {
 
 impl From<SutError> for Failure {
     fn from(error: SutError) -> Failure {
+        Failure {
+            hint: error.hint(),
+            ..Failure::other(error)
+        }
+    }
+}
+
+impl From<JournalError> for Failure {
+    fn from(error: JournalError) -> Failure {
         Failure {
             hint: error.hint(),
             ..Failure::other(error)

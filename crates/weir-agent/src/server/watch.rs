@@ -13,7 +13,8 @@ use rustix::thread::set_current_timer_slack;
 use weir_origin::Origin;
 use weir_probe::{CpuTimesReader, NetstatReader, ProbeError, ProcessCpu, ThreadCpu};
 
-use crate::message::{Reading, WatchEnd, WatchJob};
+use super::settings::HostSettings;
+use crate::message::{Failure, Reading, WatchEnd, WatchJob};
 
 /// Nice value of the thread that reads: late is wrong, and it takes some microseconds.
 const PUNCTUAL: i32 = -20;
@@ -29,6 +30,7 @@ pub(super) struct Watcher {
     origin_threads: Vec<ThreadCpu>,
     proxy_cpus: Option<CpuTimesReader>,
     generator_cpus: Option<CpuTimesReader>,
+    settings: Option<Arc<HostSettings>>,
 }
 
 impl Watcher {
@@ -37,6 +39,7 @@ impl Watcher {
         proxies: &[Vec<u32>],
         netstats: Vec<NetstatReader>,
         origin: Option<Arc<Origin>>,
+        settings: Option<Arc<HostSettings>>,
     ) -> Result<Watcher, ProbeError> {
         let open_all = |pids: &Vec<u32>| pids.iter().copied().map(ProcessCpu::open).collect();
         let threads = origin
@@ -53,6 +56,7 @@ impl Watcher {
                 .collect::<Result<_, _>>()?,
             proxy_cpus: cpus(&job.proxies)?,
             generator_cpus: cpus(&job.generator)?,
+            settings,
         })
     }
 
@@ -115,7 +119,7 @@ pub(super) fn run(
     mut watcher: Watcher,
     stop: &AtomicBool,
     tell: &dyn Fn(&Reading),
-) -> WatchEnd {
+) -> Result<WatchEnd, Failure> {
     // Not being allowed shows as readings that are late, which the end tells.
     let _ = setpriority_process(None, PUNCTUAL);
     let _ = set_current_timer_slack(std::num::NonZeroU64::new(1));
@@ -129,6 +133,9 @@ pub(super) fn run(
         if slice > 0 {
             let late = crate::monotonic_ns().saturating_sub(job.start_ns + time);
             end.late_ns = end.late_ns.max(late);
+        }
+        if let (Some(settings), Some(&arm)) = (&watcher.settings, job.arms.get(slice)) {
+            settings.turn_to(arm)?;
         }
         match job.arms.get(slice) {
             Some(&arm) => tell(&watcher.read(slice, arm)),
@@ -145,7 +152,7 @@ pub(super) fn run(
     end.arm_overflows = pairs
         .map(|(after, before)| after.saturating_sub(before))
         .collect();
-    end
+    Ok(end)
 }
 
 /// Whether the time has come; else it was stopped.

@@ -69,6 +69,7 @@ pub(crate) fn header(arms: Vec<Arm>) -> RunHeader {
             arms,
             blocks: BlockSpec::default(),
             objective: Objective::default(),
+            network: Default::default(),
             cpus: None,
             published: None,
             left_out: Vec::new(),
@@ -78,6 +79,7 @@ pub(crate) fn header(arms: Vec<Arm>) -> RunHeader {
             generator: cpus(1),
             origin: cpus(1),
         },
+        network: Default::default(),
         environment: Environment::default(),
         remarks: Vec::new(),
     }

@@ -40,6 +40,8 @@ pub(crate) enum Command {
     Report(ReportArgs),
     /// List the ready-made studies.
     Studies(StudiesArgs),
+    /// Put back the settings that a killed weir has left changed, and remove its folders.
+    Restore(RestoreArgs),
     /// Serve as an origin server: content by size or file, delays, scripted stalls.
     Origin(OriginArgs),
     /// Start a program as the lab starts proxies: on given CPUs, dying with its parent.
@@ -48,6 +50,18 @@ pub(crate) enum Command {
     /// Serve as weir's hand on this host, on standard input and output; started by weir itself.
     #[command(hide = true)]
     Agent,
+}
+
+/// How hosts are reached.
+#[derive(Debug, ClapArgs)]
+pub(crate) struct SshArgs {
+    /// One more word for ssh, such as -p and 2222, or -oPort=2222; may be given many times
+    #[arg(long, value_name = "WORD", allow_hyphen_values = true)]
+    pub(crate) ssh_option: Vec<String>,
+
+    /// The weir that is installed on those hosts, instead of a copy of this one
+    #[arg(long, value_name = "PATH")]
+    pub(crate) agent: Option<PathBuf>,
 }
 
 #[derive(Debug, ClapArgs)]
@@ -67,6 +81,18 @@ pub(crate) struct RunArgs {
     /// Check the study and say what would be done, without starting anything
     #[arg(long)]
     pub(crate) check: bool,
+
+    /// Where a role is, as ROLE=HOST: generator, proxy, origin or all, and a host as ssh takes it; may be
+    /// given many times [default: this host]
+    #[arg(long, value_name = "ROLE=HOST")]
+    pub(crate) place: Vec<String>,
+
+    #[command(flatten)]
+    pub(crate) ssh: SshArgs,
+
+    /// Let the study change settings of the whole host while it lasts; they are put back
+    #[arg(long)]
+    pub(crate) allow_host_settings: bool,
 
     /// Measure for this share of the study's time, such as 25%: quicker, with wider intervals
     #[arg(long, value_name = "SHARE")]
@@ -105,6 +131,32 @@ pub(crate) struct StudiesArgs {
     /// Print the text of one study, as a start for one of your own
     #[arg(value_name = "NAME")]
     pub(crate) name: Option<String>,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct RestoreArgs {
+    /// Show what would be done, without doing it
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+
+    /// Do it on another host, as ssh takes it: a name, an alias, user@host
+    #[arg(long, value_name = "HOST")]
+    pub(crate) host: Option<String>,
+
+    #[command(flatten)]
+    pub(crate) ssh: SshArgs,
+
+    /// How to say what was done
+    #[arg(long, value_enum, default_value = "text")]
+    pub(crate) format: RestoreFormat,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum RestoreFormat {
+    /// For people.
+    Text,
+    /// For programs.
+    Json,
 }
 
 #[derive(Debug, ClapArgs)]

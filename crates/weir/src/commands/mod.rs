@@ -14,7 +14,9 @@ mod agent;
 mod launch;
 mod load;
 mod origin;
+mod place;
 mod report;
+mod restore;
 mod run;
 mod studies;
 mod study;
@@ -28,6 +30,7 @@ pub(crate) fn dispatch(command: Command) -> Result<ExitCode, Failure> {
         Command::Agent => agent::run(),
         Command::Run(args) => run::run(args),
         Command::Report(args) => report::run(args),
+        Command::Restore(args) => restore::run(&args),
         Command::Studies(args) => studies::run(args),
     }
 }

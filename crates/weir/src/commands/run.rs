@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Instant;
 
+use weir_host::journal::Restored;
 use weir_lab::{Event, LabError, Options, Summary};
 use weir_model::quantity::format_duration;
 use weir_model::record::Outcome;
@@ -12,7 +13,7 @@ use weir_record::{HEADER_FILE, RecordError};
 use weir_sut::Launcher;
 
 use crate::args::{self, RunArgs};
-use crate::commands::{report, study};
+use crate::commands::{place, report, restore, study};
 use crate::failure::{Failure, INTERRUPTED};
 use crate::signals;
 use crate::terminal::{self, StatusLine};
@@ -26,7 +27,7 @@ pub(crate) fn run(args: RunArgs) -> Result<ExitCode, Failure> {
     let mut events = |event| narrator.tell(event);
     let (folder, result) = match (&args.resume, &args.study) {
         (Some(folder), _) => {
-            let options = options(folder.clone(), Vec::new())?;
+            let options = options(folder.clone(), &args, Vec::new())?;
             (folder.clone(), weir_lab::resume(&options, &mut events))
         }
         (None, Some(name)) => {
@@ -36,8 +37,11 @@ pub(crate) fn run(args: RunArgs) -> Result<ExitCode, Failure> {
                 terminal::print(&description(&read.study))?;
                 return Ok(ExitCode::SUCCESS);
             }
-            let folder = args.out.unwrap_or_else(|| default_folder(&read.study.name));
-            let options = options(folder.clone(), study::remarks(&read.study))?;
+            let folder = args
+                .out
+                .clone()
+                .unwrap_or_else(|| default_folder(&read.study.name));
+            let options = options(folder.clone(), &args, study::remarks(&read.study))?;
             (
                 folder,
                 weir_lab::run(&read.study, &read.text, &options, &mut events),
@@ -52,7 +56,7 @@ pub(crate) fn run(args: RunArgs) -> Result<ExitCode, Failure> {
     }
 }
 
-fn options(folder: PathBuf, remarks: Vec<String>) -> Result<Options, Failure> {
+fn options(folder: PathBuf, args: &RunArgs, remarks: Vec<String>) -> Result<Options, Failure> {
     let weir = std::env::current_exe()
         .map_err(|error| Failure::failed(format!("cannot find weir's own program: {error}")))?;
     Ok(Options {
@@ -61,7 +65,8 @@ fn options(folder: PathBuf, remarks: Vec<String>) -> Result<Options, Failure> {
         weir_version: args::version().to_owned(),
         remarks,
         catalog: std::sync::Arc::new(weir_parameters::Catalog::builtin()),
-        places: weir_lab::PlaceSpec::default(),
+        places: place::roles(&args.place, &args.ssh)?,
+        allow_host_settings: args.allow_host_settings,
         stop: signals::stop_flag()?,
     })
 }
@@ -148,7 +153,9 @@ fn explain(error: LabError, folder: &Path) -> Failure {
         | LabError::Cpus { .. }
         | LabError::Resume(_)
         | LabError::Request { .. }
-        | LabError::Program(_) => Failure::input(error),
+        | LabError::Program(_)
+        | LabError::NoNetworks(_)
+        | LabError::HostSettings { .. } => Failure::input(error),
         LabError::Record(ref why) if !is_write(why) => Failure::input(error),
         _ => Failure::failed(format!(
             "{error}\nwhat was recorded is in {}",
@@ -259,9 +266,17 @@ impl Narrator {
                     ));
                 }
             }
+            Event::PutBack(restored) => self.put_back(&restored),
             Event::TrialEnded { load } => {
                 self.line.say(&format!("{load}: done"));
             }
+        }
+    }
+
+    /// Nobody needs to hear of settings that are as they were.
+    fn put_back(&mut self, restored: &[Restored]) {
+        for one in restored.iter().filter(|one| !one.outcome.is_restored()) {
+            self.line.say(restore::described(one, false).trim_end());
         }
     }
 

@@ -24,6 +24,7 @@ mod peer;
 mod place;
 mod program;
 mod report;
+mod restore;
 mod run;
 mod run_flows;
 mod run_refused;

@@ -1,0 +1,1 @@
+"""Slices beside restarts: what weir's way to compare saves. `bench/compare` is the way in."""

@@ -1,0 +1,92 @@
+//! Settings of a whole host that differ between arms.
+//!
+//! A namespace cannot have its own, so the host is given the arm's when its slices begin. Every value
+//! that it may get stands in the journal before it gets the first.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Mutex, PoisonError};
+
+use weir_host::journal::{self, Journal, Key, Restored};
+use weir_sut::WorkFolder;
+
+use crate::message::{Failure, Leftovers, SettingsJob};
+
+/// The host's settings as the arms want them.
+pub(super) struct HostSettings {
+    arms: Vec<BTreeMap<String, String>>,
+    state: Mutex<State>,
+}
+
+struct State {
+    journal: Journal,
+    /// The arm whose values the host has.
+    arm: usize,
+}
+
+impl HostSettings {
+    /// Takes the host's journal, and gives the host the first arm's values.
+    pub(super) fn begin(job: &SettingsJob) -> Result<HostSettings, Failure> {
+        let mut journal = Journal::open(&Journal::default_folder(), &job.purpose)?;
+        let first = job.arms.first().cloned().unwrap_or_default();
+        for (name, value) in &first {
+            let values: BTreeSet<String> = job
+                .arms
+                .iter()
+                .filter_map(|arm| arm.get(name).cloned())
+                .collect();
+            let key = Key::Sysctl(name.clone());
+            journal.announce(&key, &values.into_iter().collect::<Vec<_>>())?;
+            journal.give(&key, value)?;
+        }
+        Ok(HostSettings {
+            arms: job.arms.clone(),
+            state: Mutex::new(State { journal, arm: 0 }),
+        })
+    }
+
+    /// Gives the host an arm's values. What it has already costs nothing.
+    pub(super) fn turn_to(&self, arm: usize) -> Result<(), Failure> {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let State { journal, arm: now } = &mut *state;
+        if *now == arm {
+            return Ok(());
+        }
+        let (before, after) = (&self.arms[*now], &self.arms[arm]);
+        for (name, value) in after {
+            if before.get(name) != Some(value) {
+                journal.give(&Key::Sysctl(name.clone()), value)?;
+            }
+        }
+        *now = arm;
+        Ok(())
+    }
+
+    /// Puts everything back.
+    pub(super) fn put_back(&self) -> Vec<Restored> {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        state.journal.restore()
+    }
+}
+
+/// What an earlier weir has left here; put back and removed unless it is only to be told.
+pub(super) fn leftovers(dry_run: bool) -> Result<Leftovers, Failure> {
+    let folder = Journal::default_folder();
+    let pending = journal::pending(&folder)?;
+    if pending.held {
+        let holder = pending.holder.map(|holder| holder.to_string());
+        return Ok(Leftovers {
+            settings: pending.settings,
+            held: Some(holder.unwrap_or_else(|| "another weir".to_owned())),
+            folders: Vec::new(),
+        });
+    }
+    let (settings, folders) = match dry_run {
+        true => (pending.settings, WorkFolder::abandoned()),
+        false => (journal::restore(&folder)?, WorkFolder::sweep()),
+    };
+    Ok(Leftovers {
+        settings,
+        held: None,
+        folders,
+    })
+}

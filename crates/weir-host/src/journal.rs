@@ -1,1 +1,0 @@
-//! The journal of what weir changes on a host.

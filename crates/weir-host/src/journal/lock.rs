@@ -1,0 +1,215 @@
+//! One weir at a time has the settings of a host in hand.
+//!
+//! The lock is flock(2) on a file of the journal's folder: the kernel lets it go however its holder
+//! ends. The text in the file only tells others who that is.
+
+use std::fmt;
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io::{self, Seek, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use jiff::{Timestamp, Unit};
+use serde::{Deserialize, Serialize};
+use weir_probe::ProcessId;
+
+use super::JournalError;
+use super::place::boot_id;
+
+const FILE: &str = "lock";
+
+/// A process that is being killed, or that only looks who holds the lock, has it a moment longer.
+const PATIENCE: Duration = Duration::from_millis(500);
+const LOOK: Duration = Duration::from_millis(5);
+
+/// The weir that has the settings of a host in hand.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Holder {
+    /// Its process number.
+    pub pid: u32,
+    /// Since when, as RFC 3339 has it, in UTC.
+    pub since: String,
+    /// What for, in its own words.
+    pub purpose: String,
+}
+
+impl fmt::Display for Holder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Holder {
+            pid,
+            since,
+            purpose,
+        } = self;
+        write!(f, "process {pid}, since {since}, for {purpose}")
+    }
+}
+
+/// What stands in the file. Process numbers mean something only within one boot and one PID
+/// namespace, and are used again.
+#[derive(Debug, Serialize, Deserialize)]
+struct Text {
+    #[serde(flatten)]
+    holder: Holder,
+    start_ticks: u64,
+    boot: String,
+    pid_namespace: String,
+}
+
+impl Text {
+    fn of_this_process(purpose: &str) -> Result<Text, JournalError> {
+        let now = Timestamp::now();
+        let own = ProcessId::own()
+            .map_err(io::Error::other)
+            .map_err(JournalError::io("read", Path::new("/proc/self/stat")))?;
+        Ok(Text {
+            holder: Holder {
+                pid: own.pid,
+                since: now.round(Unit::Second).unwrap_or(now).to_string(),
+                purpose: purpose.to_owned(),
+            },
+            start_ticks: own.start_ticks,
+            boot: boot_id()?,
+            pid_namespace: pid_namespace(),
+        })
+    }
+
+    /// Whether it is an earlier holder's, who never got to clear it.
+    fn is_stale(&self) -> bool {
+        let process = ProcessId {
+            pid: self.holder.pid,
+            start_ticks: self.start_ticks,
+        };
+        let same_boot = boot_id().is_ok_and(|boot| boot == self.boot);
+        !same_boot || (self.pid_namespace == pid_namespace() && !process.is_alive())
+    }
+}
+
+fn pid_namespace() -> String {
+    let link = fs::read_link("/proc/self/ns/pid").unwrap_or_default();
+    link.to_string_lossy().into_owned()
+}
+
+/// The lock of a host, until this is dropped.
+#[derive(Debug)]
+pub(super) struct Lock {
+    file: File,
+    pub(super) holder: Holder,
+}
+
+impl Lock {
+    /// Takes the lock in a folder that exists.
+    pub(super) fn take(folder: &Path, purpose: &str) -> Result<Lock, JournalError> {
+        let path = folder.join(FILE);
+        let mut file = OpenOptions::new()
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .mode(0o600)
+            .open(&path)
+            .map_err(JournalError::io("open", &path))?;
+        if !wait_for(&path, || file.try_lock())? {
+            let holder = read_holder(&path);
+            return Err(JournalError::Held { holder });
+        }
+        let text = Text::of_this_process(purpose)?;
+        let line = serde_json::to_string(&text)
+            .map_err(io::Error::other)
+            .map_err(JournalError::io("write", &path))?;
+        file.set_len(0)
+            .and_then(|()| writeln!(file, "{line}"))
+            .map_err(JournalError::io("write", &path))?;
+        Ok(Lock {
+            file,
+            holder: text.holder,
+        })
+    }
+
+    /// Who holds the lock now: `None` for nobody, `Some(None)` for one that has not said so yet.
+    pub(super) fn holder(folder: &Path) -> Result<Option<Option<Holder>>, JournalError> {
+        let path = folder.join(FILE);
+        let file = match File::open(&path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            opened => opened.map_err(JournalError::io("open", &path))?,
+        };
+        let is_free = wait_for(&path, || file.try_lock_shared())?;
+        Ok(if is_free {
+            None
+        } else {
+            Some(read_holder(&path))
+        })
+    }
+}
+
+impl Drop for Lock {
+    fn drop(&mut self) {
+        // Only a courtesy: the text of a holder that is gone is known to be stale.
+        let _ = self.file.set_len(0).and_then(|()| self.file.rewind());
+    }
+}
+
+/// Whether a lock could be had in time.
+fn wait_for(
+    path: &Path,
+    mut attempt: impl FnMut() -> Result<(), TryLockError>,
+) -> Result<bool, JournalError> {
+    let begun = Instant::now();
+    loop {
+        match attempt() {
+            Ok(()) => return Ok(true),
+            Err(TryLockError::WouldBlock) if begun.elapsed() > PATIENCE => return Ok(false),
+            Err(TryLockError::WouldBlock) => thread::sleep(LOOK),
+            Err(TryLockError::Error(error)) => return Err(JournalError::io("lock", path)(error)),
+        }
+    }
+}
+
+fn read_holder(path: &Path) -> Option<Holder> {
+    let text = fs::read_to_string(path).ok()?;
+    let text: Text = serde_json::from_str(&text).ok()?;
+    (!text.is_stale()).then_some(text.holder)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_text_of_a_holder_that_is_gone_is_not_believed() {
+        let own = Text::of_this_process("a test").unwrap();
+        assert!(!own.is_stale());
+        let earlier = Text {
+            start_ticks: own.start_ticks + 1,
+            ..Text::of_this_process("a test").unwrap()
+        };
+        assert!(earlier.is_stale(), "another process has its number now");
+        let in_a_container = Text {
+            pid_namespace: "pid:[1]".to_owned(),
+            ..earlier
+        };
+        assert!(!in_a_container.is_stale(), "its number means nothing here");
+        let before_the_boot = Text {
+            boot: "another".to_owned(),
+            ..in_a_container
+        };
+        assert!(before_the_boot.is_stale());
+    }
+
+    #[test]
+    fn a_lock_says_whose_it_is_and_is_let_go() {
+        let folder = tempfile::tempdir().unwrap();
+        assert_eq!(Lock::holder(folder.path()).unwrap(), None);
+        let lock = Lock::take(folder.path(), "a test").unwrap();
+        let holder = Lock::holder(folder.path()).unwrap().flatten();
+        assert_eq!(holder.as_ref(), Some(&lock.holder));
+        assert_eq!(lock.holder.pid, std::process::id());
+        match Lock::take(folder.path(), "another test") {
+            Err(JournalError::Held { holder }) => assert_eq!(holder, Some(lock.holder.clone())),
+            other => panic!("{other:?}"),
+        }
+        drop(lock);
+        assert_eq!(Lock::holder(folder.path()).unwrap(), None);
+        Lock::take(folder.path(), "another test").unwrap();
+    }
+}

@@ -1,0 +1,251 @@
+//! The journal's file: JSON Lines, only ever appended to.
+//!
+//! The first line says the format and who writes; each further one is either written ahead of a
+//! change or says what became of a setting. A line reaches the disk before the change that it
+//! announces is made. So a line that is not whole (the process was killed, or the power went, while
+//! it was written) announces nothing that was done, and is as if it were not there.
+
+use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use super::entry::Entry;
+use super::{JournalError, Key, Outcome};
+
+/// Name and version of the format.
+pub(super) const FORMAT: &str = "weir-journal/1";
+
+const FILE: &str = "journal.jsonl";
+/// The one before, kept for those who want to know what was done.
+const PREVIOUS_FILE: &str = "journal.previous.jsonl";
+
+/// The first line.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Header {
+    /// [`FORMAT`]
+    pub(super) journal: String,
+    /// The boot that the settings were changed in.
+    pub(super) boot: String,
+    pub(super) pid: u32,
+    pub(super) since: String,
+    pub(super) purpose: String,
+}
+
+/// Any other line.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Line {
+    /// The setting may be given these values from now on.
+    Ahead(Entry),
+    /// The setting is done with.
+    Closed(Closed),
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Closed {
+    pub(super) key: Key,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) namespace: Option<String>,
+    #[serde(flatten)]
+    pub(super) outcome: Outcome,
+}
+
+/// What a journal says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Recorded {
+    pub(super) header: Header,
+    /// Settings that are not done with, in the order in which they were first changed.
+    pub(super) open: Vec<Entry>,
+    /// Bytes in whole lines.
+    len: u64,
+}
+
+impl Recorded {
+    /// Reads the journal of a folder; `None` when nothing has been changed.
+    pub(super) fn read(folder: &Path, boot: &str) -> Result<Option<Recorded>, JournalError> {
+        let path = folder.join(FILE);
+        match fs::read(&path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(JournalError::io("read", &path)(error)),
+            Ok(bytes) => Recorded::parse(&bytes, boot, &path),
+        }
+    }
+
+    fn parse(bytes: &[u8], boot: &str, path: &Path) -> Result<Option<Recorded>, JournalError> {
+        let len = bytes
+            .iter()
+            .rposition(|&b| b == b'\n')
+            .map_or(0, |at| at + 1);
+        let mut lines = bytes[..len]
+            .split_inclusive(|&b| b == b'\n')
+            .enumerate()
+            .peekable();
+        let Some((_, first)) = lines.next() else {
+            return Ok(None);
+        };
+        let mut recorded = Recorded {
+            header: header(first, path)?,
+            open: Vec::new(),
+            len: len as u64,
+        };
+        let survived_a_boot = recorded.header.boot != boot;
+        while let Some((number, bytes)) = lines.next() {
+            let read = serde_json::from_slice::<Line>(bytes)
+                .map_err(|error| error.to_string())
+                .and_then(|line| recorded.open.apply(line));
+            match read {
+                Ok(()) => {}
+                // The blocks of a write reach the disk in any order: the last line may be garbled
+                // and yet have its end.
+                Err(_) if survived_a_boot && lines.peek().is_none() => {
+                    recorded.len -= bytes.len() as u64;
+                }
+                Err(words) => return Err(damaged(path, number + 1, words)),
+            }
+        }
+        Ok(Some(recorded))
+    }
+}
+
+fn header(line: &[u8], path: &Path) -> Result<Header, JournalError> {
+    #[derive(Deserialize)]
+    struct Version {
+        journal: String,
+    }
+    let unreadable = |error: serde_json::Error| damaged(path, 1, error.to_string());
+    let Version { journal } = serde_json::from_slice(line).map_err(unreadable)?;
+    if journal != FORMAT {
+        return Err(JournalError::Format {
+            path: path.to_owned(),
+            found: journal,
+        });
+    }
+    serde_json::from_slice(line).map_err(unreadable)
+}
+
+fn damaged(path: &Path, line: usize, words: String) -> JournalError {
+    JournalError::Damaged {
+        path: path.to_owned(),
+        line,
+        words,
+    }
+}
+
+/// Settings that are not done with.
+pub(super) trait Open {
+    /// Takes over what a line says.
+    fn apply(&mut self, line: Line) -> Result<(), String>;
+    /// Where a setting stands, as a network namespace has it.
+    fn find(&self, key: &Key, namespace: Option<&str>) -> Option<usize>;
+}
+
+impl Open for Vec<Entry> {
+    fn apply(&mut self, line: Line) -> Result<(), String> {
+        match line {
+            Line::Ahead(ahead) => match self.find(&ahead.key, ahead.namespace.as_deref()) {
+                Some(index) => self[index].given.extend(ahead.given),
+                None => self.push(ahead),
+            },
+            Line::Closed(closed) => {
+                let index = self.find(&closed.key, closed.namespace.as_deref());
+                let index = index.ok_or_else(|| format!("{} was not open", closed.key))?;
+                self.remove(index);
+            }
+        }
+        Ok(())
+    }
+
+    fn find(&self, key: &Key, namespace: Option<&str>) -> Option<usize> {
+        self.iter().position(|entry| entry.is_of(key, namespace))
+    }
+}
+
+/// The writing half.
+#[derive(Debug)]
+pub(super) struct Log {
+    path: PathBuf,
+    file: File,
+    /// Bytes in whole lines.
+    len: u64,
+}
+
+impl Log {
+    /// Begins a journal in place of one that has nothing open.
+    pub(super) fn begin(folder: &Path, header: &Header) -> Result<Log, JournalError> {
+        let path = folder.join(FILE);
+        match fs::rename(&path, folder.join(PREVIOUS_FILE)) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                return Err(JournalError::io("rename", &path)(error));
+            }
+            _ => {}
+        }
+        let mut options = OpenOptions::new();
+        let file = options
+            .append(true)
+            .create_new(true)
+            .mode(0o600)
+            .open(&path);
+        let mut log = Log {
+            file: file.map_err(JournalError::io("create", &path))?,
+            path,
+            len: 0,
+        };
+        log.append(header)?;
+        sync_folder(folder)?;
+        Ok(log)
+    }
+
+    /// Goes on with one that was read.
+    pub(super) fn resume(folder: &Path, recorded: &Recorded) -> Result<Log, JournalError> {
+        let path = folder.join(FILE);
+        let file = OpenOptions::new().append(true).open(&path);
+        Ok(Log {
+            file: file.map_err(JournalError::io("open", &path))?,
+            path,
+            len: recorded.len,
+        })
+    }
+
+    /// Appends a line, and returns when it is on the disk.
+    pub(super) fn append(&mut self, line: &impl Serialize) -> Result<(), JournalError> {
+        let line = serde_json::to_vec(line).map_err(io::Error::other);
+        line.and_then(|line| self.append_bytes(line))
+            .map_err(JournalError::io("write", &self.path))
+    }
+
+    fn append_bytes(&mut self, mut line: Vec<u8>) -> io::Result<()> {
+        line.push(b'\n');
+        // A half line that an earlier attempt has left (the disk was full) must not become the
+        // beginning of this one.
+        self.file.set_len(self.len)?;
+        self.file.write_all(&line)?;
+        self.file.sync_data()?;
+        self.len += line.len() as u64;
+        Ok(())
+    }
+}
+
+/// Makes the journal's folder with its parents, on the disk, for its owner's eyes alone.
+pub(super) fn create_folder(folder: &Path) -> Result<(), JournalError> {
+    let is_missing = |path: &&Path| !path.as_os_str().is_empty() && !path.exists();
+    let missing: Vec<_> = folder.ancestors().take_while(is_missing).collect();
+    let mut builder = DirBuilder::new();
+    builder.recursive(true).mode(0o700);
+    builder
+        .create(folder)
+        .map_err(JournalError::io("create", folder))?;
+    for made in missing {
+        let parent = made.parent().filter(|path| !path.as_os_str().is_empty());
+        sync_folder(parent.unwrap_or(Path::new(".")))?;
+    }
+    Ok(())
+}
+
+/// The name of a new file lives in its folder, which has to reach the disk as well.
+fn sync_folder(folder: &Path) -> Result<(), JournalError> {
+    let synced = File::open(folder).and_then(|folder| folder.sync_all());
+    synced.map_err(JournalError::io("flush", folder))
+}

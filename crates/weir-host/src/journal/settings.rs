@@ -1,0 +1,127 @@
+//! How the journal reads and writes a setting of the host.
+
+use std::fs::{self, OpenOptions};
+use std::io::{self, Write};
+use std::path::PathBuf;
+
+use super::Key;
+
+/// Why a setting could not be read or written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum SettingError {
+    /// There is no such setting here: another kernel, a module that is not loaded, or a network
+    /// namespace that does not show it.
+    Absent,
+    /// Refused, in the kernel's words.
+    Refused(String),
+}
+
+/// The settings of a host. Behind a trait because what may never go wrong with settings that
+/// concern a whole machine is tried on ones that do not exist.
+pub(super) trait Settings: Send {
+    /// The present value, without the newline at its end.
+    fn read(&self, key: &Key) -> Result<String, SettingError>;
+    /// Gives it a value.
+    fn write(&self, key: &Key, value: &str) -> Result<(), SettingError>;
+}
+
+/// Those of this machine, as the calling thread's namespaces have them.
+#[derive(Debug)]
+pub(super) struct Kernel;
+
+impl Settings for Kernel {
+    fn read(&self, key: &Key) -> Result<String, SettingError> {
+        let Key::Sysctl(name) = key;
+        let text = fs::read_to_string(path(name)?)?;
+        Ok(text.trim_end_matches('\n').to_owned())
+    }
+
+    fn write(&self, key: &Key, value: &str) -> Result<(), SettingError> {
+        let Key::Sysctl(name) = key;
+        let mut file = OpenOptions::new().write(true).open(path(name)?)?;
+        // One write, since the kernel takes each for a whole value; and never an empty one, which
+        // would not reach it.
+        Ok(file.write_all(format!("{value}\n").as_bytes())?)
+    }
+}
+
+impl From<io::Error> for SettingError {
+    fn from(error: io::Error) -> SettingError {
+        match error.kind() {
+            io::ErrorKind::NotFound => SettingError::Absent,
+            _ => SettingError::Refused(error.to_string()),
+        }
+    }
+}
+
+/// The file of a sysctl. As in sysctl(8), whichever of `.` and `/` comes first separates, and the
+/// other one stands for a dot within a name (`net.ipv4.conf.eth0/5.forwarding`). A journal is only
+/// a file, so its names lead nowhere else.
+fn path(name: &str) -> Result<PathBuf, SettingError> {
+    let separator = name.chars().find(|c| matches!(c, '.' | '/'));
+    let mut path = PathBuf::from("/proc/sys");
+    for part in name.split(separator.unwrap_or('.')) {
+        let part = part.replace('/', ".");
+        if matches!(part.as_str(), "" | "." | "..") || part.contains('\0') {
+            let words = format!("`{}` is not a sysctl's name", name.escape_debug());
+            return Err(SettingError::Refused(words));
+        }
+        path.push(part);
+    }
+    Ok(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_those_of_sysctl_8() {
+        for (name, file) in [
+            ("net.core.somaxconn", "/proc/sys/net/core/somaxconn"),
+            ("net/core/somaxconn", "/proc/sys/net/core/somaxconn"),
+            (
+                "net.ipv4.conf.eth0/5.mtu",
+                "/proc/sys/net/ipv4/conf/eth0.5/mtu",
+            ),
+            (
+                "net/ipv4/conf/eth0.5/mtu",
+                "/proc/sys/net/ipv4/conf/eth0.5/mtu",
+            ),
+        ] {
+            assert_eq!(path(name), Ok(PathBuf::from(file)), "{name}");
+        }
+    }
+
+    #[test]
+    fn no_name_leads_out_of_the_settings() {
+        for name in [
+            "",
+            ".",
+            "..",
+            "a..b",
+            "/etc/passwd",
+            "net/../../x",
+            "a.//.b",
+            "net.\0",
+        ] {
+            assert!(
+                matches!(path(name), Err(SettingError::Refused(_))),
+                "{name}"
+            );
+        }
+    }
+
+    #[test]
+    fn what_is_absent_is_told_from_what_is_refused() {
+        let absent = Key::Sysctl("net.core.of_no_kernel".to_owned());
+        assert_eq!(Kernel.read(&absent), Err(SettingError::Absent));
+        assert_eq!(Kernel.write(&absent, "1"), Err(SettingError::Absent));
+        let read_only = Key::Sysctl("kernel.random.boot_id".to_owned());
+        assert!(Kernel.read(&read_only).is_ok_and(|id| id.len() == 36));
+        assert!(matches!(
+            Kernel.write(&read_only, "1"),
+            Err(SettingError::Refused(_))
+        ));
+    }
+}

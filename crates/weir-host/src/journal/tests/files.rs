@@ -1,0 +1,225 @@
+//! What is on the disk: half lines, other boots, damage, other versions.
+
+use super::*;
+
+/// What the journal and the settings were at some moment.
+struct Moment {
+    bytes: Vec<u8>,
+    values: BTreeMap<String, String>,
+}
+
+fn moment(host: &Host) -> Moment {
+    Moment {
+        bytes: fs::read(host.file()).unwrap_or_default(),
+        values: host.settings.state().values.clone(),
+    }
+}
+
+/// A session with every kind of line, as it was after each step: the settings are those from before
+/// the next line, since a line is on the disk before its change is made.
+fn moments() -> Vec<Moment> {
+    let host = Host::new();
+    let mut journal = host.open().unwrap();
+    let mut moments = vec![moment(&host)];
+    journal.change(&key("a"), "1").unwrap();
+    moments.push(moment(&host));
+    journal.announce(&key("b"), &texts(&["1", "2"])).unwrap();
+    journal.give(&key("b"), "2").unwrap();
+    moments.push(moment(&host));
+    journal.change(&key("a"), "3").unwrap();
+    moments.push(moment(&host));
+    journal.change(&key("c"), "4 5").unwrap();
+    moments.push(moment(&host));
+    moments
+}
+
+/// The power goes while a line is written, at each of its bytes.
+#[test]
+fn a_journal_cut_at_any_byte_still_puts_everything_back() {
+    let moments = moments();
+    let mut cuts = 0;
+    for pair in moments.windows(2) {
+        let (now, next) = (&pair[0], &pair[1]);
+        assert!(next.bytes.starts_with(&now.bytes));
+        for length in now.bytes.len()..=next.bytes.len() {
+            let host = Host::new();
+            host.settings.state().values = now.values.clone();
+            fs::write(host.file(), &next.bytes[..length]).unwrap();
+            host.restore();
+            assert!(
+                host.settings
+                    .state()
+                    .values
+                    .values()
+                    .all(|value| value == "0"),
+                "{length}"
+            );
+            assert_eq!(host.restore(), [], "{length}");
+            // What is appended does not stick to the half line.
+            let mut journal = host.open().unwrap();
+            journal.change(&key("a"), "9").unwrap();
+            host.kill(journal);
+            assert_eq!(
+                host.restore(),
+                [("fake.a".to_owned(), Outcome::PutBack)],
+                "{length}"
+            );
+            cuts += 1;
+        }
+    }
+    assert!(cuts > 300, "{cuts}");
+}
+
+/// Also while it is being restored: what is written down then follows what was done.
+#[test]
+fn a_restore_cut_at_any_byte_can_be_done_again() {
+    let last = moments().pop().unwrap();
+    let host = Host::new();
+    host.settings.state().values = last.values;
+    fs::write(host.file(), &last.bytes).unwrap();
+    host.restore();
+    let whole = fs::read(host.file()).unwrap();
+    for length in last.bytes.len()..=whole.len() {
+        fs::write(host.file(), &whole[..length]).unwrap();
+        let again = host.restore();
+        assert!(
+            again
+                .iter()
+                .all(|(_, outcome)| *outcome == Outcome::Already),
+            "{again:?}"
+        );
+        assert_eq!(host.restore(), []);
+    }
+}
+
+#[test]
+fn settings_of_an_earlier_boot_need_nobody() {
+    let last = moments().pop().unwrap();
+    let boot = place::boot_id().unwrap();
+    let text = String::from_utf8(last.bytes).unwrap();
+    let earlier = text.replace(&boot, "00000000-0000-0000-0000-000000000000");
+    let host = Host::new();
+    fs::write(host.file(), &earlier).unwrap();
+    host.settings.set(&key("a"), "3");
+    let names = ["fake.c", "fake.b", "fake.a"];
+    let expected = names.map(|name| (name.to_owned(), Outcome::OtherBoot));
+    assert_eq!(outcomes(host.pending()), expected);
+    assert_eq!(host.restore(), expected);
+    assert_eq!(
+        host.settings.get(&key("a")),
+        "3",
+        "it is not weir's any more"
+    );
+    assert_eq!(host.settings.state().writes, 0);
+    // And they are in nobody's way.
+    fs::write(host.file(), &earlier).unwrap();
+    let mut journal = host.open().unwrap();
+    journal.change(&key("a"), "1").unwrap();
+    let kept = fs::read_to_string(host.folder().join("journal.previous.jsonl")).unwrap();
+    assert_eq!(kept, earlier);
+    drop(journal);
+    // The power may have garbled the last line and left its end.
+    fs::write(host.file(), earlier.clone() + "{\"ahead\":\0\0\0\n").unwrap();
+    assert_eq!(host.restore(), expected);
+}
+
+#[test]
+fn damage_is_named_by_its_line_and_nothing_is_changed() {
+    let last = moments().pop().unwrap();
+    let text = String::from_utf8(last.bytes).unwrap();
+    let lines = text.lines().count();
+    for number in 1..=lines {
+        let damaged: Vec<_> = (1..)
+            .zip(text.lines())
+            .map(|(n, line)| if n == number { &line[1..] } else { line })
+            .collect();
+        let host = Host::new();
+        host.settings.state().values = last.values.clone();
+        fs::write(host.file(), damaged.join("\n") + "\n").unwrap();
+        let refusals = [
+            host.open().map(drop),
+            restore_with(host.folder(), &host.settings).map(drop),
+            pending_with(host.folder(), &host.settings).map(drop),
+        ];
+        for refused in refusals {
+            let refused = refused.unwrap_err();
+            let place = format!(
+                "{}:{number}: the journal is damaged: ",
+                host.file().display()
+            );
+            assert!(refused.to_string().starts_with(&place), "{refused}");
+            assert!(refused.hint().unwrap().contains("by hand"));
+        }
+        assert_eq!(host.settings.state().values, last.values);
+    }
+}
+
+#[test]
+fn another_version_is_refused() {
+    let host = Host::new();
+    fs::write(
+        host.file(),
+        "{\"journal\":\"weir-journal/2\",\"new\":1}\n{\"newer\":1}\n",
+    )
+    .unwrap();
+    let refused = restore_with(host.folder(), &host.settings)
+        .unwrap_err()
+        .to_string();
+    let words = "the journal's format is weir-journal/2, and this weir knows weir-journal/1";
+    assert!(refused.ends_with(words), "{refused}");
+}
+
+/// The format, byte for byte: a later weir must be able to undo what this one did.
+#[test]
+fn the_format_is_this() {
+    let host = Host::new();
+    let mut journal = host.open().unwrap();
+    journal.change(&key("a"), "1").unwrap();
+    journal.restore();
+    let Header {
+        boot, pid, since, ..
+    } = &journal.header;
+    let expected = format!(
+        r#"{{"journal":"weir-journal/1","boot":"{boot}","pid":{pid},"since":"{since}","purpose":"a test"}}
+{{"ahead":{{"key":{{"sysctl":"fake.a"}},"before":"0","given":["1"]}}}}
+{{"closed":{{"key":{{"sysctl":"fake.a"}},"outcome":"put_back"}}}}
+"#
+    );
+    assert_eq!(fs::read_to_string(host.file()).unwrap(), expected);
+}
+
+#[test]
+fn who_changes_nothing_writes_nothing_and_who_has_no_folder_makes_none() {
+    let host = Host::new();
+    drop(host.open().unwrap());
+    assert!(!host.file().exists());
+    let none = host.folder().join("none");
+    assert_eq!(restore_with(&none, &host.settings).unwrap(), []);
+    assert_eq!(pending_with(&none, &host.settings).unwrap().settings, []);
+    assert!(!none.exists());
+}
+
+#[test]
+fn the_folder_and_its_files_are_for_their_owner_alone() {
+    use std::os::unix::fs::PermissionsExt;
+    let host = Host::new();
+    let folder = host.folder().join("state/weir/journal");
+    let mut journal = Journal::open_with(&folder, "a test", host.settings.boxed()).unwrap();
+    journal.change(&key("a"), "1").unwrap();
+    let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    assert_eq!(mode(&folder), 0o700);
+    assert_eq!(mode(&folder.join("journal.jsonl")), 0o600);
+    assert_eq!(mode(&folder.join("lock")), 0o600);
+}
+
+#[test]
+fn a_disk_that_takes_nothing_keeps_the_setting_as_it_is() {
+    let host = Host::new();
+    // A folder where the journal should be: as good as a disk that refuses.
+    let mut journal = host.open().unwrap();
+    fs::create_dir_all(host.folder().join("journal.previous.jsonl/x")).unwrap();
+    fs::create_dir(host.file()).unwrap();
+    let refused = journal.change(&key("a"), "1").unwrap_err();
+    assert!(matches!(refused, JournalError::Io { .. }), "{refused}");
+    assert_eq!(host.settings.state().writes, 0);
+}

@@ -1,0 +1,165 @@
+//! Real processes killed by SIGKILL at every step, on the real kernel, in a network namespace of
+//! their own.
+
+use std::os::unix::process::ExitStatusExt;
+use std::process::{Command, ExitStatus, Stdio};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+
+use nix::sched::{CloneFlags, unshare};
+use rustix::process::{Signal, getpid, kill_process};
+
+use super::super::settings::Kernel;
+use super::*;
+
+const ROLE: &str = "WEIR_TEST_JOURNAL_ROLE";
+const STEPS: &str = "WEIR_TEST_JOURNAL_STEPS";
+const FOLDER: &str = "WEIR_TEST_JOURNAL_FOLDER";
+
+/// The kernel, reached so many times and no more.
+struct Fatal(AtomicUsize);
+
+impl Fatal {
+    fn step(&self) {
+        if self.0.fetch_sub(1, Ordering::Relaxed) == 0 {
+            kill_process(getpid(), Signal::KILL).unwrap();
+            thread::park();
+        }
+    }
+}
+
+impl Settings for Fatal {
+    fn read(&self, key: &Key) -> Result<String, SettingError> {
+        self.step();
+        Kernel.read(key)
+    }
+
+    fn write(&self, key: &Key, value: &str) -> Result<(), SettingError> {
+        self.step();
+        Kernel.write(key, value)
+    }
+}
+
+fn keys() -> [Key; 3] {
+    let names = [
+        "net.core.somaxconn",
+        "net.ipv4.ip_local_port_range",
+        "net.ipv4.ip_local_reserved_ports",
+    ];
+    names.map(|name| Key::Sysctl(name.to_owned()))
+}
+
+fn values() -> Vec<String> {
+    keys().iter().map(|key| Kernel.read(key).unwrap()).collect()
+}
+
+/// The process that is killed; a test among others when it is not started by [`run`].
+#[test]
+fn child() {
+    let Ok(role) = env::var(ROLE) else {
+        return;
+    };
+    let folder = PathBuf::from(env::var(FOLDER).unwrap());
+    let fatal = Fatal(AtomicUsize::new(env::var(STEPS).unwrap().parse().unwrap()));
+    if role == "restore" {
+        restore_with(&folder, &fatal).unwrap();
+        return;
+    }
+    let [backlog, ports, reserved] = keys();
+    let mut journal = Journal::open_with(&folder, "a test", Box::new(fatal)).unwrap();
+    journal.change(&backlog, "511").unwrap();
+    journal
+        .announce(&ports, &texts(&["20000 30000", "30000 40000"]))
+        .unwrap();
+    journal.give(&ports, "20000 30000").unwrap();
+    journal.give(&ports, "30000 40000").unwrap();
+    journal.change(&reserved, "35000-35010").unwrap();
+    journal.change(&backlog, "1023").unwrap();
+    if role == "session" {
+        journal.restore();
+    } else {
+        kill_process(getpid(), Signal::KILL).unwrap();
+    }
+}
+
+/// Runs [`child`] in the calling thread's namespace.
+fn run(role: &str, folder: &Path, steps: usize) -> ExitStatus {
+    Command::new(env::current_exe().unwrap())
+        .args([
+            "journal::tests::killed::child",
+            "--exact",
+            "--test-threads=1",
+        ])
+        .env(ROLE, role)
+        .env(STEPS, steps.to_string())
+        .env(FOLDER, folder)
+        .stdout(Stdio::null())
+        .status()
+        .unwrap()
+}
+
+/// Whether it was killed, not ended; a failure of its own is one of this test.
+fn was_killed(status: ExitStatus) -> bool {
+    let killed = status.signal() == Some(Signal::KILL.as_raw());
+    assert!(killed || status.success(), "{status}");
+    killed
+}
+
+fn in_a_namespace(work: impl FnOnce() + Send) {
+    let result = thread::scope(|scope| {
+        let thread = scope.spawn(|| match unshare(CloneFlags::CLONE_NEWNET) {
+            Ok(()) => work(),
+            Err(error) => eprintln!("skipped: no network namespace may be made here: {error}"),
+        });
+        thread.join()
+    });
+    if let Err(panic) = result {
+        std::panic::resume_unwind(panic);
+    }
+}
+
+#[test]
+fn a_session_killed_at_any_step_is_undone() {
+    in_a_namespace(|| {
+        let before = values();
+        let mut kills = 0;
+        let folder = tempfile::tempdir().unwrap();
+        while was_killed(run("session", folder.path(), kills)) {
+            restore(folder.path()).unwrap();
+            assert_eq!(values(), before, "killed at step {kills}");
+            assert_eq!(pending(folder.path()).unwrap().settings, []);
+            kills += 1;
+        }
+        assert_eq!(values(), before);
+        // Three values before, five changes of three steps each, three restored.
+        assert!(kills >= 3 + 5 * 3 + 3 * 3, "{kills}");
+    });
+}
+
+#[test]
+fn a_restore_killed_at_any_step_is_done_again() {
+    in_a_namespace(|| {
+        let before = values();
+        let folder = tempfile::tempdir().unwrap();
+        let mut kills = 0;
+        loop {
+            assert!(was_killed(run("abandon", folder.path(), usize::MAX)));
+            assert!(
+                values()
+                    .iter()
+                    .zip(&before)
+                    .all(|(now, before)| now != before)
+            );
+            let killed = was_killed(run("restore", folder.path(), kills));
+            let left = pending(folder.path()).unwrap().settings;
+            assert_eq!(left.is_empty(), !killed, "{left:?}");
+            restore(folder.path()).unwrap();
+            assert_eq!(values(), before, "killed at step {kills}");
+            if !killed {
+                break;
+            }
+            kills += 1;
+        }
+        assert!(kills >= 3 * 3, "{kills}");
+    });
+}

@@ -1,0 +1,407 @@
+//! The journal against settings that do not exist, so that all may be done to them.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use tempfile::TempDir;
+
+use super::settings::SettingError;
+use super::*;
+
+mod files;
+mod killed;
+mod sequences;
+
+/// The settings of a host that does not exist.
+#[derive(Debug, Clone, Default)]
+struct Fake(Arc<Mutex<State>>);
+
+#[derive(Debug, Default)]
+struct State {
+    values: BTreeMap<String, String>,
+    /// How many more times the kernel is reached before weir is dead; `None`: it lives.
+    steps: Option<usize>,
+    writes: usize,
+}
+
+impl Fake {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap()
+    }
+
+    /// As somebody else does it.
+    fn set(&self, key: &Key, value: &str) {
+        self.state()
+            .values
+            .insert(key.to_string(), value.to_owned());
+    }
+
+    fn get(&self, key: &Key) -> String {
+        self.state().values[&key.to_string()].clone()
+    }
+
+    fn remove(&self, key: &Key) {
+        self.state().values.remove(&key.to_string());
+    }
+
+    fn kill_after(&self, steps: usize) {
+        self.state().steps = Some(steps);
+    }
+
+    fn revive(&self) {
+        self.state().steps = None;
+    }
+
+    fn boxed(&self) -> Box<dyn Settings> {
+        Box::new(self.clone())
+    }
+}
+
+impl State {
+    /// What is dead reaches nothing. It cannot write to the journal either: each line follows or
+    /// precedes something that has just failed.
+    fn step(&mut self) -> Result<(), SettingError> {
+        match &mut self.steps {
+            Some(0) => Err(SettingError::Refused("weir is dead".to_owned())),
+            Some(steps) => {
+                *steps -= 1;
+                Ok(())
+            }
+            None => Ok(()),
+        }
+    }
+}
+
+impl Settings for Fake {
+    fn read(&self, key: &Key) -> Result<String, SettingError> {
+        let mut state = self.state();
+        state.step()?;
+        let value = state.values.get(&key.to_string());
+        value.cloned().ok_or(SettingError::Absent)
+    }
+
+    /// Takes all values as they are, but rounds those that begin with `~` and refuses `!`.
+    fn write(&self, key: &Key, value: &str) -> Result<(), SettingError> {
+        let mut state = self.state();
+        state.step()?;
+        state.writes += 1;
+        if value == "!" {
+            return Err(SettingError::Refused("Invalid argument".to_owned()));
+        }
+        let taken = if value.starts_with('~') {
+            "rounded"
+        } else {
+            value
+        };
+        let present = state.values.get_mut(&key.to_string());
+        *present.ok_or(SettingError::Absent)? = taken.replace(' ', "\t");
+        Ok(())
+    }
+}
+
+fn key(name: &str) -> Key {
+    Key::Sysctl(format!("fake.{name}"))
+}
+
+struct Host {
+    folder: TempDir,
+    settings: Fake,
+}
+
+impl Host {
+    /// With settings `a`, `b` and `c`, all `0`.
+    fn new() -> Host {
+        let settings = Fake::default();
+        for name in ["a", "b", "c"] {
+            settings.set(&key(name), "0");
+        }
+        let folder = tempfile::tempdir().unwrap();
+        Host { folder, settings }
+    }
+
+    fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
+    fn file(&self) -> PathBuf {
+        self.folder().join("journal.jsonl")
+    }
+
+    fn open(&self) -> Result<Journal, JournalError> {
+        Journal::open_with(self.folder(), "a test", self.settings.boxed())
+    }
+
+    /// Ends a weir as SIGKILL does: it does nothing more, and its lock is free.
+    fn kill(&self, journal: Journal) {
+        self.settings.kill_after(0);
+        drop(journal);
+        self.settings.revive();
+    }
+
+    fn pending(&self) -> Vec<Restored> {
+        pending_with(self.folder(), &self.settings)
+            .unwrap()
+            .settings
+    }
+
+    fn restore(&self) -> Vec<(String, Outcome)> {
+        let restored = restore_with(self.folder(), &self.settings).unwrap();
+        outcomes(restored)
+    }
+}
+
+fn outcomes(restored: Vec<Restored>) -> Vec<(String, Outcome)> {
+    let pair = |one: Restored| (one.key.to_string(), one.outcome);
+    restored.into_iter().map(pair).collect()
+}
+
+fn differs(found: &str) -> Outcome {
+    let found = found.to_owned();
+    Outcome::Differs { found }
+}
+
+fn texts(values: &[&str]) -> Vec<String> {
+    values.iter().map(|&value| value.to_owned()).collect()
+}
+
+#[test]
+fn all_is_put_back_the_last_first() {
+    let host = Host::new();
+    let mut journal = host.open().unwrap();
+    journal.change(&key("a"), "1").unwrap();
+    journal.change(&key("b"), "2").unwrap();
+    journal.change(&key("a"), "3").unwrap();
+    assert_eq!(
+        (host.settings.get(&key("a")), host.settings.get(&key("b"))),
+        ("3".into(), "2".into())
+    );
+    let restored = journal.restore();
+    assert_eq!(restored[1].before, "0");
+    assert_eq!(restored[1].given, ["1", "3"]);
+    assert_eq!(
+        outcomes(restored),
+        [
+            ("fake.b".to_owned(), Outcome::PutBack),
+            ("fake.a".to_owned(), Outcome::PutBack),
+        ]
+    );
+    assert_eq!(
+        (host.settings.get(&key("a")), host.settings.get(&key("b"))),
+        ("0".into(), "0".into())
+    );
+    assert_eq!(journal.restore(), []);
+    // The same journal goes on.
+    journal.change(&key("a"), "1").unwrap();
+    drop(journal);
+    assert_eq!(host.settings.get(&key("a")), "0");
+    assert_eq!(host.pending(), []);
+}
+
+#[test]
+fn what_was_announced_is_switched_without_the_disk() {
+    let host = Host::new();
+    let mut journal = host.open().unwrap();
+    journal
+        .announce(&key("a"), &texts(&["1", "2", "0", "1"]))
+        .unwrap();
+    let before = fs::read(host.file()).unwrap();
+    for _ in 0..10 {
+        for value in ["1", "2", "0"] {
+            journal.give(&key("a"), value).unwrap();
+            assert_eq!(host.settings.get(&key("a")), value);
+        }
+    }
+    journal.announce(&key("a"), &texts(&["2"])).unwrap();
+    journal.change(&key("a"), "2").unwrap();
+    assert_eq!(fs::read(host.file()).unwrap(), before);
+    for (key, value) in [(key("a"), "3"), (key("b"), "1")] {
+        let refused = journal.give(&key, value).unwrap_err();
+        assert!(
+            matches!(refused, JournalError::NotAnnounced { .. }),
+            "{refused}"
+        );
+    }
+    assert_eq!(
+        outcomes(journal.restore()),
+        [("fake.a".to_owned(), Outcome::PutBack)]
+    );
+}
+
+#[test]
+fn a_value_of_somebody_elses_is_left_alone_and_told_of_once() {
+    let host = Host::new();
+    let mut journal = host.open().unwrap();
+    journal.change(&key("a"), "1").unwrap();
+    journal.change(&key("b"), "1").unwrap();
+    host.settings.set(&key("a"), "theirs");
+    let refused = journal.change(&key("a"), "2").unwrap_err();
+    assert_eq!(
+        refused.to_string(),
+        "somebody else has changed fake.a: it was `0`, weir gave it `1` or `2`, and it is `theirs` now"
+    );
+    assert_eq!(
+        refused.hint().unwrap(),
+        "its value before is set by: sysctl -w fake.a=0"
+    );
+    // Nobody is told when it is dropped, so that comes later.
+    drop(journal);
+    let left = ("fake.a".to_owned(), differs("theirs"));
+    assert_eq!(outcomes(host.pending()), std::slice::from_ref(&left));
+    assert!(matches!(
+        host.open(),
+        Err(JournalError::Left { settings: 1 })
+    ));
+    assert_eq!(host.restore(), [left]);
+    assert_eq!(host.settings.get(&key("a")), "theirs");
+    assert_eq!(host.settings.get(&key("b")), "0");
+    assert_eq!(host.restore(), []);
+    host.open().unwrap();
+}
+
+#[test]
+fn a_value_that_the_kernel_rounds_or_refuses_does_not_stay() {
+    let host = Host::new();
+    let mut journal = host.open().unwrap();
+    match journal.change(&key("a"), "~7").unwrap_err() {
+        JournalError::NotTaken { value, found, .. } => {
+            assert_eq!((value.as_str(), found.as_str()), ("~7", "rounded"));
+        }
+        other => panic!("{other}"),
+    }
+    assert_eq!(host.settings.get(&key("a")), "0");
+    let refused = journal.change(&key("b"), "!").unwrap_err().to_string();
+    assert_eq!(
+        refused,
+        "cannot give the value `!` to fake.b: Invalid argument"
+    );
+    let absent = journal.change(&key("none"), "1").unwrap_err().to_string();
+    assert_eq!(absent, "there is no setting fake.none here");
+    let already = |name: &str| (format!("fake.{name}"), Outcome::Already);
+    assert_eq!(outcomes(journal.restore()), [already("b"), already("a")]);
+}
+
+#[test]
+fn values_are_compared_without_regard_to_blanks() {
+    let host = Host::new();
+    host.settings.set(&key("a"), "4096\t87380\t6291456");
+    let mut journal = host.open().unwrap();
+    journal.change(&key("a"), "4096 16384  65536").unwrap();
+    assert_eq!(host.settings.get(&key("a")), "4096\t16384\t\t65536");
+    let restored = journal.restore();
+    assert_eq!(restored[0].before, "4096 87380 6291456");
+    assert_eq!(restored[0].outcome, Outcome::PutBack);
+    assert_eq!(
+        host.settings.get(&key("a")),
+        "4096\t87380\t6291456",
+        "as the kernel had told it"
+    );
+    assert_eq!(
+        put_back_command(&restored[0].key, &restored[0].before),
+        "sysctl -w fake.a='4096 87380 6291456'"
+    );
+}
+
+#[test]
+fn a_setting_that_is_no_more_is_done_with() {
+    let host = Host::new();
+    let mut journal = host.open().unwrap();
+    journal.change(&key("a"), "1").unwrap();
+    host.settings.remove(&key("a"));
+    host.kill(journal);
+    assert_eq!(host.restore(), [("fake.a".to_owned(), Outcome::Gone)]);
+    assert_eq!(host.restore(), []);
+}
+
+#[test]
+fn what_cannot_be_put_back_is_tried_again() {
+    let host = Host::new();
+    let mut journal = host.open().unwrap();
+    journal.change(&key("a"), "1").unwrap();
+    journal.change(&key("b"), "1").unwrap();
+    host.settings.kill_after(3);
+    let restored = outcomes(journal.restore());
+    let words = "weir is dead".to_owned();
+    assert_eq!(
+        restored[1],
+        ("fake.a".to_owned(), Outcome::Failed { words })
+    );
+    host.kill(journal);
+    assert_eq!(host.restore(), [("fake.a".to_owned(), Outcome::PutBack)]);
+    assert_eq!(host.settings.get(&key("a")), "0");
+}
+
+#[test]
+fn a_network_setting_is_not_taken_for_that_of_another_namespace() {
+    let host = Host::new();
+    let key = Key::Sysctl("net.fake".to_owned());
+    host.settings.set(&key, "0");
+    let own = fs::read_link("/proc/self/ns/net").unwrap();
+    let mut journal = host.open().unwrap();
+    journal.change(&key, "1").unwrap();
+    host.kill(journal);
+    let text = fs::read_to_string(host.file()).unwrap();
+    let own = own.to_str().unwrap();
+    assert!(text.contains(own), "{text}");
+    fs::write(host.file(), text.replace(own, "net:[1]")).unwrap();
+    assert_eq!(host.restore(), [("net.fake".to_owned(), Outcome::Gone)]);
+    assert_eq!(host.settings.get(&key), "1", "it is another setting");
+}
+
+#[test]
+fn one_weir_at_a_time() {
+    let host = Host::new();
+    let journal = host.open().unwrap();
+    let refused = host.open().unwrap_err();
+    let pid = std::process::id();
+    let words =
+        format!("another weir has the settings of this host in hand: process {pid}, since 2");
+    let text = refused.to_string();
+    assert!(
+        text.starts_with(&words) && text.ends_with(", for a test"),
+        "{text}"
+    );
+    assert!(matches!(
+        restore_with(host.folder(), &host.settings),
+        Err(JournalError::Held { .. })
+    ));
+    let seen = pending_with(host.folder(), &host.settings).unwrap();
+    assert_eq!((seen.held, seen.holder.unwrap().pid), (true, pid));
+    drop(journal);
+    host.open().unwrap();
+}
+
+#[test]
+fn journals_have_one_place_for_each_user() {
+    let folder = |set: &[(&str, &str)], is_root, home: Option<&str>| {
+        let variable = |name: &str| {
+            let found = set.iter().find(|(set, _)| *set == name);
+            found.map(|(_, value)| PathBuf::from(value))
+        };
+        default_folder(variable, is_root, home.map(PathBuf::from))
+    };
+    let (own, state) = (("WEIR_JOURNAL", "/j"), ("XDG_STATE_HOME", "/state"));
+    let home = Some("/home/u");
+    for (set, is_root, home, expected) in [
+        (&[own, state][..], true, home, "/j"),
+        (&[own][..], false, home, "/j"),
+        (
+            &[("WEIR_JOURNAL", ""), state][..],
+            true,
+            home,
+            "/var/lib/weir/journal",
+        ),
+        (&[state][..], false, home, "/state/weir/journal"),
+        (
+            &[("XDG_STATE_HOME", "state")][..],
+            false,
+            home,
+            "/home/u/.local/state/weir/journal",
+        ),
+        (&[][..], false, home, "/home/u/.local/state/weir/journal"),
+        (&[][..], false, None, "/var/lib/weir/journal"),
+    ] {
+        assert_eq!(folder(set, is_root, home), Path::new(expected));
+    }
+}

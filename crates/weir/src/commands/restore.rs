@@ -1,0 +1,157 @@
+//! `weir restore`: undoes what a weir that was killed has left on this host.
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use serde::Serialize;
+use weir_agent::message::{Ask, Leftovers};
+use weir_host::journal::{self, Journal, JournalError, Outcome, Restored, put_back_command};
+use weir_sut::WorkFolder;
+
+use crate::args::{RestoreArgs, RestoreFormat};
+use crate::commands::place;
+use crate::failure::{FAILED, Failure};
+use crate::terminal;
+
+/// Name and version of the JSON output's format.
+const FORMAT: &str = "weir-restore/1";
+
+/// What was undone, or would be.
+#[derive(Debug, Serialize)]
+struct Undone {
+    format: &'static str,
+    dry_run: bool,
+    settings: Vec<Restored>,
+    /// Work folders of weirs that live no more.
+    removed: Vec<PathBuf>,
+}
+
+/// Runs the command.
+pub(crate) fn run(args: &RestoreArgs) -> Result<ExitCode, Failure> {
+    let undone = match &args.host {
+        Some(host) => undo_at(host, args)?,
+        None => undo(&Journal::default_folder(), args.dry_run).map_err(refused)?,
+    };
+    match args.format {
+        RestoreFormat::Text => terminal::print(&text(&undone))?,
+        RestoreFormat::Json => {
+            let json = serde_json::to_string_pretty(&undone)
+                .map_err(|error| Failure::failed(format!("cannot write JSON: {error}")))?;
+            terminal::print(&format!("{json}\n"))?;
+        }
+    }
+    let mut outcomes = undone.settings.iter().map(|setting| &setting.outcome);
+    Ok(if outcomes.all(Outcome::is_restored) {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::from(FAILED)
+    })
+}
+
+fn undo(folder: &Path, dry_run: bool) -> Result<Undone, JournalError> {
+    let (settings, removed) = if dry_run {
+        let pending = journal::pending(folder)?;
+        if pending.held {
+            let holder = pending.holder;
+            return Err(JournalError::Held { holder });
+        }
+        (pending.settings, WorkFolder::abandoned())
+    } else {
+        (journal::restore(folder)?, WorkFolder::sweep())
+    };
+    Ok(Undone {
+        format: FORMAT,
+        dry_run,
+        settings,
+        removed,
+    })
+}
+
+/// The same on another host, by an agent there.
+fn undo_at(host: &str, args: &RestoreArgs) -> Result<Undone, Failure> {
+    let (dry_run, agent) = (args.dry_run, place::connect(host, &args.ssh)?);
+    let ask = Ask::Restore { dry_run };
+    let left: Leftovers = agent.ask(ask).map_err(|error| {
+        let hint = error.hint();
+        Failure::failed(error).maybe_hint(hint)
+    })?;
+    if let Some(holder) = left.held {
+        let words = format!("settings of {host} are in the hands of a weir that lives: {holder}");
+        return Err(Failure::input(words));
+    }
+    Ok(Undone {
+        format: FORMAT,
+        dry_run,
+        settings: left.settings,
+        removed: left.folders,
+    })
+}
+
+fn refused(error: JournalError) -> Failure {
+    let hint = error.hint();
+    match error {
+        JournalError::Io { .. } => Failure::failed(error),
+        _ => Failure::input(error),
+    }
+    .maybe_hint(hint)
+}
+
+fn text(undone: &Undone) -> String {
+    if undone.settings.is_empty() && undone.removed.is_empty() {
+        return "Nothing to restore: no weir has left a setting changed or a folder behind.\n"
+            .to_owned();
+    }
+    let mut text = String::new();
+    for setting in &undone.settings {
+        text.push_str(&described(setting, undone.dry_run));
+    }
+    let removed = if undone.dry_run {
+        "would be removed"
+    } else {
+        "removed"
+    };
+    for folder in &undone.removed {
+        text.push_str(&format!("{}: {removed}\n", folder.display()));
+    }
+    text
+}
+
+/// What became of a setting, and what is left to the user.
+pub(crate) fn described(setting: &Restored, dry_run: bool) -> String {
+    let Restored {
+        key,
+        before,
+        given,
+        outcome,
+    } = setting;
+    let given = given.join(" or ");
+    let values = |now: &str| {
+        format!(
+            "  before weir    {before}\n  given by weir  {given}\n  now            {now}\n  \
+             to put it back: {}\n",
+            put_back_command(key, before)
+        )
+    };
+    match outcome {
+        Outcome::PutBack if dry_run => {
+            format!("{key}: would be put back to {before} (weir gave it {given})\n")
+        }
+        Outcome::PutBack => format!("{key}: put back to {before} (weir gave it {given})\n"),
+        Outcome::Already => format!("{key}: has its value before, {before}\n"),
+        Outcome::Gone => format!("{key}: there is no such setting any more\n"),
+        Outcome::OtherBoot => {
+            format!("{key}: was undone by the boot since (weir gave it {given})\n")
+        }
+        Outcome::Differs { found } => format!(
+            "{key}: left alone, since somebody else has changed it after weir\n{}",
+            values(found)
+        ),
+        Outcome::Elsewhere { namespace } => format!(
+            "{key}: left alone, since it was changed in another network namespace, {namespace}\n  \
+             to put it back: run `weir restore` in that namespace; nsenter(1) enters it\n"
+        ),
+        Outcome::Failed { words } => {
+            format!("{key}: NOT put back: {words}\n{}", values("unknown"))
+        }
+    }
+}

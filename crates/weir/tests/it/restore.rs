@@ -1,0 +1,234 @@
+//! `weir restore`, with real settings of a network namespace of the test's own.
+
+use std::fs;
+use std::process::{Command, Stdio};
+
+use tempfile::TempDir;
+use weir_host::journal::Journal;
+
+use crate::program::{Ended, Running, wait_until, weir};
+
+const BACKLOG: &str = "net.core.somaxconn";
+const PORTS: &str = "net.ipv4.ip_local_port_range";
+
+/// A network namespace that a sleeping process holds, and a folder for the journal.
+struct Host {
+    holder: Running,
+    namespace: String,
+    folder: TempDir,
+}
+
+impl Host {
+    /// `None` where no namespace may be made; the reason is printed.
+    #[allow(clippy::print_stderr)]
+    fn new() -> Option<Host> {
+        let own = fs::read_link("/proc/self/ns/net").expect("/proc");
+        let mut command = Command::new("unshare");
+        command.args(["--net", "sleep", "600"]);
+        let mut holder = Running::start(&mut command);
+        let link = format!("/proc/{}/ns/net", holder.pid());
+        wait_until("the namespace, or that there is none", || {
+            !holder.is_alive() || fs::read_link(&link).is_ok_and(|theirs| theirs != own)
+        });
+        if !holder.is_alive() {
+            eprintln!(
+                "skipped: no network namespace here: {}",
+                holder.end().stderr
+            );
+            return None;
+        }
+        let namespace = fs::read_link(&link).expect("its namespace");
+        let folder = tempfile::tempdir().expect("a folder");
+        fs::create_dir(folder.path().join("temporary")).expect("own folder");
+        Some(Host {
+            holder,
+            namespace: namespace.to_string_lossy().into_owned(),
+            folder,
+        })
+    }
+
+    fn inside(&self, program: &str) -> Command {
+        let mut command = Command::new("nsenter");
+        let link = format!("--net=/proc/{}/ns/net", self.holder.pid());
+        command.args([&link, program]);
+        command
+    }
+
+    fn get(&self, name: &str) -> String {
+        let path = format!("/proc/sys/{}", name.replace('.', "/"));
+        let text = Running::start(self.inside("cat").arg(path))
+            .end()
+            .with_code(0);
+        text.stdout.trim().replace('\t', " ")
+    }
+
+    fn set(&self, name: &str, value: &str) {
+        let line = format!("echo '{value}' > /proc/sys/{}", name.replace('.', "/"));
+        Running::start(self.inside("sh").args(["-c", &line]))
+            .end()
+            .with_code(0);
+    }
+
+    /// A journal as a killed weir leaves it: settings with their values before and given.
+    fn leave(&self, boot: Option<&str>, settings: &[(&str, &str, &str)]) {
+        let own = fs::read_to_string("/proc/sys/kernel/random/boot_id").expect("/proc");
+        let boot = boot.unwrap_or(own.trim());
+        let mut text = format!(
+            r#"{{"journal":"weir-journal/1","boot":"{boot}","pid":1,"since":"2026-01-02T03:04:05Z","purpose":"weir run"}}"#
+        );
+        for (name, before, given) in settings {
+            text.push_str(&format!(
+                "\n{{\"ahead\":{{\"key\":{{\"sysctl\":\"{name}\"}},\"namespace\":\"{}\",\"before\":\"{before}\",\"given\":[\"{given}\"]}}}}",
+                self.namespace
+            ));
+        }
+        fs::write(self.folder.path().join("journal.jsonl"), text + "\n").expect("own folder");
+    }
+
+    fn with_places(&self, mut command: Command, arguments: &[&str]) -> Ended {
+        command
+            .arg("restore")
+            .args(arguments)
+            .env("WEIR_JOURNAL", self.folder.path())
+            .env("TMPDIR", self.folder.path().join("temporary"));
+        Running::start(&mut command).end()
+    }
+
+    fn restore(&self, arguments: &[&str]) -> Ended {
+        self.with_places(self.inside(env!("CARGO_BIN_EXE_weir")), arguments)
+    }
+
+    fn restore_from_outside(&self) -> Ended {
+        self.with_places(weir([""; 0]), &[])
+    }
+}
+
+#[test]
+fn what_a_killed_weir_has_left_is_shown_and_undone() {
+    let Some(host) = Host::new() else { return };
+    let nothing = "Nothing to restore: no weir has left a setting changed or a folder behind.\n";
+    assert_eq!(host.restore(&[]).with_code(0).stdout, nothing);
+    let (backlog, ports) = (host.get(BACKLOG), host.get(PORTS));
+    host.set(BACKLOG, "77");
+    host.set(PORTS, "20000 30000");
+    host.leave(
+        None,
+        &[(BACKLOG, &backlog, "77"), (PORTS, &ports, "20000 30000")],
+    );
+    let folder = host.folder.path().join("temporary/weir-1-0123456789abcdef");
+    fs::create_dir(&folder).unwrap();
+    fs::write(folder.join("pid"), "1\n0\nan earlier boot\npid:[1]\n").unwrap();
+
+    let shown = host.restore(&["--dry-run"]).with_code(0).stdout;
+    let expected = format!(
+        "{PORTS}: would be put back to {ports} (weir gave it 20000 30000)\n\
+         {BACKLOG}: would be put back to {backlog} (weir gave it 77)\n\
+         {}: would be removed\n",
+        folder.display()
+    );
+    assert_eq!(shown, expected);
+    assert_eq!(host.get(BACKLOG), "77");
+    assert!(folder.exists());
+
+    let done = host.restore(&[]).with_code(0).stdout;
+    assert_eq!(done, expected.replace("would be ", ""));
+    assert_eq!((host.get(BACKLOG), host.get(PORTS)), (backlog, ports));
+    assert!(!folder.exists());
+    assert_eq!(host.restore(&[]).with_code(0).stdout, nothing);
+}
+
+#[test]
+fn a_setting_that_somebody_else_has_changed_is_left_alone_and_told_of_once() {
+    let Some(host) = Host::new() else { return };
+    host.set(PORTS, "40000 50000");
+    host.leave(None, &[(PORTS, "32768 60999", "20000 30000")]);
+    let told = host.restore(&[]).with_code(1).stdout;
+    let expected = format!(
+        "{PORTS}: left alone, since somebody else has changed it after weir\n  \
+         before weir    32768 60999\n  \
+         given by weir  20000 30000\n  \
+         now            40000 50000\n  \
+         to put it back: sysctl -w {PORTS}='32768 60999'\n"
+    );
+    assert_eq!(told, expected);
+    assert_eq!(host.get(PORTS), "40000 50000");
+    host.restore(&[]).with_code(0);
+}
+
+#[test]
+fn programs_read_json() {
+    let Some(host) = Host::new() else { return };
+    host.set(PORTS, "40000 50000");
+    let absent = "net.core.of_no_kernel";
+    let left = [(absent, "1", "2"), (PORTS, "32768 60999", "20000 30000")];
+    host.leave(None, &left);
+    let text = host.restore(&["--format", "json"]).with_code(1).stdout;
+    let said: serde_json::Value = serde_json::from_str(&text).unwrap();
+    let expected = serde_json::json!({
+        "format": "weir-restore/1",
+        "dry_run": false,
+        "settings": [
+            {
+                "key": {"sysctl": PORTS},
+                "before": "32768 60999",
+                "given": ["20000 30000"],
+                "outcome": "differs",
+                "found": "40000 50000",
+            },
+            {"key": {"sysctl": absent}, "before": "1", "given": ["2"], "outcome": "gone"},
+        ],
+        "removed": [],
+    });
+    assert_eq!(said, expected);
+}
+
+#[test]
+fn a_setting_of_another_namespace_or_boot_is_not_taken_for_this_ones() {
+    let Some(host) = Host::new() else { return };
+    let before = host.get(BACKLOG);
+    host.set(BACKLOG, "77");
+    host.leave(None, &[(BACKLOG, &before, "77")]);
+    let told = host.restore_from_outside().with_code(1).stdout;
+    let words = format!("changed in another network namespace, {}", host.namespace);
+    assert!(told.contains(&words), "{told}");
+    assert_eq!(host.get(BACKLOG), "77");
+    host.restore(&[]).with_code(0);
+    assert_eq!(host.get(BACKLOG), before);
+
+    host.set(BACKLOG, "77");
+    host.leave(
+        Some("00000000-0000-0000-0000-000000000000"),
+        &[(BACKLOG, &before, "77")],
+    );
+    let told = host.restore(&[]).with_code(0).stdout;
+    assert!(told.contains("undone by the boot since"), "{told}");
+    assert_eq!(host.get(BACKLOG), "77");
+}
+
+#[test]
+fn a_weir_that_lives_is_not_disturbed() {
+    let folder = tempfile::tempdir().unwrap();
+    let journal = Journal::open(folder.path(), "a test").unwrap();
+    let holder = format!("process {}, since ", std::process::id());
+    for arguments in [&["restore"][..], &["restore", "--dry-run"]] {
+        let mut command = weir(arguments);
+        command.env("WEIR_JOURNAL", folder.path());
+        let words = [&holder, ", for a test", "\nhint: wait until it has ended"];
+        Running::start(&mut command).end().refused_in_a_line(&words);
+    }
+    drop(journal);
+}
+
+#[test]
+fn a_damaged_journal_is_refused_with_its_line() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("journal.jsonl");
+    fs::write(&file, "{\"journal\":\"weir-journal/1\"}\n").unwrap();
+    let mut command = weir(["restore"]);
+    command
+        .env("WEIR_JOURNAL", folder.path())
+        .stdout(Stdio::piped());
+    let place = format!("{}:1: the journal is damaged: ", file.display());
+    let words = [&place, "missing field `boot`", "\nhint: set the settings"];
+    Running::start(&mut command).end().refused_in_a_line(&words);
+}
