@@ -41,6 +41,8 @@ pub enum Ask {
     Describe,
     /// To keep itself to these CPUs from now on, with all that it starts by itself: `()`.
     Settle(CpuSet),
+    /// To know the rows of users' files as well, each with its name: `()`.
+    Rows(Vec<(String, String)>),
     /// The proxy's program and its version: [`Program`].
     Program {
         /// Which.

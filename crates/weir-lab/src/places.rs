@@ -68,6 +68,10 @@ impl Places {
                 Some(name) => distant(name, options)?,
             };
             let is = agent.ask(Ask::Describe)?;
+            if name.is_some() {
+                let rows = options.catalog.user_rows().to_vec();
+                agent.ask::<()>(Ask::Rows(rows))?;
+            }
             hosts.push(Host { agent, is, address });
         }
         let mut places = Places {
@@ -239,7 +243,7 @@ fn this_host(options: &Options) -> Result<Client, LabError> {
     let options = server::Options {
         weir: options.weir_version.clone(),
         launcher: options.launcher.clone(),
-        catalog: Arc::clone(&options.catalog),
+        catalog: options.catalog.clone(),
         silence: None,
         stop: Arc::default(),
     };

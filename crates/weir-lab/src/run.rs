@@ -40,7 +40,7 @@ pub struct Options {
     /// What is worth saying about the study itself (see `weir_study::remarks`).
     pub remarks: Vec<String>,
     /// Every parameter that the study may name.
-    pub catalog: Arc<Catalog>,
+    pub catalog: Catalog,
     /// Which host each role is on.
     pub places: PlaceSpec,
     /// Whether settings of a whole host may be changed while the run lasts.

@@ -1,106 +1,154 @@
-//! The catalog itself: rows by proxy, and questions about whole settings.
+//! The catalog itself: rows of proxies and of the kernel, and questions about whole settings.
 
-use std::collections::BTreeMap;
+use std::sync::Arc;
 
-use serde::Deserialize;
+use weir_model::record::Inert;
 use weir_model::study::{ProxyKind, ProxyRole, Settings};
 
-use crate::constraint::{ClientLimits, Clients, Conflict, DescriptorLimits, Rule};
-use crate::row::Parameter;
-use crate::template;
+use crate::constraint::{ClientLimits, Clients, Conflict, DescriptorLimits, Facts};
+use crate::file::{CatalogError, Rows, check};
+use crate::quantity::{self, Quantities, Quantity};
+use crate::row::{Parameter, Scope};
+use crate::scoped::Scoped;
 
 /// Files of rows that come with weir, by name.
-const BUILTIN: [(&str, &str); 1] = [(
-    "parameters/nginx.yaml",
-    include_str!("../../../parameters/nginx.yaml"),
-)];
+const BUILTIN: [(&str, &str); 2] = [
+    (
+        "parameters/nginx.yaml",
+        include_str!("../../../parameters/nginx.yaml"),
+    ),
+    (
+        "parameters/kernel.yaml",
+        include_str!("../../../parameters/kernel.yaml"),
+    ),
+];
 
-/// Placeholders that a template may hold besides the level: folders of the arm.
-const PLACEHOLDERS: [&str; 2] = [template::VALUE, "{logs}"];
-
-/// All rows.
+/// All rows. A clone shares them.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Catalog {
-    proxies: Vec<Rows>,
+    shared: Arc<Shared>,
+    /// Release of the kernel whose defaults count; `None`: the newest that the rows know.
+    kernel: Option<String>,
 }
 
-/// One file of rows.
-#[derive(Debug, Clone, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Rows {
-    proxy: ProxyKind,
-    /// Version of the program that the rows were tried with; for people.
-    #[allow(dead_code, reason = "part of the file format; read by people")]
-    tried_with: String,
-    clients: Clients,
-    parameters: Vec<Parameter>,
-}
-
-/// What is wrong with a file of rows.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum CatalogError {
-    /// It is not YAML, or not the YAML of a catalog.
-    #[error("{file}: {message}")]
-    Malformed {
-        /// Name of the file.
-        file: String,
-        /// What the reader said.
-        message: String,
-    },
-    /// A row contradicts itself or another.
-    #[error("{file}: row `{id}`: {message}")]
-    Row {
-        /// Name of the file.
-        file: String,
-        /// The row.
-        id: String,
-        /// What is wrong.
-        message: String,
-    },
+#[derive(Debug, Clone, PartialEq)]
+struct Shared {
+    files: Vec<Rows>,
+    quantities: Quantities,
+    /// Users' files: name and text.
+    user: Vec<(String, String)>,
 }
 
 impl Catalog {
     /// The rows that come with weir.
     pub fn builtin() -> Catalog {
-        let proxies = BUILTIN
-            .iter()
-            .map(|(file, text)| Rows::parse(file, text))
-            .collect::<Result<_, _>>()
-            .expect("the embedded rows are data of this crate and its tests read them");
-        Catalog { proxies }
+        Catalog::parse(&BUILTIN)
+            .expect("the embedded rows are data of this crate and its tests read them")
     }
 
-    /// A catalog with the rows of one file.
+    /// A catalog with the rows of some files, each a name and its text, and of no others.
     ///
     /// # Errors
-    /// The text is no file of rows, or a row contradicts itself or another.
-    pub fn parse(file: &str, text: &str) -> Result<Catalog, CatalogError> {
+    /// A text is no file of rows, or a row contradicts itself or another.
+    pub fn parse(files: &[(&str, &str)]) -> Result<Catalog, CatalogError> {
+        let read = files.iter().map(|(file, text)| Rows::parse(file, text));
+        Catalog::of(read.collect::<Result<_, _>>()?, Vec::new())
+    }
+
+    fn of(files: Vec<Rows>, user: Vec<(String, String)>) -> Result<Catalog, CatalogError> {
+        check(&files)?;
+        let quantities = files.iter().flat_map(|rows| rows.quantities.clone());
+        let quantities = quantities.collect();
         Ok(Catalog {
-            proxies: vec![Rows::parse(file, text)?],
+            shared: Arc::new(Shared {
+                files,
+                quantities,
+                user,
+            }),
+            kernel: None,
         })
     }
 
-    fn rows(&self, proxy: ProxyKind) -> impl Iterator<Item = &Rows> {
-        self.proxies.iter().filter(move |rows| rows.proxy == proxy)
+    /// The same catalog with the rows of a user's file. `file` is what errors call it.
+    ///
+    /// # Errors
+    /// The text is no file of rows, or a row contradicts itself or another, or has an id that there
+    /// is already.
+    pub fn with_rows(self, file: &str, text: &str) -> Result<Catalog, CatalogError> {
+        let Shared {
+            mut files,
+            mut user,
+            ..
+        } = Arc::unwrap_or_clone(self.shared);
+        files.push(Rows::parse(file, text)?);
+        user.push((file.to_owned(), text.to_owned()));
+        let kernel = self.kernel;
+        Ok(Catalog {
+            kernel,
+            ..Catalog::of(files, user)?
+        })
     }
 
-    /// The tunables of `proxy`, in the order of the file.
+    /// The same catalog with the defaults of this kernel, by its release (uname(2)).
+    #[must_use]
+    pub fn for_kernel(self, release: &str) -> Catalog {
+        Catalog {
+            kernel: Some(release.to_owned()),
+            ..self
+        }
+    }
+
+    /// Names and texts of the users' files, in the order in which they were added: with
+    /// [`Catalog::with_rows`] they make the same catalog elsewhere.
+    pub fn user_rows(&self) -> &[(String, String)] {
+        &self.shared.user
+    }
+
+    fn rows(&self, proxy: ProxyKind) -> impl Iterator<Item = &Rows> {
+        let of_proxy = move |rows: &&Rows| rows.proxy == Some(proxy);
+        self.shared.files.iter().filter(of_proxy)
+    }
+
+    /// The directives of `proxy`, in the order of the files.
     pub fn parameters(&self, proxy: ProxyKind) -> impl Iterator<Item = &Parameter> {
-        self.rows(proxy).flat_map(|rows| &rows.parameters)
+        let rows = self.rows(proxy).flat_map(|rows| &rows.parameters);
+        rows.filter(|row| row.scope.is_configuration())
+    }
+
+    /// What goes with every proxy, the kernel's parameters and the limits of processes, in the order
+    /// of the files.
+    pub fn host_parameters(&self) -> impl Iterator<Item = &Parameter> {
+        let rows = self.shared.files.iter().flat_map(|rows| &rows.parameters);
+        rows.filter(|row| !row.scope.is_configuration())
+    }
+
+    /// All that can be set for `proxy`: its directives, then what goes with every proxy.
+    pub fn all(&self, proxy: ProxyKind) -> impl Iterator<Item = &Parameter> {
+        self.parameters(proxy).chain(self.host_parameters())
     }
 
     /// The row with this id.
     pub fn get(&self, proxy: ProxyKind, id: &str) -> Option<&Parameter> {
-        self.parameters(proxy).find(|row| row.id == id)
+        self.all(proxy).find(|row| row.id == id)
     }
 
-    /// The id that somebody who wrote `id` most likely meant, if any comes near.
+    /// What a change of a parameter reaches.
+    pub fn scope(&self, proxy: ProxyKind, id: &str) -> Option<Scope> {
+        self.get(proxy, id).map(|row| row.scope)
+    }
+
+    /// The quantity with this name.
+    pub fn quantity(&self, name: &str) -> Option<&Quantity> {
+        self.shared.quantities.get(name)
+    }
+
+    /// The id that somebody who wrote `id` most likely meant, if any comes near. The last word of a
+    /// sysctl's name is enough.
     pub fn nearest(&self, proxy: ProxyKind, id: &str) -> Option<&str> {
-        let wanted = id.replace('-', "_").to_ascii_lowercase();
-        self.parameters(proxy)
-            .map(|row| (strsim::damerau_levenshtein(&row.id, &wanted), &*row.id))
-            .filter(|(distance, id)| *distance <= id.len().div_ceil(3))
-            .min_by_key(|(distance, _)| *distance)
+        let wanted = folded(id);
+        self.all(proxy)
+            .filter_map(|row| Some((distance(&folded(&row.id), &wanted)?, &*row.id)))
+            .min_by_key(|(distance, id)| (*distance, id.len()))
             .map(|(_, id)| id)
     }
 
@@ -112,16 +160,61 @@ impl Catalog {
 
     /// What the program does when nobody sets anything.
     pub fn defaults(&self, proxy: ProxyKind) -> Settings {
-        let level = |row: &Parameter| Some((row.id.clone(), row.default.level.clone()?));
+        let level = |row: &Parameter| Some((row.id.clone(), row.default.newest().level.clone()?));
         self.parameters(proxy).filter_map(level).collect()
     }
 
+    /// What the kernel does when nobody sets anything, where that is a fixed level: by its release
+    /// ([`Catalog::for_kernel`]), else as the newest does.
+    pub fn kernel_defaults(&self) -> Settings {
+        let kernel = self.host_parameters().filter(|row| row.scope.is_kernel());
+        kernel
+            .filter_map(|row| {
+                let default = match &self.kernel {
+                    Some(release) => row.default.at(release),
+                    None => row.default.newest(),
+                };
+                Some((row.id.clone(), default.level.clone()?))
+            })
+            .collect()
+    }
+
     /// `settings` with the program's defaults for everything they leave out: two configurations are
-    /// the same when these are equal.
+    /// the same when these are equal. The kernel's are not filled in, because a host may have others
+    /// than its kernel came with; [`Catalog::inert`] finds what changes nothing there.
     pub fn complete(&self, proxy: ProxyKind, settings: &Settings) -> Settings {
         let mut complete = self.defaults(proxy);
         complete.extend(settings.clone());
         complete
+    }
+
+    /// Shares `settings` out to those who put them into force.
+    pub fn split(&self, proxy: ProxyKind, settings: &Settings) -> Scoped {
+        let mut scoped = Scoped::default();
+        for (id, level) in settings {
+            scoped.add(id, level, self.get(proxy, id));
+        }
+        scoped
+    }
+
+    /// Those of an arm's `changes` that change nothing against the arm it is compared with: what
+    /// their rows control has the same value in both, although the levels differ.
+    ///
+    /// `effective` and `against` are what was read back of the two arms, by parameter id and by the
+    /// name of the quantity. What is missing there is not known, and nothing is said of it.
+    pub fn inert(
+        &self,
+        proxy: ProxyKind,
+        changes: &Settings,
+        effective: &Settings,
+        against: &Settings,
+    ) -> Vec<Inert> {
+        let quantities = &self.shared.quantities;
+        let rows = changes
+            .iter()
+            .filter_map(|(id, level)| Some((self.get(proxy, id)?, level)));
+        rows.filter_map(|(row, level)| quantity::inert(row, level, effective, against, quantities))
+            .collect()
     }
 
     /// Settings that do not go together, among those in `settings` (the rules of parameters that
@@ -133,24 +226,30 @@ impl Catalog {
         role: &ProxyRole,
         descriptor_limit: u64,
     ) -> Vec<Conflict> {
-        let complete = self.complete(proxy, settings);
-        let rows = self.parameters(proxy);
+        let facts = Facts {
+            settings: &self.complete(proxy, settings),
+            kernel: &self.kernel_defaults(),
+            role: role.into(),
+            descriptor_limit,
+        };
+        let rows = self.all(proxy);
         rows.filter_map(|row| Some((row, settings.get(&row.id)?)))
             .flat_map(|(row, level)| {
-                let complete = &complete;
-                row.constraints.iter().filter_map(move |constraint| {
-                    constraint.conflict(row, level, complete, role.into(), descriptor_limit)
-                })
+                let constraints = row.constraints.iter();
+                constraints.filter_map(|constraint| constraint.conflict(row, level, &facts))
             })
             .collect()
+    }
+
+    fn clients(&self, proxy: ProxyKind) -> Option<&Clients> {
+        self.rows(proxy).find_map(|rows| rows.clients.as_ref())
     }
 
     /// How many workers a proxy with `settings` has, where they are a number; `None` for `auto` and
     /// where the catalog has no word on it.
     pub fn workers(&self, proxy: ProxyKind, settings: &Settings) -> Option<u64> {
         let complete = self.complete(proxy, settings);
-        let workers = &self.rows(proxy).next()?.clients.workers;
-        complete.get(workers)?.parse().ok()
+        complete.get(&self.clients(proxy)?.workers)?.parse().ok()
     }
 
     /// How many clients a proxy with `settings` can serve at once beside `held` connections that ask
@@ -166,97 +265,32 @@ impl Catalog {
         held: u64,
     ) -> Option<ClientLimits> {
         let complete = self.complete(proxy, settings);
-        let clients = &self.rows(proxy).next()?.clients;
+        let clients = self.clients(proxy)?;
         clients.limits(&complete, role.into(), limits, cpus_online, held)
     }
 }
 
-impl Rows {
-    fn parse(file: &str, text: &str) -> Result<Rows, CatalogError> {
-        let rows: Rows = serde_saphyr::from_str(text).map_err(|e| CatalogError::Malformed {
-            file: file.to_owned(),
-            message: e.to_string(),
-        })?;
-        rows.check(file)?;
-        Ok(rows)
-    }
-
-    /// What serde cannot see: rows that contradict themselves or name what is not there.
-    fn check(&self, file: &str) -> Result<(), CatalogError> {
-        let mut by_id = BTreeMap::new();
-        for row in &self.parameters {
-            if by_id.insert(row.id.as_str(), row).is_some() {
-                return Err(refuse(file, &row.id, "the id is there twice".to_owned()));
-            }
-        }
-        let ids = [
-            &self.clients.workers,
-            &self.clients.connections,
-            &self.clients.descriptors,
-        ];
-        for id in ids {
-            if !by_id.contains_key(id.as_str()) {
-                return Err(refuse(
-                    file,
-                    id,
-                    "`clients` names it, and it is not there".to_owned(),
-                ));
-            }
-        }
-        for row in &self.parameters {
-            check_row(row, &by_id).map_err(|message| refuse(file, &row.id, message))?;
-        }
-        Ok(())
-    }
+/// An id as it is compared with what somebody wrote: `-` as `_`, and a path below /proc/sys with
+/// dots.
+fn folded(id: &str) -> String {
+    let id = id.strip_prefix("/proc/sys/").unwrap_or(id);
+    id.replace('-', "_").replace('/', ".").to_ascii_lowercase()
 }
 
-fn refuse(file: &str, id: &str, message: String) -> CatalogError {
-    CatalogError::Row {
-        file: file.to_owned(),
-        id: id.to_owned(),
-        message,
-    }
-}
-
-fn check_row(row: &Parameter, by_id: &BTreeMap<&str, &Parameter>) -> Result<(), String> {
-    let fit = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
-    if row.id.is_empty() || !row.id.chars().all(fit) {
-        return Err("an id has lower-case letters, digits and `_` only".to_owned());
-    }
-    let mut levels: Vec<&String> = row.default.level.iter().chain(&row.debian).collect();
-    for write in &row.writes {
-        levels.extend(write.only.iter().chain(&write.except));
-        if let Some(unknown) = template::placeholders(&write.text)
-            .find(|placeholder| !PLACEHOLDERS.contains(placeholder))
-        {
-            return Err(format!("`{unknown}` is no placeholder"));
-        }
-        if write.text.contains([';', '\n']) {
-            return Err(format!("`{}` is more than one directive", write.text));
-        }
-    }
-    check_levels(row, &levels)?;
-    for constraint in &row.constraints {
-        let (setting, levels): (_, &[String]) = match &constraint.rule {
-            Rule::AtMost { setting, .. } => (setting, &[]),
-            Rule::NotWith { setting, levels } => (setting, levels),
-            Rule::OnlyRole(_) => continue,
-        };
-        let other = by_id
-            .get(setting.as_str())
-            .ok_or_else(|| format!("a constraint names `{setting}`, which is not there"))?;
-        check_levels(other, &levels.iter().collect::<Vec<_>>())?;
-    }
-    Ok(())
-}
-
-/// Levels that stand in rows must be canonical, because they are compared as text.
-fn check_levels(row: &Parameter, levels: &[&String]) -> Result<(), String> {
-    for level in levels {
-        let canonical = row.check(level).map_err(|e| e.to_string())?;
-        if canonical != **level {
-            return Err(format!("`{level}` must be written `{canonical}`"));
-        }
-    }
-    Ok(())
+/// How far `wanted` is from an id, both folded; `None`: too far to be meant.
+fn distance(id: &str, wanted: &str) -> Option<usize> {
+    let near = |id: &str, wanted: &str| {
+        let distance = strsim::damerau_levenshtein(id, wanted);
+        (distance <= id.len().div_ceil(3)).then_some(distance)
+    };
+    let last = |name: &str| name.rsplit('.').next().unwrap_or_default().to_owned();
+    // `nofile` for `rlimit_nofile`: the end of a name is as good as all of it.
+    let is_end = wanted.len() >= 4
+        && id
+            .strip_suffix(wanted)
+            .is_some_and(|rest| rest.ends_with(['_', '.']));
+    // By the last word alone it is a little less sure.
+    let by_last_word = near(&last(id), &last(wanted)).map(|distance| distance + 1);
+    let all = [near(id, wanted), by_last_word, is_end.then_some(1)];
+    all.into_iter().flatten().min()
 }

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 use weir_model::study::Settings;
 
+use crate::grammar::{first_number, last_number};
 use crate::row::{Parameter, Role};
 
 /// A rule that a row lays on others.
@@ -25,13 +26,21 @@ pub struct Constraint {
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Rule {
-    /// The level, a number, is not above another setting's, or, where that is not set and has no
-    /// default, not above a limit of the machine.
+    /// The level, a number (of several the last), is not above another setting's.
     AtMost {
         /// The other setting.
         setting: String,
-        /// The limit in its absence.
-        otherwise: Limit,
+        /// The one that counts where that is not set.
+        #[serde(default)]
+        or: Option<String>,
+        /// The limit where neither is set nor has a default of the program's.
+        #[serde(default)]
+        otherwise: Option<Limit>,
+    },
+    /// The level, a number (of several the first), is not below another setting's.
+    AtLeast {
+        /// The other setting.
+        setting: String,
     },
     /// The setting has no effect while another has one of these levels.
     NotWith {
@@ -44,12 +53,44 @@ pub enum Rule {
     OnlyRole(Role),
 }
 
+impl Rule {
+    /// What must hold, in words: "not above `backlog`".
+    pub fn words(&self) -> String {
+        match self {
+            Rule::AtMost {
+                setting,
+                or,
+                otherwise,
+            } => {
+                let machine = otherwise.map(|limit| limit.words().to_owned());
+                let settings = [Some(setting), or.as_ref()].into_iter().flatten();
+                let named = settings.map(|setting| format!("`{setting}`"));
+                let limits: Vec<String> = named.chain(machine).collect();
+                format!("not above {}", limits.join(", or where it is not set "))
+            }
+            Rule::AtLeast { setting } => format!("not below `{setting}`"),
+            Rule::NotWith { setting, levels } => {
+                format!("not while `{setting}` is {}", levels.join(" or "))
+            }
+            Rule::OnlyRole(role) => format!("only in {}", role.words()),
+        }
+    }
+}
+
 /// A limit of the machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Limit {
     /// Descriptors that a process may open, as the proxy inherits it.
     DescriptorLimit,
+}
+
+impl Limit {
+    fn words(self) -> &'static str {
+        match self {
+            Limit::DescriptorLimit => "the descriptor limit",
+        }
+    }
 }
 
 /// What a broken rule means.
@@ -101,8 +142,8 @@ pub(crate) struct Clients {
     pub(crate) workers: String,
     /// Setting with the connections of one worker.
     pub(crate) connections: String,
-    /// Setting with the descriptors of one worker.
-    pub(crate) descriptors: String,
+    /// Settings with the descriptors of one worker; the first that is set counts.
+    pub(crate) descriptors: Vec<String>,
     /// What one client takes.
     pub(crate) per_client: BTreeMap<Role, PerClient>,
 }
@@ -116,6 +157,13 @@ pub(crate) struct PerClient {
 }
 
 impl Clients {
+    /// All settings that it names.
+    pub(crate) fn settings(&self) -> impl Iterator<Item = &String> {
+        [&self.workers, &self.connections]
+            .into_iter()
+            .chain(&self.descriptors)
+    }
+
     /// Limits of `settings`, which must be complete (defaults filled in), beside `held` connections
     /// that ask nothing: such a one takes a connection and a descriptor in every role.
     pub(crate) fn limits(
@@ -130,9 +178,8 @@ impl Clients {
         let number = |id: &str| settings.get(id).and_then(|level| level.parse::<u64>().ok());
         let workers = number(&self.workers).unwrap_or(cpus_online).max(1);
         let connections = number(&self.connections)?;
-        let descriptors = number(&self.descriptors)
-            .unwrap_or(limits.soft)
-            .min(limits.hard);
+        let descriptors = self.descriptors.iter().find_map(|id| number(id));
+        let descriptors = descriptors.unwrap_or(limits.soft).min(limits.hard);
         let left = |of_worker: u64| of_worker.saturating_mul(workers).saturating_sub(held);
         Some(ClientLimits {
             connections: left(connections) / per_client.connections.max(1),
@@ -141,41 +188,64 @@ impl Clients {
     }
 }
 
+/// What a rule is judged by.
+pub(crate) struct Facts<'a> {
+    /// Settings, with the program's defaults filled in.
+    pub(crate) settings: &'a Settings,
+    /// What the kernel does where they are silent.
+    pub(crate) kernel: &'a Settings,
+    pub(crate) role: Role,
+    /// Soft limit of descriptors that the proxy inherits.
+    pub(crate) descriptor_limit: u64,
+}
+
+/// A number that another must keep to, and whose it is.
+struct Bound {
+    number: u64,
+    name: String,
+    id: Option<String>,
+}
+
 impl Constraint {
-    /// The conflict that `parameter` at `level` has with `settings` (complete), if any.
+    /// The conflict that `parameter` at `level` has with the other settings, if any.
     pub(crate) fn conflict(
         &self,
         parameter: &Parameter,
         level: &str,
-        settings: &Settings,
-        role: Role,
-        descriptor_limit: u64,
+        facts: &Facts<'_>,
     ) -> Option<Conflict> {
         let id = &parameter.id;
-        let mut ids = vec![id.clone()];
-        let broken = match &self.rule {
-            Rule::AtMost { setting, otherwise } => {
-                let (limit, name) = match settings.get(setting) {
-                    Some(limit) => {
-                        ids.push(setting.clone());
-                        (limit.parse().ok()?, format!("`{setting}`"))
-                    }
-                    None => otherwise.value(descriptor_limit),
-                };
-                let number: u64 = level.parse().ok()?;
-                (number > limit).then(|| format!("`{id}` {number} is above {name} {limit}"))
+        let (ids, broken) = match &self.rule {
+            Rule::AtMost {
+                setting,
+                or,
+                otherwise,
+            } => {
+                let limit = facts.limit([Some(setting), or.as_ref()], *otherwise)?;
+                let (number, name) = (last_number(level)?, &limit.name);
+                let broken = number > limit.number;
+                let message = || format!("`{id}` {number} is above {name} {}", limit.number);
+                (limit.id, broken.then(message)?)
+            }
+            Rule::AtLeast { setting } => {
+                let limit = facts.limit([Some(setting), None], None)?;
+                let (number, name) = (first_number(level)?, &limit.name);
+                let broken = number < limit.number;
+                let message = || format!("`{id}` {number} is below {name} {}", limit.number);
+                (limit.id, broken.then(message)?)
             }
             Rule::NotWith { setting, levels } => {
-                let other = settings.get(setting)?;
-                ids.push(setting.clone());
-                levels
-                    .contains(other)
-                    .then(|| format!("`{id}` has no effect while `{setting}` is `{other}`"))
+                let other = facts.level(setting)?;
+                let message = || format!("`{id}` has no effect while `{setting}` is `{other}`");
+                let message = levels.contains(other).then(message)?;
+                (Some(setting.clone()), message)
             }
             Rule::OnlyRole(only) => {
-                (*only != role).then(|| format!("`{id}` has no effect in {}", role.words()))
+                let message = || format!("`{id}` has no effect in {}", facts.role.words());
+                (None, (*only != facts.role).then(message)?)
             }
-        }?;
+        };
+        let ids = std::iter::once(id.clone()).chain(ids).collect();
         Some(Conflict {
             severity: self.severity,
             ids,
@@ -185,10 +255,34 @@ impl Constraint {
     }
 }
 
-impl Limit {
-    fn value(self, descriptor_limit: u64) -> (u64, String) {
-        match self {
-            Limit::DescriptorLimit => (descriptor_limit, "the descriptor limit".to_owned()),
-        }
+impl Facts<'_> {
+    /// The level of another setting: the study's, the program's default, or else the kernel's.
+    fn level(&self, id: &str) -> Option<&String> {
+        self.settings.get(id).or_else(|| self.kernel.get(id))
+    }
+
+    /// The first of `settings` that has a level, or the limit in their absence, or the default that
+    /// the kernel has for one of them.
+    fn limit(&self, settings: [Option<&String>; 2], otherwise: Option<Limit>) -> Option<Bound> {
+        let of = |levels: &Settings, note: &str| {
+            settings.into_iter().flatten().find_map(|id| {
+                Some(Bound {
+                    number: first_number(levels.get(id)?)?,
+                    name: format!("{note}`{id}`"),
+                    id: Some(id.clone()),
+                })
+            })
+        };
+        let machine = || {
+            let limit = otherwise?;
+            let number = match limit {
+                Limit::DescriptorLimit => self.descriptor_limit,
+            };
+            let (name, id) = (limit.words().to_owned(), None);
+            Some(Bound { number, name, id })
+        };
+        of(self.settings, "")
+            .or_else(machine)
+            .or_else(|| of(self.kernel, "the kernel's default of "))
     }
 }

@@ -9,6 +9,10 @@ use std::time::Duration;
 use serde::{Deserialize, Deserializer};
 use weir_model::quantity::{parse_bytes, parse_duration};
 
+use crate::grammar::{
+    integer, integers, is_cipher_list, media_types, pairs, pairs_allowed, ports, set, stepped,
+};
+
 /// The levels that a parameter has.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
@@ -66,6 +70,18 @@ pub enum LevelKind {
     MediaTypes,
     /// One or more of these words, separated by blanks, each once.
     Set(Vec<String>),
+    /// Several whole numbers in one value, none smaller than the one before, with a blank between.
+    Integers {
+        /// What each of them is, in order.
+        names: Vec<String>,
+        /// Smallest.
+        min: u64,
+        /// Largest.
+        max: u64,
+    },
+    /// Ports and ranges of ports with commas between them, as net.ipv4.ip_local_reserved_ports has
+    /// them: `8080,9000-9010`.
+    Ports,
     /// A cipher list in OpenSSL's grammar (openssl-ciphers(1)): names and operators with colons
     /// between them. Whether the names mean anything is for OpenSSL to say.
     CipherList,
@@ -112,7 +128,7 @@ fn durations<'de, D: Deserializer<'de>>(from: D) -> Result<BTreeMap<String, Dura
 }
 
 /// The way a proxy of nginx's family writes durations: whole seconds, else milliseconds.
-fn write_duration(duration: Duration) -> String {
+pub(crate) fn write_duration(duration: Duration) -> String {
     match duration.subsec_millis() {
         0 => format!("{}s", duration.as_secs()),
         _ => format!("{}ms", duration.as_millis()),
@@ -171,6 +187,8 @@ impl LevelKind {
             } => pairs(level, required, optional_durations),
             LevelKind::MediaTypes => media_types(level),
             LevelKind::Set(words) => set(level, words),
+            LevelKind::Integers { names, min, max } => integers(level, names.len(), *min, *max),
+            LevelKind::Ports => ports(level),
             LevelKind::CipherList => is_cipher_list(level).then(|| level.to_owned()),
         }
     }
@@ -186,6 +204,8 @@ impl LevelKind {
             LevelKind::Duration { .. }
             | LevelKind::MediaTypes
             | LevelKind::Set(_)
+            | LevelKind::Integers { .. }
+            | LevelKind::Ports
             | LevelKind::CipherList => (&[], &[]),
         };
         fixed
@@ -221,6 +241,13 @@ impl LevelKind {
                 Some("a list of media types such as `text/css application/json`".to_owned())
             }
             LevelKind::Set(words) => Some(format!("one or more of {}", words.join(" "))),
+            LevelKind::Integers { names, min, max } => Some(format!(
+                "{} whole numbers from {min} to {max} in one value (`{}`), none smaller than the \
+                 one before",
+                names.len(),
+                names.join(" ")
+            )),
+            LevelKind::Ports => Some("ports and ranges such as `8080,9000-9010`".to_owned()),
             LevelKind::CipherList => Some("a cipher list such as `HIGH:!aNULL:!MD5`".to_owned()),
         };
         let words = self.words().map(|word| format!("`{word}`"));
@@ -230,6 +257,36 @@ impl LevelKind {
             true => last,
             false => format!("{} or {last}", parts.join(", ")),
         }
+    }
+
+    /// What is accepted, for a column of a table.
+    pub fn brief(&self) -> String {
+        let kind = match self {
+            LevelKind::Switch | LevelKind::Choice(_) => None,
+            // What ends where the kernel's own integers do has no end that matters.
+            LevelKind::Integer { min, max, .. } if *max >= u64::from(i32::MAX.unsigned_abs()) => {
+                Some(format!("from {min}"))
+            }
+            LevelKind::Integer { min, max, .. } => Some(format!("{min} to {max}")),
+            LevelKind::Size { min, max, .. } => {
+                Some(format!("{} to {}", write_bytes(*min), write_bytes(*max)))
+            }
+            LevelKind::Duration { min, max, .. } => {
+                let (min, max) = (write_duration(*min), write_duration(*max));
+                Some(format!("{min} to {max}"))
+            }
+            LevelKind::Pairs { required, .. } => {
+                let keys = required.keys().map(|key| format!("{key}=N"));
+                Some(keys.collect::<Vec<_>>().join(" "))
+            }
+            LevelKind::MediaTypes => Some("media types".to_owned()),
+            LevelKind::Set(words) => Some(format!("some of {}", words.join(" "))),
+            LevelKind::Integers { names, .. } => Some(names.join(" ")),
+            LevelKind::Ports => Some("ports".to_owned()),
+            LevelKind::CipherList => Some("cipher list".to_owned()),
+        };
+        let words = self.words().map(str::to_owned);
+        words.chain(kind).collect::<Vec<_>>().join(", ")
     }
 
     /// The level that somebody who wrote `level` most likely meant.
@@ -267,98 +324,14 @@ impl LevelKind {
                 let duration = step.saturating_mul(u32::try_from(steps).ok()?);
                 Some(write_duration(duration.clamp(*min, *max)))
             }
+            LevelKind::Integers { names, min, max } => {
+                let numbers: Option<Vec<u64>> = level.split([' ', ',', '-']).map(integer).collect();
+                let mut numbers = numbers?;
+                numbers.sort_unstable();
+                let words: Vec<String> = numbers.iter().map(u64::to_string).collect();
+                integers(&words.join(" "), names.len(), *min, *max)
+            }
             _ => None,
         }
     }
-}
-
-/// Digits only: no sign, no blank, no separator, so that the text is as the proxy reads it.
-fn integer(text: &str) -> Option<u64> {
-    text.bytes()
-        .all(|b| b.is_ascii_digit())
-        .then(|| text.parse().ok())
-        .flatten()
-}
-
-/// A duration that is a whole number of steps.
-fn stepped(text: &str, step: Duration) -> Option<Duration> {
-    let duration = parse_duration(text).ok()?;
-    (duration.as_nanos() % step.as_nanos().max(1) == 0).then_some(duration)
-}
-
-/// `max=1024 inactive=10s`: required keys first, in the order of their names.
-fn pairs(
-    text: &str,
-    required: &BTreeMap<String, Bounds>,
-    durations: &BTreeMap<String, Duration>,
-) -> Option<String> {
-    let mut written = BTreeMap::new();
-    for word in text.split_whitespace() {
-        let (key, value) = word.split_once('=')?;
-        let value = match (required.get(key), durations.get(key)) {
-            (Some(range), _) => integer(value)
-                .filter(|number| (range.min..=range.max).contains(number))?
-                .to_string(),
-            (None, Some(step)) => write_duration(stepped(value, *step).filter(|d| !d.is_zero())?),
-            (None, None) => return None,
-        };
-        if written.insert(key, format!("{key}={value}")).is_some() {
-            return None;
-        }
-    }
-    let mut words = Vec::new();
-    for key in required.keys() {
-        words.push(written.remove(key.as_str())?);
-    }
-    words.extend(written.into_values());
-    Some(words.join(" "))
-}
-
-fn pairs_allowed(
-    required: &BTreeMap<String, Bounds>,
-    durations: &BTreeMap<String, Duration>,
-) -> String {
-    let required = required
-        .iter()
-        .map(|(key, range)| format!("{key}=N (N from {} to {})", range.min, range.max));
-    let durations = durations
-        .iter()
-        .map(|(key, step)| format!("[{key}=DURATION in steps of {}]", write_duration(*step)));
-    required.chain(durations).collect::<Vec<_>>().join(" ")
-}
-
-/// Media types (RFC 9110 §8.3.1) without parameters; sorted, each once.
-fn media_types(text: &str) -> Option<String> {
-    let mut types: Vec<&str> = text.split_whitespace().collect();
-    types.sort_unstable();
-    types.dedup();
-    let all_valid = types.iter().all(|media_type| {
-        media_type
-            .split_once('/')
-            .is_some_and(|(kind, subtype)| is_media_name(kind) && is_media_name(subtype))
-    });
-    (all_valid && !types.is_empty()).then(|| types.join(" "))
-}
-
-/// Words out of `words`, in their order there; a word that is repeated is none.
-fn set(text: &str, words: &[String]) -> Option<String> {
-    let given: Vec<&str> = text.split_whitespace().collect();
-    let known = words.iter().filter(|word| given.contains(&&***word));
-    let known: Vec<&str> = known.map(String::as_str).collect();
-    (!known.is_empty() && known.len() == given.len()).then(|| known.join(" "))
-}
-
-/// Nothing but what names and operators of openssl-ciphers(1) are made of.
-fn is_cipher_list(text: &str) -> bool {
-    let fit = |b: u8| b.is_ascii_alphanumeric() || b"-_+!@=:".contains(&b);
-    let is_item = |item: &str| item.bytes().any(|b| b.is_ascii_alphanumeric());
-    text.len() <= 1024 && text.bytes().all(fit) && text.split(':').all(is_item)
-}
-
-/// A restricted name (RFC 6838 §4.2): what every registered type keeps to.
-fn is_media_name(text: &str) -> bool {
-    text.starts_with(|c: char| c.is_ascii_alphanumeric())
-        && text
-            .bytes()
-            .all(|b| b.is_ascii_alphanumeric() || b"!#&-^_.+".contains(&b))
 }

@@ -5,19 +5,31 @@
 //! read back, what it constrains. Code here knows *kinds* of levels and *kinds* of rules, never a
 //! parameter by name; adding a tunable means adding a row (docs/parameters.md).
 //!
+//! Kernel parameters and limits are rows like those of a proxy, in `parameters/kernel.yaml`, and go
+//! with every proxy. [`Catalog::split`] says who puts which setting into force; users add rows in
+//! files of their own ([`Catalog::with_rows`]). What the kernel makes of several settings together
+//! is a [`Quantity`]; [`Catalog::inert`] tells by it which changes change nothing.
+//!
 //! The way of a setting: [`Parameter::check`] turns what somebody wrote into a canonical level,
 //! [`Parameter::directives`] turns the level into configuration text, [`Parameter::read_back`]
 //! turns what the proxy says it runs with into a level again.
 
 mod catalog;
 mod constraint;
+mod default;
+mod file;
+mod grammar;
 mod level;
+mod quantity;
 mod row;
 mod scoped;
 mod template;
 
-pub use catalog::{Catalog, CatalogError};
+pub use catalog::Catalog;
 pub use constraint::{ClientLimits, Conflict, Constraint, DescriptorLimits, Limit, Rule, Severity};
+pub use default::{DefaultLevel, Defaults};
+pub use file::CatalogError;
 pub use level::{Bounds, LevelError, LevelKind};
-pub use row::{Context, DefaultLevel, Directive, EffectiveFrom, Parameter, Role, Scope, Write};
+pub use quantity::Quantity;
+pub use row::{Context, Directive, EffectiveFrom, Kubernetes, Parameter, Role, Safe, Scope, Write};
 pub use scoped::Scoped;

@@ -1,9 +1,11 @@
 //! One row of the catalog: a tunable and everything weir knows about it.
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use weir_model::study::ProxyRole;
 
 use crate::constraint::Constraint;
+use crate::default::Defaults;
+use crate::grammar::first_number;
 use crate::level::{LevelError, LevelKind};
 use crate::template;
 
@@ -11,14 +13,14 @@ use crate::template;
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Parameter {
-    /// Name in studies: the directive's own where there is one directive.
+    /// Name in studies: the directive's own where there is one directive, the sysctl's with dots.
     pub id: String,
     /// What a change of it reaches.
     pub scope: Scope,
     /// Which levels there are.
     pub level: LevelKind,
-    /// What the program does when nobody says anything.
-    pub default: DefaultLevel,
+    /// What the program or the kernel does when nobody says anything.
+    pub default: Defaults,
     /// What Debian's package writes into its configuration, when it writes anything.
     #[serde(default)]
     pub debian: Option<String>,
@@ -28,15 +30,28 @@ pub struct Parameter {
     pub source: String,
     /// Where the effective value is read.
     pub effective: EffectiveFrom,
-    /// How the proxy spells it.
+    /// How the proxy spells it; nothing for what is no part of its configuration.
+    #[serde(default)]
     pub writes: Vec<Write>,
+    /// The quantity that it controls together with others, where it does.
+    #[serde(default)]
+    pub quantity: Option<String>,
+    /// A level below what the host has is not written: the host may need what it has.
+    #[serde(default)]
+    pub only_raises: bool,
+    /// What must be there for the parameter to be: `the module nf_conntrack`.
+    #[serde(default)]
+    pub needs: Option<String>,
+    /// Set for a sysctl that Kubernetes calls safe.
+    #[serde(default)]
+    pub safe_on_kubernetes: Option<Safe>,
     /// What else it constrains.
     #[serde(default)]
     pub constraints: Vec<Constraint>,
 }
 
 /// What a change of a tunable reaches, which decides what is needed to change it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Scope {
     /// The proxy's configuration.
@@ -51,19 +66,40 @@ pub enum Scope {
     KernelHost,
 }
 
-/// What the program does when nobody says anything.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+impl Scope {
+    /// Whether it is the kernel's, in a network namespace or for the whole host.
+    pub fn is_kernel(self) -> bool {
+        matches!(self, Scope::KernelNetns | Scope::KernelHost)
+    }
+
+    /// Whether it is part of the proxy's configuration.
+    pub fn is_configuration(self) -> bool {
+        self == Scope::ProxyDirective
+    }
+}
+
+/// Since when Kubernetes lets every pod set a sysctl. Empty: since it lets pods set any.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct DefaultLevel {
-    /// The level; absent when it is not a fixed one (an inherited limit).
-    #[serde(default)]
-    pub level: Option<String>,
-    /// Version of the program since which this is so, where the documentation names one.
-    #[serde(default)]
+pub struct Safe {
+    /// Version of Kubernetes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub since: Option<String>,
-    /// What else there is to say: another default before or after, another system.
-    #[serde(default)]
-    pub note: Option<String>,
+    /// Version of the kernel that Kubernetes asks for besides.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kernel: Option<String>,
+}
+
+/// Whether a pod can have a parameter of its own on Kubernetes.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Kubernetes {
+    /// A safe sysctl: every pod may set it.
+    Safe(Safe),
+    /// A namespaced sysctl that the kubelet must be told to allow (`--allowed-unsafe-sysctls`).
+    Unsafe,
+    /// It belongs to the node: no pod can set it for itself.
+    None,
 }
 
 /// Where the effective value of a tunable is read.
@@ -85,6 +121,11 @@ pub enum EffectiveFrom {
     /// A limit of the worker's process, from /proc/PID/limits.
     ProcessLimit {
         /// Which: `nofile`.
+        name: String,
+    },
+    /// A kernel setting, below /proc/sys as the network namespace of the proxy shows it.
+    Sysctl {
+        /// Its name, with dots.
         name: String,
     },
 }
@@ -180,6 +221,29 @@ impl Parameter {
         self.level.check(level)
     }
 
+    /// Whether Kubernetes lets a pod set it; `None` for what is no kernel setting.
+    pub fn kubernetes(&self) -> Option<Kubernetes> {
+        match (self.scope, &self.safe_on_kubernetes) {
+            (Scope::KernelNetns, Some(safe)) => Some(Kubernetes::Safe(safe.clone())),
+            (Scope::KernelNetns, None) => Some(Kubernetes::Unsafe),
+            (Scope::KernelHost, _) => Some(Kubernetes::None),
+            (Scope::ProxyDirective | Scope::ProcessLaunch | Scope::CpuSet, _) => None,
+        }
+    }
+
+    /// Whether `level` is above what is in force, `now`; `false` where one of the two is no number.
+    pub fn is_raised_by(&self, level: &str, now: &str) -> bool {
+        first_number(level)
+            .zip(first_number(now))
+            .is_some_and(|(level, now)| level > now)
+    }
+
+    /// Whether `level` is to be written where `now` is in force: a parameter that is only raised is
+    /// left alone unless that is higher.
+    pub fn is_to_be_written(&self, level: &str, now: &str) -> bool {
+        !self.only_raises || self.is_raised_by(level, now)
+    }
+
     /// The configuration that `level` (canonical) leads to; possibly none.
     pub fn directives(&self, level: &str) -> Vec<Directive> {
         self.writes
@@ -193,13 +257,14 @@ impl Parameter {
     }
 
     /// The level behind what the proxy runs with: the whole text of the directive named in
-    /// [`Parameter::effective`] without `;`, or of the listen directive, or the bare process limit.
+    /// [`Parameter::effective`] without `;`, or of the listen directive, or the bare process limit,
+    /// or what the file below /proc/sys holds.
     /// `None` for a directive that is not there means the default.
     ///
     /// Answers `None` when the text is none that a level leads to, or the default is no fixed level.
     pub fn read_back(&self, found: Option<&str>) -> Option<String> {
         let Some(found) = found else {
-            return self.default.level.clone();
+            return self.default.newest().level.clone();
         };
         match &self.effective {
             EffectiveFrom::Directive { name, .. } => self.level_written_as(found, name),
@@ -207,8 +272,10 @@ impl Parameter {
                 .split_whitespace()
                 .filter(|flag| flag.split('=').next() == Some(name))
                 .find_map(|flag| self.level_written_as(flag, name))
-                .or_else(|| self.default.level.clone()),
-            EffectiveFrom::ProcessLimit { .. } => self.check(found).ok(),
+                .or_else(|| self.default.newest().level.clone()),
+            EffectiveFrom::ProcessLimit { .. } | EffectiveFrom::Sysctl { .. } => {
+                self.check(found).ok()
+            }
         }
     }
 

@@ -1,37 +1,38 @@
-use crate::Catalog;
-use weir_model::study::{ProxyKind, Settings};
-/// Temporary.
-#[derive(Debug, Clone, Default)]
+//! Settings by what they reach: who writes them, and where.
+
+use weir_model::study::Settings;
+
+use crate::row::{EffectiveFrom, Parameter, Scope};
+
+/// Settings of an arm, shared out to those who put them into force.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Scoped {
-    /// a
+    /// For the proxy's configuration, by parameter id. An id that the catalog does not know is here
+    /// too: whoever writes the configuration refuses it.
     pub proxy: Settings,
-    /// b
+    /// For the arm's network namespace: sysctl name to the value as it is written.
     pub netns: Settings,
-    /// c
+    /// For the whole host: sysctl name to the value as it is written.
     pub host: Settings,
-    /// d
+    /// For the start of the process: name of the limit (`nofile`) to its soft value.
     pub launch: Settings,
 }
-impl Catalog {
-    /// Temporary.
-    pub fn split(&self, _: ProxyKind, settings: &Settings) -> Scoped {
-        Scoped {
-            proxy: settings.clone(),
-            ..Scoped::default()
-        }
-    }
-    /// Temporary.
-    pub fn sysctls(&self, _: ProxyKind) -> impl Iterator<Item = &str> {
-        std::iter::empty()
-    }
-    /// Temporary.
-    pub fn inert(
-        &self,
-        _: ProxyKind,
-        _: &Settings,
-        _: &Settings,
-        _: &Settings,
-    ) -> Vec<weir_model::record::Inert> {
-        Vec::new()
+
+impl Scoped {
+    pub(crate) fn add(&mut self, id: &str, level: &str, row: Option<&Parameter>) {
+        let into = match row.map(|row| row.scope) {
+            None | Some(Scope::ProxyDirective) => &mut self.proxy,
+            Some(Scope::KernelNetns) => &mut self.netns,
+            Some(Scope::KernelHost) => &mut self.host,
+            Some(Scope::ProcessLaunch | Scope::CpuSet) => &mut self.launch,
+        };
+        let name = match row.map(|row| (row.scope, &row.effective)) {
+            Some((Scope::ProxyDirective, _)) | None => id,
+            Some((_, EffectiveFrom::Sysctl { name } | EffectiveFrom::ProcessLimit { name })) => {
+                name
+            }
+            Some(_) => id,
+        };
+        into.insert(name.to_owned(), level.to_owned());
     }
 }

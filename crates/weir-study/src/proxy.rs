@@ -193,9 +193,6 @@ pub(crate) fn report_unknown(
     let error = check.error(entry.span.clone(), message);
     match catalog.nearest(kind, &entry.key) {
         Some(nearest) => error.nearest(Some(nearest)),
-        None => {
-            let ids: Vec<&str> = catalog.parameters(kind).map(|row| &*row.id).collect();
-            error.hint(format!("the parameters are {}", ids.join(", ")))
-        }
+        None => error.hint("`weir parameters` lists those that there are"),
     };
 }

@@ -60,6 +60,12 @@ pub enum SutError {
         /// The parameter's id.
         id: String,
     },
+    /// A setting that is no part of a proxy's configuration, such as a kernel parameter.
+    #[error("`{id}` is no setting of the proxy's configuration")]
+    NotOfProxy {
+        /// Its id.
+        id: String,
+    },
     /// A reverse proxy was asked for without an origin server.
     #[error("a reverse proxy needs the address of an origin server")]
     NoOrigin,

@@ -8,9 +8,9 @@ use std::sync::Arc;
 
 use weir_host::journal::Restored;
 use weir_host::{listeners, sysctl};
-use weir_model::study::{ProxyKind, Settings};
+use weir_model::study::Settings;
 use weir_origin::{Origin, OriginConfig};
-use weir_parameters::{Catalog, Scoped};
+use weir_parameters::{Catalog, EffectiveFrom, Parameter, Scoped};
 use weir_probe::process;
 use weir_sut::{
     Certificate, Configuration, Launch, Launcher, Nginx, RunningProxy, Site, TlsListener,
@@ -28,19 +28,17 @@ use crate::message::{
     WatchJob,
 };
 
-/// Parameter id of the soft descriptor limit that a proxy starts with.
-const NOFILE: &str = "rlimit_nofile";
+/// Name of the limit of open descriptors, also among an arm's effective levels: a worker's.
+const NOFILE: &str = "nofile";
 /// What the kernel really keeps for the arm's listener, among its effective levels.
 const LISTEN_BACKLOG: &str = "listen-backlog";
 /// The range of local ports that the arm's namespace has.
 const LOCAL_PORTS: &str = "local-ports";
-/// Descriptors of a worker.
-const WORKER_NOFILE: &str = "nofile";
 
 /// All that one host has been asked to start.
 pub(super) struct Bench {
     launcher: Launcher,
-    catalog: Arc<Catalog>,
+    catalog: Catalog,
     // The order is the order of the end: proxies before their origin server, the namespaces and the
     // folder last.
     arms: Vec<Arm>,
@@ -72,7 +70,7 @@ pub(super) fn program(executable: Option<PathBuf>) -> Result<Program, Failure> {
 }
 
 impl Bench {
-    pub(super) fn new(launcher: Launcher, catalog: Arc<Catalog>) -> Bench {
+    pub(super) fn new(launcher: Launcher, catalog: Catalog) -> Bench {
         Bench {
             launcher,
             catalog,
@@ -85,8 +83,17 @@ impl Bench {
         }
     }
 
+    /// Knows the rows of a user's files as well.
+    pub(super) fn add_rows(&mut self, files: &[(String, String)]) -> Result<(), Failure> {
+        for (file, text) in files {
+            let catalog = self.catalog.clone().with_rows(file, text);
+            self.catalog = catalog.map_err(Failure::other)?;
+        }
+        Ok(())
+    }
+
     pub(super) fn change_settings(&mut self, job: &SettingsJob) -> Result<(), Failure> {
-        self.settings = Some(Arc::new(HostSettings::begin(job)?));
+        self.settings = Some(Arc::new(HostSettings::begin(job, &self.catalog)?));
         Ok(())
     }
 
@@ -195,7 +202,7 @@ impl Bench {
             proxy: None,
         };
         arm.start(&self.launcher)?;
-        let started = arm.describe(job.kind, &self.catalog, &scoped, written, remarks)?;
+        let started = arm.describe(&self.catalog, written, remarks)?;
         self.arms.push(arm);
         Ok(started)
     }
@@ -303,9 +310,7 @@ impl Arm {
     /// What really is in force now that it runs.
     fn describe(
         &self,
-        kind: ProxyKind,
-        catalog: &Arc<Catalog>,
-        scoped: &Scoped,
+        catalog: &Catalog,
         written: String,
         remarks: Vec<String>,
     ) -> Result<ArmStarted, Failure> {
@@ -313,19 +318,16 @@ impl Arm {
         let proxy = self.proxy.as_ref().ok_or_else(missing)?;
         let nofile = proxy.nofile()?;
         let (nginx, configuration) = (self.nginx.clone(), self.configuration.clone());
-        let (rows, limit) = (Arc::clone(catalog), Some(nofile));
+        let (rows, limit) = (catalog.clone(), Some(nofile));
         let understand = move || nginx.effective(&configuration, &rows, limit);
         let understood = self.keeper.run(understand)??;
         let mut effective = understood.levels;
-        let names: Vec<String> = catalog.sysctls(kind).map(str::to_owned).collect();
-        let listen = proxy.address();
-        let of_kernel = self.keeper.run(move || kernel_levels(&names, listen))?;
+        let (rows, listen) = (catalog.clone(), proxy.address());
+        let of_kernel = self.keeper.run(move || kernel_levels(&rows, listen))?;
         effective.extend(of_kernel);
-        effective.insert(WORKER_NOFILE.to_owned(), nofile.to_string());
-        let soft = process::nofile(proxy.master_pid())?.0;
-        if scoped.launch.contains_key(NOFILE) {
-            effective.insert(NOFILE.to_owned(), soft.to_string());
-        }
+        let started_with = process::nofile(proxy.master_pid())?.0;
+        effective.extend(limits(catalog, &[(NOFILE, started_with)]));
+        effective.insert(NOFILE.to_owned(), nofile.to_string());
         Ok(ArmStarted {
             listen: self.configuration.listen(),
             tls_listen: self.configuration.tls_listen(),
@@ -355,19 +357,39 @@ fn free_addresses(address: IpAddr) -> Result<(SocketAddr, SocketAddr), Failure> 
 }
 
 /// Sets kernel settings of the calling thread's namespace.
+///
+/// Some of them bound each other, in either order: what is refused is tried again as long as anything
+/// else can be set meanwhile.
 fn write_all(settings: &Settings) -> Result<(), Failure> {
-    settings
-        .iter()
-        .try_for_each(|(name, value)| sysctl::write(name, value))
-        .map_err(Failure::other)
+    let mut left: Vec<_> = settings.iter().collect();
+    while !left.is_empty() {
+        let before = left.len();
+        let mut refused = None;
+        left.retain(|(name, value)| match sysctl::write(name, value) {
+            Ok(()) => false,
+            Err(error) => {
+                refused.get_or_insert(error);
+                true
+            }
+        });
+        match refused {
+            Some(error) if left.len() == before => return Err(Failure::other(error)),
+            _ => {}
+        }
+    }
+    Ok(())
 }
 
-/// What the kernel has in the calling thread's namespace: settings that it has, and the accept queue
-/// of the listener at an address.
-fn kernel_levels(names: &[String], listen: SocketAddr) -> BTreeMap<String, String> {
-    let mut levels: BTreeMap<String, String> = names
-        .iter()
-        .filter_map(|name| Some((name.clone(), sysctl::read(name).ok()?)))
+/// What the kernel has in the calling thread's namespace: every setting of the catalog that it has,
+/// and the accept queue of the listener at an address.
+fn kernel_levels(catalog: &Catalog, listen: SocketAddr) -> BTreeMap<String, String> {
+    let level = |row: &Parameter| match &row.effective {
+        EffectiveFrom::Sysctl { name } => row.read_back(Some(&sysctl::read(name).ok()?)),
+        _ => None,
+    };
+    let mut levels: BTreeMap<String, String> = catalog
+        .host_parameters()
+        .filter_map(|row| Some((row.id.clone(), level(row)?)))
         .collect();
     let queues = listeners::listen_queues().unwrap_or_default();
     // With SO_REUSEPORT there is one for each worker, all alike.
@@ -378,4 +400,18 @@ fn kernel_levels(names: &[String], listen: SocketAddr) -> BTreeMap<String, Strin
         levels.insert(LOCAL_PORTS.to_owned(), range);
     }
     levels
+}
+
+/// Levels of the parameters that are limits of the process, by the limits' names.
+fn limits(catalog: &Catalog, found: &[(&str, u64)]) -> BTreeMap<String, String> {
+    let level = |row: &Parameter| match &row.effective {
+        EffectiveFrom::ProcessLimit { name } => {
+            let (_, limit) = found.iter().find(|(limit, _)| limit == name)?;
+            row.read_back(Some(&limit.to_string()))
+        }
+        _ => None,
+    };
+    let rows = catalog.host_parameters();
+    rows.filter_map(|row| Some((row.id.clone(), level(row)?)))
+        .collect()
 }

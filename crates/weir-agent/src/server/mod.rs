@@ -46,7 +46,7 @@ pub struct Options {
     /// Starts processes.
     pub launcher: Launcher,
     /// Every parameter that settings may name.
-    pub catalog: Arc<Catalog>,
+    pub catalog: Catalog,
     /// End when nothing is heard for this long; `None`: a peer that is gone is noticed by the end of
     /// the input alone, which is sure on one host.
     pub silence: Option<Duration>,
@@ -237,6 +237,7 @@ impl Hands {
             Ask::Describe => raw(&describe()?),
             Ask::Settle(cpus) => raw(&crate::keep_to(None, &cpus)),
             Ask::Program { executable, .. } => raw(&arms::program(executable)?),
+            Ask::Rows(files) => raw(&bench.add_rows(&files)?),
             Ask::Settings(job) => raw(&bench.change_settings(&job)?),
             Ask::PutBack => raw(&bench.put_back()),
             Ask::Restore { dry_run } => raw(&settings::leftovers(dry_run)?),

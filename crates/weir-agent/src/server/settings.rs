@@ -7,6 +7,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, PoisonError};
 
 use weir_host::journal::{self, Journal, Key, Restored};
+use weir_host::sysctl;
+use weir_parameters::{Catalog, EffectiveFrom};
 use weir_sut::WorkFolder;
 
 use crate::message::{Failure, Leftovers, SettingsJob};
@@ -25,9 +27,15 @@ struct State {
 
 impl HostSettings {
     /// Takes the host's journal, and gives the host the first arm's values.
-    pub(super) fn begin(job: &SettingsJob) -> Result<HostSettings, Failure> {
+    pub(super) fn begin(job: &SettingsJob, catalog: &Catalog) -> Result<HostSettings, Failure> {
         let mut journal = Journal::open(&Journal::default_folder(), &job.purpose)?;
-        let first = job.arms.first().cloned().unwrap_or_default();
+        let mut arms = job.arms.clone();
+        for arm in &mut arms {
+            for (name, value) in arm {
+                *value = wanted(name, value, catalog)?;
+            }
+        }
+        let first = arms.first().cloned().unwrap_or_default();
         for (name, value) in &first {
             let values: BTreeSet<String> = job
                 .arms
@@ -39,7 +47,7 @@ impl HostSettings {
             journal.give(&key, value)?;
         }
         Ok(HostSettings {
-            arms: job.arms.clone(),
+            arms,
             state: Mutex::new(State { journal, arm: 0 }),
         })
     }
@@ -66,6 +74,18 @@ impl HostSettings {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         state.journal.restore()
     }
+}
+
+/// The value that a setting is to have: what is asked for, or what there is where that is higher and
+/// the setting is one that is only raised.
+fn wanted(name: &str, value: &str, catalog: &Catalog) -> Result<String, Failure> {
+    let now = sysctl::read(name).map_err(Failure::other)?;
+    let mut rows = catalog.host_parameters();
+    let row = rows.find(
+        |row| matches!(&row.effective, EffectiveFrom::Sysctl { name: of_row } if of_row == name),
+    );
+    let is_wanted = row.is_none_or(|row| row.is_to_be_written(value, &now));
+    Ok(if is_wanted { value.to_owned() } else { now })
 }
 
 /// What an earlier weir has left here; put back and removed unless it is only to be told.

@@ -1,5 +1,7 @@
 //! Levels: what is accepted, what is said otherwise, and that nothing slips through.
 
+use std::sync::LazyLock;
+
 use proptest::prelude::*;
 use weir_model::study::ProxyKind::Nginx;
 use weir_parameters::{Catalog, LevelError};
@@ -33,6 +35,19 @@ fn equal_levels_have_one_spelling() {
         ("ssl_protocols", "TLSv1.3  TLSv1.2", "TLSv1.2 TLSv1.3"),
         ("ssl_session_cache", "1MiB", "1m"),
         ("ssl_ciphers", "DEFAULT:@SECLEVEL=1", "DEFAULT:@SECLEVEL=1"),
+        ("net.core.somaxconn", "04096", "4096"),
+        (
+            "net.ipv4.ip_local_port_range",
+            " 1024\t 65000",
+            "1024 65000",
+        ),
+        ("net.ipv4.ip_local_port_range", "40000 40000", "40000 40000"),
+        (
+            "net.ipv4.ip_local_reserved_ports",
+            "9000-9010,80,81,9005-9020,8080",
+            "80-81,8080,9000-9020",
+        ),
+        ("net.ipv4.ip_local_reserved_ports", "65535,0-1", "0-1,65535"),
     ];
     for (id, level, canonical) in cases {
         assert_eq!(check(id, level).as_deref(), Ok(canonical), "{id} {level}");
@@ -110,6 +125,33 @@ fn a_wrong_level_is_answered_with_what_is_right() {
             "`HIGH::MD5` is not a cipher list such as `HIGH:!aNULL:!MD5`",
             None,
         ),
+        (
+            "net.ipv4.ip_local_port_range",
+            "1024",
+            "`1024` is not 2 whole numbers from 1 to 65535 in one value (`first last`), none smaller \
+             than the one before",
+            None,
+        ),
+        (
+            "net.ipv4.ip_local_port_range",
+            "65000 1024",
+            "`65000 1024` is not 2 whole numbers from 1 to 65535 in one value (`first last`), none \
+             smaller than the one before",
+            Some("1024 65000"),
+        ),
+        (
+            "net.ipv4.ip_local_reserved_ports",
+            "9010-9000",
+            "`9010-9000` is not ports and ranges such as `8080,9000-9010`",
+            None,
+        ),
+        (
+            "net.ipv4.tcp_congestion_control",
+            "cubik",
+            "`cubik` is not `bbr`, `bic`, `cdg`, `cubic`, `dctcp`, `highspeed`, `htcp`, `hybla`, \
+             `illinois`, `lp`, `nv`, `reno`, `scalable`, `vegas`, `veno`, `westwood` or `yeah`",
+            Some("cubic"),
+        ),
     ];
     for (id, level, message, nearest) in cases {
         let error = check(id, level).expect_err(level);
@@ -120,7 +162,7 @@ fn a_wrong_level_is_answered_with_what_is_right() {
 
 #[test]
 fn what_is_nearest_is_valid() {
-    for row in Catalog::builtin().parameters(Nginx) {
+    for row in Catalog::builtin().all(Nginx) {
         for wrong in [
             "0",
             "1e99",
@@ -145,14 +187,16 @@ fn what_is_nearest_is_valid() {
     }
 }
 
+static CATALOG: LazyLock<Catalog> = LazyLock::new(Catalog::builtin);
+
 proptest! {
     /// A level ends up in a configuration file: whatever was accepted holds nothing that ends a
     /// directive, and is its own canonical spelling.
     #[test]
     fn an_accepted_level_is_canonical_and_harmless(
-        level in r#"([a-z0-9=/ ;{}"'\\#$\n.+-]{0,24})|(max=[0-9]{1,7} inactive=[0-9]{1,3}[smh;]?)"#
+        level in r#"([a-z0-9=/ ;{}"'\\#$\n.+-]{0,24})|(max=[0-9]{1,7} inactive=[0-9]{1,3}[smh;]?)|([0-9]{1,5}[ ,-][0-9]{1,6}([ ,-][0-9]{1,6})?)"#
     ) {
-        for row in Catalog::builtin().parameters(Nginx) {
+        for row in CATALOG.all(Nginx) {
             if let Ok(canonical) = row.check(&level) {
                 let ends = [';', '{', '}', '"', '\'', '\\', '$', '\n', '#'];
                 prop_assert!(!canonical.contains(ends), "{} took {}", row.id, canonical);

@@ -1,6 +1,9 @@
 //! The catalog that comes with weir, against itself and against the real nginx.
 
+mod inert;
+mod kernel;
 mod levels;
 mod nginx;
 mod rows;
 mod rules;
+mod users;

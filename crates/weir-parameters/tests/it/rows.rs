@@ -1,7 +1,7 @@
 //! The rows: complete, spelled as nginx spells them, and reversible.
 
 use weir_model::study::ProxyKind::Nginx;
-use weir_parameters::{Catalog, Context, Directive, EffectiveFrom, Parameter};
+use weir_parameters::{Catalog, Context, Directive, EffectiveFrom, Parameter, Scope};
 
 fn row(id: &str) -> Parameter {
     Catalog::builtin().get(Nginx, id).expect("a row").clone()
@@ -50,13 +50,14 @@ fn every_parameter_of_the_first_studies_has_a_row() {
 
 #[test]
 fn every_row_says_why_and_whence() {
-    for row in Catalog::builtin().parameters(Nginx) {
+    for row in Catalog::builtin().all(Nginx) {
         assert!(row.why.len() > 30, "{}", row.id);
-        assert!(
-            row.source.starts_with("https://nginx.org/en/docs/"),
-            "{}",
-            row.id
-        );
+        let sources = match row.scope {
+            Scope::ProxyDirective => "https://nginx.org/en/docs/",
+            Scope::ProcessLaunch => "https://man7.org/linux/man-pages/",
+            _ => "https://docs.kernel.org/",
+        };
+        assert!(row.source.starts_with(sources), "{}", row.id);
     }
 }
 
@@ -191,11 +192,17 @@ pub(crate) fn sample_levels(row: &Parameter) -> Vec<String> {
         "64k",
         "TLSv1.2 TLSv1.3",
         "ECDHE-RSA-AES256-GCM-SHA384:HIGH:!aNULL",
+        "1024 65000",
+        "4096 131072 6291456",
+        "cubic",
+        "fq",
+        "8080,9000-9010",
     ];
     let guesses = guesses.iter().filter_map(|level| row.check(level).ok());
     row.default
-        .level
+        .all()
         .iter()
+        .filter_map(|default| default.level.as_ref())
         .chain(&row.debian)
         .cloned()
         .chain(guesses)
@@ -204,7 +211,7 @@ pub(crate) fn sample_levels(row: &Parameter) -> Vec<String> {
 
 #[test]
 fn what_is_written_reads_back_as_the_level_it_was_written_for() {
-    for row in Catalog::builtin().parameters(Nginx) {
+    for row in Catalog::builtin().all(Nginx) {
         let levels = sample_levels(row);
         assert!(!levels.is_empty(), "{} has no level", row.id);
         for level in levels {
@@ -217,7 +224,9 @@ fn what_is_written_reads_back_as_the_level_it_was_written_for() {
 /// What a reader of the effective configuration would find after `directives` were written.
 fn effective_text(row: &Parameter, directives: &[Directive], level: &str) -> Option<String> {
     match &row.effective {
-        EffectiveFrom::ProcessLimit { .. } => Some(level.to_owned()),
+        EffectiveFrom::ProcessLimit { .. } | EffectiveFrom::Sysctl { .. } => {
+            Some(format!("{}\n", level.replace(' ', "\t")))
+        }
         EffectiveFrom::ListenFlag { .. } => {
             let flags: String = directives.iter().map(|d| format!(" {}", d.text)).collect();
             Some(format!("listen 127.0.0.1:1{flags}"))
@@ -240,6 +249,19 @@ fn ids_are_found_in_spite_of_typing() {
         catalog.nearest(Nginx, "Worker-Conections"),
         Some("worker_connections")
     );
+    for (written, meant) in [
+        ("somaxconn", "net.core.somaxconn"),
+        ("net.core.somaxcon", "net.core.somaxconn"),
+        ("net/core/somaxconn", "net.core.somaxconn"),
+        ("/proc/sys/fs/file-max", "fs.file-max"),
+        ("sys.fs.file-max", "fs.file-max"),
+        ("file_max", "fs.file-max"),
+        ("tcp_tw_recycle", "net.ipv4.tcp_tw_reuse"),
+        ("nofile", "rlimit_nofile"),
+        ("tcp_nodelai", "tcp_nodelay"),
+    ] {
+        assert_eq!(catalog.nearest(Nginx, written), Some(meant), "{written}");
+    }
     assert_eq!(catalog.nearest(Nginx, "zzzzzzzz"), None);
     assert_eq!(catalog.nearest(Nginx, ""), None);
 }
@@ -247,13 +269,14 @@ fn ids_are_found_in_spite_of_typing() {
 #[test]
 fn the_documentation_has_a_line_for_every_row() {
     let text = include_str!("../../../../docs/parameters.md");
-    for row in Catalog::builtin().parameters(Nginx) {
+    for row in Catalog::builtin().all(Nginx) {
         let line = text
             .lines()
             .find(|line| line.starts_with(&format!("| `{}` |", row.id)))
             .unwrap_or_else(|| panic!("docs/parameters.md has no line for {}", row.id));
         let columns: Vec<&str> = line.split(" | ").collect();
-        for (level, column) in [(&row.default.level, 2), (&row.debian, 3)] {
+        let newest = &row.default.newest().level;
+        for (level, column) in [(newest, 2), (&row.debian, 3)] {
             let written = level
                 .as_ref()
                 .is_none_or(|level| columns[column].contains(level));
@@ -263,5 +286,12 @@ fn the_documentation_has_a_line_for_every_row() {
                 row.id, columns[column]
             );
         }
+        let safe = row.safe_on_kubernetes.is_some();
+        assert_eq!(
+            safe,
+            row.scope.is_kernel() && columns[3].starts_with("safe"),
+            "{}",
+            row.id
+        );
     }
 }

@@ -139,6 +139,26 @@ fn rows_that_contradict_themselves_are_refused() {
         ("id: multi_accept", "id: reuseport", "the id is there twice"),
         ("id: multi_accept", "id: Multi-Accept", "lower-case letters"),
         (
+            "id: multi_accept",
+            "id: fs.file-max",
+            "the id is there twice",
+        ),
+        (
+            "descriptors: [worker_rlimit_nofile",
+            "descriptors: [nofiles",
+            "`clients` names it",
+        ),
+        (
+            "quantity: listen-backlog",
+            "quantity: backlogs",
+            "controls `backlogs`, which is no quantity",
+        ),
+        (
+            "or: rlimit_nofile",
+            "or: rlimit_nofiles",
+            "names `rlimit_nofiles`",
+        ),
+        (
             "debian: \"768\"",
             "debian: \"0768\"",
             "must be written `768`",
@@ -171,14 +191,21 @@ fn rows_that_contradict_themselves_are_refused() {
         ("scope: proxy_directive", "scope: moon", "moon"),
         ("level: switch", "levle: switch", "levle"),
     ];
-    assert!(Catalog::parse("nginx.yaml", text).is_ok());
+    let kernel = include_str!("../../../../parameters/kernel.yaml");
+    let parse = |text: &str| Catalog::parse(&[("nginx.yaml", text), ("kernel.yaml", kernel)]);
+    assert!(parse(text).is_ok());
     for (right, wrong, said) in cases {
         assert!(text.contains(right), "{right} is no longer in the file");
-        let error = Catalog::parse("nginx.yaml", &text.replacen(right, wrong, 1))
+        let error = parse(&text.replacen(right, wrong, 1))
             .expect_err(wrong)
             .to_string();
         assert!(error.contains(said), "{wrong}: {error}");
-        assert!(error.starts_with("nginx.yaml: "), "{error}");
+        let file = if wrong.contains("fs.file-max") {
+            "kernel.yaml: "
+        } else {
+            "nginx.yaml: "
+        };
+        assert!(error.starts_with(file), "{error}");
     }
 }
 
@@ -187,4 +214,100 @@ fn workers_are_known_where_they_are_a_number() {
     let catalog = Catalog::builtin();
     let workers = |level| catalog.workers(Nginx, &stock_with(&[("worker_processes", level)]));
     assert_eq!((workers("3"), workers("auto")), (Some(3), None));
+}
+
+#[test]
+fn kernel_settings_are_judged_with_those_of_the_proxy() {
+    let warned = |settings: &[(&str, &str)]| {
+        let found = conflicts(settings, &ProxyRole::ReverseProxy);
+        let said = found.into_iter().map(|c| (c.severity, c.ids, c.message));
+        said.collect::<Vec<_>>()
+    };
+    let (severity, ids, message) = &warned(&[("net.core.somaxconn", "32768")])[0];
+    assert_eq!(*severity, Severity::Warning);
+    assert_eq!(ids, &["net.core.somaxconn", "backlog"]);
+    let begins = "`net.core.somaxconn` 32768 is above `backlog` 511: ";
+    assert!(message.starts_with(begins), "{message}");
+
+    let (_, ids, message) = &warned(&[("backlog", "32768")])[0];
+    assert_eq!(ids, &["backlog", "net.core.somaxconn"]);
+    let begins = "`backlog` 32768 is above the kernel's default of `net.core.somaxconn` 4096: ";
+    assert!(message.starts_with(begins), "{message}");
+
+    let both = [("backlog", "32768"), ("net.core.somaxconn", "32768")];
+    assert_eq!(warned(&both), []);
+    let old = Catalog::builtin().for_kernel("4.19.0-25-amd64");
+    let found = old.conflicts(
+        Nginx,
+        &stock_with(&[("backlog", "1024")]),
+        &ProxyRole::ReverseProxy,
+        1024,
+    );
+    assert!(found[0].message.contains("`net.core.somaxconn` 128"));
+
+    let syn = warned(&[("net.ipv4.tcp_max_syn_backlog", "4096")]);
+    assert!(
+        syn[0]
+            .2
+            .contains("has no effect while `net.ipv4.tcp_syncookies` is `1`")
+    );
+    assert_eq!(
+        warned(&[
+            ("net.ipv4.tcp_max_syn_backlog", "4096"),
+            ("net.ipv4.tcp_syncookies", "0")
+        ]),
+        []
+    );
+}
+
+#[test]
+fn what_the_kernel_would_refuse_is_an_error() {
+    for (settings, begins) in [
+        (
+            &[("net.ipv4.ip_local_port_range", "1000 65000")][..],
+            "`net.ipv4.ip_local_port_range` 1000 is below the kernel's default of \
+             `net.ipv4.ip_unprivileged_port_start` 1024: ",
+        ),
+        (
+            &[
+                ("net.ipv4.ip_local_port_range", "1024 65000"),
+                ("net.ipv4.ip_unprivileged_port_start", "2000"),
+            ],
+            "`net.ipv4.ip_local_port_range` 1024 is below `net.ipv4.ip_unprivileged_port_start` 2000: ",
+        ),
+        (
+            &[("rlimit_nofile", "1048576"), ("fs.nr_open", "65536")],
+            "`rlimit_nofile` 1048576 is above `fs.nr_open` 65536: ",
+        ),
+    ] {
+        let found = conflicts(settings, &ProxyRole::ReverseProxy);
+        let broken = found.iter().find(|c| c.message.starts_with(begins));
+        let broken = broken.unwrap_or_else(|| panic!("{begins}: {found:?}"));
+        assert_eq!(broken.severity, Severity::Error);
+    }
+    let lower = [
+        ("net.ipv4.ip_local_port_range", "500 65000"),
+        ("net.ipv4.ip_unprivileged_port_start", "500"),
+    ];
+    assert_eq!(conflicts(&lower, &ProxyRole::ReverseProxy), []);
+}
+
+#[test]
+fn the_limit_that_the_proxy_is_started_with_is_a_limit_of_its_connections() {
+    let raised = [("worker_connections", "4096"), ("rlimit_nofile", "4096")];
+    assert_eq!(conflicts(&raised, &ProxyRole::ReverseProxy), []);
+    let too_low = [("worker_connections", "4096"), ("rlimit_nofile", "2048")];
+    let found = conflicts(&too_low, &ProxyRole::ReverseProxy);
+    assert_eq!(found[0].ids, ["worker_connections", "rlimit_nofile"]);
+    // The proxy's own directive comes after what it was started with.
+    let own = [
+        ("worker_connections", "4096"),
+        ("rlimit_nofile", "2048"),
+        ("worker_rlimit_nofile", "8192"),
+    ];
+    assert_eq!(conflicts(&own, &ProxyRole::ReverseProxy), []);
+    let one = stock_with(&[("worker_processes", "1"), ("rlimit_nofile", "400")]);
+    let limits =
+        Catalog::builtin().client_limits(Nginx, &one, &ProxyRole::ReverseProxy, LIMITS, 4, 0);
+    assert_eq!(limits.map(|limits| limits.descriptors), Some(200));
 }

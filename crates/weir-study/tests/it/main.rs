@@ -2,6 +2,7 @@
 
 mod expand;
 mod flows;
+mod kernel;
 mod machine;
 mod mutate;
 mod ready_made;

@@ -138,6 +138,9 @@ fn directives(settings: &Settings, catalog: &Catalog) -> Result<Vec<Directive>, 
         let row = catalog
             .get(ProxyKind::Nginx, id)
             .ok_or_else(|| SutError::UnknownParameter { id: id.clone() })?;
+        if !row.scope.is_configuration() {
+            return Err(SutError::NotOfProxy { id: id.clone() });
+        }
         all.extend(row.directives(level));
     }
     // Left to itself nginx writes the access log that it was built with: the system's.

@@ -37,6 +37,7 @@ fn level(row: &Parameter, tree: &[Directive], nofile: Option<u64>) -> Option<Str
         EffectiveFrom::Directive { name, context } => find(tree, *context, name),
         EffectiveFrom::ListenFlag { .. } => find(tree, Context::Listen, "listen"),
         EffectiveFrom::ProcessLimit { .. } => nofile.map(|limit| limit.to_string()),
+        EffectiveFrom::Sysctl { .. } => None,
     };
     row.read_back(found.as_deref()).or(found)
 }

@@ -260,6 +260,11 @@ fn what_cannot_be_configured_is_refused_before_anything_is_written() {
     assert!(matches!(write(&Settings::new()), Err(SutError::NoOrigin)));
     let unknown = Settings::from([("colour".to_owned(), "red".to_owned())]);
     assert!(matches!(write(&unknown), Err(SutError::UnknownParameter { id }) if id == "colour"));
+    for id in ["net.core.somaxconn", "fs.file-max", "rlimit_nofile"] {
+        let kernel = Settings::from([(id.to_owned(), "65536".to_owned())]);
+        let refused = write(&kernel);
+        assert!(matches!(refused, Err(SutError::NotOfProxy { id: of }) if of == id));
+    }
     assert!(!folder.prefix("arm").exists());
 }
 

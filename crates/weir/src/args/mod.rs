@@ -42,6 +42,8 @@ pub(crate) enum Command {
     Studies(StudiesArgs),
     /// Put back the settings that a killed weir has left changed, and remove its folders.
     Restore(RestoreArgs),
+    /// List what a study can vary, of the proxy and of the kernel, or show one parameter in full.
+    Parameters(ParametersArgs),
     /// Serve as an origin server: content by size or file, delays, scripted stalls.
     Origin(OriginArgs),
     /// Start a program as the lab starts proxies: on given CPUs, dying with its parent.
@@ -93,6 +95,10 @@ pub(crate) struct RunArgs {
     /// Let the study change settings of the whole host while it lasts; they are put back
     #[arg(long)]
     pub(crate) allow_host_settings: bool,
+
+    /// A file with parameters of your own (docs/parameters.md); may be given many times
+    #[arg(long, value_name = "FILE")]
+    pub(crate) parameters: Vec<PathBuf>,
 
     /// Measure for this share of the study's time, such as 25%: quicker, with wider intervals
     #[arg(long, value_name = "SHARE")]
@@ -156,6 +162,29 @@ pub(crate) enum RestoreFormat {
     /// For people.
     Text,
     /// For programs.
+    Json,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct ParametersArgs {
+    /// The parameter to show in full
+    #[arg(value_name = "NAME")]
+    pub(crate) name: Option<String>,
+
+    /// A file with parameters of your own (docs/parameters.md); may be given many times
+    #[arg(long, value_name = "FILE")]
+    pub(crate) parameters: Vec<PathBuf>,
+
+    /// What to print
+    #[arg(long, value_enum, default_value = "text")]
+    pub(crate) format: ParametersFormat,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ParametersFormat {
+    /// A table, or a description, for people.
+    Text,
+    /// The same for programs.
     Json,
 }
 

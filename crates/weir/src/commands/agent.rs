@@ -3,14 +3,13 @@
 use std::io;
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::sync::Arc;
 
 use weir_agent::client::SILENCE;
 use weir_agent::server::{self, Options};
-use weir_parameters::Catalog;
 use weir_sut::Launcher;
 
 use crate::args;
+use crate::commands::parameters;
 use crate::failure::Failure;
 use crate::signals;
 
@@ -20,7 +19,7 @@ pub(crate) fn run() -> Result<ExitCode, Failure> {
         weir: args::version().to_owned(),
         // Right even when the file has been replaced or removed since.
         launcher: Launcher::new(PathBuf::from("/proc/self/exe")),
-        catalog: Arc::new(Catalog::builtin()),
+        catalog: parameters::catalog(&[])?,
         silence: Some(SILENCE),
         stop: signals::stop_flag()?,
     };

@@ -14,6 +14,7 @@ mod agent;
 mod launch;
 mod load;
 mod origin;
+mod parameters;
 mod place;
 mod report;
 mod restore;
@@ -31,6 +32,7 @@ pub(crate) fn dispatch(command: Command) -> Result<ExitCode, Failure> {
         Command::Run(args) => run::run(args),
         Command::Report(args) => report::run(args),
         Command::Restore(args) => restore::run(&args),
+        Command::Parameters(args) => parameters::run(&args),
         Command::Studies(args) => studies::run(args),
     }
 }

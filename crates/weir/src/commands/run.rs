@@ -9,11 +9,12 @@ use weir_lab::{Event, LabError, Options, Summary};
 use weir_model::quantity::format_duration;
 use weir_model::record::Outcome;
 use weir_model::study::{ArmRole, Study};
+use weir_parameters::Catalog;
 use weir_record::{HEADER_FILE, RecordError};
 use weir_sut::Launcher;
 
 use crate::args::{self, RunArgs};
-use crate::commands::{place, report, restore, study};
+use crate::commands::{parameters, place, report, restore, study};
 use crate::failure::{Failure, INTERRUPTED};
 use crate::signals;
 use crate::terminal::{self, StatusLine};
@@ -25,13 +26,14 @@ const RUNS: &str = "runs";
 pub(crate) fn run(args: RunArgs) -> Result<ExitCode, Failure> {
     let mut narrator = Narrator::new();
     let mut events = |event| narrator.tell(event);
+    let catalog = parameters::catalog(&args.parameters)?;
     let (folder, result) = match (&args.resume, &args.study) {
         (Some(folder), _) => {
-            let options = options(folder.clone(), &args, Vec::new())?;
+            let options = options(folder.clone(), &args, catalog, Vec::new())?;
             (folder.clone(), weir_lab::resume(&options, &mut events))
         }
         (None, Some(name)) => {
-            let mut read = study::read(name)?;
+            let mut read = study::read(name, &catalog)?;
             shorten(&mut read.study, args.time.as_deref())?;
             if args.check {
                 terminal::print(&description(&read.study))?;
@@ -41,7 +43,8 @@ pub(crate) fn run(args: RunArgs) -> Result<ExitCode, Failure> {
                 .out
                 .clone()
                 .unwrap_or_else(|| default_folder(&read.study.name));
-            let options = options(folder.clone(), &args, study::remarks(&read.study))?;
+            let remarks = study::remarks(&read.study, &catalog);
+            let options = options(folder.clone(), &args, catalog, remarks)?;
             (
                 folder,
                 weir_lab::run(&read.study, &read.text, &options, &mut events),
@@ -56,15 +59,20 @@ pub(crate) fn run(args: RunArgs) -> Result<ExitCode, Failure> {
     }
 }
 
-fn options(folder: PathBuf, args: &RunArgs, remarks: Vec<String>) -> Result<Options, Failure> {
+fn options(
+    folder: PathBuf,
+    args: &RunArgs,
+    catalog: Catalog,
+    remarks: Vec<String>,
+) -> Result<Options, Failure> {
     let weir = std::env::current_exe()
         .map_err(|error| Failure::failed(format!("cannot find weir's own program: {error}")))?;
     Ok(Options {
         folder,
         launcher: Launcher::new(weir),
         weir_version: args::version().to_owned(),
+        catalog,
         remarks,
-        catalog: std::sync::Arc::new(weir_parameters::Catalog::builtin()),
         places: place::roles(&args.place, &args.ssh)?,
         allow_host_settings: args.allow_host_settings,
         stop: signals::stop_flag()?,

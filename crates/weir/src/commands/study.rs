@@ -19,20 +19,20 @@ pub(crate) struct Read {
 }
 
 /// Reads what was given to `weir run`: a ready-made study's name, or a file.
-pub(crate) fn read(study: &str) -> Result<Read, Failure> {
+pub(crate) fn read(study: &str, catalog: &Catalog) -> Result<Read, Failure> {
     let path = Path::new(study);
     let looks_like_a_name = !study.contains(['/', '.']);
     if looks_like_a_name && !path.exists() {
         let ready = ready_made(study)?;
         return Ok(Read {
-            study: parse_ready_made(ready)?,
+            study: parse(ready.text, &format!("{}.yaml", ready.name), catalog)?,
             text: ready.text.to_owned(),
         });
     }
     let text = std::fs::read_to_string(path)
         .map_err(|error| Failure::input(format!("cannot read {study}: {error}")))?;
     Ok(Read {
-        study: parse(&text, study)?,
+        study: parse(&text, study, catalog)?,
         text,
     })
 }
@@ -52,12 +52,7 @@ pub(crate) fn ready_made(name: &str) -> Result<&'static ReadyMade, Failure> {
         })
 }
 
-/// Checks a ready-made study.
-pub(crate) fn parse_ready_made(ready: &ReadyMade) -> Result<Study, Failure> {
-    parse(ready.text, &format!("{}.yaml", ready.name))
-}
-
-/// The same, or why it does not fit this machine, in one sentence.
+/// A ready-made study, checked, or why it does not fit this machine, in one sentence.
 pub(crate) fn fit(ready: &ReadyMade) -> Result<Study, String> {
     weir_study::parse(ready.text, ready.name, &Catalog::builtin(), &context()).map_err(|errors| {
         let first = errors.errors().first();
@@ -66,8 +61,8 @@ pub(crate) fn fit(ready: &ReadyMade) -> Result<Study, String> {
 }
 
 /// What is worth saying about a study before it is run.
-pub(crate) fn remarks(study: &Study) -> Vec<String> {
-    weir_study::remarks(study, &Catalog::builtin(), &context())
+pub(crate) fn remarks(study: &Study, catalog: &Catalog) -> Vec<String> {
+    weir_study::remarks(study, catalog, &context())
 }
 
 fn context() -> CheckContext {
@@ -80,7 +75,7 @@ fn context() -> CheckContext {
     }
 }
 
-fn parse(text: &str, name: &str) -> Result<Study, Failure> {
-    weir_study::parse(text, name, &Catalog::builtin(), &context())
+fn parse(text: &str, name: &str, catalog: &Catalog) -> Result<Study, Failure> {
+    weir_study::parse(text, name, catalog, &context())
         .map_err(|errors| Failure::described(errors.render(terminal::color_on_stderr())))
 }

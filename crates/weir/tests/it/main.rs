@@ -20,6 +20,7 @@ mod load_tls;
 mod load_tls_faults;
 mod load_tls_refused;
 mod origin;
+mod parameters;
 mod peer;
 mod place;
 mod program;

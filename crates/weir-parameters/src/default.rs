@@ -1,0 +1,141 @@
+//! What a program or the kernel does when nobody says anything, by version.
+
+use std::fmt;
+
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{Deserializer, MapAccess, SeqAccess, Visitor};
+use serde::{Deserialize, Serialize};
+
+/// What is done when nobody says anything, in one version.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DefaultLevel {
+    /// The level; absent when it is not a fixed one (an inherited limit, a share of the memory).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub level: Option<String>,
+    /// Version of the program or the kernel since which this is so, where its documentation or its
+    /// history names one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub since: Option<String>,
+    /// What else there is to say: another system, what the level is made from.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub note: Option<String>,
+}
+
+/// Defaults of a parameter, oldest first; never empty. A file may give one without a list.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Defaults(Vec<DefaultLevel>);
+
+impl Defaults {
+    /// All of them, oldest first.
+    pub fn all(&self) -> &[DefaultLevel] {
+        &self.0
+    }
+
+    /// The one of the newest version.
+    pub fn newest(&self) -> &DefaultLevel {
+        &self.0[self.0.len() - 1]
+    }
+
+    /// The one of `version` (`6.1`, `6.18.4-1-amd64`): the newest that is not newer. The oldest when
+    /// all are.
+    pub fn at(&self, version: &str) -> &DefaultLevel {
+        let not_newer = |default: &&DefaultLevel| {
+            let since = default.since.as_deref().unwrap_or_default();
+            numbers(since) <= numbers(version)
+        };
+        self.0.iter().rev().find(not_newer).unwrap_or(&self.0[0])
+    }
+}
+
+/// `6.18.4-1-amd64` as 6, 18, 4: numbers up to the first character that is none and no dot.
+fn numbers(version: &str) -> Vec<u64> {
+    let end = version.find(|c: char| !c.is_ascii_digit() && c != '.');
+    let numeric = &version[..end.unwrap_or(version.len())];
+    numeric.split('.').map_while(|n| n.parse().ok()).collect()
+}
+
+impl<'de> Deserialize<'de> for Defaults {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Defaults, D::Error> {
+        from.deserialize_any(OneOrMore)
+    }
+}
+
+struct OneOrMore;
+
+impl<'de> Visitor<'de> for OneOrMore {
+    type Value = Defaults;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a default such as `{level: \"4096\", since: \"5.4\"}`, or a list of them")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Defaults, A::Error> {
+        let one = DefaultLevel::deserialize(MapAccessDeserializer::new(map))?;
+        Ok(Defaults(vec![one]))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Defaults, A::Error> {
+        let mut all = Vec::new();
+        while let Some(default) = list.next_element()? {
+            all.push(default);
+        }
+        match all.is_empty() {
+            true => Err(serde::de::Error::invalid_length(0, &self)),
+            false => Ok(Defaults(all)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn defaults(list: &[(&str, Option<&str>)]) -> Defaults {
+        let default = |(level, since): &(&str, Option<&str>)| DefaultLevel {
+            level: Some((*level).to_owned()),
+            since: since.map(str::to_owned),
+            note: None,
+        };
+        Defaults(list.iter().map(default).collect())
+    }
+
+    #[test]
+    fn a_version_has_the_newest_default_that_is_not_newer() {
+        let some = defaults(&[("128", None), ("4096", Some("5.4")), ("1", Some("5.10"))]);
+        let at = |version| {
+            some.at(version)
+                .level
+                .as_deref()
+                .unwrap_or_default()
+                .to_owned()
+        };
+        for (version, level) in [
+            ("4.19.0", "128"),
+            ("5.4.0-rc1", "4096"),
+            ("5.4", "4096"),
+            ("5.9.99", "4096"),
+            ("5.10.1-amd64", "1"),
+            ("6.18.44", "1"),
+            ("", "128"),
+            ("nonsense", "128"),
+        ] {
+            assert_eq!(at(version), level, "{version}");
+        }
+        assert_eq!(some.newest().level.as_deref(), Some("1"));
+        let later = defaults(&[("2", Some("4.19")), ("3", Some("5"))]);
+        assert_eq!(later.at("3.2").level.as_deref(), Some("2"));
+    }
+
+    #[test]
+    fn a_file_gives_one_or_a_list() {
+        let read = |text: &str| serde_saphyr::from_str::<Defaults>(text);
+        let one = read("{level: \"1\"}").expect("one default");
+        assert_eq!(one, defaults(&[("1", None)]));
+        let two = read("[{level: \"1\"}, {level: \"2\", since: \"5.4\"}]").expect("two defaults");
+        assert_eq!(two, defaults(&[("1", None), ("2", Some("5.4"))]));
+        for wrong in ["[]", "5", "{levle: \"1\"}"] {
+            assert!(read(wrong).is_err(), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,294 @@
+//! Files of rows, and what must hold of them: each row by itself, and all of them together.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+use weir_model::study::ProxyKind;
+
+use crate::constraint::{Clients, Rule};
+use crate::level::LevelKind;
+use crate::quantity::{DEEPEST, Quantities};
+use crate::row::{EffectiveFrom, Parameter, Scope};
+use crate::template;
+
+/// Placeholders that a template may hold besides the level: folders of the arm.
+const PLACEHOLDERS: [&str; 2] = [template::VALUE, "{logs}"];
+
+/// Limits that a proxy can be started with.
+const LAUNCH_LIMITS: [&str; 1] = ["nofile"];
+
+/// One file of rows.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Rows {
+    /// What errors call the file.
+    #[serde(skip)]
+    pub(crate) file: String,
+    /// Whose directives the rows of scope `proxy_directive` are. Rows of the kernel and of limits go
+    /// with every proxy.
+    #[serde(default)]
+    pub(crate) proxy: Option<ProxyKind>,
+    /// Version of the program or the kernel that the rows were tried with; for people.
+    #[serde(default)]
+    #[allow(dead_code, reason = "part of the file format; read by people")]
+    tried_with: Option<String>,
+    #[serde(default)]
+    pub(crate) clients: Option<Clients>,
+    #[serde(default)]
+    pub(crate) quantities: Quantities,
+    pub(crate) parameters: Vec<Parameter>,
+}
+
+/// What is wrong with a file of rows.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum CatalogError {
+    /// It is not YAML, or not the YAML of a catalog.
+    #[error("{file}: {message}")]
+    Malformed {
+        /// Name of the file.
+        file: String,
+        /// What the reader said.
+        message: String,
+    },
+    /// A row, or a quantity, contradicts itself or another.
+    #[error("{file}: row `{id}`: {message}")]
+    Row {
+        /// Name of the file.
+        file: String,
+        /// The row.
+        id: String,
+        /// What is wrong.
+        message: String,
+    },
+}
+
+impl Rows {
+    /// Reads a file; what must hold of all files together is for [`check`].
+    pub(crate) fn parse(file: &str, text: &str) -> Result<Rows, CatalogError> {
+        let rows: Rows = serde_saphyr::from_str(text).map_err(|e| CatalogError::Malformed {
+            file: file.to_owned(),
+            message: e.to_string(),
+        })?;
+        Ok(Rows {
+            file: file.to_owned(),
+            ..rows
+        })
+    }
+
+    fn refuse(&self, id: &str, message: impl Into<String>) -> CatalogError {
+        CatalogError::Row {
+            file: self.file.clone(),
+            id: id.to_owned(),
+            message: message.into(),
+        }
+    }
+}
+
+/// What serde cannot see: rows that contradict themselves or name what is not there. Rows of all
+/// files share their names.
+pub(crate) fn check(files: &[Rows]) -> Result<(), CatalogError> {
+    let mut all = All::default();
+    for rows in files {
+        for row in &rows.parameters {
+            if all.rows.insert(&row.id, row).is_some() {
+                return Err(rows.refuse(&row.id, "the id is there twice"));
+            }
+        }
+        for (name, quantity) in &rows.quantities {
+            if all
+                .quantities
+                .insert(name.clone(), quantity.clone())
+                .is_some()
+            {
+                return Err(rows.refuse(name, "the quantity is there twice"));
+            }
+        }
+    }
+    for rows in files {
+        for id in rows.clients.iter().flat_map(Clients::settings) {
+            if !all.rows.contains_key(id.as_str()) {
+                return Err(rows.refuse(id, "`clients` names it, and it is not there"));
+            }
+        }
+        for name in rows.quantities.keys() {
+            all.check_quantity(name)
+                .map_err(|why| rows.refuse(name, why))?;
+        }
+        for row in &rows.parameters {
+            let checked = check_scope(row, rows.proxy)
+                .and_then(|()| check_writes(row))
+                .and_then(|()| all.check_row(row));
+            checked.map_err(|why| rows.refuse(&row.id, why))?;
+        }
+    }
+    Ok(())
+}
+
+/// Rows and quantities of all files by name.
+#[derive(Default)]
+struct All<'a> {
+    rows: BTreeMap<&'a str, &'a Parameter>,
+    quantities: Quantities,
+}
+
+impl All<'_> {
+    fn check_row(&self, row: &Parameter) -> Result<(), String> {
+        let levels = row.default.all().iter().filter_map(|d| d.level.as_ref());
+        let written = row
+            .writes
+            .iter()
+            .flat_map(|w| w.only.iter().chain(&w.except));
+        check_levels(row, levels.chain(&row.debian).chain(written))?;
+        if let Some(name) = &row.quantity
+            && !self.quantities.contains_key(name)
+        {
+            return Err(format!("it controls `{name}`, which is no quantity here"));
+        }
+        for constraint in &row.constraints {
+            let (settings, levels): ([Option<&String>; 2], &[String]) = match &constraint.rule {
+                Rule::AtMost { setting, or, .. } => ([Some(setting), or.as_ref()], &[]),
+                Rule::AtLeast { setting } => ([Some(setting), None], &[]),
+                Rule::NotWith { setting, levels } => ([Some(setting), None], levels),
+                Rule::OnlyRole(_) => continue,
+            };
+            for setting in settings.into_iter().flatten() {
+                let missing = || format!("a constraint names `{setting}`, which is not there");
+                let other = self.rows.get(setting.as_str()).ok_or_else(missing)?;
+                check_levels(other, levels)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn check_quantity(&self, name: &str) -> Result<(), String> {
+        if self.rows.contains_key(name) {
+            return Err("a parameter has this name".to_owned());
+        }
+        self.check_members(name, DEEPEST)
+    }
+
+    fn check_members(&self, name: &str, deeper: usize) -> Result<(), String> {
+        let Some(deeper) = deeper.checked_sub(1) else {
+            return Err(format!(
+                "quantities within quantities, deeper than {DEEPEST}"
+            ));
+        };
+        for member in self.quantities[name].members() {
+            if self.quantities.contains_key(member) {
+                self.check_members(member, deeper)?;
+            } else if !self.rows.contains_key(member.as_str()) {
+                return Err(format!("it is made of `{member}`, which is not there"));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What a row of each scope has and has not.
+fn check_scope(row: &Parameter, proxy: Option<ProxyKind>) -> Result<(), String> {
+    let lower = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
+    // A sysctl may be named after an interface; nothing here can climb out of /proc/sys.
+    let dotted = |c: char| c.is_ascii_alphanumeric() || "_-.".contains(c);
+    if row.scope.is_kernel() {
+        let EffectiveFrom::Sysctl { name } = &row.effective else {
+            return Err("a kernel parameter is read as `effective: {sysctl: {name}}`".to_owned());
+        };
+        if ![&row.id, name]
+            .into_iter()
+            .all(|name| is_dotted(name, dotted))
+        {
+            return Err(
+                "a sysctl's name is words with dots between them, as sysctl(8) has it, \
+                        such as `net.core.somaxconn`"
+                    .to_owned(),
+            );
+        }
+        if row.scope == Scope::KernelNetns && !name.starts_with("net.") {
+            return Err(
+                "only `net.` belongs to a network namespace: the scope of this is \
+                        `kernel_host`"
+                    .to_owned(),
+            );
+        }
+        return check_kernel_level(row);
+    }
+    if row.id.is_empty() || !row.id.chars().all(lower) {
+        return Err("an id has lower-case letters, digits and `_` only".to_owned());
+    }
+    match (&row.effective, row.scope) {
+        (EffectiveFrom::Sysctl { .. }, _) => {
+            Err("a sysctl has the scope `kernel_netns` or `kernel_host`".to_owned())
+        }
+        (_, Scope::ProxyDirective) if proxy.is_none() => {
+            Err("whose directive is it? Write `proxy: nginx` at the head of the file".to_owned())
+        }
+        (EffectiveFrom::ProcessLimit { name }, _) if !LAUNCH_LIMITS.contains(&&**name) => Err(
+            format!("the limit `{name}` is none of {}", LAUNCH_LIMITS.join(", ")),
+        ),
+        (EffectiveFrom::ProcessLimit { .. }, Scope::ProcessLaunch)
+            if !matches!(row.level, LevelKind::Integer { .. }) =>
+        {
+            Err("the level of a limit is an `integer`".to_owned())
+        }
+        (EffectiveFrom::ProcessLimit { .. }, Scope::ProcessLaunch) => Ok(()),
+        (_, Scope::ProcessLaunch) => {
+            Err("a limit is read as `effective: {process_limit: {name}}`".to_owned())
+        }
+        _ => Ok(()),
+    }
+}
+
+fn is_dotted(name: &str, fit: impl Fn(char) -> bool) -> bool {
+    let mut words = name.split('.');
+    name.contains('.') && words.all(|word| !word.is_empty() && word.chars().all(&fit))
+}
+
+/// Levels of the kernel's are written as they stand.
+fn check_kernel_level(row: &Parameter) -> Result<(), String> {
+    match row.level {
+        LevelKind::Integer { .. }
+        | LevelKind::Integers { .. }
+        | LevelKind::Ports
+        | LevelKind::Choice(_) => Ok(()),
+        _ => Err(
+            "the level of a kernel parameter is `integer`, `integers`, `choice` or `ports`: \
+                  the kernel knows no units"
+                .to_owned(),
+        ),
+    }
+}
+
+/// Each text is one directive, and what is no directive has none.
+fn check_writes(row: &Parameter) -> Result<(), String> {
+    if row.scope.is_configuration() == row.writes.is_empty() {
+        return Err(match row.scope.is_configuration() {
+            true => "it has no `writes`: how does the proxy spell it?".to_owned(),
+            false => "`writes` is for rows of scope `proxy_directive`".to_owned(),
+        });
+    }
+    for write in &row.writes {
+        if let Some(unknown) = template::placeholders(&write.text)
+            .find(|placeholder| !PLACEHOLDERS.contains(placeholder))
+        {
+            return Err(format!("`{unknown}` is no placeholder"));
+        }
+        if write.text.contains([';', '\n']) {
+            return Err(format!("`{}` is more than one directive", write.text));
+        }
+    }
+    Ok(())
+}
+
+/// Levels that stand in rows must be canonical, because they are compared as text.
+fn check_levels<'a>(
+    row: &Parameter,
+    levels: impl IntoIterator<Item = &'a String>,
+) -> Result<(), String> {
+    for level in levels {
+        let canonical = row.check(level).map_err(|e| e.to_string())?;
+        if canonical != *level {
+            return Err(format!("`{level}` must be written `{canonical}`"));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,142 @@
+//! The grammars of levels: text in, the canonical spelling out, or nothing.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use weir_model::quantity::parse_duration;
+
+use crate::level::{Bounds, write_duration};
+
+/// Digits only: no sign, no blank, no separator, so that the text is as the proxy reads it.
+pub(crate) fn integer(text: &str) -> Option<u64> {
+    text.bytes()
+        .all(|b| b.is_ascii_digit())
+        .then(|| text.parse().ok())
+        .flatten()
+}
+
+/// The first of the whole numbers that a level is made of.
+pub(crate) fn first_number(level: &str) -> Option<u64> {
+    integer(level.split_whitespace().next()?)
+}
+
+/// The last of the whole numbers that a level is made of.
+pub(crate) fn last_number(level: &str) -> Option<u64> {
+    integer(level.split_whitespace().next_back()?)
+}
+
+/// `count` numbers in ascending order.
+pub(crate) fn integers(text: &str, count: usize, min: u64, max: u64) -> Option<String> {
+    let numbers: Option<Vec<u64>> = text.split_whitespace().map(integer).collect();
+    let numbers = numbers.filter(|numbers| numbers.len() == count && numbers.is_sorted())?;
+    let within = |number: &u64| (min..=max).contains(number);
+    let words: Vec<String> = numbers.iter().map(u64::to_string).collect();
+    numbers.iter().all(within).then(|| words.join(" "))
+}
+
+/// Ports in ascending order, neighbours and overlaps as one range: what the kernel shows when it has
+/// read them.
+pub(crate) fn ports(text: &str) -> Option<String> {
+    let range = |item: &str| {
+        let (first, last) = item.split_once('-').unwrap_or((item, item));
+        let (first, last) = (integer(first)?, integer(last)?);
+        (first <= last && last <= u64::from(u16::MAX)).then_some((first, last))
+    };
+    let mut ranges: Vec<(u64, u64)> = text.split(',').map(range).collect::<Option<_>>()?;
+    ranges.sort_unstable();
+    let mut merged: Vec<(u64, u64)> = Vec::new();
+    for (first, last) in ranges {
+        match merged.last_mut() {
+            Some(before) if first <= before.1 + 1 => before.1 = before.1.max(last),
+            _ => merged.push((first, last)),
+        }
+    }
+    let words = merged.into_iter().map(|(first, last)| match first == last {
+        true => first.to_string(),
+        false => format!("{first}-{last}"),
+    });
+    Some(words.collect::<Vec<_>>().join(","))
+}
+
+/// A duration that is a whole number of steps.
+pub(crate) fn stepped(text: &str, step: Duration) -> Option<Duration> {
+    let duration = parse_duration(text).ok()?;
+    (duration.as_nanos() % step.as_nanos().max(1) == 0).then_some(duration)
+}
+
+/// `max=1024 inactive=10s`: required keys first, in the order of their names.
+pub(crate) fn pairs(
+    text: &str,
+    required: &BTreeMap<String, Bounds>,
+    durations: &BTreeMap<String, Duration>,
+) -> Option<String> {
+    let mut written = BTreeMap::new();
+    for word in text.split_whitespace() {
+        let (key, value) = word.split_once('=')?;
+        let value = match (required.get(key), durations.get(key)) {
+            (Some(range), _) => integer(value)
+                .filter(|number| (range.min..=range.max).contains(number))?
+                .to_string(),
+            (None, Some(step)) => write_duration(stepped(value, *step).filter(|d| !d.is_zero())?),
+            (None, None) => return None,
+        };
+        if written.insert(key, format!("{key}={value}")).is_some() {
+            return None;
+        }
+    }
+    let mut words = Vec::new();
+    for key in required.keys() {
+        words.push(written.remove(key.as_str())?);
+    }
+    words.extend(written.into_values());
+    Some(words.join(" "))
+}
+
+pub(crate) fn pairs_allowed(
+    required: &BTreeMap<String, Bounds>,
+    durations: &BTreeMap<String, Duration>,
+) -> String {
+    let required = required
+        .iter()
+        .map(|(key, range)| format!("{key}=N (N from {} to {})", range.min, range.max));
+    let durations = durations
+        .iter()
+        .map(|(key, step)| format!("[{key}=DURATION in steps of {}]", write_duration(*step)));
+    required.chain(durations).collect::<Vec<_>>().join(" ")
+}
+
+/// Media types (RFC 9110 §8.3.1) without parameters; sorted, each once.
+pub(crate) fn media_types(text: &str) -> Option<String> {
+    let mut types: Vec<&str> = text.split_whitespace().collect();
+    types.sort_unstable();
+    types.dedup();
+    let all_valid = types.iter().all(|media_type| {
+        media_type
+            .split_once('/')
+            .is_some_and(|(kind, subtype)| is_media_name(kind) && is_media_name(subtype))
+    });
+    (all_valid && !types.is_empty()).then(|| types.join(" "))
+}
+
+/// Words out of `words`, in their order there; a word that is repeated is none.
+pub(crate) fn set(text: &str, words: &[String]) -> Option<String> {
+    let given: Vec<&str> = text.split_whitespace().collect();
+    let known = words.iter().filter(|word| given.contains(&&***word));
+    let known: Vec<&str> = known.map(String::as_str).collect();
+    (!known.is_empty() && known.len() == given.len()).then(|| known.join(" "))
+}
+
+/// Nothing but what names and operators of openssl-ciphers(1) are made of.
+pub(crate) fn is_cipher_list(text: &str) -> bool {
+    let fit = |b: u8| b.is_ascii_alphanumeric() || b"-_+!@=:".contains(&b);
+    let is_item = |item: &str| item.bytes().any(|b| b.is_ascii_alphanumeric());
+    text.len() <= 1024 && text.bytes().all(fit) && text.split(':').all(is_item)
+}
+
+/// A restricted name (RFC 6838 §4.2): what every registered type keeps to.
+fn is_media_name(text: &str) -> bool {
+    text.starts_with(|c: char| c.is_ascii_alphanumeric())
+        && text
+            .bytes()
+            .all(|b| b.is_ascii_alphanumeric() || b"!#&-^_.+".contains(&b))
+}

@@ -1,0 +1,173 @@
+//! Which changes change nothing, by what was read back of the two arms.
+
+use weir_model::record::Inert;
+use weir_model::study::{ProxyKind::Nginx, Settings};
+use weir_parameters::{Catalog, Scope, Scoped};
+
+fn settings(list: &[(&str, &str)]) -> Settings {
+    let owned = |(id, level): &(&str, &str)| ((*id).to_owned(), (*level).to_owned());
+    list.iter().map(owned).collect()
+}
+
+fn inert(changes: &[(&str, &str)], here: &[(&str, &str)], there: &[(&str, &str)]) -> Vec<Inert> {
+    let (changes, here, there) = (settings(changes), settings(here), settings(there));
+    Catalog::builtin().inert(Nginx, &changes, &here, &there)
+}
+
+/// Study A's advice: somaxconn alone, while nginx asks for a queue of 511.
+#[test]
+fn a_backlog_that_something_else_caps_is_inert() {
+    let there = [
+        ("net.core.somaxconn", "4096"),
+        ("backlog", "511"),
+        ("listen-backlog", "511"),
+    ];
+    let alone = inert(
+        &[("net.core.somaxconn", "32768")],
+        &[
+            ("net.core.somaxconn", "32768"),
+            ("backlog", "511"),
+            ("listen-backlog", "511"),
+        ],
+        &there,
+    );
+    let expected = Inert {
+        id: "net.core.somaxconn".to_owned(),
+        requested: "32768".to_owned(),
+        effective: "listen backlog 511".to_owned(),
+        why: "the kernel takes the smaller of `backlog` (511) and `net.core.somaxconn` (32768)"
+            .to_owned(),
+    };
+    assert_eq!(alone, [expected]);
+
+    let together = inert(
+        &[("net.core.somaxconn", "32768"), ("backlog", "32768")],
+        &[
+            ("net.core.somaxconn", "32768"),
+            ("backlog", "32768"),
+            ("listen-backlog", "32768"),
+        ],
+        &there,
+    );
+    assert_eq!(together, []);
+    // Raised as far as the other one goes: not inert, though less than was asked for.
+    let partly = inert(
+        &[("backlog", "32768")],
+        &[("backlog", "32768"), ("listen-backlog", "4096")],
+        &there,
+    );
+    assert_eq!(partly, []);
+}
+
+#[test]
+fn what_was_not_measured_is_not_called_inert() {
+    let change = [("net.core.somaxconn", "32768")];
+    let read = [("net.core.somaxconn", "32768"), ("backlog", "511")];
+    let measured = [("listen-backlog", "511")];
+    assert_eq!(inert(&change, &[], &measured), []);
+    assert_eq!(inert(&change, &measured, &[]), []);
+    assert_eq!(inert(&[("nonsense", "1")], &measured, &measured), []);
+    // What is made of parts is known when all parts are.
+    let other = [("net.core.somaxconn", "4096"), ("backlog", "511")];
+    assert_eq!(inert(&change, &read, &other).len(), 1);
+    assert_eq!(inert(&change, &read[..1], &other), []);
+}
+
+#[test]
+fn connections_beyond_the_descriptors_are_inert() {
+    let found = inert(
+        &[("worker_connections", "65535")],
+        &[("worker_connections", "65535"), ("nofile", "1024")],
+        &[("worker_connections", "4096"), ("nofile", "1024")],
+    );
+    assert_eq!(found[0].effective, "connections of a worker 1024");
+    assert_eq!(
+        found[0].why,
+        "a worker can hold the smaller of `worker_connections` (65535) and descriptor limit (1024)"
+    );
+    let raised = inert(
+        &[("worker_connections", "65535")],
+        &[("worker_connections", "65535"), ("nofile", "65535")],
+        &[("worker_connections", "768"), ("nofile", "1024")],
+    );
+    assert_eq!(raised, []);
+}
+
+#[test]
+fn a_limit_that_is_not_reached_or_comes_second_is_inert() {
+    let limits = [("nofile", "1024")];
+    let first = inert(&[("worker_rlimit_nofile", "100000")], &limits, &limits);
+    assert_eq!(
+        first[0].why,
+        "the limit in force stayed 1024, whatever was asked for"
+    );
+    let second = inert(&[("rlimit_nofile", "4096")], &limits, &limits);
+    assert_eq!(
+        second[0].why,
+        "`worker_rlimit_nofile` decides where it is set, and 1024 was in force in both arms"
+    );
+}
+
+#[test]
+fn a_host_that_has_more_is_left_alone() {
+    let host = [("fs.file-max", "2466170")];
+    let found = inert(&[("fs.file-max", "1048576")], &host, &host);
+    assert_eq!(found[0].effective, "fs.file-max 2466170");
+    assert_eq!(
+        found[0].why,
+        "the host has 2466170 already, and weir never lowers it"
+    );
+
+    let catalog = Catalog::builtin();
+    let written = |id, level, now| {
+        let row = catalog.get(Nginx, id).expect("a row");
+        row.is_to_be_written(level, now)
+    };
+    assert!(!written("fs.file-max", "1048576", "2466170"));
+    assert!(!written("fs.file-max", "2466170", "2466170"));
+    assert!(written("fs.file-max", "3000000", "2466170"));
+    assert!(written("net.core.rmem_max", "212992", "4194304"));
+}
+
+#[test]
+fn a_level_that_was_there_before_is_inert() {
+    let both = [("net.ipv4.tcp_fin_timeout", "60")];
+    let found = inert(&[("net.ipv4.tcp_fin_timeout", "60")], &both, &both);
+    assert_eq!(
+        found[0].why,
+        "the arm that it is compared with has this value too"
+    );
+    let refused = inert(&[("net.ipv4.tcp_fin_timeout", "15")], &both, &both);
+    assert_eq!(refused[0].why, "60 stayed in force in both arms");
+    let changed = [("net.ipv4.tcp_fin_timeout", "15")];
+    assert_eq!(inert(&changed, &changed, &both), []);
+}
+
+#[test]
+fn settings_go_to_those_who_put_them_into_force() {
+    let catalog = Catalog::builtin();
+    let all = settings(&[
+        ("gzip", "off"),
+        ("colour", "red"),
+        ("net.core.somaxconn", "32768"),
+        ("net.ipv4.ip_local_port_range", "1024 65000"),
+        ("fs.file-max", "1048576"),
+        ("net.core.rmem_max", "4194304"),
+        ("rlimit_nofile", "65536"),
+    ]);
+    let expected = Scoped {
+        proxy: settings(&[("gzip", "off"), ("colour", "red")]),
+        netns: settings(&[
+            ("net.core.somaxconn", "32768"),
+            ("net.ipv4.ip_local_port_range", "1024 65000"),
+        ]),
+        host: settings(&[("fs.file-max", "1048576"), ("net.core.rmem_max", "4194304")]),
+        launch: settings(&[("nofile", "65536")]),
+    };
+    assert_eq!(catalog.split(Nginx, &all), expected);
+    assert_eq!(
+        catalog.scope(Nginx, "rlimit_nofile"),
+        Some(Scope::ProcessLaunch)
+    );
+    assert_eq!(catalog.scope(Nginx, "colour"), None);
+}

@@ -1,0 +1,215 @@
+//! The rows of the kernel against the kernel that runs here.
+
+use std::fs;
+use std::process::Command;
+
+use weir_model::study::ProxyKind::Nginx;
+use weir_parameters::{Catalog, EffectiveFrom, Kubernetes, LevelKind, Parameter, Scope};
+
+fn sysctl(row: &Parameter) -> Option<&str> {
+    match &row.effective {
+        EffectiveFrom::Sysctl { name } => Some(name),
+        _ => None,
+    }
+}
+
+fn file(row: &Parameter) -> String {
+    format!(
+        "/proc/sys/{}",
+        sysctl(row).unwrap_or_default().replace('.', "/")
+    )
+}
+
+/// What a shell prints in a network namespace that ends with it; `None` where none may be made.
+#[allow(clippy::print_stdout, reason = "a test that is skipped says why")]
+fn in_a_namespace(script: &str) -> Option<String> {
+    let output = Command::new("unshare")
+        .args(["--net", "sh", "-c", script])
+        .output()
+        .ok()?;
+    if !output.status.success() {
+        let said = String::from_utf8_lossy(&output.stderr);
+        println!("skipped: no network namespace can be made here: {said}");
+        return None;
+    }
+    String::from_utf8(output.stdout).ok()
+}
+
+#[test]
+fn every_parameter_of_the_published_studies_has_a_row() {
+    let catalog = Catalog::builtin();
+    for id in [
+        "fs.file-max",
+        "fs.nr_open",
+        "rlimit_nofile",
+        "net.core.somaxconn",
+        "net.core.netdev_max_backlog",
+        "net.core.rmem_max",
+        "net.core.wmem_max",
+        "net.ipv4.ip_local_port_range",
+        "net.ipv4.tcp_max_syn_backlog",
+        "net.ipv4.tcp_tw_reuse",
+        "net.ipv4.tcp_fin_timeout",
+        "net.ipv4.tcp_rmem",
+        "net.ipv4.tcp_wmem",
+        "net.ipv4.tcp_mem",
+        "net.netfilter.nf_conntrack_max",
+    ] {
+        assert!(catalog.get(Nginx, id).is_some(), "{id} is missing");
+    }
+}
+
+/// Namespaced rows are there in a new namespace and can be written; those of the host are not there,
+/// or cannot.
+#[test]
+fn a_new_namespace_owns_what_rows_say_it_owns() {
+    let catalog = Catalog::builtin();
+    let kernel: Vec<_> = catalog
+        .host_parameters()
+        .filter(|row| row.scope.is_kernel())
+        .collect();
+    let mut script = String::new();
+    for row in &kernel {
+        // Only what has been seen to be the namespace's own is opened for writing.
+        let (id, file) = (&row.id, file(row));
+        script += &format!(
+            "if [ ! -e {file} ]; then echo '{id} absent'; \
+             elif [ -w {file} ]; then echo '{id} own'; else echo '{id} shown'; fi\n"
+        );
+    }
+    let Some(said) = in_a_namespace(&script) else {
+        return;
+    };
+    assert_eq!(said.lines().count(), kernel.len());
+    for (row, line) in kernel.iter().zip(said.lines()) {
+        let (id, found) = line.split_once(' ').expect("an id and a word");
+        assert_eq!(id, row.id);
+        let optional = row.needs.is_some() || fs::metadata(file(row)).is_err();
+        match row.scope {
+            // Outside of `net.` nothing belongs to a namespace: the file is the host's.
+            Scope::KernelHost if !row.id.starts_with("net.") => {}
+            Scope::KernelHost => assert_ne!(found, "own", "{id}"),
+            _ => assert!(
+                found == "own" || optional && found == "absent",
+                "{id}: {found}"
+            ),
+        }
+    }
+}
+
+/// Every level that a namespaced row allows at its ends, and its default, is taken by the kernel and
+/// read back as it was written.
+#[test]
+fn the_kernel_takes_what_rows_allow() {
+    let catalog = Catalog::builtin();
+    let own = catalog
+        .host_parameters()
+        .filter(|row| row.scope == Scope::KernelNetns);
+    let tried: Vec<(&Parameter, String)> = own
+        .filter(|row| {
+            fs::metadata(file(row)).is_ok() && row.id != "net.ipv4.tcp_congestion_control"
+        })
+        .flat_map(|row| ends(row).into_iter().map(move |level| (row, level)))
+        .collect();
+    let mut script = String::from("echo 500 > /proc/sys/net/ipv4/ip_unprivileged_port_start\n");
+    for (row, level) in &tried {
+        let file = file(row);
+        script += &format!("printf '%s' '{level}' > {file} || echo refused; cat {file}\n");
+        if row.id == "net.ipv4.ip_unprivileged_port_start" {
+            script += &format!("echo 500 > {file}\n");
+        }
+    }
+    let Some(said) = in_a_namespace(&script) else {
+        return;
+    };
+    assert_eq!(said.lines().count(), tried.len(), "{said}");
+    for ((row, level), found) in tried.iter().zip(said.lines()) {
+        assert_eq!(
+            row.read_back(Some(found)).as_ref(),
+            Some(level),
+            "{}: {found}",
+            row.id
+        );
+    }
+}
+
+fn ends(row: &Parameter) -> Vec<String> {
+    let mut levels = match &row.level {
+        // Ports that need privilege must not reach into the range of local ports.
+        LevelKind::Integer { min, .. } if row.id.ends_with("ip_unprivileged_port_start") => {
+            vec![min.to_string(), "1024".to_owned()]
+        }
+        LevelKind::Integer { min, max, .. } => vec![min.to_string(), max.to_string()],
+        LevelKind::Integers { .. } if row.id.ends_with("port_range") => {
+            vec!["1024 65535".to_owned(), "500 500".to_owned()]
+        }
+        LevelKind::Integers { names, min, max } => {
+            let of = |number: &u64| vec![number.to_string(); names.len()].join(" ");
+            vec![of(min), of(max)]
+        }
+        LevelKind::Ports => vec!["1,9000-9010,65535".to_owned()],
+        _ => Vec::new(),
+    };
+    let defaults = row
+        .default
+        .all()
+        .iter()
+        .filter_map(|default| default.level.clone());
+    levels.extend(defaults);
+    levels
+}
+
+/// Defaults by version, for the kernel that runs here, are what a new namespace begins with, unless
+/// it takes them from the host.
+#[test]
+fn a_new_namespace_begins_with_the_defaults_of_its_kernel() {
+    let release = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
+    let catalog = Catalog::builtin().for_kernel(release.trim());
+    let defaults = catalog.kernel_defaults();
+    let rows: Vec<_> = catalog
+        .host_parameters()
+        .filter(|row| row.scope == Scope::KernelNetns && defaults.contains_key(&row.id))
+        .filter(|row| fs::metadata(file(row)).is_ok())
+        .filter(|row| {
+            !row.default
+                .newest()
+                .note
+                .as_deref()
+                .unwrap_or_default()
+                .contains("host's")
+        })
+        .collect();
+    let script: String = rows
+        .iter()
+        .map(|row| format!("cat {}\n", file(row)))
+        .collect();
+    let Some(said) = in_a_namespace(&script) else {
+        return;
+    };
+    assert_eq!(said.lines().count(), rows.len());
+    assert!(rows.len() > 20);
+    for (row, found) in rows.iter().zip(said.lines()) {
+        assert_eq!(
+            row.read_back(Some(found)).as_ref(),
+            defaults.get(&row.id),
+            "{}",
+            row.id
+        );
+    }
+}
+
+#[test]
+fn kubernetes_calls_few_safe() {
+    let catalog = Catalog::builtin();
+    let of = |id| catalog.get(Nginx, id).and_then(Parameter::kubernetes);
+    let safe = |id| matches!(of(id), Some(Kubernetes::Safe(_)));
+    assert!(safe("net.ipv4.ip_local_port_range") && safe("net.ipv4.tcp_keepalive_time"));
+    assert_eq!(of("net.core.somaxconn"), Some(Kubernetes::Unsafe));
+    assert_eq!(of("fs.file-max"), Some(Kubernetes::None));
+    assert_eq!(of("net.core.rmem_max"), Some(Kubernetes::None));
+    assert_eq!((of("gzip"), of("rlimit_nofile")), (None, None));
+    let all = catalog
+        .host_parameters()
+        .filter(|row| row.safe_on_kubernetes.is_some());
+    assert_eq!(all.count(), 12);
+}

@@ -1,0 +1,77 @@
+//! `weir parameters`: what a study can vary, as a table or one by one.
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use serde_json::json;
+use weir_model::study::ProxyKind;
+use weir_parameters::Catalog;
+
+use crate::args::{ParametersArgs, ParametersFormat};
+use crate::failure::Failure;
+use crate::terminal;
+
+mod shown;
+mod text;
+
+use shown::Shown;
+
+/// The only one that there are directives of.
+const PROXY: ProxyKind = ProxyKind::Nginx;
+
+/// Runs the command.
+pub(crate) fn run(args: &ParametersArgs) -> Result<ExitCode, Failure> {
+    let catalog = catalog(&args.parameters)?;
+    let text = match (&args.name, args.format) {
+        (Some(name), format) => one(&catalog, name, format)?,
+        (None, ParametersFormat::Text) => text::table(&all(&catalog), terminal::width()),
+        (None, ParametersFormat::Json) => format!("{:#}\n", json!(all(&catalog))),
+    };
+    terminal::print(&text)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The parameters that come with weir and those of users' files, with the defaults of the kernel
+/// that runs.
+///
+/// # Errors
+/// A file cannot be read, or is no file of rows.
+pub(crate) fn catalog(files: &[PathBuf]) -> Result<Catalog, Failure> {
+    let release = rustix::system::uname()
+        .release()
+        .to_string_lossy()
+        .into_owned();
+    let builtin = Catalog::builtin().for_kernel(&release);
+    files.iter().try_fold(builtin, |catalog, path| {
+        let file = path.display().to_string();
+        let text = fs::read_to_string(path)
+            .map_err(|error| Failure::input(format!("cannot read {file}: {error}")))?;
+        let catalog = catalog.with_rows(&file, &text);
+        catalog.map_err(|error| {
+            Failure::input(error).hint("docs/parameters.md says how a row is written")
+        })
+    })
+}
+
+fn all(catalog: &Catalog) -> Vec<Shown<'_>> {
+    let rows = catalog.all(PROXY);
+    rows.map(|row| Shown::new(row, catalog)).collect()
+}
+
+fn one(catalog: &Catalog, name: &str, format: ParametersFormat) -> Result<String, Failure> {
+    let Some(row) = catalog.get(PROXY, name) else {
+        let failure = Failure::input(format!("there is no parameter called `{name}`"));
+        return Err(match catalog.nearest(PROXY, name) {
+            Some(nearest) => failure.hint(format!("did you mean `{nearest}`?")),
+            None => failure.hint(
+                "`weir parameters` lists those that there are; `--parameters FILE` adds your own",
+            ),
+        });
+    };
+    let shown = Shown::new(row, catalog);
+    Ok(match format {
+        ParametersFormat::Text => text::description(&shown, terminal::width()),
+        ParametersFormat::Json => format!("{:#}\n", json!(shown)),
+    })
+}

@@ -1,0 +1,170 @@
+//! All that is to be said about one parameter, here and now.
+
+use std::fs;
+
+use serde::Serialize;
+use weir_parameters::{
+    Catalog, Context, DefaultLevel, Defaults, EffectiveFrom, Kubernetes, Parameter, Quantity,
+    Scope, Severity, Write,
+};
+
+/// A parameter, ready to be printed. In JSON as it stands.
+#[derive(Debug, Serialize)]
+pub(super) struct Shown<'a> {
+    pub(super) id: &'a str,
+    pub(super) scope: Scope,
+    /// Levels for a column of a table; not in JSON.
+    #[serde(skip)]
+    pub(super) brief: String,
+    pub(super) levels: String,
+    /// The default of this kernel, or of the newest version of a proxy.
+    pub(super) default: &'a DefaultLevel,
+    pub(super) defaults: &'a Defaults,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) debian: Option<&'a str>,
+    /// What is in force for the process that asks; `None`: cannot be read.
+    pub(super) here: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) kubernetes: Option<Kubernetes>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) needs: Option<&'a str>,
+    pub(super) only_raises: bool,
+    pub(super) why: &'a str,
+    /// Commands, or lines of the configuration.
+    pub(super) by_hand: Vec<String>,
+    pub(super) read_back: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) quantity: Option<&'a Quantity>,
+    pub(super) constraints: Vec<Shows<'a>>,
+    pub(super) source: &'a str,
+}
+
+/// A constraint.
+#[derive(Debug, Serialize)]
+pub(super) struct Shows<'a> {
+    pub(super) severity: &'static str,
+    pub(super) rule: String,
+    pub(super) because: &'a str,
+    pub(super) hint: &'a str,
+}
+
+impl<'a> Shown<'a> {
+    pub(super) fn new(row: &'a Parameter, catalog: &'a Catalog) -> Shown<'a> {
+        let here = here(row);
+        let default = match row.scope.is_kernel() {
+            true => row.default.at(&release()),
+            false => row.default.newest(),
+        };
+        let example = here.as_deref().or(default.level.as_deref());
+        let constraints = row.constraints.iter().map(|constraint| Shows {
+            severity: match constraint.severity {
+                Severity::Warning => "warning",
+                Severity::Error => "error",
+            },
+            rule: constraint.rule.words(),
+            because: &constraint.because,
+            hint: &constraint.hint,
+        });
+        Shown {
+            id: &row.id,
+            scope: row.scope,
+            brief: row.level.brief(),
+            levels: row.level.allowed(),
+            default,
+            defaults: &row.default,
+            debian: row.debian.as_deref(),
+            kubernetes: row.kubernetes(),
+            needs: row.needs.as_deref(),
+            only_raises: row.only_raises,
+            why: row.why.trim(),
+            by_hand: by_hand(row, example),
+            read_back: read_back(row),
+            quantity: row
+                .quantity
+                .as_ref()
+                .and_then(|name| catalog.quantity(name)),
+            constraints: constraints.collect(),
+            source: &row.source,
+            here,
+        }
+    }
+}
+
+fn release() -> String {
+    rustix::system::uname()
+        .release()
+        .to_string_lossy()
+        .into_owned()
+}
+
+/// What is in force for weir itself: its namespace's sysctls, its own limits.
+fn here(row: &Parameter) -> Option<String> {
+    let found = match &row.effective {
+        EffectiveFrom::Sysctl { name } => {
+            let path = format!("/proc/sys/{}", name.replace('.', "/"));
+            fs::read_to_string(path).ok()?
+        }
+        // The only limit that a row may have (see the checks of `weir-parameters`).
+        EffectiveFrom::ProcessLimit { .. } if row.scope == Scope::ProcessLaunch => {
+            weir_probe::host::own_nofile().0.to_string()
+        }
+        _ => return None,
+    };
+    let words: Vec<&str> = found.split_whitespace().collect();
+    row.read_back(Some(&found)).or(Some(words.join(" ")))
+}
+
+/// How to set it without weir; `level` is the one that the commands are written with.
+fn by_hand(row: &Parameter, level: Option<&str>) -> Vec<String> {
+    let level = level.filter(|level| !level.is_empty()).unwrap_or("LEVEL");
+    match (&row.effective, row.scope) {
+        (EffectiveFrom::Sysctl { name }, _) if level.contains(' ') => {
+            vec![format!("sysctl -w {name}=\"{level}\"")]
+        }
+        (EffectiveFrom::Sysctl { name }, _) => vec![format!("sysctl -w {name}={level}")],
+        (EffectiveFrom::ProcessLimit { name }, Scope::ProcessLaunch) => {
+            vec![format!("prlimit --{name}={level}: PROGRAM")]
+        }
+        _ => row.writes.iter().map(line).collect(),
+    }
+}
+
+/// `http { gzip LEVEL; }`, and for which levels.
+fn line(write: &Write) -> String {
+    let text = write
+        .text
+        .replace("{value}", "LEVEL")
+        .replace("{logs}", "LOGS");
+    let line = match write.context {
+        Context::Main => format!("{text};"),
+        Context::Events => format!("events {{ {text}; }}"),
+        Context::Http => format!("http {{ {text}; }}"),
+        Context::Server => format!("server {{ {text}; }}"),
+        Context::Location => format!("location {{ {text}; }}"),
+        Context::Upstream => format!("upstream {{ {text}; }}"),
+        Context::Listen => format!("listen ADDRESS {text};"),
+    };
+    match (write.only.is_empty(), write.except.is_empty()) {
+        (false, _) => format!("{line}  for {}", write.only.join(", ")),
+        (_, false) => format!("{line}  not for {}", write.except.join(", ")),
+        _ => line,
+    }
+}
+
+fn read_back(row: &Parameter) -> String {
+    match &row.effective {
+        EffectiveFrom::Sysctl { name } if row.scope == Scope::KernelNetns => {
+            format!("sysctl -n {name}, in the network namespace of the proxy")
+        }
+        EffectiveFrom::Sysctl { name } => format!("sysctl -n {name}"),
+        EffectiveFrom::ProcessLimit { name } => {
+            format!("/proc/PID/limits of a worker: the soft limit {name}")
+        }
+        EffectiveFrom::Directive { name, .. } => {
+            format!("`{name}` in what nginx -T prints; the default where it is not there")
+        }
+        EffectiveFrom::ListenFlag { name } => format!(
+            "the flag `{name}` of listen in what nginx -T prints; the default where it is not there"
+        ),
+    }
+}

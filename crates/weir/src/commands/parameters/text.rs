@@ -1,0 +1,244 @@
+//! Parameters for people: a table of all, one in full.
+
+use weir_parameters::{DefaultLevel, Kubernetes, Scope};
+
+use super::shown::Shown;
+
+/// Sections of the table, in order: scope, what it is called, and the heading of its values.
+const SECTIONS: [(Scope, &str, &str); 5] = [
+    (Scope::ProxyDirective, "nginx: its configuration", "default"),
+    (
+        Scope::ProcessLaunch,
+        "Limits that the proxy is started with",
+        "here",
+    ),
+    (Scope::CpuSet, "CPUs of the proxy", "here"),
+    (
+        Scope::KernelNetns,
+        "Kernel: for each network namespace",
+        "here (default)",
+    ),
+    (
+        Scope::KernelHost,
+        "Kernel: for the whole host",
+        "here (default)",
+    ),
+];
+
+/// Columns of the longest id that shares a line with its levels.
+const ID: usize = 36;
+/// Columns of the words for what a pod may set.
+const PODS: usize = 6;
+const GAP: usize = 2;
+/// What the lines of a description begin with.
+const LABEL: usize = 14;
+/// Lines of running text are not longer than this, however wide the terminal is.
+const MEASURE: usize = 100;
+
+/// All of them, `width` columns wide.
+pub(super) fn table(all: &[Shown<'_>], width: usize) -> String {
+    let mut text = String::new();
+    for (scope, title, value) in SECTIONS {
+        let rows: Vec<_> = all.iter().filter(|shown| shown.scope == scope).collect();
+        if rows.is_empty() {
+            continue;
+        }
+        let kernel = scope.is_kernel();
+        let left = width.saturating_sub(ID + 2 * GAP + if kernel { PODS + GAP } else { 0 });
+        let levels = left / 2;
+        let values = left - levels;
+        let line = |cells: [&str; 4]| {
+            let [id, level, value, kubernetes] = cells;
+            let (level, value) = (cut(level, levels), cut(value, values));
+            let line = format!("{id:ID$}  {level:levels$}  {value:values$}  {kubernetes}");
+            format!("{}\n", line.trim_end())
+        };
+        text += &format!("{title}\n");
+        text += &line(["", "levels", value, if kernel { "pods" } else { "" }]);
+        for shown in rows {
+            let mut id = format!("  {}", shown.id);
+            if id.len() > ID {
+                text += &format!("{id}\n");
+                id.clear();
+            }
+            let on_kubernetes = shown.kubernetes.as_ref().map_or("", word);
+            text += &line([&id, &shown.brief, &value_of(shown), on_kubernetes]);
+        }
+        text.push('\n');
+    }
+    text + "Pods may set what is safe; what is unsafe the kubelet must allow; none: the node's.\n\
+            `weir parameters NAME` shows one in full: why one would change it, how, what caps it.\n"
+}
+
+fn word(kubernetes: &Kubernetes) -> &'static str {
+    match kubernetes {
+        Kubernetes::Safe(_) => "safe",
+        Kubernetes::Unsafe => "unsafe",
+        Kubernetes::None => "none",
+    }
+}
+
+/// What is in force here, with the default behind it where that is another; the default alone where
+/// nothing can be read.
+fn value_of(shown: &Shown<'_>) -> String {
+    let default = shown.default.level.as_deref();
+    match (&shown.here, default, shown.debian) {
+        (Some(here), Some(default), _) if here != default => format!("{here} ({default})"),
+        (Some(here), ..) => here.clone(),
+        (None, Some(default), Some(debian)) if default != debian => {
+            format!("{default} (Debian: {debian})")
+        }
+        (None, Some(default), _) => default.to_owned(),
+        (None, None, _) if shown.needs.is_some() => "not on this host".to_owned(),
+        (None, None, _) => shown.default.note.clone().unwrap_or_default(),
+    }
+}
+
+/// At most `width` characters.
+fn cut(text: &str, width: usize) -> String {
+    match text.chars().count() <= width {
+        true => text.to_owned(),
+        false => text
+            .chars()
+            .take(width.saturating_sub(1))
+            .chain(['…'])
+            .collect(),
+    }
+}
+
+/// One in full, `width` columns wide.
+pub(super) fn description(shown: &Shown<'_>, width: usize) -> String {
+    let width = width.min(MEASURE);
+    let mut text = format!("{}\n  {}\n\n", shown.id, scope(shown.scope));
+    text += &wrapped("  ", shown.why, width);
+    text.push('\n');
+    let mut say = |label: &str, what: &str| {
+        text += &wrapped(&format!("  {label:0$}", LABEL - 2), what, width);
+    };
+    say("levels", &shown.levels);
+    say("default", &defaults(shown));
+    if let Some(debian) = shown.debian {
+        say("Debian", debian);
+    }
+    match &shown.here {
+        Some(here) if here.is_empty() => say("here", "empty"),
+        Some(here) => say("here", &here_in_words(shown.scope, here)),
+        None if shown.scope.is_kernel() => say("here", "not on this host"),
+        None => {}
+    }
+    if let Some(needs) = shown.needs {
+        say("needs", needs);
+    }
+    if let Some(kubernetes) = &shown.kubernetes {
+        say("Kubernetes", &on_kubernetes(kubernetes));
+    }
+    for (index, line) in shown.by_hand.iter().enumerate() {
+        say(if index == 0 { "by hand" } else { "" }, line);
+    }
+    say("read back", &shown.read_back);
+    if shown.only_raises {
+        say("written", "only where it is above what the host has");
+    }
+    if let Some(quantity) = shown.quantity {
+        say(
+            "controls",
+            &format!("{}: {}", quantity.is, quantity.measured),
+        );
+        if !quantity.smallest_of.is_empty() {
+            let members = quantity.smallest_of.join(" and ");
+            say("", &format!("{} the smallest of {members}", quantity.by));
+        }
+    }
+    for rule in &shown.constraints {
+        let because = rule.because.trim();
+        say(
+            rule.severity,
+            &format!("{}: {because}; {}", rule.rule, rule.hint),
+        );
+    }
+    say("source", shown.source);
+    text
+}
+
+fn scope(scope: Scope) -> &'static str {
+    match scope {
+        Scope::ProxyDirective => "in the configuration of nginx",
+        Scope::ProcessLaunch => "a limit that the proxy is started with",
+        Scope::CpuSet => "the CPUs of the proxy",
+        Scope::KernelNetns => "a kernel parameter of each network namespace",
+        Scope::KernelHost => "a kernel parameter of the whole host",
+    }
+}
+
+fn here_in_words(scope: Scope, here: &str) -> String {
+    match scope {
+        Scope::KernelNetns => format!("{here}, in this network namespace"),
+        Scope::ProcessLaunch => format!("{here}, for programs started from here"),
+        _ => here.to_owned(),
+    }
+}
+
+fn on_kubernetes(kubernetes: &Kubernetes) -> String {
+    match kubernetes {
+        Kubernetes::Safe(safe) => {
+            let since = safe
+                .since
+                .as_ref()
+                .map(|since| format!(", since Kubernetes {since}"));
+            let kernel = safe
+                .kernel
+                .as_ref()
+                .map(|kernel| format!(", from Linux {kernel} on"));
+            let more = [since, kernel].into_iter().flatten().collect::<String>();
+            format!("safe: a pod may set it{more}")
+        }
+        Kubernetes::Unsafe => {
+            "unsafe: the kubelet must allow it (--allowed-unsafe-sysctls)".to_owned()
+        }
+        Kubernetes::None => "of the node: no pod can set it for itself".to_owned(),
+    }
+}
+
+/// `128; 4096 since Linux 5.4`
+fn defaults(shown: &Shown<'_>) -> String {
+    let program = if shown.scope.is_kernel() {
+        "Linux "
+    } else {
+        ""
+    };
+    let in_words = |default: &DefaultLevel| {
+        let since = default
+            .since
+            .as_ref()
+            .map(|since| format!("since {program}{since}"));
+        let first: Vec<String> = default.level.clone().into_iter().chain(since).collect();
+        let first = (!first.is_empty()).then(|| first.join(" "));
+        let parts: Vec<String> = first.into_iter().chain(default.note.clone()).collect();
+        parts.join(", ")
+    };
+    let all: Vec<String> = shown.defaults.all().iter().map(in_words).collect();
+    all.join("; ")
+}
+
+/// `text` in lines of at most `width` columns, the first behind `label` and the others as far in.
+fn wrapped(label: &str, text: &str, width: usize) -> String {
+    let indent = label.chars().count();
+    let mut lines = String::new();
+    let mut line = label.to_owned();
+    let mut used = indent;
+    for word in text.split(' ') {
+        let length = word.chars().count();
+        if used > indent && used + 1 + length > width {
+            lines += &format!("{}\n", line.trim_end());
+            line = " ".repeat(indent);
+            used = indent;
+        }
+        if used > indent {
+            line.push(' ');
+            used += 1;
+        }
+        line += word;
+        used += length;
+    }
+    lines + &format!("{}\n", line.trim_end())
+}

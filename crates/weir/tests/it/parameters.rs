@@ -1,0 +1,158 @@
+//! `weir parameters`: the table, one in full, and users' own.
+
+use crate::place::Place;
+use crate::program::{Running, run};
+
+#[test]
+fn all_are_in_the_table() {
+    let text = run("parameters").with_code(0).stdout;
+    for id in [
+        "gzip",
+        "backlog",
+        "rlimit_nofile",
+        "net.core.somaxconn",
+        "fs.file-max",
+    ] {
+        let is_there = |line: &str| line.split_whitespace().next() == Some(id);
+        assert!(text.lines().any(is_there), "{id}:\n{text}");
+    }
+    assert!(
+        text.lines().all(|line| line.chars().count() <= 100),
+        "{text}"
+    );
+    let here = std::fs::read_to_string("/proc/sys/fs/file-max").expect("there is one");
+    let line = text.lines().find(|line| line.contains("fs.file-max"));
+    assert!(
+        line.is_some_and(|line| line.contains(here.trim())),
+        "{text}"
+    );
+}
+
+#[test]
+fn one_is_shown_in_full() {
+    let text = run("parameters net.core.somaxconn").with_code(0).stdout;
+    for words in [
+        "a kernel parameter of each network namespace",
+        "a whole number from 1 to 2147483647",
+        "128; 4096 since Linux 5.4",
+        "unsafe: the kubelet must allow it",
+        "sysctl -w net.core.somaxconn=",
+        "sysctl -n net.core.somaxconn, in the network namespace of the proxy",
+        "listen backlog: Send-Q",
+        "not above `backlog`",
+        "https://docs.kernel.org/networking/ip-sysctl.html",
+    ] {
+        assert!(text.contains(words), "{words}:\n{text}");
+    }
+    // An unquoted pair sets the first port alone.
+    let range = run("parameters net.ipv4.ip_local_port_range")
+        .with_code(0)
+        .stdout;
+    assert!(
+        range.contains("sysctl -w net.ipv4.ip_local_port_range=\""),
+        "{range}"
+    );
+    let gzip = run("parameters gzip").with_code(0).stdout;
+    assert!(gzip.contains("http { gzip LEVEL; }"), "{gzip}");
+}
+
+#[test]
+fn programs_get_json() {
+    let text = run("parameters --format json").with_code(0).stdout;
+    let all: serde_json::Value = serde_json::from_str(&text).expect("JSON");
+    let of = |id: &str| {
+        let all = all.as_array().expect("a list");
+        all.iter().find(|row| row["id"] == id).expect(id).clone()
+    };
+    let port_range = of("net.ipv4.ip_local_port_range");
+    assert_eq!(port_range["scope"], "kernel_netns");
+    assert!(port_range["kubernetes"]["safe"].is_object());
+    assert_eq!(of("net.core.somaxconn")["defaults"][0]["level"], "128");
+    assert_eq!(of("fs.file-max")["kubernetes"], "none");
+    assert_eq!(of("fs.file-max")["only_raises"], true);
+    assert!(of("gzip").get("kubernetes").is_none());
+    let text = run("parameters gzip --format json").with_code(0).stdout;
+    let one: serde_json::Value = serde_json::from_str(&text).expect("JSON");
+    assert_eq!(one, of("gzip"));
+}
+
+#[test]
+fn an_unknown_one_is_refused_with_what_was_meant() {
+    run("parameters somaxcon").refused_in_a_line(&[
+        "no parameter called `somaxcon`",
+        "\nhint: did you mean `net.core.somaxconn`?",
+    ]);
+    run("parameters zzzzzzzz").refused_in_a_line(&["`zzzzzzzz`", "`weir parameters` lists"]);
+}
+
+const ROWS: &str = "
+proxy: nginx
+parameters:
+  - id: net.ipv4.tcp_rto_min_us
+    scope: kernel_netns
+    level: {integer: {min: 1000, max: 1000000}}
+    default: {level: \"200000\"}
+    why: the shortest time before data is sent again
+    source: https://docs.kernel.org/networking/ip-sysctl.html
+    effective: {sysctl: {name: net.ipv4.tcp_rto_min_us}}
+  - id: proxy_socket_keepalive
+    scope: proxy_directive
+    level: switch
+    default: {level: \"off\"}
+    why: keepalive probes on connections to the origin server
+    source: https://nginx.org/en/docs/http/ngx_http_proxy_module.html
+    effective: {directive: {name: proxy_socket_keepalive, context: http}}
+    writes:
+      - {context: http, text: \"proxy_socket_keepalive {value}\"}
+";
+
+#[test]
+fn users_add_their_own() {
+    let place = Place::new();
+    place.write("mine.yaml", ROWS);
+    let start = |arguments: &[&str]| Running::start(&mut place.weir(arguments)).end();
+    let mine = ["parameters", "--parameters", "mine.yaml"];
+    let text = start(&mine).with_code(0).stdout;
+    assert!(text.contains("net.ipv4.tcp_rto_min_us") && text.contains("proxy_socket_keepalive"));
+    let one = start(&[&mine[..], &["tcp_rto_min_us"]].concat());
+    one.refused_in_a_line(&["did you mean `net.ipv4.tcp_rto_min_us`?"]);
+
+    start(&[&mine[..], &["--parameters", "mine.yaml"]].concat()).refused_in_a_line(&[
+        "mine.yaml: row `net.ipv4.tcp_rto_min_us`: the id is there twice",
+        "docs/parameters.md",
+    ]);
+    start(&["parameters", "--parameters", "none.yaml"])
+        .refused_in_a_line(&["cannot read none.yaml: "]);
+}
+
+/// The lab writes a directive that weir does not know, and nginx reads it.
+#[test]
+fn a_study_varies_what_a_user_added() {
+    let place = Place::new();
+    place.write("mine.yaml", ROWS);
+    place.write(
+        "study.yaml",
+        "weir: 1\nname: mine\nquestion: Does it matter?\n\
+         proxy: {kind: nginx, settings: {worker_processes: 1}}\n\
+         loads: [{name: closed, closed: true, connections: 2, duration: 2s}]\n\
+         blocks: {slice: 50ms, at-least: 6, instances: 1}\n\
+         arms: [{name: probes, settings: {proxy_socket_keepalive: on}}]\n",
+    );
+    let without = Running::start(&mut place.weir(&["run", "--check", "study.yaml"])).end();
+    without.refused(&["unknown parameter `proxy_socket_keepalive`"]);
+
+    let arguments = [
+        "run",
+        "study.yaml",
+        "--parameters",
+        "mine.yaml",
+        "--out",
+        "a run",
+    ];
+    Running::start(&mut place.weir(&arguments))
+        .end()
+        .with_code(0);
+    let written = place.read("arms/probes/nginx.conf");
+    assert!(written.contains("proxy_socket_keepalive on;"), "{written}");
+    place.assert_clean();
+}
