@@ -14,6 +14,8 @@ pub struct Directive {
     pub arguments: Vec<String>,
     /// What is between the braces, when there are any.
     pub block: Option<Vec<Directive>>,
+    /// Line of its name in the text, counted from 1.
+    pub line: usize,
 }
 
 /// Where the text is not nginx's language.
@@ -39,15 +41,21 @@ pub fn parse(text: &str) -> Result<Vec<Directive>, SyntaxError> {
     let mut open: Vec<Directive> = Vec::new();
     let mut content: Vec<Vec<Directive>> = vec![Vec::new()];
     let mut words: Vec<String> = Vec::new();
+    let mut line = 1;
     while let Some(token) = reader.token()? {
         match token {
-            Token::Word(word) => words.push(word),
+            Token::Word(word) => {
+                if words.is_empty() {
+                    line = reader.line;
+                }
+                words.push(word);
+            }
             Token::End => {
-                let directive = reader.directive(&mut words)?;
+                let directive = reader.directive(&mut words, line)?;
                 reader.innermost(&mut content)?.push(directive);
             }
             Token::Open => {
-                open.push(reader.directive(&mut words)?);
+                open.push(reader.directive(&mut words, line)?);
                 content.push(Vec::new());
             }
             Token::Close if !words.is_empty() => {
@@ -96,7 +104,7 @@ impl Reader<'_> {
         }
     }
 
-    fn directive(&self, words: &mut Vec<String>) -> Result<Directive, SyntaxError> {
+    fn directive(&self, words: &mut Vec<String>, line: usize) -> Result<Directive, SyntaxError> {
         if words.is_empty() {
             return Err(self.error("a directive has no name"));
         }
@@ -105,6 +113,7 @@ impl Reader<'_> {
             name: words.next().unwrap_or_default(),
             arguments: words.collect(),
             block: None,
+            line,
         })
     }
 
@@ -205,7 +214,18 @@ mod tests {
             name: name.to_owned(),
             arguments: arguments.iter().map(|&a| a.to_owned()).collect(),
             block: None,
+            line: 0,
         }
+    }
+
+    /// The same tree, wherever its directives stand.
+    fn unplaced(tree: Vec<Directive>) -> Vec<Directive> {
+        let unplaced_one = |directive: Directive| Directive {
+            block: directive.block.map(unplaced),
+            line: 0,
+            ..directive
+        };
+        tree.into_iter().map(unplaced_one).collect()
     }
 
     #[test]
@@ -220,7 +240,7 @@ mod tests {
                 server { location ~ \.php$ { return 200 ${host}x; } }
             }
         "#;
-        let tree = parse(text).unwrap();
+        let tree = unplaced(parse(text).unwrap());
         let http = tree[2].block.as_ref().unwrap();
         assert_eq!(tree[0], simple("user", &["www-data"]));
         assert_eq!(
@@ -246,6 +266,15 @@ mod tests {
             location.block,
             Some(vec![simple("return", &["200", "${host}x"])])
         );
+    }
+
+    #[test]
+    fn a_directive_knows_its_line() {
+        let tree = parse("a 1\n  2;\n\nb { # x\n c \"d\ne\"; f;\n}\ng;").unwrap();
+        let lines: Vec<usize> = tree.iter().map(|directive| directive.line).collect();
+        assert_eq!(lines, [1, 4, 8]);
+        let inner = tree[1].block.as_ref().unwrap();
+        assert_eq!((inner[0].line, inner[1].line), (5, 6));
     }
 
     #[test]
@@ -292,6 +321,7 @@ mod tests {
             name,
             arguments,
             block: None,
+            line: 0,
         });
         leaf.prop_recursive(3, 24, 4, move |inner| {
             (words.clone(), prop::collection::vec(inner, 0..4)).prop_map(
@@ -299,6 +329,7 @@ mod tests {
                     name,
                     arguments,
                     block: Some(block),
+                    line: 0,
                 },
             )
         })
@@ -307,7 +338,7 @@ mod tests {
     proptest! {
         #[test]
         fn a_tree_that_is_written_reads_back(tree in prop::collection::vec(any_directive(), 0..4)) {
-            prop_assert_eq!(parse(&render(&tree)), Ok(tree));
+            prop_assert_eq!(parse(&render(&tree)).map(unplaced), Ok(tree));
         }
 
         #[test]

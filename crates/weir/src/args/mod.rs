@@ -4,8 +4,10 @@ use std::path::PathBuf;
 
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
 
+mod doctor;
 mod load;
 
+pub(crate) use doctor::{DoctorArgs, DoctorFormat};
 pub(crate) use load::{
     FlowArgs, FlowText, IoChoice, LoadArgs, LoadFormat, OverflowChoice, ScheduleChoice,
 };
@@ -38,6 +40,8 @@ pub(crate) enum Command {
     Run(RunArgs),
     /// Write the report of a run again, in any format.
     Report(ReportArgs),
+    /// Say what of this host's and its proxy's settings stands against a load; change nothing.
+    Doctor(DoctorArgs),
     /// List the ready-made studies.
     Studies(StudiesArgs),
     /// Put back the settings that a killed weir has left changed, and remove its folders.

@@ -11,6 +11,7 @@ use crate::failure::Failure;
 use crate::terminal;
 
 mod agent;
+mod doctor;
 mod launch;
 mod load;
 mod origin;
@@ -33,6 +34,7 @@ pub(crate) fn dispatch(command: Command) -> Result<ExitCode, Failure> {
         Command::Report(args) => report::run(args),
         Command::Restore(args) => restore::run(&args),
         Command::Parameters(args) => parameters::run(&args),
+        Command::Doctor(args) => doctor::run(args),
         Command::Studies(args) => studies::run(args),
     }
 }

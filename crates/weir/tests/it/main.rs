@@ -6,6 +6,7 @@
 //! waited for.
 
 mod agent;
+mod doctor;
 mod faulty;
 mod load;
 mod load_calibrate;

@@ -1,0 +1,192 @@
+//! An nginx configuration with the places of its directives, includes resolved, and what it says
+//! where: nearest block first.
+
+use std::sync::Arc;
+
+/// One directive and where it stands.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Statement {
+    /// Path of its file.
+    pub file: Arc<str>,
+    /// Line, counted from 1.
+    pub line: usize,
+    /// The first word.
+    pub name: String,
+    /// The words behind it, unquoted.
+    pub arguments: Vec<String>,
+    /// What is between the braces, when there are any.
+    pub block: Option<Vec<Statement>>,
+}
+
+impl Statement {
+    /// `FILE:LINE: DIRECTIVE`, as evidence.
+    pub fn evidence(&self) -> String {
+        format!("{}:{}: {}", self.file, self.line, self.words())
+    }
+
+    /// The directive without its block.
+    pub fn words(&self) -> String {
+        let words = std::iter::once(&self.name).chain(&self.arguments);
+        let quoted = words.map(|word| match word.is_empty() {
+            true => "\"\"",
+            false => word.as_str(),
+        });
+        quoted.collect::<Vec<_>>().join(" ")
+    }
+
+    /// The first argument.
+    pub fn argument(&self) -> Option<&str> {
+        self.arguments.first().map(String::as_str)
+    }
+
+    /// The first argument as a number, as far as such numbers go: 32 bits.
+    pub fn number(&self) -> Option<u64> {
+        let number: u32 = self.argument()?.parse().ok()?;
+        Some(u64::from(number))
+    }
+
+    /// A `sed` command that puts `text` in this directive's place, as long as it is on one line.
+    pub fn replace_with(&self, text: &str) -> String {
+        let Statement {
+            file, line, name, ..
+        } = self;
+        // The first of several words tells a directive from others of its name in the line.
+        let first = match &self.arguments[..] {
+            [first, _, ..] if first.chars().all(|c| c.is_ascii_alphanumeric() || c == '-') => {
+                format!(" *{first}")
+            }
+            _ => String::new(),
+        };
+        format!(
+            "sed -i '{line}s/{name}{first}[^;]*;/{};/' {file}",
+            escaped(text)
+        )
+    }
+
+    /// A `sed` command that adds a word at this directive's end, as long as it is on one line.
+    pub fn extend_with(&self, word: &str) -> String {
+        let Statement {
+            file, line, name, ..
+        } = self;
+        let first = self.argument().unwrap_or_default();
+        // Brackets of an IPv6 address would be a set of letters to sed.
+        let first = first.replace(['[', ']', '*', '.'], ".");
+        format!("sed -i '{line}s/{name} *{first}[^;]*/& {word}/' {file}")
+    }
+
+    /// A `sed` command that puts `text` in front of this directive, in the same line: the places of
+    /// everything else stay what they were.
+    pub fn precede_with(&self, text: &str) -> String {
+        let Statement {
+            file, line, name, ..
+        } = self;
+        format!("sed -i '{line}s/{name}/{}; {name}/' {file}", escaped(text))
+    }
+
+    fn blocks(&self) -> &[Statement] {
+        self.block.as_deref().unwrap_or_default()
+    }
+}
+
+/// What sed would take for something else in a replacement.
+fn escaped(text: &str) -> String {
+    text.replace('\\', "\\\\")
+        .replace('/', "\\/")
+        .replace('&', "\\&")
+}
+
+/// A whole configuration.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Configuration {
+    /// The file that it begins with.
+    pub file: String,
+    /// All files, in the order in which they are read.
+    pub files: Vec<String>,
+    /// Its directives.
+    pub statements: Vec<Statement>,
+}
+
+/// A directive and the blocks around it, outermost first.
+#[derive(Debug, Clone)]
+pub struct Placed<'a> {
+    /// The directive.
+    pub statement: &'a Statement,
+    /// Directives whose blocks it is in.
+    pub within: Vec<&'a Statement>,
+    main: &'a [Statement],
+}
+
+impl<'a> Placed<'a> {
+    /// Directives of this name in the nearest block that has any: what a location does not say, it
+    /// takes from its server, and that from `http`.
+    pub fn inherited(&self, name: &str) -> Vec<&'a Statement> {
+        let mut scopes: Vec<&'a [Statement]> = vec![self.main];
+        scopes.extend(self.within.iter().map(|block| block.blocks()));
+        let found = |scope: &&'a [Statement]| scope.iter().any(|one| one.name == name);
+        let nearest = scopes.into_iter().rev().find(found);
+        nearest.map_or_else(Vec::new, |scope| {
+            scope.iter().filter(|one| one.name == name).collect()
+        })
+    }
+
+    /// Whether a block of this name is around it.
+    pub fn is_in(&self, name: &str) -> bool {
+        self.within.iter().any(|block| block.name == name)
+    }
+}
+
+impl Configuration {
+    /// Every directive of one of these names, anywhere.
+    pub fn all<'a>(&'a self, names: &[&str]) -> Vec<Placed<'a>> {
+        let mut found = Vec::new();
+        let mut within = Vec::new();
+        self.walk(&self.statements, names, &mut within, &mut found);
+        found
+    }
+
+    fn walk<'a>(
+        &'a self,
+        statements: &'a [Statement],
+        names: &[&str],
+        within: &mut Vec<&'a Statement>,
+        found: &mut Vec<Placed<'a>>,
+    ) {
+        for statement in statements {
+            if names.contains(&statement.name.as_str()) {
+                found.push(Placed {
+                    statement,
+                    within: within.clone(),
+                    main: &self.statements,
+                });
+            }
+            within.push(statement);
+            self.walk(statement.blocks(), names, within, found);
+            within.pop();
+        }
+    }
+
+    /// The one directive of the outermost level.
+    pub fn main(&self, name: &str) -> Option<&Statement> {
+        self.statements.iter().find(|one| one.name == name)
+    }
+
+    /// The one directive in `events`.
+    pub fn events(&self, name: &str) -> Option<&Statement> {
+        let events = self.main("events")?;
+        events.blocks().iter().find(|one| one.name == name)
+    }
+
+    /// The upstream block of this name.
+    pub fn upstream<'a>(&'a self, name: &str) -> Option<&'a Statement> {
+        let all = self.all(&["upstream"]);
+        let found = all
+            .into_iter()
+            .find(|one| one.statement.argument() == Some(name));
+        found.map(|one| one.statement)
+    }
+
+    /// Directives inside a block.
+    pub fn inside<'a>(block: &'a Statement, name: &'a str) -> impl Iterator<Item = &'a Statement> {
+        block.blocks().iter().filter(move |one| one.name == name)
+    }
+}

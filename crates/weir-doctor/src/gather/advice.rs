@@ -1,0 +1,174 @@
+//! Files in which people write what they were advised to: sysctl.d(5), limits.conf(5), and the
+//! descriptor limit of the proxy's unit (systemd.exec(5)).
+
+use std::collections::BTreeMap;
+
+use super::host;
+use super::source::Source;
+use crate::facts::{Facts, LimitLine, SysctlLine, UnitLimit};
+
+/// Where sysctl.d(5) looks, the folder that hides the others' files of the same name first.
+const SYSCTL_FOLDERS: &[&str] = &[
+    "/etc/sysctl.d",
+    "/run/sysctl.d",
+    "/usr/local/lib/sysctl.d",
+    "/usr/lib/sysctl.d",
+    "/lib/sysctl.d",
+];
+
+/// Where a system unit may be (systemd.unit(5)), the most important first.
+const UNIT_FOLDERS: &[&str] = &[
+    "/etc/systemd/system",
+    "/run/systemd/system",
+    "/usr/local/lib/systemd/system",
+    "/usr/lib/systemd/system",
+    "/lib/systemd/system",
+];
+
+pub(super) fn read(source: &mut Source, facts: &mut Facts) {
+    sysctls(source, facts);
+    limits(source, facts);
+    unit(source, facts);
+}
+
+fn sysctls(source: &mut Source, facts: &mut Facts) {
+    let mut files: BTreeMap<String, String> = BTreeMap::new();
+    for folder in SYSCTL_FOLDERS {
+        for file in source.files(folder, ".conf") {
+            let name = file.rsplit('/').next().unwrap_or_default().to_owned();
+            files.entry(name).or_insert(file);
+        }
+    }
+    let conf = "/etc/sysctl.conf";
+    let linked = files.values().any(|file| leads_to(source, file, conf));
+    for file in files.values() {
+        // Lines belong to the file that they are written in, not to a link to it.
+        let shown = match leads_to(source, file, conf) {
+            true => conf,
+            false => file,
+        };
+        lines(source, file, shown, true, facts);
+    }
+    if !linked && source.exists(conf) {
+        lines(source, conf, conf, false, facts);
+    }
+    source.looked(format!(
+        "sysctl files, {} assignments",
+        facts.sysctl_lines.len()
+    ));
+    let keys: Vec<String> = facts.sysctl_lines.iter().map(|l| l.key.clone()).collect();
+    for key in keys.into_iter().filter(|key| !is_pattern(key)) {
+        if !facts.sysctls.contains_key(&key)
+            && let Some(value) = host::sysctl(source, &key)
+        {
+            facts.sysctls.insert(key, value);
+        }
+    }
+}
+
+fn leads_to(source: &Source, file: &str, target: &str) -> bool {
+    let link = std::fs::read_link(source.path(file)).ok();
+    let name = target.rsplit('/').next().unwrap_or_default();
+    link.is_some_and(|link| link.file_name().is_some_and(|found| found == name))
+}
+
+/// A glob(7), which writes to many keys at once.
+fn is_pattern(key: &str) -> bool {
+    key.contains(['*', '?', '['])
+}
+
+fn lines(source: &mut Source, file: &str, shown: &str, applied: bool, facts: &mut Facts) {
+    let text = source.text(file).unwrap_or_default();
+    for (number, line) in text.lines().enumerate() {
+        let line = line.trim();
+        if line.starts_with(['#', ';']) {
+            continue;
+        }
+        let Some((key, value)) = line.split_once('=') else {
+            continue;
+        };
+        let key = dotted(key.trim().trim_start_matches('-'));
+        facts.sysctl_lines.push(SysctlLine {
+            file: shown.to_owned(),
+            line: number + 1,
+            exists: is_pattern(&key) || source.exists(&host::path_of(&key)),
+            key,
+            value: value.split_ascii_whitespace().collect::<Vec<_>>().join(" "),
+            applied,
+        });
+    }
+}
+
+/// Names may be written with slashes; the first separator says which way (sysctl.d(5)).
+fn dotted(key: &str) -> String {
+    let first = key.find(['.', '/']).map(|at| &key[at..=at]);
+    let swap = |letter| match letter {
+        '.' => '/',
+        '/' => '.',
+        other => other,
+    };
+    match first {
+        Some("/") => key.chars().map(swap).collect(),
+        _ => key.to_owned(),
+    }
+}
+
+fn limits(source: &mut Source, facts: &mut Facts) {
+    let mut files = vec!["/etc/security/limits.conf".to_owned()];
+    files.extend(source.files("/etc/security/limits.d", ".conf"));
+    for file in files {
+        let text = source.text(&file).unwrap_or_default();
+        for (number, line) in text.lines().enumerate() {
+            let content = line.split('#').next().unwrap_or_default();
+            let words: Vec<&str> = content.split_ascii_whitespace().collect();
+            if words.get(2) == Some(&"nofile") {
+                facts.limit_lines.push(LimitLine {
+                    file: file.clone(),
+                    line: number + 1,
+                    text: words.join(" "),
+                });
+            }
+        }
+    }
+    source.looked("limits.conf files");
+}
+
+/// LimitNOFILE= of the proxy's unit: drop-ins count after the unit's own file.
+fn unit(source: &mut Source, facts: &mut Facts) {
+    let running = facts.proxy.as_ref().map(|proxy| proxy.unit.clone());
+    let name = match running {
+        // It runs, and not as a service.
+        Some(None) => return,
+        Some(Some(unit)) => unit,
+        None => "nginx.service".to_owned(),
+    };
+    let own = UNIT_FOLDERS.iter().map(|folder| format!("{folder}/{name}"));
+    let Some(own) = own.into_iter().find(|file| source.exists(file)) else {
+        return;
+    };
+    let mut files = vec![own];
+    for folder in UNIT_FOLDERS.iter().rev() {
+        files.extend(source.files(&format!("{folder}/{name}.d"), ".conf"));
+    }
+    let mut limit = UnitLimit {
+        unit: name,
+        evidence: None,
+        soft: None,
+    };
+    for file in files {
+        let text = source.text(&file).unwrap_or_default();
+        for (number, line) in text.lines().enumerate() {
+            let Some(value) = line.trim().strip_prefix("LimitNOFILE=") else {
+                continue;
+            };
+            let soft = value.split(':').next().unwrap_or_default().trim();
+            limit.evidence = Some(format!("{file}:{}: {}", number + 1, line.trim()));
+            limit.soft = match soft {
+                "infinity" => Some(u64::MAX),
+                number => number.parse().ok(),
+            };
+        }
+    }
+    source.looked(format!("the unit {}", limit.unit));
+    facts.unit_limit = Some(limit);
+}

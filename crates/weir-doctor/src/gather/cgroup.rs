@@ -1,0 +1,89 @@
+//! CPU time and memory that the proxy's control group is bounded to, versions 1 and 2
+//! (Documentation/admin-guide/cgroup-v2.rst, Documentation/scheduler/sched-bwc.rst).
+
+use super::source::Source;
+use crate::facts::{Cgroup, Facts};
+
+/// Above this a limit of version 1 means none.
+const NO_LIMIT: u64 = 1 << 60;
+
+pub(super) fn read(source: &mut Source, facts: &mut Facts) {
+    let pid = facts.proxy.as_ref().map(|proxy| proxy.master.to_string());
+    let of = pid.as_deref().unwrap_or("self");
+    let Some(text) = source.text(&format!("/proc/{of}/cgroup")) else {
+        return source.unread("control groups", format!("there is no /proc/{of}/cgroup"));
+    };
+    let mut bounds = Cgroup::default();
+    for line in text.lines() {
+        let mut parts = line.splitn(3, ':').skip(1);
+        let (Some(controllers), Some(path)) = (parts.next(), parts.next()) else {
+            continue;
+        };
+        for folder in folders(source, controllers, path) {
+            tighten(source, &folder, &mut bounds);
+        }
+    }
+    source.looked("control group limits");
+    facts.cgroup = bounds;
+}
+
+/// The group's folder and those above it. A container sees its own group as the root, whatever
+/// /proc calls it.
+fn folders(source: &Source, controllers: &str, path: &str) -> Vec<String> {
+    let tops = match controllers {
+        "" => vec!["/sys/fs/cgroup".to_owned()],
+        named => {
+            let each = named.split(',').filter(|name| !name.contains('='));
+            std::iter::once(named)
+                .chain(each)
+                .map(|name| format!("/sys/fs/cgroup/{name}"))
+                .collect()
+        }
+    };
+    let mut all = Vec::new();
+    for top in tops {
+        let mut path = path.trim_end_matches('/');
+        loop {
+            let folder = format!("{top}{path}");
+            if source.exists(&folder) && !all.contains(&folder) {
+                all.push(folder);
+            }
+            match path.rfind('/') {
+                Some(end) => path = &path[..end],
+                None => break,
+            }
+        }
+    }
+    all
+}
+
+fn tighten(source: &mut Source, folder: &str, bounds: &mut Cgroup) {
+    let numbers = |text: Option<String>| -> Vec<u64> {
+        let text = text.unwrap_or_default();
+        let words = text.split_ascii_whitespace();
+        words.filter_map(|word| word.parse().ok()).collect()
+    };
+    // Version 2: `max 100000` has one number and no quota.
+    if let [quota, period] = numbers(source.text(&format!("{folder}/cpu.max")))[..] {
+        lower_cpus(bounds, quota, period);
+    }
+    let quota = numbers(source.text(&format!("{folder}/cpu.cfs_quota_us")));
+    let period = numbers(source.text(&format!("{folder}/cpu.cfs_period_us")));
+    if let ([quota], [period]) = (&quota[..], &period[..]) {
+        lower_cpus(bounds, *quota, *period);
+    }
+    for name in ["memory.max", "memory.limit_in_bytes"] {
+        if let [limit] = numbers(source.text(&format!("{folder}/{name}")))[..]
+            && limit < NO_LIMIT
+        {
+            bounds.memory_bytes = Some(bounds.memory_bytes.map_or(limit, |old| old.min(limit)));
+        }
+    }
+}
+
+fn lower_cpus(bounds: &mut Cgroup, quota: u64, period: u64) {
+    if period > 0 {
+        let cpus = quota as f64 / period as f64;
+        bounds.cpus = Some(bounds.cpus.map_or(cpus, |old| old.min(cpus)));
+    }
+}

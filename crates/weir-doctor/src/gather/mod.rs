@@ -1,0 +1,164 @@
+//! Reading a host and its proxy. Every function here reads; none writes.
+
+mod advice;
+mod cgroup;
+mod host;
+mod nginx;
+mod processes;
+mod source;
+
+use std::path::PathBuf;
+
+use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
+
+use crate::facts::{Asked, Facts, Listener};
+use source::Source;
+
+/// What to look at.
+#[derive(Debug, Clone, Default)]
+pub struct Request {
+    /// The load that the host is to carry.
+    pub asked: Asked,
+    /// nginx's configuration file, when it is not that of the nginx that runs.
+    pub nginx: Option<PathBuf>,
+    /// Master process of the proxy, when it is not to be looked for.
+    pub pid: Option<u32>,
+    /// Folder that stands for `/`: a host that was laid out for a test, or mounted.
+    pub root: Option<PathBuf>,
+}
+
+/// Input that cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum GatherError {
+    /// The file that was named cannot be read.
+    #[error("cannot read {file}: {source}")]
+    Unreadable {
+        /// Its path.
+        file: String,
+        /// The kernel's words.
+        source: std::io::Error,
+    },
+    /// The configuration is not in nginx's language.
+    #[error("{file}: {source}")]
+    Syntax {
+        /// Path of the file.
+        file: String,
+        /// Where and what.
+        source: weir_sut::nginx::syntax::SyntaxError,
+    },
+    /// A file includes itself, or includes go deeper than any real configuration's.
+    #[error("{file}:{line}: includes are nested more than {most} deep")]
+    Nested {
+        /// Path of the file with the include.
+        file: String,
+        /// Its line.
+        line: usize,
+        /// How deep they may be.
+        most: usize,
+    },
+    /// There is no such process, or it is something else.
+    #[error("process {pid} is no nginx: {why}")]
+    NotNginx {
+        /// Its id.
+        pid: u32,
+        /// What it is.
+        why: String,
+    },
+}
+
+/// Reads a host and its proxy. Nothing is changed.
+///
+/// # Errors
+/// A file or process that was named cannot be used. What merely cannot be read stays out of the
+/// facts and is listed in [`Facts::unread`].
+pub fn gather(request: &Request) -> Result<Facts, GatherError> {
+    let mut source = Source::new(request.root.as_deref());
+    let mut facts = Facts {
+        asked: request.asked,
+        ..Facts::default()
+    };
+    // A configuration that was named is judged as it would run, not by the nginx that happens to.
+    match request.nginx.is_some() && request.pid.is_none() {
+        true => source.unread(
+            "a running nginx",
+            "not looked for beside --nginx: --pid names one",
+        ),
+        false => processes::read(&mut source, request.pid, &mut facts)?,
+    }
+    nginx::read(&mut source, request.nginx.as_deref(), &mut facts)?;
+    within_proxys_network(&mut source, &mut facts, |source, facts| {
+        host::read(source, facts);
+        listeners(source, facts);
+    });
+    cgroup::read(&mut source, &mut facts);
+    advice::read(&mut source, &mut facts);
+    facts.looked_at = source.looked_at;
+    facts.unread = source.unread;
+    Ok(facts)
+}
+
+/// Reads where the proxy is: /proc/sys/net and sock_diag(7) answer for the network namespace of the
+/// thread that asks.
+fn within_proxys_network(
+    source: &mut Source,
+    facts: &mut Facts,
+    read: impl FnOnce(&mut Source, &mut Facts) + Send,
+) {
+    let Some(master) = facts.proxy.as_ref().map(|proxy| proxy.master) else {
+        return read(source, facts);
+    };
+    let name = |pid: &str| std::fs::read_link(format!("/proc/{pid}/ns/net"));
+    let other = match (source.is_real(), name("self"), name(&master.to_string())) {
+        (true, Ok(own), Ok(proxys)) => own != proxys,
+        (true, _, Err(error)) => {
+            source.unread(
+                "the proxy's network namespace",
+                format!("{error}; its sysctls and listeners are taken to be this one's"),
+            );
+            false
+        }
+        _ => false,
+    };
+    if !other {
+        return read(source, facts);
+    }
+    std::thread::scope(|scope| {
+        scope.spawn(move || {
+            match join_network(master) {
+                Ok(()) => source.looked("the proxy's own network namespace"),
+                Err(error) => source.unread(
+                    "the proxy's network namespace",
+                    format!(
+                        "{error}; net.* and listeners below are this one's, not the proxy's: run as root"
+                    ),
+                ),
+            }
+            read(source, facts);
+        });
+    });
+}
+
+fn join_network(pid: u32) -> std::io::Result<()> {
+    let file = std::fs::File::open(format!("/proc/{pid}/ns/net"))?;
+    use std::os::fd::AsFd;
+    move_into_link_name_space(file.as_fd(), Some(LinkNameSpaceType::Network))?;
+    Ok(())
+}
+
+fn listeners(source: &mut Source, facts: &mut Facts) {
+    if !source.is_real() {
+        return;
+    }
+    match weir_host::listeners::listen_queues() {
+        Ok(queues) => {
+            source.looked("listeners (sock_diag)");
+            let listener = |queue: weir_host::listeners::ListenQueue| Listener {
+                address: queue.address,
+                waiting: queue.waiting,
+                backlog: queue.backlog,
+            };
+            facts.listeners = Some(queues.into_iter().map(listener).collect());
+        }
+        Err(error) => source.unread("listeners and their queues", error.to_string()),
+    }
+}

@@ -1,0 +1,237 @@
+//! Advice that is published again and again and does not do, or no longer, what it is given for.
+
+use super::shape::Shape;
+use super::sources::{FS_SYSCTL, IP_SYSCTL, LISTEN_2, TCP_7};
+use super::{counted, figure};
+use crate::examination::{Finding, Severity};
+use crate::facts::SysctlLine;
+
+pub(super) fn rules(shape: &Shape<'_>, found: &mut Vec<Finding>) {
+    found.extend(file_max(shape));
+    found.extend(fin_timeout(shape));
+    found.extend(tw_reuse(shape));
+    found.extend(socket_buffers(shape));
+    found.extend(syn_backlog(shape));
+    found.extend(no_effect(shape));
+    found.extend(accept_mutex(shape));
+}
+
+/// The command that takes a line out of force and leaves it to be read.
+pub(super) fn comment_out(line: &SysctlLine) -> String {
+    format!("sed -i '{}s/^/# /' {}", line.line, line.file)
+}
+
+/// The kernel's own fs.file-max: a file is about 1 KiB, and files may take a tenth of the memory
+/// (`files_maxfiles_init` in fs/file_table.c).
+fn file_max(shape: &Shape<'_>) -> Option<Finding> {
+    let line = shape.facts.winning_line("fs.file-max")?;
+    let value: u64 = line.value.parse().ok()?;
+    let own = shape.facts.memory_bytes? / 1024 / 10;
+    let lowers = value < own;
+    let (severity, title) = match lowers {
+        true => (
+            Severity::Warning,
+            format!(
+                "fs.file-max {} lowers what the kernel gives by itself, about {}",
+                figure(value),
+                figure(own)
+            ),
+        ),
+        false => (
+            Severity::Note,
+            format!(
+                "fs.file-max {} is seldom what limits a proxy",
+                figure(value)
+            ),
+        ),
+    };
+    Some(
+        Finding::new("file-max-advice", severity, title)
+            .evidence(line.evidence())
+            .evidence(format!(
+                "memory {} MiB: the kernel's own value is about {}",
+                figure(shape.facts.memory_bytes? >> 20),
+                figure(own)
+            ))
+            .evidence_all(
+                shape
+                    .facts
+                    .open_files
+                    .map(|open| format!("fs.file-nr: {} open now", figure(open))),
+            )
+            .why(
+                "The kernel lets open files take a tenth of the memory, at about 1 KiB each. Numbers in \
+                 guides come from small machines. What a proxy runs into is its own limit, \
+                 RLIMIT_NOFILE; and fs.file-max belongs to no namespace, so no container can set it.",
+                FS_SYSCTL,
+            )
+            .change(comment_out(line)),
+    )
+}
+
+fn fin_timeout(shape: &Shape<'_>) -> Option<Finding> {
+    let line = shape.facts.winning_line("net.ipv4.tcp_fin_timeout")?;
+    Some(
+        Finding::new(
+            "fin-timeout-advice",
+            Severity::Warning,
+            "tcp_fin_timeout does not shorten TIME_WAIT",
+        )
+        .evidence(line.evidence())
+        .evidence_all(
+            shape
+                .facts
+                .time_wait
+                .map(|now| format!("{} in TIME_WAIT now", counted(now, "socket"))),
+        )
+        .why(
+            "It bounds FIN_WAIT_2 of sockets that no process has any more. TIME_WAIT is 60 s in Linux, \
+             fixed (TCP_TIMEWAIT_LEN). Against TIME_WAIT: keep connections to the origin.",
+            IP_SYSCTL,
+        )
+        .change(comment_out(line)),
+    )
+}
+
+fn tw_reuse(shape: &Shape<'_>) -> Option<Finding> {
+    let line = shape.facts.winning_line("net.ipv4.tcp_tw_reuse")?;
+    if line.value != "1" {
+        return None;
+    }
+    let timestamps = shape.facts.sysctl("net.ipv4.tcp_timestamps");
+    let inert = timestamps == Some(0);
+    let severity = if inert {
+        Severity::Warning
+    } else {
+        Severity::Note
+    };
+    let title = match inert {
+        true => "tcp_tw_reuse does nothing without tcp_timestamps",
+        false => "tcp_tw_reuse is for outgoing connections alone: it helps those to the origin",
+    };
+    let finding = Finding::new("tw-reuse-advice", severity, title)
+        .evidence(line.evidence())
+        .evidence_all(
+            timestamps
+                .filter(|_| inert)
+                .map(|_| "net.ipv4.tcp_timestamps = 0".to_owned()),
+        )
+        .why(
+            "A new outgoing connection may take over a tuple in TIME_WAIT when timestamps show that it \
+             is safe. Connections from clients are not touched. The default, 2, does it on loopback.",
+            IP_SYSCTL,
+        );
+    Some(match inert {
+        true => finding.change_sysctl("net.ipv4.tcp_timestamps", "1"),
+        false => finding,
+    })
+}
+
+fn socket_buffers(shape: &Shape<'_>) -> Option<Finding> {
+    let keys = [
+        "net.core.rmem_max",
+        "net.core.wmem_max",
+        "net.core.rmem_default",
+        "net.core.wmem_default",
+    ];
+    let lines: Vec<&SysctlLine> = keys
+        .into_iter()
+        .filter_map(|key| shape.facts.winning_line(key))
+        .collect();
+    let configuration = shape.configuration?;
+    let sets = configuration.all(&["listen"]).iter().any(|placed| {
+        let mut words = placed.statement.arguments.iter();
+        words.any(|word| word.starts_with("rcvbuf=") || word.starts_with("sndbuf="))
+    });
+    if lines.is_empty() || sets {
+        return None;
+    }
+    Some(
+        Finding::new(
+            "socket-buffers-inert",
+            Severity::Note,
+            "net.core buffer sizes do nothing for nginx's TCP sockets",
+        )
+        .evidence_all(lines.iter().map(|line| line.evidence()))
+        .evidence("no listen directive has rcvbuf= or sndbuf=")
+        .why(
+            "The maxima bound what a program asks for by SO_RCVBUF and SO_SNDBUF, which nginx does not \
+             unless listen says so, and TCP has defaults of its own. Sockets that ask for nothing are \
+             sized as they go, up to the third number of tcp_rmem and tcp_wmem.",
+            TCP_7,
+        )
+        .change("sysctl net.ipv4.tcp_rmem net.ipv4.tcp_wmem   # these bound nginx's buffers"),
+    )
+}
+
+fn syn_backlog(shape: &Shape<'_>) -> Option<Finding> {
+    let line = shape.facts.winning_line("net.ipv4.tcp_max_syn_backlog")?;
+    if shape.facts.sysctl("net.ipv4.tcp_syncookies")? == 0 {
+        return None;
+    }
+    Some(
+        Finding::new(
+            "syn-backlog-inert",
+            Severity::Note,
+            "tcp_max_syn_backlog is not looked at while SYN cookies are on",
+        )
+        .evidence(line.evidence())
+        .evidence("net.ipv4.tcp_syncookies = 1")
+        .why(
+            "With SYN cookies connections that are being opened have no such bound. The queue that \
+             overflows first under a legal load is the accept queue: backlog= and somaxconn.",
+            LISTEN_2,
+        ),
+    )
+}
+
+/// Options that the kernel's documentation says have no effect.
+fn no_effect(shape: &Shape<'_>) -> Option<Finding> {
+    let keys = [
+        "net.ipv4.tcp_low_latency",
+        "net.ipv4.tcp_fack",
+        "net.ipv4.udp_wmem_min",
+    ];
+    let lines: Vec<&SysctlLine> = keys
+        .into_iter()
+        .filter_map(|key| shape.facts.winning_line(key))
+        .collect();
+    lines.first()?;
+    let mut finding = Finding::new(
+        "sysctl-without-effect",
+        Severity::Warning,
+        "settings that the kernel keeps and does not look at",
+    )
+    .evidence_all(lines.iter().map(|line| line.evidence()))
+    .why(
+        "The names are left so that old files do not fail; the kernel's documentation says that they \
+         have no effect.",
+        IP_SYSCTL,
+    );
+    for line in lines {
+        finding = finding.change(comment_out(line));
+    }
+    Some(finding)
+}
+
+fn accept_mutex(shape: &Shape<'_>) -> Option<Finding> {
+    let set = shape.configuration?.events("accept_mutex")?;
+    if set.argument() != Some("on") {
+        return None;
+    }
+    Some(
+        Finding::new(
+            "accept-mutex-advice",
+            Severity::Note,
+            "accept_mutex is off by default since nginx 1.11.3",
+        )
+        .evidence(set.evidence())
+        .why(
+            "Workers take turns to accept, and a new connection may wait for the next turn. It was \
+             meant against waking all workers for one connection, which EPOLLEXCLUSIVE and reuseport \
+             prevent without turns.",
+            "https://nginx.org/en/docs/ngx_core_module.html#accept_mutex",
+        )
+        .change_nginx([set.replace_with("accept_mutex off")]),
+    )
+}

@@ -1,0 +1,403 @@
+//! Queues of listeners: what listen(2) was given, what the kernel lets it have, and what they have
+//! overflowed with.
+
+use super::shape::Shape;
+use super::sources::{IP_SYSCTL, LISTEN, LISTEN_2};
+use super::{figure, rate, rounded};
+use crate::configuration::Statement;
+use crate::examination::{Finding, Severity};
+use crate::facts::Listener;
+
+/// What nginx gives listen(2) on Linux unless told otherwise.
+const NGINX_BACKLOG: u64 = 511;
+/// nginx calls listen(2) again at a reload only where backlog= has changed.
+const RESTART: &str = "systemctl restart nginx   # a reload leaves queues as they are";
+/// The longest queue to advise: 16 bits, which is all that somaxconn has in older kernels.
+const MOST: u64 = 65_535;
+/// A pause in accepting that any busy worker has now and then.
+const PAUSE_S: f64 = 0.1;
+
+/// One `listen` and its backlog.
+pub(super) struct Listen<'a> {
+    pub(super) statement: &'a Statement,
+    pub(super) port: Option<u16>,
+    asked: u64,
+    is_set: bool,
+}
+
+pub(super) fn rules(shape: &Shape<'_>, found: &mut Vec<Finding>) {
+    let listens = listens(shape);
+    found.extend(capped(shape, &listens));
+    found.extend(inert(shape, &listens));
+    found.extend(not_in_force(shape, &listens));
+    found.extend(short(shape, &listens));
+    found.extend(overflows(shape, &listens));
+    found.extend(syn_queue(shape));
+    found.extend(aborts(shape));
+}
+
+/// TCP listeners of the configuration, one for each address.
+pub(super) fn listens<'a>(shape: &Shape<'a>) -> Vec<Listen<'a>> {
+    let Some(configuration) = shape.configuration else {
+        return Vec::new();
+    };
+    let mut listens: Vec<Listen<'a>> = Vec::new();
+    for placed in configuration.all(&["listen"]) {
+        let statement = placed.statement;
+        let address = statement.argument().unwrap_or_default();
+        let is_udp = statement
+            .arguments
+            .iter()
+            .any(|word| word == "udp" || word == "quic");
+        if address.starts_with("unix:") || is_udp || placed.is_in("mail") {
+            continue;
+        }
+        let set = statement
+            .arguments
+            .iter()
+            .find_map(|word| word.strip_prefix("backlog=")?.parse::<u32>().ok());
+        let same = |one: &&mut Listen<'_>| one.statement.argument() == Some(address);
+        match (listens.iter_mut().find(same), set) {
+            // Several servers share the socket, and one of them says how it is opened.
+            (Some(known), Some(backlog)) => {
+                let backlog = u64::from(backlog);
+                (known.asked, known.is_set, known.statement) = (backlog, true, statement);
+            }
+            (Some(_), None) => {}
+            (None, set) => listens.push(Listen {
+                statement,
+                port: port(address),
+                asked: set.map_or(NGINX_BACKLOG, u64::from),
+                is_set: set.is_some(),
+            }),
+        }
+    }
+    listens
+}
+
+/// The port of `80`, `*:80`, `127.0.0.1:80`, `[::]:80`; an address alone means 80.
+fn port(address: &str) -> Option<u16> {
+    match address.rsplit_once(':') {
+        _ if address.ends_with(']') => Some(80),
+        Some((_, port)) => port.parse().ok(),
+        None => Some(address.parse().unwrap_or(80)),
+    }
+}
+
+/// What the kernel keeps for it now, when that is known.
+fn measured(shape: &Shape<'_>, listen: &Listen<'_>) -> Option<Listener> {
+    let listeners = shape.facts.listeners.as_ref()?;
+    let of_port = listeners
+        .iter()
+        .filter(|listener| Some(listener.address.port()) == listen.port);
+    of_port.min_by_key(|listener| listener.backlog).copied()
+}
+
+fn queue(listener: Listener) -> String {
+    format!(
+        "{} now: {} waiting, room for {} (sock_diag)",
+        listener.address,
+        figure(u64::from(listener.waiting)),
+        figure(u64::from(listener.backlog))
+    )
+}
+
+/// The queue that it has, or would have: the smaller of the two.
+fn effective(shape: &Shape<'_>, listen: &Listen<'_>) -> u64 {
+    let somaxconn = shape.facts.sysctl("net.core.somaxconn").unwrap_or(u64::MAX);
+    measured(shape, listen).map_or_else(
+        || listen.asked.min(somaxconn),
+        |listener| u64::from(listener.backlog),
+    )
+}
+
+/// New connections that come in a pause, when there are so many that it matters.
+fn burst(shape: &Shape<'_>, room: u64) -> Option<(f64, u64)> {
+    let per_second = shape.client_connections_per_second()?;
+    let burst = per_second * PAUSE_S;
+    (burst > room as f64).then_some((per_second, burst as u64))
+}
+
+/// The backlog that all findings advise, so that one may be obeyed after the other.
+fn advised(shape: &Shape<'_>, listens: &[Listen<'_>]) -> u64 {
+    let room = listens.iter().map(|one| effective(shape, one)).min();
+    let burst = burst(shape, room.unwrap_or(u64::MAX)).map_or(0, |(_, burst)| burst);
+    let clients = shape.facts.asked.connections.unwrap_or(0);
+    let raised = shape
+        .facts
+        .winning_line("net.core.somaxconn")
+        .and(shape.facts.sysctl("net.core.somaxconn"));
+    let asked = listens.iter().map(|one| one.asked).max();
+    let wanted = [rounded(burst), rounded(clients), asked.unwrap_or(0)];
+    let most = wanted.into_iter().max().unwrap_or(0);
+    most.min(MOST).max(raised.unwrap_or(0))
+}
+
+/// Commands that have every listener ask for it.
+fn raise(listens: &[Listen<'_>], backlog: u64) -> Vec<String> {
+    let low = listens.iter().filter(|one| one.asked < backlog);
+    low.map(|one| {
+        let words = one.statement.arguments.iter().map(String::as_str);
+        let words: Vec<&str> = words.filter(|word| !word.starts_with("backlog=")).collect();
+        let text = format!("listen {} backlog={backlog}", words.join(" "));
+        one.statement.replace_with(&text)
+    })
+    .collect()
+}
+
+/// The same, and the kernel's bound where it is lower.
+fn raise_both(shape: &Shape<'_>, listens: &[Listen<'_>], finding: Finding) -> Finding {
+    let backlog = advised(shape, listens);
+    let finding = match shape.facts.sysctl("net.core.somaxconn") {
+        Some(somaxconn) if somaxconn < backlog => {
+            finding.change_sysctl("net.core.somaxconn", &backlog.to_string())
+        }
+        _ => finding,
+    };
+    match raise(listens, backlog) {
+        commands if commands.is_empty() => finding.change(RESTART),
+        commands => finding.change_nginx(commands),
+    }
+}
+
+fn capped(shape: &Shape<'_>, listens: &[Listen<'_>]) -> Option<Finding> {
+    let somaxconn = shape.facts.sysctl("net.core.somaxconn")?;
+    let above: Vec<_> = listens.iter().filter(|one| one.asked > somaxconn).collect();
+    let most = above.iter().map(|one| one.asked).max()?;
+    let lines = shape.facts.winning_line("net.core.somaxconn");
+    Some(
+        Finding::new(
+            "backlog-capped",
+            Severity::Warning,
+            format!(
+                "a backlog of {} is capped at {} by net.core.somaxconn",
+                figure(most),
+                figure(somaxconn)
+            ),
+        )
+        .evidence_all(above.iter().map(|one| match one.is_set {
+            true => one.statement.evidence(),
+            false => format!("{} (backlog is {NGINX_BACKLOG} unless set)", one.statement.evidence()),
+        }))
+        .evidence(format!("net.core.somaxconn = {somaxconn}"))
+        .evidence_all(lines.map(crate::facts::SysctlLine::evidence))
+        .evidence_all(above.iter().filter_map(|one| measured(shape, one)).map(queue))
+        .why(
+            "The accept queue holds the smaller of listen(2)'s backlog and somaxconn as it was when \
+             listen(2) was called. A connection that finds it full is dropped, and its client tries \
+             again after 1 s, 3 s, 7 s: a step in the response time that is no slow proxy.",
+            LISTEN_2,
+        )
+        .change_sysctl(
+            "net.core.somaxconn",
+            &advised(shape, listens).max(most).to_string(),
+        )
+        .change(RESTART),
+    )
+}
+
+/// Raised by hand, and no listener asks for as much.
+fn inert(shape: &Shape<'_>, listens: &[Listen<'_>]) -> Option<Finding> {
+    let somaxconn = shape.facts.sysctl("net.core.somaxconn")?;
+    let line = shape.facts.winning_line("net.core.somaxconn")?;
+    let most = listens.iter().max_by_key(|one| one.asked)?;
+    if somaxconn <= most.asked {
+        return None;
+    }
+    Some(
+        Finding::new(
+            "somaxconn-inert",
+            Severity::Warning,
+            format!(
+                "net.core.somaxconn {} does nothing: nginx listens with a backlog of {}",
+                figure(somaxconn),
+                figure(most.asked)
+            ),
+        )
+        .evidence(line.evidence())
+        .evidence(match most.is_set {
+            true => most.statement.evidence(),
+            false => format!(
+                "{}: backlog is not set: {NGINX_BACKLOG}",
+                most.statement.evidence()
+            ),
+        })
+        .evidence_all(measured(shape, most).map(queue))
+        .why(
+            "The accept queue holds the smaller of the two. nginx asks for 511 on Linux unless its \
+             listen directive says backlog=, so raising somaxconn alone changes nothing above 511.",
+            LISTEN,
+        )
+        .change_nginx(raise(listens, advised(shape, listens))),
+    )
+}
+
+/// A listener that was opened under other settings.
+fn not_in_force(shape: &Shape<'_>, listens: &[Listen<'_>]) -> Option<Finding> {
+    let somaxconn = shape.facts.sysctl("net.core.somaxconn")?;
+    shape.facts.proxy.as_ref()?;
+    let differs = |one: &&Listen<'_>| {
+        measured(shape, one)
+            .is_some_and(|listener| u64::from(listener.backlog) < one.asked.min(somaxconn))
+    };
+    let listen = listens.iter().find(differs)?;
+    Some(
+        Finding::new(
+            "backlog-not-in-force",
+            Severity::Warning,
+            format!(
+                "a listener has room for {} connections, its settings say {}",
+                figure(effective(shape, listen)),
+                figure(listen.asked.min(somaxconn))
+            ),
+        )
+        .evidence(listen.statement.evidence())
+        .evidence(format!("net.core.somaxconn = {somaxconn}"))
+        .evidence_all(measured(shape, listen).map(queue))
+        .why(
+            "listen(2) was called before the settings were changed, and a queue keeps the size that \
+             it was opened with.",
+            LISTEN_2,
+        )
+        .change(RESTART),
+    )
+}
+
+fn short(shape: &Shape<'_>, listens: &[Listen<'_>]) -> Option<Finding> {
+    let shortest = listens.iter().min_by_key(|one| effective(shape, one))?;
+    let room = effective(shape, shortest);
+    let wanted = burst(shape, room);
+    let (severity, title, reckoning) = match (wanted, shape.facts.asked.connections) {
+        (Some((per_second, burst)), _) => (
+            Severity::Warning,
+            format!(
+                "the accept queue of {} is full after {:.0} ms at {} new connections/s",
+                figure(room),
+                room as f64 / per_second * 1e3,
+                rate(per_second)
+            ),
+            format!(
+                "{} connections/s × {PAUSE_S} s without an accept = {}",
+                rate(per_second),
+                figure(burst)
+            ),
+        ),
+        (None, Some(clients)) if clients > room => (
+            Severity::Note,
+            format!(
+                "{} clients that connect at once find room for {}",
+                figure(clients),
+                figure(room)
+            ),
+            format!(
+                "{} clients, as when they all come back after a restart",
+                figure(clients)
+            ),
+        ),
+        _ => return None,
+    };
+    let finding = Finding::new("backlog-short", severity, title)
+        .evidence(shortest.statement.evidence())
+        .evidence_all(measured(shape, shortest).map(queue))
+        .evidence(reckoning)
+        .why(
+            "Connections that come while no worker accepts wait in the accept queue; those beyond it \
+             are dropped, and their clients try again after 1 s. It holds the smaller of backlog= and \
+             net.core.somaxconn: raise both. A backlog bridges a burst; it does not make a worker \
+             accept faster.",
+            LISTEN_2,
+        );
+    Some(raise_both(shape, listens, finding))
+}
+
+fn overflows(shape: &Shape<'_>, listens: &[Listen<'_>]) -> Option<Finding> {
+    let count = |name: &str| shape.facts.counters.get(name).copied().unwrap_or(0);
+    let overflows = count("ListenOverflows");
+    if overflows == 0 {
+        return None;
+    }
+    Some(
+        Finding::new(
+            "listen-overflows",
+            Severity::Warning,
+            format!(
+                "{} connections have found an accept queue full since boot",
+                figure(overflows)
+            ),
+        )
+        .evidence(format!(
+            "TcpExt: ListenOverflows {overflows}, ListenDrops {}",
+            count("ListenDrops")
+        ))
+        .evidence_all(listens.iter().filter_map(|one| measured(shape, one)).map(queue))
+        .why(
+            "The counter is of all listeners in this network namespace, and of the whole time since \
+             boot; see whether it still grows. Each such client waits at least 1 s for its next SYN. \
+             Where the workers' CPUs are busy, more workers come before a longer queue.",
+            IP_SYSCTL,
+        )
+        .change("nstat -s ListenOverflows ListenDrops; sleep 10; nstat ListenOverflows ListenDrops"),
+    )
+}
+
+fn syn_queue(shape: &Shape<'_>) -> Option<Finding> {
+    let dropped = shape.facts.counters.get("TCPReqQFullDrop").copied()?;
+    let cookies = shape.facts.sysctl("net.ipv4.tcp_syncookies")?;
+    let backlog = shape.facts.sysctl("net.ipv4.tcp_max_syn_backlog")?;
+    if dropped == 0 && cookies != 0 {
+        return None;
+    }
+    let severity = match dropped {
+        0 => Severity::Note,
+        _ => Severity::Warning,
+    };
+    Some(
+        Finding::new(
+            "syn-queue-drops",
+            severity,
+            match dropped {
+                0 => "SYN cookies are off: a full SYN queue drops connections".to_owned(),
+                _ => format!(
+                    "{} SYNs have been dropped by a full SYN queue",
+                    figure(dropped)
+                ),
+            },
+        )
+        .evidence(format!("TcpExt: TCPReqQFullDrop {dropped}"))
+        .evidence(format!("net.ipv4.tcp_syncookies = {cookies}"))
+        .evidence(format!("net.ipv4.tcp_max_syn_backlog = {backlog}"))
+        .why(
+            "Without SYN cookies, connections that are being opened are bounded by \
+             tcp_max_syn_backlog for each listener. With them a full queue is answered by cookies, \
+             and nobody is turned away.",
+            LISTEN_2,
+        )
+        .change_sysctl("net.ipv4.tcp_syncookies", "1"),
+    )
+}
+
+fn aborts(shape: &Shape<'_>) -> Option<Finding> {
+    if shape.facts.sysctl("net.ipv4.tcp_abort_on_overflow")? == 0 {
+        return None;
+    }
+    Some(
+        Finding::new(
+            "abort-on-overflow",
+            Severity::Note,
+            "clients that find the accept queue full are reset at once",
+        )
+        .evidence("net.ipv4.tcp_abort_on_overflow = 1")
+        .evidence_all(
+            shape
+                .facts
+                .winning_line("net.ipv4.tcp_abort_on_overflow")
+                .map(crate::facts::SysctlLine::evidence),
+        )
+        .why(
+            "By default such a client tries again and gets through once a burst is over; with this it \
+             sees \"Connection reset\".",
+            IP_SYSCTL,
+        )
+        .change_sysctl("net.ipv4.tcp_abort_on_overflow", "0"),
+    )
+}

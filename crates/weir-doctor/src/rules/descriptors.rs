@@ -1,0 +1,306 @@
+//! Connections and descriptors: what one worker, one process and the host may have.
+
+use super::shape::Shape;
+use super::sources::{CORE, FS_SYSCTL, LIMITS_CONF, RLIMIT};
+use super::{counted, figure, limit, rounded};
+use crate::configuration::Statement;
+use crate::examination::{Finding, Room, Severity};
+
+/// Descriptors of a worker that are no connections: logs, epoll, its channel, listeners.
+const OF_ITS_OWN: u64 = 32;
+
+pub(super) fn rules(shape: &Shape<'_>, found: &mut Vec<Finding>) {
+    found.extend(worker_connections(shape));
+    found.extend(nofile(shape));
+    found.extend(above_nofile(shape));
+    found.extend(not_taken(shape));
+    found.extend(above_nr_open(shape));
+    found.extend(file_max(shape));
+    found.extend(limits_conf(shape));
+}
+
+/// Clients at once by worker_connections.
+pub(super) fn room(shape: &Shape<'_>) -> Option<Room> {
+    let (workers, connections) = (shape.workers?, shape.worker_connections?);
+    let usable = match shape.nofile() {
+        Some((soft, _)) => connections.min(soft),
+        None => connections,
+    };
+    let per = shape.connections_per_client();
+    let capped = match usable < connections {
+        true => " (worker_connections, capped by the descriptors)",
+        false => " (worker_connections)",
+    };
+    Some(Room {
+        what: "clients at once",
+        amount: (workers.saturating_mul(usable) / per) as f64,
+        because: format!(
+            "{} × {}{capped} / {per} per client",
+            counted(workers, "worker"),
+            figure(usable)
+        ),
+    })
+}
+
+fn worker_connections(shape: &Shape<'_>) -> Option<Finding> {
+    let asked = shape.facts.asked.connections?;
+    let (workers, each) = (shape.workers?.max(1), shape.worker_connections?);
+    let needed = asked.checked_mul(shape.connections_per_client())?;
+    if workers.saturating_mul(each) >= needed {
+        return None;
+    }
+    let value = rounded(needed.div_ceil(workers));
+    let configuration = shape.configuration?;
+    let set = configuration.events("worker_connections");
+    let change = match (set, configuration.main("events")) {
+        (Some(set), _) => Some(set.replace_with(&format!("worker_connections {value}"))),
+        (None, Some(events)) => Some(format!(
+            "sed -i '{}s/events *{{/events {{ worker_connections {value};/' {}",
+            events.line, events.file
+        )),
+        _ => None,
+    };
+    let evidence = set.map_or_else(
+        || "worker_connections is not set: 512".to_owned(),
+        Statement::evidence,
+    );
+    Some(
+        Finding::new(
+            "worker-connections-too-few",
+            Severity::Error,
+            format!(
+                "nginx has room for {} clients, {} are asked for",
+                figure(workers.saturating_mul(each) / shape.connections_per_client()),
+                figure(asked)
+            ),
+        )
+        .evidence(evidence)
+        .evidence(format!(
+            "{} × {} = {} connections; {} clients take {}",
+            counted(workers, "worker"),
+            figure(each),
+            figure(workers.saturating_mul(each)),
+            figure(asked),
+            figure(needed)
+        ))
+        .why(
+            "A worker counts every connection against worker_connections, those to origin servers \
+             too: a client of a reverse proxy takes two. When they run out it stops accepting, and \
+             clients wait in the accept queue.",
+            CORE,
+        )
+        .change_nginx(change),
+    )
+}
+
+/// Descriptors that each worker needs for the clients asked for.
+fn needed_each(shape: &Shape<'_>) -> Option<u64> {
+    let asked = shape.facts.asked.connections?;
+    // A client of static files takes a connection and the file's own descriptor.
+    let all = asked.checked_mul(2)?;
+    Some(all.div_ceil(shape.workers?.max(1)) + OF_ITS_OWN)
+}
+
+/// The command that gives workers descriptors enough: one for all findings, which may be obeyed
+/// one after the other.
+fn set_rlimit(shape: &Shape<'_>) -> Option<String> {
+    let configuration = shape.configuration?;
+    let needed = needed_each(shape).unwrap_or(0);
+    let value = rounded(needed.max(shape.worker_connections? + OF_ITS_OWN));
+    let text = format!("worker_rlimit_nofile {value}");
+    match configuration.main("worker_rlimit_nofile") {
+        Some(set) => Some(set.replace_with(&text)),
+        None => Some(configuration.main("events")?.precede_with(&text)),
+    }
+}
+
+fn nofile(shape: &Shape<'_>) -> Option<Finding> {
+    let needed = needed_each(shape)?;
+    let (soft, evidence) = shape.nofile()?;
+    if soft >= needed {
+        return None;
+    }
+    let finding = Finding::new(
+        "descriptors-too-few",
+        Severity::Error,
+        format!(
+            "a worker may open {} descriptors and would need {}",
+            figure(soft),
+            figure(needed)
+        ),
+    )
+    .evidence(evidence)
+    .evidence(format!(
+        "{} clients × 2 descriptors / {} + {OF_ITS_OWN} of its own = {}",
+        figure(shape.facts.asked.connections?),
+        counted(shape.workers?, "worker"),
+        figure(needed)
+    ))
+    .why(
+        "Every connection takes a descriptor, and so does every file that is sent. Above the soft \
+         limit accept(2) and socket(2) fail: \"Too many open files\". nginx sets its workers' limit \
+         to worker_rlimit_nofile, whatever the shell or the unit gave it, if it is privileged to.",
+        RLIMIT,
+    )
+    .change_nginx(set_rlimit(shape));
+    Some(finding)
+}
+
+fn above_nofile(shape: &Shape<'_>) -> Option<Finding> {
+    let connections = shape.worker_connections?;
+    let (soft, evidence) = shape.nofile()?;
+    let set = shape.configuration?.events("worker_connections");
+    if connections <= soft {
+        return None;
+    }
+    let said = set.map_or_else(
+        || "worker_connections is not set: 512".to_owned(),
+        Statement::evidence,
+    );
+    Some(
+        Finding::new(
+            "worker-connections-above-descriptors",
+            Severity::Warning,
+            format!(
+                "worker_connections {} cannot be reached: a worker has {} descriptors",
+                figure(connections),
+                figure(soft)
+            ),
+        )
+        .evidence(said)
+        .evidence(evidence)
+        .why(
+            "Every connection takes a descriptor. nginx starts with no more than a warning; the \
+             connections above the limit are never had.",
+            CORE,
+        )
+        .change_nginx(set_rlimit(shape)),
+    )
+}
+
+fn not_taken(shape: &Shape<'_>) -> Option<Finding> {
+    let set = shape.configuration?.main("worker_rlimit_nofile")?;
+    shape.facts.proxy.as_ref()?;
+    let (soft, evidence) = shape.nofile()?;
+    let wanted = set.number()?;
+    if soft >= wanted {
+        return None;
+    }
+    Some(
+        Finding::new(
+            "rlimit-not-taken",
+            Severity::Warning,
+            format!(
+                "worker_rlimit_nofile {} is not in force: workers have {}",
+                figure(wanted),
+                figure(soft)
+            ),
+        )
+        .evidence(set.evidence())
+        .evidence(evidence)
+        .why(
+            "Either nginx has not been reloaded since, or it may not raise its hard limit \
+             (CAP_SYS_RESOURCE, which containers often lack): then it logs an alert \
+             \"setrlimit(RLIMIT_NOFILE) failed\" and keeps the limit that it had.",
+            RLIMIT,
+        )
+        .change("nginx -s reload"),
+    )
+}
+
+fn above_nr_open(shape: &Shape<'_>) -> Option<Finding> {
+    let nr_open = shape.facts.sysctl("fs.nr_open")?;
+    let set = shape
+        .configuration
+        .and_then(|configuration| configuration.main("worker_rlimit_nofile"));
+    let unit = shape.facts.unit_limit.as_ref();
+    let (wanted, evidence) = match (set, unit) {
+        (Some(set), _) if set.number()? > nr_open => (set.number()?, set.evidence()),
+        (_, Some(unit)) if unit.soft? > nr_open && unit.soft? != u64::MAX => {
+            (unit.soft?, unit.evidence.clone()?)
+        }
+        _ => return None,
+    };
+    Some(
+        Finding::new(
+            "descriptors-above-nr-open",
+            Severity::Warning,
+            format!(
+                "a limit of {} descriptors is refused: fs.nr_open is {}",
+                figure(wanted),
+                figure(nr_open)
+            ),
+        )
+        .evidence(evidence)
+        .evidence(format!("fs.nr_open = {nr_open}"))
+        .why(
+            "fs.nr_open is the most that any process may have, root too: setrlimit(2) fails above \
+             it, and the process keeps the limit that it had.",
+            FS_SYSCTL,
+        )
+        .change_sysctl("fs.nr_open", &rounded(wanted).to_string()),
+    )
+}
+
+fn file_max(shape: &Shape<'_>) -> Option<Finding> {
+    let most = shape.facts.sysctl("fs.file-max")?;
+    let open = shape.facts.open_files?;
+    let needed = shape.facts.asked.connections?.checked_mul(2)?;
+    if most >= needed.saturating_add(open) {
+        return None;
+    }
+    Some(
+        Finding::new(
+            "file-max-too-low",
+            Severity::Error,
+            format!(
+                "the host may open {} files and would need {}",
+                figure(most),
+                figure(needed + open)
+            ),
+        )
+        .evidence(format!("fs.file-max = {most}"))
+        .evidence(format!("fs.file-nr: {} open now", figure(open)))
+        .evidence_all(
+            shape
+                .facts
+                .winning_line("fs.file-max")
+                .map(crate::facts::SysctlLine::evidence),
+        )
+        .why(
+            "fs.file-max bounds all processes of the host together, containers included: it belongs \
+             to no namespace. Processes with CAP_SYS_ADMIN are exempt, nginx's workers are not.",
+            FS_SYSCTL,
+        )
+        .change_sysctl("fs.file-max", &rounded(2 * (needed + open)).to_string()),
+    )
+}
+
+fn limits_conf(shape: &Shape<'_>) -> Option<Finding> {
+    let lines = &shape.facts.limit_lines;
+    lines.first()?;
+    let unit = shape.facts.unit_limit.as_ref()?;
+    let name = &unit.unit;
+    let mut finding = Finding::new(
+        "limits-conf-not-for-services",
+        Severity::Warning,
+        format!("nofile in limits.conf does not reach {name}"),
+    )
+    .evidence_all(
+        lines
+            .iter()
+            .map(|line| format!("{}:{}: {}", line.file, line.line, line.text)),
+    );
+    if let Some((soft, evidence)) = shape.nofile() {
+        finding = finding.evidence(format!("{evidence} (workers: {})", limit(soft)));
+    }
+    Some(
+        finding
+            .why(
+                "limits.conf is read by pam_limits at login. A service is started by systemd, which \
+                 takes LimitNOFILE= of its unit; for nginx's workers worker_rlimit_nofile does.",
+                LIMITS_CONF,
+            )
+            .change_nginx(set_rlimit(shape)),
+    )
+}

@@ -1,0 +1,237 @@
+//! What nginx's configuration says about connections and contents.
+
+use super::ports::keep;
+use super::shape::{Keepalive, Pass, Shape};
+use super::sources::{ACCESS_LOG, CLIENT_REQUESTS, CLIENT_TIMEOUT, GZIP, ORIGIN_KEEPALIVE};
+use crate::configuration::{Placed, Statement};
+use crate::examination::{Finding, Severity};
+
+/// nginx's own default since 1.19.10; before that it was 100.
+const REQUESTS: u64 = 1000;
+
+pub(super) fn rules(shape: &Shape<'_>, found: &mut Vec<Finding>) {
+    found.extend(inert_keepalive(shape));
+    found.extend(no_keepalive(shape));
+    found.extend(few_requests(shape));
+    found.extend(no_clients_kept(shape));
+    found.extend(gzip(shape));
+    found.extend(access_log(shape));
+}
+
+fn inert_keepalive(shape: &Shape<'_>) -> Option<Finding> {
+    let mut places = shape
+        .passes
+        .iter()
+        .filter_map(|pass| match &pass.keepalive {
+            Keepalive::Inert { keepalive, because } => Some((pass, keepalive, because)),
+            _ => None,
+        });
+    let (pass, keepalive, because) = places.next()?;
+    let others = places.count();
+    let mut finding = Finding::new(
+        "origin-keepalive-inert",
+        Severity::Warning,
+        "`keepalive` in the upstream block does nothing: connections to the origin are closed",
+    )
+    .evidence(keepalive.evidence())
+    .evidence(pass.placed.statement.evidence())
+    .evidence_all(because.iter().cloned());
+    if others > 0 {
+        finding = finding.evidence(format!("and {others} more places that pass requests on"));
+    }
+    if shape.facts.nginx_version.is_none() {
+        finding = finding.evidence("nginx's version is not known: taken to be before 1.29.7");
+    }
+    let commands = keep(&[pass]).unwrap_or_default();
+    Some(
+        finding
+            .why(
+                "Before 1.29.7 nginx speaks HTTP/1.0 to origin servers and sends `Connection: close`, \
+                 so that every connection ends with its response. `keepalive` needs \
+                 `proxy_http_version 1.1` and an empty Connection field beside it.",
+                ORIGIN_KEEPALIVE,
+            )
+            .change_nginx(commands),
+    )
+}
+
+fn no_keepalive(shape: &Shape<'_>) -> Option<Finding> {
+    let missing = |pass: &&Pass<'_>| matches!(pass.keepalive, Keepalive::Missing);
+    let places: Vec<&Pass<'_>> = shape.passes.iter().filter(missing).collect();
+    let first = places.first()?;
+    let finding = Finding::new(
+        "origin-keepalive-missing",
+        Severity::Note,
+        "every request opens a connection to the origin",
+    )
+    .evidence_all(places.iter().map(|pass| pass.placed.statement.evidence()))
+    .why(
+        "Opening and closing costs both ends CPU time, a round trip for each request, and a local \
+         port that TIME_WAIT holds for a minute. An upstream block with `keepalive` keeps connections.",
+        ORIGIN_KEEPALIVE,
+    );
+    Some(match (keep(&places), first.origins.first()) {
+        (Some(commands), _) => finding.change_nginx(commands),
+        // Without an upstream block there is no place for `keepalive`.
+        (None, Some(origin)) => finding.change(format!(
+            "# in http: upstream origin {{ server {origin}; keepalive 64; }}   and there: proxy_pass \
+             http://origin; proxy_http_version 1.1; proxy_set_header Connection \"\";"
+        )),
+        (None, None) => finding,
+    })
+}
+
+fn few_requests(shape: &Shape<'_>) -> Option<Finding> {
+    let all = shape.configuration?.all(&["keepalive_requests"]);
+    let low = |placed: &&Placed<'_>| placed.statement.number().is_some_and(|n| n < REQUESTS);
+    let low: Vec<&Statement> = all
+        .iter()
+        .filter(low)
+        .map(|placed| placed.statement)
+        .collect();
+    let old = shape
+        .facts
+        .nginx_version
+        .is_some_and(|version| version < [1, 19, 10]);
+    if low.is_empty() && !(old && all.is_empty()) {
+        return None;
+    }
+    let finding = Finding::new(
+        "keepalive-requests-low",
+        Severity::Note,
+        "connections are closed after fewer requests than nginx's default of 1,000",
+    )
+    .evidence_all(low.iter().map(|set| set.evidence()));
+    let finding = match low.is_empty() {
+        true => finding.evidence("not set: 100 before nginx 1.19.10"),
+        false => finding,
+    };
+    Some(
+        finding
+            .why(
+                "A connection that has carried so many requests is closed and opened anew. Advice to \
+                 set it dates from when the default was 100. Not without end either: closing now and \
+                 then frees memory.",
+                CLIENT_REQUESTS,
+            )
+            .change_nginx(low.iter().map(|set| set.replace_with("keepalive_requests 1000"))),
+    )
+}
+
+fn no_clients_kept(shape: &Shape<'_>) -> Option<Finding> {
+    let set = shape.keeps_no_clients()?;
+    Some(
+        Finding::new(
+            "client-keepalive-off",
+            Severity::Warning,
+            "clients must open a connection for each request",
+        )
+        .evidence(set.evidence())
+        .why(
+            "With a timeout of 0 nginx closes every client connection after its response: each request \
+             costs a handshake, with TLS two, and a place in the accept queue.",
+            CLIENT_TIMEOUT,
+        )
+        .change_nginx([set.replace_with("keepalive_timeout 75s")]),
+    )
+}
+
+fn gzip(shape: &Shape<'_>) -> Option<Finding> {
+    let all = shape.configuration?.all(&["gzip_types"]);
+    let is_on = |placed: &Placed<'_>| {
+        let set = placed.inherited("gzip");
+        set.first().and_then(|set| set.argument()) == Some("on")
+    };
+    let (placed, types) = all.iter().find_map(|placed| {
+        let types: Vec<&str> = placed
+            .statement
+            .arguments
+            .iter()
+            .map(String::as_str)
+            .filter(|media_type| is_compressed(media_type))
+            .collect();
+        (!types.is_empty() && is_on(placed)).then_some((placed, types))
+    })?;
+    let kept: Vec<&str> = placed
+        .statement
+        .arguments
+        .iter()
+        .map(String::as_str)
+        .filter(|media_type| !is_compressed(media_type))
+        .collect();
+    // text/html is always compressed and must not be the only one left out.
+    let text = match kept.is_empty() {
+        true => "gzip_types text/css application/javascript application/json".to_owned(),
+        false => format!("gzip_types {}", kept.join(" ")),
+    };
+    Some(
+        Finding::new(
+            "gzip-of-compressed",
+            Severity::Warning,
+            format!("gzip is spent on what is compressed already: {}", types.join(", ")),
+        )
+        .evidence(placed.statement.evidence())
+        .evidence_all(placed.inherited("gzip").first().map(|set| set.evidence()))
+        .why(
+            "Images, fonts, video and archives are compressed; gzip makes them no smaller and takes \
+             CPU time from the workers for each response.",
+            GZIP,
+        )
+        .change_nginx([placed.statement.replace_with(&text)]),
+    )
+}
+
+fn is_compressed(media_type: &str) -> bool {
+    let whole = [
+        "*",
+        "application/zip",
+        "application/gzip",
+        "application/x-gzip",
+    ];
+    let begins = ["video/", "audio/", "font/woff"];
+    let images = [
+        "image/jpeg",
+        "image/jpg",
+        "image/png",
+        "image/gif",
+        "image/webp",
+        "image/avif",
+    ];
+    whole.contains(&media_type)
+        || images.contains(&media_type)
+        || begins.iter().any(|begin| media_type.starts_with(begin))
+        || media_type.contains("font-woff")
+}
+
+fn access_log(shape: &Shape<'_>) -> Option<Finding> {
+    let all = shape.configuration?.all(&["access_log"]);
+    let unbuffered = |set: &Statement| {
+        let words = &set.arguments;
+        let target = set.argument().unwrap_or_default();
+        let buffers = |word: &String| word.starts_with("buffer=") || word.starts_with("gzip");
+        target != "off" && !target.starts_with("syslog:") && !words.iter().any(buffers)
+    };
+    let set = all
+        .iter()
+        .map(|placed| placed.statement)
+        .find(|set| unbuffered(set))?;
+    // buffer= must stand behind the name of a format.
+    let words = match set.arguments.len() {
+        1 => format!("{} combined", set.words()),
+        _ => set.words(),
+    };
+    Some(
+        Finding::new(
+            "access-log-unbuffered",
+            Severity::Note,
+            "every request writes a line of the access log by a system call of its own",
+        )
+        .evidence(set.evidence())
+        .why(
+            "With buffer= a worker collects lines and writes them together. A crash then loses what is \
+             in the buffer.",
+            ACCESS_LOG,
+        )
+        .change_nginx([set.replace_with(&format!("{words} buffer=64k flush=1s"))]),
+    )
+}

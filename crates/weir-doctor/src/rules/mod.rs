@@ -1,0 +1,104 @@
+//! The rules: each looks at facts and says what it finds. They read nothing and do not know each
+//! other.
+
+mod advice;
+mod backlog;
+mod cpu;
+mod descriptors;
+mod http;
+mod ports;
+mod shape;
+mod sources;
+mod sysctl_files;
+mod tables;
+
+use crate::examination::{Finding, Room};
+use crate::facts::Facts;
+use shape::Shape;
+
+/// What all rules find, rule by rule.
+pub(crate) fn all(facts: &Facts) -> Vec<Finding> {
+    let shape = Shape::of(facts);
+    let rules: [fn(&Shape<'_>, &mut Vec<Finding>); 8] = [
+        descriptors::rules,
+        ports::rules,
+        backlog::rules,
+        tables::rules,
+        http::rules,
+        cpu::rules,
+        advice::rules,
+        sysctl_files::rules,
+    ];
+    let mut findings = Vec::new();
+    for rule in rules {
+        rule(&shape, &mut findings);
+    }
+    findings
+}
+
+/// What the settings leave room for.
+pub(crate) fn room(facts: &Facts) -> Vec<Room> {
+    let shape = Shape::of(facts);
+    let mut room = Vec::new();
+    room.extend(descriptors::room(&shape));
+    room.extend(ports::room(&shape));
+    room
+}
+
+/// The next setting that is a power of two: what people write, with room.
+fn rounded(wanted: u64) -> u64 {
+    wanted.max(1).checked_next_power_of_two().unwrap_or(wanted)
+}
+
+/// A number with thousands apart.
+pub(crate) fn figure(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::new();
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// A limit, where `u64::MAX` is none.
+fn limit(number: u64) -> String {
+    match number {
+        u64::MAX => "unlimited".to_owned(),
+        number => figure(number),
+    }
+}
+
+/// A rate with as many places as matter.
+pub(crate) fn rate(per_second: f64) -> String {
+    match per_second >= 10.0 {
+        true => figure(per_second.round() as u64),
+        false => format!("{per_second:.1}"),
+    }
+}
+
+/// `1 worker`, `2 workers`.
+pub(crate) fn counted(number: u64, word: &str) -> String {
+    let plural = if number == 1 { "" } else { "s" };
+    format!("{} {word}{plural}", figure(number))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn figures_are_written_as_people_read_them() {
+        assert_eq!(figure(0), "0");
+        assert_eq!(figure(999), "999");
+        assert_eq!(figure(1_048_576), "1,048,576");
+        assert_eq!(limit(u64::MAX), "unlimited");
+        assert_eq!(rate(0.25), "0.2");
+        assert_eq!(rate(470.4), "470");
+        assert_eq!(counted(1, "worker"), "1 worker");
+        assert_eq!(rounded(10_000), 16_384);
+        assert_eq!(rounded(u64::MAX), u64::MAX);
+    }
+}

@@ -1,0 +1,265 @@
+//! Ports to origin servers: addresses and ports of both ends are one tuple, and TIME_WAIT keeps it.
+
+use std::collections::BTreeSet;
+
+use super::shape::{LocalPorts, Pass, Shape};
+use super::sources::IP_SYSCTL;
+use super::{counted, figure, rate};
+use crate::examination::{Finding, Room, Severity};
+
+/// TCP_TIMEWAIT_LEN of Linux's include/net/tcp.h: no setting changes it.
+const TIME_WAIT_S: f64 = 60.0;
+/// With tcp_tw_reuse a tuple may be had again after a second.
+const REUSED_AFTER_S: f64 = 1.0;
+/// The widest range that leaves the privileged ports alone.
+const WIDEST: &str = "1024 65535";
+
+pub(super) fn rules(shape: &Shape<'_>, found: &mut Vec<Finding>) {
+    let Some(ports) = shape.local_ports() else {
+        return;
+    };
+    found.extend(time_wait(shape, &ports));
+    found.extend(at_once(shape, &ports));
+    found.extend(listening(shape, &ports));
+}
+
+/// New connections to origin servers per second that TIME_WAIT leaves tuples for.
+pub(super) fn room(shape: &Shape<'_>) -> Option<Room> {
+    let unkept = shape.unkept();
+    let origins = origins(&unkept);
+    if origins.is_empty() {
+        return None;
+    }
+    let ports = shape.local_ports()?.count();
+    let held = held_s(shape, &unkept);
+    Some(Room {
+        what: "new connections to origin servers per second",
+        amount: ports as f64 * origins.len() as f64 / held,
+        because: format!(
+            "{} × {} / {held} s in TIME_WAIT",
+            counted(ports, "local port"),
+            counted(origins.len() as u64, "origin address"),
+        ),
+    })
+}
+
+fn origins(passes: &[&Pass<'_>]) -> BTreeSet<String> {
+    let all = passes.iter().flat_map(|pass| pass.origins.iter());
+    all.cloned().collect()
+}
+
+/// How long a tuple is held after its connection has ended.
+fn held_s(shape: &Shape<'_>, passes: &[&Pass<'_>]) -> f64 {
+    let timestamps = shape.facts.sysctl("net.ipv4.tcp_timestamps") != Some(0);
+    let reused = match shape.facts.sysctl("net.ipv4.tcp_tw_reuse") {
+        Some(1) => true,
+        Some(2) => passes.iter().all(|pass| pass.is_loopback()),
+        _ => false,
+    };
+    match reused && timestamps {
+        true => REUSED_AFTER_S,
+        false => TIME_WAIT_S,
+    }
+}
+
+fn time_wait(shape: &Shape<'_>, ports: &LocalPorts) -> Option<Finding> {
+    let per_second = shape.origin_connections_per_second()?;
+    let unkept = shape.unkept();
+    let origins = origins(&unkept);
+    if origins.is_empty() {
+        return None;
+    }
+    let held = held_s(shape, &unkept);
+    let (demand, tuples) = (per_second * held, ports.count() * origins.len() as u64);
+    if demand <= tuples as f64 {
+        return None;
+    }
+    let reuse = shape.facts.sysctls.get("net.ipv4.tcp_tw_reuse");
+    let mut finding = Finding::new(
+        "origin-ports-run-out",
+        Severity::Error,
+        format!(
+            "{} requests/s without keepalive to the origin run out of ports at {}/s",
+            rate(per_second),
+            figure((tuples as f64 / held) as u64)
+        ),
+    )
+    .evidence_all(unkept.iter().map(|pass| pass.placed.statement.evidence()))
+    .evidence(format!(
+        "{}/s × {held} s in TIME_WAIT = {} tuples",
+        rate(per_second),
+        figure(demand as u64)
+    ))
+    .evidence(format!(
+        "{} (net.ipv4.ip_local_port_range = {} {}) × {} = {} tuples",
+        counted(ports.count(), "local port"),
+        ports.low,
+        ports.high,
+        counted(origins.len() as u64, "origin address"),
+        figure(tuples)
+    ));
+    if let Some(reuse) = reuse {
+        finding = finding.evidence(format!("net.ipv4.tcp_tw_reuse = {reuse}"));
+    }
+    finding = finding.why(
+        "The end that closes first keeps the pair of addresses and ports in TIME_WAIT for 60 s; this \
+         reckons with nginx being the one. The 60 s are fixed in Linux: tcp_fin_timeout is about \
+         FIN_WAIT_2 and does not shorten them. With all tuples taken connect(2) fails: \"Cannot assign \
+         requested address\". Kept connections need none of it; tcp_tw_reuse 1 lets outgoing connections take \
+         over tuples after a second (2, the default, does so on loopback alone); a wider range and \
+         more origin addresses help in proportion.",
+        IP_SYSCTL,
+    );
+    Some(match keep(&unkept) {
+        Some(commands) => finding.change_nginx(commands),
+        None => finding
+            .change_sysctl("net.ipv4.tcp_tw_reuse", "1")
+            .change_sysctl("net.ipv4.ip_local_port_range", WIDEST),
+    })
+}
+
+/// Commands that have connections kept at the first place that lacks it, where an upstream block
+/// is there to say so.
+pub(super) fn keep(unkept: &[&Pass<'_>]) -> Option<Vec<String>> {
+    let mut commands = Vec::new();
+    let mut told = BTreeSet::new();
+    for pass in unkept {
+        let upstream = pass.upstream?;
+        let statements = upstream.block.as_deref().unwrap_or_default();
+        let set = statements.iter().find(|one| one.name == "keepalive");
+        let last = statements.iter().rfind(|one| one.name == "server")?;
+        if told.insert(upstream.words()) && set.is_none_or(|set| set.number() == Some(0)) {
+            commands.push(match set {
+                Some(set) => set.replace_with("keepalive 64"),
+                // It must stand behind a balancing method, and behind the servers is always right.
+                None => format!(
+                    "sed -i '{}s/\\(server [^;]*;\\)/\\1 keepalive 64;/' {}",
+                    last.line, last.file
+                ),
+            });
+        }
+        for command in speak_1_1(pass) {
+            // Several locations may take the same line from their server.
+            if !commands.contains(&command) {
+                commands.push(command);
+            }
+        }
+    }
+    Some(commands)
+}
+
+fn speak_1_1(pass: &Pass<'_>) -> Vec<String> {
+    let placed = &pass.placed;
+    let mut commands = Vec::new();
+    let mut missing = Vec::new();
+    match placed.inherited("proxy_http_version").first() {
+        Some(set) if set.argument() == Some("1.0") => {
+            commands.push(set.replace_with("proxy_http_version 1.1"));
+        }
+        Some(_) => {}
+        None => missing.push("proxy_http_version 1.1".to_owned()),
+    }
+    let fields = placed.inherited("proxy_set_header");
+    let connection = fields.iter().find(|set| {
+        let name = set.argument().unwrap_or_default();
+        name.eq_ignore_ascii_case("connection")
+    });
+    match connection {
+        Some(set) if set.arguments.get(1).is_some_and(String::is_empty) => {}
+        Some(set) => commands.push(set.replace_with("proxy_set_header Connection \"\"")),
+        // A field that is set in a location hides all that its server sets, so it goes beside them.
+        None => match fields.first() {
+            Some(other) => {
+                commands.push(other.precede_with("proxy_set_header Connection \"\""));
+            }
+            None => missing.push("proxy_set_header Connection \"\"".to_owned()),
+        },
+    }
+    if !missing.is_empty() {
+        commands.push(placed.statement.precede_with(&missing.join("; ")));
+    }
+    commands
+}
+
+/// Open at once: even kept connections take a tuple each.
+fn at_once(shape: &Shape<'_>, ports: &LocalPorts) -> Option<Finding> {
+    let asked = shape.facts.asked.connections?;
+    let passes: Vec<&Pass<'_>> = shape.passes.iter().collect();
+    let origins = origins(&passes);
+    let tuples = ports.count() * origins.len() as u64;
+    if origins.is_empty() || asked <= tuples {
+        return None;
+    }
+    Some(
+        Finding::new(
+            "origin-ports-too-few",
+            Severity::Error,
+            format!(
+                "{} clients may need as many connections to the origin; there are {} ports for them",
+                figure(asked),
+                figure(tuples)
+            ),
+        )
+        .evidence(format!(
+            "net.ipv4.ip_local_port_range = {} {}: {} × {}",
+            ports.low,
+            ports.high,
+            counted(ports.count(), "local port"),
+            counted(origins.len() as u64, "origin address")
+        ))
+        .why(
+            "A connection is told apart by both ends' addresses and ports. From one address to one \
+             origin address there are no more than there are local ports. If all clients have a \
+             request in flight at once, each has a connection to an origin server.",
+            IP_SYSCTL,
+        )
+        .change_sysctl("net.ipv4.ip_local_port_range", WIDEST),
+    )
+}
+
+/// A port that nginx listens at, and that the kernel may give to an outgoing connection.
+fn listening(shape: &Shape<'_>, ports: &LocalPorts) -> Option<Finding> {
+    let listens = super::backlog::listens(shape);
+    let inside: BTreeSet<u64> = listens
+        .iter()
+        .filter_map(|listen| Some(u64::from(listen.port?)))
+        .filter(|&port| ports.contains(port))
+        .collect();
+    inside.first()?;
+    let list: Vec<String> = inside.iter().map(u64::to_string).collect();
+    // Writing to it replaces what was reserved before.
+    let before = shape.facts.sysctls.get("net.ipv4.ip_local_reserved_ports");
+    let before = before.filter(|list| !list.is_empty());
+    let reserved: Vec<String> = before.cloned().into_iter().chain(list.clone()).collect();
+    let within = |listen: &&super::backlog::Listen<'_>| {
+        listen
+            .port
+            .is_some_and(|port| inside.contains(&u64::from(port)))
+    };
+    Some(
+        Finding::new(
+            "listen-port-in-range",
+            Severity::Warning,
+            format!(
+                "port {} may be taken by an outgoing connection while nginx restarts",
+                list.join(", ")
+            ),
+        )
+        .evidence_all(
+            listens
+                .iter()
+                .filter(within)
+                .map(|listen| listen.statement.evidence()),
+        )
+        .evidence(format!(
+            "net.ipv4.ip_local_port_range = {} {}, and the port is not reserved",
+            ports.low, ports.high
+        ))
+        .why(
+            "Ports of the range are given to outgoing connections. One that holds a listener's port \
+             at the moment of a restart makes bind(2) fail: \"Address already in use\".",
+            IP_SYSCTL,
+        )
+        .change_sysctl("net.ipv4.ip_local_reserved_ports", &reserved.join(",")),
+    )
+}

@@ -1,0 +1,310 @@
+//! What a configuration amounts to, reckoned once for all rules.
+
+use std::collections::BTreeSet;
+
+use crate::configuration::{Configuration, Placed, Statement};
+use crate::facts::Facts;
+
+/// nginx's own default of worker_connections.
+const WORKER_CONNECTIONS: u64 = 512;
+/// Since this version connections to origin servers are kept without being told to.
+const KEEPS_BY_DEFAULT: [u32; 3] = [1, 29, 7];
+/// Directives that pass requests on, over connections of their own.
+const PASSES: &[&str] = &[
+    "proxy_pass",
+    "grpc_pass",
+    "fastcgi_pass",
+    "uwsgi_pass",
+    "scgi_pass",
+    "memcached_pass",
+];
+
+/// Facts, and what follows from them.
+pub(super) struct Shape<'a> {
+    pub(super) facts: &'a Facts,
+    pub(super) configuration: Option<&'a Configuration>,
+    /// Places where requests are passed to origin servers.
+    pub(super) passes: Vec<Pass<'a>>,
+    /// Workers that run, or would.
+    pub(super) workers: Option<u64>,
+    /// Connections that one worker may have.
+    pub(super) worker_connections: Option<u64>,
+}
+
+/// One `proxy_pass` or the like.
+pub(super) struct Pass<'a> {
+    pub(super) placed: Placed<'a>,
+    /// The upstream block that it names.
+    pub(super) upstream: Option<&'a Statement>,
+    /// Addresses of its origin servers; none where a variable decides, or by Unix sockets.
+    pub(super) origins: Vec<String>,
+    pub(super) keepalive: Keepalive<'a>,
+}
+
+/// Whether connections to an origin server are kept.
+pub(super) enum Keepalive<'a> {
+    Kept,
+    /// Nothing asks for it.
+    Missing,
+    /// `keepalive` is there, and something else keeps it from working.
+    Inert {
+        keepalive: &'a Statement,
+        because: Vec<String>,
+    },
+    /// Variables or protocols that this does not follow.
+    Unknown,
+}
+
+impl<'a> Shape<'a> {
+    pub(super) fn of(facts: &'a Facts) -> Shape<'a> {
+        let configuration = facts.configuration.as_ref();
+        let keeps = facts
+            .nginx_version
+            .is_some_and(|version| version >= KEEPS_BY_DEFAULT);
+        let passes = configuration.map_or_else(Vec::new, |configuration| {
+            let all = configuration.all(PASSES);
+            all.into_iter()
+                .map(|placed| Pass::of(configuration, placed, keeps))
+                .collect()
+        });
+        Shape {
+            facts,
+            configuration,
+            passes,
+            workers: workers(facts),
+            worker_connections: configuration.map(|configuration| {
+                let set = configuration.events("worker_connections");
+                set.and_then(Statement::number)
+                    .unwrap_or(WORKER_CONNECTIONS)
+            }),
+        }
+    }
+
+    /// Whether it passes requests on at all.
+    pub(super) fn is_proxy(&self) -> bool {
+        !self.passes.is_empty()
+    }
+
+    /// Connections, and descriptors too, that one client takes: its own, and one to an origin
+    /// server or a file.
+    pub(super) fn connections_per_client(&self) -> u64 {
+        if self.is_proxy() { 2 } else { 1 }
+    }
+
+    /// Smallest soft limit of descriptors among the workers, and where that is known from.
+    pub(super) fn nofile(&self) -> Option<(u64, String)> {
+        let running = self.facts.proxy.as_ref().and_then(|proxy| {
+            let limits = proxy
+                .workers
+                .iter()
+                .filter_map(|worker| Some((worker.nofile?.0, worker.pid)));
+            limits.min()
+        });
+        if let Some((soft, pid)) = running {
+            let evidence = format!("/proc/{pid}/limits: Max open files {}", super::limit(soft));
+            return Some((soft, evidence));
+        }
+        let set = self.configuration?.main("worker_rlimit_nofile");
+        if let Some(set) = set {
+            return Some((set.number()?, set.evidence()));
+        }
+        let unit = self.facts.unit_limit.as_ref()?;
+        Some((unit.soft?, unit.evidence.clone()?))
+    }
+
+    /// Whether nothing keeps connections to the origin of at least one pass, which may then get all
+    /// of the load.
+    pub(super) fn unkept(&self) -> Vec<&Pass<'a>> {
+        let lacks = |pass: &&Pass<'_>| {
+            matches!(pass.keepalive, Keepalive::Missing | Keepalive::Inert { .. })
+        };
+        self.passes.iter().filter(lacks).collect()
+    }
+
+    /// New connections to origin servers per second, if all of the load goes where none are kept.
+    pub(super) fn origin_connections_per_second(&self) -> Option<f64> {
+        match self.unkept().is_empty() {
+            true => None,
+            false => self.facts.asked.rate,
+        }
+    }
+
+    /// New client connections per second: as asked, or every request's own where nginx keeps none.
+    pub(super) fn client_connections_per_second(&self) -> Option<f64> {
+        let asked = self.facts.asked;
+        asked.connections_per_second.or_else(|| {
+            let off = self.keeps_no_clients().is_some();
+            asked.rate.filter(|_| off)
+        })
+    }
+
+    /// `keepalive_timeout 0` in `http`.
+    pub(super) fn keeps_no_clients(&self) -> Option<&'a Statement> {
+        let all = self.configuration?.all(&["keepalive_timeout"]);
+        let zero = |placed: &Placed<'_>| {
+            placed.is_in("http")
+                && !placed.is_in("upstream")
+                && matches!(placed.statement.argument(), Some("0" | "0s"))
+        };
+        all.into_iter().find(zero).map(|placed| placed.statement)
+    }
+
+    /// Local ports that outgoing connections may have to one address: the range without what is
+    /// reserved.
+    pub(super) fn local_ports(&self) -> Option<LocalPorts> {
+        let range = self.facts.sysctl_numbers("net.ipv4.ip_local_port_range");
+        let [low, high] = range[..] else {
+            return None;
+        };
+        let reserved = self
+            .facts
+            .sysctls
+            .get("net.ipv4.ip_local_reserved_ports")
+            .map_or("", String::as_str);
+        Some(LocalPorts {
+            low,
+            high,
+            reserved: ranges(reserved),
+        })
+    }
+}
+
+/// Ports that the kernel chooses from.
+pub(super) struct LocalPorts {
+    pub(super) low: u64,
+    pub(super) high: u64,
+    reserved: Vec<(u64, u64)>,
+}
+
+impl LocalPorts {
+    pub(super) fn count(&self) -> u64 {
+        (self.low..=self.high)
+            .filter(|&port| !self.reserves(port))
+            .count() as u64
+    }
+
+    pub(super) fn contains(&self, port: u64) -> bool {
+        (self.low..=self.high).contains(&port) && !self.reserves(port)
+    }
+
+    fn reserves(&self, port: u64) -> bool {
+        let within = |&(first, last): &(u64, u64)| (first..=last).contains(&port);
+        self.reserved.iter().any(within)
+    }
+}
+
+/// `1,2-4` as ranges.
+fn ranges(list: &str) -> Vec<(u64, u64)> {
+    let range = |part: &str| {
+        let (first, last) = part.split_once('-').unwrap_or((part, part));
+        Some((first.trim().parse().ok()?, last.trim().parse().ok()?))
+    };
+    list.split(',').filter_map(range).collect()
+}
+
+fn workers(facts: &Facts) -> Option<u64> {
+    if let Some(proxy) = &facts.proxy {
+        return Some(proxy.workers.len() as u64);
+    }
+    let set = facts.configuration.as_ref()?.main("worker_processes");
+    match set.and_then(Statement::argument) {
+        Some("auto") => facts.cpus_online,
+        Some(_) => set.and_then(Statement::number),
+        None => Some(1),
+    }
+}
+
+impl<'a> Pass<'a> {
+    fn of(configuration: &'a Configuration, placed: Placed<'a>, keeps: bool) -> Pass<'a> {
+        let target = placed.statement.argument().unwrap_or_default();
+        let host = host(target);
+        let upstream = configuration.upstream(host);
+        let servers: BTreeSet<&str> = match upstream {
+            Some(upstream) => Configuration::inside(upstream, "server")
+                .filter_map(Statement::argument)
+                .collect(),
+            None => BTreeSet::from([host]),
+        };
+        let is_address = |server: &&str| !server.starts_with("unix:") && !server.contains('$');
+        let origins = servers.into_iter().filter(is_address);
+        Pass {
+            origins: origins.map(str::to_owned).collect(),
+            keepalive: keepalive(&placed, upstream, host, keeps),
+            upstream,
+            placed,
+        }
+    }
+
+    /// Whether all its origin servers are on this host's loopback interface.
+    pub(super) fn is_loopback(&self) -> bool {
+        let local = |origin: &String| {
+            ["127.", "localhost", "[::1]"]
+                .iter()
+                .any(|begin| origin.starts_with(begin))
+        };
+        !self.origins.is_empty() && self.origins.iter().all(local)
+    }
+}
+
+/// `10.0.0.1:80` of `http://10.0.0.1:80/path`.
+fn host(target: &str) -> &str {
+    let rest = target.split_once("://").map_or(target, |(_, rest)| rest);
+    match rest.starts_with("unix:") {
+        true => rest,
+        false => rest.split('/').next().unwrap_or_default(),
+    }
+}
+
+fn keepalive<'a>(
+    placed: &Placed<'a>,
+    upstream: Option<&'a Statement>,
+    host: &str,
+    keeps: bool,
+) -> Keepalive<'a> {
+    // Other protocols keep connections by rules of their own, and so do the servers of a stream.
+    if placed.statement.name != "proxy_pass" || host.contains('$') || placed.is_in("stream") {
+        return Keepalive::Unknown;
+    }
+    let set = upstream.and_then(|upstream| Configuration::inside(upstream, "keepalive").next());
+    let keepalive = match (set, keeps) {
+        (Some(set), _) if set.number() == Some(0) => return Keepalive::Missing,
+        (Some(set), _) => set,
+        (None, true) => return Keepalive::Kept,
+        (None, false) => return Keepalive::Missing,
+    };
+    match against_keepalive(placed, keeps) {
+        None => Keepalive::Unknown,
+        Some(because) if because.is_empty() => Keepalive::Kept,
+        Some(because) => Keepalive::Inert { keepalive, because },
+    }
+}
+
+/// What keeps a location from keeping connections; `None` where a variable decides.
+fn against_keepalive(placed: &Placed<'_>, keeps: bool) -> Option<Vec<String>> {
+    let mut because = Vec::new();
+    let version = placed.inherited("proxy_http_version").into_iter().next();
+    match (version, version.and_then(Statement::argument)) {
+        (Some(set), Some("1.0")) => because.push(set.evidence()),
+        (None, _) if !keeps => {
+            because.push("proxy_http_version is not set: 1.0 before nginx 1.29.7".to_owned());
+        }
+        _ => {}
+    }
+    let fields = placed.inherited("proxy_set_header");
+    let connection = fields.into_iter().find(|set| {
+        let name = set.argument().unwrap_or_default();
+        name.eq_ignore_ascii_case("connection")
+    });
+    let value = connection.and_then(|set| set.arguments.get(1));
+    match (connection, value.map(String::as_str)) {
+        (_, Some("")) => {}
+        (_, Some(value)) if value.contains('$') => return None,
+        // HTTP/1.0 keeps connections too, when it is asked to.
+        (_, Some(value)) if value.eq_ignore_ascii_case("keep-alive") => because.clear(),
+        (Some(set), _) => because.push(set.evidence()),
+        (None, _) if !keeps => because
+            .push("proxy_set_header Connection is not set: `close` before nginx 1.29.7".to_owned()),
+        (None, _) => {}
+    }
+    Some(because)
+}

@@ -1,0 +1,166 @@
+//! The kernel's own tables: tracked connections, TIME_WAIT, memory of TCP.
+
+use super::shape::Shape;
+use super::sources::{CONNTRACK, IP_SYSCTL};
+use super::{figure, rate, rounded};
+use crate::examination::{Finding, Severity};
+
+/// Bytes of a page; tcp_mem counts in them.
+fn page() -> u64 {
+    rustix::param::page_size() as u64
+}
+
+pub(super) fn rules(shape: &Shape<'_>, found: &mut Vec<Finding>) {
+    found.extend(conntrack(shape));
+    found.extend(tw_buckets(shape));
+    found.extend(tcp_memory(shape));
+}
+
+fn conntrack(shape: &Shape<'_>) -> Option<Finding> {
+    let most = shape.facts.sysctl("net.netfilter.nf_conntrack_max")?;
+    let count = shape.facts.sysctl("net.netfilter.nf_conntrack_count")?;
+    // Nothing is tracked until a rule needs it.
+    if count == 0 || most == 0 {
+        return None;
+    }
+    let held = shape
+        .facts
+        .sysctl("net.netfilter.nf_conntrack_tcp_timeout_time_wait")
+        .unwrap_or(120);
+    let open = shape.facts.asked.connections.unwrap_or(0) * shape.connections_per_client();
+    let per_second = shape.client_connections_per_second().unwrap_or(0.0)
+        + shape.origin_connections_per_second().unwrap_or(0.0);
+    let ended = (per_second * held as f64) as u64;
+    let needed = open.saturating_add(ended);
+    let nearly = count >= most - most / 10;
+    if needed <= most && !nearly {
+        return None;
+    }
+    let (severity, title) = match needed > most {
+        true => (
+            Severity::Error,
+            format!(
+                "connection tracking has room for {} connections and would need {}",
+                figure(most),
+                figure(needed)
+            ),
+        ),
+        false => (
+            Severity::Warning,
+            format!(
+                "connection tracking is nearly full: {} of {}",
+                figure(count),
+                figure(most)
+            ),
+        ),
+    };
+    Some(
+        Finding::new("conntrack-full", severity, title)
+            .evidence(format!("net.netfilter.nf_conntrack_count = {count}"))
+            .evidence(format!("net.netfilter.nf_conntrack_max = {most}"))
+            .evidence(format!(
+                "{} open + {} new/s × {held} s in TIME_WAIT = {}",
+                figure(open),
+                rate(per_second),
+                figure(needed)
+            ))
+            .why(
+                "Every tracked connection has an entry, ended ones for \
+                 nf_conntrack_tcp_timeout_time_wait seconds more. With the table full, packets of new \
+                 connections are dropped: \"nf_conntrack: table full, dropping packet\". The value is \
+                 the initial network namespace's to change.",
+                CONNTRACK,
+            )
+            .change_sysctl(
+                "net.netfilter.nf_conntrack_max",
+                &rounded(needed.max(most + 1)).to_string(),
+            ),
+    )
+}
+
+fn tw_buckets(shape: &Shape<'_>) -> Option<Finding> {
+    let most = shape.facts.sysctl("net.ipv4.tcp_max_tw_buckets")?;
+    let overflows = shape.facts.counters.get("TCPTimeWaitOverflow").copied();
+    let overflows = overflows.unwrap_or(0);
+    let line = shape.facts.winning_line("net.ipv4.tcp_max_tw_buckets");
+    if overflows == 0 && (line.is_none() || most >= 16_384) {
+        return None;
+    }
+    Some(
+        Finding::new(
+            "time-wait-cut-short",
+            Severity::Warning,
+            format!("TIME_WAIT is cut short above {} sockets", figure(most)),
+        )
+        .evidence(format!("net.ipv4.tcp_max_tw_buckets = {most}"))
+        .evidence_all(line.map(crate::facts::SysctlLine::evidence))
+        .evidence(format!("TcpExt: TCPTimeWaitOverflow {overflows}"))
+        .evidence_all(shape.facts.time_wait.map(|now| format!("{} in TIME_WAIT now", figure(now))))
+        .why(
+            "Sockets beyond it are destroyed at once, which is what TIME_WAIT is there to prevent: \
+             late segments of an old connection can meet a new one. The kernel's documentation says \
+             not to lower it.",
+            IP_SYSCTL,
+        )
+        .change_sysctl("net.ipv4.tcp_max_tw_buckets", "262144"),
+    )
+}
+
+fn tcp_memory(shape: &Shape<'_>) -> Option<Finding> {
+    let [_, _, most] = shape.facts.sysctl_numbers("net.ipv4.tcp_mem")[..] else {
+        return None;
+    };
+    let line = shape.facts.winning_line("net.ipv4.tcp_mem");
+    let memory = shape.facts.memory_bytes;
+    let bytes = most.saturating_mul(page());
+    let asked = shape.facts.asked.connections.unwrap_or(0);
+    // A page for each direction is the least that a connection with data in it holds.
+    let needed = asked * shape.connections_per_client() * 2;
+    let is_more_than_all = line.is_some() && memory.is_some_and(|memory| bytes > memory);
+    let (severity, title) = if needed > most {
+        (
+            Severity::Error,
+            format!(
+                "all TCP sockets together may buffer {} pages, {} clients need at least {}",
+                figure(most),
+                figure(asked),
+                figure(needed)
+            ),
+        )
+    } else if is_more_than_all {
+        (
+            Severity::Warning,
+            "tcp_mem allows TCP more memory than there is: its unit is pages".to_owned(),
+        )
+    } else {
+        return None;
+    };
+    let mut finding = Finding::new("tcp-mem", severity, title)
+        .evidence(format!(
+            "net.ipv4.tcp_mem = {}",
+            shape.facts.sysctls.get("net.ipv4.tcp_mem")?
+        ))
+        .evidence_all(line.map(crate::facts::SysctlLine::evidence))
+        .evidence(format!(
+            "{} pages of {} bytes = {} MiB",
+            figure(most),
+            page(),
+            figure(bytes >> 20)
+        ));
+    if let Some(memory) = memory {
+        finding = finding.evidence(format!("memory: {} MiB", figure(memory >> 20)));
+    }
+    let finding = finding.why(
+        "tcp_mem counts pages, not bytes, over all sockets. The kernel reckons it at boot from the \
+         memory that there is; beyond its third number sockets are refused memory. Values that are \
+         copied from elsewhere are nearly always worse.",
+        IP_SYSCTL,
+    );
+    Some(match line {
+        Some(line) => finding.change(format!(
+            "sed -i '{}s/^/# /' {}   # and reboot: the kernel's own values come back",
+            line.line, line.file
+        )),
+        None => finding,
+    })
+}

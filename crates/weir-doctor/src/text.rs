@@ -1,0 +1,155 @@
+//! An examination for a reader at a terminal.
+
+use crate::examination::{Examination, Finding, Severity};
+use crate::facts::Asked;
+
+/// Colours of the terminal, or none.
+struct Paint {
+    on: bool,
+}
+
+impl Paint {
+    fn severity(&self, severity: Severity) -> String {
+        let (code, word) = match severity {
+            Severity::Error => ("1;31", "ERROR"),
+            Severity::Warning => ("1;33", "WARNING"),
+            Severity::Note => ("1;36", "NOTE"),
+        };
+        self.with(code, word)
+    }
+
+    fn dim(&self, text: &str) -> String {
+        self.with("2", text)
+    }
+
+    fn with(&self, code: &str, text: &str) -> String {
+        match self.on {
+            true => format!("\x1b[{code}m{text}\x1b[0m"),
+            false => text.to_owned(),
+        }
+    }
+}
+
+/// The text, at most `width` columns wide where words allow it. Commands and evidence are not
+/// broken: they are there to be copied.
+pub fn text(examination: &Examination, width: usize, color: bool) -> String {
+    let paint = Paint { on: color };
+    let mut text = format!("load      {}\n", asked(examination.asked));
+    text.push_str(&format!("verdict   {}\n", verdict(examination)));
+    for finding in &examination.findings {
+        text.push('\n');
+        text.push_str(&described(finding, width, &paint));
+    }
+    if !examination.room.is_empty() {
+        text.push_str("\nroom by these settings\n");
+        for room in &examination.room {
+            let amount = crate::rules::figure(room.amount as u64);
+            text.push_str(&format!("  {amount} {}: {}\n", room.what, room.because));
+        }
+    }
+    text.push('\n');
+    let looked = examination.looked_at.join("; ");
+    text.push_str(&wrapped("looked at: ", "  ", &looked, width));
+    for unread in &examination.unread {
+        let line = format!("{}: {}", unread.what, unread.why);
+        text.push_str(&wrapped("not known: ", "  ", &line, width));
+    }
+    text.push_str("nothing was changed\n");
+    text
+}
+
+fn asked(asked: Asked) -> String {
+    let mut parts = Vec::new();
+    if let Some(connections) = asked.connections {
+        parts.push(format!("{} connections", crate::rules::figure(connections)));
+    }
+    if let Some(rate) = asked.rate {
+        parts.push(format!("{} requests/s", crate::rules::rate(rate)));
+    }
+    if let Some(rate) = asked.connections_per_second {
+        parts.push(format!("{} new connections/s", crate::rules::rate(rate)));
+    }
+    match parts.is_empty() {
+        true => "none given: name one with --connections and --rate to have it judged".to_owned(),
+        false => parts.join(", "),
+    }
+}
+
+fn verdict(examination: &Examination) -> String {
+    let count = |severity, word: &str| {
+        let number = examination.count(severity);
+        (number > 0).then(|| crate::rules::counted(number as u64, word))
+    };
+    let [errors, warnings, notes] = [
+        count(Severity::Error, "error"),
+        count(Severity::Warning, "warning"),
+        count(Severity::Note, "note"),
+    ];
+    let counts: Vec<String> = [errors, warnings, notes].into_iter().flatten().collect();
+    let judged = match (examination.has_errors(), examination.asked.is_some()) {
+        (true, _) => "these settings do not carry it",
+        (false, true) => "nothing that was looked at stands against it",
+        (false, false) => "no load to judge by",
+    };
+    match counts.is_empty() {
+        true => format!("{judged}; nothing to say"),
+        false => format!("{judged}: {}", counts.join(", ")),
+    }
+}
+
+fn described(finding: &Finding, width: usize, paint: &Paint) -> String {
+    let mut text = format!("{}  {}", paint.severity(finding.severity), finding.title);
+    text.push_str(&format!("  {}\n", paint.dim(&format!("[{}]", finding.id))));
+    for line in &finding.evidence {
+        text.push_str(&format!("    {line}\n"));
+    }
+    text.push_str(&wrapped("  why: ", "    ", &finding.why, width));
+    for (label, commands) in [("now", &finding.change), ("for good", &finding.persist)] {
+        for (at, command) in commands.iter().enumerate() {
+            let label = match at {
+                0 => format!("{label}:"),
+                _ => String::new(),
+            };
+            text.push_str(&format!("  {label:9} {command}\n"));
+        }
+    }
+    if !finding.source.is_empty() {
+        text.push_str(&format!("  {}\n", paint.dim(finding.source)));
+    }
+    text
+}
+
+/// Text broken between words.
+fn wrapped(first: &str, indent: &str, text: &str, width: usize) -> String {
+    let mut out = String::new();
+    let mut line = first.to_owned();
+    let mut empty = true;
+    for word in text.split_ascii_whitespace() {
+        if !empty && line.chars().count() + 1 + word.chars().count() > width {
+            out.push_str(line.trim_end());
+            out.push('\n');
+            line = indent.to_owned();
+            empty = true;
+        }
+        if !empty {
+            line.push(' ');
+        }
+        line.push_str(word);
+        empty = false;
+    }
+    out + line.trim_end() + "\n"
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_end_between_words_and_a_long_word_stands_alone() {
+        assert_eq!(wrapped("a: ", "  ", "bb cc dd", 8), "a: bb cc\n  dd\n");
+        assert_eq!(
+            wrapped("", "  ", "longer-than-that x", 4),
+            "longer-than-that\n  x\n"
+        );
+    }
+}

@@ -1,0 +1,186 @@
+//! A folder that stands for a host.
+
+use std::fs;
+use std::path::Path;
+
+use tempfile::TempDir;
+use weir_doctor::{Asked, Examination, Facts, Finding, Request, examine, gather};
+
+pub(crate) struct Host {
+    folder: TempDir,
+    pub(crate) asked: Asked,
+}
+
+/// Debian's nginx.conf, without its comments.
+pub(crate) const DEBIAN_NGINX: &str = "user www-data;
+worker_processes auto;
+pid /run/nginx.pid;
+events {
+\tworker_connections 768;
+}
+http {
+\tsendfile on;
+\tinclude /etc/nginx/mime.types;
+\taccess_log /var/log/nginx/access.log;
+\tgzip on;
+\tinclude /etc/nginx/conf.d/*.conf;
+\tinclude /etc/nginx/sites-enabled/*;
+}
+";
+
+/// A site that passes everything on, to one origin server.
+pub(crate) const SITE: &str = "upstream origin {
+\tserver 10.0.0.2:8080;
+}
+server {
+\tlisten 80 default_server;
+\tlocation / {
+\t\tproxy_pass http://origin;
+\t}
+}
+";
+
+impl Host {
+    /// Debian as it is installed, with two CPUs, 4 GiB, and nginx before one origin server.
+    pub(crate) fn debian() -> Host {
+        let host = Host {
+            folder: tempfile::tempdir().expect("a folder"),
+            asked: Asked::default(),
+        };
+        for (name, value) in [
+            ("fs/file-max", "9223372036854775807"),
+            ("fs/file-nr", "1312\t0\t9223372036854775807"),
+            ("fs/nr_open", "1048576"),
+            ("kernel/osrelease", "6.1.0-28-amd64"),
+            ("net/core/somaxconn", "4096"),
+            ("net/core/rmem_max", "212992"),
+            ("net/ipv4/ip_local_port_range", "32768\t60999"),
+            ("net/ipv4/ip_local_reserved_ports", ""),
+            ("net/ipv4/ip_unprivileged_port_start", "1024"),
+            ("net/ipv4/tcp_abort_on_overflow", "0"),
+            ("net/ipv4/tcp_fin_timeout", "60"),
+            ("net/ipv4/tcp_low_latency", "0"),
+            ("net/ipv4/tcp_max_syn_backlog", "512"),
+            ("net/ipv4/tcp_max_tw_buckets", "16384"),
+            ("net/ipv4/tcp_mem", "45702\t60939\t91404"),
+            ("net/ipv4/tcp_syncookies", "1"),
+            ("net/ipv4/tcp_timestamps", "1"),
+            ("net/ipv4/tcp_tw_reuse", "2"),
+        ] {
+            host.sysctl(name, value);
+        }
+        host.write("/proc/meminfo", "MemTotal:        4194304 kB\n");
+        host.write("/sys/devices/system/cpu/online", "0-1\n");
+        host.write(
+            "/proc/net/netstat",
+            "TcpExt: ListenOverflows ListenDrops TCPReqQFullDrop\nTcpExt: 0 0 0\n",
+        );
+        host.write(
+            "/proc/net/sockstat",
+            "TCP: inuse 5 orphan 0 tw 3 alloc 6 mem 1\n",
+        );
+        host.write("/etc/nginx/mime.types", "types { text/html html; }\n");
+        host.write("/etc/nginx/nginx.conf", DEBIAN_NGINX);
+        host.write("/etc/nginx/sites-enabled/default", SITE);
+        host.write(
+            "/lib/systemd/system/nginx.service",
+            "[Service]\nExecStart=/usr/sbin/nginx\n",
+        );
+        host.running("0-1", 1024, 524_288);
+        host
+    }
+
+    /// nginx's processes: a master and two workers with these CPUs and limits.
+    pub(crate) fn running(&self, cpus: &str, soft: u64, hard: u64) {
+        for (pid, parent, title) in [
+            (
+                100,
+                1,
+                "nginx: master process /usr/sbin/nginx -g daemon on;",
+            ),
+            (101, 100, "nginx: worker process"),
+            (102, 100, "nginx: worker process"),
+        ] {
+            let folder = format!("/proc/{pid}");
+            self.write(&format!("{folder}/cmdline"), &format!("{title}\0"));
+            self.write(&format!("{folder}/comm"), "nginx\n");
+            self.write(
+                &format!("{folder}/cgroup"),
+                "0::/system.slice/nginx.service\n",
+            );
+            self.write(
+                &format!("{folder}/status"),
+                &format!("Name:\tnginx\nPPid:\t{parent}\nCpus_allowed_list:\t{cpus}\n"),
+            );
+            let line = format!("Max open files            {soft}  {hard}  files\n");
+            self.write(&format!("{folder}/limits"), &line);
+        }
+    }
+
+    pub(crate) fn asking(mut self, connections: u64, rate: f64) -> Host {
+        self.asked.connections = Some(connections);
+        self.asked.rate = Some(rate);
+        self
+    }
+
+    pub(crate) fn sysctl(&self, path: &str, value: &str) {
+        self.write(&format!("/proc/sys/{path}"), &format!("{value}\n"));
+    }
+
+    pub(crate) fn write(&self, path: &str, text: &str) {
+        let path = self.folder.path().join(path.trim_start_matches('/'));
+        fs::create_dir_all(path.parent().expect("it has one")).expect("own folder");
+        fs::write(path, text).expect("own folder");
+    }
+
+    pub(crate) fn root(&self) -> &Path {
+        self.folder.path()
+    }
+
+    pub(crate) fn facts(&self) -> Facts {
+        gather(&Request {
+            asked: self.asked,
+            root: Some(self.root().to_owned()),
+            ..Request::default()
+        })
+        .expect("a host that can be read")
+    }
+
+    pub(crate) fn examined(&self) -> Examination {
+        examine(&self.facts())
+    }
+
+    /// The one finding of this rule.
+    #[track_caller]
+    pub(crate) fn finding(&self, id: &str) -> Finding {
+        let examination = self.examined();
+        let all: Vec<&str> = examination.findings.iter().map(|one| one.id).collect();
+        let found = examination.findings.iter().find(|one| one.id == id);
+        found
+            .unwrap_or_else(|| panic!("no {id} in {all:?}"))
+            .clone()
+    }
+
+    #[track_caller]
+    pub(crate) fn is_silent_about(&self, id: &str) {
+        let examination = self.examined();
+        let found = examination.findings.iter().find(|one| one.id == id);
+        assert!(found.is_none(), "{found:#?}");
+    }
+
+    /// Does to the folder what a finding says, as far as it is sed's work.
+    pub(crate) fn obey(&self, finding: &Finding) {
+        for command in finding
+            .change
+            .iter()
+            .filter(|line| line.starts_with("sed "))
+        {
+            let (script, file) = command.rsplit_once(" /").expect("a path at the end");
+            let line = format!("{script} {}/{file}", self.root().display());
+            let status = std::process::Command::new("sh")
+                .args(["-c", &line])
+                .status();
+            assert!(status.is_ok_and(|status| status.success()), "{line}");
+        }
+    }
+}

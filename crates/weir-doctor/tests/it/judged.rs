@@ -1,0 +1,348 @@
+//! Rule by rule: what sets it off, what does not, and that its own commands put it right.
+
+use proptest::prelude::*;
+use weir_doctor::{Asked, Listener, Severity, examine, text};
+
+use crate::host::{DEBIAN_NGINX, Host, SITE};
+
+#[test]
+fn a_client_of_a_reverse_proxy_takes_two_connections() {
+    // Two workers with 768 each: 768 clients exactly.
+    Host::debian()
+        .asking(768, 10.0)
+        .is_silent_about("worker-connections-too-few");
+    let host = Host::debian().asking(769, 10.0);
+    let finding = host.finding("worker-connections-too-few");
+    assert_eq!(finding.severity, Severity::Error);
+    assert!(finding.evidence[0].starts_with("/etc/nginx/nginx.conf:5: worker_connections 768"));
+    host.obey(&finding);
+    host.is_silent_about("worker-connections-too-few");
+}
+
+#[test]
+fn static_files_take_one_connection_and_two_descriptors() {
+    let host = Host::debian().asking(1500, 10.0);
+    host.write("/etc/nginx/sites-enabled/default", "server { listen 80; }");
+    host.is_silent_about("worker-connections-too-few");
+    let finding = host.finding("descriptors-too-few");
+    assert!(
+        finding.evidence[0].starts_with("/proc/101/limits: "),
+        "{finding:?}"
+    );
+}
+
+#[test]
+fn the_workers_limit_counts_and_not_what_the_file_says() {
+    let host = Host::debian().asking(2000, 10.0);
+    host.write(
+        "/etc/nginx/nginx.conf",
+        &format!("worker_rlimit_nofile 2000000;\n{DEBIAN_NGINX}"),
+    );
+    host.finding("descriptors-too-few");
+    host.finding("rlimit-not-taken");
+    host.finding("descriptors-above-nr-open");
+    host.running("0-1", 2_000_000, 2_000_000);
+    host.is_silent_about("descriptors-too-few");
+    host.is_silent_about("rlimit-not-taken");
+}
+
+#[test]
+fn ports_run_out_by_time_wait_unless_tuples_may_be_reused() {
+    // 28,232 ports for 60 s: 470 connections per second.
+    Host::debian()
+        .asking(10, 470.0)
+        .is_silent_about("origin-ports-run-out");
+    let host = Host::debian().asking(10, 471.0);
+    let finding = host.finding("origin-ports-run-out");
+    assert_eq!(finding.severity, Severity::Error);
+    let all = finding.evidence.join("\n");
+    assert!(all.contains("28,232 local ports"), "{all}");
+    host.obey(&finding);
+    host.is_silent_about("origin-ports-run-out");
+    host.is_silent_about("origin-keepalive-missing");
+    host.is_silent_about("origin-keepalive-inert");
+
+    let reusing = Host::debian().asking(10, 471.0);
+    reusing.sysctl("net/ipv4/tcp_tw_reuse", "1");
+    reusing.is_silent_about("origin-ports-run-out");
+    reusing.sysctl("net/ipv4/tcp_timestamps", "0");
+    reusing.finding("origin-ports-run-out");
+
+    // 2, the default, is for loopback alone.
+    let local = Host::debian().asking(10, 471.0);
+    local.write(
+        "/etc/nginx/sites-enabled/default",
+        &SITE.replace("10.0.0.2", "127.0.0.1"),
+    );
+    local.is_silent_about("origin-ports-run-out");
+
+    let two = Host::debian().asking(10, 471.0);
+    let servers = "server 10.0.0.3:8080;\n\tserver 10.0.0.2:8080";
+    two.write(
+        "/etc/nginx/sites-enabled/default",
+        &SITE.replace("server 10.0.0.2:8080", servers),
+    );
+    two.is_silent_about("origin-ports-run-out");
+}
+
+#[test]
+fn reserved_ports_are_none() {
+    let host = Host::debian().asking(10, 470.0);
+    host.sysctl("net/ipv4/ip_local_reserved_ports", "40000-40999,50000");
+    let finding = host.finding("origin-ports-run-out");
+    assert!(
+        finding.evidence.join("\n").contains("27,231 local ports"),
+        "{finding:?}"
+    );
+}
+
+#[test]
+fn keepalive_needs_the_protocol_and_the_field() {
+    let kept = SITE.replace("8080;", "8080;\n\tkeepalive 16;");
+    let host = Host::debian().asking(10, 5.0);
+    host.write("/etc/nginx/sites-enabled/default", &kept);
+    let finding = host.finding("origin-keepalive-inert");
+    assert!(finding.evidence[0].ends_with("keepalive 16"), "{finding:?}");
+    host.obey(&finding);
+    host.is_silent_about("origin-keepalive-inert");
+
+    // A field set in the location hides those of the server.
+    host.write(
+        "/etc/nginx/sites-enabled/default",
+        &kept
+            .replace(
+                "\tlisten",
+                "\tproxy_http_version 1.1; proxy_set_header Connection \"\";\n\tlisten",
+            )
+            .replace(
+                "\t\tproxy_pass",
+                "\t\tproxy_set_header Host $host;\n\t\tproxy_pass",
+            ),
+    );
+    let finding = host.finding("origin-keepalive-inert");
+    host.obey(&finding);
+    host.is_silent_about("origin-keepalive-inert");
+}
+
+#[test]
+fn since_1_29_7_connections_are_kept_unless_told_otherwise() {
+    let host = Host::debian().asking(10, 5000.0);
+    let mut facts = host.facts();
+    facts.nginx_version = Some([1, 29, 7]);
+    let ids: Vec<&str> = examine(&facts).findings.iter().map(|one| one.id).collect();
+    assert!(!ids.iter().any(|id| id.starts_with("origin-")), "{ids:?}");
+    facts.nginx_version = Some([1, 29, 6]);
+    let ids: Vec<&str> = examine(&facts).findings.iter().map(|one| one.id).collect();
+    assert!(ids.contains(&"origin-ports-run-out"), "{ids:?}");
+}
+
+#[test]
+fn the_smaller_of_backlog_and_somaxconn_and_which_of_them() {
+    let host = Host::debian();
+    host.is_silent_about("backlog-capped");
+    host.is_silent_about("somaxconn-inert");
+    host.sysctl("net/core/somaxconn", "128");
+    let capped = host.finding("backlog-capped");
+    assert!(capped.title.contains("511 is capped at 128"), "{capped:?}");
+
+    host.sysctl("net/core/somaxconn", "32768");
+    host.write("/etc/sysctl.d/60-x.conf", "net.core.somaxconn=32768\n");
+    let inert = host.finding("somaxconn-inert");
+    assert!(inert.title.contains("backlog of 511"), "{inert:?}");
+    host.obey(&inert);
+    host.is_silent_about("somaxconn-inert");
+    host.is_silent_about("backlog-capped");
+    let text = std::fs::read_to_string(host.root().join("etc/nginx/sites-enabled/default"));
+    assert!(
+        text.unwrap()
+            .contains("listen 80 default_server backlog=32768;")
+    );
+}
+
+#[test]
+fn what_the_kernel_keeps_stands_above_what_the_files_say() {
+    let host = Host::debian();
+    let mut facts = host.facts();
+    facts.asked.connections_per_second = Some(2000.0);
+    facts.listeners = Some(vec![Listener {
+        address: "0.0.0.0:80".parse().unwrap(),
+        waiting: 0,
+        backlog: 128,
+    }]);
+    let findings = examine(&facts).findings;
+    let of = |id: &str| findings.iter().find(|one| one.id == id).expect(id).clone();
+    assert!(
+        of("backlog-not-in-force")
+            .evidence
+            .join("\n")
+            .contains("room for 128 (sock_diag)")
+    );
+    assert_eq!(of("backlog-short").severity, Severity::Warning);
+}
+
+#[test]
+fn advice_that_does_nothing_is_caught() {
+    for (line, id) in [
+        ("sys.fs.file-max = 1048576", "sysctl-no-such-name"),
+        ("net.ipv4.tcp_tw_recycle = 1", "tw-recycle-advice"),
+        ("net.ipv4.tcp_fin_timeout = 60", "fin-timeout-advice"),
+        ("net.ipv4.tcp_low_latency = 0", "sysctl-without-effect"),
+        ("net.ipv4.ip_local_port_range = 1024", "port-range-half"),
+        (
+            "net.ipv4.ip_local_port_range = 80 60999",
+            "port-range-privileged",
+        ),
+        (
+            "net/ipv4/ip_local_port_range = 1024 65535",
+            "sysctl-not-live",
+        ),
+        ("net.core.rmem_max = 212992", "socket-buffers-inert"),
+        ("net.ipv4.tcp_max_syn_backlog = 512", "syn-backlog-inert"),
+        ("fs.file-max = 100000", "file-max-advice"),
+    ] {
+        let host = Host::debian();
+        host.is_silent_about(id);
+        host.write("/etc/sysctl.d/60-advice.conf", &format!("\n{line}\n"));
+        let finding = host.finding(id);
+        let evidence = finding.evidence.join("\n");
+        assert!(
+            evidence.contains("/etc/sysctl.d/60-advice.conf:2: "),
+            "{id}: {evidence}"
+        );
+        assert!(
+            !finding.why.is_empty() && finding.source.starts_with("https://"),
+            "{id}"
+        );
+    }
+}
+
+/// What is done to a host.
+type Change = Box<dyn Fn(&Host)>;
+
+/// All commands of an examination are obeyed, and no directive is there twice.
+#[test]
+fn all_remedies_go_together() {
+    let host = Host::debian().asking(20_000, 2000.0);
+    let wrong = DEBIAN_NGINX.replace("768", "65535");
+    host.write("/etc/nginx/nginx.conf", &wrong);
+    host.write("/etc/security/limits.conf", "* soft nofile 1048576\n");
+    host.sysctl("net/core/somaxconn", "32768");
+    host.write("/etc/sysctl.d/1.conf", "net.core.somaxconn = 32768\n");
+    let kept = SITE.replace("8080;", "8080;\n\tkeepalive 16;");
+    host.write(
+        "/etc/nginx/sites-enabled/other",
+        &kept.replace("origin", "other").replace("80 ", "81 "),
+    );
+    let mut facts = host.facts();
+    facts.asked.connections_per_second = Some(10_000.0);
+    for finding in examine(&facts).findings {
+        host.obey(&finding);
+    }
+    let facts = host.facts();
+    let configuration = facts.configuration.as_ref().unwrap();
+    for (name, times) in [
+        ("worker_rlimit_nofile", 1),
+        ("keepalive", 2),
+        ("proxy_http_version", 2),
+        ("proxy_set_header", 2),
+    ] {
+        assert_eq!(configuration.all(&[name]).len(), times, "{name}");
+    }
+    let listens: Vec<String> = configuration
+        .all(&["listen"])
+        .iter()
+        .map(|one| one.statement.words())
+        .collect();
+    assert!(
+        listens[0].ends_with("default_server backlog=32768 reuseport"),
+        "{listens:?}"
+    );
+    host.is_silent_about("origin-ports-run-out");
+    host.is_silent_about("origin-keepalive-missing");
+}
+
+#[test]
+fn other_rules_have_their_cause() {
+    let with = |change: &dyn Fn(&Host)| {
+        let host = Host::debian().asking(100, 5.0);
+        change(&host);
+        host
+    };
+    let nginx = |from: &'static str, to: &'static str| {
+        move |host: &Host| host.write("/etc/nginx/nginx.conf", &DEBIAN_NGINX.replace(from, to))
+    };
+    let cases: [(&str, Change); 8] = [
+        (
+            "client-keepalive-off",
+            Box::new(nginx("sendfile on;", "keepalive_timeout 0;")),
+        ),
+        (
+            "keepalive-requests-low",
+            Box::new(nginx("sendfile on;", "keepalive_requests 100;")),
+        ),
+        (
+            "gzip-of-compressed",
+            Box::new(nginx("gzip on;", "gzip on; gzip_types image/png;")),
+        ),
+        (
+            "workers-below-cpus",
+            Box::new(|host| {
+                host.write("/sys/devices/system/cpu/online", "0-7\n");
+                host.running("0-7", 1024, 1024);
+            }),
+        ),
+        (
+            "listen-port-in-range",
+            Box::new(|host| {
+                host.write(
+                    "/etc/nginx/sites-enabled/default",
+                    "server { listen 127.0.0.1:40000; }",
+                );
+            }),
+        ),
+        (
+            "tcp-mem",
+            Box::new(|host| host.sysctl("net/ipv4/tcp_mem", "10 20 300")),
+        ),
+        (
+            "time-wait-cut-short",
+            Box::new(|host| {
+                host.sysctl("net/ipv4/tcp_max_tw_buckets", "5000");
+                host.write(
+                    "/etc/sysctl.d/1.conf",
+                    "net.ipv4.tcp_max_tw_buckets = 5000\n",
+                );
+            }),
+        ),
+        (
+            "abort-on-overflow",
+            Box::new(|host| host.sysctl("net/ipv4/tcp_abort_on_overflow", "1")),
+        ),
+    ];
+    for (id, change) in &cases {
+        with(&|_| {}).is_silent_about(id);
+        let host = with(change);
+        let finding = host.finding(id);
+        assert!(!finding.evidence.is_empty(), "{id}");
+    }
+}
+
+proptest! {
+    /// Whatever load is asked for, more of it never has fewer errors.
+    #[test]
+    fn more_load_is_never_easier(connections in 1_u64..1_000_000_000, rate in 1.0..1e9) {
+        let host = Host::debian();
+        let mut facts = host.facts();
+        let mut errors = |factor: u64| {
+            facts.asked = Asked {
+                connections: Some(connections.saturating_mul(factor).min(1_000_000_000)),
+                rate: Some(rate * factor as f64),
+                connections_per_second: None,
+            };
+            let examination = examine(&facts);
+            assert!(!text(&examination, 80, true).is_empty());
+            examination.count(Severity::Error)
+        };
+        prop_assert!(errors(1) <= errors(2));
+    }
+}

@@ -1,0 +1,6 @@
+//! Hosts laid out in a folder, read and judged as a real one is.
+
+mod host;
+mod judged;
+mod read;
+mod shown;

@@ -1,0 +1,152 @@
+//! What is read, in what order, and that nothing is written.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+
+use proptest::prelude::*;
+use weir_doctor::{GatherError, Request, SysctlLine, gather};
+
+use crate::host::Host;
+
+#[test]
+fn sysctl_files_are_taken_in_the_order_of_their_names_and_hide_one_another() {
+    let host = Host::debian();
+    host.write("/usr/lib/sysctl.d/50-a.conf", "net.core.somaxconn = 1\n");
+    host.write("/etc/sysctl.d/50-a.conf", "net.core.somaxconn = 2\n");
+    host.write(
+        "/run/sysctl.d/40-b.conf",
+        "-net/core/somaxconn=3\n; no\n# no\nno\n",
+    );
+    host.write("/etc/sysctl.conf", "net.core.somaxconn = 4\n");
+    let facts = host.facts();
+    let all: Vec<String> = facts
+        .sysctl_lines
+        .iter()
+        .map(SysctlLine::evidence)
+        .collect();
+    assert_eq!(
+        all,
+        [
+            "/run/sysctl.d/40-b.conf:1: net.core.somaxconn = 3",
+            "/etc/sysctl.d/50-a.conf:1: net.core.somaxconn = 2",
+            "/etc/sysctl.conf:1: net.core.somaxconn = 4",
+        ]
+    );
+    assert_eq!(facts.winning_line("net.core.somaxconn").unwrap().value, "2");
+    host.finding("sysctl-conf-not-read");
+}
+
+#[test]
+fn includes_are_followed_as_nginx_does() {
+    let host = Host::debian();
+    host.write("/etc/nginx/conf.d/b.conf", "server { listen 82; }");
+    host.write(
+        "/etc/nginx/conf.d/a.conf",
+        "server { include /etc/nginx/more; }",
+    );
+    host.write("/etc/nginx/conf.d/.hidden.conf", "broken {");
+    host.write("/etc/nginx/more", "listen 81;\nlisten 83;");
+    let configuration = host.facts().configuration.unwrap();
+    let listens: Vec<String> = configuration
+        .all(&["listen"])
+        .iter()
+        .map(|placed| placed.statement.evidence())
+        .collect();
+    assert_eq!(
+        listens,
+        [
+            "/etc/nginx/more:1: listen 81",
+            "/etc/nginx/more:2: listen 83",
+            "/etc/nginx/conf.d/b.conf:1: listen 82",
+            "/etc/nginx/sites-enabled/default:5: listen 80 default_server",
+        ]
+    );
+}
+
+#[test]
+fn what_is_missing_is_said() {
+    let host = Host::debian();
+    host.write("/etc/nginx/conf.d/a.conf", "include nowhere.conf;");
+    fs::remove_file(host.root().join("proc/net/netstat")).unwrap();
+    let unread = host.facts().unread;
+    let of = |what: &str| unread.iter().find(|one| one.what.contains(what));
+    assert!(
+        of("/etc/nginx/nowhere.conf")
+            .unwrap()
+            .why
+            .contains("/etc/nginx/conf.d/a.conf:1")
+    );
+    assert!(of("TcpExt").is_some());
+}
+
+#[test]
+fn mistakes_are_errors_with_their_place() {
+    let host = Host::debian();
+    let refused = |host: &Host, pid| {
+        let request = Request {
+            root: Some(host.root().to_owned()),
+            pid,
+            ..Request::default()
+        };
+        gather(&request).unwrap_err().to_string()
+    };
+    assert!(refused(&host, Some(7)).contains("process 7 is no nginx"));
+    host.write("/etc/nginx/conf.d/a.conf", "include conf.d/a.conf;");
+    assert!(refused(&host, None).contains("/etc/nginx/conf.d/a.conf:1: includes are nested"));
+    host.write("/etc/nginx/conf.d/a.conf", "server {\n");
+    assert!(refused(&host, None).contains("/etc/nginx/conf.d/a.conf: line 2"));
+    let missing = gather(&Request {
+        nginx: Some("/nowhere/nginx.conf".into()),
+        ..Request::default()
+    });
+    assert!(matches!(missing, Err(GatherError::Unreadable { .. })));
+}
+
+#[test]
+fn nothing_is_written() {
+    let host = Host::debian();
+    let before = tree(host.root());
+    host.examined();
+    assert_eq!(tree(host.root()), before);
+}
+
+type Tree = BTreeMap<std::path::PathBuf, (std::time::SystemTime, Vec<u8>)>;
+
+fn tree(folder: &Path) -> Tree {
+    let mut all = BTreeMap::new();
+    for entry in fs::read_dir(folder).expect("own folder") {
+        let path = entry.expect("own folder").path();
+        let changed = fs::symlink_metadata(&path)
+            .expect("own folder")
+            .modified()
+            .expect("own folder");
+        if path.is_dir() {
+            all.extend(tree(&path));
+            all.insert(path, (changed, Vec::new()));
+        } else {
+            let text = fs::read(&path).expect("own folder");
+            all.insert(path, (changed, text));
+        }
+    }
+    all
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(16))]
+
+    /// Files of the host may hold anything.
+    #[test]
+    fn no_text_stops_it(text in any::<String>(), numbers in "[0-9 \t.-]{0,40}") {
+        let host = Host::debian().asking(100, 100.0);
+        for path in ["/etc/sysctl.conf", "/etc/sysctl.d/1.conf", "/etc/security/limits.conf",
+            "/proc/net/netstat", "/proc/net/sockstat", "/proc/meminfo", "/proc/100/cgroup"] {
+            host.write(path, &text);
+        }
+        for path in ["net/ipv4/ip_local_port_range", "net/core/somaxconn", "net/ipv4/tcp_mem",
+            "net/ipv4/ip_local_reserved_ports", "fs/nr_open", "fs/file-nr"] {
+            host.sysctl(path, &numbers);
+        }
+        host.examined();
+    }
+}

@@ -1,0 +1,302 @@
+//! `weir doctor`: on this machine, with a real nginx of the test's own.
+
+use std::fs;
+use std::net::Ipv4Addr;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use weir_sut::free_port;
+
+use crate::place::Place;
+use crate::program::{Running, run, wait_until, weir};
+
+/// An nginx that listens at a free port and passes requests on to nobody.
+struct Proxy {
+    nginx: Running,
+    prefix: PathBuf,
+    port: u16,
+}
+
+impl Proxy {
+    /// Started by a shell that does something first: `exec nginx …` takes its place.
+    fn start(place: &Place, shell: &[&str], before: &str) -> Proxy {
+        let port = free_port(Ipv4Addr::LOCALHOST.into()).expect("a free port");
+        let prefix = place.path("proxy");
+        for folder in ["logs", "tmp"] {
+            fs::create_dir_all(prefix.join(folder)).expect("own folder");
+        }
+        let file = prefix.join("nginx.conf");
+        fs::write(&file, configuration(&prefix, port)).expect("own folder");
+        let line = format!(
+            "{before} exec nginx -p {} -c {} -e {}",
+            prefix.display(),
+            file.display(),
+            prefix.join("logs/error.log").display()
+        );
+        let mut command = Command::new(shell[0]);
+        let path = format!(
+            "{}:/usr/sbin:/sbin",
+            std::env::var("PATH").unwrap_or_default()
+        );
+        command
+            .args(&shell[1..])
+            .args(["sh", "-c", &line])
+            .env("PATH", path);
+        let mut nginx = Running::start(&mut command);
+        nginx.wait_until("workers", |nginx| {
+            weir_probe::process::children(nginx.pid()).is_ok_and(|children| children.len() == 2)
+        });
+        Proxy {
+            nginx,
+            prefix,
+            port,
+        }
+    }
+
+    fn doctor(&self, options: &str) -> Command {
+        let pid = self.nginx.pid().to_string();
+        let mut command = weir(["doctor", "--pid", &pid]);
+        command.args(options.split_whitespace());
+        command
+    }
+}
+
+fn configuration(prefix: &Path, port: u16) -> String {
+    let prefix = prefix.display();
+    format!(
+        "daemon off;
+worker_processes 2;
+pid {prefix}/pid;
+error_log {prefix}/logs/error.log;
+events {{ worker_connections 512; }}
+http {{
+    access_log off;
+    client_body_temp_path {prefix}/tmp/body;
+    proxy_temp_path {prefix}/tmp/proxy;
+    fastcgi_temp_path {prefix}/tmp/fastcgi;
+    uwsgi_temp_path {prefix}/tmp/uwsgi;
+    scgi_temp_path {prefix}/tmp/scgi;
+    include {prefix}/site*.conf;
+    server {{
+        listen 127.0.0.1:{port};
+        location / {{ proxy_pass http://192.0.2.1:80; }}
+    }}
+}}
+"
+    )
+}
+
+/// Without the line breaks that a terminal's width makes.
+fn flat(text: &str) -> String {
+    let words: Vec<&str> = text.split_whitespace().collect();
+    words.join(" ")
+}
+
+/// `env` does nothing but start what follows.
+const HERE: &[&str] = &["env"];
+
+#[test]
+fn a_load_that_fits_and_one_that_does_not() {
+    let place = Place::new();
+    let proxy = Proxy::start(&place, HERE, "");
+    let fits = Running::start(&mut proxy.doctor("--connections 20 --rate 1")).end();
+    let text = fits.with_code(0).stdout;
+    assert!(
+        text.starts_with("load      20 connections, 1.0 requests/s\n"),
+        "{text}"
+    );
+    assert!(
+        text.contains("512 clients at once: 2 workers × 512"),
+        "{text}"
+    );
+
+    let much = Running::start(&mut proxy.doctor("--connections 5000 --rate 100k")).end();
+    let text = much.with_code(1).stdout;
+    let listed = format!(
+        "{}/nginx.conf:5: worker_connections 512",
+        proxy.prefix.display()
+    );
+    for words in [
+        "these settings do not carry it",
+        "[worker-connections-too-few]",
+        "[origin-ports-run-out]",
+        &listed,
+        "nothing was changed",
+    ] {
+        assert!(flat(&text).contains(words), "{words}:\n{text}");
+    }
+}
+
+/// The commands are there to be run: here they are, and nginx takes what they wrote.
+#[test]
+fn its_commands_put_right_what_it_found() {
+    let place = Place::new();
+    let mut proxy = Proxy::start(&place, HERE, "");
+    let before = Running::start(&mut proxy.doctor("-c 1000 --format json")).end();
+    let text = before.with_code(1).stdout;
+    let json: serde_json::Value = serde_json::from_str(&text).expect("JSON");
+    assert_eq!(json["format"], "weir-doctor/1");
+    let findings = json["findings"].as_array().expect("findings");
+    let mut obeyed = 0;
+    for finding in findings.iter().filter(|one| one["severity"] == "error") {
+        let commands = finding["change"].as_array().expect("commands");
+        let texts = commands.iter().filter_map(serde_json::Value::as_str);
+        for command in texts.filter(|text| text.starts_with("sed ")) {
+            let status = Command::new("sh").args(["-c", command]).status();
+            assert!(status.expect("sh").success(), "{command}");
+            obeyed += 1;
+        }
+    }
+    assert!(obeyed > 0, "{text}");
+    proxy.nginx.signal(rustix::process::Signal::HUP);
+    wait_until("a configuration that carries the load", || {
+        let ended = Running::start(&mut proxy.doctor("-c 1000")).end();
+        assert!(proxy.nginx.is_alive(), "{}", proxy.nginx.stderr());
+        ended.code == Some(0)
+    });
+}
+
+#[test]
+fn nothing_is_written_and_nothing_opened_for_it() {
+    let place = Place::new();
+    let proxy = Proxy::start(&place, HERE, "");
+    let listing = || {
+        let output = Command::new("find")
+            .arg(&proxy.prefix)
+            .args(["-printf", "%p %T@ %s\n"])
+            .output();
+        String::from_utf8(output.expect("find").stdout).expect("paths")
+    };
+    let before = listing();
+    let traced = place.path("trace");
+    let mut command = Command::new("strace");
+    let pid = proxy.nginx.pid().to_string();
+    command
+        .args([
+            "-f",
+            "-e",
+            "trace=open,openat,creat,mkdir,unlink,rename,bind,listen",
+            "-o",
+        ])
+        .arg(&traced)
+        .args([
+            env!("CARGO_BIN_EXE_weir"),
+            "doctor",
+            "-c",
+            "10",
+            "-R",
+            "10",
+            "--pid",
+            &pid,
+        ]);
+    match command.output() {
+        Ok(output) => {
+            assert_eq!(output.status.code(), Some(0), "{output:?}");
+            let trace = fs::read_to_string(&traced).expect("strace's file");
+            assert!(trace.contains("/proc/sys/net/core/somaxconn"), "{trace}");
+        }
+        Err(error) => {
+            eprintln!("skipped: no strace: {error}");
+            Running::start(&mut proxy.doctor("-c 10 -R 10"))
+                .end()
+                .with_code(0);
+        }
+    }
+    assert_eq!(listing(), before);
+    let trace = fs::read_to_string(&traced).unwrap_or_default();
+    let writes = trace.lines().filter(|line| {
+        let opens = [
+            "O_WRONLY", "O_RDWR", "O_CREAT", "mkdir(", "unlink(", "rename(", "listen(",
+        ];
+        opens.iter().any(|word| line.contains(word))
+    });
+    // nginx -V looks whether it has standard streams.
+    let writes: Vec<&str> = writes
+        .filter(|line| !line.contains("\"/dev/null\""))
+        .collect();
+    assert!(writes.is_empty(), "{writes:#?}");
+}
+
+/// The settings are those of the proxy's own network namespace, and the queue is the kernel's.
+#[test]
+fn a_backlog_that_the_kernel_has_capped() {
+    let probe = Command::new("unshare").args(["--net", "true"]).output();
+    if !probe.is_ok_and(|output| output.status.success()) {
+        eprintln!("skipped: no network namespaces may be made here");
+        return;
+    }
+    let place = Place::new();
+    let shell = ["unshare", "--net"];
+    let before = "echo 128 > /proc/sys/net/core/somaxconn && ip link set lo up &&";
+    let proxy = Proxy::start(&place, &shell, before);
+    let text = Running::start(&mut proxy.doctor("-c 10"))
+        .end()
+        .with_code(0)
+        .stdout;
+    for words in [
+        "[backlog-capped]",
+        "a backlog of 511 is capped at 128",
+        "net.core.somaxconn = 128",
+        "the proxy's own network namespace",
+    ] {
+        assert!(flat(&text).contains(words), "{words}:\n{text}");
+    }
+    if flat(&text).contains("not known: listeners") {
+        eprintln!("skipped: the kernel does not tell of listeners here");
+        return;
+    }
+    let measured = format!(
+        "127.0.0.1:{} now: 0 waiting, room for 128 (sock_diag)",
+        proxy.port
+    );
+    assert!(text.contains(&measured), "{measured}:\n{text}");
+}
+
+#[test]
+fn a_user_who_is_not_root_is_told_what_was_not_seen() {
+    if !rustix::process::geteuid().is_root() {
+        eprintln!("skipped: not root, so nobody else's nginx is there to be looked at");
+        return;
+    }
+    let place = Place::new();
+    let proxy = Proxy::start(&place, HERE, "");
+    let pid = proxy.nginx.pid().to_string();
+    // The build's folder may be closed to others; this one is not.
+    let program = place.path("weir");
+    fs::copy(env!("CARGO_BIN_EXE_weir"), &program).expect("a copy");
+    let mut command = Command::new("setpriv");
+    command.args(["--reuid=65534", "--regid=65534", "--clear-groups"]);
+    command
+        .arg(&program)
+        .args(["doctor", "--pid", &pid, "-c", "10"]);
+    let text = Running::start(&mut command).end().with_code(0).stdout;
+    assert!(
+        flat(&text).contains("not known: the proxy's network namespace"),
+        "{text}"
+    );
+    assert!(text.contains("looked at: "), "{text}");
+}
+
+#[test]
+fn this_machine_as_it_is() {
+    let place = Place::new();
+    let file = place.write("nginx.conf", &configuration(&place.path("x"), 18_080));
+    let line = format!("doctor --nginx {}", file.display());
+    let text = run(&line).with_code(0).stdout;
+    assert!(text.contains("no load to judge by"), "{text}");
+    assert!(flat(&text).contains("TcpExt counters since boot"), "{text}");
+}
+
+#[test]
+fn bad_input_is_refused() {
+    run("doctor --nginx /nowhere/nginx.conf").refused_in_a_line(&["/nowhere/nginx.conf", "hint: "]);
+    run("doctor --rate fast").refused_in_a_line(&["--rate"]);
+    run("doctor --connections 0").refused(&["--connections"]);
+    run("doctor --pid 4194305").refused_in_a_line(&["process 4194305 is no nginx", "hint: "]);
+    let own = std::process::id();
+    run(&format!("doctor --pid {own}")).refused_in_a_line(&["is no nginx: it is `"]);
+    let place = Place::new();
+    let broken = place.write("broken.conf", "events {\n");
+    let line = format!("doctor --nginx {}", broken.display());
+    run(&line).refused_in_a_line(&["broken.conf: line 2: a `}` is missing"]);
+}
