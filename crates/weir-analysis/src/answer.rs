@@ -1,15 +1,22 @@
 //! The answer to the study's question in one sentence, for whoever reads nothing else.
 
+mod matrix;
+
 use weir_model::study::{ArmRole, Metric, ProxyKind, Study};
 
-use crate::findings::{Comparison, LimitFindings, LimitVerdict, LoadFindings, Verdict};
+use crate::findings::{Comparison, InertArm, LimitFindings, LimitVerdict, LoadFindings, Verdict};
 
 /// More names than this are counted rather than listed.
 const NAMES_LISTED: usize = 3;
 
 /// The sentence, one for each load that gives the objective's metric; a second one warns when two
 /// equal arms came out as different.
-pub(crate) fn answer(study: &Study, loads: &[LoadFindings], complete: bool) -> String {
+pub(crate) fn answer(
+    study: &Study,
+    loads: &[LoadFindings],
+    inert: &[InertArm],
+    complete: bool,
+) -> String {
     let metric = study.objective.metric;
     let answering = loads.iter().filter(|load| load.metrics.contains(&metric));
     let answering: Vec<&LoadFindings> = answering.filter(|load| load.blocks > 0).collect();
@@ -17,28 +24,60 @@ pub(crate) fn answer(study: &Study, loads: &[LoadFindings], complete: bool) -> S
         return with_end(vec![text], complete);
     }
     let mut text: Vec<String> = Vec::new();
-    for load in &answering {
-        let under = match answering.len() {
-            1 => String::new(),
-            _ => format!("Under the load {}: ", load.load),
-        };
-        let limits = within(study, load);
-        // An arm that is alone is compared with nothing.
-        let compared = match load.comparisons.is_empty() && !limits.is_empty() {
-            true => String::new(),
-            false => sentence(study, load),
-        };
-        let both: Vec<String> = [limits, compared]
-            .into_iter()
-            .filter(|sentence| !sentence.is_empty())
-            .collect();
-        text.push(format!("{under}{}", both.join(" ")));
-        text.extend(warning(study, load));
+    let groups = matrix::groups(study, &answering);
+    for loads in &groups {
+        match loads[..] {
+            [load] => text.extend(of_load(study, load, inert, groups.len() > 1)),
+            _ => text.push(matrix::sentence(study, loads, inert)),
+        }
     }
     if text.is_empty() {
         return "Nothing was measured that answers the question.".to_owned();
     }
     with_end(text, complete)
+}
+
+/// The sentences about one load.
+fn of_load(
+    study: &Study,
+    load: &LoadFindings,
+    inert: &[InertArm],
+    one_of_many: bool,
+) -> Vec<String> {
+    let under = match one_of_many {
+        false => String::new(),
+        true => format!("Under the load {}: ", load.load),
+    };
+    let limits = within(study, load);
+    // An arm that is alone is compared with nothing.
+    let compared = match load.comparisons.is_empty() && !limits.is_empty() {
+        true => String::new(),
+        false => sentence(study, load, inert),
+    };
+    let both: Vec<String> = [limits, compared]
+        .into_iter()
+        .filter(|sentence| !sentence.is_empty())
+        .collect();
+    let text = format!("{under}{}", both.join(" "));
+    std::iter::once(text).chain(warning(study, load)).collect()
+}
+
+/// "backlog-alone is inert (net.core.somaxconn is 128)", for an arm that changes nothing else.
+fn inert_clause(inert: &[InertArm], arm: &str) -> Option<String> {
+    let found = inert.iter().find(|inert| inert.arm == arm && inert.whole)?;
+    let why: Vec<&str> = found.levels.iter().map(|level| &*level.why).collect();
+    Some(format!("{arm} is inert ({})", why.join("; ")))
+}
+
+/// The metric in running text.
+fn metric_words(metric: Metric) -> &'static str {
+    match metric {
+        Metric::Rate => "completed rate",
+        Metric::ReceivedBytes => "throughput",
+        Metric::CpuPerRequest => "proxy's CPU time per request",
+        Metric::ResponseP50 => "median response time",
+        Metric::ResponseP99 => "0.99 quantile of the response time",
+    }
 }
 
 /// The sentences as one text, with a last one about a run that was cut short.
@@ -151,7 +190,7 @@ fn ms(ns: f64) -> String {
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
-fn sentence(study: &Study, load: &LoadFindings) -> String {
+fn sentence(study: &Study, load: &LoadFindings, inert: &[InertArm]) -> String {
     let metric = study.objective.metric;
     let of = |verdict: Verdict| -> Vec<&Comparison> {
         let changes = load.comparisons.iter().filter(|c| {
@@ -173,17 +212,25 @@ fn sentence(study: &Study, load: &LoadFindings) -> String {
             "other "
         }
     };
-    let equivalent = of(Verdict::Equivalent);
+    // No difference is no effect of a level that is not in force.
+    let in_force = |all: Vec<_>| -> Vec<&Comparison> {
+        let all = all.into_iter();
+        all.filter(|c: &&Comparison| inert_clause(inert, &c.arm).is_none())
+            .collect()
+    };
+    let equivalent = in_force(of(Verdict::Equivalent));
     if !equivalent.is_empty() {
         let band = (study.objective.band * 1e4).round() / 1e2;
         let (who, verb) = subject(&equivalent, others(equivalent.len()), "makes", "make");
         parts.push(format!("{who} {verb} no difference beyond {band} %"));
     }
-    let open = of(Verdict::Inconclusive);
+    let open = in_force(of(Verdict::Inconclusive));
     if !open.is_empty() {
         let (who, verb) = subject(&open, others(open.len()), "makes", "make");
         parts.push(format!("{who} {verb} no difference that could be shown"));
     }
+    let idle = [of(Verdict::Equivalent), of(Verdict::Inconclusive)].concat();
+    parts.extend(idle.iter().filter_map(|c| inert_clause(inert, &c.arm)));
     let invalid = of(Verdict::Invalid);
     if !invalid.is_empty() {
         let (who, verb) = subject(&invalid, "", "has", "have");

@@ -1,7 +1,7 @@
 //! What an analysis says: the only thing that reports are made from, beside the records.
 
 use serde::{Deserialize, Serialize};
-use weir_model::record::{ArmConnections, Validity, ValidityReason};
+use weir_model::record::{ArmConnections, Inert, Validity, ValidityReason};
 use weir_model::study::{ArmRole, Metric};
 
 /// Everything that a run says.
@@ -13,6 +13,20 @@ pub struct Findings {
     pub answer: String,
     /// Whether the run ended as planned; if not, the figures cover what was measured.
     pub complete: bool,
+    /// Arms with levels that changed nothing as things stand, in the order of the study.
+    #[serde(default)]
+    pub inert: Vec<InertArm>,
+}
+
+/// An arm with inert levels.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct InertArm {
+    /// The arm.
+    pub arm: String,
+    /// The levels.
+    pub levels: Vec<Inert>,
+    /// Whether these are all that the arm changes: it then is what it is compared with.
+    pub whole: bool,
 }
 
 /// What was found under one load.

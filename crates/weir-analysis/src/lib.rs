@@ -16,6 +16,7 @@ mod compare;
 mod figures;
 pub mod findings;
 mod gather;
+mod inert;
 mod limits;
 mod load;
 mod part;
@@ -59,10 +60,12 @@ pub fn analyze(run: &Run) -> Findings {
         })
         .collect();
     let complete = run.outcome() == Some(Outcome::Complete);
+    let inert = inert::inert(run);
     Findings {
-        answer: answer::answer(study, &loads, complete),
+        answer: answer::answer(study, &loads, &inert, complete),
         loads,
         complete,
+        inert,
     }
 }
 

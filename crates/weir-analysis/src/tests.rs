@@ -2,6 +2,7 @@
 
 mod fixture;
 mod limits;
+mod matrix;
 mod open_loop;
 mod rules;
 

@@ -40,14 +40,18 @@ pub struct Study {
     pub objective: Objective,
     /// Which CPUs each role may use; `None`: the lab shares out what there is.
     pub cpus: Option<CpuRoles>,
-    /// How generator, proxies and origin server are connected.
-    #[serde(default)]
+    /// What the arms' proxies are connected by. Studies of before there was a choice ran on loopback.
+    #[serde(default = "NetworkSpec::loopback")]
     pub network: NetworkSpec,
     /// Figures that others published for the same arms, printed beside the measured ones.
     pub published: Option<Published>,
     /// What the file asks for and this machine has no room for, one sentence each.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub left_out: Vec<String>,
+    /// What the connections and rates of all loads were multiplied by, to fit the machine at hand;
+    /// `None`: they are as the file says.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scale: Option<f64>,
 }
 
 /// Which proxy, doing what, with which settings before any arm changes them.
@@ -150,6 +154,21 @@ pub struct LoadSpec {
     pub duration: Duration,
     /// How long a response may take.
     pub timeout: Duration,
+    /// Where it stands in a matrix of loads; `None`: it is no part of one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cell: Option<MatrixCell>,
+}
+
+/// A load's place in a matrix: the numbers as the file has them. After a scale
+/// ([`Study::scale`]) the load's own are others, and figures published for a place still find it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct MatrixCell {
+    /// Name of the matrix; empty when the file gives it none.
+    pub matrix: String,
+    /// Connections to each arm.
+    pub connections: u32,
+    /// Requests per second; `None`: the matrix has connections alone.
+    pub rate: Option<f64>,
 }
 
 /// The request target of the file of `size` bytes that a proxy of role `static-files` serves for
@@ -315,26 +334,23 @@ impl Metric {
     }
 }
 
-/// How generator, proxies and origin server are to be connected.
+/// What the arms' proxies are connected by to generator and origin.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NetworkSpec {
-    /// By what.
+    /// Namespaces or loopback.
     pub kind: NetworkKind,
-    /// MTU of the links between network namespaces, in bytes.
+    /// MTU of the links in bytes; of no meaning on loopback.
     pub mtu: u32,
 }
 
-/// What connects generator, proxies and origin server.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum NetworkKind {
-    /// Network namespaces where weir may make them, else the loopback interface.
-    #[default]
-    Auto,
-    /// A network namespace for each arm, one for the generator and one for the origin server.
-    Namespaces,
-    /// The loopback interface of the host.
-    Loopback,
+impl NetworkSpec {
+    /// What there was before there was a choice.
+    fn loopback() -> NetworkSpec {
+        NetworkSpec {
+            kind: NetworkKind::Loopback,
+            ..NetworkSpec::default()
+        }
+    }
 }
 
 impl Default for NetworkSpec {
@@ -344,6 +360,19 @@ impl Default for NetworkSpec {
             mtu: 1500,
         }
     }
+}
+
+/// Where the arms' proxies are.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum NetworkKind {
+    /// In namespaces where they may be made, else on loopback.
+    #[default]
+    Auto,
+    /// Each in a network namespace of its own, with kernel settings of its own.
+    Namespaces,
+    /// All on the loopback interface, with the host's kernel settings.
+    Loopback,
 }
 
 /// CPUs by role.
@@ -370,6 +399,41 @@ pub struct Published {
     /// Name of a load to the figures published for it.
     #[serde(default)]
     pub by_load: BTreeMap<String, BTreeMap<String, f64>>,
+    /// Response times by quantile, in the order of the file.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub times: Vec<PublishedTimes>,
+    /// Name of an arm to what has changed since its advice was published, in a clause: `Linux 5.4
+    /// raised the default to 4096`.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub dated: BTreeMap<String, String>,
+}
+
+/// Response times that others published for an arm.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct PublishedTimes {
+    /// The arm.
+    pub arm: String,
+    /// The load they are for; `None`: any.
+    pub load: Option<String>,
+    /// Connections that they are for, the fewest and the most; `None`: any.
+    pub connections: Option<(u32, u32)>,
+    /// Requests per second that they are for, the lowest and the highest; `None`: any.
+    pub rate: Option<(f64, f64)>,
+    /// Whether nothing was seen to change against the arm that this one is compared with.
+    pub unchanged: bool,
+    /// Quantiles, ascending.
+    pub quantiles: Vec<PublishedQuantile>,
+}
+
+/// One published quantile of a response time.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct PublishedQuantile {
+    /// 0..1; 1 is the largest.
+    pub quantile: f64,
+    /// Shortest time that was published for it.
+    pub low: Duration,
+    /// Longest; the same where one figure was published.
+    pub high: Duration,
 }
 
 impl Published {

@@ -24,6 +24,7 @@ fn header() -> RunHeader {
         settings: Settings::new(),
     };
     RunHeader {
+        network: Default::default(),
         format: FORMAT.to_owned(),
         run: "r".to_owned(),
         weir_version: "0".to_owned(),
@@ -50,6 +51,7 @@ fn header() -> RunHeader {
                 request: RequestSpec::get("/"),
                 duration: Duration::from_secs(60),
                 timeout: Duration::from_secs(2),
+                cell: None,
             }],
             arms: vec![arm("baseline"), arm("keepalive")],
             blocks: BlockSpec::default(),
@@ -57,6 +59,8 @@ fn header() -> RunHeader {
             cpus: None,
             published: None,
             left_out: Vec::new(),
+            scale: None,
+            network: NetworkSpec::default(),
         },
         cpus: CpuRoles {
             proxy: cpu(),

@@ -2,6 +2,8 @@
 //! in it, fonts are the system's. A Content-Security-Policy in its head forbids every load, so the
 //! file cannot call anywhere even if something slipped through.
 
+mod matrix;
+
 use askama::Template;
 use weir_model::record::Validity;
 use weir_model::study::{ArmRole, Metric};
@@ -16,6 +18,7 @@ use crate::view::{LoadView, MetricView, ReportView, number, words};
 struct Page {
     view: ReportView,
     loads: Vec<Section>,
+    matrices: Vec<matrix::Section>,
     style: &'static str,
     script: &'static str,
 }
@@ -48,6 +51,16 @@ struct Key {
     series: usize,
 }
 
+impl Key {
+    fn of(line: &svg::Line<'_>) -> Key {
+        Key {
+            name: line.name.to_owned(),
+            class: line.class.clone(),
+            series: line.series,
+        }
+    }
+}
+
 /// A panel over time with its caption.
 struct Strip {
     name: String,
@@ -59,8 +72,12 @@ pub fn html(input: &ReportInput<'_>) -> String {
     let mut view = ReportView::new(input);
     glue_sentences(&mut view);
     let loads = view.loads.iter().enumerate();
+    let matrices = view.matrices.iter().enumerate();
     let page = Page {
         loads: loads.map(|(index, load)| section(index, load)).collect(),
+        matrices: matrices
+            .map(|(index, view)| matrix::section(index, view))
+            .collect(),
         view,
         style: include_str!("../templates/style.css"),
         script: include_str!("../templates/script.js"),
@@ -78,6 +95,13 @@ fn glue_sentences(view: &mut ReportView) {
     };
     glue(&mut view.answer);
     glue(&mut view.objective);
+    for suite in view
+        .matrices
+        .iter_mut()
+        .flat_map(|matrix| &mut matrix.suites)
+    {
+        glue(&mut suite.at);
+    }
     let metrics = view.loads.iter_mut().flat_map(|load| &mut load.metrics);
     for metric in metrics {
         glue(&mut metric.resolution);
@@ -92,6 +116,11 @@ fn glue_sentences(view: &mut ReportView) {
 fn section(index: usize, load: &LoadView) -> Section {
     let id = format!("load-{}", index + 1);
     let series = series(load);
+    let lines = lines(load, &series);
+    let about = svg::About {
+        each: "arm",
+        beside: &[],
+    };
     let both = |draw: &dyn Fn(Width, &str) -> String| {
         [
             draw(Width::Wide, &format!("{id}-w")),
@@ -113,25 +142,34 @@ fn section(index: usize, load: &LoadView) -> Section {
         });
     Section {
         forests: forests.collect(),
-        percentile: both(&|width, id| {
-            svg::percentile(&format!("{id}-p"), &load.arms, &series, width)
-        }),
-        log_axis: svg::uses_log_axis(&load.arms),
-        legend: load
-            .arms
-            .iter()
-            .zip(&series)
-            .map(|(arm, &series)| Key {
-                name: arm.name.clone(),
-                class: svg::series_class(series, arm.role),
-                series,
-            })
-            .collect(),
+        percentile: both(&|width, id| svg::percentile(&format!("{id}-p"), &lines, about, width)),
+        log_axis: svg::uses_log_axis(&lines),
+        legend: lines.iter().map(Key::of).collect(),
         rates: strips(&id, load, &series, Metric::Rate),
         responses: strips(&id, load, &series, Metric::ResponseP50),
         view: load.clone(),
         id,
     }
+}
+
+/// The percentile curves of all arms.
+fn lines<'a>(load: &'a LoadView, series: &[usize]) -> Vec<svg::Line<'a>> {
+    let arms = load.arms.iter().zip(series);
+    arms.map(|(arm, &series)| {
+        let [p50, _, p99, p999, max] = &arm.response;
+        svg::Line {
+            name: &arm.name,
+            tooltip: format!(
+                "{}: 50 % {p50}, 99 % {p99}, 99.9 % {p999}, slowest {max}",
+                arm.name
+            ),
+            class: svg::series_class(series, arm.role),
+            series,
+            front: arm.role != ArmRole::Change,
+            points: &arm.percentile_curve,
+        }
+    })
+    .collect()
 }
 
 /// Number of each arm's colour: changes are counted, so that the hues go to them alone; baseline

@@ -1,13 +1,15 @@
 //! A report as Markdown (CommonMark with GitHub's tables), for issues, wikis and mails.
 
+mod matrix;
+
 use std::fmt::Write;
 
 use weir_model::study::Metric;
 
 use crate::ReportInput;
 use crate::view::{
-    ConnectionsView, Fact, LoadView, MetricView, PublishedTable, PublishedView, ReportView,
-    RowView, SettingsView, words,
+    ConnectionsView, Fact, LoadView, MetricView, PublishedTable, PublishedVerdict, PublishedView,
+    ReportView, RowView, SettingsView, words,
 };
 
 /// Formats a report as Markdown. Ends with a line feed. Names are escaped, so none can become
@@ -19,6 +21,10 @@ pub fn markdown(input: &ReportInput<'_>) -> String {
     for load in &view.loads {
         one_load(&mut out, load);
     }
+    for one in &view.matrices {
+        matrix::matrix(&mut out, one);
+    }
+    inert(&mut out, &view);
     if let Some(published) = &view.published {
         published_beside_measured(&mut out, published);
     }
@@ -44,7 +50,7 @@ fn head(out: &mut String, view: &ReportView) {
         let sentence = escape(&words::capital(sentence));
         let _ = writeln!(out, "> **Note:** {sentence}.\n");
     }
-    if view.loads.is_empty() {
+    if view.loads.is_empty() && view.matrices.is_empty() {
         let _ = writeln!(out, "No load was measured.\n");
     }
     let _ = writeln!(
@@ -266,6 +272,31 @@ fn published_beside_measured(out: &mut String, published: &PublishedView) {
         );
         published_table(out, table);
     }
+    if !published.times.is_empty() {
+        matrix::published_times(out, published);
+    }
+}
+
+/// Levels that were asked for and are not in force.
+fn inert(out: &mut String, view: &ReportView) {
+    if view.inert.is_empty() {
+        return;
+    }
+    let _ = writeln!(out, "## Levels that are not in force\n");
+    let _ = writeln!(out, "| arm | parameter | asked for | in force | why |");
+    let _ = writeln!(out, "|---|---|--:|---|---|");
+    for level in &view.inert {
+        let _ = writeln!(
+            out,
+            "| {} | `{}` | {} | {} | {} |",
+            escape(&level.arm),
+            code(&level.id),
+            escape(&level.requested),
+            escape(&level.effective),
+            escape(&level.why)
+        );
+    }
+    out.push('\n');
 }
 
 fn published_table(out: &mut String, published: &PublishedTable) {
@@ -283,10 +314,19 @@ fn published_table(out: &mut String, published: &PublishedTable) {
             row.ratio,
             row.measured,
             row.interval,
-            row.verdict.map_or("", |v| v.words())
+            said(row.verdict, &row.because)
         );
     }
     out.push('\n');
+}
+
+/// A verdict and, where there is more to say, why.
+fn said(verdict: Option<PublishedVerdict>, because: &str) -> String {
+    let words = verdict.map_or("", |verdict| verdict.words());
+    match because {
+        "" => words.to_owned(),
+        because => format!("{words}: {}", escape(because)),
+    }
 }
 
 fn environment(out: &mut String, view: &ReportView) {

@@ -5,6 +5,8 @@
 //! there is room and a line of its own where there is none. Nothing is cut off: a name too long
 //! for its column is wrapped, or takes a line for itself. Widths count characters, one column each.
 
+mod matrix;
+
 use std::fmt::Write;
 
 use weir_analysis::findings::Verdict;
@@ -50,6 +52,10 @@ pub fn terminal(input: &ReportInput<'_>, color: bool, width: usize) -> String {
     for load in &view.loads {
         page.load(load);
     }
+    for matrix in &view.matrices {
+        page.matrix(matrix);
+    }
+    page.inert(&view);
     if let Some(published) = &view.published {
         page.published(published);
     }
@@ -137,7 +143,7 @@ impl Page {
         for sentence in &view.left_out {
             self.text(&format!("note: {sentence}"), sgr::YELLOW, 6);
         }
-        if view.loads.is_empty() {
+        if view.loads.is_empty() && view.matrices.is_empty() {
             self.text("no load was measured", "", 0);
         }
         for remark in &view.setup.remarks {
@@ -259,7 +265,7 @@ impl Page {
 
     /// Why arms have no verdict. What the others rest on stands in the table.
     fn why(&mut self, metric: &MetricView) {
-        let without = |why: &&WhyView| why.verdict == Verdict::Invalid;
+        let without = |why: &&WhyView| why.verdict == Verdict::Invalid || why.inert;
         for why in metric.why.iter().filter(without) {
             let text = format!("{} {}: {} ({})", why.sign, why.word, why.because, why.arms);
             self.text(&text, sgr::DIM, 4);
@@ -282,6 +288,22 @@ impl Page {
             gap: &"  "[..gap],
             widths,
         }
+    }
+
+    /// One line of a table of figures alone: no column holds a verdict.
+    fn plain_row(&mut self, name: &str, style: &str, layout: &Layout, cells: &Cells) {
+        let (name, width) = (clean(name), layout.name);
+        if width_of(&name) > width {
+            self.line(&name, style);
+        }
+        let shown = if width_of(&name) > width { "" } else { &name };
+        let mut line = self.paint(&pad_right(shown, width), style);
+        for ((text, style), width) in cells.iter().zip(&layout.widths) {
+            line.push_str(layout.gap);
+            line.push_str(&self.paint(&pad_left(text, *width), style));
+        }
+        self.out.push_str(line.trim_end());
+        self.out.push('\n');
     }
 
     /// One line of a table, or more when the name or the changes need them.
@@ -369,6 +391,9 @@ impl Page {
         for table in &published.tables {
             self.published_table(table);
         }
+        if !published.times.is_empty() {
+            self.published_times(&published.times);
+        }
     }
 
     fn published_table(&mut self, published: &PublishedTable) {
@@ -388,6 +413,9 @@ impl Page {
         self.row("arm", sgr::DIM, None, &layout, &rows[0]);
         for (row, cells) in published.rows.iter().zip(&rows[1..]) {
             self.row(&row.arm, "", None, &layout, cells);
+            if !row.because.is_empty() {
+                self.text(&format!("  {}", row.because), sgr::DIM, 4);
+            }
         }
     }
 }
@@ -423,6 +451,7 @@ fn cells(row: &RowView) -> Cells {
     };
     let style = match row.alarming() {
         true => sgr::RED,
+        false if row.inert.is_some() => sgr::YELLOW,
         false => row.verdict.map_or("", verdict_style),
     };
     vec![

@@ -19,6 +19,7 @@ mod factors;
 mod flow;
 mod load;
 mod machine;
+mod matrix;
 mod plan;
 mod proxy;
 mod published;
@@ -26,6 +27,7 @@ mod ready;
 mod remarks;
 mod requests;
 mod room;
+mod scale;
 mod tree;
 
 use weir_model::study::Study;
@@ -36,6 +38,7 @@ pub use machine::CheckContext;
 pub use ready::{ReadyMade, studies};
 pub use remarks::remarks;
 pub use requests::{Requests, parse_requests};
+pub use scale::{Scale, ScaleError};
 
 use check::{Checker, Fields};
 use room::Room;
@@ -44,7 +47,7 @@ use room::Room;
 pub const VERSION: u64 = 1;
 
 /// Keys of a study, in the order in which docs/study.md explains them.
-const KEYS: [&str; 17] = [
+const KEYS: [&str; 18] = [
     "weir",
     "name",
     "title",
@@ -61,6 +64,7 @@ const KEYS: [&str; 17] = [
     "blocks",
     "objective",
     "cpus",
+    "network",
     "published",
 ];
 
@@ -76,9 +80,24 @@ pub fn parse(
     catalog: &Catalog,
     context: &CheckContext,
 ) -> Result<Study, StudyErrors> {
+    parse_scaled(text, file_name, catalog, context, Scale::ONE)
+}
+
+/// The same with the connections and rates of all loads multiplied by `scale`. The machine's limits
+/// are those of what comes out.
+///
+/// # Errors
+/// As for [`parse`].
+pub fn parse_scaled(
+    text: &str,
+    file_name: &str,
+    catalog: &Catalog,
+    context: &CheckContext,
+    scale: Scale,
+) -> Result<Study, StudyErrors> {
     let mut check = Checker::default();
     let study = tree::read(text, &tree::STUDY, &mut check)
-        .and_then(|root| study(&root, catalog, context, &mut check));
+        .and_then(|root| study(&root, catalog, context, scale, &mut check));
     match study {
         Some(study) if check.is_clean() => Ok(study),
         _ => Err(StudyErrors::new(file_name, text, check.into_findings())),
@@ -90,6 +109,7 @@ fn study(
     root: &tree::Node,
     catalog: &Catalog,
     context: &CheckContext,
+    scale: Scale,
     check: &mut Checker,
 ) -> Option<Study> {
     let fields = Fields::open(root, "a study", check)?;
@@ -121,12 +141,20 @@ fn study(
         .and_then(|node| proxy::read(node, catalog, context, check));
     let origin = plan::origin(fields.get("origin"), check);
     let blocks = plan::blocks(fields.get("blocks"), check);
-    let mut loads = load::read(fields.required("loads", check), proxy.as_ref(), check);
-    let objective = plan::objective(fields.get("objective"), &loads, check);
+    let network = plan::network(fields.get("network"), check);
+    let loads = load::read(
+        fields.required("loads", check),
+        proxy.as_ref(),
+        scale,
+        check,
+    );
+    let merged = loads.left_out(scale);
+    let objective = plan::objective(fields.get("objective"), &loads.drafts, check);
     let serves_files = proxy.as_ref().is_some_and(proxy::Draft::serves_files);
     let cpus = plan::cpus(fields.get("cpus"), serves_files, context, check);
     let arms = arms::read(&fields, proxy.as_ref(), catalog, context, check);
     let published = published::read(fields.get("published"), &arms, &loads, check);
+    let mut loads = loads.drafts;
     let has_limit = objective.within.is_some();
     load::check_fit(&loads, &arms.drafts, &blocks, has_limit, check);
     let room = Room {
@@ -136,6 +164,7 @@ fn study(
         context,
     };
     let mut left_out = arms.left_out;
+    left_out.extend(merged);
     left_out.extend(room.check(&mut loads, check));
 
     let name = name?;
@@ -150,8 +179,9 @@ fn study(
         blocks,
         objective,
         cpus,
-        network: weir_model::study::NetworkSpec::default(),
+        network,
         published,
         left_out,
+        scale: scale.change(),
     })
 }

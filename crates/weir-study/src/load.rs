@@ -10,7 +10,9 @@ use weir_model::study::{BlockSpec, LoadSpec, StudyArrivals};
 use crate::arms;
 use crate::check::{Checker, Fields, fraction, short};
 use crate::flow;
+use crate::matrix::{self, Axes, Cell};
 use crate::proxy;
+use crate::scale::Scale;
 use crate::tree::{Node, Value};
 
 const KEYS: [&str; 12] = [
@@ -36,6 +38,8 @@ const SHORTEST_SLICE: Duration = Duration::from_millis(50);
 #[derive(Debug)]
 pub(crate) struct Draft {
     pub(crate) spec: LoadSpec,
+    /// What the file calls it: a cell of a matrix is named by its numbers, which a scale changes.
+    pub(crate) written: String,
     /// Whether it is left out where the machine has no room for its connections.
     pub(crate) optional: bool,
     /// Where its connections stand.
@@ -43,46 +47,135 @@ pub(crate) struct Draft {
     duration: Range<usize>,
 }
 
+/// All loads.
+#[derive(Debug, Default)]
+pub(crate) struct Loads {
+    pub(crate) drafts: Vec<Draft>,
+    /// Cells of a matrix, as the file calls them, that a scale makes the same as another.
+    pub(crate) merged: Vec<String>,
+}
+
+impl Loads {
+    /// What is said of cells that a scale makes the same as another.
+    pub(crate) fn left_out(&self, scale: Scale) -> Option<String> {
+        let (first, count) = (self.merged.first()?, self.merged.len());
+        Some(format!(
+            "{count} of the loads of a matrix are left out, `{first}` the first: at a scale of {scale} they \
+             are the same as others"
+        ))
+    }
+}
+
 pub(crate) fn read(
     node: Option<&Node>,
     proxy: Option<&proxy::Draft>,
+    scale: Scale,
     check: &mut Checker,
-) -> Vec<Draft> {
-    let mut loads: Vec<Draft> = Vec::new();
+) -> Loads {
+    let mut loads = Loads::default();
     let nodes = node.and_then(|node| check.list(node, "a list of loads"));
     for node in nodes.unwrap_or_default() {
         let closed_before = loads
+            .drafts
             .iter()
             .any(|load| load.spec.arrivals == StudyArrivals::Closed);
-        let Some((load, name_at)) = read_load(node, closed_before, proxy, check) else {
+        let Some(template) = read_load(node, closed_before, proxy, check) else {
             continue;
         };
-        let name = &load.spec.name;
-        if !name.is_empty() && loads.iter().any(|other| other.spec.name == *name) {
-            let message = format!("a second load is named `{name}`");
-            check.error(name_at, message);
+        for load in expanded(&template, scale, &mut loads.merged) {
+            let name = &load.written;
+            let is_taken = loads.drafts.iter().any(|other| other.written == *name);
+            if !name.is_empty() && is_taken {
+                let message = format!("a second load is named `{name}`");
+                check.error(template.name_at.clone(), message);
+            }
+            loads.drafts.push(load);
         }
-        loads.push(load);
+    }
+    if let Some(node) = node
+        && loads.drafts.len() > matrix::MAX_LOADS
+    {
+        let (count, most) = (loads.drafts.len(), matrix::MAX_LOADS);
+        check.error(
+            node.span.clone(),
+            format!("{count} loads are more than {most}"),
+        );
     }
     loads
 }
 
-/// Reads a load, and where its name stands. Parts that are wrong are reported and replaced, so
-/// that the load still counts for whoever looks at it next.
+/// A load as it was read: one, or what the cells of a matrix have in common.
+struct Template {
+    draft: Draft,
+    axes: Option<Axes>,
+    name_at: Range<usize>,
+}
+
+/// The loads that `template` stands for, scaled, each once.
+fn expanded(template: &Template, scale: Scale, merged: &mut Vec<String>) -> Vec<Draft> {
+    let spec = &template.draft.spec;
+    let cells = match &template.axes {
+        Some(axes) => axes.loads(spec, scale),
+        None => vec![Cell {
+            spec: scaled(spec.clone(), scale),
+            written: spec.name.clone(),
+        }],
+    };
+    let mut drafts: Vec<Draft> = Vec::new();
+    for cell in cells {
+        if drafts.iter().any(|other| other.spec.name == cell.spec.name) {
+            merged.push(cell.written);
+            continue;
+        }
+        drafts.push(Draft {
+            spec: LoadSpec {
+                held: scale.held(cell.spec.held),
+                ..cell.spec
+            },
+            written: cell.written,
+            optional: template.draft.optional,
+            connections: template.draft.connections.clone(),
+            duration: template.draft.duration.clone(),
+        });
+    }
+    drafts
+}
+
+/// A load that is no matrix, scaled. Shares of what was measured scale by themselves.
+fn scaled(spec: LoadSpec, scale: Scale) -> LoadSpec {
+    LoadSpec {
+        arrivals: match spec.arrivals {
+            StudyArrivals::Constant(rate) => StudyArrivals::Constant(scale.rate(rate)),
+            other => other,
+        },
+        connections: scale.connections(spec.connections),
+        ..spec
+    }
+}
+
+/// Reads a load. Parts that are wrong are reported and replaced, so that the load still counts for
+/// whoever looks at it next.
 fn read_load(
     node: &Node,
     closed_before: bool,
     proxy: Option<&proxy::Draft>,
     check: &mut Checker,
-) -> Option<(Draft, Range<usize>)> {
+) -> Option<Template> {
     let fields = Fields::known(node, "a load", &KEYS, check)?;
-    let name = fields.required("name", check);
+    let axes = matrix::axes(&fields, check);
+    // The cells of a matrix are named by their numbers.
+    let name = match axes {
+        Some(_) => fields.get("name"),
+        None => fields.required("name", check),
+    };
     let name_at = name.map_or(fields.span(), |node| node.span.clone());
     let name = name.and_then(|node| check.name(node));
     let arrivals = arrivals(&fields, closed_before, check);
     let connections = fields.required("connections", check);
     let connections_at = connections.map_or(fields.span(), |node| node.span.clone());
-    let connections = connections.and_then(|node| check.whole(node, 1..=1_000_000));
+    let connections = connections
+        .filter(|node| !matrix::is_axis(node))
+        .and_then(|node| check.whole(node, 1..=1_000_000));
     let duration = fields.required("duration", check);
     let duration_at = duration.map_or(fields.span(), |node| node.span.clone());
     let duration = duration.and_then(|node| check.duration(node, Duration::from_secs(1)..=LONGEST));
@@ -125,13 +218,19 @@ fn read_load(
             size,
             duration: duration.unwrap_or(LONGEST),
             timeout,
+            cell: None,
         },
+        written: String::new(),
         optional,
         // What is held is what there may be too many of.
         connections: hold.map_or(connections_at, |node| node.span.clone()),
         duration: duration_at,
     };
-    Some((draft, name_at))
+    Some(Template {
+        draft,
+        axes,
+        name_at,
+    })
 }
 
 fn arrivals(
@@ -152,6 +251,8 @@ fn arrivals(
                 None
             }
         },
+        // The levels of a matrix are read by it.
+        (None, Some(rate)) if matrix::is_axis(&rate.value) => Some(StudyArrivals::Constant(1.0)),
         (None, Some(rate)) => read_rate(&rate.value, closed_before, check),
         (Some(_), Some(rate)) => {
             check
@@ -287,7 +388,12 @@ pub(crate) fn check_fit(
     let slice = blocks.slice.unwrap_or(SHORTEST_SLICE);
     let slices = blocks.at_least.saturating_mul(arms.len() as u32);
     let needed = slice.saturating_mul(slices);
+    let mut said: Option<&Range<usize>> = None;
     for load in loads.iter().filter(|load| load.spec.duration < needed) {
+        // The cells of a matrix have one duration.
+        if said.replace(&load.duration) == Some(&load.duration) {
+            continue;
+        }
         let message = format!(
             "{} is too short for {} blocks of {} arms",
             format_duration(load.spec.duration),

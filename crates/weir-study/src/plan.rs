@@ -1,10 +1,12 @@
 //! The smaller sections: `origin`, `blocks`, `objective`, `cpus`.
 
+use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use weir_model::quantity::CpuSet;
 use weir_model::study::{
-    BlockSpec, CpuRoles, DelaySpec, Metric, Objective, OriginSpec, StudyArrivals,
+    BlockSpec, CpuRoles, DelaySpec, Metric, NetworkKind, NetworkSpec, Objective, OriginSpec,
+    StudyArrivals,
 };
 
 use crate::check::{Checker, Fields, short};
@@ -221,6 +223,36 @@ fn check_metric(node: &Node, metric: Metric, loads: &[load::Draft], check: &mut 
             )
             .hint(hint);
     }
+}
+
+/// Smallest MTU that IPv4 hosts must be able to take whole (RFC 791 §3.1), and the largest of a
+/// virtual link.
+const MTUS: RangeInclusive<u64> = 576..=65_535;
+
+pub(crate) fn network(node: Option<&Node>, check: &mut Checker) -> NetworkSpec {
+    let mut network = NetworkSpec::default();
+    let known = ["kind", "mtu"];
+    let Some(fields) = node.and_then(|node| Fields::known(node, "`network`", &known, check)) else {
+        return network;
+    };
+    if let Some(node) = fields.get("kind") {
+        let kinds = [
+            ("auto", NetworkKind::Auto),
+            ("namespaces", NetworkKind::Namespaces),
+            ("loopback", NetworkKind::Loopback),
+        ];
+        network.kind = check.choice(node, &kinds).unwrap_or_default();
+    }
+    if let Some(node) = fields.get("mtu") {
+        if network.kind == NetworkKind::Loopback {
+            check
+                .error(node.span.clone(), "loopback has no MTU of ours")
+                .hint("leave it out, or write `kind: namespaces`");
+        }
+        let mtu = check.whole(node, MTUS);
+        network.mtu = mtu.map_or(network.mtu, |mtu| mtu as u32);
+    }
+    network
 }
 
 pub(crate) fn cpus(

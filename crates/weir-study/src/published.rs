@@ -1,54 +1,82 @@
 //! The section `published`: what others saw, for the same arms.
 
+mod times;
+
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 use weir_model::study::Published;
 
 use crate::arms::Arms;
 use crate::check::{Checker, Fields, nearest, short};
-use crate::load;
+use crate::load::Loads;
 use crate::tree::{Entry, Node, Value};
+
+const KEYS: [&str; 5] = ["source", "metric", "figures", "response-times", "dated"];
 
 pub(crate) fn read(
     node: Option<&Node>,
     arms: &Arms,
-    loads: &[load::Draft],
+    loads: &Loads,
     check: &mut Checker,
 ) -> Option<Published> {
-    let known = ["source", "metric", "figures"];
-    let fields = Fields::known(node?, "`published`", &known, check)?;
+    let fields = Fields::known(node?, "`published`", &KEYS, check)?;
     let source = fields
         .required("source", check)
         .and_then(|node| check.text(node));
     let metric = fields
         .required("metric", check)
         .and_then(|node| check.text(node));
-    let figures = fields.required("figures", check);
-    let entries = figures.and_then(|node| check.entries(node, "an arm and its figure"));
     let names = Names {
         arms,
         of_arms: named(arms.drafts.iter().map(|draft| &*draft.arm.name)),
-        of_loads: named(loads.iter().map(|draft| &*draft.spec.name)),
+        of_loads: named(loads.drafts.iter().map(|draft| &*draft.written)),
+        loads,
     };
+    // Response times may be all that was published.
+    let times = fields.get("response-times");
+    let figures = match times {
+        Some(_) => fields.get("figures"),
+        None => fields.required("figures", check),
+    };
+    let entries = figures.and_then(|node| check.entries(node, "an arm and its figure"));
     let mut published = Published {
         source: source?,
         metric: metric?,
         figures: BTreeMap::new(),
         by_load: BTreeMap::new(),
+        times: Vec::new(),
+        dated: BTreeMap::new(),
     };
     for entry in entries.unwrap_or_default() {
         // A load's own figures are a mapping, an arm's figure is a number.
         if matches!(entry.value.value, Value::Mapping(_)) {
-            names.check_load(entry, check);
+            let load = names.load(&entry.key, &entry.span, check);
             let wanted = "an arm and its figure";
             let own = check.entries(&entry.value, wanted).unwrap_or_default();
             let own = own.iter().filter_map(|entry| names.figure(entry, check));
-            published.by_load.insert(entry.key.clone(), own.collect());
+            published.by_load.insert(load, own.collect());
         } else {
             published.figures.extend(names.figure(entry, check));
         }
     }
+    if let Some(node) = times {
+        published.times = times::read(node, &names, check);
+    }
+    if let Some(node) = fields.get("dated") {
+        published.dated = dated(node, &names, check);
+    }
     Some(published)
+}
+
+/// What has changed since, by arm.
+fn dated(node: &Node, names: &Names<'_>, check: &mut Checker) -> BTreeMap<String, String> {
+    let entries = check.entries(node, "an arm and what has changed since");
+    let each = entries.unwrap_or_default().iter().filter_map(|entry| {
+        names.check_arm(&entry.key, &entry.span, check);
+        Some((entry.key.clone(), check.text(&entry.value)?))
+    });
+    each.collect()
 }
 
 /// Names but for those that were refused, which are empty.
@@ -57,42 +85,57 @@ fn named<'n>(names: impl Iterator<Item = &'n str>) -> Vec<&'n str> {
 }
 
 /// What figures can be for.
-struct Names<'a> {
+pub(crate) struct Names<'a> {
     arms: &'a Arms,
     of_arms: Vec<&'a str>,
+    /// As the file calls them.
     of_loads: Vec<&'a str>,
+    loads: &'a Loads,
 }
 
 impl Names<'_> {
     /// An arm and its figure.
     fn figure(&self, entry: &Entry, check: &mut Checker) -> Option<(String, f64)> {
-        let names = &self.of_arms;
-        let is_known = names.contains(&&*entry.key) || self.arms.would_be(&entry.key);
-        if !names.is_empty() && !is_known {
-            check
-                .error(
-                    entry.span.clone(),
-                    format!("no arm is named `{}`", short(&entry.key)),
-                )
-                .hint(format!("the arms are {}", names.join(", ")))
-                .nearest(nearest(&entry.key, names));
-        }
+        self.check_arm(&entry.key, &entry.span, check);
         Some((entry.key.clone(), figure(&entry.value, check)?))
     }
 
-    fn check_load(&self, entry: &Entry, check: &mut Checker) {
-        let names = &self.of_loads;
-        if !names.is_empty() && !names.contains(&&*entry.key) {
+    pub(crate) fn check_arm(&self, name: &str, at: &Range<usize>, check: &mut Checker) {
+        let names = &self.of_arms;
+        let is_known = names.contains(&name) || self.arms.would_be(name);
+        if !names.is_empty() && !is_known {
             check
-                .error(
-                    entry.span.clone(),
-                    format!("no load is named `{}`", short(&entry.key)),
-                )
-                .hint(format!("the loads are {}", names.join(", ")))
-                .nearest(nearest(&entry.key, names));
+                .error(at.clone(), format!("no arm is named `{}`", short(name)))
+                .hint(format!("the arms are {}", names.join(", ")))
+                .nearest(nearest(name, names));
         }
     }
+
+    /// What the load that the file calls `name` is called here.
+    pub(crate) fn load(&self, name: &str, at: &Range<usize>, check: &mut Checker) -> String {
+        let names = &self.of_loads;
+        let written = self.loads.drafts.iter().find(|draft| draft.written == name);
+        let is_merged = self.loads.merged.iter().any(|merged| merged == name);
+        if written.is_none() && !names.is_empty() && !is_merged {
+            let listed = match names.len() {
+                ..=MOST_LISTED => names.join(", "),
+                more => format!(
+                    "{} and {} more",
+                    names[..MOST_LISTED].join(", "),
+                    more - MOST_LISTED
+                ),
+            };
+            check
+                .error(at.clone(), format!("no load is named `{}`", short(name)))
+                .hint(format!("the loads are {listed}"))
+                .nearest(nearest(name, names));
+        }
+        written.map_or_else(|| name.to_owned(), |draft| draft.spec.name.clone())
+    }
 }
+
+/// More loads than this are not listed in a hint.
+const MOST_LISTED: usize = 12;
 
 fn figure(node: &Node, check: &mut Checker) -> Option<f64> {
     let text = check.text(node)?;

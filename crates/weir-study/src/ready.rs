@@ -9,7 +9,7 @@ pub struct ReadyMade {
     pub text: &'static str,
 }
 
-const STUDIES: [ReadyMade; 7] = [
+const STUDIES: [ReadyMade; 11] = [
     ReadyMade {
         name: "stock-reverse-proxy",
         text: include_str!("../../../studies/stock-reverse-proxy.yaml"),
@@ -33,6 +33,22 @@ const STUDIES: [ReadyMade; 7] = [
     ReadyMade {
         name: "held-connections",
         text: include_str!("../../../studies/held-connections.yaml"),
+    },
+    ReadyMade {
+        name: "kernel-backlog",
+        text: include_str!("../../../studies/kernel-backlog.yaml"),
+    },
+    ReadyMade {
+        name: "port-range",
+        text: include_str!("../../../studies/port-range.yaml"),
+    },
+    ReadyMade {
+        name: "keepalive-requests",
+        text: include_str!("../../../studies/keepalive-requests.yaml"),
+    },
+    ReadyMade {
+        name: "ingress-matrix",
+        text: include_str!("../../../studies/ingress-matrix.yaml"),
     },
     ReadyMade {
         name: "same-twice",

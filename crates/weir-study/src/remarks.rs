@@ -1,6 +1,6 @@
 //! What is not wrong with a study and still worth saying before it is run.
 
-use weir_model::study::{ArmRole, Study};
+use weir_model::study::{ArmRole, LoadSpec, Study};
 use weir_parameters::{Catalog, Severity};
 
 use crate::CheckContext;
@@ -9,7 +9,8 @@ use crate::CheckContext;
 /// are fair questions, so they are remarks and no errors. What the study had to leave out on this
 /// machine comes first. One sentence each.
 pub fn remarks(study: &Study, catalog: &Catalog, context: &CheckContext) -> Vec<String> {
-    let mut remarks = study.left_out.clone();
+    let mut remarks: Vec<String> = study.scale.map(scaled).into_iter().collect();
+    remarks.extend(study.left_out.iter().cloned());
     for arm in &study.arms {
         let limit = context.descriptor_limit;
         let proxy = &study.proxy;
@@ -23,23 +24,35 @@ pub fn remarks(study: &Study, catalog: &Catalog, context: &CheckContext) -> Vec<
             }
         }
     }
-    for load in &study.loads {
-        for arm in study
-            .arms
-            .iter()
-            .filter(|arm| arm.role != ArmRole::SameAsBaseline)
-        {
+    let others = study.arms.iter();
+    for arm in others.filter(|arm| arm.role != ArmRole::SameAsBaseline) {
+        let short = |load: &&LoadSpec| {
             let limits = context.client_limits(catalog, &study.proxy, &arm.settings, load.held);
-            if let Some(limits) = limits
-                && limits.connections < u64::from(load.connections)
-            {
-                remarks.push(format!(
-                    "arm `{}` has connections for {} clients, and load `{}` brings {}: some will \
-                     wait or be refused",
-                    arm.name, limits.connections, load.name, load.connections
-                ));
+            let most = limits.map(|limits| limits.connections);
+            most.filter(|most| *most < u64::from(load.connections))
+        };
+        // The most demanding cell speaks for all of a matrix.
+        let mut loads: Vec<&LoadSpec> = study.loads.iter().collect();
+        loads.sort_by_key(|load| std::cmp::Reverse(load.connections));
+        let mut matrices: Vec<&str> = Vec::new();
+        for load in loads {
+            let Some(most) = short(&load) else { continue };
+            if let Some(cell) = &load.cell {
+                if matrices.contains(&&*cell.matrix) {
+                    continue;
+                }
+                matrices.push(&cell.matrix);
             }
+            remarks.push(format!(
+                "arm `{}` has connections for {most} clients, and load `{}` brings {}: some will \
+                 wait or be refused",
+                arm.name, load.name, load.connections
+            ));
         }
     }
     remarks
+}
+
+fn scaled(factor: f64) -> String {
+    format!("connections and rates of all loads are {factor} times the study's (--scale)")
 }

@@ -1,6 +1,8 @@
 //! Whether this machine can open the connections of a load: descriptors, ports, and what the proxies
 //! can hold.
 
+use std::ops::Range;
+
 use weir_model::study::LoadSpec;
 use weir_parameters::Catalog;
 
@@ -43,26 +45,36 @@ impl Room<'_> {
     /// Takes the optional loads that this machine has no room for out of `loads`, and says which
     /// and why, one sentence each. Any other load without room is an error.
     pub(crate) fn check(&self, loads: &mut Vec<Draft>, check: &mut Checker) -> Vec<String> {
-        let mut left_out = Vec::new();
-        let most = loads.len();
+        // By what is short, with the loads concerned: the cells of a matrix often lack the same.
+        let mut left_out: Vec<(String, Vec<String>)> = Vec::new();
+        let mut said: Vec<Range<usize>> = Vec::new();
+        let mut left = loads.len();
         loads.retain(|load| {
             let Some(shortage) = self.shortage(&load.spec) else {
                 return true;
             };
             // The last one that is left says what is wrong when nothing can be measured.
-            if load.optional && left_out.len() + 1 < most {
-                left_out.push(format!(
-                    "load `{}` is left out: {}",
-                    load.spec.name, shortage.message
-                ));
+            if load.optional && left > 1 {
+                left -= 1;
+                let same = left_out
+                    .iter_mut()
+                    .find(|(why, _)| *why == shortage.message);
+                let name = load.spec.name.clone();
+                match same {
+                    Some((_, names)) => names.push(name),
+                    None => left_out.push((shortage.message, vec![name])),
+                }
                 return false;
             }
-            check
-                .error(load.connections.clone(), shortage.message)
-                .hint(shortage.hint);
+            if !said.contains(&load.connections) {
+                said.push(load.connections.clone());
+                check
+                    .error(load.connections.clone(), shortage.message)
+                    .hint(shortage.hint);
+            }
             true
         });
-        left_out
+        left_out.into_iter().map(sentence).collect()
     }
 
     fn shortage(&self, load: &LoadSpec) -> Option<Shortage> {
@@ -153,6 +165,17 @@ impl Room<'_> {
                 None
             }
         })
+    }
+}
+
+/// Which loads are left out, and why.
+fn sentence((why, loads): (String, Vec<String>)) -> String {
+    match &loads[..] {
+        [first, .., last] => {
+            let count = loads.len();
+            format!("{count} loads, `{first}` to `{last}`, are left out: {why}")
+        }
+        loads => format!("load `{}` is left out: {why}", loads.concat()),
     }
 }
 

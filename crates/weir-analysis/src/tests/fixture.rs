@@ -40,6 +40,7 @@ fn load(name: &str, arrivals: StudyArrivals) -> LoadSpec {
         request: RequestSpec::get("/"),
         duration: Duration::from_secs(60),
         timeout: Duration::from_secs(2),
+        cell: None,
     }
 }
 
@@ -47,6 +48,7 @@ fn load(name: &str, arrivals: StudyArrivals) -> LoadSpec {
 pub(crate) fn header(arms: Vec<Arm>) -> RunHeader {
     let cpus = |cpu| CpuSet::new(vec![cpu]).unwrap();
     RunHeader {
+        network: Default::default(),
         format: FORMAT.to_owned(),
         run: "r".to_owned(),
         weir_version: "0".to_owned(),
@@ -69,17 +71,17 @@ pub(crate) fn header(arms: Vec<Arm>) -> RunHeader {
             arms,
             blocks: BlockSpec::default(),
             objective: Objective::default(),
-            network: Default::default(),
             cpus: None,
             published: None,
             left_out: Vec::new(),
+            scale: None,
+            network: NetworkSpec::default(),
         },
         cpus: CpuRoles {
             proxy: cpus(0),
             generator: cpus(1),
             origin: cpus(1),
         },
-        network: Default::default(),
         environment: Environment::default(),
         remarks: Vec::new(),
     }

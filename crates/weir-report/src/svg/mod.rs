@@ -14,7 +14,7 @@ use std::fmt::{self, Display, Write};
 
 pub(crate) use forest::{Range, forest};
 pub(crate) use over_time::{Panel, panel};
-pub(crate) use percentile::{percentile, uses_log_axis};
+pub(crate) use percentile::{About, Line, percentile, uses_log_axis};
 
 /// The width that a chart is drawn for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,11 +1,8 @@
 //! Percentile plot on the axis of HdrHistogram's plotter: x is 1/(1-quantile), logarithmic, so each
 //! further nine of the quantile takes the same room and the tail can be read.
 
-use weir_model::study::ArmRole;
-
 use super::scale::{Scale, decades, round_steps, tick_time};
-use super::{Anchor, Canvas, Width, fit, polyline, series_class};
-use crate::view::ArmView;
+use super::{Anchor, Canvas, Width, fit, polyline};
 
 /// With more lines than this, names beside the lines cannot be told apart; the legend remains.
 const DIRECT_LABELS: usize = 12;
@@ -16,14 +13,35 @@ const LABEL_GAP: f64 = 16.0;
 /// Response times that differ by more than this factor are drawn on a logarithmic axis.
 const LINEAR_UP_TO: f64 = 12.0;
 
-/// Draws the curves of all arms; empty when there is none. `series` holds each arm's place among
-/// the series.
-pub(crate) fn percentile(id: &str, arms: &[ArmView], series: &[usize], width: Width) -> String {
-    let drawn: Vec<(&ArmView, usize)> = arms
-        .iter()
-        .zip(series.iter().copied())
-        .filter(|(arm, _)| !arm.percentile_curve.is_empty())
-        .collect();
+/// One line of the plot.
+#[derive(Debug, Clone)]
+pub(crate) struct Line<'a> {
+    /// What it is called, beside it and in the legend.
+    pub(crate) name: &'a str,
+    /// Its figures in words.
+    pub(crate) tooltip: String,
+    /// Colour and dash, as names of styles.
+    pub(crate) class: String,
+    /// Its place among the series.
+    pub(crate) series: usize,
+    /// Whether it is drawn over the others: what everything is compared with.
+    pub(crate) front: bool,
+    /// (1/(1-quantile), nanoseconds), finite, ascending.
+    pub(crate) points: &'a [(f64, f64)],
+}
+
+/// What a plot is about, besides its lines.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct About<'a> {
+    /// What a line stands for: `arm`.
+    pub(crate) each: &'a str,
+    /// Lines of other plots that this one is to be compared with: the axes cover them too.
+    pub(crate) beside: &'a [Line<'a>],
+}
+
+/// Draws lines; empty when there is none with points.
+pub(crate) fn percentile(id: &str, lines: &[Line<'_>], about: About<'_>, width: Width) -> String {
+    let drawn: Vec<&Line<'_>> = with_points(lines).collect();
     if drawn.is_empty() {
         return String::new();
     }
@@ -35,24 +53,24 @@ pub(crate) fn percentile(id: &str, arms: &[ArmView], series: &[usize], width: Wi
     };
     let plot_x = (62.0, width.px() - right);
     let plot_y = (height - 48.0, 14.0);
-    let names: Vec<&str> = drawn.iter().map(|(arm, _)| arm.name.as_str()).collect();
+    let names: Vec<&str> = drawn.iter().map(|line| line.name).collect();
     let class = format!("{}{}", width.class(), if labels { " labelled" } else { "" });
     let mut canvas = Canvas::new(
         id,
         &class,
         (width.px(), height),
         "Response time by percentile",
-        &format!("One line for each arm: {}", names.join(", ")),
+        &format!("One line for each {}: {}", about.each, names.join(", ")),
     );
-    let x = Scale::log((1.0, reach(&drawn)), plot_x);
-    let y = y_axis(&mut canvas, &drawn, plot_x, plot_y);
+    let covered: Vec<&Line<'_>> = with_points(lines)
+        .chain(with_points(about.beside))
+        .collect();
+    let x = Scale::log((1.0, reach(&covered)), plot_x);
+    let y = y_axis(&mut canvas, &covered, plot_x, plot_y);
     x_axis(&mut canvas, &x, plot_x, plot_y, width);
-    // Baseline and A/A last: they are what everything is compared with.
-    let (front, back): (Vec<_>, Vec<_>) = drawn
-        .iter()
-        .partition(|(arm, _)| arm.role != ArmRole::Change);
-    for (arm, index) in back.into_iter().chain(front) {
-        curve(&mut canvas, arm, index, &x, &y);
+    let (front, back): (Vec<_>, Vec<_>) = drawn.iter().partition(|line| line.front);
+    for line in back.into_iter().chain(front) {
+        curve(&mut canvas, line, &x, &y);
     }
     if labels {
         direct_labels(&mut canvas, &drawn, &x, &y, plot_x.1, plot_y);
@@ -60,14 +78,18 @@ pub(crate) fn percentile(id: &str, arms: &[ArmView], series: &[usize], width: Wi
     canvas.finish()
 }
 
+fn with_points<'a, 'b>(lines: &'b [Line<'a>]) -> impl Iterator<Item = &'b Line<'a>> {
+    lines.iter().filter(|line| !line.points.is_empty())
+}
+
 /// How far to the right the longest curve goes, at least to quantile 0.9.
-fn reach(drawn: &[(&ArmView, usize)]) -> f64 {
-    let points = drawn.iter().flat_map(|(arm, _)| &arm.percentile_curve);
+fn reach(drawn: &[&Line<'_>]) -> f64 {
+    let points = drawn.iter().flat_map(|line| line.points);
     points.map(|(x, _)| *x).fold(10.0, f64::max).min(1e9)
 }
 
-fn extent(drawn: &[(&ArmView, usize)]) -> (f64, f64) {
-    let points = drawn.iter().flat_map(|(arm, _)| &arm.percentile_curve);
+fn extent(drawn: &[&Line<'_>]) -> (f64, f64) {
+    let points = drawn.iter().flat_map(|line| line.points);
     points
         .map(|(_, ns)| ns.max(1.0))
         .fold((f64::INFINITY, 1.0), |(low, high), ns| {
@@ -76,15 +98,14 @@ fn extent(drawn: &[(&ArmView, usize)]) -> (f64, f64) {
 }
 
 /// Whether the response times are drawn on a logarithmic axis.
-pub(crate) fn uses_log_axis(arms: &[ArmView]) -> bool {
-    let all: Vec<(&ArmView, usize)> = arms.iter().map(|arm| (arm, 0)).collect();
-    let (low, high) = extent(&all);
+pub(crate) fn uses_log_axis(lines: &[Line<'_>]) -> bool {
+    let (low, high) = extent(&with_points(lines).collect::<Vec<_>>());
     high / low > LINEAR_UP_TO
 }
 
 fn y_axis(
     canvas: &mut Canvas,
-    drawn: &[(&ArmView, usize)],
+    drawn: &[&Line<'_>],
     plot_x: (f64, f64),
     plot_y: (f64, f64),
 ) -> Scale {
@@ -138,49 +159,44 @@ fn percent(x: f64) -> String {
     format!("{:.decimals$} %", 100.0 * (1.0 - 1.0 / x))
 }
 
-fn curve(canvas: &mut Canvas, arm: &ArmView, index: usize, x: &Scale, y: &Scale) {
-    let [p50, _, p99, p999, max] = &arm.response;
-    let tooltip = format!(
-        "{}: 50 % {p50}, 99 % {p99}, 99.9 % {p999}, slowest {max}",
-        arm.name
-    );
-    canvas.open("series", Some(index), &tooltip);
-    let points = arm.percentile_curve.iter();
+fn curve(canvas: &mut Canvas, line: &Line<'_>, x: &Scale, y: &Scale) {
+    canvas.open("series", Some(line.series), &line.tooltip);
+    let points = line.points.iter();
     let d = polyline(points.map(|&(at, ns)| (x.at(at), y.at(ns.max(1.0)))));
     // A broad unseen line under the thin one makes it easy to point at.
     canvas.path("aim", &d);
-    canvas.path(&format!("ln {}", series_class(index, arm.role)), &d);
+    canvas.path(&format!("ln {}", line.class), &d);
     canvas.close();
 }
 
 fn direct_labels(
     canvas: &mut Canvas,
-    drawn: &[(&ArmView, usize)],
+    drawn: &[&Line<'_>],
     x: &Scale,
     y: &Scale,
     right: f64,
     plot_y: (f64, f64),
 ) {
-    let mut ends: Vec<(f64, f64, &ArmView, usize)> = drawn
+    let mut ends: Vec<(f64, f64, &Line<'_>)> = drawn
         .iter()
-        .filter_map(|(arm, index)| {
-            let &(at, ns) = arm.percentile_curve.last()?;
-            Some((x.at(at), y.at(ns.max(1.0)), *arm, *index))
+        .filter_map(|line| {
+            let &(at, ns) = line.points.last()?;
+            Some((x.at(at), y.at(ns.max(1.0)), *line))
         })
         .collect();
     ends.sort_by(|a, b| a.1.total_cmp(&b.1));
     let wanted: Vec<f64> = ends.iter().map(|end| end.1).collect();
     let placed = spread(&wanted, LABEL_GAP, (plot_y.1, plot_y.0));
-    for ((end_x, end_y, arm, index), label_y) in ends.into_iter().zip(placed) {
-        let class = series_class(index, arm.role);
-        canvas.open("series", Some(index), &arm.name);
+    for ((end_x, end_y, line), label_y) in ends.into_iter().zip(placed) {
+        let class = &line.class;
+        canvas.open("series", Some(line.series), line.name);
         let leader = [
             (end_x, end_y),
             (right + 2.0, end_y),
             (right + 14.0, label_y),
         ];
         canvas.path(&format!("leader {class}"), &polyline(leader.into_iter()));
-        let name = fit(&arm.name, LABELS - 20.0);
+        let name = fit(line.name, LABELS - 20.0);
         let at = (right + 18.0, label_y + 4.0);
         canvas.text(&format!("label f {class}"), at, Anchor::Start, &name);
         canvas.close();

@@ -1,6 +1,6 @@
 //! All arms on one metric: ratios, verdicts and the reasons for them.
 
-use weir_analysis::findings::{ArmFindings, Comparison, LoadFindings, Verdict};
+use weir_analysis::findings::{ArmFindings, Comparison, InertArm, LoadFindings, Verdict};
 use weir_model::study::{Arm, ArmRole, Metric, Study};
 
 use super::load::quantiles;
@@ -45,6 +45,8 @@ pub struct WhyView {
     pub word: &'static str,
     /// The verdict itself.
     pub verdict: Verdict,
+    /// Whether it is about levels that changed nothing as things stand.
+    pub inert: bool,
     /// The reason.
     pub because: String,
     /// The arms, comma-separated; `all` when there is no other.
@@ -86,6 +88,9 @@ pub struct RowView {
     pub cpu: String,
     /// Its interval.
     pub cpu_interval: String,
+    /// What of it changed nothing as things stand: [`words::INERT`] or [`words::PARTLY_INERT`]; none
+    /// where it came out as better or worse all the same.
+    pub inert: Option<&'static str>,
     /// For the chart.
     pub effect: Option<Effect>,
 }
@@ -95,6 +100,9 @@ impl RowView {
     /// better nor worse: it [differs](words::DIFFERS), and then the lab is at fault.
     pub fn verdict_words(&self) -> Option<(&'static str, &'static str)> {
         let verdict = self.verdict?;
+        if let Some(word) = self.inert {
+            return Some((words::INERT_SIGN, word));
+        }
         let word = match self.alarming() {
             true => words::DIFFERS,
             false => words::verdict(verdict),
@@ -129,12 +137,18 @@ pub struct Effect {
     pub high: f64,
 }
 
-pub(super) fn metric_view(study: &Study, load: &LoadFindings, metric: Metric) -> MetricView {
+pub(super) fn metric_view(
+    study: &Study,
+    load: &LoadFindings,
+    inert: &[InertArm],
+    metric: Metric,
+) -> MetricView {
     let confidence = study.objective.confidence;
     let mut rows: Vec<RowView> = load
         .arms
         .iter()
         .map(|arm| row(study, load, arm, metric))
+        .map(|row| marked(row, inert))
         .collect();
     rows.sort_by_key(|row| (row.role != ArmRole::Baseline, row.role == ArmRole::Change));
     MetricView {
@@ -145,6 +159,31 @@ pub(super) fn metric_view(study: &Study, load: &LoadFindings, metric: Metric) ->
         resolution: resolution(load, metric),
         why: why(&rows),
         rows,
+    }
+}
+
+/// Marks an arm whose levels are not in force. One that differs all the same is no less better or
+/// worse for it, and the section on inert levels says the rest.
+fn marked(row: RowView, inert: &[InertArm]) -> RowView {
+    let no_effect = matches!(
+        row.verdict,
+        Some(Verdict::Equivalent | Verdict::Inconclusive)
+    );
+    let Some(found) = inert.iter().find(|inert| inert.arm == row.arm && no_effect) else {
+        return row;
+    };
+    let why: Vec<String> = found
+        .levels
+        .iter()
+        .map(|level| format!("{} = {}: {}", level.id, level.requested, level.why))
+        .collect();
+    RowView {
+        inert: Some(match found.whole {
+            true => words::INERT,
+            false => words::PARTLY_INERT,
+        }),
+        because: why.join("; "),
+        ..row
     }
 }
 
@@ -164,6 +203,7 @@ fn why(rows: &[RowView]) -> Vec<WhyView> {
                     sign,
                     word,
                     verdict,
+                    inert: row.inert.is_some(),
                     because: row.because.clone(),
                     arms: String::new(),
                 };
@@ -216,6 +256,7 @@ fn row(study: &Study, load: &LoadFindings, arm: &ArmFindings, metric: Metric) ->
         replicates: found.map_or(String::new(), replicates),
         cpu: or_none(cpu.map(|c| number::ratio(c.ratio))),
         cpu_interval: or_none(cpu.map(|c| interval(c, study.objective.confidence))),
+        inert: None,
         effect: found.and_then(effect),
     }
 }

@@ -1,6 +1,6 @@
 //! One load: what it is, its arms, its validity.
 
-use weir_analysis::findings::{ArmFindings, CountedReason, LoadFindings};
+use weir_analysis::findings::{ArmFindings, CountedReason, InertArm, LoadFindings};
 use weir_model::load::Lifetime;
 use weir_model::record::Validity;
 use weir_model::study::{ArmRole, LoadSpec, Study, StudyArrivals, TlsOffer};
@@ -100,7 +100,7 @@ impl LoadView {
         arms.any(|arm| arm.lag.iter().any(|value| value != number::NONE))
     }
 
-    pub(super) fn new(study: &Study, load: &LoadFindings) -> LoadView {
+    pub(super) fn new(study: &Study, load: &LoadFindings, inert: &[InertArm]) -> LoadView {
         let spec = study.loads.iter().find(|spec| spec.name == load.load);
         let open_loop = load.rate_intended.is_some()
             || spec.is_some_and(|spec| spec.arrivals != StudyArrivals::Closed);
@@ -116,7 +116,7 @@ impl LoadView {
                 .metrics
                 .iter()
                 .filter(|_| study.arms.len() > 1)
-                .map(|&metric| metric_view(study, load, metric))
+                .map(|&metric| metric_view(study, load, inert, metric))
                 .collect(),
             arms: load.arms.iter().map(arm_view).collect(),
             connections: ConnectionsView::new(spec, load),
@@ -148,14 +148,21 @@ fn summary(spec: Option<&LoadSpec>, load: &LoadFindings, open_loop: bool) -> Str
             "{} to each arm",
             number::plural(connections, "connection")
         ));
-        if spec.held > 0 {
-            parts.push(format!("{} held idle", number::count(u64::from(spec.held))));
-        }
-        parts.extend(lifetime(spec.lifetime));
-        parts.extend(spec.tls.as_ref().map(tls));
-        parts.push(format!("{} {}", spec.request.method, spec.request.target));
+        parts.extend(manner(spec));
     }
     parts.join(", ")
+}
+
+/// What a load has besides its rate and number of connections.
+pub(super) fn manner(spec: &LoadSpec) -> Vec<String> {
+    let mut parts = Vec::new();
+    if spec.held > 0 {
+        parts.push(format!("{} held idle", number::count(u64::from(spec.held))));
+    }
+    parts.extend(lifetime(spec.lifetime));
+    parts.extend(spec.tls.as_ref().map(tls));
+    parts.push(format!("{} {}", spec.request.method, spec.request.target));
+    parts
 }
 
 /// What becomes of connections; nothing when they are kept.

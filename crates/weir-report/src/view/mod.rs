@@ -6,22 +6,32 @@
 
 mod compare;
 mod connections;
+mod inert;
 mod limit;
 mod load;
+mod matrix;
 pub mod number;
 mod published;
+mod published_times;
 mod setup;
 pub mod words;
 
 use weir_analysis::findings::LoadFindings;
 use weir_model::record::{Outcome, Record, Validity};
+use weir_model::study::Study;
 
 use crate::ReportInput;
 pub use compare::{Effect, MetricView, RowView, WhyView};
 pub use connections::{ConnectionsRow, ConnectionsView};
+pub use inert::InertView;
 pub use limit::LimitView;
 pub use load::{ArmView, LoadView, ReasonView};
+pub use matrix::{
+    CellRow, CellView, HeatCell, HeatRow, HeatView, LineView, MatrixReason, MatrixView, SuiteView,
+    TallyView,
+};
 pub use published::{PublishedRow, PublishedTable, PublishedVerdict, PublishedView};
+pub use published_times::TimesRow;
 pub use setup::{ArmSettings, Fact, SettingRow, SettingsView, SetupView};
 
 /// A whole report, formatted.
@@ -45,8 +55,12 @@ pub struct ReportView {
     pub started_at: String,
     /// What counts as better, and how sure one must be.
     pub objective: String,
-    /// Per load, in the order of the study.
+    /// Per load, in the order of the study, but for those of a matrix.
     pub loads: Vec<LoadView>,
+    /// Matrices of loads, in the order of the study.
+    pub matrices: Vec<MatrixView>,
+    /// Levels that were asked for and are not in force.
+    pub inert: Vec<InertView>,
     /// Published figures beside ours.
     pub published: Option<PublishedView>,
     /// Machine, programs and CPU roles.
@@ -76,19 +90,24 @@ impl ReportView {
     /// Formats everything that a report shows.
     pub fn new(input: &ReportInput<'_>) -> ReportView {
         let study = &input.header.study;
+        let inert = &input.findings.inert;
         let loads: Vec<LoadView> = input
             .findings
             .loads
             .iter()
-            .map(|load| LoadView::new(study, load))
+            .filter(|load| !is_cell(study, load))
+            .map(|load| LoadView::new(study, load, inert))
             .collect();
+        let matrices = matrix::all(study, &input.findings.loads, inert);
         let answers = |load: &&LoadFindings| load.metrics.contains(&study.objective.metric);
         let validity = input
             .findings
             .loads
             .iter()
             .filter(answers)
+            .filter(|load| !is_cell(study, load))
             .map(|load| load.validity)
+            .chain(matrices.iter().map(|matrix| matrix.validity))
             .max()
             .unwrap_or(Validity::Invalid);
         let title = if study.title.is_empty() {
@@ -113,18 +132,34 @@ impl ReportView {
                 number::level(study.objective.band),
                 number::level(study.objective.confidence),
             ),
-            published: published::view(study, &input.findings.loads),
+            published: published::view(study, &input.findings.loads, inert),
             loads,
+            matrices,
+            inert: inert::all(input.findings),
             setup: SetupView::new(input.header),
             settings: SettingsView::new(study, input.records),
             study_text: input.study_text.to_owned(),
             repeat: Repeat {
-                command: "weir run study.yaml".to_owned(),
+                command: command(study.scale),
                 weir_version: input.header.weir_version.clone(),
                 seed: study.blocks.seed.to_string(),
                 format: input.header.format.clone(),
             },
         }
+    }
+}
+
+/// Whether a load is a cell of a matrix.
+fn is_cell(study: &Study, load: &LoadFindings) -> bool {
+    let mut specs = study.loads.iter();
+    specs.any(|spec| spec.name == load.load && spec.cell.is_some())
+}
+
+/// The command that repeats a run.
+fn command(scale: Option<f64>) -> String {
+    match scale {
+        Some(factor) => format!("weir run study.yaml --scale {factor}x"),
+        None => "weir run study.yaml".to_owned(),
     }
 }
 

@@ -5,10 +5,11 @@
 
 use std::collections::BTreeMap;
 
-use weir_analysis::findings::{Comparison, LimitFindings, LoadFindings, Verdict};
-use weir_model::study::{Metric, Study};
+use weir_analysis::findings::{Comparison, InertArm, LimitFindings, LoadFindings, Verdict};
+use weir_model::study::{Metric, Published, Study};
 
 use super::limit::LimitView;
+use super::published_times::{self, TimesRow};
 use super::{number, words};
 
 /// Published figures beside ours.
@@ -18,8 +19,11 @@ pub struct PublishedView {
     pub source: String,
     /// What the published figures are.
     pub metric: String,
-    /// A table for each load with figures of its own, or one for all. At least one.
+    /// A table for each load with figures of its own, or one for all. Empty where response times are
+    /// all that was published.
     pub tables: Vec<PublishedTable>,
+    /// Response times by quantile.
+    pub times: Vec<TimesRow>,
 }
 
 /// The figures published for one load.
@@ -48,6 +52,8 @@ pub struct PublishedRow {
     pub interval: String,
     /// What that says; `None` for the first step, which is compared with nothing.
     pub verdict: Option<PublishedVerdict>,
+    /// Why, where the figures do not say it.
+    pub because: String,
 }
 
 /// What a measurement says about a published effect.
@@ -69,6 +75,10 @@ pub enum PublishedVerdict {
     Opposite,
     /// The measurement cannot tell.
     Inconclusive,
+    /// They saw an effect, here there is none, and what has changed since is known.
+    Obsolete,
+    /// What was asked for is not in force here.
+    Inert,
     /// There is no valid figure to set beside it.
     NotMeasured,
 }
@@ -85,6 +95,8 @@ impl PublishedVerdict {
             PublishedVerdict::EffectHere => "an effect here that was not published",
             PublishedVerdict::Opposite => "the opposite here",
             PublishedVerdict::Inconclusive => "inconclusive",
+            PublishedVerdict::Obsolete => "obsolete",
+            PublishedVerdict::Inert => "inert here",
             PublishedVerdict::NotMeasured => "not measured",
         }
     }
@@ -96,14 +108,19 @@ impl PublishedVerdict {
             | PublishedVerdict::ConfirmedSmaller
             | PublishedVerdict::ConfirmedLarger
             | PublishedVerdict::NoneEither => "better",
-            PublishedVerdict::NoEffectHere => "equivalent",
+            PublishedVerdict::NoEffectHere | PublishedVerdict::Obsolete => "equivalent",
+            PublishedVerdict::Inert => "inert",
             PublishedVerdict::Opposite | PublishedVerdict::EffectHere => "worse",
             PublishedVerdict::Inconclusive | PublishedVerdict::NotMeasured => "inconclusive",
         }
     }
 }
 
-pub(super) fn view(study: &Study, loads: &[LoadFindings]) -> Option<PublishedView> {
+pub(super) fn view(
+    study: &Study,
+    loads: &[LoadFindings],
+    inert: &[InertArm],
+) -> Option<PublishedView> {
     let published = study.published.as_ref()?;
     let mut tables: Vec<PublishedTable> = Vec::new();
     for spec in &study.loads {
@@ -118,15 +135,38 @@ pub(super) fn view(study: &Study, loads: &[LoadFindings]) -> Option<PublishedVie
         && let Some(&figure) = published.figures.get(&alone.name)
     {
         tables.push(beside_limits(study, figure, &limited));
-    } else if !published.figures.is_empty() || tables.is_empty() {
+    } else if !published.figures.is_empty() || (tables.is_empty() && published.times.is_empty()) {
         let measured = matching_load(study, loads);
         tables.push(table(study, &published.figures, measured));
     }
     Some(PublishedView {
         source: published.source.clone(),
         metric: published.metric.clone(),
-        tables,
+        tables: tables
+            .into_iter()
+            .map(|table| noted(table, published, inert))
+            .collect(),
+        times: published_times::rows(study, published, loads, inert),
     })
+}
+
+/// Verdicts that something else than the figures decides: a level that is not in force, or one whose
+/// advice is known to be dated.
+fn noted(mut table: PublishedTable, published: &Published, inert: &[InertArm]) -> PublishedTable {
+    for row in &mut table.rows {
+        let whole = inert
+            .iter()
+            .any(|inert| inert.arm == row.arm && inert.whole);
+        row.verdict = match (row.verdict, published.dated.get(&row.arm)) {
+            (Some(_), _) if whole => Some(PublishedVerdict::Inert),
+            (Some(PublishedVerdict::NoEffectHere), Some(since)) => {
+                row.because.clone_from(since);
+                Some(PublishedVerdict::Obsolete)
+            }
+            (verdict, _) => verdict,
+        };
+    }
+    table
 }
 
 /// Loads that were held against the study's limit, each with what came out for the first arm.
@@ -157,6 +197,7 @@ fn beside_limits(
             measured: view.value,
             interval: view.interval,
             verdict: None,
+            because: String::new(),
         }
     });
     PublishedTable {
@@ -227,6 +268,7 @@ fn row(
         measured: ours.map_or_else(none, |c| number::ratio(c.ratio)),
         interval: ours.map_or_else(String::new, |c| number::ratio_interval(c.ratio, c.interval)),
         verdict: ratio.map(|ratio| judge(ratio, ours, study.objective.band)),
+        because: String::new(),
     }
 }
 

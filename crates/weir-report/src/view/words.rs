@@ -58,6 +58,15 @@ pub fn verdict(verdict: Verdict) -> &'static str {
 /// What an A/A arm does that should not: said in place of better or worse.
 pub const DIFFERS: &str = "differs";
 
+/// What an arm is whose levels changed nothing as things stand: said in place of equivalent.
+pub const INERT: &str = "inert";
+
+/// The same of an arm that changes other things too.
+pub const PARTLY_INERT: &str = "partly inert";
+
+/// The sign of both.
+pub const INERT_SIGN: &str = "◇";
+
 /// A sign of its own for every verdict, so that colour is never alone.
 pub fn verdict_sign(verdict: Verdict) -> &'static str {
     match verdict {

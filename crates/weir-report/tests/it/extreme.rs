@@ -28,6 +28,7 @@ fn nothing_was_measured() {
         loads: Vec::new(),
         answer: String::new(),
         complete: false,
+        inert: Vec::new(),
     };
     run.records = vec![Record::End(EndRecord {
         at: String::new(),

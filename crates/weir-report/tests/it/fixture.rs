@@ -13,8 +13,8 @@ use weir_model::record::{
     EndRecord, FORMAT, Outcome, ProxyRecord, Record, RunHeader, Validity, ValidityReason,
 };
 use weir_model::study::{
-    Arm, ArmRole, BlockSpec, CpuRoles, LoadSpec, Metric, Objective, OriginSpec, ProxyKind,
-    ProxyRole, ProxySpec, Published, Settings, Study, StudyArrivals,
+    Arm, ArmRole, BlockSpec, CpuRoles, LoadSpec, Metric, NetworkSpec, Objective, OriginSpec,
+    ProxyKind, ProxyRole, ProxySpec, Published, Settings, Study, StudyArrivals,
 };
 use weir_report::ReportInput;
 
@@ -101,6 +101,7 @@ pub(crate) fn run() -> Fixture {
                  changes only access_log off is a gain above 2 %, and gzip costs 5.8 %."
             .to_owned(),
         complete: true,
+        inert: Vec::new(),
     };
     Fixture {
         records: records(&study),
@@ -176,15 +177,18 @@ fn study() -> Study {
         arms: arms.collect(),
         blocks: BlockSpec::default(),
         objective: Objective::default(),
-        network: Default::default(),
         cpus: None,
         published: Some(Published {
             source: "a tuning article, stock Ubuntu nginx with static files".to_owned(),
             metric: "mean requests per second of ab -c 40".to_owned(),
             figures: figures.map(|(k, v)| (k.to_owned(), v)).into(),
             by_load: BTreeMap::new(),
+            times: Vec::new(),
+            dated: BTreeMap::new(),
         }),
         left_out: Vec::new(),
+        scale: None,
+        network: NetworkSpec::default(),
     }
 }
 
@@ -200,6 +204,7 @@ fn load(name: &str, arrivals: StudyArrivals, connections: u32) -> LoadSpec {
         request: RequestSpec::get("/"),
         duration: Duration::from_secs(120),
         timeout: Duration::from_secs(2),
+        cell: None,
     }
 }
 

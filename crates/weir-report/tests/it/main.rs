@@ -6,5 +6,6 @@ mod extreme;
 mod fixture;
 mod limits;
 mod markup;
+mod matrix;
 mod page;
 mod text;

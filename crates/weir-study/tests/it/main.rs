@@ -4,6 +4,7 @@ mod expand;
 mod flows;
 mod kernel;
 mod machine;
+mod matrix;
 mod mutate;
 mod ready_made;
 mod refuse;

@@ -21,7 +21,7 @@ fn ready_made(name: &str) -> Study {
 
 #[test]
 fn all_are_right_even_on_a_small_machine_and_named_as_they_say() {
-    assert_eq!(studies().len(), 7);
+    assert_eq!(studies().len(), 11);
     for study in studies() {
         assert_eq!(ready_made(study.name).name, study.name);
     }
@@ -143,9 +143,14 @@ fn connections_are_held_as_far_as_the_machine_has_room() {
 }
 
 #[test]
-fn none_takes_longer_than_a_quarter_of_an_hour() {
+fn none_takes_longer_than_a_quarter_of_an_hour_but_for_the_whole_matrix() {
     for ready in studies() {
         let study = ready_made(ready.name);
+        if ready.name == "ingress-matrix" {
+            let loads: Duration = study.loads.iter().map(|load| load.duration).sum();
+            assert_eq!((study.loads.len(), loads), (100, Duration::from_secs(3600)));
+            continue;
+        }
         let loads: Duration = study.loads.iter().map(|load| load.duration).sum();
         assert!(loads <= Duration::from_secs(15 * 60), "{}", ready.name);
     }
@@ -159,7 +164,7 @@ fn the_studies_in_the_documentation_are_right() {
         .skip(1)
         .filter_map(|rest| rest.split("```").next())
         .collect();
-    assert_eq!(examples.len(), 2);
+    assert_eq!(examples.len(), 3);
     for example in examples {
         let read = parse(example, "docs/study.md", &Catalog::builtin(), &context());
         assert!(

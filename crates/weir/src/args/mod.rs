@@ -77,7 +77,7 @@ pub(crate) struct RunArgs {
     pub(crate) study: Option<String>,
 
     /// Go on with a run that was interrupted or killed
-    #[arg(long, value_name = "RUN", conflicts_with_all = ["study", "out", "check", "time"])]
+    #[arg(long, value_name = "RUN", conflicts_with_all = ["study", "out", "check", "time", "scale"])]
     pub(crate) resume: Option<PathBuf>,
 
     /// Folder for the run's records and report [default: runs/STUDY-TIME]
@@ -107,6 +107,10 @@ pub(crate) struct RunArgs {
     /// Measure for this share of the study's time, such as 25%: quicker, with wider intervals
     #[arg(long, value_name = "SHARE")]
     pub(crate) time: Option<String>,
+
+    /// Multiply the connections and rates of all loads, to fit them to this machine: 25%, 0.25, 2x
+    #[arg(long, value_name = "FACTOR")]
+    pub(crate) scale: Option<String>,
 }
 
 #[derive(Debug, ClapArgs)]

@@ -2,15 +2,16 @@
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use weir_host::journal::Restored;
 use weir_lab::{Event, LabError, Options, Summary};
 use weir_model::quantity::format_duration;
 use weir_model::record::Outcome;
-use weir_model::study::{ArmRole, Study};
+use weir_model::study::{ArmRole, LoadSpec, Study};
 use weir_parameters::Catalog;
 use weir_record::{HEADER_FILE, RecordError};
+use weir_study::Scale;
 use weir_sut::Launcher;
 
 use crate::args::{self, RunArgs};
@@ -33,7 +34,7 @@ pub(crate) fn run(args: RunArgs) -> Result<ExitCode, Failure> {
             (folder.clone(), weir_lab::resume(&options, &mut events))
         }
         (None, Some(name)) => {
-            let mut read = study::read(name, &catalog)?;
+            let mut read = study::read(name, &catalog, scale(args.scale.as_deref())?)?;
             shorten(&mut read.study, args.time.as_deref())?;
             if args.check {
                 terminal::print(&description(&read.study))?;
@@ -109,6 +110,15 @@ fn shorten(study: &mut Study, share: Option<&str>) -> Result<(), Failure> {
     Ok(())
 }
 
+/// What connections and rates are multiplied by.
+fn scale(text: Option<&str>) -> Result<Scale, Failure> {
+    let Some(text) = text else {
+        return Ok(Scale::ONE);
+    };
+    text.parse()
+        .map_err(|error| Failure::input(format!("--scale: {error}")))
+}
+
 /// What a study comes to, for `--check`.
 fn description(study: &Study) -> String {
     let mut text = format!("{}: {}\n", study.name, study.question.trim());
@@ -125,15 +135,51 @@ fn description(study: &Study) -> String {
         };
         text.push_str(&format!("  arm   {:28} {changes}\n", arm.name));
     }
-    for (load, blocks, length) in weir_lab::plan_of(study) {
-        let length = format_duration(length);
-        text.push_str(&format!("  load  {load:28} {blocks} blocks, {length}\n"));
+    if let Some(scale) = study.scale {
+        text.push_str(&format!(
+            "  note  connections and rates of all loads are {scale} times the study's (--scale)\n"
+        ));
+    }
+    let plan = weir_lab::plan_of(study);
+    let loads: Vec<_> = study.loads.iter().zip(&plan).collect();
+    let of_one_matrix = |a: &Planned<'_>, b: &Planned<'_>| {
+        matrix_of(a.0).is_some() && matrix_of(a.0) == matrix_of(b.0)
+    };
+    for loads in loads.chunk_by(of_one_matrix) {
+        text.push_str(&load_line(loads));
     }
     for sentence in &study.left_out {
         text.push_str(&format!("  note  {sentence}\n"));
     }
     text.push_str("Nothing was started (--check).\n");
     text
+}
+
+/// A load with its name, blocks and length as planned.
+type Planned<'a> = (&'a LoadSpec, &'a (String, u32, Duration));
+
+/// Name of the matrix that a load is a cell of.
+fn matrix_of(load: &LoadSpec) -> Option<&str> {
+    load.cell.as_ref().map(|cell| &*cell.matrix)
+}
+
+/// A load or all cells of a matrix, with blocks and length: a hundred lines would say no more.
+fn load_line(loads: &[Planned<'_>]) -> String {
+    let (Some((_, (first, blocks, length))), Some((_, (last, ..)))) = (loads.first(), loads.last())
+    else {
+        return String::new();
+    };
+    let each = format!("{blocks} blocks, {}", format_duration(*length));
+    if first == last {
+        return format!("  load  {first:28} {each}\n");
+    }
+    let name = format!("{first} to {last}");
+    let whole: Duration = loads.iter().map(|(_, (_, _, length))| *length).sum();
+    format!(
+        "  load  {name:28} {} loads, each {each}; {} in all\n",
+        loads.len(),
+        format_duration(whole)
+    )
 }
 
 fn finish(summary: &Summary) -> Result<ExitCode, Failure> {
@@ -239,7 +285,7 @@ impl Narrator {
                     .say(&format!("{load}: a pilot tries slice lengths"));
             }
             Event::PilotEnded(pilot) => {
-                let slice = format_duration(std::time::Duration::from_nanos(pilot.slice_ns));
+                let slice = format_duration(Duration::from_nanos(pilot.slice_ns));
                 self.line.say(&format!("{}: slices of {slice}", pilot.load));
             }
             Event::TrialBegun {

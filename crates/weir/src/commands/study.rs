@@ -4,7 +4,7 @@ use std::path::Path;
 
 use weir_model::study::Study;
 use weir_parameters::Catalog;
-use weir_study::{CheckContext, ReadyMade};
+use weir_study::{CheckContext, ReadyMade, Scale};
 
 use crate::failure::Failure;
 use crate::terminal;
@@ -19,20 +19,20 @@ pub(crate) struct Read {
 }
 
 /// Reads what was given to `weir run`: a ready-made study's name, or a file.
-pub(crate) fn read(study: &str, catalog: &Catalog) -> Result<Read, Failure> {
+pub(crate) fn read(study: &str, catalog: &Catalog, scale: Scale) -> Result<Read, Failure> {
     let path = Path::new(study);
     let looks_like_a_name = !study.contains(['/', '.']);
     if looks_like_a_name && !path.exists() {
         let ready = ready_made(study)?;
         return Ok(Read {
-            study: parse(ready.text, &format!("{}.yaml", ready.name), catalog)?,
+            study: parse(ready.text, &format!("{}.yaml", ready.name), catalog, scale)?,
             text: ready.text.to_owned(),
         });
     }
     let text = std::fs::read_to_string(path)
         .map_err(|error| Failure::input(format!("cannot read {study}: {error}")))?;
     Ok(Read {
-        study: parse(&text, study, catalog)?,
+        study: parse(&text, study, catalog, scale)?,
         text,
     })
 }
@@ -52,7 +52,7 @@ pub(crate) fn ready_made(name: &str) -> Result<&'static ReadyMade, Failure> {
         })
 }
 
-/// A ready-made study, checked, or why it does not fit this machine, in one sentence.
+/// A ready-made study, or why it does not fit this machine, in one sentence.
 pub(crate) fn fit(ready: &ReadyMade) -> Result<Study, String> {
     weir_study::parse(ready.text, ready.name, &Catalog::builtin(), &context()).map_err(|errors| {
         let first = errors.errors().first();
@@ -75,7 +75,7 @@ fn context() -> CheckContext {
     }
 }
 
-fn parse(text: &str, name: &str, catalog: &Catalog) -> Result<Study, Failure> {
-    weir_study::parse(text, name, catalog, &context())
+fn parse(text: &str, name: &str, catalog: &Catalog, scale: Scale) -> Result<Study, Failure> {
+    weir_study::parse_scaled(text, name, catalog, &context(), scale)
         .map_err(|errors| Failure::described(errors.render(terminal::color_on_stderr())))
 }

@@ -3,13 +3,17 @@
 use crate::place::Place;
 use crate::program::{Running, run};
 
-const NAMES: [&str; 7] = [
+const NAMES: [&str; 11] = [
     "stock-reverse-proxy",
     "static-files",
     "requests-by-workers",
     "tls-transactions-by-workers",
     "throughput-by-workers",
     "held-connections",
+    "kernel-backlog",
+    "port-range",
+    "keepalive-requests",
+    "ingress-matrix",
     "same-twice",
 ];
 
@@ -41,7 +45,7 @@ fn their_text_is_a_study_like_any_other() {
 #[test]
 fn an_unknown_one_is_refused_with_those_that_there_are() {
     let ended = run("studies nothing");
-    ended.refused_in_a_line(&["no study called `nothing`", "\nhint: ", NAMES[0], NAMES[6]]);
+    ended.refused_in_a_line(&["no study called `nothing`", "\nhint: ", NAMES[0], NAMES[10]]);
 }
 
 /// The list is for choosing from: one study that this machine has no room for is no reason not to
@@ -60,4 +64,24 @@ fn one_that_does_not_fit_does_not_hide_the_others() {
         assert_eq!(fits, line.contains(" min)"), "{line}");
     }
     assert!(text.contains("does not fit this machine: "), "{text}");
+}
+
+/// A hundred loads are one line, and a scale shows in it.
+#[test]
+fn a_matrix_is_one_line_of_a_check_and_has_the_scale_that_was_asked_for() {
+    let place = Place::new();
+    let text = "weir: 1\nname: m\nquestion: Where?\nproxy: {kind: nginx}\n\
+                loads:\n- {connections: 10..100 step 10, rate: 10..100 step 10, duration: 1m}\n";
+    place.write("matrix.yaml", text);
+    let check = |more: &[&str]| {
+        let arguments = [&["run", "--check", "matrix.yaml"], more].concat();
+        Running::start(&mut place.weir(&arguments)).end()
+    };
+    let plain = check(&[]).with_code(0).stdout;
+    assert!(plain.contains("c10-r10 to c100-r100"), "{plain}");
+    assert!(plain.contains("100 loads"), "{plain}");
+    assert!(plain.lines().count() < 10, "{plain}");
+    let scaled = check(&["--scale", "2x"]).with_code(0).stdout;
+    assert!(scaled.contains("c20-r20 to c200-r200"), "{scaled}");
+    check(&["--scale", "none"]).refused_in_a_line(&["--scale: `none` is not a scale"]);
 }

@@ -1,0 +1,255 @@
+//! Matrices of loads, inert levels and published response times, in all outputs.
+
+use std::time::Duration;
+
+use weir_analysis::findings::{InertArm, Verdict};
+use weir_model::record::{Inert, Validity};
+use weir_model::study::{MatrixCell, Metric, PublishedQuantile, PublishedTimes, StudyArrivals};
+use weir_report::{html, markdown, terminal};
+
+use crate::fixture::{self, Fixture};
+use crate::markup;
+
+const CONNECTIONS: [u32; 3] = [100, 200, 300];
+const RATES: [f64; 2] = [100.0, 1000.0];
+
+/// The fixture's open load as every cell of a matrix; the last cell is INVALID.
+fn matrix() -> Fixture {
+    let mut run = fixture::run();
+    let (spec, found) = (
+        run.header.study.loads[1].clone(),
+        run.findings.loads[1].clone(),
+    );
+    run.header.study.loads.clear();
+    run.findings.loads.clear();
+    for connections in CONNECTIONS {
+        for rate in RATES {
+            let name = format!("c{connections}-r{rate}");
+            let mut spec = spec.clone();
+            spec.name.clone_from(&name);
+            spec.connections = connections;
+            spec.arrivals = StudyArrivals::Constant(rate);
+            spec.cell = Some(MatrixCell {
+                matrix: String::new(),
+                connections,
+                rate: Some(rate),
+            });
+            run.header.study.loads.push(spec);
+            let mut found = found.clone();
+            found.load = name;
+            found.rate_intended = Some(rate);
+            let factor = u64::from(connections / 100);
+            for arm in &mut found.arms {
+                arm.response_ns = arm.response_ns.map(|ns| ns * factor);
+                arm.percentile_curve
+                    .iter_mut()
+                    .for_each(|point| point.1 *= factor);
+            }
+            found.validity = Validity::Valid;
+            found.reasons.clear();
+            run.findings.loads.push(found);
+        }
+    }
+    run.findings.loads[5].validity = Validity::Invalid;
+    run.header.study.objective.metric = Metric::ResponseP50;
+    run
+}
+
+fn times(arm: &str, p50: (u64, u64), p99: (u64, u64)) -> PublishedTimes {
+    let quantile = |quantile, (low, high)| PublishedQuantile {
+        quantile,
+        low: Duration::from_millis(low),
+        high: Duration::from_millis(high),
+    };
+    PublishedTimes {
+        arm: arm.to_owned(),
+        load: None,
+        connections: Some((200, 300)),
+        rate: None,
+        unchanged: false,
+        quantiles: vec![quantile(0.5, p50), quantile(0.99, p99)],
+    }
+}
+
+fn inert(arm: &str, id: &str, whole: bool) -> InertArm {
+    InertArm {
+        arm: arm.to_owned(),
+        levels: vec![Inert {
+            id: id.to_owned(),
+            requested: "4096".to_owned(),
+            effective: "listen backlog 128".to_owned(),
+            why: "net.core.somaxconn is 128".to_owned(),
+        }],
+        whole,
+    }
+}
+
+/// In words that no line break and no escape divides.
+fn outputs(run: &Fixture) -> [String; 3] {
+    let input = run.input();
+    let page = html(&input);
+    markup::check(&page);
+    let text = terminal(&input, false, 200);
+    let one_line = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    [one_line, markdown(&input), page.replace('\u{a0}', " ")]
+}
+
+#[test]
+fn a_matrix_has_a_summary_and_a_suite_for_each_arm_in_all_outputs() {
+    let run = matrix();
+    for output in outputs(&run) {
+        for text in [
+            "100 to 300 connections to each arm",
+            "5 of 6 loads can be used",
+            "Suite gzip",
+        ] {
+            assert!(output.contains(text), "{text}: {output}");
+        }
+        assert!(!output.contains("NaN"), "{output}");
+    }
+    insta::assert_snapshot!("matrix_terminal", terminal(&run.input(), false, 100));
+}
+
+#[test]
+fn a_page_of_a_matrix_has_a_plot_for_each_suite_and_folds_the_loads() {
+    let run = matrix();
+    let page = html(&run.input());
+    let path = format!("{}/matrix.html", env!("CARGO_TARGET_TMPDIR"));
+    std::fs::write(path, &page).unwrap();
+    // Eight arms, two widths; no other chart.
+    assert_eq!(page.matches("class=\"chart ").count(), 16);
+    assert!(page.contains(
+        "One line for each number of connections: 100 connections, 200 connections, 300 connections"
+    ));
+    assert!(
+        !page.contains("Load: c100-r100"),
+        "cells have no section of their own"
+    );
+    assert_eq!(page.matches("<th scope=\"rowgroup\"").count(), 6);
+    assert!(page.contains(">×</td>"), "the INVALID cell is marked");
+}
+
+#[test]
+fn suites_share_their_axes() {
+    let mut run = matrix();
+    for load in &mut run.findings.loads {
+        load.arms[0]
+            .percentile_curve
+            .iter_mut()
+            .for_each(|point| point.1 *= 100);
+    }
+    let page = html(&run.input());
+    let ticks = |suite: usize| {
+        let chart = page
+            .split(&format!("id=\"matrix-1-s{suite}-w-t\""))
+            .nth(1)
+            .unwrap();
+        let chart = chart.split("</svg>").next().unwrap();
+        let ticks = chart.split("class=\"tick\"").skip(1);
+        let text = ticks.map(|tick| tick.split('<').next().unwrap().to_owned());
+        text.collect::<Vec<_>>()
+    };
+    assert_eq!(ticks(0), ticks(5));
+}
+
+#[test]
+fn one_invalid_cell_does_not_spoil_the_answer_and_most_do() {
+    let mut run = matrix();
+    assert!(terminal(&run.input(), false, 100).contains("SUSPECT, judged by"));
+    for load in &mut run.findings.loads[..3] {
+        load.validity = Validity::Invalid;
+    }
+    assert!(terminal(&run.input(), false, 100).contains("INVALID, judged by"));
+}
+
+#[test]
+fn an_arm_whose_levels_are_not_in_force_is_inert_and_not_equivalent() {
+    let mut run = fixture::run();
+    let (whole, part) = ("worker_connections", "proxy_buffering off");
+    run.findings.inert = vec![
+        inert(whole, "worker_connections", true),
+        inert(part, "backlog", false),
+        inert("gzip", "gzip", true),
+    ];
+    for output in outputs(&run) {
+        assert!(output.contains("◇ inert"), "{output}");
+        assert!(output.contains("◇ partly inert"), "{output}");
+        assert!(output.contains("Levels that are not in force"), "{output}");
+        assert!(output.contains("net.core.somaxconn is 128"), "{output}");
+        // It differs all the same: that is what there is to say of it.
+        assert!(output.contains("▼ worse"), "{output}");
+        // The published effect of an arm that is not in force is not refuted by it.
+        assert!(output.contains("inert here"), "{output}");
+        assert!(!output.contains("no effect here"), "{output}");
+    }
+    let text = terminal(&run.input(), false, 200);
+    let row = text.lines().find(|line| line.starts_with(whole)).unwrap();
+    assert!(
+        row.contains("inert") && !row.contains("equivalent"),
+        "{row}"
+    );
+}
+
+#[test]
+fn published_times_stand_beside_ours_with_a_verdict() {
+    let mut run = matrix();
+    // Published: a quarter of p99. Measured: equivalent, better by far, and within.
+    let set = |run: &mut Fixture, arm: &str, ratio, interval, verdict| {
+        for load in &mut run.findings.loads {
+            for c in load.comparisons.iter_mut().filter(|c| c.arm == arm) {
+                (c.ratio, c.interval, c.verdict) = (ratio, interval, verdict);
+            }
+        }
+    };
+    set(&mut run, "gzip", 1.0, (0.99, 1.01), Verdict::Equivalent);
+    set(
+        &mut run,
+        "access_log off",
+        1.0,
+        (0.99, 1.01),
+        Verdict::Equivalent,
+    );
+    set(
+        &mut run,
+        "keepalive to the origin",
+        0.24,
+        (0.2, 0.28),
+        Verdict::Better,
+    );
+    let published = run.header.study.published.as_mut().unwrap();
+    published.figures.clear();
+    let after = |arm| times(arm, (50, 60), (240, 250));
+    published.times = vec![
+        times("stock", (200, 300), (1000, 1000)),
+        after("gzip"),
+        after("access_log off"),
+        after("keepalive to the origin"),
+    ];
+    let since = "the default is another one since 2019";
+    published
+        .dated
+        .insert("access_log off".to_owned(), since.to_owned());
+    for output in outputs(&run) {
+        for text in [
+            "no effect here",
+            "obsolete",
+            since,
+            "confirmed",
+            "200ms to 300ms",
+            "0.240× to 0.250×",
+        ] {
+            assert!(output.contains(text), "{text}: {output}");
+        }
+        // Of the cells that it is for, the hardest that may be used: c300-r1000 is INVALID.
+        assert!(output.contains("c300-r100 (VALID)"), "{output}");
+    }
+}
+
+#[test]
+fn a_scaled_run_is_repeated_at_its_scale() {
+    let mut run = matrix();
+    run.header.study.scale = Some(0.25);
+    let [_, text, page] = outputs(&run);
+    assert!(text.contains("weir run study.yaml --scale 0.25x"));
+    assert!(page.contains("weir run study.yaml --scale 0.25x"));
+}
