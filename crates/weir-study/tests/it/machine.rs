@@ -78,7 +78,7 @@ fn connections_must_fit_into_descriptors() {
             &with("").replace("connections: 20", "connections: 255")
         )[0]
         .0,
-        "255 connections need as many local ports, and 254 source addresses have 254"
+        "255 connections need as many local ports, and 253 source addresses have 253"
     );
 }
 
