@@ -1,8 +1,8 @@
 //! What connects generator, proxies and origin server, and what cannot be varied without namespaces.
 
 use weir_model::record::NetworkUsed;
-use weir_model::study::{ArmRole, NetworkKind, Settings, Study};
-use weir_parameters::Catalog;
+use weir_model::study::{Arm, ArmRole, NetworkKind, Settings, Study};
+use weir_parameters::{Catalog, Scope};
 
 use crate::LabError;
 use crate::places::Places;
@@ -59,11 +59,14 @@ fn without_kernel(
     why: &str,
     catalog: &Catalog,
 ) -> Result<(Study, Vec<String>), LabError> {
-    let kernel = |settings: &Settings| catalog.split(study.proxy.kind, settings).netns;
+    let kind = study.proxy.kind;
+    let is_of_namespace = |id: &str| catalog.scope(kind, id) == Some(Scope::KernelNetns);
+    let kernel = |settings: &Settings| catalog.split(kind, settings).netns;
     let Some(baseline) = study.arms.first().map(|arm| kernel(&arm.settings)) else {
         return Ok((study.clone(), Vec::new()));
     };
     let mut left = study.clone();
+    left.proxy.settings.retain(|id, _| !is_of_namespace(id));
     let mut remarks = Vec::new();
     if !baseline.is_empty() {
         let names: Vec<&str> = baseline.keys().map(String::as_str).collect();
@@ -79,11 +82,10 @@ fn without_kernel(
         let own = kernel(&arm.settings);
         if own == baseline {
             places.push(Some(left.arms.len()));
-            let against = places[arm.against].unwrap_or(0);
-            left.arms.push(weir_model::study::Arm {
-                against,
-                ..arm.clone()
-            });
+            let mut arm = arm.clone();
+            arm.against = places[arm.against].unwrap_or(0);
+            arm.settings.retain(|id, _| !is_of_namespace(id));
+            left.arms.push(arm);
             continue;
         }
         places.push(None);
@@ -95,7 +97,7 @@ fn without_kernel(
         ));
     }
     let changes = |study: &Study| {
-        let is_change = |arm: &&weir_model::study::Arm| arm.role == ArmRole::Change;
+        let is_change = |arm: &&Arm| arm.role == ArmRole::Change;
         study.arms.iter().filter(is_change).count()
     };
     match changes(&left) == 0 && changes(study) > 0 {

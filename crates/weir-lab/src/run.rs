@@ -85,7 +85,7 @@ pub fn run(
     let workers = |arm: &Arm| catalog.workers(study.proxy.kind, &arm.settings);
     let of_arms = study.arms.iter().map(|arm| (&*arm.name, workers(arm)));
     remarks.extend(cpus::crowded_arms(&roles.proxy, of_arms));
-    remarks.extend(options.remarks.iter().cloned());
+    remarks.extend(of_arms_that_run(&options.remarks, study));
     let header = RunHeader {
         format: FORMAT.to_owned(),
         run: folder_name(&options.folder),
@@ -93,6 +93,7 @@ pub fn run(
         started_at: Timestamp::now().to_string(),
         study: study.clone(),
         remarks,
+        rows: options.catalog.user_rows().to_vec(),
         cpus: roles,
         network,
         environment,
@@ -118,6 +119,12 @@ pub fn resume(options: &Options, events: &mut dyn FnMut(Event)) -> Result<Summar
         return Err(LabError::Resume("it is complete".to_owned()));
     }
     let header = run.header.clone();
+    let mut options = options.clone();
+    for (file, text) in &header.rows {
+        let catalog = options.catalog.with_rows(file, text);
+        options.catalog = catalog.map_err(|error| LabError::Resume(error.to_string()))?;
+    }
+    let options = &options;
     settings::check(&header.study, options)?;
     let places = Places::open(options)?;
     let here = &places.host(Role::Proxy).is.environment;
@@ -146,6 +153,18 @@ pub fn resume(options: &Options, events: &mut dyn FnMut(Event)) -> Result<Summar
         done,
     }
     .run(places, events)
+}
+
+/// Remarks about the study, without those about arms that are left out.
+fn of_arms_that_run(remarks: &[String], study: &Study) -> Vec<String> {
+    let is_left_out = |remark: &&String| {
+        let named = remark
+            .strip_prefix("arm `")
+            .and_then(|rest| rest.split_once('`'));
+        named.is_some_and(|(name, _)| !study.arms.iter().any(|arm| arm.name == name))
+    };
+    let (_, left): (Vec<_>, Vec<_>) = remarks.iter().partition(is_left_out);
+    left.into_iter().cloned().collect()
 }
 
 fn folder_name(folder: &Path) -> String {

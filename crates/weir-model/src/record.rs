@@ -40,6 +40,10 @@ pub struct RunHeader {
     pub environment: Environment,
     /// What could not be as the study asks, in words (for example CPUs shared by two roles).
     pub remarks: Vec<String>,
+    /// Files with parameters of the user's own, each with its name: the study cannot be understood
+    /// without them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub rows: Vec<(String, String)>,
 }
 
 /// What connected generator, proxies and origin server.

@@ -273,7 +273,7 @@ impl Hands {
         let place = self.bench.generator_place();
         self.go_on(id, move |outbox, stop| {
             raw(&load::run(&job, &place?, stop, &|event| {
-                outbox.event(id, event)
+                outbox.event(id, event);
             })?)
         });
     }
@@ -310,16 +310,22 @@ fn describe() -> Result<Description, Failure> {
         own_tables: weir_load::descriptors::tables_can_be_own(),
         no_networks: weir_host::may_have_networks()
             .err()
-            .map(|error| error.to_string()),
+            .map(|error| Failure::other(error).words),
     })
 }
 
 impl Failure {
     /// In the words of an error.
     pub(crate) fn other(error: impl std::fmt::Display) -> Failure {
+        // Errors that say what to do have it on a line of its own.
+        let text = error.to_string();
+        let (words, hint) = match text.split_once("\nhint: ") {
+            Some((words, hint)) => (words.to_owned(), Some(hint.to_owned())),
+            None => (text, None),
+        };
         Failure {
-            words: error.to_string(),
-            hint: None,
+            words,
+            hint,
             kind: crate::message::FailureKind::Other,
         }
     }

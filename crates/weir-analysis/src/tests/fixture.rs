@@ -49,6 +49,7 @@ pub(crate) fn header(arms: Vec<Arm>) -> RunHeader {
     let cpus = |cpu| CpuSet::new(vec![cpu]).unwrap();
     RunHeader {
         network: Default::default(),
+        rows: Vec::new(),
         format: FORMAT.to_owned(),
         run: "r".to_owned(),
         weir_version: "0".to_owned(),

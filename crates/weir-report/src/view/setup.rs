@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use weir_model::record::{ProxyRecord, Record, RunHeader};
+use weir_model::record::{NetworkUsed, ProxyRecord, Record, RunHeader};
 use weir_model::study::{Arm, Study};
 
 use super::{compare, number};
@@ -62,6 +62,7 @@ impl SetupView {
                 format!("{} soft, {} hard", limit(e.nofile.0), limit(e.nofile.1)),
             ),
             fact("privileges", e.privileges.as_str()),
+            fact("network", network(header.network)),
         ];
         SetupView {
             machine: machine
@@ -77,6 +78,18 @@ impl SetupView {
             sysctls: facts(&e.sysctls),
             remarks: header.remarks.clone(),
         }
+    }
+}
+
+/// What connected generator, proxies and origin server.
+fn network(used: NetworkUsed) -> String {
+    match used {
+        NetworkUsed::Loopback => "the loopback interface".to_owned(),
+        NetworkUsed::Namespaces { mtu } => format!(
+            "a network namespace for each arm, the generator and the origin server, linked by veth, \
+             MTU {mtu}"
+        ),
+        NetworkUsed::Hosts => "that of the hosts".to_owned(),
     }
 }
 

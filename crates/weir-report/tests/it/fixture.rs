@@ -116,6 +116,7 @@ pub(crate) fn run() -> Fixture {
                 origin: "1".parse().unwrap(),
             },
             network: weir_model::record::NetworkUsed::Loopback,
+            rows: Vec::new(),
             environment: environment(),
             remarks: vec!["generator and origin share CPU 1: there are only two".to_owned()],
             study,

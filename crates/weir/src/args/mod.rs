@@ -77,7 +77,7 @@ pub(crate) struct RunArgs {
     pub(crate) study: Option<String>,
 
     /// Go on with a run that was interrupted or killed
-    #[arg(long, value_name = "RUN", conflicts_with_all = ["study", "out", "check", "time", "scale"])]
+    #[arg(long, value_name = "RUN", conflicts_with_all = ["study", "out", "check", "time", "scale", "parameters"])]
     pub(crate) resume: Option<PathBuf>,
 
     /// Folder for the run's records and report [default: runs/STUDY-TIME]

@@ -29,6 +29,7 @@ mod report;
 mod restore;
 mod run;
 mod run_flows;
+mod run_kernel;
 mod run_refused;
 mod run_stopped;
 mod secure;
