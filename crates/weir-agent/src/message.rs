@@ -477,6 +477,8 @@ pub struct Reading {
     pub proxy_idle_ns: u64,
     /// Steal of the generator's CPUs.
     pub generator_steal_ns: u64,
+    /// How late it was read, nanoseconds.
+    pub late_ns: u64,
 }
 
 impl Reading {
@@ -489,6 +491,7 @@ impl Reading {
         self.proxy_steal_ns += other.proxy_steal_ns;
         self.proxy_idle_ns += other.proxy_idle_ns;
         self.generator_steal_ns += other.generator_steal_ns;
+        self.late_ns = self.late_ns.max(other.late_ns);
     }
 }
 

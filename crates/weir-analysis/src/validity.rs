@@ -73,6 +73,12 @@ const SLICE: Limits = Limits {
     suspect: 1.0,
     invalid: f64::INFINITY,
 };
+/// Lateness of the readings of counters against a slice: as much of the CPU time that they tell may
+/// belong to a neighbouring slice, which is another arm's.
+const LATE: Limits = Limits {
+    suspect: 0.05,
+    invalid: 0.50,
+};
 /// From when on generator or origin count as busy. Not higher, because the kernel's work on their
 /// behalf (softirq) is not in the CPU time of their threads.
 const BUSY: f64 = 0.80;
@@ -80,7 +86,7 @@ const BUSY: f64 = 0.80;
 const TICK_NS: f64 = 1e7;
 
 /// Every rule that [`validity`] knows, by the name that stands in the reasons.
-pub const RULES: [&str; 11] = [
+pub const RULES: [&str; 12] = [
     "nothing-answered",
     "failures",
     "ports-exhausted",
@@ -88,6 +94,7 @@ pub const RULES: [&str; 11] = [
     "proxy-crowded",
     "proxy-not-limit",
     "slice-too-short",
+    "late-counters",
     "offered-rate",
     "dispatch-lag",
     "generator-busy",
@@ -151,6 +158,7 @@ pub(crate) fn judge(
         ports_exhausted(trial, &totals),
         steal(header, &totals),
         crowded(header, &totals),
+        late_counters(&totals),
     ];
     match load.map(|load| load.arrivals) {
         Some(StudyArrivals::Closed) => {
@@ -186,6 +194,7 @@ struct Totals {
     proxy_cpu_ns: f64,
     generator_cpu_ns: f64,
     origin_cpu_ns: f64,
+    late_ns: f64,
 }
 
 impl Totals {
@@ -204,6 +213,7 @@ impl Totals {
             proxy_cpu_ns: sum(|slice| slice.proxy_cpu_ns) as f64,
             generator_cpu_ns: sum(|slice| slice.generator_cpu_ns) as f64,
             origin_cpu_ns: sum(|slice| slice.origin_cpu_ns) as f64,
+            late_ns: sum(|slice| slice.late_ns) as f64,
         }
     }
 }
@@ -284,6 +294,17 @@ fn steal(header: &RunHeader, totals: &Totals) -> Option<Reason> {
     graded("proxy-steal", share, STEAL, || {
         let seen = percent(totals.proxy_steal_ns / time);
         format!("the hypervisor kept {seen} of the proxy's CPU time for others")
+    })
+}
+
+fn late_counters(totals: &Totals) -> Option<Reason> {
+    let share = totals.late_ns / totals.whole_ns;
+    graded("late-counters", share, LATE, || {
+        let ms = totals.late_ns / totals.slices.max(1.0) / 1e6;
+        format!(
+            "the counters of its slices were read {ms:.1} ms late, {} of a slice",
+            percent(share)
+        )
     })
 }
 

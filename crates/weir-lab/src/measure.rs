@@ -414,6 +414,7 @@ impl<'a> Assembly<'a> {
             proxy_steal_ns: end.proxy_steal_ns.saturating_sub(begin.proxy_steal_ns),
             generator_steal_ns: (end.generator_steal_ns).saturating_sub(begin.generator_steal_ns),
             proxy_cpus_idle_ns: end.proxy_idle_ns.saturating_sub(begin.proxy_idle_ns),
+            late_ns: begin.late_ns.max(end.late_ns).max(again.late_ns),
             ..self.records[place]?
         })
     }

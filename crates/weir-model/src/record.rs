@@ -223,6 +223,9 @@ pub struct SliceRecord {
     pub generator_steal_ns: u64,
     /// Time that the proxy's CPUs were idle (idle + iowait), whole slice.
     pub proxy_cpus_idle_ns: u64,
+    /// How late the counters at its bounds were read, the latest of them.
+    #[serde(default)]
+    pub late_ns: u64,
 }
 
 /// One continuous trial: the blocks of a load that were measured with the same instances of the

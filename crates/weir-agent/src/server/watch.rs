@@ -62,7 +62,7 @@ impl Watcher {
 
     /// A counter that cannot be read any more stands still; that its process has ended is found
     /// out elsewhere, and ends the run.
-    fn read(&mut self, slice: usize, arm: usize) -> Reading {
+    fn read(&mut self, slice: usize, arm: usize, late_ns: u64) -> Reading {
         let origin = self.origin.as_ref().map(|origin| origin.counters(arm));
         let proxies = self.proxies.get_mut(arm).map_or(&mut [][..], |all| all);
         let proxy = times(&mut self.proxy_cpus);
@@ -83,6 +83,7 @@ impl Watcher {
             proxy_steal_ns: proxy.steal_ns,
             proxy_idle_ns: proxy.idle_ns,
             generator_steal_ns: times(&mut self.generator_cpus).steal_ns,
+            late_ns,
         }
     }
 
@@ -130,16 +131,17 @@ pub(super) fn run(
         if !sleep_until(job.start_ns + time, stop) {
             break;
         }
+        let late_ns = crate::monotonic_ns().saturating_sub(job.start_ns + time);
+        // Of the begin is heard when it has passed; the first slices are not measured.
         if slice > 0 {
-            let late = crate::monotonic_ns().saturating_sub(job.start_ns + time);
-            end.late_ns = end.late_ns.max(late);
+            end.late_ns = end.late_ns.max(late_ns);
         }
         if let (Some(settings), Some(&arm)) = (&watcher.settings, job.arms.get(slice)) {
             settings.turn_to(arm)?;
         }
         match job.arms.get(slice) {
-            Some(&arm) => tell(&watcher.read(slice, arm)),
-            None => (0..arms).for_each(|arm| tell(&watcher.read(slice, arm))),
+            Some(&arm) => tell(&watcher.read(slice, arm, late_ns)),
+            None => (0..arms).for_each(|arm| tell(&watcher.read(slice, arm, late_ns))),
         }
         if slice + 1 == job.arms.len() {
             // Before the end, when all connections are still open. This slice is not measured.

@@ -218,3 +218,22 @@ fn ports_that_ran_out_have_a_name_of_their_own() {
             .all(|(_, validity)| *validity == Validity::Invalid)
     );
 }
+
+#[test]
+fn counters_must_be_read_when_a_slice_begins() {
+    let with = |load: &'static str, late_ns| {
+        said(load, move |trial, _| {
+            for slice in &mut trial.slices {
+                slice.late_ns = late_ns;
+            }
+        })
+    };
+    let of_slice = |share: f64| (SLICE_NS as f64 * share) as u64;
+    assert_eq!(with("closed", of_slice(0.05)), []);
+    for load in ["closed", "open"] {
+        let late = with(load, of_slice(0.06));
+        assert_eq!(late, one("late-counters", Validity::Suspect), "{load}");
+    }
+    let too_late = with("closed", of_slice(0.51));
+    assert_eq!(too_late, one("late-counters", Validity::Invalid));
+}
