@@ -15,7 +15,7 @@ mod value;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write as _};
 use std::os::unix::fs::MetadataExt as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
 use rustix::io::Errno;
@@ -24,6 +24,14 @@ pub use error::SysctlError;
 use name::Name;
 
 use crate::{HostError, Network};
+
+/// The file of a setting under `/proc/sys`.
+///
+/// # Errors
+/// [`SysctlError::BadName`].
+pub(crate) fn file(name: &str) -> Result<PathBuf, SysctlError> {
+    Ok(Name::parse(name)?.path().to_owned())
+}
 
 /// What the setting is, with one blank between its parts.
 ///

@@ -5,6 +5,7 @@ use std::io::{self, Write};
 use std::path::PathBuf;
 
 use super::Key;
+use crate::sysctl;
 
 /// Why a setting could not be read or written.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -54,21 +55,9 @@ impl From<io::Error> for SettingError {
     }
 }
 
-/// The file of a sysctl. As in sysctl(8), whichever of `.` and `/` comes first separates, and the
-/// other one stands for a dot within a name (`net.ipv4.conf.eth0/5.forwarding`). A journal is only
-/// a file, so its names lead nowhere else.
+/// The file of a sysctl. A journal is only a file, so its names lead nowhere else.
 fn path(name: &str) -> Result<PathBuf, SettingError> {
-    let separator = name.chars().find(|c| matches!(c, '.' | '/'));
-    let mut path = PathBuf::from("/proc/sys");
-    for part in name.split(separator.unwrap_or('.')) {
-        let part = part.replace('/', ".");
-        if matches!(part.as_str(), "" | "." | "..") || part.contains('\0') {
-            let words = format!("`{}` is not a sysctl's name", name.escape_debug());
-            return Err(SettingError::Refused(words));
-        }
-        path.push(part);
-    }
-    Ok(path)
+    sysctl::file(name).map_err(|error| SettingError::Refused(error.to_string()))
 }
 
 #[cfg(test)]
