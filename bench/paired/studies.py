@@ -46,6 +46,8 @@ loads:
   - {{name: {load.name}, {arrivals}, connections: {CONNECTIONS}, duration: {milliseconds(seconds)},
      timeout: {TIMEOUT_S}s}}
 a/a: true
+# As what starts anew is connected.
+network: {{kind: loopback}}
 blocks: {{slice: {slice_}, instances: {instances}, at-least: 6, seed: {seed}}}
 """
 
