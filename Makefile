@@ -5,13 +5,15 @@ export PATH := $(PATH):$(HOME)/.cargo/bin:/usr/sbin:/sbin
 
 CARGO ?= cargo
 TARGET := $(or $(CARGO_TARGET_DIR),target)
+# How many times `make kills` kills.
+KILLS ?= 200
 # Options of bench/run or bench/compare, such as --quick.
 BENCH ?=
 
 .DEFAULT_GOAL := help
 # Set-up comes before its use, also with -j.
 .NOTPARALLEL:
-.PHONY: help demo test check bench bench-compare fuzz setup-demo setup-test setup-bench
+.PHONY: help demo test check kills bench bench-compare fuzz setup-demo setup-test setup-bench
 
 help: ## List these targets
 	@awk -F ': .*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' Makefile
@@ -26,6 +28,9 @@ test: setup-test check ## Set up, then everything that CI runs: format, lints, a
 check: ## Format and lints alone
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
+
+kills: setup-test ## Kill weir, its agents and the proxies 200 times and look what is left (as root; about 30 minutes)
+	WEIR_KILLS=$(KILLS) $(CARGO) test --locked -p weir --test it kills -- --nocapture
 
 bench: setup-bench ## Side by side with other load generators (about 12 minutes)
 	$(CARGO) build --release --locked -p weir

@@ -500,6 +500,9 @@ impl Session<'_> {
             let (more_ns, more) = pilot::response_times(block);
             (sum_ns, count) = (sum_ns + more_ns, count + more);
         });
+        // A slice that is chosen by the figures of a dead proxy would be chosen in vain, and the
+        // other candidates take half a minute.
+        arms.alive()?;
         self.ended(load, outcome)?;
         // In an open loop the rate is given, and a slow arm's queue is what is to be seen.
         let mean = (count > 0).then(|| Duration::from_nanos((sum_ns / count as f64) as u64));

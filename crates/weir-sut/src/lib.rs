@@ -17,6 +17,7 @@ mod certificate;
 mod error;
 pub mod launch;
 pub mod nginx;
+mod orphans;
 mod port;
 mod running;
 mod work_folder;

@@ -10,6 +10,7 @@ use rustix::process::{Pid, Signal, WaitOptions};
 use weir_probe::{ProcessCpu, ProcessId, process};
 
 use crate::SutError;
+use crate::orphans::writers_below;
 
 /// How long a proxy may take to end in order before it is killed.
 const GRACE: Duration = Duration::from_secs(5);
@@ -168,7 +169,19 @@ impl RunningProxy {
             let _ = self.child.wait();
             self.ended = true;
         }
+        let status = self.child.try_wait().ok().flatten();
+        if !status.is_some_and(|status| status.success()) {
+            // Killed by somebody else, perhaps before its workers were noted.
+            workers.extend(self.orphans());
+        }
         kill_all(&workers);
+    }
+
+    /// Processes that write below the prefix still.
+    fn orphans(&self) -> Vec<ProcessId> {
+        let prefix = self.error_log.ancestors().nth(2);
+        let prefix = prefix.and_then(|prefix| fs::canonicalize(prefix).ok());
+        prefix.map_or_else(Vec::new, |prefix| writers_below(&prefix))
     }
 }
 
@@ -218,7 +231,7 @@ fn living_children(master: u32) -> Vec<ProcessId> {
 
 /// Kills what is left of a proxy whose master is gone. Each is looked at first: its number may
 /// be another program's by now.
-fn kill_all(processes: &[ProcessId]) {
+pub(crate) fn kill_all(processes: &[ProcessId]) {
     for process in processes.iter().filter(|process| process.is_alive()) {
         signal(process.pid, Signal::KILL);
     }

@@ -1,9 +1,10 @@
 //! The folder of one run's proxies, and what is done about those that earlier runs left behind.
 //!
 //! A run that ends in any orderly way removes its folder. One that was killed cannot, so the next
-//! one sweeps: it removes folders whose weir lives no more. A proxy's master process that survived
-//! its weir is ended first, if it is beyond doubt that it is one: its pid file is in the folder and
-//! its command line names the folder.
+//! one sweeps: it removes folders whose weir lives no more. A proxy's processes that survived their
+//! weir are ended first, if it is beyond doubt that they are such: a master's pid file is in the
+//! folder and its command line names the folder; a worker that has lost its master too is an nginx
+//! that has a file of the folder open for writing.
 
 use std::fs::{self, DirBuilder, Metadata, Permissions};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
@@ -14,8 +15,9 @@ use rustix::process::Signal;
 use weir_probe::{ProcessId, process};
 
 use crate::SutError;
+use crate::orphans::writers_below;
 use crate::port::random;
-use crate::running::{end_processes, proxy_pid_file};
+use crate::running::{end_processes, kill_all, proxy_pid_file};
 
 const OWNER_FILE: &str = "pid";
 
@@ -217,6 +219,7 @@ fn end_orphans(folder: &Path) {
             end_processes(pid, Signal::TERM, ORPHAN_GRACE);
         }
     }
+    kill_all(&writers_below(&folder));
 }
 
 /// Whether a process is beyond doubt a proxy that was started from a folder: its number may long

@@ -29,16 +29,10 @@ impl HostSettings {
     /// Takes the host's journal, and gives the host the first arm's values.
     pub(super) fn begin(job: &SettingsJob, catalog: &Catalog) -> Result<HostSettings, Failure> {
         let mut journal = Journal::open(&Journal::default_folder(), &job.purpose)?;
-        let mut arms = job.arms.clone();
-        for arm in &mut arms {
-            for (name, value) in arm {
-                *value = wanted(name, value, catalog)?;
-            }
-        }
+        let arms = completed(&job.arms, catalog)?;
         let first = arms.first().cloned().unwrap_or_default();
         for (name, value) in &first {
-            let values: BTreeSet<String> = job
-                .arms
+            let values: BTreeSet<String> = arms
                 .iter()
                 .filter_map(|arm| arm.get(name).cloned())
                 .collect();
@@ -76,16 +70,37 @@ impl HostSettings {
     }
 }
 
+/// Every arm with a value for each setting that any of them names: one that does not name it is
+/// measured with what the host has.
+fn completed(
+    arms: &[BTreeMap<String, String>],
+    catalog: &Catalog,
+) -> Result<Vec<BTreeMap<String, String>>, Failure> {
+    let names: BTreeSet<&String> = arms.iter().flat_map(BTreeMap::keys).collect();
+    let mut completed = vec![BTreeMap::new(); arms.len()];
+    for name in names {
+        let now = sysctl::read(name).map_err(Failure::other)?;
+        for (arm, asked) in completed.iter_mut().zip(arms) {
+            let value = match asked.get(name) {
+                Some(value) => wanted(name, value, &now, catalog),
+                None => now.clone(),
+            };
+            arm.insert(name.clone(), value);
+        }
+    }
+    Ok(completed)
+}
+
 /// The value that a setting is to have: what is asked for, or what there is where that is higher and
 /// the setting is one that is only raised.
-fn wanted(name: &str, value: &str, catalog: &Catalog) -> Result<String, Failure> {
-    let now = sysctl::read(name).map_err(Failure::other)?;
+fn wanted(name: &str, value: &str, now: &str, catalog: &Catalog) -> String {
     let mut rows = catalog.host_parameters();
     let row = rows.find(
         |row| matches!(&row.effective, EffectiveFrom::Sysctl { name: of_row } if of_row == name),
     );
-    let is_wanted = row.is_none_or(|row| row.is_to_be_written(value, &now));
-    Ok(if is_wanted { value.to_owned() } else { now })
+    let is_wanted = row.is_none_or(|row| row.is_to_be_written(value, now));
+    let level = if is_wanted { value } else { now };
+    level.to_owned()
 }
 
 /// What an earlier weir has left here; put back and removed unless it is only to be told.
@@ -109,4 +124,23 @@ pub(super) fn leftovers(dry_run: bool) -> Result<Leftovers, Failure> {
         held: None,
         folders,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_arm_that_does_not_name_a_setting_has_the_host_s() {
+        // Nobody writes it, and everybody may read it.
+        let name = "kernel.osrelease";
+        let now = sysctl::read(name).unwrap();
+        let named = BTreeMap::from([(name.to_owned(), "9".to_owned())]);
+        let arms = [BTreeMap::new(), named.clone()];
+        let completed = completed(&arms, &Catalog::builtin()).unwrap();
+        assert_eq!(completed[0], BTreeMap::from([(name.to_owned(), now)]));
+        assert_eq!(completed[1], named);
+        let absent = BTreeMap::from([("no.such_setting".to_owned(), "1".to_owned())]);
+        assert!(super::completed(&[absent], &Catalog::builtin()).is_err());
+    }
 }

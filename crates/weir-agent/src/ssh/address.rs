@@ -24,9 +24,15 @@ impl Lookup {
     pub(super) fn begin(ssh: &Ssh<'_>) -> Result<Lookup, SshError> {
         let ran = ssh.run(ssh.configuration(), Stdio::null())?;
         if !ran.status.success() {
-            return Err(SshError::Configuration {
-                host: ssh.host().to_owned(),
-                words: ran.words,
+            let (host, words) = (ssh.host().to_owned(), ran.words);
+            return Err(match ran.status.code() {
+                Some(_) => SshError::Configuration { host, words },
+                // A signal says nothing about what ssh was given.
+                None => SshError::Ended {
+                    host,
+                    how: ran.status.to_string(),
+                    words,
+                },
             });
         }
         let told = String::from_utf8_lossy(&ran.stdout).into_owned();

@@ -208,6 +208,19 @@ fn names_and_options_that_ssh_does_not_know_are_errors() {
     assert!(matches!(error, SshError::Program { .. }), "{error}");
 }
 
+#[test]
+fn an_ssh_that_somebody_kills_is_no_fault_of_the_options() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut place = SshPlace::new("no-such-host.invalid");
+    place.program = program(folder.path(), "ssh", "#!/bin/sh\nkill -KILL $$\n");
+    let error = without_a_host(&place, PATIENCE).expect("it is there");
+    assert!(
+        matches!(error, SshError::Ended { .. }) && !error.is_input(),
+        "{error}"
+    );
+    assert!(error.to_string().contains("signal: 9"), "{error}");
+}
+
 /// Why there is no agent; `None`, and a word, where there is no ssh.
 fn without_a_host(place: &SshPlace, at_most: Duration) -> Option<SshError> {
     let weir = Path::new("/bin/true");

@@ -115,6 +115,27 @@ fn a_worker_or_master_that_dies_is_noticed() {
     assert!(!all.iter().any(|process| process.is_alive()));
 }
 
+/// A worker takes the place of one that died, and then loses its master: nobody has noted it.
+#[test]
+fn a_worker_that_nobody_has_noted_is_ended_too() {
+    let arm = start(&stock_with(&[("worker_processes", "1")]), &FILES, None);
+    let (master, first) = (arm.proxy.master_pid(), arm.proxy.worker_pids()[0]);
+    kill(first);
+    let mut second = Orphans(Vec::new());
+    until("another worker", || {
+        let workers = weir_probe::process::children(master).unwrap();
+        let others = workers.into_iter().filter(|&pid| pid != first);
+        second.0 = others.filter_map(|pid| ProcessId::of(pid).ok()).collect();
+        second.some_alive()
+    });
+    let ended = ProcessId::of(master).unwrap();
+    kill(master);
+    until("the master's end", || !ended.is_alive());
+    assert!(second.some_alive(), "workers outlive their master");
+    arm.proxy.stop();
+    assert!(!second.some_alive());
+}
+
 /// Says to [`is_a_weir_that_will_be_killed`] what it is to do.
 const ROLE: &str = "WEIR_TEST_DOOMED";
 
@@ -240,4 +261,26 @@ fn a_proxy_that_outlived_its_weir_is_ended_by_the_next_sweep() {
     assert!(orphans.some_alive(), "nothing ties it to its weir");
     assert_eq!(WorkFolder::sweep_in(&parent), [left]);
     until("the sweep ended it", || !orphans.some_alive());
+}
+
+#[test]
+fn workers_that_outlived_their_master_too_are_ended_by_the_next_sweep() {
+    let work = WorkFolder::create().unwrap();
+    let parent = shared_folder(&work);
+    let (masters, left) = kill_a_weir("bare", &parent);
+    let master = masters.0[0].pid;
+    let workers = weir_probe::process::children(master).unwrap();
+    let workers = workers.into_iter().map(|pid| ProcessId::of(pid).unwrap());
+    let workers = Orphans(workers.collect());
+    kill(master);
+    until("the master's end", || !masters.some_alive());
+    assert!(workers.some_alive(), "workers outlive their master");
+    // Somebody who only looks at the log is nobody's orphan.
+    let log = std::fs::File::open(left.join("arm/logs/error.log")).unwrap();
+    let mut reader = Command::new("sleep").arg("600").stdin(log).spawn().unwrap();
+    assert_eq!(WorkFolder::sweep_in(&parent), [left]);
+    assert!(!workers.some_alive());
+    assert!(matches!(reader.try_wait(), Ok(None)));
+    reader.kill().unwrap();
+    reader.wait().unwrap();
 }

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
+use weir_agent::AgentError;
 use weir_host::journal::Restored;
 use weir_lab::{Event, LabError, Options, Summary};
 use weir_model::quantity::format_duration;
@@ -200,6 +201,7 @@ fn explain(error: LabError, folder: &Path) -> Failure {
     let hint = error.hint();
     let begun = folder.join(HEADER_FILE).exists();
     let failure = match error {
+        error if !begun && is_of_a_host(&error) => Failure::failed(error),
         // Nothing had been started; the place or the request has to change first.
         error if !begun => Failure::input(error),
         LabError::DiskSpace { .. }
@@ -207,7 +209,7 @@ fn explain(error: LabError, folder: &Path) -> Failure {
         | LabError::Cpus { .. }
         | LabError::Resume(_)
         | LabError::Request { .. }
-        | LabError::Program(_)
+        | LabError::Program(AgentError::Failed(_))
         | LabError::NoNetworks(_)
         | LabError::HostSettings { .. } => Failure::input(error),
         LabError::Record(ref why) if !is_write(why) => Failure::input(error),
@@ -217,6 +219,17 @@ fn explain(error: LabError, folder: &Path) -> Failure {
         )),
     };
     failure.maybe_hint(hint)
+}
+
+/// Whether a host, or the way to it, has failed: what was asked for may be right all the same.
+fn is_of_a_host(error: &LabError) -> bool {
+    match error {
+        LabError::Ssh(error) => !error.is_input(),
+        LabError::Agent(AgentError::Lost { .. }) | LabError::Program(AgentError::Lost { .. }) => {
+            true
+        }
+        _ => false,
+    }
 }
 
 /// Whether a run that had begun could not be written on.

@@ -8,6 +8,7 @@
 mod agent;
 mod doctor;
 mod faulty;
+mod kills;
 mod load;
 mod load_calibrate;
 mod load_connections;

@@ -1,0 +1,321 @@
+//! `kill -9` of weir, its agents, what connects them, and the proxies, at any moment of a run: nothing
+//! is left of it after `weir restore`, and nothing is lost that was recorded.
+//!
+//! By itself it kills a few times; `WEIR_KILLS=200` makes it the long one (`make kills`). Moments and
+//! victims are drawn from a seed, which is printed and can be given again (`WEIR_KILLS_SEED`).
+//!
+//! Of everything that a run may leave, only what is this run's own counts: other tests, and other
+//! people, use the machine meanwhile. The one exception are settings of the whole host, which must not
+//! be changed by others; each seed has one that it changes, and several seeds may run at once.
+
+mod records;
+mod scene;
+mod table;
+mod traces;
+
+use std::collections::BTreeSet;
+use std::fs::OpenOptions;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant, SystemTime};
+
+use weir_stats::SplitMix64;
+
+use crate::program::Ended;
+use crate::ssh_support::skipped;
+use records::{end, is_clear, recover, whole_lines};
+use scene::{Network, Remote, Scene, Victim, When};
+use table::{Row, Table};
+use traces::{Ground, Left, Namespaces, Snapshot};
+
+/// Settings of the whole host that may be one more than they are, for a while. The first three are
+/// about the work of one receiving interrupt and of its queue; the last one is far from any use.
+const SETTINGS: [&str; 4] = [
+    "net.core.netdev_budget_usecs",
+    "net.core.netdev_max_backlog",
+    "net.core.netdev_budget",
+    "fs.file-max",
+];
+
+/// How long what lives may take to end by itself.
+const REST: Duration = Duration::from_secs(20);
+/// The same where somebody must be asked to end it.
+const SHORT_REST: Duration = Duration::from_secs(3);
+/// How often a run may have ended before its victim was there.
+const TRIES: usize = 6;
+
+/// Every victim of every network kind.
+const ALL: [(Network, Victim); 16] = [
+    (Network::Namespaces, Victim::Weir),
+    (Network::Namespaces, Victim::Master),
+    (Network::Namespaces, Victim::Worker),
+    (Network::Namespaces, Victim::WeirAndMaster),
+    (Network::Loopback, Victim::Weir),
+    (Network::Loopback, Victim::Master),
+    (Network::Loopback, Victim::Worker),
+    (Network::Loopback, Victim::WeirAndMaster),
+    (Network::Ssh, Victim::Weir),
+    (Network::Ssh, Victim::Agent),
+    (Network::Ssh, Victim::SshClient),
+    (Network::Ssh, Victim::SshSession),
+    (Network::Ssh, Victim::Master),
+    (Network::Ssh, Victim::Worker),
+    (Network::Ssh, Victim::WeirAndMaster),
+    (Network::Ssh, Victim::WeirThenAgent),
+];
+
+/// What CI has time for: every victim, and every network.
+const FEW: [(Network, Victim); 9] = [
+    (Network::Namespaces, Victim::Weir),
+    (Network::Namespaces, Victim::WeirAndMaster),
+    (Network::Namespaces, Victim::Master),
+    (Network::Loopback, Victim::WeirAndMaster),
+    (Network::Loopback, Victim::Worker),
+    (Network::Ssh, Victim::Agent),
+    (Network::Ssh, Victim::SshClient),
+    (Network::Ssh, Victim::SshSession),
+    (Network::Ssh, Victim::WeirThenAgent),
+];
+
+#[test]
+fn nothing_is_left_behind_and_nothing_is_lost() {
+    if !rustix::process::geteuid().is_root() {
+        return skipped("settings of the whole host need root");
+    }
+    let seed = number("WEIR_KILLS_SEED").unwrap_or_else(of_the_clock);
+    let Some(setting) = setting(seed) else {
+        return skipped("no setting of the whole host can be written here");
+    };
+    if let Err(error) = weir_host::may_have_networks() {
+        return skipped(&error.to_string());
+    }
+    let chaos = Chaos {
+        seed,
+        setting,
+        remote: Remote::start(),
+    };
+    say(&format!("WEIR_KILLS_SEED={seed}, {setting} is changed"));
+    let plan = chaos.plan(number("WEIR_KILLS"));
+    let lengths = chaos.lengths(&plan);
+    let mut table = Table::default();
+    for (kill, &(network, victim)) in plan.iter().enumerate() {
+        let row = chaos.kill(kill, network, victim, lengths[network as usize]);
+        say(&format!("{kill:3} {network:?} {victim:?}: {row}"));
+        table.add(network, victim, row);
+    }
+    say(&table.to_string());
+    assert!(table.faults().is_empty(), "{}", table.faults().join("\n"));
+}
+
+struct Chaos {
+    seed: u64,
+    setting: &'static str,
+    remote: Option<Remote>,
+}
+
+impl Chaos {
+    /// Who is killed where, in a random order.
+    fn plan(&self, kills: Option<u64>) -> Vec<(Network, Victim)> {
+        let (of, kills) = match kills {
+            Some(kills) => (&ALL[..], kills as usize),
+            None => (&FEW[..], FEW.len()),
+        };
+        let can =
+            |(network, _): &&(Network, Victim)| *network != Network::Ssh || self.remote.is_some();
+        let of: Vec<_> = of.iter().filter(can).copied().collect();
+        let mut plan: Vec<_> = of.iter().cycle().take(kills).copied().collect();
+        SplitMix64::new(self.seed).shuffle(&mut plan);
+        plan
+    }
+
+    fn scene(&self, network: Network, rng: &mut SplitMix64) -> Scene<'_> {
+        let now = read(self.setting).expect("it was read before");
+        Scene::new(network, self.remote.as_ref(), (self.setting, now + 1), rng)
+    }
+
+    fn snapshot(&self) -> Snapshot {
+        let of_others = SETTINGS.iter().filter(|name| **name != self.setting);
+        Snapshot::take(&of_others.map(|name| path_of(name)).collect::<Vec<_>>())
+    }
+
+    /// How long an undisturbed run takes, by network kind; it leaves nothing.
+    fn lengths(&self, plan: &[(Network, Victim)]) -> [Duration; 3] {
+        let mut lengths = [Duration::ZERO; 3];
+        let networks: BTreeSet<Network> = plan.iter().map(|(network, _)| *network).collect();
+        for network in networks {
+            let before = self.snapshot();
+            // The first seed whose study has no pilot.
+            let mut rng = SplitMix64::new(self.seed);
+            let scene = loop {
+                let scene = self.scene(network, &mut rng);
+                if !scene.has_pilot {
+                    break scene;
+                }
+            };
+            let begun = Instant::now();
+            scene.run().end().with_code(0);
+            lengths[network as usize] = begun.elapsed();
+            let left = at_rest(&before, &scene, &Namespaces::default(), REST);
+            assert!(left.is_nothing(), "an undisturbed run leaves:{left}");
+        }
+        lengths
+    }
+
+    fn kill(&self, kill: usize, network: Network, victim: Victim, length: Duration) -> Row {
+        let mut rng = SplitMix64::new(self.seed ^ ((kill as u64 + 1) << 40));
+        for _ in 0..TRIES {
+            if let Some(row) = self.attempt(network, victim, length, &mut rng) {
+                return row;
+            }
+        }
+        Row::missed()
+    }
+
+    /// `None`: the run had ended before.
+    fn attempt(
+        &self,
+        network: Network,
+        victim: Victim,
+        length: Duration,
+        rng: &mut SplitMix64,
+    ) -> Option<Row> {
+        let before = self.snapshot();
+        let scene = self.scene(network, rng);
+        let grounds = scene.grounds();
+        let when = moment(length + scene.pilots(), rng);
+        let mut seen = Namespaces::default();
+        let mut run = scene.run();
+        let struck = scene.strike(&mut run, victim, when, rng, &mut || {
+            seen = Namespaces::of(&grounds);
+        })?;
+        let mut row = Row::new(struck);
+        match end(run) {
+            Ok(ended) => judge_end(victim, &ended, &mut row),
+            Err(words) => row.fault(words),
+        }
+        let rest = match victim {
+            Victim::WeirAndMaster => SHORT_REST,
+            _ => REST,
+        };
+        let left = at_rest(&before, &scene, &seen, rest);
+        judge_left(network, victim, &left, &mut row);
+        let records = whole_lines(&scene);
+        restore(&before, &scene, &seen, &mut row);
+        row.recovered(recover(&scene, &records));
+        let after = at_rest(&before, &scene, &seen, REST);
+        if !after.is_nothing() {
+            row.fault(format!("after the resumed run there is{after}"));
+        }
+        Some(row)
+    }
+}
+
+/// One time in three soon after the victim's birth, else any moment.
+fn moment(length: Duration, rng: &mut SplitMix64) -> When {
+    match rng.below(3) {
+        0 => When::AfterBirth(Duration::from_millis(40).mul_f64(rng.unit())),
+        _ => When::After(length.mul_f64(rng.unit())),
+    }
+}
+
+/// weir that was not killed itself says what happened, or has nothing to say because it was over.
+fn judge_end(victim: Victim, ended: &Ended, row: &mut Row) {
+    if victim.takes_weir() {
+        if ended.code.is_some() {
+            row.fault(format!("weir was to be killed: {ended:?}"));
+        }
+        return;
+    }
+    let names_arm = || ended.stderr.contains("arm `");
+    match ended.code {
+        Some(0) => row.noticed = "not",
+        Some(1) if !is_clear(ended) => row.fault(format!("no clear words: {ended:?}")),
+        Some(1) if victim.is_proxy() && !names_arm() => {
+            row.fault(format!("no arm is named: {}", ended.stderr));
+        }
+        Some(1) => row.noticed = "yes",
+        _ => row.fault(format!("exit code {:?}: {}", ended.code, ended.stderr)),
+    }
+}
+
+/// What must not even be there before anybody has restored anything.
+fn judge_left(network: Network, victim: Victim, left: &Left, row: &mut Row) {
+    row.left_before = !left.is_nothing();
+    let weir_lives = !victim.takes_weir();
+    let agent_lives = network == Network::Ssh && !victim.takes_agent();
+    // An agent that lives puts back and ends all that is its own.
+    if agent_lives && !(left.settings.is_empty() && left.is_at_rest()) {
+        row.fault(format!("the agent left{left}"));
+    }
+    if weir_lives && network != Network::Ssh && !left.is_nothing() {
+        row.fault(format!("weir lived and left{left}"));
+    }
+    row.left = left.to_string();
+}
+
+/// `weir restore`, after which nothing is left.
+fn restore(before: &Snapshot, scene: &Scene<'_>, seen: &Namespaces, row: &mut Row) {
+    for ended in scene.restore() {
+        if ended.code != Some(0) {
+            row.fault(format!("weir restore: {ended:?}"));
+        }
+    }
+    let left = at_rest(before, scene, seen, REST);
+    row.left_after = !left.is_nothing();
+    if row.left_after {
+        row.fault(format!("after weir restore there is{left}"));
+    }
+}
+
+/// What is left once nothing lives any more, or after a time.
+fn at_rest(before: &Snapshot, scene: &Scene<'_>, seen: &Namespaces, at_most: Duration) -> Left {
+    let grounds: Vec<Ground> = scene.grounds();
+    let begun = Instant::now();
+    loop {
+        let left = Left::look(before, &grounds, seen);
+        let is_rest = left.is_at_rest() && scene.sessions().is_empty();
+        if is_rest || begun.elapsed() > at_most {
+            // What was there a moment before the last process ended may have been put back by it.
+            return Left::look(before, &grounds, seen);
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// A setting of the whole host that can be changed here.
+fn setting(seed: u64) -> Option<&'static str> {
+    let from = (seed % SETTINGS.len() as u64) as usize;
+    let settings = SETTINGS.iter().cycle().skip(from).take(SETTINGS.len());
+    let mut settings = settings.copied();
+    settings.find(|name| {
+        let is_writable = OpenOptions::new().write(true).open(path_of(name)).is_ok();
+        // Some kernels have no limit of files at all.
+        is_writable && read(name).is_some_and(|now| now < i64::MAX as u64)
+    })
+}
+
+fn path_of(setting: &str) -> PathBuf {
+    Path::new("/proc/sys").join(setting.replace('.', "/"))
+}
+
+fn read(setting: &str) -> Option<u64> {
+    let text = std::fs::read_to_string(path_of(setting)).ok()?;
+    text.trim().parse().ok()
+}
+
+fn number(variable: &str) -> Option<u64> {
+    let text = std::env::var(variable).ok()?;
+    Some(
+        text.parse()
+            .unwrap_or_else(|_| panic!("{variable}: {text} is no number")),
+    )
+}
+
+fn of_the_clock() -> u64 {
+    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+    since.map_or(0, |since| since.as_secs())
+}
+
+#[allow(clippy::print_stderr)]
+fn say(words: &str) {
+    eprintln!("{words}");
+}

@@ -1,0 +1,165 @@
+//! What was recorded before a kill is there after it, and the run can be finished.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::time::Duration;
+
+use weir_model::record::{Outcome, Record};
+use weir_record::Run;
+
+use super::scene::Scene;
+use crate::program::{Ended, Running};
+
+/// Far longer than anything takes that does not hang.
+const PATIENCE: Duration = Duration::from_secs(150);
+
+/// What became of the run of a killed weir.
+#[derive(Debug, Default)]
+pub(crate) struct Recovered {
+    /// Lines that were whole and are not there any more, or differ.
+    pub(crate) lost: usize,
+    /// `None`: there was nothing to resume.
+    pub(crate) resumed: Option<bool>,
+    pub(crate) faults: Vec<String>,
+}
+
+/// Waits for the end of weir, within bounds.
+pub(crate) fn end(mut run: Running) -> Result<Ended, String> {
+    let begun = std::time::Instant::now();
+    while run.is_alive() {
+        if begun.elapsed() > PATIENCE {
+            return Err(format!("weir hangs:\n{}", run.stderr()));
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    Ok(run.end())
+}
+
+/// The lines of the records that a kill cannot have cut short.
+pub(crate) fn whole_lines(scene: &Scene<'_>) -> Vec<u8> {
+    let mut bytes = fs::read(scene.place.run_folder().join("records.jsonl")).unwrap_or_default();
+    let whole = bytes.iter().rposition(|&byte| byte == b'\n');
+    bytes.truncate(whole.map_or(0, |end| end + 1));
+    bytes
+}
+
+/// Goes on with the run to its end and looks at all of it.
+pub(crate) fn recover(scene: &Scene<'_>, before: &[u8]) -> Recovered {
+    let mut recovered = Recovered::default();
+    match Run::read(&scene.place.run_folder()) {
+        Ok(run) => {
+            recovered.reads_back(scene);
+            if run.outcome() != Some(Outcome::Complete) {
+                recovered.resume(scene);
+            }
+            recovered.compare(scene, before);
+            recovered.is_whole(scene);
+        }
+        Err(error) => recovered.never_began(scene, before, &error.to_string()),
+    }
+    recovered
+}
+
+impl Recovered {
+    fn fault(&mut self, words: String) {
+        self.faults.push(words);
+    }
+
+    /// weir was killed before it had written what a run is.
+    fn never_began(&mut self, scene: &Scene<'_>, before: &[u8], error: &str) {
+        self.lost = before.split(|&byte| byte == b'\n').count() - 1;
+        if self.lost > 0 {
+            self.fault(format!("there are records and no run: {error}"));
+        }
+        match end(scene.resume()) {
+            Err(words) => self.fault(words),
+            Ok(ended) if ended.code == Some(0) || !is_clear(&ended) => {
+                self.fault(format!("resuming what never began: {ended:?}"));
+            }
+            Ok(_) => {}
+        }
+    }
+
+    fn reads_back(&mut self, scene: &Scene<'_>) {
+        let report = scene.report();
+        if report.code != Some(0) || report.stdout.is_empty() {
+            self.fault(format!("weir report: {report:?}"));
+        }
+    }
+
+    fn resume(&mut self, scene: &Scene<'_>) {
+        self.resumed = Some(false);
+        match end(scene.resume()) {
+            Ok(ended) if ended.code == Some(0) => self.resumed = Some(true),
+            Ok(ended) => self.fault(format!("weir run --resume: {ended:?}")),
+            Err(words) => self.fault(words),
+        }
+    }
+
+    fn compare(&mut self, scene: &Scene<'_>, before: &[u8]) {
+        let after = whole_lines(scene);
+        if after.starts_with(before) {
+            return;
+        }
+        let lines = |bytes: &[u8]| -> Vec<Vec<u8>> {
+            bytes
+                .split(|&byte| byte == b'\n')
+                .map(<[u8]>::to_vec)
+                .collect()
+        };
+        let after: BTreeSet<Vec<u8>> = lines(&after).into_iter().collect();
+        let missing = lines(before)
+            .into_iter()
+            .filter(|line| !after.contains(line));
+        self.lost = missing.count();
+        self.fault(format!("{} records are not there any more", self.lost));
+    }
+
+    /// Every block once, with all its arms and all their histograms.
+    fn is_whole(&mut self, scene: &Scene<'_>) {
+        let run = match Run::read(&scene.place.run_folder()) {
+            Ok(run) => run,
+            Err(error) => return self.fault(format!("the finished run: {error}")),
+        };
+        if run.outcome() != Some(Outcome::Complete) {
+            return self.fault(format!("the run ended as {:?}", run.outcome()));
+        }
+        let planned = run.records.iter().rev().find_map(|record| match record {
+            Record::LoadEnd(end) => Some(end.blocks as usize),
+            _ => None,
+        });
+        let arms = run.header.study.arms.len();
+        let blocks = run.blocks("closed");
+        let whole: Vec<u32> = blocks
+            .iter()
+            .filter(|(_, trials)| trials.len() == arms)
+            .map(|((block, _), _)| *block)
+            .collect();
+        let numbers: BTreeSet<u32> = whole.iter().copied().collect();
+        if Some(whole.len()) != planned || numbers.len() != whole.len() {
+            self.fault(format!(
+                "{whole:?} are the blocks, {planned:?} were planned"
+            ));
+        }
+        for trials in blocks.values() {
+            let names: BTreeSet<&str> = trials.iter().map(|trial| &*trial.arm).collect();
+            if names.len() != trials.len() {
+                self.fault(format!("an arm is twice in a block: {names:?}"));
+            }
+        }
+        for trial in run.trials() {
+            let tag = &trial.response_time.tag;
+            let count = run.read_histogram(tag).map(|found| found.map(|h| h.len()));
+            if !matches!(count, Ok(Some(count)) if count == trial.response_time.count) {
+                self.fault(format!("the histogram {tag}: {count:?}"));
+            }
+        }
+        self.reads_back(scene);
+    }
+}
+
+/// Words of weir's, and no panic's.
+pub(crate) fn is_clear(ended: &Ended) -> bool {
+    let is_own = |line: &str| line.starts_with("weir: ");
+    ended.stderr.lines().any(is_own) && !ended.stderr.contains("panicked")
+}

@@ -1,0 +1,364 @@
+//! A run that is to be killed, and the processes that it consists of.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use rustix::process::Signal;
+use tempfile::TempDir;
+use weir_probe::process::{children, command_line};
+use weir_stats::SplitMix64;
+
+use super::traces::Ground;
+use crate::place::Place;
+use crate::program::{Ended, Running};
+use crate::ssh_support::{self, Host};
+
+/// What ssh reaches: the harness's own sshd on the loopback interface.
+const ADDRESS: &str = "127.0.0.1";
+
+/// How often is looked for a victim.
+const LOOK: Duration = Duration::from_millis(2);
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Network {
+    Namespaces,
+    Loopback,
+    Ssh,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Victim {
+    Weir,
+    Master,
+    Worker,
+    WeirAndMaster,
+    Agent,
+    SshClient,
+    SshSession,
+    /// The agent up to 300 ms after weir, while it puts things back.
+    WeirThenAgent,
+}
+
+impl Victim {
+    /// Something that weir itself outlives.
+    pub(crate) fn is_proxy(self) -> bool {
+        matches!(self, Victim::Master | Victim::Worker)
+    }
+
+    pub(crate) fn takes_weir(self) -> bool {
+        use Victim::{Weir, WeirAndMaster, WeirThenAgent};
+        matches!(self, Weir | WeirAndMaster | WeirThenAgent)
+    }
+
+    pub(crate) fn takes_agent(self) -> bool {
+        matches!(self, Victim::Agent | Victim::WeirThenAgent)
+    }
+}
+
+/// A host that ssh reaches, with folders of its own.
+pub(crate) struct Remote {
+    host: Host,
+    ground: Ground,
+    _folder: TempDir,
+}
+
+impl Remote {
+    /// `None` where no sshd can be had; the reason is printed.
+    pub(crate) fn start() -> Option<Remote> {
+        let folder = tempfile::tempdir().expect("a folder for temporary files");
+        let ground = Ground {
+            folder: folder.path().to_owned(),
+            temporary: folder.path().join("temporary"),
+            journal: folder.path().join("journal"),
+        };
+        fs::create_dir(&ground.temporary).expect("own folder");
+        for folder in [&ground.folder, &ground.temporary] {
+            open_to_all(folder);
+        }
+        let line = format!(
+            "SetEnv HOME={folder}/home XDG_CACHE_HOME={folder}/home/.cache \
+             TMPDIR={temporary} WEIR_JOURNAL={journal}",
+            folder = ground.folder.display(),
+            temporary = ground.temporary.display(),
+            journal = ground.journal.display(),
+        );
+        let host = Host::start_with(&line, "")?;
+        Some(Remote {
+            host,
+            ground,
+            _folder: folder,
+        })
+    }
+}
+
+/// nginx's workers are another user when weir is root.
+fn open_to_all(folder: &Path) {
+    use std::os::unix::fs::PermissionsExt;
+    fs::set_permissions(folder, fs::Permissions::from_mode(0o755)).expect("own folder");
+}
+
+/// One run and where it is.
+pub(crate) struct Scene<'a> {
+    pub(crate) place: Place,
+    remote: Option<&'a Remote>,
+    /// Behind `weir run` and `weir run --resume`.
+    options: Vec<String>,
+    study: String,
+    /// Whether a pilot takes some seconds first.
+    pub(crate) has_pilot: bool,
+}
+
+impl<'a> Scene<'a> {
+    /// `setting` is one of the whole host, and the value that an arm is to have.
+    pub(crate) fn new(
+        network: Network,
+        remote: Option<&'a Remote>,
+        setting: (&str, u64),
+        rng: &mut SplitMix64,
+    ) -> Scene<'a> {
+        let remote = remote.filter(|_| network == Network::Ssh);
+        let together = rng.below(2) == 0;
+        let mut options = vec!["--allow-host-settings".to_owned()];
+        if let Some(remote) = remote {
+            options.extend(placed(remote, together));
+        }
+        let alone = network == Network::Loopback || (remote.is_some() && !together);
+        let has_pilot = rng.below(16) == 0;
+        Scene {
+            place: Place::new(),
+            remote,
+            options,
+            study: study(alone, has_pilot, setting, rng),
+            has_pilot,
+        }
+    }
+
+    /// How long its pilot takes, about.
+    pub(crate) fn pilots(&self) -> Duration {
+        match self.has_pilot {
+            true => Duration::from_secs(8),
+            false => Duration::ZERO,
+        }
+    }
+
+    pub(crate) fn grounds(&self) -> Vec<Ground> {
+        let own = Ground {
+            folder: self.place.path(""),
+            temporary: self.place.temporary(),
+            journal: self.place.path("journal"),
+        };
+        let theirs = self.remote.map(|remote| remote.ground.clone());
+        std::iter::once(own).chain(theirs).collect()
+    }
+
+    fn weir(&self, arguments: &[&str], options: &[String]) -> Running {
+        let mut command = self.place.weir(arguments);
+        command.env("WEIR_JOURNAL", self.place.path("journal"));
+        Running::start(command.args(options))
+    }
+
+    pub(crate) fn run(&self) -> Running {
+        self.place.write("study.yaml", &self.study);
+        self.weir(&["run", "study.yaml", "--out", "a run"], &self.options)
+    }
+
+    pub(crate) fn resume(&self) -> Running {
+        self.weir(&["run", "--resume", "a run"], &self.options)
+    }
+
+    pub(crate) fn report(&self) -> Ended {
+        self.weir(&["report", "a run"], &[]).end()
+    }
+
+    /// `weir restore` on this host and on the one that ssh reaches.
+    pub(crate) fn restore(&self) -> Vec<Ended> {
+        let own = self.weir(&["restore"], &[]).end();
+        let theirs = self.remote.map(|remote| {
+            let mut options = vec!["--host".to_owned(), ADDRESS.to_owned()];
+            options.extend(ssh_words(remote));
+            self.weir(&["restore"], &options).end()
+        });
+        std::iter::once(own).chain(theirs).collect()
+    }
+
+    /// Processes of sshd's for connections that are open.
+    pub(crate) fn sessions(&self) -> Vec<u32> {
+        self.remote
+            .map_or_else(Vec::new, |remote| remote.host.processes())
+    }
+
+    /// Where the proxies' folders are.
+    fn proxies_in(&self) -> PathBuf {
+        let theirs = self.remote.map(|remote| remote.ground.temporary.clone());
+        theirs.unwrap_or_else(|| self.place.temporary())
+    }
+
+    fn masters(&self) -> Vec<u32> {
+        let here = self.proxies_in();
+        let here = here.to_str().expect("names are UTF-8");
+        all_pids()
+            .filter(|&pid| command_line(pid).is_ok_and(|line| line.contains(here)))
+            .collect()
+    }
+
+    fn workers(&self) -> Vec<u32> {
+        let masters = self.masters().into_iter();
+        masters
+            .flat_map(|master| children(master).unwrap_or_default())
+            .filter(|&pid| command_line(pid).is_ok_and(|line| line.starts_with("nginx: worker")))
+            .collect()
+    }
+
+    fn agents(&self) -> Vec<u32> {
+        let is_agent = |pid: &u32| command_line(*pid).is_ok_and(|l| l.ends_with("/weir agent"));
+        self.sessions().into_iter().filter(is_agent).collect()
+    }
+
+    fn candidates(&self, victim: Victim, weir: u32) -> Vec<u32> {
+        let is_ssh = |pid: &u32| command_line(*pid).is_ok_and(|l| l.starts_with("ssh "));
+        let is_sshd = |pid: &u32| command_line(*pid).is_ok_and(|l| l.starts_with("sshd"));
+        match victim {
+            Victim::Weir | Victim::WeirThenAgent => vec![weir],
+            Victim::Master | Victim::WeirAndMaster => self.masters(),
+            Victim::Worker => self.workers(),
+            Victim::Agent => self.agents(),
+            Victim::SshClient => {
+                let children = children(weir).unwrap_or_default();
+                children.into_iter().filter(is_ssh).collect()
+            }
+            Victim::SshSession => self.sessions().into_iter().filter(is_sshd).collect(),
+        }
+    }
+
+    /// Kills when the time has come and there is somebody to kill; says whether there was.
+    pub(crate) fn strike(
+        &self,
+        run: &mut Running,
+        victim: Victim,
+        when: When,
+        rng: &mut SplitMix64,
+        before: &mut dyn FnMut(),
+    ) -> Option<String> {
+        let begun = Instant::now();
+        let mut due = match when {
+            When::After(delay) => Some(delay),
+            When::AfterBirth(_) => None,
+        };
+        while run.is_alive() {
+            let is_due = due.is_some_and(|due| begun.elapsed() >= due);
+            let found = match (is_due, due) {
+                (false, Some(_)) => Vec::new(),
+                // weir is born before anything else; its first proxy is what is waited for.
+                (_, None) if victim.takes_weir() => self.masters(),
+                _ => self.candidates(victim, run.pid()),
+            };
+            match when {
+                When::AfterBirth(delay) if due.is_none() && !found.is_empty() => {
+                    due = Some(begun.elapsed() + delay);
+                }
+                _ if is_due && !found.is_empty() => {
+                    let one = found[rng.below(found.len() as u64) as usize];
+                    let line = command_line(one).unwrap_or_default();
+                    // One that has ended by itself meanwhile is nobody's victim.
+                    if !line.is_empty() {
+                        before();
+                        let at = begun.elapsed().as_secs_f64();
+                        self.kill(run, victim, one, rng);
+                        let line: String = line.chars().take(60).collect();
+                        return Some(format!("process {one} ({line}) at {at:.3} s"));
+                    }
+                }
+                _ => std::thread::sleep(LOOK),
+            }
+        }
+        None
+    }
+
+    fn kill(&self, run: &Running, victim: Victim, one: u32, rng: &mut SplitMix64) {
+        match victim {
+            Victim::WeirAndMaster => {
+                let mut both = [run.pid(), one];
+                rng.shuffle(&mut both);
+                both.into_iter().for_each(kill);
+            }
+            Victim::WeirThenAgent => {
+                kill(one);
+                std::thread::sleep(Duration::from_millis(rng.below(300)));
+                self.agents().into_iter().for_each(kill);
+            }
+            _ => kill(one),
+        }
+    }
+}
+
+impl Drop for Scene<'_> {
+    /// What a run that failed the harness has left does not disturb the next.
+    fn drop(&mut self) {
+        for pid in super::traces::processes_of(&self.grounds()) {
+            ssh_support::signal(pid, Signal::KILL);
+        }
+    }
+}
+
+/// When a victim is killed.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum When {
+    /// So long after the begin of the run, or when there is one then.
+    After(Duration),
+    /// So long after the first one was there.
+    AfterBirth(Duration),
+}
+
+fn kill(pid: u32) {
+    ssh_support::signal(pid, Signal::KILL);
+}
+
+fn all_pids() -> impl Iterator<Item = u32> {
+    let processes = fs::read_dir("/proc").expect("/proc").flatten();
+    processes.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+}
+
+fn placed(remote: &Remote, together: bool) -> Vec<String> {
+    let roles: &[&str] = match together {
+        true => &["all"],
+        false => &["proxy", "origin"],
+    };
+    let places = roles
+        .iter()
+        .flat_map(|role| ["--place".to_owned(), format!("{role}={ADDRESS}")]);
+    places.chain(ssh_words(remote)).collect()
+}
+
+fn ssh_words(remote: &Remote) -> Vec<String> {
+    let words = remote.host.place().options;
+    let option = |word: String| format!("--ssh-option={word}");
+    words.into_iter().map(option).collect()
+}
+
+/// Six blocks of three arms over three instances.
+fn study(alone: bool, has_pilot: bool, setting: (&str, u64), rng: &mut SplitMix64) -> String {
+    let (network, own) = match alone {
+        true => ("{kind: loopback}", "keepalive_requests: 50"),
+        false => ("{kind: namespaces}", "net.core.somaxconn: 64"),
+    };
+    let (name, value) = setting;
+    format!(
+        "weir: 1\n\
+         name: killed\n\
+         question: Is anything left behind, or lost?\n\
+         proxy: {{kind: nginx, settings: {{worker_processes: {workers}}}}}\n\
+         loads:\n\
+         \x20 - {{name: closed, closed: true, connections: 4, duration: 2s, tls: {tls}}}\n\
+         a/a: false\n\
+         arms:\n\
+         \x20 - {{name: of-its-own, settings: {{{own}}}}}\n\
+         \x20 - {{name: of-the-host, settings: {{{name}: {value}}}}}\n\
+         network: {network}\n\
+         blocks: {{slice: {slice}, at-least: 6, instances: {instances}}}\n",
+        workers = 1 + rng.below(2),
+        tls = rng.below(4) == 0,
+        slice = if has_pilot { "auto" } else { "50ms" },
+        instances = 2 + rng.below(2),
+    )
+}

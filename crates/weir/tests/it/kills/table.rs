@@ -1,0 +1,118 @@
+//! What all kills came to.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use super::records::Recovered;
+use super::scene::{Network, Victim};
+
+/// What one kill came to.
+#[derive(Debug, Default)]
+pub(crate) struct Row {
+    /// Who was killed; empty when every run had ended before.
+    struck: String,
+    /// Whether weir said anything about it.
+    pub(crate) noticed: &'static str,
+    pub(crate) left_before: bool,
+    pub(crate) left: String,
+    pub(crate) left_after: bool,
+    records: Recovered,
+    faults: Vec<String>,
+}
+
+impl Row {
+    pub(crate) fn new(struck: String) -> Row {
+        Row {
+            struck,
+            noticed: "killed",
+            ..Row::default()
+        }
+    }
+
+    /// Nobody was there to be killed.
+    pub(crate) fn missed() -> Row {
+        Row {
+            faults: vec!["every run had ended before its victim was there".to_owned()],
+            ..Row::default()
+        }
+    }
+
+    pub(crate) fn fault(&mut self, words: String) {
+        self.faults.push(words);
+    }
+
+    pub(crate) fn recovered(&mut self, mut records: Recovered) {
+        self.faults.append(&mut records.faults);
+        self.records = records;
+    }
+}
+
+impl fmt::Display for Row {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}; noticed: {}", self.struck, self.noticed)?;
+        match self.records.resumed {
+            Some(true) => write!(f, "; resumed")?,
+            Some(false) => write!(f, "; NOT resumed")?,
+            None => write!(f, "; nothing to resume")?,
+        }
+        if self.left_before {
+            write!(f, "; left before restore:{}", self.left)?;
+        }
+        for fault in &self.faults {
+            write!(f, "\n  FAULT {fault}")?;
+        }
+        Ok(())
+    }
+}
+
+/// All of them, by network and victim.
+#[derive(Default)]
+pub(crate) struct Table(BTreeMap<(Network, Victim), Vec<Row>>);
+
+impl Table {
+    pub(crate) fn add(&mut self, network: Network, victim: Victim, row: Row) {
+        self.0.entry((network, victim)).or_default().push(row);
+    }
+
+    pub(crate) fn faults(&self) -> Vec<String> {
+        let with_name = |((network, victim), rows): (&(Network, Victim), &Vec<Row>)| {
+            let faulty = rows.iter().filter(|row| !row.faults.is_empty());
+            faulty
+                .map(|row| format!("{network:?} {victim:?}: {row}"))
+                .collect::<Vec<_>>()
+        };
+        self.0.iter().flat_map(with_name).collect()
+    }
+}
+
+impl fmt::Display for Table {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(
+            f,
+            "| network | victim | kills | left before restore | left after restore | records lost | \
+             resumed | nothing to resume | faults |\n|---|---|---|---|---|---|---|---|---|"
+        )?;
+        let mut sums = [0; 7];
+        for ((network, victim), rows) in &self.0 {
+            let figures = figures(rows);
+            let cells = figures.map(|figure| figure.to_string()).join(" | ");
+            writeln!(f, "| {network:?} | {victim:?} | {cells} |")?;
+            (0..7).for_each(|column| sums[column] += figures[column]);
+        }
+        let cells = sums.map(|sum| sum.to_string()).join(" | ");
+        writeln!(f, "| all | | {cells} |")
+    }
+}
+
+fn figures(rows: &[Row]) -> [usize; 7] {
+    let count = |is: &dyn Fn(&Row) -> bool| rows.iter().filter(|row| is(row)).count();
+    [
+        count(&|row| !row.struck.is_empty()),
+        count(&|row| row.left_before),
+        count(&|row| row.left_after),
+        rows.iter().map(|row| row.records.lost).sum(),
+        count(&|row| row.records.resumed == Some(true)),
+        count(&|row| row.records.resumed.is_none()),
+        count(&|row| !row.faults.is_empty()),
+    ]
+}
