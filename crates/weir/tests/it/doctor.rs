@@ -5,6 +5,7 @@ use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use rustix::process::Signal;
 use weir_sut::free_port;
 
 use crate::place::Place;
@@ -58,6 +59,16 @@ impl Proxy {
         let mut command = weir(["doctor", "--pid", &pid]);
         command.args(options.split_whitespace());
         command
+    }
+}
+
+impl Drop for Proxy {
+    /// A master that is killed leaves its workers behind.
+    fn drop(&mut self) {
+        if self.nginx.is_alive() {
+            self.nginx.signal(Signal::TERM);
+            wait_until("the end of nginx", || !self.nginx.is_alive());
+        }
     }
 }
 
