@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::io::{self, Read, Write};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
@@ -99,6 +99,8 @@ struct Line {
     writer: Mutex<Option<Box<dyn Write + Send>>>,
     book: Mutex<Book>,
     next: AtomicU64,
+    /// Whether it is another host's, so that a failure must say whose.
+    is_distant: AtomicBool,
 }
 
 /// An agent that can be asked. When it is dropped the agent is told to end, and is waited for.
@@ -165,6 +167,7 @@ impl Client {
                 heard: Instant::now(),
             }),
             next: AtomicU64::new(1),
+            is_distant: AtomicBool::new(false),
         });
         let of_reader = Arc::clone(&line);
         let (send, tid) = channel();
@@ -185,6 +188,7 @@ impl Client {
     /// Has an eye on an agent that may vanish without a word, as one on another host can: it is asked
     /// every two seconds whether it lives, and given up after [`SILENCE`].
     pub fn distant(mut self) -> Client {
+        self.line.is_distant.store(true, Ordering::Relaxed);
         let (open, closed) = channel::<()>();
         let line = Arc::clone(&self.line);
         let watch = std::thread::spawn(move || {
@@ -396,6 +400,17 @@ impl Line {
         }
     }
 
+    /// A failure on another host names it.
+    fn named(&self, failure: Failure) -> Failure {
+        match self.is_distant.load(Ordering::Relaxed) {
+            true => Failure {
+                words: format!("{}: {}", self.place, failure.words),
+                ..failure
+            },
+            false => failure,
+        }
+    }
+
     fn deliver(&self, reply: Reply) {
         let mut book = self.book();
         book.heard = Instant::now();
@@ -412,7 +427,7 @@ impl Line {
         let body = match reply.body {
             Body::Event(event) => Ok(PartBody::Event(event)),
             Body::Done(answer) => Ok(PartBody::Done(answer)),
-            Body::Failed(failure) => Err(AgentError::Failed(failure)),
+            Body::Failed(failure) => Err(AgentError::Failed(self.named(failure))),
         };
         let _ = to.send(Part { tag, body });
     }

@@ -11,6 +11,7 @@ pub mod frame;
 pub mod hello;
 pub mod local;
 pub mod message;
+mod patient;
 pub mod server;
 pub mod ssh;
 
@@ -23,7 +24,11 @@ pub use message::{Failure, FailureKind};
 /// Keeps a thread of this process, or the calling one, to some CPUs, and all threads that it starts.
 fn keep_to(thread: Option<Pid>, cpus: &CpuSet) {
     let mut set = rustix::thread::CpuSet::new();
-    cpus.cpus().iter().for_each(|&cpu| set.set(cpu as usize));
+    // A set that was written as text has no higher number; sched_setaffinity(2) knows none.
+    let known = cpus.cpus().iter().map(|&cpu| cpu as usize);
+    known
+        .filter(|cpu| *cpu < rustix::thread::CpuSet::MAX_CPU)
+        .for_each(|cpu| set.set(cpu));
     // The set was checked; if a CPU has gone offline since, the kernel's choice is as good.
     let _ = rustix::thread::sched_setaffinity(thread, &set);
 }

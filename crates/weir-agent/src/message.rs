@@ -1,7 +1,9 @@
 //! The messages: what an agent can be asked, and what it answers.
 //!
 //! Every [`Ask`] has a number, and every [`Reply`] names it; a reply is an event (there may be any
-//! number of them before the end), the end with its answer, or a failure.
+//! number of them before the end), the end with its answer, or a failure. An ask that the server does
+//! not understand is answered with a failure, and the server goes on; a frame that is no request at all
+//! (there is no number to answer to) ends it, as if its peer had gone.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -25,6 +27,29 @@ pub struct Request {
     pub id: u64,
     /// What.
     pub ask: Ask,
+}
+
+/// A request as it is read: what is asked is looked at only when it is known whom to answer.
+#[derive(Debug, Deserialize)]
+pub struct Incoming {
+    /// Its number.
+    pub id: u64,
+    ask: Box<RawValue>,
+}
+
+impl Incoming {
+    /// What is asked.
+    ///
+    /// # Errors
+    /// Nothing that this weir knows. Both speak one version of the protocol, so that takes another
+    /// build, or somebody who is no weir.
+    pub fn understand(&self) -> Result<Ask, Failure> {
+        serde_json::from_str(self.ask.get()).map_err(|error| Failure {
+            words: format!("the agent does not understand what it is asked: {error}"),
+            hint: Some("let the same build of weir run on both sides".to_owned()),
+            kind: FailureKind::Other,
+        })
+    }
 }
 
 /// What an agent can be asked.

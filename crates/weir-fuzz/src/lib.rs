@@ -12,10 +12,13 @@
 //!   ends, and what its fields decide.
 //! * What content is encoded comes out as long as it went in.
 //! * A TLS session's memory is bounded, and after an error it holds none.
+//! * An agent's messages cost no more memory than their bytes, and every request that it can answer it
+//!   answers once.
 //! * A trace is in order, and says the same when it is written down again in another format.
 //!
 //! How the bytes are cut is derived from the bytes, so that an input alone reproduces a failure.
 
+mod agent;
 pub mod dice;
 mod pieces;
 mod read;
@@ -24,6 +27,7 @@ mod server;
 mod tls;
 mod trace;
 
+pub use agent::agent;
 pub use tls::tls;
 pub use trace::trace;
 

@@ -98,7 +98,7 @@ impl<'a> Arms<'a> {
         writer: &mut RunWriter,
     ) -> Result<(Started, Vec<String>), LabError> {
         let arm = &bench.study.arms[index];
-        let job = bench.job(index, self.certificate.is_some(), origin);
+        let job = bench.job(index, self.certificate.is_some(), origin)?;
         let at_arm = |source| LabError::Arm {
             arm: arm.name.clone(),
             source,
@@ -233,29 +233,29 @@ impl<'a> Arms<'a> {
 }
 
 impl Bench<'_> {
-    fn job(&self, index: usize, tls: bool, origin: Option<SocketAddr>) -> ArmJob {
+    fn job(&self, index: usize, tls: bool, origin: Option<SocketAddr>) -> Result<ArmJob, LabError> {
         let (study, arm) = (self.study, &self.study.arms[index]);
-        ArmJob {
+        Ok(ArmJob {
             index,
             name: arm.name.clone(),
             kind: study.proxy.kind,
             executable: study.proxy.executable.clone(),
             role: study.proxy.role.clone(),
             settings: arm.settings.clone(),
-            address: self.places.address(Role::Proxy),
+            address: self.places.address(Role::Proxy, Role::Generator)?,
             tls,
             origin,
             sizes: sizes(study),
             cpus: self.roles.proxy.clone(),
             nofile: STOCK_NOFILE,
-        }
+        })
     }
 
     fn start_origin(&self) -> Result<Vec<SocketAddr>, LabError> {
         let job = OriginJob {
             spec: self.study.origin.clone(),
             arms: self.study.arms.len(),
-            address: self.places.address(Role::Origin),
+            address: self.places.address(Role::Origin, Role::Proxy)?,
             cpus: self.roles.origin.clone(),
             descriptors: preflight::descriptors_of_origin(self.study),
         };

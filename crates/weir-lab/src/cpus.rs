@@ -3,6 +3,8 @@
 use weir_model::quantity::CpuSet;
 use weir_model::study::CpuRoles;
 
+use crate::places::Role;
+
 /// Shares out the CPUs that weir may use: half of them to the proxy, alone; the others to the
 /// generator and the origin server, apart from each other where there are enough.
 pub(crate) fn share_out(allowed: &CpuSet) -> CpuRoles {
@@ -38,33 +40,43 @@ pub(crate) fn split(all: &CpuSet) -> (CpuSet, CpuSet) {
 }
 
 /// What the reader of the figures must know about the roles.
-pub(crate) fn remarks(roles: &CpuRoles, has_origin: bool) -> Vec<String> {
+/// `share` says whether two of them are on one host at all.
+pub(crate) fn remarks(
+    roles: &CpuRoles,
+    has_origin: bool,
+    share: &dyn Fn(Role, Role) -> bool,
+) -> Vec<String> {
     let mut remarks = Vec::new();
-    let mut shared = |what: &str, a: &CpuSet, b: &CpuSet, consequence: &str| {
-        let both = a.shared_with(b);
-        if let Some(cpus) = CpuSet::new(both) {
+    let cpus = |role| match role {
+        Role::Generator => &roles.generator,
+        Role::Proxy => &roles.proxy,
+        Role::Origin => &roles.origin,
+    };
+    let mut shared = |what: &str, a: Role, b: Role, consequence: &str| {
+        let both = cpus(a).shared_with(cpus(b));
+        if let Some(cpus) = CpuSet::new(both).filter(|_| share(a, b)) {
             remarks.push(format!("{what} share CPU {cpus}: {consequence}"));
         }
     };
     let distorts = "what one takes, the other lacks, and ratios come out too small";
     shared(
         "proxy and generator",
-        &roles.proxy,
-        &roles.generator,
+        Role::Proxy,
+        Role::Generator,
         distorts,
     );
     if has_origin {
         shared(
             "proxy and origin server",
-            &roles.proxy,
-            &roles.origin,
+            Role::Proxy,
+            Role::Origin,
             distorts,
         );
         let harmless = "the same for all arms, as long as the proxy is the limit";
         shared(
             "generator and origin server",
-            &roles.generator,
-            &roles.origin,
+            Role::Generator,
+            Role::Origin,
             harmless,
         );
     }
@@ -124,10 +136,13 @@ mod tests {
 
     #[test]
     fn shared_cpus_are_said() {
-        assert_eq!(remarks(&roles("0"), true).len(), 3);
-        assert_eq!(remarks(&roles("0-1"), true).len(), 1);
-        assert_eq!(remarks(&roles("0-1"), false).len(), 0);
-        assert_eq!(remarks(&roles("0-3"), true).len(), 0);
+        let here = |_, _| true;
+        assert_eq!(remarks(&roles("0"), true, &here).len(), 3);
+        assert_eq!(remarks(&roles("0-1"), true, &here).len(), 1);
+        assert_eq!(remarks(&roles("0-1"), false, &here).len(), 0);
+        assert_eq!(remarks(&roles("0-3"), true, &here).len(), 0);
+        let proxy_elsewhere = |a, b| a != Role::Proxy && b != Role::Proxy;
+        assert_eq!(remarks(&roles("0"), true, &proxy_elsewhere).len(), 1);
     }
 
     #[test]

@@ -60,16 +60,57 @@ pub enum LabError {
         needed_mib: u64,
     },
     /// Too few descriptors for all connections.
-    #[error("this run needs {needed} open descriptors, but this process may have {limit}")]
+    #[error(
+        "this run needs {needed} open descriptors on {host}, but a process may have {limit} there"
+    )]
     Descriptors {
+        /// Where.
+        host: String,
         /// What is needed.
         needed: u64,
         /// The hard limit.
         limit: u64,
     },
+    /// Too few local ports for all connections, and no further source addresses.
+    #[error(
+        "load `{load}` needs {needed} local ports to each arm, but {host} has {ports} \
+         (net.ipv4.ip_local_port_range)"
+    )]
+    Ports {
+        /// The load.
+        load: String,
+        /// The generator's host.
+        host: String,
+        /// What is needed.
+        needed: u64,
+        /// What there is.
+        ports: u64,
+    },
+    /// Others could not send anything there.
+    #[error(
+        "{host} has no address that this host knows: its name leads over another host, or nowhere"
+    )]
+    Address {
+        /// The host.
+        host: String,
+    },
+    /// The weir there is another one.
+    #[error(
+        "{host}: the agent is weir {theirs}, and this is weir {ours}: their figures do not mix"
+    )]
+    Version {
+        /// The host.
+        host: String,
+        /// The agent's version.
+        theirs: String,
+        /// This one's.
+        ours: String,
+    },
     /// A CPU that the study names is not one that weir may use.
-    #[error("the study wants CPUs {wanted}, weir may use {allowed}")]
+    #[error("the study wants CPUs {wanted}, weir may use {allowed} on {host}")]
     Cpus {
+        /// Where.
+        host: String,
         /// Asked for.
         wanted: String,
         /// What there is.
@@ -123,6 +164,19 @@ impl LabError {
             ),
             LabError::NoNetworks(_) => Some(
                 "run weir as root on one host; without, it can vary settings of the proxy alone"
+                    .to_owned(),
+            ),
+            LabError::Ports { .. } => Some(
+                "widen net.ipv4.ip_local_port_range there, ask for fewer connections, or have all \
+                 roles on one host"
+                    .to_owned(),
+            ),
+            LabError::Address { .. } => Some(
+                "give the host's address as HostName in ~/.ssh/config: load is sent there"
+                    .to_owned(),
+            ),
+            LabError::Version { .. } => Some(
+                "install this version of weir there, or leave out --agent: weir then copies itself"
                     .to_owned(),
             ),
             LabError::Cpus { .. } => Some("change `cpus` in the study".to_owned()),

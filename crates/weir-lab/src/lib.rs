@@ -35,6 +35,6 @@ mod timeline;
 pub use arms::STOCK_NOFILE;
 pub use error::LabError;
 pub use event::Event;
-pub use places::{PlaceSpec, Role};
+pub use places::{Facts, PlaceSpec, Role, facts};
 pub use preflight::plan_of;
 pub use run::{Options, Summary, resume, run};

@@ -2,7 +2,8 @@
 //! each block is handed on when everything that belongs to it is known.
 //!
 //! The load and the counters may be on different hosts. Whoever has counters is told when the trial
-//! began, in the time of its own clock, and reads by the timeline from then on.
+//! began, in the time of its own clock, and reads by the timeline from then on. How far the clocks are
+//! apart is found out before the load begins: it takes some round trips.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -87,6 +88,7 @@ impl Trial<'_> {
             slices: slices.collect(),
             ..self.job.clone()
         };
+        let ahead = self.clocks_ahead()?;
         let (send, parts) = channel();
         let generator = self.places.agent(Role::Generator);
         let load = generator.begin(Ask::Load(Box::new(job)), LOAD, send.clone())?;
@@ -95,6 +97,7 @@ impl Trial<'_> {
             send,
             load,
             load_ended: false,
+            ahead,
             watches: Vec::new(),
             assembly: Assembly::new(self.timeline, self.before, self.places.each().count()),
             end: TrialEnd {
@@ -107,6 +110,22 @@ impl Trial<'_> {
             going.give_up();
         }
         result.map(|()| going.end)
+    }
+
+    /// How far each host's clock is ahead of the generator's, nanoseconds.
+    fn clocks_ahead(&self) -> Result<Vec<i64>, AgentError> {
+        let places = self.places;
+        if places.together() {
+            return Ok(vec![0]);
+        }
+        let of_generator = places.agent(Role::Generator).clock_offset_ns()?;
+        let of_each = places
+            .each()
+            .map(|(agent, here)| match here.contains(&Role::Generator) {
+                true => Ok(0),
+                false => Ok(agent.clock_offset_ns()? - of_generator),
+            });
+        of_each.collect()
     }
 
     /// The counters that a host is to read, if it has any.
@@ -139,6 +158,8 @@ struct Going<'a> {
     send: Sender<Part>,
     load: u64,
     load_ended: bool,
+    /// How far the clock of each host is ahead of the generator's, nanoseconds.
+    ahead: Vec<i64>,
     watches: Vec<Watch<'a>>,
     assembly: Assembly<'a>,
     end: TrialEnd,
@@ -230,17 +251,9 @@ impl Going<'_> {
     /// Has all hosts read their counters. `at_ns` is the start by the generator's clock.
     fn watch_all(&mut self, at_ns: u64) -> Result<(), AgentError> {
         let places = self.trial.places;
-        let (agents, alone) = (places.each(), places.each().count() == 1);
-        let of_generator = match alone {
-            true => 0,
-            false => self.generator().clock_offset_ns()?,
-        };
-        for (place, (agent, here)) in agents.enumerate() {
-            let offset = match alone {
-                true => 0,
-                false => agent.clock_offset_ns()? - of_generator,
-            };
-            let job = self.trial.watch(&here, at_ns.saturating_add_signed(offset));
+        let agents = places.each().zip(&self.ahead);
+        for (place, ((agent, here), &ahead)) in agents.enumerate() {
+            let job = self.trial.watch(&here, at_ns.saturating_add_signed(ahead));
             let id = agent.begin(Ask::Watch(job), place + 1, self.send.clone())?;
             self.watches.push(Watch {
                 agent,

@@ -46,7 +46,7 @@ pub(crate) fn same_as(then: NetworkUsed, places: &Places) -> Result<(), LabError
         (NetworkUsed::Namespaces { .. }, Some(why)) => refuse(format!(
             "it was begun with network namespaces, and now there are none: {why}"
         )),
-        (NetworkUsed::Hosts, None) => {
+        (NetworkUsed::Hosts, _) if places.together() => {
             refuse("it was begun on several hosts: name them again with --place".to_owned())
         }
         _ => Ok(()),

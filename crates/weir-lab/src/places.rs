@@ -1,5 +1,6 @@
 //! Where the generator, the proxies and the origin server are, and how each is reached.
 
+use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, UdpSocket};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -9,6 +10,7 @@ use weir_agent::message::{Ask, Description, NetworksJob, Program};
 use weir_agent::ssh::{self, SshPlace};
 use weir_agent::{AgentError, Client, local, server};
 use weir_model::quantity::CpuSet;
+use weir_model::record::PlacesUsed;
 use weir_model::study::{CpuRoles, ProxyRole, Study};
 
 use crate::run::Options;
@@ -36,8 +38,25 @@ const ROLES: [Role; 3] = [Role::Generator, Role::Proxy, Role::Origin];
 pub(crate) struct Host {
     pub(crate) agent: Client,
     pub(crate) is: Description,
-    /// Where others reach it; `None`: it is this host, and nobody else takes part.
-    pub(crate) address: Option<IpAddr>,
+    /// As ssh(1) takes it; `None`: this host.
+    name: Option<String>,
+    /// Where others reach a distant one.
+    address: Option<IpAddr>,
+}
+
+impl Host {
+    /// What errors call it.
+    pub(crate) fn called(&self) -> &str {
+        self.name.as_deref().unwrap_or(local::PLACE)
+    }
+
+    /// A path there, as scp(1) names it.
+    pub(crate) fn at(&self, path: &Path) -> PathBuf {
+        match &self.name {
+            Some(name) => PathBuf::from(format!("{name}:{}", path.display())),
+            None => path.to_owned(),
+        }
+    }
 }
 
 /// Where everything is.
@@ -72,24 +91,18 @@ impl Places {
                 let rows = options.catalog.user_rows().to_vec();
                 agent.ask::<()>(Ask::Rows(rows))?;
             }
-            hosts.push(Host { agent, is, address });
+            hosts.push(Host {
+                agent,
+                is,
+                name: name.map(str::to_owned),
+                address,
+            });
         }
-        let mut places = Places {
+        Ok(Places {
             hosts,
             of,
             networks: None,
-        };
-        places.address_this_host();
-        Ok(places)
-    }
-
-    /// With others around, this host is reached at the address that it reaches them from.
-    fn address_this_host(&mut self) {
-        let distant = self.hosts.iter().find_map(|host| host.address);
-        let Some(distant) = distant else { return };
-        for host in self.hosts.iter_mut().filter(|host| host.address.is_none()) {
-            host.address = source_towards(distant);
-        }
+        })
     }
 
     pub(crate) fn host(&self, role: Role) -> &Host {
@@ -110,25 +123,58 @@ impl Places {
         })
     }
 
-    fn together(&self) -> bool {
+    /// Whether all roles are on one host.
+    pub(crate) fn together(&self) -> bool {
         self.hosts.len() == 1
     }
 
-    /// Where a role listens, or is asked, without a namespace of its own.
-    pub(crate) fn address(&self, role: Role) -> IpAddr {
-        match self.together() {
-            true => IpAddr::V4(Ipv4Addr::LOCALHOST),
-            false => {
-                let own = self.host(role).address;
-                own.unwrap_or(IpAddr::V4(Ipv4Addr::LOCALHOST))
-            }
+    /// Whether two roles are on the same host.
+    pub(crate) fn share(&self, one: Role, other: Role) -> bool {
+        self.of[one as usize] == self.of[other as usize]
+    }
+
+    /// For the run's header.
+    pub(crate) fn used(&self) -> PlacesUsed {
+        let name = |role| self.host(role).name.clone();
+        PlacesUsed {
+            generator: name(Role::Generator),
+            proxy: name(Role::Proxy),
+            origin: name(Role::Origin),
+        }
+    }
+
+    /// Where a role listens without a namespace of its own, for `asker` to ask it there: loopback for
+    /// one on the same host, else the address that ssh finds the host at. This host has none of that
+    /// kind, and is asked at the address that it reaches the other from.
+    ///
+    /// # Errors
+    /// Nobody here knows an address of one of the two hosts.
+    pub(crate) fn address(&self, role: Role, asker: Role) -> Result<IpAddr, LabError> {
+        if self.share(role, asker) {
+            return Ok(IpAddr::V4(Ipv4Addr::LOCALHOST));
+        }
+        let unknown = |host: &Host| LabError::Address {
+            host: host.called().to_owned(),
+        };
+        let (host, other) = (self.host(role), self.host(asker));
+        match (&host.name, other.address) {
+            (Some(_), _) => host.address.ok_or_else(|| unknown(host)),
+            (None, None) => Err(unknown(other)),
+            (None, Some(other)) => source_towards(other).ok_or_else(|| unknown(host)),
         }
     }
 
     /// Why arms cannot have network namespaces here; `None`: they can.
     pub(crate) fn no_networks(&self) -> Option<String> {
         match self.together() {
-            true => self.hosts[0].is.no_networks.clone(),
+            true => {
+                let host = &self.hosts[0];
+                let why = host.is.no_networks.clone();
+                match &host.name {
+                    Some(name) => why.map(|why| format!("{name}: {why}")),
+                    None => why,
+                }
+            }
             false => Some(
                 "the generator, the proxy and the origin server are not all on one host".to_owned(),
             ),
@@ -179,7 +225,12 @@ impl Places {
             let allowed = of(role);
             if wanted.shared_with(allowed).len() != wanted.cpus().len() {
                 let (wanted, allowed) = (wanted.to_string(), allowed.to_string());
-                return Err(LabError::Cpus { wanted, allowed });
+                let host = self.host(role).called().to_owned();
+                return Err(LabError::Cpus {
+                    wanted,
+                    allowed,
+                    host,
+                });
             }
         }
         Ok(roles.clone())
@@ -209,19 +260,25 @@ impl Places {
 
     /// Keeps the agents, which have little to do, off the proxy's CPUs.
     pub(crate) fn settle(&self, roles: &CpuRoles) -> Result<(), LabError> {
+        // Messages are read on this host, wherever they come from.
+        let own = self.own_cpus(roles);
         for (agent, here) in self.each() {
-            // Messages are read on this host, wherever they come from.
-            if self.together() {
-                agent.keep_to(&roles.generator);
+            if let Some(cpus) = own {
+                agent.keep_to(cpus);
             }
-            let cpus = match &here[..] {
-                [Role::Proxy] => continue,
-                all if all.contains(&Role::Generator) => &roles.generator,
-                _ => &roles.origin,
-            };
-            agent.ask::<()>(Ask::Settle(CpuSet::clone(cpus)))?;
+            if let Some(cpus) = beside_proxy(&here, roles) {
+                agent.ask::<()>(Ask::Settle(CpuSet::clone(cpus)))?;
+            }
         }
         Ok(())
+    }
+
+    /// The CPUs of this host that weir itself is to keep to; `None`: no role is here, or the proxies
+    /// have it for themselves.
+    pub(crate) fn own_cpus<'r>(&self, roles: &'r CpuRoles) -> Option<&'r CpuSet> {
+        let mut hosts = self.each().zip(&self.hosts);
+        let ((_, here), _) = hosts.find(|(_, host)| host.name.is_none())?;
+        beside_proxy(&here, roles)
     }
 
     /// The proxies' program.
@@ -237,6 +294,46 @@ impl Places {
     pub(crate) fn has_origin(study: &Study) -> bool {
         study.proxy.role == ProxyRole::ReverseProxy
     }
+}
+
+/// The CPUs of a host with these roles that are not the proxies' alone.
+fn beside_proxy<'r>(here: &[Role], roles: &'r CpuRoles) -> Option<&'r CpuSet> {
+    match here {
+        [Role::Proxy] => None,
+        all if all.contains(&Role::Generator) => Some(&roles.generator),
+        _ => Some(&roles.origin),
+    }
+}
+
+/// What a study is to be checked against: what the hosts of its roles have.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Facts {
+    /// CPUs that the proxies can have.
+    pub cpus: CpuSet,
+    /// Descriptors that a process of the generator may have at most.
+    pub most_descriptors: u64,
+    /// Whether each thread of the generator can have a table of descriptors of its own.
+    pub own_tables: bool,
+    /// Local ports of the generator for each source address.
+    pub local_ports: u64,
+    /// Whether all roles are on one host.
+    pub one_machine: bool,
+}
+
+/// Asks the hosts of all roles what they have. The agents that are started for that end again.
+///
+/// # Errors
+/// A host cannot be reached.
+pub fn facts(options: &Options) -> Result<Facts, LabError> {
+    let places = Places::open(options)?;
+    let generator = &places.host(Role::Generator).is;
+    Ok(Facts {
+        cpus: places.host(Role::Proxy).is.cpus.clone(),
+        most_descriptors: generator.most_descriptors,
+        own_tables: generator.own_tables,
+        local_ports: generator.local_ports,
+        one_machine: places.together(),
+    })
 }
 
 fn this_host(options: &Options) -> Result<Client, LabError> {
@@ -264,6 +361,14 @@ fn distant(name: &str, options: &Options) -> Result<(Client, Option<IpAddr>), La
     // The very program that runs, even if its file has been replaced since.
     let weir = Path::new("/proc/self/exe");
     let connected = ssh::connect(&place, weir, &options.weir_version, CONNECT)?;
+    if connected.hello.weir != options.weir_version {
+        // Its load engine, or the way it sets up a proxy, may be another.
+        return Err(LabError::Version {
+            host: name.to_owned(),
+            theirs: connected.hello.weir,
+            ours: options.weir_version.clone(),
+        });
+    }
     let address = connected.address;
     Ok((ssh::client(name, connected), address))
 }
@@ -278,6 +383,19 @@ fn source_towards(other: IpAddr) -> Option<IpAddr> {
     let socket = UdpSocket::bind(any).ok()?;
     socket.connect((other, 9)).ok()?;
     Some(socket.local_addr().ok()?.ip())
+}
+
+impl fmt::Display for PlaceSpec {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = |role| self.host_of(role).unwrap_or(local::PLACE);
+        write!(
+            to,
+            "the generator on {}, the proxies on {} and the origin server on {}",
+            name(Role::Generator),
+            name(Role::Proxy),
+            name(Role::Origin)
+        )
+    }
 }
 
 /// Which host each role is on, as it was asked for; a role that is not named is on this host.
@@ -299,6 +417,19 @@ impl PlaceSpec {
             remote,
             ..PlaceSpec::default()
         }
+    }
+
+    /// The places of a run that goes on, reached with the same words.
+    pub(crate) fn again(&self, used: &PlacesUsed) -> PlaceSpec {
+        PlaceSpec {
+            hosts: [&used.generator, &used.proxy, &used.origin].map(Clone::clone),
+            ..self.clone()
+        }
+    }
+
+    /// Whether all roles are on this host.
+    pub fn is_here(&self) -> bool {
+        self.hosts.iter().all(Option::is_none)
     }
 
     /// Puts a role on a host.

@@ -3,11 +3,11 @@
 use std::path::Path;
 use std::time::Duration;
 
-use weir_agent::message::Description;
 use weir_model::quantity::CpuSet;
-use weir_model::study::{CpuRoles, LoadSpec, ProxyRole, Study};
+use weir_model::study::{CpuRoles, LoadSpec, Study};
 
 use crate::LabError;
+use crate::places::{Host, Places, Role};
 
 /// Descriptors beside connections: logs, listeners, counters, the run folder.
 const OTHER_DESCRIPTORS: u64 = 64;
@@ -47,17 +47,14 @@ pub fn plan_of(study: &Study) -> Vec<(String, u32, Duration)> {
 }
 
 /// Room for logs (in the folder for temporary files) and records.
-pub(crate) fn disk_space(
-    study: &Study,
-    run_folder: &Path,
-    proxies: &Description,
-) -> Result<(), LabError> {
+pub(crate) fn disk_space(study: &Study, run_folder: &Path, proxies: &Host) -> Result<(), LabError> {
     let plan = plan_of(study);
     let seconds: u64 = plan.iter().map(|(_, _, length)| length.as_secs()).sum();
     let blocks: u64 = plan.iter().map(|(_, blocks, _)| u64::from(*blocks)).sum();
     let logs = seconds * LOG_BYTES_PER_SECOND;
     let records = (16 << 20) + blocks * study.arms.len() as u64 * RECORD_BYTES;
-    room(&proxies.temp_folder, proxies.temp_free_bytes, logs)?;
+    let is = &proxies.is;
+    room(&proxies.at(&is.temp_folder), is.temp_free_bytes, logs)?;
     let parent = run_folder.ancestors().find(|folder| folder.exists());
     let parent = parent.unwrap_or(Path::new("."));
     room(parent, weir_probe::free_disk_bytes(parent)?, records)
@@ -79,22 +76,53 @@ fn room(path: &Path, free: u64, needed: u64) -> Result<(), LabError> {
 ///
 /// # Errors
 /// Some load has more connections than the generator's process, or as many threads of it as it can
-/// have, may have descriptors.
-pub(crate) fn descriptors(
+/// have, may have descriptors, or than it has ports; or than the origin server's process may have.
+pub(crate) fn connections(
     study: &Study,
     roles: &CpuRoles,
-    generator: &Description,
+    places: &Places,
 ) -> Result<(), LabError> {
+    let generator = places.host(Role::Generator);
     study.loads.iter().try_for_each(|load| {
-        let wanted = Descriptors::of(study, load, generator);
+        let wanted = Descriptors::of(study, load, places);
         // First as many as one thread would need: what is not there then takes more threads.
-        let limit = generator.most_descriptors;
-        let needed = wanted.for_each_of(wanted.threads(limit, roles.generator.cpus().len() as u64));
-        match needed <= limit {
-            true => Ok(()),
-            false => Err(LabError::Descriptors { needed, limit }),
-        }
-    })
+        let limit = generator.is.most_descriptors;
+        let cpus = roles.generator.cpus().len() as u64;
+        enough(wanted.for_each_of(wanted.threads(limit, cpus)), generator)?;
+        ports(load, places)
+    })?;
+    match places.share(Role::Generator, Role::Origin) || !Places::has_origin(study) {
+        true => Ok(()),
+        false => enough(descriptors_of_origin(study), places.host(Role::Origin)),
+    }
+}
+
+fn enough(needed: u64, host: &Host) -> Result<(), LabError> {
+    let limit = host.is.most_descriptors;
+    match needed <= limit {
+        true => Ok(()),
+        false => Err(LabError::Descriptors {
+            host: host.called().to_owned(),
+            needed,
+            limit,
+        }),
+    }
+}
+
+/// Between hosts the generator has one address, and each arm a port of its own to be asked at.
+fn ports(load: &LoadSpec, places: &Places) -> Result<(), LabError> {
+    let generator = places.host(Role::Generator);
+    let needed = u64::from(load.connections) + u64::from(load.held);
+    let ports = generator.is.local_ports;
+    match needed <= ports || places.together() {
+        true => Ok(()),
+        false => Err(LabError::Ports {
+            load: load.name.clone(),
+            host: generator.called().to_owned(),
+            needed,
+            ports,
+        }),
+    }
 }
 
 /// Descriptors that the origin server needs under the largest load, those of the generator included
@@ -115,17 +143,18 @@ pub(crate) fn descriptors_of_origin(study: &Study) -> u64 {
 pub(crate) fn threads(
     study: &Study,
     load: &LoadSpec,
-    generator: &Description,
+    places: &Places,
     cpus: &CpuSet,
 ) -> (Vec<Option<u32>>, u64) {
-    let wanted = Descriptors::of(study, load, generator);
-    let threads = wanted.threads(generator.most_descriptors, cpus.cpus().len() as u64);
+    let wanted = Descriptors::of(study, load, places);
+    let limit = places.host(Role::Generator).is.most_descriptors;
+    let threads = wanted.threads(limit, cpus.cpus().len() as u64);
     let cpus = cpus.cpus().iter().copied().map(Some).cycle();
     let threads: Vec<Option<u32>> = cpus.take(threads as usize).collect();
     (threads, wanted.at_most())
 }
 
-/// Descriptors that a load takes in this process.
+/// Descriptors that a load takes in the generator's process.
 ///
 /// Where each thread of the generator has a table of its own, the limit is one for each; such a table
 /// begins as a copy of the process's, so what the origin server has open counts in all of them.
@@ -142,19 +171,19 @@ struct Descriptors {
 }
 
 impl Descriptors {
-    fn of(study: &Study, load: &LoadSpec, generator: &Description) -> Descriptors {
+    fn of(study: &Study, load: &LoadSpec, places: &Places) -> Descriptors {
         let (arms, asking) = (study.arms.len() as u64, u64::from(load.connections));
         // What is held asks nothing, so the origin server never hears of it.
-        let at_origin = match study.proxy.role {
-            ProxyRole::ReverseProxy => asking,
-            ProxyRole::StaticFiles { .. } => 0,
+        let at_origin = match places.share(Role::Generator, Role::Origin) {
+            true if Places::has_origin(study) => asking,
+            _ => 0,
         };
         Descriptors {
             of_process: at_origin * arms + arms * 4 + OTHER_DESCRIPTORS,
             of_generator: (asking + u64::from(load.held)) * arms,
             // Every thread has a share of the requests, so it must have a connection to send them on.
             most_threads: MOST_THREADS.min(asking),
-            own_tables: generator.own_tables,
+            own_tables: places.host(Role::Generator).is.own_tables,
         }
     }
 

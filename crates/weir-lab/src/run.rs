@@ -74,13 +74,14 @@ pub fn run(
     let (network, study, mut remarks) = network::decide(study, &places, &options.catalog)?;
     let study = &study;
     let roles = places.cpu_roles(study)?;
-    preflight::descriptors(study, &roles, &places.host(Role::Generator).is)?;
-    preflight::disk_space(study, &options.folder, &places.host(Role::Proxy).is)?;
+    preflight::connections(study, &roles, &places)?;
+    preflight::disk_space(study, &options.folder, places.host(Role::Proxy))?;
     let mut environment = places.host(Role::Proxy).is.environment.clone();
     let program = places.program(study)?;
     environment.versions.insert(program.name, program.version);
     let has_origin = Places::has_origin(study);
-    remarks.extend(cpus::remarks(&roles, has_origin));
+    let share = |one, other| places.share(one, other);
+    remarks.extend(cpus::remarks(&roles, has_origin, &share));
     let catalog = &options.catalog;
     let workers = |arm: &Arm| catalog.workers(study.proxy.kind, &arm.settings);
     let of_arms = study.arms.iter().map(|arm| (&*arm.name, workers(arm)));
@@ -96,6 +97,7 @@ pub fn run(
         rows: options.catalog.user_rows().to_vec(),
         cpus: roles,
         network,
+        places: places.used(),
         environment,
     };
     let writer = RunWriter::create(&options.folder, &header, study_text)?;
@@ -126,6 +128,10 @@ pub fn resume(options: &Options, events: &mut dyn FnMut(Event)) -> Result<Summar
     }
     let options = &options;
     settings::check(&header.study, options)?;
+    let options = &Options {
+        places: same_places(&header, &options.places)?,
+        ..options.clone()
+    };
     let places = Places::open(options)?;
     let here = &places.host(Role::Proxy).is.environment;
     let then = &header.environment;
@@ -140,9 +146,8 @@ pub fn resume(options: &Options, events: &mut dyn FnMut(Event)) -> Result<Summar
         ..header.study.clone()
     })?;
     network::same_as(header.network, &places)?;
-    let generator = &places.host(Role::Generator).is;
-    preflight::descriptors(&header.study, &header.cpus, generator)?;
-    preflight::disk_space(&header.study, &options.folder, &places.host(Role::Proxy).is)?;
+    preflight::connections(&header.study, &header.cpus, &places)?;
+    preflight::disk_space(&header.study, &options.folder, places.host(Role::Proxy))?;
     let done = Done::of(&run);
     let number = done.sessions;
     Session {
@@ -165,6 +170,17 @@ fn of_arms_that_run(remarks: &[String], study: &Study) -> Vec<String> {
     };
     let (_, left): (Vec<_>, Vec<_>) = remarks.iter().partition(is_left_out);
     left.into_iter().cloned().collect()
+}
+
+/// A run goes on where it was begun; its places need not be named again.
+fn same_places(header: &RunHeader, asked: &PlaceSpec) -> Result<PlaceSpec, LabError> {
+    let then = asked.again(&header.places);
+    if asked.is_here() || *asked == then {
+        return Ok(then);
+    }
+    Err(LabError::Resume(format!(
+        "it was begun with {then}, and figures of other hosts do not mix with its own"
+    )))
 }
 
 fn folder_name(folder: &Path) -> String {
@@ -211,7 +227,9 @@ impl Session<'_> {
             trials,
             remarks,
         });
-        preflight::keep_to(&self.header.cpus.generator);
+        if let Some(cpus) = places.own_cpus(&self.header.cpus) {
+            preflight::keep_to(cpus);
+        }
         let result = self.work(&mut places, events);
         // All processes end, and all settings are put back, before the run is said to have ended.
         drop(places);
@@ -537,9 +555,8 @@ fn prepared<'t>(
     timeline: &'t Timeline,
     rate: Option<f64>,
 ) -> Result<Trial<'t>, LabError> {
-    let generator = &places.host(Role::Generator).is;
     let (threads, descriptors) =
-        preflight::threads(&header.study, load, generator, &header.cpus.generator);
+        preflight::threads(&header.study, load, places, &header.cpus.generator);
     Ok(Trial {
         timeline,
         job: LoadJob {

@@ -36,7 +36,10 @@ pub struct RunHeader {
     /// What really connected them.
     #[serde(default)]
     pub network: NetworkUsed,
-    /// The machine.
+    /// The host of each role, where it was not the one that weir ran on.
+    #[serde(default, skip_serializing_if = "PlacesUsed::are_here")]
+    pub places: PlacesUsed,
+    /// The machine, which is the proxies' host.
     pub environment: Environment,
     /// What could not be as the study asks, in words (for example CPUs shared by two roles).
     pub remarks: Vec<String>,
@@ -44,6 +47,27 @@ pub struct RunHeader {
     /// without them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub rows: Vec<(String, String)>,
+}
+
+/// The host of each role by the name that ssh(1) was given; `None`: the host that weir ran on.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PlacesUsed {
+    /// Of the load engine.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub generator: Option<String>,
+    /// Of the proxies.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub proxy: Option<String>,
+    /// Of the origin server.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub origin: Option<String>,
+}
+
+impl PlacesUsed {
+    /// Whether all roles were on the host that weir ran on.
+    pub fn are_here(&self) -> bool {
+        *self == PlacesUsed::default()
+    }
 }
 
 /// What connected generator, proxies and origin server.

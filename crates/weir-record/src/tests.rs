@@ -26,6 +26,7 @@ fn header() -> RunHeader {
     RunHeader {
         network: Default::default(),
         rows: Vec::new(),
+        places: Default::default(),
         format: FORMAT.to_owned(),
         run: "r".to_owned(),
         weir_version: "0".to_owned(),

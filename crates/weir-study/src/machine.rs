@@ -21,6 +21,9 @@ pub struct CheckContext {
     pub local_ports: u64,
     /// CPUs that weir may use; `None`: not known, so CPU sets are not checked.
     pub cpus_available: Option<CpuSet>,
+    /// Whether all roles are on this machine. Where they are not, the lab checks their CPU sets, each
+    /// against its own.
+    pub one_machine: bool,
 }
 
 /// The level that stands for the number of CPUs that weir may use.

@@ -289,7 +289,10 @@ fn cpu_set(node: &Node, context: &CheckContext, check: &mut Checker) -> Option<C
             return None;
         }
     };
-    let available = context.cpus_available.as_ref()?;
+    let available = match context.one_machine {
+        true => context.cpus_available.as_ref()?,
+        false => return Some(set),
+    };
     let missing: Vec<u32> = set
         .cpus()
         .iter()

@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use weir_host::journal::Restored;
+use weir_host::sysctl::SysctlError;
 use weir_host::{listeners, sysctl};
 use weir_model::study::Settings;
 use weir_origin::{Origin, OriginConfig};
@@ -157,6 +158,13 @@ impl Bench {
     }
 
     pub(super) fn start(&mut self, job: ArmJob) -> Result<ArmStarted, Failure> {
+        let next = self.arms.len();
+        if job.index != next || self.arms.iter().any(|arm| arm.name == job.name) {
+            return Err(Failure::other(format!(
+                "arm {} (`{}`) cannot be started: the next one is arm {next}, with a name of its own",
+                job.index, job.name
+            )));
+        }
         self.turn_to(job.index)?;
         let nginx = Nginx::find(job.executable.as_deref())?;
         let prefix = self.folder()?.prefix(&job.name);
@@ -169,7 +177,8 @@ impl Bench {
         let keeper = Keeper::start(network.as_ref())?;
         let scoped = self.catalog.split(job.kind, &job.settings);
         let changed = scoped.netns.clone();
-        keeper.run(move || write_all(&changed))??;
+        let written = keeper.run(move || write_all(&changed))?;
+        written.map_err(|error| Failure::other(told_apart(error)))?;
         let (listen, tls_listen) = match network {
             Some(_) => arm_addresses(job.index),
             None => free_addresses(job.address)?,
@@ -213,6 +222,7 @@ impl Bench {
     }
 
     pub(super) fn renew(&mut self, index: usize) -> Result<ArmRenewed, Failure> {
+        self.arm(index)?;
         self.turn_to(index)?;
         let launcher = self.launcher.clone();
         let arm = self.arm(index)?;
@@ -360,7 +370,7 @@ fn free_addresses(address: IpAddr) -> Result<(SocketAddr, SocketAddr), Failure> 
 ///
 /// Some of them bound each other, in either order: what is refused is tried again as long as anything
 /// else can be set meanwhile.
-fn write_all(settings: &Settings) -> Result<(), Failure> {
+fn write_all(settings: &Settings) -> Result<(), SysctlError> {
     let mut left: Vec<_> = settings.iter().collect();
     while !left.is_empty() {
         let before = left.len();
@@ -373,11 +383,21 @@ fn write_all(settings: &Settings) -> Result<(), Failure> {
             }
         });
         match refused {
-            Some(error) if left.len() == before => return Err(Failure::other(error)),
+            Some(error) if left.len() == before => return Err(error),
             _ => {}
         }
     }
     Ok(())
+}
+
+/// What a namespace does not show, and the host has, is the host's alone.
+fn told_apart(error: SysctlError) -> SysctlError {
+    match error {
+        SysctlError::Absent { name } if sysctl::read(&name).is_ok() => {
+            SysctlError::NotInNamespace { name }
+        }
+        other => other,
+    }
 }
 
 /// What the kernel has in the calling thread's namespace: every setting of the catalog that it has,
@@ -414,4 +434,22 @@ fn limits(catalog: &Catalog, found: &[(&str, u64)]) -> BTreeMap<String, String> 
     let rows = catalog.host_parameters();
     rows.filter_map(|row| Some((row.id.clone(), level(row)?)))
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_host_has_and_a_namespace_has_not_is_the_hosts() {
+        let absent = |name: &str| {
+            told_apart(SysctlError::Absent {
+                name: name.to_owned(),
+            })
+        };
+        let of_host = absent("net.core.somaxconn");
+        assert!(matches!(of_host, SysctlError::NotInNamespace { .. }));
+        let of_nobody = absent("net.core.of_no_kernel");
+        assert!(matches!(of_nobody, SysctlError::Absent { .. }));
+    }
 }

@@ -16,7 +16,9 @@ use weir_model::tls::{TlsSpec, Trust};
 
 use super::slices::counts_of;
 use super::unwritable;
-use crate::message::{Failure, FailureKind, FlowEnd, FlowJob, LoadEnd, LoadEvent, LoadJob, TlsJob};
+use crate::message::{
+    Failure, FailureKind, FlowEnd, FlowJob, LoadEnd, LoadEvent, LoadJob, SliceJob, TlsJob,
+};
 
 /// Where a load is made.
 pub(super) struct Place {
@@ -24,6 +26,37 @@ pub(super) struct Place {
     pub(super) network: Option<Network>,
     /// Where files may be put for the engine to read.
     pub(super) folder: PathBuf,
+}
+
+/// Whether the engine can make sense of a job.
+pub(super) fn check(job: &LoadJob) -> Result<(), Failure> {
+    let has_flow = |slice: &SliceJob| job.flows.iter().any(|flow| flow.arm == slice.arm);
+    let in_order =
+        |slice: &SliceJob| slice.start <= slice.measure_from && slice.measure_from <= slice.end;
+    let ends = job.slices.iter().map(|slice| slice.end);
+    let most = rustix::thread::CpuSet::MAX_CPU;
+    let is_cpu = |cpu: &Option<u32>| cpu.is_none_or(|cpu| (cpu as usize) < most);
+    let faults = [
+        (job.flows.is_empty(), "without flows"),
+        (job.slices.is_empty(), "without slices"),
+        (job.threads.is_empty(), "without threads"),
+        (
+            !job.slices.iter().all(has_flow),
+            "with a slice of an arm that has no flow",
+        ),
+        (
+            !job.slices.iter().all(in_order) || !ends.is_sorted(),
+            "with slices that are not in the order of time",
+        ),
+        (
+            !job.threads.iter().all(is_cpu),
+            "with a thread on a CPU that there cannot be",
+        ),
+    ];
+    match faults.into_iter().find(|(is_so, _)| *is_so) {
+        Some((_, what)) => Err(Failure::other(format!("a load {what}"))),
+        None => Ok(()),
+    }
 }
 
 /// Carries a load out; the calling thread is the load's own, and stays in its namespace.

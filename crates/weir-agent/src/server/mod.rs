@@ -4,6 +4,9 @@
 //! what time is it, stop), and hands on the rest. One does things in order; it is the one that lives
 //! as long as the server. And each load and each watch has one of its own. Whatever a server has
 //! started or changed it ends and puts back when its input ends, whyever that was.
+//!
+//! None of them waits without end for a peer that does not read its answers, and what panics in one of
+//! them is the failure of the request alone.
 
 mod arms;
 mod keeper;
@@ -14,8 +17,11 @@ mod settings;
 mod slices;
 mod watch;
 
+use std::any::Any;
 use std::collections::HashMap;
 use std::io::{Read, Write};
+use std::os::fd::AsFd;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
@@ -31,12 +37,19 @@ use weir_sut::{Launcher, SutError};
 
 use crate::frame::{self, FrameError};
 use crate::hello::{self, HelloError};
-use crate::message::{Ask, Body, Description, Failure, Reply, Request};
+use crate::message::{Ask, Body, Description, Failure, Incoming, Reply, Request};
+use crate::patient::Patient;
 
 pub use slices::{counts_of, data_of};
 
 /// How often a server looks whether its peer has gone silent.
 const LOOK: Duration = Duration::from_millis(500);
+
+/// How long loads and watches that are stopped may take to end; then everything else ends first.
+const LAST_LOAD: Duration = Duration::from_secs(5);
+
+/// How often they are looked at.
+const LOOK_AT_LAST: Duration = Duration::from_millis(1);
 
 /// What a server needs to know beside its requests.
 #[derive(Debug, Clone)]
@@ -55,18 +68,26 @@ pub struct Options {
 }
 
 /// Serves until the input ends, then undoes everything. The calling thread is the one that starts
-/// proxies.
+/// proxies. What is written is to go out at once: `writer` has no buffer.
 ///
 /// # Errors
 /// What asks is no weir of this protocol.
 pub fn serve(
     mut reader: impl Read + Send + 'static,
-    mut writer: impl Write + Send + 'static,
+    mut writer: impl Write + AsFd + Send + 'static,
     options: Options,
 ) -> Result<(), HelloError> {
     hello::greet(&mut reader, &mut writer, &options.weir)?;
-    let outbox = Outbox(Arc::new(Mutex::new(Box::new(writer))));
     let shared = Arc::new(Shared::default());
+    let patient = Patient::new(writer, {
+        let (shared, silence, stop) = (
+            Arc::clone(&shared),
+            options.silence,
+            Arc::clone(&options.stop),
+        );
+        move |_| !shared.is_over(silence, &stop)
+    });
+    let outbox = Outbox(Arc::new(Mutex::new(Box::new(patient))));
     let (send, requests) = channel();
     let (of_reader, to) = (Arc::clone(&shared), outbox.clone());
     // Not joined: after silence it may sit in a read that never ends.
@@ -94,9 +115,7 @@ fn next(
             Err(RecvTimeoutError::Disconnected) => return None,
             Err(RecvTimeoutError::Timeout) => {}
         }
-        let heard = *shared.heard.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_silent = silence.is_some_and(|limit| heard.elapsed() > limit);
-        if is_silent || stop.load(Ordering::Relaxed) {
+        if shared.is_over(silence, stop) {
             return None;
         }
     }
@@ -122,12 +141,23 @@ impl Default for Shared {
 }
 
 impl Shared {
-    /// A flag that is set when the request of this number is to stop.
-    fn begin(&self, id: u64) -> Arc<AtomicBool> {
-        let stop = Arc::new(AtomicBool::new(self.gone.load(Ordering::Relaxed)));
+    /// Whether there is nobody to work for any more.
+    fn is_over(&self, silence: Option<Duration>, stop: &AtomicBool) -> bool {
+        let heard = *self.heard.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_silent = silence.is_some_and(|limit| heard.elapsed() > limit);
+        is_silent || stop.load(Ordering::Relaxed) || self.gone.load(Ordering::Relaxed)
+    }
+
+    /// A flag that is set when the request of this number is to stop; `None`: another one has the
+    /// number and goes on.
+    fn begin(&self, id: u64) -> Option<Arc<AtomicBool>> {
         let mut going_on = self.going_on.lock().unwrap_or_else(PoisonError::into_inner);
+        if going_on.contains_key(&id) {
+            return None;
+        }
+        let stop = Arc::new(AtomicBool::new(self.gone.load(Ordering::Relaxed)));
         going_on.insert(id, Arc::clone(&stop));
-        stop
+        Some(stop)
     }
 
     fn stop(&self, id: u64) {
@@ -175,25 +205,26 @@ fn raw(answer: &impl Serialize) -> Result<Box<RawValue>, Failure> {
 /// Reads until the end.
 fn listen(mut reader: impl Read, outbox: &Outbox, shared: &Shared, to: &Sender<Request>) {
     loop {
-        let request: Request = match frame::read(&mut reader) {
-            Ok(Some(request)) => request,
+        let incoming: Incoming = match frame::read(&mut reader) {
+            Ok(Some(incoming)) => incoming,
             Ok(None) | Err(FrameError::Io(_)) => break,
             // What follows cannot be read: the same as if the peer had gone.
             Err(FrameError::TooLarge(_) | FrameError::Malformed(_)) => break,
         };
         *shared.heard.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
-        match request.ask {
-            Ask::Ping => outbox.end(request.id, raw(&())),
-            Ask::Clock => outbox.end(request.id, raw(&crate::monotonic_ns())),
-            Ask::Stop(id) => {
-                shared.stop(id);
-                outbox.end(request.id, raw(&()));
+        let id = incoming.id;
+        match incoming.understand() {
+            Err(failure) => outbox.end(id, Err(failure)),
+            Ok(Ask::Ping) => outbox.end(id, raw(&())),
+            Ok(Ask::Clock) => outbox.end(id, raw(&crate::monotonic_ns())),
+            Ok(Ask::Stop(other)) => {
+                shared.stop(other);
+                outbox.end(id, raw(&()));
             }
-            ask => {
+            Ok(ask) => {
                 if let Ask::Settle(cpus) = &ask {
                     crate::keep_to(None, cpus);
                 }
-                let id = request.id;
                 if to.send(Request { id, ask }).is_err() {
                     break;
                 }
@@ -226,7 +257,7 @@ impl Hands {
         let result = match request.ask {
             Ask::Load(job) => return self.load(id, *job),
             Ask::Watch(job) => return self.watch(id, job),
-            ask => self.bench_work(ask),
+            ask => unpanicked(|| self.bench_work(ask)),
         };
         self.outbox.end(id, result);
     }
@@ -261,16 +292,19 @@ impl Hands {
     ) {
         self.threads.retain(|thread| !thread.is_finished());
         let (outbox, shared) = (self.outbox.clone(), Arc::clone(&self.shared));
-        let stop = shared.begin(id);
+        let Some(stop) = shared.begin(id) else {
+            let words = format!("request {id} goes on already");
+            return outbox.end(id, Err(Failure::other(words)));
+        };
         self.threads.push(std::thread::spawn(move || {
-            let result = work(&outbox, stop);
+            let result = unpanicked(|| work(&outbox, stop));
             shared.stop(id);
             outbox.end(id, result);
         }));
     }
 
     fn load(&mut self, id: u64, job: crate::message::LoadJob) {
-        let place = self.bench.generator_place();
+        let place = load::check(&job).and_then(|()| self.bench.generator_place());
         self.go_on(id, move |outbox, stop| {
             raw(&load::run(&job, &place?, stop, &|event| {
                 outbox.event(id, event);
@@ -279,7 +313,7 @@ impl Hands {
     }
 
     fn watch(&mut self, id: u64, job: crate::message::WatchJob) {
-        let watcher = self.bench.watcher(&job);
+        let watcher = unpanicked(|| self.bench.watcher(&job));
         self.go_on(id, move |outbox, stop| {
             raw(&watch::run(&job, watcher?, &stop, &|reading| {
                 outbox.event(id, reading);
@@ -290,11 +324,27 @@ impl Hands {
     /// Ends everything that was started, in the order in which nobody misses anything.
     fn end(self) {
         self.shared.stop_all();
-        for thread in self.threads {
-            let _ = thread.join();
+        let until = Instant::now() + LAST_LOAD;
+        while Instant::now() < until && self.threads.iter().any(|thread| !thread.is_finished()) {
+            std::thread::sleep(LOOK_AT_LAST);
         }
         self.bench.end();
     }
+}
+
+/// Does a request's work; a panic is a mistake of weir's, and its failure.
+fn unpanicked<T>(work: impl FnOnce() -> Result<T, Failure>) -> Result<T, Failure> {
+    // What it has left half done is ended like all else when the server ends.
+    catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| {
+        let words = panic_words(&*panic);
+        Err(Failure::other(format!("a mistake of weir's: {words}")))
+    })
+}
+
+fn panic_words(panic: &(dyn Any + Send)) -> &str {
+    let fixed = panic.downcast_ref::<&str>().copied();
+    let made = || panic.downcast_ref::<String>().map(String::as_str);
+    fixed.or_else(made).unwrap_or("a panic without words")
 }
 
 fn describe() -> Result<Description, Failure> {
@@ -364,4 +414,34 @@ impl From<weir_host::HostError> for Failure {
 /// A file that could not be written.
 fn unwritable(path: PathBuf) -> impl FnOnce(std::io::Error) -> Failure {
     move |error| Failure::other(format!("cannot write {}: {error}", path.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_panic_is_a_failure_with_its_words() {
+        let words = |work: fn() -> Result<(), Failure>| unpanicked(work).unwrap_err().words;
+        assert_eq!(words(|| panic!("fixed")), "a mistake of weir's: fixed");
+        let made = words(|| panic!("{}", 7));
+        assert_eq!(made, "a mistake of weir's: 7");
+        assert!(unpanicked(|| Ok(())).is_ok());
+    }
+
+    #[test]
+    fn a_number_is_one_requests_at_a_time() {
+        let shared = Shared::default();
+        let stop = shared.begin(1).unwrap();
+        assert!(shared.begin(1).is_none());
+        shared.stop(1);
+        assert!(stop.load(Ordering::Relaxed));
+        let again = shared.begin(1).unwrap();
+        shared.stop_all();
+        assert!(again.load(Ordering::Relaxed));
+        assert!(
+            shared.begin(2).unwrap().load(Ordering::Relaxed),
+            "it is over"
+        );
+    }
 }

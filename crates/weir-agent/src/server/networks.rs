@@ -22,6 +22,8 @@ const INBOUND: u8 = 213;
 const OUTBOUND: u8 = 214;
 /// Last byte of the arm's addresses.
 const ARM: u8 = 254;
+/// Arms at most: one for each value of the third byte.
+const MOST_ARMS: usize = 256;
 /// Where a proxy listens in its own namespace.
 const PORT: u16 = 8080;
 /// Where it listens for TLS.
@@ -45,6 +47,7 @@ pub(super) struct Networks {
 
 impl Networks {
     pub(super) fn make(job: &NetworksJob) -> Result<Networks, Failure> {
+        check(job)?;
         let networks = Networks {
             generator: Network::create()?,
             origin: Network::create()?,
@@ -87,6 +90,20 @@ impl Networks {
         )?;
         Ok(())
     }
+}
+
+/// Whether there are addresses for all.
+fn check(job: &NetworksJob) -> Result<(), Failure> {
+    let NetworksJob { arms, sources, .. } = job;
+    if *arms > MOST_ARMS {
+        let words = format!("{arms} arms, and there are networks for {MOST_ARMS}");
+        return Err(Failure::other(words));
+    }
+    if !(1..ARM).contains(sources) {
+        let words = format!("{sources} source addresses instead of 1 to {}", ARM - 1);
+        return Err(Failure::other(words));
+    }
+    Ok(())
 }
 
 /// Where an arm's proxy listens in its own namespace, in clear and over TLS.

@@ -53,7 +53,9 @@ impl HostSettings {
         if *now == arm {
             return Ok(());
         }
-        let (before, after) = (&self.arms[*now], &self.arms[arm]);
+        let Some((before, after)) = self.arms.get(*now).zip(self.arms.get(arm)) else {
+            return Err(Failure::other(format!("arm {arm} has no settings")));
+        };
         for (name, value) in after {
             if before.get(name) != Some(value) {
                 journal.give(&Key::Sysctl(name.clone()), value)?;

@@ -19,6 +19,9 @@ use crate::message::{Failure, Reading, WatchEnd, WatchJob};
 /// Nice value of the thread that reads: late is wrong, and it takes some microseconds.
 const PUNCTUAL: i32 = -20;
 
+/// Arms at most: as many as can have networks.
+const MOST_ARMS: usize = 256;
+
 /// How long it sleeps at most before it looks whether it is to stop.
 const LOOK: Duration = Duration::from_millis(50);
 
@@ -121,17 +124,28 @@ pub(super) fn run(
     stop: &AtomicBool,
     tell: &dyn Fn(&Reading),
 ) -> Result<WatchEnd, Failure> {
+    if job.arms.len() > job.times.len() {
+        return Err(Failure::other("a watch of more slices than it has times"));
+    }
     // Not being allowed shows as readings that are late, which the end tells.
     let _ = setpriority_process(None, PUNCTUAL);
     let _ = set_current_timer_slack(std::num::NonZeroU64::new(1));
-    let arms = job.arms.iter().max().map_or(0, |most| most + 1);
+    let arms = job
+        .arms
+        .iter()
+        .max()
+        .map_or(0, |&most| most.saturating_add(1));
+    if arms > MOST_ARMS {
+        return Err(Failure::other(format!("a watch of {arms} arms")));
+    }
     let (before, arms_before) = watcher.overflows();
     let mut end = WatchEnd::default();
     for (slice, &time) in job.times.iter().enumerate() {
-        if !sleep_until(job.start_ns + time, stop) {
+        let at_ns = job.start_ns.saturating_add(time);
+        if !sleep_until(at_ns, stop) {
             break;
         }
-        let late_ns = crate::monotonic_ns().saturating_sub(job.start_ns + time);
+        let late_ns = crate::monotonic_ns().saturating_sub(at_ns);
         // Of the begin is heard when it has passed; the first slices are not measured.
         if slice > 0 {
             end.late_ns = end.late_ns.max(late_ns);

@@ -18,9 +18,10 @@ use std::time::Duration;
 
 use sha2::{Digest, Sha256};
 
-use crate::client::{Client, Served};
+use crate::client::{Client, SILENCE, Served};
 use crate::frame::FrameError;
 use crate::hello::{self, Hello, HelloError};
+use crate::patient::Patient;
 
 mod address;
 mod error;
@@ -34,7 +35,7 @@ pub use problem::{CopyProblem, Problem};
 pub use process::Session;
 
 use address::Lookup;
-use process::{Patient, Ran, Ssh};
+use process::{Patient as PatientReader, Ran, Ssh};
 
 /// How long ssh may take to end by itself once its input has ended or its output made no sense.
 const GRACE: Duration = Duration::from_secs(2);
@@ -111,6 +112,8 @@ pub fn client(place: &str, connected: Connected) -> Client {
         ..
     } = connected;
     let server = Box::new(Far(session));
+    // A line that takes nothing for as long as an agent may be silent is cut.
+    let writer = Patient::new(writer, |waited| waited < SILENCE);
     Client::over(place, hello, reader, writer, server).distant()
 }
 
@@ -236,7 +239,7 @@ fn attempt(
     version: &str,
 ) -> Result<Result<Connected, Unanswered>, SshError> {
     let (mut reader, mut writer, mut session) = ssh.spawn(command)?;
-    let mut patient = Patient::new(&mut reader, ssh.until());
+    let mut patient = PatientReader::new(&mut reader, ssh.until());
     let error = match hello::greet(&mut patient, &mut writer, version) {
         Ok(hello) => {
             return Ok(Ok(Connected {

@@ -1,5 +1,8 @@
-//! Agents on the real thing: a real ssh to a real sshd of the test's own, on loopback.
+//! Agents on the real thing: the protocol on a real server, and a real ssh to a real sshd of the test's
+//! own, on loopback.
 
+mod clock;
 mod ssh;
 mod ssh_faults;
 mod ssh_support;
+mod wire;

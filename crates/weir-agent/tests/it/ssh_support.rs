@@ -1,9 +1,9 @@
 //! An sshd of the test's own: keys, accounts' homes and configuration in a folder for the time of the
-//! test, a port of loopback, and nothing of the user's.
+//! test, a port of loopback or of a network namespace, and nothing of the user's.
 
 use std::fs;
 use std::io::{BufRead, BufReader};
-use std::net::{Ipv4Addr, TcpListener};
+use std::net::{Ipv4Addr, SocketAddrV4, TcpListener};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -23,9 +23,30 @@ const GRACE: Duration = Duration::from_secs(3);
 /// A host that ssh reaches: the test's own sshd, with a home of its own.
 pub(crate) struct Host {
     sshd: Child,
+    pub(crate) address: Ipv4Addr,
     pub(crate) port: u16,
     pub(crate) folder: TempDir,
     log: Arc<Mutex<String>>,
+}
+
+/// Where a host is.
+pub(crate) struct Site {
+    /// A file that stands for its network namespace; `None`: the test's own.
+    pub(crate) network: Option<PathBuf>,
+    /// Where its sshd listens.
+    pub(crate) address: Ipv4Addr,
+    /// How far its clock is ahead (time_namespaces(7)).
+    pub(crate) ahead: Duration,
+}
+
+impl Default for Site {
+    fn default() -> Site {
+        Site {
+            network: None,
+            address: Ipv4Addr::LOCALHOST,
+            ahead: Duration::ZERO,
+        }
+    }
 }
 
 impl Host {
@@ -37,6 +58,11 @@ impl Host {
     /// The same with more lines in sshd_config, and with commands that are run beforehand in the mount
     /// namespace that sshd is alone in. Mounts need root: without it, commands make it `None`.
     pub(crate) fn start_with(lines: &str, commands: &str) -> Option<Host> {
+        Host::start_at(&Site::default(), lines, commands)
+    }
+
+    /// The same somewhere else; a namespace or a clock of its own takes root.
+    pub(crate) fn start_at(site: &Site, lines: &str, commands: &str) -> Option<Host> {
         let Some(program) = sshd() else {
             skipped("no sshd here (Debian: apt-get install openssh-server)");
             return None;
@@ -51,9 +77,9 @@ impl Host {
         // A port is picked before it is taken, and the machine may be shared.
         for _ in 0..10 {
             let port = free_port();
-            write_configuration(folder.path(), port, lines);
+            write_configuration(folder.path(), SocketAddrV4::new(site.address, port), lines);
             let mut command = if root {
-                in_its_own_mounts(&program, folder.path(), commands)
+                in_its_own_mounts(&program, folder.path(), commands, site)
             } else {
                 let mut sshd = Command::new(&program);
                 sshd.args(["-D", "-e", "-f"])
@@ -77,6 +103,7 @@ impl Host {
             if listens() && !ended(&mut sshd) {
                 return Some(Host {
                     sshd,
+                    address: site.address,
                     port,
                     folder,
                     log,
@@ -102,10 +129,16 @@ impl Host {
         self.home().join(".cache/weir/agent")
     }
 
+    /// The folder for temporary files of all that runs there.
+    #[allow(dead_code)] // Used where weir itself runs there.
+    pub(crate) fn temporary(&self) -> PathBuf {
+        self.folder.path().join("temporary")
+    }
+
     /// How ssh gets there, without a look at the user's own configuration.
     pub(crate) fn place(&self) -> SshPlace {
         let file = |name: &str| self.folder.path().join(name).display().to_string();
-        let mut place = SshPlace::new("127.0.0.1");
+        let mut place = SshPlace::new(self.address.to_string());
         place.options = vec![
             "-F".to_owned(),
             "none".to_owned(),
@@ -131,7 +164,7 @@ impl Host {
     pub(crate) fn know(&self, key: &str) {
         let public = fs::read_to_string(self.folder.path().join(format!("{key}.pub")))
             .expect("it was just written");
-        let line = format!("[127.0.0.1]:{} {public}", self.port);
+        let line = format!("[{}]:{} {public}", self.address, self.port);
         fs::write(self.folder.path().join("known_hosts"), line)
             .expect("the folder of the test can be written");
     }
@@ -259,7 +292,12 @@ fn sshd() -> Option<PathBuf> {
 }
 
 fn prepare(folder: &Path) {
-    fs::create_dir(folder.join("home")).expect("the folder of the test can be written");
+    for name in ["home", "temporary"] {
+        let folder = folder.join(name);
+        fs::create_dir(&folder).expect("the folder of the test can be written");
+        open(&folder);
+    }
+    open(folder);
     for key in ["host_key", "other_key", "key"] {
         let made = Command::new("ssh-keygen")
             .args(["-q", "-t", "ed25519", "-N", "", "-C", key, "-f"])
@@ -272,15 +310,22 @@ fn prepare(folder: &Path) {
         .expect("the folder of the test can be written");
 }
 
-fn write_configuration(folder: &Path, port: u16, lines: &str) {
+/// Proxies' workers are another user when root starts them.
+fn open(folder: &Path) {
+    fs::set_permissions(folder, fs::Permissions::from_mode(0o755)).expect("own folder");
+}
+
+fn write_configuration(folder: &Path, listen: SocketAddrV4, lines: &str) {
     // sshd takes the first value it meets, so the test's lines come first. The home is the test's for
-    // all that goes by HOME; the account is whoever runs the test.
+    // all that goes by HOME, and so are temporary files and the journal; the account is whoever runs
+    // the test.
     let text = format!(
         "{lines}\n\
-         ListenAddress 127.0.0.1:{port}\n\
+         ListenAddress {listen}\n\
          HostKey {folder}/host_key\n\
          AuthorizedKeysFile {folder}/authorized_keys\n\
-         SetEnv HOME={folder}/home XDG_CACHE_HOME={folder}/home/.cache\n\
+         SetEnv HOME={folder}/home XDG_CACHE_HOME={folder}/home/.cache \
+         TMPDIR={folder}/temporary WEIR_JOURNAL={folder}/journal\n\
          PidFile none\n\
          StrictModes no\n\
          UsePAM no\n\
@@ -295,14 +340,26 @@ fn write_configuration(folder: &Path, port: u16, lines: &str) {
 
 /// sshd insists on /run/sshd when root starts it. In a mount namespace of its own it can have one that
 /// nobody else sees, and that is gone with it.
-fn in_its_own_mounts(sshd: &Path, folder: &Path, commands: &str) -> Command {
+fn in_its_own_mounts(sshd: &Path, folder: &Path, commands: &str, site: &Site) -> Command {
     let script = format!(
         "mount -t tmpfs tmpfs /run && mkdir /run/sshd && cd '{folder}' && {{ {commands}\n:; }} && \
          exec '{sshd}' -D -e -f '{folder}/sshd_config'",
         sshd = sshd.display(),
         folder = folder.display(),
     );
-    let mut command = Command::new("unshare");
+    let mut command = match &site.network {
+        None => Command::new("unshare"),
+        Some(network) => {
+            let mut command = Command::new("nsenter");
+            command.arg(format!("--net={}", network.display()));
+            command.arg("unshare");
+            command
+        }
+    };
+    if !site.ahead.is_zero() {
+        let seconds = site.ahead.as_secs().to_string();
+        command.args(["--time", "--monotonic", &seconds]);
+    }
     command.args(["--mount", "--propagation", "private", "sh", "-c", &script]);
     command
 }

@@ -50,6 +50,7 @@ pub(crate) fn header(arms: Vec<Arm>) -> RunHeader {
     RunHeader {
         network: Default::default(),
         rows: Vec::new(),
+        places: Default::default(),
         format: FORMAT.to_owned(),
         run: "r".to_owned(),
         weir_version: "0".to_owned(),

@@ -1,5 +1,6 @@
 //! Every seed gives what its name says, and the targets hold for it and for mutations of it.
 
+use weir_agent::message::Incoming;
 use weir_fuzz::dice::Dice;
 use weir_http::ParseError;
 use weir_http::request::{self, RequestParser};
@@ -13,6 +14,9 @@ use crate::seeds::{self, Seed};
 
 /// Mutations of all seeds of a target; a few seconds without optimization.
 const MUTATIONS: usize = 5_000;
+
+/// The same where each costs a server with its threads.
+const AGENT_MUTATIONS: usize = 1_000;
 
 /// The same where each costs some thirty handshakes.
 const TLS_MUTATIONS: usize = 200;
@@ -57,6 +61,30 @@ fn tls_servers_hold() {
 #[test]
 fn traces_hold() {
     hold("trace", MUTATIONS, weir_fuzz::trace);
+}
+
+#[test]
+fn agents_hold() {
+    hold("agent", AGENT_MUTATIONS, weir_fuzz::agent);
+}
+
+#[test]
+fn agent_seeds_are_what_their_names_say() {
+    for (name, bytes) in seeds::of("agent") {
+        let mut rest = &bytes[..];
+        let mut bad = false;
+        loop {
+            match weir_agent::frame::read::<Incoming>(&mut rest) {
+                Ok(Some(incoming)) => bad |= incoming.understand().is_err(),
+                Ok(None) => break,
+                Err(_) => {
+                    bad = true;
+                    break;
+                }
+            }
+        }
+        assert_eq!(bad, name.starts_with("bad-"), "{name}");
+    }
 }
 
 #[test]

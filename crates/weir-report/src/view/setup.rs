@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use weir_model::quantity::CpuSet;
 use weir_model::record::{NetworkUsed, ProxyRecord, Record, RunHeader};
 use weir_model::study::{Arm, Study};
 
@@ -44,6 +45,12 @@ impl SetupView {
         let facts = |map: &BTreeMap<String, String>| -> Vec<Fact> {
             map.iter().map(|(k, v)| fact(k, v.trim())).collect()
         };
+        let places = &header.places;
+        let cpus = |role: &str, cpus: &CpuSet, place: &Option<String>| match place {
+            _ if places.are_here() => fact(role, cpus.to_string()),
+            Some(host) => fact(role, format!("{cpus} on {host}")),
+            None => fact(role, format!("{cpus} on the host that weir ran on")),
+        };
         let machine = vec![
             fact("kernel", e.kernel.as_str()),
             fact("distribution", e.distribution.as_str()),
@@ -71,9 +78,9 @@ impl SetupView {
                 .collect(),
             programs: facts(&e.versions),
             cpus: vec![
-                fact("proxy", header.cpus.proxy.to_string()),
-                fact("generator", header.cpus.generator.to_string()),
-                fact("origin", header.cpus.origin.to_string()),
+                cpus("proxy", &header.cpus.proxy, &places.proxy),
+                cpus("generator", &header.cpus.generator, &places.generator),
+                cpus("origin", &header.cpus.origin, &places.origin),
             ],
             sysctls: facts(&e.sysctls),
             remarks: header.remarks.clone(),

@@ -117,6 +117,7 @@ pub(crate) fn run() -> Fixture {
             },
             network: weir_model::record::NetworkUsed::Loopback,
             rows: Vec::new(),
+            places: Default::default(),
             environment: environment(),
             remarks: vec!["generator and origin share CPU 1: there are only two".to_owned()],
             study,

@@ -22,6 +22,7 @@ fn context() -> CheckContext {
         own_tables: true,
         local_ports: 28_232,
         cpus_available: "0-1".parse().ok(),
+        one_machine: true,
     }
 }
 

@@ -1,6 +1,8 @@
 //! `weir agent`: the hidden other end of every place.
 
+use std::fs::File;
 use std::io;
+use std::os::fd::AsFd;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -23,6 +25,9 @@ pub(crate) fn run() -> Result<ExitCode, Failure> {
         silence: Some(SILENCE),
         stop: signals::stop_flag()?,
     };
-    server::serve(io::stdin(), io::stdout(), options).map_err(Failure::failed)?;
+    // Past the standard library's buffer: every message goes out as it is.
+    let stdout = io::stdout().as_fd().try_clone_to_owned();
+    let stdout = stdout.map_err(|error| Failure::failed(format!("standard output: {error}")))?;
+    server::serve(io::stdin(), File::from(stdout), options).map_err(Failure::failed)?;
     Ok(ExitCode::SUCCESS)
 }

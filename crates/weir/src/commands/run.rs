@@ -12,7 +12,7 @@ use weir_model::record::Outcome;
 use weir_model::study::{ArmRole, LoadSpec, Study};
 use weir_parameters::Catalog;
 use weir_record::{HEADER_FILE, RecordError};
-use weir_study::Scale;
+use weir_study::{CheckContext, Scale};
 use weir_sut::Launcher;
 
 use crate::args::{self, RunArgs};
@@ -35,7 +35,10 @@ pub(crate) fn run(args: RunArgs) -> Result<ExitCode, Failure> {
             (folder.clone(), weir_lab::resume(&options, &mut events))
         }
         (None, Some(name)) => {
-            let mut read = study::read(name, &catalog, scale(args.scale.as_deref())?)?;
+            let scale = scale(args.scale.as_deref())?;
+            let mut options = options(PathBuf::new(), &args, catalog, Vec::new())?;
+            let machine = machine(&options)?;
+            let mut read = study::read(name, &options.catalog, scale, &machine)?;
             shorten(&mut read.study, args.time.as_deref())?;
             if args.check {
                 terminal::print(&description(&read.study))?;
@@ -45,8 +48,8 @@ pub(crate) fn run(args: RunArgs) -> Result<ExitCode, Failure> {
                 .out
                 .clone()
                 .unwrap_or_else(|| default_folder(&read.study.name));
-            let remarks = study::remarks(&read.study, &catalog);
-            let options = options(folder.clone(), &args, catalog, remarks)?;
+            options.remarks = study::remarks(&read.study, &options.catalog, &machine);
+            options.folder.clone_from(&folder);
             (
                 folder,
                 weir_lab::run(&read.study, &read.text, &options, &mut events),
@@ -59,6 +62,18 @@ pub(crate) fn run(args: RunArgs) -> Result<ExitCode, Failure> {
         Ok(summary) => finish(&summary),
         Err(error) => Err(explain(error, &folder)),
     }
+}
+
+/// What the study is checked against: what the hosts have that it is to run on.
+fn machine(options: &Options) -> Result<CheckContext, Failure> {
+    if options.places.is_here() {
+        return Ok(study::context());
+    }
+    let facts = weir_lab::facts(options).map_err(|error| {
+        let hint = error.hint();
+        Failure::input(error).maybe_hint(hint)
+    })?;
+    Ok(study::elsewhere(facts))
 }
 
 fn options(
@@ -206,6 +221,10 @@ fn explain(error: LabError, folder: &Path) -> Failure {
         error if !begun => Failure::input(error),
         LabError::DiskSpace { .. }
         | LabError::Descriptors { .. }
+        | LabError::Ports { .. }
+        | LabError::Address { .. }
+        | LabError::Version { .. }
+        | LabError::Ssh(_)
         | LabError::Cpus { .. }
         | LabError::Resume(_)
         | LabError::Request { .. }

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use weir_lab::Facts;
 use weir_model::study::Study;
 use weir_parameters::Catalog;
 use weir_study::{CheckContext, ReadyMade, Scale};
@@ -19,20 +20,31 @@ pub(crate) struct Read {
 }
 
 /// Reads what was given to `weir run`: a ready-made study's name, or a file.
-pub(crate) fn read(study: &str, catalog: &Catalog, scale: Scale) -> Result<Read, Failure> {
+pub(crate) fn read(
+    study: &str,
+    catalog: &Catalog,
+    scale: Scale,
+    machine: &CheckContext,
+) -> Result<Read, Failure> {
     let path = Path::new(study);
     let looks_like_a_name = !study.contains(['/', '.']);
     if looks_like_a_name && !path.exists() {
         let ready = ready_made(study)?;
         return Ok(Read {
-            study: parse(ready.text, &format!("{}.yaml", ready.name), catalog, scale)?,
+            study: parse(
+                ready.text,
+                &format!("{}.yaml", ready.name),
+                catalog,
+                scale,
+                machine,
+            )?,
             text: ready.text.to_owned(),
         });
     }
     let text = std::fs::read_to_string(path)
         .map_err(|error| Failure::input(format!("cannot read {study}: {error}")))?;
     Ok(Read {
-        study: parse(&text, study, catalog, scale)?,
+        study: parse(&text, study, catalog, scale, machine)?,
         text,
     })
 }
@@ -61,21 +73,41 @@ pub(crate) fn fit(ready: &ReadyMade) -> Result<Study, String> {
 }
 
 /// What is worth saying about a study before it is run.
-pub(crate) fn remarks(study: &Study, catalog: &Catalog) -> Vec<String> {
-    weir_study::remarks(study, catalog, &context())
+pub(crate) fn remarks(study: &Study, catalog: &Catalog, machine: &CheckContext) -> Vec<String> {
+    weir_study::remarks(study, catalog, machine)
 }
 
-fn context() -> CheckContext {
+/// What studies are checked against when some role is on another host.
+pub(crate) fn elsewhere(facts: Facts) -> CheckContext {
+    CheckContext {
+        descriptor_limit: PROXY_DESCRIPTORS,
+        most_descriptors: facts.most_descriptors,
+        own_tables: facts.own_tables,
+        local_ports: facts.local_ports,
+        cpus_available: Some(facts.cpus),
+        one_machine: facts.one_machine,
+    }
+}
+
+/// What studies are checked against on this host.
+pub(crate) fn context() -> CheckContext {
     CheckContext {
         descriptor_limit: PROXY_DESCRIPTORS,
         most_descriptors: weir_probe::host::own_nofile().1,
         own_tables: weir_load::descriptors::tables_can_be_own(),
         local_ports: weir_probe::local_ports(),
         cpus_available: weir_probe::allowed_cpus().ok(),
+        one_machine: true,
     }
 }
 
-fn parse(text: &str, name: &str, catalog: &Catalog, scale: Scale) -> Result<Study, Failure> {
-    weir_study::parse_scaled(text, name, catalog, &context(), scale)
+fn parse(
+    text: &str,
+    name: &str,
+    catalog: &Catalog,
+    scale: Scale,
+    machine: &CheckContext,
+) -> Result<Study, Failure> {
+    weir_study::parse_scaled(text, name, catalog, machine, scale)
         .map_err(|errors| Failure::described(errors.render(terminal::color_on_stderr())))
 }

@@ -34,7 +34,7 @@ pub(super) enum Sending {
 /// An io_uring of one thread.
 pub(super) struct Ring {
     uring: IoUring,
-    /// The kernel takes deadlines instead of durations (Linux 6.12).
+    /// The kernel takes deadlines instead of durations (Linux 6.12), by the clock that is read here.
     absolute: bool,
     /// Requests that the kernel had no room for.
     backlog: Vec<Entry>,
@@ -51,6 +51,14 @@ fn timespec(ns: u64) -> Timespec {
     Timespec::new()
         .sec(ns / 1_000_000_000)
         .nsec((ns % 1_000_000_000) as u32)
+}
+
+/// Whether this process has a clock of its own (time_namespaces(7)): deadlines are the host's all the
+/// same, as tried on Linux 6.18.
+fn clock_is_moved() -> bool {
+    let offsets = std::fs::read_to_string("/proc/self/timens_offsets").unwrap_or_default();
+    let mut words = offsets.split_whitespace();
+    words.find(|word| *word == "monotonic").is_some() && words.take(2).any(|offset| offset != "0")
 }
 
 impl Ring {
@@ -75,7 +83,7 @@ impl Ring {
             addresses: Vec::with_capacity(requests as usize),
         };
         // A deadline long gone: a kernel that does not know the flag says so.
-        ring.absolute = ring.enter(Some(1)) != Err(Errno::INVAL);
+        ring.absolute = !clock_is_moved() && ring.enter(Some(1)) != Err(Errno::INVAL);
         Ok(ring)
     }
 

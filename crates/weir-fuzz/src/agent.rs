@@ -1,0 +1,147 @@
+//! What an agent is sent by whoever is at the other end of its line, and what it sends back.
+
+use std::io::{self, Read};
+use std::net::Shutdown;
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::thread;
+
+use weir_agent::frame::{self, FrameError, LARGEST};
+use weir_agent::hello::{self, Hello};
+use weir_agent::message::{
+    ArmStarted, Ask, Body, Description, Incoming, LoadEnd, LoadEvent, Reading, Reply, Request,
+    WatchEnd,
+};
+use weir_agent::server::{Options, counts_of, data_of, serve};
+use weir_parameters::Catalog;
+use weir_sut::Launcher;
+
+/// Requests at most that a server is given from one input.
+const ASKED: usize = 32;
+
+/// What is asked of an agent, or said by one, as frames.
+///
+/// # Panics
+/// Something does not hold.
+pub fn agent(data: &[u8]) {
+    let _ = frame::read::<Hello>(&mut { data });
+    replies(data);
+    let asked = requests(data);
+    if !asked.is_empty() {
+        answered(&asked);
+    }
+}
+
+/// The frames of some bytes, until one is none; what is refused has its reason.
+fn frames<T: serde::de::DeserializeOwned>(data: &[u8]) -> Vec<T> {
+    let (mut rest, mut read) = (data, Vec::new());
+    loop {
+        let before = rest;
+        match frame::read(&mut rest) {
+            Ok(Some(message)) => read.push(message),
+            Ok(None) => break assert!(before.is_empty()),
+            Err(FrameError::TooLarge(length)) => break assert!(length > LARGEST as u64),
+            Err(FrameError::Io(error)) => {
+                break assert_eq!(error.kind(), io::ErrorKind::UnexpectedEof);
+            }
+            Err(FrameError::Malformed(_)) => break,
+        }
+        assert!(rest.len() + 4 <= before.len(), "a frame has a length");
+    }
+    read
+}
+
+/// What is understood is written so that it is understood again.
+fn replies(data: &[u8]) {
+    for reply in frames::<Reply>(data) {
+        let (Body::Event(raw) | Body::Done(raw)) = reply.body else {
+            continue;
+        };
+        let text = raw.get();
+        if let Ok(LoadEvent::Slice { counts, .. }) = serde_json::from_str(text)
+            && let Some(data) = data_of(&counts)
+        {
+            assert!(data_of(&counts_of(&data)).is_some());
+        }
+        let _ = serde_json::from_str::<Reading>(text);
+        let _ = serde_json::from_str::<WatchEnd>(text);
+        let _ = serde_json::from_str::<LoadEnd>(text);
+        let _ = serde_json::from_str::<ArmStarted>(text);
+        let _ = serde_json::from_str::<Description>(text);
+    }
+}
+
+/// The requests that touch nothing, and those that nobody understands, as frames with numbers of their
+/// own.
+fn requests(data: &[u8]) -> Vec<Vec<u8>> {
+    let mut asked = Vec::new();
+    for incoming in frames::<Incoming>(data).into_iter().take(ASKED) {
+        let id = asked.len() as u64;
+        let mut bytes = Vec::new();
+        match incoming.understand() {
+            Err(failure) => {
+                assert!(!failure.words.is_empty());
+                let nothing = serde_json::json!({"id": id, "ask": null});
+                frame::write(&mut bytes, &nothing).expect("memory takes it");
+            }
+            Ok(ask) => {
+                let request = Request { id, ask };
+                frame::write(&mut bytes, &request).expect("memory takes it");
+                let again: Incoming = frame::read(&mut &bytes[..])
+                    .expect("own words")
+                    .expect("one");
+                assert!(again.understand().is_ok());
+                if !touches_nothing(&request.ask) {
+                    continue;
+                }
+            }
+        }
+        asked.push(bytes);
+    }
+    asked
+}
+
+fn touches_nothing(ask: &Ask) -> bool {
+    match ask {
+        Ask::Ping | Ask::Clock | Ask::Stop(_) | Ask::Rows(_) | Ask::PutBack => true,
+        // There are no arms.
+        Ask::Alive | Ask::Log(_) | Ask::Renew(_) => true,
+        Ask::Watch(job) => job.proxies.is_none() && job.generator.is_none(),
+        _ => false,
+    }
+}
+
+/// A real server answers every request once, and ends when there are no more.
+fn answered(asked: &[Vec<u8>]) {
+    let (mut own, theirs) = UnixStream::pair().expect("a pair of sockets");
+    let mut input = Vec::new();
+    let greeting = hello::greet(&mut io::empty(), &mut input, "fuzz");
+    assert!(greeting.is_err(), "nobody greets back");
+    input.extend(asked.concat());
+    let options = Options {
+        weir: "fuzz".to_owned(),
+        launcher: Launcher::new(PathBuf::from("/bin/false")),
+        catalog: Catalog::builtin(),
+        silence: None,
+        stop: Arc::default(),
+    };
+    let server = thread::spawn(move || {
+        let served = serve(io::Cursor::new(input), theirs.try_clone()?, options);
+        theirs.shutdown(Shutdown::Both)?;
+        served.map_err(io::Error::other)
+    });
+    let mut said = Vec::new();
+    own.read_to_end(&mut said).expect("it ends");
+    server.join().expect("no panic").expect("it was greeted");
+    let mut said = &said[..];
+    assert!(frame::read::<Hello>(&mut said).is_ok_and(|hello| hello.is_some()));
+    let mut ends: Vec<u64> = frames::<Reply>(said)
+        .into_iter()
+        .filter(|reply| !matches!(reply.body, Body::Event(_)))
+        .map(|reply| reply.id)
+        .collect();
+    ends.sort_unstable();
+    let all: Vec<u64> = (0..asked.len() as u64).collect();
+    assert_eq!(ends, all);
+}

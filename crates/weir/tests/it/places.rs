@@ -1,0 +1,204 @@
+//! `weir run --place`: roles on several hosts, which are network namespaces with a real sshd each.
+
+use std::time::Duration;
+
+use rustix::process::Signal;
+use weir_model::record::{NetworkUsed, Outcome, PlacesUsed, Record, TrialRecord};
+use weir_record::Run;
+
+use crate::places_support::{Lan, Like};
+use crate::program::Running;
+
+/// Two arms and no pilot: what has to be there, as short as can be.
+const STUDY: &str = "\
+weir: 1
+name: two-hosts
+question: Does a run over several hosts record what it should?
+proxy: {kind: nginx, settings: {worker_processes: 1}}
+loads:
+- {name: closed, closed: true, connections: 4, duration: 2s}
+arms:
+- {name: keeps-origin, settings: {origin_keepalive: 8}}
+blocks: {slice: 50ms, at-least: 6, instances: 2}
+";
+
+/// The same with kernel settings in one arm.
+const KERNEL: &str = "\
+weir: 1
+name: backlog-elsewhere
+question: Does an arm have kernel settings of its own on another host?
+proxy: {kind: nginx, settings: {worker_processes: 1}}
+loads:
+- {name: closed, closed: true, connections: 4, duration: 2s}
+a/a: false
+arms:
+- {name: short-queue, settings: {net.core.somaxconn: 77}}
+blocks: {slice: 50ms, at-least: 6, instances: 1}
+";
+
+/// Ten hours: a clock that is wrongly taken for this host's is seen at once.
+const AHEAD: Duration = Duration::from_secs(36_000);
+
+/// Whoever is a minute late has misread a clock; a busy machine is late by milliseconds.
+const LATE_NS: u64 = 60_000_000_000;
+
+fn trials(run: &Run) -> Vec<&TrialRecord> {
+    let trials = run.records.iter().filter_map(|record| match record {
+        Record::Trial(trial) => Some(&**trial),
+        _ => None,
+    });
+    trials.collect()
+}
+
+/// Every counter that some host has read is there, and readings belong to their slices.
+#[track_caller]
+fn counted(run: &Run) {
+    let trials = trials(run);
+    assert!(!trials.is_empty());
+    let sum = |of: fn(&weir_model::record::SliceRecord) -> u64| -> u64 {
+        let slices = trials.iter().flat_map(|trial| &trial.slices);
+        slices.map(of).sum()
+    };
+    let completed = sum(|slice| slice.completed_whole);
+    assert!(completed > 0);
+    assert!(sum(|slice| slice.proxy_cpu_ns) > 0, "CPU time of proxies");
+    assert!(sum(|slice| slice.origin_cpu_ns) > 0, "of the origin");
+    assert!(sum(|slice| slice.generator_cpu_ns) > 0, "of the generator");
+    // Each arm's listener is read by the slice, so a clock that is off by more than a slice would
+    // count the requests of others or none.
+    let at_origin = sum(|slice| slice.origin_requests);
+    let share = at_origin as f64 / completed as f64;
+    assert!((0.9..1.1).contains(&share), "{at_origin} of {completed}");
+    for record in &run.records {
+        if let Record::Part(part) = record {
+            assert!(part.late_ns < LATE_NS, "{} ns late", part.late_ns);
+            assert!(part.arms.iter().all(|arm| arm.proxy_memory_bytes > 0));
+        }
+    }
+}
+
+#[track_caller]
+fn complete(lan: &Lan) -> Run {
+    let run = lan.records();
+    assert_eq!(run.outcome(), Some(Outcome::Complete));
+    assert!(!run.truncated);
+    run
+}
+
+#[test]
+fn the_proxies_on_a_host_whose_clock_is_another() {
+    let like = Like {
+        ahead: AHEAD,
+        ..Like::default()
+    };
+    let Some(lan) = Lan::of(&[like]) else { return };
+    let ended = lan.run(STUDY, &["--place", "proxy=web1"]).end();
+    let ended = ended.with_code(0);
+    lan.assert_clean();
+    let run = complete(&lan);
+    assert_eq!(run.header.network, NetworkUsed::Hosts);
+    let places = PlacesUsed {
+        proxy: Some("web1".to_owned()),
+        ..PlacesUsed::default()
+    };
+    assert_eq!(run.header.places, places);
+    counted(&run);
+    let shared = "proxy and generator share CPU";
+    assert!(!ended.stderr.contains(shared), "{}", ended.stderr);
+    let report = lan.place.read("report.md");
+    assert!(report.contains(" on web1"), "{report}");
+}
+
+#[test]
+fn the_proxies_on_one_host_and_the_origin_server_on_another() {
+    let like = |hours| Like {
+        ahead: AHEAD * hours,
+        ..Like::default()
+    };
+    let Some(lan) = Lan::of(&[like(1), like(2)]) else {
+        return;
+    };
+    let places = ["--place", "proxy=web1", "--place", "origin=web2"];
+    lan.run(STUDY, &places).end().with_code(0);
+    lan.assert_clean();
+    let run = complete(&lan);
+    assert_eq!(run.header.places.origin.as_deref(), Some("web2"));
+    counted(&run);
+}
+
+#[test]
+fn the_generator_elsewhere_and_the_others_here() {
+    let like = Like {
+        ahead: AHEAD,
+        ..Like::default()
+    };
+    let Some(lan) = Lan::of(&[like]) else { return };
+    let ended = lan.run(STUDY, &["--place", "generator=web1"]).end();
+    ended.with_code(0);
+    lan.assert_clean();
+    counted(&complete(&lan));
+}
+
+#[test]
+fn everything_on_another_host_has_network_namespaces_there() {
+    let Some(lan) = Lan::of(&[Like::default()]) else {
+        return;
+    };
+    let host = lan.host(1);
+    // The addresses that arms have among themselves, and the host has them too.
+    host.does(
+        "ip link add taken0 type veth peer name taken1 && ip link set taken0 up && \
+         ip addr add 10.213.0.254/16 dev taken0 && ip addr add 10.214.0.1/16 dev taken0",
+    );
+    let backlog = host.does("cat /proc/sys/net/core/somaxconn");
+    lan.run(KERNEL, &["--place", "all=web1"]).end().with_code(0);
+    lan.assert_clean();
+    let run = complete(&lan);
+    assert_eq!(run.header.network, NetworkUsed::Namespaces { mtu: 1500 });
+    counted(&run);
+    let effective = run.records.iter().find_map(|record| match record {
+        Record::Proxy(proxy) if proxy.arm == "short-queue" => Some(&proxy.effective),
+        _ => None,
+    });
+    let effective = effective.expect("it was started");
+    assert_eq!(effective["net.core.somaxconn"], "77");
+    assert_eq!(effective["listen-backlog"], "77");
+    assert_eq!(host.does("cat /proc/sys/net/core/somaxconn"), backlog);
+    assert_eq!(
+        host.does("ip -o link | wc -l"),
+        "4",
+        "lo, wire, taken0 and taken1"
+    );
+}
+
+#[test]
+fn a_run_goes_on_where_it_was_begun() {
+    let Some(lan) = Lan::of(&[Like::default(), Like::default()]) else {
+        return;
+    };
+    let mut running = lan.run(
+        &STUDY.replace("duration: 2s", "duration: 20s"),
+        &["--place", "proxy=web1"],
+    );
+    running.wait_until("some blocks", |_| {
+        lan.place.records_with(r#""record":"trial""#) >= 6
+    });
+    running.signal(Signal::INT);
+    running.end().with_code(130);
+    lan.assert_clean();
+
+    let resume = ["run", "--resume", "a run"];
+    let mut other = lan.weir(&[&resume[..], &["--place", "proxy=web2"]].concat());
+    let other = Running::start(&mut other).end();
+    other.refused(&["it was begun with the generator on this host, the proxies on web1"]);
+    // Without a word about places.
+    let mut again = Running::start(&mut lan.weir(&resume));
+    let blocks = lan.place.records_with(r#""record":"trial""#);
+    again.wait_until("more blocks", |_| {
+        lan.place.records_with(r#""record":"trial""#) > blocks
+    });
+    assert!(!lan.host(1).agents().is_empty());
+    again.signal(Signal::INT);
+    again.end().with_code(130);
+    lan.assert_clean();
+}

@@ -1,0 +1,291 @@
+//! What cannot be had on other hosts: an error that says what, where and what to do, and nothing is
+//! left changed; and a host that vanishes.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use rustix::process::Signal;
+use weir_model::record::Outcome;
+
+use crate::places_support::{Lan, Like};
+use crate::program::{Ended, Running};
+use crate::ssh_support::signal;
+
+const STUDY: &str = "\
+weir: 1
+name: refused
+question: What if a host is not what it should be?
+proxy: {kind: nginx, settings: {worker_processes: 1}}
+loads:
+- {name: closed, closed: true, connections: 4, duration: 2s}
+arms:
+- {name: keeps-origin, settings: {origin_keepalive: 8}}
+blocks: {slice: 50ms, at-least: 6, instances: 1}
+";
+
+/// The study with one arm that changes the kernel.
+fn kernel(setting: &str) -> String {
+    let (head, rest) = STUDY.split_once("arms:").expect("it has arms");
+    let (_, blocks) = rest.split_once("blocks:").expect("it has blocks");
+    format!("{head}arms:\n- {{name: changed, settings: {{{setting}}}}}\nblocks:{blocks}")
+}
+
+fn one(lines: &'static str) -> Option<Lan> {
+    Lan::of(&[Like {
+        lines,
+        ..Like::default()
+    }])
+}
+
+fn refused(lan: &Lan, words: &[&str]) {
+    let ended = lan.run(STUDY, &["--place", "proxy=web1"]).end();
+    ended.refused(words);
+    assert!(!lan.place.run_folder().exists(), "nothing was begun");
+    lan.assert_clean();
+}
+
+/// A program on the host that is run instead of weir, with weir's path at hand.
+fn instead(lan: &Lan, text: &str) -> PathBuf {
+    let path = lan.place.path("another");
+    let weir = env!("CARGO_BIN_EXE_weir");
+    fs::write(&path, format!("#!/bin/sh\nweir={weir}\n{text}\n")).expect("own folder");
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).expect("own folder");
+    path
+}
+
+fn with_agent(lan: &Lan, study: &str, agent: &Path, places: &str) -> Ended {
+    let agent = agent.to_str().expect("names are UTF-8");
+    let words = ["--place", places, "--agent", agent];
+    lan.run(study, &words).end()
+}
+
+#[test]
+fn a_host_that_asks_for_a_password() {
+    let Some(lan) = one("PubkeyAuthentication no\nPasswordAuthentication yes") else {
+        return;
+    };
+    let words = [
+        "web1: ",
+        "asking",
+        "Permission denied",
+        "\nhint: ",
+        "web1 true",
+    ];
+    refused(&lan, &words);
+}
+
+#[test]
+fn a_host_with_another_key_and_one_that_is_not_there() {
+    let Some(lan) = one("") else { return };
+    lan.host(1).ssh.know("other_key");
+    refused(&lan, &["web1: ", "host key is another one", "ssh-keygen"]);
+    lan.host(1).does("ip link set wire down");
+    let down = lan.run(STUDY, &["--place", "proxy=web1"]).end();
+    down.refused(&["web1: ", "\nhint: "]);
+    let nobody = lan
+        .run(STUDY, &["--place", "proxy=no-such-host.invalid"])
+        .end();
+    nobody.refused(&[
+        "no-such-host.invalid: ",
+        "ssh knows no such host",
+        "\nhint: ",
+    ]);
+}
+
+#[test]
+fn agents_of_other_versions() {
+    let Some(lan) = one("") else { return };
+    let hello = r#"{"magic":"weir-agent","protocol":99,"weir":"9.9"}"#;
+    let greet = format!("printf '\\000\\000\\000\\{:03o}%s' '{hello}'", hello.len());
+    let ended = with_agent(&lan, STUDY, &instead(&lan, &greet), "proxy=web1");
+    ended.refused(&[
+        "web1: ",
+        "version 99",
+        "weir 9.9",
+        "\nhint: install the same version",
+    ]);
+
+    let hello = hello.replace("99", &weir_agent::hello::PROTOCOL.to_string());
+    let greet = format!(
+        "printf '\\000\\000\\000\\{:03o}%s' '{hello}'; cat > /dev/null",
+        hello.len()
+    );
+    let ended = with_agent(&lan, STUDY, &instead(&lan, &greet), "proxy=web1");
+    ended.refused(&[
+        "web1: the agent is weir 9.9",
+        "\nhint: install this version",
+    ]);
+    lan.assert_clean();
+}
+
+#[test]
+fn a_host_without_the_proxy() {
+    let Some(lan) = one("") else { return };
+    let study = STUDY.replace("{kind: nginx,", "{kind: nginx, executable: /nowhere/nginx,");
+    let ended = lan.run(&study, &["--place", "proxy=web1"]).end();
+    ended.refused(&["web1: ", "/nowhere/nginx", "\nhint: "]);
+    lan.assert_clean();
+}
+
+#[test]
+fn a_host_where_weir_may_make_no_namespaces() {
+    let Some(lan) = one("") else { return };
+    // Whoever the agent is must be able to write where it keeps files.
+    let temporary = lan.host(1).ssh.temporary();
+    fs::set_permissions(&temporary, fs::Permissions::from_mode(0o777)).expect("own folder");
+    let nobody = "exec setpriv --reuid 65534 --regid 65534 --clear-groups \"$weir\" \"$@\"";
+    let agent = instead(&lan, nobody);
+    let study = kernel("net.core.somaxconn: 77");
+    let ended = with_agent(&lan, &study, &agent, "all=web1");
+    ended.refused(&[
+        "network namespaces",
+        "web1: ",
+        "CAP_SYS_ADMIN",
+        "\nhint: run weir as root",
+    ]);
+    lan.assert_clean();
+}
+
+/// Rows of a user's that promise more than this kernel keeps.
+const ROWS: &str = "\
+parameters:
+- id: net.core.no_such_setting
+  scope: kernel_netns
+  level: {integer: {min: 0, max: 10}}
+  default: {level: \"0\"}
+  why: For a test.
+  source: https://docs.kernel.org/networking/ip-sysctl.html
+  effective: {sysctl: {name: net.core.no_such_setting}}
+- id: net.core.dev_weight
+  scope: kernel_netns
+  level: {integer: {min: 1, max: 1000}}
+  default: {level: \"64\"}
+  why: For a test.
+  source: https://docs.kernel.org/networking/ip-sysctl.html
+  effective: {sysctl: {name: net.core.dev_weight}}
+- id: net.ipv4.tcp_retries1
+  scope: kernel_netns
+  level: {integer: {min: 0, max: 1000}}
+  default: {level: \"1\"}
+  why: For a test.
+  source: https://docs.kernel.org/networking/ip-sysctl.html
+  effective: {sysctl: {name: net.ipv4.tcp_retries1}}
+- id: net.ipv4.tcp_available_congestion_control
+  scope: kernel_netns
+  level: {choice: [reno, cubic]}
+  default: {level: reno}
+  why: For a test.
+  source: https://docs.kernel.org/networking/ip-sysctl.html
+  effective: {sysctl: {name: net.ipv4.tcp_available_congestion_control}}
+";
+
+#[test]
+fn settings_that_a_hosts_kernel_does_not_take() {
+    let Some(lan) = one("") else { return };
+    lan.place.write("rows.yaml", ROWS);
+    let cases: [(&str, &[&str]); 4] = [
+        (
+            "net.core.no_such_setting: 7",
+            &["web1: this kernel has no setting net.core.no_such_setting"],
+        ),
+        (
+            "net.core.dev_weight: 100",
+            &["web1: this kernel has no setting net.core.dev_weight"],
+        ),
+        (
+            "net.ipv4.tcp_retries1: 900",
+            &["web1: the kernel refuses `900` for net.ipv4.tcp_retries1"],
+        ),
+        (
+            "net.ipv4.tcp_available_congestion_control: cubic",
+            &[
+                "web1: ",
+                "net.ipv4.tcp_available_congestion_control is read-only",
+            ],
+        ),
+    ];
+    for (setting, words) in cases {
+        let all = ["--place", "all=web1", "--parameters", "rows.yaml"];
+        let ended = lan.run(&kernel(setting), &all).end().with_code(1);
+        for words in words.iter().chain(&["arm `changed`", "\nhint: "]) {
+            assert!(ended.stderr.contains(words), "{words}:\n{}", ended.stderr);
+        }
+        assert_eq!(lan.records().outcome(), Some(Outcome::Failed));
+        lan.assert_clean();
+        fs::remove_dir_all(lan.place.run_folder()).expect("own folder");
+    }
+}
+
+#[test]
+fn an_mtu_that_no_link_has() {
+    let Some(lan) = one("") else { return };
+    for mtu in ["10", "70000"] {
+        let study = format!("{STUDY}network: {{mtu: {mtu}}}\n");
+        let ended = lan.run(&study, &["--place", "all=web1"]).end();
+        ended.refused(&["mtu", "576"]);
+    }
+    lan.assert_clean();
+}
+
+/// A long study, up to its first blocks on the host.
+fn begun(lan: &Lan) -> Running {
+    let study = STUDY.replace("duration: 2s", "duration: 60s");
+    let mut running = lan.run(&study, &["--place", "proxy=web1"]);
+    running.wait_until("some blocks", |_| {
+        lan.place.records_with(r#""record":"trial""#) >= 6
+    });
+    running
+}
+
+/// weir has given the host up: in time, with what it recorded, and a word about what to do.
+fn given_up(lan: &Lan, ended: Ended, begun: Instant) {
+    let ended = ended.with_code(1);
+    for words in ["web1", "a run", "weir restore --host web1"] {
+        assert!(ended.stderr.contains(words), "{words}:\n{}", ended.stderr);
+    }
+    // Far longer than it takes: the silence, and the time for a last word.
+    assert!(begun.elapsed() < Duration::from_secs(58));
+    let run = lan.records();
+    assert_eq!(run.outcome(), Some(Outcome::Failed));
+    assert!(lan.place.records_with(r#""record":"trial""#) >= 6);
+}
+
+fn nothing_is_left(lan: &Lan) {
+    lan.assert_clean();
+    let mut restore = lan.weir(&["restore", "--host", "web1"]);
+    let shown = Running::start(&mut restore).end().with_code(0).stdout;
+    assert!(shown.starts_with("Nothing to restore"), "{shown}");
+}
+
+#[test]
+fn a_host_that_stands_still_in_the_middle_of_a_block() {
+    let Some(lan) = one("") else { return };
+    let running = begun(&lan);
+    let still = Instant::now();
+    let stopped = lan.host(1).agents();
+    stopped.iter().for_each(|&pid| signal(pid, Signal::STOP));
+    let ended = running.end();
+    // The agent's sshd may have gone, and nobody knows the agent for its child any more.
+    stopped.iter().for_each(|&pid| signal(pid, Signal::CONT));
+    given_up(&lan, ended, still);
+    nothing_is_left(&lan);
+}
+
+#[test]
+fn a_host_whose_line_is_cut_in_the_middle_of_a_block() {
+    let Some(lan) = one("") else { return };
+    let running = begun(&lan);
+    let cut = Instant::now();
+    lan.host(1).does("ip link set wire down");
+    let ended = running.end();
+    given_up(&lan, ended, cut);
+    // The agent hears nothing any more, and ends by itself behind the cut; its sshd does not know yet.
+    crate::program::wait_until("the end of the proxies", || {
+        crate::place::names_in(&lan.host(1).ssh.temporary()).is_empty()
+    });
+    lan.host(1)
+        .does("ip link set wire up && ip addr show dev wire");
+    nothing_is_left(&lan);
+}

@@ -1,0 +1,206 @@
+//! Hosts that are network namespaces of the test's own, on one wire with another such namespace where
+//! weir runs; each with a real sshd.
+
+use std::fs;
+use std::net::Ipv4Addr;
+use std::os::fd::{AsFd, AsRawFd};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use weir_host::Network;
+use weir_probe::process::command_line;
+use weir_record::Run;
+
+use crate::place::{Place, names_in};
+use crate::program::{Running, wait_until};
+use crate::ssh_support::{self, Site};
+
+/// The network of all: TEST-NET-2 (RFC 5737).
+const NETWORK: [u8; 3] = [198, 51, 100];
+
+/// A network of hosts, and a place to run weir from.
+pub(crate) struct Lan {
+    // Dropped first: who is connected to a host ends before the host does.
+    hosts: Vec<Host>,
+    here: Network,
+    pub(crate) place: Place,
+}
+
+/// One of them.
+pub(crate) struct Host {
+    pub(crate) name: String,
+    pub(crate) network: Network,
+    pub(crate) ssh: ssh_support::Host,
+}
+
+/// What a host is to be like.
+#[derive(Default)]
+pub(crate) struct Like {
+    /// How far its clock is ahead.
+    pub(crate) ahead: Duration,
+    /// Lines for its sshd_config.
+    pub(crate) lines: &'static str,
+}
+
+impl Lan {
+    /// Hosts `web1`, `web2`, … as they are described; `None`, and a word why, where they cannot be had.
+    pub(crate) fn of(hosts: &[Like]) -> Option<Lan> {
+        if let Err(error) = weir_host::may_have_networks() {
+            ssh_support::skipped(&error.to_string());
+            return None;
+        }
+        let place = Place::new();
+        let here = Network::create().expect("namespaces can be had");
+        let commands = "ip link add lan type bridge && ip link set lan up && \
+                        ip addr add 198.51.100.1/24 dev lan";
+        if let Err(words) = attempt(&here, commands) {
+            ssh_support::skipped(&format!("no bridge here: {words}"));
+            return None;
+        }
+        let mut lan = Lan {
+            hosts: Vec::new(),
+            here,
+            place,
+        };
+        for (index, like) in hosts.iter().enumerate() {
+            let host = lan.attach(index as u8 + 1, like)?;
+            lan.hosts.push(host);
+        }
+        lan.write_configuration();
+        Some(lan)
+    }
+
+    fn attach(&self, number: u8, like: &Like) -> Option<Host> {
+        let network = Network::create().expect("namespaces can be had");
+        let [a, b, c] = NETWORK;
+        let address = Ipv4Addr::new(a, b, c, 10 + number);
+        let (name, file) = (format!("web{number}"), file_of(&network));
+        let commands = format!(
+            "ip link add {name} type veth peer name wire netns {} && \
+             ip link set {name} master lan up",
+            file.display()
+        );
+        attempt(&self.here, &commands).expect("a wire");
+        let commands = format!("ip addr add {address}/24 dev wire && ip link set wire up");
+        attempt(&network, &commands).expect("a wire");
+        let site = Site {
+            network: Some(file),
+            address,
+            ahead: like.ahead,
+        };
+        let ssh = ssh_support::Host::start_at(&site, like.lines, "")?;
+        ssh.know("host_key");
+        Some(Host { name, network, ssh })
+    }
+
+    /// What the user would have in ~/.ssh/config.
+    fn write_configuration(&self) {
+        let of = |host: &Host| {
+            let folder = host.ssh.folder.path().display();
+            format!(
+                "Host {}\n HostName {}\n Port {}\n IdentityFile {folder}/key\n \
+                 UserKnownHostsFile {folder}/known_hosts\n",
+                host.name, host.ssh.address, host.ssh.port
+            )
+        };
+        let all = "Host *\n IdentitiesOnly yes\n IdentityAgent none\n \
+                   GlobalKnownHostsFile /dev/null\n";
+        let text: String = self.hosts.iter().map(of).collect();
+        self.place.write("ssh_config", &(text + all));
+    }
+
+    /// The host of this number, counted from 1 as their names are.
+    pub(crate) fn host(&self, number: usize) -> &Host {
+        &self.hosts[number - 1]
+    }
+
+    /// weir with these arguments; behind them the words that make ssh know the hosts.
+    pub(crate) fn weir(&self, arguments: &[&str]) -> Command {
+        let own = self.place.weir(arguments);
+        let mut command = Command::new("nsenter");
+        command.arg(format!("--net={}", file_of(&self.here).display()));
+        command.arg(own.get_program()).args(own.get_args());
+        command.args(["--ssh-option", "-F", "--ssh-option", "ssh_config"]);
+        for (name, value) in own.get_envs() {
+            command.env(name, value.unwrap_or_default());
+        }
+        command.env("WEIR_JOURNAL", self.place.path("journal"));
+        if let Some(folder) = own.get_current_dir() {
+            command.current_dir(folder);
+        }
+        command
+    }
+
+    /// `weir run` of a study with this text, and more arguments.
+    pub(crate) fn run(&self, study: &str, arguments: &[&str]) -> Running {
+        self.place.write("study.yaml", study);
+        let all = [&["run", "study.yaml", "--out", "a run"], arguments].concat();
+        Running::start(&mut self.weir(&all))
+    }
+
+    /// What the run has recorded.
+    pub(crate) fn records(&self) -> Run {
+        Run::read(&self.place.run_folder()).expect("the run can be read")
+    }
+
+    /// Nothing of weir's is left anywhere.
+    #[track_caller]
+    pub(crate) fn assert_clean(&self) {
+        self.place.assert_clean();
+        for host in &self.hosts {
+            // The agent ends when its input does, a moment after weir.
+            wait_until("the end of the agent", || host.agents().is_empty());
+            let folder = host.ssh.temporary();
+            wait_until("the end of the proxies", || {
+                processes_with(&folder).is_empty()
+            });
+            wait_until("the end of the agent's files", || {
+                names_in(&folder).is_empty()
+            });
+        }
+    }
+}
+
+impl Host {
+    /// All processes that ssh has started there.
+    pub(crate) fn agents(&self) -> Vec<u32> {
+        self.ssh.processes()
+    }
+
+    /// A shell's commands there.
+    #[track_caller]
+    pub(crate) fn does(&self, commands: &str) -> String {
+        attempt(&self.network, commands).expect("it can be done there")
+    }
+}
+
+/// A file that stands for a namespace as long as this process has it.
+fn file_of(network: &Network) -> PathBuf {
+    let descriptor = network.as_fd().as_raw_fd();
+    PathBuf::from(format!("/proc/{}/fd/{descriptor}", std::process::id()))
+}
+
+/// A shell's commands in a namespace: what they print.
+fn attempt(network: &Network, commands: &str) -> Result<String, String> {
+    let output = Command::new("nsenter")
+        .arg(format!("--net={}", file_of(network).display()))
+        .args(["sh", "-c", commands])
+        .output()
+        .map_err(|error| error.to_string())?;
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim().to_owned();
+    match output.status.success() {
+        true => Ok(text(&output.stdout)),
+        false => Err(text(&output.stderr)),
+    }
+}
+
+/// Processes whose command line names a folder.
+fn processes_with(folder: &Path) -> Vec<u32> {
+    let folder = folder.to_str().expect("names are UTF-8");
+    let processes = fs::read_dir("/proc").expect("/proc").flatten();
+    processes
+        .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+        .filter(|&pid| command_line(pid).is_ok_and(|line| line.contains(folder)))
+        .collect()
+}
