@@ -5,20 +5,16 @@
 //! began, in the time of its own clock, and reads by the timeline from then on. How far the clocks are
 //! apart is found out before the load begins: it takes some round trips.
 
-use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::Duration;
 
-use weir_agent::message::{
-    Ask, LoadEnd, LoadEvent, LoadJob, Reading, SliceJob, WatchEnd, WatchJob,
-};
+use weir_agent::message::{Ask, LoadEnd, LoadEvent, LoadJob, SliceJob, WatchEnd, WatchJob};
 use weir_agent::server::data_of;
 use weir_agent::{AgentError, Client, Part, PartBody};
-use weir_load::SliceData;
-use weir_model::record::SliceRecord;
 use weir_model::study::CpuRoles;
 
+use crate::assembly::{Assembly, Before, FinishedBlock};
 use crate::places::{Places, Role};
 use crate::timeline::Timeline;
 
@@ -27,28 +23,6 @@ const LOOK: Duration = Duration::from_millis(50);
 
 /// Tag of the load's messages; those of watches are the place of their host above it.
 const LOAD: usize = 0;
-
-/// One arm's part of a block.
-pub(crate) struct ArmBlock {
-    pub(crate) arm: usize,
-    pub(crate) slices: Vec<SliceRecord>,
-    /// Everything that the arm's slices counted, merged.
-    pub(crate) data: SliceData,
-}
-
-/// A block of which everything is known.
-pub(crate) struct FinishedBlock {
-    pub(crate) block: u32,
-    /// In the order of the arms.
-    pub(crate) arms: Vec<ArmBlock>,
-}
-
-/// What came before a trial.
-#[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Before {
-    pub(crate) slices: u64,
-    pub(crate) ns: u64,
-}
 
 /// What a trial is to do.
 pub(crate) struct Trial<'a> {
@@ -274,167 +248,5 @@ impl Going<'_> {
         if !end.arm_overflows.is_empty() {
             all.arm_overflows = end.arm_overflows;
         }
-    }
-}
-
-/// A reading as far as it has come: each host gives its part.
-#[derive(Debug, Clone, Copy, Default)]
-struct Gathered {
-    reading: Reading,
-    hosts: usize,
-}
-
-impl Gathered {
-    fn add(&mut self, part: &Reading) {
-        match self.hosts {
-            0 => self.reading = *part,
-            _ => self.reading.add(part),
-        }
-        self.hosts += 1;
-    }
-}
-
-/// Puts slices and readings together to blocks.
-struct Assembly<'a> {
-    timeline: &'a Timeline,
-    before: Before,
-    /// Hosts that read counters.
-    hosts: usize,
-    /// At the begin of each slice, the counters of its arm.
-    readings: Vec<Gathered>,
-    /// At the end of the trial, the counters of each arm.
-    last: Vec<Gathered>,
-    records: Vec<Option<SliceRecord>>,
-    /// Blocks under way, oldest first.
-    open: VecDeque<OpenBlock>,
-    spare: Vec<SliceData>,
-}
-
-struct OpenBlock {
-    block: u32,
-    /// Places of its slices in the timeline.
-    places: Vec<usize>,
-    /// Data of each arm.
-    data: Vec<SliceData>,
-}
-
-impl<'a> Assembly<'a> {
-    fn new(timeline: &'a Timeline, before: Before, hosts: usize) -> Assembly<'a> {
-        let slices = timeline.slices.len();
-        let mut open: VecDeque<OpenBlock> = VecDeque::new();
-        for (place, turn) in timeline.turns.iter().enumerate() {
-            let Some(block) = turn.block else { continue };
-            match open.back_mut() {
-                Some(last) if last.block == block => last.places.push(place),
-                _ => open.push_back(OpenBlock {
-                    block,
-                    places: vec![place],
-                    data: Vec::new(),
-                }),
-            }
-        }
-        Assembly {
-            timeline,
-            before,
-            hosts,
-            readings: vec![Gathered::default(); slices],
-            last: vec![Gathered::default(); timeline.arms],
-            records: vec![None; slices],
-            open,
-            spare: Vec::new(),
-        }
-    }
-
-    fn take(&mut self, place: usize, data: &SliceData) {
-        let turn = self.timeline.turns[place];
-        let slice = self.timeline.slices[place];
-        let Some(block) = turn.block else { return };
-        self.records[place] = Some(SliceRecord {
-            index: self.before.slices + place as u64,
-            start_ns: self.before.ns + slice.start,
-            measured_ns: slice.end - slice.measure_from,
-            offered: data.offered,
-            completed: data.completed,
-            completed_whole: data.completed_whole,
-            received_bytes: data.received_bytes,
-            reconnects: data.reconnects,
-            generator_cpu_ns: data.cpu_ns,
-            ..SliceRecord::default()
-        });
-        let Some(open) = self.open.iter_mut().find(|open| open.block == block) else {
-            return;
-        };
-        while open.data.len() < self.timeline.arms {
-            open.data.push(self.spare.pop().unwrap_or_default());
-        }
-        open.data[turn.arm].add(data);
-    }
-
-    fn reading(&mut self, part: &Reading) {
-        match self.readings.get_mut(part.slice) {
-            Some(place) => place.add(part),
-            None => self.last[part.arm].add(part),
-        }
-    }
-
-    /// Hands on the blocks that are whole, in order.
-    fn hand_on(&mut self, on_block: &mut dyn FnMut(&FinishedBlock)) {
-        while let Some(slices) = self.open.front().and_then(|open| self.slices_of(open)) {
-            let Some(open) = self.open.pop_front() else {
-                return;
-            };
-            let mut arms: Vec<ArmBlock> = open
-                .data
-                .into_iter()
-                .enumerate()
-                .map(|(arm, data)| ArmBlock {
-                    arm,
-                    slices: Vec::new(),
-                    data,
-                })
-                .collect();
-            for (place, slice) in open.places.into_iter().zip(slices) {
-                arms[self.timeline.turns[place].arm].slices.push(slice);
-            }
-            let block = FinishedBlock {
-                block: open.block,
-                arms,
-            };
-            on_block(&block);
-            self.spare.extend(block.arms.into_iter().map(|arm| {
-                let mut data = arm.data;
-                data.clear();
-                data
-            }));
-        }
-    }
-
-    /// The records of a block's slices, if all are known.
-    fn slices_of(&self, open: &OpenBlock) -> Option<Vec<SliceRecord>> {
-        open.places.iter().map(|&place| self.slice(place)).collect()
-    }
-
-    fn slice(&self, place: usize) -> Option<SliceRecord> {
-        let begin = self.at(place, self.timeline.turns[place].arm)?;
-        let end = self.at(place + 1, begin.arm)?;
-        let again = self.at(self.timeline.next_of_arm[place], begin.arm)?;
-        Some(SliceRecord {
-            proxy_cpu_ns: again.proxy_cpu_ns.saturating_sub(begin.proxy_cpu_ns),
-            origin_requests: again.origin_requests.saturating_sub(begin.origin_requests),
-            origin_connects: again.origin_connects.saturating_sub(begin.origin_connects),
-            origin_cpu_ns: end.origin_cpu_ns.saturating_sub(begin.origin_cpu_ns),
-            // The kernel's idle and iowait counters are known to step back now and then (proc(5)).
-            proxy_steal_ns: end.proxy_steal_ns.saturating_sub(begin.proxy_steal_ns),
-            generator_steal_ns: (end.generator_steal_ns).saturating_sub(begin.generator_steal_ns),
-            proxy_cpus_idle_ns: end.proxy_idle_ns.saturating_sub(begin.proxy_idle_ns),
-            late_ns: begin.late_ns.max(end.late_ns).max(again.late_ns),
-            ..self.records[place]?
-        })
-    }
-
-    /// The counters at the begin of a slice, or at the end, once all hosts have told theirs.
-    fn at(&self, place: usize, arm: usize) -> Option<Reading> {
-        let gathered = self.readings.get(place).unwrap_or(&self.last[arm]);
-        (gathered.hosts == self.hosts).then_some(gathered.reading)
     }
 }

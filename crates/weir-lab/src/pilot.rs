@@ -12,7 +12,7 @@ use std::time::Duration;
 use weir_model::record::{PilotCandidate, SliceRecord};
 use weir_stats::qn;
 
-use crate::measure::FinishedBlock;
+use crate::assembly::FinishedBlock;
 
 /// Lengths that are tried, in this order: what has most often been best comes first.
 pub(crate) const CANDIDATES_MS: [u64; 5] = [100, 50, 250, 500, 1000];

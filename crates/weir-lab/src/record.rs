@@ -7,7 +7,7 @@ use weir_model::record::{QuantileSummary, Record, RunHeader, TrialRecord};
 use weir_model::study::{LoadSpec, StudyArrivals};
 use weir_record::{HistogramKind, RecordError, RunWriter, summarize, tag};
 
-use crate::measure::{ArmBlock, FinishedBlock};
+use crate::assembly::{ArmBlock, FinishedBlock};
 
 /// Where records go and what they belong to.
 pub(crate) struct Recorder<'a> {

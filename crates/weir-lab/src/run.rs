@@ -20,8 +20,9 @@ use weir_stats::SplitMix64;
 use weir_sut::Launcher;
 
 use crate::arms::{Arms, Bench};
+use crate::assembly::Before;
 use crate::done::Done;
-use crate::measure::{Before, Trial, TrialEnd};
+use crate::measure::{Trial, TrialEnd};
 use crate::pilot::{self, Quantity};
 use crate::places::{PlaceSpec, Places, Role};
 use crate::record::Recorder;

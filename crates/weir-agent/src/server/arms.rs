@@ -1,17 +1,13 @@
 //! Proxies and the origin server of one host, from their start to their end.
 
-use std::collections::BTreeMap;
 use std::fs;
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use weir_host::journal::Restored;
-use weir_host::sysctl::SysctlError;
-use weir_host::{listeners, sysctl};
-use weir_model::study::Settings;
 use weir_origin::{Origin, OriginConfig};
-use weir_parameters::{Catalog, EffectiveFrom, Parameter, Scoped};
+use weir_parameters::{Catalog, Scoped};
 use weir_probe::process;
 use weir_sut::{
     Certificate, Configuration, Launch, Launcher, Nginx, RunningProxy, Site, TlsListener,
@@ -19,6 +15,7 @@ use weir_sut::{
 };
 
 use super::keeper::Keeper;
+use super::kernel;
 use super::load::Place;
 use super::networks::{Networks, arm_addresses, origin_address};
 use super::once;
@@ -31,10 +28,6 @@ use crate::message::{
 
 /// Name of the limit of open descriptors, also among an arm's effective levels: a worker's.
 const NOFILE: &str = "nofile";
-/// What the kernel really keeps for the arm's listener, among its effective levels.
-const LISTEN_BACKLOG: &str = "listen-backlog";
-/// The range of local ports that the arm's namespace has.
-const LOCAL_PORTS: &str = "local-ports";
 
 /// All that one host has been asked to start.
 pub(super) struct Bench {
@@ -177,8 +170,8 @@ impl Bench {
         let keeper = Keeper::start(network.as_ref())?;
         let scoped = self.catalog.split(job.kind, &job.settings);
         let changed = scoped.netns.clone();
-        let written = keeper.run(move || write_all(&changed))?;
-        written.map_err(|error| Failure::other(told_apart(error)))?;
+        let written = keeper.run(move || kernel::write_all(&changed))?;
+        written.map_err(|error| Failure::other(kernel::told_apart(error)))?;
         let (listen, tls_listen) = match network {
             Some(_) => arm_addresses(job.index),
             None => free_addresses(job.address)?,
@@ -333,10 +326,10 @@ impl Arm {
         let understood = self.keeper.run(understand)??;
         let mut effective = understood.levels;
         let (rows, listen) = (catalog.clone(), proxy.address());
-        let of_kernel = self.keeper.run(move || kernel_levels(&rows, listen))?;
+        let of_kernel = self.keeper.run(move || kernel::levels(&rows, listen))?;
         effective.extend(of_kernel);
         let started_with = process::nofile(proxy.master_pid())?.0;
-        effective.extend(limits(catalog, &[(NOFILE, started_with)]));
+        effective.extend(kernel::limits(catalog, &[(NOFILE, started_with)]));
         effective.insert(NOFILE.to_owned(), nofile.to_string());
         Ok(ArmStarted {
             listen: self.configuration.listen(),
@@ -364,92 +357,4 @@ fn free_addresses(address: IpAddr) -> Result<(SocketAddr, SocketAddr), Failure> 
     let ports = free_ports(address, 2)?;
     let at = |port: u16| SocketAddr::new(address, port);
     Ok((at(ports[0]), at(ports[1])))
-}
-
-/// Sets kernel settings of the calling thread's namespace.
-///
-/// Some of them bound each other, in either order: what is refused is tried again as long as anything
-/// else can be set meanwhile.
-fn write_all(settings: &Settings) -> Result<(), SysctlError> {
-    let mut left: Vec<_> = settings.iter().collect();
-    while !left.is_empty() {
-        let before = left.len();
-        let mut refused = None;
-        left.retain(|(name, value)| match sysctl::write(name, value) {
-            Ok(()) => false,
-            Err(error) => {
-                refused.get_or_insert(error);
-                true
-            }
-        });
-        match refused {
-            Some(error) if left.len() == before => return Err(error),
-            _ => {}
-        }
-    }
-    Ok(())
-}
-
-/// What a namespace does not show, and the host has, is the host's alone.
-fn told_apart(error: SysctlError) -> SysctlError {
-    match error {
-        SysctlError::Absent { name } if sysctl::read(&name).is_ok() => {
-            SysctlError::NotInNamespace { name }
-        }
-        other => other,
-    }
-}
-
-/// What the kernel has in the calling thread's namespace: every setting of the catalog that it has,
-/// and the accept queue of the listener at an address.
-fn kernel_levels(catalog: &Catalog, listen: SocketAddr) -> BTreeMap<String, String> {
-    let level = |row: &Parameter| match &row.effective {
-        EffectiveFrom::Sysctl { name } => row.read_back(Some(&sysctl::read(name).ok()?)),
-        _ => None,
-    };
-    let mut levels: BTreeMap<String, String> = catalog
-        .host_parameters()
-        .filter_map(|row| Some((row.id.clone(), level(row)?)))
-        .collect();
-    let queues = listeners::listen_queues().unwrap_or_default();
-    // With SO_REUSEPORT there is one for each worker, all alike.
-    if let Some(queue) = queues.iter().find(|queue| queue.address == listen) {
-        levels.insert(LISTEN_BACKLOG.to_owned(), queue.backlog.to_string());
-    }
-    if let Ok(range) = sysctl::read("net.ipv4.ip_local_port_range") {
-        levels.insert(LOCAL_PORTS.to_owned(), range);
-    }
-    levels
-}
-
-/// Levels of the parameters that are limits of the process, by the limits' names.
-fn limits(catalog: &Catalog, found: &[(&str, u64)]) -> BTreeMap<String, String> {
-    let level = |row: &Parameter| match &row.effective {
-        EffectiveFrom::ProcessLimit { name } => {
-            let (_, limit) = found.iter().find(|(limit, _)| limit == name)?;
-            row.read_back(Some(&limit.to_string()))
-        }
-        _ => None,
-    };
-    let rows = catalog.host_parameters();
-    rows.filter_map(|row| Some((row.id.clone(), level(row)?)))
-        .collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_the_host_has_and_a_namespace_has_not_is_the_hosts() {
-        let absent = |name: &str| {
-            told_apart(SysctlError::Absent {
-                name: name.to_owned(),
-            })
-        };
-        let of_host = absent("net.core.somaxconn");
-        assert!(matches!(of_host, SysctlError::NotInNamespace { .. }));
-        let of_nobody = absent("net.core.of_no_kernel");
-        assert!(matches!(of_nobody, SysctlError::Absent { .. }));
-    }
 }

@@ -10,6 +10,7 @@
 
 mod arms;
 mod keeper;
+mod kernel;
 mod load;
 pub mod networks;
 mod once;

@@ -39,11 +39,11 @@ blocks: {slice: 50ms, at-least: 6, instances: 2}
 const NOBODY: u32 = 65534;
 
 fn proxy<'r>(run: &'r Run, arm: &str) -> &'r ProxyRecord {
-    let proxies = run.records.iter().filter_map(|record| match record {
+    let mut proxies = run.records.iter().filter_map(|record| match record {
         Record::Proxy(proxy) if proxy.arm == arm => Some(proxy),
         _ => None,
     });
-    proxies.last().expect("each arm has a record")
+    proxies.next_back().expect("each arm has a record")
 }
 
 #[test]
