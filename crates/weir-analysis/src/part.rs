@@ -72,19 +72,22 @@ fn starved(part: &PartRecord, seen: &Seen) -> Option<Reason> {
     })
 }
 
-/// The kernel counts for the whole host and does not say whose queue it was: no more of them can have
-/// been ours than connections were opened while the trial lasted. What was opened before it does not
-/// count.
+/// The kernel counts for a whole network namespace and does not say whose queue it was. What an arm's own
+/// namespace counts is the arm's and no reason to doubt: it is shown among its connections. Of the
+/// rest no more can have been ours than connections were opened while the trial lasted. What was opened
+/// before it does not count.
 fn listen_overflows(part: &PartRecord, seen: &Seen) -> Option<Reason> {
     let by_client = part.arms.iter().flat_map(|arm| [&arm.asking, &arm.held]);
     let by_client = by_client.map(|counts| counts.opened.saturating_sub(counts.open_at_start));
     let opened = by_client.sum::<u64>() + seen.origin_connects;
-    let ours = part.listen_overflows.min(opened);
+    let of_arms = part.arms.iter().filter_map(|arm| arm.listen_overflows);
+    let rest = part.listen_overflows.saturating_sub(of_arms.sum());
+    let ours = rest.min(opened);
     let share = ours as f64 / seen.responses.max(1) as f64;
     graded("listen-overflows", share, OVERFLOWS, || {
         format!(
-            "{} connections on this host found the listener's queue full and waited for a retransmission,              up to {ours} of them this trial's (net.core.somaxconn, `backlog`)",
-            part.listen_overflows
+            "{rest} connections on this host found the listener's queue full and waited for a retransmission, \
+             up to {ours} of them this trial's (net.core.somaxconn, `backlog`)"
         )
     })
 }
@@ -137,6 +140,9 @@ pub(crate) fn together<'a>(
         add_counts(&mut sum.asking, &next.asking);
         add_counts(&mut sum.held, &next.held);
         sum.answered += next.answered;
+        // Known of every part, or of none.
+        let overflows = sum.listen_overflows.zip(next.listen_overflows);
+        sum.listen_overflows = overflows.map(|(sum, next)| sum + next);
         match (&mut sum.tls, next.tls) {
             (Some(sum), Some(next)) => add_tls(sum, next),
             (tls @ None, next) => *tls = next,
@@ -200,6 +206,7 @@ mod tests {
             size: None,
             duration: Duration::from_secs(60),
             timeout: Duration::from_secs(2),
+            burst: None,
             cell: None,
         }
     }
@@ -299,6 +306,30 @@ mod tests {
         assert_eq!(rules(kept, 10), 0, "one in a thousand at most");
         assert_eq!(rules(kept, 11), 1);
         assert_eq!(rules(counts(50, 50, 50, 1050), 0), 1);
+    }
+
+    #[test]
+    fn full_queues_of_arms_that_have_their_own_count_are_no_reason_to_doubt() {
+        let mut part = part(counts(50, 50, 50, 1050), counts(0, 0, 0, 0));
+        part.listen_overflows = 500;
+        part.arms[0].listen_overflows = Some(500);
+        let found = |part: &PartRecord| reasons(part, "a", &load(Lifetime::Kept), seen(10_000));
+        assert!(found(&part).is_empty());
+        part.listen_overflows = 600;
+        let rest = found(&part);
+        assert!(
+            rest[0]
+                .reason
+                .seen
+                .starts_with("100 connections on this host")
+        );
+        let both = together([&part, &part].into_iter(), "a").and_then(|own| own.listen_overflows);
+        assert_eq!(both, Some(1000));
+        let mut unknown = part.clone();
+        unknown.arms[0].listen_overflows = None;
+        let both =
+            together([&part, &unknown].into_iter(), "a").and_then(|own| own.listen_overflows);
+        assert_eq!(both, None);
     }
 
     #[test]

@@ -138,7 +138,9 @@ pub(crate) fn judge(
 ) -> Vec<Reason> {
     let study = &header.study;
     let load = study.loads.iter().find(|load| load.name == trial.load);
-    let totals = Totals::of(&trial.slices, study.blocks.discard);
+    let blocks = &study.blocks;
+    let discard = load.map_or(blocks.discard, |load| load.discard(blocks));
+    let totals = Totals::of(&trial.slices, discard);
     if totals.completed == 0 {
         let seen = match first_words(&trial.errors) {
             Some(words) => format!("no response was complete: {words}"),

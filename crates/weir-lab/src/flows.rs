@@ -126,6 +126,7 @@ mod tests {
             size: None,
             duration: Duration::from_secs(60),
             timeout: Duration::from_secs(2),
+            burst: None,
             cell: None,
         }
     }

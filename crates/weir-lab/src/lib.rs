@@ -16,6 +16,7 @@
 //! Everything that happens on the way is told as an [`Event`]; nothing is printed here.
 
 mod arms;
+mod arrivals;
 mod assembly;
 mod cpus;
 mod done;

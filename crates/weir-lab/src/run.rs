@@ -8,7 +8,6 @@ use std::time::Duration;
 use jiff::Timestamp;
 use weir_agent::message::LoadJob;
 use weir_agent::{AgentError, FailureKind};
-use weir_model::load::Arrivals;
 use weir_model::record::{
     EndRecord, FORMAT, LoadEndRecord, NetworkUsed, Outcome, PilotRecord, Record, RunHeader,
     SessionRecord, TrialRecord,
@@ -27,7 +26,7 @@ use crate::pilot::{self, Quantity};
 use crate::places::{PlaceSpec, Places, Role};
 use crate::record::Recorder;
 use crate::timeline::Timeline;
-use crate::{Event, LabError, cpus, network, part, preflight, settings};
+use crate::{Event, LabError, arrivals, cpus, network, part, preflight, settings};
 
 /// What a run needs to know beside its study.
 #[derive(Debug, Clone)]
@@ -304,7 +303,7 @@ impl Session<'_> {
             // Each session and load has an order of its own, and the same again for the same seed.
             let seed = study.blocks.seed ^ (u64::from(self.number) << 32) ^ u64::from(first);
             let mut rng = SplitMix64::new(seed);
-            let (arm_count, discard) = (study.arms.len(), study.blocks.discard);
+            let (arm_count, discard) = (study.arms.len(), load.discard(&study.blocks));
             let mut next = first;
             let parts: Vec<Timeline> = parts(left, study.blocks.instances)
                 .map(|blocks| {
@@ -340,7 +339,7 @@ impl Session<'_> {
                     timeline,
                     pilot.rate,
                 )?;
-                self.trial(load, arms, trial, &mut progress, events)?;
+                self.trial(load, arms, trial, pilot.rate, &mut progress, events)?;
             }
         }
         if self.stopped() {
@@ -360,6 +359,7 @@ impl Session<'_> {
         load: &LoadSpec,
         arms: &Arms<'_>,
         mut trial: Trial<'_>,
+        rate: Option<f64>,
         progress: &mut Progress,
         events: &mut dyn FnMut(Event),
     ) -> Result<(), LabError> {
@@ -370,10 +370,7 @@ impl Session<'_> {
             header: self.header,
             load,
             session: self.number,
-            rate: match trial.job.arrivals {
-                Arrivals::Constant { rate } => Some(rate),
-                _ => None,
-            },
+            rate,
         };
         let mut broken: Option<LabError> = None;
         let outcome = trial.run(&mut |block| {
@@ -562,7 +559,7 @@ fn prepared<'t>(
         timeline,
         job: LoadJob {
             flows: arms.flows(load, timeline.arms)?,
-            arrivals: rate.map_or(Arrivals::Closed, |rate| Arrivals::Constant { rate }),
+            arrivals: arrivals::of(load, rate, &header.study.blocks),
             slices: Vec::new(),
             drain: load.timeout,
             threads,

@@ -59,7 +59,8 @@ impl Timeline {
 
         let ns = slice.as_nanos() as u64;
         let lead = (slice.as_secs_f64() * discard * 1e9) as u64;
-        let warm_up = ns.max(WARM_UP.as_nanos() as u64);
+        // Whole slices: bursts then come in the same places of all slices.
+        let warm_up = ns * (WARM_UP.as_nanos() as u64).div_ceil(ns.max(1)).max(1);
         let mut start = 0;
         let mut slices = Vec::with_capacity(turns.len());
         for (place, turn) in turns.iter().enumerate() {

@@ -5,6 +5,7 @@
 //! of a file format that must stay readable for years.
 
 pub mod arrivals;
+pub mod bursts;
 pub mod calibration;
 pub mod environment;
 pub mod load;

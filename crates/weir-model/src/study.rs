@@ -133,6 +133,10 @@ pub struct LoadSpec {
     pub name: String,
     /// Closed or open loop.
     pub arrivals: StudyArrivals,
+    /// Requests that come at the same moment, in an open loop with a rate of its own
+    /// ([`Bursts`](crate::bursts::Bursts)); `None`: arrivals are evenly spread.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub burst: Option<u32>,
     /// Connections to each arm that ask, opened before the trial.
     pub connections: u32,
     /// How long each of them is used.

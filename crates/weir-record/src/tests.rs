@@ -53,6 +53,7 @@ fn header() -> RunHeader {
                 request: RequestSpec::get("/"),
                 duration: Duration::from_secs(60),
                 timeout: Duration::from_secs(2),
+                burst: None,
                 cell: None,
             }],
             arms: vec![arm("baseline"), arm("keepalive")],

@@ -239,6 +239,7 @@ fn connections(out: &mut String, connections: &ConnectionsView) {
     } else {
         &[]
     });
+    head.extend(connections.listen_overflows.then_some("listen queue full"));
     head.push("proxy memory");
     let _ = writeln!(out, "| {} |", head.join(" | "));
     let _ = writeln!(out, "|---|{}", "--:|".repeat(head.len() - 1));
@@ -251,6 +252,11 @@ fn connections(out: &mut String, connections: &ConnectionsView) {
         if tls {
             cells.extend([&*row.handshakes, &row.resumed]);
         }
+        cells.extend(
+            connections
+                .listen_overflows
+                .then_some(&*row.listen_overflows),
+        );
         cells.push(&row.memory);
         let _ = writeln!(out, "| {} |", cells.join(" | "));
     }

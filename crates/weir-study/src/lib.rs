@@ -157,6 +157,7 @@ fn study(
     let mut loads = loads.drafts;
     let has_limit = objective.within.is_some();
     load::check_fit(&loads, &arms.drafts, &blocks, has_limit, check);
+    load::check_bursts(&loads, &blocks, check);
     let room = Room {
         arms: &arms.drafts,
         proxy: proxy.as_ref(),

@@ -3,6 +3,7 @@
 use std::ops::Range;
 use std::time::Duration;
 
+use weir_model::bursts::Bursts;
 use weir_model::load::{Lifetime, RequestSpec};
 use weir_model::quantity::{format_duration, parse_rate};
 use weir_model::study::{BlockSpec, LoadSpec, StudyArrivals};
@@ -15,10 +16,11 @@ use crate::proxy;
 use crate::scale::Scale;
 use crate::tree::{Node, Value};
 
-const KEYS: [&str; 12] = [
+const KEYS: [&str; 13] = [
     "name",
     "closed",
     "rate",
+    "burst",
     "connections",
     "connection",
     "tls",
@@ -45,6 +47,8 @@ pub(crate) struct Draft {
     /// Where its connections stand.
     pub(crate) connections: Range<usize>,
     duration: Range<usize>,
+    /// Where its burst stands.
+    burst: Option<Range<usize>>,
 }
 
 /// All loads.
@@ -136,6 +140,7 @@ fn expanded(template: &Template, scale: Scale, merged: &mut Vec<String>) -> Vec<
             optional: template.draft.optional,
             connections: template.draft.connections.clone(),
             duration: template.draft.duration.clone(),
+            burst: template.draft.burst.clone(),
         });
     }
     drafts
@@ -143,11 +148,17 @@ fn expanded(template: &Template, scale: Scale, merged: &mut Vec<String>) -> Vec<
 
 /// A load that is no matrix, scaled. Shares of what was measured scale by themselves.
 fn scaled(spec: LoadSpec, scale: Scale) -> LoadSpec {
+    let burst = spec.burst.map(|size| scale.connections(size));
     LoadSpec {
-        arrivals: match spec.arrivals {
-            StudyArrivals::Constant(rate) => StudyArrivals::Constant(scale.rate(rate)),
-            other => other,
+        arrivals: match (spec.arrivals, spec.burst, burst) {
+            // As many bursts as before, so that slices still hold whole ones.
+            (StudyArrivals::Constant(rate), Some(size), Some(scaled)) => {
+                StudyArrivals::Constant(rate * f64::from(scaled) / f64::from(size))
+            }
+            (StudyArrivals::Constant(rate), ..) => StudyArrivals::Constant(scale.rate(rate)),
+            (other, ..) => other,
         },
+        burst,
         connections: scale.connections(spec.connections),
         ..spec
     }
@@ -171,6 +182,7 @@ fn read_load(
     let name_at = name.map_or(fields.span(), |node| node.span.clone());
     let name = name.and_then(|node| check.name(node));
     let arrivals = arrivals(&fields, closed_before, check);
+    let burst = burst(&fields, arrivals, check);
     let connections = fields.required("connections", check);
     let connections_at = connections.map_or(fields.span(), |node| node.span.clone());
     let connections = connections
@@ -210,6 +222,7 @@ fn read_load(
             // Empty: the name was refused, so the load equals no other by name.
             name: name.unwrap_or_default(),
             arrivals: arrivals.unwrap_or(StudyArrivals::Closed),
+            burst,
             connections: connections.map_or(1, |number| number as u32),
             lifetime,
             tls,
@@ -225,6 +238,7 @@ fn read_load(
         // What is held is what there may be too many of.
         connections: hold.map_or(connections_at, |node| node.span.clone()),
         duration: duration_at,
+        burst: fields.get("burst").map(|node| node.span.clone()),
     };
     Some(Template {
         draft,
@@ -267,6 +281,26 @@ fn arrivals(
             None
         }
     }
+}
+
+/// Requests that come at once: of an open loop whose rate the study itself gives, because slices are
+/// made for it.
+fn burst(fields: &Fields<'_>, arrivals: Option<StudyArrivals>, check: &mut Checker) -> Option<u32> {
+    let entry = fields.entry("burst")?;
+    let size = check.whole(&entry.value, 2..=1_000_000)?;
+    let (message, hint) = match arrivals {
+        Some(StudyArrivals::Closed) => (
+            "a closed load has no bursts",
+            "give it a `rate` in place of `closed`: in a closed load a connection asks again when it was answered",
+        ),
+        Some(StudyArrivals::ShareOfSlowest(_)) => (
+            "a load with bursts needs its rate in requests per second",
+            "slices hold whole bursts, so how often these come must be known before anything is measured",
+        ),
+        Some(StudyArrivals::Constant(_)) | None => return Some(size as u32),
+    };
+    check.error(entry.span.clone(), message).hint(hint);
+    None
 }
 
 fn read_rate(node: &Node, closed_before: bool, check: &mut Checker) -> Option<StudyArrivals> {
@@ -410,5 +444,48 @@ pub(crate) fn check_fit(
             format_duration(needed)
         );
         check.error(load.duration.clone(), message).hint(hint);
+    }
+}
+
+/// Every slice must have the same bursts, and every request of a burst a connection of its own.
+pub(crate) fn check_bursts(loads: &[Draft], blocks: &BlockSpec, check: &mut Checker) {
+    for load in loads {
+        let (Some(bursts), Some(at)) = (Bursts::of(&load.spec), &load.burst) else {
+            continue;
+        };
+        let (size, connections) = (bursts.size, load.spec.connections);
+        if size > connections {
+            let message =
+                format!("bursts of {size} requests are more than {connections} connections");
+            check
+                .error(at.clone(), message)
+                .hint("a request that finds no connection waits for one, and is in no burst");
+            return;
+        }
+        let period = bursts.period();
+        let every = format!(
+            "{size} requests at {} requests/s come every {}",
+            bursts.rate,
+            format_duration(period)
+        );
+        let Some(slice) = blocks.slice else {
+            check
+                .error(at.clone(), "a load with bursts needs a slice")
+                .hint(format!(
+                    "{every}: write `blocks: {{slice: {}}}`, or twice as long",
+                    format_duration(period)
+                ));
+            return;
+        };
+        if bursts.in_slice(slice).is_none() {
+            let message = format!(
+                "slices of {} do not hold whole bursts",
+                format_duration(slice)
+            );
+            check.error(at.clone(), message).hint(format!(
+                "{every}: make `slice` a multiple of that, so that no arm gets more of them than another"
+            ));
+            return;
+        }
     }
 }

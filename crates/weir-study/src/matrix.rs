@@ -213,6 +213,7 @@ fn cell(template: &LoadSpec, connections: u32, rate: Option<f64>, scale: Scale) 
     let spec = LoadSpec {
         name: name(&template.name, scaled.0, scaled.1),
         arrivals: scaled.1.map_or(template.arrivals, StudyArrivals::Constant),
+        burst: template.burst.map(|size| scale.connections(size)),
         connections: scaled.0,
         cell: Some(MatrixCell {
             matrix: template.name.clone(),

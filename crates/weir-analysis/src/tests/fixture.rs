@@ -40,6 +40,7 @@ fn load(name: &str, arrivals: StudyArrivals) -> LoadSpec {
         request: RequestSpec::get("/"),
         duration: Duration::from_secs(60),
         timeout: Duration::from_secs(2),
+        burst: None,
         cell: None,
     }
 }

@@ -15,6 +15,8 @@ pub struct ConnectionsView {
     pub held: bool,
     /// Whether they speak TLS.
     pub tls: bool,
+    /// Whether it is known how many found an arm's listen queue full.
+    pub listen_overflows: bool,
     /// In the order of the study.
     pub rows: Vec<ConnectionsRow>,
     /// What is worth saying without the table, one clause each; nothing where connections are kept
@@ -41,6 +43,8 @@ pub struct ConnectionsRow {
     pub handshakes: String,
     /// Of these, resumed.
     pub resumed: String,
+    /// That found the arm's own listen queue full.
+    pub listen_overflows: String,
     /// Memory of the proxy with all connections open.
     pub memory: String,
 }
@@ -71,9 +75,11 @@ impl ConnectionsView {
             let share = number::share(opened as f64 / answered as f64);
             sentences.push(format!("{share} connections opened for each request"));
         }
+        sentences.extend(overflowed(&arms));
         Some(ConnectionsView {
             held: connections().any(|c| c.held.wanted > 0),
             tls: !handshakes.is_empty(),
+            listen_overflows: connections().any(|c| c.listen_overflows.is_some()),
             rows: arms.iter().map(|(arm, c)| row(arm, c)).collect(),
             sentences,
         })
@@ -99,6 +105,9 @@ fn row(arm: &str, connections: &ArmConnections) -> ConnectionsRow {
         held_again: number::count(held.opened),
         handshakes: of_tls(|tls| tls.handshakes),
         resumed: of_tls(|tls| tls.resumed),
+        listen_overflows: connections
+            .listen_overflows
+            .map_or_else(|| number::NONE.to_owned(), number::count),
         memory: match connections.proxy_memory_bytes {
             0 => number::NONE.to_owned(),
             bytes => number::bytes(bytes),
@@ -125,6 +134,29 @@ fn held<'a>(all: impl Iterator<Item = &'a ArmConnections>) -> Option<String> {
         "{} of {} connections held to the end, {again}{memory}",
         number::count(held.open_at_end.min(held.open_at_start)),
         number::count(held.wanted),
+    ))
+}
+
+/// `the listen queue was full 12,345 times for a, never for b`; nothing where no queue was.
+fn overflowed(arms: &[(String, ArmConnections)]) -> Option<String> {
+    let known = arms
+        .iter()
+        .filter_map(|(arm, c)| Some((arm, c.listen_overflows?)));
+    let (full, never): (Vec<_>, Vec<_>) = known.partition(|(_, times)| *times > 0);
+    let mut parts: Vec<String> = full
+        .iter()
+        .map(|(arm, times)| format!("{} for {arm}", number::plural(*times, "time")))
+        .collect();
+    if parts.is_empty() {
+        return None;
+    }
+    if !never.is_empty() {
+        let names: Vec<&str> = never.iter().map(|(arm, _)| arm.as_str()).collect();
+        parts.push(format!("never for {}", names.join(", ")));
+    }
+    Some(format!(
+        "the listen queue was full {} (net.core.somaxconn, `backlog`)",
+        parts.join(", ")
     ))
 }
 
@@ -167,6 +199,27 @@ mod tests {
     use weir_model::record::ConnectionCounts;
 
     use super::*;
+
+    #[test]
+    fn full_listen_queues_are_told_by_arm() {
+        let arm = |name: &str, listen_overflows| {
+            let connections = ArmConnections {
+                listen_overflows,
+                ..ArmConnections::default()
+            };
+            (name.to_owned(), connections)
+        };
+        let said = |arms: &[_]| overflowed(arms);
+        assert_eq!(said(&[arm("a", Some(0)), arm("b", Some(0))]), None);
+        assert_eq!(said(&[arm("a", None)]), None);
+        assert_eq!(
+            said(&[arm("a", Some(12_345)), arm("b", Some(0)), arm("c", Some(1))]).as_deref(),
+            Some(
+                "the listen queue was full 12,345 times for a, 1 time for c, never for b \
+                 (net.core.somaxconn, `backlog`)"
+            )
+        );
+    }
 
     #[test]
     fn what_was_held_and_agreed_on_is_said_in_a_clause() {

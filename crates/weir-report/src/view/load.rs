@@ -1,6 +1,7 @@
 //! One load: what it is, its arms, its validity.
 
 use weir_analysis::findings::{ArmFindings, CountedReason, InertArm, LoadFindings};
+use weir_model::bursts::Bursts;
 use weir_model::load::Lifetime;
 use weir_model::record::Validity;
 use weir_model::study::{ArmRole, LoadSpec, Study, StudyArrivals, TlsOffer};
@@ -138,7 +139,7 @@ fn measured(load: &LoadFindings) -> String {
 
 fn summary(spec: Option<&LoadSpec>, load: &LoadFindings, open_loop: bool) -> String {
     let mut parts = vec![match load.rate_intended {
-        Some(rate) => format!("open loop at {} requests/s", number::rate(rate)),
+        Some(rate) => format!("open loop at {} requests/s", number::asked(rate)),
         None if open_loop => "open loop".to_owned(),
         None => "closed loop".to_owned(),
     }];
@@ -156,6 +157,13 @@ fn summary(spec: Option<&LoadSpec>, load: &LoadFindings, open_loop: bool) -> Str
 /// What a load has besides its rate and number of connections.
 pub(super) fn manner(spec: &LoadSpec) -> Vec<String> {
     let mut parts = Vec::new();
+    if let Some(bursts) = Bursts::of(spec) {
+        parts.push(format!(
+            "in bursts of {}, one every {}",
+            number::count(u64::from(bursts.size)),
+            number::short_time(bursts.period().as_nanos() as f64)
+        ));
+    }
     if spec.held > 0 {
         parts.push(format!("{} held idle", number::count(u64::from(spec.held))));
     }

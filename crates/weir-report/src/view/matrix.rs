@@ -233,8 +233,12 @@ fn axes(cells: &[Cell<'_>]) -> (Vec<u32>, Vec<Option<f64>>) {
 fn span(values: &[f64], noun: &str) -> String {
     match values {
         [] => String::new(),
-        [one] => format!("{} {noun}", number::rate(*one)),
-        [first, .., last] => format!("{} to {} {noun}", number::rate(*first), number::rate(*last)),
+        [one] => format!("{} {noun}", number::asked(*one)),
+        [first, .., last] => format!(
+            "{} to {} {noun}",
+            number::asked(*first),
+            number::asked(*last)
+        ),
     }
 }
 
@@ -367,7 +371,7 @@ fn suites(study: &Study, cells: &[Cell<'_>], inert: &[InertArm]) -> Vec<SuiteVie
         changes: changes(study, Some(arm), arm.role),
         inert: inert_words(inert, &arm.name),
         at: rate.map_or(String::new(), |rate| {
-            format!("{} requests/s", number::rate(rate))
+            format!("{} requests/s", number::asked(rate))
         }),
         lines: lines(cells, &arm.name, rate),
         heats,

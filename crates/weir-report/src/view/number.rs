@@ -46,6 +46,14 @@ pub fn rate(value: f64) -> String {
     }
 }
 
+/// What a study asks for: whole numbers as they are written, `10` and not `10.0`.
+pub fn asked(value: f64) -> String {
+    match value.fract() == 0.0 && (0.0..1e15).contains(&value) {
+        true => count(value as u64),
+        false => rate(value),
+    }
+}
+
 /// Bytes per second as Gbit/s, without the unit: `1.91`, `0.084`.
 pub fn gigabits(bytes_per_second: f64) -> String {
     match bytes_per_second * 8.0 / 1e9 {
@@ -198,6 +206,13 @@ pub fn plural(number: u64, noun: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_was_asked_for_is_whole_where_it_was_written_so() {
+        let shown = [10.0, 1000.0, 33.2, 0.5].map(asked);
+        assert_eq!(shown, ["10", "1,000", "33.2", "0.50"]);
+        assert_eq!(asked(f64::NAN), NONE);
+    }
 
     #[test]
     fn digits_suit_the_size_of_the_number() {

@@ -206,6 +206,7 @@ fn load(name: &str, arrivals: StudyArrivals, connections: u32) -> LoadSpec {
         request: RequestSpec::get("/"),
         duration: Duration::from_secs(120),
         timeout: Duration::from_secs(2),
+        burst: None,
         cell: None,
     }
 }

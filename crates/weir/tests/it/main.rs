@@ -32,6 +32,7 @@ mod program;
 mod report;
 mod restore;
 mod run;
+mod run_bursts;
 mod run_flows;
 mod run_kernel;
 mod run_refused;

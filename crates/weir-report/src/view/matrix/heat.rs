@@ -98,7 +98,7 @@ fn heat(
         rows: rows.collect(),
         rates: rates
             .iter()
-            .map(|rate| rate.map_or(number::NONE.to_owned(), number::rate))
+            .map(|rate| rate.map_or(number::NONE.to_owned(), number::asked))
             .collect(),
     }
 }

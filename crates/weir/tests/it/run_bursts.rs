@@ -1,0 +1,58 @@
+//! `weir run` with bursts of new connections: every slice gets its own, and a listen queue that is
+//! shorter than a burst is told from one that is not.
+
+use weir_model::record::NetworkUsed;
+use weir_record::Run;
+
+use crate::place::Place;
+
+const STUDY: &str = "\
+weir: 1
+name: bursts
+question: Which listen queue is too short for a hundred clients at once?
+proxy:
+  kind: nginx
+  settings: {worker_processes: 1}
+loads:
+  - name: bursts
+    rate: 200
+    burst: 100
+    connections: 100
+    connection: per-request
+    duration: 12s
+a/a: false
+arms:
+  - {name: short-queue, settings: {backlog: 1}}
+blocks: {slice: 500ms, at-least: 6, instances: 1}
+objective: {metric: response-p50}
+";
+
+#[test]
+fn every_slice_gets_its_burst_and_only_a_short_queue_overflows() {
+    let place = Place::new();
+    place.run(STUDY).end().with_code(0);
+    place.assert_clean();
+    let run = Run::read(&place.run_folder()).expect("the run can be read");
+    for arm in ["baseline", "short-queue"] {
+        let trials = run.trials_of("bursts", arm).into_iter();
+        for slice in trials.flat_map(|trial| &trial.slices) {
+            assert_eq!(slice.offered, 100, "{arm}");
+            // Nothing is left unmeasured: the quiet time before the burst counts.
+            assert_eq!(slice.measured_ns, 500_000_000);
+        }
+    }
+    let report = place.read("report.md");
+    assert!(report.contains("in bursts of 100, one every 500 ms"));
+    if !matches!(run.header.network, NetworkUsed::Namespaces { .. }) {
+        eprintln!("skipped: without network namespaces no arm has a count of its own");
+        return;
+    }
+    let overflows = |name: &str| {
+        let parts = run.parts("bursts").flat_map(|part| &part.arms);
+        let of_arm = parts.filter(|arm| arm.arm == name);
+        of_arm.filter_map(|arm| arm.listen_overflows).sum::<u64>()
+    };
+    assert_eq!(overflows("baseline"), 0, "511 hold a hundred");
+    assert!(overflows("short-queue") > 0);
+    assert!(report.contains("never for baseline"));
+}
