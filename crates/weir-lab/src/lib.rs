@@ -31,6 +31,7 @@ mod places;
 mod preflight;
 mod record;
 mod run;
+mod session;
 mod settings;
 mod timeline;
 

@@ -361,7 +361,7 @@ fn describe() -> Result<Description, Failure> {
         own_tables: weir_load::descriptors::tables_can_be_own(),
         no_networks: weir_host::may_have_networks()
             .err()
-            .map(|error| Failure::other(error).words),
+            .map(|error| error.to_string().replace("\nhint: ", "; ")),
     })
 }
 

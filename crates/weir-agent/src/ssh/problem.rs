@@ -94,7 +94,7 @@ impl Problem {
             }
             Problem::Lost => format!(
                 "look at the host; what weir had changed there is put back by its agent, or by: weir \
-                 restore {host}"
+                 restore --host {host}"
             ),
             Problem::Other => format!("see what happens by hand: {typed} -v true"),
         }

@@ -71,7 +71,11 @@ fn machine(options: &Options) -> Result<CheckContext, Failure> {
     }
     let facts = weir_lab::facts(options).map_err(|error| {
         let hint = error.hint();
-        Failure::input(error).maybe_hint(hint)
+        let failure = match is_of_a_host(&error) {
+            true => Failure::failed(error),
+            false => Failure::input(error),
+        };
+        failure.maybe_hint(hint)
     })?;
     Ok(study::elsewhere(facts))
 }
@@ -224,13 +228,13 @@ fn explain(error: LabError, folder: &Path) -> Failure {
         | LabError::Ports { .. }
         | LabError::Address { .. }
         | LabError::Version { .. }
-        | LabError::Ssh(_)
         | LabError::Cpus { .. }
         | LabError::Resume(_)
         | LabError::Request { .. }
         | LabError::Program(AgentError::Failed(_))
         | LabError::NoNetworks(_)
         | LabError::HostSettings { .. } => Failure::input(error),
+        LabError::Ssh(ref why) if why.is_input() => Failure::input(error),
         LabError::Record(ref why) if !is_write(why) => Failure::input(error),
         _ => Failure::failed(format!(
             "{error}\nwhat was recorded is in {}",
