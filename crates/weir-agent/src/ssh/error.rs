@@ -139,12 +139,23 @@ pub enum SshError {
 }
 
 impl SshError {
-    /// Whether what the user gave is wrong, as opposed to a host or a line that fails.
+    /// Whether what the user gave is wrong, the host, the way to it or what is installed there, as
+    /// opposed to a host or a line that fails.
     pub fn is_input(&self) -> bool {
-        matches!(
-            self,
-            SshError::Host(_) | SshError::RemotePath(_) | SshError::Configuration { .. }
-        )
+        match self {
+            SshError::Host(_)
+            | SshError::RemotePath(_)
+            | SshError::Configuration { .. }
+            | SshError::Machine { .. }
+            | SshError::CannotRun { .. }
+            | SshError::Noise { .. }
+            | SshError::Greeting { .. } => true,
+            // Not let in, or not there: the same now as in a minute.
+            SshError::Connection { problem, .. } => {
+                !matches!(problem, Problem::Lost | Problem::Other)
+            }
+            _ => false,
+        }
     }
 
     /// What to do about it, where that is known.
