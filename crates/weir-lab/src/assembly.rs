@@ -124,9 +124,13 @@ impl<'a> Assembly<'a> {
     }
 
     pub(crate) fn reading(&mut self, part: &Reading) {
-        match self.readings.get_mut(part.slice) {
-            Some(place) => place.add(part),
-            None => self.last[part.arm].add(part),
+        let place = match self.readings.get_mut(part.slice) {
+            Some(place) => Some(place),
+            None => self.last.get_mut(part.arm),
+        };
+        // One of another trial's shape would be a mistake of a host's; its block is never whole then.
+        if let Some(place) = place {
+            place.add(part);
         }
     }
 

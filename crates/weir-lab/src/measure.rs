@@ -210,12 +210,15 @@ impl Going<'_> {
         match event {
             LoadEvent::Started { at_ns } => self.watch_all(at_ns),
             LoadEvent::Slice { slice, counts, .. } => {
-                let data = data_of(&counts).ok_or_else(|| AgentError::Confused {
+                let confused = |words: &str| AgentError::Confused {
                     place: self.generator().place().to_owned(),
-                    words: "a slice's histograms cannot be read".to_owned(),
-                })?;
-                let arm = self.trial.timeline.turns[slice].arm;
-                self.end.answered[arm] += data.completed_whole;
+                    words: words.to_owned(),
+                };
+                let data = data_of(&counts)
+                    .ok_or_else(|| confused("a slice's histograms cannot be read"))?;
+                let turn = self.trial.timeline.turns.get(slice);
+                let turn = turn.ok_or_else(|| confused("a slice that the trial does not have"))?;
+                self.end.answered[turn.arm] += data.completed_whole;
                 self.assembly.take(slice, &data);
                 Ok(())
             }
