@@ -112,7 +112,9 @@ fn no_child_inherits_the_descriptor() {
     let found = fs::read_link(inherited);
     child.kill().unwrap();
     child.wait().unwrap();
-    assert!(found.is_err(), "{found:?}");
+    // A number that is free in the child may be a file of its own by now.
+    let is_namespace = |link: PathBuf| link.to_string_lossy().starts_with("net:");
+    assert!(!found.is_ok_and(is_namespace));
 }
 
 #[test]
