@@ -279,15 +279,16 @@ fn other_addresses_than_the_urls_are_asked_with_the_urls_host() {
         .each_ref()
         .map(|peer| peer.url().replace("http://", "").replace('/', ""));
     let line = format!(
-        "-n 4 -c 2 -t 1 --to {} http://shop.example/cart",
+        "-n 2 -c 2 -t 1 --to {} http://shop.example/cart",
         to.join(",")
     );
     let (report, ended) = report(&line);
     ended.with_code(0);
-    assert_eq!(report.counts.completed_whole, 4);
+    // One for each connection: who is answered first may ask again first.
+    assert_eq!(report.counts.completed_whole, 2);
     for peer in &peers {
         let requests = peer.requests();
-        assert_eq!(requests.len(), 2);
+        assert_eq!(requests.len(), 1);
         assert!(
             requests[0].contains("\r\nHost: shop.example\r\n"),
             "{requests:?}"
