@@ -4,13 +4,13 @@
 //!
 //! 1. [`preflight`]: what can be known to fail is found out before anything is started;
 //! 2. [`places`]: an agent on each host that takes part; [`network`]: what connects them;
-//! 2. [`arms`]: every arm's proxy is started in a network namespace of its own or on its own port,
+//! 3. [`arms`]: every arm's proxy is started in a network namespace of its own or on its own port,
 //!    with its own origin listener, and has to answer one request rightly ([`flows`] says what the
 //!    engine then does there);
-//! 3. for each load a [`pilot`] chooses the slice, then a continuous trial for each instance of the
+//! 4. for each load a [`pilot`] chooses the slice, then a continuous trial for each instance of the
 //!    proxies ([`measure`]) switches the load between the arms by a [`timeline`] and hands on block
 //!    after block;
-//! 4. each block becomes one `TrialRecord` for each arm, appended the moment it is whole, and the
+//! 5. each block becomes one `TrialRecord` for each arm, appended the moment it is whole, and the
 //!    trial itself a `PartRecord` ([`part`]) when it has ended.
 //!
 //! Everything that happens on the way is told as an [`Event`]; nothing is printed here.
