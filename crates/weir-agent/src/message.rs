@@ -402,8 +402,6 @@ pub enum LoadEvent {
         slice: usize,
         /// What the connections that ask have counted.
         counts: Box<SliceCounts>,
-        /// What went wrong with connections that are held.
-        of_held: Vec<ErrorCount>,
     },
 }
 

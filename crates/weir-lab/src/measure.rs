@@ -209,7 +209,7 @@ impl Going<'_> {
     fn load_event(&mut self, event: LoadEvent) -> Result<(), AgentError> {
         match event {
             LoadEvent::Started { at_ns } => self.watch_all(at_ns),
-            LoadEvent::Slice { slice, counts, .. } => {
+            LoadEvent::Slice { slice, counts } => {
                 let confused = |words: &str| AgentError::Confused {
                     place: self.generator().place().to_owned(),
                     words: words.to_owned(),

@@ -92,13 +92,10 @@ pub(super) fn run(
         weir_load::run(&plan, &control, Some(hook), |slice, data| {
             // Connections that are held have no requests: what fails there is no block's failure.
             let (asking, held) = (&data[0], &data[1..]);
-            let mut errors = Errors::default();
-            held.iter().for_each(|held| errors.add(&held.errors));
-            of_held.add(&errors);
+            held.iter().for_each(|held| of_held.add(&held.errors));
             tell(&LoadEvent::Slice {
                 slice,
                 counts: Box::new(counts_of(asking)),
-                of_held: errors.counts(),
             });
         })
     });
