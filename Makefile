@@ -13,7 +13,7 @@ BENCH ?=
 .DEFAULT_GOAL := help
 # Set-up comes before its use, also with -j.
 .NOTPARALLEL:
-.PHONY: help demo test check kills bench bench-compare fuzz setup-demo setup-test setup-bench
+.PHONY: help demo test check kills bench bench-compare bpf fuzz setup-demo setup-test setup-proxies setup-bench
 
 help: ## List these targets
 	@awk -F ': .*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' Makefile
@@ -23,7 +23,7 @@ demo: setup-demo ## Set up, build, compare settings of a stock nginx, write the 
 	$(TARGET)/release/weir run stock-reverse-proxy
 
 test: setup-test check ## Set up, then everything that CI runs: format, lints, all tests
-	$(CARGO) test --workspace --locked
+	$(CARGO) test --workspace --locked --no-fail-fast
 
 check: ## Format and lints alone
 	$(CARGO) fmt --all --check
@@ -42,6 +42,9 @@ bench-compare: setup-demo ## Two arms in slices beside the same arms restarted (
 	cd bench && python3 -B -m unittest discover -q -t . -s tests
 	bench/compare $(BENCH)
 
+bpf: ## Make the BPF object of the bypass anew, after a change of its source (needs clang)
+	crates/weir-bypass/src/bpf/build crates/weir-bypass/src/bpf/sockmap.bpf.o
+
 fuzz: ## Fuzz everything that reads a peer's bytes, a minute for each target (nightly Rust, cargo-fuzz)
 	@fuzz/run
 
@@ -50,6 +53,9 @@ setup-demo:
 
 setup-test:
 	@scripts/setup test
+
+setup-proxies: ## Install the proxies that a study can compare
+	@scripts/setup proxies
 
 setup-bench:
 	@scripts/setup bench

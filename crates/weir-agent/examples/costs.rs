@@ -145,6 +145,9 @@ fn two_arms(agent: &Client) -> Result<(), AgentError> {
             executable: None,
             role: ProxyRole::StaticFiles { size: 1024 },
             settings: Settings::new(),
+            own: None,
+            external: None,
+            launcher: None,
             address: Ipv4Addr::LOCALHOST.into(),
             tls: false,
             origin: None,
@@ -164,7 +167,7 @@ fn two_arms(agent: &Client) -> Result<(), AgentError> {
 fn cpu_ns(other: &mut Option<ProcessCpu>) -> u64 {
     let own = clock_gettime(ClockId::ProcessCPUTime);
     let own = own.tv_sec as u64 * 1_000_000_000 + own.tv_nsec as u64;
-    let theirs = other.as_mut().and_then(|cpu| cpu.read_ns().ok());
+    let theirs = other.as_mut().map(ProcessCpu::read_ns);
     own + theirs.unwrap_or(0)
 }
 

@@ -1,10 +1,12 @@
 //! The answer to the study's question in one sentence, for whoever reads nothing else.
 
 mod matrix;
+mod proxies;
 
-use weir_model::study::{ArmRole, Metric, ProxyKind, Study};
+use weir_model::study::{ArmRole, Metric, Study};
 
 use crate::findings::{Comparison, InertArm, LimitFindings, LimitVerdict, LoadFindings, Verdict};
+use crate::names::{are_different_proxies, capitalized, find};
 
 /// More names than this are counted rather than listed.
 const NAMES_LISTED: usize = 3;
@@ -52,7 +54,7 @@ fn of_load(
     // An arm that is alone is compared with nothing.
     let compared = match load.comparisons.is_empty() && !limits.is_empty() {
         true => String::new(),
-        false => sentence(study, load, inert),
+        false => proxies::ranked(study, load).unwrap_or_else(|| sentence(study, load, inert)),
     };
     let both: Vec<String> = [limits, compared]
         .into_iter()
@@ -201,9 +203,14 @@ fn sentence(study: &Study, load: &LoadFindings, inert: &[InertArm]) -> String {
     let mut shown = [of(Verdict::Better), of(Verdict::Worse)].concat();
     // By size, whichever the direction that is better: the largest change of the ratio first.
     shown.sort_by(|a, b| b.ratio.ln().abs().total_cmp(&a.ratio.ln().abs()));
+    let is_other = |c: &&Comparison| are_different_proxies(study, &c.arm, &c.against);
+    let (others_shown, shown): (Vec<_>, Vec<_>) = shown.into_iter().partition(is_other);
     let mut parts: Vec<String> = Vec::new();
     for (place, comparison) in shown.iter().enumerate() {
         parts.push(effect(study, comparison, place == 0));
+    }
+    for (place, comparison) in others_shown.iter().enumerate() {
+        parts.push(proxies::effect(study, comparison, place == 0));
     }
     let others = |count: usize| {
         if shown.is_empty() || count == 0 {
@@ -218,13 +225,19 @@ fn sentence(study: &Study, load: &LoadFindings, inert: &[InertArm]) -> String {
         all.filter(|c: &&Comparison| inert_clause(inert, &c.arm).is_none())
             .collect()
     };
-    let equivalent = in_force(of(Verdict::Equivalent));
+    let (others_equivalent, equivalent): (Vec<_>, Vec<_>) = in_force(of(Verdict::Equivalent))
+        .into_iter()
+        .partition(is_other);
+    let (others_open, open): (Vec<_>, Vec<_>) = in_force(of(Verdict::Inconclusive))
+        .into_iter()
+        .partition(is_other);
+    parts.extend(proxies::no_difference(study, &others_equivalent));
+    parts.extend(proxies::no_difference(study, &others_open));
     if !equivalent.is_empty() {
         let band = (study.objective.band * 1e4).round() / 1e2;
         let (who, verb) = subject(&equivalent, others(equivalent.len()), "makes", "make");
         parts.push(format!("{who} {verb} no difference beyond {band} %"));
     }
-    let open = in_force(of(Verdict::Inconclusive));
     if !open.is_empty() {
         let (who, verb) = subject(&open, others(open.len()), "makes", "make");
         parts.push(format!("{who} {verb} no difference that could be shown"));
@@ -260,9 +273,8 @@ fn effect(study: &Study, comparison: &Comparison, first: bool) -> String {
     if !first {
         return format!("{arm} {ratio:.2} times ({low:.2} to {high:.2})");
     }
-    let proxy = match study.proxy.kind {
-        ProxyKind::Nginx => "nginx",
-    };
+    let proxy = find(study, arm).map_or(&study.proxy, |arm| study.proxy_of(arm));
+    let proxy = proxy.kind.title();
     let what = match comparison.metric {
         Metric::Rate => format!("{proxy} carry {ratio:.2} times as much"),
         Metric::ReceivedBytes => format!("{proxy} pass on {ratio:.2} times as many bytes"),
@@ -333,18 +345,4 @@ fn warning(study: &Study, load: &LoadFindings) -> Option<String> {
 fn role(study: &Study, arm: &str) -> ArmRole {
     let found = study.arms.iter().find(|known| known.name == arm);
     found.map_or(ArmRole::Change, |arm| arm.role)
-}
-
-/// The same text with a capital letter, but for names of settings and of nginx, which have one
-/// spelling.
-fn capitalized(text: &str) -> String {
-    let first = text.split_whitespace().next().unwrap_or_default();
-    if first == "nginx" || first.contains(['_', '=']) {
-        return text.to_owned();
-    }
-    let mut chars = text.chars();
-    match chars.next() {
-        Some(first) => first.to_uppercase().chain(chars).collect(),
-        None => String::new(),
-    }
 }

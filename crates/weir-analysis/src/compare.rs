@@ -1,6 +1,6 @@
 //! One arm against another: estimate, interval, p, verdict, and why.
 
-use weir_model::study::{ArmRole, Metric, Objective};
+use weir_model::study::{ArmRole, Compare, Metric, Objective};
 use weir_record::Run;
 use weir_stats::verdict::LEAST_REPLICATES;
 use weir_stats::{
@@ -25,6 +25,16 @@ pub(crate) struct Comparer<'a> {
 /// Why there is nothing to compare, in half a sentence.
 struct NotComparable(String);
 
+/// What was compared under a load.
+#[derive(Default)]
+pub(crate) struct Compared {
+    /// Each arm with the one in its `against`, by metric, then by arm.
+    pub(crate) comparisons: Vec<Comparison>,
+    /// Every pair, where the study asks for them, by metric, then by arm.
+    pub(crate) pairs: Vec<Comparison>,
+    pub(crate) limits: Vec<LimitFindings>,
+}
+
 /// What the replicates of one comparison are, or why there are none.
 type Drawn = Result<(Replicates, Option<GroupSize>), NotComparable>;
 
@@ -36,24 +46,88 @@ impl<'a> Comparer<'a> {
         }
     }
 
-    /// All comparisons under a load, by metric, then by arm; and whether each arm stays within the
+    /// Compares everything that is to be compared under a load, and whether each arm stays within the
     /// study's limit.
-    pub(crate) fn compare(&mut self, data: &LoadData<'_>) -> (Vec<Comparison>, Vec<LimitFindings>) {
+    pub(crate) fn compare(&mut self, data: &LoadData<'_>) -> Compared {
         let mut values = Values::new(self.run, data);
-        let metrics = data.metrics();
-        let by_metric = metrics.into_iter().flat_map(|metric| {
-            let arms = 1..data.study.arms.len();
-            let mut family: Vec<Comparison> = arms
-                .map(|arm| self.estimate(data, &mut values, metric, arm))
-                .collect();
-            correct(&mut family, data);
-            family
-                .iter_mut()
-                .for_each(|comparison| judge(comparison, data));
-            family
+        let mut compared = Compared::default();
+        for metric in data.metrics() {
+            match data.study.compare {
+                Compare::Against => {
+                    let family = self.against(data, &mut values, metric);
+                    compared.comparisons.extend(family);
+                }
+                Compare::Pairs => {
+                    let pairs = self.pairs(data, &mut values, metric);
+                    let own = self.among(&pairs, data, &mut values, metric);
+                    compared.comparisons.extend(own);
+                    compared.pairs.extend(pairs);
+                }
+            }
+        }
+        compared.limits = limits(data, &mut values, &mut self.tests);
+        compared
+    }
+
+    /// Each arm with the one that it is compared with: one family.
+    fn against(
+        &mut self,
+        data: &LoadData<'_>,
+        values: &mut Values<'_>,
+        metric: Metric,
+    ) -> Vec<Comparison> {
+        let arms = 1..data.study.arms.len();
+        let mut family: Vec<Comparison> = arms
+            .map(|arm| self.estimate(data, values, metric, (arm, data.study.arms[arm].against)))
+            .collect();
+        correct(&mut family, data);
+        judge_all(&mut family, data);
+        family
+    }
+
+    /// Every arm but the A/A arm with every one before it: one family.
+    fn pairs(
+        &mut self,
+        data: &LoadData<'_>,
+        values: &mut Values<'_>,
+        metric: Metric,
+    ) -> Vec<Comparison> {
+        let is_of_pairs = |arm: &usize| data.study.arms[*arm].role != ArmRole::SameAsBaseline;
+        let arms: Vec<usize> = (0..data.study.arms.len()).filter(is_of_pairs).collect();
+        let mut family = Vec::new();
+        for (place, &arm) in arms.iter().enumerate() {
+            for &against in &arms[..place] {
+                family.push(self.estimate(data, values, metric, (arm, against)));
+            }
+        }
+        holm_over(&mut family.iter_mut().filter(is_valid).collect::<Vec<_>>());
+        judge_all(&mut family, data);
+        family
+    }
+
+    /// Each arm with the one that it is compared with, taken from the pairs: a verdict is the same
+    /// wherever it stands. The A/A arm is in no pair and is compared by itself.
+    fn among(
+        &mut self,
+        pairs: &[Comparison],
+        data: &LoadData<'_>,
+        values: &mut Values<'_>,
+        metric: Metric,
+    ) -> Vec<Comparison> {
+        let arms = &data.study.arms;
+        let tests = pairs.iter().filter(is_valid).count();
+        let each = arms.iter().enumerate().skip(1).map(|(index, arm)| {
+            let against = &arms[arm.against].name;
+            let is_it = |pair: &&Comparison| pair.arm == arm.name && pair.against == *against;
+            if let Some(pair) = pairs.iter().find(is_it) {
+                return pair.clone();
+            }
+            let mut own = self.estimate(data, values, metric, (index, arm.against));
+            own.p_holm = (own.p * tests.max(1) as f64).min(1.0);
+            judge(&mut own, data);
+            own
         });
-        let comparisons = by_metric.collect();
-        (comparisons, limits(data, &mut values, &mut self.tests))
+        each.collect()
     }
 
     /// Everything but the verdict, which needs the comparisons made beside this one.
@@ -62,10 +136,9 @@ impl<'a> Comparer<'a> {
         data: &LoadData<'_>,
         values: &mut Values<'_>,
         metric: Metric,
-        arm: usize,
+        (arm, against): (usize, usize),
     ) -> Comparison {
-        let against = data.study.arms[arm].against;
-        let mut comparison = blank(data, metric, arm);
+        let mut comparison = blank(data, metric, arm, against);
         let (drawn, size) = match draw(data, values, metric, arm, against) {
             Ok(drawn) => drawn,
             Err(NotComparable(why)) => {
@@ -101,12 +174,12 @@ impl<'a> Comparer<'a> {
 }
 
 /// A comparison of which nothing is known yet.
-fn blank(data: &LoadData<'_>, metric: Metric, arm: usize) -> Comparison {
-    let arm = &data.study.arms[arm];
+fn blank(data: &LoadData<'_>, metric: Metric, arm: usize, against: usize) -> Comparison {
+    let arms = &data.study.arms;
     Comparison {
         metric,
-        arm: arm.name.clone(),
-        against: data.study.arms[arm.against].name.clone(),
+        arm: arms[arm].name.clone(),
+        against: arms[against].name.clone(),
         n: 0,
         merged: 1,
         autocorrelation: 0.0,
@@ -129,6 +202,14 @@ fn draw(
     arm: usize,
     against: usize,
 ) -> Drawn {
+    let unseen = [arm, against].map(|index| &data.study.arms[index]);
+    let unseen = unseen.into_iter().find(|arm| !data.sees_process(arm));
+    if let (Metric::CpuPerRequest, Some(unseen)) = (metric, unseen) {
+        return Err(NotComparable(format!(
+            "weir did not start the proxy of {} and does not see its CPU time",
+            unseen.name
+        )));
+    }
     let blocks = data.usable_pairs(arm, against);
     if blocks.is_empty() {
         return Err(NotComparable(match data.blocks.len() {
@@ -199,14 +280,29 @@ fn correct(family: &mut [Comparison], data: &LoadData<'_>) {
         let arm = data.study.arms.iter().find(|arm| arm.name == c.arm);
         arm.is_some_and(|arm| arm.role == ArmRole::Change)
     };
-    let valid = family.iter_mut().filter(|c| c.verdict != Verdict::Invalid);
+    let valid = family.iter_mut().filter(is_valid);
     let (mut changes, same): (Vec<_>, Vec<_>) = valid.partition(|c| is_change(c));
-    let p: Vec<f64> = changes.iter().map(|comparison| comparison.p).collect();
-    for (comparison, corrected) in changes.iter_mut().zip(holm(&p)) {
-        comparison.p_holm = corrected;
-    }
+    holm_over(&mut changes);
     for comparison in same {
         comparison.p_holm = (comparison.p * changes.len().max(1) as f64).min(1.0);
+    }
+}
+
+fn is_valid(comparison: &(impl std::borrow::Borrow<Comparison> + ?Sized)) -> bool {
+    comparison.borrow().verdict != Verdict::Invalid
+}
+
+/// Holm's correction over one family.
+fn holm_over(family: &mut [&mut Comparison]) {
+    let p: Vec<f64> = family.iter().map(|comparison| comparison.p).collect();
+    for (comparison, corrected) in family.iter_mut().zip(holm(&p)) {
+        comparison.p_holm = corrected;
+    }
+}
+
+fn judge_all(family: &mut [Comparison], data: &LoadData<'_>) {
+    for comparison in family {
+        judge(comparison, data);
     }
 }
 

@@ -6,6 +6,7 @@ use hdrhistogram::Histogram;
 use weir_model::record::{QuantileSummary, SliceRecord, TrialRecord};
 use weir_record::Run;
 
+use crate::counters;
 use crate::findings::ArmFindings;
 use crate::gather::LoadData;
 use crate::part;
@@ -78,10 +79,12 @@ fn figures(run: &Run, data: &LoadData<'_>, arm: usize, clock: &Clock) -> ArmFind
         rate_offered: per(over(|slice| slice.offered), seconds).unwrap_or(0.0),
         received_per_second: Some(received_per_second(trials.iter().copied()))
             .filter(|bytes| bytes.is_finite()),
+        // What weir did not start has no process that it could ask.
         cpu_per_request_ns: per(
             over(|slice| slice.proxy_cpu_ns),
             over(|slice| slice.completed_whole),
-        ),
+        )
+        .filter(|_| data.sees_process(&data.study.arms[arm])),
         response_ns: quantiles(&response),
         service_ns: quantiles(&merge(|trial| &trial.service_time)),
         dispatch_lag_ns: quantiles(&merge(|trial| &trial.dispatch_lag)),
@@ -91,6 +94,7 @@ fn figures(run: &Run, data: &LoadData<'_>, arm: usize, clock: &Clock) -> ArmFind
             over(|slice| slice.origin_requests),
         ),
         connections: part::together(run.parts(data.load), &data.study.arms[arm].name),
+        counters: counters::of(run, data.load, &data.study.arms[arm].name),
         failures: failures.sum(),
         censored: censored.sum(),
         percentile_curve: percentile_curve(&response),

@@ -1,5 +1,7 @@
 //! What an analysis says: the only thing that reports are made from, beside the records.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 use weir_model::record::{ArmConnections, Inert, Validity, ValidityReason};
 use weir_model::study::{ArmRole, Metric};
@@ -46,6 +48,14 @@ pub struct LoadFindings {
     pub arms: Vec<ArmFindings>,
     /// Comparisons: by metric in the order of [`LoadFindings::metrics`], then by arm.
     pub comparisons: Vec<Comparison>,
+    /// Where the study compares all pairs ([`weir_model::study::Compare::Pairs`]): every arm with every
+    /// other but the A/A arm, each pair once, by metric, then by arm. The later arm of the study is
+    /// compared with the earlier one; [`Comparison::mirrored`] turns a pair round.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub pairs: Vec<Comparison>,
+    /// What the pairs come to, for each metric.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub rankings: Vec<Ranking>,
     /// Metrics that this load can give, the objective's first where it is among them.
     pub metrics: Vec<Metric>,
     /// Where the objective has a limit and this load gives its metric: whether each arm stays
@@ -107,6 +117,10 @@ pub struct ArmFindings {
     pub failures: u64,
     /// Requests that never ended.
     pub censored: u64,
+    /// What the proxy counted of itself while the load lasted, unmeasured slices included: sums over
+    /// all continuous trials, by the names that it gives them, without those that stayed 0.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub counters: BTreeMap<String, u64>,
     /// Percentile curve of the response time: (1/(1-quantile), nanoseconds), ascending.
     pub percentile_curve: Vec<(f64, u64)>,
     /// Over time: (seconds since the trial began, completed per second, median response time in
@@ -142,8 +156,9 @@ pub struct Comparison {
     pub confidence: f64,
     /// Exact two-sided p of the sign-flip test.
     pub p: f64,
-    /// The same after Holm's correction over the changes compared under this load on this metric.
-    /// The A/A arm is not among them; its own is corrected for as many comparisons.
+    /// The same after Holm's correction over what is compared under this load on this metric: the
+    /// changes, or, where the study compares all pairs, the pairs, which the changes are among. The
+    /// A/A arm is not; its own is corrected for as many comparisons.
     pub p_holm: f64,
     /// Smallest ratio change that this comparison could have shown with 80 % power: 0.03 is 3 %.
     pub minimum_detectable: f64,
@@ -151,6 +166,51 @@ pub struct Comparison {
     pub verdict: Verdict,
     /// Why the verdict is what it is, in half a sentence.
     pub because: String,
+}
+
+impl Comparison {
+    /// The same seen from the other arm. Estimate, interval and test are symmetric in the two, so this
+    /// is what comparing the other way round would give.
+    pub fn mirrored(&self) -> Comparison {
+        let (low, high) = self.interval;
+        Comparison {
+            arm: self.against.clone(),
+            against: self.arm.clone(),
+            ratio: self.ratio.recip(),
+            interval: (high.recip(), low.recip()),
+            verdict: match self.verdict {
+                Verdict::Better => Verdict::Worse,
+                Verdict::Worse => Verdict::Better,
+                same => same,
+            },
+            because: match self.verdict {
+                Verdict::Better | Verdict::Worse if high < 1.0 => {
+                    self.because.replacen("lies below 1", "lies above 1", 1)
+                }
+                Verdict::Better | Verdict::Worse => {
+                    self.because.replacen("lies above 1", "lies below 1", 1)
+                }
+                _ => self.because.clone(),
+            },
+            ..self.clone()
+        }
+    }
+}
+
+/// All arms but the A/A arm on one metric, the best first, as far as their pairs can tell them apart.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Ranking {
+    /// The metric.
+    pub metric: Metric,
+    /// Arms from the best to the worst; within a group no pair was told apart.
+    pub groups: Vec<Vec<String>>,
+    /// Arms of different groups that could not be told apart all the same, the better one first:
+    /// a may be as good as b and b as c where a is better than c.
+    pub overlaps: Vec<(String, String)>,
+    /// Arms without a valid pair.
+    pub unranked: Vec<String>,
+    /// All of it in one sentence, with intervals.
+    pub words: String,
 }
 
 /// What a comparison says.

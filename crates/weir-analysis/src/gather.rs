@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 
 use weir_model::record::{PartRecord, TrialRecord, Validity};
-use weir_model::study::{LoadSpec, Metric, Study, StudyArrivals};
+use weir_model::study::{Arm, LoadSpec, Metric, Study, StudyArrivals};
 use weir_record::Run;
 
+use crate::bypass;
 use crate::findings::CountedReason;
 use crate::part::{self, Seen};
 use crate::validity::{Reason, judge};
@@ -68,6 +69,7 @@ impl<'a> LoadData<'a> {
                 if let Some(arm) = study.arms.iter().position(|arm| arm.name == trial.arm) {
                     let mut reasons = all_reasons(trial, run, rate_intended);
                     reasons.extend(parts.reasons(trial));
+                    reasons.extend(bypass::reasons(run, trial));
                     block[arm] = Some(Judged { trial, reasons });
                 }
             }
@@ -105,6 +107,11 @@ impl<'a> LoadData<'a> {
     pub(crate) fn usable(&self, block: usize, arm: usize) -> Option<&'a TrialRecord> {
         let judged = self.blocks.get(block)?.get(arm)?.as_ref()?;
         judged.usable().then_some(judged.trial)
+    }
+
+    /// Whether an arm's proxy is a process of weir's, of which it knows CPU time and memory.
+    pub(crate) fn sees_process(&self, arm: &Arm) -> bool {
+        self.study.proxy_of(arm).kind.is_started()
     }
 
     /// Usable trials of an arm, in order of time.

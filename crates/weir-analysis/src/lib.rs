@@ -7,19 +7,24 @@
 //! 2. `gather` puts the trials into blocks; what is INVALID is out from here on.
 //! 3. `replicates` turns blocks into independent log ratios, merging neighbours where blocks follow
 //!    from one another.
-//! 4. `compare` asks `weir-stats` for estimate, interval, p and verdict; `limits` whether each arm
-//!    stays within an absolute limit, where the study has one.
+//! 4. `compare` asks `weir-stats` for estimate, interval, p and verdict; `ranking` puts arms in order
+//!    by their pairs, where the study compares all; `limits` says whether each arm stays within an
+//!    absolute limit, where there is one.
 //! 5. `figures` and `answer` put the rest into numbers and one sentence.
 
 mod answer;
+mod bypass;
 mod compare;
+mod counters;
 mod figures;
 pub mod findings;
 mod gather;
 mod inert;
 mod limits;
 mod load;
+mod names;
 mod part;
+mod ranking;
 mod replicates;
 pub mod validity;
 
@@ -29,6 +34,7 @@ use weir_record::Run;
 use crate::findings::{Findings, LoadFindings};
 use crate::gather::LoadData;
 
+pub use crate::counters::is_telling;
 pub use crate::load::load_validity;
 pub use crate::validity::validity;
 
@@ -43,7 +49,8 @@ pub fn analyze(run: &Run) -> Findings {
         .map(|load| {
             let data = LoadData::gather(run, load);
             let (validity, reasons) = data.validity();
-            let (comparisons, limits) = comparer.compare(&data);
+            let compared = comparer.compare(&data);
+            let rankings = ranking::rankings(study, &data.metrics(), &compared.pairs);
             LoadFindings {
                 load: load.name.clone(),
                 rate_intended: data.rate_intended,
@@ -51,9 +58,11 @@ pub fn analyze(run: &Run) -> Findings {
                 blocks: data.blocks.len() as u32,
                 blocks_used: data.blocks_used(),
                 arms: figures::arms(run, &data),
-                comparisons,
+                comparisons: compared.comparisons,
+                pairs: compared.pairs,
+                rankings,
                 metrics: data.metrics(),
-                limits,
+                limits: compared.limits,
                 validity,
                 reasons,
             }

@@ -1,9 +1,11 @@
 //! Runs whose truth is known, and what the analysis makes of them.
 
+mod bypass;
 mod fixture;
 mod limits;
 mod matrix;
 mod open_loop;
+mod pairs;
 mod rules;
 
 use weir_model::record::{Validity, ValidityReason};

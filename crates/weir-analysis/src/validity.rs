@@ -159,7 +159,7 @@ pub(crate) fn judge(
         failures(trial, study, &totals),
         ports_exhausted(trial, &totals),
         steal(header, &totals),
-        crowded(header, &totals),
+        crowded(header, &trial.arm, &totals),
         late_counters(&totals),
     ];
     match load.map(|load| load.arrivals) {
@@ -311,8 +311,13 @@ fn late_counters(totals: &Totals) -> Option<Reason> {
 }
 
 /// What of its CPUs' time was neither idle, nor stolen, nor the proxy's own. Where the proxy shares a
-/// CPU with weir itself that is no news.
-fn crowded(header: &RunHeader, totals: &Totals) -> Option<Reason> {
+/// CPU with weir itself that is no news; of a proxy that weir did not start the own share is not known.
+fn crowded(header: &RunHeader, arm: &str, totals: &Totals) -> Option<Reason> {
+    let study = &header.study;
+    let arm = study.arms.iter().find(|known| known.name == arm);
+    if arm.is_some_and(|arm| !study.proxy_of(arm).kind.is_started()) {
+        return None;
+    }
     let cpus = &header.cpus;
     let of_weir = [&cpus.generator, &cpus.origin];
     if of_weir

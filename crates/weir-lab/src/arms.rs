@@ -1,17 +1,18 @@
 //! All arms of a study, started side by side and proved to answer.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::time::Duration;
 
 use weir_agent::message::{ArmJob, ArmRenewed, ArmStarted, Ask, FlowJob, OnceJob, OriginJob};
 use weir_agent::{AgentError, Client};
-use weir_model::record::{ProxyRecord, Record};
-use weir_model::study::{CpuRoles, LoadSpec, ProxyRole, Study};
+use weir_model::record::{Inert, ProxyRecord, Record};
+use weir_model::study::{Arm, CpuRoles, LoadSpec, ProxyKind, ProxyRole, Settings, Study};
 use weir_parameters::Catalog;
 use weir_record::RunWriter;
 
 use crate::flows::{Doors, HOST, flow};
+use crate::left_out::is_bypassed_inbound;
 use crate::places::{Places, Role};
 use crate::{Event, LabError, preflight};
 
@@ -19,6 +20,11 @@ use crate::{Event, LabError, preflight};
 /// (DefaultLimitNOFILE=1024:524288 in systemd-system.conf(5)), so that a stock proxy meets here
 /// what it meets there.
 pub const STOCK_NOFILE: u64 = 1024;
+
+/// Where a run folder keeps, below an arm's folder, what was changed in the user's configuration.
+pub const PATCH: &str = "patch.diff";
+/// And what changes it back.
+pub const REVERT: &str = "revert.diff";
 
 /// How long an arm's first answer may take.
 const FIRST_ANSWER: Duration = Duration::from_secs(10);
@@ -29,6 +35,9 @@ pub(crate) struct Arms<'a> {
     started: Vec<Started>,
     /// What all proxies show to clients that ask over TLS, when some load does; PEM.
     certificate: Option<String>,
+    /// Some arm's client sockets go past the kernel's TCP and cannot drop content there. Then none
+    /// does: what the generator does with content is to be the same for all arms.
+    keeps_content: bool,
 }
 
 /// One arm.
@@ -71,8 +80,11 @@ impl<'a> Arms<'a> {
             places,
             started: Vec::new(),
             certificate,
+            keeps_content: is_bypassed_inbound(study, bench.catalog),
         };
         for (index, origin) in origins.into_iter().enumerate() {
+            let of_arm = study.proxy_of(&study.arms[index]);
+            let origin = origin.filter(|_| of_arm.kind.is_started());
             let (started, remarks) = arms.start_one(bench, index, origin, writer)?;
             let (arm, address) = (started.name.clone(), started.listen.to_string());
             arms.started.push(started);
@@ -108,20 +120,28 @@ impl<'a> Arms<'a> {
             .ask(Ask::Start(Box::new(job)))
             .map_err(at_arm)?;
         let in_arm = |name: &str| format!("arms/{}/{name}", arm.name);
-        writer.write_file(&in_arm("nginx.conf"), started.written.as_bytes())?;
-        writer.write_file(&in_arm("effective.conf"), started.effective_text.as_bytes())?;
-        let against = self.started.get(arm.against);
-        let kind = bench.study.proxy.kind;
-        let inert = against.map_or_else(Vec::new, |against| {
-            let theirs = &against.record.effective;
-            bench
-                .catalog
-                .inert(kind, &arm.changes, &started.effective, theirs)
+        for (name, text) in &started.written {
+            writer.write_file(&in_arm(name), text.as_bytes())?;
+        }
+        if !started.effective_text.is_empty() {
+            writer.write_file(&in_arm("effective.conf"), started.effective_text.as_bytes())?;
+        }
+        if let Some((forward, revert)) = &started.patch {
+            writer.write_file(&in_arm(PATCH), forward.as_bytes())?;
+            writer.write_file(&in_arm(REVERT), revert.as_bytes())?;
+        }
+        let kind_of = |arm: &Arm| bench.study.proxy_of(arm).kind;
+        let against = self.started.get(arm.against).map(|against| {
+            let kind = kind_of(&bench.study.arms[arm.against]);
+            (kind, &against.record.effective)
         });
+        let ours = (kind_of(arm), &started.effective);
+        let inert = inert(bench.catalog, &arm.changes, ours, against);
         let record = ProxyRecord {
             session: bench.session,
             arm: arm.name.clone(),
             address: started.listen.to_string(),
+            program: started.program,
             effective: started.effective,
             nofile: started.nofile,
             pid: started.pid,
@@ -171,17 +191,26 @@ impl<'a> Arms<'a> {
             tls: started.tls_listen.zip(self.certificate.as_deref()),
         };
         let local_ports = self.places.host(Role::Generator).is.local_ports;
-        flow(load, arm, doors, &self.places.sources(arm), local_ports)
+        let mut flow = flow(load, arm, doors, &self.places.sources(arm), local_ports)?;
+        flow.keeps_content = self.keeps_content;
+        Ok(flow)
     }
 
     /// Sends one request and looks at the response as the engine would. It is sent in clear whatever
-    /// the load does: both listeners are one server to the proxy.
+    /// the load does: both listeners are one server to the proxy. To a configuration of the user's they
+    /// need not be: there may be none in clear, or one that sends everybody to the other.
     fn ask_once(&self, study: &Study, load: &LoadSpec, index: usize) -> Result<(), LabError> {
         let (arm, flow) = (&self.started[index], self.flow(load, index)?);
         let at = arm.listen;
+        let proxy = study.proxy_of(&study.arms[index]);
+        let is_other = proxy.configuration.is_some() && load.tls.is_some();
+        if is_other && Some(at) == arm.tls_listen {
+            return Ok(());
+        }
         let wrong = |what: String| LabError::Answer {
             arm: arm.name.clone(),
             what,
+            is_started: proxy.kind.is_started(),
         };
         let job = OnceJob {
             address: at,
@@ -198,9 +227,12 @@ impl<'a> Arms<'a> {
             }
             Err(error) => return Err(error.into()),
         };
-        let expected = match study.proxy.role {
-            ProxyRole::ReverseProxy => study.origin.status,
-            ProxyRole::StaticFiles { .. } => 200,
+        let expected = match proxy.role {
+            // What somebody else's proxy answers is known to somebody else.
+            _ if !proxy.kind.is_started() && (200..400).contains(&status) => status,
+            _ if is_other && (300..400).contains(&status) => status,
+            ProxyRole::ReverseProxy if proxy.kind.is_started() => study.origin.status,
+            ProxyRole::ReverseProxy | ProxyRole::StaticFiles { .. } => 200,
         };
         if status == expected {
             return Ok(());
@@ -219,6 +251,25 @@ impl<'a> Arms<'a> {
         Ok(self.proxy().ask(Ask::Alive)?)
     }
 
+    /// What each proxy has counted of itself, in the order of the arms.
+    ///
+    /// # Errors
+    /// One does not answer: that it has ended, if it has.
+    pub(crate) fn counters(&self) -> Result<Vec<BTreeMap<String, u64>>, LabError> {
+        let of_arm = |(index, arm): (usize, &Started)| {
+            let counted = self.proxy().ask(Ask::Counters(index));
+            counted.map_err(|source| LabError::Arm {
+                arm: arm.name.clone(),
+                source,
+            })
+        };
+        let counted: Result<_, LabError> = self.started.iter().enumerate().map(of_arm).collect();
+        if counted.is_err() {
+            self.alive()?;
+        }
+        counted
+    }
+
     /// Keeps the end of each proxy's error log in the run folder.
     pub(crate) fn keep_logs(&self, writer: &mut RunWriter) -> Result<(), LabError> {
         for (index, arm) in self.started.iter().enumerate() {
@@ -235,13 +286,18 @@ impl<'a> Arms<'a> {
 impl Bench<'_> {
     fn job(&self, index: usize, tls: bool, origin: Option<SocketAddr>) -> Result<ArmJob, LabError> {
         let (study, arm) = (self.study, &self.study.arms[index]);
+        let proxy = study.proxy_of(arm);
+        let launcher = self.catalog.split(proxy.kind, &arm.settings).launcher;
         Ok(ArmJob {
             index,
             name: arm.name.clone(),
-            kind: study.proxy.kind,
-            executable: study.proxy.executable.clone(),
-            role: study.proxy.role.clone(),
+            kind: proxy.kind,
+            executable: proxy.executable.clone(),
+            role: proxy.role.clone(),
             settings: arm.settings.clone(),
+            own: proxy.configuration.clone(),
+            external: proxy.external,
+            launcher: launcher.and_then(|name| study.launchers.get(&name).cloned()),
             address: self.places.address(Role::Proxy, Role::Generator)?,
             tls,
             origin,
@@ -254,6 +310,7 @@ impl Bench<'_> {
     fn start_origin(&self) -> Result<Vec<SocketAddr>, LabError> {
         let job = OriginJob {
             spec: self.study.origin.clone(),
+            sizes: sizes(self.study),
             arms: self.study.arms.len(),
             address: self.places.address(Role::Origin, Role::Proxy)?,
             cpus: self.roles.origin.clone(),
@@ -263,8 +320,41 @@ impl Bench<'_> {
     }
 }
 
-/// Sizes of the files that the loads of a study ask for, each once.
+/// Those of an arm's changes that change nothing against the arm that it is compared with; each is a
+/// proxy's kind and what was read back of it. Between two kinds nothing is inert: what stands there is
+/// the same word of two languages, and the whole proxy is the change.
+fn inert(
+    catalog: &Catalog,
+    changes: &Settings,
+    (kind, effective): (ProxyKind, &Settings),
+    against: Option<(ProxyKind, &Settings)>,
+) -> Vec<Inert> {
+    let alike = against.filter(|(other, _)| *other == kind);
+    alike.map_or_else(Vec::new, |(_, theirs)| {
+        catalog.inert(kind, changes, effective, theirs)
+    })
+}
+
+/// Sizes of the content that the loads of a study ask for, each once.
 fn sizes(study: &Study) -> Vec<u64> {
     let sizes: BTreeSet<u64> = study.loads.iter().filter_map(|load| load.size).collect();
     sizes.into_iter().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_level_that_another_proxy_has_too_is_not_inert() {
+        let catalog = Catalog::builtin();
+        let off = Settings::from([("access_log".to_owned(), "off".to_owned())]);
+        let found = |other| {
+            let against = Some((other, &off));
+            inert(&catalog, &off, (ProxyKind::Haproxy, &off), against).len()
+        };
+        assert_eq!(found(ProxyKind::Haproxy), 1);
+        assert_eq!(found(ProxyKind::Nginx), 0);
+        assert_eq!(inert(&catalog, &off, (ProxyKind::Haproxy, &off), None), []);
+    }
 }

@@ -2,8 +2,8 @@
 
 use std::path::PathBuf;
 
-use weir_agent::AgentError;
 use weir_agent::ssh::SshError;
+use weir_agent::{AgentError, FailureKind};
 use weir_probe::ProbeError;
 use weir_record::RecordError;
 
@@ -48,6 +48,8 @@ pub enum LabError {
         arm: String,
         /// What came instead.
         what: String,
+        /// Whether weir started the proxy.
+        is_started: bool,
     },
     /// Too little room for logs and records.
     #[error("{}: {free_mib} MiB free, this run may need {needed_mib} MiB", path.display())]
@@ -125,6 +127,17 @@ pub enum LabError {
         /// Which.
         names: String,
     },
+    /// What the baseline is started with is not there.
+    #[error("arm `{arm}`, with which the others are compared, cannot be had here: {why}")]
+    Baseline {
+        /// Its name.
+        arm: String,
+        /// Why.
+        why: String,
+    },
+    /// All that was to be compared cannot be had here.
+    #[error("nothing is left to compare: {0}")]
+    NothingLeft(String),
     /// A run cannot go on here.
     #[error("this run cannot go on: {0}")]
     Resume(String),
@@ -139,6 +152,15 @@ pub enum LabError {
 }
 
 impl LabError {
+    /// Whether the study, or a file that it names, has to be changed: an arm could not be started with
+    /// what it says.
+    pub fn is_bad_input(&self) -> bool {
+        let LabError::Arm { source, .. } = self else {
+            return false;
+        };
+        matches!(source, AgentError::Failed(failure) if failure.kind == FailureKind::BadInput)
+    }
+
     /// What the user can do about it, when that is known.
     pub fn hint(&self) -> Option<String> {
         match self {
@@ -148,6 +170,11 @@ impl LabError {
             | LabError::Agent(source) => source.hint(),
             LabError::Ssh(error) => error.hint(),
             LabError::Record(error) => error.hint().map(str::to_owned),
+            LabError::Answer {
+                is_started: false, ..
+            } => Some(
+                "is the proxy running, and reached from here? weir did not start it".to_owned(),
+            ),
             LabError::Answer { .. } => {
                 Some("look at the proxy's error log in the run folder, under arms/".to_owned())
             }

@@ -79,6 +79,7 @@ pub(crate) fn flow(
         held: load.held,
         sources: sources.to_vec(),
         timeout: load.timeout,
+        keeps_content: false,
     })
 }
 

@@ -23,6 +23,7 @@ mod done;
 mod error;
 mod event;
 mod flows;
+mod left_out;
 mod measure;
 mod network;
 mod part;
@@ -35,7 +36,7 @@ mod session;
 mod settings;
 mod timeline;
 
-pub use arms::STOCK_NOFILE;
+pub use arms::{PATCH, REVERT, STOCK_NOFILE};
 pub use error::LabError;
 pub use event::Event;
 pub use places::{Facts, PlaceSpec, Role, facts};

@@ -1,10 +1,11 @@
 //! What connects generator, proxies and origin server, and what cannot be varied without namespaces.
 
 use weir_model::record::NetworkUsed;
-use weir_model::study::{Arm, ArmRole, NetworkKind, Settings, Study};
+use weir_model::study::{Arm, NetworkKind, Study};
 use weir_parameters::{Catalog, Scope};
 
 use crate::LabError;
+use crate::left_out::{compares_nothing, leave_out};
 use crate::places::Places;
 
 /// How this run is connected, the study as it can be run so, and what the reader must know of it.
@@ -17,6 +18,9 @@ pub(crate) fn decide(
     catalog: &Catalog,
 ) -> Result<(NetworkUsed, Study, Vec<String>), LabError> {
     let mtu = study.network.mtu;
+    if !study.proxy_kinds().iter().all(|kind| kind.is_started()) {
+        return outside(study, places);
+    }
     let without = match (study.network.kind, places.no_networks()) {
         (NetworkKind::Loopback, _) => "the study asks for the loopback interface".to_owned(),
         (_, None) => return Ok((NetworkUsed::Namespaces { mtu }, study.clone(), Vec::new())),
@@ -34,6 +38,19 @@ pub(crate) fn decide(
         ));
     }
     Ok((used, study, remarks))
+}
+
+/// A proxy that weir did not start is where it is.
+fn outside(study: &Study, places: &Places) -> Result<(NetworkUsed, Study, Vec<String>), LabError> {
+    let why = "the proxy is not weir's to put into one";
+    if study.network.kind == NetworkKind::Namespaces {
+        return Err(LabError::NoNetworks(why.to_owned()));
+    }
+    let used = match places.each().count() {
+        1 => NetworkUsed::Loopback,
+        _ => NetworkUsed::Hosts,
+    };
+    Ok((used, study.clone(), Vec::new()))
 }
 
 /// A run goes on as it was begun.
@@ -59,14 +76,10 @@ fn without_kernel(
     why: &str,
     catalog: &Catalog,
 ) -> Result<(Study, Vec<String>), LabError> {
-    let kind = study.proxy.kind;
-    let is_of_namespace = |id: &str| catalog.scope(kind, id) == Some(Scope::KernelNetns);
-    let kernel = |settings: &Settings| catalog.split(kind, settings).netns;
-    let Some(baseline) = study.arms.first().map(|arm| kernel(&arm.settings)) else {
+    let kernel = |arm: &Arm| catalog.split(study.proxy_of(arm).kind, &arm.settings).netns;
+    let Some(baseline) = study.arms.first().map(&kernel) else {
         return Ok((study.clone(), Vec::new()));
     };
-    let mut left = study.clone();
-    left.proxy.settings.retain(|id, _| !is_of_namespace(id));
     let mut remarks = Vec::new();
     if !baseline.is_empty() {
         let names: Vec<&str> = baseline.keys().map(String::as_str).collect();
@@ -75,32 +88,25 @@ fn without_kernel(
             names.join(", ")
         ));
     }
-    // The place of each arm among those that stay.
-    let mut places: Vec<Option<usize>> = Vec::new();
-    left.arms.clear();
-    for arm in &study.arms {
-        let own = kernel(&arm.settings);
-        if own == baseline {
-            places.push(Some(left.arms.len()));
-            let mut arm = arm.clone();
-            arm.against = places[arm.against].unwrap_or(0);
-            arm.settings.retain(|id, _| !is_of_namespace(id));
-            left.arms.push(arm);
-            continue;
-        }
-        places.push(None);
-        let names: Vec<String> = own.into_keys().collect();
-        remarks.push(format!(
-            "not varied: arm `{}` sets {}, which takes a network namespace of its own",
-            arm.name,
+    let refused = study.arms.iter().filter_map(|arm| {
+        let own = kernel(arm);
+        let names: Vec<String> = own.keys().cloned().collect();
+        let why = format!(
+            "sets {}, which takes a network namespace of its own",
             names.join(", ")
-        ));
+        );
+        (own != baseline).then(|| (arm.name.clone(), why))
+    });
+    let (mut left, left_out) = leave_out(study, &refused.collect());
+    remarks.extend(left_out);
+    // Which rows those are depends on the proxy only in so far as all have them.
+    let kind = study.proxy.kind;
+    let is_of_namespace = |id: &str| catalog.scope(kind, id) == Some(Scope::KernelNetns);
+    left.proxy.settings.retain(|id, _| !is_of_namespace(id));
+    for arm in &mut left.arms {
+        arm.settings.retain(|id, _| !is_of_namespace(id));
     }
-    let changes = |study: &Study| {
-        let is_change = |arm: &&Arm| arm.role == ArmRole::Change;
-        study.arms.iter().filter(is_change).count()
-    };
-    match changes(&left) == 0 && changes(study) > 0 {
+    match compares_nothing(study, &left) {
         true => Err(LabError::NoNetworks(why.to_owned())),
         false => Ok((left, remarks)),
     }

@@ -1,6 +1,8 @@
 //! What is known of a continuous trial when it has ended, and belongs to none of its blocks:
 //! connections, handshakes, memory, the generator's own troubles.
 
+use std::collections::BTreeMap;
+
 use weir_agent::message::FlowEnd;
 use weir_model::record::{ArmConnections, PartRecord};
 use weir_model::study::{LoadSpec, Study};
@@ -44,4 +46,16 @@ pub(crate) fn record(study: &Study, load: &LoadSpec, place: Place, end: TrialEnd
         errors: of_load.errors,
         arms: of_load.arms.into_iter().enumerate().map(of_arm).collect(),
     }
+}
+
+/// What a proxy counted between two looks at its counters. One that was not there before began at 0.
+pub(crate) fn counted(
+    before: &BTreeMap<String, u64>,
+    after: &BTreeMap<String, u64>,
+) -> BTreeMap<String, u64> {
+    let since = |(name, now): (&String, &u64)| {
+        let then = before.get(name).copied().unwrap_or(0);
+        (name.clone(), now.saturating_sub(then))
+    };
+    after.iter().map(since).collect()
 }

@@ -11,7 +11,7 @@ use weir_agent::ssh::{self, SshPlace};
 use weir_agent::{AgentError, Client, local, server};
 use weir_model::quantity::CpuSet;
 use weir_model::record::PlacesUsed;
-use weir_model::study::{CpuRoles, ProxyRole, Study};
+use weir_model::study::{CpuRoles, ProxyRole, ProxySpec, Study};
 
 use crate::run::Options;
 use crate::{LabError, cpus, flows};
@@ -281,18 +281,19 @@ impl Places {
         beside_proxy(&here, roles)
     }
 
-    /// The proxies' program.
-    pub(crate) fn program(&self, study: &Study) -> Result<Program, LabError> {
+    /// A proxy's program.
+    pub(crate) fn program_of(&self, proxy: &ProxySpec) -> Result<Program, LabError> {
         let ask = Ask::Program {
-            kind: study.proxy.kind,
-            executable: study.proxy.executable.clone(),
+            kind: proxy.kind,
+            executable: proxy.executable.clone(),
         };
         self.agent(Role::Proxy).ask(ask).map_err(LabError::Program)
     }
 
     /// Whether the study has an origin server at all.
     pub(crate) fn has_origin(study: &Study) -> bool {
-        study.proxy.role == ProxyRole::ReverseProxy
+        let mut proxies = study.arms.iter().map(|arm| study.proxy_of(arm));
+        proxies.any(|proxy| proxy.role == ProxyRole::ReverseProxy && proxy.kind.is_started())
     }
 }
 

@@ -14,7 +14,7 @@ use weir_sut::Launcher;
 use crate::done::Done;
 use crate::places::{PlaceSpec, Places, Role};
 use crate::session::Session;
-use crate::{Event, LabError, cpus, network, preflight, settings};
+use crate::{Event, LabError, cpus, left_out, network, preflight, settings};
 
 /// What a run needs to know beside its study.
 #[derive(Debug, Clone)]
@@ -59,19 +59,25 @@ pub fn run(
 ) -> Result<Summary, LabError> {
     let places = Places::open(options)?;
     settings::check(study, options)?;
-    let (network, study, mut remarks) = network::decide(study, &places, &options.catalog)?;
+    let (study, mut remarks) = left_out::by_host(study, &places, &options.catalog)?;
+    let (network, study, of_network) = network::decide(&study, &places, &options.catalog)?;
+    remarks.extend(of_network);
     let study = &study;
     let roles = places.cpu_roles(study)?;
     preflight::connections(study, &roles, &places)?;
     preflight::disk_space(study, &options.folder, places.host(Role::Proxy))?;
     let mut environment = places.host(Role::Proxy).is.environment.clone();
-    let program = places.program(study)?;
-    environment.versions.insert(program.name, program.version);
+    for arm in &study.arms {
+        let program = places.program_of(study.proxy_of(arm))?;
+        if !program.version.is_empty() {
+            environment.versions.insert(program.name, program.version);
+        }
+    }
     let has_origin = Places::has_origin(study);
     let share = |one, other| places.share(one, other);
     remarks.extend(cpus::remarks(&roles, has_origin, &share));
     let catalog = &options.catalog;
-    let workers = |arm: &Arm| catalog.workers(study.proxy.kind, &arm.settings);
+    let workers = |arm: &Arm| catalog.workers(study.proxy_of(arm).kind, &arm.settings);
     let of_arms = study.arms.iter().map(|arm| (&*arm.name, workers(arm)));
     remarks.extend(cpus::crowded_arms(&roles.proxy, of_arms));
     remarks.extend(of_arms_that_run(&options.remarks, study));

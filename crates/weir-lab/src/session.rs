@@ -7,8 +7,8 @@ use jiff::Timestamp;
 use weir_agent::message::LoadJob;
 use weir_agent::{AgentError, FailureKind};
 use weir_model::record::{
-    EndRecord, LoadEndRecord, NetworkUsed, Outcome, PilotRecord, Record, RunHeader, SessionRecord,
-    TrialRecord,
+    CountersRecord, EndRecord, LoadEndRecord, NetworkUsed, Outcome, PilotRecord, Record, RunHeader,
+    SessionRecord, TrialRecord,
 };
 use weir_model::study::{LoadSpec, StudyArrivals};
 use weir_record::RunWriter;
@@ -210,6 +210,7 @@ impl Session<'_> {
             rate,
         };
         let mut broken: Option<LabError> = None;
+        let counted = arms.counters()?;
         let outcome = trial.run(&mut |block| {
             if broken.is_some() {
                 return;
@@ -247,6 +248,20 @@ impl Session<'_> {
         let place = timeline.place(self.number);
         let part = part::record(&self.header.study, load, place, end);
         self.writer.append(&Record::Part(Box::new(part)))?;
+        let counted = counted.into_iter().zip(arms.counters()?);
+        for (arm, (before, after)) in self.header.study.arms.iter().zip(counted) {
+            let counted = part::counted(&before, &after);
+            if counted.is_empty() {
+                continue;
+            }
+            self.writer.append(&Record::Counters(CountersRecord {
+                session: self.number,
+                load: load.name.clone(),
+                arm: arm.name.clone(),
+                first_block: place.first_block,
+                counted,
+            }))?;
+        }
         Ok(())
     }
 

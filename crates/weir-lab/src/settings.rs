@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use weir_agent::message::{Ask, SettingsJob};
-use weir_model::study::Study;
+use weir_model::study::{Arm, Study};
 use weir_parameters::Catalog;
 
 use crate::places::{Places, Role};
@@ -46,6 +46,6 @@ pub(crate) fn put_back(places: &Places, events: &mut dyn FnMut(Event)) -> Result
 }
 
 fn by_arm(study: &Study, catalog: &Catalog) -> Vec<BTreeMap<String, String>> {
-    let of_arm = |settings| catalog.split(study.proxy.kind, settings).host;
-    study.arms.iter().map(|arm| of_arm(&arm.settings)).collect()
+    let of_arm = |arm: &Arm| catalog.split(study.proxy_of(arm).kind, &arm.settings).host;
+    study.arms.iter().map(of_arm).collect()
 }

@@ -64,6 +64,10 @@ pub struct Flow {
     pub timeout: Duration,
     /// Requests at most.
     pub limit: Option<u64>,
+    /// Content that nobody looks at is received all the same, instead of dropped in the kernel from
+    /// 64 KiB on. For sockets that go past the kernel's TCP: on those of a sockmap, what asks for
+    /// dropping (MSG_TRUNC) copies.
+    pub keeps_content: bool,
 }
 
 /// A stretch of time in which the load goes to one arm. Times are nanoseconds since the trial's
@@ -110,6 +114,7 @@ impl Flow {
             pipeline: 1,
             timeout: Duration::from_secs(2),
             limit: None,
+            keeps_content: false,
         }
     }
 

@@ -100,6 +100,8 @@ pub enum Record {
     Trial(Box<TrialRecord>),
     /// A continuous trial over all arms ended: what belongs to none of its blocks.
     Part(Box<PartRecord>),
+    /// What the proxies counted of themselves while a load lasted.
+    Counters(CountersRecord),
     /// All trials of one load are complete.
     LoadEnd(LoadEndRecord),
     /// The run ended.
@@ -124,6 +126,10 @@ pub struct ProxyRecord {
     pub arm: String,
     /// Address it listens on.
     pub address: String,
+    /// Program and version as it names itself, `nginx/1.22.1`; empty in records from before there
+    /// were several, and of a proxy that weir did not start.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub program: String,
     /// Settings as read back from the proxy itself, for every parameter that can be read back.
     pub effective: BTreeMap<String, String>,
     /// Limits of its process that matter: soft `nofile` as in /proc/PID/limits.
@@ -148,6 +154,22 @@ pub struct Inert {
     pub effective: String,
     /// What caps it, as a clause: `the listener's own backlog is 511`.
     pub why: String,
+}
+
+/// What the proxy of an arm counted of itself in one continuous trial: the difference of its own
+/// counters, by the names that it gives them. Absent for a proxy that tells nothing.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CountersRecord {
+    /// The session.
+    pub session: u32,
+    /// The load.
+    pub load: String,
+    /// The arm.
+    pub arm: String,
+    /// Number of the trial's first block.
+    pub first_block: u32,
+    /// What it counted, its unmeasured slices included.
+    pub counted: BTreeMap<String, u64>,
 }
 
 /// What the pilot saw and chose.

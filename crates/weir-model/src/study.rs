@@ -3,7 +3,6 @@
 //! `weir-study` is the only maker of a [`Study`]; whoever holds one may rely on what is said here.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -11,6 +10,10 @@ use serde::{Deserialize, Serialize};
 use crate::load::{Lifetime, RequestSpec};
 use crate::quantity::CpuSet;
 use crate::tls::{Resumption, TlsVersion};
+
+mod proxy;
+
+pub use proxy::{ExternalSpec, LauncherSpec, OwnConfiguration, ProxyKind, ProxyRole, ProxySpec};
 
 /// Settings of one proxy: parameter id (without the proxy's prefix, for example
 /// `keepalive_requests`) to its level as it is written (`on`, `64k`, `1000`).
@@ -34,6 +37,12 @@ pub struct Study {
     pub loads: Vec<LoadSpec>,
     /// Arms; the first is the baseline. At least two.
     pub arms: Vec<Arm>,
+    /// Ways to start a proxy's process, by name: levels of the parameter `launcher`.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub launchers: BTreeMap<String, LauncherSpec>,
+    /// Which arms are compared with which.
+    #[serde(default)]
+    pub compare: Compare,
     /// How the arms take turns.
     pub blocks: BlockSpec,
     /// What counts as better.
@@ -54,38 +63,15 @@ pub struct Study {
     pub scale: Option<f64>,
 }
 
-/// Which proxy, doing what, with which settings before any arm changes them.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ProxySpec {
-    /// Which program.
-    pub kind: ProxyKind,
-    /// Path of its executable, when it is not the one found on PATH.
-    pub executable: Option<PathBuf>,
-    /// What it does.
-    pub role: ProxyRole,
-    /// Settings of the baseline: the packaged defaults with the study's own on top.
-    pub settings: Settings,
-}
-
-/// A proxy that weir knows how to run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+/// Which arms of a study are compared with which.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum ProxyKind {
-    /// nginx.
-    Nginx,
-}
-
-/// What the proxy does with a request.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum ProxyRole {
-    /// It asks the origin server.
-    ReverseProxy,
-    /// It answers from files of its own.
-    StaticFiles {
-        /// Size of the file in bytes.
-        size: u64,
-    },
+pub enum Compare {
+    /// Each with the one named in its [`Arm::against`].
+    #[default]
+    Against,
+    /// Besides that, every arm with every other but the A/A arm.
+    Pairs,
 }
 
 /// What the origin server answers.
@@ -230,6 +216,28 @@ pub struct Arm {
     pub against: usize,
     /// Its settings, complete.
     pub settings: Settings,
+    /// Its proxy, where that is another than the study's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub proxy: Option<Box<ProxySpec>>,
+}
+
+impl Study {
+    /// The proxy of an arm.
+    pub fn proxy_of<'a>(&'a self, arm: &'a Arm) -> &'a ProxySpec {
+        arm.proxy.as_deref().unwrap_or(&self.proxy)
+    }
+
+    /// The proxies of all arms, each kind once, in the order of the arms.
+    pub fn proxy_kinds(&self) -> Vec<ProxyKind> {
+        let mut kinds = Vec::new();
+        for arm in &self.arms {
+            let kind = self.proxy_of(arm).kind;
+            if !kinds.contains(&kind) {
+                kinds.push(kind);
+            }
+        }
+        kinds
+    }
 }
 
 /// What an arm is for.
@@ -406,10 +414,43 @@ pub struct Published {
     /// Response times by quantile, in the order of the file.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub times: Vec<PublishedTimes>,
+    /// Gains by metric, in the order of the file.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub gains: Vec<PublishedGain>,
     /// Name of an arm to what has changed since its advice was published, in a clause: `Linux 5.4
     /// raised the default to 4096`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub dated: BTreeMap<String, String>,
+}
+
+/// How much others gained on a metric, over all that they measured.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct PublishedGain {
+    /// The load it is for; `None`: each that gives the metric.
+    pub load: Option<String>,
+    /// What it was gained by.
+    pub of: GainOf,
+    /// The metric.
+    pub metric: Metric,
+    /// Mean change: 2.8 is +280 %, -0.3 is 30 % lower. Mean, peak or both are there.
+    pub mean: Option<f64>,
+    /// Largest change.
+    pub peak: Option<f64>,
+}
+
+/// What a published gain was gained by.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum GainOf {
+    /// These arms, each against the one that it is compared with.
+    Arms(Vec<String>),
+    /// A level of a parameter, in every arm that has it, against the arm that differs in nothing else.
+    Level {
+        /// The parameter.
+        id: String,
+        /// The level, in its canonical spelling.
+        level: String,
+    },
 }
 
 /// Response times that others published for an arm.

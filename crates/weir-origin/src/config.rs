@@ -3,6 +3,8 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
+#[cfg(doc)]
+use weir_model::study::file_target;
 use weir_model::study::{DelaySpec, OriginSpec};
 
 use crate::Content;
@@ -27,6 +29,9 @@ pub struct OriginConfig {
     pub status: u16,
     /// Content of every response.
     pub content: Content,
+    /// Sizes of other content in bytes, each at [`file_target`]: what the request target says is
+    /// answered with that size, every other target with [`OriginConfig::content`]. At most 40.
+    pub sizes: Vec<u64>,
     /// Value of Content-Type; empty: no such field.
     pub content_type: String,
     /// Further fields of every response, in this order.
@@ -56,6 +61,7 @@ impl OriginConfig {
             cpus: Vec::new(),
             status: spec.status,
             content: Content::text(spec.size),
+            sizes: Vec::new(),
             content_type: spec.content_type.clone(),
             fields: Vec::new(),
             delay: spec.delay,

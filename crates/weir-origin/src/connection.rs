@@ -64,11 +64,23 @@ pub(crate) enum Wait {
 /// The connection is of no use any more.
 struct Over;
 
+/// Bytes of a request line that are looked at, where it comes in pieces.
+const LINE: usize = 1024;
+
+/// The request target of a request line: its second word (RFC 9112 §3).
+fn target_in(line: &[u8]) -> Option<&[u8]> {
+    let mut words = line.split(|&byte| byte == b' ');
+    words.nth(1).filter(|_| words.next().is_some())
+}
+
 #[derive(Debug)]
 pub(crate) struct Connection {
     socket: OwnedFd,
     listener: u32,
     parser: RequestParser,
+    /// Begin of a request whose line has come and whose head has not ended, where content goes by
+    /// the target.
+    begun: Vec<u8>,
     pending: VecDeque<Pending>,
     /// Bytes of the first pending response that were sent.
     sent: usize,
@@ -92,6 +104,7 @@ impl Connection {
             socket,
             listener,
             parser: RequestParser::default(),
+            begun: Vec::new(),
             pending: VecDeque::new(),
             sent: 0,
             unread: true,
@@ -174,17 +187,29 @@ impl Connection {
                 self.deaf = true;
                 return self.answer(BAD_REQUEST, 0, service);
             };
+            let read = bytes;
             bytes = &bytes[fed.consumed..];
             match fed.event {
-                Progress::NeedMore if self.parser.take_continue() => {
-                    self.answer(CONTINUE, 0, service)?;
+                Progress::NeedMore => {
+                    self.keep_line(read, service);
+                    if self.parser.take_continue() {
+                        self.answer(CONTINUE, 0, service)?;
+                    }
                 }
-                Progress::NeedMore => {}
                 Progress::Complete(end) => {
                     service.tallies[self.listener as usize].requests.add(1);
                     service.first.came(|| service.now_ns());
                     self.deaf = !end.keep_alive;
-                    let which = Responses::answer(end.keep_alive, end.minor, end.is_head);
+                    if end.target.is_none() {
+                        // The line may end in the piece that ends the head.
+                        self.keep_line(&read[..fed.consumed], service);
+                    }
+                    let target = match end.target.clone() {
+                        Some(range) => Some(&read[range]),
+                        None => target_in(&self.begun),
+                    };
+                    let which = service.responses.answer(&end, target);
+                    self.begun.clear();
                     let due_ns = match service.delays.is_none() {
                         true => 0,
                         false => service.now_ns().saturating_add(service.delays.draw()),
@@ -194,6 +219,15 @@ impl Connection {
             }
         }
         Ok(())
+    }
+
+    /// Keeps the begin of a request that came in pieces, as far as its line may be in it.
+    fn keep_line(&mut self, piece: &[u8], service: &Service) {
+        if service.responses.goes_by_target() && !self.begun.contains(&b'\n') {
+            let room = LINE.saturating_sub(self.begun.len());
+            self.begun
+                .extend_from_slice(&piece[..piece.len().min(room)]);
+        }
     }
 
     /// Sends a response at once if nothing stands before it, else queues it.

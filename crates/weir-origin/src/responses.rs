@@ -2,6 +2,9 @@
 
 use std::io;
 
+use weir_http::request::RequestEnd;
+use weir_model::study::file_target;
+
 use crate::{Content, OriginConfig};
 
 /// Content up to this size is kept behind each head, so that a response is one system call.
@@ -25,15 +28,24 @@ pub(crate) struct Response {
 pub(crate) type Which = u8;
 
 /// 400 (Bad Request), after which the connection is closed.
-pub(crate) const BAD_REQUEST: Which = 6;
+pub(crate) const BAD_REQUEST: Which = 0;
 /// 100 (Continue), before the content of a request that waits for it.
-pub(crate) const CONTINUE: Which = 7;
+pub(crate) const CONTINUE: Which = 1;
+/// The first answer to a whole request.
+const FIRST: usize = 2;
+/// Answers with the same content.
+const ANSWERS: usize = 6;
+/// Sizes at most beside the one of every other target: as many answers as an index reaches.
+const MOST_SIZES: usize = 40;
 
 /// All responses of a server.
 #[derive(Debug)]
 pub(crate) struct Responses {
-    all: [Response; 8],
-    content: Content,
+    all: Vec<Response>,
+    /// One for all other targets, then one for each of the targets.
+    contents: Vec<Content>,
+    /// Request targets with content of their own.
+    targets: Vec<Vec<u8>>,
 }
 
 impl Responses {
@@ -41,19 +53,13 @@ impl Responses {
     /// The configuration asks for a response that is none.
     pub(crate) fn new(config: &OriginConfig) -> io::Result<Responses> {
         check(config)?;
-        let answer = |connection: &str, closes: bool, to_head: bool| {
-            let content = if to_head { &[] } else { content_of(config) };
-            let mut front = head(config, connection);
-            front.extend_from_slice(&content[..content.len().min(INLINE)]);
-            Response {
-                front,
-                has_tail: content.len() > INLINE,
-                closes,
-                is_answer: true,
-            }
-        };
-        let close = "Connection: close\r\n";
-        let keep_alive = "Connection: keep-alive\r\n";
+        let others = config.sizes.iter().map(|&size| Content::text(size));
+        let mut contents: Vec<Content> = std::iter::once(config.content.clone())
+            .chain(others)
+            .collect();
+        if has_no_content(config.status) {
+            contents.fill(Content::from(Vec::new()));
+        }
         let fixed = |bytes: &str, closes: bool| Response {
             front: bytes.as_bytes().to_vec(),
             has_tail: false,
@@ -62,30 +68,46 @@ impl Responses {
         };
         let bad = "HTTP/1.1 400 Bad Request\r\nConnection: close\r\nContent-Type: text/plain\r\n\
             Content-Length: 12\r\n\r\nbad request\n";
+        let mut all = vec![
+            fixed(bad, true),
+            fixed("HTTP/1.1 100 Continue\r\n\r\n", false),
+        ];
+        for content in &contents {
+            all.extend(answers(config, content.bytes()));
+        }
+        let targets = config.sizes.iter();
         Ok(Responses {
-            all: [
-                answer("", false, false),
-                answer("", false, true),
-                answer(keep_alive, false, false),
-                answer(keep_alive, false, true),
-                answer(close, true, false),
-                answer(close, true, true),
-                fixed(bad, true),
-                fixed("HTTP/1.1 100 Continue\r\n\r\n", false),
-            ],
-            content: config.content.clone(),
+            all,
+            contents,
+            targets: targets.map(|&size| file_target(size).into()).collect(),
         })
     }
 
-    /// The answer to a request of HTTP/1.`minor`. A client of HTTP/1.0 is told that the connection
-    /// persists; one of HTTP/1.1 takes it for granted (RFC 9112 §9.3).
-    pub(crate) fn answer(keep_alive: bool, minor: u8, to_head: bool) -> Which {
-        let connection = match (keep_alive, minor) {
+    /// The answer to a request, of whose bytes `target` is the request target where it is known. A
+    /// client of HTTP/1.0 is told that the connection persists; one of HTTP/1.1 takes it for granted
+    /// (RFC 9112 §9.3). Where content goes by the target and the target is not known, it is
+    /// [`BAD_REQUEST`]: an answer of the wrong size would not be noticed.
+    pub(crate) fn answer(&self, end: &RequestEnd, target: Option<&[u8]>) -> Which {
+        let connection = match (end.keep_alive, end.minor) {
             (true, 1..) => 0,
             (true, 0) => 2,
             (false, _) => 4,
         };
-        connection + u8::from(to_head)
+        let content = match target {
+            _ if self.targets.is_empty() => 0,
+            None => return BAD_REQUEST,
+            Some(target) => {
+                let mut known = self.targets.iter();
+                known.position(|one| one == target).map_or(0, |at| at + 1)
+            }
+        };
+        // Fits, since there are no more sizes than that.
+        (FIRST + ANSWERS * content + connection + usize::from(end.is_head)) as Which
+    }
+
+    /// Whether content depends on the request target.
+    pub(crate) fn goes_by_target(&self) -> bool {
+        !self.targets.is_empty()
     }
 
     pub(crate) fn get(&self, which: Which) -> &Response {
@@ -100,17 +122,47 @@ impl Responses {
             Some(front) if !front.is_empty() => (front, response.has_tail),
             _ if response.has_tail => {
                 let sent = offset - response.front.len();
-                (&self.content.bytes()[INLINE + sent..], false)
+                let content = (usize::from(which) - FIRST) / ANSWERS;
+                (&self.contents[content].bytes()[INLINE + sent..], false)
             }
             _ => (&[], false),
         }
     }
 }
 
+/// All answers with some content: to GET and HEAD, by what is said of the connection.
+fn answers(config: &OriginConfig, content: &[u8]) -> [Response; ANSWERS] {
+    let answer = |connection: &str, closes: bool, to_head: bool| {
+        let mut front = head(config, content.len(), connection);
+        let content = if to_head { &[] } else { content };
+        front.extend_from_slice(&content[..content.len().min(INLINE)]);
+        Response {
+            front,
+            has_tail: content.len() > INLINE,
+            closes,
+            is_answer: true,
+        }
+    };
+    let close = "Connection: close\r\n";
+    let keep_alive = "Connection: keep-alive\r\n";
+    [
+        answer("", false, false),
+        answer("", false, true),
+        answer(keep_alive, false, false),
+        answer(keep_alive, false, true),
+        answer(close, true, false),
+        answer(close, true, true),
+    ]
+}
+
 fn check(config: &OriginConfig) -> io::Result<()> {
     let refuse = |why: String| Err(io::Error::new(io::ErrorKind::InvalidInput, why));
     if !(200..=599).contains(&config.status) {
         return refuse(format!("status {} is not within 200 to 599", config.status));
+    }
+    if config.sizes.len() > MOST_SIZES {
+        let sizes = config.sizes.len();
+        return refuse(format!("{sizes} sizes are more than {MOST_SIZES}"));
     }
     let content_type = ("Content-Type".to_owned(), config.content_type.clone());
     for (name, value) in config.fields.iter().chain([&content_type]) {
@@ -136,14 +188,7 @@ fn has_no_content(status: u16) -> bool {
     matches!(status, 204 | 304)
 }
 
-fn content_of(config: &OriginConfig) -> &[u8] {
-    match has_no_content(config.status) {
-        true => &[],
-        false => config.content.bytes(),
-    }
-}
-
-fn head(config: &OriginConfig, connection: &str) -> Vec<u8> {
+fn head(config: &OriginConfig, length: usize, connection: &str) -> Vec<u8> {
     let mut head = format!(
         "HTTP/1.1 {} {}\r\nServer: weir\r\n",
         config.status,
@@ -153,7 +198,7 @@ fn head(config: &OriginConfig, connection: &str) -> Vec<u8> {
         if !config.content_type.is_empty() {
             head += &format!("Content-Type: {}\r\n", config.content_type);
         }
-        head += &format!("Content-Length: {}\r\n", content_of(config).len());
+        head += &format!("Content-Length: {length}\r\n");
     }
     for (name, value) in &config.fields {
         head += &format!("{name}: {value}\r\n");

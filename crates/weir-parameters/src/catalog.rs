@@ -8,19 +8,28 @@ use weir_model::study::{ProxyKind, ProxyRole, Settings};
 use crate::constraint::{ClientLimits, Clients, Conflict, DescriptorLimits, Facts};
 use crate::file::{CatalogError, Rows, check};
 use crate::quantity::{self, Quantities, Quantity};
-use crate::row::{Parameter, Scope};
+use crate::row::{EffectiveFrom, Parameter, Scope};
 use crate::scoped::Scoped;
 
+/// The name of a file in `parameters/`, and its text.
+macro_rules! builtin {
+    ($name:literal) => {
+        (
+            concat!("parameters/", $name, ".yaml"),
+            include_str!(concat!("../../../parameters/", $name, ".yaml")),
+        )
+    };
+}
+
 /// Files of rows that come with weir, by name.
-const BUILTIN: [(&str, &str); 2] = [
-    (
-        "parameters/nginx.yaml",
-        include_str!("../../../parameters/nginx.yaml"),
-    ),
-    (
-        "parameters/kernel.yaml",
-        include_str!("../../../parameters/kernel.yaml"),
-    ),
+const BUILTIN: [(&str, &str); 7] = [
+    builtin!("nginx"),
+    builtin!("haproxy"),
+    builtin!("envoy"),
+    builtin!("caddy"),
+    builtin!("httpd"),
+    builtin!("kernel"),
+    builtin!("process"),
 ];
 
 /// All rows. A clone shares them.
@@ -98,6 +107,20 @@ impl Catalog {
         }
     }
 
+    /// The same catalog with the defaults of this version of a proxy, as it names itself
+    /// (`nginx/1.22.1`).
+    #[must_use]
+    pub fn for_proxy(mut self, proxy: ProxyKind, program: &str) -> Catalog {
+        let version = program.rsplit('/').next().unwrap_or_default();
+        let files = Arc::make_mut(&mut self.shared).files.iter_mut();
+        let rows = files
+            .filter(|rows| rows.proxy == Some(proxy))
+            .flat_map(|rows| &mut rows.parameters);
+        rows.filter(|row| row.scope.is_configuration())
+            .for_each(|row| row.default = row.default.only(version));
+        self
+    }
+
     /// Names and texts of the users' files, in the order in which they were added: with
     /// [`Catalog::with_rows`] they make the same catalog elsewhere.
     pub fn user_rows(&self) -> &[(String, String)] {
@@ -158,7 +181,8 @@ impl Catalog {
         self.parameters(proxy).filter_map(level).collect()
     }
 
-    /// What the program does when nobody sets anything.
+    /// What the program does when nobody sets anything: by its version ([`Catalog::for_proxy`]), else as
+    /// the newest does.
     pub fn defaults(&self, proxy: ProxyKind) -> Settings {
         let level = |row: &Parameter| Some((row.id.clone(), row.default.newest().level.clone()?));
         self.parameters(proxy).filter_map(level).collect()
@@ -180,11 +204,29 @@ impl Catalog {
     }
 
     /// `settings` with the program's defaults for everything they leave out: two configurations are
-    /// the same when these are equal. The kernel's are not filled in, because a host may have others
-    /// than its kernel came with; [`Catalog::inert`] finds what changes nothing there.
+    /// the same when these are equal. A default that depends on a version that nobody has said
+    /// ([`Catalog::for_proxy`]) is not filled in, and the kernel's are not, because a host may have
+    /// others than its kernel came with; [`Catalog::inert`] finds what changes nothing there.
     pub fn complete(&self, proxy: ProxyKind, settings: &Settings) -> Settings {
-        let mut complete = self.defaults(proxy);
+        let always = |row: &Parameter| Some((row.id.clone(), row.default.always()?.to_owned()));
+        let mut complete: Settings = self.parameters(proxy).filter_map(always).collect();
         complete.extend(settings.clone());
+        complete
+    }
+
+    /// The same with how a proxy is started and what carries its bytes, where nothing is said of it:
+    /// two arms are the same when these are equal.
+    pub fn complete_arm(&self, proxy: ProxyKind, settings: &Settings) -> Settings {
+        let of_arm = |row: &&Parameter| {
+            matches!(
+                row.effective,
+                EffectiveFrom::Launcher | EffectiveFrom::Transport
+            )
+        };
+        let level = |row: &Parameter| Some((row.id.clone(), row.default.newest().level.clone()?));
+        let rows = self.host_parameters().filter(of_arm);
+        let mut complete: Settings = rows.filter_map(level).collect();
+        complete.extend(self.complete(proxy, settings));
         complete
     }
 
@@ -209,12 +251,31 @@ impl Catalog {
         effective: &Settings,
         against: &Settings,
     ) -> Vec<Inert> {
-        let quantities = &self.shared.quantities;
+        let quantities = self.quantities_of(proxy);
         let rows = changes
             .iter()
             .filter_map(|(id, level)| Some((self.get(proxy, id)?, level)));
-        rows.filter_map(|(row, level)| quantity::inert(row, level, effective, against, quantities))
+        rows.filter_map(|(row, level)| quantity::inert(row, level, effective, against, &quantities))
             .collect()
+    }
+
+    /// The quantities as a proxy has them: of the parameters that are there for it.
+    fn quantities_of(&self, proxy: ProxyKind) -> Quantities {
+        let all = &self.shared.quantities;
+        let is_there = |id: &String| all.contains_key(id) || self.get(proxy, id).is_some();
+        let of_proxy = |(name, quantity): (&String, &Quantity)| {
+            let mut quantity = quantity.clone();
+            quantity.smallest_of.retain(is_there);
+            quantity.first_of.retain(is_there);
+            (name.clone(), quantity)
+        };
+        all.iter().map(of_proxy).collect()
+    }
+
+    /// Blocks of a proxy's configuration that rows may name, and what each is, in words.
+    pub fn contexts(&self, proxy: ProxyKind) -> impl Iterator<Item = (&str, &str)> {
+        let contexts = self.rows(proxy).flat_map(|rows| &rows.contexts);
+        contexts.map(|(name, words)| (name.as_str(), words.as_str()))
     }
 
     /// Settings that do not go together, among those in `settings` (the rules of parameters that

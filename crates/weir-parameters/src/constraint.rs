@@ -140,10 +140,17 @@ pub struct DescriptorLimits {
 pub(crate) struct Clients {
     /// Setting with the number of workers; a word instead of a number means one per CPU.
     pub(crate) workers: String,
+    /// Whether workers are threads of one process, so that connections and descriptors are those of
+    /// all of them together.
+    #[serde(default)]
+    pub(crate) one_process: bool,
     /// Setting with the connections of one worker.
     pub(crate) connections: String,
     /// Settings with the descriptors of one worker; the first that is set counts.
     pub(crate) descriptors: Vec<String>,
+    /// Whether it raises its soft limit of descriptors to the hard one by itself.
+    #[serde(default)]
+    pub(crate) raises_descriptors: bool,
     /// What one client takes.
     pub(crate) per_client: BTreeMap<Role, PerClient>,
 }
@@ -176,11 +183,18 @@ impl Clients {
     ) -> Option<ClientLimits> {
         let per_client = self.per_client.get(&role)?;
         let number = |id: &str| settings.get(id).and_then(|level| level.parse::<u64>().ok());
-        let workers = number(&self.workers).unwrap_or(cpus_online).max(1);
+        let processes = match self.one_process {
+            true => 1,
+            false => number(&self.workers).unwrap_or(cpus_online).max(1),
+        };
         let connections = number(&self.connections)?;
         let descriptors = self.descriptors.iter().find_map(|id| number(id));
-        let descriptors = descriptors.unwrap_or(limits.soft).min(limits.hard);
-        let left = |of_worker: u64| of_worker.saturating_mul(workers).saturating_sub(held);
+        let inherited = match self.raises_descriptors {
+            true => limits.hard,
+            false => limits.soft,
+        };
+        let descriptors = descriptors.unwrap_or(inherited).min(limits.hard);
+        let left = |of_worker: u64| of_worker.saturating_mul(processes).saturating_sub(held);
         Some(ClientLimits {
             connections: left(connections) / per_client.connections.max(1),
             descriptors: left(descriptors) / per_client.descriptors.max(1),

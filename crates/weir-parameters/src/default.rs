@@ -37,6 +37,19 @@ impl Defaults {
         &self.0[self.0.len() - 1]
     }
 
+    /// The level that every version has; `None` where they differ, or have no fixed one.
+    pub fn always(&self) -> Option<&str> {
+        let newest = self.newest().level.as_deref()?;
+        let same = |default: &DefaultLevel| default.level.as_deref() == Some(newest);
+        self.0.iter().all(same).then_some(newest)
+    }
+
+    /// That of `version` alone.
+    #[must_use]
+    pub(crate) fn only(&self, version: &str) -> Defaults {
+        Defaults(vec![self.at(version).clone()])
+    }
+
     /// The one of `version` (`6.1`, `6.18.4-1-amd64`): the newest that is not newer. The oldest when
     /// all are.
     pub fn at(&self, version: &str) -> &DefaultLevel {
@@ -123,6 +136,9 @@ mod tests {
             assert_eq!(at(version), level, "{version}");
         }
         assert_eq!(some.newest().level.as_deref(), Some("1"));
+        assert_eq!(some.only("5.9").newest().level.as_deref(), Some("4096"));
+        assert_eq!(some.only("4.1").always(), Some("128"));
+        assert_eq!(some.always(), None);
         let later = defaults(&[("2", Some("4.19")), ("3", Some("5"))]);
         assert_eq!(later.at("3.2").level.as_deref(), Some("2"));
     }

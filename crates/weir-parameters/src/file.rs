@@ -1,6 +1,6 @@
 //! Files of rows, and what must hold of them: each row by itself, and all of them together.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Deserialize;
 use weir_model::study::ProxyKind;
@@ -12,7 +12,7 @@ use crate::row::{EffectiveFrom, Parameter, Scope};
 use crate::template;
 
 /// Placeholders that a template may hold besides the level: folders of the arm.
-const PLACEHOLDERS: [&str; 2] = [template::VALUE, "{logs}"];
+const LOGS: &str = "{logs}";
 
 /// Limits that a proxy can be started with.
 const LAUNCH_LIMITS: [&str; 1] = ["nofile"];
@@ -28,6 +28,10 @@ pub(crate) struct Rows {
     /// with every proxy.
     #[serde(default)]
     pub(crate) proxy: Option<ProxyKind>,
+    /// Blocks of its configuration that rows may name, and what each is, in words. A user's file may
+    /// name those that the proxy's own file declares.
+    #[serde(default)]
+    pub(crate) contexts: BTreeMap<String, String>,
     /// Version of the program or the kernel that the rows were tried with; for people.
     #[serde(default)]
     #[allow(dead_code, reason = "part of the file format; read by people")]
@@ -84,29 +88,30 @@ impl Rows {
     }
 }
 
-/// What serde cannot see: rows that contradict themselves or name what is not there. Rows of all
-/// files share their names.
+/// What serde cannot see: rows that contradict themselves or name what is not there. Rows of one
+/// proxy and those that go with every proxy share their names.
 pub(crate) fn check(files: &[Rows]) -> Result<(), CatalogError> {
     let mut all = All::default();
     for rows in files {
+        let contexts = all.contexts.entry(rows.proxy).or_default();
+        contexts.extend(rows.contexts.keys().map(String::as_str));
         for row in &rows.parameters {
-            if all.rows.insert(&row.id, row).is_some() {
+            // What goes with every proxy is there for each of them, whichever file it stands in.
+            let of = rows.proxy.filter(|_| row.scope.is_configuration());
+            if !all.add(of, row) {
                 return Err(rows.refuse(&row.id, "the id is there twice"));
             }
         }
         for (name, quantity) in &rows.quantities {
-            if all
-                .quantities
-                .insert(name.clone(), quantity.clone())
-                .is_some()
-            {
+            let quantity = quantity.clone();
+            if all.quantities.insert(name.clone(), quantity).is_some() {
                 return Err(rows.refuse(name, "the quantity is there twice"));
             }
         }
     }
     for rows in files {
         for id in rows.clients.iter().flat_map(Clients::settings) {
-            if !all.rows.contains_key(id.as_str()) {
+            if all.get(rows.proxy, id).is_none() {
                 return Err(rows.refuse(id, "`clients` names it, and it is not there"));
             }
         }
@@ -116,29 +121,51 @@ pub(crate) fn check(files: &[Rows]) -> Result<(), CatalogError> {
         }
         for row in &rows.parameters {
             let checked = check_scope(row, rows.proxy)
-                .and_then(|()| check_writes(row))
-                .and_then(|()| all.check_row(row));
+                .and_then(|()| check_spellings(row))
+                .and_then(|()| all.check_writes(row, rows.proxy))
+                .and_then(|()| all.check_row(row, rows.proxy));
             checked.map_err(|why| rows.refuse(&row.id, why))?;
         }
     }
     Ok(())
 }
 
-/// Rows and quantities of all files by name.
+/// Rows, contexts and quantities of all files by name.
 #[derive(Default)]
 struct All<'a> {
-    rows: BTreeMap<&'a str, &'a Parameter>,
+    /// By id, those of the same name of several proxies.
+    rows: BTreeMap<&'a str, Vec<(Option<ProxyKind>, &'a Parameter)>>,
+    contexts: BTreeMap<Option<ProxyKind>, BTreeSet<&'a str>>,
     quantities: Quantities,
 }
 
-impl All<'_> {
-    fn check_row(&self, row: &Parameter) -> Result<(), String> {
+impl<'a> All<'a> {
+    /// Adds a row unless one of its name is there already.
+    fn add(&mut self, of: Option<ProxyKind>, row: &'a Parameter) -> bool {
+        let same = self.rows.entry(&row.id).or_default();
+        let is_free = same
+            .iter()
+            .all(|(other, _)| of.is_some() && other.is_some() && *other != of);
+        same.push((of, row));
+        is_free
+    }
+
+    /// The row that a proxy's file means by an id; for what goes with every proxy, any proxy's.
+    fn get(&self, of: Option<ProxyKind>, id: &str) -> Option<&'a Parameter> {
+        let same = self.rows.get(id)?.iter();
+        let mut seen = same.filter(|(other, _)| of.is_none() || other.is_none() || *other == of);
+        seen.next().map(|(_, row)| *row)
+    }
+
+    fn check_row(&self, row: &Parameter, of: Option<ProxyKind>) -> Result<(), String> {
         let levels = row.default.all().iter().filter_map(|d| d.level.as_ref());
         let written = row
             .writes
             .iter()
             .flat_map(|w| w.only.iter().chain(&w.except));
-        check_levels(row, levels.chain(&row.debian).chain(written))?;
+        let spelled = row.controllers.values().flat_map(|c| c.values.keys());
+        let levels = levels.chain(&row.debian).chain(written).chain(spelled);
+        check_levels(row, levels)?;
         if let Some(name) = &row.quantity
             && !self.quantities.contains_key(name)
         {
@@ -153,11 +180,56 @@ impl All<'_> {
             };
             for setting in settings.into_iter().flatten() {
                 let missing = || format!("a constraint names `{setting}`, which is not there");
-                let other = self.rows.get(setting.as_str()).ok_or_else(missing)?;
+                let other = self.get(of, setting).ok_or_else(missing)?;
                 check_levels(other, levels)?;
             }
         }
         Ok(())
+    }
+
+    /// Each text is one directive, or one value, in a context that there is; and what is no
+    /// directive has none.
+    fn check_writes(&self, row: &Parameter, of: Option<ProxyKind>) -> Result<(), String> {
+        if row.scope.is_configuration() == row.writes.is_empty() {
+            return Err(match row.scope.is_configuration() {
+                true => "it has no `writes`: how does the proxy spell it?".to_owned(),
+                false => "`writes` is for rows of scope `proxy_directive`".to_owned(),
+            });
+        }
+        for write in &row.writes {
+            if let Some(unknown) = template::placeholders(&write.text)
+                .find(|name| !template::LEVELS.contains(name) && *name != LOGS)
+            {
+                return Err(format!("`{unknown}` is no placeholder"));
+            }
+            if write.at.is_none() && write.text.contains([';', '\n']) {
+                return Err(format!("`{}` is more than one directive", write.text));
+            }
+        }
+        let read = match &row.effective {
+            EffectiveFrom::Directive { context, .. } | EffectiveFrom::Value { context, .. } => {
+                Some(context)
+            }
+            _ => None,
+        };
+        let declared = self.contexts.get(&of);
+        for context in row.writes.iter().map(|write| &write.context).chain(read) {
+            if !declared.is_some_and(|declared| declared.contains(context.name())) {
+                return Err(format!(
+                    "`{}` is none of the `contexts` of the proxy's file",
+                    context.name()
+                ));
+            }
+        }
+        let pointers = row.writes.iter().filter_map(|write| write.at.as_deref());
+        let read = match &row.effective {
+            EffectiveFrom::Value { at, .. } => Some(&**at),
+            _ => None,
+        };
+        match pointers.chain(read).find(|at| !at.starts_with('/')) {
+            Some(at) => Err(format!("`{at}` is no JSON pointer: it begins with `/`")),
+            None => Ok(()),
+        }
     }
 
     fn check_quantity(&self, name: &str) -> Result<(), String> {
@@ -181,6 +253,16 @@ impl All<'_> {
             }
         }
         Ok(())
+    }
+}
+
+/// What a controller writes is made of the level and nothing else.
+fn check_spellings(row: &Parameter) -> Result<(), String> {
+    let texts = row.controllers.values().filter_map(|of| of.text.as_ref());
+    let mut names = texts.flat_map(|text| template::placeholders(text));
+    match names.find(|name| !template::LEVELS.contains(name)) {
+        Some(unknown) => Err(format!("`{unknown}` is no placeholder")),
+        None => Ok(()),
     }
 }
 
@@ -230,7 +312,13 @@ fn check_scope(row: &Parameter, proxy: Option<ProxyKind>) -> Result<(), String> 
         {
             Err("the level of a limit is an `integer`".to_owned())
         }
-        (EffectiveFrom::ProcessLimit { .. }, Scope::ProcessLaunch) => Ok(()),
+        (EffectiveFrom::ProcessLimit { .. }, Scope::ProcessLaunch)
+        | (EffectiveFrom::Launcher, Scope::ProcessLaunch)
+        | (EffectiveFrom::Transport, Scope::Transport) => Ok(()),
+        (EffectiveFrom::Launcher | EffectiveFrom::Transport, _) | (_, Scope::Transport) => Err(
+            "`launcher` and `transport` are weir's own: a file of rows cannot add another"
+                .to_owned(),
+        ),
         (_, Scope::ProcessLaunch) => {
             Err("a limit is read as `effective: {process_limit: {name}}`".to_owned())
         }
@@ -256,27 +344,6 @@ fn check_kernel_level(row: &Parameter) -> Result<(), String> {
                 .to_owned(),
         ),
     }
-}
-
-/// Each text is one directive, and what is no directive has none.
-fn check_writes(row: &Parameter) -> Result<(), String> {
-    if row.scope.is_configuration() == row.writes.is_empty() {
-        return Err(match row.scope.is_configuration() {
-            true => "it has no `writes`: how does the proxy spell it?".to_owned(),
-            false => "`writes` is for rows of scope `proxy_directive`".to_owned(),
-        });
-    }
-    for write in &row.writes {
-        if let Some(unknown) = template::placeholders(&write.text)
-            .find(|placeholder| !PLACEHOLDERS.contains(placeholder))
-        {
-            return Err(format!("`{unknown}` is no placeholder"));
-        }
-        if write.text.contains([';', '\n']) {
-            return Err(format!("`{}` is more than one directive", write.text));
-        }
-    }
-    Ok(())
 }
 
 /// Levels that stand in rows must be canonical, because they are compared as text.

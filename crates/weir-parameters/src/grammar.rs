@@ -25,6 +25,12 @@ pub(crate) fn last_number(level: &str) -> Option<u64> {
     integer(level.split_whitespace().next_back()?)
 }
 
+/// A name that a study gives.
+pub(crate) fn is_name(text: &str) -> bool {
+    let fit = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-';
+    !text.is_empty() && text.len() <= 64 && text.bytes().all(fit)
+}
+
 /// `count` numbers in ascending order.
 pub(crate) fn integers(text: &str, count: usize, min: u64, max: u64) -> Option<String> {
     let numbers: Option<Vec<u64>> = text.split_whitespace().map(integer).collect();

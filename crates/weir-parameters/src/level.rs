@@ -10,7 +10,8 @@ use serde::{Deserialize, Deserializer};
 use weir_model::quantity::{parse_bytes, parse_duration};
 
 use crate::grammar::{
-    integer, integers, is_cipher_list, media_types, pairs, pairs_allowed, ports, set, stepped,
+    integer, integers, is_cipher_list, is_name, media_types, pairs, pairs_allowed, ports, set,
+    stepped,
 };
 
 /// The levels that a parameter has.
@@ -85,6 +86,8 @@ pub enum LevelKind {
     /// A cipher list in OpenSSL's grammar (openssl-ciphers(1)): names and operators with colons
     /// between them. Whether the names mean anything is for OpenSSL to say.
     CipherList,
+    /// A name that a study gives to something of its own: lower-case letters, digits and dashes.
+    Name,
 }
 
 /// Bounds of a whole number, both included.
@@ -190,6 +193,7 @@ impl LevelKind {
             LevelKind::Integers { names, min, max } => integers(level, names.len(), *min, *max),
             LevelKind::Ports => ports(level),
             LevelKind::CipherList => is_cipher_list(level).then(|| level.to_owned()),
+            LevelKind::Name => is_name(level).then(|| level.to_owned()),
         }
     }
 
@@ -206,7 +210,8 @@ impl LevelKind {
             | LevelKind::Set(_)
             | LevelKind::Integers { .. }
             | LevelKind::Ports
-            | LevelKind::CipherList => (&[], &[]),
+            | LevelKind::CipherList
+            | LevelKind::Name => (&[], &[]),
         };
         fixed
             .iter()
@@ -249,6 +254,7 @@ impl LevelKind {
             )),
             LevelKind::Ports => Some("ports and ranges such as `8080,9000-9010`".to_owned()),
             LevelKind::CipherList => Some("a cipher list such as `HIGH:!aNULL:!MD5`".to_owned()),
+            LevelKind::Name => Some("a name of lower-case letters, digits and dashes".to_owned()),
         };
         let words = self.words().map(|word| format!("`{word}`"));
         let mut parts: Vec<String> = words.chain(numbers).collect();
@@ -284,6 +290,7 @@ impl LevelKind {
             LevelKind::Integers { names, .. } => Some(names.join(" ")),
             LevelKind::Ports => Some("ports".to_owned()),
             LevelKind::CipherList => Some("cipher list".to_owned()),
+            LevelKind::Name => Some("name".to_owned()),
         };
         let words = self.words().map(str::to_owned);
         words.chain(kind).collect::<Vec<_>>().join(", ")

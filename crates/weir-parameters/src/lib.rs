@@ -31,5 +31,7 @@ pub use default::{DefaultLevel, Defaults};
 pub use file::CatalogError;
 pub use level::{Bounds, LevelError, LevelKind};
 pub use quantity::Quantity;
-pub use row::{Context, Directive, EffectiveFrom, Kubernetes, Parameter, Role, Safe, Scope, Write};
+pub use row::{
+    Context, Directive, EffectiveFrom, Kubernetes, Parameter, Role, Safe, Scope, Spelling, Write,
+};
 pub use scoped::Scoped;

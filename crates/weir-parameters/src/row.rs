@@ -1,5 +1,7 @@
 //! One row of the catalog: a tunable and everything weir knows about it.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 use weir_model::study::ProxyRole;
 
@@ -48,6 +50,44 @@ pub struct Parameter {
     /// What else it constrains.
     #[serde(default)]
     pub constraints: Vec<Constraint>,
+    /// How Kubernetes controllers of this proxy spell it, by the controller's name.
+    #[serde(default)]
+    pub controllers: BTreeMap<String, Spelling>,
+}
+
+/// How a Kubernetes controller spells a parameter in its ConfigMap.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Spelling {
+    /// Key of the ConfigMap.
+    pub key: String,
+    /// Its value, a template as in [`Write::text`]; `None`: the level itself, or only what `values` has.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub text: Option<String>,
+    /// What it writes where that is no template: level to value, `on: "true"`. Where `text` is not said
+    /// beside it, there is no word for any other level.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub values: BTreeMap<String, String>,
+    /// What the controller sets when the key is not there, where that is another than the proxy's
+    /// own default; as it stands in the ConfigMap.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub default: Option<String>,
+    /// Address of the controller's documentation.
+    pub source: String,
+}
+
+impl Spelling {
+    /// The value for a level (canonical); `None`: the controller has no word for it.
+    pub fn value(&self, level: &str) -> Option<String> {
+        if let Some(value) = self.values.get(level) {
+            return Some(value.clone());
+        }
+        match &self.text {
+            None if !self.values.is_empty() => None,
+            None => Some(level.to_owned()),
+            Some(text) => Some(template::fill(text, level)),
+        }
+    }
 }
 
 /// What a change of a tunable reaches, which decides what is needed to change it.
@@ -64,6 +104,8 @@ pub enum Scope {
     KernelNetns,
     /// The kernel, for the whole host.
     KernelHost,
+    /// What carries the bytes between the proxy and its peers on the same host.
+    Transport,
 }
 
 impl Scope {
@@ -113,6 +155,18 @@ pub enum EffectiveFrom {
         /// Block it stands in.
         context: Context,
     },
+    /// A value in what the proxy gives out as its configuration, where that is JSON. Absent: the
+    /// default.
+    Value {
+        /// Object of the document.
+        context: Context,
+        /// JSON pointer (RFC 6901) within it.
+        at: String,
+    },
+    /// How the process was started: its launcher's name.
+    Launcher,
+    /// What really carries the bytes between the proxy and its peers.
+    Transport,
     /// A flag of the listen directive. Absent: the default.
     ListenFlag {
         /// The flag, without `=` and value.
@@ -130,24 +184,23 @@ pub enum EffectiveFrom {
     },
 }
 
-/// The block of the configuration that a directive stands in.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Context {
-    /// Outside every block.
-    Main,
-    /// `events { }`.
-    Events,
-    /// `http { }`.
-    Http,
-    /// `server { }`.
-    Server,
-    /// `location { }`.
-    Location,
-    /// `upstream { }`: the group of origin servers.
-    Upstream,
-    /// Not a block: a flag at the end of the listen directive.
-    Listen,
+/// The block of a configuration that something stands in, by one of the names that its file of rows
+/// declares at its head: `http`, `frontend`, `cluster`. What is behind a name is for the proxy's
+/// writer in `weir-sut` to know.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
+#[serde(transparent)]
+pub struct Context(String);
+
+impl Context {
+    /// The context of this name.
+    pub fn new(name: &str) -> Context {
+        Context(name.to_owned())
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &str {
+        &self.0
+    }
 }
 
 /// One piece of configuration that a level leads to.
@@ -156,7 +209,12 @@ pub enum Context {
 pub struct Write {
     /// Where it goes.
     pub context: Context,
-    /// The text, without `;`. `{value}` is the level; other placeholders are the runner's to fill.
+    /// JSON pointer (RFC 6901) within the context, for a proxy whose configuration is JSON.
+    #[serde(default)]
+    pub at: Option<String>,
+    /// The text, without `;`; with `at` a JSON value. `{value}` is the level, `{seconds}` and
+    /// `{milliseconds}` a duration's, `{bytes}` a size's number; other placeholders are the runner's to
+    /// fill.
     pub text: String,
     /// Written for these levels only; empty: for all.
     #[serde(default)]
@@ -171,6 +229,8 @@ pub struct Write {
 pub struct Directive {
     /// Where it goes.
     pub context: Context,
+    /// JSON pointer within the context, for a proxy whose configuration is JSON.
+    pub at: Option<String>,
     /// Its text without `;`, with `{logs}` left for whoever owns the folders.
     pub text: String,
 }
@@ -227,7 +287,10 @@ impl Parameter {
             (Scope::KernelNetns, Some(safe)) => Some(Kubernetes::Safe(safe.clone())),
             (Scope::KernelNetns, None) => Some(Kubernetes::Unsafe),
             (Scope::KernelHost, _) => Some(Kubernetes::None),
-            (Scope::ProxyDirective | Scope::ProcessLaunch | Scope::CpuSet, _) => None,
+            (
+                Scope::ProxyDirective | Scope::ProcessLaunch | Scope::CpuSet | Scope::Transport,
+                _,
+            ) => None,
         }
     }
 
@@ -250,7 +313,8 @@ impl Parameter {
             .iter()
             .filter(|write| write.applies_to(level))
             .map(|write| Directive {
-                context: write.context,
+                context: write.context.clone(),
+                at: write.at.clone(),
                 text: template::fill(&write.text, level),
             })
             .collect()
@@ -273,9 +337,15 @@ impl Parameter {
                 .filter(|flag| flag.split('=').next() == Some(name))
                 .find_map(|flag| self.level_written_as(flag, name))
                 .or_else(|| self.default.newest().level.clone()),
-            EffectiveFrom::ProcessLimit { .. } | EffectiveFrom::Sysctl { .. } => {
-                self.check(found).ok()
-            }
+            EffectiveFrom::Value { at, .. } => self
+                .writes
+                .iter()
+                .filter(|write| write.at.as_ref() == Some(at))
+                .find_map(|write| self.level_of(write, found)),
+            EffectiveFrom::ProcessLimit { .. }
+            | EffectiveFrom::Sysctl { .. }
+            | EffectiveFrom::Launcher
+            | EffectiveFrom::Transport => self.check(found).ok(),
         }
     }
 
@@ -283,13 +353,23 @@ impl Parameter {
     fn level_written_as(&self, found: &str, name: &str) -> Option<String> {
         self.writes
             .iter()
-            .filter(|write| write.text.split([' ', '=']).next() == Some(name))
-            .find_map(|write| {
-                let level = match template::value_in(&write.text, found)? {
-                    Some(value) => self.check(&value).ok()?,
-                    None => write.only.first()?.clone(),
-                };
-                write.applies_to(&level).then_some(level)
-            })
+            .filter(|write| is_named(&write.text, name))
+            .find_map(|write| self.level_of(write, found))
     }
+
+    fn level_of(&self, write: &Write, found: &str) -> Option<String> {
+        let level = match template::value_in(&write.text, found)? {
+            Some(value) => self.check(&value).ok()?,
+            None => write.only.first()?.clone(),
+        };
+        write.applies_to(&level).then_some(level)
+    }
+}
+
+/// Whether a directive's text begins with this name, which may be several words, `timeout client`, and
+/// have HAProxy's `no` before it.
+fn is_named(text: &str, name: &str) -> bool {
+    let text = text.strip_prefix("no ").unwrap_or(text);
+    text.strip_prefix(name)
+        .is_some_and(|rest| rest.is_empty() || rest.starts_with([' ', '=']))
 }

@@ -16,15 +16,27 @@ pub struct Scoped {
     pub host: Settings,
     /// For the start of the process: name of the limit (`nofile`) to its soft value.
     pub launch: Settings,
+    /// Name of what the process is started through.
+    pub launcher: Option<String>,
+    /// What carries the bytes between the proxy and its peers.
+    pub transport: Option<String>,
 }
 
 impl Scoped {
     pub(crate) fn add(&mut self, id: &str, level: &str, row: Option<&Parameter>) {
+        match row.map(|row| &row.effective) {
+            Some(EffectiveFrom::Launcher) => self.launcher = Some(level.to_owned()),
+            Some(EffectiveFrom::Transport) => self.transport = Some(level.to_owned()),
+            _ => self.add_named(id, level, row),
+        }
+    }
+
+    fn add_named(&mut self, id: &str, level: &str, row: Option<&Parameter>) {
         let into = match row.map(|row| row.scope) {
             None | Some(Scope::ProxyDirective) => &mut self.proxy,
             Some(Scope::KernelNetns) => &mut self.netns,
             Some(Scope::KernelHost) => &mut self.host,
-            Some(Scope::ProcessLaunch | Scope::CpuSet) => &mut self.launch,
+            Some(Scope::ProcessLaunch | Scope::CpuSet | Scope::Transport) => &mut self.launch,
         };
         let name = match row.map(|row| (row.scope, &row.effective)) {
             Some((Scope::ProxyDirective, _)) | None => id,

@@ -1,11 +1,52 @@
 //! Directive templates: literal text with placeholders such as `{value}` and `{logs}`.
 
+use weir_model::quantity::{parse_bytes, parse_duration};
+
 /// The placeholder that stands for the level.
 pub(crate) const VALUE: &str = "{value}";
+/// A duration's seconds, with a fraction where it has one.
+const SECONDS: &str = "{seconds}";
+/// A duration's milliseconds.
+const MILLISECONDS: &str = "{milliseconds}";
+/// A size's bytes.
+const BYTES: &str = "{bytes}";
 
-/// Puts `level` where `{value}` stands and leaves other placeholders alone.
+/// Placeholders that stand for the level in some unit.
+pub(crate) const LEVELS: [&str; 4] = [VALUE, SECONDS, MILLISECONDS, BYTES];
+
+/// Puts `level` where `{value}` and its like stand and leaves other placeholders alone. A level that is
+/// a word and no quantity stands as it is whatever the unit.
 pub(crate) fn fill(template: &str, level: &str) -> String {
-    template.replace(VALUE, level)
+    LEVELS
+        .iter()
+        .filter(|placeholder| template.contains(**placeholder))
+        .fold(template.to_owned(), |text, placeholder| {
+            text.replace(placeholder, &in_unit(placeholder, level))
+        })
+}
+
+fn in_unit(placeholder: &str, level: &str) -> String {
+    let number = match placeholder {
+        SECONDS => parse_duration(level)
+            .ok()
+            .map(|time| time.as_secs_f64().to_string()),
+        MILLISECONDS => parse_duration(level)
+            .ok()
+            .map(|time| time.as_millis().to_string()),
+        BYTES => parse_bytes(level).ok().map(|bytes| bytes.to_string()),
+        _ => None,
+    };
+    number.unwrap_or_else(|| level.to_owned())
+}
+
+/// A number that stood for a level in some unit, as a level.
+fn from_unit(placeholder: &str, number: &str) -> String {
+    let is_number = number.parse::<f64>().is_ok();
+    match placeholder {
+        SECONDS if is_number => format!("{number}s"),
+        MILLISECONDS if is_number => format!("{number}ms"),
+        _ => number.to_owned(),
+    }
 }
 
 /// One piece of a template.
@@ -70,8 +111,8 @@ fn matches(pieces: &[Piece<'_>], text: &str, value: &mut Option<String>) -> bool
             .filter(|&end| text.is_char_boundary(end))
             .any(|end| {
                 let found = matches(rest, &text[end..], value);
-                if found && *name == VALUE {
-                    *value = Some(text[..end].to_owned());
+                if found && LEVELS.contains(name) {
+                    *value = Some(from_unit(name, &text[..end]));
                 }
                 found
             }),
@@ -93,6 +134,25 @@ mod tests {
         );
         assert_eq!(value_in(template, "open_file_cache_valid 1s"), None);
         assert_eq!(value_in(template, "open_file_cache "), None);
+    }
+
+    #[test]
+    fn a_level_is_written_in_the_unit_that_is_asked_for() {
+        for (template, level, text) in [
+            (
+                "timeout client {milliseconds}",
+                "1500ms",
+                "timeout client 1500",
+            ),
+            ("\"{seconds}s\"", "250ms", "\"0.25s\""),
+            ("Timeout {seconds}", "60s", "Timeout 60"),
+            ("tune.bufsize {bytes}", "16k", "tune.bufsize 16384"),
+            ("Timeout {seconds}", "off", "Timeout off"),
+        ] {
+            assert_eq!(fill(template, level), text);
+            let read = value_in(template, text).flatten().unwrap();
+            assert_eq!(fill(template, &read), text, "{read}");
+        }
     }
 
     #[test]

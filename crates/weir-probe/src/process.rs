@@ -6,6 +6,8 @@ use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 
+use nix::time::{ClockId, clock_getcpuclockid};
+use nix::unistd::Pid;
 use rustix::io::Errno;
 
 use crate::{ProbeError, read_text};
@@ -101,48 +103,34 @@ fn pss_bytes(smaps: &str) -> Option<u64> {
     kibibytes.checked_mul(1024)
 }
 
-/// CPU time of all threads of one process.
+/// CPU time of one process: of all its threads, those included that have ended.
 ///
-/// The threads are those that live when it is opened or refreshed; nginx's workers have one each.
+/// It is the process's CPU clock (clock_getcpuclockid(3)), nanoseconds in user and system together.
+/// Threads that come and go are in it, and so is what a thread that runs at this moment has used
+/// since the scheduler last looked.
 #[derive(Debug)]
 pub struct ProcessCpu {
     pid: u32,
-    threads: Vec<ThreadCpu>,
+    clock: ClockId,
+    last_ns: u64,
 }
 
 impl ProcessCpu {
-    /// Opens the counters of every thread of a process.
+    /// The clock of a process.
     ///
     /// # Errors
-    /// There is no such process, or the kernel was built without `CONFIG_SCHED_INFO`.
+    /// There is no such process.
     pub fn open(pid: u32) -> Result<ProcessCpu, ProbeError> {
-        let folder = PathBuf::from(format!("/proc/{pid}/task"));
-        let entries = match std::fs::read_dir(&folder) {
-            Ok(entries) => entries,
-            Err(e) if is_gone(&e) => return Err(ProbeError::Gone { pid }),
-            Err(e) => return Err(ProbeError::read(&folder, e)),
+        let gone = || ProbeError::Gone { pid };
+        let raw = i32::try_from(pid).map_err(|_| gone())?;
+        let clock = clock_getcpuclockid(Pid::from_raw(raw)).map_err(|_| gone())?;
+        let mut process = ProcessCpu {
+            pid,
+            clock,
+            last_ns: 0,
         };
-        let mut threads = Vec::new();
-        for entry in entries {
-            let entry = entry.map_err(|e| ProbeError::read(&folder, e))?;
-            match ThreadCpu::open(entry.path().join("schedstat")) {
-                Ok(thread) => threads.push(thread),
-                // It ended between the listing and the opening.
-                Err(ProbeError::Read { source, .. }) if is_gone(&source) => {}
-                Err(error) => return Err(error),
-            }
-        }
-        if !threads.is_empty() {
-            return Ok(ProcessCpu { pid, threads });
-        }
-        match Stat::read(pid) {
-            // It lives, but nobody counts its time: a kernel without CONFIG_SCHED_INFO.
-            Ok(_) => Err(ProbeError::read(
-                folder.join(pid.to_string()).join("schedstat"),
-                Errno::NOENT,
-            )),
-            Err(error) => Err(error),
-        }
+        process.last_ns = process.reading().ok_or_else(gone)?;
+        Ok(process)
     }
 
     /// The process.
@@ -150,18 +138,19 @@ impl ProcessCpu {
         self.pid
     }
 
-    /// Nanoseconds on a CPU, summed over the threads. Costs less than a microsecond per thread. The
-    /// figure never falls: threads that ended keep their last one.
-    ///
-    /// # Errors
-    /// The kernel refused the read. That the process ended is not an error here, see
-    /// [`ProcessId::is_alive`].
-    pub fn read_ns(&mut self) -> Result<u64, ProbeError> {
-        let mut sum = 0;
-        for thread in &mut self.threads {
-            sum += thread.read_ns()?;
-        }
-        Ok(sum)
+    /// Nanoseconds on a CPU. Takes a system call. The figure never falls: a process that ended keeps
+    /// its last one, see [`ProcessId::is_alive`].
+    pub fn read_ns(&mut self) -> u64 {
+        self.last_ns = self.reading().unwrap_or(0).max(self.last_ns);
+        self.last_ns
+    }
+
+    fn reading(&self) -> Option<u64> {
+        let time = self.clock.now().ok()?;
+        let whole = u64::try_from(time.tv_sec())
+            .ok()?
+            .checked_mul(1_000_000_000)?;
+        whole.checked_add(u64::try_from(time.tv_nsec()).ok()?)
     }
 }
 
@@ -207,6 +196,8 @@ impl ProcessId {
 struct Stat {
     state: char,
     parent: u32,
+    /// Number of its process group; 0 for one of another PID namespace.
+    group: u32,
     start_ticks: u64,
 }
 
@@ -229,11 +220,19 @@ impl Stat {
         Some(Stat {
             state: fields.next()?.chars().next()?,
             parent: fields.next()?.parse().ok()?,
-            // Field 22 of the line, of which three are consumed or before the parenthesis, and one
-            // is the parent's number.
-            start_ticks: fields.nth(17)?.parse().ok()?,
+            group: fields.next()?.parse().ok()?,
+            // Field 22 of the line, of which five are behind.
+            start_ticks: fields.nth(16)?.parse().ok()?,
         })
     }
+}
+
+/// Number of the process group that a process belongs to: that of its leader.
+///
+/// # Errors
+/// [`ProbeError::Gone`] when there is no such process.
+pub fn group(pid: u32) -> Result<u32, ProbeError> {
+    Ok(Stat::read(pid)?.group)
 }
 
 /// Children of a process, ascending.
@@ -350,6 +349,7 @@ mod tests {
             Some(Stat {
                 state: 'S',
                 parent: 7,
+                group: 42,
                 start_ticks: 98_765
             })
         );

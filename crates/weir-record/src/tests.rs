@@ -22,6 +22,7 @@ fn header() -> RunHeader {
         changes: Settings::new(),
         against: 0,
         settings: Settings::new(),
+        proxy: None,
     };
     RunHeader {
         network: Default::default(),
@@ -40,6 +41,8 @@ fn header() -> RunHeader {
                 executable: None,
                 role: ProxyRole::ReverseProxy,
                 settings: Settings::new(),
+                configuration: None,
+                external: None,
             },
             origin: OriginSpec::default(),
             loads: vec![LoadSpec {
@@ -57,6 +60,8 @@ fn header() -> RunHeader {
                 cell: None,
             }],
             arms: vec![arm("baseline"), arm("keepalive")],
+            launchers: Default::default(),
+            compare: Default::default(),
             blocks: BlockSpec::default(),
             objective: Objective::default(),
             cpus: None,

@@ -2,6 +2,7 @@
 //! in it, fonts are the system's. A Content-Security-Policy in its head forbids every load, so the
 //! file cannot call anywhere even if something slipped through.
 
+mod by_rate;
 mod matrix;
 
 use askama::Template;
@@ -10,7 +11,7 @@ use weir_model::study::{ArmRole, Metric};
 
 use crate::ReportInput;
 use crate::svg::{self, Panel, Range, Width};
-use crate::view::{LoadView, MetricView, ReportView, number, words};
+use crate::view::{GainView, LoadView, MetricView, ReportView, number, words};
 
 /// The page; `templates/report.html` lays it out.
 #[derive(Template)]
@@ -18,6 +19,7 @@ use crate::view::{LoadView, MetricView, ReportView, number, words};
 struct Page {
     view: ReportView,
     loads: Vec<Section>,
+    by_rate: Vec<by_rate::Section>,
     matrices: Vec<matrix::Section>,
     style: &'static str,
     script: &'static str,
@@ -72,9 +74,13 @@ pub fn html(input: &ReportInput<'_>) -> String {
     let mut view = ReportView::new(input);
     glue_sentences(&mut view);
     let loads = view.loads.iter().enumerate();
+    let groups = view.by_rate.iter().enumerate();
     let matrices = view.matrices.iter().enumerate();
     let page = Page {
         loads: loads.map(|(index, load)| section(index, load)).collect(),
+        by_rate: groups
+            .map(|(index, view)| by_rate::section(index, view))
+            .collect(),
         matrices: matrices
             .map(|(index, view)| matrix::section(index, view))
             .collect(),
@@ -110,6 +116,10 @@ fn glue_sentences(view: &mut ReportView) {
             glue(&mut row.replicates);
         }
         metric.why.iter_mut().for_each(|why| glue(&mut why.because));
+        if let Some(pairs) = &mut metric.pairs {
+            glue(&mut pairs.ranking);
+            glue(&mut pairs.note);
+        }
     }
 }
 
@@ -172,15 +182,20 @@ fn lines<'a>(load: &'a LoadView, series: &[usize]) -> Vec<svg::Line<'a>> {
     .collect()
 }
 
+fn series(load: &LoadView) -> Vec<usize> {
+    let roles: Vec<ArmRole> = load.arms.iter().map(|arm| arm.role).collect();
+    series_of(&roles)
+}
+
 /// Number of each arm's colour: changes are counted, so that the hues go to them alone; baseline
 /// and A/A get numbers of their own after all others.
-fn series(load: &LoadView) -> Vec<usize> {
-    let changes = load.arms.iter().filter(|arm| arm.role == ArmRole::Change);
+fn series_of(roles: &[ArmRole]) -> Vec<usize> {
+    let changes = roles.iter().filter(|role| **role == ArmRole::Change);
     let (mut change, mut other) = (0, changes.count());
-    load.arms
+    roles
         .iter()
-        .map(|arm| {
-            let next = match arm.role {
+        .map(|role| {
+            let next = match role {
                 ArmRole::Change => &mut change,
                 ArmRole::Baseline | ArmRole::SameAsBaseline => &mut other,
             };

@@ -1,6 +1,8 @@
 //! A report as Markdown (CommonMark with GitHub's tables), for issues, wikis and mails.
 
+mod by_rate;
 mod matrix;
+mod pairs;
 
 use std::fmt::Write;
 
@@ -18,8 +20,12 @@ pub fn markdown(input: &ReportInput<'_>) -> String {
     let view = ReportView::new(input);
     let mut out = String::new();
     head(&mut out, &view);
+    about(&mut out, &view);
     for load in &view.loads {
         one_load(&mut out, load);
+    }
+    for group in &view.by_rate {
+        by_rate::by_rate(&mut out, group);
     }
     for one in &view.matrices {
         matrix::matrix(&mut out, one);
@@ -62,6 +68,21 @@ fn head(out: &mut String, view: &ReportView) {
     );
 }
 
+/// What each arm is, where that is more than a change of settings.
+fn about(out: &mut String, view: &ReportView) {
+    if view.about.is_empty() {
+        return;
+    }
+    let _ = writeln!(out, "| arm | proxy | what else it is |");
+    let _ = writeln!(out, "|---|---|---|");
+    for arm in &view.about {
+        let clauses = escape(&arm.clauses.join("; "));
+        let (name, proxy) = (escape(&arm.arm), escape(&arm.proxy));
+        let _ = writeln!(out, "| {name} | {proxy} | {clauses} |");
+    }
+    out.push('\n');
+}
+
 fn one_load(out: &mut String, load: &LoadView) {
     let _ = writeln!(out, "## Load: {}\n", escape(&load.name));
     let _ = writeln!(
@@ -91,6 +112,9 @@ fn one_load(out: &mut String, load: &LoadView) {
     limits(out, load);
     for metric in &load.metrics {
         comparisons(out, load, metric);
+    }
+    for sentence in load.counted.iter().flat_map(|counted| &counted.telling) {
+        let _ = writeln!(out, "> **Note:** {}.\n", escape(sentence));
     }
     arms(out, load);
 }
@@ -149,6 +173,9 @@ fn comparisons(out: &mut String, load: &LoadView, metric: &MetricView) {
     }
     let _ = writeln!(out, "\nA/A: {}.\n", escape(&metric.resolution));
     why(out, metric);
+    if let Some(all) = &metric.pairs {
+        pairs::pairs(out, all);
+    }
 }
 
 fn why(out: &mut String, metric: &MetricView) {
@@ -281,6 +308,9 @@ fn published_beside_measured(out: &mut String, published: &PublishedView) {
     if !published.times.is_empty() {
         matrix::published_times(out, published);
     }
+    if !published.gains.is_empty() {
+        pairs::gains(out, published);
+    }
 }
 
 /// Levels that were asked for and are not in force.
@@ -383,6 +413,10 @@ fn settings(out: &mut String, settings: &SettingsView) {
                 )
             })
             .collect();
+        rows.extend(arm.own.iter().map(|fact| {
+            let (id, level) = (code(&fact.name), code(&fact.value));
+            format!("`{id}` = `{level}`")
+        }));
         if !arm.note.is_empty() {
             rows.push(escape(&arm.note));
         }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use weir_model::load::Lifetime;
-use weir_model::study::{ProxyRole, TlsOffer, file_target};
+use weir_model::study::{TlsOffer, file_target};
 use weir_model::tls::{Resumption, TlsVersion};
 
 use crate::check::{Checker, Fields, fraction, nearest, short};
@@ -166,7 +166,7 @@ pub(crate) fn held(node: &Node, check: &mut Checker) -> Option<u32> {
     Some(number as u32)
 }
 
-/// Size and request target of the file that a load asks for.
+/// Size and request target of the content that a load asks for.
 pub(crate) fn size(
     node: &Node,
     fields: &Fields<'_>,
@@ -175,14 +175,14 @@ pub(crate) fn size(
 ) -> Option<(u64, String)> {
     let size = check.bytes(node, MAX_CONTENT)?;
     if let Some(proxy) = proxy
-        && proxy.spec.role == ProxyRole::ReverseProxy
+        && !proxy.spec.kind.is_started()
     {
         check
             .error(
                 node.span.clone(),
-                "the origin server has one size for all loads",
+                "what an external proxy answers is not weir's to choose",
             )
-            .hint("write `origin: {size: 1MiB}`, or let the proxy serve files: `role: {static-files: {size: 1KiB}}`");
+            .hint("leave `size` out, or ask for a `path`");
     }
     let request = fields.get("request").map(|node| &node.value);
     if let Some(Value::Mapping(entries)) = request
@@ -191,7 +191,7 @@ pub(crate) fn size(
         check
             .error(path.span.clone(), "a load asks for a size or for a path")
             .hint(format!(
-                "the file of that size is at {}: leave one of the two out",
+                "content of that size is at {}: leave one of the two out",
                 file_target(size)
             ));
     }

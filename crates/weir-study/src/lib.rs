@@ -17,6 +17,7 @@ mod check;
 mod error;
 mod factors;
 mod flow;
+mod launchers;
 mod load;
 mod machine;
 mod matrix;
@@ -30,7 +31,7 @@ mod room;
 mod scale;
 mod tree;
 
-use weir_model::study::Study;
+use weir_model::study::{Compare, Study};
 use weir_parameters::Catalog;
 
 pub use error::{StudyError, StudyErrors};
@@ -47,7 +48,7 @@ use room::Room;
 pub const VERSION: u64 = 1;
 
 /// Keys of a study, in the order in which docs/study.md explains them.
-const KEYS: [&str; 18] = [
+const KEYS: [&str; 21] = [
     "weir",
     "name",
     "title",
@@ -61,6 +62,9 @@ const KEYS: [&str; 18] = [
     "one-at-a-time",
     "cumulative",
     "factorial",
+    "stratify",
+    "launchers",
+    "compare",
     "blocks",
     "objective",
     "cpus",
@@ -153,6 +157,12 @@ fn study(
     let serves_files = proxy.as_ref().is_some_and(proxy::Draft::serves_files);
     let cpus = plan::cpus(fields.get("cpus"), serves_files, context, check);
     let arms = arms::read(&fields, proxy.as_ref(), catalog, context, check);
+    let launchers = launchers::read(fields.get("launchers"), check);
+    launchers::check_used(&launchers, &arms.drafts, check);
+    let choices = [("against", Compare::Against), ("pairs", Compare::Pairs)];
+    let compare = fields
+        .get("compare")
+        .and_then(|node| check.choice(node, &choices));
     let published = published::read(fields.get("published"), &arms, &loads, check);
     let mut loads = loads.drafts;
     let has_limit = objective.within.is_some();
@@ -177,6 +187,8 @@ fn study(
         origin,
         loads: loads.into_iter().map(|draft| draft.spec).collect(),
         arms: arms.drafts.into_iter().map(|draft| draft.arm).collect(),
+        launchers,
+        compare: compare.unwrap_or_default(),
         blocks,
         objective,
         cpus,

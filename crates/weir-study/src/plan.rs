@@ -16,6 +16,14 @@ use crate::tree::{Node, Value};
 
 /// Largest content that the origin or a file may have; it is held in memory.
 pub(crate) const MAX_CONTENT: u64 = 1 << 30;
+/// Metrics by their names in studies.
+pub(crate) const METRICS: [(&str, Metric); 5] = [
+    ("rate", Metric::Rate),
+    ("received-bytes", Metric::ReceivedBytes),
+    ("cpu-per-request", Metric::CpuPerRequest),
+    ("response-p50", Metric::ResponseP50),
+    ("response-p99", Metric::ResponseP99),
+];
 const LONGEST_DELAY: Duration = Duration::from_secs(3600);
 
 pub(crate) fn origin(node: Option<&Node>, check: &mut Checker) -> OriginSpec {
@@ -153,14 +161,7 @@ pub(crate) fn objective(
     let fields = node.and_then(|node| Fields::known(node, "an objective", &known, check));
     if let Some(fields) = &fields {
         if let Some(node) = fields.get("metric") {
-            let metrics = [
-                ("rate", Metric::Rate),
-                ("received-bytes", Metric::ReceivedBytes),
-                ("cpu-per-request", Metric::CpuPerRequest),
-                ("response-p50", Metric::ResponseP50),
-                ("response-p99", Metric::ResponseP99),
-            ];
-            let metric = check.choice(node, &metrics);
+            let metric = check.choice(node, &METRICS);
             objective.metric = metric.unwrap_or(Metric::CpuPerRequest);
             check_metric(node, objective.metric, loads, check);
         }

@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 use std::ops::{Range, RangeInclusive};
 use std::path::PathBuf;
 
-use weir_model::study::{ProxyKind, ProxyRole, ProxySpec, Settings};
+use weir_model::study::{
+    ExternalSpec, OwnConfiguration, ProxyKind, ProxyRole, ProxySpec, Settings,
+};
 use weir_parameters::{Catalog, LevelKind};
 
 use crate::check::{Checker, Fields, short};
@@ -12,7 +14,26 @@ use crate::machine::CheckContext;
 use crate::plan::MAX_CONTENT;
 use crate::tree::{Entry, Node, Value};
 
-const KEYS: [&str; 5] = ["kind", "role", "stock", "settings", "executable"];
+const KEYS: [&str; 8] = [
+    "kind",
+    "role",
+    "stock",
+    "settings",
+    "executable",
+    "configuration",
+    "port",
+    "address",
+];
+/// What the proxy of a single arm is written with; what it does is what all do.
+const ARM_KEYS: [&str; 7] = [
+    "kind",
+    "stock",
+    "settings",
+    "executable",
+    "configuration",
+    "port",
+    "address",
+];
 const ROLE_WANTED: &str = "`reverse-proxy`, or `static-files: {size: 1KiB}`";
 
 /// The proxy, and where its settings stand.
@@ -33,6 +54,7 @@ impl Draft {
     }
 }
 
+/// Reads the proxy of all arms.
 pub(crate) fn read(
     node: &Node,
     catalog: &Catalog,
@@ -40,38 +62,174 @@ pub(crate) fn read(
     check: &mut Checker,
 ) -> Option<Draft> {
     let fields = Fields::known(node, "a proxy", &KEYS, check)?;
-    let kind = fields
-        .required("kind", check)
-        .and_then(|node| check.choice(node, &[("nginx", ProxyKind::Nginx)]));
     let role = fields
         .get("role")
         .map_or(Some(ProxyRole::ReverseProxy), |node| role(node, check));
-    let stock = fields.get("stock").map_or(Some(true), |node| {
-        check.choice(node, &[("debian", true), ("none", false)])
-    });
-    let executable = fields.get("executable").and_then(|node| check.text(node));
-
-    // Where the kind was refused, the only one there is makes it possible to check the rest.
-    let kind = kind.unwrap_or(ProxyKind::Nginx);
-    let mut settings = match stock {
-        Some(false) => Settings::new(),
-        _ => catalog.stock(kind),
+    let reader = Reader {
+        catalog,
+        context,
+        role: role.unwrap_or(ProxyRole::ReverseProxy),
     };
-    let (own, places) = fields
-        .get("settings")
-        .map(|node| read_settings(node, kind, catalog, context, check))
-        .unwrap_or_default();
-    settings.extend(own);
-    Some(Draft {
-        spec: ProxySpec {
+    Some(reader.read(&fields, check))
+}
+
+/// Reads the proxy of one arm: a kind, or a mapping as for all, without a role.
+pub(crate) fn read_for_arm(
+    node: &Node,
+    role: &ProxyRole,
+    catalog: &Catalog,
+    context: &CheckContext,
+    check: &mut Checker,
+) -> Option<Draft> {
+    let reader = Reader {
+        catalog,
+        context,
+        role: role.clone(),
+    };
+    if let Value::Scalar(_) = &node.value {
+        let kind = read_kind(node, check)?;
+        reader.check_role(kind, node, check);
+        if !kind.is_started() {
+            check
+                .error(node.span.clone(), "an external proxy has an address")
+                .hint("write `{kind: external, address: 192.0.2.7:80}`");
+        }
+        return Some(Draft {
+            spec: reader.spec(kind),
+            places: Places::new(),
+            span: node.span.clone(),
+        });
+    }
+    let fields = Fields::known(node, "a proxy", &ARM_KEYS, check)?;
+    Some(reader.read(&fields, check))
+}
+
+fn read_kind(node: &Node, check: &mut Checker) -> Option<ProxyKind> {
+    let kinds = ProxyKind::ALL.map(|kind| (kind.name(), kind));
+    check.choice(node, &kinds)
+}
+
+/// What a proxy is read with.
+struct Reader<'a> {
+    catalog: &'a Catalog,
+    context: &'a CheckContext,
+    role: ProxyRole,
+}
+
+impl Reader<'_> {
+    /// A proxy of which nothing is said but its kind.
+    fn spec(&self, kind: ProxyKind) -> ProxySpec {
+        ProxySpec {
             kind,
-            executable: executable.map(PathBuf::from),
-            role: role.unwrap_or(ProxyRole::ReverseProxy),
-            settings,
-        },
-        places,
-        span: fields.span(),
-    })
+            executable: None,
+            role: self.role.clone(),
+            settings: self.catalog.stock(kind),
+            configuration: None,
+            external: None,
+        }
+    }
+
+    fn check_role(&self, kind: ProxyKind, node: &Node, check: &mut Checker) {
+        let is_able = kind.serves_files() || !kind.is_started();
+        if !is_able && matches!(self.role, ProxyRole::StaticFiles { .. }) {
+            let message = format!("{} does not serve files", kind.title());
+            check
+                .error(node.span.clone(), message)
+                .hint("its role is `reverse-proxy`");
+        }
+    }
+
+    fn read(&self, fields: &Fields<'_>, check: &mut Checker) -> Draft {
+        let kind_node = fields.required("kind", check);
+        let kind = kind_node.and_then(|node| read_kind(node, check));
+        // Where the kind was refused, the first that there is makes it possible to check the rest.
+        let kind = kind.unwrap_or(ProxyKind::Nginx);
+        if let Some(node) = kind_node {
+            self.check_role(kind, node, check);
+        }
+        let configuration = self.configuration(fields, check);
+        let stock = fields.get("stock").map_or(Some(true), |node| {
+            let stock = check.choice(node, &[("debian", true), ("none", false)]);
+            if configuration.is_some() && stock == Some(true) {
+                let message = "a configuration of your own begins with nothing but itself";
+                check
+                    .error(node.span.clone(), message)
+                    .hint("leave `stock` out");
+            }
+            stock
+        });
+        let executable = fields.get("executable").and_then(|node| check.text(node));
+        let mut spec = self.spec(kind);
+        if stock == Some(false) || configuration.is_some() {
+            spec.settings.clear();
+        }
+        let (own, places) = fields
+            .get("settings")
+            .map(|node| read_settings(node, kind, self.catalog, self.context, check))
+            .unwrap_or_default();
+        spec.settings.extend(own);
+        spec.executable = executable.map(PathBuf::from);
+        spec.configuration = configuration;
+        spec.external = external(kind, fields, check);
+        Draft {
+            spec,
+            places,
+            span: fields.span(),
+        }
+    }
+
+    /// The user's own configuration, where there is one.
+    fn configuration(&self, fields: &Fields<'_>, check: &mut Checker) -> Option<OwnConfiguration> {
+        let port = fields.get("port").and_then(|node| {
+            let port = check.whole(node, 1..=u64::from(u16::MAX))?;
+            if fields.get("configuration").is_none() {
+                let message = "`port` names a listener of a `configuration`, and there is none";
+                check.error(node.span.clone(), message);
+            }
+            u16::try_from(port).ok()
+        });
+        let file = fields
+            .get("configuration")
+            .and_then(|node| check.text(node))?;
+        // A run that is resumed from another folder must find the same file.
+        let file = std::path::absolute(&file).unwrap_or_else(|_| PathBuf::from(file));
+        Some(OwnConfiguration { file, port })
+    }
+}
+
+/// Where a proxy is that weir is not to start.
+fn external(kind: ProxyKind, fields: &Fields<'_>, check: &mut Checker) -> Option<ExternalSpec> {
+    if kind.is_started() {
+        if let Some(entry) = fields.entry("address") {
+            check
+                .error(
+                    entry.span.clone(),
+                    "`address` is for a proxy that weir does not start",
+                )
+                .hint("write `kind: external`, or leave it out");
+        }
+        return None;
+    }
+    for key in ["executable", "configuration", "settings", "stock"] {
+        if let Some(entry) = fields.entry(key) {
+            let message = format!("`{key}` is for a proxy that weir starts");
+            check
+                .error(entry.span.clone(), message)
+                .hint("an external proxy is asked and never touched");
+        }
+    }
+    let node = fields.required("address", check)?;
+    let text = check.text(node)?;
+    match text.parse() {
+        Ok(address) => Some(ExternalSpec { address }),
+        Err(_) => {
+            let message = format!("`{}` is no address with a port", short(&text));
+            check
+                .error(node.span.clone(), message)
+                .hint("such as 192.0.2.7:80 or [2001:db8::7]:80");
+            None
+        }
+    }
 }
 
 fn role(node: &Node, check: &mut Checker) -> Option<ProxyRole> {

@@ -1,5 +1,6 @@
 //! The section `published`: what others saw, for the same arms.
 
+mod gains;
 mod times;
 
 use std::collections::BTreeMap;
@@ -12,7 +13,14 @@ use crate::check::{Checker, Fields, nearest, short};
 use crate::load::Loads;
 use crate::tree::{Entry, Node, Value};
 
-const KEYS: [&str; 5] = ["source", "metric", "figures", "response-times", "dated"];
+const KEYS: [&str; 6] = [
+    "source",
+    "metric",
+    "figures",
+    "response-times",
+    "gains",
+    "dated",
+];
 
 pub(crate) fn read(
     node: Option<&Node>,
@@ -24,18 +32,25 @@ pub(crate) fn read(
     let source = fields
         .required("source", check)
         .and_then(|node| check.text(node));
-    let metric = fields
-        .required("metric", check)
-        .and_then(|node| check.text(node));
+    let (times, gains) = (fields.get("response-times"), fields.get("gains"));
+    // Each gain has a metric of weir's; what figures are only the file can say.
+    let only_gains = gains.is_some() && times.is_none() && fields.get("figures").is_none();
+    let metric = match only_gains {
+        true => fields.get("metric"),
+        false => fields.required("metric", check),
+    };
+    let metric = match metric {
+        Some(node) => check.text(node),
+        None => only_gains.then(String::new),
+    };
     let names = Names {
         arms,
         of_arms: named(arms.drafts.iter().map(|draft| &*draft.arm.name)),
         of_loads: named(loads.drafts.iter().map(|draft| &*draft.written)),
         loads,
     };
-    // Response times may be all that was published.
-    let times = fields.get("response-times");
-    let figures = match times {
+    // Response times or gains may be all that was published.
+    let figures = match times.or(gains) {
         Some(_) => fields.get("figures"),
         None => fields.required("figures", check),
     };
@@ -46,6 +61,7 @@ pub(crate) fn read(
         figures: BTreeMap::new(),
         by_load: BTreeMap::new(),
         times: Vec::new(),
+        gains: Vec::new(),
         dated: BTreeMap::new(),
     };
     for entry in entries.unwrap_or_default() {
@@ -62,6 +78,9 @@ pub(crate) fn read(
     }
     if let Some(node) = times {
         published.times = times::read(node, &names, check);
+    }
+    if let Some(node) = gains {
+        published.gains = gains::read(node, &names, check);
     }
     if let Some(node) = fields.get("dated") {
         published.dated = dated(node, &names, check);

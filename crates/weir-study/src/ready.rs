@@ -9,7 +9,7 @@ pub struct ReadyMade {
     pub text: &'static str,
 }
 
-const STUDIES: [ReadyMade; 11] = [
+const STUDIES: [ReadyMade; 16] = [
     ReadyMade {
         name: "stock-reverse-proxy",
         text: include_str!("../../../studies/stock-reverse-proxy.yaml"),
@@ -37,6 +37,26 @@ const STUDIES: [ReadyMade; 11] = [
     ReadyMade {
         name: "kernel-backlog",
         text: include_str!("../../../studies/kernel-backlog.yaml"),
+    },
+    ReadyMade {
+        name: "which-proxy",
+        text: include_str!("../../../studies/which-proxy.yaml"),
+    },
+    ReadyMade {
+        name: "tls-termination",
+        text: include_str!("../../../studies/tls-termination.yaml"),
+    },
+    ReadyMade {
+        name: "kernel-bypass",
+        text: include_str!("../../../studies/kernel-bypass.yaml"),
+    },
+    ReadyMade {
+        name: "kernel-bypass-direct",
+        text: include_str!("../../../studies/kernel-bypass-direct.yaml"),
+    },
+    ReadyMade {
+        name: "worker-count",
+        text: include_str!("../../../studies/worker-count.yaml"),
     },
     ReadyMade {
         name: "port-range",

@@ -13,7 +13,7 @@ pub fn remarks(study: &Study, catalog: &Catalog, context: &CheckContext) -> Vec<
     remarks.extend(study.left_out.iter().cloned());
     for arm in &study.arms {
         let limit = context.descriptor_limit;
-        let proxy = &study.proxy;
+        let proxy = study.proxy_of(arm);
         for conflict in catalog.conflicts(proxy.kind, &arm.settings, &proxy.role, limit) {
             let of_this_arm = conflict
                 .ids
@@ -27,7 +27,8 @@ pub fn remarks(study: &Study, catalog: &Catalog, context: &CheckContext) -> Vec<
     let others = study.arms.iter();
     for arm in others.filter(|arm| arm.role != ArmRole::SameAsBaseline) {
         let short = |load: &&LoadSpec| {
-            let limits = context.client_limits(catalog, &study.proxy, &arm.settings, load.held);
+            let limits =
+                context.client_limits(catalog, study.proxy_of(arm), &arm.settings, load.held);
             let most = limits.map(|limits| limits.connections);
             most.filter(|most| *most < u64::from(load.connections))
         };

@@ -139,9 +139,10 @@ impl Room<'_> {
         self.arms.iter().find_map(|draft| {
             let (arm, settings) = (&draft.arm.name, &draft.arm.settings);
             let held = load.held + load.held / SPARE;
+            let of_arm = draft.proxy(&proxy.spec);
             let limits = self
                 .context
-                .client_limits(self.catalog, &proxy.spec, settings, held)?;
+                .client_limits(self.catalog, of_arm, settings, held)?;
             let beside = match load.held {
                 0 => String::new(),
                 held => format!(" beside {held} held connections"),
@@ -154,12 +155,12 @@ impl Room<'_> {
             if limits.descriptors < clients {
                 Some(Shortage {
                     message: short("descriptors", limits.descriptors),
-                    hint: "ask for fewer connections, or raise `worker_rlimit_nofile` (and `ulimit -Hn`, which it cannot exceed)",
+                    hint: "ask for fewer connections, or raise the proxy's limit of descriptors, such as nginx's `worker_rlimit_nofile` (and `ulimit -Hn`, which it cannot exceed)",
                 })
             } else if load.held > 0 && limits.connections < clients {
                 Some(Shortage {
                     message: short("connections", limits.connections),
-                    hint: "hold fewer connections, or raise `worker_connections`",
+                    hint: "hold fewer connections, or raise the proxy's limit of connections, such as nginx's `worker_connections`",
                 })
             } else {
                 None

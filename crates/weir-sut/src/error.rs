@@ -4,7 +4,10 @@ use std::io;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
+use weir_model::study::ProxyKind;
 use weir_probe::ProbeError;
+
+use weir_configuration::ConfigurationError;
 
 use crate::nginx::syntax::SyntaxError;
 
@@ -15,6 +18,8 @@ pub enum SutError {
     /// The program is not installed, or not where it was said to be.
     #[error("{program} was not found {searched}")]
     NotFound {
+        /// Which proxy it is.
+        kind: ProxyKind,
         /// Its name, or the path that was given.
         program: String,
         /// Where it was looked for.
@@ -29,8 +34,10 @@ pub enum SutError {
         source: io::Error,
     },
     /// The program answers in a way that weir does not understand.
-    #[error("{} does not look like nginx: `{words}`", program.display())]
-    NotNginx {
+    #[error("{} does not look like {}: `{words}`", program.display(), kind.title())]
+    NotTheProgram {
+        /// Which proxy it was to be.
+        kind: ProxyKind,
         /// Its path.
         program: PathBuf,
         /// What it printed.
@@ -55,8 +62,10 @@ pub enum SutError {
         user: String,
     },
     /// A setting names a parameter that the catalog does not have for this proxy.
-    #[error("`{id}` is not a parameter of nginx in the catalog")]
+    #[error("`{id}` is not a parameter of {} in the catalog", kind.title())]
     UnknownParameter {
+        /// The proxy.
+        kind: ProxyKind,
         /// The parameter's id.
         id: String,
     },
@@ -65,6 +74,49 @@ pub enum SutError {
     NotOfProxy {
         /// Its id.
         id: String,
+    },
+    /// weir has no way to start it.
+    #[error("weir does not start {}", kind.title())]
+    NotStartable {
+        /// The proxy.
+        kind: ProxyKind,
+    },
+    /// The proxy cannot do what it is asked to.
+    #[error("{} cannot {what}", kind.title())]
+    Unable {
+        /// The proxy.
+        kind: ProxyKind,
+        /// What was wanted, with the reason: `read its configuration again: …`.
+        what: String,
+    },
+    /// The proxy's socket for administration does not answer as it should.
+    #[error("{} does not answer `{asked}` on its administration socket: {source}", kind.title())]
+    Admin {
+        /// The proxy.
+        kind: ProxyKind,
+        /// What was asked.
+        asked: String,
+        /// What happened.
+        source: io::Error,
+    },
+    /// What the proxy says of itself cannot be read.
+    #[error("cannot read what {} says of itself: {what}", kind.title())]
+    Unreadable {
+        /// The proxy.
+        kind: ProxyKind,
+        /// What was read, and what is wrong with it.
+        what: String,
+    },
+    /// A configuration of the user's that cannot be understood or changed.
+    #[error(transparent)]
+    Own(#[from] ConfigurationError),
+    /// What a proxy is to be started through is not there.
+    #[error("launcher `{name}`: {what}")]
+    Launcher {
+        /// Its name in the study.
+        name: String,
+        /// What is missing.
+        what: String,
     },
     /// A reverse proxy was asked for without an origin server.
     #[error("a reverse proxy needs the address of an origin server")]
@@ -78,27 +130,36 @@ pub enum SutError {
         words: String,
     },
     /// The proxy does not accept the configuration.
-    #[error("nginx refuses the configuration {}:\n{words}", file.display())]
+    #[error("{} refuses the configuration {}:\n{words}{}", kind.title(), file.display(), shown(change))]
     Refused {
-        /// The configuration that was written.
+        /// The proxy.
+        kind: ProxyKind,
+        /// The configuration that was written, or the user's that it is a copy of.
         file: PathBuf,
         /// What it said.
         words: String,
+        /// What the arm changes in the user's configuration, where it is one: a diff, which may be
+        /// empty.
+        change: Option<String>,
     },
     /// The configuration that the proxy prints cannot be read back.
     #[error("cannot read back the configuration that nginx prints: {0}")]
     Syntax(#[from] SyntaxError),
     /// Somebody else listens at the proxy's address.
-    #[error("nginx cannot listen at {address}:\n{words}")]
+    #[error("{} cannot listen at {address}:\n{words}", kind.title())]
     PortTaken {
+        /// The proxy.
+        kind: ProxyKind,
         /// The address.
         address: SocketAddr,
         /// What it said.
         words: String,
     },
     /// The proxy ended before it listened.
-    #[error("nginx ended before it listened at {address} ({status}):\n{words}")]
+    #[error("{} ended before it listened at {address} ({status}):\n{words}", kind.title())]
     NotStarted {
+        /// The proxy.
+        kind: ProxyKind,
         /// The address.
         address: SocketAddr,
         /// How it ended.
@@ -107,8 +168,10 @@ pub enum SutError {
         words: String,
     },
     /// The proxy runs, but does not accept connections.
-    #[error("nginx does not accept connections at {address} after {seconds} s:\n{words}")]
+    #[error("{} does not accept connections at {address} after {seconds} s:\n{words}", kind.title())]
     NotListening {
+        /// The proxy.
+        kind: ProxyKind,
         /// The address.
         address: SocketAddr,
         /// How long it was waited for.
@@ -117,8 +180,10 @@ pub enum SutError {
         words: String,
     },
     /// A process of the proxy ended while it should have served.
-    #[error("the {what} of nginx at {address} (process {pid}) ended during the run:\n{words}")]
+    #[error("the {what} of {} at {address} (process {pid}) ended during the run:\n{words}", kind.title())]
     Died {
+        /// The proxy.
+        kind: ProxyKind,
         /// `master process` or `worker process`.
         what: &'static str,
         /// The process that is no more.
@@ -146,21 +211,34 @@ impl SutError {
     /// says it all.
     pub fn hint(&self) -> Option<String> {
         let hint = match self {
-            SutError::NotFound { .. } => {
-                "install it: apt-get install nginx-light, or name it under proxy.executable"
-                    .to_owned()
+            SutError::NotFound { kind, .. } => format!(
+                "install it: {}; or name it under proxy.executable",
+                how_to_install(*kind)
+            ),
+            SutError::Spawn { .. } | SutError::NotTheProgram { .. } => {
+                "name the proxy's executable under proxy.executable".to_owned()
             }
-            SutError::Spawn { .. } | SutError::NotNginx { .. } => {
-                "name nginx's executable under proxy.executable".to_owned()
-            }
+            SutError::Own(error) => return error.hint.clone(),
             SutError::NotReadable { path, .. } => format!(
                 "set TMPDIR to a folder that everybody may enter, or run: chmod o+x {}",
                 path.display()
             ),
-            SutError::Refused { .. } => {
-                "these are nginx's own words; change the setting that they name in the study"
-                    .to_owned()
+            SutError::Refused {
+                change: Some(change),
+                ..
+            } => {
+                let lines = match change.is_empty() {
+                    true => "your file",
+                    false => "your file once this change is in it",
+                };
+                format!(
+                    "these are the proxy's own words about your configuration; lines are those of {lines}"
+                )
             }
+            SutError::Refused { kind, .. } => format!(
+                "these are {}'s own words; change the setting that they name in the study",
+                kind.title()
+            ),
             SutError::PortTaken { address, .. } => format!(
                 "another program listens there; `ss -ltnp 'sport = {}'` names it; stop it or choose another port",
                 address.port()
@@ -171,6 +249,19 @@ impl SutError {
             _ => return None,
         };
         Some(hint)
+    }
+
+    /// Whether the study, or a file that it names, has to be changed: nothing else would help.
+    pub fn is_bad_input(&self) -> bool {
+        matches!(
+            self,
+            SutError::Own(_)
+                | SutError::Unable { .. }
+                | SutError::Refused {
+                    change: Some(_),
+                    ..
+                }
+        )
     }
 
     /// Wraps the kernel's words about a file of weir's own.
@@ -185,4 +276,23 @@ impl SutError {
             source,
         }
     }
+}
+
+fn how_to_install(kind: ProxyKind) -> &'static str {
+    match kind {
+        ProxyKind::Nginx => "apt-get install nginx-light",
+        ProxyKind::Haproxy => "apt-get install haproxy",
+        ProxyKind::Envoy => "scripts/setup proxies, or see envoyproxy.io",
+        ProxyKind::Caddy => "apt-get install caddy",
+        ProxyKind::Httpd => "apt-get install apache2-bin",
+        ProxyKind::External => "weir does not start it",
+    }
+}
+
+/// The change that a refusal is about.
+fn shown(change: &Option<String>) -> String {
+    let change = change.as_deref().filter(|change| !change.is_empty());
+    change.map_or_else(String::new, |change| {
+        format!("\nwith this change:\n{change}")
+    })
 }

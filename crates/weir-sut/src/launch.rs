@@ -11,7 +11,7 @@
 //! the process ends, not its whole process (prctl(2), PR_SET_PDEATHSIG). Spawn from the main
 //! thread, or from one that lives as long as the run; never from a short-lived helper thread.
 //!
-//! nginx's master process on SIGTERM ends its workers and itself. So even `kill -9` of weir leaves
+//! A master process on SIGTERM ends its workers and itself. So even `kill -9` of weir leaves
 //! no proxy behind.
 
 use std::ffi::{OsStr, OsString};
@@ -31,6 +31,10 @@ pub struct Launch {
     /// Soft limit of open descriptors; `None`: weir's own. weir raises its own for its load engine,
     /// so a proxy that shall meet what a service meets wants a figure here (systemd gives 1024).
     pub nofile: Option<u64>,
+    /// Program and arguments that the proxy's command line is put behind; empty: none.
+    pub prefix: Vec<String>,
+    /// Variables of the environment that are set for it, and for what it is started through.
+    pub environment: Vec<(String, String)>,
 }
 
 /// Makes commands that go through `weir launch`.
@@ -69,7 +73,11 @@ impl Launcher {
         if let Some(nofile) = launch.nofile {
             command.args(["--nofile", &nofile.to_string()]);
         }
-        command.arg("--").arg(program);
+        // Not set for this command: what is preloaded is for the proxy, not for weir.
+        for (name, value) in &launch.environment {
+            command.args(["--env", &format!("{name}={value}")]);
+        }
+        command.arg("--").args(&launch.prefix).arg(program);
         command
     }
 }
@@ -110,6 +118,12 @@ pub fn launch_main(arguments: impl IntoIterator<Item = OsString>) -> LaunchError
         Ok(()) => refused(format!("run {}", request.program.to_string_lossy()))(
             Command::new(&request.program)
                 .args(&request.arguments)
+                .envs(
+                    request
+                        .environment
+                        .iter()
+                        .map(|(name, value)| (name, value)),
+                )
                 // nginx takes the descriptors named here for listening sockets to go on with.
                 .env_remove("NGINX")
                 .exec(),
@@ -125,6 +139,7 @@ struct Request {
     parent: Option<u32>,
     cpus: Option<CpuSet>,
     nofile: Option<u64>,
+    environment: Vec<(String, String)>,
     program: OsString,
     arguments: Vec<OsString>,
 }
@@ -158,6 +173,10 @@ impl Request {
             "--die-with-parent" if value == "KILL" => self.death_signal = Some(Signal::KILL),
             "--parent" => self.parent = Some(value.parse().map_err(|_| bad())?),
             "--cpus" => self.cpus = Some(value.parse().map_err(|_| bad())?),
+            "--env" => {
+                let (name, value) = value.split_once('=').ok_or_else(bad)?;
+                self.environment.push((name.to_owned(), value.to_owned()));
+            }
             "--nofile" => self.nofile = Some(value.parse().map_err(|_| bad())?),
             _ => return Err(bad()),
         }
@@ -240,6 +259,8 @@ mod tests {
         let launch = Launch {
             cpus: Some("0,2-3".parse().unwrap()),
             nofile: Some(1024),
+            prefix: vec!["nice".to_owned(), "-n5".to_owned()],
+            environment: vec![("LD_PRELOAD".to_owned(), "/a=b.so".to_owned())],
         };
         let launcher = Launcher::new(PathBuf::from("/usr/bin/weir"));
         let mut command = launcher.command(&launch, Path::new("/usr/sbin/nginx"));
@@ -251,8 +272,9 @@ mod tests {
             parent: Some(std::process::id()),
             cpus: launch.cpus,
             nofile: launch.nofile,
-            program: OsString::from("/usr/sbin/nginx"),
-            arguments: ["-p", "a folder", "--", "--cpus"]
+            environment: launch.environment,
+            program: OsString::from("nice"),
+            arguments: ["-n5", "/usr/sbin/nginx", "-p", "a folder", "--", "--cpus"]
                 .map(OsString::from)
                 .to_vec(),
         };

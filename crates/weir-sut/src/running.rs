@@ -7,10 +7,11 @@ use std::process::Child;
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, WaitOptions};
+use weir_model::study::ProxyKind;
 use weir_probe::{ProcessCpu, ProcessId, process};
 
-use crate::SutError;
-use crate::orphans::writers_below;
+use crate::orphans::{PROGRAM_FILE, program_of, writers_below, writers_of_group};
+use crate::{Configuration, SutError};
 
 /// How long a proxy may take to end in order before it is killed.
 const GRACE: Duration = Duration::from_secs(5);
@@ -24,8 +25,14 @@ const TAIL_LINES: usize = 8;
 /// A proxy that accepts connections. Dropping it ends its processes, as [`RunningProxy::stop`] does.
 #[derive(Debug)]
 pub struct RunningProxy {
+    kind: ProxyKind,
+    /// What was started: the proxy, or what it was to be started through.
     child: Child,
+    /// The proxy's own first process.
+    main: u32,
+    program: PathBuf,
     address: SocketAddr,
+    prefix: PathBuf,
     error_log: PathBuf,
     workers: Vec<ProcessId>,
     cpu: Vec<ProcessCpu>,
@@ -33,29 +40,91 @@ pub struct RunningProxy {
 }
 
 impl RunningProxy {
-    /// Takes charge of a master process from the moment it was spawned.
-    pub(crate) fn new(child: Child, address: SocketAddr, error_log: PathBuf) -> RunningProxy {
+    /// Takes charge of a process from the moment it was spawned.
+    pub(crate) fn new(child: Child, configuration: &Configuration, program: &Path) -> RunningProxy {
         RunningProxy {
+            kind: configuration.kind(),
+            main: child.id(),
             child,
-            address,
-            error_log,
+            program: fs::canonicalize(program).unwrap_or_else(|_| program.to_owned()),
+            address: configuration.listen(),
+            prefix: configuration.prefix().to_owned(),
+            error_log: configuration.error_log(),
             workers: Vec::new(),
             cpu: Vec::new(),
             ended: false,
         }
     }
 
-    /// Notes the processes that are there now, once all workers are.
-    pub(crate) fn note_processes(&mut self) -> Result<(), SutError> {
-        let pids = process::children(self.child.id())?;
-        self.workers = pids
+    /// Notes the processes that are there now, once all are, without those that are about to end:
+    /// workers that a reload has replaced and the like, whose end is no news.
+    pub(crate) fn note_processes_but(&mut self, leaving: &[u32]) -> Result<(), SutError> {
+        self.main = self.find_main();
+        self.note_real_programs();
+        let mut below = descendants(self.main);
+        below.retain(|pid| !leaving.contains(pid));
+        self.workers = below
             .iter()
             .map(|&pid| ProcessId::of(pid))
             .collect::<Result<_, _>>()?;
-        self.cpu = std::iter::once(self.child.id())
-            .chain(pids)
+        self.cpu = std::iter::once(self.main)
+            .chain(below)
             .map(ProcessCpu::open)
             .collect::<Result<_, _>>()?;
+        Ok(())
+    }
+
+    /// The proxy's own first process: what it was started through may have stayed before it.
+    fn find_main(&self) -> u32 {
+        let own = std::iter::once(self.child.id()).chain(descendants(self.child.id()));
+        let mut own = own.filter(|&pid| program_of(pid).as_ref() == Some(&self.program));
+        own.next().unwrap_or(self.child.id())
+    }
+
+    /// What a script or a launcher became, or started, may be another program than the one that was
+    /// named; all are noted, for whoever looks for what they left.
+    fn note_real_programs(&self) {
+        let started = std::iter::once(self.child.id()).chain(descendants(self.child.id()));
+        let mut programs = vec![self.program.clone()];
+        for program in started.filter_map(program_of) {
+            if !programs.contains(&program) {
+                programs.push(program);
+            }
+        }
+        let lines = programs
+            .iter()
+            .map(|program| format!("{}\n", program.display()));
+        // What is missing is a process that a later sweep might not find.
+        let _ = fs::write(self.prefix.join(PROGRAM_FILE), lines.collect::<String>());
+    }
+
+    /// Processes below its own first one, as they are now.
+    pub(crate) fn below(&self) -> Vec<u32> {
+        descendants(self.find_main())
+    }
+
+    /// How many there are.
+    pub(crate) fn count_workers(&self) -> usize {
+        self.below().len()
+    }
+
+    /// Processes below its own first one that are none of those noted so far.
+    pub(crate) fn successors(&self) -> Vec<u32> {
+        let is_noted = |pid: &u32| self.cpu.iter().any(|process| process.pid() == *pid);
+        let mut below = descendants(self.main);
+        below.retain(|pid| !is_noted(pid));
+        below
+    }
+
+    /// Notes the workers that took the place of those before them. These may end now, and their CPU
+    /// time still counts.
+    pub(crate) fn note_successors(&mut self) -> Result<(), SutError> {
+        let successors = self.successors();
+        let ids = successors.iter().map(|&pid| ProcessId::of(pid));
+        self.workers = ids.collect::<Result<_, _>>()?;
+        for pid in successors {
+            self.cpu.push(ProcessCpu::open(pid)?);
+        }
         Ok(())
     }
 
@@ -71,9 +140,9 @@ impl RunningProxy {
         self.address
     }
 
-    /// Process number of the master process.
+    /// Process number of the master process, or of the only one.
     pub fn master_pid(&self) -> u32 {
-        self.child.id()
+        self.main
     }
 
     /// Process numbers of the workers, ascending.
@@ -81,19 +150,10 @@ impl RunningProxy {
         self.workers.iter().map(|worker| worker.pid).collect()
     }
 
-    /// CPU time of master and workers since they began, in nanoseconds. Exact while the proxy
-    /// rests; see [`weir_probe::ThreadCpu`] for what it lacks while it works. Costs less
-    /// than a microsecond per process.
-    ///
-    /// # Errors
-    /// The kernel refused. A process that ended keeps its last figure; [`RunningProxy::alive`]
-    /// finds that out.
-    pub fn cpu_ns(&mut self) -> Result<u64, SutError> {
-        let mut sum = 0;
-        for process in &mut self.cpu {
-            sum += process.read_ns()?;
-        }
-        Ok(sum)
+    /// CPU time of master and workers since they began, in nanoseconds. A process that ended keeps its
+    /// last figure; [`RunningProxy::alive`] finds that out.
+    pub fn cpu_ns(&mut self) -> u64 {
+        self.cpu.iter_mut().map(ProcessCpu::read_ns).sum()
     }
 
     /// Soft limit of open descriptors of the first worker, or of the master without workers.
@@ -101,10 +161,7 @@ impl RunningProxy {
     /// # Errors
     /// The process is gone.
     pub fn nofile(&self) -> Result<u64, SutError> {
-        let pid = self
-            .workers
-            .first()
-            .map_or(self.child.id(), |worker| worker.pid);
+        let pid = self.workers.first().map_or(self.main, |worker| worker.pid);
         Ok(process::nofile(pid)?.0)
     }
 
@@ -119,29 +176,27 @@ impl RunningProxy {
     /// [`SutError::Died`] with the first that is not. A master process starts a new worker for one
     /// that died, so the proxy may still answer; its figures are worth nothing all the same.
     pub fn alive(&mut self) -> Result<(), SutError> {
-        let died = |what, pid, log: &Path, address| SutError::Died {
+        let died = |what, pid| SutError::Died {
+            kind: self.kind,
             what,
             pid,
-            address,
-            words: tail(log),
+            address: self.address,
+            words: tail(&self.error_log),
         };
-        if self.exit_status().is_some() {
-            return Err(died(
-                "master process",
-                self.child.id(),
-                &self.error_log,
-                self.address,
-            ));
+        let ended = self.child.try_wait().ok().flatten().is_some();
+        self.ended |= ended;
+        if ended {
+            return Err(died("master process", self.main));
         }
         match self.workers.iter().find(|worker| !worker.is_alive()) {
-            Some(worker) => Err(died(
-                "worker process",
-                worker.pid,
-                &self.error_log,
-                self.address,
-            )),
+            Some(worker) => Err(died("worker process", worker.pid)),
             None => Ok(()),
         }
+    }
+
+    /// Sends a signal to its first process.
+    pub fn signal(&self, to_send: Signal) {
+        signal(self.main, to_send);
     }
 
     /// Ends master and workers: SIGTERM, and SIGKILL to what is left after five seconds. Returns
@@ -150,20 +205,37 @@ impl RunningProxy {
         self.end();
     }
 
+    /// Lets the requests in flight be answered and ends it then, by the signal that asks for that.
+    /// What is left after `at_most` is ended as [`RunningProxy::stop`] does. Whether it ended by
+    /// itself.
+    pub fn drain(mut self, graceful: Signal, at_most: Duration) -> bool {
+        signal(self.main, graceful);
+        let deadline = Instant::now() + at_most;
+        while self.exit_status().is_none() && Instant::now() < deadline {
+            std::thread::sleep(POLL);
+        }
+        let by_itself = self.ended;
+        self.end();
+        by_itself
+    }
+
     fn end(&mut self) {
-        let master = self.child.id();
+        let started = self.child.id();
         // Workers may have been replaced since they were noted.
-        let mut workers = self.workers.clone();
-        workers.extend(living_children(master));
+        let mut others = self.workers.clone();
+        others.extend(living(descendants(started)));
         if !self.ended {
-            signal(master, Signal::TERM);
+            signal(self.main, Signal::TERM);
+            if started != self.main {
+                signal(started, Signal::TERM);
+            }
             let deadline = Instant::now() + GRACE;
             while self.exit_status().is_none() && Instant::now() < deadline {
                 std::thread::sleep(POLL);
             }
         }
         if !self.ended {
-            workers.extend(living_children(master));
+            others.extend(living(descendants(started)));
             // As long as it is not waited for, its number stays its own.
             let _ = self.child.kill();
             let _ = self.child.wait();
@@ -172,16 +244,10 @@ impl RunningProxy {
         let status = self.child.try_wait().ok().flatten();
         if !status.is_some_and(|status| status.success()) {
             // Killed by somebody else, perhaps before its workers were noted.
-            workers.extend(self.orphans());
+            others.extend(writers_below(&self.prefix));
+            others.extend(writers_of_group(&self.prefix, started));
         }
-        kill_all(&workers);
-    }
-
-    /// Processes that write below the prefix still.
-    fn orphans(&self) -> Vec<ProcessId> {
-        let prefix = self.error_log.ancestors().nth(2);
-        let prefix = prefix.and_then(|prefix| fs::canonicalize(prefix).ok());
-        prefix.map_or_else(Vec::new, |prefix| writers_below(&prefix))
+        kill_all(&others);
     }
 }
 
@@ -191,42 +257,53 @@ impl Drop for RunningProxy {
     }
 }
 
-/// Where a proxy of weir's under `prefix` leaves the number of its master process.
-pub(crate) fn proxy_pid_file(prefix: &Path) -> PathBuf {
-    prefix.join("nginx.pid")
-}
-
-/// Ends a master process that is not a child of this one, and its workers.
-pub(crate) fn end_processes(master: u32, first: Signal, grace: Duration) {
-    let Ok(id) = ProcessId::of(master) else {
-        return;
-    };
-    let mut all = living_children(master);
-    signal(master, first);
-    wait_for(&[id], grace);
-    all.extend(living_children(master));
-    all.push(id);
-    kill_all(&all);
+/// Ends processes that are no children of this one: SIGTERM to all that have no parent among them, and
+/// SIGKILL to what is left.
+pub(crate) fn end_all(processes: &[ProcessId], grace: Duration) {
+    let below: Vec<u32> = processes
+        .iter()
+        .flat_map(|process| descendants(process.pid))
+        .collect();
+    for process in processes {
+        if !below.contains(&process.pid) && process.is_alive() {
+            signal(process.pid, Signal::TERM);
+        }
+    }
+    wait_for(processes, grace);
+    kill_all(processes);
 }
 
 /// The last lines of a file, without empty and repeated ones; empty when it cannot be read. nginx
 /// repeats itself while it waits for a port.
 pub(crate) fn tail(path: &Path) -> String {
+    tail_of(path, |_| true)
+}
+
+/// As [`tail`], of the lines that are wanted.
+pub(crate) fn tail_of(path: &Path, is_wanted: impl Fn(&str) -> bool) -> String {
     let bytes = fs::read(path).unwrap_or_default();
     let text = String::from_utf8_lossy(&bytes);
     let mut lines: Vec<&str> = text
         .lines()
-        .filter(|line| !line.trim().is_empty())
+        .filter(|line| !line.trim().is_empty() && is_wanted(line))
         .collect();
     lines.dedup();
     lines[lines.len().saturating_sub(TAIL_LINES)..].join("\n")
 }
 
-fn living_children(master: u32) -> Vec<ProcessId> {
-    let pids = process::children(master).unwrap_or_default();
-    pids.into_iter()
-        .filter_map(|pid| ProcessId::of(pid).ok())
-        .collect()
+/// Processes below another, its children before theirs.
+fn descendants(of: u32) -> Vec<u32> {
+    let mut all = process::children(of).unwrap_or_default();
+    let mut at = 0;
+    while at < all.len() {
+        all.extend(process::children(all[at]).unwrap_or_default());
+        at += 1;
+    }
+    all
+}
+
+fn living(pids: Vec<u32>) -> impl Iterator<Item = ProcessId> {
+    pids.into_iter().filter_map(|pid| ProcessId::of(pid).ok())
 }
 
 /// Kills what is left of a proxy whose master is gone. Each is looked at first: its number may

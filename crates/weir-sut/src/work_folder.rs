@@ -2,22 +2,20 @@
 //!
 //! A run that ends in any orderly way removes its folder. One that was killed cannot, so the next
 //! one sweeps: it removes folders whose weir lives no more. A proxy's processes that survived their
-//! weir are ended first, if it is beyond doubt that they are such: a master's pid file is in the
-//! folder and its command line names the folder; a worker that has lost its master too is an nginx
-//! that has a file of the folder open for writing.
+//! weir are ended first, if it is beyond doubt that they are such: they run the program that the folder
+//! names and have a file of the folder open for writing.
 
 use std::fs::{self, DirBuilder, Metadata, Permissions};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-use rustix::process::Signal;
-use weir_probe::{ProcessId, process};
+use weir_probe::ProcessId;
 
 use crate::SutError;
 use crate::orphans::writers_below;
 use crate::port::random;
-use crate::running::{end_processes, kill_all, proxy_pid_file};
+use crate::running::end_all;
 
 const OWNER_FILE: &str = "pid";
 
@@ -203,34 +201,12 @@ fn is_older_than(metadata: &Metadata, age: Duration) -> bool {
 
 /// Ends proxies that outlived the weir of an abandoned folder.
 fn end_orphans(folder: &Path) {
-    // Proxies are started with real paths, without links.
-    let Ok(folder) = fs::canonicalize(folder) else {
-        return;
-    };
-    let Ok(prefixes) = fs::read_dir(&folder) else {
+    let Ok(prefixes) = fs::read_dir(folder) else {
         return;
     };
     for prefix in prefixes.flatten() {
-        let pid = fs::read_to_string(proxy_pid_file(&prefix.path()));
-        let Some(pid) = pid.ok().and_then(|text| text.trim().parse::<u32>().ok()) else {
-            continue;
-        };
-        if is_proxy_of(pid, &folder) {
-            end_processes(pid, Signal::TERM, ORPHAN_GRACE);
-        }
+        end_all(&writers_below(&prefix.path()), ORPHAN_GRACE);
     }
-    kill_all(&writers_below(&folder));
-}
-
-/// Whether a process is beyond doubt a proxy that was started from a folder: its number may long
-/// be another program's.
-fn is_proxy_of(pid: u32, folder: &Path) -> bool {
-    let Some(folder) = folder.to_str() else {
-        return false;
-    };
-    process::command_line(pid).is_ok_and(|line| {
-        line.starts_with("nginx: master process ") && line.contains(&format!("{folder}/"))
-    })
 }
 
 #[cfg(test)]
@@ -301,13 +277,5 @@ mod tests {
         let path = folder.path().to_owned();
         drop(folder);
         assert!(!path.exists());
-    }
-
-    #[test]
-    fn a_process_that_is_no_proxy_of_the_folder_is_never_one() {
-        assert!(!is_proxy_of(
-            std::process::id(),
-            Path::new("/tmp/weir-42-0123456789abcdef")
-        ));
     }
 }

@@ -1,33 +1,28 @@
 //! Proxies and the origin server of one host, from their start to their end.
 
+use std::collections::BTreeMap;
 use std::fs;
-use std::net::{IpAddr, SocketAddr};
-use std::path::PathBuf;
+use std::net::SocketAddr;
+use std::path::Path;
 use std::sync::Arc;
 
 use weir_host::journal::Restored;
+use weir_model::study::{LauncherSpec, ProxyKind};
 use weir_origin::{Origin, OriginConfig};
-use weir_parameters::{Catalog, Scoped};
-use weir_probe::process;
-use weir_sut::{
-    Certificate, Configuration, Launch, Launcher, Nginx, RunningProxy, Site, TlsListener,
-    WorkFolder, free_ports,
-};
+use weir_parameters::Catalog;
+use weir_sut::{Certificate, Launcher, WorkFolder};
 
-use super::keeper::Keeper;
-use super::kernel;
+use super::arm::{Arm, ArmPlace};
 use super::load::Place;
-use super::networks::{Networks, arm_addresses, origin_address};
+use super::networks::{Networks, origin_address};
 use super::once;
 use super::settings::HostSettings;
+use super::transport::{Sides, Transport, unavailable};
 use super::watch::Watcher;
 use crate::message::{
-    ArmJob, ArmRenewed, ArmStarted, Failure, NetworksJob, OnceJob, OriginJob, Program, SettingsJob,
-    WatchJob,
+    ArmJob, ArmRenewed, ArmStarted, Failure, Missing, NetworksJob, OnceJob, OriginJob, Program,
+    SettingsJob, Wanted, WatchJob,
 };
-
-/// Name of the limit of open descriptors, also among an arm's effective levels: a worker's.
-const NOFILE: &str = "nofile";
 
 /// All that one host has been asked to start.
 pub(super) struct Bench {
@@ -36,6 +31,7 @@ pub(super) struct Bench {
     // The order is the order of the end: proxies before their origin server, the namespaces and the
     // folder last.
     arms: Vec<Arm>,
+    transport: Transport,
     origin: Option<Arc<Origin>>,
     certificate: Option<Certificate>,
     networks: Option<Networks>,
@@ -43,24 +39,29 @@ pub(super) struct Bench {
     folder: Option<WorkFolder>,
 }
 
-/// One arm.
-struct Arm {
-    name: String,
-    nginx: Nginx,
-    configuration: Configuration,
-    launch: Launch,
-    keeper: Keeper,
-    /// `None` between two instances.
-    proxy: Option<RunningProxy>,
+/// A proxy's program and its version.
+pub(super) fn program(kind: ProxyKind, executable: Option<&Path>) -> Result<Program, Failure> {
+    let version = match kind.is_started() {
+        true => weir_sut::find(kind, executable)?.version().to_owned(),
+        false => String::new(),
+    };
+    Ok(Program {
+        name: kind.name().to_owned(),
+        version,
+    })
 }
 
-/// A proxy's program and its version.
-pub(super) fn program(executable: Option<PathBuf>) -> Result<Program, Failure> {
-    let nginx = Nginx::find(executable.as_deref())?;
-    Ok(Program {
-        name: "nginx".to_owned(),
-        version: nginx.version().to_owned(),
-    })
+/// What is not there of what arms are to be started with.
+pub(super) fn missing(wanted: &Wanted) -> Missing {
+    let launchers = wanted.launchers.iter();
+    let missing = |(name, spec): (&String, &LauncherSpec)| {
+        let why = weir_sut::launcher_missing(spec)?;
+        Some((name.clone(), why))
+    };
+    Missing {
+        launchers: launchers.filter_map(missing).collect(),
+        sockmap: wanted.sockmap.then(unavailable).flatten(),
+    }
 }
 
 impl Bench {
@@ -69,6 +70,7 @@ impl Bench {
             launcher,
             catalog,
             arms: Vec::new(),
+            transport: Transport::default(),
             origin: None,
             certificate: None,
             networks: None,
@@ -137,6 +139,7 @@ impl Bench {
         });
         let mut config = OriginConfig::from_spec(&job.spec, listen.collect());
         config.cpus = job.cpus.cpus().to_vec();
+        config.sizes.clone_from(&job.sizes);
         let start = || Origin::start(config);
         // Its threads come from the one that starts it, and are where that is.
         let origin = match own {
@@ -152,59 +155,33 @@ impl Bench {
 
     pub(super) fn start(&mut self, job: ArmJob) -> Result<ArmStarted, Failure> {
         let next = self.arms.len();
-        if job.index != next || self.arms.iter().any(|arm| arm.name == job.name) {
+        if job.index != next || self.arms.iter().any(|arm| arm.name() == job.name) {
             return Err(Failure::other(format!(
                 "arm {} (`{}`) cannot be started: the next one is arm {next}, with a name of its own",
                 job.index, job.name
             )));
         }
         self.turn_to(job.index)?;
-        let nginx = Nginx::find(job.executable.as_deref())?;
-        let prefix = self.folder()?.prefix(&job.name);
         let network = match &self.networks {
             Some(networks) => Some(networks.arms.get(job.index).cloned().ok_or_else(|| {
                 Failure::other(format!("arm {} has no network namespace", job.index))
             })?),
             None => None,
         };
-        let keeper = Keeper::start(network.as_ref())?;
-        let scoped = self.catalog.split(job.kind, &job.settings);
-        let changed = scoped.netns.clone();
-        let written = keeper.run(move || kernel::write_all(&changed))?;
-        written.map_err(|error| Failure::other(kernel::told_apart(error)))?;
-        let (listen, tls_listen) = match network {
-            Some(_) => arm_addresses(job.index),
-            None => free_addresses(job.address)?,
+        let networks = self.networks.as_ref();
+        let sides = Sides {
+            client: networks.map(|networks| networks.generator.clone()),
+            proxy: network,
+            origin: networks.map(|networks| networks.origin.clone()),
         };
-        let certificate = self.certificate.as_ref().filter(|_| job.tls);
-        let site = Site {
-            tls: certificate.map(|certificate| TlsListener {
-                listen: tls_listen,
-                certificate,
-            }),
-            sizes: &job.sizes,
-            ..Site::new(&job.role, listen, job.origin)
+        let place = ArmPlace {
+            prefix: self.folder()?.prefix(&job.name),
+            sides,
+            certificate: self.certificate.clone().filter(|_| job.tls),
+            catalog: self.catalog.clone(),
+            launcher: self.launcher.clone(),
         };
-        let configuration =
-            nginx.write_configuration(&prefix, &scoped.proxy, &site, &self.catalog)?;
-        let written = fs::read_to_string(configuration.file()).map_err(Failure::other)?;
-        // To check a configuration is to bind its addresses, and those are the namespace's.
-        let (checks, checked) = (nginx.clone(), configuration.clone());
-        let remarks = keeper.run(move || checks.check(&checked))??;
-        let launch = Launch {
-            cpus: Some(job.cpus.clone()),
-            nofile: Some(nofile(&scoped, job.nofile)),
-        };
-        let mut arm = Arm {
-            name: job.name,
-            nginx,
-            configuration,
-            launch,
-            keeper,
-            proxy: None,
-        };
-        arm.start(&self.launcher)?;
-        let started = arm.describe(&self.catalog, written, remarks)?;
+        let (arm, started) = Arm::start(job, place, &mut self.transport)?;
         self.arms.push(arm);
         Ok(started)
     }
@@ -218,33 +195,30 @@ impl Bench {
         self.arm(index)?;
         self.turn_to(index)?;
         let launcher = self.launcher.clone();
-        let arm = self.arm(index)?;
-        if let Some(proxy) = arm.proxy.take() {
-            proxy.stop();
-        }
-        arm.start(&launcher)?;
-        let pid = arm.proxy.as_ref().map_or(0, RunningProxy::master_pid);
+        let pid = self.arm(index)?.renew(&launcher)?;
         Ok(ArmRenewed { pid })
     }
 
     /// Every proxy still runs as it was started; or else the name of the arm whose does not, and why.
     pub(super) fn alive(&mut self) -> Result<(), Failure> {
         for arm in &mut self.arms {
-            let Some(proxy) = &mut arm.proxy else {
-                continue;
-            };
-            proxy.alive().map_err(|error| Failure {
+            arm.alive().map_err(|error| Failure {
                 hint: error.hint(),
-                ..Failure::other(format!("arm `{}`: {error}", arm.name))
+                ..Failure::other(format!("arm `{}`: {error}", arm.name()))
             })?;
         }
         Ok(())
     }
 
     pub(super) fn log(&mut self, index: usize) -> Result<String, Failure> {
+        Ok(self.arm(index)?.log())
+    }
+
+    pub(super) fn counters(&mut self, index: usize) -> Result<BTreeMap<String, u64>, Failure> {
         let arm = self.arm(index)?;
-        let tail = arm.proxy.as_ref().map(RunningProxy::error_log_tail);
-        Ok(tail.unwrap_or_default())
+        let (mut counters, hops) = (arm.counters()?, arm.bypassed().clone());
+        counters.extend(self.transport.counters(&hops)?);
+        Ok(counters)
     }
 
     pub(super) fn once(&self, job: &OnceJob) -> Result<u16, Failure> {
@@ -266,20 +240,13 @@ impl Bench {
 
     /// Readers of all counters that a watch asks for.
     pub(super) fn watcher(&self, job: &WatchJob) -> Result<Watcher, Failure> {
-        let processes = |arm: &Arm| -> Vec<u32> {
-            let Some(proxy) = &arm.proxy else {
-                return Vec::new();
-            };
-            let workers = proxy.worker_pids();
-            std::iter::once(proxy.master_pid()).chain(workers).collect()
-        };
         let proxies: Vec<Vec<u32>> = match job.proxies {
-            Some(_) => self.arms.iter().map(processes).collect(),
+            Some(_) => self.arms.iter().map(Arm::processes).collect(),
             None => Vec::new(),
         };
         let netstats = match (&self.networks, &job.proxies) {
             (Some(_), Some(_)) => {
-                let open = |arm: &Arm| arm.keeper.run(weir_probe::NetstatReader::open);
+                let open = |arm: &Arm| arm.keeper().run(weir_probe::NetstatReader::open);
                 let opened: Result<Result<Vec<_>, _>, Failure> =
                     self.arms.iter().map(open).collect();
                 opened??
@@ -293,68 +260,6 @@ impl Bench {
 
     /// Ends everything, in order.
     pub(super) fn end(mut self) {
-        for arm in &mut self.arms {
-            if let Some(proxy) = arm.proxy.take() {
-                proxy.stop();
-            }
-        }
+        self.arms.iter_mut().for_each(Arm::end);
     }
-}
-
-impl Arm {
-    fn start(&mut self, launcher: &Launcher) -> Result<(), Failure> {
-        let (nginx, configuration) = (self.nginx.clone(), self.configuration.clone());
-        let (launcher, launch) = (launcher.clone(), self.launch.clone());
-        let start = move || nginx.start(&configuration, &launcher, &launch);
-        self.proxy = Some(self.keeper.run(start)??);
-        Ok(())
-    }
-
-    /// What really is in force now that it runs.
-    fn describe(
-        &self,
-        catalog: &Catalog,
-        written: String,
-        remarks: Vec<String>,
-    ) -> Result<ArmStarted, Failure> {
-        let missing = || Failure::other("the proxy does not run");
-        let proxy = self.proxy.as_ref().ok_or_else(missing)?;
-        let nofile = proxy.nofile()?;
-        let (nginx, configuration) = (self.nginx.clone(), self.configuration.clone());
-        let (rows, limit) = (catalog.clone(), Some(nofile));
-        let understand = move || nginx.effective(&configuration, &rows, limit);
-        let understood = self.keeper.run(understand)??;
-        let mut effective = understood.levels;
-        let (rows, listen) = (catalog.clone(), proxy.address());
-        let of_kernel = self.keeper.run(move || kernel::levels(&rows, listen))?;
-        effective.extend(of_kernel);
-        let started_with = process::nofile(proxy.master_pid())?.0;
-        effective.extend(kernel::limits(catalog, &[(NOFILE, started_with)]));
-        effective.insert(NOFILE.to_owned(), nofile.to_string());
-        Ok(ArmStarted {
-            listen: self.configuration.listen(),
-            tls_listen: self.configuration.tls_listen(),
-            written,
-            effective_text: understood.text,
-            effective,
-            nofile,
-            pid: proxy.master_pid(),
-            remarks,
-        })
-    }
-}
-
-/// The soft descriptor limit that an arm starts with.
-fn nofile(scoped: &Scoped, otherwise: u64) -> u64 {
-    let level = scoped.launch.get(NOFILE);
-    level
-        .and_then(|level| level.parse().ok())
-        .unwrap_or(otherwise)
-}
-
-/// Two addresses of this host where nobody listens.
-fn free_addresses(address: IpAddr) -> Result<(SocketAddr, SocketAddr), Failure> {
-    let ports = free_ports(address, 2)?;
-    let at = |port: u16| SocketAddr::new(address, port);
-    Ok((at(ports[0]), at(ports[1])))
 }

@@ -158,6 +158,7 @@ fn flows_of(flow: &FlowJob, job: &LoadJob, place: &Place) -> Result<Vec<Flow>, F
         own.routes.clone_from(&routes);
         own.tls.clone_from(&tls);
         own.timeout = flow.timeout;
+        own.keeps_content = flow.keeps_content;
         own
     };
     let mut asking = of(flow.connections, job.arrivals.clone());

@@ -8,6 +8,7 @@
 //! None of them waits without end for a peer that does not read its answers, and what panics in one of
 //! them is the failure of the request alone.
 
+mod arm;
 mod arms;
 mod keeper;
 mod kernel;
@@ -16,6 +17,7 @@ pub mod networks;
 mod once;
 mod settings;
 mod slices;
+mod transport;
 mod watch;
 
 use std::any::Any;
@@ -38,7 +40,7 @@ use weir_sut::{Launcher, SutError};
 
 use crate::frame::{self, FrameError};
 use crate::hello::{self, HelloError};
-use crate::message::{Ask, Body, Description, Failure, Incoming, Reply, Request};
+use crate::message::{Ask, Body, Description, Failure, FailureKind, Incoming, Reply, Request};
 use crate::patient::Patient;
 
 pub use slices::{counts_of, data_of};
@@ -268,7 +270,8 @@ impl Hands {
         match ask {
             Ask::Describe => raw(&describe()?),
             Ask::Settle(cpus) => raw(&crate::keep_to(None, &cpus)),
-            Ask::Program { executable, .. } => raw(&arms::program(executable)?),
+            Ask::Program { kind, executable } => raw(&arms::program(kind, executable.as_deref())?),
+            Ask::Missing(wanted) => raw(&arms::missing(&wanted)),
             Ask::Rows(files) => raw(&bench.add_rows(&files)?),
             Ask::Settings(job) => raw(&bench.change_settings(&job)?),
             Ask::PutBack => raw(&bench.put_back()),
@@ -280,6 +283,7 @@ impl Hands {
             Ask::Renew(arm) => raw(&bench.renew(arm)?),
             Ask::Alive => raw(&bench.alive()?),
             Ask::Log(arm) => raw(&bench.log(arm)?),
+            Ask::Counters(arm) => raw(&bench.counters(arm)?),
             Ask::Once(job) => raw(&bench.once(&job)?),
             Ask::Ping | Ask::Clock | Ask::Stop(_) | Ask::Load(_) | Ask::Watch(_) => raw(&()),
         }
@@ -377,7 +381,7 @@ impl Failure {
         Failure {
             words,
             hint,
-            kind: crate::message::FailureKind::Other,
+            kind: FailureKind::Other,
         }
     }
 }
@@ -386,6 +390,10 @@ impl From<SutError> for Failure {
     fn from(error: SutError) -> Failure {
         Failure {
             hint: error.hint(),
+            kind: match error.is_bad_input() {
+                true => FailureKind::BadInput,
+                false => FailureKind::Other,
+            },
             ..Failure::other(error)
         }
     }

@@ -2,6 +2,7 @@
 
 use std::io::{self, Read, Write};
 use std::net::TcpStream;
+use std::time::Instant;
 
 use weir_http::response::{Progress, ResponseParser};
 
@@ -15,8 +16,15 @@ pub(super) fn status(job: &OnceJob) -> io::Result<u16> {
     let mut parser = ResponseParser::default();
     parser.begin(job.head);
     let mut buffer = vec![0; 64 * 1024];
+    let until = Instant::now() + job.timeout;
     loop {
-        let length = stream.read(&mut buffer)?;
+        let length = match stream.read(&mut buffer) {
+            // On a bypassed socket a receive may be woken before there is anything for it.
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock && Instant::now() < until => {
+                continue;
+            }
+            read => read?,
+        };
         if length == 0 {
             let end = parser.finish_on_close().map_err(io::Error::other)?;
             return Ok(end.status);

@@ -72,10 +72,7 @@ impl Watcher {
         Reading {
             slice,
             arm,
-            proxy_cpu_ns: proxies
-                .iter_mut()
-                .map(|cpu| cpu.read_ns().unwrap_or(0))
-                .sum(),
+            proxy_cpu_ns: proxies.iter_mut().map(ProcessCpu::read_ns).sum(),
             origin_requests: origin.map_or(0, |counters| counters.requests),
             origin_connects: origin.map_or(0, |counters| counters.connections),
             origin_cpu_ns: self

@@ -22,7 +22,7 @@ const GRACE: Duration = Duration::from_secs(3);
 
 /// A host that ssh reaches: the test's own sshd, with a home of its own.
 pub(crate) struct Host {
-    sshd: Child,
+    pub(crate) sshd: Child,
     pub(crate) address: Ipv4Addr,
     pub(crate) port: u16,
     pub(crate) folder: TempDir,

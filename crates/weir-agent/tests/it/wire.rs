@@ -141,6 +141,7 @@ fn load() -> LoadJob {
             held: 0,
             sources: Vec::new(),
             timeout: Duration::from_secs(1),
+            keeps_content: false,
         }],
         arrivals: Arrivals::Closed,
         slices: vec![SliceJob {
@@ -175,6 +176,9 @@ fn arm(index: usize, name: &str) -> ArmJob {
         executable: Some("/nowhere/nginx".into()),
         role: ProxyRole::StaticFiles { size: 1 },
         settings: Settings::new(),
+        own: None,
+        external: None,
+        launcher: None,
         address: Ipv4Addr::LOCALHOST.into(),
         tls: false,
         origin: None,

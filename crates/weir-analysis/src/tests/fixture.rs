@@ -1,6 +1,7 @@
 //! Synthetic runs: written by the real writer into a folder, read by the real reader, so that an
 //! analysis here sees exactly what one of a measured run would.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use tempfile::TempDir;
@@ -25,6 +26,7 @@ pub(crate) fn arm(name: &str, role: ArmRole, against: usize) -> Arm {
         changes: Settings::new(),
         against,
         settings: Settings::new(),
+        proxy: None,
     }
 }
 
@@ -65,6 +67,8 @@ pub(crate) fn header(arms: Vec<Arm>) -> RunHeader {
                 executable: None,
                 role: ProxyRole::ReverseProxy,
                 settings: Settings::new(),
+                configuration: None,
+                external: None,
             },
             origin: OriginSpec::default(),
             loads: vec![
@@ -72,6 +76,8 @@ pub(crate) fn header(arms: Vec<Arm>) -> RunHeader {
                 load("open", StudyArrivals::Constant(10_000.0)),
             ],
             arms,
+            launchers: BTreeMap::new(),
+            compare: Compare::Against,
             blocks: BlockSpec::default(),
             objective: Objective::default(),
             cpus: None,

@@ -8,6 +8,7 @@ use crate::analyze;
 
 fn proxy(arm: &str, inert: &[&str]) -> Record {
     Record::Proxy(ProxyRecord {
+        program: String::new(),
         session: 0,
         arm: arm.to_owned(),
         address: String::new(),

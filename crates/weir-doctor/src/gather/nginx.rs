@@ -4,8 +4,8 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use weir_sut::Nginx;
 use weir_sut::nginx::syntax::{self, Directive};
+use weir_sut::{Nginx, Proxy};
 
 use super::GatherError;
 use super::processes::command_line;

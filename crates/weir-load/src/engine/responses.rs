@@ -216,7 +216,7 @@ impl<R: Reactor> Engine<'_, R> {
         let request = self.in_flight[self.oldest(id)].request;
         let conn = &mut self.conns[id as usize];
         let flow = &self.plan.flows[usize::from(conn.flow)];
-        if flow.tls.is_some() {
+        if flow.tls.is_some() || flow.keeps_content {
             return;
         }
         let expect = &flow.requests.get(request).expect;

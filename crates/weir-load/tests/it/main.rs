@@ -1,5 +1,6 @@
 //! The load engine on real sockets, and its TLS in memory and with nginx.
 
+mod bypassed;
 mod kept_open;
 mod reactors;
 mod requests;

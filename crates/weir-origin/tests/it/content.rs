@@ -1,6 +1,6 @@
 //! What the response is made of.
 
-use std::io::Write;
+use std::io::{Read, Write};
 
 use weir_origin::{Content, Origin, OriginConfig};
 
@@ -105,4 +105,48 @@ fn large_content_reaches_a_slow_reader_whole() {
         assert!(received == if to_head { b"" } else { content.bytes() });
     }
     slow.assert_quiet();
+}
+
+#[test]
+fn content_goes_by_the_target_where_sizes_are_asked_for() {
+    let sizes = vec![0, 10, 10_240, 1 << 20];
+    let origin = start(|config| config.sizes.clone_from(&sizes));
+    let mut client = Client::new(&origin);
+    let mut ask = |pieces: &[&str], to_head: bool| {
+        for piece in pieces {
+            client.send(piece.as_bytes());
+            // Each piece is read by itself.
+            std::thread::sleep(std::time::Duration::from_millis(20));
+        }
+        let (bytes, end) = client.receive(to_head);
+        assert_eq!(end.status, 200, "{pieces:?}");
+        let text = String::from_utf8_lossy(&bytes).into_owned();
+        let length = text.split("Content-Length: ").nth(1).expect("a length");
+        let length: u64 = length.split('\r').next().expect("a line").parse().unwrap();
+        (length, end.content_bytes)
+    };
+    for &size in &sizes {
+        let line = format!("GET /{size} HTTP/1.1\r\n");
+        assert_eq!(ask(&[&line, "\r\n"], false), (size, size), "in two pieces");
+        let (first, second) = line.split_at(6.min(line.len()));
+        assert_eq!(ask(&[first, second, "A: b\r\n\r\n"], false), (size, size));
+        // The line ends in the piece that ends the head.
+        let rest = format!("{second}A: b\r\n\r\n");
+        assert_eq!(ask(&[first, &rest], false), (size, size));
+        let head = format!("HEAD /{size} HTTP/1.1\r\n\r\n");
+        assert_eq!(ask(&[&head], true), (size, 0));
+    }
+    for other in ["/", "/11", "/10?x", "/10240/"] {
+        let line = format!("GET {other} HTTP/1.1\r\n\r\n");
+        assert_eq!(ask(&[&line], false), (1024, 1024), "{other}");
+    }
+    // The line has gone by when the client is told to go on.
+    client.send(b"PUT /10 HTTP/1.1\r\nExpect: 100-continue\r\nContent-Length: 2\r\n\r\n");
+    let mut interim = [0; 25];
+    client
+        .stream
+        .read_exact(&mut interim)
+        .expect("an interim response");
+    client.send(b"ab");
+    assert_eq!(client.receive(false).1.content_bytes, 10);
 }

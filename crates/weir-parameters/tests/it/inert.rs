@@ -163,6 +163,7 @@ fn settings_go_to_those_who_put_them_into_force() {
         ]),
         host: settings(&[("fs.file-max", "1048576"), ("net.core.rmem_max", "4194304")]),
         launch: settings(&[("nofile", "65536")]),
+        ..Scoped::default()
     };
     assert_eq!(catalog.split(Nginx, &all), expected);
     assert_eq!(

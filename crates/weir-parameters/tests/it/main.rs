@@ -1,5 +1,6 @@
 //! The catalog that comes with weir, against itself and against the real nginx.
 
+mod controllers;
 mod inert;
 mod kernel;
 mod levels;

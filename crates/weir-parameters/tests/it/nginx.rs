@@ -10,17 +10,17 @@ use weir_parameters::{Catalog, Context, Directive, EffectiveFrom};
 /// Debian's file, directives only, with the block that each stands in. Blocks in it are not nested
 /// deeper than one level, which the test checks by finding what it looks for.
 fn directives(text: &str) -> Vec<(Context, String)> {
-    let mut context = Context::Main;
+    let mut context = Context::new("main");
     let mut found = Vec::new();
     for line in text.lines() {
         let line = line.split('#').next().unwrap_or_default().trim();
         match line {
-            "events {" => context = Context::Events,
-            "http {" => context = Context::Http,
-            "}" => context = Context::Main,
+            "events {" => context = Context::new("events"),
+            "http {" => context = Context::new("http"),
+            "}" => context = Context::new("main"),
             _ => {
                 if let Some(directive) = line.strip_suffix(';') {
-                    found.push((context, directive.to_owned()));
+                    found.push((context.clone(), directive.to_owned()));
                 }
             }
         }
@@ -58,7 +58,9 @@ fn configuration(folder: &Path, directives: &[Directive]) -> String {
         let lines = directives.iter().filter(|d| d.context == context);
         lines.map(|d| logs(&d.text) + ";\n").collect::<String>()
     };
-    let flags = directives.iter().filter(|d| d.context == Context::Listen);
+    let flags = directives
+        .iter()
+        .filter(|d| d.context == Context::new("listen"));
     let flags: String = flags.map(|d| format!(" {}", d.text)).collect();
     let temporary: String = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"]
         .iter()
@@ -68,12 +70,12 @@ fn configuration(folder: &Path, directives: &[Directive]) -> String {
         "pid {folder}/pid;\nerror_log {folder}/error.log;\n{}events {{ {} }}\nhttp {{ {temporary}{}\n\
          upstream origin {{ server 127.0.0.1:1; {} }}\n\
          server {{ listen 127.0.0.1:18098{flags}; {} location / {{ proxy_pass http://origin; {} }} }}\n}}\n",
-        block(Context::Main),
-        block(Context::Events),
-        block(Context::Http),
-        block(Context::Upstream),
-        block(Context::Server),
-        block(Context::Location),
+        block(Context::new("main")),
+        block(Context::new("events")),
+        block(Context::new("http")),
+        block(Context::new("upstream")),
+        block(Context::new("server")),
+        block(Context::new("location")),
     )
 }
 

@@ -1,5 +1,6 @@
 //! The rows: complete, spelled as nginx spells them, and reversible.
 
+use weir_model::study::ProxyKind;
 use weir_model::study::ProxyKind::Nginx;
 use weir_parameters::{Catalog, Context, Directive, EffectiveFrom, Parameter, Scope};
 
@@ -54,6 +55,7 @@ fn every_row_says_why_and_whence() {
         assert!(row.why.len() > 30, "{}", row.id);
         let sources = match row.scope {
             Scope::ProxyDirective => "https://nginx.org/en/docs/",
+            Scope::ProcessLaunch if row.id == "launcher" => "https://github.com/Xilinx-CNS/onload",
             Scope::ProcessLaunch => "https://man7.org/linux/man-pages/",
             _ => "https://docs.kernel.org/",
         };
@@ -66,10 +68,13 @@ fn keepalive_to_the_origin_is_three_directives_and_none_when_stock() {
     assert_eq!(
         texts("origin_keepalive", "32"),
         [
-            (Context::Upstream, "keepalive 32".to_owned()),
-            (Context::Location, "proxy_http_version 1.1".to_owned()),
+            (Context::new("upstream"), "keepalive 32".to_owned()),
             (
-                Context::Location,
+                Context::new("location"),
+                "proxy_http_version 1.1".to_owned()
+            ),
+            (
+                Context::new("location"),
                 "proxy_set_header Connection \"\"".to_owned()
             ),
         ]
@@ -82,7 +87,10 @@ fn the_access_log_leaves_the_folder_to_the_runner() {
     let on = texts("access_log", "on");
     assert_eq!(
         on,
-        [(Context::Http, "access_log {logs}/access.log".to_owned())]
+        [(
+            Context::new("http"),
+            "access_log {logs}/access.log".to_owned()
+        )]
     );
     let buffered = texts("access_log", "buffered");
     assert!(
@@ -92,7 +100,7 @@ fn the_access_log_leaves_the_folder_to_the_runner() {
     );
     assert_eq!(
         texts("access_log", "off"),
-        [(Context::Http, "access_log off".to_owned())]
+        [(Context::new("http"), "access_log off".to_owned())]
     );
 }
 
@@ -100,12 +108,12 @@ fn the_access_log_leaves_the_folder_to_the_runner() {
 fn listen_flags_are_flags() {
     assert_eq!(
         texts("reuseport", "on"),
-        [(Context::Listen, "reuseport".to_owned())]
+        [(Context::new("listen"), "reuseport".to_owned())]
     );
     assert_eq!(texts("reuseport", "off"), []);
     assert_eq!(
         texts("backlog", "4096"),
-        [(Context::Listen, "backlog=4096".to_owned())]
+        [(Context::new("listen"), "backlog=4096".to_owned())]
     );
     let listen = "listen 127.0.0.1:80 reuseport backlog=4096";
     assert_eq!(
@@ -211,12 +219,15 @@ pub(crate) fn sample_levels(row: &Parameter) -> Vec<String> {
 
 #[test]
 fn what_is_written_reads_back_as_the_level_it_was_written_for() {
-    for row in Catalog::builtin().all(Nginx) {
-        let levels = sample_levels(row);
-        assert!(!levels.is_empty(), "{} has no level", row.id);
-        for level in levels {
-            let found = effective_text(row, &row.directives(&level), &level);
-            assert_eq!(row.read_back(found.as_deref()), Some(level), "{}", row.id);
+    for kind in ProxyKind::ALL {
+        for row in Catalog::builtin().all(kind) {
+            let levels = sample_levels(row);
+            assert!(!levels.is_empty(), "{} has no level", row.id);
+            for level in levels {
+                let found = effective_text(row, &row.directives(&level), &level);
+                let read = row.read_back(found.as_deref());
+                assert_eq!(read, Some(level), "{kind:?} {}", row.id);
+            }
         }
     }
 }
@@ -233,9 +244,20 @@ fn effective_text(row: &Parameter, directives: &[Directive], level: &str) -> Opt
         }
         EffectiveFrom::Directive { name, context } => directives
             .iter()
-            .find(|d| d.context == *context && d.text.split(' ').next() == Some(name))
+            .find(|d| d.context == *context && is_named(&d.text, name))
             .map(|d| d.text.replace("{logs}", "/some/folder")),
+        EffectiveFrom::Value { context, at } => directives
+            .iter()
+            .find(|d| d.context == *context && d.at.as_ref() == Some(at))
+            .map(|d| d.text.replace("{logs}", "/some/folder")),
+        EffectiveFrom::Launcher | EffectiveFrom::Transport => Some(level.to_owned()),
     }
+}
+
+fn is_named(text: &str, name: &str) -> bool {
+    let text = text.strip_prefix("no ").unwrap_or(text);
+    let rest = text.strip_prefix(name);
+    rest.is_some_and(|rest| rest.is_empty() || rest.starts_with([' ', '=']))
 }
 
 #[test]
@@ -266,32 +288,107 @@ fn ids_are_found_in_spite_of_typing() {
     assert_eq!(catalog.nearest(Nginx, ""), None);
 }
 
+/// Where the rows of a proxy are described; what goes with every proxy is in the first.
+const PAGES: [(ProxyKind, &str); 5] = [
+    (Nginx, include_str!("../../../../docs/parameters.md")),
+    (
+        ProxyKind::Haproxy,
+        include_str!("../../../../docs/parameters/haproxy.md"),
+    ),
+    (
+        ProxyKind::Envoy,
+        include_str!("../../../../docs/parameters/envoy.md"),
+    ),
+    (
+        ProxyKind::Caddy,
+        include_str!("../../../../docs/parameters/caddy.md"),
+    ),
+    (
+        ProxyKind::Httpd,
+        include_str!("../../../../docs/parameters/httpd.md"),
+    ),
+];
+
 #[test]
-fn the_documentation_has_a_line_for_every_row() {
-    let text = include_str!("../../../../docs/parameters.md");
-    for row in Catalog::builtin().all(Nginx) {
-        let line = text
-            .lines()
-            .find(|line| line.starts_with(&format!("| `{}` |", row.id)))
-            .unwrap_or_else(|| panic!("docs/parameters.md has no line for {}", row.id));
-        let columns: Vec<&str> = line.split(" | ").collect();
-        let newest = &row.default.newest().level;
-        for (level, column) in [(newest, 2), (&row.debian, 3)] {
-            let written = level
-                .as_ref()
-                .is_none_or(|level| columns[column].contains(level));
-            assert!(
-                written,
-                "{}: {level:?} is not in {}",
-                row.id, columns[column]
-            );
+fn the_documentation_has_a_line_for_every_row_and_none_beside() {
+    let catalog = Catalog::builtin();
+    for (kind, page) in PAGES {
+        let mut described = 0;
+        for row in catalog.parameters(kind) {
+            assert_described(row, page);
+            described += 1;
         }
-        let safe = row.safe_on_kubernetes.is_some();
-        assert_eq!(
-            safe,
-            row.scope.is_kernel() && columns[3].starts_with("safe"),
-            "{}",
-            row.id
+        if kind == Nginx {
+            for row in catalog.host_parameters() {
+                assert_described(row, page);
+                described += 1;
+            }
+        }
+        // Tables of parameters have four columns.
+        let lines = page
+            .lines()
+            .filter(|line| line.starts_with("| `") && line.matches(" |").count() == 4);
+        assert_eq!(lines.count(), described, "{kind:?}");
+        for row in catalog.parameters(kind) {
+            let keys = row.controllers.values().map(|of| format!("`{}`", of.key));
+            for key in keys {
+                assert!(page.contains(&key), "{kind:?}: {} has no {key}", row.id);
+            }
+        }
+    }
+}
+
+#[track_caller]
+fn assert_described(row: &Parameter, page: &str) {
+    let line = page
+        .lines()
+        .find(|line| line.starts_with(&format!("| `{}` |", row.id)))
+        .unwrap_or_else(|| panic!("no page has a line for {}", row.id));
+    let columns: Vec<&str> = line.split(" |").collect();
+    let newest = &row.default.newest().level;
+    for (level, column) in [(newest, 2), (&row.debian, 3)] {
+        let written = level
+            .as_ref()
+            .is_none_or(|level| columns[column].contains(level));
+        assert!(
+            written,
+            "{}: {level:?} is not in {}",
+            row.id, columns[column]
         );
     }
+    let safe = row.safe_on_kubernetes.is_some();
+    assert_eq!(
+        safe,
+        row.scope.is_kernel() && columns[3].trim().starts_with("safe"),
+        "{}",
+        row.id
+    );
+}
+
+#[test]
+fn defaults_are_those_of_the_version() {
+    let of = |program| Catalog::builtin().for_proxy(Nginx, program);
+    for (program, requests, last) in [
+        ("nginx/1.18.0", "100", "TLSv1.2"),
+        ("nginx/1.19.10", "1000", "TLSv1.2"),
+        ("openresty/1.27.1.1", "1000", "TLSv1.3"),
+    ] {
+        let catalog = of(program);
+        let row = catalog.get(Nginx, "keepalive_requests").unwrap();
+        assert_eq!(row.read_back(None).as_deref(), Some(requests), "{program}");
+        let defaults = catalog.defaults(Nginx);
+        assert_eq!(defaults["keepalive_requests"], requests, "{program}");
+        assert!(defaults["ssl_protocols"].ends_with(last), "{program}");
+    }
+    // Where nobody has said which version it is, only what all have is taken for granted.
+    let settings = Catalog::builtin().complete(Nginx, &Default::default());
+    assert_eq!(settings.get("keepalive_requests"), None);
+    assert_eq!(settings["gzip"], "off");
+    let settings = of("nginx/1.18.0").complete(Nginx, &Default::default());
+    assert_eq!(settings["keepalive_requests"], "100");
+    // Others keep theirs.
+    assert_eq!(
+        of("nginx/1.18.0").defaults(ProxyKind::Caddy),
+        Catalog::builtin().defaults(ProxyKind::Caddy)
+    );
 }

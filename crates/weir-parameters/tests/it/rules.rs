@@ -1,6 +1,6 @@
 //! Constraints between settings, and files of rows that contradict themselves.
 
-use weir_model::study::ProxyKind::Nginx;
+use weir_model::study::ProxyKind::{Haproxy, Nginx};
 use weir_model::study::{ProxyRole, Settings};
 use weir_parameters::{Catalog, ClientLimits, Conflict, DescriptorLimits, Severity};
 
@@ -124,7 +124,7 @@ fn connections_that_ask_nothing_take_one_of_everything_in_every_role() {
 
 #[test]
 fn complete_settings_tell_equal_configurations() {
-    let catalog = Catalog::builtin();
+    let catalog = Catalog::builtin().for_proxy(Nginx, "nginx/1.22.1");
     let stock = catalog.complete(Nginx, &catalog.stock(Nginx));
     let said_again = stock_with(&[("multi_accept", "off"), ("keepalive_requests", "1000")]);
     assert_eq!(catalog.complete(Nginx, &said_again), stock);
@@ -310,4 +310,31 @@ fn the_limit_that_the_proxy_is_started_with_is_a_limit_of_its_connections() {
     let limits =
         Catalog::builtin().client_limits(Nginx, &one, &ProxyRole::ReverseProxy, LIMITS, 4, 0);
     assert_eq!(limits.map(|limits| limits.descriptors), Some(200));
+}
+
+/// HAProxy's threads share one process, whose descriptors it raises to the hard limit by itself.
+#[test]
+fn threads_of_one_process_share_its_connections() {
+    let limits = |settings: &[(&str, &str)]| {
+        let settings = settings
+            .iter()
+            .map(|(k, v)| ((*k).to_owned(), (*v).to_owned()));
+        let settings: Settings = settings.collect();
+        let role = ProxyRole::ReverseProxy;
+        Catalog::builtin().client_limits(Haproxy, &settings, &role, LIMITS, 8, 100)
+    };
+    let expected = |connections, descriptors| {
+        Some(ClientLimits {
+            connections,
+            descriptors,
+        })
+    };
+    let threads = ("nbthread", "8");
+    assert_eq!(
+        limits(&[("maxconn", "2000"), threads]),
+        expected(1900, 262_094)
+    );
+    let own = ("ulimit_n", "4100");
+    assert_eq!(limits(&[("maxconn", "2000"), own]), expected(1900, 2000));
+    assert_eq!(limits(&[threads]), None, "HAProxy computes its maxconn");
 }

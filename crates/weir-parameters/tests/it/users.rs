@@ -147,7 +147,13 @@ fn what_is_wrong_is_said_with_the_file_and_the_row() {
             "setting: origin_keepalives",
             "not there",
         ),
-        (DIRECTIVE, "proxy: nginx\n", "proxy: caddy\n", "caddy"),
+        (DIRECTIVE, "proxy: nginx\n", "proxy: squid\n", "squid"),
+        (
+            DIRECTIVE,
+            "proxy: nginx\n",
+            "proxy: caddy\n",
+            "none of the `contexts`",
+        ),
         (
             DIRECTIVE,
             "text: \"proxy",

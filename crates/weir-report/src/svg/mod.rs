@@ -5,16 +5,20 @@
 //! shown at: wide and narrow versions are made, and the style sheet shows one of them.
 //! Coordinates are always finite: whatever comes in, no `NaN` leaves this module.
 
+mod by_rate;
 mod forest;
+mod lines;
 mod over_time;
 mod percentile;
 mod scale;
 
 use std::fmt::{self, Display, Write};
 
+pub(crate) use by_rate::by_rate;
 pub(crate) use forest::{Range, forest};
+pub(crate) use lines::{Line, uses_log_axis};
 pub(crate) use over_time::{Panel, panel};
-pub(crate) use percentile::{About, Line, percentile, uses_log_axis};
+pub(crate) use percentile::{About, percentile};
 
 /// The width that a chart is drawn for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

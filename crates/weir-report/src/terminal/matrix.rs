@@ -1,7 +1,7 @@
 //! A matrix of loads for a terminal: verdicts counted, and the row of the highest rate for each suite.
 //! The tables of all loads are for the other formats.
 
-use super::{Cells, Page, sgr};
+use super::page::{Cells, Page, sgr};
 use crate::view::{MatrixView, ReportView, SuiteView, TimesRow, words};
 
 impl Page {

@@ -4,10 +4,11 @@ use weir_analysis::findings::{ArmFindings, Comparison, InertArm, LoadFindings, V
 use weir_model::study::{Arm, ArmRole, Metric, Study};
 
 use super::load::quantiles;
-use super::{number, words};
+use super::pairs::{self, PairsView};
+use super::{about, number, words};
 
 /// An interval that is believed less than this is not shown: it would look like knowledge.
-const LEAST_CONFIDENCE: f64 = 0.8;
+pub(super) const LEAST_CONFIDENCE: f64 = 0.8;
 
 /// All arms on one metric.
 #[derive(Debug, Clone)]
@@ -24,6 +25,8 @@ pub struct MetricView {
     pub resolution: String,
     /// One row per arm: baseline and A/A first, then the changes in the order of the study.
     pub rows: Vec<RowView>,
+    /// Every arm against every other, where the study compares them so.
+    pub pairs: Option<PairsView>,
     /// Why the verdicts are what they are; what holds for several arms is said once.
     pub why: Vec<WhyView>,
 }
@@ -157,6 +160,7 @@ pub(super) fn metric_view(
         interval_head: format!("{} interval", number::level(confidence)),
         confidence: number::level(confidence),
         resolution: resolution(load, metric),
+        pairs: pairs::view(study, load, metric),
         why: why(&rows),
         rows,
     }
@@ -300,17 +304,21 @@ fn replicates(comparison: &Comparison) -> String {
 /// What an arm changes against the arm it is compared with: `gzip: off → on`.
 pub(super) fn changes(study: &Study, arm: Option<&Arm>, role: ArmRole) -> String {
     match role {
-        ArmRole::Baseline => return "nothing".to_owned(),
+        ArmRole::Baseline => return about::of_baseline(study),
         ArmRole::SameAsBaseline => return "A/A: the baseline again".to_owned(),
         ArmRole::Change => {}
     }
     let Some(arm) = arm else {
         return String::new();
     };
+    if let Some(text) = about::of_other_proxy(study, arm) {
+        return text;
+    }
     let before = study.arms.get(arm.against).map(|arm| &arm.settings);
     let each =
         arm.changes.iter().map(
             |(id, level)| match before.and_then(|settings| settings.get(id)) {
+                _ if id == "launcher" => about::launcher_words(study, level),
                 Some(from) if from != level => format!("{id}: {from} → {level}"),
                 _ => format!("{id}: {level}"),
             },

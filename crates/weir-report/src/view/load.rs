@@ -9,6 +9,7 @@ use weir_model::tls::{Resumption, TlsVersion};
 
 use super::compare::{MetricView, metric_view};
 use super::connections::ConnectionsView;
+use super::counted::CountedView;
 use super::limit::LimitView;
 use super::number;
 
@@ -34,6 +35,8 @@ pub struct LoadView {
     pub metrics: Vec<MetricView>,
     /// Figures of each arm, in the order of the study.
     pub arms: Vec<ArmView>,
+    /// What the proxies counted of themselves; `None` where none told anything.
+    pub counted: Option<CountedView>,
     /// What became of connections; `None` in runs that did not keep it.
     pub connections: Option<ConnectionsView>,
 }
@@ -120,6 +123,7 @@ impl LoadView {
                 .map(|&metric| metric_view(study, load, inert, metric))
                 .collect(),
             arms: load.arms.iter().map(arm_view).collect(),
+            counted: CountedView::new(study, load),
             connections: ConnectionsView::new(spec, load),
         }
     }

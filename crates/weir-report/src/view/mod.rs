@@ -4,13 +4,18 @@
 //! Raw numbers appear only where a chart draws them ([`Effect`], curves), next to the text that
 //! names them.
 
+mod about;
+mod by_rate;
 mod compare;
 mod connections;
+mod counted;
+mod gains;
 mod inert;
 mod limit;
 mod load;
 mod matrix;
 pub mod number;
+mod pairs;
 mod published;
 mod published_times;
 mod setup;
@@ -21,8 +26,12 @@ use weir_model::record::{Outcome, Record, Validity};
 use weir_model::study::Study;
 
 use crate::ReportInput;
+pub use about::ArmAbout;
+pub use by_rate::{ByRateCell, ByRateRow, ByRateTable, ByRateView};
 pub use compare::{Effect, MetricView, RowView, WhyView};
 pub use connections::{ConnectionsRow, ConnectionsView};
+pub use counted::{CountedRow, CountedTable, CountedView};
+pub use gains::{GainArm, GainView};
 pub use inert::InertView;
 pub use limit::LimitView;
 pub use load::{ArmView, LoadView, ReasonView};
@@ -30,6 +39,7 @@ pub use matrix::{
     CellRow, CellView, HeatCell, HeatRow, HeatView, LineView, MatrixReason, MatrixView, SuiteView,
     TallyView,
 };
+pub use pairs::{PairCell, PairRow, PairsView};
 pub use published::{PublishedRow, PublishedTable, PublishedVerdict, PublishedView};
 pub use published_times::TimesRow;
 pub use setup::{ArmSettings, Fact, SettingRow, SettingsView, SetupView};
@@ -55,8 +65,12 @@ pub struct ReportView {
     pub started_at: String,
     /// What counts as better, and how sure one must be.
     pub objective: String,
+    /// What each arm is; empty where arms differ in nothing but settings of the study's one proxy.
+    pub about: Vec<ArmAbout>,
     /// Per load, in the order of the study, but for those of a matrix.
     pub loads: Vec<LoadView>,
+    /// Loads that differ in their rate alone, beside each other.
+    pub by_rate: Vec<ByRateView>,
     /// Matrices of loads, in the order of the study.
     pub matrices: Vec<MatrixView>,
     /// Levels that were asked for and are not in force.
@@ -91,13 +105,17 @@ impl ReportView {
     pub fn new(input: &ReportInput<'_>) -> ReportView {
         let study = &input.header.study;
         let inert = &input.findings.inert;
-        let loads: Vec<LoadView> = input
+        let mut loads: Vec<LoadView> = input
             .findings
             .loads
             .iter()
             .filter(|load| !is_cell(study, load))
             .map(|load| LoadView::new(study, load, inert))
             .collect();
+        let metrics = loads.iter_mut().flat_map(|load| &mut load.metrics);
+        for pairs in metrics.filter_map(|metric| metric.pairs.as_mut()) {
+            pairs.beside(&input.findings.answer);
+        }
         let matrices = matrix::all(study, &input.findings.loads, inert);
         let answers = |load: &&LoadFindings| load.metrics.contains(&study.objective.metric);
         let validity = input
@@ -133,10 +151,12 @@ impl ReportView {
                 number::level(study.objective.confidence),
             ),
             published: published::view(study, &input.findings.loads, inert),
+            about: about::all(study, input.records),
             loads,
+            by_rate: by_rate::all(study, &input.findings.loads),
             matrices,
             inert: inert::all(input.findings),
-            setup: SetupView::new(input.header),
+            setup: SetupView::new(input.header, input.records),
             settings: SettingsView::new(study, input.records),
             study_text: input.study_text.to_owned(),
             repeat: Repeat {

@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use weir_analysis::findings::{Comparison, InertArm, LimitFindings, LoadFindings, Verdict};
 use weir_model::study::{Metric, Published, Study};
 
+use super::gains::{self, GainView};
 use super::limit::LimitView;
 use super::published_times::{self, TimesRow};
 use super::{number, words};
@@ -24,6 +25,8 @@ pub struct PublishedView {
     pub tables: Vec<PublishedTable>,
     /// Response times by quantile.
     pub times: Vec<TimesRow>,
+    /// Gains by metric.
+    pub gains: Vec<GainView>,
 }
 
 /// The figures published for one load.
@@ -135,7 +138,9 @@ pub(super) fn view(
         && let Some(&figure) = published.figures.get(&alone.name)
     {
         tables.push(beside_limits(study, figure, &limited));
-    } else if !published.figures.is_empty() || (tables.is_empty() && published.times.is_empty()) {
+    } else if !published.figures.is_empty()
+        || (tables.is_empty() && published.times.is_empty() && published.gains.is_empty())
+    {
         let measured = matching_load(study, loads);
         tables.push(table(study, &published.figures, measured));
     }
@@ -147,6 +152,7 @@ pub(super) fn view(
             .map(|table| noted(table, published, inert))
             .collect(),
         times: published_times::rows(study, published, loads, inert),
+        gains: gains::all(study, loads),
     })
 }
 

@@ -6,7 +6,7 @@ use weir_model::quantity::CpuSet;
 use weir_model::record::{NetworkUsed, ProxyRecord, Record, RunHeader};
 use weir_model::study::{Arm, Study};
 
-use super::{compare, number};
+use super::{about, compare, number};
 
 /// A name and its value.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -40,7 +40,7 @@ pub struct SetupView {
 }
 
 impl SetupView {
-    pub(super) fn new(header: &RunHeader) -> SetupView {
+    pub(super) fn new(header: &RunHeader, records: &[Record]) -> SetupView {
         let e = &header.environment;
         let facts = |map: &BTreeMap<String, String>| -> Vec<Fact> {
             map.iter().map(|(k, v)| fact(k, v.trim())).collect()
@@ -76,7 +76,7 @@ impl SetupView {
                 .into_iter()
                 .filter(|fact| !fact.value.is_empty())
                 .collect(),
-            programs: facts(&e.versions),
+            programs: programs(header, records),
             cpus: vec![
                 cpus("proxy", &header.cpus.proxy, &places.proxy),
                 cpus("generator", &header.cpus.generator, &places.generator),
@@ -86,6 +86,22 @@ impl SetupView {
             remarks: header.remarks.clone(),
         }
     }
+}
+
+/// Programs with their versions as the host has them, and those of the arms that are not among them.
+fn programs(header: &RunHeader, records: &[Record]) -> Vec<Fact> {
+    let versions = header.environment.versions.iter();
+    let mut programs: Vec<Fact> = versions.map(|(k, v)| fact(k, v.trim())).collect();
+    let last = about::last_records(records);
+    for arm in &header.study.arms {
+        let program = last.get(arm.name.as_str()).map_or("", |own| &own.program);
+        let is_known = programs.iter().any(|known| known.value == program);
+        if !program.is_empty() && !is_known {
+            let kind = header.study.proxy_of(arm).kind;
+            programs.push(fact(kind.name(), program));
+        }
+    }
+    programs
 }
 
 /// What connected generator, proxies and origin server.
@@ -139,6 +155,8 @@ pub struct ArmSettings {
     pub address: String,
     /// Settings that differ, as read back.
     pub rows: Vec<SettingRow>,
+    /// Of a proxy of another kind than the baseline's: its own settings, which the baseline has not.
+    pub own: Vec<Fact>,
     /// What the reader must know: no record of it, nothing differs although something was asked.
     pub note: String,
 }
@@ -156,13 +174,7 @@ pub struct SettingRow {
 
 impl SettingsView {
     pub(super) fn new(study: &Study, records: &[Record]) -> SettingsView {
-        // A resumed run starts its proxies again: the last record of an arm is the one that counts.
-        let mut last: BTreeMap<&str, &ProxyRecord> = BTreeMap::new();
-        for record in records {
-            if let Record::Proxy(proxy) = record {
-                last.insert(&proxy.arm, proxy);
-            }
-        }
+        let last = about::last_records(records);
         let baseline = study
             .arms
             .first()
@@ -202,10 +214,17 @@ fn arm_settings(
         map.get(id)
             .map_or_else(|| "not set".to_owned(), Clone::clone)
     };
+    // Settings of another kind of proxy have other names: only what both have can differ.
+    let is_other_kind = study.proxy_of(arm).kind != study.proxy.kind;
+    let is_comparable =
+        |id: &&String| !is_other_kind || (own.contains_key(*id) && baseline.contains_key(*id));
+    let of_own = own.iter().filter(|(id, _)| !baseline.contains_key(*id));
+    let of_own = of_own.filter(|_| is_other_kind);
     let rows: Vec<SettingRow> = match proxy {
         None => Vec::new(),
         Some(_) => ids
             .into_iter()
+            .filter(is_comparable)
             .filter(|id| own.get(*id) != baseline.get(*id))
             .map(|id| SettingRow {
                 id: id.clone(),
@@ -214,7 +233,10 @@ fn arm_settings(
             })
             .collect(),
     };
+    let is_started = study.proxy_of(arm).kind.is_started();
     let note = match (proxy, rows.is_empty(), arm.changes.is_empty()) {
+        _ if !is_started => "weir did not start it and reads nothing of it back".to_owned(),
+        (Some(_), true, _) if is_other_kind => String::new(),
         (None, ..) => "no record: its proxy was never started".to_owned(),
         (Some(_), true, true) => "the same as the baseline".to_owned(),
         (Some(_), true, false) => format!(
@@ -226,6 +248,7 @@ fn arm_settings(
     ArmSettings {
         arm: arm.name.clone(),
         address: proxy.map_or(String::new(), |proxy| proxy.address.clone()),
+        own: of_own.map(|(id, level)| fact(id, level.as_str())).collect(),
         rows,
         note,
     }

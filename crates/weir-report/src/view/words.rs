@@ -2,7 +2,7 @@
 
 use weir_analysis::findings::{LimitVerdict, Verdict};
 use weir_model::record::Validity;
-use weir_model::study::Metric;
+use weir_model::study::{Metric, ProxyKind};
 
 /// Name of a metric in running text: `completed rate`.
 pub fn metric(metric: Metric) -> &'static str {
@@ -32,6 +32,18 @@ pub fn capital(text: &str) -> String {
     match chars.next() {
         Some(first) => first.to_uppercase().chain(chars).collect(),
         None => String::new(),
+    }
+}
+
+/// The same, but for names of proxies, which have one spelling.
+pub fn sentence(text: &str) -> String {
+    let first = text.split_whitespace().next().unwrap_or_default();
+    match ProxyKind::ALL
+        .iter()
+        .any(|kind| kind.title() == first.trim_end_matches(','))
+    {
+        true => text.to_owned(),
+        false => capital(text),
     }
 }
 

@@ -13,8 +13,8 @@ use weir_model::record::{
     EndRecord, FORMAT, Outcome, ProxyRecord, Record, RunHeader, Validity, ValidityReason,
 };
 use weir_model::study::{
-    Arm, ArmRole, BlockSpec, CpuRoles, LoadSpec, Metric, NetworkSpec, Objective, OriginSpec,
-    ProxyKind, ProxyRole, ProxySpec, Published, Settings, Study, StudyArrivals,
+    Arm, ArmRole, BlockSpec, Compare, CpuRoles, LoadSpec, Metric, NetworkSpec, Objective,
+    OriginSpec, ProxyKind, ProxyRole, ProxySpec, Published, Settings, Study, StudyArrivals,
 };
 use weir_report::ReportInput;
 
@@ -158,6 +158,7 @@ fn study() -> Study {
                 changes,
                 against: 0,
                 settings: all,
+                proxy: None,
             }
         });
     let figures = [("stock", 2957.93), ("worker_connections", 6068.41)];
@@ -171,12 +172,16 @@ fn study() -> Study {
             executable: None,
             role: ProxyRole::ReverseProxy,
             settings: base.clone(),
+            configuration: None,
+            external: None,
         },
         origin: OriginSpec::default(),
         loads: vec![load("closed", StudyArrivals::Closed, 50), {
             load("open", StudyArrivals::ShareOfSlowest(0.6), 200)
         }],
         arms: arms.collect(),
+        launchers: BTreeMap::new(),
+        compare: Compare::Against,
         blocks: BlockSpec::default(),
         objective: Objective::default(),
         cpus: None,
@@ -186,6 +191,7 @@ fn study() -> Study {
             figures: figures.map(|(k, v)| (k.to_owned(), v)).into(),
             by_load: BTreeMap::new(),
             times: Vec::new(),
+            gains: Vec::new(),
             dated: BTreeMap::new(),
         }),
         left_out: Vec::new(),
@@ -246,6 +252,7 @@ fn records(study: &Study) -> Vec<Record> {
             Record::Proxy(ProxyRecord {
                 pid: 0,
                 session: 0,
+                program: String::new(),
                 arm: arm.name.clone(),
                 address: format!("127.0.0.1:{}", 20_000 + index),
                 effective,
@@ -310,6 +317,7 @@ fn arm(plan: &Plan, role: ArmRole, rate: f64, p50: f64, cpu: f64, seed: u32) -> 
         samples: (rate * 12.0) as u64,
         connections: None,
         origin_connects_per_request: Some(if keeps { 0.0004 } else { 1.0 }),
+        counters: BTreeMap::new(),
         failures: u64::from(keeps) * 2,
         censored: 0,
         percentile_curve: curve,
@@ -394,6 +402,8 @@ fn closed(study: &Study) -> LoadFindings {
         comparisons: comparisons(&metrics),
         metrics,
         limits: Vec::new(),
+        pairs: Vec::new(),
+        rankings: Vec::new(),
         validity: Validity::Valid,
         reasons: Vec::new(),
     }
@@ -432,6 +442,8 @@ fn open(study: &Study) -> LoadFindings {
         comparisons: comparisons(&metrics),
         metrics,
         limits: Vec::new(),
+        pairs: Vec::new(),
+        rankings: Vec::new(),
         validity: Validity::Suspect,
         reasons: vec![
             CountedReason {

@@ -2,10 +2,12 @@
 #![allow(missing_docs, clippy::unwrap_used)]
 
 mod browser;
+mod by_rate;
 mod extreme;
 mod fixture;
 mod limits;
 mod markup;
 mod matrix;
 mod page;
+mod proxies;
 mod text;

@@ -3,10 +3,11 @@
 use std::time::Duration;
 
 use weir_model::study::{
-    ArmRole, BlockSpec, DelaySpec, Metric, Objective, ProxyRole, Settings, Study, StudyArrivals,
+    ArmRole, BlockSpec, Compare, DelaySpec, Metric, Objective, ProxyKind, ProxyRole, Settings,
+    Study, StudyArrivals,
 };
 use weir_parameters::Catalog;
-use weir_study::remarks;
+use weir_study::{parse, remarks};
 
 use crate::{context, read, with};
 
@@ -85,6 +86,91 @@ fn one_at_a_time_makes_an_arm_per_level_but_the_baselines() {
         study.arms[4].changes["open_file_cache"],
         "max=10 inactive=5s"
     );
+}
+
+/// Where nobody knows which version will run, no level that was some version's default is left out.
+#[test]
+fn a_default_that_depends_on_the_version_is_the_baselines_where_the_version_is_known() {
+    let text = with("a/a: false\none-at-a-time: {keepalive_requests: [100, 1000]}");
+    let of = |program| Catalog::builtin().for_proxy(ProxyKind::Nginx, program);
+    let (less, more) = ("keepalive_requests=100", "keepalive_requests=1000");
+    for (catalog, arms) in [
+        (of("nginx/1.18.0"), &["baseline", more][..]),
+        (of("nginx/1.22.1"), &["baseline", less]),
+        (Catalog::builtin(), &["baseline", less, more]),
+    ] {
+        let study = parse(&text, "study.yaml", &catalog, &context()).expect("a study");
+        assert_eq!(names(&study), arms);
+    }
+}
+
+#[test]
+fn an_arm_may_be_another_proxy_or_another_configuration() {
+    let study = study(
+        "a/a: false\ncompare: pairs\narms:\n\
+         - {name: other, proxy: haproxy}\n\
+         - {name: bare, proxy: {kind: nginx, stock: none, executable: /opt/nginx}}\n\
+         - name: mine\n  proxy: {kind: nginx, configuration: /etc/nginx/nginx.conf, port: 80}\n  \
+           settings: {gzip: off}\n",
+    );
+    assert_eq!(study.compare, Compare::Pairs);
+    let [baseline, other, bare, mine] = &study.arms[..] else {
+        panic!("{:?}", names(&study));
+    };
+    assert_eq!(study.proxy_of(baseline), &study.proxy);
+    let proxy = study.proxy_of(other);
+    assert_eq!(
+        (proxy.kind, &proxy.role),
+        (ProxyKind::Haproxy, &ProxyRole::ReverseProxy)
+    );
+    assert_eq!(other.settings, Catalog::builtin().stock(ProxyKind::Haproxy));
+    assert_eq!(other.changes, settings(&[]));
+    assert_eq!(
+        bare.settings,
+        settings(&[]),
+        "neither Debian's nor the study's"
+    );
+    let own = study
+        .proxy_of(mine)
+        .configuration
+        .as_ref()
+        .expect("its own");
+    assert_eq!(
+        (own.file.to_str(), own.port),
+        (Some("/etc/nginx/nginx.conf"), Some(80))
+    );
+    assert_eq!(
+        mine.settings,
+        settings(&[("gzip", "off")]),
+        "and nothing of Debian's"
+    );
+    assert_eq!(study.proxy_kinds(), [ProxyKind::Nginx, ProxyKind::Haproxy]);
+}
+
+#[test]
+fn within_strata_each_arm_is_compared_with_its_own_stratums() {
+    let study = study(
+        "baseline: plain\na/a: false\n\
+         factorial: {transport: [tcp, sockmap], keepalive_requests: [1000, 50]}\n\
+         stratify: keepalive_requests\n",
+    );
+    let against: Vec<(&str, usize, Settings)> = study
+        .arms
+        .iter()
+        .map(|arm| (&*arm.name, arm.against, arm.changes.clone()))
+        .collect();
+    let sockmap = || settings(&[("transport", "sockmap")]);
+    let expected = [
+        ("plain", 0, settings(&[])),
+        (
+            "keepalive_requests=50",
+            0,
+            settings(&[("keepalive_requests", "50")]),
+        ),
+        ("transport=sockmap", 0, sockmap()),
+        ("keepalive_requests=50+transport=sockmap", 1, sockmap()),
+    ];
+    assert_eq!(against, expected);
 }
 
 #[test]

@@ -164,10 +164,12 @@ fn what_cannot_be_is_refused_with_what_is_right() {
         let text = text(&format!("closed: true, {keys}"));
         assert_eq!(refused(&text), expected, "{keys}");
     }
-    let behind_a_proxy = with("").replace("closed: true", "closed: true, size: 1MiB");
+    let outside = with("")
+        .replace("kind: nginx", "kind: external, address: \"127.0.0.1:80\"")
+        .replace("closed: true", "closed: true, size: 1MiB");
     assert_eq!(
-        refused(&behind_a_proxy),
-        ["the origin server has one size for all loads"]
+        refused(&outside).last().map(String::as_str),
+        Some("what an external proxy answers is not weir's to choose")
     );
 }
 

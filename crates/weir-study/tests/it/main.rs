@@ -3,6 +3,7 @@
 mod bursts;
 mod expand;
 mod flows;
+mod gains;
 mod kernel;
 mod machine;
 mod matrix;
@@ -11,7 +12,7 @@ mod ready_made;
 mod refuse;
 mod requests;
 
-use weir_model::study::Study;
+use weir_model::study::{ProxyKind, Study};
 use weir_parameters::Catalog;
 use weir_study::{CheckContext, StudyErrors, parse};
 
@@ -28,7 +29,9 @@ fn context() -> CheckContext {
 }
 
 fn read(text: &str) -> Result<Study, StudyErrors> {
-    parse(text, "study.yaml", &Catalog::builtin(), &context())
+    // Where the version is known, so are its defaults.
+    let catalog = Catalog::builtin().for_proxy(ProxyKind::Nginx, "nginx/1.22.1");
+    parse(text, "study.yaml", &catalog, &context())
 }
 
 /// A study that is right, with `rest` at its end.

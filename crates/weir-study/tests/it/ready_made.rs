@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use weir_model::load::Lifetime;
-use weir_model::study::{ArmRole, Study, StudyArrivals};
+use weir_model::study::{ArmRole, Compare, ProxyKind, PublishedGain, Study, StudyArrivals};
 use weir_model::tls::{Resumption, TlsVersion};
 use weir_parameters::Catalog;
 use weir_study::{CheckContext, parse, remarks, studies};
@@ -21,7 +21,7 @@ fn ready_made(name: &str) -> Study {
 
 #[test]
 fn all_are_right_even_on_a_small_machine_and_named_as_they_say() {
-    assert_eq!(studies().len(), 11);
+    assert_eq!(studies().len(), 16);
     for study in studies() {
         assert_eq!(ready_made(study.name).name, study.name);
     }
@@ -127,6 +127,44 @@ fn studies_by_workers_have_the_published_arms_on_the_published_machine_and_fewer
     assert_eq!(tls.resumption, Resumption::Off);
 }
 
+/// Each proxy's word for what is the same for all of them.
+#[test]
+fn five_proxies_are_compared_on_equal_terms() {
+    for name in ["which-proxy", "tls-termination"] {
+        let study = ready_made(name);
+        assert_eq!(study.compare, Compare::Pairs, "{name}");
+        let kinds: Vec<ProxyKind> = study
+            .arms
+            .iter()
+            .filter(|arm| arm.role != ArmRole::SameAsBaseline)
+            .map(|arm| study.proxy_of(arm).kind)
+            .collect();
+        assert_eq!(kinds, &ProxyKind::ALL[..5], "{name}");
+        for arm in &study.arms {
+            assert_eq!(arm.settings["access_log"], "off", "{name}: {}", arm.name);
+            let workers = match study.proxy_of(arm).kind {
+                ProxyKind::Nginx => "worker_processes",
+                ProxyKind::Haproxy => "nbthread",
+                ProxyKind::Envoy => "concurrency",
+                ProxyKind::Caddy => "gomaxprocs",
+                // A pool of threads, on the same CPUs.
+                _ => continue,
+            };
+            assert_eq!(arm.settings[workers], "1", "{name}: {}", arm.name);
+        }
+        assert_eq!(remarks(&study, &Catalog::builtin(), &context()), [""; 0]);
+    }
+    let study = ready_made("tls-termination");
+    for load in &study.loads {
+        let tls = load.tls.as_ref().expect("it is about TLS");
+        assert_eq!(tls.versions, [TlsVersion::V1_3]);
+        assert_eq!(tls.ciphers, ["TLS_AES_256_GCM_SHA384"]);
+    }
+    let resumption = |load: usize| study.loads[load].tls.as_ref().map(|tls| tls.resumption);
+    assert_eq!(resumption(0), Some(Resumption::Off));
+    assert_eq!(resumption(1), Some(Resumption::On));
+}
+
 #[test]
 fn connections_are_held_as_far_as_the_machine_has_room() {
     for (descriptors, most) in [(524_288, 100_000), (20_000, 100_000), (8_192, 50_000)] {
@@ -139,6 +177,45 @@ fn connections_are_held_as_far_as_the_machine_has_room() {
         assert_eq!(study.arms.len(), 1);
         let within = study.objective.within;
         assert_eq!(within, Some(Duration::from_millis(30)));
+    }
+}
+
+#[test]
+fn studies_of_a_bypass_have_an_arm_of_tcp_for_each_of_theirs_and_gains_that_are_measured() {
+    for (name, levels) in [("kernel-bypass", 3), ("kernel-bypass-direct", 2)] {
+        for (cpus, workers) in [("0", 1), ("0-1", 2), ("0-3", 3)] {
+            let study = on_a_machine(name, cpus, 524_288);
+            let arms = study.arms.iter();
+            let arms: Vec<_> = arms
+                .filter(|arm| arm.role != ArmRole::SameAsBaseline)
+                .collect();
+            assert_eq!(arms.len(), workers * levels, "{name} on {cpus}");
+            for arm in arms {
+                let against = &study.arms[arm.against];
+                let transport = against.settings.get("transport");
+                assert!(transport.is_none_or(|level| level == "tcp"), "{}", arm.name);
+            }
+            let published = study.published.expect("the source is named");
+            assert_eq!(published.gains.len(), 5);
+            let rates = study.loads.iter().filter_map(|load| match load.arrivals {
+                StudyArrivals::ShareOfSlowest(share) => Some((&*load.name, share)),
+                _ => None,
+            });
+            let rates: Vec<_> = rates.collect();
+            let tails = [
+                ("tail-20", 0.2),
+                ("tail-40", 0.4),
+                ("tail-60", 0.6),
+                ("tail-80", 0.8),
+            ];
+            assert_eq!(rates, tails, "{name}");
+            for load in &study.loads {
+                let of_load = |gain: &&PublishedGain| gain.load.as_ref() == Some(&load.name);
+                let gains = published.gains.iter().filter(of_load).count();
+                let is_one = load.arrivals == StudyArrivals::Closed || load.name == "tail-60";
+                assert_eq!(gains, usize::from(is_one), "{}", load.name);
+            }
+        }
     }
 }
 
@@ -164,7 +241,7 @@ fn the_studies_in_the_documentation_are_right() {
         .skip(1)
         .filter_map(|rest| rest.split("```").next())
         .collect();
-    assert_eq!(examples.len(), 3);
+    assert_eq!(examples.len(), 5);
     for example in examples {
         let read = parse(example, "docs/study.md", &Catalog::builtin(), &context());
         assert!(

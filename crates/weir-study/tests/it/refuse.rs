@@ -115,7 +115,7 @@ fn anchors_and_bombs_are_refused_at_once() {
 
 #[test]
 fn sections_say_what_they_want() {
-    let cases: [(&str, &[&str]); 27] = [
+    let cases: [(&str, &[&str]); 37] = [
         (
             "a/a: false",
             &["nothing is compared: there are no arms besides the baseline"],
@@ -130,6 +130,52 @@ fn sections_say_what_they_want() {
         (
             "arms: [{name: a, settings: {gzip: off}}]\nfactorial: {gzip: [on, off]}",
             &["a study has one way to write its arms"],
+        ),
+        (
+            "arms: [{name: a, settings: {gzip: off}}]\nstratify: gzip",
+            &["`stratify` is for a `factorial` study"],
+        ),
+        (
+            "factorial: {gzip: [on, off], sendfile: [on, off]}\nstratify: [gzip, sendfil]",
+            &["`sendfil` is no factor of this study [sendfile]"],
+        ),
+        (
+            "arms: [{name: a, proxy: haprxy}]",
+            &[
+                "`haprxy` is not `nginx`, `haproxy`, `envoy`, `caddy`, `httpd` or `external` [haproxy]",
+            ],
+        ),
+        (
+            "arms: [{name: a, proxy: {kind: nginx, role: reverse-proxy}}]",
+            &["a proxy has no key `role`"],
+        ),
+        (
+            "arms: [{name: a, proxy: {kind: nginx, port: 80}}]",
+            &["`port` names a listener of a `configuration`, and there is none"],
+        ),
+        (
+            "arms: [{name: a, proxy: {kind: nginx, configuration: /a, stock: debian}}]",
+            &["a configuration of your own begins with nothing but itself"],
+        ),
+        (
+            "arms: [{name: a, proxy: {kind: nginx, address: 127.0.0.1:80}}]",
+            &["`address` is for a proxy that weir does not start"],
+        ),
+        (
+            "arms: [{name: a, proxy: {kind: external, settings: {gzip: off}}}]",
+            &[
+                "a proxy needs the key `address`",
+                "`settings` is for a proxy that weir starts",
+                "unknown parameter `gzip`",
+            ],
+        ),
+        (
+            "cumulative: [{name: a, proxy: haproxy}]",
+            &["a step keeps what the ones before it changed, so it cannot be another proxy"],
+        ),
+        (
+            "arms: [{name: a, proxy: {kind: nginx, settings: {worker_processes: 1}}}]",
+            &["arm `a` has the settings of the baseline"],
         ),
         (
             "arms: [{name: a, settings: {gzip: off}, setings: 1}]",

@@ -1,22 +1,23 @@
 //! Writing a configuration: the settings of an arm, laid out in nginx's contexts.
 
 use std::fmt::Write as _;
-use std::fs::{self, File};
-use std::io::{self, BufWriter, Write as _};
-use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
-use weir_model::study::{ProxyKind, ProxyRole, Settings, file_target};
+use weir_model::study::{ProxyKind, ProxyRole, Settings};
 use weir_parameters::{Catalog, Context, Directive};
 use weir_probe::host;
 
-use super::syntax;
-use super::user::WorkerUser;
-use super::{Nginx, Site};
-use crate::SutError;
+use super::{Nginx, own, syntax};
 use crate::certificate::{CERTIFICATE_FILE, KEY_FILE};
-use crate::running::proxy_pid_file;
-use crate::work_folder::make_folder;
+use crate::configuration::{ADMIN_SOCKET, Configuration, directives};
+use crate::user::WorkerUser;
+use crate::{Site, SutError};
+
+/// Name of the configuration file.
+const FILE: &str = "nginx.conf";
+
+/// Users that packages of nginx make or use, Debian's first; `nobody` is everywhere.
+pub(super) const USERS: [&str; 4] = ["www-data", "nginx", "http", "nobody"];
 
 /// Modules whose folder for temporary files would otherwise be the system's, and their directive.
 const TEMP_PATHS: [(&str, &str); 5] = [
@@ -27,57 +28,6 @@ const TEMP_PATHS: [(&str, &str); 5] = [
     ("--without-http_scgi_module", "scgi_temp_path"),
 ];
 
-/// A configuration that was written, and the prefix it lives in.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Configuration {
-    prefix: PathBuf,
-    listen: SocketAddr,
-    tls_listen: Option<SocketAddr>,
-    workers: usize,
-}
-
-impl Configuration {
-    /// The folder that holds all that this nginx reads and writes.
-    pub fn prefix(&self) -> &Path {
-        &self.prefix
-    }
-
-    /// The configuration file.
-    pub fn file(&self) -> PathBuf {
-        self.prefix.join("conf/nginx.conf")
-    }
-
-    /// Address where it is asked in clear.
-    pub fn listen(&self) -> SocketAddr {
-        self.listen
-    }
-
-    /// Address where it is asked over TLS, if it is.
-    pub fn tls_listen(&self) -> Option<SocketAddr> {
-        self.tls_listen
-    }
-
-    /// The error log.
-    pub fn error_log(&self) -> PathBuf {
-        self.prefix.join("logs/error.log")
-    }
-
-    /// What the program printed since it was last started.
-    pub fn output(&self) -> PathBuf {
-        self.prefix.join("logs/output")
-    }
-
-    /// Number of the master process, while it runs.
-    pub fn pid_file(&self) -> PathBuf {
-        proxy_pid_file(&self.prefix)
-    }
-
-    /// Workers that it will start.
-    pub(super) fn workers(&self) -> usize {
-        self.workers
-    }
-}
-
 pub(super) fn write(
     nginx: &Nginx,
     prefix: &Path,
@@ -85,69 +35,36 @@ pub(super) fn write(
     site: &Site<'_>,
     catalog: &Catalog,
 ) -> Result<Configuration, SutError> {
-    let directives = directives(settings, catalog)?;
-    let user = WorkerUser::find();
+    if let Some(own) = site.own {
+        return own::write(nginx, prefix, settings, site, own, catalog);
+    }
+    let directives = logged(directives(ProxyKind::Nginx, settings, catalog)?);
+    let user = WorkerUser::find(&USERS);
     let text = Layout {
         nginx,
         user: user.as_ref(),
         directives: &directives,
     }
     .render(site)?;
-    for folder in ["", "conf", "logs", "temp", "files"] {
-        let path = prefix.join(folder);
-        if !path.is_dir() {
-            make_folder(&path)?;
-        }
-    }
-    // Absolute, since nginx is started from elsewhere.
-    let prefix = fs::canonicalize(prefix).map_err(SutError::file("read", prefix))?;
-    if let Some(user) = &user {
-        user.must_reach(&prefix)?;
-    }
-    if let ProxyRole::StaticFiles { size } = site.role {
-        write_files(&prefix.join("files"), *size, site.sizes)?;
-    }
-    if let Some(tls) = site.tls {
-        tls.certificate.copy_to(&prefix.join("conf"))?;
-    }
+    let configuration =
+        Configuration::prepare(ProxyKind::Nginx, prefix, FILE, site, user.as_ref())?;
     let configuration = Configuration {
-        prefix,
-        listen: site.listen,
-        tls_listen: site.tls.map(|tls| tls.listen),
+        error_log: Some("logs/error.log".into()),
         workers: workers(&text)?,
+        ..configuration
     };
-    let file = configuration.file();
-    fs::write(&file, text).map_err(SutError::file("write", file))?;
+    configuration.write(&text)?;
     Ok(configuration)
 }
 
-/// The page of a proxy that serves files, and files of other sizes beside it.
-fn write_files(folder: &Path, page: u64, sizes: &[u64]) -> Result<(), SutError> {
-    let others = sizes.iter().map(|&size| (file_target(size), size));
-    for (target, size) in std::iter::once(("/index.html".to_owned(), page)).chain(others) {
-        let file = folder.join(target.trim_start_matches('/'));
-        write_content(&file, size).map_err(SutError::file("write", file))?;
-    }
-    Ok(())
-}
-
-/// All that the settings lead to, parameter by parameter.
-fn directives(settings: &Settings, catalog: &Catalog) -> Result<Vec<Directive>, SutError> {
-    let mut all = Vec::new();
-    for (id, level) in settings {
-        let row = catalog
-            .get(ProxyKind::Nginx, id)
-            .ok_or_else(|| SutError::UnknownParameter { id: id.clone() })?;
-        if !row.scope.is_configuration() {
-            return Err(SutError::NotOfProxy { id: id.clone() });
-        }
-        all.extend(row.directives(level));
-    }
-    // Left to itself nginx writes the access log that it was built with: the system's.
+/// With an access log of weir's own, unless the settings say another. Left to itself nginx writes the
+/// one that it was built with: the system's.
+fn logged(mut all: Vec<Directive>) -> Vec<Directive> {
     let is_logged = |directive: &Directive| directive.text.starts_with("access_log ");
     if !all.iter().any(is_logged) {
         all.push(Directive {
-            context: Context::Http,
+            context: Context::new("http"),
+            at: None,
             text: "access_log {logs}/access.log".to_owned(),
         });
     }
@@ -155,7 +72,7 @@ fn directives(settings: &Settings, catalog: &Catalog) -> Result<Vec<Directive>, 
         // Relative paths of logs are taken from the prefix.
         directive.text = directive.text.replace("{logs}", "logs");
     }
-    Ok(all)
+    all
 }
 
 /// Workers that a configuration asks for.
@@ -164,14 +81,15 @@ fn workers(text: &str) -> Result<usize, SutError> {
     let directive = tree
         .iter()
         .find(|directive| directive.name == "worker_processes");
-    let Some(level) = directive.and_then(|directive| directive.arguments.first()) else {
-        return Ok(1);
-    };
-    match level.parse() {
-        Ok(number) => Ok(number),
-        // `auto` counts the CPUs that are online, whatever the process may use.
-        Err(_) => Ok(host::online_cpus().map_or(1, |cpus| cpus.cpus().len())),
-    }
+    let level = directive.and_then(|directive| directive.arguments.first());
+    Ok(level.map_or(1, |level| workers_of(level)))
+}
+
+/// The workers that a level of `worker_processes` means.
+pub(super) fn workers_of(level: &str) -> usize {
+    // `auto` counts the CPUs that are online, whatever the process may use.
+    let online = || host::online_cpus().map_or(1, |cpus| cpus.cpus().len());
+    level.parse().unwrap_or_else(|_| online())
 }
 
 /// Renders the contexts around the directives.
@@ -187,17 +105,18 @@ impl Layout<'_> {
             String::from("# Written by weir. Relative paths are below the prefix (nginx -p).\n");
         self.main(&mut text);
         text += "\nevents {\n";
-        self.context(&mut text, Context::Events, 1);
+        self.context(&mut text, "events", 1);
         text += "}\n\nhttp {\n";
         self.http(&mut text);
         if let ProxyRole::ReverseProxy = site.role {
             let origin = site.origin.ok_or(SutError::NoOrigin)?;
             text += "\n    upstream origin {\n";
             line(&mut text, 2, &format!("server {origin}"));
-            self.context(&mut text, Context::Upstream, 2);
+            self.context(&mut text, "upstream", 2);
             text += "    }\n";
         }
         self.server(&mut text, site);
+        self.status(&mut text);
         text += "}\n";
         Ok(text)
     }
@@ -208,10 +127,10 @@ impl Layout<'_> {
         }
         // In the foreground: weir is the parent and learns at once how it ended.
         line(text, 0, "daemon off");
-        line(text, 0, "pid nginx.pid");
+        line(text, 0, "pid run/nginx.pid");
         line(text, 0, "lock_file temp/nginx.lock");
         line(text, 0, "error_log logs/error.log");
-        self.context(text, Context::Main, 0);
+        self.context(text, "main", 0);
     }
 
     fn http(&self, text: &mut String) {
@@ -223,16 +142,16 @@ impl Layout<'_> {
         // As Debian has it; without it nginx complains about Debian's list of media types.
         line(text, 1, "types_hash_max_size 2048");
         for (left_out, directive) in TEMP_PATHS {
-            if left_out.is_empty() || !self.nginx.build.contains(left_out) {
+            if left_out.is_empty() || !self.nginx.installed.said.contains(left_out) {
                 let folder = directive.trim_end_matches("_temp_path");
                 line(text, 1, &format!("{directive} temp/{folder}"));
             }
         }
-        self.context(text, Context::Http, 1);
+        self.context(text, "http", 1);
     }
 
     fn server(&self, text: &mut String, site: &Site<'_>) {
-        let flags = self.of(Context::Listen);
+        let flags = self.of("listen");
         let flags: String = flags.map(|flag| format!(" {flag}")).collect();
         *text += "\n    server {\n";
         // The one in clear stands first: flags are read back from it.
@@ -244,7 +163,7 @@ impl Layout<'_> {
             line(text, 2, &format!("ssl_certificate_key {KEY_FILE}"));
         }
         line(text, 2, "server_name _");
-        self.context(text, Context::Server, 2);
+        self.context(text, "server", 2);
         match site.role {
             ProxyRole::ReverseProxy => {
                 *text += "\n        location / {\n";
@@ -262,18 +181,30 @@ impl Layout<'_> {
                 line(text, 3, "try_files $uri $uri/ =404");
             }
         }
-        self.context(text, Context::Location, 3);
+        self.context(text, "location", 3);
         *text += "        }\n    }\n";
     }
 
-    fn of(&self, context: Context) -> impl Iterator<Item = &str> {
+    /// nginx's own counters, where this one was built to tell them.
+    fn status(&self, text: &mut String) {
+        if !self.nginx.tells_status() {
+            return;
+        }
+        *text += "\n    server {\n";
+        line(text, 2, &format!("listen unix:{ADMIN_SOCKET}"));
+        line(text, 2, "access_log off");
+        line(text, 2, "stub_status");
+        *text += "    }\n";
+    }
+
+    fn of(&self, context: &str) -> impl Iterator<Item = &str> {
         self.directives
             .iter()
-            .filter(move |directive| directive.context == context)
+            .filter(move |directive| directive.context.name() == context)
             .map(|directive| &*directive.text)
     }
 
-    fn context(&self, text: &mut String, context: Context, depth: usize) {
+    fn context(&self, text: &mut String, context: &str, depth: usize) {
         for directive in self.of(context) {
             line(text, depth, directive);
         }
@@ -284,7 +215,8 @@ impl Nginx {
     /// The packaged list of media types, beside the configuration that nginx was built with.
     fn media_types(&self) -> Option<String> {
         let configured = self
-            .build
+            .installed
+            .said
             .split_ascii_whitespace()
             .find_map(|argument| argument.strip_prefix("--conf-path="));
         let beside = |file: &str| {
@@ -309,41 +241,4 @@ fn line(text: &mut String, depth: usize, directive: &str) {
 
 fn quoted(word: &str) -> String {
     format!("\"{}\"", word.replace('\\', "\\\\").replace('"', "\\\""))
-}
-
-/// Writes a page of `size` bytes. It is made of words in an order that is always the same, so it
-/// compresses about as text does and equal studies serve equal files.
-fn write_content(path: &Path, size: u64) -> io::Result<()> {
-    const WORDS: [&str; 16] = [
-        "gateway ",
-        "origin ",
-        "request ",
-        "response ",
-        "connection ",
-        "capacity ",
-        "the ",
-        "of ",
-        "and ",
-        "a ",
-        "is ",
-        "under ",
-        "load ",
-        "measured ",
-        "quantile ",
-        "arrives.\n",
-    ];
-    let mut file = BufWriter::new(File::create(path)?);
-    let mut left = usize::try_from(size).map_err(io::Error::other)?;
-    // Knuth's 64-bit linear congruential generator (MMIX); the upper bits are the good ones.
-    let mut state = 1_u64;
-    while left > 0 {
-        state = state
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1_442_695_040_888_963_407);
-        let word = WORDS[(state >> 60) as usize].as_bytes();
-        let part = &word[..word.len().min(left)];
-        file.write_all(part)?;
-        left -= part.len();
-    }
-    file.flush()
 }

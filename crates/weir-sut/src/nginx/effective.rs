@@ -1,85 +1,145 @@
 //! What nginx is really running with, read back from what it prints of itself.
 
-use std::collections::BTreeMap;
+use std::net::SocketAddr;
 
 use weir_model::study::ProxyKind;
-use weir_parameters::{Catalog, Context, EffectiveFrom, Parameter};
+use weir_parameters::{Catalog, EffectiveFrom, Parameter};
 
-use super::syntax::{self, Directive};
-use crate::SutError;
+use super::syntax::Directive;
+use crate::Effective;
 
-/// A configuration as nginx understood it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Effective {
-    /// What `nginx -T` prints: the configuration file and those it includes.
-    pub text: String,
-    /// Level of every parameter in the catalog: what is written, or else the program's default.
-    /// A text that no level leads to is given as it stands.
-    pub levels: BTreeMap<String, String>,
-}
-
-/// Reads the levels of all parameters. Process limits are known only of a proxy that runs.
+/// Reads the levels of all parameters from what the text means, where a load that asks the given
+/// addresses meets it. Process limits are known only of a proxy that runs.
 pub(super) fn read(
     text: String,
+    tree: &[Directive],
+    asked: [Option<SocketAddr>; 2],
     catalog: &Catalog,
     nofile: Option<u64>,
-) -> Result<Effective, SutError> {
-    let tree = syntax::parse(&text)?;
+) -> Effective {
+    let way = Way::of(tree, asked);
     let levels = catalog
         .parameters(ProxyKind::Nginx)
-        .filter_map(|row| Some((row.id.clone(), level(row, &tree, nofile)?)))
+        .filter_map(|row| Some((row.id.clone(), level(row, &way, nofile)?)))
         .collect();
-    Ok(Effective { text, levels })
+    Effective { text, levels }
 }
 
-fn level(row: &Parameter, tree: &[Directive], nofile: Option<u64>) -> Option<String> {
+fn level(row: &Parameter, way: &Way<'_>, nofile: Option<u64>) -> Option<String> {
     let found = match &row.effective {
-        EffectiveFrom::Directive { name, context } => find(tree, *context, name),
-        EffectiveFrom::ListenFlag { .. } => find(tree, Context::Listen, "listen"),
+        EffectiveFrom::Directive { name, context } => way.find(context.name(), name),
+        EffectiveFrom::ListenFlag { .. } => Some(way.listen.join(" ")),
         EffectiveFrom::ProcessLimit { .. } => nofile.map(|limit| limit.to_string()),
-        EffectiveFrom::Sysctl { .. } => None,
+        EffectiveFrom::Value { .. }
+        | EffectiveFrom::Sysctl { .. }
+        | EffectiveFrom::Launcher
+        | EffectiveFrom::Transport => None,
     };
     row.read_back(found.as_deref()).or(found)
 }
 
-/// The words of the directive that counts for a context, the innermost that there is: what a
-/// location does not say it takes from its server, and that from `http`.
-fn find(tree: &[Directive], context: Context, name: &str) -> Option<String> {
-    let paths: &[&[&str]] = match context {
-        Context::Main => &[&[]],
-        Context::Events => &[&["events"]],
-        Context::Upstream => &[&["http", "upstream"]],
-        Context::Listen => &[&["http", "server"]],
-        Context::Http | Context::Server | Context::Location => &[
-            &["http", "server", "location"],
-            &["http", "server"],
-            &["http"],
-        ],
-    };
-    let directive = paths.iter().find_map(|path| {
-        block(tree, path)?
-            .iter()
-            .find(|directive| directive.name == name)
-    })?;
-    let words = std::iter::once(&directive.name).chain(&directive.arguments);
-    Some(words.map(String::as_str).collect::<Vec<_>>().join(" "))
+/// The blocks that a load meets.
+#[derive(Default)]
+struct Way<'t> {
+    main: &'t [Directive],
+    events: &'t [Directive],
+    http: &'t [Directive],
+    /// The first server at an address that is asked which passes requests on, or else the first there:
+    /// which one it is the load's Host field says, and it may be another with each load.
+    server: &'t [Directive],
+    /// Its first location that passes requests on, or else its first.
+    location: &'t [Directive],
+    /// The group that requests are passed on to.
+    upstream: &'t [Directive],
+    /// What is said of the address that is asked; servers share it, and one of them says it.
+    listen: Vec<&'t str>,
 }
 
-/// The content of the block at a path; weir writes one of each.
-fn block<'a>(tree: &'a [Directive], path: &[&str]) -> Option<&'a [Directive]> {
-    let Some((name, rest)) = path.split_first() else {
-        return Some(tree);
-    };
-    let inner = tree
-        .iter()
-        .find(|directive| directive.name == *name)?
-        .block
-        .as_ref()?;
-    block(inner, rest)
+impl<'t> Way<'t> {
+    fn of(tree: &'t [Directive], asked: [Option<SocketAddr>; 2]) -> Way<'t> {
+        let first = |name: &'static str| blocks(tree, name).next().unwrap_or_default();
+        let http = first("http");
+        let asked: Vec<String> = asked.iter().flatten().map(SocketAddr::to_string).collect();
+        // The first of the addresses that this server has.
+        let address_of = |server| {
+            let mut own = named(server, "listen").filter_map(|listen| listen.arguments.first());
+            own.find(|own| asked.contains(own))
+        };
+        let servers = || blocks(http, "server");
+        let at_address = || servers().filter(|server| address_of(server).is_some());
+        let server = at_address()
+            .find(|server| passing(server).is_some())
+            .or_else(|| at_address().next())
+            .or_else(|| servers().next())
+            .unwrap_or_default();
+        let location = passing(server).or_else(|| blocks(server, "location").next());
+        let location = location.unwrap_or_default();
+        let passes = named(location, "proxy_pass").next();
+        let group = passes.and_then(|pass| pass.arguments.first()?.split("://").nth(1));
+        let group = group.map(|rest| rest.split('/').next().unwrap_or(rest));
+        let is_group =
+            |upstream: &&&Directive| upstream.arguments.first().map(String::as_str) == group;
+        let upstreams: Vec<&Directive> = named(http, "upstream").collect();
+        let upstream = upstreams.iter().find(is_group).or(upstreams.first());
+        let address = address_of(server).or_else(|| {
+            let mut any = named(server, "listen");
+            any.find_map(|listen| listen.arguments.first())
+        });
+        let listens = servers().flat_map(|server| named(server, "listen"));
+        let listens = listens.filter(|listen| listen.arguments.first() == address);
+        let flags = listens.flat_map(|listen| listen.arguments.iter().map(String::as_str));
+        Way {
+            main: tree,
+            events: first("events"),
+            http,
+            server,
+            location,
+            upstream: upstream
+                .and_then(|it| it.block.as_deref())
+                .unwrap_or_default(),
+            listen: flags.collect(),
+        }
+    }
+
+    /// The words of the directive that counts for a context, the innermost that there is: what a
+    /// location does not say it takes from its server, and that from `http`.
+    fn find(&self, context: &str, name: &str) -> Option<String> {
+        let blocks: &[&[Directive]] = match context {
+            "main" => &[self.main],
+            "events" => &[self.events],
+            "upstream" => &[self.upstream],
+            "listen" => &[self.server],
+            // http, server, location
+            _ => &[self.location, self.server, self.http],
+        };
+        let mut found = blocks.iter().filter_map(|block| named(block, name).next());
+        found.next().map(words)
+    }
+}
+
+fn named<'t>(block: &'t [Directive], name: &'t str) -> impl Iterator<Item = &'t Directive> {
+    block.iter().filter(move |directive| directive.name == name)
+}
+
+fn blocks<'t>(block: &'t [Directive], name: &'t str) -> impl Iterator<Item = &'t [Directive]> {
+    named(block, name).filter_map(|directive| directive.block.as_deref())
+}
+
+/// The first location of a server that passes requests on.
+fn passing(server: &[Directive]) -> Option<&[Directive]> {
+    blocks(server, "location").find(|location| named(location, "proxy_pass").next().is_some())
+}
+
+fn words(directive: &Directive) -> String {
+    let words = std::iter::once(&directive.name).chain(&directive.arguments);
+    words.map(String::as_str).collect::<Vec<_>>().join(" ")
 }
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
+    use super::super::syntax;
     use super::*;
 
     const TEXT: &str = r#"
@@ -97,11 +157,15 @@ mod tests {
         }
     "#;
 
+    fn levels(text: &str, nofile: Option<u64>) -> BTreeMap<String, String> {
+        let tree = syntax::parse(text).unwrap();
+        let asked = [Some("127.0.0.1:2".parse().unwrap()), None];
+        read(text.to_owned(), &tree, asked, &Catalog::builtin(), nofile).levels
+    }
+
     #[test]
     fn the_context_decides_and_the_innermost_wins() {
-        let levels = read(TEXT.to_owned(), &Catalog::builtin(), Some(4096))
-            .unwrap()
-            .levels;
+        let levels = levels(TEXT, Some(4096));
         for (id, level) in [
             ("worker_processes", "2"),
             ("worker_connections", "768"),
@@ -118,18 +182,46 @@ mod tests {
     }
 
     #[test]
+    fn of_several_servers_the_one_that_is_asked_counts() {
+        let levels = levels(
+            "events { }
+             http {
+                 gzip on;
+                 upstream other { server 127.0.0.1:1; keepalive 5; }
+                 upstream app { server 127.0.0.1:1; keepalive 6; }
+                 server { listen 127.0.0.1:1; keepalive_requests 1; location / { proxy_pass http://other; } }
+                 server { listen 127.0.0.1:2 backlog=9; keepalive_requests 2; return 404; }
+                 server {
+                     listen 127.0.0.1:3 backlog=3;
+                     listen 127.0.0.1:2;
+                     keepalive_requests 3;
+                     location /static/ { gzip off; }
+                     location / { sendfile on; proxy_pass http://app/x; }
+                 }
+             }",
+            None,
+        );
+        for (id, level) in [
+            ("keepalive_requests", "3"),
+            ("origin_keepalive", "6"),
+            ("sendfile", "on"),
+            ("gzip", "on"),
+            ("backlog", "9"),
+        ] {
+            assert_eq!(levels.get(id).map(String::as_str), Some(level), "{id}");
+        }
+    }
+
+    #[test]
     fn what_is_not_written_is_the_program_s_default() {
         let catalog = Catalog::builtin();
-        let levels = read("events { }".to_owned(), &catalog, None)
-            .unwrap()
-            .levels;
+        let levels = levels("events { }", None);
         assert_eq!(levels, catalog.defaults(ProxyKind::Nginx));
     }
 
     #[test]
     fn a_text_that_no_level_leads_to_stands_as_it_is() {
-        let text = "http { access_log syslog:server=a main; }".to_owned();
-        let levels = read(text, &Catalog::builtin(), None).unwrap().levels;
+        let levels = levels("http { access_log syslog:server=a main; }", None);
         assert_eq!(levels["access_log"], "access_log syslog:server=a main");
     }
 }

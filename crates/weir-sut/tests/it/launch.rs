@@ -47,6 +47,7 @@ fn cpus_limit_and_group_hold_for_the_program() {
     let launch = Launch {
         cpus: Some(last.parse().unwrap()),
         nofile: Some(123),
+        ..Launch::default()
     };
     let script = "sed -n 's/^Cpus_allowed_list:\t//p' /proc/self/status; ulimit -S -n; echo $$; cut -d' ' -f5 /proc/$$/stat";
     let lines = shell(&launch, script);

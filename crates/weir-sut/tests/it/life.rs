@@ -9,7 +9,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use weir_model::study::ProxyRole;
 use weir_parameters::Catalog;
 use weir_probe::ProcessId;
-use weir_sut::{Launch, RunningProxy, Site, SutError, WorkFolder};
+use weir_sut::{Launch, Proxy, RunningProxy, Site, SutError, WorkFolder};
 
 use crate::support::{free_address, launcher, nginx, shared_folder, start, stock_with, until};
 
@@ -57,16 +57,15 @@ fn a_port_that_is_taken_is_said_in_nginx_s_own_words() {
     let address = other.local_addr().unwrap();
     let folder = WorkFolder::create().unwrap();
     let configuration = nginx()
-        .write_configuration(
+        .write(
             &folder.prefix("arm"),
             &stock_with(&[]),
             &Site::new(&FILES, address, None),
             &Catalog::builtin(),
         )
         .unwrap();
-    let error = nginx()
-        .start(&configuration, &launcher(), &Launch::default())
-        .unwrap_err();
+    let error =
+        weir_sut::start(&nginx(), &configuration, &launcher(), &Launch::default()).unwrap_err();
     let SutError::PortTaken { words, .. } = &error else {
         panic!("{error}");
     };
@@ -151,7 +150,7 @@ fn is_a_weir_that_will_be_killed() {
     let (kind, parent) = role.split_once(':').unwrap();
     let folder = WorkFolder::create_in(Path::new(parent)).unwrap();
     let configuration = nginx()
-        .write_configuration(
+        .write(
             &folder.prefix("arm"),
             &stock_with(&[]),
             &Site::new(&FILES, free_address(), None),
@@ -159,6 +158,10 @@ fn is_a_weir_that_will_be_killed() {
         )
         .unwrap();
     if kind == "bare" {
+        // As weir leaves word of what it starts.
+        let program = std::fs::canonicalize(nginx().program()).unwrap();
+        let text = format!("{}\n", program.display());
+        std::fs::write(configuration.prefix().join("program"), text).unwrap();
         let mut master = Command::new(nginx().program())
             .args([
                 "-p".as_ref(),
@@ -166,13 +169,15 @@ fn is_a_weir_that_will_be_killed() {
                 "-c".as_ref(),
                 configuration.file().as_os_str(),
             ])
+            .current_dir(configuration.prefix())
             .stdin(Stdio::null())
-            .stdout(Stdio::null())
+            .stdout(std::fs::File::create(configuration.output()).unwrap())
             .stderr(Stdio::null())
             .spawn()
             .unwrap();
         until("nginx has workers and a pid file", || {
-            let pid = std::fs::read_to_string(configuration.pid_file()).unwrap_or_default();
+            let pid = std::fs::read_to_string(configuration.prefix().join("run/nginx.pid"))
+                .unwrap_or_default();
             !pid.is_empty()
                 && !weir_probe::process::children(master.id())
                     .unwrap()
@@ -181,9 +186,8 @@ fn is_a_weir_that_will_be_killed() {
         println!("\nprocess {}", master.id());
         master.wait().unwrap();
     } else {
-        let proxy = nginx()
-            .start(&configuration, &launcher(), &Launch::default())
-            .unwrap();
+        let proxy =
+            weir_sut::start(&nginx(), &configuration, &launcher(), &Launch::default()).unwrap();
         for process in processes(&proxy) {
             println!("\nprocess {}", process.pid);
         }

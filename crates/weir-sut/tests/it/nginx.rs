@@ -6,15 +6,17 @@ use std::path::Path;
 
 use weir_model::study::{ProxyKind, ProxyRole, Settings};
 use weir_parameters::{Catalog, LevelKind, Parameter};
-use weir_sut::{Launch, Nginx, Site, SutError, WorkFolder};
+use weir_sut::{Launch, Nginx, Proxy, Site, SutError, WorkFolder};
 
-use crate::support::{Origin, free_address, get, launcher, nginx, start, start_with, stock_with};
+use crate::support::{
+    Origin, free_address, get, launcher, nginx, start, start_with, stock_with, until,
+};
 
 const ORIGIN: &str = "127.0.0.1:9";
 
 /// Levels of a parameter in their canonical spelling: bounds, words, and whatever it accepts of a
 /// list that has something for every kind.
-fn levels(row: &Parameter) -> Vec<String> {
+pub(crate) fn levels(row: &Parameter) -> Vec<String> {
     const SAMPLES: &[&str] = &[
         "on",
         "off",
@@ -60,7 +62,7 @@ fn levels(row: &Parameter) -> Vec<String> {
 
 #[test]
 fn every_level_of_every_parameter_is_accepted_and_reads_back() {
-    let catalog = Catalog::builtin();
+    let catalog = Catalog::builtin().for_proxy(ProxyKind::Nginx, nginx().version());
     let folder = WorkFolder::create().unwrap();
     let origin: SocketAddr = ORIGIN.parse().unwrap();
     for row in catalog.parameters(ProxyKind::Nginx) {
@@ -73,21 +75,19 @@ fn every_level_of_every_parameter_is_accepted_and_reads_back() {
         for level in levels {
             let settings = stock_with(&[(&row.id, &level)]);
             let configuration = nginx()
-                .write_configuration(
+                .write(
                     &folder.prefix("arm"),
                     &settings,
                     &Site::new(&ProxyRole::ReverseProxy, free_address(), Some(origin)),
                     &catalog,
                 )
                 .unwrap();
-            let nofile = (row.id == "worker_rlimit_nofile").then(|| level.parse().unwrap());
             let effective = nginx()
-                .effective(&configuration, &catalog, nofile)
+                .effective(&configuration, None, &catalog)
                 .unwrap_or_else(|error| panic!("{} = {level}: {error}", row.id));
             let mut expected = catalog.complete(ProxyKind::Nginx, &settings);
-            if nofile.is_none() {
-                expected.remove("worker_rlimit_nofile");
-            }
+            // Shows in a process alone.
+            expected.remove("worker_rlimit_nofile");
             assert_eq!(effective.levels, expected, "{} = {level}", row.id);
         }
     }
@@ -106,7 +106,7 @@ fn a_stock_arm_opens_a_connection_to_the_origin_for_each_request_and_a_keepalive
             &ProxyRole::ReverseProxy,
             Some(origin.address),
         );
-        let before = arm.proxy.cpu_ns().unwrap();
+        let before = arm.proxy.cpu_ns();
         for _ in 0..REQUESTS {
             let response = get(arm.proxy.address(), "/");
             assert!(
@@ -115,7 +115,7 @@ fn a_stock_arm_opens_a_connection_to_the_origin_for_each_request_and_a_keepalive
             );
         }
         assert_eq!(origin.connections(), connections, "{changes:?}");
-        assert!(arm.proxy.cpu_ns().unwrap() > before);
+        assert!(arm.proxy.cpu_ns() > before);
         arm.proxy.alive().unwrap();
         let log = fs::read_to_string(arm.configuration.prefix().join("logs/access.log")).unwrap();
         assert_eq!(
@@ -180,7 +180,7 @@ fn limits_are_those_that_were_asked_for() {
     let nofile = own.proxy.nofile().unwrap();
     assert_eq!(nofile, 901);
     let effective = nginx()
-        .effective(&own.configuration, &Catalog::builtin(), Some(nofile))
+        .effective(&own.configuration, Some(&own.proxy), &Catalog::builtin())
         .unwrap();
     assert_eq!(effective.levels["worker_rlimit_nofile"], "901");
     assert!(effective.text.contains("worker_rlimit_nofile 901;"));
@@ -192,7 +192,7 @@ fn nothing_of_the_system_s_service_is_named() {
     let folder = WorkFolder::create().unwrap();
     // Not even the access log, which nginx writes unless it is told otherwise.
     let configuration = nginx()
-        .write_configuration(
+        .write(
             &folder.prefix("arm"),
             &Settings::new(),
             &Site::new(&ProxyRole::StaticFiles { size: 0 }, free_address(), None),
@@ -220,7 +220,7 @@ fn a_refusal_is_in_nginx_s_own_words() {
     let folder = WorkFolder::create().unwrap();
     let settings = stock_with(&[("keepalive_timeout", "soon")]);
     let configuration = nginx()
-        .write_configuration(
+        .write(
             &folder.prefix("arm"),
             &settings,
             &Site::new(&ProxyRole::StaticFiles { size: 1 }, free_address(), None),
@@ -236,9 +236,8 @@ fn a_refusal_is_in_nginx_s_own_words() {
         "{words}"
     );
     assert!(error.hint().is_some());
-    let error = nginx()
-        .start(&configuration, &launcher(), &Launch::default())
-        .unwrap_err();
+    let error =
+        weir_sut::start(&nginx(), &configuration, &launcher(), &Launch::default()).unwrap_err();
     assert!(
         matches!(&error, SutError::NotStarted { words, .. } if words.contains("invalid value")),
         "{error}"
@@ -250,7 +249,7 @@ fn what_cannot_be_configured_is_refused_before_anything_is_written() {
     let catalog = Catalog::builtin();
     let folder = WorkFolder::create().unwrap();
     let write = |settings: &Settings| {
-        nginx().write_configuration(
+        nginx().write(
             &folder.prefix("arm"),
             settings,
             &Site::new(&ProxyRole::ReverseProxy, free_address(), None),
@@ -259,7 +258,9 @@ fn what_cannot_be_configured_is_refused_before_anything_is_written() {
     };
     assert!(matches!(write(&Settings::new()), Err(SutError::NoOrigin)));
     let unknown = Settings::from([("colour".to_owned(), "red".to_owned())]);
-    assert!(matches!(write(&unknown), Err(SutError::UnknownParameter { id }) if id == "colour"));
+    assert!(
+        matches!(write(&unknown), Err(SutError::UnknownParameter { id, .. }) if id == "colour")
+    );
     for id in ["net.core.somaxconn", "fs.file-max", "rlimit_nofile"] {
         let kernel = Settings::from([(id.to_owned(), "65536".to_owned())]);
         let refused = write(&kernel);
@@ -290,6 +291,81 @@ fn a_missing_or_wrong_program_is_said_with_what_to_do() {
         );
     }
     let error = Nginx::find(Some(Path::new("true"))).unwrap_err();
-    assert!(matches!(error, SutError::NotNginx { .. }), "{error}");
+    assert!(matches!(error, SutError::NotTheProgram { .. }), "{error}");
     assert!(nginx().version().starts_with("nginx/"));
+}
+
+#[test]
+fn its_own_counters_count_what_it_was_asked() {
+    let arm = start(&stock_with(&[]), &ProxyRole::StaticFiles { size: 1 }, None);
+    let before = nginx().counters(&arm.configuration).unwrap();
+    for _ in 0..5 {
+        get(arm.configuration.listen(), "/");
+    }
+    let after = nginx().counters(&arm.configuration).unwrap();
+    // And once for the second look itself.
+    for name in ["accepts", "handled", "requests"] {
+        assert_eq!(after[name] - before[name], 6, "{name}");
+    }
+}
+
+#[test]
+fn what_a_killed_instance_left_behind_is_no_hindrance() {
+    let arm = start(&stock_with(&[]), &ProxyRole::StaticFiles { size: 1 }, None);
+    let (configuration, folder) = (arm.configuration.clone(), arm.folder);
+    let all: Vec<u32> = std::iter::once(arm.proxy.master_pid())
+        .chain(arm.proxy.worker_pids())
+        .collect();
+    for pid in all {
+        let pid = rustix::process::Pid::from_raw(pid.cast_signed()).unwrap();
+        rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
+    }
+    drop(arm.proxy);
+    let socket = configuration.prefix().join("run/admin.sock");
+    assert!(socket.exists(), "the kernel removes no socket's name");
+    let again = weir_sut::start(&nginx(), &configuration, &launcher(), &Launch::default()).unwrap();
+    assert!(get(configuration.listen(), "/").starts_with("HTTP/1.1 200"));
+    again.stop();
+    drop(folder);
+}
+
+#[test]
+fn a_request_in_flight_is_answered_by_a_proxy_that_drains() {
+    use std::io::{Read, Write};
+    let arm = start(&stock_with(&[]), &ProxyRole::StaticFiles { size: 1 }, None);
+    let mut stream = std::net::TcpStream::connect(arm.configuration.listen()).unwrap();
+    stream.write_all(b"GET / HTTP/1.1\r\nHost: a\r\n").unwrap();
+    let draining = std::thread::spawn(move || {
+        let by_itself = arm
+            .proxy
+            .drain(nginx().graceful(), std::time::Duration::from_secs(20));
+        (by_itself, arm.folder)
+    });
+    until("nobody is accepted any more", || {
+        std::net::TcpStream::connect(stream.peer_addr().unwrap()).is_err()
+    });
+    stream.write_all(b"Connection: close\r\n\r\n").unwrap();
+    let mut response = String::new();
+    stream.read_to_string(&mut response).unwrap();
+    assert!(response.starts_with("HTTP/1.1 200"), "{response}");
+    let (by_itself, _folder) = draining.join().unwrap();
+    assert!(by_itself);
+}
+
+#[test]
+fn a_configuration_that_was_changed_is_in_force_after_a_reload() {
+    let mut arm = start(&stock_with(&[]), &ProxyRole::StaticFiles { size: 1 }, None);
+    let listen = arm.configuration.listen();
+    assert!(get(listen, "/").contains("Server: nginx/"));
+    let file = arm.configuration.file();
+    let text = std::fs::read_to_string(&file).unwrap();
+    std::fs::write(&file, text.replace("http {", "http { server_tokens off;")).unwrap();
+    nginx().reload(&arm.configuration, &mut arm.proxy).unwrap();
+    until("the new workers answer", || {
+        get(listen, "/").contains("Server: nginx\r\n")
+    });
+    std::fs::write(&file, "nonsense").unwrap();
+    let refused = nginx().reload(&arm.configuration, &mut arm.proxy);
+    assert!(matches!(refused, Err(SutError::Refused { .. })));
+    assert!(get(listen, "/").starts_with("HTTP/1.1 200"));
 }

@@ -9,7 +9,9 @@ use std::time::{Duration, Instant};
 
 use weir_model::study::{ProxyKind, ProxyRole, Settings};
 use weir_parameters::Catalog;
-use weir_sut::{Configuration, Launch, Launcher, Nginx, RunningProxy, Site, WorkFolder, free_port};
+use weir_sut::{
+    Configuration, Launch, Launcher, Nginx, Proxy, RunningProxy, Site, WorkFolder, free_port,
+};
 
 /// The nginx of this machine. Tests that need it fail without it: to pass would say that something
 /// was looked at.
@@ -67,19 +69,26 @@ pub(crate) fn start_with(
     origin: Option<SocketAddr>,
     launch: &Launch,
 ) -> Arm {
+    start_any(&nginx(), settings, role, origin, launch)
+}
+
+/// Starts an arm of any proxy.
+pub(crate) fn start_any(
+    program: &dyn Proxy,
+    settings: &Settings,
+    role: &ProxyRole,
+    origin: Option<SocketAddr>,
+    launch: &Launch,
+) -> Arm {
     let folder = WorkFolder::create().expect("the folder for temporary files can be written");
     for attempt in 0.. {
         let prefix = folder.prefix(&format!("arm-{attempt}"));
         let catalog = Catalog::builtin();
-        let configuration = nginx()
-            .write_configuration(
-                &prefix,
-                settings,
-                &Site::new(role, free_address(), origin),
-                &catalog,
-            )
+        let site = Site::new(role, free_address(), origin);
+        let configuration = program
+            .write(&prefix, settings, &site, &catalog)
             .expect("the configuration can be written");
-        match nginx().start(&configuration, &launcher(), launch) {
+        match weir_sut::start(program, &configuration, &launcher(), launch) {
             Ok(proxy) => {
                 return Arm {
                     proxy,

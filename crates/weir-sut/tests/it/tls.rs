@@ -1,28 +1,16 @@
 //! The real nginx asked over TLS by OpenSSL's own client: certificate, versions, ciphers, tickets.
 
 use std::fs;
-use std::io::Write;
 use std::net::SocketAddr;
 use std::os::unix::fs::PermissionsExt;
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 use weir_model::study::{ProxyRole, file_target};
 use weir_parameters::Catalog;
-use weir_sut::{
-    Certificate, Configuration, Launch, RunningProxy, Site, SutError, TlsListener, WorkFolder,
-};
+use weir_sut::{Certificate, Proxy, SutError, WorkFolder};
 
-use crate::support::{Origin, free_address, get, launcher, nginx, stock_with};
-
-const NAME: &str = "weir.test";
-
-/// A proxy with a listener of either kind; it ends before its folder.
-struct TlsArm {
-    proxy: RunningProxy,
-    configuration: Configuration,
-    certificate: Certificate,
-    _folder: WorkFolder,
-}
+use crate::secure::{self, NAME, TlsArm};
+use crate::support::{Origin, get, nginx, stock_with};
 
 fn start(
     changes: &[(&str, &str)],
@@ -30,68 +18,7 @@ fn start(
     sizes: &[u64],
     origin: Option<SocketAddr>,
 ) -> TlsArm {
-    let folder = WorkFolder::create().expect("temporary files can be written");
-    let certificate = Certificate::make(folder.path(), NAME).expect("a certificate can be made");
-    let settings = stock_with(changes);
-    for attempt in 0.. {
-        let tls = TlsListener {
-            listen: free_address(),
-            certificate: &certificate,
-        };
-        let site = Site {
-            tls: Some(tls),
-            sizes,
-            ..Site::new(role, free_address(), origin)
-        };
-        let prefix = folder.prefix(&format!("arm-{attempt}"));
-        let configuration = nginx()
-            .write_configuration(&prefix, &settings, &site, &Catalog::builtin())
-            .expect("the configuration can be written");
-        match nginx().start(&configuration, &launcher(), &Launch::default()) {
-            Ok(proxy) => {
-                return TlsArm {
-                    proxy,
-                    configuration,
-                    certificate,
-                    _folder: folder,
-                };
-            }
-            Err(SutError::PortTaken { .. }) if attempt < 3 => {}
-            Err(error) => panic!("{error}"),
-        }
-    }
-    unreachable!("every attempt ends in one of three ways")
-}
-
-impl TlsArm {
-    /// What `openssl s_client` prints of a handshake and a GET of `target`, with the certificate
-    /// verified against itself and the name.
-    fn ask(&self, target: &str, arguments: &[&str]) -> (bool, String) {
-        let address = self.configuration.tls_listen();
-        let address = address.expect("it listens for TLS").to_string();
-        let mut client = Command::new("openssl")
-            .args(["s_client", "-ign_eof", "-connect", &address])
-            .args(["-servername", NAME, "-verify_hostname", NAME])
-            .args(["-verify_return_error", "-CAfile"])
-            .arg(self.certificate.file())
-            .args(arguments)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .expect("these tests need OpenSSL's program: apt-get install openssl");
-        let request = format!("GET {target} HTTP/1.1\r\nHost: {NAME}\r\nConnection: close\r\n\r\n");
-        // A client whose handshake failed reads no request.
-        let mut stdin = client.stdin.take().expect("it is piped");
-        let _ = stdin.write_all(request.as_bytes());
-        drop(stdin);
-        let output = client.wait_with_output().expect("it ends");
-        let text = [output.stdout, output.stderr].concat();
-        (
-            output.status.success(),
-            String::from_utf8_lossy(&text).into_owned(),
-        )
-    }
+    secure::start(&nginx(), &stock_with(changes), role, sizes, origin)
 }
 
 #[test]
@@ -185,7 +112,7 @@ fn settings_of_tls_read_back_beside_the_flags_of_the_listener_in_clear() {
         None,
     );
     let effective = nginx()
-        .effective(&arm.configuration, &Catalog::builtin(), None)
+        .effective(&arm.configuration, None, &Catalog::builtin())
         .unwrap();
     for (id, level) in [
         ("backlog", "99"),

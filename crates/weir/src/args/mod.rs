@@ -3,14 +3,17 @@
 use std::path::PathBuf;
 
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
+use weir_model::study::ProxyKind;
 
 mod doctor;
 mod load;
+mod patch;
 
 pub(crate) use doctor::{DoctorArgs, DoctorFormat};
 pub(crate) use load::{
     FlowArgs, FlowText, IoChoice, LoadArgs, LoadFormat, OverflowChoice, ScheduleChoice,
 };
+pub(crate) use patch::PatchArgs;
 
 /// An ingress performance lab in one binary.
 ///
@@ -40,6 +43,8 @@ pub(crate) enum Command {
     Run(RunArgs),
     /// Write the report of a run again, in any format.
     Report(ReportArgs),
+    /// Print what an arm of a run changes in your own configuration, as a diff; apply nothing.
+    Patch(PatchArgs),
     /// Say what of this host's and its proxy's settings stands against a load; change nothing.
     Doctor(DoctorArgs),
     /// List the ready-made studies.
@@ -179,6 +184,10 @@ pub(crate) struct ParametersArgs {
     #[arg(value_name = "NAME")]
     pub(crate) name: Option<String>,
 
+    /// Whose parameters: nginx's, unless NAME is another proxy's
+    #[arg(long, value_enum, value_name = "PROXY")]
+    pub(crate) proxy: Option<ProxyName>,
+
     /// A file with parameters of your own (docs/parameters.md); may be given many times
     #[arg(long, value_name = "FILE")]
     pub(crate) parameters: Vec<PathBuf>,
@@ -186,6 +195,29 @@ pub(crate) struct ParametersArgs {
     /// What to print
     #[arg(long, value_enum, default_value = "text")]
     pub(crate) format: ParametersFormat,
+}
+
+/// A proxy that has parameters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ProxyName {
+    Nginx,
+    Haproxy,
+    Envoy,
+    Caddy,
+    Httpd,
+}
+
+impl ProxyName {
+    /// Which it is.
+    pub(crate) fn kind(self) -> ProxyKind {
+        match self {
+            ProxyName::Nginx => ProxyKind::Nginx,
+            ProxyName::Haproxy => ProxyKind::Haproxy,
+            ProxyName::Envoy => ProxyKind::Envoy,
+            ProxyName::Caddy => ProxyKind::Caddy,
+            ProxyName::Httpd => ProxyKind::Httpd,
+        }
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

@@ -16,6 +16,7 @@ mod launch;
 mod load;
 mod origin;
 mod parameters;
+mod patch;
 mod place;
 mod report;
 mod restore;
@@ -32,6 +33,7 @@ pub(crate) fn dispatch(command: Command) -> Result<ExitCode, Failure> {
         Command::Agent => agent::run(),
         Command::Run(args) => run::run(args),
         Command::Report(args) => report::run(args),
+        Command::Patch(args) => patch::run(&args),
         Command::Restore(args) => restore::run(&args),
         Command::Parameters(args) => parameters::run(&args),
         Command::Doctor(args) => doctor::run(args),

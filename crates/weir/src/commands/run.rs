@@ -223,6 +223,7 @@ fn explain(error: LabError, folder: &Path) -> Failure {
         error if !begun && is_of_a_host(&error) => Failure::failed(error),
         // Nothing had been started; the place or the request has to change first.
         error if !begun => Failure::input(error),
+        error if error.is_bad_input() => Failure::input(error),
         LabError::DiskSpace { .. }
         | LabError::Descriptors { .. }
         | LabError::Ports { .. }

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use weir_lab::Facts;
-use weir_model::study::Study;
+use weir_model::study::{ProxyKind, Study};
 use weir_parameters::Catalog;
 use weir_study::{CheckContext, ReadyMade, Scale};
 
@@ -28,24 +28,37 @@ pub(crate) fn read(
 ) -> Result<Read, Failure> {
     let path = Path::new(study);
     let looks_like_a_name = !study.contains(['/', '.']);
-    if looks_like_a_name && !path.exists() {
-        let ready = ready_made(study)?;
-        return Ok(Read {
-            study: parse(
-                ready.text,
-                &format!("{}.yaml", ready.name),
-                catalog,
-                scale,
-                machine,
-            )?,
-            text: ready.text.to_owned(),
-        });
-    }
-    let text = std::fs::read_to_string(path)
-        .map_err(|error| Failure::input(format!("cannot read {study}: {error}")))?;
+    let (text, name) = match looks_like_a_name && !path.exists() {
+        true => {
+            let ready = ready_made(study)?;
+            (ready.text.to_owned(), format!("{}.yaml", ready.name))
+        }
+        false => {
+            let text = std::fs::read_to_string(path)
+                .map_err(|error| Failure::input(format!("cannot read {study}: {error}")))?;
+            (text, study.to_owned())
+        }
+    };
+    let catalog = match machine.one_machine {
+        true => &with_defaults_here(catalog, &text),
+        false => catalog,
+    };
     Ok(Read {
-        study: parse(&text, study, catalog, scale, machine)?,
+        study: parse(&text, &name, catalog, scale, machine)?,
         text,
+    })
+}
+
+/// The catalog with the defaults of the proxies that a study's text may mean, nginx where it names none,
+/// as far as they are installed here.
+fn with_defaults_here(catalog: &Catalog, text: &str) -> Catalog {
+    let may_be_meant = |kind: &ProxyKind| *kind == ProxyKind::Nginx || text.contains(kind.name());
+    let kinds = ProxyKind::ALL.into_iter().filter(may_be_meant);
+    kinds.fold(catalog.clone(), |catalog, kind| {
+        match weir_sut::find(kind, None) {
+            Ok(program) => catalog.for_proxy(kind, program.version()),
+            Err(_) => catalog,
+        }
     })
 }
 

@@ -10,7 +10,7 @@ use rustix::process::Signal;
 use crate::program::{Ended, Running, run, weir};
 
 /// An origin server on a free port, and its address.
-fn start(flags: &[&str]) -> (Running, String) {
+pub(crate) fn start(flags: &[&str]) -> (Running, String) {
     let mut command = weir(["origin", "--listen", "127.0.0.1:0"].iter().chain(flags));
     let mut origin = Running::start(&mut command);
     let address = |origin: &Running| {

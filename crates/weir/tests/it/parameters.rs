@@ -54,6 +54,13 @@ fn one_is_shown_in_full() {
     );
     let gzip = run("parameters gzip").with_code(0).stdout;
     assert!(gzip.contains("http { gzip LEVEL; }"), "{gzip}");
+    let connections = run("parameters worker_connections").with_code(0).stdout;
+    for words in [
+        "max-worker-connections: \"LEVEL\" (ingress-nginx; left out: 16384)",
+        "worker-connections: \"LEVEL\" (nginx-ingress; left out: 1024)",
+    ] {
+        assert!(connections.contains(words), "{words}:\n{connections}");
+    }
 }
 
 #[test]
@@ -71,6 +78,12 @@ fn programs_get_json() {
     assert_eq!(of("fs.file-max")["kubernetes"], "none");
     assert_eq!(of("fs.file-max")["only_raises"], true);
     assert!(of("gzip").get("kubernetes").is_none());
+    let spelling = &of("gzip")["controllers"]["ingress-nginx"];
+    assert_eq!(
+        (&spelling["key"], &spelling["values"]["on"]),
+        (&"use-gzip".into(), &"true".into())
+    );
+    assert!(of("fs.file-max").get("controllers").is_none());
     let text = run("parameters gzip --format json").with_code(0).stdout;
     let one: serde_json::Value = serde_json::from_str(&text).expect("JSON");
     assert_eq!(one, of("gzip"));

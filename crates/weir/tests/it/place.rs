@@ -85,29 +85,23 @@ impl Place {
 
     /// The proxies' processes that live now, masters with their workers.
     pub(crate) fn proxies(&self) -> Vec<ProcessId> {
-        let masters = self.masters();
-        let workers = masters
-            .iter()
-            .flat_map(|&pid| children(pid).unwrap_or_default());
-        let all = masters.iter().copied().chain(workers.collect::<Vec<_>>());
+        let all = proxies_in(&self.temporary()).into_iter();
         all.filter_map(|pid| ProcessId::of(pid).ok()).collect()
     }
 
-    /// Process numbers of masters: their command lines name their folder.
+    /// Process numbers of the first processes of the proxies.
     pub(crate) fn masters(&self) -> Vec<u32> {
-        let here = self.temporary();
-        let here = here.to_str().expect("names are UTF-8");
-        let processes = fs::read_dir("/proc").expect("/proc").flatten();
-        processes
-            .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
-            .filter(|&pid| command_line(pid).is_ok_and(|line| line.contains(here)))
-            .collect()
+        masters_in(&self.temporary())
     }
 
     /// No process and no file is left of what was started here.
     #[track_caller]
     pub(crate) fn assert_clean(&self) {
-        assert_eq!(self.masters(), [0; 0], "processes");
+        let left = processes_in(&self.temporary()).into_iter();
+        let left: Vec<String> = left
+            .map(|pid| format!("{pid} {}", command_line(pid).unwrap_or_default()))
+            .collect();
+        assert_eq!(left, [""; 0], "processes");
         assert_eq!(names_in(&self.temporary()), [""; 0], "files");
     }
 
@@ -139,4 +133,52 @@ pub(crate) fn names_in(folder: &Path) -> Vec<String> {
         .collect();
     names.sort();
     names
+}
+
+/// Processes that have to do with a folder: their command line names it, or their own folder or a file
+/// that they hold open is below it. A proxy that is started in its prefix with relative paths names
+/// nothing, and one that changes its folder still writes its logs.
+pub(crate) fn processes_in(folder: &Path) -> Vec<u32> {
+    let own = std::process::id();
+    let all = fs::read_dir("/proc").expect("/proc").flatten();
+    let pids = all.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    pids.filter(|&pid| pid != own && has_to_do_with(pid, folder))
+        .collect()
+}
+
+/// Those among them that are proxies, or are about to become one.
+pub(crate) fn proxies_in(folder: &Path) -> Vec<u32> {
+    let weir = fs::canonicalize(env!("CARGO_BIN_EXE_weir")).expect("it was built");
+    let is_proxy = |pid: &u32| {
+        let program = fs::read_link(format!("/proc/{pid}/exe"));
+        // One that ends has none any more.
+        program.is_ok_and(|program| program != weir) || is_launched(*pid)
+    };
+    let mut found = processes_in(folder);
+    found.retain(is_proxy);
+    found
+}
+
+/// Those of the proxies that have no parent among them.
+pub(crate) fn masters_in(folder: &Path) -> Vec<u32> {
+    let all = proxies_in(folder);
+    let children = |pid: &u32| children(*pid).unwrap_or_default();
+    let below: Vec<u32> = all.iter().flat_map(children).collect();
+    let mut masters = all;
+    masters.retain(|pid| !below.contains(pid));
+    masters
+}
+
+/// `weir launch`, which becomes a proxy.
+fn is_launched(pid: u32) -> bool {
+    command_line(pid).is_ok_and(|line| line.split(' ').nth(1) == Some("launch"))
+}
+
+fn has_to_do_with(pid: u32, folder: &Path) -> bool {
+    let named = folder.to_str().expect("names are UTF-8");
+    let is_below = |link: PathBuf| fs::read_link(link).is_ok_and(|file| file.starts_with(folder));
+    let open = fs::read_dir(format!("/proc/{pid}/fd"));
+    command_line(pid).is_ok_and(|line| line.contains(named))
+        || is_below(format!("/proc/{pid}/cwd").into())
+        || open.is_ok_and(|open| open.flatten().any(|file| is_below(file.path())))
 }

@@ -1,11 +1,13 @@
 //! `weir run --place`: roles on several hosts, which are network namespaces with a real sshd each.
 
+use std::path::Path;
 use std::time::Duration;
 
 use rustix::process::Signal;
 use weir_model::record::{NetworkUsed, Outcome, PlacesUsed, Record, TrialRecord};
 use weir_record::Run;
 
+use crate::place::names_in;
 use crate::places_support::{Lan, Like};
 use crate::program::Running;
 
@@ -124,6 +126,55 @@ fn the_proxies_on_one_host_and_the_origin_server_on_another() {
     let run = complete(&lan);
     assert_eq!(run.header.places.origin.as_deref(), Some("web2"));
     counted(&run);
+}
+
+#[test]
+fn a_configuration_that_is_on_the_proxy_s_host_alone() {
+    let like = Like {
+        commands: "mkdir /run/shop && cat > /run/shop/nginx.conf <<'END'\n\
+                   # The gateway of a shop.\nworker_processes 1;\nevents {}\nhttp {\n    include sites/*.conf;\n}\n\
+                   END\nmkdir /run/shop/sites && cat > /run/shop/sites/shop.conf <<'END'\n\
+                   server {\n    listen 80;\n    location / { proxy_pass http://192.0.2.1; }\n}\nEND",
+        ..Like::default()
+    };
+    let Some(lan) = Lan::of(&[like]) else { return };
+    assert!(!Path::new("/run/shop").exists(), "it is not here");
+    let study = STUDY
+        .replace(
+            "settings: {worker_processes: 1}",
+            "configuration: /run/shop/nginx.conf",
+        )
+        .replace("origin_keepalive: 8", "keepalive_requests: 50");
+    lan.run(&study, &["--place", "proxy=web1"])
+        .end()
+        .with_code(0);
+    lan.assert_clean();
+    counted(&complete(&lan));
+    let patch =
+        Running::start(&mut lan.place.weir(&["patch", "a run", "--arm", "keeps-origin"])).end();
+    let patch = patch.with_code(0).stdout;
+    for line in ["--- a/run/shop/nginx.conf", "+    keepalive_requests 50;"] {
+        assert!(patch.contains(line), "{line}:\n{patch}");
+    }
+    let there = lan.host(1).root().join("run/shop");
+    assert_eq!(names_in(&there), ["nginx.conf", "sites"]);
+    assert_eq!(names_in(&there.join("sites")), ["shop.conf"]);
+
+    // What is wrong with it is said of the file there.
+    let study = study.replace("shop/nginx.conf", "shop/other.conf");
+    lan.place.write("study.yaml", &study);
+    let arguments = [
+        "run",
+        "study.yaml",
+        "--out",
+        "another run",
+        "--place",
+        "proxy=web1",
+    ];
+    let ended = Running::start(&mut lan.weir(&arguments)).end();
+    let stderr = ended.with_code(2).stderr;
+    assert!(stderr.contains("/run/shop/other.conf"), "{stderr}");
+    lan.assert_clean();
 }
 
 #[test]

@@ -41,6 +41,8 @@ pub(crate) struct Like {
     pub(crate) ahead: Duration,
     /// Lines for its sshd_config.
     pub(crate) lines: &'static str,
+    /// A shell's commands there before its sshd starts; what they make below `/run` nobody else sees.
+    pub(crate) commands: &'static str,
 }
 
 impl Lan {
@@ -89,7 +91,7 @@ impl Lan {
             address,
             ahead: like.ahead,
         };
-        let ssh = ssh_support::Host::start_at(&site, like.lines, "")?;
+        let ssh = ssh_support::Host::start_at(&site, like.lines, like.commands)?;
         ssh.know("host_key");
         Some(Host { name, network, ssh })
     }
@@ -166,6 +168,11 @@ impl Host {
     /// All processes that ssh has started there.
     pub(crate) fn agents(&self) -> Vec<u32> {
         self.ssh.processes()
+    }
+
+    /// Its file system, as it sees it.
+    pub(crate) fn root(&self) -> PathBuf {
+        PathBuf::from(format!("/proc/{}/root", self.ssh.sshd.id()))
     }
 
     /// A shell's commands there.

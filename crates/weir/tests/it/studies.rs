@@ -3,7 +3,7 @@
 use crate::place::Place;
 use crate::program::{Running, run};
 
-const NAMES: [&str; 11] = [
+const NAMES: [&str; 16] = [
     "stock-reverse-proxy",
     "static-files",
     "requests-by-workers",
@@ -11,6 +11,11 @@ const NAMES: [&str; 11] = [
     "throughput-by-workers",
     "held-connections",
     "kernel-backlog",
+    "which-proxy",
+    "tls-termination",
+    "kernel-bypass",
+    "kernel-bypass-direct",
+    "worker-count",
     "port-range",
     "keepalive-requests",
     "ingress-matrix",
@@ -45,7 +50,7 @@ fn their_text_is_a_study_like_any_other() {
 #[test]
 fn an_unknown_one_is_refused_with_those_that_there_are() {
     let ended = run("studies nothing");
-    ended.refused_in_a_line(&["no study called `nothing`", "\nhint: ", NAMES[0], NAMES[10]]);
+    ended.refused_in_a_line(&["no study called `nothing`", "\nhint: ", NAMES[0], NAMES[14]]);
 }
 
 /// The list is for choosing from: one study that this machine has no room for is no reason not to

@@ -8,7 +8,7 @@ use serde_json::json;
 use weir_model::study::ProxyKind;
 use weir_parameters::Catalog;
 
-use crate::args::{ParametersArgs, ParametersFormat};
+use crate::args::{ParametersArgs, ParametersFormat, ProxyName};
 use crate::failure::Failure;
 use crate::terminal;
 
@@ -17,16 +17,17 @@ mod text;
 
 use shown::Shown;
 
-/// The only one that there are directives of.
-const PROXY: ProxyKind = ProxyKind::Nginx;
-
 /// Runs the command.
 pub(crate) fn run(args: &ParametersArgs) -> Result<ExitCode, Failure> {
     let catalog = catalog(&args.parameters)?;
+    let proxy = args.proxy.map(ProxyName::kind);
+    let of_table = proxy.unwrap_or(ProxyKind::Nginx);
     let text = match (&args.name, args.format) {
-        (Some(name), format) => one(&catalog, name, format)?,
-        (None, ParametersFormat::Text) => text::table(&all(&catalog), terminal::width()),
-        (None, ParametersFormat::Json) => format!("{:#}\n", json!(all(&catalog))),
+        (Some(name), format) => one(&catalog, proxy, name, format)?,
+        (None, ParametersFormat::Text) => {
+            text::table(&all(&catalog, of_table), of_table, terminal::width())
+        }
+        (None, ParametersFormat::Json) => format!("{:#}\n", json!(all(&catalog, of_table))),
     };
     terminal::print(&text)?;
     Ok(ExitCode::SUCCESS)
@@ -54,22 +55,33 @@ pub(crate) fn catalog(files: &[PathBuf]) -> Result<Catalog, Failure> {
     })
 }
 
-fn all(catalog: &Catalog) -> Vec<Shown<'_>> {
-    let rows = catalog.all(PROXY);
-    rows.map(|row| Shown::new(row, catalog)).collect()
+fn all(catalog: &Catalog, proxy: ProxyKind) -> Vec<Shown<'_>> {
+    let rows = catalog.all(proxy);
+    rows.map(|row| Shown::new(row, catalog, proxy)).collect()
 }
 
-fn one(catalog: &Catalog, name: &str, format: ParametersFormat) -> Result<String, Failure> {
-    let Some(row) = catalog.get(PROXY, name) else {
+/// One parameter: of the proxy that was named, or else of the first that has it.
+fn one(
+    catalog: &Catalog,
+    proxy: Option<ProxyKind>,
+    name: &str,
+    format: ParametersFormat,
+) -> Result<String, Failure> {
+    let kinds = ProxyKind::ALL.into_iter();
+    let mut kinds = kinds.filter(|kind| proxy.is_none_or(|proxy| proxy == *kind));
+    let found = kinds.find_map(|kind| Some((kind, catalog.get(kind, name)?)));
+    let Some((kind, row)) = found else {
         let failure = Failure::input(format!("there is no parameter called `{name}`"));
-        return Err(match catalog.nearest(PROXY, name) {
+        let nearest = catalog.nearest(proxy.unwrap_or(ProxyKind::Nginx), name);
+        return Err(match nearest {
             Some(nearest) => failure.hint(format!("did you mean `{nearest}`?")),
             None => failure.hint(
-                "`weir parameters` lists those that there are; `--parameters FILE` adds your own",
+                "`weir parameters` lists those that there are, with `--proxy PROXY` those of another \
+                 proxy; `--parameters FILE` adds your own",
             ),
         });
     };
-    let shown = Shown::new(row, catalog);
+    let shown = Shown::new(row, catalog, kind);
     Ok(match format {
         ParametersFormat::Text => text::description(&shown, terminal::width()),
         ParametersFormat::Json => format!("{:#}\n", json!(shown)),

@@ -1,11 +1,13 @@
 //! All that is to be said about one parameter, here and now.
 
+use std::collections::BTreeMap;
 use std::fs;
 
 use serde::Serialize;
+use weir_model::study::ProxyKind;
 use weir_parameters::{
-    Catalog, Context, DefaultLevel, Defaults, EffectiveFrom, Kubernetes, Parameter, Quantity,
-    Scope, Severity, Write,
+    Catalog, DefaultLevel, Defaults, EffectiveFrom, Kubernetes, Parameter, Quantity, Scope,
+    Severity, Spelling, Write,
 };
 
 /// A parameter, ready to be printed. In JSON as it stands.
@@ -13,6 +15,8 @@ use weir_parameters::{
 pub(super) struct Shown<'a> {
     pub(super) id: &'a str,
     pub(super) scope: Scope,
+    /// The proxy that was asked about.
+    pub(super) proxy: ProxyKind,
     /// Levels for a column of a table; not in JSON.
     #[serde(skip)]
     pub(super) brief: String,
@@ -36,6 +40,9 @@ pub(super) struct Shown<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) quantity: Option<&'a Quantity>,
     pub(super) constraints: Vec<Shows<'a>>,
+    /// Keys in the ConfigMaps of Kubernetes controllers, by the controller's name.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub(super) controllers: &'a BTreeMap<String, Spelling>,
     pub(super) source: &'a str,
 }
 
@@ -49,7 +56,7 @@ pub(super) struct Shows<'a> {
 }
 
 impl<'a> Shown<'a> {
-    pub(super) fn new(row: &'a Parameter, catalog: &'a Catalog) -> Shown<'a> {
+    pub(super) fn new(row: &'a Parameter, catalog: &'a Catalog, proxy: ProxyKind) -> Shown<'a> {
         let here = here(row);
         let default = match row.scope.is_kernel() {
             true => row.default.at(&release()),
@@ -68,6 +75,7 @@ impl<'a> Shown<'a> {
         Shown {
             id: &row.id,
             scope: row.scope,
+            proxy,
             brief: row.level.brief(),
             levels: row.level.allowed(),
             default,
@@ -77,13 +85,14 @@ impl<'a> Shown<'a> {
             needs: row.needs.as_deref(),
             only_raises: row.only_raises,
             why: row.why.trim(),
-            by_hand: by_hand(row, example),
-            read_back: read_back(row),
+            by_hand: by_hand(row, example, proxy),
+            read_back: read_back(row, proxy),
             quantity: row
                 .quantity
                 .as_ref()
                 .and_then(|name| catalog.quantity(name)),
             constraints: constraints.collect(),
+            controllers: &row.controllers,
             source: &row.source,
             here,
         }
@@ -115,7 +124,7 @@ fn here(row: &Parameter) -> Option<String> {
 }
 
 /// How to set it without weir; `level` is the one that the commands are written with.
-fn by_hand(row: &Parameter, level: Option<&str>) -> Vec<String> {
+fn by_hand(row: &Parameter, level: Option<&str>, proxy: ProxyKind) -> Vec<String> {
     let level = level.filter(|level| !level.is_empty()).unwrap_or("LEVEL");
     match (&row.effective, row.scope) {
         (EffectiveFrom::Sysctl { name }, _) if level.contains(' ') => {
@@ -125,24 +134,31 @@ fn by_hand(row: &Parameter, level: Option<&str>) -> Vec<String> {
         (EffectiveFrom::ProcessLimit { name }, Scope::ProcessLaunch) => {
             vec![format!("prlimit --{name}={level}: PROGRAM")]
         }
-        _ => row.writes.iter().map(line).collect(),
+        _ => row.writes.iter().map(|write| line(write, proxy)).collect(),
     }
 }
 
-/// `http { gzip LEVEL; }`, and for which levels.
-fn line(write: &Write) -> String {
-    let text = write
-        .text
+/// A template with words where its placeholders are.
+pub(super) fn in_words(template: &str) -> String {
+    template
         .replace("{value}", "LEVEL")
-        .replace("{logs}", "LOGS");
-    let line = match write.context {
-        Context::Main => format!("{text};"),
-        Context::Events => format!("events {{ {text}; }}"),
-        Context::Http => format!("http {{ {text}; }}"),
-        Context::Server => format!("server {{ {text}; }}"),
-        Context::Location => format!("location {{ {text}; }}"),
-        Context::Upstream => format!("upstream {{ {text}; }}"),
-        Context::Listen => format!("listen ADDRESS {text};"),
+        .replace("{seconds}", "SECONDS")
+        .replace("{milliseconds}", "MILLISECONDS")
+        .replace("{bytes}", "BYTES")
+        .replace("{logs}", "LOGS")
+}
+
+/// `http { gzip LEVEL; }`, and for which levels.
+fn line(write: &Write, proxy: ProxyKind) -> String {
+    let text = in_words(&write.text);
+    let context = write.context.name();
+    let line = match (proxy, &write.at, context) {
+        (_, Some(at), _) => format!("{context}{at}: {text}"),
+        (ProxyKind::Nginx, None, "main") => format!("{text};"),
+        (ProxyKind::Nginx, None, "listen") => format!("listen ADDRESS {text};"),
+        (ProxyKind::Nginx, None, _) => format!("{context} {{ {text}; }}"),
+        (_, None, "main" | "global" | "arguments" | "environment") => text,
+        (_, None, _) => format!("{context}: {text}"),
     };
     match (write.only.is_empty(), write.except.is_empty()) {
         (false, _) => format!("{line}  for {}", write.only.join(", ")),
@@ -151,8 +167,19 @@ fn line(write: &Write) -> String {
     }
 }
 
-fn read_back(row: &Parameter) -> String {
+fn read_back(row: &Parameter, proxy: ProxyKind) -> String {
+    let asked = asked(proxy);
     match &row.effective {
+        EffectiveFrom::Launcher => {
+            "/proc/PID/environ and /proc/PID/maps of the proxy's first process".to_owned()
+        }
+        EffectiveFrom::Transport => "the program's own counters of what it redirected".to_owned(),
+        EffectiveFrom::Value { context, at } => {
+            format!(
+                "`{}{at}` in {asked}; the default where it is not there",
+                context.name()
+            )
+        }
         EffectiveFrom::Sysctl { name } if row.scope == Scope::KernelNetns => {
             format!("sysctl -n {name}, in the network namespace of the proxy")
         }
@@ -161,10 +188,22 @@ fn read_back(row: &Parameter) -> String {
             format!("/proc/PID/limits of a worker: the soft limit {name}")
         }
         EffectiveFrom::Directive { name, .. } => {
-            format!("`{name}` in what nginx -T prints; the default where it is not there")
+            format!("`{name}` in {asked}; the default where it is not there")
         }
-        EffectiveFrom::ListenFlag { name } => format!(
-            "the flag `{name}` of listen in what nginx -T prints; the default where it is not there"
-        ),
+        EffectiveFrom::ListenFlag { name } => {
+            format!("the flag `{name}` of listen in {asked}; the default where it is not there")
+        }
+    }
+}
+
+/// What a proxy is asked for its effective configuration.
+fn asked(proxy: ProxyKind) -> &'static str {
+    match proxy {
+        ProxyKind::Nginx => "what nginx -T prints",
+        ProxyKind::Haproxy => "the configuration, and what its runtime API says",
+        ProxyKind::Envoy => "what its /config_dump and /server_info answer",
+        ProxyKind::Caddy => "what its /config/ answers",
+        ProxyKind::Httpd => "what httpd -t -D DUMP_CONFIG prints",
+        ProxyKind::External => "nothing: it is not asked",
     }
 }

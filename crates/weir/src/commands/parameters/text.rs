@@ -1,17 +1,15 @@
 //! Parameters for people: a table of all, one in full.
 
-use weir_parameters::{DefaultLevel, Kubernetes, Scope};
+use weir_model::study::ProxyKind;
+use weir_parameters::{DefaultLevel, Kubernetes, Scope, Spelling};
 
-use super::shown::Shown;
+use super::shown::{Shown, in_words};
 
 /// Sections of the table, in order: scope, what it is called, and the heading of its values.
-const SECTIONS: [(Scope, &str, &str); 5] = [
-    (Scope::ProxyDirective, "nginx: its configuration", "default"),
-    (
-        Scope::ProcessLaunch,
-        "Limits that the proxy is started with",
-        "here",
-    ),
+const SECTIONS: [(Scope, &str, &str); 6] = [
+    (Scope::ProxyDirective, "its configuration", "default"),
+    (Scope::ProcessLaunch, "How the proxy is started", "here"),
+    (Scope::Transport, "What carries its bytes", "default"),
     (Scope::CpuSet, "CPUs of the proxy", "here"),
     (
         Scope::KernelNetns,
@@ -36,7 +34,7 @@ const LABEL: usize = 14;
 const MEASURE: usize = 100;
 
 /// All of them, `width` columns wide.
-pub(super) fn table(all: &[Shown<'_>], width: usize) -> String {
+pub(super) fn table(all: &[Shown<'_>], proxy: ProxyKind, width: usize) -> String {
     let mut text = String::new();
     for (scope, title, value) in SECTIONS {
         let rows: Vec<_> = all.iter().filter(|shown| shown.scope == scope).collect();
@@ -53,7 +51,10 @@ pub(super) fn table(all: &[Shown<'_>], width: usize) -> String {
             let line = format!("{id:ID$}  {level:levels$}  {value:values$}  {kubernetes}");
             format!("{}\n", line.trim_end())
         };
-        text += &format!("{title}\n");
+        text += &match scope {
+            Scope::ProxyDirective => format!("{}: {title}\n", proxy.title()),
+            _ => format!("{title}\n"),
+        };
         text += &line(["", "levels", value, if kernel { "pods" } else { "" }]);
         for shown in rows {
             let mut id = format!("  {}", shown.id);
@@ -109,7 +110,7 @@ fn cut(text: &str, width: usize) -> String {
 /// One in full, `width` columns wide.
 pub(super) fn description(shown: &Shown<'_>, width: usize) -> String {
     let width = width.min(MEASURE);
-    let mut text = format!("{}\n  {}\n\n", shown.id, scope(shown.scope));
+    let mut text = format!("{}\n  {}\n\n", shown.id, &scope(shown.scope, shown.proxy));
     text += &wrapped("  ", shown.why, width);
     text.push('\n');
     let mut say = |label: &str, what: &str| {
@@ -156,18 +157,43 @@ pub(super) fn description(shown: &Shown<'_>, width: usize) -> String {
             &format!("{}: {because}; {}", rule.rule, rule.hint),
         );
     }
+    for (index, (controller, spelling)) in shown.controllers.iter().enumerate() {
+        let label = if index == 0 { "ConfigMap" } else { "" };
+        say(label, &in_config_map(controller, spelling));
+    }
     say("source", shown.source);
     text
 }
 
-fn scope(scope: Scope) -> &'static str {
-    match scope {
-        Scope::ProxyDirective => "in the configuration of nginx",
-        Scope::ProcessLaunch => "a limit that the proxy is started with",
+/// `max-worker-connections: "LEVEL" (ingress-nginx; left out: 16384)`.
+fn in_config_map(controller: &str, spelling: &Spelling) -> String {
+    let mut values: Vec<String> = spelling
+        .values
+        .iter()
+        .map(|(level, value)| format!("\"{value}\" for {level}"))
+        .collect();
+    if spelling.values.is_empty() || spelling.text.is_some() {
+        let template = spelling.text.as_deref().unwrap_or("{value}");
+        values.push(format!("\"{}\"", in_words(template)));
+    }
+    let left_out = match &spelling.default {
+        Some(default) => format!("; left out: {default}"),
+        None => String::new(),
+    };
+    let key = &spelling.key;
+    format!("{key}: {} ({controller}{left_out})", values.join(", "))
+}
+
+fn scope(scope: Scope, proxy: ProxyKind) -> String {
+    let words = match scope {
+        Scope::ProxyDirective => return format!("in the configuration of {}", proxy.title()),
+        Scope::ProcessLaunch => "how the proxy is started",
+        Scope::Transport => "what carries the proxy's bytes on its host",
         Scope::CpuSet => "the CPUs of the proxy",
         Scope::KernelNetns => "a kernel parameter of each network namespace",
         Scope::KernelHost => "a kernel parameter of the whole host",
-    }
+    };
+    words.to_owned()
 }
 
 fn here_in_words(scope: Scope, here: &str) -> String {

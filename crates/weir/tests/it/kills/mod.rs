@@ -127,9 +127,10 @@ impl Chaos {
         plan
     }
 
-    fn scene(&self, network: Network, rng: &mut SplitMix64) -> Scene<'_> {
+    fn scene(&self, network: Network, victim: Victim, rng: &mut SplitMix64) -> Scene<'_> {
         let now = read(self.setting).expect("it was read before");
-        Scene::new(network, self.remote.as_ref(), (self.setting, now + 1), rng)
+        let setting = (self.setting, now + 1);
+        Scene::new(network, self.remote.as_ref(), setting, victim, rng)
     }
 
     fn snapshot(&self) -> Snapshot {
@@ -146,7 +147,7 @@ impl Chaos {
             // The first seed whose study has no pilot.
             let mut rng = SplitMix64::new(self.seed);
             let scene = loop {
-                let scene = self.scene(network, &mut rng);
+                let scene = self.scene(network, Victim::Weir, &mut rng);
                 if !scene.has_pilot {
                     break scene;
                 }
@@ -179,7 +180,7 @@ impl Chaos {
         rng: &mut SplitMix64,
     ) -> Option<Row> {
         let before = self.snapshot();
-        let scene = self.scene(network, rng);
+        let scene = self.scene(network, victim, rng);
         let grounds = scene.grounds();
         let when = moment(length + scene.pilots(), rng);
         let mut seen = Namespaces::default();

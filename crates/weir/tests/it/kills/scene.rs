@@ -10,7 +10,7 @@ use weir_probe::process::{children, command_line};
 use weir_stats::SplitMix64;
 
 use super::traces::Ground;
-use crate::place::Place;
+use crate::place::{Place, masters_in, proxies_in};
 use crate::program::{Ended, Running};
 use crate::ssh_support::{self, Host};
 
@@ -110,11 +110,13 @@ pub(crate) struct Scene<'a> {
 }
 
 impl<'a> Scene<'a> {
-    /// `setting` is one of the whole host, and the value that an arm is to have.
+    /// `setting` is one of the whole host, and the value that an arm is to have; `victim` must be
+    /// there to be killed.
     pub(crate) fn new(
         network: Network,
         remote: Option<&'a Remote>,
         setting: (&str, u64),
+        victim: Victim,
         rng: &mut SplitMix64,
     ) -> Scene<'a> {
         let remote = remote.filter(|_| network == Network::Ssh);
@@ -129,7 +131,7 @@ impl<'a> Scene<'a> {
             place: Place::new(),
             remote,
             options,
-            study: study(alone, has_pilot, setting, rng),
+            study: study(alone, has_pilot, setting, victim, rng),
             has_pilot,
         }
     }
@@ -195,19 +197,16 @@ impl<'a> Scene<'a> {
     }
 
     fn masters(&self) -> Vec<u32> {
-        let here = self.proxies_in();
-        let here = here.to_str().expect("names are UTF-8");
-        all_pids()
-            .filter(|&pid| command_line(pid).is_ok_and(|line| line.contains(here)))
-            .collect()
+        masters_in(&self.proxies_in())
     }
 
+    /// Processes below a proxy's first one.
     fn workers(&self) -> Vec<u32> {
-        let masters = self.masters().into_iter();
-        masters
-            .flat_map(|master| children(master).unwrap_or_default())
-            .filter(|&pid| command_line(pid).is_ok_and(|line| line.starts_with("nginx: worker")))
-            .collect()
+        let here = self.proxies_in();
+        let masters = masters_in(&here);
+        let mut workers = proxies_in(&here);
+        workers.retain(|pid| !masters.contains(pid));
+        workers
     }
 
     fn agents(&self) -> Vec<u32> {
@@ -314,11 +313,6 @@ fn kill(pid: u32) {
     ssh_support::signal(pid, Signal::KILL);
 }
 
-fn all_pids() -> impl Iterator<Item = u32> {
-    let processes = fs::read_dir("/proc").expect("/proc").flatten();
-    processes.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
-}
-
 fn placed(remote: &Remote, together: bool) -> Vec<String> {
     let roles: &[&str] = match together {
         true => &["all"],
@@ -336,10 +330,61 @@ fn ssh_words(remote: &Remote) -> Vec<String> {
     words.into_iter().map(option).collect()
 }
 
-/// Six blocks of three arms over three instances.
-fn study(alone: bool, has_pilot: bool, setting: (&str, u64), rng: &mut SplitMix64) -> String {
+/// A proxy under test: what is said of it, a setting that an arm of its own may have, and whether it
+/// has workers.
+struct Kind {
+    spec: &'static str,
+    own: &'static str,
+    has_workers: bool,
+}
+
+const KINDS: [Kind; 5] = [
+    Kind {
+        spec: "kind: nginx, settings: {worker_processes: 2}",
+        own: "keepalive_requests: 50",
+        has_workers: true,
+    },
+    Kind {
+        spec: "kind: haproxy, settings: {nbthread: 1}",
+        own: "http_reuse: always",
+        has_workers: true,
+    },
+    Kind {
+        spec: "kind: envoy, settings: {concurrency: 1}",
+        own: "generate_request_id: off",
+        has_workers: false,
+    },
+    Kind {
+        spec: "kind: caddy, settings: {gomaxprocs: 1}",
+        own: "keepalive_timeout: 10m",
+        has_workers: false,
+    },
+    Kind {
+        spec: "kind: httpd, settings: {threads_per_child: 16, max_request_workers: 32}",
+        own: "keepalive_requests: 50",
+        has_workers: true,
+    },
+];
+
+/// Two of those that have what is to be killed; they may be the same.
+fn kinds(victim: Victim, rng: &mut SplitMix64) -> [&'static Kind; 2] {
+    let fit = |kind: &&Kind| kind.has_workers || victim != Victim::Worker;
+    let kinds: Vec<&Kind> = KINDS.iter().filter(fit).collect();
+    std::array::from_fn(|_| kinds[rng.below(kinds.len() as u64) as usize])
+}
+
+/// Six blocks of three arms over three instances: two of one proxy, and one of another that may be the
+/// same.
+fn study(
+    alone: bool,
+    has_pilot: bool,
+    setting: (&str, u64),
+    victim: Victim,
+    rng: &mut SplitMix64,
+) -> String {
+    let [first, other] = kinds(victim, rng);
     let (network, own) = match alone {
-        true => ("{kind: loopback}", "keepalive_requests: 50"),
+        true => ("{kind: loopback}", first.own),
         false => ("{kind: namespaces}", "net.core.somaxconn: 64"),
     };
     let (name, value) = setting;
@@ -347,16 +392,17 @@ fn study(alone: bool, has_pilot: bool, setting: (&str, u64), rng: &mut SplitMix6
         "weir: 1\n\
          name: killed\n\
          question: Is anything left behind, or lost?\n\
-         proxy: {{kind: nginx, settings: {{worker_processes: {workers}}}}}\n\
+         proxy: {{{first}}}\n\
          loads:\n\
          \x20 - {{name: closed, closed: true, connections: 4, duration: 2s, tls: {tls}}}\n\
          a/a: false\n\
          arms:\n\
          \x20 - {{name: of-its-own, settings: {{{own}}}}}\n\
-         \x20 - {{name: of-the-host, settings: {{{name}: {value}}}}}\n\
+         \x20 - {{name: of-the-host, proxy: {{{other}}}, settings: {{{name}: {value}}}}}\n\
          network: {network}\n\
          blocks: {{slice: {slice}, at-least: 6, instances: {instances}}}\n",
-        workers = 1 + rng.below(2),
+        first = first.spec,
+        other = other.spec.split(", ").next().unwrap_or_default(),
         tls = rng.below(4) == 0,
         slice = if has_pilot { "auto" } else { "50ms" },
         instances = 2 + rng.below(2),

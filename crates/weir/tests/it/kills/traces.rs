@@ -174,7 +174,8 @@ impl fmt::Display for Left {
 }
 
 /// Processes whose environment, executable, folder or open files are of these grounds. nginx writes
-/// its title over its environment, so no single one of them will do.
+/// its title over its environment, and others are started with relative paths, so no single one of them
+/// will do.
 pub(crate) fn processes_of(grounds: &[Ground]) -> Vec<u32> {
     let is_ours = |pid: &u32| grounds.iter().any(|ground| belongs(*pid, ground));
     pids().into_iter().filter(is_ours).collect()

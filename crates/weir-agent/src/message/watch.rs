@@ -1,0 +1,73 @@
+//! Messages about watching: the clock that reads counters at every switch of the load.
+
+use serde::{Deserialize, Serialize};
+use weir_model::quantity::CpuSet;
+
+/// Counters to be read at the begin of every slice and at the end of the last.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WatchJob {
+    /// The trial's start by this host's CLOCK_MONOTONIC, nanoseconds.
+    pub start_ns: u64,
+    /// Begin of each slice since then, nanoseconds; and the end of the last.
+    pub times: Vec<u64>,
+    /// The arm of each slice.
+    pub arms: Vec<usize>,
+    /// Whether the proxies are on this host, and the CPUs that they have.
+    pub proxies: Option<CpuSet>,
+    /// Whether the generator is, and its CPUs.
+    pub generator: Option<CpuSet>,
+    /// Whether the origin server is.
+    pub origin: bool,
+}
+
+/// Counters at the begin of a slice, as far as they are this host's; the others are 0.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Reading {
+    /// The slice; their number at the end of the trial.
+    pub slice: usize,
+    /// The arm whose counters these are.
+    pub arm: usize,
+    /// CPU time of the arm's proxy, nanoseconds.
+    pub proxy_cpu_ns: u64,
+    /// Requests that the arm's origin listener has received.
+    pub origin_requests: u64,
+    /// Connections that it has accepted.
+    pub origin_connects: u64,
+    /// CPU time of the origin server.
+    pub origin_cpu_ns: u64,
+    /// Steal of the proxy's CPUs.
+    pub proxy_steal_ns: u64,
+    /// Idle time of the proxy's CPUs.
+    pub proxy_idle_ns: u64,
+    /// Steal of the generator's CPUs.
+    pub generator_steal_ns: u64,
+    /// How late it was read, nanoseconds.
+    pub late_ns: u64,
+}
+
+impl Reading {
+    /// Puts what another host has read at the same time beside this: every counter is one host's.
+    pub fn add(&mut self, other: &Reading) {
+        self.proxy_cpu_ns += other.proxy_cpu_ns;
+        self.origin_requests += other.origin_requests;
+        self.origin_connects += other.origin_connects;
+        self.origin_cpu_ns += other.origin_cpu_ns;
+        self.proxy_steal_ns += other.proxy_steal_ns;
+        self.proxy_idle_ns += other.proxy_idle_ns;
+        self.generator_steal_ns += other.generator_steal_ns;
+        self.late_ns = self.late_ns.max(other.late_ns);
+    }
+}
+
+/// What a watch leaves beside its readings.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WatchEnd {
+    /// Connections that found a full listen queue meanwhile, whoever listened.
+    pub listen_overflows: u64,
+    /// Connections that found the arm's own listen queue full, where it has a namespace of its own.
+    pub arm_overflows: Vec<u64>,
+    /// Memory of each arm's proxy before the last slice, bytes.
+    pub memory: Vec<u64>,
+    /// How late a reading was at most, nanoseconds.
+    pub late_ns: u64,
+}

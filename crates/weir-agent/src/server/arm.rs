@@ -1,0 +1,314 @@
+//! One arm: its proxy from its start to its end, or an address where somebody else's is.
+
+use std::collections::BTreeMap;
+use std::net::{IpAddr, SocketAddr};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use weir_host::Network;
+use weir_model::study::LauncherSpec;
+use weir_parameters::{Catalog, Scoped};
+use weir_probe::process;
+use weir_sut::{
+    Certificate, Configuration, Effective, Launch, Launcher, Own, Proxy, RunningProxy, Site,
+    SutError, TlsListener, free_ports,
+};
+
+use super::keeper::Keeper;
+use super::kernel;
+use super::networks::arm_addresses;
+use super::transport::{Hops, Sides, TCP, TRANSPORT, Transport};
+use crate::message::{ArmJob, ArmStarted, Failure};
+
+/// Name of the limit of open descriptors, also among an arm's effective levels: a worker's.
+const NOFILE: &str = "nofile";
+/// Name of the parameter that says what a process is started through.
+const LAUNCHER: &str = "launcher";
+
+/// One arm.
+pub(super) struct Arm {
+    name: String,
+    keeper: Keeper,
+    bypassed: Hops,
+    /// `None`: the proxy is somebody else's.
+    own: Option<OwnProxy>,
+}
+
+/// A proxy that weir starts.
+struct OwnProxy {
+    program: Arc<dyn Proxy>,
+    configuration: Configuration,
+    launch: Launch,
+    /// What it is started through, by its name in the study.
+    launcher: Option<(String, LauncherSpec)>,
+    network: Option<Network>,
+    /// `None` between two instances.
+    running: Option<RunningProxy>,
+}
+
+/// Where an arm is started, and from what.
+pub(super) struct ArmPlace {
+    pub(super) prefix: PathBuf,
+    pub(super) sides: Sides,
+    pub(super) certificate: Option<Certificate>,
+    pub(super) catalog: Catalog,
+    pub(super) launcher: Launcher,
+}
+
+impl Arm {
+    pub(super) fn start(
+        job: ArmJob,
+        place: ArmPlace,
+        transport: &mut Transport,
+    ) -> Result<(Arm, ArmStarted), Failure> {
+        let keeper = Keeper::start(place.sides.proxy.as_ref())?;
+        if let Some(external) = job.external {
+            let arm = Arm {
+                name: job.name,
+                keeper,
+                bypassed: Hops::default(),
+                own: None,
+            };
+            let started = ArmStarted {
+                listen: external.address,
+                tls_listen: None,
+                program: String::new(),
+                written: Vec::new(),
+                patch: None,
+                effective_text: String::new(),
+                effective: BTreeMap::new(),
+                nofile: 0,
+                pid: 0,
+                remarks: Vec::new(),
+            };
+            return Ok((arm, started));
+        }
+        let catalog = &place.catalog;
+        let scoped = catalog.split(job.kind, &job.settings);
+        let changed = scoped.netns.clone();
+        let written = keeper.run(move || kernel::write_all(&changed))?;
+        written.map_err(|error| Failure::other(kernel::told_apart(error)))?;
+        let (mut own, remarks) = OwnProxy::prepare(&job, &place, &scoped, &keeper)?;
+        // Before the proxy is there, so that no connection of it is older.
+        let level = scoped.transport.as_deref().unwrap_or(TCP);
+        let bypassed = own.hops(job.origin).of(level);
+        transport.bypass(&bypassed, &place.sides)?;
+        own.start(&keeper, &place.launcher)?;
+        let mut started = own.describe(&keeper, catalog, remarks)?;
+        let level = bypassed.level().to_owned();
+        started.effective.insert(TRANSPORT.to_owned(), level);
+        let arm = Arm {
+            name: job.name,
+            keeper,
+            bypassed,
+            own: Some(own),
+        };
+        Ok((arm, started))
+    }
+
+    pub(super) fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The thread that lives in the arm's network namespace.
+    pub(super) fn keeper(&self) -> &Keeper {
+        &self.keeper
+    }
+
+    /// Ends the proxy and starts a new instance of it: its process number.
+    pub(super) fn renew(&mut self, launcher: &Launcher) -> Result<u32, Failure> {
+        let Some(own) = &mut self.own else {
+            return Ok(0);
+        };
+        own.end();
+        own.start(&self.keeper, launcher)?;
+        Ok(own.running.as_ref().map_or(0, RunningProxy::master_pid))
+    }
+
+    /// It still runs as it was started.
+    pub(super) fn alive(&mut self) -> Result<(), SutError> {
+        let running = self.own.as_mut().and_then(|own| own.running.as_mut());
+        running.map_or(Ok(()), RunningProxy::alive)
+    }
+
+    /// The end of its error log.
+    pub(super) fn log(&self) -> String {
+        let running = self.own.as_ref().and_then(|own| own.running.as_ref());
+        running.map_or_else(String::new, RunningProxy::error_log_tail)
+    }
+
+    /// What of it goes past the kernel's TCP.
+    pub(super) fn bypassed(&self) -> &Hops {
+        &self.bypassed
+    }
+
+    /// What it has counted of itself.
+    pub(super) fn counters(&self) -> Result<BTreeMap<String, u64>, Failure> {
+        let Some(own) = &self.own else {
+            return Ok(BTreeMap::new());
+        };
+        let (program, configuration) = (Arc::clone(&own.program), own.configuration.clone());
+        Ok(self
+            .keeper
+            .run(move || program.counters(&configuration))??)
+    }
+
+    /// All its processes.
+    pub(super) fn processes(&self) -> Vec<u32> {
+        let Some(running) = self.own.as_ref().and_then(|own| own.running.as_ref()) else {
+            return Vec::new();
+        };
+        let workers = running.worker_pids();
+        std::iter::once(running.master_pid())
+            .chain(workers)
+            .collect()
+    }
+
+    pub(super) fn end(&mut self) {
+        if let Some(own) = &mut self.own {
+            own.end();
+        }
+    }
+}
+
+impl OwnProxy {
+    /// Writes the configuration and has it checked. Gives the proxy's remarks too.
+    fn prepare(
+        job: &ArmJob,
+        place: &ArmPlace,
+        scoped: &Scoped,
+        keeper: &Keeper,
+    ) -> Result<(OwnProxy, Vec<String>), Failure> {
+        let program = weir_sut::find(job.kind, job.executable.as_deref())?;
+        let (listen, tls_listen) = match &place.sides.proxy {
+            Some(_) => arm_addresses(job.index),
+            None => free_addresses(job.address)?,
+        };
+        let tls = place.certificate.as_ref().map(|certificate| TlsListener {
+            listen: tls_listen,
+            certificate,
+        });
+        let own = job.own.as_ref().map(|own| Own {
+            file: &own.file,
+            port: own.port,
+        });
+        let site = Site {
+            tls,
+            sizes: &job.sizes,
+            own,
+            ..Site::new(&job.role, listen, job.origin)
+        };
+        let configuration = program.write(&place.prefix, &scoped.proxy, &site, &place.catalog)?;
+        // To check a configuration is to bind its addresses, and those are the namespace's.
+        let (checks, checked) = (Arc::clone(&program), configuration.clone());
+        let remarks = keeper.run(move || checks.check(&checked))??;
+        let launcher = scoped.launcher.clone().zip(job.launcher.clone());
+        let launch = Launch {
+            cpus: Some(job.cpus.clone()),
+            nofile: Some(nofile(scoped, job.nofile)),
+            ..Launch::default()
+        };
+        let launch = match &launcher {
+            Some((_, spec)) => launch.through(spec),
+            None => launch,
+        };
+        let own = OwnProxy {
+            program,
+            configuration,
+            launch,
+            launcher,
+            network: place.sides.proxy.clone(),
+            running: None,
+        };
+        Ok((own, remarks))
+    }
+
+    fn hops(&self, origin: Option<SocketAddr>) -> Hops {
+        let tls = self.configuration.tls_listen();
+        Hops {
+            inbound: std::iter::once(self.configuration.listen())
+                .chain(tls)
+                .collect(),
+            outbound: origin,
+        }
+    }
+
+    fn start(&mut self, keeper: &Keeper, launcher: &Launcher) -> Result<(), Failure> {
+        let (program, configuration) = (Arc::clone(&self.program), self.configuration.clone());
+        let (launcher, launch) = (launcher.clone(), self.launch.clone());
+        let start = move || weir_sut::start(&*program, &configuration, &launcher, &launch);
+        let running = keeper.run(start)??;
+        if let Some((name, spec)) = &self.launcher {
+            running.was_started_through(name, spec)?;
+        }
+        self.running = Some(running);
+        Ok(())
+    }
+
+    fn end(&mut self) {
+        if let Some(running) = self.running.take() {
+            running.stop();
+        }
+    }
+
+    /// What really is in force now that it runs.
+    fn describe(
+        &self,
+        keeper: &Keeper,
+        catalog: &Catalog,
+        remarks: Vec<String>,
+    ) -> Result<ArmStarted, Failure> {
+        let missing = || Failure::other("the proxy does not run");
+        let running = self.running.as_ref().ok_or_else(missing)?;
+        let nofile = running.nofile()?;
+        let program = &self.program;
+        let own = catalog.clone().for_proxy(program.kind(), program.version());
+        let understood = self.effective(running, &own)?;
+        let mut effective = understood.levels;
+        let (rows, listen) = (catalog.clone(), running.address());
+        let of_kernel = keeper.run(move || kernel::levels(&rows, listen))?;
+        effective.extend(of_kernel);
+        let started_with = process::nofile(running.master_pid())?.0;
+        effective.extend(kernel::limits(catalog, &[(NOFILE, started_with)]));
+        effective.insert(NOFILE.to_owned(), nofile.to_string());
+        let launcher = self.launcher.as_ref().map_or("none", |(name, _)| name);
+        effective.insert(LAUNCHER.to_owned(), launcher.to_owned());
+        let patch = self.configuration.patch();
+        Ok(ArmStarted {
+            listen: self.configuration.listen(),
+            tls_listen: self.configuration.tls_listen(),
+            program: self.program.version().to_owned(),
+            written: self.configuration.texts()?,
+            patch: patch.map(|patch| (patch.forward.clone(), patch.revert.clone())),
+            effective_text: understood.text,
+            effective,
+            nofile,
+            pid: running.master_pid(),
+            remarks,
+        })
+    }
+
+    fn effective(&self, running: &RunningProxy, catalog: &Catalog) -> Result<Effective, Failure> {
+        let (program, configuration) = (&*self.program, &self.configuration);
+        let ask = || program.effective(configuration, Some(running), catalog);
+        Ok(match &self.network {
+            Some(network) => network.within(ask)??,
+            None => ask()?,
+        })
+    }
+}
+
+/// The soft descriptor limit that an arm starts with.
+fn nofile(scoped: &Scoped, otherwise: u64) -> u64 {
+    let level = scoped.launch.get(NOFILE);
+    level
+        .and_then(|level| level.parse().ok())
+        .unwrap_or(otherwise)
+}
+
+/// Two addresses of this host where nobody listens.
+fn free_addresses(address: IpAddr) -> Result<(SocketAddr, SocketAddr), Failure> {
+    let ports = free_ports(address, 2)?;
+    let at = |port: u16| SocketAddr::new(address, port);
+    Ok((at(ports[0]), at(ports[1])))
+}

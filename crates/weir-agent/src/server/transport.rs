@@ -1,0 +1,189 @@
+//! What carries the bytes of arms: the kernel's TCP, or the bypass of it.
+//!
+//! One bypass serves all arms of a bench, each with hops of its own: its programs see every connection
+//! of this process's cgroup, those of arms that keep to TCP among them, so one of them burdens all arms
+//! alike and less than many would.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+
+use weir_bypass::{Bypass, BypassError, Counts, Ends, Hop, Namespace};
+use weir_host::Network;
+
+use crate::message::Failure;
+
+/// Name of the parameter, also among an arm's effective levels.
+pub(super) const TRANSPORT: &str = "transport";
+/// Its level that asks for nothing.
+pub(super) const TCP: &str = "tcp";
+
+/// The bypass, attached when the first arm asks for it and until this is dropped. Dropping it loses
+/// what is unread on bypassed sockets: loads and proxies end before.
+#[derive(Default)]
+pub(super) struct Transport {
+    bypass: Option<Bypass>,
+}
+
+/// Where the ends of an arm's hops are; `None`: where the agent is.
+#[derive(Clone, Default)]
+pub(super) struct Sides {
+    pub(super) client: Option<Network>,
+    pub(super) proxy: Option<Network>,
+    pub(super) origin: Option<Network>,
+}
+
+/// An arm's addresses that connections go to.
+#[derive(Clone, Default)]
+pub(super) struct Hops {
+    /// Its listeners.
+    pub(super) inbound: Vec<SocketAddr>,
+    /// Its origin server.
+    pub(super) outbound: Option<SocketAddr>,
+}
+
+impl Hops {
+    /// Those of them that a level of the parameter bypasses.
+    pub(super) fn of(self, level: &str) -> Hops {
+        let (inbound, outbound) = match level {
+            "sockmap" => (true, true),
+            "sockmap-inbound" => (true, false),
+            "sockmap-outbound" => (false, true),
+            _ => (false, false),
+        };
+        Hops {
+            inbound: if inbound { self.inbound } else { Vec::new() },
+            outbound: self.outbound.filter(|_| outbound),
+        }
+    }
+
+    /// The level that bypasses these.
+    pub(super) fn level(&self) -> &'static str {
+        match (self.inbound.is_empty(), self.outbound) {
+            (false, Some(_)) => "sockmap",
+            (false, None) => "sockmap-inbound",
+            (true, Some(_)) => "sockmap-outbound",
+            (true, None) => TCP,
+        }
+    }
+}
+
+/// Why bytes cannot go past the kernel's TCP here.
+pub(super) fn unavailable() -> Option<String> {
+    let error = weir_bypass::available().err()?;
+    Some(error.to_string().replace("\nhint: ", "; "))
+}
+
+impl Transport {
+    /// Bypasses the connections of these hops that begin from now on.
+    pub(super) fn bypass(&mut self, hops: &Hops, sides: &Sides) -> Result<(), Failure> {
+        if hops.level() == TCP {
+            return Ok(());
+        }
+        let bypass = match &mut self.bypass {
+            Some(bypass) => bypass,
+            none => none.insert(Bypass::attach(&[])?),
+        };
+        let proxy = namespace(bypass, sides.proxy.as_ref())?;
+        let inbound = Ends {
+            client: namespace(bypass, sides.client.as_ref())?,
+            server: proxy,
+        };
+        let outbound = Ends {
+            client: proxy,
+            server: namespace(bypass, sides.origin.as_ref())?,
+        };
+        let inbound = hops.inbound.iter().map(|&server| (server, inbound));
+        for (server, ends) in inbound.chain(hops.outbound.map(|server| (server, outbound))) {
+            bypass.add(Hop {
+                server,
+                namespaces: Some(ends),
+            })?;
+        }
+        Ok(())
+    }
+
+    /// What happened on these hops: `sockmap.inbound.redirected_bytes` and so on.
+    pub(super) fn counters(&self, hops: &Hops) -> Result<BTreeMap<String, u64>, Failure> {
+        let Some(bypass) = self.bypass.as_ref().filter(|_| hops.level() != TCP) else {
+            return Ok(BTreeMap::new());
+        };
+        let counters = bypass.counters()?;
+        let of = |servers: &[SocketAddr]| {
+            let mut sum = Counts::default();
+            let own = (counters.hops.iter()).filter(|(server, _)| servers.contains(server));
+            own.for_each(|(_, counts)| sum += *counts);
+            sum
+        };
+        let mut named = BTreeMap::new();
+        if !hops.inbound.is_empty() {
+            named.extend(by_name("inbound", of(&hops.inbound)));
+        }
+        if let Some(origin) = hops.outbound {
+            named.extend(by_name("outbound", of(&[origin])));
+        }
+        Ok(named)
+    }
+}
+
+fn namespace(bypass: &mut Bypass, network: Option<&Network>) -> Result<Namespace, Failure> {
+    let asked = match network {
+        Some(network) => network.within(|| bypass.namespace_of_this_thread())?,
+        None => bypass.namespace_of_this_thread(),
+    };
+    Ok(asked?)
+}
+
+fn by_name(hop: &str, counts: Counts) -> impl Iterator<Item = (String, u64)> {
+    let named = [
+        ("sockets", counts.sockets),
+        ("redirected", counts.redirected),
+        ("redirected_bytes", counts.redirected_bytes),
+        ("tcp", counts.left_to_tcp()),
+        ("tcp_bytes", counts.tcp_bytes),
+    ];
+    named
+        .map(|(name, count)| (format!("sockmap.{hop}.{name}"), count))
+        .into_iter()
+}
+
+impl From<BypassError> for Failure {
+    fn from(error: BypassError) -> Failure {
+        Failure::other(error)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn hops(origin: bool) -> Hops {
+        let at = |port| SocketAddr::from(([127, 0, 0, 1], port));
+        Hops {
+            inbound: vec![at(1), at(2)],
+            outbound: origin.then(|| at(3)),
+        }
+    }
+
+    #[test]
+    fn a_level_says_which_hops_are_bypassed() {
+        for level in ["tcp", "sockmap", "sockmap-inbound", "sockmap-outbound"] {
+            assert_eq!(hops(true).of(level).level(), level);
+        }
+        assert_eq!(hops(true).of("sockmap-inbound").inbound.len(), 2);
+    }
+
+    #[test]
+    fn without_an_origin_server_there_is_no_outbound_hop() {
+        assert_eq!(hops(false).of("sockmap").level(), "sockmap-inbound");
+        assert_eq!(hops(false).of("sockmap-outbound").level(), "tcp");
+    }
+
+    #[test]
+    fn where_nothing_is_bypassed_nothing_is_attached_or_counted() {
+        let mut transport = Transport::default();
+        let none = hops(true).of(TCP);
+        transport.bypass(&none, &Sides::default()).unwrap();
+        assert!(transport.bypass.is_none());
+        assert!(transport.counters(&none).unwrap().is_empty());
+    }
+}

@@ -1,0 +1,66 @@
+//! The answer of a study whose arms are different proxies: none of them "makes" another carry more.
+
+use weir_model::study::{Metric, Study};
+
+use crate::findings::{Comparison, LoadFindings, Verdict};
+use crate::names::{arm, capitalized, listed};
+
+/// Which arms are best, where the study compares every pair; `None` in any other.
+pub(super) fn ranked(study: &Study, load: &LoadFindings) -> Option<String> {
+    let metric = study.objective.metric;
+    let ranking = load.rankings.iter().find(|r| r.metric == metric)?;
+    Some(match study.proxy_kinds().len() {
+        0 | 1 => format!("{}.", capitalized(&ranking.words)),
+        _ => format!("On equal terms, {}.", ranking.words),
+    })
+}
+
+/// "HAProxy carries 1.31 times as much as nginx (95 % interval 1.27 to 1.35)".
+pub(super) fn effect(study: &Study, comparison: &Comparison, first: bool) -> String {
+    let Comparison {
+        ratio,
+        interval: (low, high),
+        ..
+    } = comparison;
+    let (who, other) = both(study, comparison);
+    let what = match comparison.metric {
+        Metric::Rate => format!("carries {ratio:.2} times as much as {other}"),
+        Metric::ReceivedBytes => format!("passes on {ratio:.2} times as many bytes as {other}"),
+        Metric::CpuPerRequest => {
+            format!("spends {ratio:.2} times the CPU time of {other} on a request")
+        }
+        Metric::ResponseP50 => {
+            format!("has a median response time {ratio:.2} times as long as {other}")
+        }
+        Metric::ResponseP99 => {
+            format!("has a 0.99 quantile of the response time {ratio:.2} times as long as {other}")
+        }
+    };
+    let confidence = (study.objective.confidence * 1e4).round() / 1e2;
+    match first {
+        true => format!("{who} {what} ({confidence} % interval {low:.2} to {high:.2})"),
+        false => format!("{who} {what} ({low:.2} to {high:.2})"),
+    }
+}
+
+/// "Envoy and Caddy are no different from nginx beyond 2 %", or that no difference could be shown. All
+/// have one verdict.
+pub(super) fn no_difference(study: &Study, found: &[&Comparison]) -> Option<String> {
+    let first = found.first()?;
+    let (_, other) = both(study, first);
+    let who: Vec<String> = found.iter().map(|c| both(study, c).0).collect();
+    let who = listed(&who);
+    Some(match first.verdict {
+        Verdict::Equivalent => {
+            let band = (study.objective.band * 1e4).round() / 1e2;
+            let verb = if found.len() == 1 { "does" } else { "do" };
+            format!("{who} {verb} not differ from {other} beyond {band} %")
+        }
+        _ => format!("{who} could not be told from {other}"),
+    })
+}
+
+fn both(study: &Study, comparison: &Comparison) -> (String, String) {
+    let [who, other] = [&comparison.arm, &comparison.against].map(|name| arm(study, name));
+    (who, other)
+}

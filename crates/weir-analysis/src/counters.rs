@@ -1,0 +1,91 @@
+//! What the proxies counted of themselves.
+
+use std::collections::BTreeMap;
+
+use weir_model::record::Record;
+use weir_record::Run;
+
+/// How names of counters end that tell of requests or connections which the proxy turned away, gave up
+/// or had to try again: a ratio beside which one of them moved may be the ratio of a proxy that did
+/// less. Envoy's names are whole words (`upstream_rq_pending_overflow`, `upstream_cx_connect_timeout`).
+const TELLING_ENDS: [&str; 16] = [
+    "overflow",
+    "overflowed",
+    "refused",
+    "rejected",
+    "reject",
+    "error",
+    "errors",
+    "retry",
+    "retries",
+    "timeout",
+    "timeouts",
+    "dropped",
+    "failed",
+    "fail",
+    "failures",
+    "ejected",
+];
+/// The same of HAProxy, whose statistics have short names (management guide, section 9.1): requests,
+/// responses, connections and sessions denied by rules; errors of requests, connections and
+/// responses; retries and redispatches; internal errors. `qtime` is left out: it is a mean of the last
+/// 1024 requests, of which no difference can be taken.
+const TELLING_NAMES: [&str; 11] = [
+    "dreq", "dresp", "dcon", "dses", "ereq", "econ", "eresp", "wretr", "wredis", "eint", "wrew",
+];
+
+/// Whether a proxy's counter tells of requests or connections that it turned away, gave up, or had to
+/// try again.
+pub fn is_telling(name: &str) -> bool {
+    let last = name.rsplit('.').next().unwrap_or(name).to_ascii_lowercase();
+    TELLING_NAMES.contains(&&*last) || TELLING_ENDS.iter().any(|end| last.ends_with(end))
+}
+
+/// The sums over all continuous trials of one load, without what stayed 0.
+pub(crate) fn of(run: &Run, load: &str, arm: &str) -> BTreeMap<String, u64> {
+    let mut sums: BTreeMap<String, u64> = BTreeMap::new();
+    let records = run.records.iter().filter_map(|record| match record {
+        Record::Counters(counters) => Some(counters),
+        _ => None,
+    });
+    for record in records.filter(|record| record.load == load && record.arm == arm) {
+        for (name, count) in record.counted.iter().filter(|(_, count)| **count > 0) {
+            let sum = sums.entry(name.clone()).or_default();
+            *sum = sum.saturating_add(*count);
+        }
+    }
+    sums
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_turned_away_is_told_from_what_was_done() {
+        let telling = [
+            "cluster.origin.upstream_rq_pending_overflow",
+            "cluster.origin.upstream_cx_connect_timeout",
+            "cluster.origin.upstream_rq_retry",
+            "listener.downstream_cx_overload_reject",
+            "backend.econ",
+            "backend.wretr",
+            "frontend.dreq",
+            "PoolFailed",
+        ];
+        for name in telling {
+            assert!(is_telling(name), "{name}");
+        }
+        let others = [
+            "cluster.origin.upstream_rq_total",
+            "cluster.origin.upstream_cx_overflowing_is_no_end",
+            "frontend.req_tot",
+            "backend.reuse",
+            "qtime",
+            "",
+        ];
+        for name in others {
+            assert!(!is_telling(name), "{name}");
+        }
+    }
+}

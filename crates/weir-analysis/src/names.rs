@@ -1,0 +1,86 @@
+//! How arms and their proxies are named in sentences.
+
+use weir_model::study::{Arm, ArmRole, ProxyKind, Study};
+
+/// An arm in running text: by its proxy's own spelling where it has the proxy's name, with its proxy
+/// behind it where the study has several and the name of the arm does not say which.
+pub(crate) fn arm(study: &Study, name: &str) -> String {
+    let Some(arm) = find(study, name) else {
+        return name.to_owned();
+    };
+    let kind = study.proxy_of(arm).kind;
+    if name == kind.name() && kind.is_started() {
+        return kind.title().to_owned();
+    }
+    let says_which = name.to_lowercase().contains(kind.name());
+    let is_one_of_many = study.proxy_kinds().len() > 1 && kind.is_started();
+    match is_one_of_many && !says_which && arm.role != ArmRole::Change {
+        true => format!("{name} ({})", kind.title()),
+        false => name.to_owned(),
+    }
+}
+
+pub(crate) fn find<'a>(study: &'a Study, name: &str) -> Option<&'a Arm> {
+    study.arms.iter().find(|arm| arm.name == name)
+}
+
+/// Whether two arms are different systems, so that one does not "make" the other carry more: another
+/// program, another executable of it, another address, or another configuration of the user's.
+pub(crate) fn are_different_proxies(study: &Study, a: &str, b: &str) -> bool {
+    let system = |name| {
+        let proxy = study.proxy_of(find(study, name)?);
+        let own = proxy.configuration.as_ref();
+        Some((proxy.kind, &proxy.executable, own, proxy.external))
+    };
+    system(a) != system(b)
+}
+
+/// `a`, `a and b`, `a, b and c`.
+pub(crate) fn listed(names: &[String]) -> String {
+    match names.split_last() {
+        Some((last, rest)) if !rest.is_empty() => format!("{} and {last}", rest.join(", ")),
+        _ => names.concat(),
+    }
+}
+
+/// The same text with a capital letter, but for names of settings, of proxies and of arms that are more
+/// than a word, which have one spelling.
+pub(crate) fn capitalized(text: &str) -> String {
+    let first = text.split_whitespace().next().unwrap_or_default();
+    let word = first.trim_end_matches([',', ';', ':']);
+    let titles = ProxyKind::ALL.iter().filter(|kind| kind.is_started());
+    let mut titles = titles.map(|kind| kind.title());
+    if titles.any(|title| title == word) || first.contains(['_', '=', '-']) {
+        return text.to_owned();
+    }
+    let mut chars = text.chars();
+    match chars.next() {
+        Some(first) => first.to_uppercase().chain(chars).collect(),
+        None => String::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_with_one_spelling_keep_it() {
+        assert_eq!(capitalized("nginx carries most"), "nginx carries most");
+        assert_eq!(capitalized("HAProxy, nginx"), "HAProxy, nginx");
+        assert_eq!(capitalized("gzip=on costs"), "gzip=on costs");
+        assert_eq!(capitalized("one-worker carries"), "one-worker carries");
+        assert_eq!(capitalized("keepalive makes"), "Keepalive makes");
+        assert_eq!(capitalized("the proxy"), "The proxy");
+        assert_eq!(capitalized(""), "");
+    }
+
+    #[test]
+    fn names_are_listed_as_one_says_them() {
+        let names = ["a", "b", "c"].map(str::to_owned);
+        assert_eq!(listed(&names), "a, b and c");
+        assert_eq!(listed(&names[..2]), "a and b");
+        assert_eq!(listed(&names[..1]), "a");
+        assert_eq!(listed(&[]), "");
+    }
+}

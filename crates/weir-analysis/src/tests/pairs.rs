@@ -1,0 +1,289 @@
+//! Studies that compare every pair, and studies of different proxies.
+
+use std::collections::BTreeMap;
+
+use weir_model::record::{CountersRecord, Record, RunHeader};
+use weir_model::study::{Arm, ArmRole, Compare, ExternalSpec, Metric, ProxyKind, ProxySpec};
+
+use super::fixture::{Moment, arm, header, normal, run, three_arms, trials};
+use crate::analyze;
+use crate::findings::{Comparison, Findings, Verdict};
+
+const KINDS: [ProxyKind; 5] = [
+    ProxyKind::Nginx,
+    ProxyKind::Haproxy,
+    ProxyKind::Envoy,
+    ProxyKind::Caddy,
+    ProxyKind::Httpd,
+];
+
+/// An arm with a proxy of its own that is named as that proxy is.
+fn arm_of(kind: ProxyKind, like: &ProxySpec) -> Arm {
+    let proxy = ProxySpec {
+        kind,
+        ..like.clone()
+    };
+    Arm {
+        proxy: Some(Box::new(proxy)),
+        ..arm(kind.name(), ArmRole::Change, 0)
+    }
+}
+
+/// Five proxies and the baseline once more, which are compared pair by pair.
+fn five() -> RunHeader {
+    let mut header = header(vec![
+        arm("nginx", ArmRole::Baseline, 0),
+        arm("nginx-again", ArmRole::SameAsBaseline, 0),
+    ]);
+    let like = header.study.proxy.clone();
+    let others = KINDS[1..].iter().map(|kind| arm_of(*kind, &like));
+    header.study.arms.extend(others);
+    header.study.compare = Compare::Pairs;
+    header
+}
+
+/// Rates by arm, with noise of 5 %.
+fn world(rates: &[f64]) -> impl FnMut(Moment<'_>) -> f64 {
+    move |moment| rates[moment.arm] * (0.05 * normal(moment.rng)).exp()
+}
+
+fn pairs_of(findings: &Findings, metric: Metric) -> Vec<&Comparison> {
+    let pairs = findings.loads[0].pairs.iter();
+    pairs.filter(|pair| pair.metric == metric).collect()
+}
+
+#[test]
+fn a_run_whose_truth_is_known_ranks_rightly() {
+    let header = five();
+    // nginx and HAProxy alike, Envoy at 0.61 of them, Caddy and httpd alike at 0.3.
+    let rates = [20e3, 20e3, 20e3, 12.2e3, 6e3, 6e3];
+    let (_folder, run) = run(&header, trials(&header, "closed", 60, world(&rates)));
+    let findings = analyze(&run);
+    let load = &findings.loads[0];
+    assert_eq!(pairs_of(&findings, Metric::Rate).len(), 10);
+    assert_eq!(load.pairs.len(), 20, "the rate and the CPU time");
+    assert!(
+        load.pairs
+            .iter()
+            .all(|pair| pair.arm != "nginx-again" && pair.against != "nginx-again")
+    );
+
+    let ranking = &load.rankings[0];
+    let mut groups = ranking.groups.clone();
+    groups.iter_mut().for_each(|group| group.sort());
+    let expected: [&[&str]; 3] = [&["haproxy", "nginx"], &["envoy"], &["caddy", "httpd"]];
+    assert_eq!(groups, expected);
+    assert_eq!(ranking.overlaps, []);
+    assert_eq!(ranking.unranked, [""; 0]);
+    let answer = &findings.answer;
+    assert!(answer.starts_with("On equal terms, "), "{answer}");
+    for words in [
+        "carry most and ",
+        "; Envoy carries 0.6",
+        "times as much as ",
+        " (95 % interval 0.",
+        "Apache httpd",
+        "Caddy",
+    ] {
+        assert!(answer.contains(words), "{words}: {answer}");
+    }
+    assert!(
+        !answer.contains("makes") && !answer.contains("haproxy"),
+        "{answer}"
+    );
+}
+
+#[test]
+fn a_verdict_is_the_same_wherever_it_stands() {
+    let header = five();
+    let rates = [20e3, 20e3, 20.4e3, 12e3, 6e3, 6e3];
+    let (_folder, run) = run(&header, trials(&header, "closed", 40, world(&rates)));
+    let findings = analyze(&run);
+    let load = &findings.loads[0];
+    for comparison in load.comparisons.iter().filter(|c| c.arm != "nginx-again") {
+        let is_it = |pair: &&Comparison| {
+            (pair.metric, &pair.arm, &pair.against)
+                == (comparison.metric, &comparison.arm, &comparison.against)
+        };
+        assert_eq!(load.pairs.iter().find(is_it), Some(comparison));
+    }
+    let same = load.comparisons.iter().find(|c| c.arm == "nginx-again");
+    let same = same.unwrap();
+    assert_eq!(same.p_holm, (same.p * 10.0).min(1.0));
+}
+
+#[test]
+fn pairs_are_antisymmetric() {
+    for seed in 1..=8 {
+        let mut forth = five();
+        forth.study.arms.remove(1);
+        let rates: Vec<f64> = (0..5)
+            .map(|arm| 10e3 * f64::from(1 + (seed * (arm + 3)) % 7))
+            .collect();
+        let recorded = trials(&forth, "closed", 20, world(&rates));
+        // The same records, the arms the other way round.
+        let mut back = forth.clone();
+        back.study.arms.reverse();
+        let (_f, forth) = run(&forth, recorded.clone());
+        let (_b, back) = run(&back, recorded);
+        let (forth, back) = (analyze(&forth), analyze(&back));
+        let close = |a: f64, b: f64| (a / b - 1.0).abs() < 1e-9;
+        for pair in &forth.loads[0].pairs {
+            let twin = back.loads[0].pairs.iter().find(|twin| {
+                (twin.metric, &twin.arm, &twin.against) == (pair.metric, &pair.against, &pair.arm)
+            });
+            let (twin, mirrored) = (twin.unwrap(), pair.mirrored());
+            assert!(close(twin.ratio, mirrored.ratio), "{pair:?}\n{twin:?}");
+            assert!(
+                close(twin.interval.0, mirrored.interval.0),
+                "{pair:?}\n{twin:?}"
+            );
+            assert!(
+                close(twin.interval.1, mirrored.interval.1),
+                "{pair:?}\n{twin:?}"
+            );
+            assert_eq!((twin.p, twin.n), (mirrored.p, mirrored.n));
+            assert_eq!(
+                (twin.verdict, &twin.because),
+                (mirrored.verdict, &mirrored.because)
+            );
+            assert_eq!(mirrored.mirrored().verdict, pair.verdict);
+        }
+        assert_eq!(
+            forth.loads[0].rankings[0].groups,
+            back.loads[0].rankings[0].groups
+        );
+    }
+}
+
+#[test]
+fn another_proxy_makes_nobody_carry_more() {
+    let mut header = five();
+    header.study.compare = Compare::Against;
+    header.study.arms.push(arm("no-log", ArmRole::Change, 0));
+    let rates = [20e3, 20e3, 26e3, 12e3, 20e3, 20e3, 24e3];
+    let (_folder, run) = run(&header, trials(&header, "closed", 60, world(&rates)));
+    let findings = analyze(&run);
+    assert!(findings.loads[0].pairs.is_empty() && findings.loads[0].rankings.is_empty());
+    let answer = &findings.answer;
+    for words in [
+        "no-log makes nginx carry 1.2",
+        "; Envoy carries 0.6",
+        " times as much as nginx (95 % interval 0.",
+        "; HAProxy carries 1.3",
+        "Caddy",
+        "Apache httpd",
+    ] {
+        assert!(answer.contains(words), "{words}: {answer}");
+    }
+    assert!(
+        answer.contains("differ from nginx") || answer.contains("be told from nginx"),
+        "{answer}"
+    );
+    assert_eq!(answer.matches("make").count(), 1, "{answer}");
+}
+
+#[test]
+fn what_weir_did_not_start_has_no_cpu_time() {
+    let mut header = header(three_arms());
+    let mut proxy = header.study.proxy.clone();
+    proxy.kind = ProxyKind::External;
+    proxy.external = Some(ExternalSpec {
+        address: "192.0.2.7:80".parse().unwrap(),
+    });
+    header.study.arms[2].proxy = Some(Box::new(proxy));
+    let mut recorded = trials(&header, "closed", 20, world(&[20e3, 20e3, 30e3]));
+    for trial in recorded.iter_mut().filter(|trial| trial.arm == "keepalive") {
+        trial
+            .slices
+            .iter_mut()
+            .for_each(|slice| slice.proxy_cpu_ns = 0);
+    }
+    let (_folder, run) = run(&header, recorded);
+    let findings = analyze(&run);
+    let load = &findings.loads[0];
+    assert_eq!(load.arms[2].cpu_per_request_ns, None);
+    assert!(load.arms[0].cpu_per_request_ns.is_some());
+    let of = |metric| {
+        let mut all = load.comparisons.iter();
+        all.find(|c| c.arm == "keepalive" && c.metric == metric)
+            .unwrap()
+    };
+    assert_eq!(of(Metric::Rate).verdict, Verdict::Better);
+    let cpu = of(Metric::CpuPerRequest);
+    assert_eq!(cpu.verdict, Verdict::Invalid);
+    assert_eq!(
+        cpu.because,
+        "weir did not start the proxy of keepalive and does not see its CPU time"
+    );
+    assert!(load.reasons.is_empty(), "{:?}", load.reasons);
+}
+
+#[test]
+fn counters_are_added_up_over_the_parts_of_a_load() {
+    let header = header(three_arms());
+    let (_folder, mut run) = run(&header, trials(&header, "closed", 8, world(&[1e4; 3])));
+    let counted = |load: &str, first_block, overflow| {
+        let counted = [("overflow", overflow), ("total", 10), ("idle", 0)];
+        Record::Counters(CountersRecord {
+            session: 0,
+            load: load.to_owned(),
+            arm: "keepalive".to_owned(),
+            first_block,
+            counted: counted.map(|(name, n)| (name.to_owned(), n)).into(),
+        })
+    };
+    run.records.extend([
+        counted("closed", 0, 3),
+        counted("closed", 4, 4),
+        counted("open", 0, 100),
+    ]);
+    let findings = analyze(&run);
+    let sums = [("overflow", 7), ("total", 20)].map(|(name, n)| (name.to_owned(), n));
+    assert_eq!(findings.loads[0].arms[2].counters, BTreeMap::from(sums));
+    assert!(findings.loads[0].arms[0].counters.is_empty());
+}
+
+/// a and b alike, b and c alike, a better than c: nobody is put where no pair puts it.
+#[test]
+fn what_is_not_told_apart_across_groups_is_named() {
+    let mut header = header(vec![
+        arm("a", ArmRole::Baseline, 0),
+        arm("b", ArmRole::Change, 0),
+        arm("c", ArmRole::Change, 0),
+    ]);
+    header.study.compare = Compare::Pairs;
+    // Noise of 5 % and twelve blocks: 3 % are not shown, 6 % are.
+    let rates = [11.0e3, 10.7e3, 10.35e3];
+    let mut seen = false;
+    for blocks in 8..24 {
+        let (_folder, run) = run(&header, trials(&header, "closed", blocks, world(&rates)));
+        let findings = analyze(&run);
+        let ranking = &findings.loads[0].rankings[0];
+        let verdict = |arm: &str, against: &str| {
+            let pairs = pairs_of(&findings, Metric::Rate);
+            let is_it = |p: &&&Comparison| [&*p.arm, &*p.against] == [arm, against];
+            let is_other = |p: &&&Comparison| [&*p.against, &*p.arm] == [arm, against];
+            let found = pairs.iter().find(|p| is_it(p) || is_other(p));
+            matches!(found.unwrap().verdict, Verdict::Better | Verdict::Worse)
+        };
+        for (better, arm) in &ranking.overlaps {
+            seen = true;
+            let told = verdict(arm, better) || {
+                let group = ranking.groups.iter().find(|group| group.contains(arm));
+                group.unwrap().contains(better)
+            };
+            assert!(!told, "{ranking:?}");
+            let words = format!("{arm} from {better}");
+            let first = format!("{arm} could not be told from {better} either");
+            let said = ranking.words.contains(&words) || ranking.words.contains(&first);
+            assert!(said, "{}", ranking.words);
+            assert!(
+                ranking.words.contains("as far as can be told"),
+                "{}",
+                ranking.words
+            );
+        }
+    }
+    assert!(seen, "no run was undecided across groups");
+}

@@ -1,0 +1,71 @@
+//! How the programs write down endpoints and counters (`bpf/sockmap.bpf.c`).
+
+use std::net::{IpAddr, SocketAddr};
+
+use crate::{Counts, Hop};
+
+/// `struct endpoint`: the address in network byte order, and the port.
+pub(crate) type Key = [u32; 5];
+
+/// `struct hop`: the cookies of its ends' namespaces, and its row of `counts`.
+pub(crate) type Leg = [u64; 3];
+
+/// `struct counters`.
+pub(crate) type Row = [u64; 7];
+
+/// An IPv4 address is written as IPv6 writes it, and any address as none, so that sockets of both
+/// families agree.
+pub(crate) fn key(server: SocketAddr) -> Key {
+    let octets = match server.ip() {
+        ip if ip.is_unspecified() => [0; 16],
+        IpAddr::V4(ip) => ip.to_ipv6_mapped().octets(),
+        IpAddr::V6(ip) => ip.octets(),
+    };
+    let mut key = [0; 5];
+    for (word, bytes) in key.iter_mut().zip(octets.as_chunks::<4>().0) {
+        *word = u32::from_ne_bytes(*bytes);
+    }
+    key[4] = server.port().into();
+    key
+}
+
+pub(crate) fn leg(hop: Hop, row: u32) -> Leg {
+    let cookies = hop.namespaces.map(|ends| [ends.client.0, ends.server.0]);
+    let [client, server] = cookies.unwrap_or_default();
+    [client, server, row.into()]
+}
+
+/// The counts of all CPUs together.
+pub(crate) fn sum(rows: &[Row]) -> Counts {
+    let column = |index: usize| rows.iter().map(|row| row[index]).sum();
+    Counts {
+        sockets: column(0),
+        redirected: column(1),
+        redirected_bytes: column(2),
+        alone: column(3),
+        behind: column(4),
+        full: column(5),
+        tcp_bytes: column(6),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn both_families_write_an_ipv4_address_alike() {
+        let of = |text: &str| key(text.parse().unwrap());
+        assert_eq!(of("10.1.2.3:80"), of("[::ffff:10.1.2.3]:80"));
+        assert_eq!(of("0.0.0.0:80"), of("[::]:80"));
+        assert_ne!(of("10.1.2.3:80"), of("10.1.2.3:81"));
+        assert_eq!(of("[::1]:9")[3], u32::from_be(1));
+    }
+
+    #[test]
+    fn cpus_are_added() {
+        let counts = sum(&[[1, 2, 3, 4, 5, 6, 7], [10; 7]]);
+        assert_eq!((counts.sockets, counts.tcp_bytes), (11, 17));
+        assert_eq!(counts.left_to_tcp(), 14 + 15 + 16);
+    }
+}

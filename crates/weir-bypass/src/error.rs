@@ -1,0 +1,150 @@
+//! Why sockets cannot be bypassed here, and what it would take.
+
+use std::io;
+use std::net::SocketAddr;
+
+use aya::EbpfError;
+use aya::maps::MapError;
+use aya::programs::ProgramError;
+
+/// Why sockets cannot be bypassed here.
+#[derive(Debug, thiserror::Error)]
+pub enum BypassError {
+    /// The process may not load BPF programs, or not these.
+    #[error(
+        "cannot {doing}: not permitted\n\
+         hint: it takes CAP_BPF, CAP_NET_ADMIN and CAP_PERFMON (or CAP_SYS_ADMIN): run weir as root, \
+         or in a container that is given them"
+    )]
+    NotPermitted {
+        /// What was tried.
+        doing: &'static str,
+    },
+    /// The second version of cgroups is not mounted, or this process's group is not to be seen.
+    #[error(
+        "no cgroup2 mount shows the group of this process: {found}\n\
+         hint: `mount -t cgroup2 none /sys/fs/cgroup/unified` as root, or a container that sees its \
+         own group"
+    )]
+    NoCgroup {
+        /// What was looked at instead.
+        found: String,
+    },
+    /// The kernel has no description of its own structures.
+    #[error(
+        "cannot read the kernel's BTF: {source}\n\
+         hint: it takes a kernel that was built with CONFIG_DEBUG_INFO_BTF"
+    )]
+    NoBtf {
+        /// What stood against it.
+        source: aya::BtfError,
+    },
+    /// The kernel is older than anything that could work.
+    #[error(
+        "this kernel ({found}) is too old for a bypass that ends with its process\n\
+         hint: it takes Linux 5.17 at the least; {SEEN}"
+    )]
+    KernelTooOld {
+        /// Its version.
+        found: String,
+    },
+    /// The kernel refused a program, a map or a link.
+    #[error(
+        "cannot {doing}: {words}\n\
+         hint: it takes a kernel with CONFIG_BPF_SYSCALL, CONFIG_CGROUP_BPF and \
+         CONFIG_BPF_STREAM_PARSER; {SEEN}"
+    )]
+    Refused {
+        /// What was tried.
+        doing: &'static str,
+        /// The kernel's words, or the loader's.
+        words: String,
+    },
+    /// A trial on loopback went wrong: with this kernel, programs would not get what was sent.
+    #[error(
+        "this kernel's sockmap cannot be used: {found}\n\
+         hint: {SEEN}; older ones lose sight of redirected bytes"
+    )]
+    Unfit {
+        /// What the trial saw.
+        found: String,
+    },
+    /// The trial on loopback could not be made.
+    #[error("cannot try the bypass on loopback: {0}\nhint: is the interface `lo` up?")]
+    Trial(#[from] io::Error),
+    /// More endpoints than there is room for.
+    #[error("cannot bypass {hop} too: there is room for {room} endpoints")]
+    TooManyHops {
+        /// The one too many.
+        hop: SocketAddr,
+        /// How many there may be.
+        room: u32,
+    },
+    /// The endpoint is bypassed already.
+    #[error("{0} is bypassed already")]
+    Twice(SocketAddr),
+    /// The endpoint was never bypassed.
+    #[error("{0} is not bypassed")]
+    Unknown(SocketAddr),
+}
+
+/// Where this is known to work.
+const SEEN: &str = "it was seen to work on Linux 6.18";
+
+impl BypassError {
+    /// What the loader says of a program or a map.
+    pub(crate) fn loading(doing: &'static str, error: EbpfError) -> BypassError {
+        if refused_for_want_of_rights(&error) {
+            return BypassError::NotPermitted { doing };
+        }
+        let words = match &error {
+            EbpfError::ProgramError(ProgramError::LoadError {
+                io_error,
+                verifier_log,
+            }) => format!("{io_error}: {}", verdict(&verifier_log.to_string())),
+            other => chain(other),
+        };
+        BypassError::Refused { doing, words }
+    }
+
+    pub(crate) fn program(doing: &'static str, error: ProgramError) -> BypassError {
+        BypassError::loading(doing, error.into())
+    }
+
+    pub(crate) fn map(doing: &'static str, error: MapError) -> BypassError {
+        BypassError::loading(doing, error.into())
+    }
+}
+
+/// What the verifier found, at the end of its log of hundreds of lines.
+fn verdict(log: &str) -> String {
+    let statistics = ["verification time", "stack depth", "processed "];
+    let finding = |line: &&str| !line.is_empty() && !statistics.iter().any(|s| line.starts_with(s));
+    let finding = log.lines().map(str::trim).rev().find(finding);
+    finding.unwrap_or("the verifier says nothing").to_owned()
+}
+
+fn chain(error: &dyn std::error::Error) -> String {
+    let mut words = error.to_string();
+    let mut cause = error.source();
+    while let Some(next) = cause {
+        let more = next.to_string();
+        if !words.contains(&more) {
+            words = format!("{words}: {more}");
+        }
+        cause = next.source();
+    }
+    words
+}
+
+fn refused_for_want_of_rights(error: &(dyn std::error::Error + 'static)) -> bool {
+    let mut cause = Some(error);
+    while let Some(error) = cause {
+        if let Some(io) = error.downcast_ref::<io::Error>() {
+            // EACCES is what the verifier says of a program that it does not accept.
+            return rustix::io::Errno::from_io_error(io) == Some(rustix::io::Errno::PERM);
+        }
+        cause = error.source();
+    }
+    false
+}

@@ -1,0 +1,159 @@
+//! What is attached, and that nothing stays when its process ends.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
+use weir_bypass::{Bypass, BypassError, Hop};
+
+use crate::bypass;
+use crate::peers::PATIENCE;
+
+/// The numbers of all loaded programs that are the bypass's `events`.
+fn loaded() -> Vec<u32> {
+    let programs = aya::programs::loaded_programs().filter_map(Result::ok);
+    let own = programs.filter(|program| program.name() == b"events");
+    own.map(|program| program.id()).collect()
+}
+
+/// Not a test: what `a_killed_process_leaves_nothing` kills.
+#[test]
+#[ignore = "a process for another test"]
+fn attached_for_ever() {
+    let server: SocketAddr = "127.0.0.1:9".parse().unwrap();
+    let _bypass = Bypass::attach(&[server.into()]).unwrap();
+    println!("ready {:?}", loaded());
+    std::thread::sleep(PATIENCE);
+}
+
+#[test]
+fn a_killed_process_leaves_nothing() {
+    if bypass(&[]).is_none() {
+        return;
+    }
+    let mut child = Command::new(std::env::current_exe().unwrap())
+        .args([
+            "life::attached_for_ever",
+            "--ignored",
+            "--nocapture",
+            "--exact",
+        ])
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    let ready = lines
+        .map_while(Result::ok)
+        .find(|line| line.contains("ready "));
+    assert!(ready.is_some(), "it ended before");
+    let id = child.id();
+    let own = links_of(id);
+    assert_eq!(own.len(), 1, "one link, of its process alone");
+    let before = loaded();
+    let of_child: Vec<u32> = before
+        .iter()
+        .copied()
+        .filter(|id| own.contains(id))
+        .collect();
+    assert_eq!(of_child.len(), 1, "{own:?} is loaded: {before:?}");
+    kill_process(Pid::from_child(&child), Signal::KILL).unwrap();
+    child.wait().unwrap();
+    let until = Instant::now() + PATIENCE;
+    while loaded().contains(&of_child[0]) {
+        assert!(
+            Instant::now() < until,
+            "program {} is there yet",
+            of_child[0]
+        );
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+/// Programs that links of a process hold, from the descriptors' own words (proc(5)).
+fn links_of(pid: u32) -> Vec<u32> {
+    let Ok(folder) = std::fs::read_dir(format!("/proc/{pid}/fdinfo")) else {
+        return Vec::new();
+    };
+    let texts = folder
+        .flatten()
+        .filter_map(|e| std::fs::read_to_string(e.path()).ok());
+    let program = |text: String| {
+        text.contains("link_type:\tcgroup").then_some(())?;
+        let line = text
+            .lines()
+            .find_map(|line| line.strip_prefix("prog_id:"))?;
+        line.trim().parse().ok()
+    };
+    texts.filter_map(program).collect()
+}
+
+#[test]
+fn dropping_it_detaches() {
+    let Some(bypass) = bypass(&[]) else { return };
+    let own = links_of(std::process::id());
+    assert!(!own.is_empty());
+    drop(bypass);
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let text = speak(&listener, listener.local_addr().unwrap());
+    assert_eq!(text, "hello");
+}
+
+fn speak(listener: &TcpListener, server: SocketAddr) -> String {
+    let mut client = TcpStream::connect(server).unwrap();
+    let (mut other, _) = listener.accept().unwrap();
+    client.write_all(b"hello").unwrap();
+    drop(client);
+    let mut text = String::new();
+    other.read_to_string(&mut text).unwrap();
+    text
+}
+
+#[test]
+fn endpoints_come_and_go_and_others_are_left_alone() {
+    let Some(mut bypass) = bypass(&[]) else {
+        return;
+    };
+    let listeners = [(); 2].map(|()| TcpListener::bind("127.0.0.1:0").unwrap());
+    let hops = [0, 1].map(|i| Hop::from(listeners[i].local_addr().unwrap()));
+    bypass.add(hops[0]).unwrap();
+    for (listener, hop) in listeners.iter().zip(hops) {
+        assert_eq!(speak(listener, hop.server), "hello");
+    }
+    let counters = bypass.counters().unwrap();
+    assert_eq!(counters.hops.len(), 1);
+    let total = counters.total;
+    assert_eq!(
+        (total.sockets, total.redirected, total.redirected_bytes),
+        (2, 1, 5)
+    );
+    assert_eq!(total.left_to_tcp(), 0);
+
+    assert!(matches!(bypass.add(hops[0]), Err(BypassError::Twice(_))));
+    assert!(matches!(
+        bypass.remove(hops[1]),
+        Err(BypassError::Unknown(_))
+    ));
+    bypass.remove(hops[0]).unwrap();
+    assert_eq!(speak(&listeners[0], hops[0].server), "hello");
+    bypass.add(hops[0]).unwrap();
+    assert_eq!(
+        bypass.counters().unwrap().total.sockets,
+        0,
+        "counted from now on"
+    );
+}
+
+#[test]
+fn two_are_attached_beside_each_other() {
+    let listeners = [(); 2].map(|()| TcpListener::bind("127.0.0.1:0").unwrap());
+    let addresses = [0, 1].map(|i| listeners[i].local_addr().unwrap());
+    let (Some(one), Some(two)) = (bypass(&addresses[..1]), bypass(&addresses[1..])) else {
+        return;
+    };
+    for (listener, bypass) in listeners.iter().zip([&one, &two]) {
+        speak(listener, listener.local_addr().unwrap());
+        assert_eq!(bypass.counters().unwrap().total.redirected, 1);
+    }
+}

@@ -1,0 +1,397 @@
+//! Ends of connections whose every byte is known: a client, an origin server, and proxies between.
+
+use std::fs;
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use weir_bypass::{Bypass, BypassError, Ends, Hop};
+use weir_host::Network;
+
+/// Longer than anything here may take, shorter than a test run's patience.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
+
+/// Bytes that belong to this number alone (xorshift64*).
+pub(crate) fn content(number: u64, size: usize) -> Vec<u8> {
+    let mut state = number.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
+    let mut bytes = Vec::with_capacity(size + 8);
+    while bytes.len() < size {
+        state ^= state >> 12;
+        state ^= state << 25;
+        state ^= state >> 27;
+        let word = state.wrapping_mul(0x2545_F491_4F6C_DD1D);
+        bytes.extend_from_slice(&word.to_le_bytes());
+    }
+    bytes.truncate(size);
+    bytes
+}
+
+/// Receives that were woken before there was anything for them, which bypassed sockets do where TCP's
+/// do not.
+pub(crate) static WOKEN: AtomicU64 = AtomicU64::new(0);
+
+/// Waits on when it was woken for nothing. What is inside has [`PATIENCE`] for a timeout.
+pub(crate) struct Patient<S>(pub(crate) S);
+
+impl<S: Read> Read for Patient<S> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let until = Instant::now() + PATIENCE;
+        loop {
+            match self.0.read(buffer) {
+                Err(e) if e.kind() == io::ErrorKind::WouldBlock && Instant::now() < until => {
+                    WOKEN.fetch_add(1, Ordering::Relaxed);
+                }
+                read => return read,
+            }
+        }
+    }
+}
+
+/// Takes connections until the process ends: `GET /number/size` is answered with its content,
+/// `POST` with what was posted.
+pub(crate) fn serve(listener: TcpListener) {
+    thread::spawn(move || {
+        for stream in listener.incoming().flatten() {
+            thread::spawn(move || while let Ok(true) = answer_all(&stream) {});
+        }
+    });
+}
+
+fn answer_all(stream: &TcpStream) -> io::Result<bool> {
+    stream.set_nodelay(true)?;
+    let mut input = BufReader::new(Patient(stream));
+    while let Some(head) = read_head(&mut input)? {
+        let path = head.lines[0].split(' ').nth(1).unwrap_or_default();
+        let mut body = vec![0; head.length];
+        input.read_exact(&mut body)?;
+        if head.lines[0].starts_with("GET") {
+            let mut words = path.trim_start_matches('/').split('/');
+            let mut next = || words.next().and_then(|w| w.parse().ok()).unwrap_or(0);
+            let (number, size) = (next(), next());
+            body = content(number, size as usize);
+        }
+        let mut answer = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n", body.len());
+        // Sometimes in one piece and sometimes in two, as servers do.
+        if body.len() % 2 == 0 {
+            (&*stream).write_all(answer.as_bytes())?;
+            answer.clear();
+        }
+        let mut answer = answer.into_bytes();
+        answer.extend_from_slice(&body);
+        (&*stream).write_all(&answer)?;
+    }
+    Ok(false)
+}
+
+struct Head {
+    lines: Vec<String>,
+    length: usize,
+}
+
+fn read_head(input: &mut impl BufRead) -> io::Result<Option<Head>> {
+    let mut head = Head {
+        lines: Vec::new(),
+        length: 0,
+    };
+    loop {
+        let mut line = String::new();
+        if input.read_line(&mut line)? == 0 {
+            return Ok(None);
+        }
+        let line = line.trim_end().to_owned();
+        if line.is_empty() {
+            return Ok(Some(head));
+        }
+        if let Some((name, value)) = line.split_once(':')
+            && name.eq_ignore_ascii_case("content-length")
+        {
+            head.length = value.trim().parse().map_err(io::Error::other)?;
+        }
+        head.lines.push(line);
+    }
+}
+
+/// A client with one connection.
+pub(crate) struct Client {
+    stream: BufReader<Patient<TcpStream>>,
+}
+
+impl Client {
+    pub(crate) fn connect(server: SocketAddr) -> io::Result<Client> {
+        let stream = TcpStream::connect(server)?;
+        stream.set_nodelay(true)?;
+        stream.set_read_timeout(Some(PATIENCE))?;
+        stream.set_write_timeout(Some(PATIENCE))?;
+        Ok(Client {
+            stream: BufReader::with_capacity(64 * 1024, Patient(stream)),
+        })
+    }
+
+    pub(crate) fn send_get(&mut self, number: u64, size: usize) -> io::Result<()> {
+        self.send_path(&format!("/{number}/{size}"))
+    }
+
+    pub(crate) fn send_path(&mut self, path: &str) -> io::Result<()> {
+        let head = format!("GET {path} HTTP/1.1\r\nHost: weir\r\n\r\n");
+        self.stream.get_mut().0.write_all(head.as_bytes())
+    }
+
+    pub(crate) fn send_post(&mut self, number: u64, size: usize) -> io::Result<()> {
+        let head = format!("POST / HTTP/1.1\r\nHost: weir\r\nContent-Length: {size}\r\n\r\n");
+        self.stream.get_mut().0.write_all(head.as_bytes())?;
+        self.stream.get_mut().0.write_all(&content(number, size))
+    }
+
+    /// Reads an answer; slowly if so wanted. How many bytes of it are wrong, missing or too many.
+    pub(crate) fn answer(&mut self, number: u64, size: usize, slow: bool) -> io::Result<usize> {
+        let head = read_head(&mut self.stream)?.ok_or(io::ErrorKind::UnexpectedEof)?;
+        if !head.lines[0].contains(" 200 ") {
+            return Err(io::Error::other(head.lines[0].clone()));
+        }
+        let mut body = vec![0; head.length];
+        let mut pieces = body.chunks_mut(if slow { 32 * 1024 } else { usize::MAX });
+        pieces.try_for_each(|piece| {
+            if slow {
+                thread::sleep(Duration::from_millis(3));
+            }
+            self.stream.read_exact(piece)
+        })?;
+        let wanted = content(number, size);
+        let wrong = body.iter().zip(&wanted).filter(|(a, b)| a != b).count();
+        Ok(wrong + body.len().abs_diff(wanted.len()))
+    }
+
+    pub(crate) fn get(&mut self, number: u64, size: usize) -> io::Result<usize> {
+        self.send_get(number, size)?;
+        self.answer(number, size, false)
+    }
+}
+
+/// Where the three roles are.
+pub(crate) struct Place {
+    pub(crate) client: Network,
+    pub(crate) proxy: Network,
+    pub(crate) origin: Network,
+    /// What the proxy listens on.
+    pub(crate) inbound: SocketAddr,
+    /// What the origin server listens on.
+    pub(crate) outbound: SocketAddr,
+    /// Where the client's connections come from.
+    pub(crate) source: IpAddr,
+}
+
+fn free(address: &str) -> SocketAddr {
+    let listener = TcpListener::bind((address, 0)).expect("a free port");
+    listener.local_addr().expect("its number")
+}
+
+impl Place {
+    /// All in this namespace.
+    pub(crate) fn loopback() -> Place {
+        let here = Network::of_this_thread().expect("/proc");
+        Place {
+            client: here.clone(),
+            proxy: here.clone(),
+            origin: here,
+            inbound: free("127.0.0.1"),
+            outbound: free("127.0.0.1"),
+            source: [127, 0, 0, 1].into(),
+        }
+    }
+
+    /// A namespace for each, with links between; always the same addresses. `None` where that may not
+    /// be had.
+    pub(crate) fn namespaces() -> Option<Place> {
+        if let Err(error) = weir_host::may_have_networks() {
+            eprintln!("skipped: {error}");
+            return None;
+        }
+        let network = || Network::create().expect("a namespace");
+        let (client, proxy, origin) = (network(), network(), network());
+        let wire = |name: &str, address: [u8; 4]| weir_host::Wire {
+            name: name.to_owned(),
+            addresses: vec![(address.into(), 24)],
+        };
+        let mtu = 1500;
+        let (a, b) = (wire("in", [10, 98, 0, 1]), wire("in", [10, 98, 0, 2]));
+        weir_host::connect((&client, &a), (&proxy, &b), mtu).expect("a link");
+        let (a, b) = (wire("out", [10, 99, 0, 1]), wire("out", [10, 99, 0, 2]));
+        weir_host::connect((&proxy, &a), (&origin, &b), mtu).expect("a link");
+        Some(Place {
+            client,
+            proxy,
+            origin,
+            inbound: ([10, 98, 0, 2], 8080).into(),
+            outbound: ([10, 99, 0, 2], 8081).into(),
+            source: [10, 98, 0, 1].into(),
+        })
+    }
+
+    /// A bypass of connections to these endpoints: the origin server's, or else the proxy's.
+    pub(crate) fn attach(&self, servers: &[SocketAddr]) -> Result<Bypass, BypassError> {
+        let mut bypass = Bypass::attach(&[])?;
+        for &server in servers {
+            let is_outbound = server == self.outbound && server != self.inbound;
+            let (client, of_server) = match is_outbound {
+                true => (&self.proxy, &self.origin),
+                false => (&self.client, &self.proxy),
+            };
+            let mut ask = |of: &Network| {
+                let asked = of.within(|| bypass.namespace_of_this_thread());
+                asked.expect("the namespace")
+            };
+            let namespaces = Some(Ends {
+                client: ask(client)?,
+                server: ask(of_server)?,
+            });
+            bypass.add(Hop { server, namespaces })?;
+        }
+        Ok(bypass)
+    }
+
+    /// Both kinds, as far as they can be had.
+    pub(crate) fn all() -> impl Iterator<Item = Place> {
+        std::iter::once(Place::loopback()).chain(Place::namespaces())
+    }
+
+    pub(crate) fn serve(&self) {
+        let address = self.outbound;
+        let listener = self.origin.within(|| TcpListener::bind(address));
+        serve(listener.expect("the namespace").expect("a listener"));
+    }
+}
+
+/// A proxy that runs, until it is dropped.
+pub(crate) struct Proxy(Child);
+
+impl Drop for Proxy {
+    fn drop(&mut self) {
+        // SIGTERM, which all of these hand on to their workers.
+        let pid = rustix::process::Pid::from_child(&self.0);
+        let _ = rustix::process::kill_process(pid, rustix::process::Signal::TERM);
+        let until = Instant::now() + Duration::from_secs(5);
+        while matches!(self.0.try_wait(), Ok(None)) && Instant::now() < until {
+            thread::sleep(Duration::from_millis(5));
+        }
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+impl Proxy {
+    /// Starts a program where the proxy is to be and waits until it accepts. `None` where it is not
+    /// installed.
+    pub(crate) fn start(place: &Place, program: &str, args: &[&str]) -> Option<Proxy> {
+        if !Path::new(program).exists() {
+            eprintln!("skipped: {program} is not installed");
+            return None;
+        }
+        let spawn = || {
+            let quiet = Stdio::null;
+            let mut command = Command::new(program);
+            command
+                .args(args)
+                .stdin(quiet())
+                .stdout(quiet())
+                .stderr(quiet());
+            command.env("HOME", std::env::temp_dir()).spawn()
+        };
+        let child = place.proxy.within(spawn).expect("the namespace");
+        let mut proxy = Proxy(child.expect("the program starts"));
+        let until = Instant::now() + PATIENCE;
+        loop {
+            let inbound = place.inbound;
+            let tried = place.client.within(|| TcpStream::connect(inbound));
+            if tried.expect("the namespace").is_ok() {
+                return Some(proxy);
+            }
+            let ended = proxy.0.try_wait().expect("a child of ours");
+            assert!(ended.is_none(), "{program} {args:?} ended: {ended:?}");
+            assert!(Instant::now() < until, "{program} does not listen");
+            thread::sleep(Duration::from_millis(10));
+        }
+    }
+
+    /// nginx, with these lines in its `server`, and keepalive to the origin server or not.
+    pub(crate) fn nginx(place: &Place, folder: &Path, server: &str, kept: bool) -> Option<Proxy> {
+        let keepalive = if kept { "keepalive 16;" } else { "" };
+        let version = if kept {
+            "proxy_http_version 1.1; proxy_set_header Connection '';"
+        } else {
+            ""
+        };
+        let (inbound, outbound, at) = (place.inbound, place.outbound, folder.display());
+        let text = format!(
+            "daemon off; worker_processes 2; pid {at}/pid; error_log {at}/error.log;\n\
+             events {{ worker_connections 1024; }}\n\
+             http {{ access_log off; client_max_body_size 0; keepalive_requests 1000000;\n\
+             client_body_temp_path {at}/b; proxy_temp_path {at}/p; fastcgi_temp_path {at}/f;\n\
+             uwsgi_temp_path {at}/u; scgi_temp_path {at}/s;\n\
+             upstream origin {{ server {outbound}; {keepalive} }}\n\
+             server {{ listen {inbound}; root {at}/root; {server}\n\
+             location /files/ {{ }}\n\
+             location / {{ proxy_pass http://origin; {version} }} }} }}\n"
+        );
+        let file = folder.join("nginx.conf");
+        fs::write(&file, text).expect("a configuration");
+        let file = file.to_str().expect("a path");
+        Proxy::start(place, "/usr/sbin/nginx", &["-c", file])
+    }
+
+    pub(crate) fn haproxy(place: &Place, folder: &Path) -> Option<Proxy> {
+        let (inbound, outbound) = (place.inbound, place.outbound);
+        let text = format!(
+            "defaults\n mode http\n timeout client 30s\n timeout server 30s\n timeout connect 5s\n\
+             frontend f\n bind {inbound}\n default_backend b\n\
+             backend b\n server s {outbound}\n"
+        );
+        let file = folder.join("haproxy.cfg");
+        fs::write(&file, text).expect("a configuration");
+        let file = file.to_str().expect("a path");
+        Proxy::start(place, "/usr/sbin/haproxy", &["-db", "-f", file])
+    }
+
+    pub(crate) fn caddy(place: &Place, folder: &Path) -> Option<Proxy> {
+        let (inbound, outbound) = (place.inbound, place.outbound);
+        let text = format!(
+            "{{\n admin off\n auto_https off\n log {{\n output file {}/error.log\n level ERROR\n }}\n}}\n\
+             http://:{} {{\n bind {}\n reverse_proxy {outbound}\n}}\n",
+            folder.display(),
+            inbound.port(),
+            inbound.ip()
+        );
+        let file = folder.join("Caddyfile");
+        fs::write(&file, text).expect("a configuration");
+        let file = file.to_str().expect("a path");
+        let args = ["run", "--adapter", "caddyfile", "--config", file];
+        Proxy::start(place, "/usr/bin/caddy", &args)
+    }
+
+    pub(crate) fn envoy(place: &Place, folder: &Path) -> Option<Proxy> {
+        let address = |of: SocketAddr| {
+            format!(
+                "{{ socket_address: {{ address: {}, port_value: {} }} }}",
+                of.ip(),
+                of.port()
+            )
+        };
+        let (inbound, outbound) = (address(place.inbound), address(place.outbound));
+        let types = "type.googleapis.com/envoy.extensions.filters";
+        let text = format!(
+            "static_resources:\n  listeners:\n  - address: {inbound}\n    filter_chains:\n    - filters:\n      \
+             - name: http\n        typed_config:\n          '@type': {types}.network.http_connection_manager.v3.HttpConnectionManager\n          \
+             stat_prefix: w\n          route_config: {{ virtual_hosts: [ {{ name: w, domains: ['*'], routes: [ {{ match: {{ prefix: / }}, route: {{ cluster: o }} }} ] }} ] }}\n          \
+             http_filters: [ {{ name: router, typed_config: {{ '@type': {types}.http.router.v3.Router }} }} ]\n  \
+             clusters:\n  - name: o\n    type: STATIC\n    load_assignment: {{ cluster_name: o, endpoints: [ {{ lb_endpoints: [ {{ endpoint: {{ address: {outbound} }} }} ] }} ] }}\n"
+        );
+        let file = folder.join("envoy.yaml");
+        fs::write(&file, text).expect("a configuration");
+        let file = file.to_str().expect("a path");
+        let args = ["-c", file, "--concurrency", "2", "--use-dynamic-base-id"];
+        Proxy::start(place, "/usr/local/bin/envoy", &args)
+    }
+}

@@ -1,0 +1,377 @@
+//! Caddy's JSON: what is where in it, and a copy that runs beside the original.
+
+use std::collections::BTreeSet;
+use std::net::SocketAddr;
+use std::path::Path;
+
+use serde_json::{Value as Json, json};
+
+use super::change::Dialect;
+use super::listening::{Chosen, Listening, Missing};
+use super::pointer::Pointer;
+use super::set::{Edit, set_in};
+use super::tree::Tree;
+use super::walk::Visit;
+use crate::place::socket;
+use crate::{ConfigurationError, Source, Surroundings};
+
+/// The objects that a context's name means.
+pub(super) fn objects(document: &Json, context: &str) -> Option<Vec<Pointer>> {
+    Some(match context {
+        "root" => vec![Pointer::default()],
+        "admin" => vec![Pointer::parse("/admin")],
+        "app" => vec![Pointer::parse("/apps/http")],
+        "tls" => vec![Pointer::parse("/apps/tls")],
+        "server" => servers(document),
+        "tls_policy" => servers(document)
+            .iter()
+            .flat_map(|server| items(document, &server.child(POLICIES)))
+            .collect(),
+        "encode" => handlers(document, "encode"),
+        "reverse_proxy" => handlers(document, "reverse_proxy"),
+        "upstream" => handlers(document, "reverse_proxy")
+            .iter()
+            .flat_map(|handler| items(document, &handler.child("upstreams")))
+            .collect(),
+        "transport" => {
+            let speaks_http = |handler: &Pointer| {
+                let protocol = document.pointer(&format!("{handler}/transport/protocol"));
+                protocol.is_none_or(|protocol| protocol == "http")
+            };
+            let handlers = handlers(document, "reverse_proxy").into_iter();
+            let handlers = handlers.filter(speaks_http);
+            handlers.map(|handler| handler.child("transport")).collect()
+        }
+        _ => return None,
+    })
+}
+
+/// Where a server has what it speaks TLS by.
+const POLICIES: &str = "tls_connection_policies";
+
+const MISSING: Missing = Missing {
+    clear: "no server is in clear",
+    tls: "no server has tls_connection_policies",
+    hint: "add a server to the app `http`",
+};
+
+/// Pointers to the items of a list.
+fn items(document: &Json, at: &Pointer) -> Vec<Pointer> {
+    let list = document.pointer(&at.to_string()).and_then(Json::as_array);
+    let count = list.map_or(0, Vec::len);
+    (0..count).map(|index| at.child(index)).collect()
+}
+
+/// What of a transport's `keep_alive` is as by default where the object is not there. Caddy 2.6 drops
+/// all of it as soon as one of the fields is there (`NewTransport` in `reverseproxy/httptransport.go`).
+pub(super) fn new_keep_alive() -> [(&'static str, Json); 3] {
+    [
+        ("probe_interval", json!("30s")),
+        ("idle_timeout", json!("120s")),
+        ("max_idle_conns_per_host", json!(32)),
+    ]
+}
+
+fn servers(document: &Json) -> Vec<Pointer> {
+    let at = Pointer::parse("/apps/http/servers");
+    let servers = document.pointer(&at.to_string()).and_then(Json::as_object);
+    servers
+        .into_iter()
+        .flatten()
+        .map(|(name, _)| at.child(name))
+        .collect()
+}
+
+/// All handlers of a name in the servers' routes, however deep they are.
+fn handlers(document: &Json, name: &str) -> Vec<Pointer> {
+    let mut handlers = Vec::new();
+    for server in servers(document) {
+        let routes = document.pointer(&server.to_string()).unwrap_or(&Json::Null);
+        Visit::all(routes, &mut |at, value| {
+            if value.get("handler").is_some_and(|handler| handler == name) {
+                handlers.push(server.join(at));
+            }
+        });
+    }
+    handlers
+}
+
+/// All addresses. A server on the HTTPS port that nobody gave policies gets them from automatic HTTPS,
+/// which a copy has not: `is_automatic` has it count as one with TLS.
+pub(super) fn listening(document: &Json, is_automatic: bool) -> Vec<Listening> {
+    let mut addresses = Vec::new();
+    for server in servers(document) {
+        let get = |name: &str| document.pointer(&server.child(name).to_string());
+        let secure = get(POLICIES).and_then(Json::as_array);
+        let secure = secure.is_some_and(|policies| !policies.is_empty());
+        let port_of = |name: &str, otherwise: u64| {
+            let port = document.pointer(&format!("/apps/http/{name}"));
+            port.and_then(Json::as_u64).unwrap_or(otherwise)
+        };
+        let (http_port, https_port) = (port_of("http_port", 80), port_of("https_port", 443));
+        let is_off = document.pointer(&format!("{server}/automatic_https/disable"));
+        let is_automatic = is_automatic && is_off != Some(&Json::Bool(true));
+        let listen = get("listen").and_then(Json::as_array).into_iter().flatten();
+        for (index, text) in listen.filter_map(Json::as_str).enumerate() {
+            let port = port(text);
+            addresses.push(Listening {
+                at: server.child("listen").child(index),
+                server: server.clone(),
+                address: text.to_owned(),
+                port,
+                // Caddy does not speak TLS on its HTTP port, whatever the policies.
+                tls: (secure && port.map(u64::from) != Some(http_port))
+                    || (is_automatic && port.map(u64::from) == Some(https_port)),
+                udp: text.starts_with("udp"),
+            });
+        }
+    }
+    addresses
+}
+
+/// The port of a network address of Caddy's; the first of a range.
+fn port(address: &str) -> Option<u16> {
+    if address.starts_with("unix") {
+        return None;
+    }
+    address.rsplit_once(':')?.1.split('-').next()?.parse().ok()
+}
+
+/// Makes a copy run in a trial: on the given addresses, with its sockets below `PREFIX/run/` and its
+/// logs below `PREFIX/logs/` (which the caller makes), and asking nobody but the given origin server.
+///
+/// * The administration interface is the socket `PREFIX/run/admin.sock`, for requests to `localhost`; what would load a
+///   configuration from elsewhere or keep one is taken out.
+/// * Certificates and everything else that Caddy keeps go below `PREFIX/storage`. Automatic HTTPS is
+///   off in every server, names to be managed are taken out, and no root certificate is put into the
+///   host's trust store. A server that has `tls_connection_policies` speaks TLS as before; one on the
+///   HTTPS port that would have got them from automatic HTTPS gets one, if TLS is asked for, and else
+///   speaks in clear. With a certificate of the surroundings, that is the only one there is; where all
+///   policies of the server that is asked are for some clients, the first is for any.
+/// * The chosen clear address (by port, or the first) becomes that of the surroundings, the first
+///   one of a server with `tls_connection_policies` the one for TLS; `http_port` and `https_port`
+///   follow. All others become the sockets `PREFIX/run/N.sock`.
+/// * With an origin server, all upstreams of reverse proxies have its address, dynamic ones too, and
+///   TLS towards them is taken out. `health_checks` stay, and ask it besides the load.
+/// * Logs to files and to the network go to files in `PREFIX/logs/`, with their encoders and filters.
+/// * Certificates by relative path become absolute where a file stands there, seen from the user's
+///   folder.
+///
+/// # Errors
+/// The configuration cannot be read; it has no listener as asked for; the prefix is too long for a
+/// socket.
+pub fn adapt_caddy(
+    source: &Source,
+    surroundings: &Surroundings<'_>,
+) -> Result<Source, ConfigurationError> {
+    let format = Dialect::Caddy.format(&source.files[0].path);
+    let tree = Tree::parse(&source.files[0], format)?;
+    let document = tree.meaning(&tree.root);
+    let mut copy = Copy {
+        source,
+        document: &document,
+        surroundings,
+        edits: Vec::new(),
+    };
+    copy.process()?;
+    copy.listeners()?;
+    if let Some(origin) = surroundings.origin {
+        copy.upstreams(origin);
+    }
+    copy.logs();
+    copy.certificates();
+    set_in(source, &tree, format, &copy.edits)
+}
+
+struct Copy<'c> {
+    source: &'c Source,
+    document: &'c Json,
+    surroundings: &'c Surroundings<'c>,
+    edits: Vec<Edit>,
+}
+
+impl Copy<'_> {
+    fn put(&mut self, at: Pointer, value: &Json) {
+        self.edits.push(Edit {
+            at,
+            value: Some(value.to_string()),
+        });
+    }
+
+    fn take(&mut self, at: &str) {
+        self.edits.push(Edit {
+            at: Pointer::parse(at),
+            value: None,
+        });
+    }
+
+    fn below(&self, path: &str) -> String {
+        self.surroundings.prefix.join(path).display().to_string()
+    }
+
+    fn socket(&self, name: &str) -> Result<String, ConfigurationError> {
+        let path = socket(self.surroundings.prefix, name, &self.source.files[0])?;
+        Ok(format!("unix/{path}"))
+    }
+
+    fn process(&mut self) -> Result<(), ConfigurationError> {
+        let admin = self.socket("admin.sock")?;
+        self.put(Pointer::parse("/admin/listen"), &json!(admin));
+        self.put(Pointer::parse("/admin/config/persist"), &json!(false));
+        // Whom a request to the socket may name.
+        self.put(Pointer::parse("/admin/origins"), &json!(["localhost"]));
+        for at in [
+            "disabled",
+            "enforce_origin",
+            "identity",
+            "remote",
+            "config/load",
+            "config/load_delay",
+        ] {
+            self.take(&format!("/admin/{at}"));
+        }
+        let storage = json!({"module": "file_system", "root": self.below("storage")});
+        self.put(Pointer::parse("/storage"), &storage);
+        self.take("/apps/tls/certificates/automate");
+        let authorities = "/apps/pki/certificate_authorities";
+        let own = self.document.pointer(authorities).and_then(Json::as_object);
+        let own = own.into_iter().flatten().map(|(name, _)| name.clone());
+        let all: BTreeSet<String> = own.chain(["local".to_owned()]).collect();
+        for name in all {
+            let at = Pointer::parse(authorities)
+                .child(name)
+                .child("install_trust");
+            self.put(at, &json!(false));
+        }
+        for server in servers(self.document) {
+            self.put(server.child("automatic_https"), &json!({"disable": true}));
+        }
+        Ok(())
+    }
+
+    fn listeners(&mut self) -> Result<(), ConfigurationError> {
+        let found = listening(self.document, self.surroundings.tls_listen.is_some());
+        let Chosen { clear, tls } = Chosen::of(&found, self.source, self.surroundings, &MISSING)?;
+        if let Some(server) = tls.map(|index| found[index].server.clone()) {
+            self.policies(&server);
+        }
+        for (index, address) in found.iter().enumerate() {
+            let new = match (index, self.surroundings.tls_listen) {
+                (index, _) if Some(index) == clear => self.surroundings.listen.to_string(),
+                (index, Some(listen)) if Some(index) == tls => listen.to_string(),
+                _ => self.socket(&format!("{index}.sock"))?,
+            };
+            self.put(address.at.clone(), &json!(new));
+        }
+        // What is in clear and what is not goes by these, in a server that has both.
+        let http = Pointer::parse("/apps/http");
+        if clear.is_some() {
+            self.put(
+                http.child("http_port"),
+                &json!(self.surroundings.listen.port()),
+            );
+        }
+        if let (Some(_), Some(listen)) = (tls, self.surroundings.tls_listen) {
+            self.put(http.child("https_port"), &json!(listen.port()));
+        }
+        Ok(())
+    }
+
+    /// What a server speaks TLS by: to clients that name any server, with the certificate of the
+    /// surroundings.
+    fn policies(&mut self, server: &Pointer) {
+        let list = server.child(POLICIES);
+        let policies = items(self.document, &list);
+        if policies.is_empty() {
+            self.put(list, &json!([{}]));
+        }
+        if self.surroundings.certificate.is_none() {
+            return;
+        }
+        let get = |at: &Pointer| self.document.pointer(&at.to_string());
+        let takes_all = |policy: &Pointer| get(&policy.child("match")).is_none();
+        let first = policies.first();
+        if let Some(first) = first.filter(|_| !policies.iter().any(takes_all)) {
+            self.take(&format!("{first}/match"));
+        }
+        for policy in &policies {
+            self.take(&format!("{policy}/certificate_selection"));
+        }
+    }
+
+    fn upstreams(&mut self, origin: SocketAddr) {
+        for handler in handlers(self.document, "reverse_proxy") {
+            let upstreams = handler.child("upstreams");
+            let list = self
+                .document
+                .pointer(&upstreams.to_string())
+                .and_then(Json::as_array);
+            let count = list.map_or(0, Vec::len);
+            for index in 0..count {
+                self.put(
+                    upstreams.child(index).child("dial"),
+                    &json!(origin.to_string()),
+                );
+            }
+            if count == 0 {
+                self.put(upstreams, &json!([{"dial": origin.to_string()}]));
+            }
+            self.take(&format!("{handler}/dynamic_upstreams"));
+            self.take(&format!("{handler}/transport/tls"));
+        }
+    }
+
+    fn logs(&mut self) {
+        let at = Pointer::parse("/logging/logs");
+        let logs = self
+            .document
+            .pointer(&at.to_string())
+            .and_then(Json::as_object);
+        for (name, log) in logs.into_iter().flatten() {
+            let output = log.pointer("/writer/output").and_then(Json::as_str);
+            let path = self.below(&format!("logs/{}.log", name.replace('/', "_")));
+            let writer = at.child(name).child("writer");
+            match output {
+                Some("file") => self.put(writer.child("filename"), &json!(path)),
+                Some("net") => self.put(writer, &json!({"output": "file", "filename": path})),
+                _ => {}
+            }
+        }
+    }
+
+    fn certificates(&mut self) {
+        if let Some(pem) = self.surroundings.certificate {
+            let file = |path: &Path| path.display().to_string();
+            let shown = json!([{
+                "certificate": file(pem.certificate),
+                "key": file(pem.key),
+            }]);
+            let certificates = Pointer::parse("/apps/tls/certificates");
+            self.put(certificates.child("load_files"), &shown);
+            for other in ["load_folders", "load_pem", "load_storage"] {
+                self.take(&format!("{certificates}/{other}"));
+            }
+            // The lab's certificate names nobody who could be asked.
+            let stapling = Pointer::parse("/apps/tls/disable_ocsp_stapling");
+            return self.put(stapling, &json!(true));
+        }
+        let beside = self.source.files[0].path.parent().unwrap_or(Path::new("/"));
+        let at = "/apps/tls/certificates/load_files";
+        let files = self
+            .document
+            .pointer(at)
+            .and_then(Json::as_array)
+            .into_iter()
+            .flatten();
+        for (index, file) in files.enumerate() {
+            for key in ["certificate", "key"] {
+                let name = file.get(key).and_then(Json::as_str).unwrap_or("/");
+                let path = beside.join(name);
+                if Path::new(name).is_relative() && path.exists() {
+                    let at = Pointer::parse(at).child(index).child(key);
+                    self.put(at, &json!(path.display().to_string()));
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,388 @@
+//! Envoy's bootstrap: what is where in it, and a copy that runs beside the original.
+
+use std::net::SocketAddr;
+use std::path::Path;
+
+use serde_json::{Value as Json, json};
+
+use super::change::Dialect;
+use super::listening::{Chosen, Listening, Missing};
+use super::pointer::Pointer;
+use super::set::{Edit, set_in};
+use super::tree::{Tree, camel};
+use super::walk::Visit;
+use crate::place::socket;
+use crate::{ConfigurationError, Pem, Source, Surroundings};
+
+/// The objects that a context's name means.
+pub(super) fn objects(document: &Json, context: &str) -> Option<Vec<Pointer>> {
+    let all = |path: &str| items(document, &Pointer::parse(path));
+    Some(match context {
+        "bootstrap" => vec![Pointer::default()],
+        "listener" => all("/static_resources/listeners"),
+        "cluster" => all("/static_resources/clusters"),
+        "hcm" => managers(document),
+        "compressor" => filters(document, "Compressor"),
+        "router" => filters(document, "Router")
+            .iter()
+            .map(|filter| filter.child("typed_config"))
+            .collect(),
+        "upstream_http" => all("/static_resources/clusters")
+            .iter()
+            .map(|cluster| cluster.child("typed_extension_protocol_options"))
+            .map(|options| options.child(UPSTREAM_HTTP))
+            .collect(),
+        "tls" => all("/static_resources/listeners")
+            .iter()
+            .flat_map(|listener| tls_chains(document, listener))
+            .map(|chain| chain.join(&Pointer::parse(CHAIN_TLS)))
+            .collect(),
+        "route" => managers(document)
+            .iter()
+            .flat_map(|manager| {
+                items(
+                    document,
+                    &manager.join(&Pointer::parse("/route_config/virtual_hosts")),
+                )
+            })
+            .flat_map(|host| items(document, &host.child("routes")))
+            .map(|route| route.child("route"))
+            .filter(|action| get(document, action).is_some())
+            .collect(),
+        _ => return None,
+    })
+}
+
+const MISSING: Missing = Missing {
+    clear: "no listener is in clear",
+    tls: "no listener has a DownstreamTlsContext",
+    hint: "add a listener to static_resources",
+};
+
+/// A cluster's extension that says how HTTP is spoken, by its name and in its type.
+pub(super) const UPSTREAM_HTTP: &str = "envoy.extensions.upstreams.http.v3.HttpProtocolOptions";
+
+/// Where a filter chain has its TLS.
+const CHAIN_TLS: &str = "/transport_socket/typed_config";
+
+/// The HTTP filters of a type, in all connection managers.
+fn filters(document: &Json, message: &str) -> Vec<Pointer> {
+    let all = managers(document);
+    let all = all
+        .iter()
+        .flat_map(|manager| items(document, &manager.child("http_filters")));
+    all.filter(|filter| {
+        let config = get(document, &filter.child("typed_config"));
+        config.is_some_and(|config| is_of_type(config, message))
+    })
+    .collect()
+}
+
+/// The filter chains of a listener.
+fn chains(document: &Json, listener: &Pointer) -> Vec<Pointer> {
+    let mut chains = items(document, &listener.child("filter_chains"));
+    chains.push(listener.child("default_filter_chain"));
+    chains
+}
+
+/// Those that speak TLS.
+fn tls_chains(document: &Json, listener: &Pointer) -> Vec<Pointer> {
+    let mut chains = chains(document, listener);
+    chains.retain(|chain| {
+        let config = get(document, &chain.join(&Pointer::parse(CHAIN_TLS)));
+        config.is_some_and(|config| is_of_type(config, "DownstreamTlsContext"))
+    });
+    chains
+}
+
+/// What an object of [`UPSTREAM_HTTP`] needs besides when it is made: HTTP/1.1, as without it.
+pub(super) fn new_upstream_http() -> [(&'static str, Json); 2] {
+    let name = format!("type.googleapis.com/{UPSTREAM_HTTP}");
+    let config = json!({"http_protocol_options": {}});
+    [("@type", json!(name)), ("explicit_http_config", config)]
+}
+
+/// A value by pointer, in either spelling of Envoy's fields.
+fn get<'d>(document: &'d Json, at: &Pointer) -> Option<&'d Json> {
+    at.tokens()
+        .iter()
+        .try_fold(document, |value, token| match value {
+            Json::Array(items) => items.get(token.parse::<usize>().ok()?),
+            value => field(value, token),
+        })
+}
+
+fn field<'d>(value: &'d Json, name: &str) -> Option<&'d Json> {
+    value.get(name).or_else(|| value.get(camel(name)))
+}
+
+/// Pointers to the items of a list.
+fn items(document: &Json, at: &Pointer) -> Vec<Pointer> {
+    let count = get(document, at)
+        .and_then(Json::as_array)
+        .map_or(0, Vec::len);
+    (0..count).map(|index| at.child(index)).collect()
+}
+
+/// The configurations of HTTP connection managers in the listeners' filter chains.
+fn managers(document: &Json) -> Vec<Pointer> {
+    let listeners = items(document, &Pointer::parse("/static_resources/listeners"));
+    listeners
+        .iter()
+        .flat_map(|listener| chains(document, listener))
+        .flat_map(|chain| items(document, &chain.child("filters")))
+        .map(|filter| filter.child("typed_config"))
+        .filter(|config| {
+            get(document, config).is_some_and(|c| is_of_type(c, "HttpConnectionManager"))
+        })
+        .collect()
+}
+
+fn is_of_type(config: &Json, message: &str) -> bool {
+    let of = config
+        .get("@type")
+        .and_then(Json::as_str)
+        .unwrap_or_default();
+    of.rsplit('.').next() == Some(message)
+}
+
+/// The listeners of the bootstrap.
+pub(super) fn listening(document: &Json) -> Vec<Listening> {
+    let listeners = items(document, &Pointer::parse("/static_resources/listeners"));
+    listeners
+        .into_iter()
+        .map(|at| of_listener(document, at))
+        .collect()
+}
+
+fn of_listener(document: &Json, at: Pointer) -> Listening {
+    let socket = at.join(&Pointer::parse("/address/socket_address"));
+    let text = |name: &str| get(document, &socket.child(name)).and_then(Json::as_str);
+    let port = get(document, &socket.child("port_value"));
+    let port = port
+        .and_then(Json::as_u64)
+        .and_then(|port| u16::try_from(port).ok());
+    let pipe = get(document, &at.join(&Pointer::parse("/address/pipe/path")));
+    let address = match (text("address"), port, pipe.and_then(Json::as_str)) {
+        (Some(address), Some(port), _) if address.contains(':') => format!("[{address}]:{port}"),
+        (Some(address), Some(port), _) => format!("{address}:{port}"),
+        (.., pipe) => pipe.unwrap_or_default().to_owned(),
+    };
+    let tls = !tls_chains(document, &at).is_empty();
+    let udp = text("protocol").is_some_and(|protocol| protocol.eq_ignore_ascii_case("udp"));
+    Listening {
+        server: at.clone(),
+        at,
+        address,
+        port,
+        tls,
+        udp,
+    }
+}
+
+/// Makes a copy run in a trial: on the given addresses, with its sockets below `PREFIX/run/` and its
+/// logs below `PREFIX/logs/` (which the caller makes), and asking nobody but the given origin server.
+///
+/// * The administration interface, which is added where there is none, is the pipe
+///   `PREFIX/run/admin.sock`.
+/// * The chosen clear listener (by port, or the first) gets the address of the surroundings, the
+///   first one with a DownstreamTlsContext the one for TLS. With a certificate of the surroundings,
+///   that is what it shows, in all its filter chains; where all of these are for servers by name, the
+///   first is for any. All others become the pipes
+///   `PREFIX/run/N.sock`; for UDP, some free port of the loopback. Additional addresses are taken
+///   out.
+/// * With an origin server, every endpoint of the clusters has its address, clusters that ask the DNS
+///   become `STATIC`, and their `transport_socket` (TLS) is taken out. Which protocol a cluster
+///   speaks stays: the origin server must speak it. Active `health_checks` stay, and ask it besides
+///   the load.
+/// * Access logs that are files, `/dev/stdout` too, go to `PREFIX/logs/access-N.log`, with their
+///   formats and filters.
+/// * Relative names of files become absolute where a file stands there, seen from the user's folder.
+///
+/// What stays and can matter: `dynamic_resources`, `stats_sinks`, tracing and access logs over gRPC
+/// ask clusters, whose endpoints are the origin server then.
+///
+/// # Errors
+/// The configuration cannot be read; it has no listener as asked for; the prefix is too long for a
+/// socket; a value to be changed is shared with others by a YAML anchor.
+pub fn adapt_envoy(
+    source: &Source,
+    surroundings: &Surroundings<'_>,
+) -> Result<Source, ConfigurationError> {
+    let format = Dialect::Envoy.format(&source.files[0].path);
+    let tree = Tree::parse(&source.files[0], format)?;
+    let document = tree.meaning(&tree.root);
+    let mut copy = Copy {
+        source,
+        document: &document,
+        surroundings,
+        edits: Vec::new(),
+        replaced: Vec::new(),
+    };
+    copy.admin()?;
+    copy.listeners()?;
+    if let Some(origin) = surroundings.origin {
+        copy.clusters(origin);
+    }
+    copy.files();
+    set_in(source, &tree, format, &copy.edits)
+}
+
+struct Copy<'c> {
+    source: &'c Source,
+    document: &'c Json,
+    surroundings: &'c Surroundings<'c>,
+    edits: Vec<Edit>,
+    /// Lists that are others in the copy.
+    replaced: Vec<Pointer>,
+}
+
+impl Copy<'_> {
+    fn put(&mut self, at: Pointer, value: &Json) {
+        self.edits.push(Edit {
+            at,
+            value: Some(value.to_string()),
+        });
+    }
+
+    fn take(&mut self, at: Pointer) {
+        self.edits.push(Edit { at, value: None });
+    }
+
+    fn pipe(&self, name: &str) -> Result<Json, ConfigurationError> {
+        let path = socket(self.surroundings.prefix, name, &self.source.files[0])?;
+        Ok(json!({"pipe": {"path": path}}))
+    }
+
+    fn admin(&mut self) -> Result<(), ConfigurationError> {
+        let pipe = self.pipe("admin.sock")?;
+        self.put(Pointer::parse("/admin/address"), &pipe);
+        let log = Pointer::parse("/admin/access_log_path");
+        if get(self.document, &log).is_some() {
+            let path = self.surroundings.prefix.join("logs/admin.log");
+            self.put(log, &json!(path.display().to_string()));
+        }
+        Ok(())
+    }
+
+    fn listeners(&mut self) -> Result<(), ConfigurationError> {
+        let found = listening(self.document);
+        let Chosen { clear, tls } = Chosen::of(&found, self.source, self.surroundings, &MISSING)?;
+        for (index, listener) in found.iter().enumerate() {
+            let address = match index {
+                _ if listener.udp => socket_address(&([127, 0, 0, 1], 0).into(), true),
+                index if Some(index) == clear => socket_address(&self.surroundings.listen, false),
+                index if Some(index) == tls => {
+                    let address = self
+                        .surroundings
+                        .tls_listen
+                        .unwrap_or(self.surroundings.listen);
+                    socket_address(&address, false)
+                }
+                index => self.pipe(&format!("{index}.sock"))?,
+            };
+            if Some(index) == tls
+                && let Some(pem) = self.surroundings.certificate
+            {
+                self.certificate(&listener.at, pem);
+            }
+            self.put(listener.at.child("address"), &address);
+            self.take(listener.at.child("additional_addresses"));
+        }
+        Ok(())
+    }
+
+    /// What a listener shows, to clients that name any server.
+    fn certificate(&mut self, listener: &Pointer, pem: Pem<'_>) {
+        let chains = tls_chains(self.document, listener);
+        let names = Pointer::parse("/filter_chain_match/server_names");
+        let takes_all = |chain: &Pointer| get(self.document, &chain.join(&names)).is_none();
+        if let Some(first) = chains.first().filter(|_| !chains.iter().any(takes_all)) {
+            self.take(first.join(&names));
+        }
+        let file = |path: &Path| json!({"filename": path.display().to_string()});
+        let shown = json!([{
+            "certificate_chain": file(pem.certificate),
+            "private_key": file(pem.key),
+        }]);
+        for chain in chains {
+            let common = chain
+                .join(&Pointer::parse(CHAIN_TLS))
+                .child("common_tls_context");
+            for other in [
+                "tls_certificate_sds_secret_configs",
+                "tls_certificate_provider_instance",
+                "tls_certificate_certificate_provider_instance",
+                "custom_tls_certificate_selector",
+            ] {
+                self.take(common.child(other));
+            }
+            let certificates = common.child("tls_certificates");
+            self.put(certificates.clone(), &shown);
+            self.replaced.push(certificates);
+        }
+    }
+
+    fn clusters(&mut self, origin: SocketAddr) {
+        for cluster in items(self.document, &Pointer::parse("/static_resources/clusters")) {
+            let localities = cluster.join(&Pointer::parse("/load_assignment/endpoints"));
+            let endpoints = items(self.document, &localities)
+                .into_iter()
+                .flat_map(|locality| items(self.document, &locality.child("lb_endpoints")));
+            for endpoint in endpoints {
+                let endpoint = endpoint.child("endpoint");
+                self.put(endpoint.child("address"), &socket_address(&origin, false));
+                self.take(endpoint.child("health_check_config"));
+                self.take(endpoint.child("additional_addresses"));
+            }
+            let kind = cluster.child("type");
+            let name = get(self.document, &kind).and_then(Json::as_str);
+            if matches!(name, Some("STRICT_DNS" | "LOGICAL_DNS")) {
+                self.put(kind, &json!("STATIC"));
+            }
+            self.take(cluster.child("transport_socket"));
+            self.take(cluster.child("transport_socket_matches"));
+        }
+    }
+
+    /// Names of files, wherever they are.
+    fn files(&mut self) {
+        let beside = self.source.files[0]
+            .path
+            .parent()
+            .unwrap_or(Path::new("/"))
+            .to_owned();
+        let mut logs = 0;
+        let mut edits = Vec::new();
+        Visit::all(self.document, &mut |at, value| {
+            if is_of_type(value, "FileAccessLog") {
+                let path = self
+                    .surroundings
+                    .prefix
+                    .join(format!("logs/access-{logs}.log"));
+                logs += 1;
+                edits.push((at.child("path"), path.display().to_string()));
+            }
+            let name = field(value, "filename").and_then(Json::as_str);
+            if let Some(name) = name.filter(|name| Path::new(name).is_relative()) {
+                let path = beside.join(name);
+                if path.exists() {
+                    edits.push((at.child("filename"), path.display().to_string()));
+                }
+            }
+        });
+        for (at, path) in edits {
+            if !self.replaced.iter().any(|list| at.is_below(list)) {
+                self.put(at, &json!(path));
+            }
+        }
+    }
+}
+
+fn socket_address(address: &SocketAddr, udp: bool) -> Json {
+    let (ip, port) = (address.ip().to_string(), address.port());
+    match udp {
+        true => json!({"socket_address": {"protocol": "UDP", "address": ip, "port_value": port}}),
+        false => json!({"socket_address": {"address": ip, "port_value": port}}),
+    }
+}

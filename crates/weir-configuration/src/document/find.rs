@@ -1,0 +1,125 @@
+//! The way to a value.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::pointer::Pointer;
+use super::tree::{Node, Tree, Value, position};
+use crate::place::{Hinted, error};
+use crate::{ConfigurationError, SourceFile};
+
+/// What is at the end of a pointer.
+pub(super) enum Found<'n> {
+    /// A value, and what it is in.
+    There(Place<'n>),
+    /// Nothing: the deepest value that is there, and how many steps lead to it.
+    Missing(Place<'n>, usize),
+}
+
+/// A value and the collection that it is in, with its place there.
+#[derive(Clone, Copy)]
+pub(super) struct Place<'n> {
+    pub(super) node: &'n Node,
+    pub(super) holder: Option<(&'n Node, usize)>,
+}
+
+/// Finds values, and keeps in mind which aliases it came by.
+pub(super) struct Finder<'n> {
+    file: &'n SourceFile,
+    tree: &'n Tree,
+    /// For each anchor: the places by which changes got to its node.
+    crossed: BTreeMap<usize, BTreeSet<usize>>,
+}
+
+impl<'n> Finder<'n> {
+    pub(super) fn new(file: &'n SourceFile, tree: &'n Tree) -> Finder<'n> {
+        Finder {
+            file,
+            tree,
+            crossed: BTreeMap::new(),
+        }
+    }
+
+    /// Goes a pointer's way. An alias at its end is the value.
+    ///
+    /// # Errors
+    /// The way leads through something that is no collection, or past the end of a list.
+    pub(super) fn find(&mut self, pointer: &Pointer) -> Result<Found<'n>, ConfigurationError> {
+        let mut place = Place {
+            node: &self.tree.root,
+            holder: None,
+        };
+        for (steps, token) in pointer.tokens().iter().enumerate() {
+            let node = self.enter(place.node);
+            place.node = node;
+            let (next, index) = match &node.value {
+                Value::Map { entries, .. } => match position(entries, token) {
+                    Some(index) => (&entries[index].value, index),
+                    None => return Ok(Found::Missing(place, steps)),
+                },
+                Value::List(items) => match token
+                    .parse()
+                    .ok()
+                    .and_then(|i: usize| Some((items.get(i)?, i)))
+                {
+                    Some(item) => item,
+                    None => {
+                        let what = format!("`{}` has no item {token}", pointer.first(steps));
+                        let hint = format!("it has {}, counted from 0", items.len());
+                        return Err(error(self.file, node.span.start, what).hinted(hint));
+                    }
+                },
+                _ if self.tree.meaning(node).is_null() => return Ok(Found::Missing(place, steps)),
+                _ => {
+                    let what = format!(
+                        "`{}` is no object, so it has no `{token}`",
+                        pointer.first(steps)
+                    );
+                    return Err(error(self.file, node.span.start, what));
+                }
+            };
+            place = Place {
+                node: next,
+                holder: Some((node, index)),
+            };
+        }
+        Ok(Found::There(place))
+    }
+
+    /// What a node means, which from now on is changed inside.
+    pub(super) fn enter(&mut self, node: &'n Node) -> &'n Node {
+        let anchor = match node.value {
+            Value::Alias(anchor) => Some(anchor),
+            _ => node.anchor,
+        };
+        if let Some(anchor) = anchor {
+            self.crossed
+                .entry(anchor)
+                .or_default()
+                .insert(node.span.start);
+        }
+        self.tree.resolve(node)
+    }
+
+    /// Whether nothing is changed for anybody that was not to be changed.
+    ///
+    /// # Errors
+    /// A value that is changed is also that of an alias elsewhere, or the other way round.
+    pub(super) fn check(&self) -> Result<(), ConfigurationError> {
+        for (anchor, places) in &self.crossed {
+            let all = self
+                .tree
+                .references
+                .get(anchor)
+                .copied()
+                .unwrap_or_default();
+            if places.len() < all {
+                let at = places.first().copied().unwrap_or_default();
+                let what = "this value is shared by an anchor and its aliases, \
+                            and not all of them are to be changed";
+                let hint = "write the value out where it is to differ";
+                return Err(error(self.file, at, what).hinted(hint));
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,140 @@
+//! JSON with the place of every value.
+
+use super::tree::{Entry, Node, Style, Value};
+use crate::place::{Hinted, error};
+use crate::{ConfigurationError, SourceFile};
+
+/// Reads a document.
+///
+/// # Errors
+/// It is not JSON: serde_json says so, and where. It limits depth too, to 128.
+pub(super) fn parse(file: &SourceFile) -> Result<Node, ConfigurationError> {
+    serde_json::from_str::<serde_json::Value>(&file.text).map_err(|e| {
+        let at = byte_of(&file.text, e.line(), e.column());
+        let said = e.to_string();
+        let said = said
+            .rsplit_once(" at line ")
+            .map_or(said.as_str(), |(said, _)| said);
+        let what = format!("this is not JSON: {said}");
+        error(file, at, what).hinted("check commas, quotes and braces here and in the line above")
+    })?;
+    Ok(Reader {
+        text: &file.text,
+        at: 0,
+    }
+    .node())
+}
+
+/// serde_json counts columns in bytes, and the one that it complains about is counted already.
+fn byte_of(text: &str, line: usize, column: usize) -> usize {
+    let lines = text.split_inclusive('\n').take(line.saturating_sub(1));
+    let at = lines.map(str::len).sum::<usize>() + column.saturating_sub(1);
+    let at = at.min(text.len());
+    (0..=at)
+        .rev()
+        .find(|&at| text.is_char_boundary(at))
+        .unwrap_or(0)
+}
+
+/// Finds the places in a text that is known to be JSON.
+struct Reader<'t> {
+    text: &'t str,
+    at: usize,
+}
+
+impl Reader<'_> {
+    fn node(&mut self) -> Node {
+        self.blanks();
+        let start = self.at;
+        let value = match self.peek() {
+            Some(b'{') => self.map(),
+            Some(b'[') => self.list(),
+            Some(b'"') => Value::Scalar {
+                text: self.string(),
+                style: Style::Double,
+            },
+            _ => self.word(),
+        };
+        Node {
+            span: start..self.at,
+            value,
+            anchor: None,
+        }
+    }
+
+    fn map(&mut self) -> Value {
+        let mut entries = Vec::new();
+        while self.next_item(b'}') {
+            let start = self.at;
+            let key = self.string();
+            let key_span = start..self.at;
+            self.blanks();
+            self.at += 1;
+            let value = self.node();
+            entries.push(Entry {
+                key,
+                key_span,
+                value,
+            });
+        }
+        Value::Map {
+            entries,
+            flow: true,
+        }
+    }
+
+    fn list(&mut self) -> Value {
+        let mut items = Vec::new();
+        while self.next_item(b']') {
+            items.push(self.node());
+        }
+        Value::List(items)
+    }
+
+    /// Steps over an opening bracket or a comma; whether something follows before `close`.
+    fn next_item(&mut self, close: u8) -> bool {
+        self.blanks();
+        if self.peek() != Some(close) {
+            self.at += 1;
+            self.blanks();
+        }
+        let ends = self.peek().is_none_or(|byte| byte == close);
+        if ends {
+            self.at = (self.at + 1).min(self.text.len());
+        }
+        !ends
+    }
+
+    fn string(&mut self) -> String {
+        let start = self.at;
+        self.at += 1;
+        while let Some(byte) = self.peek() {
+            self.at += if byte == b'\\' { 2 } else { 1 };
+            if byte == b'"' {
+                break;
+            }
+        }
+        serde_json::from_str(&self.text[start..self.at]).unwrap_or_default()
+    }
+
+    fn word(&mut self) -> Value {
+        let rest = &self.text[self.at..];
+        let is_over = |c: char| c.is_ascii_whitespace() || matches!(c, ',' | ']' | '}');
+        let word = &rest[..rest.find(is_over).unwrap_or(rest.len())];
+        self.at += word.len();
+        Value::Scalar {
+            text: word.to_owned(),
+            style: Style::Plain,
+        }
+    }
+
+    fn blanks(&mut self) {
+        while self.peek().is_some_and(|byte| byte.is_ascii_whitespace()) {
+            self.at += 1;
+        }
+    }
+
+    fn peek(&self) -> Option<u8> {
+        self.text.as_bytes().get(self.at).copied()
+    }
+}

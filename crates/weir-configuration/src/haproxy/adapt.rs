@@ -1,0 +1,182 @@
+//! A copy of a haproxy.cfg that runs beside the original.
+
+use std::net::SocketAddr;
+
+use super::addresses;
+use super::edit::Edit;
+use super::options::options;
+use super::paths::{made_absolute, written};
+use super::sections::{Section, Statement, Tree};
+use crate::place::socket;
+use crate::{ConfigurationError, Source, Surroundings};
+
+/// Makes a copy run in a trial: in the foreground, on the given addresses, with its sockets below
+/// `PREFIX/run/` (which the caller makes), and asking nobody but the given origin server.
+///
+/// * `daemon`, `master-worker`, `chroot`, `unix-bind` and `external-check` are taken out, and whole
+///   sections `program` and `log-forward`; `user` and `group` become those of the surroundings.
+/// * Log lines go to the datagram socket `PREFIX/run/log.sock`. Nobody has to listen there: HAProxy
+///   makes every line and sends it, so logging costs the copies of all arms alike, and what the
+///   configuration says of logging (`option dontlog-normal`) stays a thing to be varied.
+/// * The first `stats socket` becomes `PREFIX/run/admin.sock` with `level admin`, others move below
+///   the prefix too; without one it is added.
+/// * The chosen clear `bind` line (by port, or the first) gets the address of the surroundings, the
+///   first one with `ssl` (of the same section, or of any) the one for TLS; neither keeps
+///   `accept-proxy`. With a certificate of the surroundings, that is the one it shows, to everybody.
+///   All others move to `PREFIX/run/N.sock`, those for QUIC are taken out.
+/// * With an origin server, every `server`, `server-template` and `dispatch` has its address, unless
+///   it is one that the configuration listens on itself. Options that are about how the user's
+///   servers are reached are taken out: name resolution, TLS, `proto`, the PROXY protocol, `source`,
+///   ports of checks and agents. `check` stays, and asks the origin server besides the load.
+/// * `peers` are disabled, servers of a `ring` and `email-alert` are taken out.
+/// * Relative paths become absolute where a file stands there, seen from the user's folder.
+///
+/// What stays and can matter: `cpu-map`, `maxconn`, `setenv`, `do-resolve` with its `resolvers`,
+/// agents of SPOE (their backends' servers become the origin server).
+///
+/// # Errors
+/// The configuration cannot be read; it has no listener as asked for; the prefix is too long for a
+/// socket.
+pub fn adapt(
+    source: &Source,
+    surroundings: &Surroundings<'_>,
+) -> Result<Source, ConfigurationError> {
+    let source = made_absolute(source)?;
+    let tree = Tree::parse(&source)?;
+    let mut edit = Edit::new(&source, &tree);
+    let mut added = Vec::new();
+    user(&mut edit, surroundings, &mut added);
+    stats_sockets(&mut edit, surroundings, &mut added)?;
+    match tree.of_kind("global").next() {
+        Some((_, global)) => added.iter().for_each(|text| edit.insert(global, text)),
+        None => edit.insert_section("global", &added),
+    }
+    let log = socket(surroundings.prefix, "log.sock", &source.files[0])?;
+    for section in &tree.sections {
+        if matches!(section.kind(), "program" | "log-forward") {
+            edit.remove_section(section);
+            continue;
+        }
+        if section.kind() == "peers" && !section.statements.iter().any(|s| s.word(0) == "disabled")
+        {
+            edit.insert(section, "disabled");
+        }
+        for statement in &section.statements {
+            of_section(&mut edit, section, statement, surroundings, &log);
+        }
+    }
+    addresses::adapt(&mut edit, surroundings)?;
+    Ok(edit.done())
+}
+
+/// One statement that needs nothing but itself to be known.
+fn of_section(
+    edit: &mut Edit<'_>,
+    section: &Section<'_>,
+    statement: &Statement<'_>,
+    surroundings: &Surroundings<'_>,
+    log: &str,
+) {
+    let replaced = surroundings.origin.is_some();
+    let gone = match (section.kind(), statement.word(0)) {
+        ("global", "daemon" | "master-worker" | "chroot" | "unix-bind" | "external-check") => true,
+        ("ring", "server") | (_, "email-alert" | "external-check") => true,
+        (_, "option") => statement.word(1) == "external-check",
+        (_, "source" | "load-server-state-from-file") => replaced && section.kind() != "global",
+        _ => false,
+    };
+    if gone {
+        edit.remove(section.file, statement);
+        return;
+    }
+    let word = |index: usize| statement.words.get(index).map(|word| word.span.clone());
+    match (statement.word(0), statement.word(1), word(1)) {
+        ("pidfile", _, Some(span)) => {
+            let path = surroundings.prefix.join("run/haproxy.pid");
+            edit.splice(section.file, span, written(&path));
+        }
+        ("log", target, Some(span)) if target != "global" => {
+            edit.splice(section.file, span, written(log.as_ref()));
+        }
+        ("dispatch", _, Some(span)) => {
+            let origin = surroundings
+                .origin
+                .map(|origin: SocketAddr| origin.to_string());
+            if let Some(origin) = origin {
+                edit.splice(section.file, span, origin);
+            }
+        }
+        _ => {}
+    }
+}
+
+/// Statements of all sections `global`.
+fn globals<'t>(tree: &'t Tree<'t>) -> impl Iterator<Item = (usize, &'t Statement<'t>)> {
+    let sections = tree.of_kind("global");
+    sections.flat_map(|(_, section)| section.statements.iter().map(|s| (section.file, s)))
+}
+
+/// As whom the copy runs.
+fn user(edit: &mut Edit<'_>, surroundings: &Surroundings<'_>, added: &mut Vec<String>) {
+    let names = surroundings.user.map(|(user, group)| [user, group]);
+    for (index, keywords) in [["user", "uid"], ["group", "gid"]].iter().enumerate() {
+        let mut wanted = names.map(|names| names[index]);
+        for (file, statement) in globals(edit.tree).filter(|(_, s)| keywords.contains(&s.word(0))) {
+            match wanted.take() {
+                Some(name) => {
+                    let words = [keywords[0].to_owned(), name.to_owned()];
+                    edit.rewrite(file, &statement.words, &words);
+                }
+                None => edit.remove(file, statement),
+            }
+        }
+        added.extend(wanted.map(|name| format!("{} {name}", keywords[0])));
+    }
+}
+
+/// Where the copy is asked about itself.
+fn stats_sockets(
+    edit: &mut Edit<'_>,
+    surroundings: &Surroundings<'_>,
+    added: &mut Vec<String>,
+) -> Result<(), ConfigurationError> {
+    let main = &edit.source.files[0];
+    let admin = socket(surroundings.prefix, "admin.sock", main)?;
+    let sockets = globals(edit.tree).filter(|(_, s)| s.begins_with(&["stats", "socket"]));
+    let mut count = 0;
+    for (file, statement) in sockets {
+        let path = match count {
+            0 => admin.clone(),
+            n => socket(surroundings.prefix, &format!("stats-{n}.sock"), main)?,
+        };
+        count += 1;
+        let Some(address) = statement.words.get(2) else {
+            continue;
+        };
+        edit.splice(file, address.span.clone(), written(path.as_ref()));
+        let mut has_level = false;
+        for option in options(statement) {
+            match statement.word(option.start) {
+                "user" | "group" | "uid" | "gid" => {
+                    edit.remove_words(file, &statement.words, option);
+                }
+                "level" if count == 1 => {
+                    has_level = true;
+                    let words = ["level".to_owned(), "admin".to_owned()];
+                    edit.rewrite(file, &statement.words[option], &words);
+                }
+                _ => {}
+            }
+        }
+        if count == 1 && !has_level {
+            edit.append(file, statement, "level admin");
+        }
+    }
+    if count == 0 {
+        added.push(format!(
+            "stats socket {} level admin",
+            written(admin.as_ref())
+        ));
+    }
+    Ok(())
+}

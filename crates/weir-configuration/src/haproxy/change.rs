@@ -1,0 +1,155 @@
+//! Settings put into force in a haproxy.cfg.
+
+use super::edit::Edit;
+use super::keywords::is_used_by;
+use super::options;
+use super::sections::{Section, Tree};
+use super::spelling::{Spelling, Text};
+use crate::place::{Hinted, about};
+use crate::{ConfigurationError, Source, Wanted};
+
+/// Puts settings into force by their rows of the catalog, changing nothing else.
+///
+/// * What is there is changed where it is, and only the words that differ; what says the same in
+///   another unit (`30000` for `30s`) stays.
+/// * It is changed everywhere: in every `defaults`, and in proxies that say otherwise than theirs,
+///   or the level would not be in force for them. Statements inside `.if` are changed too, and do
+///   not count as being there.
+/// * What is not there is written into the section `global`; a keyword of `defaults` into those
+///   `defaults` that a proxy in need of it uses, or into the proxy where it uses none; a keyword of
+///   `frontend` or `backend` into every such section (and `listen`) that does not get it from its
+///   `defaults`. It goes after the section's last statement with the same first word, or after its
+///   last one, indented like that.
+/// * An option of `bind` is put at the end of every `bind` line of the proxies. One of `server` is
+///   put on a `default-server` line that stands above the servers or in their `defaults`, where
+///   there is one, or else on every `server` line.
+/// * A level that writes nothing takes out what spells another one.
+///
+/// Contexts that are no place in the file (the program's arguments) are the caller's.
+///
+/// # Errors
+/// The configuration cannot be read ([`Tree::parse`]), or a row names a context that haproxy.cfg
+/// does not have.
+pub fn change(source: &Source, wanted: &[Wanted<'_>]) -> Result<Source, ConfigurationError> {
+    wanted
+        .iter()
+        .try_fold(source.clone(), |source, wanted| one(&source, wanted))
+}
+
+fn one(source: &Source, wanted: &Wanted<'_>) -> Result<Source, ConfigurationError> {
+    let tree = Tree::parse(source)?;
+    let mut edit = Edit::new(source, &tree);
+    let mut contexts: Vec<&str> = wanted.row.writes.iter().map(|w| w.context.name()).collect();
+    contexts.dedup();
+    for context in contexts {
+        let spelling = Spelling::new(wanted, context);
+        match context {
+            "global" => global(&mut edit, &spelling),
+            "defaults" => proxies(
+                &mut edit,
+                &spelling,
+                "defaults",
+                &["defaults", "frontend", "backend", "listen"],
+            ),
+            "frontend" => proxies(
+                &mut edit,
+                &spelling,
+                "frontend",
+                &["defaults", "frontend", "listen"],
+            ),
+            "backend" => proxies(
+                &mut edit,
+                &spelling,
+                "backend",
+                &["defaults", "backend", "listen"],
+            ),
+            "bind" => options::binds(&mut edit, &spelling),
+            "server" => options::servers(&mut edit, &spelling),
+            "arguments" | "environment" => {}
+            other => {
+                let what = format!(
+                    "`{}` is written into `{other}`, which haproxy.cfg does not have",
+                    wanted.row.id
+                );
+                let hint = "global, defaults, frontend, backend, bind and server are its contexts";
+                return Err(about(&source.files[0].path, what).hinted(hint));
+            }
+        }
+    }
+    Ok(edit.done())
+}
+
+fn global(edit: &mut Edit<'_>, spelling: &Spelling<'_>) {
+    let tree = edit.tree;
+    let mut present = vec![false; spelling.texts.len()];
+    for (_, section) in tree.of_kind("global") {
+        for (any, here) in present.iter_mut().zip(settle(edit, section, spelling)) {
+            *any |= here;
+        }
+    }
+    let absent = |(text, present): (&Text, &bool)| (!present).then(|| text.written.clone());
+    let missing: Vec<String> = spelling
+        .texts
+        .iter()
+        .zip(&present)
+        .filter_map(absent)
+        .collect();
+    match tree.of_kind("global").next() {
+        Some((_, section)) => missing.iter().for_each(|text| edit.insert(section, text)),
+        None if missing.is_empty() => {}
+        None => edit.insert_section("global", &missing),
+    }
+}
+
+/// Changes what a section has of a row's; which of the texts it then has, whatever `.if` says.
+fn settle(edit: &mut Edit<'_>, section: &Section<'_>, spelling: &Spelling<'_>) -> Vec<bool> {
+    let mut present = vec![false; spelling.texts.len()];
+    for statement in &section.statements {
+        let Some(key) = spelling.key_of(statement) else {
+            continue;
+        };
+        let same_key = spelling.texts.iter().position(|text| text.key == key);
+        // Another level's keyword gives its place to this level's: `option httpclose`.
+        let Some(text) = same_key.or_else(|| present.iter().position(|present| !present)) else {
+            edit.remove(section.file, statement);
+            continue;
+        };
+        present[text] |= section.is_unconditional(statement);
+        let text = &spelling.texts[text];
+        let words: Vec<&str> = statement.words.iter().map(|word| &*word.text).collect();
+        if !spelling.is_said_by(&words, text) {
+            edit.rewrite(section.file, &statement.words, &text.raw);
+        }
+    }
+    present
+}
+
+/// Changes a keyword of proxies in all sections of these kinds, and writes it where it is missing.
+fn proxies(edit: &mut Edit<'_>, spelling: &Spelling<'_>, context: &str, kinds: &[&str]) {
+    let tree = edit.tree;
+    let mut present: Vec<Vec<bool>> = Vec::with_capacity(tree.sections.len());
+    for section in &tree.sections {
+        present.push(match kinds.contains(&section.kind()) {
+            true => settle(edit, section, spelling),
+            false => vec![false; spelling.texts.len()],
+        });
+    }
+    for (number, text) in spelling.texts.iter().enumerate() {
+        let keyword = text.key.join(" ");
+        for (index, section) in tree.sections.iter().enumerate() {
+            let in_need = section.kind() != "defaults"
+                && kinds.contains(&section.kind())
+                && is_used_by(&keyword, section.kind());
+            let defaults = tree.defaults_of(index);
+            if !in_need || present[index][number] || defaults.iter().any(|&i| present[i][number]) {
+                continue;
+            }
+            let into = match defaults.first() {
+                Some(&nearest) if context == "defaults" => nearest,
+                _ => index,
+            };
+            edit.insert(&tree.sections[into], &text.written);
+            present[into][number] = true;
+        }
+    }
+}

@@ -1,0 +1,72 @@
+//! haproxy.cfg: one file, or a folder of them as `haproxy -f FOLDER` takes it.
+
+mod adapt;
+mod addresses;
+mod change;
+mod edit;
+mod keywords;
+mod listeners;
+mod options;
+mod paths;
+mod sections;
+mod spelling;
+mod words;
+
+use std::ffi::OsStr;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+pub use adapt::adapt;
+pub use change::change;
+pub use keywords::is_used_by;
+pub use listeners::listeners;
+pub use sections::{Section, Statement, Tree};
+pub use words::Word;
+
+use crate::place::{Hinted, about, absolute, read as read_file};
+use crate::{ConfigurationError, Source};
+
+/// Reads a haproxy.cfg, or all files of a folder that end in `.cfg` and are not hidden, in the order
+/// of their names' bytes (HAProxy's management guide, `-f`).
+///
+/// # Errors
+/// A file is missing or not UTF-8, a folder has no such file, or one cannot be read as sections
+/// ([`Tree::parse`]).
+pub fn read(main: &Path) -> Result<Source, ConfigurationError> {
+    let main = absolute(main);
+    let paths = match main.is_dir() {
+        true => files_of(&main)?,
+        false => vec![main],
+    };
+    let files = paths
+        .iter()
+        .map(|path| read_file(path))
+        .collect::<Result<_, _>>()?;
+    let source = Source::new(files);
+    Tree::parse(&source)?;
+    Ok(source)
+}
+
+fn files_of(folder: &Path) -> Result<Vec<PathBuf>, ConfigurationError> {
+    let unreadable = |e: std::io::Error| about(folder, format!("cannot be read: {e}"));
+    let mut paths = Vec::new();
+    for entry in fs::read_dir(folder).map_err(unreadable)? {
+        let path = entry.map_err(unreadable)?.path();
+        let hidden = path
+            .file_name()
+            .is_some_and(|name| name.as_encoded_bytes().starts_with(b"."));
+        if path.extension() == Some(OsStr::new("cfg")) && !hidden && path.is_file() {
+            paths.push(path);
+        }
+    }
+    if paths.is_empty() {
+        let hint = "HAProxy reads the files of a folder that end in .cfg";
+        return Err(about(folder, "the folder has no configuration").hinted(hint));
+    }
+    paths.sort_by(|a, b| {
+        a.as_os_str()
+            .as_encoded_bytes()
+            .cmp(b.as_os_str().as_encoded_bytes())
+    });
+    Ok(paths)
+}

@@ -1,0 +1,151 @@
+//! Options at the end of `bind`, `server` and `stats socket` lines.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use super::edit::Edit;
+use super::keywords::is_flag;
+use super::sections::{Statement, Tree};
+use super::spelling::Spelling;
+
+/// A statement: its section in the tree, and its place there.
+type At = (usize, usize);
+
+/// Words of a statement that are one option and its argument, in order.
+pub(super) fn options(statement: &Statement<'_>) -> Vec<Range<usize>> {
+    let mut at = match statement.word(0) {
+        "default-server" => 1,
+        "server" | "stats" => 3,
+        "server-template" => 4,
+        _ => 2,
+    };
+    let mut options = Vec::new();
+    while at < statement.words.len() {
+        let length = if is_flag(statement.word(at)) { 1 } else { 2 };
+        let end = (at + length).min(statement.words.len());
+        options.push(at..end);
+        at = end;
+    }
+    options
+}
+
+/// Puts options of a row's on all lines where proxies listen.
+pub(super) fn binds(edit: &mut Edit<'_>, spelling: &Spelling<'_>) {
+    let tree = edit.tree;
+    for section in tree
+        .sections
+        .iter()
+        .filter(|section| section.has_frontend())
+    {
+        for statement in section.statements.iter().filter(|s| s.word(0) == "bind") {
+            let present = settle(edit, section.file, statement, spelling);
+            for (text, present) in spelling.texts.iter().zip(present) {
+                if !present {
+                    edit.append(section.file, statement, &text.written);
+                }
+            }
+        }
+    }
+}
+
+/// Puts options of a row's into force for all servers of proxies.
+pub(super) fn servers(edit: &mut Edit<'_>, spelling: &Spelling<'_>) {
+    let tree = edit.tree;
+    let lines = server_lines(tree);
+    let mut present: BTreeMap<At, Vec<bool>> = BTreeMap::new();
+    for &at in &lines {
+        let section = &tree.sections[at.0];
+        present.insert(
+            at,
+            settle(edit, section.file, &section.statements[at.1], spelling),
+        );
+    }
+    let defaults = default_servers(tree, &lines);
+    for at in lines {
+        let (section, line) = at;
+        if tree.sections[section].statements[line].word(0) == "default-server" {
+            continue;
+        }
+        let above = above(tree, &defaults, at);
+        for (number, text) in spelling.texts.iter().enumerate() {
+            if present[&at][number] || above.iter().any(|line| present[line][number]) {
+                continue;
+            }
+            let place = above.first().copied().unwrap_or(at);
+            let section = &tree.sections[place.0];
+            edit.append(section.file, &section.statements[place.1], &text.written);
+            if let Some(present) = present.get_mut(&place) {
+                present[number] = true;
+            }
+        }
+    }
+}
+
+/// All lines that say something of servers of proxies.
+fn server_lines(tree: &Tree<'_>) -> Vec<At> {
+    let sections = tree.sections.iter().enumerate();
+    sections
+        .filter(|(_, section)| section.has_backend() || section.kind() == "defaults")
+        .flat_map(|(index, section)| {
+            let lines = section.statements.iter().enumerate();
+            let of_servers = lines.filter(|(_, statement)| {
+                matches!(
+                    statement.word(0),
+                    "server" | "server-template" | "default-server"
+                )
+            });
+            of_servers.map(move |(line, _)| (index, line))
+        })
+        .collect()
+}
+
+/// The `default-server` lines that hold whatever `.if` says, by section.
+fn default_servers(tree: &Tree<'_>, lines: &[At]) -> BTreeMap<usize, Vec<At>> {
+    let mut defaults: BTreeMap<usize, Vec<At>> = BTreeMap::new();
+    for &(section, line) in lines {
+        let statement = &tree.sections[section].statements[line];
+        let holds = tree.sections[section].is_unconditional(statement);
+        if statement.word(0) == "default-server" && holds {
+            defaults.entry(section).or_default().push((section, line));
+        }
+    }
+    defaults
+}
+
+/// The `default-server` lines that a server takes options from, the nearest first.
+fn above(tree: &Tree<'_>, defaults: &BTreeMap<usize, Vec<At>>, (section, line): At) -> Vec<At> {
+    let of = |section: &usize| defaults.get(section).into_iter().flatten().rev().copied();
+    let own = of(&section).filter(|&(_, above)| above < line);
+    let inherited = tree.defaults_of(section);
+    own.chain(inherited.iter().flat_map(of)).collect()
+}
+
+/// Changes the options that a line has of a row's; which of the texts it then has.
+fn settle(
+    edit: &mut Edit<'_>,
+    file: usize,
+    statement: &Statement<'_>,
+    spelling: &Spelling<'_>,
+) -> Vec<bool> {
+    let mut present = vec![false; spelling.texts.len()];
+    for option in options(statement) {
+        let name = statement.word(option.start);
+        let is_name = |key: &[String]| key.len() == 1 && key[0] == name;
+        if !spelling.keys.iter().any(|key| is_name(key)) {
+            continue;
+        }
+        let same_key = spelling.texts.iter().position(|text| is_name(&text.key));
+        let Some(text) = same_key.or_else(|| present.iter().position(|present| !present)) else {
+            edit.remove_words(file, &statement.words, option);
+            continue;
+        };
+        present[text] = true;
+        let text = &spelling.texts[text];
+        let old = &statement.words[option];
+        let words: Vec<&str> = old.iter().map(|word| &*word.text).collect();
+        if !spelling.is_said_by(&words, text) {
+            edit.rewrite(file, old, &text.raw);
+        }
+    }
+    present
+}

@@ -1,0 +1,154 @@
+//! How a row of the catalog spells a level here, and when two spellings are the same.
+
+use std::time::Duration;
+
+use weir_parameters::{EffectiveFrom, LevelKind, Parameter};
+
+use super::sections::Statement;
+use super::words;
+use crate::Wanted;
+
+/// What a level leads to within one context.
+#[derive(Debug)]
+pub(super) struct Spelling<'w> {
+    row: &'w Parameter,
+    /// What every level of the row begins with, `no` left out: `timeout client`, or both of
+    /// `option httpclose` and `option http-keep-alive`.
+    pub(super) keys: Vec<Vec<String>>,
+    /// What is to be there; empty: nothing of the row's.
+    pub(super) texts: Vec<Text>,
+}
+
+/// One statement or option that is to be there.
+#[derive(Debug)]
+pub(super) struct Text {
+    pub(super) key: Vec<String>,
+    /// As it is written.
+    pub(super) written: String,
+    /// Its words as they are written.
+    pub(super) raw: Vec<String>,
+    /// Its words as they are meant.
+    pub(super) words: Vec<String>,
+}
+
+impl<'w> Spelling<'w> {
+    /// What `wanted` leads to in the context of this name.
+    pub(super) fn new(wanted: &Wanted<'w>, context: &str) -> Spelling<'w> {
+        let row = wanted.row;
+        let writes = row
+            .writes
+            .iter()
+            .filter(|write| write.context.name() == context);
+        let mut keys: Vec<Vec<String>> = Vec::new();
+        for write in writes {
+            let key = key(row, &write.text);
+            if !keys.contains(&key) {
+                keys.push(key);
+            }
+        }
+        let texts = row
+            .directives(wanted.level)
+            .into_iter()
+            .filter(|directive| directive.context.name() == context)
+            .map(|directive| Text::new(&keys, directive.text))
+            .collect();
+        Spelling { row, keys, texts }
+    }
+
+    /// The key of the row's that a statement has.
+    pub(super) fn key_of(&self, statement: &Statement<'_>) -> Option<&[String]> {
+        let words: Vec<&str> = statement.words.iter().map(|word| &*word.text).collect();
+        key_of(&self.keys, &words)
+    }
+
+    /// Whether these words say the same as a text: the same ones, or the same duration in another
+    /// unit (`30000` and `30s`).
+    pub(super) fn is_said_by(&self, words: &[&str], text: &Text) -> bool {
+        words.len() == text.words.len()
+            && words
+                .iter()
+                .zip(&text.words)
+                .all(|(a, b)| a == b || self.is_same_quantity(a, b))
+    }
+
+    // Sizes are not compared: whether `16k` is 16 or 16384 differs by keyword.
+    fn is_same_quantity(&self, a: &str, b: &str) -> bool {
+        let is_duration = matches!(self.row.level, LevelKind::Duration { .. });
+        is_duration && microseconds(a).is_some() && microseconds(a) == microseconds(b)
+    }
+}
+
+impl Text {
+    fn new(keys: &[Vec<String>], written: String) -> Text {
+        // A row's texts are the catalog's own and have no open quotes.
+        let split = words::split(&written, 0..written.len()).unwrap_or_default();
+        let raw = split
+            .iter()
+            .map(|word| written[word.span.clone()].to_owned())
+            .collect();
+        let words: Vec<&str> = split.iter().map(|word| &*word.text).collect();
+        let key = key_of(keys, &words).unwrap_or_default().to_vec();
+        let words = words.into_iter().map(str::to_owned).collect();
+        Text {
+            key,
+            raw,
+            words,
+            written,
+        }
+    }
+}
+
+/// The longest key that these words begin with, `no` and `default` left out.
+fn key_of<'k>(keys: &'k [Vec<String>], words: &[&str]) -> Option<&'k [String]> {
+    let negated = words
+        .first()
+        .is_some_and(|word| matches!(*word, "no" | "default"));
+    let words = &words[usize::from(negated)..];
+    let begins =
+        |key: &&Vec<String>| words.len() >= key.len() && key.iter().zip(words).all(|(a, b)| a == b);
+    keys.iter()
+        .filter(begins)
+        .max_by_key(|key| key.len())
+        .map(Vec::as_slice)
+}
+
+/// What a row's text begins with whatever the level: its words before the level, or as many as the
+/// name under which the effective value is read has.
+fn key(row: &Parameter, text: &str) -> Vec<String> {
+    let name = match &row.effective {
+        EffectiveFrom::Directive { name, .. } | EffectiveFrom::ListenFlag { name } => name,
+        _ => "",
+    };
+    let words = text
+        .split_whitespace()
+        .skip_while(|word| matches!(*word, "no" | "default"));
+    let fixed: Vec<&str> = words.take_while(|word| !word.contains('{')).collect();
+    let name: Vec<&str> = name
+        .split_whitespace()
+        .skip_while(|word| *word == "no")
+        .collect();
+    let length = match fixed.starts_with(&name) && !name.is_empty() {
+        true => name.len(),
+        false => fixed.len(),
+    };
+    fixed[..length]
+        .iter()
+        .map(|&word| word.to_owned())
+        .collect()
+}
+
+/// A duration as HAProxy reads it (manual §2.5): milliseconds where no unit is named.
+fn microseconds(text: &str) -> Option<u128> {
+    let digits = text.trim_end_matches(|c: char| c.is_ascii_lowercase());
+    let number = digits.parse::<u64>().ok()?;
+    let unit = match &text[digits.len()..] {
+        "us" => Duration::from_micros(1),
+        "" | "ms" => Duration::from_millis(1),
+        "s" => Duration::from_secs(1),
+        "m" => Duration::from_secs(60),
+        "h" => Duration::from_secs(3_600),
+        "d" => Duration::from_secs(86_400),
+        _ => return None,
+    };
+    Some(u128::from(number) * unit.as_micros())
+}

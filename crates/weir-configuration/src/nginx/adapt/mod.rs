@@ -1,0 +1,216 @@
+//! A copy of a user's configuration that runs in a trial beside others.
+
+mod files;
+mod includes;
+mod network;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+use self::network::Sockets;
+use super::syntax::{Directive, Word, quoted};
+use super::view::{self, Node};
+use crate::{ConfigurationError, Source, Splice, Surroundings};
+
+/// Makes of a configuration what can be written below a folder ([`Source::write_below`]) and run
+/// beside others and beside the user's own proxy, without touching what that uses. `build` is what
+/// the program prints of itself (`nginx -V`).
+///
+/// No line is added and none taken away, so the lines of nginx's messages are the user's.
+///
+/// * What is written goes below [`Surroundings::prefix`]: `nginx.pid`, all errors to
+///   `logs/error.log`, logs to `logs` (one in a file for one in a file, and for one to syslog;
+///   formats and conditions are kept and `off` stays `off`), temporary files and caches to `temp`,
+///   sockets to `run`. The caller makes these four folders. Where nothing is said the program would
+///   write to the system's places, so it is said.
+/// * What is read stays where it is: paths that nginx takes from the configuration's folder or from
+///   the program's prefix become absolute. `include` names the copies.
+/// * The chosen listener is at [`Surroundings::listen`], the first with TLS at
+///   [`Surroundings::tls_listen`]; both without `proxy_protocol`, which no client of weir's speaks.
+///   All others, those of `stream` and `mail` too, get sockets below `run`. With TLS one in clear
+///   need not be there: the port may be that of the one with TLS.
+/// * With [`Surroundings::certificate`], it stands for every certificate and every key of servers.
+/// * With [`Surroundings::origin`], it stands in every `upstream` for each `server`, which keeps its
+///   weight and limits, and in every `*_pass` to an address or a name that is no `upstream`, which
+///   keeps its URI; there and in an `upstream`, `proxy_pass https://` becomes `http://`, for the
+///   origin speaks in clear. One to a variable is left if there are groups whose name it may hold.
+/// * It stays in the foreground, and `user` is that of the surroundings or none.
+///
+/// Not changed: `resolver`, names that are looked up while it runs, what FastCGI parameters and Lua
+/// code name.
+///
+/// # Errors
+/// There is no listener as chosen, with those that there are; a socket's path would be too long.
+pub fn adapt(
+    source: &Source,
+    surroundings: &Surroundings<'_>,
+    build: &str,
+) -> Result<Source, ConfigurationError> {
+    let trees = view::parse(source)?;
+    let nodes = view::expand(source, &trees)?;
+    let mut adaptation = Adaptation {
+        source,
+        surroundings,
+        build,
+        prefix: built_prefix(build),
+        upstreams: network::upstreams(&nodes),
+        files: files::Files::default(),
+        splices: BTreeMap::new(),
+    };
+    let sockets = Sockets::choose(source, surroundings, &nodes)?;
+    adaptation.listen(&nodes, &sockets);
+    adaptation.block(&nodes, &[]);
+    adaptation.defaults(&nodes);
+    let names = source.names();
+    for (file, tree) in trees.iter().enumerate() {
+        adaptation.includes(file, &tree.directives, &names);
+    }
+    Ok(source.with(adaptation.into_splices()))
+}
+
+/// The prefix that a program was built with.
+fn built_prefix(build: &str) -> PathBuf {
+    let argument = build
+        .split_ascii_whitespace()
+        .find_map(|argument| argument.strip_prefix("--prefix="));
+    // As nginx's own `configure` has it where nobody says anything.
+    PathBuf::from(argument.unwrap_or("/usr/local/nginx"))
+}
+
+struct Adaptation<'a> {
+    source: &'a Source,
+    surroundings: &'a Surroundings<'a>,
+    build: &'a str,
+    prefix: PathBuf,
+    /// Names, in lower case, of all groups of origin servers.
+    upstreams: BTreeSet<String>,
+    files: files::Files,
+    /// By file, begin and end: a file that is included twice is adapted once.
+    splices: BTreeMap<(usize, usize, usize), String>,
+}
+
+impl Adaptation<'_> {
+    /// Adapts the directives of a block, `path` being its name and those around it.
+    fn block(&mut self, nodes: &[Node<'_>], path: &[&str]) {
+        for node in nodes {
+            if node.directive.block.is_none() {
+                self.directive(node, path);
+            } else {
+                if let Some(word) = node.directive.arguments.first()
+                    && node.is_block("geoip2")
+                {
+                    self.make_absolute(node, word, super::paths::Base::Configuration);
+                }
+                let path: Vec<&str> = path
+                    .iter()
+                    .copied()
+                    .chain([&*node.directive.name.text])
+                    .collect();
+                self.block(&node.children, &path);
+            }
+        }
+    }
+
+    fn directive(&mut self, node: &Node<'_>, path: &[&str]) {
+        match &*node.directive.name.text {
+            "server" if path.last() == Some(&"upstream") => self.origin_server(node),
+            name if network::is_pass(name) => self.pass(node),
+            _ => self.file(node),
+        }
+    }
+
+    /// What nginx would do by itself and may not: written at the begins of the main file and of
+    /// `http`.
+    fn defaults(&mut self, nodes: &[Node<'_>]) {
+        let text = &self.source.files[0].text;
+        let begin = if text.starts_with('\u{feff}') { 3 } else { 0 };
+        let mut main = Vec::new();
+        let is_said = |name: &str| nodes.iter().any(|node| node.is_simple(name));
+        if let Some((user, group)) = self.surroundings.user.filter(|_| !is_said("user")) {
+            main.push(format!("user {user} {group};"));
+        }
+        for (name, file) in files::OF_MAIN {
+            if !is_said(name) {
+                main.push(format!("{name} {};", self.below_prefix(file)));
+            }
+        }
+        if !is_said("daemon") {
+            main.push("daemon off;".to_owned());
+        }
+        self.insert(0, begin, &format!("{} ", main.join(" ")));
+        for http in nodes.iter().filter(|node| node.is_block("http")) {
+            let text = self.http_defaults(http);
+            self.insert_into(http, &text);
+        }
+    }
+
+    fn http_defaults(&self, http: &Node<'_>) -> String {
+        let is_said = |name: &str| http.children.iter().any(|node| node.is_simple(name));
+        let mut text = String::new();
+        if !is_said("access_log") {
+            text += &format!(" access_log {};", self.below_prefix("logs/access.log"));
+        }
+        if !is_said("root") {
+            let root = self.prefix.join("html");
+            text += &format!(" root {};", quoted(&root.to_string_lossy()));
+        }
+        for (left_out, name) in files::TEMP_PATHS {
+            let is_built = left_out.is_empty() || !self.build.contains(left_out);
+            if is_built && !is_said(name) {
+                let folder = format!("temp/{}", name.trim_end_matches("_temp_path"));
+                text += &format!(" {name} {};", self.below_prefix(&folder));
+            }
+        }
+        text
+    }
+
+    /// A path below the folder of the copy, as it is written.
+    fn below_prefix(&self, path: &str) -> String {
+        quoted(&self.surroundings.prefix.join(path).to_string_lossy())
+    }
+
+    /// A path of the user's, as it is written.
+    fn absolute(&self, folder: &Path, path: &str) -> String {
+        quoted(&folder.join(path).to_string_lossy())
+    }
+
+    fn replace(&mut self, file: usize, word: &Word, text: String) {
+        self.put(file, word.span.start, word.span.end, text);
+    }
+
+    /// Leaves out some bytes, but no line.
+    fn blank(&mut self, file: usize, begin: usize, end: usize) {
+        let lines = self.source.files[file].text[begin..end].matches('\n');
+        let lines = "\n".repeat(lines.count());
+        self.put(file, begin, end, lines);
+    }
+
+    fn remove(&mut self, file: usize, directive: &Directive) {
+        let span = directive.span();
+        self.blank(file, span.start, span.end);
+    }
+
+    fn insert(&mut self, file: usize, at: usize, text: &str) {
+        self.put(file, at, at, text.to_owned());
+    }
+
+    /// Writes at the begin of a block.
+    fn insert_into(&mut self, block: &Node<'_>, text: &str) {
+        self.insert(block.file, block.directive.terminator + 1, text);
+    }
+
+    fn put(&mut self, file: usize, begin: usize, end: usize, text: String) {
+        self.splices.entry((file, begin, end)).or_insert(text);
+    }
+
+    fn into_splices(self) -> Vec<Splice> {
+        let splices = self.splices.into_iter();
+        splices
+            .map(|((file, begin, end), text)| Splice {
+                file,
+                range: begin..end,
+                text,
+            })
+            .collect()
+    }
+}

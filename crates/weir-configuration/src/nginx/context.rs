@@ -1,0 +1,149 @@
+//! Which block a directive stands in: as rows of the catalog say it, and where a user may not have
+//! put it.
+
+use std::collections::HashMap;
+use std::sync::LazyLock;
+
+use weir_model::study::ProxyKind;
+use weir_parameters::{Catalog, Context};
+
+use super::view::{Node, error_at};
+use crate::{ConfigurationError, Source};
+
+/// Where a row of the catalog is written in nginx's configuration.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Place {
+    Main,
+    Events,
+    Http,
+    Server,
+    Location,
+    Upstream,
+    /// A flag of the `listen` directive.
+    Listen,
+}
+
+impl Place {
+    /// The only function that knows how the catalog names contexts.
+    pub(super) fn of(context: &Context) -> Place {
+        match context.name() {
+            "main" => Place::Main,
+            "events" => Place::Events,
+            "server" => Place::Server,
+            "location" => Place::Location,
+            "upstream" => Place::Upstream,
+            "listen" => Place::Listen,
+            // The file of rows declares no other.
+            _ => Place::Http,
+        }
+    }
+
+    /// The blocks in which nginx takes what a row writes at this place. Rows are written as far out
+    /// as they may be, and nginx takes what is for `http` further in as well.
+    fn blocks(self) -> &'static [&'static str] {
+        match self {
+            Place::Main => &[MAIN],
+            Place::Events => &["events"],
+            Place::Http | Place::Server | Place::Location => {
+                &["http", "server", "location", "if", "limit_except"]
+            }
+            Place::Upstream => &["upstream"],
+            Place::Listen => &[],
+        }
+    }
+}
+
+/// What stands for the outside of all blocks; no directive is called so.
+const MAIN: &str = "";
+
+/// Blocks and the blocks they may stand in.
+const BLOCKS: [(&str, &[&str]); 14] = [
+    ("events", &[MAIN]),
+    ("http", &[MAIN]),
+    ("stream", &[MAIN]),
+    ("mail", &[MAIN]),
+    ("server", &["http", "stream", "mail"]),
+    ("location", &["server", "location"]),
+    ("upstream", &["http", "stream"]),
+    ("map", &["http", "stream"]),
+    ("geo", &["http", "stream"]),
+    ("split_clients", &["http", "stream"]),
+    ("charset_map", &["http"]),
+    ("types", &["http", "server", "location"]),
+    ("if", &["server", "location"]),
+    ("limit_except", &["location"]),
+];
+
+/// Blocks in which the catalog's directives can stand, by name.
+static DIRECTIVES: LazyLock<HashMap<String, Vec<&'static str>>> = LazyLock::new(|| {
+    let mut directives: HashMap<String, Vec<&'static str>> = HashMap::new();
+    let catalog = Catalog::builtin();
+    let rows = catalog.parameters(ProxyKind::Nginx);
+    for write in rows.flat_map(|row| &row.writes) {
+        let name = write.text.split(' ').next().unwrap_or_default();
+        let blocks = Place::of(&write.context).blocks();
+        if !blocks.is_empty() {
+            directives
+                .entry(name.to_owned())
+                .or_default()
+                .extend(blocks);
+        }
+    }
+    directives
+});
+
+/// Looks for blocks, and for directives of the catalog, where they cannot stand. What else nginx
+/// would refuse is left to its own checker.
+pub(super) fn check(source: &Source, nodes: &[Node<'_>]) -> Result<(), ConfigurationError> {
+    check_in(source, nodes, MAIN, true)
+}
+
+/// `is_http`: not in `stream`, `mail` or something unknown, which have directives of the same names.
+fn check_in(
+    source: &Source,
+    nodes: &[Node<'_>],
+    parent: &str,
+    is_http: bool,
+) -> Result<(), ConfigurationError> {
+    for node in nodes {
+        let name = &*node.directive.name.text;
+        let allowed = match &node.directive.block {
+            Some(_) => blocks_around(name),
+            None if is_http => DIRECTIVES.get(name).map(Vec::as_slice),
+            None => None,
+        };
+        // A group of origin servers has directives of its own with the names of those of `http`.
+        let is_namesake = |allowed: &&[&str]| parent == "upstream" && allowed.contains(&"http");
+        let allowed = allowed.filter(|allowed| !is_namesake(allowed));
+        if let Some(allowed) = allowed.filter(|allowed| !allowed.contains(&parent)) {
+            let what = format!("`{name}` cannot stand {}", words(&[parent]));
+            let hint = format!("it belongs {}", words(allowed));
+            return Err(error_at(source, node.file, node.directive, what).hint(hint));
+        }
+        // What stands in a block that is not known here is not judged.
+        if blocks_around(name).is_some() {
+            let is_http = is_http && !matches!(name, "stream" | "mail");
+            check_in(source, &node.children, name, is_http)?;
+        }
+    }
+    Ok(())
+}
+
+fn blocks_around(name: &str) -> Option<&'static [&'static str]> {
+    let found = BLOCKS.iter().find(|(block, _)| *block == name);
+    found.map(|(_, around)| *around)
+}
+
+fn words(blocks: &[&str]) -> String {
+    // The places inside of a location follow from that.
+    let named = blocks
+        .iter()
+        .filter(|block| blocks.len() == 1 || !matches!(**block, "if" | "limit_except"));
+    let named: Vec<String> = named
+        .map(|block| match *block {
+            MAIN => "outside all blocks".to_owned(),
+            block => format!("in `{block}`"),
+        })
+        .collect();
+    named.join(" or ")
+}

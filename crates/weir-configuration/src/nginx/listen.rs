@@ -1,0 +1,223 @@
+//! Where a configuration listens.
+
+use std::net::{Ipv4Addr, Ipv6Addr};
+
+use super::syntax::Directive;
+use super::view::{self, Node};
+use crate::{ConfigurationError, Listener, Source};
+
+/// The listeners of all HTTP servers, in the order in which nginx comes to them. The line is that of the
+/// `listen`, or of the `server` that has none and listens at port 80 by itself.
+///
+/// # Errors
+/// A file is not nginx's language: none that [`super::read`] gave.
+pub fn listeners(source: &Source) -> Result<Vec<Listener>, ConfigurationError> {
+    let trees = view::parse(source)?;
+    let nodes = view::expand(source, &trees)?;
+    let all = all(&nodes).into_iter().filter(|listen| listen.is_http);
+    let listener = |listen: Listen<'_>| Listener {
+        file: source.files[listen.node.file].path.clone(),
+        line: listen.node.directive.line,
+        address: listen.address().to_owned(),
+        port: listen.socket.port(),
+        tls: listen.ssl,
+    };
+    Ok(all.map(listener).collect())
+}
+
+/// One `listen`, or a server that listens without one.
+pub(super) struct Listen<'a> {
+    /// The `listen`, or the `server` without one.
+    pub(super) node: &'a Node<'a>,
+    pub(super) is_http: bool,
+    pub(super) is_implicit: bool,
+    pub(super) socket: Socket,
+    pub(super) ssl: bool,
+}
+
+/// What nginx binds, however it is spelled.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Socket {
+    host: Host,
+    port: u16,
+    /// Datagrams: QUIC, or `udp` in `stream`.
+    pub(super) is_udp: bool,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+enum Host {
+    V4(Ipv4Addr),
+    V6(Ipv6Addr),
+    /// In lower case; also what is no address at all, such as a range of ports.
+    Name(String),
+    /// A socket of the file system.
+    Unix(String),
+}
+
+/// What nginx listens at where nothing says so, if root starts it.
+const IMPLICIT: &str = "*:80";
+
+impl Listen<'_> {
+    pub(super) fn address(&self) -> &str {
+        match self.is_implicit {
+            true => IMPLICIT,
+            false => self.node.directive.argument(0).unwrap_or(IMPLICIT),
+        }
+    }
+
+    /// The words behind the address.
+    pub(super) fn flags(&self) -> &[super::syntax::Word] {
+        match self.is_implicit {
+            true => &[],
+            false => self.node.directive.arguments.get(1..).unwrap_or_default(),
+        }
+    }
+
+    /// Whether it has an option of the socket, which nginx takes once per address and which makes
+    /// it bind an address beside one that covers it.
+    pub(super) fn sets_options(&self) -> bool {
+        const OPTIONS: [&str; 11] = [
+            "bind",
+            "backlog",
+            "rcvbuf",
+            "sndbuf",
+            "accept_filter",
+            "deferred",
+            "setfib",
+            "fastopen",
+            "reuseport",
+            "so_keepalive",
+            "ipv6only",
+        ];
+        let is_option = |flag: &str| OPTIONS.contains(&flag.split('=').next().unwrap_or_default());
+        self.flags().iter().any(|flag| is_option(&flag.text))
+    }
+}
+
+impl Socket {
+    pub(super) fn of(listen: &Directive) -> Socket {
+        let address = listen.argument(0).unwrap_or(IMPLICIT);
+        let mut flags = listen.words().skip(1);
+        let is_udp = flags.any(|flag| flag == "quic" || flag == "udp");
+        let (host, port) = host_and_port(address);
+        Socket { host, port, is_udp }
+    }
+
+    pub(super) fn port(&self) -> Option<u16> {
+        (!self.is_unix()).then_some(self.port)
+    }
+
+    pub(super) fn is_unix(&self) -> bool {
+        matches!(self.host, Host::Unix(_))
+    }
+
+    /// Whether its port is open at every address anyway if `other` is listened at.
+    pub(super) fn is_covered_by(&self, other: &Socket) -> bool {
+        let is_wider = match (&self.host, &other.host) {
+            (Host::V4(a), Host::V4(b)) => b.is_unspecified() && a != b,
+            (Host::V6(a), Host::V6(b)) => b.is_unspecified() && a != b,
+            _ => false,
+        };
+        is_wider && self.port == other.port && self.is_udp == other.is_udp
+    }
+}
+
+fn host_and_port(address: &str) -> (Host, u16) {
+    if let Some(path) = address.strip_prefix("unix:") {
+        return (Host::Unix(path.to_owned()), 0);
+    }
+    if let Ok(port) = address.parse() {
+        return (Host::V4(Ipv4Addr::UNSPECIFIED), port);
+    }
+    let (host, port) = match address.rsplit_once(':') {
+        Some((host, port)) if !port.ends_with(']') => match port.parse() {
+            Ok(port) => (host, port),
+            Err(_) => return (Host::Name(address.to_owned()), 0),
+        },
+        _ => (address, 80),
+    };
+    (host_of(host), port)
+}
+
+fn host_of(host: &str) -> Host {
+    let inner = host.trim_start_matches('[').trim_end_matches(']');
+    match host {
+        "*" => Host::V4(Ipv4Addr::UNSPECIFIED),
+        "localhost" => Host::V4(Ipv4Addr::LOCALHOST),
+        _ => (inner.parse().map(Host::V6))
+            .or_else(|_| host.parse().map(Host::V4))
+            .unwrap_or_else(|_| Host::Name(host.to_ascii_lowercase())),
+    }
+}
+
+/// All listeners, those of `stream` and `mail` included, in nginx's order.
+pub(super) fn all<'a>(nodes: &'a [Node<'a>]) -> Vec<Listen<'a>> {
+    let mut found = Vec::new();
+    for block in nodes {
+        let is_http = block.is_block("http");
+        if !is_http && !block.is_block("stream") && !block.is_block("mail") {
+            continue;
+        }
+        for server in block.children.iter().filter(|node| node.is_block("server")) {
+            of_server(server, is_http, &mut found);
+        }
+    }
+    found
+}
+
+fn of_server<'a>(server: &'a Node<'a>, is_http: bool, found: &mut Vec<Listen<'a>>) {
+    let before = found.len();
+    // Gone from nginx 1.25.1 on; before, it made all listeners of the server speak TLS.
+    let all_ssl = server
+        .children
+        .iter()
+        .any(|node| node.is_simple("ssl") && node.directive.argument(0) == Some("on"));
+    for node in server
+        .children
+        .iter()
+        .filter(|node| node.is_simple("listen"))
+    {
+        let ssl = node.directive.words().skip(1).any(|flag| flag == "ssl");
+        found.push(Listen {
+            node,
+            is_http,
+            is_implicit: false,
+            socket: Socket::of(node.directive),
+            ssl: ssl || all_ssl,
+        });
+    }
+    if is_http && found.len() == before {
+        found.push(Listen {
+            node: server,
+            is_http,
+            is_implicit: true,
+            socket: Socket {
+                host: Host::V4(Ipv4Addr::UNSPECIFIED),
+                port: 80,
+                is_udp: false,
+            },
+            ssl: all_ssl,
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn spellings_of_one_address_are_one_socket() {
+        for same in [
+            &["80", "*:80", "0.0.0.0:80", "*"][..],
+            &["127.0.0.1:80", "127.0.0.1", "localhost", "localhost:80"],
+            &["[::]:80", "[::]", "[0:0::0]:80"],
+            &["unix:/a.sock"],
+            &["8000-8010"],
+        ] {
+            for address in same {
+                assert_eq!(host_and_port(address), host_and_port(same[0]), "{address}");
+            }
+        }
+        assert_ne!(host_and_port("[::]:80"), host_and_port("80"));
+    }
+}

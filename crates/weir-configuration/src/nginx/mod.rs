@@ -1,0 +1,25 @@
+//! Configurations of nginx.
+//!
+//! [`read`] takes the main file and all that it includes, [`change`] puts settings into force in
+//! them, [`adapt`] makes a copy fit for a trial, [`listeners`] says where they listen. All of them
+//! but [`read`] work on text alone and touch no file.
+
+mod adapt;
+mod change;
+mod context;
+mod expanded;
+mod listen;
+mod lua;
+mod origin;
+mod paths;
+mod place;
+mod read;
+pub mod syntax;
+mod value;
+mod view;
+
+pub use adapt::adapt;
+pub use change::change;
+pub use expanded::{Expanded, expanded};
+pub use listen::listeners;
+pub use read::read;

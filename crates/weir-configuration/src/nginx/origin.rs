@@ -1,0 +1,85 @@
+//! The argument of `proxy_pass` and its relatives.
+
+/// Where requests are passed to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Target<'a> {
+    /// With `://`; empty where there is none.
+    pub(super) scheme: &'a str,
+    /// Name or address, with a port if it has one; a socket of the file system with its `unix:`.
+    pub(super) host: &'a str,
+    /// From its slash on.
+    pub(super) uri: &'a str,
+}
+
+impl<'a> Target<'a> {
+    pub(super) fn of(argument: &'a str) -> Target<'a> {
+        let (scheme, rest) = match argument.find("://") {
+            Some(at) => argument.split_at(at + 3),
+            None => ("", argument),
+        };
+        // A socket's path ends at a colon, anything else at the slash of the URI, or at a variable
+        // that holds it (`http://host$request_uri`).
+        let end = match rest.strip_prefix("unix:") {
+            Some(path) => path.find(':').map(|colon| colon + 5),
+            None => rest.find('/'),
+        };
+        let (host, uri) = rest.split_at(end.unwrap_or(rest.len()));
+        let uri_variable = host.find('$').filter(|&at| is_uri(&host[at..]));
+        match uri_variable {
+            Some(at) => Target {
+                scheme,
+                host: &host[..at],
+                uri: &rest[at..],
+            },
+            None => Target {
+                scheme,
+                host,
+                uri: uri.strip_prefix(':').unwrap_or(uri),
+            },
+        }
+    }
+}
+
+fn is_uri(variable: &str) -> bool {
+    let name = variable.trim_start_matches(['$', '{']);
+    ["request_uri", "uri", "document_uri", "is_args"]
+        .iter()
+        .any(|known| name.starts_with(known))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_target_is_scheme_host_and_uri() {
+        for (argument, parts) in [
+            ("http://app", ("http://", "app", "")),
+            (
+                "https://10.0.0.1:8443/a/b",
+                ("https://", "10.0.0.1:8443", "/a/b"),
+            ),
+            ("http://$backend:80/x", ("http://", "$backend:80", "/x")),
+            ("http://app$request_uri", ("http://", "app", "$request_uri")),
+            (
+                "http://unix:/run/a.sock:/x/",
+                ("http://", "unix:/run/a.sock", "/x/"),
+            ),
+            (
+                "http://unix:/run/a.sock",
+                ("http://", "unix:/run/a.sock", ""),
+            ),
+            ("http://[::1]:80", ("http://", "[::1]:80", "")),
+            ("grpc://h:1", ("grpc://", "h:1", "")),
+            ("127.0.0.1:9000", ("", "127.0.0.1:9000", "")),
+            ("$target", ("", "$target", "")),
+        ] {
+            let (scheme, host, uri) = parts;
+            assert_eq!(
+                Target::of(argument),
+                Target { scheme, host, uri },
+                "{argument}"
+            );
+        }
+    }
+}

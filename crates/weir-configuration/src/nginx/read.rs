@@ -1,0 +1,215 @@
+//! The files of a configuration: the main one and all that it includes.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::{fs, io};
+
+use glob::MatchOptions;
+
+use super::syntax::{self, Directive};
+use super::{context, view};
+use crate::{ConfigurationError, Source, SourceFile};
+
+/// Files in files: more than anybody includes, few enough to go through by recursion.
+const DEPTH_LIMIT: usize = 100;
+
+/// As glob(3) reads patterns for nginx.
+const GLOB: MatchOptions = MatchOptions {
+    case_sensitive: true,
+    require_literal_separator: true,
+    require_literal_leading_dot: true,
+};
+
+/// Reads a configuration: the main file and every file that is included, in any block, each once
+/// and by its real path, in the order in which nginx comes to them.
+///
+/// Relative paths of includes are taken from `conf_prefix`; without it from the main file's folder,
+/// as nginx does, wherever the `include` stands.
+///
+/// # Errors
+/// At the `include`: a file is missing (a pattern that matches nothing is no error), is a folder,
+/// cannot be read, or includes itself over others. At the place: a file is not UTF-8, is not
+/// nginx's language, or has a block or a directive of the catalog where it cannot stand.
+pub fn read(main: &Path, conf_prefix: Option<&Path>) -> Result<Source, ConfigurationError> {
+    let unplaced = |path: &Path, error: io::Error| {
+        ConfigurationError::at(path, "", 0, format!("cannot be read: {error}"))
+    };
+    let main = std::path::absolute(main).map_err(|error| unplaced(main, error))?;
+    let folder = conf_prefix.or(main.parent()).unwrap_or(Path::new("/"));
+    let base = std::path::absolute(folder).map_err(|error| unplaced(folder, error))?;
+    let mut reader = Reader {
+        source: Source {
+            base,
+            ..Source::new(Vec::new())
+        },
+        known: HashMap::new(),
+        open: Vec::new(),
+    };
+    match reader.file(&main) {
+        Ok(_) => {}
+        Err(Refused::Here(what)) => return Err(ConfigurationError::at(&main, "", 0, what)),
+        Err(Refused::Inside(error)) => return Err(error),
+    }
+    let trees = view::parse(&reader.source)?;
+    let nodes = view::expand(&reader.source, &trees)?;
+    context::check(&reader.source, &nodes)?;
+    Ok(reader.source)
+}
+
+struct Reader {
+    source: Source,
+    /// Real paths of the files that were read.
+    known: HashMap<PathBuf, usize>,
+    /// The files that are being read, outermost first.
+    open: Vec<usize>,
+}
+
+/// Why a file is not taken.
+enum Refused {
+    /// For a reason that whoever asks for it gives a place to.
+    Here(String),
+    /// For a reason that has its place.
+    Inside(ConfigurationError),
+}
+
+impl From<ConfigurationError> for Refused {
+    fn from(error: ConfigurationError) -> Refused {
+        Refused::Inside(error)
+    }
+}
+
+impl Reader {
+    /// Reads a file and those that it includes, unless it is known, and gives its index.
+    fn file(&mut self, path: &Path) -> Result<usize, Refused> {
+        let unreadable = |error| Refused::Here(format!("cannot read {}: {error}", path.display()));
+        let real = fs::canonicalize(path).map_err(unreadable)?;
+        if let Some(&file) = self.known.get(&real) {
+            return match self.open.iter().position(|&open| open == file) {
+                Some(from) => Err(Refused::Here(self.circle(from))),
+                None => Ok(file),
+            };
+        }
+        if self.open.len() == DEPTH_LIMIT {
+            let what = "files that are included one by another go deeper than 100";
+            return Err(Refused::Here(what.to_owned()));
+        }
+        if real.is_dir() {
+            let what = format!("{} is a folder, not a file", path.display());
+            return Err(Refused::Here(what));
+        }
+        let bytes = fs::read(&real).map_err(unreadable)?;
+        let text = String::from_utf8(bytes).map_err(|error| not_utf8(&real, &error))?;
+        let file = self.source.files.len();
+        self.known.insert(real.clone(), file);
+        let tree = syntax::parse(&text)
+            .map_err(|error| ConfigurationError::at(&real, &text, error.at, error.what))?;
+        self.source.files.push(SourceFile { path: real, text });
+        self.open.push(file);
+        self.includes(&tree.directives, false)?;
+        self.open.pop();
+        Ok(file)
+    }
+
+    fn includes(
+        &mut self,
+        directives: &[Directive],
+        in_geo: bool,
+    ) -> Result<(), ConfigurationError> {
+        for directive in directives {
+            if view::is_include(directive) {
+                self.include(directive, in_geo)?;
+            } else if !directive.is("split_clients") {
+                // The entries of `split_clients` are taken as they stand.
+                self.includes(directive.children(), directive.is("geo"))?;
+            }
+        }
+        Ok(())
+    }
+
+    fn include(&mut self, directive: &Directive, in_geo: bool) -> Result<(), ConfigurationError> {
+        let argument = &directive.arguments[0];
+        if self.source.includes.contains_key(&argument.text) && !self.is_open(&argument.text) {
+            return Ok(());
+        }
+        let pattern = self.source.base.join(&argument.text);
+        let at = argument.span.start;
+        // `geo` has an `include` of its own, which takes a pattern for a name.
+        let paths = match is_pattern(&argument.text) && !in_geo {
+            true => matching(&pattern).map_err(|what| self.error(at, what))?,
+            false => vec![pattern],
+        };
+        let mut files = Vec::with_capacity(paths.len());
+        for path in paths {
+            let file = self.file(&path).map_err(|refused| match refused {
+                Refused::Here(what) => self.error(at, what),
+                Refused::Inside(error) => error,
+            })?;
+            files.push(file);
+        }
+        self.source.includes.insert(argument.text.clone(), files);
+        Ok(())
+    }
+
+    /// Whether an argument stands for a file that is being read.
+    fn is_open(&self, argument: &str) -> bool {
+        let files = self.source.includes.get(argument);
+        files.is_some_and(|files| files.iter().any(|file| self.open.contains(file)))
+    }
+
+    /// An error at a byte of the file that is being read.
+    fn error(&self, at: usize, what: String) -> ConfigurationError {
+        let file = self.open.last().map_or(0, |&file| file);
+        let SourceFile { path, text } = &self.source.files[file];
+        let error = ConfigurationError::at(path, text, at, what);
+        match error.what.starts_with("cannot read") && self.open.len() == 1 {
+            true => {
+                let base = self.source.base.display();
+                error.hint(format!("relative paths are taken from {base}"))
+            }
+            false => error,
+        }
+    }
+
+    fn circle(&self, from: usize) -> String {
+        let files = self.open[from..].iter().chain([&self.open[from]]);
+        let names: Vec<String> = files
+            .map(|&file| self.source.files[file].path.display().to_string())
+            .collect();
+        format!(
+            "files include each other in a circle: {}",
+            names.join(" → ")
+        )
+    }
+}
+
+fn not_utf8(path: &Path, error: &std::string::FromUtf8Error) -> ConfigurationError {
+    let valid = error.utf8_error().valid_up_to();
+    let bytes = error.as_bytes();
+    let before = String::from_utf8_lossy(&bytes[..valid]);
+    let what = format!("byte 0x{:02x} is not UTF-8", bytes[valid]);
+    ConfigurationError::at(path, &before, valid, what)
+        .hint("convert the file, for example by `iconv -f latin1 -t utf8`")
+}
+
+/// Whether nginx takes an argument of `include` for a pattern.
+pub(super) fn is_pattern(argument: &str) -> bool {
+    argument.contains(['*', '?', '['])
+}
+
+/// The files that a pattern stands for, in the order of glob(3) in the C locale, in which nginx
+/// runs: by the bytes of their paths.
+fn matching(pattern: &Path) -> Result<Vec<PathBuf>, String> {
+    let wrong = |why: &dyn std::fmt::Display| format!("{}: {why}", pattern.display());
+    let text = pattern.to_str().ok_or_else(|| wrong(&"is not UTF-8"))?;
+    // Two asterisks reach into folders for the library, and are one for glob(3).
+    let mut text = text.to_owned();
+    while text.contains("**") {
+        text = text.replace("**", "*");
+    }
+    let found = glob::glob_with(&text, GLOB).map_err(|error| wrong(&error))?;
+    let mut paths = found
+        .collect::<Result<Vec<_>, _>>()
+        .map_err(|error| wrong(&error))?;
+    paths.sort();
+    Ok(paths)
+}

@@ -1,0 +1,109 @@
+//! Whether two spellings mean the same to nginx, so that a directive that is already right is left
+//! as its author wrote it.
+
+use weir_parameters::LevelKind;
+
+/// Whether the arguments of a directive mean the same.
+pub(super) fn same(kind: &LevelKind, a: &[&str], b: &[&str]) -> bool {
+    match kind {
+        LevelKind::Set(_) | LevelKind::MediaTypes | LevelKind::Pairs { .. } => {
+            sorted(a) == sorted(b)
+        }
+        _ => a.len() == b.len() && a.iter().zip(b).all(|(a, b)| same_word(kind, a, b)),
+    }
+}
+
+fn sorted(words: &[&str]) -> Vec<String> {
+    let mut words: Vec<String> = words.iter().map(|word| word.to_ascii_lowercase()).collect();
+    words.sort();
+    words
+}
+
+/// Whether two words mean the same. Of `key=value` and `shared:name:size` the last part counts.
+pub(super) fn same_word(kind: &LevelKind, a: &str, b: &str) -> bool {
+    let (head, a_tail) = split(a);
+    let (other, b_tail) = split(b);
+    let same_quantity = match kind {
+        LevelKind::Duration { .. } => equal(milliseconds(a_tail), milliseconds(b_tail)),
+        LevelKind::Size { .. } => equal(bytes(a_tail), bytes(b_tail)),
+        LevelKind::Switch => a_tail.eq_ignore_ascii_case(b_tail),
+        LevelKind::Integer { .. } => equal(a_tail.parse::<u64>().ok(), b_tail.parse().ok()),
+        _ => false,
+    };
+    a == b || (head == other && same_quantity)
+}
+
+fn equal(a: Option<u64>, b: Option<u64>) -> bool {
+    a.is_some() && a == b
+}
+
+fn split(word: &str) -> (&str, &str) {
+    word.split_at(word.rfind(['=', ':']).map_or(0, |at| at + 1))
+}
+
+/// A size as `ngx_parse_offset` reads it.
+fn bytes(word: &str) -> Option<u64> {
+    let digits = word.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    let unit = match word[digits.len()..].to_ascii_lowercase().as_str() {
+        "" => 0,
+        "k" => 10,
+        "m" => 20,
+        "g" => 30,
+        _ => return None,
+    };
+    digits.parse::<u64>().ok()?.checked_mul(1 << unit)
+}
+
+/// A time as `ngx_parse_time` reads it: numbers with units and blanks between them, seconds where
+/// there is no unit.
+fn milliseconds(word: &str) -> Option<u64> {
+    let mut total = 0_u64;
+    let mut rest = word.trim();
+    if rest.is_empty() {
+        return None;
+    }
+    while !rest.is_empty() {
+        let digits = rest.len() - rest.trim_start_matches(|c: char| c.is_ascii_digit()).len();
+        let number: u64 = rest[..digits].parse().ok()?;
+        rest = &rest[digits..];
+        let letters = rest.len()
+            - rest
+                .trim_start_matches(|c: char| c.is_ascii_alphabetic())
+                .len();
+        let unit = match &rest[..letters] {
+            "ms" => 1,
+            "s" | "" => 1000,
+            "m" => 60_000,
+            "h" => 3_600_000,
+            "d" => 86_400_000,
+            "w" => 604_800_000,
+            _ => return None,
+        };
+        total = total.checked_add(number.checked_mul(unit)?)?;
+        rest = rest[letters..].trim_start();
+    }
+    Some(total)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_and_sizes_are_nginx_s() {
+        for (word, expected) in [
+            ("65", Some(65_000)),
+            ("1m5s", Some(65_000)),
+            ("1m 5s", Some(65_000)),
+            ("500ms", Some(500)),
+            ("", None),
+            ("5x", None),
+            ("off", None),
+        ] {
+            assert_eq!(milliseconds(word), expected, "{word}");
+        }
+        for (word, expected) in [("64k", Some(65_536)), ("1M", Some(1 << 20)), ("1kb", None)] {
+            assert_eq!(bytes(word), expected, "{word}");
+        }
+    }
+}

@@ -1,0 +1,122 @@
+//! Files read as text, and errors with their place.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::{ConfigurationError, SourceFile};
+
+/// The largest file that is read, in bytes: enough for 10,000 servers some ten times over.
+const MAX_BYTES: u64 = 64 << 20;
+
+/// Line and column, both counted from 1, of a byte of the text; columns are characters.
+pub(crate) fn line_and_column(text: &str, at: usize) -> (usize, usize) {
+    let before = &text.as_bytes()[..at.min(text.len())];
+    let line_from = before
+        .iter()
+        .rposition(|&b| b == b'\n')
+        .map_or(0, |i| i + 1);
+    let line = before.iter().filter(|&&b| b == b'\n').count() + 1;
+    let column = String::from_utf8_lossy(&before[line_from..])
+        .chars()
+        .count()
+        + 1;
+    (line, column)
+}
+
+/// An error at a byte of a file.
+pub(crate) fn error(file: &SourceFile, at: usize, what: impl Into<String>) -> ConfigurationError {
+    let (line, column) = line_and_column(&file.text, at);
+    ConfigurationError {
+        file: file.path.clone(),
+        line,
+        column,
+        what: what.into(),
+        hint: None,
+    }
+}
+
+/// Says what to do about an error.
+pub(crate) trait Hinted {
+    /// The same error with a hint.
+    fn hinted(self, hint: impl Into<String>) -> Self;
+}
+
+impl Hinted for ConfigurationError {
+    fn hinted(mut self, hint: impl Into<String>) -> ConfigurationError {
+        self.hint = Some(hint.into());
+        self
+    }
+}
+
+/// A file's text. The path becomes absolute, and links stay as the user named them.
+///
+/// # Errors
+/// The file cannot be read, is too large, or is not UTF-8; then with the place of the first byte
+/// that is not.
+pub(crate) fn read(path: &Path) -> Result<SourceFile, ConfigurationError> {
+    let path = absolute(path);
+    let bytes = bytes(&path).map_err(|e| about(&path, format!("cannot be read: {e}")))?;
+    match String::from_utf8(bytes) {
+        Ok(text) => Ok(SourceFile { path, text }),
+        Err(e) => {
+            let good = e.utf8_error().valid_up_to();
+            let bad = e.as_bytes()[good];
+            let text = String::from_utf8_lossy(&e.as_bytes()[..good]).into_owned();
+            let file = SourceFile { path, text };
+            let what = format!("the byte 0x{bad:02x} is not UTF-8");
+            Err(error(&file, good, what).hinted("save the file as UTF-8"))
+        }
+    }
+}
+
+fn bytes(path: &Path) -> std::io::Result<Vec<u8>> {
+    let size = fs::metadata(path)?.len();
+    if size > MAX_BYTES {
+        let message = format!("{size} bytes are too many; {MAX_BYTES} are allowed");
+        return Err(std::io::Error::other(message));
+    }
+    fs::read(path)
+}
+
+/// An error about a whole file.
+pub(crate) fn about(path: &Path, what: impl Into<String>) -> ConfigurationError {
+    ConfigurationError {
+        file: path.to_owned(),
+        line: 1,
+        column: 1,
+        what: what.into(),
+        hint: None,
+    }
+}
+
+/// The path from the root.
+pub(crate) fn absolute(path: &Path) -> PathBuf {
+    std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
+}
+
+/// Where a copy may put a socket.
+///
+/// # Errors
+/// The path would be longer than what proxies can bind: sockaddr_un has 108 bytes (unix(7)), and
+/// HAProxy binds a temporary name of up to ten bytes more first.
+pub(crate) fn socket(
+    prefix: &Path,
+    name: &str,
+    main: &SourceFile,
+) -> Result<String, ConfigurationError> {
+    const LONGEST: usize = 97;
+    let path = prefix.join("run").join(name).display().to_string();
+    if path.len() > LONGEST {
+        let what = format!("a copy's socket {path} has a path of more than {LONGEST} bytes");
+        return Err(about(&main.path, what).hinted("give weir a work folder with a shorter path"));
+    }
+    Ok(path)
+}
+
+/// The line end that a text uses.
+pub(crate) fn line_end(text: &str) -> &'static str {
+    match text.find('\n') {
+        Some(i) if text[..i].ends_with('\r') => "\r\n",
+        _ => "\n",
+    }
+}

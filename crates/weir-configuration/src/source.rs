@@ -1,0 +1,240 @@
+//! The files of a configuration, and changes of their text.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::SocketAddr;
+use std::ops::Range;
+use std::path::{Component, Path, PathBuf};
+use std::time::Duration;
+use std::{fs, io};
+
+use similar::TextDiff;
+use weir_parameters::Parameter;
+
+/// The files of one configuration as they were read, the main one first, each once.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Source {
+    /// The files.
+    pub files: Vec<SourceFile>,
+    /// The folder that relative paths in them are taken from: the main file's, unless whoever read
+    /// them was told another.
+    pub base: PathBuf,
+    /// What the arguments of `include` stood for when the files were read, as indices in
+    /// [`Source::files`]. Empty in a language that has none.
+    pub includes: BTreeMap<String, Vec<usize>>,
+}
+
+/// One file of a configuration.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SourceFile {
+    /// Where the user has it: absolute.
+    pub path: PathBuf,
+    /// All of it. A configuration that is not UTF-8 is refused when it is read.
+    pub text: String,
+}
+
+/// A replacement of some bytes of a file's text; an empty range is an insertion.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Splice {
+    /// Index in [`Source::files`].
+    pub file: usize,
+    /// Bytes of the text as it was read.
+    pub range: Range<usize>,
+    /// What takes their place.
+    pub text: String,
+}
+
+/// A setting that is to be in force.
+#[derive(Debug, Clone, Copy)]
+pub struct Wanted<'a> {
+    /// Its row of the catalog, which says how the proxy spells it.
+    pub row: &'a Parameter,
+    /// Its level, canonical.
+    pub level: &'a str,
+}
+
+/// What a copy of a configuration needs in order to run in a trial.
+#[derive(Debug, Clone)]
+pub struct Surroundings<'a> {
+    /// Folder of the copy, real and absolute: logs, sockets and temporary files go below it.
+    pub prefix: &'a Path,
+    /// Where the copy is asked in clear.
+    pub listen: SocketAddr,
+    /// Where it is asked over TLS, if it is.
+    pub tls_listen: Option<SocketAddr>,
+    /// What it shows there; `None`: what the user's shows.
+    pub certificate: Option<Pem<'a>>,
+    /// The user's listener that [`Surroundings::listen`] stands for, by its port; `None`: the first
+    /// one in clear.
+    pub port: Option<u16>,
+    /// The server that takes the place of every origin server; `None`: the user's are left.
+    pub origin: Option<SocketAddr>,
+    /// User and group as whom workers run; `None`: no change of user, since weir may not.
+    pub user: Option<(&'a str, &'a str)>,
+}
+
+/// A certificate and its key, as two PEM files by absolute paths. HAProxy looks for the key beside the
+/// certificate, under its name with `.key` behind.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Pem<'a> {
+    /// The certificate.
+    pub certificate: &'a Path,
+    /// The key.
+    pub key: &'a Path,
+}
+
+impl Source {
+    /// A configuration of these files, the main one first, without includes.
+    pub fn new(files: Vec<SourceFile>) -> Source {
+        let folder = files.first().and_then(|main| main.path.parent());
+        Source {
+            base: folder.unwrap_or(Path::new("/")).to_owned(),
+            files,
+            includes: BTreeMap::new(),
+        }
+    }
+
+    /// The same files with some replacements. Those of one file must not overlap; insertions at one
+    /// place keep their order.
+    #[must_use]
+    pub fn with(&self, mut splices: Vec<Splice>) -> Source {
+        splices.sort_by_key(|splice| (splice.file, splice.range.start, splice.range.end));
+        let mut changed = self.clone();
+        for of_file in splices.chunk_by(|a, b| a.file == b.file) {
+            let before = &self.files[of_file[0].file].text;
+            changed.files[of_file[0].file].text = spliced(before, of_file);
+        }
+        changed
+    }
+
+    /// Where [`Source::write_below`] puts each file, relative to its folder: as they lie below the
+    /// deepest folder that holds them all. Characters that mean something to a language of
+    /// configurations or to its globs are left out of the names.
+    pub fn names(&self) -> Vec<PathBuf> {
+        let common = self.common_folder();
+        let mut taken = BTreeSet::new();
+        self.files
+            .iter()
+            .map(|file| {
+                let below = file.path.strip_prefix(&common).unwrap_or(&file.path);
+                distinct(plain(below), &mut taken)
+            })
+            .collect()
+    }
+
+    fn common_folder(&self) -> PathBuf {
+        let folders = self.files.iter().filter_map(|file| file.path.parent());
+        folders
+            .map(Path::to_owned)
+            .reduce(|common, folder| {
+                let shared = common.components().zip(folder.components());
+                shared
+                    .take_while(|(a, b)| a == b)
+                    .map(|(component, _)| component)
+                    .collect()
+            })
+            .unwrap_or_default()
+    }
+
+    /// Writes all files below `folder`, which is made if need be, and gives the main file's path.
+    /// Nothing is written outside of it, wherever the files came from.
+    ///
+    /// # Errors
+    /// A folder cannot be made or a file cannot be written.
+    pub fn write_below(&self, folder: &Path) -> io::Result<PathBuf> {
+        let names = self.names();
+        for (file, name) in self.files.iter().zip(&names) {
+            let path = folder.join(name);
+            if let Some(parent) = path.parent() {
+                fs::create_dir_all(parent)?;
+            }
+            fs::write(path, &file.text)?;
+        }
+        let main = names.first().ok_or(io::ErrorKind::InvalidInput)?;
+        Ok(folder.join(main))
+    }
+}
+
+fn spliced(before: &str, splices: &[Splice]) -> String {
+    let mut text = String::with_capacity(before.len() + splices.len() * 32);
+    let mut at = 0;
+    for splice in splices {
+        text += &before[at..splice.range.start];
+        text += &splice.text;
+        at = splice.range.end;
+    }
+    text + &before[at..]
+}
+
+/// A relative path of letters, digits and `-._` alone.
+fn plain(path: &Path) -> PathBuf {
+    let is_plain = |c: char| c.is_alphanumeric() || matches!(c, '-' | '.' | '_');
+    path.components()
+        .filter_map(|component| match component {
+            Component::Normal(name) => Some(name.to_string_lossy()),
+            _ => None,
+        })
+        .map(|name| name.replace(|c| !is_plain(c), "_"))
+        .collect()
+}
+
+/// `name`, or the first of `name-2`, `name-3`, … that is not taken.
+fn distinct(name: PathBuf, taken: &mut BTreeSet<PathBuf>) -> PathBuf {
+    let numbered = (2..).map(|number| PathBuf::from(format!("{}-{number}", name.display())));
+    let free = std::iter::once(name.clone())
+        .chain(numbered)
+        .find(|name| !taken.contains(name))
+        .unwrap_or(name);
+    taken.insert(free.clone());
+    free
+}
+
+/// The changed lines of all files as one unified diff with three lines around every change and
+/// `a/` and `b/` before the paths, so that `patch -d / -p1` and `git apply` take it; empty where
+/// nothing changed. `diff(after, before)` takes it back.
+///
+/// Both are states of the same files.
+pub fn diff(before: &Source, after: &Source) -> String {
+    let pairs = before.files.iter().zip(&after.files);
+    pairs
+        .filter(|(before, after)| before.text != after.text)
+        .map(|(before, after)| file_diff(&before.path, &before.text, &after.text))
+        .collect()
+}
+
+/// The line of a text, counted from 1, that became a line of a changed one; for a line that is the
+/// changed one's alone, the last before it. For words of a proxy about a copy.
+pub fn former_line(before: &str, after: &str, line: usize) -> usize {
+    // Nobody waits longer for the place of an error.
+    const PATIENCE: Duration = Duration::from_secs(1);
+    let (before, after): (Vec<&str>, Vec<&str>) =
+        (before.lines().collect(), after.lines().collect());
+    let mut difference = TextDiff::configure();
+    let difference = difference.timeout(PATIENCE).diff_slices(&before, &after);
+    let at = line.saturating_sub(1);
+    let found = difference
+        .ops()
+        .iter()
+        .find(|op| op.new_range().contains(&at));
+    let Some(op) = found else { return line };
+    let (old, offset) = (op.old_range(), at - op.new_range().start);
+    let line = old.start + offset.min(old.len().saturating_sub(1)) + usize::from(!old.is_empty());
+    line.max(1)
+}
+
+fn file_diff(path: &Path, before: &str, after: &str) -> String {
+    // `patch` takes a line to end at a line feed and nowhere else; a lone carriage return is text.
+    let before: Vec<&str> = before.split_inclusive('\n').collect();
+    let after: Vec<&str> = after.split_inclusive('\n').collect();
+    let difference = TextDiff::configure()
+        .newline_terminated(true)
+        .diff_slices(&before, &after);
+    let path = path.display().to_string();
+    let path = path.trim_start_matches('/');
+    // A tab ends a name that has blanks, for `patch` would end it at the first of them.
+    let end = if path.contains(' ') { "\t" } else { "" };
+    difference
+        .unified_diff()
+        .context_radius(3)
+        .header(&format!("a/{path}{end}"), &format!("b/{path}{end}"))
+        .to_string()
+}

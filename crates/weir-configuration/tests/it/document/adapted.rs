@@ -1,0 +1,211 @@
+//! Copies that run beside the original.
+
+use std::net::SocketAddr;
+use std::path::Path;
+use std::process::Command;
+
+use serde_json::Value as Json;
+use weir_configuration::document::{Dialect, adapt_caddy, adapt_envoy};
+use weir_configuration::{Source, Surroundings};
+
+use super::{CADDY, ENVOY, Users, all};
+use crate::support::{
+    Running, checked, free_address, has, origin, prefix, source, surroundings, text, write,
+};
+
+const ENVOY_PROGRAM: &str = "/usr/local/bin/envoy";
+const CADDY_PROGRAM: &str = "/usr/bin/caddy";
+
+fn adapt(source: &Source, dialect: Dialect, surroundings: &Surroundings<'_>) -> Source {
+    let copy = match dialect {
+        Dialect::Envoy => adapt_envoy(source, surroundings),
+        Dialect::Caddy => adapt_caddy(source, surroundings),
+    };
+    copy.unwrap_or_else(|e| panic!("{e}"))
+}
+
+fn of_a_test(prefix: &Path) -> Surroundings<'_> {
+    surroundings(
+        prefix,
+        ([127, 0, 0, 1], 7001).into(),
+        ([127, 0, 0, 1], 7002).into(),
+    )
+}
+
+/// Has a proxy's own checker look at a copy.
+pub(super) fn checked_copy(name: &str, source: &Source, dialect: Dialect) {
+    let prefix = prefix();
+    let mut surroundings = of_a_test(prefix.path());
+    if name.starts_with("tls") {
+        surroundings.tls_listen = Some(([127, 0, 0, 1], 7003).into());
+    }
+    let main = write(&adapt(source, dialect, &surroundings), prefix.path());
+    let mut command = match dialect {
+        Dialect::Envoy if has(ENVOY_PROGRAM) => {
+            let mut command = Command::new(ENVOY_PROGRAM);
+            command.args(["--mode", "validate", "-c"]).arg(main);
+            command
+        }
+        Dialect::Caddy if has(CADDY_PROGRAM) => {
+            let mut command = Command::new(CADDY_PROGRAM);
+            command
+                .args(["validate", "--config"])
+                .arg(main)
+                .env("HOME", prefix.path());
+            command
+        }
+        _ => return,
+    };
+    checked(name, command.current_dir("/"));
+}
+
+#[test]
+fn the_checkers_accept_copies_of_all() {
+    for name in all() {
+        let users = Users::new(name);
+        checked_copy(name, &users.read(), users.dialect);
+    }
+}
+
+/// No address or path of the user's is left.
+#[test]
+fn copies_touch_nothing_of_the_users() {
+    for name in all() {
+        let users = Users::new(name);
+        let prefix = prefix();
+        let copy = adapt(&users.read(), users.dialect, &of_a_test(prefix.path()));
+        let said = text(&copy)
+            .lines()
+            .map(|line| line.split(" #").next().unwrap());
+        let said: Vec<&str> = said.collect();
+        for word in [
+            "socket_address: { address: 0.0.0.0",
+            "10.0.0.1",
+            "10.0.0.2",
+            "192.0.2.",
+            "/var/log",
+            "/var/lib",
+            "service1.example",
+            "www.example.com",
+            ":2019",
+            "\":8080\"",
+            "10.1.2.3",
+            "10000",
+            "_DNS",
+            "backend.example.com:",
+        ] {
+            assert!(
+                !said.iter().any(|line| line.contains(word)),
+                "{name}: {word}: {said:#?}"
+            );
+        }
+    }
+}
+
+#[test]
+fn copies_run_and_ask_the_origin_server() {
+    for name in ENVOY.into_iter().chain(CADDY) {
+        let users = Users::new(name);
+        let program = match users.dialect {
+            Dialect::Envoy => ENVOY_PROGRAM,
+            Dialect::Caddy => CADDY_PROGRAM,
+        };
+        if !has(program) || name == "many.yaml" {
+            continue;
+        }
+        let prefix = prefix();
+        let (listen, origin) = (free_address(), origin());
+        let copy = adapt(
+            &users.read(),
+            users.dialect,
+            &surroundings(prefix.path(), listen, origin),
+        );
+        let main = write(&copy, prefix.path());
+        let mut command = Command::new(program);
+        match users.dialect {
+            // One region of shared memory for all Envoys of a host is the default.
+            Dialect::Envoy => command.args([
+                "--use-dynamic-base-id",
+                "-l",
+                "error",
+                "--concurrency",
+                "1",
+                "-c",
+            ]),
+            Dialect::Caddy => command.args(["run", "--config"]),
+        };
+        command
+            .arg(main)
+            .env("HOME", prefix.path())
+            .current_dir("/");
+        let mut proxy = Running::start(command.stderr(std::process::Stdio::null()));
+        let answer = proxy.ask(listen, "/service/2");
+        assert!(answer.starts_with("HTTP/1.1 200"), "{name}: {answer}");
+        assert!(prefix.path().join("run/admin.sock").exists(), "{name}");
+    }
+}
+
+fn json(source: &Source) -> Json {
+    serde_json::from_str(text(source)).unwrap()
+}
+
+#[test]
+fn caddys_listeners_and_upstreams_get_new_addresses() {
+    let users = Users::new("tls.json");
+    let tls_listen: SocketAddr = ([127, 0, 0, 1], 7003).into();
+    let surroundings = Surroundings {
+        tls_listen: Some(tls_listen),
+        ..of_a_test(Path::new("/p"))
+    };
+    let copy = json(&adapt(&users.read(), Dialect::Caddy, &surroundings));
+    let at = |pointer: &str| copy.pointer(pointer).cloned().unwrap_or_default();
+    assert_eq!(at("/apps/http/servers/both/listen/0"), "127.0.0.1:7001");
+    assert_eq!(at("/apps/http/servers/both/listen/1"), "127.0.0.1:7003");
+    assert_eq!(
+        at("/apps/http/servers/metrics/listen/0"),
+        "unix//p/run/2.sock"
+    );
+    assert_eq!(at("/apps/http/http_port"), 7001);
+    assert_eq!(at("/admin/listen"), "unix//p/run/admin.sock");
+    assert_eq!(at("/storage/root"), "/p/storage");
+    assert_eq!(at("/apps/tls/certificates/automate"), Json::Null);
+    let metrics = "/apps/http/servers/metrics/routes/0/handle/0";
+    assert_eq!(at(&format!("{metrics}/upstreams/0/dial")), "127.0.0.1:7002");
+    assert_eq!(at(&format!("{metrics}/dynamic_upstreams")), Json::Null);
+}
+
+#[test]
+fn a_port_chooses_the_listener() {
+    let surroundings = Surroundings {
+        port: Some(9090),
+        ..of_a_test(Path::new("/p"))
+    };
+    let users = Users::new("front.yaml");
+    let copy = adapt(&users.read(), Dialect::Envoy, &surroundings);
+    let first = "    address:\n      pipe:\n        path: /p/run/0.sock\n";
+    assert!(text(&copy).contains(first), "{}", text(&copy));
+    let second = "        address: 127.0.0.1\n        port_value: 7001\n";
+    assert!(text(&copy).contains(second), "{}", text(&copy));
+    let surroundings = Surroundings {
+        port: Some(1),
+        ..surroundings
+    };
+    let error = adapt_envoy(&users.read(), &surroundings).unwrap_err();
+    assert_eq!(error.what, "no listener is in clear on port 1");
+    let hint = "the configuration listens on 0.0.0.0:8080, 10.1.2.3:9090";
+    assert_eq!(error.hint.as_deref(), Some(hint));
+    let error = adapt_caddy(&Users::new("tls.json").read(), &surroundings).unwrap_err();
+    assert_eq!(error.what, "no server is in clear on port 1");
+    let surroundings = Surroundings {
+        port: None,
+        tls_listen: Some(surroundings.listen),
+        ..surroundings
+    };
+    // Automatic HTTPS would have given the server on the HTTPS port its policies.
+    let users = Users::new("shop.json").read();
+    let copy = adapt_caddy(&users, &surroundings).unwrap();
+    assert!(text(&copy).contains("\"tls_connection_policies\": [{}]"));
+    let users = users.files[0].text.replace(":443", ":444");
+    let error = adapt_caddy(&source("shop.json", &users), &surroundings).unwrap_err();
+    assert_eq!(error.what, "no server has tls_connection_policies");
+}

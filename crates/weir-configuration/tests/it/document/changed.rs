@@ -1,0 +1,492 @@
+//! Settings put into force by path, and nothing else touched.
+
+use proptest::prelude::*;
+use weir_configuration::document::{self, Dialect};
+use weir_configuration::{Source, Wanted};
+use weir_parameters::Parameter;
+
+use super::{Users, all, named, set};
+use crate::support::{row, source, text};
+
+fn integer(context: &str, at: &str) -> Parameter {
+    value(
+        r#"{"integer": {"min": 0, "max": 1000000}}"#,
+        context,
+        at,
+        "{value}",
+    )
+}
+
+fn duration(context: &str, at: &str) -> Parameter {
+    let level = r#"{"duration": {"min": "1ms", "max": "24h", "step": "1ms"}}"#;
+    value(level, context, at, r#"\"{seconds}s\""#)
+}
+
+fn value(level: &str, context: &str, at: &str, text: &str) -> Parameter {
+    row(
+        level,
+        &format!(r#"{{"value": {{"context": "{context}", "at": "{at}"}}}}"#),
+        &format!(r#"[{{"context": "{context}", "at": "{at}", "text": "{text}"}}]"#),
+    )
+}
+
+/// A row of which one level writes nothing.
+fn optional(context: &str, at: &str, text: &str) -> Parameter {
+    row(
+        "\"switch\"",
+        &format!(r#"{{"value": {{"context": "{context}", "at": "{at}"}}}}"#),
+        &format!(r#"[{{"context": "{context}", "at": "{at}", "text": "{text}", "only": ["on"]}}]"#),
+    )
+}
+
+fn change(source: &Source, dialect: Dialect, row: &Parameter, level: &str) -> Source {
+    let wanted = [Wanted { row, level }];
+    document::change(source, dialect, &wanted).unwrap_or_else(|e| panic!("{e}"))
+}
+
+fn changed(name: &str, row: &Parameter, level: &str) -> String {
+    let users = Users::new(name);
+    text(&change(&users.read(), users.dialect, row, level)).to_owned()
+}
+
+#[test]
+fn only_the_value_changes() {
+    let expected = named("front.yaml").replace("bytes: 32768 #", "bytes: 65536 #");
+    let row = integer("listener", "/per_connection_buffer_limit_bytes");
+    let after = changed("front.yaml", &row, "65536");
+    assert!(after.contains("per_connection_buffer_limit_bytes: 65536 # 32 KiB\n"));
+    // The other listener had none: its last line is that of its filter chain.
+    let added = "              cluster: service1\n    per_connection_buffer_limit_bytes: 65536\n\n  clusters:";
+    assert!(after.contains(added), "{after}");
+    assert_eq!(
+        after.replace("\n    per_connection_buffer_limit_bytes: 65536\n\n", "\n\n"),
+        expected
+    );
+
+    let after = changed(
+        "front.yaml",
+        &duration("cluster", "/connect_timeout"),
+        "250ms",
+    );
+    let expected = named("front.yaml")
+        .replace("connect_timeout: 5s", "connect_timeout: 0.25s")
+        .replace("connect_timeout: '1s'", "connect_timeout: '0.25s'");
+    assert_eq!(after, expected);
+
+    let after = changed("dense.json", &duration("cluster", "/connect_timeout"), "1s");
+    assert_eq!(after, named("dense.json").replace("\"0.25s\"", "\"1s\""));
+    assert_eq!(
+        changed(
+            "dense.json",
+            &duration("cluster", "/connect_timeout"),
+            "250ms"
+        ),
+        named("dense.json")
+    );
+}
+
+#[test]
+fn what_is_missing_is_made_in_the_documents_style() {
+    let row = integer("bootstrap", "/overload_manager/a/b");
+    let after = changed("plain.json", &row, "7");
+    assert!(after.ends_with("    },\n    \"overload_manager\": {\n        \"a\": {\n            \"b\": 7\n        }\n    }\n}\n"), "{after}");
+    let after = changed("dense.json", &row, "7");
+    assert!(
+        after.ends_with("}, \"overload_manager\": {\"a\": {\"b\": 7}}}"),
+        "{after}"
+    );
+    let after = changed("front.yaml", &row, "7");
+    // Comments behind the last value stay there.
+    assert!(
+        after.ends_with(
+            "port_value: 443\noverload_manager:\n  a:\n    b: 7\n    # the end of the clusters\n"
+        ),
+        "{after}"
+    );
+    let after = changed("front-crlf.yaml", &row, "7");
+    assert!(
+        after.contains("port_value: 443\r\noverload_manager:\r\n  a:\r\n    b: 7\r\n"),
+        "{after}"
+    );
+
+    let after = changed(
+        "front.yaml",
+        &integer("route", "/max_stream_duration/grpc"),
+        "7",
+    );
+    assert!(
+        after.contains("timeout: 0.25s, \"max_stream_duration\": {\"grpc\": 7} }\n"),
+        "{after}"
+    );
+    assert!(after.contains("cluster: service2\n                  max_stream_duration:\n                    grpc: 7\n"), "{after}");
+
+    let after = changed("tls.yaml", &integer("bootstrap", "/admin/x"), "7");
+    assert!(
+        after.starts_with("---\nadmin:\n    x: 7\nstatic_resources:\n"),
+        "{after}"
+    );
+    let after = changed("tls.yaml", &integer("route", "/x"), "7");
+    assert!(
+        after.contains("route: {cluster: app, \"x\": 7,}\n"),
+        "{after}"
+    );
+    assert_eq!(
+        after.matches("\"x\": 7").count(),
+        1,
+        "both listeners share the filters"
+    );
+}
+
+#[test]
+fn all_objects_of_a_context_are_changed() {
+    let hcm = duration("hcm", "/stream_idle_timeout");
+    let after = changed("anchors.yaml", &hcm, "5s");
+    assert_eq!(
+        after,
+        named("anchors.yaml").replace("streamIdleTimeout: 30s", "streamIdleTimeout: 5s")
+    );
+    let after = changed(
+        "pretty.json",
+        &integer("reverse_proxy", "/flush_interval"),
+        "5",
+    );
+    assert_eq!(after.matches("\"flush_interval\": 5").count(), 3);
+    let after = changed("shop.json", &integer("server", "/max_header_bytes"), "5");
+    assert_eq!(after.matches("\"max_header_bytes\": 5").count(), 2);
+    let after = changed(
+        "tls.json",
+        &integer("transport", "/keep_alive/max_idle_conns_per_host"),
+        "5",
+    );
+    assert!(
+        after.contains("\"keep_alive\": {\"enabled\": true, \"max_idle_conns_per_host\": 5}"),
+        "{after}"
+    );
+    // A transport that is new says which one it is.
+    assert!(after.contains("\"protocol\": \"http\""), "{after}");
+}
+
+#[test]
+fn an_anchors_value_changes_with_all_its_aliases() {
+    let breakers = integer("cluster", "/circuit_breakers/thresholds/0/max_connections");
+    let after = changed("anchors.yaml", &breakers, "9");
+    assert_eq!(
+        after,
+        named("anchors.yaml").replace("max_connections: 50", "max_connections: 9")
+    );
+    let policy = value(
+        "{\"choice\": [\"RANDOM\"]}",
+        "cluster",
+        "/lb_policy",
+        r#"\"{value}\""#,
+    );
+    let after = changed("anchors.yaml", &policy, "RANDOM");
+    assert_eq!(
+        after,
+        named("anchors.yaml").replace("LEAST_REQUEST", "RANDOM")
+    );
+    // An alias alone becomes a value of its own.
+    let refresh = set(
+        &source("a.yaml", named("anchors.yaml")),
+        "/static_resources/clusters/1/dns_refresh_rate",
+        Some("\"9s\""),
+    );
+    let expected =
+        named("anchors.yaml").replace("dns_refresh_rate: *connect", "dns_refresh_rate: 9s");
+    assert_eq!(text(&refresh), expected);
+}
+
+#[test]
+fn a_key_goes_with_its_line() {
+    for (before, at, after) in [
+        ("a: 1\nb: 2 # two\nc: 3\n", "/b", "a: 1\nc: 3\n"),
+        (
+            "a: 1\n# about c\nc:\n  d: 1\n  e: 2\n",
+            "/c",
+            "a: 1\n# about c\n",
+        ),
+        ("l:\n- a: 1\n  b: 2\n", "/l/0/a", "l:\n- b: 2\n"),
+        ("l:\n  a: 1\n", "/l/a", "l:\n  {}\n"),
+        ("l: {a: 1, b: 2}\n", "/l/a", "l: {b: 2}\n"),
+        ("l: {a: 1, b: 2}\n", "/l/b", "l: {a: 1}\n"),
+        ("l: {a: 1}\n", "/l/a", "l: {}\n"),
+        ("a: 1\n", "/x/y", "a: 1\n"),
+        ("a: 1\r\nb: 2\r\n", "/b", "a: 1\r\n"),
+        ("a: |\n  text\n  more\nb: 2", "/b", "a: |\n  text\n  more"),
+    ] {
+        assert_eq!(
+            text(&set(&source("a.yaml", before), at, None)),
+            after,
+            "{before}"
+        );
+    }
+    let json = "{\n  \"a\": 1,\n  \"b\": {\"c\": 2}\n}\n";
+    for (at, after) in [
+        ("/a", "{\n  \"b\": {\"c\": 2}\n}\n"),
+        ("/b", "{\n  \"a\": 1\n}\n"),
+        ("/b/c", "{\n  \"a\": 1,\n  \"b\": {}\n}\n"),
+    ] {
+        assert_eq!(text(&set(&source("a.json", json), at, None)), after);
+    }
+}
+
+#[test]
+fn kinds_of_values_replace_each_other() {
+    for (before, at, value, after) in [
+        (
+            "a: 1 # c\n",
+            "/a",
+            "{\"b\": [1, {\"c\": 2}]}",
+            "a:\n  b:\n    - 1\n    - {\"c\": 2} # c\n",
+        ),
+        ("a:\n  b: 1\nc: 2\n", "/a", "5", "a: 5\nc: 2\n"),
+        ("a:\n# x\nc: 2\n", "/a/b", "5", "a:\n  b: 5\n# x\nc: 2\n"),
+        ("a:   'x y'\n", "/a", "\"it's\"", "a:   'it''s'\n"),
+        ("a: x\n", "/a", "\"yes\"", "a: \"yes\"\n"),
+        ("a: x\n", "/a", "\"12\"", "a: \"12\"\n"),
+        ("a: \"x\"\n", "/a", "true", "a: true\n"),
+        ("a: {}\n", "/a/b", "1", "a:\n  b: 1\n"),
+        (
+            "a: [1, {b: 1}]\n",
+            "/a/1/c",
+            "\"x\"",
+            "a: [1, {b: 1, \"c\": \"x\"}]\n",
+        ),
+        (
+            "- 1\n- a: 2\n  b: 3\n",
+            "/1/c",
+            "1",
+            "- 1\n- a: 2\n  b: 3\n  c: 1\n",
+        ),
+        ("a: 1", "/b", "1", "a: 1\nb: 1"),
+    ] {
+        assert_eq!(
+            text(&set(&source("a.yaml", before), at, Some(value))),
+            after,
+            "{before}"
+        );
+    }
+    for (before, at, value, after) in [
+        ("{}", "/a/b", "1", "{\"a\": {\"b\": 1}}"),
+        (
+            "{\n\t\"a\": {}\n}\n",
+            "/a/b",
+            "1",
+            "{\n\t\"a\": {\n\t\t\"b\": 1\n\t}\n}\n",
+        ),
+        (
+            "{\n\t\"a\": null\n}\n",
+            "/a/b",
+            "1",
+            "{\n\t\"a\": {\n\t\t\"b\": 1\n\t}\n}\n",
+        ),
+        (
+            "{\"a\":[1,{}]}",
+            "/a/1/x~1y~0",
+            "\"\\u00e9\"",
+            "{\"a\":[1,{\"x/y~\": \"é\"}]}",
+        ),
+    ] {
+        assert_eq!(
+            text(&set(&source("a.json", before), at, Some(value))),
+            after,
+            "{before}"
+        );
+    }
+}
+
+#[test]
+fn a_context_of_another_proxy_is_refused() {
+    let users = Users::new("shop.json");
+    let row = integer("cluster", "/x");
+    let wanted = [Wanted {
+        row: &row,
+        level: "1",
+    }];
+    let error = document::change(&users.read(), users.dialect, &wanted).unwrap_err();
+    assert_eq!(
+        error.what,
+        "`row` is written into `cluster`, which is no part of Caddy's configuration"
+    );
+}
+
+fn rows(name: &str, dialect: Dialect) -> Vec<(Parameter, Vec<&'static str>)> {
+    let mut rows = match dialect {
+        Dialect::Envoy => vec![
+            (
+                integer("listener", "/per_connection_buffer_limit_bytes"),
+                vec!["32768", "65536"],
+            ),
+            (duration("cluster", "/connect_timeout"), vec!["1s", "250ms"]),
+            (
+                integer("cluster", "/per_connection_buffer_limit_bytes"),
+                vec!["1024", "4096"],
+            ),
+            (duration("hcm", "/stream_idle_timeout"), vec!["5s", "30s"]),
+            (duration("route", "/timeout"), vec!["1s", "15s"]),
+            (
+                optional("hcm", "/generate_request_id", "false"),
+                vec!["off", "on"],
+            ),
+            (
+                optional("listener", "/enable_reuse_port", "true"),
+                vec!["off", "on"],
+            ),
+            (
+                optional("bootstrap", "/stats_flush_interval", r#"\"9s\""#),
+                vec!["off", "on"],
+            ),
+        ],
+        Dialect::Caddy => vec![
+            (integer("server", "/max_header_bytes"), vec!["4096", "8192"]),
+            (
+                integer("transport", "/keep_alive/max_idle_conns_per_host"),
+                vec!["5", "500"],
+            ),
+            (integer("reverse_proxy", "/flush_interval"), vec!["1", "2"]),
+            (
+                optional("server", "/strict_sni_host", "true"),
+                vec!["off", "on"],
+            ),
+            (
+                optional("root", "/apps/http/grace_period", r#"\"9s\""#),
+                vec!["off", "on"],
+            ),
+            (
+                optional("reverse_proxy", "/buffer_requests", "true"),
+                vec!["off", "on"],
+            ),
+        ],
+    };
+    // There a timeout is shared with a field that is none of the row's.
+    rows.retain(|(row, _)| {
+        name != "anchors.yaml" || row.writes[0].at.as_deref() != Some("/connect_timeout")
+    });
+    rows
+}
+
+#[test]
+fn the_checkers_accept_all_changes_together() {
+    for name in all() {
+        let users = Users::new(name);
+        let rows = rows(name, users.dialect);
+        let wanted: Vec<_> = rows
+            .iter()
+            .map(|(row, levels)| Wanted {
+                row,
+                level: levels[1],
+            })
+            .collect();
+        let changed = document::change(&users.read(), users.dialect, &wanted).unwrap();
+        let again = document::change(&changed, users.dialect, &wanted).unwrap();
+        assert_eq!(again, changed, "{name}: what is in force is changed again");
+        super::adapted::checked_copy(name, &changed, users.dialect);
+    }
+}
+
+proptest! {
+    /// Set to one level, to another and back: the bytes are those of the first, whatever the row.
+    #[test]
+    fn there_and_back_is_nowhere(
+        name in prop::sample::select(all().filter(|name| *name != "many.yaml").collect::<Vec<_>>()),
+        which in 0usize..8,
+        first in 0usize..2,
+    ) {
+        let users = Users::new(name);
+        let rows = rows(name, users.dialect);
+        let (row, levels) = &rows[which % rows.len()];
+        // Other keys may stand behind this one in the user's file; from here on it is the last.
+        let start = change(&users.read(), users.dialect, row, levels[1 - first]);
+        let start = change(&start, users.dialect, row, levels[first]);
+        let there = change(&start, users.dialect, row, levels[1 - first]);
+        prop_assert_eq!(&change(&there, users.dialect, row, levels[1 - first]), &there);
+        prop_assert_eq!(change(&there, users.dialect, row, levels[first]), start);
+    }
+
+    /// Any text is read or refused with a place in it; what is read stays what it is when set.
+    #[test]
+    fn any_text_is_read_or_refused(text in "(\\{|\\}|\\[|\\]|a|b|: ?|, |- |\n|  |\"|'|#|&x |\\*x|1|\\||é){0,24}") {
+        for name in ["a.yaml", "a.json"] {
+            let source = source(name, &text);
+            let format = Dialect::Envoy.format(name.as_ref());
+            let edit = document::Edit { at: document::Pointer::parse("/a/b"), value: Some("77".into()) };
+            match document::set(&source, format, std::slice::from_ref(&edit)) {
+                Ok(once) => {
+                    let twice = document::set(&once, format, &[edit]);
+                    prop_assert_eq!(twice.as_ref(), Ok(&once), "{}", &once.files[0].text);
+                }
+                Err(error) => prop_assert!(error.line <= text.split('\n').count()),
+            }
+        }
+    }
+}
+
+/// A row's only item of a list is made with the list, and goes with it.
+#[test]
+fn an_item_that_a_row_names_comes_and_goes_with_its_list() {
+    let writes = r#"[
+        {"context": "hcm", "at": "/access_log/0/name", "text": "\"log\"", "only": ["on"]},
+        {"context": "hcm", "at": "/access_log/0/typed_config/path", "text": "\"{logs}/a.log\"",
+         "only": ["on"]}]"#;
+    let effective = r#"{"value": {"context": "hcm", "at": "/access_log/0/name"}}"#;
+    let row = crate::support::row(r#""switch""#, effective, writes);
+    let hcm = "\"@type\": a.HttpConnectionManager, \"stat_prefix\": web";
+    let document = |hcm: &str| {
+        format!(
+            "static_resources:\n  listeners:\n  - filter_chains:\n    - filters:\n      - typed_config: \
+             {{{hcm}}}\n"
+        )
+    };
+    let set = |text: &str, level: &str| {
+        let source = crate::support::source("envoy.yaml", text);
+        let wanted = [weir_configuration::Wanted { row: &row, level }];
+        let changed = document::change(&source, Dialect::Envoy, &wanted).unwrap();
+        changed.files[0].text.clone()
+    };
+    let without = document(hcm);
+    let with = set(&without, "on");
+    let log =
+        r#""access_log": [{"name": "log", "typed_config": {"path": "/var/log/envoy/a.log"}}]"#;
+    assert!(with.contains(log), "{with}");
+    assert_eq!(set(&with, "off"), without);
+    let own = document(&format!("{hcm}, access_log: [{{name: mine}}]"));
+    assert_eq!(set(&own, "on"), own, "the user's log keeps its file");
+}
+
+#[test]
+fn several_keys_of_one_object_go_at_once() {
+    let document = "{\"a\": 1, \"b\": {\"c\": 2, \"d\": 3}, \"e\": 4}\n";
+    let block = "a: 1\nb:\n  c: 2 # two\n  d: 3\n# four\ne: 4\n";
+    for (gone, in_json, in_yaml) in [
+        (
+            &["/a", "/b/d"][..],
+            "{\"b\": {\"c\": 2}, \"e\": 4}\n",
+            "b:\n  c: 2 # two\n# four\ne: 4\n",
+        ),
+        (&["/a", "/b"], "{\"e\": 4}\n", "e: 4\n"),
+        // What is in `b` goes with it.
+        (&["/b", "/b/c", "/e"], "{\"a\": 1}\n", "a: 1\n# four\n"),
+        (
+            &["/b/d", "/b/c", "/x", "/a/x"],
+            "{\"a\": 1, \"b\": {}, \"e\": 4}\n",
+            "a: 1\nb:\n  {}\n# four\ne: 4\n",
+        ),
+        (
+            &["/e", "/a"],
+            "{\"b\": {\"c\": 2, \"d\": 3}}\n",
+            "b:\n  c: 2 # two\n  d: 3\n# four\n",
+        ),
+    ] {
+        let edit = |at: &&str| document::Edit {
+            at: document::Pointer::parse(at),
+            value: None,
+        };
+        let edits: Vec<_> = gone.iter().map(edit).collect();
+        for (name, before, expected) in [("a.json", document, in_json), ("a.yaml", block, in_yaml)]
+        {
+            let format = Dialect::Envoy.format(name.as_ref());
+            let after = document::set(&source(name, before), format, &edits).expect("taken out");
+            assert_eq!(text(&after), expected, "{gone:?}");
+        }
+    }
+}

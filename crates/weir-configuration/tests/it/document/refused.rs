@@ -1,0 +1,189 @@
+//! Bad input, with its place.
+
+use std::fs;
+
+use weir_configuration::ConfigurationError;
+use weir_configuration::document::{self, Dialect, Edit, Format, Pointer};
+
+use super::named;
+use crate::support::source;
+
+fn refused(bytes: &[u8], format: Format) -> ConfigurationError {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("document");
+    fs::write(&path, bytes).unwrap();
+    let error = document::read(&path, format).unwrap_err();
+    assert_eq!(error.file, path);
+    error
+}
+
+#[test]
+fn every_bad_document_has_its_place() {
+    for (bytes, format, line, column, what) in [
+        (
+            &b"a: [1, 2\nb: 3\n"[..],
+            Format::Yaml,
+            2,
+            2,
+            "this is not YAML",
+        ),
+        (b"a:\n\t- 1\n", Format::Yaml, 2, 2, "this is not YAML"),
+        (b"a: *nobody\n", Format::Yaml, 1, 4, "this is not YAML"),
+        (b"a: \"b", Format::Yaml, 1, 4, "this is not YAML"),
+        (
+            b"a: 1\n---\nb: 1\n",
+            Format::Yaml,
+            2,
+            1,
+            "a second document begins here",
+        ),
+        (b"a: 1\n[b]: 1\n", Format::Yaml, 2, 1, "a key must be text"),
+        (b"# nothing\n", Format::Yaml, 1, 1, "the file is empty"),
+        (
+            b"a: \xc3\xa9\xff\n",
+            Format::Yaml,
+            1,
+            5,
+            "the byte 0xff is not UTF-8",
+        ),
+        (
+            b"{\n  \"a\": 1,\n}\n",
+            Format::Json,
+            3,
+            1,
+            "this is not JSON: trailing comma",
+        ),
+        (
+            b"{\"a\": 1 \"b\": 2}",
+            Format::Json,
+            1,
+            9,
+            "this is not JSON: expected `,` or `}`",
+        ),
+        (
+            b"{'a': 1}",
+            Format::Json,
+            1,
+            2,
+            "this is not JSON: key must be a string",
+        ),
+        (
+            b"{\"\xc3\xa9\": tru}",
+            Format::Json,
+            1,
+            10,
+            "this is not JSON: expected ident",
+        ),
+        (
+            b"",
+            Format::Json,
+            1,
+            1,
+            "this is not JSON: EOF while parsing a value",
+        ),
+    ] {
+        let error = refused(bytes, format);
+        let bytes = String::from_utf8_lossy(bytes);
+        assert!(error.what.starts_with(what), "{bytes}: {error}");
+        assert_eq!(
+            (error.line, error.column),
+            (line, column),
+            "{bytes}: {error}"
+        );
+    }
+}
+
+#[test]
+fn depth_is_bounded() {
+    for (open, close, format) in [
+        ("[", "]", Format::Json),
+        ("[", "]", Format::Yaml),
+        ("- ", "", Format::Yaml),
+    ] {
+        let text = format!("{}1{}", open.repeat(10_000), close.repeat(10_000));
+        refused(text.as_bytes(), format);
+    }
+}
+
+#[test]
+fn a_path_that_cannot_be_gone_has_its_place() {
+    for (name, at, line, column, what) in [
+        (
+            "front.yaml",
+            "/admin/access_log_path/x",
+            3,
+            20,
+            "`/admin/access_log_path` is no object, so it has no `x`",
+        ),
+        (
+            "front.yaml",
+            "/static_resources/listeners/2/x",
+            11,
+            5,
+            "`/static_resources/listeners` has no item 2",
+        ),
+        (
+            "front.yaml",
+            "/static_resources/listeners/web",
+            11,
+            5,
+            "`/static_resources/listeners` has no item web",
+        ),
+        (
+            "plain.json",
+            "/admin/address/socket_address/address/x",
+            5,
+            28,
+            "`/admin/address/socket_address/address` is no object, so it has no `x`",
+        ),
+    ] {
+        let source = source(name, named(name));
+        let format = Dialect::Envoy.format(name.as_ref());
+        let edit = Edit {
+            at: Pointer::parse(at),
+            value: Some("1".to_owned()),
+        };
+        let error = document::set(&source, format, &[edit]).unwrap_err();
+        assert_eq!(error.what, what);
+        assert_eq!((error.line, error.column), (line, column), "{at}");
+    }
+}
+
+#[test]
+fn what_is_shared_is_not_changed_for_one_alone() {
+    let source = source("anchors.yaml", named("anchors.yaml"));
+    for (at, line) in [
+        ("/static_resources/clusters/0/connect_timeout", 5),
+        (
+            "/static_resources/clusters/1/circuit_breakers/thresholds/0/max_connections",
+            16,
+        ),
+        (
+            "/static_resources/clusters/0/circuit_breakers/thresholds/0/max_connections",
+            9,
+        ),
+    ] {
+        let edit = Edit {
+            at: Pointer::parse(at),
+            value: Some("7".to_owned()),
+        };
+        let error = document::set(&source, Format::Yaml, &[edit]).unwrap_err();
+        assert!(error.what.starts_with("this value is shared"), "{error}");
+        assert_eq!(error.line, line, "{at}");
+    }
+}
+
+#[test]
+fn a_value_that_is_no_json_is_named() {
+    let edit = Edit {
+        at: Pointer::parse("/a"),
+        value: Some("5s".to_owned()),
+    };
+    let error = document::set(&source("a.yaml", "a: 1\n"), Format::Yaml, &[edit]).unwrap_err();
+    assert!(
+        error
+            .what
+            .starts_with("the value `5s` for `/a` is not JSON"),
+        "{error}"
+    );
+}

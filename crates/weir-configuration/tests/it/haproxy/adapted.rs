@@ -1,0 +1,229 @@
+//! Copies that run beside the original.
+
+use std::net::SocketAddr;
+use std::path::Path;
+use std::process::Command;
+
+use weir_configuration::{ConfigurationError, Source, Surroundings, haproxy};
+
+use super::{NAMES, Users};
+use crate::support::{
+    Running, checked, free_address, has, origin, prefix, source, surroundings, text, write,
+};
+
+const HAPROXY: &str = "/usr/sbin/haproxy";
+
+fn adapt(source: &Source, surroundings: &Surroundings<'_>) -> Source {
+    haproxy::adapt(source, surroundings).unwrap_or_else(|e| panic!("{e}"))
+}
+
+fn of_a_test(prefix: &Path) -> Surroundings<'_> {
+    surroundings(
+        prefix,
+        ([127, 0, 0, 1], 7001).into(),
+        ([127, 0, 0, 1], 7002).into(),
+    )
+}
+
+#[test]
+fn haproxy_accepts_copies_of_all() {
+    if !has(HAPROXY) {
+        return;
+    }
+    for name in NAMES {
+        let users = Users::new(name);
+        let prefix = prefix();
+        let mut surroundings = of_a_test(prefix.path());
+        if name == "tls" {
+            surroundings.tls_listen = Some(([127, 0, 0, 1], 7003).into());
+        }
+        let copy = adapt(&users.read(), &surroundings);
+        let main = write(&copy, prefix.path());
+        // Not where it was: relative paths must have become absolute.
+        checked(
+            name,
+            Command::new(HAPROXY)
+                .args(["-c", "-q", "-L", "lb1", "-f"])
+                .arg(main)
+                .current_dir("/"),
+        );
+    }
+}
+
+/// No address of the user's is left that the copy would listen on or connect to.
+#[test]
+fn copies_touch_nothing_of_the_users() {
+    for name in NAMES {
+        let prefix = prefix();
+        let copy = adapt(&Users::new(name).read(), &of_a_test(prefix.path()));
+        let tree = haproxy::Tree::parse(&copy).unwrap();
+        for section in tree.sections.iter().filter(|section| section.is_proxy()) {
+            for statement in &section.statements {
+                let address = match statement.word(0) {
+                    "bind" => statement.word(1),
+                    "server" => statement.word(2),
+                    "server-template" => statement.word(3),
+                    _ => continue,
+                };
+                let run = format!("unix@{}/run/", prefix.path().display());
+                let ours = address == "127.0.0.1:7001" || address == "127.0.0.1:7002";
+                assert!(ours || address.starts_with(&run), "{name}: {address}");
+            }
+        }
+        for word in [
+            "daemon",
+            "chroot",
+            "master-worker",
+            "/dev/log",
+            "/run/haproxy/",
+            "192.0.2.99",
+        ] {
+            // Not as a statement, but in the words of a `.notice`.
+            if name == "macros" && word == "master-worker" {
+                continue;
+            }
+            let all = copy.files.iter().flat_map(|file| file.text.lines());
+            let mut says = all.filter(|line| !line.trim_start().starts_with('#'));
+            assert!(!says.any(|line| line.contains(word)), "{name}: {word}");
+        }
+    }
+}
+
+#[test]
+fn a_copy_runs_and_asks_the_origin_server() {
+    if !has(HAPROXY) {
+        return;
+    }
+    for name in ["many", "folder", "kubernetes", "peers", "macros"] {
+        let prefix = prefix();
+        let (listen, origin) = (free_address(), origin());
+        let users = Users::new(name);
+        let copy = adapt(&users.read(), &surroundings(prefix.path(), listen, origin));
+        let main = write(&copy, prefix.path());
+        let mut proxy = Running::start(Command::new(HAPROXY).args(["-db", "-q", "-f"]).arg(main));
+        let answer = proxy.ask(listen, "/static/a");
+        assert!(answer.starts_with("HTTP/1.1 200"), "{name}: {answer}");
+        assert!(prefix.path().join("run/admin.sock").exists(), "{name}");
+    }
+}
+
+fn tls_copy(port: Option<u16>) -> String {
+    let surroundings = Surroundings {
+        tls_listen: Some(([127, 0, 0, 1], 7003).into()),
+        port,
+        ..of_a_test(Path::new("/p"))
+    };
+    let users = Users::new("tls");
+    let copy = adapt(&users.read(), &surroundings);
+    let folder = users.folder.path().display().to_string();
+    text(&copy).replace(&folder, "/users")
+}
+
+#[test]
+fn listeners_and_servers_get_new_addresses() {
+    let copy = tls_copy(None);
+    for line in [
+        "    bind 127.0.0.1:7001\n",
+        "    bind unix@/p/run/1.sock v6only\n",
+        "    bind 127.0.0.1:7003 ssl crt site.pem alpn h2,http/1.1 ssl-min-ver TLSv1.2 strict-sni\n",
+        "    bind unix@/p/run/3.sock ssl crt site.pem ca-file site.pem verify optional\n",
+        "    bind unix@/p/run/4.sock\n",
+        // Its own listener moved: what leads there follows, with the PROXY protocol.
+        "    server inner unix@/p/run/5.sock send-proxy-v2\n",
+        "    bind unix@/p/run/5.sock accept-proxy\n",
+        "    default-server inter 5s\n",
+        "    server app1 127.0.0.1:7002 check\n",
+        "    server app2 127.0.0.1:7002 weight 5\n",
+    ] {
+        assert!(copy.contains(line), "{line}{copy}");
+    }
+}
+
+#[test]
+fn a_port_chooses_the_listener() {
+    let copy = tls_copy(Some(8443));
+    assert!(
+        copy.contains("bind 127.0.0.1:7003 ssl crt site.pem ca-file site.pem"),
+        "{copy}"
+    );
+    assert!(
+        !copy.contains("127.0.0.1:7001"),
+        "no clear listener stands beside it"
+    );
+    let copy = tls_copy(Some(444));
+    assert!(
+        copy.contains("    mode tcp\n    bind 127.0.0.1:7001\n"),
+        "{copy}"
+    );
+
+    let surroundings = Surroundings {
+        port: Some(81),
+        ..of_a_test(Path::new("/p"))
+    };
+    let error = haproxy::adapt(&Users::new("many").read(), &surroundings).unwrap_err();
+    assert_eq!(
+        error.what,
+        "no `bind` line of a frontend is in clear on port 81"
+    );
+    assert_eq!((error.line, error.column), (34, 5));
+    let listens = "the configuration listens on :80, :8080,:8081, 10.1.2.3:8404";
+    assert_eq!(error.hint.as_deref(), Some(listens));
+    let surroundings = Surroundings {
+        port: Some(8081),
+        ..of_a_test(Path::new("/p"))
+    };
+    let copy = adapt(&Users::new("many").read(), &surroundings);
+    assert!(text(&copy).contains("    bind unix@/p/run/0.sock\n    bind 127.0.0.1:7001\n"));
+}
+
+#[test]
+fn the_process_is_the_trials() {
+    let surroundings = Surroundings {
+        user: Some(("www", "web")),
+        ..of_a_test(Path::new("/p"))
+    };
+    let copy = adapt(&Users::new("many").read(), &surroundings);
+    let global = text(&copy).split("defaults").next().unwrap().to_owned();
+    assert_eq!(
+        global,
+        "# The shop. Ask before touching the rate limits!
+global
+    log         /p/run/log.sock local2     # rsyslog
+    pidfile     /p/run/haproxy.pid
+    maxconn     4000
+    user        www
+    group       web
+    nbthread    2
+    stats socket /p/run/admin.sock mode 660 level admin
+    stats socket /p/run/stats-1.sock level user
+    stats timeout 2m
+
+"
+    );
+    let copy = adapt(&source("a.cfg", super::text("bare")), &surroundings);
+    let global =
+        "global\n  user www\n  group web\n  stats socket /p/run/admin.sock level admin\n\n";
+    assert!(text(&copy).starts_with(global), "{}", text(&copy));
+}
+
+#[test]
+fn without_an_origin_server_the_users_stay() {
+    let surroundings = Surroundings {
+        origin: None,
+        ..of_a_test(Path::new("/p"))
+    };
+    let copy = adapt(&Users::new("peers").read(), &surroundings);
+    let line =
+        "server-template app 5 _http._tcp.app.example.com resolvers dns init-addr none check";
+    assert!(text(&copy).contains(line));
+}
+
+#[test]
+fn a_socket_that_cannot_be_bound_is_refused() {
+    let long = format!("/{}", "x".repeat(90));
+    let listen: SocketAddr = ([127, 0, 0, 1], 7001).into();
+    let surroundings = surroundings(Path::new(&long), listen, listen);
+    let error: ConfigurationError =
+        haproxy::adapt(&Users::new("many").read(), &surroundings).unwrap_err();
+    assert!(error.what.contains("more than 97 bytes"), "{error}");
+}

@@ -1,0 +1,221 @@
+//! haproxy.cfg in the manner of real ones.
+
+mod adapted;
+mod changed;
+
+mod refused;
+
+use std::fs;
+use std::path::PathBuf;
+
+use weir_configuration::{Source, haproxy};
+
+/// A configuration by name, as a user has it: in a folder of its own with the files that it names.
+pub(crate) struct Users {
+    pub(crate) main: PathBuf,
+    pub(crate) folder: tempfile::TempDir,
+}
+
+/// Names of all configurations that HAProxy accepts.
+const NAMES: [&str; 14] = [
+    "debian",
+    "debian-crlf",
+    "many",
+    "from",
+    "peers",
+    "lua",
+    "quoted",
+    "tls",
+    "macros",
+    "tabs",
+    "bare",
+    "kubernetes",
+    "folder",
+    "large",
+];
+
+fn text(name: &str) -> &'static str {
+    match name {
+        "debian" => include_str!("../../data/haproxy/debian.cfg"),
+        "many" => include_str!("../../data/haproxy/many.cfg"),
+        "from" => include_str!("../../data/haproxy/from.cfg"),
+        "peers" => include_str!("../../data/haproxy/peers.cfg"),
+        "lua" => include_str!("../../data/haproxy/lua.cfg"),
+        "quoted" => include_str!("../../data/haproxy/quoted.cfg"),
+        "tls" => include_str!("../../data/haproxy/tls.cfg"),
+        "macros" => include_str!("../../data/haproxy/macros.cfg"),
+        "tabs" => include_str!("../../data/haproxy/tabs.cfg"),
+        "bare" => include_str!("../../data/haproxy/bare.cfg"),
+        _ => panic!("no configuration {name}"),
+    }
+}
+
+impl Users {
+    pub(crate) fn new(name: &str) -> Users {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |path: &str| folder.path().join(path);
+        let write = |path: &str, text: &str| {
+            fs::create_dir_all(at(path).parent().unwrap()).unwrap();
+            fs::write(at(path), text).unwrap();
+        };
+        match name {
+            "debian-crlf" => write("haproxy.cfg", &text("debian").replace('\n', "\r\n")),
+            "kubernetes" => write("haproxy.cfg", &kubernetes(40)),
+            "large" => write("haproxy.cfg", &large(10_000)),
+            "folder" => {
+                let many = text("many");
+                let (global, proxies) = many.split_at(many.find("frontend shop").unwrap());
+                write("conf.d/00-global.cfg", global);
+                write("conf.d/10-proxies.cfg", proxies);
+                write(
+                    "conf.d/Zz-late.cfg",
+                    "backend late\n    server a 10.0.0.9:80\n",
+                );
+                write("conf.d/.hidden.cfg", "not read");
+                write("conf.d/README", "not read");
+            }
+            "tls" => {
+                let (certificate, key) = crate::support::certificate();
+                write("certs/site.pem", &(certificate + &key));
+                let certs = at("certs").display().to_string();
+                write("haproxy.cfg", &text("tls").replace("CERTS", &certs));
+            }
+            name => write("haproxy.cfg", text(name)),
+        }
+        write(
+            "lua/hello.lua",
+            "core.register_service('hello', 'http', function(applet) end)\n",
+        );
+        write("lua/case.map", "");
+        write("lua/bad.lst", "/bad\n");
+        write("lua/hello.txt", "hello\n");
+        let page = "HTTP/1.0 503 Service Unavailable\r\nContent-Length: 4\r\n\r\naway";
+        write("errors/503.http", page);
+        let main = if name == "folder" {
+            at("conf.d")
+        } else {
+            at("haproxy.cfg")
+        };
+        Users { main, folder }
+    }
+
+    pub(crate) fn read(&self) -> Source {
+        haproxy::read(&self.main).unwrap_or_else(|e| panic!("{e}"))
+    }
+}
+
+/// In the manner of what controllers for Kubernetes write: many backends of slots, all alike.
+fn kubernetes(services: usize) -> String {
+    let mut text = String::from(
+        "global\n  daemon\n  master-worker\n  maxconn 1000\n  stats socket /var/run/haproxy.sock \
+         expose-fd listeners level admin\n  cpu-map auto:1/1-2 0-1\n  log 127.0.0.1:514 local0 notice\n\
+         \ndefaults haproxytech\n  mode http\n  log global\n  option redispatch\n  option \
+         http-keep-alive\n  timeout http-request 5s\n  timeout connect 5s\n  timeout client 50s\n  \
+         timeout queue 5s\n  timeout server 50s\n  timeout tunnel 1h\n  timeout http-keep-alive 1m\n  \
+         load-server-state-from-file global\n\nfrontend http from haproxytech\n  mode http\n  bind \
+         0.0.0.0:8080 name v4\n  bind :::8080 name v6\n  http-request set-var(txn.base) base\n  \
+         use_backend %[var(txn.path_match),field(1,.)]\n  default_backend ns_svc_0_http\n\n",
+    );
+    for service in 0..services {
+        text += &format!(
+            "backend ns_svc_{service}_http from haproxytech\n  mode http\n  balance roundrobin\n  \
+             option forwardfor\n  no option abortonclose\n  default-server check\n"
+        );
+        for slot in 0..4 {
+            text += &format!("  server SRV_{slot} 10.1.{service}.{slot}:8080 enabled\n");
+        }
+        text += "\n";
+    }
+    text
+}
+
+/// `backends` of two servers each.
+fn large(backends: usize) -> String {
+    let mut text = text("from").to_owned();
+    for backend in 0..backends {
+        text += &format!(
+            "\nbackend b{backend} from base # of team {}\n  balance roundrobin\n  \
+             timeout server {}s\n  server a 10.0.0.1:80 weight 10\n  server b 10.0.0.2:80 backup\n",
+            backend % 7,
+            backend % 50 + 1,
+        );
+    }
+    text
+}
+
+#[test]
+fn nothing_wanted_changes_no_byte() {
+    for name in NAMES {
+        let users = Users::new(name);
+        let read = users.read();
+        for file in &read.files {
+            assert_eq!(
+                fs::read(&file.path).unwrap(),
+                file.text.as_bytes(),
+                "{name}"
+            );
+        }
+        assert_eq!(haproxy::change(&read, &[]).unwrap(), read, "{name}");
+    }
+}
+
+/// Every word of every statement is where the tree says it is, and no line is left out.
+#[test]
+fn the_tree_covers_all_lines() {
+    for name in NAMES {
+        let source = Users::new(name).read();
+        let tree = haproxy::Tree::parse(&source).unwrap();
+        let mut lines = 0;
+        for section in &tree.sections {
+            let text = &source.files[section.file].text;
+            for statement in std::iter::once(&section.header).chain(&section.statements) {
+                lines += 1;
+                let line = &text[statement.line.clone()];
+                assert_eq!(line.matches('\n').count(), 1, "{name}: {line}");
+                for word in &statement.words {
+                    assert!(statement.line.contains(&word.span.start), "{name}: {line}");
+                }
+            }
+        }
+        let says_something = |line: &&str| {
+            let line = line.trim_start();
+            !line.is_empty() && !line.starts_with('#')
+        };
+        let all = source.files.iter().flat_map(|file| file.text.lines());
+        let before_sections = if name == "macros" { 3 } else { 0 };
+        assert_eq!(
+            all.filter(says_something).count() - before_sections,
+            lines,
+            "{name}"
+        );
+    }
+}
+
+#[test]
+fn a_folder_is_read_in_the_order_of_bytes() {
+    let source = Users::new("folder").read();
+    let name = |path: &PathBuf| path.file_name().unwrap().to_str().unwrap().to_owned();
+    let names: Vec<String> = source.files.iter().map(|file| name(&file.path)).collect();
+    assert_eq!(names, ["00-global.cfg", "10-proxies.cfg", "Zz-late.cfg"]);
+}
+
+#[test]
+fn listeners_are_found() {
+    let source = Users::new("tls").read();
+    let listeners = haproxy::listeners(&source).unwrap();
+    let found: Vec<_> = listeners
+        .iter()
+        .map(|l| (l.line, l.address.as_str(), l.port, l.tls))
+        .collect();
+    assert_eq!(
+        found,
+        [
+            (14, ":80", Some(80), false),
+            (15, ":::80", Some(80), false),
+            (20, ":443", Some(443), true),
+            (21, ":8443", Some(8443), true),
+            (27, "192.0.2.1:444", Some(444), false),
+            (35, "abns@inner", None, false),
+        ]
+    );
+}

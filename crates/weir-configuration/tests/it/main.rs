@@ -1,0 +1,12 @@
+//! Configurations in the manner of users', against themselves and against the real programs.
+
+#![allow(
+    clippy::unwrap_used,
+    reason = "what cannot be had or read in a test ends the test"
+)]
+#![allow(clippy::print_stdout, reason = "what is skipped says so")]
+
+mod document;
+mod haproxy;
+mod nginx;
+mod support;

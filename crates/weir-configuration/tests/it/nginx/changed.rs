@@ -1,0 +1,451 @@
+//! Settings in users' configurations: what is changed, and that nothing else is.
+
+use proptest::prelude::*;
+use weir_configuration::{Source, Wanted, diff, nginx};
+use weir_model::study::ProxyKind;
+use weir_parameters::{LevelKind, Parameter};
+
+use super::generated::{ingress, sites};
+use super::{ALL, Copy, User, catalog, checkable, set};
+
+/// The lines that a change takes away (`-`) and adds (`+`).
+fn changed_lines(before: &Source, settings: &[(&str, &str)]) -> Vec<String> {
+    let after = set(before, settings);
+    diff(before, &after)
+        .lines()
+        .filter(|line| line.starts_with(['+', '-']))
+        .filter(|line| !line.starts_with("+++") && !line.starts_with("---"))
+        .map(str::to_owned)
+        .collect()
+}
+
+#[test]
+fn only_the_argument_is_changed() {
+    let debian = User::of("debian").read();
+    assert_eq!(
+        changed_lines(&debian, &[("worker_connections", "4096")]),
+        ["-\tworker_connections 768;", "+\tworker_connections 4096;"]
+    );
+    assert_eq!(
+        changed_lines(&debian, &[("ssl_protocols", "TLSv1.3")]),
+        [
+            "-\tssl_protocols TLSv1 TLSv1.1 TLSv1.2 TLSv1.3; # Dropping SSLv3, ref: POODLE",
+            "+\tssl_protocols TLSv1.3; # Dropping SSLv3, ref: POODLE"
+        ]
+    );
+}
+
+#[test]
+fn what_is_not_there_goes_behind_the_simple_directives_as_they_are_written() {
+    let debian = User::of("debian").read();
+    assert_eq!(
+        changed_lines(&debian, &[("multi_accept", "on"), ("gzip_comp_level", "5")]),
+        ["+\tmulti_accept on;", "+\tgzip_comp_level 5;"]
+    );
+    let after = set(&debian, &[("gzip_comp_level", "5")]).files[0]
+        .text
+        .clone();
+    assert!(
+        after.contains("\tgzip on;\n\tgzip_comp_level 5;\n"),
+        "{after}"
+    );
+
+    let crlf = User::rewritten("debian", |text| text.replace('\n', "\r\n")).read();
+    let after = &set(&crlf, &[("gzip_comp_level", "5")]).files[0].text;
+    assert!(after.contains("\tgzip on;\r\n\tgzip_comp_level 5;\r\n"));
+
+    let endless = User::of("endless").read();
+    let settings = [
+        ("worker_connections", "64"),
+        ("gzip", "on"),
+        ("worker_rlimit_nofile", "99"),
+    ];
+    assert_eq!(
+        set(&endless, &settings).files[0].text,
+        "events {\n    worker_connections 64;\n\n}\n\nhttp {\n    gzip on;\n    server {\n    }\n}\n\
+         worker_processes 1;\nworker_rlimit_nofile 99;"
+    );
+    let minified = User::of("minified").read();
+    let after = &set(&minified, &[("multi_accept", "on"), ("gzip", "on")]).files[0].text;
+    assert!(after.contains("worker_connections 99; multi_accept on;}http{ gzip on;upstream"));
+}
+
+#[test]
+fn what_means_the_same_is_left_alone() {
+    for (name, settings) in [
+        (
+            "debian",
+            &[
+                ("sendfile", "on"),
+                ("worker_processes", "auto"),
+                ("access_log", "on"),
+            ][..],
+        ),
+        (
+            "wordpress",
+            &[("keepalive_timeout", "65s"), ("backlog", "1024")],
+        ),
+        ("quotes", &[("worker_processes", "2")]),
+        (
+            "tls",
+            &[
+                ("ssl_session_timeout", "300s"),
+                ("ssl_session_cache", "10m"),
+            ],
+        ),
+        (
+            "static",
+            &[
+                ("gzip_min_length", "1024"),
+                ("open_file_cache", "max=1000 inactive=20s"),
+            ],
+        ),
+        (
+            "static",
+            &[("gzip_types", "application/json text/css text/plain")],
+        ),
+        ("cache", &[("reuseport", "on")]),
+        (
+            "endless",
+            &[("gzip_types", "text/html"), ("origin_keepalive", "0")],
+        ),
+    ] {
+        let source = User::of(name).read();
+        assert_eq!(changed_lines(&source, settings), [""; 0], "{name}");
+    }
+}
+
+#[test]
+fn inner_blocks_that_say_it_again_are_changed_too() {
+    let source = User::of("conditions").read();
+    assert_eq!(
+        changed_lines(&source, &[("sendfile", "on")]),
+        [
+            "-    sendfile off;",
+            "+    sendfile on;",
+            "-            location ~ \\.png$ { sendfile off; gzip off; proxy_pass http://backend; }",
+            "+            location ~ \\.png$ { sendfile on; gzip off; proxy_pass http://backend; }",
+        ]
+    );
+    let nested = User::of("nested").read();
+    let after = set(
+        &nested,
+        &[("proxy_buffering", "on"), ("worker_processes", "1")],
+    );
+    let changed: Vec<usize> = (0..nested.files.len())
+        .filter(|&file| nested.files[file] != after.files[file])
+        .collect();
+    assert_eq!(changed, [1, 3]);
+}
+
+#[test]
+fn connections_to_the_origin_are_kept_in_every_group_that_is_used() {
+    assert_eq!(
+        changed_lines(&User::of("proxy").read(), &[("origin_keepalive", "32")]),
+        [
+            "+        keepalive 32;",
+            "+            proxy_http_version 1.1;",
+            "+            proxy_set_header Connection \"\";",
+            "-            proxy_http_version 1.0;",
+            "+            proxy_http_version 1.1;",
+            "+            proxy_set_header Connection \"\";",
+        ]
+    );
+    // In `http` other headers are set, which one in the location would hide; a location of
+    // WebSocket has headers of its own that are not touched, and a group that is not used neither.
+    assert_eq!(
+        changed_lines(&User::of("websocket").read(), &[("origin_keepalive", "32")]),
+        [
+            "-    upstream app { server 192.0.2.5:3000; }",
+            "+    proxy_set_header Connection \"\";",
+            "+    upstream app { server 192.0.2.5:3000; keepalive 32; }",
+            "-        location / { proxy_pass http://app; }",
+            "+        location / { proxy_pass http://app; proxy_http_version 1.1; }",
+        ]
+    );
+    let lines = changed_lines(&User::of("cache").read(), &[("origin_keepalive", "0")]);
+    assert_eq!(
+        lines,
+        [
+            "-    upstream origin { zone origin 64k; server 192.0.2.30:80; keepalive 16; }",
+            "+    upstream origin { zone origin 64k; server 192.0.2.30:80; }",
+            "-            proxy_http_version 1.1;",
+            "-            proxy_set_header Connection \"\";",
+        ]
+    );
+}
+
+#[test]
+fn flags_go_to_one_listener_of_each_address() {
+    let explicit = |text: &str| text.replace("server_name e;", "listen 8091; server_name e;");
+    let source = User::rewritten("listeners", explicit).read();
+    let after = set(&source, &[("backlog", "1024")]);
+    let servers: Vec<&str> = after.files[0].text.lines().skip(3).take(5).collect();
+    assert!(
+        servers[0].contains("listen 8087; listen 127.0.0.1:8087; listen [::1]:8088 backlog=1024;")
+    );
+    assert!(servers[1].contains("*:8087 default_server backlog=1024; listen 127.0.0.1:8089;"));
+    assert!(
+        servers[2]
+            .contains("nginx-c.sock backlog=1024; listen localhost:8089 deferred backlog=1024;")
+    );
+    assert!(servers[3].contains("so_keepalive=on backlog=1024;"));
+}
+
+/// The server without a `listen` has the only listener at its address.
+#[test]
+fn a_flag_has_nowhere_to_go_without_a_listen() {
+    let source = User::of("listeners").read();
+    let catalog = catalog();
+    let row = super::row(&catalog, "reuseport");
+    let error = nginx::change(&source, &[Wanted { row, level: "on" }]);
+    // Of *:80 there is the implicit one alone.
+    assert_eq!(error.unwrap_err().line, 8);
+}
+
+#[test]
+fn logs_keep_their_files_formats_and_conditions() {
+    let source = User::of("logs").read();
+    let text = |level| set(&source, &[("access_log", level)]).files[0].text.clone();
+    let buffered = text("buffered");
+    for line in [
+        "access_log /var/log/nginx/access.log json if=$loggable buffer=64k flush=1s;",
+        "access_log syslog:server=192.0.2.60:514,facility=local7,tag=nginx combined;",
+        "access_log /srv/logs/access.log combined buffer=64k flush=1s;",
+        "access_log /srv/logs/$host.log combined;",
+    ] {
+        assert!(buffered.contains(line), "{line}: {buffered}");
+    }
+    let on = text("on");
+    assert!(
+        on.contains("access_log /var/log/nginx/access.log json if=$loggable;"),
+        "{on}"
+    );
+    assert!(
+        on.contains("location /quiet { access_log off; return"),
+        "{on}"
+    );
+    let off = text("off");
+    assert_eq!(off.matches("access_log").count(), 4, "{off}");
+    assert_eq!(off.matches("access_log off;").count(), 4, "{off}");
+}
+
+#[test]
+fn what_is_the_user_s_own_in_a_directive_stays() {
+    let wordpress = User::of("wordpress").read();
+    assert_eq!(
+        changed_lines(&wordpress, &[("keepalive_timeout", "10s")]),
+        [
+            "-    keepalive_timeout 65 60;",
+            "+    keepalive_timeout 10s 60;"
+        ]
+    );
+    let tls = User::of("tls").read();
+    let after = &set(&tls, &[("ssl_session_cache", "64m")]).files[0].text;
+    assert_eq!(after.matches("shared:SSL:64m").count(), 2);
+}
+
+#[test]
+fn an_ingress_of_many_lines_is_changed_in_few() {
+    let user = User::with(&ingress(70));
+    let lines = changed_lines(
+        &user.read(),
+        &[
+            ("keepalive_requests", "100000"),
+            ("origin_keepalive", "64"),
+            ("backlog", "8192"),
+        ],
+    );
+    assert_eq!(
+        lines,
+        [
+            "-\tkeepalive_requests 1000;",
+            "+\tkeepalive_requests 100000;",
+            "-\t\tkeepalive 320;",
+            "+\t\tkeepalive 64;",
+            "-\t\tlisten 80 default_server reuseport backlog=4096 ;",
+            "-\t\tlisten [::]:80 default_server reuseport backlog=4096 ;",
+            "+\t\tlisten 80 default_server reuseport backlog=8192 ;",
+            "+\t\tlisten [::]:80 default_server reuseport backlog=8192 ;",
+        ]
+    );
+}
+
+#[test]
+fn ten_thousand_groups_are_changed() {
+    let user = User::with(&sites(10_000));
+    let after = set(&user.read(), &[("origin_keepalive", "8")]);
+    let text = &after.files[0].text;
+    assert_eq!(text.matches("        keepalive 8;\n").count(), 10_000);
+    assert_eq!(
+        text.matches("            proxy_set_header Connection \"\";\n")
+            .count(),
+        10_000
+    );
+}
+
+/// Two levels of every row that it accepts.
+fn levels(row: &Parameter) -> Vec<String> {
+    let candidates = [
+        "on",
+        "off",
+        "auto",
+        "buffered",
+        "0",
+        "1",
+        "7",
+        "64",
+        "100",
+        "2048",
+        "1s",
+        "90s",
+        "1k",
+        "64k",
+        "1m",
+        "text/html",
+        "text/css application/json",
+        "none",
+        "TLSv1.2",
+        "TLSv1.2 TLSv1.3",
+        "HIGH:!aNULL",
+        "ECDHE-RSA-AES128-GCM-SHA256",
+        "max=10",
+        "max=20 inactive=5s",
+    ];
+    let levels = candidates.iter().filter_map(|level| row.check(level).ok());
+    let mut levels: Vec<String> = levels.collect();
+    if row.level == LevelKind::CipherList {
+        // The grammar takes any names; OpenSSL takes those that it knows.
+        levels.retain(|level| level.contains(['!', '-']));
+    }
+    levels.sort();
+    levels.dedup();
+    levels
+}
+
+/// All rows and levels, put into force in every configuration that nginx can be asked about:
+/// accepted, in force where the catalog reads it, and there is nothing left to do.
+#[test]
+fn every_level_is_accepted_by_nginx() {
+    let catalog = catalog();
+    let rows: Vec<&Parameter> = catalog.parameters(ProxyKind::Nginx).collect();
+    let mut asked = 0;
+    for name in checkable() {
+        let user = User::of(name);
+        let source = user.read();
+        // One level of every row at once, and another in the next round.
+        for round in 0..3 {
+            let all: Vec<(&Parameter, String)> = rows
+                .iter()
+                .map(|row| {
+                    let levels = levels(row);
+                    (*row, levels[round % levels.len()].clone())
+                })
+                .collect();
+            let wanted: Vec<Wanted<'_>> = all
+                .iter()
+                .map(|(row, level)| Wanted { row, level })
+                .filter(|it| nginx::change(&source, &[*it]).is_ok())
+                .collect();
+            assert!(wanted.len() >= rows.len() - 4, "{name}");
+            let after = nginx::change(&source, &wanted).unwrap();
+            assert_eq!(nginx::change(&after, &wanted).unwrap(), after, "{name}");
+            let levels: Vec<&str> = wanted.iter().map(|it| it.level).collect();
+            Copy::of(&after).accepted(&format!("{name}: {levels:?}"));
+            asked += 1;
+        }
+    }
+    assert!(asked >= 40);
+}
+
+#[test]
+fn what_is_put_into_force_is_read_back_from_nginx() {
+    let settings = [
+        ("worker_connections", "777"),
+        ("keepalive_requests", "55"),
+        ("gzip_comp_level", "3"),
+        ("multi_accept", "on"),
+        ("ssl_session_cache", "3m"),
+        ("backlog", "77"),
+    ];
+    for name in [
+        "debian",
+        "conditions",
+        "tls",
+        "nested",
+        "websocket",
+        "minified",
+    ] {
+        let user = User::of(name);
+        let after = set(&user.read(), &settings);
+        let printed = Copy::of(&after).accepted(name);
+        for text in [
+            "worker_connections 777;",
+            "keepalive_requests 55;",
+            "gzip_comp_level 3;",
+            "multi_accept on;",
+            ":3m;",
+            "backlog=77",
+        ] {
+            assert!(printed.contains(text), "{name} {text}: {printed}");
+        }
+    }
+}
+
+fn change(source: &Source, row: &Parameter, level: &str) -> Option<Source> {
+    nginx::change(source, &[Wanted { row, level }]).ok()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(300))]
+
+    /// Any level of any row, another, and the first again: the same bytes.
+    #[test]
+    fn a_level_that_is_set_back_leaves_no_trace(
+        name in prop::sample::select(ALL.to_vec()),
+        row in any::<prop::sample::Index>(),
+        levels_at in any::<[prop::sample::Index; 2]>(),
+        is_crlf in any::<bool>(),
+    ) {
+        let catalog = catalog();
+        let rows: Vec<&Parameter> = catalog.parameters(ProxyKind::Nginx).collect();
+        let row = row.get(&rows);
+        let levels = levels(row);
+        let [one, other] = levels_at.map(|at| at.get(&levels).clone());
+        // Whoever switches logs off does not know their files any more; the diff does.
+        if row.id == "access_log" && (one == "off") != (other == "off") {
+            return Ok(());
+        }
+        // Nor does whoever has no cache know the name of the one that was shared.
+        let is_shared = |level: &str| {
+            let directives = row.directives(level);
+            directives.iter().any(|it| it.text.contains("shared:"))
+        };
+        if is_shared(&one) != is_shared(&other) {
+            return Ok(());
+        }
+        // Nor does whoever wants the version that kept connections need, and then no kept ones.
+        if row.id == "origin_keepalive" && one != other && name == "proxy" {
+            return Ok(());
+        }
+        let source = User::rewritten(name, |text| match is_crlf {
+            true => text.replace('\n', "\r\n"),
+            false => text.to_owned(),
+        }).read();
+        let Some(former) = change(&source, row, &one) else { return Ok(()) };
+        let Some(between) = change(&former, row, &other) else { return Ok(()) };
+        let back = change(&between, row, &one).unwrap();
+        // Between words that were fewer or more meanwhile there is one blank, whatever was there.
+        let words = |level: &str| level.split_whitespace().count();
+        let is_same_shape = words(&one) == words(&other);
+        let seen = |text: &str| match is_same_shape {
+            true => text.to_owned(),
+            false => text.split_whitespace().collect::<Vec<_>>().join(" "),
+        };
+        for (back, former) in back.files.iter().zip(&former.files) {
+            prop_assert_eq!(seen(&back.text), seen(&former.text));
+        }
+        // What a diff takes away it gives back, on the texts themselves.
+        prop_assert_eq!(diff(&former, &between).is_empty(), former == between);
+    }
+}

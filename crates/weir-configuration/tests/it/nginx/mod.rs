@@ -1,0 +1,207 @@
+mod adapted;
+mod changed;
+mod generated;
+mod patched;
+mod read;
+mod refused;
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::sync::LazyLock;
+use std::{fs, net::SocketAddr};
+
+use tempfile::TempDir;
+use weir_configuration::{Source, Surroundings, Wanted, nginx};
+use weir_model::study::ProxyKind;
+use weir_parameters::{Catalog, Parameter};
+
+/// Folders of `tests/data/nginx`, each a configuration.
+pub(crate) const ALL: [&str; 21] = [
+    "cache",
+    "conditions",
+    "debian",
+    "endless",
+    "grpc",
+    "limits",
+    "listeners",
+    "logs",
+    "lua",
+    "mail",
+    "maps",
+    "minified",
+    "nested",
+    "proxy",
+    "quotes",
+    "scripts",
+    "static",
+    "stream",
+    "tls",
+    "websocket",
+    "wordpress",
+];
+
+/// Those that need modules that Debian's nginx does not load by itself.
+pub(crate) const FOREIGN: [&str; 4] = ["lua", "mail", "scripts", "stream"];
+
+/// Those that nginx can be asked about.
+pub(crate) fn checkable() -> impl Iterator<Item = &'static str> {
+    ALL.into_iter().filter(|name| !FOREIGN.contains(name))
+}
+
+/// A user's configuration in a folder of its own.
+pub(crate) struct User {
+    pub(crate) folder: TempDir,
+}
+
+impl User {
+    /// A copy of a configuration of `tests/data/nginx`, where `ROOT` is the copy's folder, with
+    /// every file's text passed through `rewrite`.
+    pub(crate) fn rewritten(name: &str, rewrite: impl Fn(&str) -> String) -> User {
+        let user = User {
+            folder: tempfile::tempdir().unwrap(),
+        };
+        let data = Path::new(env!("CARGO_MANIFEST_DIR"))
+            .join("tests/data/nginx")
+            .join(name);
+        user.copy(&data, user.folder.path(), &rewrite);
+        user.write_certificate();
+        user
+    }
+
+    pub(crate) fn of(name: &str) -> User {
+        User::rewritten(name, str::to_owned)
+    }
+
+    /// A configuration of one file.
+    pub(crate) fn with(text: &str) -> User {
+        let folder = tempfile::tempdir().unwrap();
+        fs::write(folder.path().join("nginx.conf"), text).unwrap();
+        User { folder }
+    }
+
+    pub(crate) fn write(&self, name: &str, content: impl AsRef<[u8]>) {
+        let path = self.folder.path().join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, content).unwrap();
+    }
+
+    pub(crate) fn main(&self) -> PathBuf {
+        self.folder.path().join("nginx.conf")
+    }
+
+    pub(crate) fn read(&self) -> Source {
+        nginx::read(&self.main(), None).unwrap()
+    }
+
+    fn copy(&self, from: &Path, to: &Path, rewrite: &impl Fn(&str) -> String) {
+        fs::create_dir_all(to).unwrap();
+        for entry in fs::read_dir(from).unwrap() {
+            let entry = entry.unwrap();
+            let target = to.join(entry.file_name());
+            if entry.path().is_dir() {
+                self.copy(&entry.path(), &target, rewrite);
+                continue;
+            }
+            let text = fs::read_to_string(entry.path()).unwrap();
+            let root = self.folder.path().to_str().unwrap();
+            fs::write(target, rewrite(&text.replace("ROOT", root))).unwrap();
+        }
+    }
+
+    fn write_certificate(&self) {
+        let (certificate, key) = &*CERTIFICATE;
+        self.write("tls/cert.pem", certificate);
+        self.write("tls/key.pem", key);
+    }
+}
+
+/// A certificate and its key, which take long to make.
+static CERTIFICATE: LazyLock<(String, String)> = LazyLock::new(|| {
+    let made = rcgen::generate_simple_self_signed(vec!["example.com".to_owned()]).unwrap();
+    (made.cert.pem(), made.signing_key.serialize_pem())
+});
+
+pub(crate) fn catalog() -> Catalog {
+    static CATALOG: LazyLock<Catalog> = LazyLock::new(Catalog::builtin);
+    CATALOG.clone()
+}
+
+pub(crate) fn row<'a>(catalog: &'a Catalog, id: &str) -> &'a Parameter {
+    catalog.get(ProxyKind::Nginx, id).unwrap()
+}
+
+/// The configuration with these settings.
+pub(crate) fn set(source: &Source, settings: &[(&str, &str)]) -> Source {
+    let catalog = catalog();
+    let wanted: Vec<Wanted<'_>> = settings
+        .iter()
+        .map(|&(id, level)| Wanted {
+            row: row(&catalog, id),
+            level,
+        })
+        .collect();
+    nginx::change(source, &wanted).unwrap()
+}
+
+/// What `nginx -V` prints.
+pub(crate) fn build() -> String {
+    let output = Command::new(PROGRAM).arg("-V").output().unwrap();
+    String::from_utf8(output.stderr).unwrap()
+}
+
+const PROGRAM: &str = "/usr/sbin/nginx";
+
+/// A copy of a configuration that nginx can be run with.
+pub(crate) struct Copy {
+    pub(crate) prefix: TempDir,
+    pub(crate) main: PathBuf,
+}
+
+pub(crate) const LISTEN: &str = "127.0.0.1:18080";
+pub(crate) const TLS_LISTEN: &str = "127.0.0.1:18443";
+pub(crate) const ORIGIN: &str = "127.0.0.1:19090";
+
+pub(crate) fn surroundings<'a>(prefix: &'a Path, has_tls: bool) -> Surroundings<'a> {
+    let address = |text: &str| text.parse::<SocketAddr>().unwrap();
+    Surroundings {
+        prefix,
+        listen: address(LISTEN),
+        tls_listen: has_tls.then(|| address(TLS_LISTEN)),
+        certificate: None,
+        port: None,
+        origin: Some(address(ORIGIN)),
+        user: None,
+    }
+}
+
+impl Copy {
+    pub(crate) fn of(source: &Source) -> Copy {
+        let prefix = tempfile::tempdir().unwrap();
+        let has_tls = nginx::listeners(source).unwrap().iter().any(|it| it.tls);
+        let adapted = nginx::adapt(source, &surroundings(prefix.path(), has_tls), &build());
+        let adapted = adapted.unwrap();
+        for folder in ["logs", "temp", "run"] {
+            fs::create_dir(prefix.path().join(folder)).unwrap();
+        }
+        let main = adapted.write_below(&prefix.path().join("conf")).unwrap();
+        Copy { prefix, main }
+    }
+
+    pub(crate) fn nginx(&self, option: &str) -> Output {
+        let mut command = Command::new(PROGRAM);
+        command.arg(option).arg("-p").arg(self.prefix.path());
+        command.arg("-c").arg(&self.main);
+        command
+            .arg("-e")
+            .arg(self.prefix.path().join("logs/error.log"));
+        command.output().unwrap()
+    }
+
+    /// What nginx prints as its configuration; it must accept it.
+    pub(crate) fn accepted(&self, what: &str) -> String {
+        let output = self.nginx("-T");
+        let words = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{what}: {words}");
+        String::from_utf8(output.stdout).unwrap()
+    }
+}

@@ -1,0 +1,134 @@
+//! Diffs are what `patch` and `git apply` take, and their reverts.
+
+use std::fs;
+use std::io::Write;
+use std::process::{Command, Stdio};
+
+use proptest::prelude::*;
+use weir_configuration::{Source, SourceFile, diff};
+
+use super::{ALL, User, set};
+
+/// Runs a program that takes a patch below a folder, with `patch` at its standard input.
+fn run(
+    program: &str,
+    arguments: &[&str],
+    source: &Source,
+    patch: &str,
+) -> Result<Vec<String>, String> {
+    let root = tempfile::tempdir().unwrap();
+    for file in &source.files {
+        let path = root.path().join(file.path.strip_prefix("/").unwrap());
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, &file.text).unwrap();
+    }
+    let mut child = Command::new(program)
+        .args(arguments)
+        .current_dir(root.path())
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    child
+        .stdin
+        .take()
+        .unwrap()
+        .write_all(patch.as_bytes())
+        .unwrap();
+    let output = child.wait_with_output().unwrap();
+    if !output.status.success() {
+        let words = [output.stdout, output.stderr].concat();
+        return Err(String::from_utf8_lossy(&words).into_owned());
+    }
+    let read = |file: &SourceFile| {
+        let path = root.path().join(file.path.strip_prefix("/").unwrap());
+        fs::read_to_string(path).unwrap()
+    };
+    Ok(source.files.iter().map(read).collect())
+}
+
+fn check(before: &Source, after: &Source) {
+    for (from, to) in [(before, after), (after, before)] {
+        let patch = diff(from, to);
+        let wanted: Vec<String> = to.files.iter().map(|file| file.text.clone()).collect();
+        if patch.is_empty() {
+            assert_eq!(from, to);
+            continue;
+        }
+        for (program, arguments) in [
+            ("patch", &["-p1", "--fuzz=0"][..]),
+            ("git", &["apply", "-p1", "--whitespace=nowarn"]),
+        ] {
+            match run(program, arguments, from, &patch) {
+                Ok(texts) => assert_eq!(texts, wanted, "{program}: {patch}"),
+                Err(words) => panic!("{program}: {words}\n{patch}"),
+            }
+        }
+    }
+}
+
+#[test]
+fn patch_and_git_apply_take_every_change_and_its_revert() {
+    let settings = [
+        ("worker_processes", "5"),
+        ("keepalive_requests", "12345"),
+        ("gzip", "on"),
+        ("access_log", "off"),
+    ];
+    type Rewrite = fn(&str) -> String;
+    let spellings: [Rewrite; 3] = [
+        str::to_owned,
+        |text| text.replace('\n', "\r\n"),
+        |text| text.trim_end().to_owned(),
+    ];
+    for name in ALL.into_iter().filter(|name| *name != "stream") {
+        for rewrite in spellings {
+            let before = User::rewritten(name, rewrite).read();
+            let after = set(&before, &settings);
+            assert_ne!(before, after, "{name}");
+            check(&before, &after);
+        }
+    }
+}
+
+fn source(path: &str, text: &str) -> Source {
+    Source::new(vec![SourceFile {
+        path: path.into(),
+        text: text.to_owned(),
+    }])
+}
+
+#[test]
+fn a_diff_looks_as_everybody_knows_it() {
+    let text = "a\nb\nc\nd\ne\nf\ng\nh";
+    let after = source("/etc/nginx/nginx.conf", &text.replace('e', "E"));
+    assert_eq!(
+        diff(&source("/etc/nginx/nginx.conf", text), &after),
+        "--- a/etc/nginx/nginx.conf\n+++ b/etc/nginx/nginx.conf\n@@ -2,7 +2,7 @@\n b\n c\n d\n-e\n+E\n f\n g\n h\n\
+         \\ No newline at end of file\n"
+    );
+}
+
+#[test]
+fn names_with_blanks_are_patched() {
+    let before = source("/my sites/nginx.conf", "a;\nb;\n");
+    check(&before, &source("/my sites/nginx.conf", "a;\nc;\n"));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(48))]
+
+    #[test]
+    fn any_change_of_lines_is_patched(
+        before in prop::collection::vec("[ab\r]{0,2}", 1..12),
+        after in prop::collection::vec("[ab\r]{0,2}", 1..12),
+        ends in any::<[bool; 2]>(),
+    ) {
+        let text = |lines: &[String], end: bool| lines.join("\n") + if end { "\n" } else { "x" };
+        check(
+            &source("/etc/x", &text(&before, ends[0])),
+            &source("/etc/x", &text(&after, ends[1])),
+        );
+    }
+}

@@ -1,0 +1,255 @@
+//! Nothing is lost in reading, and what is read is what nginx reads.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+
+use proptest::prelude::*;
+use weir_configuration::nginx;
+use weir_configuration::nginx::syntax::{self, Directive};
+
+use super::generated::{ingress, sites};
+use super::{ALL, Copy, User};
+
+/// The words of a tree, however they are spelled.
+fn words(directives: &[Directive], into: &mut Vec<String>) {
+    for directive in directives {
+        into.push(directive.name.text.clone());
+        into.extend(directive.words().map(str::to_owned));
+        into.push(if directive.block.is_some() { "{" } else { ";" }.to_owned());
+        words(directive.children(), into);
+    }
+}
+
+#[test]
+fn all_configurations_are_written_back_to_the_byte() {
+    type Rewrite = fn(&str) -> String;
+    let spellings: [Rewrite; 4] = [
+        str::to_owned,
+        |text| text.replace('\n', "\r\n"),
+        |text| format!("\u{feff}{text}"),
+        |text| text.trim_end().replace("    ", "\t"),
+    ];
+    for name in ALL {
+        for rewrite in spellings {
+            let user = User::rewritten(name, rewrite);
+            let source = user.read();
+            for file in &source.files {
+                assert_eq!(fs::read_to_string(&file.path).unwrap(), file.text, "{name}");
+            }
+            let copy = tempfile::tempdir().unwrap();
+            let main = source.write_below(copy.path()).unwrap();
+            assert_eq!(
+                fs::read(main).unwrap(),
+                fs::read(user.main()).unwrap(),
+                "{name}"
+            );
+            let same = nginx::change(&source, &[]).unwrap();
+            assert_eq!(same, source, "{name}");
+        }
+    }
+}
+
+#[test]
+fn large_generated_configurations_are_read() {
+    for text in [ingress(80), sites(10_000)] {
+        let user = User::with(&text);
+        assert_eq!(user.read().files[0].text, text);
+    }
+    assert!(ingress(80).lines().count() >= 2000);
+}
+
+#[test]
+fn the_spans_of_a_tree_are_its_words() {
+    for name in ALL {
+        for file in User::of(name).read().files {
+            let tree = syntax::parse(&file.text).unwrap();
+            check_spans(&file.text, &tree.directives);
+            for comment in tree.comments {
+                assert!(file.text[comment].starts_with('#'), "{name}");
+            }
+        }
+    }
+}
+
+fn check_spans(text: &str, directives: &[Directive]) {
+    for directive in directives {
+        for word in std::iter::once(&directive.name).chain(&directive.arguments) {
+            let raw = &text[word.span.clone()];
+            let reread = syntax::parse(&format!("{raw};")).unwrap();
+            assert_eq!(reread.directives[0].name.text, word.text);
+        }
+        let end = directive.terminator..directive.terminator + 1;
+        match &directive.block {
+            None => assert_eq!(&text[end], ";"),
+            Some(block) => {
+                assert_eq!((&text[end], &text[block.close..=block.close]), ("{", "}"));
+                check_spans(text, &block.directives);
+            }
+        }
+    }
+}
+
+#[test]
+fn blocks_of_lua_end_where_they_end() {
+    let source = User::of("lua").read();
+    let tree = syntax::parse(&source.files[0].text).unwrap();
+    let http = tree.directives.iter().find(|it| it.is("http")).unwrap();
+    let names: Vec<&str> = http.children().iter().map(|it| &*it.name.text).collect();
+    assert_eq!(
+        names,
+        [
+            "lua_package_path",
+            "lua_shared_dict",
+            "init_by_lua_block",
+            "upstream",
+            "server"
+        ]
+    );
+    let upstream: Vec<&str> = http.children()[3]
+        .children()
+        .iter()
+        .map(|it| &*it.name.text)
+        .collect();
+    assert_eq!(upstream, ["server", "balancer_by_lua_block", "keepalive"]);
+}
+
+#[test]
+fn files_come_in_nginx_s_order_and_once() {
+    let user = User::of("nested");
+    let source = user.read();
+    let names: Vec<String> = source
+        .files
+        .iter()
+        .map(|file| {
+            file.path
+                .strip_prefix(user.folder.path().canonicalize().unwrap())
+                .unwrap()
+                .display()
+                .to_string()
+        })
+        .collect();
+    assert_eq!(
+        names,
+        [
+            "nginx.conf",
+            "main.conf",
+            "events.conf",
+            "conf.d/10-proxy.conf",
+            "conf.d/20-upstreams.conf",
+            "servers.list",
+            "sites/alpha",
+            "proxy_params",
+            "sites/omega",
+        ]
+    );
+    assert!(source.includes["modules/*.conf"].is_empty());
+    assert_eq!(source.includes["proxy_params"], [7]);
+}
+
+#[test]
+fn a_pattern_takes_no_hidden_files_and_a_link_is_read_where_it_leads() {
+    let user = User::of("debian");
+    user.write("sites-available/shop", "server { listen 81; }\n");
+    symlink(
+        "../sites-available/shop",
+        user.folder.path().join("sites-enabled/shop"),
+    )
+    .unwrap();
+    let source = user.read();
+    let last = &source.files.last().unwrap().path;
+    assert!(last.ends_with("sites-available/shop"), "{last:?}");
+    assert!(
+        !source
+            .files
+            .iter()
+            .any(|file| file.path.ends_with(".hidden"))
+    );
+}
+
+#[test]
+fn includes_may_be_taken_from_elsewhere() {
+    let user = User::with("events { include inner; }");
+    user.write("elsewhere/inner", "worker_connections 9;");
+    let elsewhere = user.folder.path().join("elsewhere");
+    let source = nginx::read(&user.main(), Some(&elsewhere)).unwrap();
+    assert!(source.files[1].path.ends_with("elsewhere/inner"));
+}
+
+#[test]
+fn listeners_are_found_with_their_places() {
+    let user = User::of("listeners");
+    let listeners = nginx::listeners(&user.read()).unwrap();
+    let found: Vec<(usize, &str, Option<u16>, bool)> = listeners
+        .iter()
+        .map(|it| (it.line, &*it.address, it.port, it.tls))
+        .collect();
+    assert_eq!(
+        found,
+        [
+            (4, "8087", Some(8087), false),
+            (4, "127.0.0.1:8087", Some(8087), false),
+            (4, "[::1]:8088", Some(8088), false),
+            (5, "*:8087", Some(8087), false),
+            (5, "127.0.0.1:8089", Some(8089), false),
+            (6, "unix:/run/nginx-c.sock", None, false),
+            (6, "localhost:8089", Some(8089), false),
+            (7, "8090", Some(8090), false),
+            (8, "*:80", Some(80), false),
+        ]
+    );
+    let tls = nginx::listeners(&User::of("tls").read()).unwrap();
+    assert_eq!(tls.iter().filter(|it| it.tls).count(), 2);
+}
+
+/// nginx itself takes a byte order mark for a part of the first word.
+#[test]
+fn a_byte_order_mark_stays_and_nginx_says_what_it_thinks_of_it() {
+    let user = User::rewritten("minified", |text| format!("\u{feff}{text}"));
+    let source = user.read();
+    let output = Copy::of(&source).nginx("-t");
+    assert!(!output.status.success());
+    assert!(String::from_utf8_lossy(&output.stderr).contains("unknown directive"));
+}
+
+#[test]
+fn what_nginx_prints_reads_back_as_what_it_was_given() {
+    for name in ["maps", "quotes", "nested", "conditions"] {
+        let user = User::of(name);
+        let copy = Copy::of(&user.read());
+        let printed = copy.accepted(name);
+        let mut of_nginx = Vec::new();
+        words(&syntax::parse(&printed).unwrap().directives, &mut of_nginx);
+        let mut of_files = Vec::new();
+        for file in nginx::read(&copy.main, None).unwrap().files {
+            words(
+                &syntax::parse(&file.text).unwrap().directives,
+                &mut of_files,
+            );
+        }
+        of_nginx.sort();
+        of_files.sort();
+        assert_eq!(of_nginx, of_files, "{name}");
+    }
+}
+
+proptest! {
+    /// Words in quotes mean what they say, and no text makes the reader panic.
+    #[test]
+    fn any_words_are_read_and_any_text_is_answered(
+        words in prop::collection::vec(any::<String>(), 1..4),
+        text in "[a{};\"'\\\\$#=\\[\\]\\- \r\n\té]{0,40}",
+    ) {
+        let quote = |word: &String| {
+            format!("\"{}\"", word.replace('\\', "\\\\").replace('"', "\\\""))
+        };
+        let quoted: Vec<String> = words.iter().map(quote).collect();
+        let tree = syntax::parse(&format!("name {};", quoted.join("\r\n"))).unwrap();
+        let read: Vec<&str> = tree.directives[0].words().collect();
+        prop_assert_eq!(read, words);
+        for text in [format!("a_by_lua_block {{{text}"), text] {
+            if let Ok(tree) = syntax::parse(&text) {
+                check_spans(&text, &tree.directives);
+            }
+        }
+    }
+}

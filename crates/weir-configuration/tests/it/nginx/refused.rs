@@ -1,0 +1,212 @@
+//! Bad input is told with its place.
+
+use std::path::Path;
+
+use weir_configuration::{ConfigurationError, nginx};
+
+use super::{User, catalog, row, surroundings};
+
+fn refused(user: &User) -> ConfigurationError {
+    nginx::read(&user.main(), None).unwrap_err()
+}
+
+fn place(error: &ConfigurationError) -> (String, usize, usize) {
+    let name = error
+        .file
+        .file_name()
+        .unwrap()
+        .to_string_lossy()
+        .into_owned();
+    (name, error.line, error.column)
+}
+
+#[test]
+fn a_file_that_is_missing_or_none_is_told_at_its_include() {
+    let user = User::with("events { }\nhttp {\n    include a/*.conf; include missing.conf;\n}\n");
+    let error = refused(&user);
+    assert_eq!(place(&error), ("nginx.conf".to_owned(), 3, 31));
+    assert!(error.what.contains("missing.conf: No such file"), "{error}");
+    assert!(
+        error
+            .hint
+            .unwrap()
+            .contains("relative paths are taken from")
+    );
+
+    user.write("missing.conf/file", "");
+    assert!(refused(&user).what.contains("is a folder"));
+
+    let nowhere = nginx::read(Path::new("/nowhere/nginx.conf"), None).unwrap_err();
+    assert_eq!((nowhere.line, nowhere.column), (1, 1));
+}
+
+#[test]
+fn a_circle_is_told_with_all_its_files() {
+    let user = User::with("events { }\nhttp { include a.conf; }\n");
+    user.write("a.conf", "server {\n\tinclude b*;\n}\n");
+    user.write("b.conf", "include a.conf;");
+    let error = refused(&user);
+    assert_eq!(place(&error), ("b.conf".to_owned(), 1, 9));
+    let names = ["/a.conf", "/b.conf", "/a.conf"];
+    let at: Vec<usize> = names
+        .iter()
+        .scan(0, |from, name| {
+            let at = error.what[*from..].find(name)? + *from;
+            *from = at + 1;
+            Some(at)
+        })
+        .collect();
+    assert_eq!(at.len(), 3, "{error}");
+
+    let user = User::with("include nginx.conf;");
+    assert!(refused(&user).what.contains("circle"));
+}
+
+#[test]
+fn bytes_that_are_no_utf_8_are_told_in_their_own_file() {
+    let user = User::with("include latin1;");
+    user.write("latin1", b"# caf\xc3\xa9\n# \xc3\xbc caf\xe9\n");
+    let error = refused(&user);
+    assert_eq!(place(&error), ("latin1".to_owned(), 2, 8));
+    assert!(error.what.contains("0xe9"), "{error}");
+}
+
+#[test]
+fn what_is_not_nginx_s_language_is_told_with_its_place() {
+    for (text, line, column, what) in [
+        ("events { }\n}\n", 2, 1, "`}` too many"),
+        (
+            "events { }\nhttp {\n server {\n }\n",
+            2,
+            6,
+            "`}` of this block is missing",
+        ),
+        ("a 'b", 1, 3, "quote is not closed"),
+        ("a \"b\"c;", 1, 6, "behind a closing quote"),
+        ("a;\n\tb c\n", 2, 2, "not ended"),
+        ("\u{feff} ;", 1, 2, "no name"),
+        (
+            "http { content_by_lua_block { \"}\" ",
+            1,
+            29,
+            "of Lua is missing",
+        ),
+    ] {
+        let error = refused(&User::with(text));
+        assert_eq!(
+            (error.line, error.column),
+            (line, column),
+            "{text:?} {error}"
+        );
+        assert!(error.what.contains(what), "{text:?} {error}");
+    }
+    let deep = "a{".repeat(100_000);
+    assert!(refused(&User::with(&deep)).what.contains("deeper than 100"));
+}
+
+#[test]
+fn a_wrong_block_is_told_with_the_right_one() {
+    for (text, line, what, hint) in [
+        (
+            "events { }\nhttp { server {\n http { } } }",
+            3,
+            "`http` cannot stand in `server`",
+            "it belongs outside all blocks",
+        ),
+        (
+            "events { }\nhttp {\n worker_connections 5; }",
+            3,
+            "`worker_connections` cannot stand in `http`",
+            "it belongs in `events`",
+        ),
+        (
+            "events { }\n gzip on;",
+            2,
+            "`gzip` cannot stand outside all blocks",
+            "it belongs in `http` or in `server` or in `location`",
+        ),
+        (
+            "http { location / { } }",
+            1,
+            "`location` cannot stand in `http`",
+            "it belongs in `server` or in `location`",
+        ),
+        (
+            "events { include inner; }",
+            1,
+            "`worker_processes` cannot stand in `events`",
+            "it belongs outside all blocks",
+        ),
+        (
+            "http { server { keepalive 5; } }",
+            1,
+            "`keepalive` cannot stand in `server`",
+            "it belongs in `upstream`",
+        ),
+    ] {
+        let user = User::with(text);
+        user.write("inner", "worker_processes 1;");
+        let error = refused(&user);
+        assert_eq!((error.line, &*error.what), (line, what));
+        assert_eq!(error.hint.as_deref(), Some(hint));
+    }
+    // Others have directives of the same names, and blocks that nobody knows here.
+    let text = "events { } stream { ssl_protocols TLSv1.2; server { listen 1; tcp_nodelay on; } }\n\
+                rtmp { server { application live { live on; } } }";
+    User::with(text).read();
+}
+
+#[test]
+fn an_origin_server_without_a_group_is_told_at_its_pass() {
+    let user = User::of("limits");
+    let catalog = catalog();
+    let wanted = weir_configuration::Wanted {
+        row: row(&catalog, "origin_keepalive"),
+        level: "32",
+    };
+    let error = nginx::change(&user.read(), &[wanted]).unwrap_err();
+    assert_eq!(error.line, 12);
+    assert!(error.what.contains("192.0.2.50:8000"), "{error}");
+    assert!(error.hint.unwrap().contains("server 192.0.2.50:8000;"));
+}
+
+#[test]
+fn a_row_without_its_block_is_told() {
+    let catalog = catalog();
+    for (text, id, level, what) in [
+        ("events { }", "gzip", "on", "a block `http`"),
+        ("http { }", "multi_accept", "on", "a block `events`"),
+        ("http { }", "origin_keepalive", "5", "an `upstream`"),
+        ("http { server { } }", "backlog", "5", "needs a `listen`"),
+        ("http { }", "reuseport", "on", "an HTTP server"),
+    ] {
+        let source = User::with(text).read();
+        let row = row(&catalog, id);
+        let wanted = weir_configuration::Wanted { row, level };
+        let error = nginx::change(&source, &[wanted]).unwrap_err();
+        assert!(error.what.contains(what), "{error}");
+        assert!(error.what.contains(id), "{error}");
+    }
+}
+
+#[test]
+fn a_listener_that_is_not_there_is_told_with_those_that_are() {
+    let source = User::of("tls").read();
+    let prefix = Path::new("/prefix");
+    let mut wanted = surroundings(prefix, true);
+    wanted.port = Some(81);
+    let error = nginx::adapt(&source, &wanted, "").unwrap_err();
+    assert!(error.what.contains("in clear at port 81"), "{error}");
+    assert!(error.hint.unwrap().contains("443 (TLS) at "));
+
+    let in_clear = User::of("proxy").read();
+    let error = nginx::adapt(&in_clear, &surroundings(prefix, true), "").unwrap_err();
+    assert!(
+        error.what.contains("no HTTP server listens with TLS"),
+        "{error}"
+    );
+
+    let long = format!("/{}", "x".repeat(110));
+    let error = nginx::adapt(&source, &surroundings(Path::new(&long), true), "").unwrap_err();
+    assert!(error.what.contains("longer than 107 bytes"), "{error}");
+}

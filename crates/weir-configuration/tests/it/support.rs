@@ -1,0 +1,170 @@
+//! Rows, copies in temporary folders, the proxies' own checkers, and running copies.
+
+use std::fs;
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use tempfile::TempDir;
+use weir_configuration::{Source, SourceFile, Surroundings};
+use weir_parameters::Parameter;
+
+/// A row with only what a writer of configurations reads.
+pub(crate) fn row(level: &str, effective: &str, writes: &str) -> Parameter {
+    let row = format!(
+        r#"{{"id": "row", "scope": "proxy_directive", "level": {level}, "default": {{"level": "1"}},
+            "why": "", "source": "", "effective": {effective}, "writes": {writes}}}"#
+    );
+    serde_json::from_str(&row).unwrap_or_else(|e| panic!("{e}: {row}"))
+}
+
+/// A configuration of one file that is nowhere.
+pub(crate) fn source(name: &str, text: &str) -> Source {
+    let path = Path::new("/etc/proxy").join(name);
+    let text = text.to_owned();
+    Source::new(vec![SourceFile { path, text }])
+}
+
+/// The text of a configuration of one file.
+pub(crate) fn text(source: &Source) -> &str {
+    &source.files[0].text
+}
+
+/// A folder for a copy, with what the copy may use.
+pub(crate) fn prefix() -> TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    fs::create_dir(folder.path().join("run")).unwrap();
+    fs::create_dir(folder.path().join("logs")).unwrap();
+    folder
+}
+
+/// Surroundings in `prefix` that nothing of the machine's stands in.
+pub(crate) fn surroundings<'a>(
+    prefix: &'a Path,
+    listen: SocketAddr,
+    origin: SocketAddr,
+) -> Surroundings<'a> {
+    Surroundings {
+        prefix,
+        listen,
+        tls_listen: None,
+        certificate: None,
+        port: None,
+        origin: Some(origin),
+        user: None,
+    }
+}
+
+/// Writes a copy; the path of its main file, or of its folder where there are several.
+pub(crate) fn write(source: &Source, prefix: &Path) -> PathBuf {
+    let folder = prefix.join("copy");
+    fs::create_dir_all(&folder).unwrap();
+    for file in &source.files {
+        fs::write(folder.join(file.path.file_name().unwrap()), &file.text).unwrap();
+    }
+    match &source.files[..] {
+        [file] => folder.join(file.path.file_name().unwrap()),
+        _ => folder,
+    }
+}
+
+/// Whether a program is there; a test that needs it says so and ends.
+pub(crate) fn has(program: &str) -> bool {
+    let found = Path::new(program).exists();
+    if !found {
+        println!("skipped: {program} is not installed");
+    }
+    found
+}
+
+/// Runs a checker to its end.
+pub(crate) fn checked(name: &str, command: &mut Command) {
+    let output = command.stdin(Stdio::null()).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stdout).into_owned()
+        + &String::from_utf8_lossy(&output.stderr);
+    assert!(
+        output.status.success(),
+        "{name}: {command:?}: {}\n{said}",
+        output.status
+    );
+}
+
+/// An address of this host where nobody listens.
+pub(crate) fn free_address() -> SocketAddr {
+    TcpListener::bind("127.0.0.1:0")
+        .unwrap()
+        .local_addr()
+        .unwrap()
+}
+
+/// A server that answers everything with 200 and `from the origin`, for as long as the test lasts.
+pub(crate) fn origin() -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let Ok(mut stream) = stream else { return };
+            std::thread::spawn(move || {
+                let mut request = [0; 4096];
+                // A health check of a connection alone sends nothing.
+                if stream.read(&mut request).is_ok_and(|n| n > 0) {
+                    let answer = "HTTP/1.1 200 OK\r\nContent-Length: 15\r\n\
+                                  Connection: close\r\n\r\nfrom the origin";
+                    let _ = stream.write_all(answer.as_bytes());
+                }
+            });
+        }
+    });
+    address
+}
+
+/// A proxy that runs as long as this lives.
+pub(crate) struct Running(Child);
+
+impl Running {
+    pub(crate) fn start(command: &mut Command) -> Running {
+        let quiet = command.stdin(Stdio::null()).stdout(Stdio::null());
+        Running(quiet.spawn().unwrap())
+    }
+
+    /// What the proxy answers, once it listens; it has half a minute.
+    pub(crate) fn ask(&mut self, address: SocketAddr, path: &str) -> String {
+        let until = Instant::now() + Duration::from_secs(30);
+        loop {
+            let answer = get(address, path).unwrap_or_default();
+            if answer.contains("from the origin") || Instant::now() > until {
+                return answer;
+            }
+            assert_eq!(self.0.try_wait().unwrap(), None, "the proxy has ended");
+            std::thread::sleep(Duration::from_millis(50));
+        }
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn get(address: SocketAddr, path: &str) -> std::io::Result<String> {
+    let mut stream = TcpStream::connect_timeout(&address, Duration::from_secs(5))?;
+    stream.set_read_timeout(Some(Duration::from_secs(5)))?;
+    write!(
+        stream,
+        "GET {path} HTTP/1.1\r\nHost: example.com\r\nConnection: close\r\n\r\n"
+    )?;
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer)?;
+    Ok(answer)
+}
+
+/// A certificate and its key for `example.com`, in PEM one after the other.
+pub(crate) fn certificate() -> (String, String) {
+    let names = vec!["example.com".to_owned()];
+    let certified = rcgen::generate_simple_self_signed(names).unwrap();
+    (certified.cert.pem(), certified.signing_key.serialize_pem())
+}

@@ -1,0 +1,138 @@
+//! The proxy under test: which program, doing what, configured and started how.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+use super::Settings;
+
+/// Which proxy, doing what, with which settings before any arm changes them.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ProxySpec {
+    /// Which program.
+    pub kind: ProxyKind,
+    /// Path of its executable, when it is not the one found on PATH.
+    pub executable: Option<PathBuf>,
+    /// What it does.
+    pub role: ProxyRole,
+    /// Settings of the baseline: the packaged defaults with the study's own on top. With a
+    /// configuration of the user's: what is changed in it in every arm.
+    pub settings: Settings,
+    /// The user's own configuration, which arms are copies of; `None`: weir writes one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub configuration: Option<OwnConfiguration>,
+    /// Where it is, when weir is not to start one ([`ProxyKind::External`]).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub external: Option<ExternalSpec>,
+}
+
+/// A configuration that the user wrote. It is read on the proxies' host and never written to.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OwnConfiguration {
+    /// Its main file.
+    pub file: PathBuf,
+    /// The port of the listener that is asked, by the configuration; `None`: the first in clear.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub port: Option<u16>,
+}
+
+/// A proxy that runs without weir, which asks it and touches nothing of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ExternalSpec {
+    /// Where it is asked, in clear.
+    pub address: SocketAddr,
+}
+
+/// A way to start a proxy's process.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LauncherSpec {
+    /// Program and arguments that the proxy's command line is put behind: `onload
+    /// --profile=latency`. Empty: none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub prefix: Vec<String>,
+    /// Variables of the environment.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub env: BTreeMap<String, String>,
+    /// Libraries that the dynamic linker loads before all others (LD_PRELOAD in ld.so(8)), in order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub preload: Vec<PathBuf>,
+}
+
+/// A proxy that weir knows how to run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ProxyKind {
+    /// nginx.
+    Nginx,
+    /// HAProxy.
+    Haproxy,
+    /// Envoy.
+    Envoy,
+    /// Caddy.
+    Caddy,
+    /// The Apache HTTP server.
+    Httpd,
+    /// One that runs without weir.
+    External,
+}
+
+impl ProxyKind {
+    /// All of them.
+    pub const ALL: [ProxyKind; 6] = [
+        ProxyKind::Nginx,
+        ProxyKind::Haproxy,
+        ProxyKind::Envoy,
+        ProxyKind::Caddy,
+        ProxyKind::Httpd,
+        ProxyKind::External,
+    ];
+
+    /// Its name in studies and files: `nginx`.
+    pub fn name(self) -> &'static str {
+        match self {
+            ProxyKind::Nginx => "nginx",
+            ProxyKind::Haproxy => "haproxy",
+            ProxyKind::Envoy => "envoy",
+            ProxyKind::Caddy => "caddy",
+            ProxyKind::Httpd => "httpd",
+            ProxyKind::External => "external",
+        }
+    }
+
+    /// Its name in sentences: `HAProxy`.
+    pub fn title(self) -> &'static str {
+        match self {
+            ProxyKind::Nginx => "nginx",
+            ProxyKind::Haproxy => "HAProxy",
+            ProxyKind::Envoy => "Envoy",
+            ProxyKind::Caddy => "Caddy",
+            ProxyKind::Httpd => "Apache httpd",
+            ProxyKind::External => "the proxy",
+        }
+    }
+
+    /// Whether it can answer from files of its own.
+    pub fn serves_files(self) -> bool {
+        matches!(self, ProxyKind::Nginx | ProxyKind::Caddy | ProxyKind::Httpd)
+    }
+
+    /// Whether weir starts it.
+    pub fn is_started(self) -> bool {
+        self != ProxyKind::External
+    }
+}
+
+/// What the proxy does with a request.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ProxyRole {
+    /// It asks the origin server.
+    ReverseProxy,
+    /// It answers from files of its own.
+    StaticFiles {
+        /// Size of the file in bytes.
+        size: u64,
+    },
+}

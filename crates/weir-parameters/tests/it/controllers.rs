@@ -1,0 +1,102 @@
+//! How Kubernetes controllers spell the rows in their ConfigMaps.
+
+use weir_model::study::ProxyKind;
+use weir_parameters::{Catalog, Spelling};
+
+fn spelling(kind: ProxyKind, id: &str, controller: &str) -> Spelling {
+    let catalog = Catalog::builtin();
+    let row = catalog.get(kind, id).expect("a row");
+    row.controllers[controller].clone()
+}
+
+/// `None`: the controller has no word for this level.
+fn written(id: &str, controller: &str, level: &str) -> Option<(String, String)> {
+    let spelling = spelling(ProxyKind::Nginx, id, controller);
+    Some((spelling.key.clone(), spelling.value(level)?))
+}
+
+#[test]
+fn levels_become_values_in_the_controller_s_own_units_and_words() {
+    let community = "ingress-nginx";
+    for (id, level, key, value) in [
+        (
+            "worker_connections",
+            "1024",
+            "max-worker-connections",
+            "1024",
+        ),
+        ("keepalive_timeout", "75s", "keep-alive", "75"),
+        ("gzip_min_length", "1k", "gzip-min-length", "1024"),
+        ("gzip", "on", "use-gzip", "true"),
+        ("access_log", "off", "disable-access-log", "true"),
+        (
+            "origin_keepalive",
+            "64",
+            "upstream-keepalive-connections",
+            "64",
+        ),
+    ] {
+        let expected = (key.to_owned(), value.to_owned());
+        assert_eq!(written(id, community, level), Some(expected), "{id}");
+    }
+    let inc = "nginx-ingress";
+    for (id, level, key, value) in [
+        ("keepalive_timeout", "75s", "keepalive-timeout", "75s"),
+        ("origin_keepalive", "64", "keepalive", "64"),
+        ("proxy_buffering", "off", "proxy-buffering", "false"),
+    ] {
+        let expected = (key.to_owned(), value.to_owned());
+        assert_eq!(written(id, inc, level), Some(expected), "{id}");
+    }
+}
+
+#[test]
+fn a_level_that_a_controller_cannot_say_has_no_value() {
+    assert_eq!(written("access_log", "ingress-nginx", "buffered"), None);
+    let contour = spelling(ProxyKind::Envoy, "tls_minimum_protocol_version", "contour");
+    assert_eq!(contour.value("TLSv1_2").as_deref(), Some("1.2"));
+    assert_eq!(contour.value("TLSv1_0"), None);
+    let contour = spelling(ProxyKind::Envoy, "stream_idle_timeout", "contour");
+    assert_eq!(contour.value("0s").as_deref(), Some("infinity"));
+    assert_eq!(contour.value("5s").as_deref(), Some("5s"));
+}
+
+#[test]
+fn what_a_controller_does_otherwise_than_its_proxy_is_said() {
+    for (id, controller, default) in [
+        ("worker_connections", "ingress-nginx", Some("16384")),
+        ("worker_connections", "nginx-ingress", Some("1024")),
+        ("origin_keepalive_requests", "ingress-nginx", Some("10000")),
+        ("proxy_buffering", "ingress-nginx", Some("off")),
+        ("proxy_buffering", "nginx-ingress", None),
+        ("keepalive_requests", "ingress-nginx", None),
+    ] {
+        let spelling = spelling(ProxyKind::Nginx, id, controller);
+        assert_eq!(spelling.default.as_deref(), default, "{id}");
+    }
+}
+
+#[test]
+fn every_spelling_names_a_key_and_its_source() {
+    let mut spelled = 0;
+    for kind in ProxyKind::ALL {
+        for row in Catalog::builtin().parameters(kind) {
+            for (controller, spelling) in &row.controllers {
+                let at = format!("{} of {controller}", row.id);
+                assert!(spelling.source.starts_with("https://"), "{at}");
+                let is_key =
+                    |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || "-.".contains(c);
+                assert!(spelling.key.chars().all(is_key), "{at}");
+                // What the proxy's own default is called is no news.
+                let level = row.default.newest().level.as_deref();
+                let value = level.and_then(|level| spelling.value(level));
+                assert!(
+                    spelling.default.is_none() || spelling.default != value,
+                    "{at}"
+                );
+                spelled += 1;
+            }
+        }
+    }
+    assert!(spelled > 70, "{spelled}");
+}

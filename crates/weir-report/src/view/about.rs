@@ -1,0 +1,270 @@
+//! What each arm is, where that is more than a change of settings: another proxy, one that weir did not
+//! start, a user's own configuration, a launcher, a transport.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use weir_model::record::{ProxyRecord, Record};
+use weir_model::study::{Arm, ArmRole, LauncherSpec, ProxyKind, Settings, Study};
+
+/// Settings that are said by themselves: how the process is started, and what carries its bytes.
+const LAUNCHER: &str = "launcher";
+const TRANSPORT: &str = "transport";
+/// The level of `launcher` that is none, and that of `transport` which is the kernel's own.
+const NO_LAUNCHER: &str = "none";
+const KERNEL: &str = "tcp";
+/// More settings than these are counted where room is scarce.
+const LISTED: usize = 6;
+
+/// What one arm is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ArmAbout {
+    /// The arm.
+    pub arm: String,
+    /// Its proxy: program and version, or where it is.
+    pub proxy: String,
+    /// What else it is, a clause each: configuration, settings, launcher, transport.
+    pub clauses: Vec<String>,
+}
+
+/// All arms; empty where they differ in nothing but settings of the study's one proxy.
+pub(super) fn all(study: &Study, records: &[Record]) -> Vec<ArmAbout> {
+    let is_plain = |arm: &Arm| {
+        let proxy = study.proxy_of(arm);
+        arm.proxy.is_none()
+            && proxy.configuration.is_none()
+            && proxy.kind.is_started()
+            && launcher(arm).is_none()
+            && transport(arm).is_none()
+    };
+    if study.arms.iter().all(is_plain) {
+        return Vec::new();
+    }
+    let last = last_records(records);
+    let arms = study.arms.iter();
+    arms.map(|arm| ArmAbout {
+        arm: arm.name.clone(),
+        proxy: proxy(study, arm, last.get(arm.name.as_str()).copied()),
+        clauses: clauses(study, arm),
+    })
+    .collect()
+}
+
+/// The last record of each arm's proxy: a resumed run starts its proxies again.
+pub(super) fn last_records(records: &[Record]) -> BTreeMap<&str, &ProxyRecord> {
+    let proxies = records.iter().filter_map(|record| match record {
+        Record::Proxy(proxy) => Some((proxy.arm.as_str(), proxy)),
+        _ => None,
+    });
+    proxies.collect()
+}
+
+/// `HAProxy (haproxy/2.6.12), /opt/haproxy/sbin/haproxy`.
+fn proxy(study: &Study, arm: &Arm, record: Option<&ProxyRecord>) -> String {
+    let spec = study.proxy_of(arm);
+    if spec.kind == ProxyKind::External {
+        return external(study, arm);
+    }
+    let program = record.map_or("", |record| record.program.as_str());
+    let mut text = spec.kind.title().to_owned();
+    if !program.is_empty() {
+        text += &format!(" ({program})");
+    }
+    if let Some(path) = &spec.executable {
+        text += &format!(", {}", path.display());
+    }
+    text
+}
+
+fn external(study: &Study, arm: &Arm) -> String {
+    match study.proxy_of(arm).external {
+        Some(external) => format!("a proxy at {} that weir did not start", external.address),
+        None => "a proxy that weir did not start".to_owned(),
+    }
+}
+
+fn clauses(study: &Study, arm: &Arm) -> Vec<String> {
+    let spec = study.proxy_of(arm);
+    let mut clauses = Vec::new();
+    if let Some(own) = &spec.configuration {
+        let port = own.port;
+        let port = port.map_or_else(String::new, |port| format!(", its listener on port {port}"));
+        clauses.push(format!(
+            "the user's own configuration {}{port}",
+            own.file.display()
+        ));
+    }
+    clauses.extend(settings(study, arm));
+    clauses.extend(launcher(arm).map(|name| {
+        let written = study.launchers.get(name).map_or_else(String::new, command);
+        match written.as_str() {
+            "" => format!("launcher {name}"),
+            written => format!(
+                "launcher {name}: started as `{written} {}`",
+                spec.kind.name()
+            ),
+        }
+    }));
+    clauses.extend(transport(arm).map(|level| format!("transport {level}: {}", carries(level))));
+    clauses
+}
+
+/// The settings of an arm: all of them where its proxy is its own, else what it changes.
+fn settings(study: &Study, arm: &Arm) -> Option<String> {
+    let spec = study.proxy_of(arm);
+    if !spec.kind.is_started() {
+        return None;
+    }
+    if arm.role == ArmRole::SameAsBaseline {
+        return Some("the baseline once more".to_owned());
+    }
+    let is_own = arm.proxy.is_some() || arm.role == ArmRole::Baseline;
+    let shown = match is_own {
+        true => pairs(&own_settings(&arm.settings), usize::MAX),
+        false => pairs(&own_settings(&arm.changes), usize::MAX),
+    };
+    let is_configured = spec.configuration.is_some();
+    match (shown.is_empty(), is_own, is_configured) {
+        (true, true, true) => Some("nothing changed in it".to_owned()),
+        (true, true, false) => Some("no settings but the program's defaults".to_owned()),
+        (true, false, _) => None,
+        (false, true, true) => Some(format!("changed in it: {shown}")),
+        (false, true, false) => Some(format!("settings: {shown}")),
+        (false, false, _) => Some(format!("changes: {shown}")),
+    }
+}
+
+fn launcher(arm: &Arm) -> Option<&str> {
+    let level = arm.settings.get(LAUNCHER)?;
+    (level != NO_LAUNCHER).then_some(level)
+}
+
+fn transport(arm: &Arm) -> Option<&str> {
+    let level = arm.settings.get(TRANSPORT)?;
+    (level != KERNEL).then_some(level)
+}
+
+/// What carries the bytes, by the level of `transport`.
+fn carries(level: &str) -> String {
+    let peers = match level {
+        "sockmap" => "its clients and its origin server",
+        "sockmap-inbound" => "its clients, not its origin server,",
+        "sockmap-outbound" => "its origin server, not its clients,",
+        _ => return "as the catalog's row says".to_owned(),
+    };
+    format!(
+        "between the proxy and {peers} an eBPF program hands bytes from socket to socket, without the \
+         kernel's TCP/IP; both ends must be on one host"
+    )
+}
+
+/// A launcher as one would type it in a shell: `EF_POLL_USEC=100000 onload --profile=latency`.
+pub(super) fn command(launcher: &LauncherSpec) -> String {
+    let preload: Vec<String> = launcher.preload.iter().map(|path| shown(path)).collect();
+    let preload = (!preload.is_empty()).then(|| format!("LD_PRELOAD={}", preload.join(":")));
+    let variables = launcher.env.iter();
+    let variables = variables.map(|(name, value)| format!("{name}={}", quoted(value)));
+    let words = launcher.prefix.iter().map(|word| quoted(word));
+    let all: Vec<String> = variables.chain(preload).chain(words).collect();
+    all.join(" ")
+}
+
+fn shown(path: &Path) -> String {
+    quoted(&path.display().to_string())
+}
+
+/// A word of a shell, quoted only where it has to be.
+fn quoted(word: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_=./:,+@%".contains(c);
+    match !word.is_empty() && word.chars().all(is_plain) {
+        true => word.to_owned(),
+        false => format!("'{}'", word.replace('\'', "'\\''")),
+    }
+}
+
+/// Settings but for launcher and transport.
+fn own_settings(settings: &Settings) -> Settings {
+    let mut own = settings.clone();
+    own.remove(LAUNCHER);
+    own.remove(TRANSPORT);
+    own
+}
+
+/// `nbthread: 2, maxconn: 4000`, with the proxy's own ids.
+fn pairs(settings: &Settings, most: usize) -> String {
+    let each = settings.iter().take(most);
+    let mut each: Vec<String> = each.map(|(id, level)| format!("{id}: {level}")).collect();
+    if settings.len() > most {
+        each.push(format!("and {} more", settings.len() - most));
+    }
+    each.join(", ")
+}
+
+/// What an arm is that has a proxy of its own, in a few words: `HAProxy; nbthread: 2`.
+pub(super) fn of_other_proxy(study: &Study, arm: &Arm) -> Option<String> {
+    let spec = arm.proxy.as_deref()?;
+    if spec.kind == ProxyKind::External {
+        return Some(external(study, arm));
+    }
+    let mut text = spec.kind.title().to_owned();
+    if let Some(path) = &spec.executable {
+        text += &format!(", {}", path.display());
+    }
+    if let Some(own) = &spec.configuration {
+        text += &format!(" with {}", own.file.display());
+    }
+    let mut settings = vec![pairs(&own_settings(&arm.settings), LISTED)];
+    settings.extend(launcher(arm).map(|name| launcher_words(study, name)));
+    settings.extend(transport(arm).map(|level| format!("transport: {level}")));
+    settings.retain(|part| !part.is_empty());
+    if !settings.is_empty() {
+        text += &format!("; {}", settings.join(", "));
+    }
+    Some(text)
+}
+
+/// `launcher: onload (onload --profile=latency)`.
+pub(super) fn launcher_words(study: &Study, name: &str) -> String {
+    let written = study.launchers.get(name).map(command);
+    match written.filter(|written| !written.is_empty()) {
+        Some(written) => format!("{LAUNCHER}: {name} ({written})"),
+        None => format!("{LAUNCHER}: {name}"),
+    }
+}
+
+/// What a baseline is, where that needs saying: its proxy in a study of several, a user's own
+/// configuration.
+pub(super) fn of_baseline(study: &Study) -> String {
+    let proxy = &study.proxy;
+    match &proxy.configuration {
+        Some(own) => format!("{} with {}", proxy.kind.title(), own.file.display()),
+        None if !proxy.kind.is_started() => study
+            .arms
+            .first()
+            .map_or_else(String::new, |arm| external(study, arm)),
+        None if study.proxy_kinds().len() > 1 => proxy.kind.title().to_owned(),
+        None => "nothing".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_launcher_is_written_as_it_would_be_typed() {
+        let launcher = LauncherSpec {
+            prefix: vec!["onload".to_owned(), "--profile=latency".to_owned()],
+            env: [("EF_POLL_USEC", "100000"), ("NOTE", "it's")]
+                .map(|(k, v)| (k.to_owned(), v.to_owned()))
+                .into(),
+            preload: vec!["/usr/lib/a.so".into(), "/usr/lib/b.so".into()],
+        };
+        assert_eq!(
+            command(&launcher),
+            "EF_POLL_USEC=100000 NOTE='it'\\''s' LD_PRELOAD=/usr/lib/a.so:/usr/lib/b.so onload \
+             --profile=latency"
+        );
+        assert_eq!(command(&LauncherSpec::default()), "");
+    }
+}

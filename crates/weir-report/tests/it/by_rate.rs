@@ -1,0 +1,87 @@
+//! Loads that differ in their rate alone, in all outputs.
+
+use weir_model::record::Validity;
+use weir_model::study::StudyArrivals;
+use weir_report::{html, markdown, terminal};
+
+use crate::fixture::{self, Fixture};
+use crate::markup;
+
+const SHARES: [f64; 4] = [0.8, 0.2, 0.4, 0.6];
+
+/// The fixture's open load at four rates, out of order: the slowest is INVALID, another SUSPECT.
+fn run() -> Fixture {
+    let mut run = fixture::run();
+    let (spec, found) = (
+        run.header.study.loads.remove(1),
+        run.findings.loads.remove(1),
+    );
+    for share in SHARES {
+        let name = format!("tail-{}", share * 100.0);
+        let mut spec = spec.clone();
+        spec.name.clone_from(&name);
+        spec.arrivals = StudyArrivals::ShareOfSlowest(share);
+        run.header.study.loads.push(spec);
+        let mut found = found.clone();
+        found.load = name;
+        found.rate_intended = Some(share * 10_000.0);
+        for arm in &mut found.arms {
+            arm.response_ns = arm.response_ns.map(|ns| (ns as f64 * share) as u64);
+        }
+        found.validity = match share {
+            0.2 => Validity::Invalid,
+            0.6 => Validity::Suspect,
+            _ => Validity::Valid,
+        };
+        run.findings.loads.push(found);
+    }
+    run
+}
+
+#[test]
+fn they_stand_beside_each_other_in_the_order_of_their_rates() {
+    let run = run();
+    let input = run.input();
+    let page = html(&input);
+    markup::check(&page);
+    let text = terminal(&input, false, 120);
+    for output in [&text, &markdown(&input), &page] {
+        let heads = ["2,000/s", "4,000/s", "6,000/s", "8,000/s"];
+        let places: Vec<_> = heads.iter().map(|head| output.find(head)).collect();
+        assert!(places.iter().all(Option::is_some), "{places:?}: {output}");
+        assert!(places.is_sorted(), "{places:?}");
+        assert!(output.contains("esponse times by rate"), "{output}");
+        assert!(!output.contains("NaN"), "{output}");
+    }
+    let part = text.split("Response times by rate").nth(1).expect("a part");
+    insta::assert_snapshot!("by_rate_terminal", part.split("Published").next().unwrap());
+}
+
+#[test]
+fn what_is_invalid_is_not_drawn_and_nothing_is_where_all_is() {
+    let mut run = run();
+    let charts = |page: &str| page.matches("of the response time by rate</title>").count();
+    let page = html(&run.input());
+    // Two quantiles, two widths.
+    assert_eq!(charts(&page), 4);
+    let part = page.split("id=\"by-rate-1\"").nth(1).expect("a section");
+    assert!(part.contains("title=\"tail-20, INVALID\""), "{part}");
+    assert!(part.contains("title=\"tail-60, SUSPECT: "), "{part}");
+    for load in &mut run.findings.loads {
+        load.validity = Validity::Invalid;
+    }
+    assert_eq!(charts(&html(&run.input())), 0);
+}
+
+#[test]
+fn two_rates_or_loads_that_differ_in_more_are_no_curve() {
+    let title = "esponse times by rate";
+    let mut few = run();
+    few.findings.loads.truncate(3);
+    assert!(!markdown(&few.input()).contains(title));
+    let mut other = run();
+    for load in &mut other.header.study.loads {
+        load.connections += u32::from(load.name == "tail-40" || load.name == "tail-80");
+    }
+    assert!(!markdown(&other.input()).contains(title));
+}

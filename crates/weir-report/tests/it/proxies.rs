@@ -1,0 +1,504 @@
+//! Studies of several proxies: every pair, what the arms are, what proxies counted, published gains.
+
+use std::collections::BTreeMap;
+
+use weir_analysis::findings::{Comparison, LoadFindings, Ranking, Verdict};
+use weir_model::record::{ProxyRecord, Record};
+use weir_model::study::{
+    Arm, ArmRole, Compare, ExternalSpec, GainOf, LauncherSpec, Metric, OwnConfiguration, ProxyKind,
+    PublishedGain, Settings,
+};
+use weir_report::{html, markdown, terminal};
+
+use crate::fixture::{self, Fixture, comparison};
+use crate::markup;
+
+/// Name, proxy, program, rate against nginx, CPU time against nginx.
+type Plan = (&'static str, ProxyKind, &'static str, f64, f64);
+
+const FIVE: [Plan; 5] = [
+    ("nginx", ProxyKind::Nginx, "nginx/1.22.1", 1.0, 1.0),
+    (
+        "haproxy",
+        ProxyKind::Haproxy,
+        "haproxy/2.6.12-1+deb12u4",
+        1.006,
+        0.98,
+    ),
+    ("envoy", ProxyKind::Envoy, "envoy/1.40.0", 0.61, 1.7),
+    ("caddy", ProxyKind::Caddy, "caddy/2.6.2", 0.303, 3.4),
+    ("httpd", ProxyKind::Httpd, "Apache/2.4.71", 0.305, 3.1),
+];
+
+fn settings(pairs: &[(&str, &str)]) -> Settings {
+    let pairs = pairs.iter();
+    pairs
+        .map(|(id, level)| ((*id).to_owned(), (*level).to_owned()))
+        .collect()
+}
+
+fn between(metric: Metric, plans: &[Plan], (arm, against): (usize, usize)) -> Comparison {
+    let value = |plan: &Plan| {
+        if metric == Metric::Rate {
+            plan.3
+        } else {
+            plan.4
+        }
+    };
+    let ratio = value(&plans[arm]) / value(&plans[against]);
+    Comparison {
+        against: plans[against].0.to_owned(),
+        ..comparison(metric, plans[arm].0, ratio, 0.017)
+    }
+}
+
+/// A run of these proxies under one closed load, every pair compared. `words` is what the analysis
+/// would say of the rate.
+fn run_of(plans: &[Plan], words: &str) -> Fixture {
+    let mut run = fixture::run();
+    let study = &mut run.header.study;
+    let like = study.proxy.clone();
+    study.published = None;
+    study.compare = Compare::Pairs;
+    study.title = "Which proxy carries most".to_owned();
+    study.question = "Which proxy would carry my traffic best, on equal terms?".to_owned();
+    study.loads.truncate(1);
+    study.arms = plans
+        .iter()
+        .enumerate()
+        .map(|(index, plan)| Arm {
+            name: plan.0.to_owned(),
+            role: if index == 0 {
+                ArmRole::Baseline
+            } else {
+                ArmRole::Change
+            },
+            changes: Settings::new(),
+            against: 0,
+            settings: settings(&[("workers", "1"), ("access_log", "off")]),
+            proxy: (index > 0).then(|| {
+                let mut own = like.clone();
+                own.kind = plan.1;
+                Box::new(own)
+            }),
+        })
+        .collect();
+    run.findings.loads.truncate(1);
+    let load = &mut run.findings.loads[0];
+    let model = load.arms[2].clone();
+    load.arms = plans
+        .iter()
+        .zip(&study.arms)
+        .map(|(plan, arm)| {
+            let mut found = model.clone();
+            found.arm.clone_from(&arm.name);
+            found.role = arm.role;
+            found.rate_completed = 11_234.0 * plan.3;
+            found.cpu_per_request_ns = Some(81_300.0 * plan.4);
+            found
+        })
+        .collect();
+    load.comparisons.clear();
+    for metric in [Metric::Rate, Metric::CpuPerRequest] {
+        for arm in 1..plans.len() {
+            load.comparisons.push(between(metric, plans, (arm, 0)));
+            let earlier = 0..arm;
+            load.pairs
+                .extend(earlier.map(|against| between(metric, plans, (arm, against))));
+        }
+    }
+    load.rankings = vec![ranking(Metric::Rate, plans, words)];
+    run.findings.answer = format!("On equal terms, {words}.");
+    run.records = plans
+        .iter()
+        .enumerate()
+        .map(|(index, plan)| {
+            Record::Proxy(ProxyRecord {
+                session: 0,
+                arm: plan.0.to_owned(),
+                address: format!("127.0.0.1:{}", 20_000 + index),
+                program: plan.2.to_owned(),
+                effective: settings(&[("net.core.somaxconn", "4096")]),
+                nofile: 20_000,
+                pid: 100,
+                inert: Vec::new(),
+            })
+        })
+        .collect();
+    run
+}
+
+fn ranking(metric: Metric, plans: &[Plan], words: &str) -> Ranking {
+    let mut order: Vec<&Plan> = plans.iter().collect();
+    order.sort_by(|a, b| b.3.total_cmp(&a.3));
+    Ranking {
+        metric,
+        groups: order.iter().map(|plan| vec![plan.0.to_owned()]).collect(),
+        overlaps: Vec::new(),
+        unranked: Vec::new(),
+        words: words.to_owned(),
+    }
+}
+
+fn five() -> Fixture {
+    let mut run = run_of(
+        &FIVE,
+        "HAProxy and nginx carry most and cannot be told apart; Envoy carries 0.61 (95 % interval \
+         0.60 to 0.62) times as much as HAProxy; Apache httpd and Caddy carry 0.31 (0.30 to 0.31) \
+         and 0.30 (0.30 to 0.31) times as much as HAProxy and cannot be told apart",
+    );
+    let arms = &mut run.findings.loads[0].arms;
+    let counters = |pairs: &[(&str, u64)]| -> BTreeMap<String, u64> {
+        let pairs = pairs.iter();
+        pairs
+            .map(|(name, count)| ((*name).to_owned(), *count))
+            .collect()
+    };
+    arms[1].counters = counters(&[("backend.reuse", 90_112), ("frontend.req_tot", 135_002)]);
+    arms[2].counters = counters(&[
+        ("cluster.origin.upstream_rq_pending_overflow", 1_204),
+        ("cluster.origin.upstream_rq_retry", 12),
+        ("cluster.origin.upstream_rq_total", 57_120),
+    ]);
+    run
+}
+
+#[test]
+fn five_proxies_in_a_terminal_of_80_columns() {
+    let text = terminal(&five().input(), false, 80);
+    for line in text.lines() {
+        assert!(line.chars().count() <= 80, "{line}");
+    }
+    insta::assert_snapshot!(text);
+}
+
+#[test]
+fn five_proxies_in_markdown() {
+    let text = markdown(&five().input());
+    let end = text.find("## Environment").unwrap();
+    insta::assert_snapshot!(&text[..end]);
+    assert!(
+        text.contains("- haproxy: haproxy/2.6.12-1+deb12u4"),
+        "all programs are listed"
+    );
+    assert!(text.contains("- httpd: Apache/2.4.71"));
+}
+
+#[test]
+fn five_proxies_in_a_page() {
+    let page = html(&five().input());
+    keep("five.html", &page);
+    markup::check(&page);
+    let page = page.replace('\u{a0}', " ");
+    for words in [
+        "The row carries so many times as much as the column. Verdicts are corrected over these 10 pairs",
+        "<th scope=\"row\">envoy</th>",
+        "envoy against haproxy: worse",
+        "▼ 0.606×</span><small>0.596–0.617</small>",
+        "What the proxies counted of themselves",
+        "<tr class=\"telling\"><th scope=\"row\">cluster.origin.upstream_rq_pending_overflow</th>",
+        "Envoy itself counted cluster.origin.upstream_rq_pending_overflow 1,204",
+        "Envoy (envoy/1.40.0)",
+        "Apache httpd (Apache/2.4.71)",
+    ] {
+        assert!(page.contains(words), "{words} is missing");
+    }
+}
+
+#[test]
+fn a_table_of_pairs_is_antisymmetric() {
+    let text = markdown(&five().input());
+    let rows: Vec<Vec<&str>> = text
+        .lines()
+        .skip_while(|line| !line.starts_with("Pairs: the row carries"))
+        .skip(4)
+        .take(5)
+        .map(|line| line.trim_matches('|').split(" | ").map(str::trim).collect())
+        .collect();
+    let number = |cell: &str| -> f64 { cell.split([' ', '×']).nth(1).unwrap().parse().unwrap() };
+    for row in 0..5 {
+        assert_eq!(rows[row][row + 1], "", "{rows:?}");
+        for column in 0..row {
+            let (ours, theirs) = (rows[row][column + 1], rows[column][row + 1]);
+            assert!(
+                (number(ours) * number(theirs) - 1.0).abs() < 0.01,
+                "{ours} and {theirs}"
+            );
+            let signs = [ours, theirs].map(|cell| cell.chars().next().unwrap());
+            let mirrored = matches!(signs, ['▲', '▼'] | ['▼', '▲'] | ['■', '■'] | ['○', '○']);
+            assert!(mirrored, "{ours} and {theirs}");
+        }
+    }
+}
+
+#[test]
+fn twelve_arms_stay_readable() {
+    let names = [
+        "nginx",
+        "haproxy",
+        "envoy",
+        "caddy",
+        "httpd",
+        "nginx-two-workers",
+        "haproxy-two-threads",
+        "envoy-concurrency-two",
+        "caddy-two",
+        "httpd-event",
+        "nginx-reuseport-backlog-4096",
+        "x",
+    ];
+    let plans: Vec<Plan> = names
+        .iter()
+        .enumerate()
+        .map(|(index, name)| {
+            (
+                *name,
+                FIVE[index % 5].1,
+                FIVE[index % 5].2,
+                1.0 - 0.06 * index as f64,
+                1.0,
+            )
+        })
+        .collect();
+    let run = run_of(&plans, "nginx carries most; the others do not");
+    let page = html(&run.input());
+    keep("twelve.html", &page);
+    markup::check(&page);
+    for width in [60, 80, 120, 200] {
+        for line in terminal(&run.input(), false, width).lines() {
+            assert!(line.chars().count() <= width, "{width}: {line}");
+        }
+    }
+}
+
+#[test]
+fn pairs_without_valid_figures_show_none() {
+    let mut run = five();
+    for pair in &mut run.findings.loads[0].pairs {
+        if pair.arm == "httpd" || pair.against == "httpd" {
+            pair.verdict = Verdict::Invalid;
+            pair.ratio = f64::NAN;
+            pair.interval = (f64::NAN, f64::NAN);
+            pair.n = 0;
+        }
+    }
+    for text in [
+        terminal(&run.input(), false, 100),
+        markdown(&run.input()),
+        html(&run.input()),
+    ] {
+        assert!(!text.contains("NaN") && text.contains("× –"), "{text}");
+    }
+}
+
+/// A baseline with the user's own configuration, and arms that are everything else there is.
+fn everything() -> Fixture {
+    let mut run = run_of(&FIVE, "all carry the same");
+    let study = &mut run.header.study;
+    study.proxy.configuration = Some(OwnConfiguration {
+        file: "/etc/nginx/nginx.conf".into(),
+        port: Some(8080),
+    });
+    let launcher = LauncherSpec {
+        prefix: vec!["onload".to_owned(), "--profile=latency".to_owned()],
+        env: [("EF_POLL_USEC".to_owned(), "100000".to_owned())].into(),
+        preload: vec!["/usr/lib/libmine.so".into()],
+    };
+    study.launchers = [("onload".to_owned(), launcher)].into();
+    let base = settings(&[("gzip", "off")]);
+    study.arms[0].settings = base.clone();
+    let own = [
+        ("launched", settings(&[("launcher", "onload")])),
+        ("bypass", settings(&[("transport", "sockmap")])),
+        ("smaller", settings(&[("gzip", "on")])),
+    ];
+    for (index, (name, changes)) in own.into_iter().enumerate() {
+        let arm = &mut study.arms[index + 1];
+        arm.proxy = None;
+        arm.settings = base.clone();
+        arm.settings.extend(changes.clone());
+        arm.changes = changes;
+        rename(
+            &mut run.findings.loads[0],
+            &mut run.records,
+            &arm.name,
+            name,
+        );
+        arm.name = name.to_owned();
+    }
+    let external = &mut study.arms[4];
+    rename(
+        &mut run.findings.loads[0],
+        &mut run.records,
+        "httpd",
+        "elsewhere",
+    );
+    external.name = "elsewhere".to_owned();
+    external.settings.clear();
+    let proxy = external.proxy.as_mut().unwrap();
+    proxy.kind = ProxyKind::External;
+    proxy.external = Some(ExternalSpec {
+        address: "192.0.2.7:80".parse().unwrap(),
+    });
+    run.findings.loads[0].arms[4].cpu_per_request_ns = None;
+    run
+}
+
+fn rename(load: &mut LoadFindings, records: &mut [Record], from: &str, to: &str) {
+    let set = |name: &mut String| {
+        if name == from {
+            to.clone_into(name);
+        }
+    };
+    load.arms.iter_mut().for_each(|arm| set(&mut arm.arm));
+    let pairs = load.comparisons.iter_mut().chain(&mut load.pairs);
+    pairs.for_each(|pair| {
+        set(&mut pair.arm);
+        set(&mut pair.against);
+    });
+    load.rankings.clear();
+    for record in records {
+        if let Record::Proxy(proxy) = record {
+            if proxy.arm == from {
+                "nginx/1.22.1".clone_into(&mut proxy.program);
+            }
+            set(&mut proxy.arm);
+        }
+    }
+}
+
+#[test]
+fn configurations_launchers_transports_and_strangers_are_described() {
+    let run = everything();
+    let text = markdown(&run.input());
+    let (begin, end) = (
+        text.find("| arm | proxy |").unwrap(),
+        text.find("## Load").unwrap(),
+    );
+    insta::assert_snapshot!(&text[begin..end]);
+    for words in [
+        "nginx with /etc/nginx/nginx.conf",
+        "launcher: onload (EF\\_POLL\\_USEC=100000",
+        "a proxy at 192.0.2.7:80 that weir did not start",
+        "gzip: off → on",
+        "weir did not start it and reads nothing of it back",
+    ] {
+        let plain = |text: &str| text.replace('\\', "");
+        assert!(
+            plain(&text).contains(&plain(words)),
+            "{words} is missing:\n{text}"
+        );
+    }
+    let cpu = text
+        .lines()
+        .find(|line| line.starts_with("| elsewhere | a proxy at"))
+        .unwrap();
+    assert!(!cpu.contains("NaN"), "{cpu}");
+    let page = html(&run.input());
+    keep("everything.html", &page);
+    markup::check(&page);
+    terminal(&run.input(), false, 80);
+}
+
+/// Study E's figures beside a factorial of workers and transports.
+fn gains(compare: Compare) -> Fixture {
+    let plans: [Plan; 4] = [
+        ("baseline", ProxyKind::Nginx, "nginx/1.22.1", 1.0, 1.0),
+        (
+            "worker_processes=2",
+            ProxyKind::Nginx,
+            "nginx/1.22.1",
+            1.6,
+            1.0,
+        ),
+        (
+            "transport=sockmap",
+            ProxyKind::Nginx,
+            "nginx/1.22.1",
+            1.4,
+            0.8,
+        ),
+        (
+            "worker_processes=2+transport=sockmap",
+            ProxyKind::Nginx,
+            "nginx/1.22.1",
+            2.4,
+            0.8,
+        ),
+    ];
+    let mut run = run_of(&plans, "two workers with sockmap carry most");
+    let levels: [&[(&str, &str)]; 4] = [
+        &[],
+        &[("worker_processes", "2")],
+        &[("transport", "sockmap")],
+        &[("worker_processes", "2"), ("transport", "sockmap")],
+    ];
+    for (arm, own) in run.header.study.arms.iter_mut().zip(levels) {
+        arm.proxy = None;
+        arm.settings = settings(own);
+        arm.changes = settings(own);
+    }
+    run.header.study.compare = compare;
+    if compare == Compare::Against {
+        run.findings.loads[0].pairs.clear();
+        run.findings.loads[0].rankings.clear();
+    }
+    let gain = |metric, mean, peak| PublishedGain {
+        load: None,
+        of: GainOf::Level {
+            id: "transport".to_owned(),
+            level: "sockmap".to_owned(),
+        },
+        metric,
+        mean,
+        peak,
+    };
+    let mut published = fixture::run().header.study.published.unwrap();
+    published.source = "a vendor's white paper, two hosts with 40 cores".to_owned();
+    published.figures.clear();
+    published.gains = vec![
+        gain(Metric::Rate, Some(1.78), Some(2.04)),
+        gain(Metric::CpuPerRequest, Some(0.3), None),
+        gain(Metric::ResponseP99, Some(-0.3), None),
+        PublishedGain {
+            of: GainOf::Arms(vec!["worker_processes=2".to_owned()]),
+            ..gain(Metric::CpuPerRequest, Some(-0.2), None)
+        },
+    ];
+    run.header.study.published = Some(published);
+    run
+}
+
+#[test]
+fn published_gains_stand_beside_ours() {
+    let text = markdown(&gains(Compare::Pairs).input());
+    let begin = text.find("## Published").unwrap();
+    let end = text.find("## Environment").unwrap();
+    insta::assert_snapshot!(&text[begin..end]);
+    let page = html(&gains(Compare::Pairs).input());
+    keep("gains.html", &page);
+    markup::check(&page);
+    let lines = terminal(&gains(Compare::Pairs).input(), false, 80);
+    let begin = lines.find("Published beside").unwrap();
+    insta::assert_snapshot!("gains_terminal", &lines[begin..]);
+}
+
+/// Without pairs the arm with two workers has nothing that differs in the transport alone.
+#[test]
+fn a_gain_of_a_level_is_against_the_arm_that_differs_in_it_alone() {
+    let text = markdown(&gains(Compare::Against).input());
+    let row = text
+        .lines()
+        .find(|line| line.starts_with("| transport=sockmap | completed rate"));
+    let row = row.unwrap();
+    assert!(
+        row.contains("| +40 % | +40 % | transport=sockmap against baseline: +40 %"),
+        "{row}"
+    );
+    assert!(row.ends_with("| confirmed |"), "{row}");
+}
+
+/// For whoever wants to look at it.
+fn keep(name: &str, page: &str) {
+    std::fs::write(format!("{}/{name}", env!("CARGO_TARGET_TMPDIR")), page).unwrap();
+}

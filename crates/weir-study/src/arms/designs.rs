@@ -1,0 +1,203 @@
+//! The four ways to write arms.
+
+use weir_model::study::{ArmRole, Settings};
+
+use super::{MAX_ARMS, Maker};
+use crate::check::{Checker, Fields, fitting, nearest, short};
+use crate::factors::{combination, growing};
+use crate::proxy::{self, Places};
+use crate::tree::{Entry, Value};
+
+/// `arms` and `cumulative`: a list of names and settings.
+pub(super) fn listed(maker: &mut Maker<'_>, entry: &Entry, cumulative: bool, check: &mut Checker) {
+    let wanted = "a list of arms such as `{name: no-gzip, settings: {gzip: off}}`";
+    for node in check.list(&entry.value, wanted).unwrap_or_default() {
+        let keys = ["name", "proxy", "settings"];
+        let Some(fields) = Fields::known(node, "an arm", &keys, check) else {
+            continue;
+        };
+        let name = fields.required("name", check);
+        let span = name.map_or(fields.span(), |node| node.span.clone());
+        let name = name.and_then(|node| check.arm_name(node));
+        let errors_before = check.count();
+        let proxy = own_proxy(maker, &fields, cumulative, check);
+        let settings = match proxy {
+            Some(_) => fields.get("settings"),
+            None if fields.get("proxy").is_some() => None,
+            None => fields.required("settings", check),
+        };
+        let kind = proxy
+            .as_ref()
+            .map_or(maker.proxy.kind, |draft| draft.spec.kind);
+        let (own, places) = settings
+            .map(|node| proxy::read_settings(node, kind, maker.catalog, maker.context, check))
+            .unwrap_or_default();
+        // Steps build on the one before; the first on the baseline, not on the A/A arm.
+        let against = match (cumulative, maker.drafts.last()) {
+            (true, Some(last)) if last.arm.role == ArmRole::Change => maker.drafts.len() - 1,
+            _ => 0,
+        };
+        let sound = name.is_some() && check.count() == errors_before;
+        let name = name.unwrap_or_default();
+        let mut draft = match proxy {
+            Some(proxy) => maker.draft_of(name, proxy.spec, own),
+            None => maker.draft(name, own, against),
+        };
+        draft.span = span;
+        draft.places = places;
+        match sound {
+            true => maker.add(draft, check),
+            // What is left of a broken arm (an empty name, for one that was refused) says nothing
+            // about duplicates, but steps build on it and published figures may name it.
+            false => maker.drafts.push(draft),
+        }
+    }
+}
+
+/// The proxy that an arm has for itself.
+fn own_proxy(
+    maker: &Maker<'_>,
+    fields: &Fields<'_>,
+    cumulative: bool,
+    check: &mut Checker,
+) -> Option<proxy::Draft> {
+    let entry = fields.entry("proxy")?;
+    if cumulative {
+        check
+            .error(
+                entry.span.clone(),
+                "a step keeps what the ones before it changed, so it cannot be another proxy",
+            )
+            .hint("use `arms`");
+        return None;
+    }
+    let (role, catalog) = (&maker.proxy.role, maker.catalog);
+    proxy::read_for_arm(&entry.value, role, catalog, maker.context, check)
+}
+
+/// `keepalive_requests=100`, fit for a file.
+fn setting_name(id: &str, level: &str) -> String {
+    let fit = |c: char| c.is_ascii_alphanumeric() || "-_=.,+".contains(c);
+    fitting(&format!("{id}={level}"), fit)
+}
+
+/// One arm per level that the baseline does not have. Gives the parameters that are left to the
+/// machine.
+pub(super) fn one_at_a_time(
+    maker: &mut Maker<'_>,
+    entry: &Entry,
+    check: &mut Checker,
+) -> Vec<String> {
+    let factors = maker.factors(entry, check);
+    for factor in &factors {
+        let id = &factor.entry.key;
+        let arms_before = maker.drafts.len();
+        for (level, span) in &factor.levels {
+            if maker.drafts[0].complete.get(id) == Some(level) {
+                continue;
+            }
+            let own = Settings::from([(id.clone(), level.clone())]);
+            let mut draft = maker.draft(setting_name(id, level), own, 0);
+            draft.span = span.clone();
+            draft.places = Places::from([(id.clone(), span.clone())]);
+            maker.add(draft, check);
+        }
+        let none = maker.drafts.len() == arms_before && !factor.levels.is_empty();
+        if none && !factor.growing {
+            check
+                .error(
+                    factor.entry.span.clone(),
+                    format!("`{id}` has the baseline's level only"),
+                )
+                .hint("add a level that differs");
+        }
+    }
+    growing(&factors)
+}
+
+/// The parameters within whose levels arms are compared.
+pub(super) fn strata(fields: &Fields<'_>, factors: &Entry, check: &mut Checker) -> Vec<String> {
+    let Some(node) = fields.get("stratify") else {
+        return Vec::new();
+    };
+    let nodes = match &node.value {
+        Value::List(_) => check.list(node, "a factor").unwrap_or_default(),
+        _ => std::slice::from_ref(node),
+    };
+    let Value::Mapping(factors) = &factors.value.value else {
+        return Vec::new();
+    };
+    let names: Vec<&str> = factors.iter().map(|entry| &*entry.key).collect();
+    let mut strata = Vec::new();
+    for node in nodes {
+        let Some(id) = check.text(node) else { continue };
+        if names.contains(&&*id) {
+            strata.push(id);
+            continue;
+        }
+        let message = format!("`{}` is no factor of this study", short(&id));
+        let near = nearest(&id, &names);
+        check.error(node.span.clone(), message).nearest(near);
+    }
+    strata
+}
+
+/// Every combination of levels but the baseline's own. Gives the parameters that are left to the
+/// machine.
+///
+/// Within `strata` each arm is compared with the one that has the same levels of those parameters and
+/// the baseline's of all others.
+pub(super) fn factorial(
+    maker: &mut Maker<'_>,
+    entry: &Entry,
+    strata: &[String],
+    check: &mut Checker,
+) -> Vec<String> {
+    let factors = maker.factors(entry, check);
+    let growing = growing(&factors);
+    let cells = factors.iter().fold(1_usize, |cells, factor| {
+        cells.saturating_mul(factor.levels.len())
+    });
+    if cells > MAX_ARMS {
+        check
+            .error(
+                entry.span.clone(),
+                format!("{cells} combinations are more than {MAX_ARMS} arms"),
+            )
+            .hint("take levels or factors away, or use `one-at-a-time`");
+        return growing;
+    }
+    let arms_before = maker.drafts.len();
+    let mut all: Vec<Settings> = (0..cells).map(|cell| combination(&factors, cell)).collect();
+    let of_baseline = maker.drafts[0].complete.clone();
+    let is_changed = |(id, level): (&String, &String)| {
+        !strata.contains(id) && of_baseline.get(id) != Some(level)
+    };
+    // What others are compared with comes before them.
+    all.sort_by_key(|own| own.iter().any(is_changed));
+    for own in all {
+        let mut draft = maker.draft(String::new(), own, 0);
+        if draft.complete == maker.drafts[0].complete {
+            continue;
+        }
+        let names = draft
+            .arm
+            .changes
+            .iter()
+            .map(|(id, level)| setting_name(id, level));
+        draft.arm.name = names.collect::<Vec<_>>().join("+");
+        draft.span = entry.span.clone();
+        maker.compare_within(&mut draft, strata);
+        maker.add(draft, check);
+    }
+    let none = maker.drafts.len() == arms_before && cells > 0 && !factors.is_empty();
+    if none && growing.is_empty() {
+        check
+            .error(
+                entry.span.clone(),
+                "every factor has the baseline's level only",
+            )
+            .hint("add a level that differs");
+    }
+    growing
+}

@@ -1,0 +1,358 @@
+//! Arms: the four ways to write them, and what must hold whichever way was taken.
+//!
+//! Two arms are the same when their settings are, with the program's defaults filled in. A level
+//! that the baseline has already makes no arm in `one-at-a-time` and `factorial`, where it is a
+//! natural thing to list, and is an error where somebody gave the arm a name.
+//!
+//! Levels may be left to the machine (`1..cpus`): then there are as many arms as it has room for.
+
+mod designs;
+
+use std::ops::Range;
+
+use weir_model::study::{Arm, ArmRole, ProxySpec, Settings};
+use weir_parameters::{Catalog, Severity};
+
+use self::designs::{factorial, listed, one_at_a_time, strata};
+use crate::check::{Checker, Fields};
+use crate::factors::{self, Factor};
+use crate::machine::CheckContext;
+use crate::proxy::{self, Places};
+use crate::tree::{Entry, Value};
+
+/// Arms at most. A block passes over all of them, so intervals widen with their number.
+const MAX_ARMS: usize = 64;
+/// Ways to write arms; a study uses one.
+const DESIGNS: [&str; 4] = ["arms", "one-at-a-time", "cumulative", "factorial"];
+/// Name of the A/A arm.
+const SAME: &str = "same-as-baseline";
+const BASELINE: &str = "baseline";
+
+/// An arm, and where it stands.
+#[derive(Debug)]
+pub(crate) struct Draft {
+    pub(crate) arm: Arm,
+    /// All its settings with the program's defaults filled in.
+    complete: Settings,
+    /// Where to point when the arm is meant.
+    pub(crate) span: Range<usize>,
+    /// Where its own settings stand.
+    places: Places,
+}
+
+/// All arms, and what depends on the machine.
+#[derive(Debug, Default)]
+pub(crate) struct Arms {
+    /// The baseline first. Empty when there is no proxy to make arms of.
+    pub(crate) drafts: Vec<Draft>,
+    /// Parameters whose levels the study leaves to the machine.
+    growing: Vec<String>,
+    /// What this machine has no room for, one sentence each.
+    pub(crate) left_out: Vec<String>,
+}
+
+impl Draft {
+    /// The arm's proxy, its own or the study's.
+    pub(crate) fn proxy<'a>(&'a self, of_study: &'a ProxySpec) -> &'a ProxySpec {
+        self.arm.proxy.as_deref().unwrap_or(of_study)
+    }
+
+    /// Where one of its settings stands, or else the arm.
+    pub(crate) fn place_of(&self, id: &str) -> Range<usize> {
+        self.places.get(id).unwrap_or(&self.span).clone()
+    }
+
+    /// Whether it is the same system under test as another.
+    fn is_same(&self, other: &Draft, of_study: &ProxySpec) -> bool {
+        let program = |draft: &Draft| {
+            let proxy = draft.proxy(of_study);
+            (
+                proxy.kind,
+                proxy.executable.clone(),
+                proxy.configuration.clone(),
+                proxy.external,
+            )
+        };
+        self.complete == other.complete && program(self) == program(other)
+    }
+}
+
+impl Arms {
+    /// Whether a larger machine would have an arm of this name.
+    pub(crate) fn would_be(&self, name: &str) -> bool {
+        name.split_once('=').is_some_and(|(id, level)| {
+            self.growing.iter().any(|growing| growing == id)
+                && level.parse::<u64>().is_ok_and(|level| level > 0)
+        })
+    }
+}
+
+/// What every arm is made from.
+struct Maker<'a> {
+    proxy: &'a ProxySpec,
+    catalog: &'a Catalog,
+    context: &'a CheckContext,
+    drafts: Vec<Draft>,
+}
+
+/// Reads all arms.
+pub(crate) fn read(
+    fields: &Fields<'_>,
+    proxy: Option<&proxy::Draft>,
+    catalog: &Catalog,
+    context: &CheckContext,
+    check: &mut Checker,
+) -> Arms {
+    let a_a = fields
+        .get("a/a")
+        .and_then(|node| check.flag(node))
+        .unwrap_or(true);
+    let baseline = fields.get("baseline").and_then(|node| check.arm_name(node));
+    let design = design(fields, a_a, check);
+    if let Some(entry) = fields.entry("stratify")
+        && design.is_none_or(|design| design.key != "factorial")
+    {
+        let message = "`stratify` is for a `factorial` study";
+        check.error(entry.span.clone(), message);
+    }
+    let Some(proxy) = proxy else {
+        return Arms::default();
+    };
+    let mut maker = Maker {
+        proxy: &proxy.spec,
+        catalog,
+        context,
+        drafts: Vec::new(),
+    };
+    let baseline = baseline.unwrap_or_else(|| BASELINE.to_owned());
+    maker.add_baseline(baseline, ArmRole::Baseline, proxy);
+    if a_a {
+        maker.add_baseline(SAME.to_owned(), ArmRole::SameAsBaseline, proxy);
+    }
+    let growing = match design {
+        Some(entry) if entry.key == "one-at-a-time" => one_at_a_time(&mut maker, entry, check),
+        Some(entry) if entry.key == "factorial" => {
+            let strata = strata(fields, entry, check);
+            factorial(&mut maker, entry, &strata, check)
+        }
+        Some(entry) => {
+            listed(&mut maker, entry, entry.key == "cumulative", check);
+            Vec::new()
+        }
+        None => Vec::new(),
+    };
+    let drafts = maker.drafts;
+    if drafts.len() > MAX_ARMS
+        && let Some(entry) = design
+    {
+        let message = format!("{} arms are more than {MAX_ARMS}", drafts.len());
+        check.error(entry.span.clone(), message);
+    }
+    check_conflicts(&drafts, proxy, catalog, context, check);
+    let left_out = alone(&drafts, &growing).into_iter().collect();
+    Arms {
+        drafts,
+        growing,
+        left_out,
+    }
+}
+
+/// What is said of a study whose levels all are the baseline's on this machine.
+fn alone(drafts: &[Draft], growing: &[String]) -> Option<String> {
+    let is_change = |draft: &Draft| draft.arm.role == ArmRole::Change;
+    (!growing.is_empty() && !drafts.iter().any(is_change)).then(|| {
+        format!(
+            "this machine has no level of `{}` but the baseline's: nothing is compared with it",
+            growing.join("`, `")
+        )
+    })
+}
+
+/// The one design that the study uses.
+fn design<'n>(fields: &Fields<'n>, a_a: bool, check: &mut Checker) -> Option<&'n Entry> {
+    let mut found = DESIGNS.iter().filter_map(|key| fields.entry(key));
+    let first = found.next();
+    for second in found {
+        check
+            .error(second.span.clone(), "a study has one way to write its arms")
+            .hint(format!("one of {}", DESIGNS.join(", ")));
+    }
+    // A limit that holds or does not hold needs nothing to be compared with.
+    if first.is_none() && !a_a && !has_limit(fields) {
+        check
+            .error(
+                fields.span(),
+                "nothing is compared: there are no arms besides the baseline",
+            )
+            .hint(format!(
+                "add one of {}, or leave `a/a: false` out",
+                DESIGNS.join(", ")
+            ));
+    }
+    first
+}
+
+/// Whether the objective has an absolute limit.
+fn has_limit(fields: &Fields<'_>) -> bool {
+    let objective = fields.get("objective").map(|node| &node.value);
+    matches!(objective, Some(Value::Mapping(entries)) if entries.iter().any(|e| e.key == "within"))
+}
+
+impl Maker<'_> {
+    fn factors<'n>(&self, entry: &'n Entry, check: &mut Checker) -> Vec<Factor<'n>> {
+        let reader = factors::Reader {
+            kind: self.proxy.kind,
+            catalog: self.catalog,
+            context: self.context,
+        };
+        reader.read(entry, check)
+    }
+
+    fn add_baseline(&mut self, name: String, role: ArmRole, proxy: &proxy::Draft) {
+        let settings = self.proxy.settings.clone();
+        self.drafts.push(Draft {
+            complete: self.catalog.complete_arm(self.proxy.kind, &settings),
+            arm: Arm {
+                name,
+                role,
+                changes: Settings::new(),
+                against: 0,
+                settings,
+                proxy: None,
+            },
+            span: proxy.span.clone(),
+            places: proxy.places.clone(),
+        });
+    }
+
+    /// An arm that puts `own` over the settings of `against`.
+    fn draft(&self, name: String, own: Settings, against: usize) -> Draft {
+        let before = &self.drafts[against];
+        let mut settings = before.arm.settings.clone();
+        settings.extend(own.clone());
+        let changes = own
+            .into_iter()
+            .filter(|(id, level)| before.complete.get(id) != Some(level))
+            .collect();
+        Draft {
+            complete: self.catalog.complete_arm(self.proxy.kind, &settings),
+            arm: Arm {
+                name,
+                role: ArmRole::Change,
+                changes,
+                against,
+                settings,
+                proxy: None,
+            },
+            span: 0..0,
+            places: Places::new(),
+        }
+    }
+
+    /// Has an arm compared with the one of its stratum that has the baseline's levels otherwise.
+    fn compare_within(&self, draft: &mut Draft, strata: &[String]) {
+        let mut wanted = self.drafts[0].complete.clone();
+        for id in strata {
+            match draft.complete.get(id) {
+                Some(level) => wanted.insert(id.clone(), level.clone()),
+                None => wanted.remove(id),
+            };
+        }
+        let of_stratum = self
+            .drafts
+            .iter()
+            .position(|other| other.complete == wanted);
+        let Some(against) = of_stratum.filter(|_| draft.complete != wanted) else {
+            return;
+        };
+        draft.arm.against = against;
+        let before = &self.drafts[against].complete;
+        let changes = &mut draft.arm.changes;
+        changes.retain(|id, level| before.get(id) != Some(&*level));
+    }
+
+    /// An arm with a proxy of its own, and `own` over that one's settings.
+    fn draft_of(&self, name: String, proxy: ProxySpec, own: Settings) -> Draft {
+        let mut settings = proxy.settings.clone();
+        settings.extend(own.clone());
+        Draft {
+            complete: self.catalog.complete_arm(proxy.kind, &settings),
+            arm: Arm {
+                name,
+                role: ArmRole::Change,
+                changes: own,
+                against: 0,
+                settings,
+                proxy: Some(Box::new(proxy)),
+            },
+            span: 0..0,
+            places: Places::new(),
+        }
+    }
+
+    /// Adds an arm unless another has its name or its settings, which is reported.
+    fn add(&mut self, draft: Draft, check: &mut Checker) {
+        if self
+            .drafts
+            .iter()
+            .any(|other| other.arm.name == draft.arm.name)
+        {
+            let message = format!("a second arm is named `{}`", draft.arm.name);
+            let error = check.error(draft.span.clone(), message);
+            if draft.arm.name == SAME {
+                error.hint("weir adds this arm itself unless the study says `a/a: false`");
+            }
+        } else if let Some(same) = self
+            .drafts
+            .iter()
+            .find(|other| other.is_same(&draft, self.proxy))
+        {
+            let (message, hint) = match same.arm.role {
+                ArmRole::Change => (
+                    format!(
+                        "arm `{}` has the same settings as arm `{}`",
+                        draft.arm.name, same.arm.name
+                    ),
+                    "leave one of them out",
+                ),
+                _ => (
+                    format!("arm `{}` has the settings of the baseline", draft.arm.name),
+                    "`a/a: true`, which is the default, measures the baseline twice",
+                ),
+            };
+            check.error(draft.span.clone(), message).hint(hint);
+        }
+        self.drafts.push(draft);
+    }
+}
+
+/// Settings that cannot go together, each said once where it first appears.
+fn check_conflicts(
+    drafts: &[Draft],
+    proxy: &proxy::Draft,
+    catalog: &Catalog,
+    context: &CheckContext,
+    check: &mut Checker,
+) {
+    let mut said = Vec::new();
+    for draft in drafts {
+        let of_arm = draft.proxy(&proxy.spec);
+        let conflicts = catalog.conflicts(
+            of_arm.kind,
+            &draft.arm.settings,
+            &of_arm.role,
+            context.descriptor_limit,
+        );
+        for conflict in conflicts {
+            if conflict.severity != Severity::Error || said.contains(&conflict) {
+                continue;
+            }
+            let place = conflict.ids.iter().find_map(|id| draft.places.get(id));
+            let span = place.unwrap_or(&draft.span).clone();
+            check
+                .error(span, conflict.message.clone())
+                .hint(conflict.hint.clone());
+            said.push(conflict);
+        }
+    }
+}

@@ -1,0 +1,138 @@
+//! The section `launchers`: ways to start a proxy's process.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use weir_model::study::LauncherSpec;
+
+use crate::arms;
+use crate::check::{Checker, Fields, nearest, short};
+use crate::tree::{Node, Value};
+
+/// The parameter whose levels these are.
+const PARAMETER: &str = "launcher";
+/// The level that is no launcher.
+const NONE: &str = "none";
+
+/// Reads all of them.
+pub(crate) fn read(node: Option<&Node>, check: &mut Checker) -> BTreeMap<String, LauncherSpec> {
+    let mut launchers = BTreeMap::new();
+    let Some(node) = node else { return launchers };
+    let wanted = "a launcher such as `onload: {prefix: onload --profile=latency}`";
+    for entry in check.entries(node, wanted).unwrap_or_default() {
+        let fit = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+        if entry.key == NONE || !entry.key.chars().all(fit) {
+            let message = format!("`{}` is no name for a launcher", short(&entry.key));
+            check
+                .error(entry.span.clone(), message)
+                .hint("lower-case letters, digits and `-`; `none` is the one without any");
+            continue;
+        }
+        let keys = ["prefix", "env", "preload"];
+        let Some(fields) = Fields::known(&entry.value, "a launcher", &keys, check) else {
+            continue;
+        };
+        let spec = LauncherSpec {
+            prefix: fields
+                .get("prefix")
+                .map_or_else(Vec::new, |node| prefix(node, check)),
+            env: fields
+                .get("env")
+                .map_or_else(BTreeMap::new, |node| env(node, check)),
+            preload: fields
+                .get("preload")
+                .map_or_else(Vec::new, |node| preload(node, check)),
+        };
+        if spec == LauncherSpec::default() {
+            check
+                .error(
+                    entry.span.clone(),
+                    format!("the launcher `{}` does nothing", entry.key),
+                )
+                .hint("give it a `prefix`, an `env` or a `preload`");
+        }
+        launchers.insert(entry.key.clone(), spec);
+    }
+    launchers
+}
+
+/// A command line, or a list of its words.
+fn prefix(node: &Node, check: &mut Checker) -> Vec<String> {
+    match &node.value {
+        Value::List(_) => texts(node, check),
+        _ => {
+            let Some(text) = check.text(node) else {
+                return Vec::new();
+            };
+            shlex::split(&text).unwrap_or_else(|| {
+                check.error(node.span.clone(), "a quote is not closed");
+                Vec::new()
+            })
+        }
+    }
+}
+
+fn texts(node: &Node, check: &mut Checker) -> Vec<String> {
+    let items = check.list(node, "text").unwrap_or_default();
+    items.iter().filter_map(|item| check.text(item)).collect()
+}
+
+fn env(node: &Node, check: &mut Checker) -> BTreeMap<String, String> {
+    let wanted = "a variable such as `EF_POLL_USEC: 100000`";
+    let mut env = BTreeMap::new();
+    for entry in check.entries(node, wanted).unwrap_or_default() {
+        let fit = |c: char| c.is_ascii_alphanumeric() || c == '_';
+        if entry.key.is_empty() || !entry.key.chars().all(fit) {
+            let message = format!("`{}` is no name of a variable", short(&entry.key));
+            check.error(entry.span.clone(), message);
+        } else if let Some(value) = check.scalar(&entry.value, "a value") {
+            if value.contains('\0') {
+                check.error(entry.value.span.clone(), "a value holds no NUL");
+            }
+            env.insert(entry.key.clone(), value.to_owned());
+        }
+    }
+    env
+}
+
+fn preload(node: &Node, check: &mut Checker) -> Vec<PathBuf> {
+    let paths = match &node.value {
+        Value::List(_) => texts(node, check),
+        _ => check.text(node).into_iter().collect(),
+    };
+    for path in &paths {
+        // Proxies are started in folders of their own, and ld.so(8) separates by both.
+        if !path.starts_with('/') || path.contains([':', ' ']) {
+            let message = format!("`{}` is no path of a library to preload", short(path));
+            check
+                .error(node.span.clone(), message)
+                .hint("an absolute path without colons and blanks");
+        }
+    }
+    paths.into_iter().map(PathBuf::from).collect()
+}
+
+/// Levels of `launcher` are names of the study's.
+pub(crate) fn check_used(
+    launchers: &BTreeMap<String, LauncherSpec>,
+    arms: &[arms::Draft],
+    check: &mut Checker,
+) {
+    let names: Vec<&str> = launchers.keys().map(String::as_str).collect();
+    let mut said = Vec::new();
+    for draft in arms {
+        let Some(name) = draft.arm.settings.get(PARAMETER) else {
+            continue;
+        };
+        if name == NONE || launchers.contains_key(name) || said.contains(name) {
+            continue;
+        }
+        said.push(name.clone());
+        let message = format!("there is no launcher `{}`", short(name));
+        let error = check.error(draft.place_of(PARAMETER), message);
+        match nearest(name, &names) {
+            Some(near) => error.nearest(Some(near)),
+            None => error.hint("name it under `launchers`"),
+        };
+    }
+}

@@ -1,0 +1,123 @@
+//! Published gains: the key `gains` of `published`.
+
+use weir_model::study::{GainOf, PublishedGain};
+
+use super::Names;
+use crate::check::{Checker, Fields, short};
+use crate::plan::METRICS;
+use crate::tree::{Node, Value};
+
+const KEYS: [&str; 6] = ["load", "arms", "level", "metric", "mean", "peak"];
+
+pub(crate) fn read(node: &Node, names: &Names<'_>, check: &mut Checker) -> Vec<PublishedGain> {
+    let wanted = "a list of gains such as `{level: transport=sockmap, metric: rate, mean: 178%}`";
+    let nodes = check.list(node, wanted);
+    let each = nodes.unwrap_or_default().iter();
+    each.filter_map(|node| one(node, names, check)).collect()
+}
+
+fn one(node: &Node, names: &Names<'_>, check: &mut Checker) -> Option<PublishedGain> {
+    let fields = Fields::known(node, "a published gain", &KEYS, check)?;
+    let metric = fields
+        .required("metric", check)
+        .and_then(|node| check.choice(node, &METRICS));
+    let load = fields.get("load").and_then(|node| {
+        let name = check.text(node)?;
+        Some(names.load(&name, &node.span, check))
+    });
+    let mut change = |key| fields.get(key).and_then(|node| change(node, check));
+    let (mean, peak) = (change("mean"), change("peak"));
+    if fields.get("mean").is_none() && fields.get("peak").is_none() {
+        check
+            .error(fields.span(), "a published gain has a `mean` or a `peak`")
+            .hint("such as `mean: 280%`, or `mean: -30%` where the metric fell");
+    }
+    Some(PublishedGain {
+        load,
+        of: of(&fields, names, check)?,
+        metric: metric?,
+        mean,
+        peak,
+    })
+}
+
+/// What it was gained by: arms or a level.
+fn of(fields: &Fields<'_>, names: &Names<'_>, check: &mut Checker) -> Option<GainOf> {
+    match (fields.get("arms"), fields.get("level")) {
+        (Some(node), None) => arms(node, names, check).map(GainOf::Arms),
+        (None, Some(node)) => level(node, names, check),
+        _ => {
+            check
+                .error(fields.span(), "a gain was gained by `arms` or by a `level`")
+                .hint("such as `arms: [onload]` or `level: transport=sockmap`");
+            None
+        }
+    }
+}
+
+/// A name or a list of them.
+fn arms(node: &Node, names: &Names<'_>, check: &mut Checker) -> Option<Vec<String>> {
+    let nodes = match &node.value {
+        Value::List(_) => check.list(node, "a list of arms")?,
+        _ => std::slice::from_ref(node),
+    };
+    if nodes.is_empty() {
+        check.error(node.span.clone(), "at least one arm is wanted here");
+    }
+    let each = nodes.iter().filter_map(|node| {
+        let name = check.text(node)?;
+        names.check_arm(&name, &node.span, check);
+        Some(name)
+    });
+    Some(each.collect())
+}
+
+/// `transport=sockmap`, which some arm must have.
+fn level(node: &Node, names: &Names<'_>, check: &mut Checker) -> Option<GainOf> {
+    let text = check.text(node)?;
+    let Some((id, level)) = text.split_once('=') else {
+        let message = format!("`{}` is no level of a parameter", short(&text));
+        check
+            .error(node.span.clone(), message)
+            .hint("write the parameter, `=` and the level: `transport=sockmap`");
+        return None;
+    };
+    let (id, level) = (id.trim().to_owned(), level.trim().to_owned());
+    let drafts = &names.arms.drafts;
+    let mut of_arms = drafts
+        .iter()
+        .filter_map(|draft| draft.arm.settings.get(&id));
+    let is_known = of_arms.any(|own| *own == level) || names.arms.would_be(&text);
+    if !drafts.is_empty() && !is_known {
+        let mut levels: Vec<&str> = drafts
+            .iter()
+            .filter_map(|draft| Some(draft.arm.settings.get(&id)?.as_str()))
+            .collect();
+        levels.sort_unstable();
+        levels.dedup();
+        let hint = match levels.is_empty() {
+            true => format!("no arm sets `{}`", short(&id)),
+            false => format!("the arms have {}", levels.join(", ")),
+        };
+        let message = format!("no arm has `{}`", short(&text));
+        check.error(node.span.clone(), message).hint(hint);
+    }
+    Some(GainOf::Level { id, level })
+}
+
+/// A change in per cent: `280%`, `+280%`, `-30%`.
+fn change(node: &Node, check: &mut Checker) -> Option<f64> {
+    let text = check.text(node)?;
+    let number = text.trim().strip_suffix('%');
+    let number = number.and_then(|number| number.trim().parse::<f64>().ok());
+    // A metric can fall by no more than all of it, and a change of 0 is no gain.
+    let fits = |change: &f64| change.is_finite() && *change > -100.0 && *change != 0.0;
+    let change = number.filter(fits).map(|percent| percent / 100.0);
+    if change.is_none() {
+        let message = format!("`{}` is not a change in per cent", short(&text));
+        check
+            .error(node.span.clone(), message)
+            .hint("write `280%`, or `-30%` where the metric fell");
+    }
+    change
+}

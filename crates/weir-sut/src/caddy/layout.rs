@@ -1,0 +1,372 @@
+//! Caddy's document: what a site needs, and the settings of an arm in their contexts.
+//!
+//! A listener in clear and one with TLS are two servers with the same routes, because Caddy speaks TLS
+//! on all ports of a server that has a TLS policy. So the one in clear is the same with the other and
+//! without it.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value, json};
+use weir_model::study::ProxyRole;
+use weir_parameters::Directive;
+
+use super::KIND;
+use crate::admin;
+use crate::certificate::{CERTIFICATE_FILE, KEY_FILE};
+use crate::configuration::ADMIN_SOCKET;
+use crate::{Site, SutError};
+
+/// The context that is no part of the document: variables of the process.
+pub(super) const ENVIRONMENT: &str = "environment";
+
+/// Names of the servers.
+const SITE: &str = "site";
+const SITE_TLS: &str = "site_tls";
+
+/// What settings and a site lead to.
+pub(super) struct LaidOut {
+    pub(super) document: Value,
+    pub(super) environment: Vec<(String, String)>,
+}
+
+pub(super) fn lay_out(directives: &[Directive], site: &Site<'_>) -> Result<LaidOut, SutError> {
+    let mut sections = Sections::gather(directives)?;
+    let environment = sections.environment();
+    Ok(LaidOut {
+        document: sections.document(site)?,
+        environment,
+    })
+}
+
+/// The variables of the process that settings lead to.
+pub(super) fn environment(directives: &[Directive]) -> Result<Vec<(String, String)>, SutError> {
+    Ok(Sections::gather(directives)?.environment())
+}
+
+/// A variable's value: the text of a JSON string, or a number as it is written.
+fn plain(value: &Value) -> String {
+    value
+        .as_str()
+        .map_or_else(|| value.to_string(), str::to_owned)
+}
+
+/// What is written into each context, by its name.
+struct Sections(BTreeMap<String, Value>);
+
+impl Sections {
+    fn gather(directives: &[Directive]) -> Result<Sections, SutError> {
+        let mut sections = BTreeMap::new();
+        for directive in directives {
+            let text = directive.text.replace("{logs}", "logs");
+            let misplaced = |why: &str| SutError::Unable {
+                kind: KIND,
+                what: format!("take `{text}` from the catalog: {why}"),
+            };
+            let at = directive
+                .at
+                .as_deref()
+                .ok_or_else(|| misplaced("the row says no `at`"))?;
+            let value = serde_json::from_str(&text)
+                .map_err(|error| misplaced(&format!("it is no JSON ({error})")))?;
+            let section = sections
+                .entry(directive.context.name().to_owned())
+                .or_insert_with(|| json!({}));
+            place(section, at, value);
+        }
+        Ok(Sections(sections))
+    }
+
+    fn environment(&mut self) -> Vec<(String, String)> {
+        let environment = self.take(ENVIRONMENT, json!({}));
+        let environment = environment.as_object().into_iter().flatten();
+        let environment = environment.map(|(name, value)| (name.clone(), plain(value)));
+        environment.collect()
+    }
+
+    /// `base` with what is written into a context on top.
+    fn take(&mut self, context: &str, mut base: Value) -> Value {
+        if let Some(written) = self.0.remove(context) {
+            merge(&mut base, written);
+        }
+        base
+    }
+
+    fn document(mut self, site: &Site<'_>) -> Result<Value, SutError> {
+        let handlers = self.handlers(site)?;
+        let server = self.take(
+            "server",
+            json!({
+                "listen": [site.listen.to_string()],
+                "automatic_https": {"disable": true},
+                "routes": [{"handle": handlers}],
+            }),
+        );
+        let mut tls = self.take("tls", json!({}));
+        let mut servers = Map::new();
+        if let Some(listener) = site.tls {
+            let policy = self.take("tls_policy", json!({}));
+            let mut server = server.clone();
+            let own = json!({
+                "listen": [listener.listen.to_string()],
+                "tls_connection_policies": [policy],
+            });
+            merge(&mut server, own);
+            servers.insert(SITE_TLS.to_owned(), server);
+            let files = json!({
+                "certificate": format!("conf/{CERTIFICATE_FILE}"),
+                "key": format!("conf/{KEY_FILE}"),
+            });
+            // weir's certificate names nobody who could be asked.
+            let loaded = json!({
+                "certificates": {"load_files": [files]},
+                "disable_ocsp_stapling": true,
+            });
+            merge(&mut tls, loaded);
+        }
+        servers.insert(SITE.to_owned(), server);
+        let app = self.take("app", json!({"servers": servers}));
+        Ok(self.take(
+            "root",
+            json!({
+                // It would keep a copy of the configuration where nobody asked for one.
+                "admin": {
+                    "listen": format!("unix/{ADMIN_SOCKET}"),
+                    "origins": [admin::HOST],
+                    "config": {"persist": false},
+                },
+                "storage": {"module": "file_system", "root": "temp/storage"},
+                "apps": {"http": app, "tls": tls},
+            }),
+        ))
+    }
+
+    fn handlers(&mut self, site: &Site<'_>) -> Result<Vec<Value>, SutError> {
+        let content = match site.role {
+            ProxyRole::ReverseProxy => {
+                self.reverse_proxy(&site.origin.ok_or(SutError::NoOrigin)?.to_string())
+            }
+            ProxyRole::StaticFiles { .. } => json!({"handler": "file_server", "root": "files"}),
+        };
+        Ok(self.encode().into_iter().chain([content]).collect())
+    }
+
+    fn reverse_proxy(&mut self, origin: &str) -> Value {
+        let upstream = self.take("upstream", json!({"dial": origin}));
+        let mut transport = self.take("transport", json!({"protocol": "http"}));
+        if let Some(kept) = transport.pointer_mut("/keep_alive") {
+            fill_keep_alive(kept);
+        }
+        let base = json!({
+            "handler": "reverse_proxy",
+            "transport": transport,
+            "upstreams": [upstream],
+        });
+        self.take("reverse_proxy", base)
+    }
+
+    /// The handler that compresses, with those encodings alone that are preferred: the settings of an
+    /// encoding would otherwise switch it on.
+    fn encode(&mut self) -> Option<Value> {
+        let mut encode = self.take("encode", json!({"handler": "encode"}));
+        let preferred = encode.get("prefer")?.clone();
+        let is_preferred = |name: &str| {
+            let names = preferred.as_array();
+            names.is_some_and(|names| names.iter().any(|preferred| preferred == name))
+        };
+        if let Some(encodings) = encode.get_mut("encodings").and_then(Value::as_object_mut) {
+            encodings.retain(|name, _| is_preferred(name));
+        }
+        Some(encode)
+    }
+}
+
+/// Puts back the defaults of what is not set. Caddy 2.6 drops all of them as soon as one of the object's
+/// fields is there (`NewTransport` in `reverseproxy/httptransport.go`): two connections would be kept
+/// instead of 32, and for ever.
+fn fill_keep_alive(kept: &mut Value) {
+    let mut filled = json!({
+        "probe_interval": "30s",
+        "idle_timeout": "120s",
+        "max_idle_conns_per_host": 32,
+    });
+    merge(&mut filled, kept.take());
+    *kept = filled;
+}
+
+/// Which servers of a document are asked, by name: in clear and over TLS.
+#[derive(Debug, Clone)]
+pub(super) struct Servers {
+    clear: String,
+    tls: String,
+}
+
+impl Default for Servers {
+    fn default() -> Servers {
+        Servers {
+            clear: SITE.to_owned(),
+            tls: SITE_TLS.to_owned(),
+        }
+    }
+}
+
+impl Servers {
+    /// Those that listen at two addresses, in a document that was not laid out here.
+    pub(super) fn at(document: &Value, clear: &str, tls: Option<&str>) -> Servers {
+        let servers = document.pointer("/apps/http/servers");
+        let servers = servers.and_then(Value::as_object);
+        let at = |address: &str| {
+            let listens = |server: &Value| {
+                let listen = server.get("listen").and_then(Value::as_array);
+                listen.is_some_and(|listen| listen.iter().any(|it| it == address))
+            };
+            let mut servers = servers.into_iter().flatten();
+            servers.find(|(_, server)| listens(server))
+        };
+        let name = |address: &str| at(address).map_or_else(String::new, |(name, _)| name.clone());
+        Servers {
+            clear: name(clear),
+            tls: tls.map_or_else(String::new, name),
+        }
+    }
+}
+
+/// The object behind a context's name. What the proxy does not have in its role, or without a listener
+/// for TLS, is not there.
+pub(super) fn section<'a>(
+    document: &'a Value,
+    context: &str,
+    servers: &Servers,
+) -> Option<&'a Value> {
+    let server = |name: &str| {
+        let all = document.pointer("/apps/http/servers")?;
+        all.get(name)
+    };
+    let handler = |name: &str| handler(server(&servers.clear)?.get("routes")?, name);
+    match context {
+        "root" => Some(document),
+        "app" => document.pointer("/apps/http"),
+        "tls" => document.pointer("/apps/tls"),
+        "server" => server(&servers.clear),
+        "encode" | "reverse_proxy" => handler(context),
+        "transport" => handler("reverse_proxy")?.get("transport"),
+        "upstream" => handler("reverse_proxy")?.pointer("/upstreams/0"),
+        "tls_policy" => server(&servers.tls)?.pointer("/tls_connection_policies/0"),
+        _ => None,
+    }
+}
+
+/// The first handler of a name in routes, however deep it is.
+fn handler<'a>(routes: &'a Value, name: &str) -> Option<&'a Value> {
+    let in_route = |route: &'a Value| {
+        let mut handlers = route.get("handle")?.as_array()?.iter();
+        handlers.find_map(|it| match it["handler"] == name {
+            true => Some(it),
+            false => handler(it.get("routes")?, name),
+        })
+    };
+    routes.as_array()?.iter().find_map(in_route)
+}
+
+/// Puts a value where a JSON pointer (RFC 6901) leads, through objects that are made if need be.
+fn place(target: &mut Value, at: &str, value: Value) {
+    let keys = at.strip_prefix('/').unwrap_or(at).rsplit('/');
+    let wrapped = keys.fold(value, |inner, key| {
+        let key = key.replace("~1", "/").replace("~0", "~");
+        Value::Object(Map::from_iter([(key, inner)]))
+    });
+    merge(target, wrapped);
+}
+
+/// Objects are merged; anything else takes the place of what was there.
+fn merge(target: &mut Value, other: Value) {
+    match (target, other) {
+        (Value::Object(target), Value::Object(other)) => {
+            for (key, value) in other {
+                merge(target.entry(key).or_insert(Value::Null), value);
+            }
+        }
+        (target, other) => *target = other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use weir_parameters::Context;
+
+    use super::*;
+
+    fn directive(context: &str, at: Option<&str>, text: &str) -> Directive {
+        Directive {
+            context: Context::new(context),
+            at: at.map(str::to_owned),
+            text: text.to_owned(),
+        }
+    }
+
+    fn proxied(directives: &[Directive]) -> Result<LaidOut, SutError> {
+        let origin = "127.0.0.1:9".parse().ok();
+        let role = ProxyRole::ReverseProxy;
+        let listen = "127.0.0.1:1".parse().expect("an address");
+        lay_out(directives, &Site::new(&role, listen, origin))
+    }
+
+    #[test]
+    fn what_is_placed_is_merged_whatever_comes_first() {
+        let (level, name) = (("/a/b/level", json!(5)), ("/a/b", json!({})));
+        for order in [[&level, &name], [&name, &level]] {
+            let mut target = json!({"a": {"c": 1}});
+            for (at, value) in order {
+                place(&mut target, at, value.clone());
+            }
+            assert_eq!(target, json!({"a": {"b": {"level": 5}, "c": 1}}));
+        }
+        let mut target = json!({});
+        place(&mut target, "/a~1b/~0c", json!([1]));
+        assert_eq!(target, json!({"a/b": {"~c": [1]}}));
+    }
+
+    #[test]
+    fn one_setting_of_kept_connections_does_not_undo_the_defaults_of_the_others() {
+        let kept = |directives: &[Directive]| {
+            let document = proxied(directives).expect("it is laid out").document;
+            section(&document, "transport", &Servers::default())
+                .expect("a transport")
+                .get("keep_alive")
+                .cloned()
+        };
+        assert_eq!(kept(&[]), None);
+        let one = directive("transport", Some("/keep_alive/idle_timeout"), "\"1s\"");
+        let expected = json!({
+            "probe_interval": "30s", "idle_timeout": "1s", "max_idle_conns_per_host": 32,
+        });
+        assert_eq!(kept(&[one]), Some(expected));
+    }
+
+    #[test]
+    fn an_encoding_that_is_only_tuned_is_not_offered() {
+        let level = directive("encode", Some("/encodings/gzip/level"), "9");
+        let encode = |directives: &[Directive]| {
+            let document = proxied(directives).expect("it is laid out").document;
+            section(&document, "encode", &Servers::default()).cloned()
+        };
+        assert_eq!(encode(std::slice::from_ref(&level)), None);
+        let zstd = [
+            level,
+            directive("encode", Some("/encodings/zstd"), "{}"),
+            directive("encode", Some("/prefer"), "[\"zstd\"]"),
+        ];
+        let expected = json!({"handler": "encode", "encodings": {"zstd": {}}, "prefer": ["zstd"]});
+        assert_eq!(encode(&zstd), Some(expected));
+    }
+
+    #[test]
+    fn a_row_that_leads_to_no_json_is_refused() {
+        for (directive, why) in [
+            (directive("server", None, "1"), "says no `at`"),
+            (directive("server", Some("/x"), "{x"), "is no JSON"),
+        ] {
+            let error = proxied(&[directive]).err().expect("it is refused");
+            assert!(error.to_string().contains(why), "{error}");
+        }
+    }
+}

@@ -1,0 +1,85 @@
+//! Caddy's log: one JSON object per line, between lines in plain words.
+
+use serde_json::{Map, Value};
+
+/// What weir's own configuration asks for, and Caddy warns of all the same.
+const ASKED_FOR: &str = "automatic HTTPS is completely disabled";
+
+/// Fields of a line that say how it came about and not what.
+const HEAD: [&str; 4] = ["level", "ts", "logger", "msg"];
+
+/// The warnings among what was printed, each in one line: `http: message (field=value)`.
+pub(super) fn warnings(printed: &str) -> Vec<String> {
+    let lines = printed.lines().filter_map(entry);
+    let warnings = lines.filter(|entry| matches!(level(entry), "warn" | "error"));
+    let own = |entry: &Map<String, Value>| text(entry, "msg").starts_with(ASKED_FOR);
+    warnings
+        .filter(|entry| !own(entry))
+        .map(|entry| sentence(&entry))
+        .collect()
+}
+
+/// What was printed, without the lines that tell of ordinary things.
+pub(super) fn without_notices(printed: &str) -> String {
+    let is_notice = |line: &&str| {
+        entry(line).is_some_and(|entry| {
+            matches!(level(&entry), "debug" | "info") || text(&entry, "msg").starts_with(ASKED_FOR)
+        })
+    };
+    let lines: Vec<&str> = printed.lines().filter(|line| !is_notice(line)).collect();
+    lines.join("\n")
+}
+
+fn entry(line: &str) -> Option<Map<String, Value>> {
+    serde_json::from_str(line).ok()
+}
+
+fn level(entry: &Map<String, Value>) -> &str {
+    text(entry, "level")
+}
+
+fn text<'a>(entry: &'a Map<String, Value>, field: &str) -> &'a str {
+    entry.get(field).and_then(Value::as_str).unwrap_or_default()
+}
+
+fn sentence(entry: &Map<String, Value>) -> String {
+    let others = entry
+        .iter()
+        .filter(|(name, _)| !HEAD.contains(&name.as_str()));
+    let others: Vec<String> = others
+        .map(|(name, value)| format!("{name}={value}"))
+        .collect();
+    let logger = match text(entry, "logger") {
+        "" => String::new(),
+        logger => format!("{logger}: "),
+    };
+    let fields = match others.is_empty() {
+        true => String::new(),
+        false => format!(" ({})", others.join(" ")),
+    };
+    format!("{logger}{}{fields}", text(entry, "msg"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PRINTED: &str = r#"{"level":"info","ts":1.5,"msg":"using provided configuration"}
+{"level":"warn","ts":1.5,"logger":"http","msg":"automatic HTTPS is completely disabled for server","server_name":"site"}
+{"level":"warn","ts":1.5,"logger":"tls","msg":"stapling OCSP","error":"no server","n":2}
+{"level":"error","ts":1.5,"msg":"plain"}
+Error: loading http app module"#;
+
+    #[test]
+    fn warnings_are_lines_of_words() {
+        let expected = [r#"tls: stapling OCSP (error="no server" n=2)"#, "plain"];
+        assert_eq!(warnings(PRINTED), expected);
+    }
+
+    #[test]
+    fn notices_are_left_out_of_a_refusal() {
+        let words = without_notices(PRINTED);
+        assert_eq!(words.lines().count(), 3, "{words}");
+        assert!(words.ends_with("Error: loading http app module"));
+    }
+}

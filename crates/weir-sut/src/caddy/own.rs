@@ -1,0 +1,107 @@
+//! A copy of a user's configuration of Caddy: its JSON, or a Caddyfile as it stands.
+
+use std::path::Path;
+
+use serde_json::Value;
+use weir_configuration::document::{Dialect, Format, adapt_caddy, change, listeners, read};
+use weir_configuration::{ConfigurationError, Source, SourceFile, Wanted};
+use weir_model::study::Settings;
+use weir_parameters::Catalog;
+
+use super::layout::{ENVIRONMENT, Servers, environment};
+use super::{Caddy, FILE, KIND, folders, log};
+use crate::configuration::{Configuration, directives, wanted};
+use crate::installed::output;
+use crate::own::{Copying, about};
+use crate::{Own, Site, SutError};
+
+pub(super) fn write(
+    caddy: &Caddy,
+    prefix: &Path,
+    settings: &Settings,
+    site: &Site<'_>,
+    own: Own<'_>,
+    catalog: &Catalog,
+) -> Result<Configuration, SutError> {
+    let wanted = wanted(KIND, settings, catalog)?;
+    let is_json = own.file.extension().is_some_and(|it| it == "json");
+    let [user, changed] = match is_json {
+        true => {
+            let user = read(own.file, Format::Json)?;
+            let changed = change(&user, Dialect::Caddy, &wanted)?;
+            [user, changed]
+        }
+        false => {
+            must_change_nothing(own.file, &wanted)?;
+            let adapted = caddy.adapted(own.file)?;
+            [adapted.clone(), adapted]
+        }
+    };
+    let variables = environment(&directives(KIND, settings, catalog)?)?;
+    let copying = Copying::begin(KIND, prefix, site, own, [user, changed], None)?;
+    let copy = adapt_caddy(copying.changed(), &copying.surroundings(None))?;
+    let listeners = listeners(&copy, Dialect::Caddy)?;
+    let addresses = listeners.iter().map(|listener| &*listener.address);
+    let is_in_clear = copying.is_asked_in_clear(addresses);
+    Ok(Configuration {
+        environment: folders().chain(variables).collect(),
+        // Caddy takes the language from the name.
+        ..copying.finish(copy, Some(FILE), is_in_clear)?
+    })
+}
+
+/// Settings are put into JSON, and nobody would find his Caddyfile again in what was made of it.
+fn must_change_nothing(file: &Path, wanted: &[Wanted<'_>]) -> Result<(), ConfigurationError> {
+    let is_of_document = |wanted: &&Wanted<'_>| {
+        let mut writes = wanted.row.writes.iter();
+        writes.any(|write| write.context.name() != ENVIRONMENT)
+    };
+    let Some(wanted) = wanted.iter().find(is_of_document) else {
+        return Ok(());
+    };
+    let what = format!(
+        "`{}` cannot be changed in a Caddyfile: settings go into Caddy's JSON",
+        wanted.row.id
+    );
+    let hint = format!(
+        "make JSON of it and name that file: caddy adapt --pretty --config {} > caddy.json",
+        file.display()
+    );
+    Err(about(file, what).hint(hint))
+}
+
+impl Caddy {
+    /// A Caddyfile as JSON, under its own name.
+    fn adapted(&self, file: &Path) -> Result<Source, SutError> {
+        let file = std::path::absolute(file).map_err(SutError::file("read", file))?;
+        // With the place of a byte that is none of a text's, which Caddy would not tell.
+        let text = std::fs::read(&file);
+        let text = text.map_err(|error| about(&file, format!("cannot be read: {error}")))?;
+        if std::str::from_utf8(&text).is_err() {
+            read(&file, Format::Json)?;
+        }
+        let mut adapt = self.installed.command();
+        adapt
+            .args(["adapt", "--adapter", "caddyfile", "--config"])
+            .arg(&file);
+        let answer = output(adapt)?;
+        if !answer.status.success() {
+            let said = String::from_utf8_lossy(&answer.stderr);
+            return Err(SutError::Refused {
+                kind: KIND,
+                file,
+                words: log::without_notices(&said),
+                change: Some(String::new()),
+            });
+        }
+        let text = String::from_utf8_lossy(&answer.stdout).into_owned();
+        Ok(Source::new(vec![SourceFile { path: file, text }]))
+    }
+}
+
+/// The servers of a copy that are asked.
+pub(super) fn servers(configuration: &Configuration, document: &Value) -> Servers {
+    let clear = configuration.listen().to_string();
+    let tls = configuration.tls_listen().map(|tls| tls.to_string());
+    Servers::at(document, &clear, tls.as_deref())
+}

@@ -1,0 +1,255 @@
+//! A configuration that was written for one arm, whatever the proxy.
+
+use std::fs;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use weir_configuration::Wanted;
+use weir_model::study::{ProxyKind, ProxyRole, Settings, file_target};
+use weir_parameters::{Catalog, Directive};
+
+use crate::content::write_content;
+use crate::own::OwnCopy;
+use crate::user::WorkerUser;
+use crate::work_folder::make_folder;
+use crate::{Site, SutError};
+
+/// Folders of a prefix.
+const FOLDERS: [&str; 6] = ["", "conf", "logs", "temp", "files", "run"];
+
+/// A configuration that was written, and the prefix it lives in: a folder that holds all that this
+/// proxy reads and writes.
+///
+/// ```text
+/// conf/             what weir wrote, or the copy of what the user wrote, and certificate and key for a listener with TLS
+/// files/            for static files      logs/output   what the program printed
+/// temp/             its temporary files   run/          sockets and process numbers
+/// ```
+///
+/// The program is started in the prefix, and paths in the configuration are relative to it where the
+/// proxy's language allows that, so the configurations of two arms differ in their settings and
+/// addresses alone.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Configuration {
+    pub(crate) kind: ProxyKind,
+    pub(crate) prefix: PathBuf,
+    /// Main file, below the prefix.
+    pub(crate) file: PathBuf,
+    pub(crate) listen: SocketAddr,
+    pub(crate) tls_listen: Option<SocketAddr>,
+    /// Log that the proxy writes its troubles to, below the prefix; `None`: what it prints.
+    pub(crate) error_log: Option<PathBuf>,
+    /// Where its standard output goes, below the prefix, for a proxy that logs requests to it; `None`:
+    /// to what it prints.
+    pub(crate) stdout: Option<PathBuf>,
+    /// Whether it listens with SO_REUSEPORT, so that the kernel does not keep others from its port.
+    pub(crate) shares_port: bool,
+    /// Processes besides the main one that there will be when it is ready; 0 where it has none.
+    pub(crate) workers: usize,
+    /// Arguments and variables of the environment that settings lead to.
+    pub(crate) arguments: Vec<String>,
+    pub(crate) environment: Vec<(String, String)>,
+    /// What it is a copy of, when it is one of the user's.
+    pub(crate) own: Option<Arc<OwnCopy>>,
+}
+
+/// What was changed in a configuration of the user's, as unified diffs of the user's own files.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Patch {
+    /// From the user's files to the arm's.
+    pub forward: String,
+    /// And back.
+    pub revert: String,
+}
+
+impl Configuration {
+    /// Makes the folders of a prefix, and what belongs there whatever the proxy: content, certificate
+    /// and key. `file` is the main file's name.
+    pub(crate) fn prepare(
+        kind: ProxyKind,
+        prefix: &Path,
+        file: &str,
+        site: &Site<'_>,
+        user: Option<&WorkerUser>,
+    ) -> Result<Configuration, SutError> {
+        for folder in FOLDERS {
+            let path = prefix.join(folder);
+            if !path.is_dir() {
+                make_folder(&path)?;
+            }
+        }
+        // Absolute, since the proxy is started from elsewhere.
+        let prefix = fs::canonicalize(prefix).map_err(SutError::file("read", prefix))?;
+        if let Some(user) = user {
+            user.must_reach(&prefix)?;
+        }
+        if let ProxyRole::StaticFiles { size } = site.role {
+            write_files(&prefix.join("files"), *size, site.sizes)?;
+        }
+        if let Some(tls) = site.tls {
+            tls.certificate.copy_to(&prefix.join("conf"))?;
+        }
+        Ok(Configuration {
+            kind,
+            prefix,
+            file: Path::new("conf").join(file),
+            listen: site.listen,
+            tls_listen: site.tls.map(|tls| tls.listen),
+            error_log: None,
+            stdout: None,
+            shares_port: false,
+            workers: 0,
+            arguments: Vec::new(),
+            environment: Vec::new(),
+            own: None,
+        })
+    }
+
+    /// Whose it is.
+    pub fn kind(&self) -> ProxyKind {
+        self.kind
+    }
+
+    /// The folder that holds all that this proxy reads and writes.
+    pub fn prefix(&self) -> &Path {
+        &self.prefix
+    }
+
+    /// The main configuration file.
+    pub fn file(&self) -> PathBuf {
+        self.prefix.join(&self.file)
+    }
+
+    /// All its files below the prefix, in the order in which they are read.
+    pub(crate) fn files(&self) -> Vec<PathBuf> {
+        match &self.own {
+            Some(own) => own.paths().map(Path::to_owned).collect(),
+            None => vec![self.file.clone()],
+        }
+    }
+
+    /// Address where it is asked in clear.
+    pub fn listen(&self) -> SocketAddr {
+        self.listen
+    }
+
+    /// Address where it is asked over TLS, if it is.
+    pub fn tls_listen(&self) -> Option<SocketAddr> {
+        self.tls_listen
+    }
+
+    /// Where the proxy tells its troubles: its log, or what it prints.
+    pub fn error_log(&self) -> PathBuf {
+        match &self.error_log {
+            Some(log) => self.prefix.join(log),
+            None => self.output(),
+        }
+    }
+
+    /// What the program printed since it was last started.
+    pub fn output(&self) -> PathBuf {
+        self.prefix.join("logs/output")
+    }
+
+    /// Its socket for administration, for a proxy that has one.
+    pub(crate) fn admin_socket(&self) -> PathBuf {
+        self.prefix.join(ADMIN_SOCKET)
+    }
+
+    /// What was changed in a configuration of the user's; `None`: weir wrote it.
+    pub fn patch(&self) -> Option<&Patch> {
+        self.own.as_ref().map(|own| &own.patch)
+    }
+
+    /// The configuration's files by name, the main one first, without certificates and keys. Those of a
+    /// copy have their paths below the prefix for names.
+    ///
+    /// # Errors
+    /// One cannot be read.
+    pub fn texts(&self) -> Result<Vec<(String, String)>, SutError> {
+        if let Some(own) = &self.own {
+            return Ok(own.texts());
+        }
+        let file = self.file();
+        let text = fs::read_to_string(&file).map_err(SutError::file("read", &file))?;
+        let name = self.file.file_name().unwrap_or_default();
+        Ok(vec![(name.to_string_lossy().into_owned(), text)])
+    }
+
+    /// Words of the proxy's, about the user's files where they are about copies of these.
+    pub(crate) fn told(&self, words: &str) -> String {
+        match &self.own {
+            Some(own) => own.told(&self.prefix, words),
+            None => words.to_owned(),
+        }
+    }
+
+    /// That the proxy refuses it, in its own words.
+    pub(crate) fn refused(&self, words: &str) -> SutError {
+        let own = self.own.as_ref();
+        SutError::Refused {
+            kind: self.kind,
+            file: own.map_or_else(|| self.file(), |own| own.user_file()),
+            words: self.told(words),
+            change: own.map(|own| own.shown_change()),
+        }
+    }
+
+    pub(crate) fn write(&self, text: &str) -> Result<(), SutError> {
+        let file = self.file();
+        fs::write(&file, text).map_err(SutError::file("write", file))
+    }
+}
+
+/// The socket for administration, relative to the prefix: proxies are started there, and a path to it
+/// from the root may be longer than a socket's address (108 bytes, unix(7)).
+pub(crate) const ADMIN_SOCKET: &str = "run/admin.sock";
+
+/// The rows behind settings.
+///
+/// # Errors
+/// A parameter is not in the catalog for this proxy, or is none of its configuration.
+pub(crate) fn wanted<'a>(
+    kind: ProxyKind,
+    settings: &'a Settings,
+    catalog: &'a Catalog,
+) -> Result<Vec<Wanted<'a>>, SutError> {
+    let row = |(id, level): (&String, &'a String)| {
+        let unknown = || SutError::UnknownParameter {
+            kind,
+            id: id.clone(),
+        };
+        let row = catalog.get(kind, id).ok_or_else(unknown)?;
+        match row.scope.is_configuration() {
+            true => Ok(Wanted { row, level }),
+            false => Err(SutError::NotOfProxy { id: id.clone() }),
+        }
+    };
+    settings.iter().map(row).collect()
+}
+
+/// All that settings lead to, parameter by parameter.
+///
+/// # Errors
+/// As [`wanted`].
+pub(crate) fn directives(
+    kind: ProxyKind,
+    settings: &Settings,
+    catalog: &Catalog,
+) -> Result<Vec<Directive>, SutError> {
+    let wanted = wanted(kind, settings, catalog)?.into_iter();
+    Ok(wanted
+        .flat_map(|wanted| wanted.row.directives(wanted.level))
+        .collect())
+}
+
+/// The page of a proxy that serves files, and files of other sizes beside it.
+fn write_files(folder: &Path, page: u64, sizes: &[u64]) -> Result<(), SutError> {
+    let others = sizes.iter().map(|&size| (file_target(size), size));
+    for (target, size) in std::iter::once(("/index.html".to_owned(), page)).chain(others) {
+        let file = folder.join(target.trim_start_matches('/'));
+        write_content(&file, size).map_err(SutError::file("write", file))?;
+    }
+    Ok(())
+}

@@ -1,0 +1,169 @@
+//! Envoy's own counters. It keeps all of them anyway, by worker, and adds them up when it is asked.
+
+use std::collections::BTreeMap;
+
+use super::layout::STATISTICS;
+use crate::{Configuration, SutError, admin};
+
+/// What is asked for: counters of the parts that weir wrote, not of Envoy's administration.
+const ASK: &str =
+    "/stats?type=Counters&filter=^(cluster.origin|http.ingress|listener.(clear|tls))[.]";
+
+/// Counters that an operator looks at, by what follows the part's name. Envoy has some hundred more.
+const WANTED: [&str; 46] = [
+    // The cluster: connections to the origin server, and requests on them.
+    "upstream_cx_connect_fail",
+    "upstream_cx_connect_timeout",
+    "upstream_cx_destroy_with_active_rq",
+    "upstream_cx_idle_timeout",
+    "upstream_cx_max_requests",
+    "upstream_cx_overflow",
+    "upstream_cx_pool_overflow",
+    "upstream_cx_rx_bytes_total",
+    "upstream_cx_total",
+    "upstream_cx_tx_bytes_total",
+    "upstream_flow_control_paused_reading_total",
+    "upstream_rq_pending_failure_eject",
+    "upstream_rq_pending_overflow",
+    "upstream_rq_pending_total",
+    "upstream_rq_retry",
+    "upstream_rq_retry_overflow",
+    "upstream_rq_rx_reset",
+    "upstream_rq_timeout",
+    "upstream_rq_total",
+    "upstream_rq_tx_reset",
+    // Clients: connections, and requests on them.
+    "downstream_cx_drain_close",
+    "downstream_cx_idle_timeout",
+    "downstream_cx_max_requests_reached",
+    "downstream_cx_overload_disable_keepalive",
+    "downstream_cx_protocol_error",
+    "downstream_cx_ssl_total",
+    "downstream_cx_total",
+    "downstream_flow_control_paused_reading_total",
+    "downstream_rq_1xx",
+    "downstream_rq_2xx",
+    "downstream_rq_3xx",
+    "downstream_rq_4xx",
+    "downstream_rq_5xx",
+    "downstream_rq_header_timeout",
+    "downstream_rq_idle_timeout",
+    "downstream_rq_overload_close",
+    "downstream_rq_rx_reset",
+    "downstream_rq_timeout",
+    "downstream_rq_total",
+    "downstream_rq_tx_reset",
+    // Listeners: what they turned away, and their TLS.
+    "downstream_cx_overflow",
+    "downstream_cx_overload_reject",
+    "downstream_global_cx_overflow",
+    "ssl.connection_error",
+    "ssl.handshake",
+    "ssl.session_reused",
+];
+
+/// The same of a user's configuration, whose parts have names of their own.
+const ASK_OWN: &str = "/stats?type=Counters&filter=^(cluster|http|listener)[.]";
+
+pub(super) fn read(configuration: &Configuration) -> Result<BTreeMap<String, u64>, SutError> {
+    Ok(match configuration.own.is_some() {
+        true => sum(&admin::get(configuration, ASK_OWN)?),
+        false => parse(&admin::get(configuration, ASK)?),
+    })
+}
+
+/// Requests of clients that are not answered yet.
+pub(super) fn requests_in_flight(configuration: &Configuration) -> Result<u64, SutError> {
+    let part = match configuration.own.is_some() {
+        true => ".*",
+        false => STATISTICS,
+    };
+    let ask = format!("/stats?filter=^http[.]{part}[.]downstream_rq_active$");
+    let text = admin::get(configuration, &ask)?;
+    let others = text
+        .lines()
+        .filter(|line| !line.starts_with(OF_ADMINISTRATION));
+    let values = others.filter_map(|line| line.rsplit_once(':')?.1.trim().parse::<u64>().ok());
+    Ok(values.sum())
+}
+
+/// What asking for statistics counts itself.
+const OF_ADMINISTRATION: &str = "http.admin.";
+
+/// Counters of all parts of a kind together, as `cluster.upstream_rq_total`. Those by worker and by
+/// listener and connection manager are in others already.
+fn sum(text: &str) -> BTreeMap<String, u64> {
+    let mut all = BTreeMap::new();
+    for (name, value) in text.lines().filter_map(|line| line.split_once(": ")) {
+        let is_elsewhere = name.starts_with(OF_ADMINISTRATION)
+            || name.starts_with("listener.admin.")
+            || name.contains(".worker_")
+            || (name.starts_with("listener.") && name.contains(".http."));
+        let Some(kind) = name.split('.').next().filter(|_| !is_elsewhere) else {
+            continue;
+        };
+        let wanted = WANTED.iter().find(|wanted| {
+            let before = name.strip_suffix(*wanted);
+            before.is_some_and(|before| before.ends_with('.'))
+        });
+        if let (Some(wanted), Ok(count)) = (wanted, value.trim().parse::<u64>()) {
+            *all.entry(format!("{kind}.{wanted}")).or_default() += count;
+        }
+    }
+    all
+}
+
+/// Lines of the form `http.ingress.downstream_rq_total: 12`.
+fn parse(text: &str) -> BTreeMap<String, u64> {
+    let counter = |line: &str| {
+        let (name, value) = line.split_once(": ")?;
+        // The part's name is two words: `cluster.origin`, `listener.tls`.
+        let own = name.splitn(3, '.').nth(2)?;
+        let number = value.trim().parse().ok()?;
+        WANTED.contains(&own).then(|| (name.to_owned(), number))
+    };
+    text.lines().filter_map(counter).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_of_a_user_s_are_added_up_by_kind() {
+        let text = "cluster.a.b.upstream_rq_total: 3\n\
+                    cluster.c.upstream_rq_total: 4\n\
+                    http.admin.downstream_rq_total: 9\n\
+                    http.shop.downstream_rq_total: 7\n\
+                    listener.0.0.0.0_80.http.shop.downstream_rq_2xx: 7\n\
+                    listener.0.0.0.0_80.worker_0.downstream_cx_total: 2\n\
+                    listener.0.0.0.0_80.downstream_cx_total: 2\n\
+                    listener.admin.downstream_cx_total: 5\n\
+                    cluster.c.x_upstream_rq_total: 1\n";
+        let expected = [
+            ("cluster.upstream_rq_total", 7),
+            ("http.downstream_rq_total", 7),
+            ("listener.downstream_cx_total", 2),
+        ];
+        let expected = expected.map(|(name, number)| (name.to_owned(), number));
+        assert_eq!(sum(text), BTreeMap::from(expected));
+    }
+
+    #[test]
+    fn what_is_wanted_is_taken_under_envoy_s_own_names() {
+        let text = "cluster.origin.upstream_rq_pending_overflow: 3\n\
+                    cluster.origin.upstream_rq_200: 9\n\
+                    http.ingress.downstream_rq_total: 12\n\
+                    http.ingress.downstream_rq_time: P0(1,1)\n\
+                    listener.tls.ssl.handshake: 4\n\
+                    listener.tls.worker_0.downstream_cx_total: 4\n\
+                    nonsense\n";
+        let expected = [
+            ("cluster.origin.upstream_rq_pending_overflow", 3),
+            ("http.ingress.downstream_rq_total", 12),
+            ("listener.tls.ssl.handshake", 4),
+        ];
+        let expected = expected.map(|(name, number)| (name.to_owned(), number));
+        assert_eq!(parse(text), BTreeMap::from(expected));
+    }
+}

@@ -1,0 +1,224 @@
+//! Envoy's configuration as a tree: where the catalog's contexts are in it, and how values are put there.
+
+use std::net::SocketAddr;
+
+use serde_json::{Map, Value};
+use weir_model::study::ProxyKind;
+use weir_parameters::Directive;
+
+use crate::SutError;
+
+/// Names that Envoy's statistics and dumps have our parts under.
+pub(super) const CLEAR: &str = "clear";
+pub(super) const TLS: &str = "tls";
+pub(super) const CLUSTER: &str = "origin";
+
+/// The HTTP filters of the catalog's contexts.
+pub(super) const COMPRESSOR: &str = "envoy.filters.http.compressor";
+pub(super) const ROUTER: &str = "envoy.filters.http.router";
+
+/// The cluster's extension that says how HTTP is spoken, by its name and in its type.
+pub(super) const UPSTREAM_HTTP: &str = "envoy.extensions.upstreams.http.v3.HttpProtocolOptions";
+
+/// An array is not made longer than this by an index in a pointer.
+const LONGEST: usize = 64;
+
+/// What Envoy runs with: the document, and its command line as `/server_info` has it.
+#[derive(Debug, Default)]
+pub(super) struct Document {
+    pub(super) arguments: Value,
+    pub(super) bootstrap: Value,
+    /// Where a copy of a user's is asked, in clear and over TLS: its parts have names of their own.
+    pub(super) asked: [Option<SocketAddr>; 2],
+}
+
+impl Document {
+    /// The object that stands for a context of the catalog; where listeners have one each, that of the
+    /// listener in clear. `None` where the configuration has no such object.
+    pub(super) fn context(&self, name: &str) -> Option<&Value> {
+        match name {
+            "arguments" => Some(&self.arguments),
+            "bootstrap" => Some(&self.bootstrap),
+            "listener" => self.listener(CLEAR),
+            "hcm" => self.hcm(),
+            "compressor" => self.filter(COMPRESSOR),
+            "router" => self.filter(ROUTER)?.get("typed_config"),
+            "route" => self
+                .hcm()?
+                .pointer("/route_config/virtual_hosts/0/routes/0/route"),
+            "cluster" => self.cluster(),
+            "upstream_http" => self
+                .cluster()?
+                .get("typed_extension_protocol_options")?
+                .get(UPSTREAM_HTTP),
+            "tls" => self
+                .listener(TLS)?
+                .pointer("/filter_chains/0/transport_socket/typed_config"),
+            _ => None,
+        }
+    }
+
+    fn listener(&self, name: &str) -> Option<&Value> {
+        let listeners = self.bootstrap.pointer("/static_resources/listeners")?;
+        let [clear, tls] = self.asked;
+        let asked = if name == TLS { tls } else { clear };
+        named(listeners, name).or_else(|| {
+            let mut listeners = listeners.as_array()?.iter();
+            listeners.find(|listener| Some(address_of(listener)) == asked.map(Some))
+        })
+    }
+
+    fn hcm(&self) -> Option<&Value> {
+        let listener = self.listener(CLEAR).or_else(|| self.listener(TLS))?;
+        let chains = listener.get("filter_chains")?.as_array()?.iter();
+        let filters = chains.filter_map(|chain| chain.get("filters")?.as_array());
+        let mut configs = filters.flatten().filter_map(|it| it.get("typed_config"));
+        configs.find(|config| is_of_type(config, ".HttpConnectionManager"))
+    }
+
+    fn filter(&self, name: &str) -> Option<&Value> {
+        let filters = self.hcm()?.get("http_filters")?;
+        let kind = if name == ROUTER {
+            ".Router"
+        } else {
+            ".Compressor"
+        };
+        named(filters, name).or_else(|| {
+            let mut filters = filters.as_array()?.iter();
+            filters.find(|it| {
+                it.get("typed_config")
+                    .is_some_and(|it| is_of_type(it, kind))
+            })
+        })
+    }
+
+    fn cluster(&self) -> Option<&Value> {
+        let clusters = self.bootstrap.pointer("/static_resources/clusters")?;
+        let routed = self.context("route").and_then(|route| route.get("cluster"));
+        let name = routed.and_then(Value::as_str).unwrap_or(CLUSTER);
+        named(clusters, name).or_else(|| clusters.get(0))
+    }
+}
+
+/// Where a listener is.
+fn address_of(listener: &Value) -> Option<SocketAddr> {
+    let socket = listener.pointer("/address/socket_address")?;
+    let address = socket.get("address")?.as_str()?.parse().ok()?;
+    let port = socket.get("port_value")?.as_u64()?;
+    Some(SocketAddr::new(address, u16::try_from(port).ok()?))
+}
+
+fn is_of_type(config: &Value, end: &str) -> bool {
+    let kind = config.get("@type").and_then(Value::as_str);
+    kind.is_some_and(|kind| kind.ends_with(end))
+}
+
+/// The element of an array that has a name.
+fn named<'a>(array: &'a Value, name: &str) -> Option<&'a Value> {
+    let mut elements = array.as_array()?.iter();
+    elements.find(|element| element.get("name").is_some_and(|own| own == name))
+}
+
+/// Puts the values of a context's directives into an object of it.
+pub(super) fn put_all(
+    mut into: Value,
+    context: &str,
+    directives: &[Directive],
+) -> Result<Value, SutError> {
+    let of_context = |directive: &&Directive| directive.context.name() == context;
+    for directive in directives.iter().filter(of_context) {
+        let text = &directive.text;
+        let unable = |why: String| SutError::Unable {
+            kind: ProxyKind::Envoy,
+            what: format!("be told `{text}` in `{context}`: {why}"),
+        };
+        let at = directive.at.as_deref();
+        let at = at.ok_or_else(|| unable("the row says not where (`at`)".to_owned()))?;
+        let value = serde_json::from_str(text);
+        let value = value.map_err(|error| unable(format!("it is no JSON value, {error}")))?;
+        put(&mut into, at, value)
+            .ok_or_else(|| unable(format!("there is no place `{at}` for it")))?;
+    }
+    Ok(into)
+}
+
+/// Puts a value at a JSON pointer (RFC 6901) and makes what is missing on the way: an array for an index,
+/// an object for a name. `None`: something else is in the way.
+fn put(into: &mut Value, pointer: &str, value: Value) -> Option<()> {
+    let mut place = into;
+    for token in pointer.strip_prefix('/')?.split('/') {
+        let token = token.replace("~1", "/").replace("~0", "~");
+        let index = token.parse::<usize>().ok();
+        if place.is_null() {
+            *place = match index {
+                Some(_) => Value::Array(Vec::new()),
+                None => Value::Object(Map::new()),
+            };
+        }
+        place = match place {
+            Value::Object(members) => members.entry(token).or_insert(Value::Null),
+            Value::Array(elements) => {
+                let index = index.filter(|&index| index < LONGEST)?;
+                if elements.len() <= index {
+                    elements.resize(index + 1, Value::Null);
+                }
+                &mut elements[index]
+            }
+            _ => return None,
+        };
+    }
+    *place = value;
+    Some(())
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+    use weir_parameters::Context;
+
+    use super::*;
+
+    #[test]
+    fn what_is_missing_on_the_way_is_made() {
+        let mut document = json!({"name": "a"});
+        for (at, value) in [
+            ("/thresholds/0/max", json!(1)),
+            ("/thresholds/0/min", json!(0)),
+            ("/a~1b/@type", json!("c")),
+            ("/name", json!("b")),
+        ] {
+            put(&mut document, at, value).unwrap();
+        }
+        let expected = json!({
+            "name": "b", "thresholds": [{"max": 1, "min": 0}], "a/b": {"@type": "c"}
+        });
+        assert_eq!(document, expected);
+    }
+
+    #[test]
+    fn what_has_no_place_is_refused() {
+        let mut document = json!({"name": "a", "list": []});
+        for at in ["/name/b", "/list/b", "/list/99999999999", "/list/64", "x"] {
+            assert_eq!(put(&mut document, at, json!(1)), None, "{at}");
+        }
+    }
+
+    #[test]
+    fn a_row_that_is_no_json_is_told_with_its_text() {
+        for (at, text, word) in [
+            (Some("/a"), "ten", "no JSON value"),
+            (None, "1", "`at`"),
+            (Some("/a/b"), "1", "no place"),
+        ] {
+            let directive = Directive {
+                context: Context::new("hcm"),
+                at: at.map(str::to_owned),
+                text: text.to_owned(),
+            };
+            let error = put_all(json!({"a": 1}), "hcm", &[directive]).unwrap_err();
+            let words = error.to_string();
+            assert!(words.starts_with(&format!("Envoy cannot be told `{text}` in `hcm`")));
+            assert!(words.contains(word), "{words}");
+        }
+    }
+}

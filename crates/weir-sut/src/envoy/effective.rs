@@ -1,0 +1,221 @@
+//! What Envoy is really running with, read back over its administration interface.
+
+use std::fs;
+use std::net::SocketAddr;
+
+use serde_json::{Map, Value, json};
+use weir_model::study::ProxyKind;
+use weir_parameters::{Catalog, EffectiveFrom, Parameter};
+
+use super::document::Document;
+use super::own;
+use crate::{Configuration, Effective, RunningProxy, SutError, admin};
+
+/// What a process runs with: its command line from `/server_info`, the rest from `/config_dump`.
+pub(super) fn of_process(
+    configuration: &Configuration,
+    proxy: &RunningProxy,
+    catalog: &Catalog,
+) -> Result<Effective, SutError> {
+    let info = json_of("/server_info", &admin::get(configuration, "/server_info")?)?;
+    let dump = json_of("/config_dump", &admin::get(configuration, "/config_dump")?)?;
+    let document = Document {
+        arguments: info["command_line_options"].clone(),
+        bootstrap: loaded(&dump).ok_or_else(|| unreadable("/config_dump", "has no bootstrap"))?,
+        asked: asked(configuration),
+    };
+    Ok(read(&document, catalog, Some(proxy.nofile()?)))
+}
+
+/// What a process would run with by its file.
+pub(super) fn of_file(
+    configuration: &Configuration,
+    catalog: &Catalog,
+) -> Result<Effective, SutError> {
+    let file = configuration.file();
+    let bootstrap = match configuration.own.is_some() {
+        true => own::bootstrap(configuration)?,
+        false => {
+            let text = fs::read_to_string(&file).map_err(SutError::file("read", &file))?;
+            json_of("its configuration", &text)?
+        }
+    };
+    let document = Document {
+        arguments: options(&configuration.arguments),
+        bootstrap,
+        asked: asked(configuration),
+    };
+    Ok(read(&document, catalog, None))
+}
+
+fn asked(configuration: &Configuration) -> [Option<SocketAddr>; 2] {
+    [Some(configuration.listen()), configuration.tls_listen()]
+}
+
+/// The bootstrap of a dump, with listeners and clusters as they are in force. The list of
+/// extensions that Envoy was built with is left out: it is the same for all arms, and thousands of lines.
+fn loaded(dump: &Value) -> Option<Value> {
+    let configs = dump.get("configs")?.as_array()?;
+    let part = |kind: &str| {
+        let is_kind = |config: &&Value| {
+            let name = config.get("@type").and_then(Value::as_str);
+            name.is_some_and(|name| name.ends_with(kind))
+        };
+        configs.iter().find(is_kind)
+    };
+    let mut bootstrap = part(".BootstrapConfigDump")?.get("bootstrap")?.clone();
+    bootstrap.as_object_mut()?.remove("node");
+    for (kind, list, one, into) in [
+        (
+            ".ListenersConfigDump",
+            "static_listeners",
+            "listener",
+            "listeners",
+        ),
+        (
+            ".ClustersConfigDump",
+            "static_clusters",
+            "cluster",
+            "clusters",
+        ),
+    ] {
+        let in_force = part(kind)?.get(list)?.as_array()?.iter();
+        let in_force: Vec<Value> = in_force
+            .filter_map(|entry| entry.get(one).cloned())
+            .collect();
+        bootstrap.get_mut("static_resources")?[into] = Value::Array(in_force);
+    }
+    Some(bootstrap)
+}
+
+/// The command line as `/server_info` has it, from its words.
+fn options(words: &[String]) -> Value {
+    let mut options = Map::new();
+    let mut words = words.iter().peekable();
+    while let Some(word) = words.next() {
+        let value = match words.next_if(|next| !next.starts_with("--")) {
+            Some(value) => serde_json::from_str(value).unwrap_or_else(|_| json!(value)),
+            None => Value::Bool(true),
+        };
+        options.insert(word.trim_start_matches('-').replace('-', "_"), value);
+    }
+    Value::Object(options)
+}
+
+fn read(document: &Document, catalog: &Catalog, nofile: Option<u64>) -> Effective {
+    let levels = catalog
+        .parameters(ProxyKind::Envoy)
+        .filter_map(|row| Some((row.id.clone(), level(row, document, nofile)?)))
+        .collect();
+    let Document {
+        arguments,
+        bootstrap,
+        ..
+    } = document;
+    let text = json!({"command_line_options": arguments, "bootstrap": bootstrap});
+    Effective {
+        text: format!("{text:#}\n"),
+        levels,
+    }
+}
+
+fn level(row: &Parameter, document: &Document, nofile: Option<u64>) -> Option<String> {
+    let found = match &row.effective {
+        EffectiveFrom::Value { context, at } => document
+            .context(context.name())
+            .and_then(|object| object.pointer(at))
+            .map(Value::to_string),
+        EffectiveFrom::ProcessLimit { .. } => nofile.map(|limit| limit.to_string()),
+        _ => None,
+    };
+    row.read_back(found.as_deref()).or(found)
+}
+
+fn json_of(what: &str, text: &str) -> Result<Value, SutError> {
+    serde_json::from_str(text).map_err(|error| unreadable(what, &format!("is no JSON: {error}")))
+}
+
+fn unreadable(what: &str, why: &str) -> SutError {
+    SutError::Unreadable {
+        kind: ProxyKind::Envoy,
+        what: format!("{what} {why}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_in_force_counts_and_not_what_was_written() {
+        let dump = json!({"configs": [
+            {"@type": "type.googleapis.com/envoy.admin.v3.BootstrapConfigDump", "bootstrap": {
+                "node": {"extensions": []},
+                "stats_flush_interval": "0.250s",
+                "static_resources": {"listeners": [{"name": "clear"}], "clusters": []},
+            }},
+            {"@type": "type.googleapis.com/envoy.admin.v3.ListenersConfigDump", "static_listeners": [
+                {"listener": {"name": "clear", "tcp_backlog_size": 99, "enable_reuse_port": false}},
+            ]},
+            {"@type": "type.googleapis.com/envoy.admin.v3.ClustersConfigDump", "static_clusters": [
+                {"cluster": {"name": "origin", "circuit_breakers": {"thresholds": [
+                    {"max_connections": 7},
+                ]}}},
+            ]},
+        ]});
+        let document = Document {
+            arguments: json!({"concurrency": 2}),
+            bootstrap: loaded(&dump).unwrap(),
+            ..Document::default()
+        };
+        let effective = read(&document, &Catalog::builtin(), None);
+        for (id, level) in [
+            ("concurrency", "2"),
+            ("backlog", "99"),
+            ("reuseport", "off"),
+            ("max_connections", "7"),
+            ("max_requests", "1024"),
+            ("stats_flush_interval", "250ms"),
+            ("keepalive_requests", "unlimited"),
+            ("gzip", "off"),
+        ] {
+            assert_eq!(effective.levels[id], level, "{id}");
+        }
+        assert!(!effective.text.contains("extensions"));
+    }
+
+    #[test]
+    fn what_is_not_written_is_the_program_s_default() {
+        let catalog = Catalog::builtin();
+        let document = Document {
+            arguments: json!({}),
+            bootstrap: json!({}),
+            ..Document::default()
+        };
+        let levels = read(&document, &catalog, None).levels;
+        assert_eq!(levels, catalog.defaults(ProxyKind::Envoy));
+    }
+
+    #[test]
+    fn the_command_line_is_read_as_envoy_tells_it() {
+        let words = [
+            "--concurrency",
+            "2",
+            "--cpuset-threads",
+            "--service-node",
+            "a",
+        ];
+        let words = words.map(str::to_owned);
+        assert_eq!(
+            options(&words),
+            json!({"concurrency": 2, "cpuset_threads": true, "service_node": "a"})
+        );
+    }
+
+    #[test]
+    fn a_dump_of_something_else_is_none() {
+        for dump in [json!({}), json!({"configs": []}), json!([1])] {
+            assert_eq!(loaded(&dump), None);
+        }
+    }
+}

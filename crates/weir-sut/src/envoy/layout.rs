@@ -1,0 +1,191 @@
+//! Writing a configuration: the settings of an arm, put into Envoy's document.
+
+use std::net::SocketAddr;
+use std::path::Path;
+
+use serde_json::{Value, json};
+use weir_model::study::{ProxyKind, ProxyRole, Settings};
+use weir_parameters::{Catalog, Directive};
+
+use super::document::{CLEAR, CLUSTER, ROUTER, TLS, UPSTREAM_HTTP, put_all};
+use super::own;
+use crate::certificate::{CERTIFICATE_FILE, KEY_FILE};
+use crate::configuration::{ADMIN_SOCKET, Configuration, directives};
+use crate::{Site, SutError};
+
+/// Name of the configuration file; its ending tells Envoy the format.
+const FILE: &str = "envoy.json";
+
+/// What the statistics of client connections stand under, for both listeners together.
+pub(super) const STATISTICS: &str = "ingress";
+
+pub(super) fn write(
+    prefix: &Path,
+    settings: &Settings,
+    site: &Site<'_>,
+    catalog: &Catalog,
+) -> Result<Configuration, SutError> {
+    let unable = |what: &str| SutError::Unable {
+        kind: ProxyKind::Envoy,
+        what: what.to_owned(),
+    };
+    if let Some(own) = site.own {
+        return own::write(prefix, settings, site, own, catalog);
+    }
+    if let ProxyRole::StaticFiles { .. } = site.role {
+        return Err(unable(
+            "serve files: it passes on what an origin server has",
+        ));
+    }
+    let origin = site.origin.ok_or(SutError::NoOrigin)?;
+    let mut directives = directives(ProxyKind::Envoy, settings, catalog)?;
+    for directive in &mut directives {
+        // Envoy is started in the prefix.
+        directive.text = directive.text.replace("{logs}", "logs");
+    }
+    let layout = Layout {
+        directives: &directives,
+    };
+    let document = layout.bootstrap(site, origin)?;
+    let arguments = layout.arguments()?;
+    let configuration = Configuration::prepare(ProxyKind::Envoy, prefix, FILE, site, None)?;
+    let configuration = Configuration {
+        arguments,
+        ..configuration
+    };
+    configuration.write(&format!("{document:#}\n"))?;
+    Ok(configuration)
+}
+
+/// Options of the command line that settings lead to.
+pub(super) fn arguments(settings: &Settings, catalog: &Catalog) -> Result<Vec<String>, SutError> {
+    let directives = directives(ProxyKind::Envoy, settings, catalog)?;
+    let layout = Layout {
+        directives: &directives,
+    };
+    layout.arguments()
+}
+
+/// Puts directives into the objects of their contexts, and these into one another.
+struct Layout<'a> {
+    directives: &'a [Directive],
+}
+
+impl Layout<'_> {
+    /// What weir writes of a context, with the settings that go there.
+    fn with(&self, context: &str, own: Value) -> Result<Value, SutError> {
+        put_all(own, context, self.directives)
+    }
+
+    /// Options of the command line, by the names that `/server_info` has for them.
+    fn arguments(&self) -> Result<Vec<String>, SutError> {
+        let options = self.with("arguments", json!({}))?;
+        let options = options.as_object().into_iter().flatten();
+        let words = options.flat_map(|(name, value)| {
+            let option = format!("--{}", name.replace('_', "-"));
+            match value {
+                Value::Bool(true) => vec![option],
+                Value::Bool(false) | Value::Null => Vec::new(),
+                Value::String(word) => vec![option, word.clone()],
+                other => vec![option, other.to_string()],
+            }
+        });
+        Ok(words.collect())
+    }
+
+    fn bootstrap(&self, site: &Site<'_>, origin: SocketAddr) -> Result<Value, SutError> {
+        let mut listeners = vec![self.listener(CLEAR, site.listen, None)?];
+        if let Some(tls) = site.tls {
+            listeners.push(self.listener(TLS, tls.listen, Some(self.tls()?))?);
+        }
+        let own = json!({
+            "admin": {"address": {"pipe": {"path": ADMIN_SOCKET}}},
+            "static_resources": {"listeners": listeners, "clusters": [self.cluster(origin)?]},
+        });
+        self.with("bootstrap", own)
+    }
+
+    fn listener(
+        &self,
+        name: &str,
+        listen: SocketAddr,
+        tls: Option<Value>,
+    ) -> Result<Value, SutError> {
+        let mut chain = json!({"filters": [{
+            "name": "envoy.filters.network.http_connection_manager",
+            "typed_config": self.hcm()?,
+        }]});
+        if let Some(tls) = tls {
+            chain["transport_socket"] =
+                json!({"name": "envoy.transport_sockets.tls", "typed_config": tls});
+        }
+        let own = json!({
+            "name": name,
+            // Else its statistics would have its address in their names.
+            "stat_prefix": name,
+            "address": address(listen),
+            "filter_chains": [chain],
+        });
+        self.with("listener", own)
+    }
+
+    fn hcm(&self) -> Result<Value, SutError> {
+        let compressor = self.with("compressor", json!({}))?;
+        let router = self.with(
+            "router",
+            typed("envoy.extensions.filters.http.router.v3.Router"),
+        )?;
+        let router = json!({"name": ROUTER, "typed_config": router});
+        // Settings of a compression that is not asked for make no filter.
+        let compressor = Some(compressor).filter(|filter| filter.get("name").is_some());
+        let filters: Vec<Value> = compressor.into_iter().chain([router]).collect();
+        let mut own = typed(
+            "envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager",
+        );
+        own["stat_prefix"] = json!(STATISTICS);
+        own["http_filters"] = Value::Array(filters);
+        own["route_config"] = json!({"name": CLUSTER, "virtual_hosts": [{
+            "name": CLUSTER,
+            "domains": ["*"],
+            "routes": [{
+                "match": {"prefix": "/"},
+                "route": self.with("route", json!({"cluster": CLUSTER}))?,
+            }],
+        }]});
+        self.with("hcm", own)
+    }
+
+    fn tls(&self) -> Result<Value, SutError> {
+        let mut own = typed("envoy.extensions.transport_sockets.tls.v3.DownstreamTlsContext");
+        own["common_tls_context"] = json!({"tls_certificates": [{
+            "certificate_chain": {"filename": format!("conf/{CERTIFICATE_FILE}")},
+            "private_key": {"filename": format!("conf/{KEY_FILE}")},
+        }]});
+        self.with("tls", own)
+    }
+
+    fn cluster(&self, origin: SocketAddr) -> Result<Value, SutError> {
+        let mut http = typed(UPSTREAM_HTTP);
+        // HTTP/1.1, as without the extension.
+        http["explicit_http_config"] = json!({"http_protocol_options": {}});
+        let http = self.with("upstream_http", http)?;
+        let own = json!({
+            "name": CLUSTER,
+            "type": "STATIC",
+            "typed_extension_protocol_options": {UPSTREAM_HTTP: http},
+            "load_assignment": {"cluster_name": CLUSTER, "endpoints": [{
+                "lb_endpoints": [{"endpoint": {"address": address(origin)}}],
+            }]},
+        });
+        self.with("cluster", own)
+    }
+}
+
+/// An object of a protobuf type.
+fn typed(name: &str) -> Value {
+    json!({"@type": format!("type.googleapis.com/{name}")})
+}
+
+fn address(address: SocketAddr) -> Value {
+    json!({"socket_address": {"address": address.ip().to_string(), "port_value": address.port()}})
+}

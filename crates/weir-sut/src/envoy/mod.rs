@@ -1,0 +1,231 @@
+//! Envoy: found, configured, checked, started and asked.
+//!
+//! Its configuration is one static document, `conf/envoy.json`, in which everything stands that it does.
+//! Paths in it are relative: Envoy is started in the prefix. It is asked over its administration
+//! interface, HTTP on a unix socket below the prefix, which its main thread serves; workers, who carry
+//! the requests, know nothing of it.
+//!
+//! Requests go to the origin server with their target and their Host field as they came. What Envoy
+//! adds by itself it adds here too: `x-request-id`, `x-forwarded-proto` and
+//! `x-envoy-expected-rq-timeout-ms` to requests, `server`, `date` where there is none and
+//! `x-envoy-upstream-service-time` to responses.
+
+mod counters;
+mod document;
+mod effective;
+mod layout;
+mod own;
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use rustix::process::Signal;
+use weir_model::study::{ProxyKind, Settings};
+use weir_parameters::Catalog;
+
+use crate::installed::{Installed, Marks, output};
+use crate::{Configuration, Effective, Proxy, RunningProxy, Site, SutError, admin};
+
+/// The mark of a warning in Envoy's log, behind time and thread.
+const WARNING: &str = "[warning]";
+
+/// How often requests in flight are looked at.
+const POLL: Duration = Duration::from_millis(10);
+
+const MARKS: Marks = Marks {
+    kind: ProxyKind::Envoy,
+    names: &["envoy"],
+    ask: "--version",
+    version_of,
+};
+
+/// An Envoy that is installed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Envoy {
+    installed: Installed,
+}
+
+impl Envoy {
+    /// Looks for Envoy, where it is said to be or else on PATH and in the folders of system programs,
+    /// and asks its version.
+    ///
+    /// # Errors
+    /// [`SutError::NotFound`]; or the program is something else.
+    pub fn find(executable: Option<&Path>) -> Result<Envoy, SutError> {
+        let installed = Installed::find(&MARKS, executable)?;
+        Ok(Envoy { installed })
+    }
+}
+
+impl Proxy for Envoy {
+    fn installed(&self) -> &Installed {
+        &self.installed
+    }
+
+    fn write(
+        &self,
+        prefix: &Path,
+        settings: &Settings,
+        site: &Site<'_>,
+        catalog: &Catalog,
+    ) -> Result<Configuration, SutError> {
+        layout::write(prefix, settings, site, catalog)
+    }
+
+    /// `envoy --mode validate`. Listeners, clusters and certificates are made as for a start; no
+    /// port is bound.
+    fn check(&self, configuration: &Configuration) -> Result<Vec<String>, SutError> {
+        let mut check = self.installed.command();
+        check
+            .current_dir(configuration.prefix())
+            .args(["--mode", "validate"])
+            .args(self.arguments(configuration))
+            .args(&configuration.arguments);
+        let output = output(check)?;
+        let said = String::from_utf8_lossy(&output.stderr);
+        match output.status.success() {
+            true => {
+                let remarks = said.lines().filter_map(remark);
+                Ok(remarks.map(|remark| configuration.told(&remark)).collect())
+            }
+            false => Err(configuration.refused(&refusal(&said))),
+        }
+    }
+
+    fn arguments(&self, configuration: &Configuration) -> Vec<OsString> {
+        let file = configuration.file();
+        let file = file.strip_prefix(configuration.prefix()).unwrap_or(&file);
+        vec![
+            "--config-path".into(),
+            file.into(),
+            // Two of them would meet in shared memory and at an abstract socket, outside the prefix.
+            "--disable-hot-restart".into(),
+            // Below that it lists its extensions at each start; nothing is logged by request.
+            "--log-level".into(),
+            "warning".into(),
+        ]
+    }
+
+    /// Its own word: LIVE once all listeners are there and all workers run.
+    fn is_ready(
+        &self,
+        configuration: &Configuration,
+        _proxy: &RunningProxy,
+        _since: Duration,
+    ) -> bool {
+        admin::get(configuration, "/ready").is_ok_and(|state| state.trim() == "LIVE")
+    }
+
+    fn effective(
+        &self,
+        configuration: &Configuration,
+        proxy: Option<&RunningProxy>,
+        catalog: &Catalog,
+    ) -> Result<Effective, SutError> {
+        match proxy {
+            Some(proxy) => effective::of_process(configuration, proxy, catalog),
+            None => {
+                self.check(configuration)?;
+                effective::of_file(configuration, catalog)
+            }
+        }
+    }
+
+    fn counters(&self, configuration: &Configuration) -> Result<BTreeMap<String, u64>, SutError> {
+        counters::read(configuration)
+    }
+
+    fn shares_ports(&self, _configuration: &Configuration) -> bool {
+        true
+    }
+
+    /// Envoy shows the whole document, on lines of its own, behind the words about what is wrong with it.
+    fn is_telling(&self, line: &str) -> bool {
+        !line.starts_with([' ', '{', '}', '[', ']']) || line.starts_with("[2")
+    }
+
+    fn graceful(&self) -> Signal {
+        Signal::TERM
+    }
+
+    /// Envoy ends at once at every signal, so its listeners are closed first
+    /// (`/drain_listeners`), and the requests that it still has are waited for.
+    fn let_finish(&self, configuration: &Configuration, at_most: Duration) -> Result<(), SutError> {
+        let deadline = Instant::now() + at_most;
+        admin::request(configuration, "POST", "/drain_listeners", "")?;
+        while counters::requests_in_flight(configuration)? > 0 && Instant::now() < deadline {
+            std::thread::sleep(POLL);
+        }
+        Ok(())
+    }
+
+    fn reload(
+        &self,
+        _configuration: &Configuration,
+        _proxy: &mut RunningProxy,
+    ) -> Result<(), SutError> {
+        Err(SutError::Unable {
+            kind: ProxyKind::Envoy,
+            what: "read its configuration again: a static one is replaced by a hot restart alone, \
+                   which is another process that shares memory with this one outside of the prefix"
+                .to_owned(),
+        })
+    }
+}
+
+/// `envoy/1.40.0` of `envoy  version: <commit>/1.40.0/Clean/RELEASE/BoringSSL`.
+fn version_of(words: &str) -> Option<String> {
+    let line = words.lines().find(|line| line.contains("envoy"))?;
+    let (_, build) = line.split_once("version: ")?;
+    let number = build.split('/').nth(1)?;
+    let is_number = number.starts_with(|c: char| c.is_ascii_digit());
+    is_number.then(|| format!("envoy/{number}"))
+}
+
+/// A warning without time and thread, which differ each time.
+fn remark(line: &str) -> Option<String> {
+    Some(line[line.find(WARNING)?..].to_owned())
+}
+
+/// What `--mode validate` said, without the document that it shows behind some refusals, and with the
+/// blanks taken out that protobuf strews in at random lest a program rely on its words.
+fn refusal(said: &str) -> String {
+    let telling = |line: &&str| !line.starts_with([' ', '{', '}']) && !line.trim().is_empty();
+    let lines = said.lines().filter(telling).map(|line| {
+        let line = line.strip_suffix('{').unwrap_or(line);
+        line.split_whitespace().collect::<Vec<_>>().join(" ")
+    });
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_version_is_told_from_its_build() {
+        let words = "envoy  version: 9e5580933739/1.40.0/Clean/RELEASE/BoringSSL";
+        assert_eq!(version_of(words).as_deref(), Some("envoy/1.40.0"));
+        assert_eq!(version_of("nginx version: nginx/1.22.1"), None);
+        assert_eq!(version_of("envoy version: none"), None);
+        assert_eq!(version_of(""), None);
+    }
+
+    #[test]
+    fn a_refusal_is_shown_without_the_document() {
+        let said =
+            "[t][1][critical][main] cannot do  it   (duration   must): {\n \"admin\": {\n }\n}\n";
+        assert_eq!(
+            refusal(said),
+            "[t][1][critical][main] cannot do it (duration must):"
+        );
+        let remarks = remark("[2026-11-21 19:43:18.799][27002][warning][main] [s.cc:1] no limit");
+        assert_eq!(
+            remarks.as_deref(),
+            Some("[warning][main] [s.cc:1] no limit")
+        );
+        assert_eq!(remark("[2026-11-21][1][info][main] x"), None);
+    }
+}

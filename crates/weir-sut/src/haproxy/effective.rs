@@ -1,0 +1,216 @@
+//! What HAProxy is really running with.
+//!
+//! It prints no configuration, but tells some of it over its runtime API: threads, limits, sizes of
+//! buffers. What it tells counts; the rest is as the configuration file has it.
+
+use weir_configuration::haproxy::Tree;
+use weir_configuration::{Source, SourceFile};
+use weir_model::study::ProxyKind;
+use weir_parameters::{Catalog, EffectiveFrom, Parameter};
+
+use super::runtime::{Row, info, is_of, pool_size, stat};
+use super::way::Way;
+use crate::{Configuration, Effective, RunningProxy, SutError, admin};
+
+/// Keywords of `global` that `show info` tells, and by which name.
+const TOLD: [(&str, &str); 3] = [
+    ("nbthread", "Nbthread"),
+    ("maxconn", "Maxconn"),
+    ("ulimit-n", "Ulimit-n"),
+];
+
+/// Options of a server that `show stat` tells, and by which field. What is not limited is not told.
+const TOLD_OF_SERVER: [(&str, &str); 3] = [
+    ("maxconn", "slim"),
+    ("maxqueue", "qlimit"),
+    ("pool-max-conn", "src_ilim"),
+];
+
+pub(super) fn read(
+    configuration: &Configuration,
+    proxy: Option<&RunningProxy>,
+    catalog: &Catalog,
+) -> Result<Effective, SutError> {
+    let file = |(name, text): (String, String)| SourceFile {
+        path: name.into(),
+        text,
+    };
+    let source = Source::new(configuration.texts()?.into_iter().map(file).collect());
+    let asked = [Some(configuration.listen()), configuration.tls_listen()];
+    let mut way = Way::of(&Tree::parse(&source)?, asked);
+    let texts: Vec<&str> = source.files.iter().map(|file| &*file.text).collect();
+    let mut text = texts.join("\n");
+    if proxy.is_some() {
+        let info = admin::line(configuration, "show info")?;
+        let pools = admin::line(configuration, "show pools")?;
+        way.told(&info, &pools);
+        way.told_of_proxies(&stat(&admin::line(configuration, "show stat")?));
+        text += &format!("\n# show info\n{}", as_comment(&info));
+    }
+    let levels = catalog
+        .parameters(ProxyKind::Haproxy)
+        .filter_map(|row| Some((row.id.clone(), level(row, &way)?)))
+        .collect();
+    Ok(Effective { text, levels })
+}
+
+fn as_comment(text: &str) -> String {
+    let lines = text.lines().filter(|line| !line.is_empty());
+    lines.map(|line| format!("# {line}\n")).collect()
+}
+
+impl Way {
+    fn told(&mut self, of_process: &str, pools: &str) {
+        let numbers = TOLD
+            .iter()
+            .filter_map(|(keyword, name)| Some((*keyword, info(of_process, name)?)));
+        let size = pool_size(pools, "buffer").map(|size| ("tune.bufsize", size));
+        let lines = numbers
+            .chain(size)
+            .map(|(keyword, number)| format!("{keyword} {number}"));
+        self.global.splice(..0, lines);
+    }
+
+    fn told_of_proxies(&mut self, rows: &[Row<'_>]) {
+        let of = |name: &str| {
+            let name = name.to_owned();
+            rows.iter()
+                .filter(move |row| row.get("pxname") == Some(&&*name))
+        };
+        let frontend = of(&self.frontend).find(|row| is_of(row, "FRONTEND"));
+        let limit = frontend.and_then(|row| row.get("slim"));
+        let limit = limit.map(|limit| format!("maxconn {limit}"));
+        self.client_side.splice(..0, limit);
+
+        let server =
+            of(&self.backend).find(|row| !is_of(row, "FRONTEND") && !is_of(row, "BACKEND"));
+        let told = TOLD_OF_SERVER
+            .iter()
+            .filter_map(|(option, field)| Some(format!(" {option} {}", server?.get(field)?)));
+        self.server.extend(told);
+    }
+}
+
+fn level(row: &Parameter, way: &Way) -> Option<String> {
+    let EffectiveFrom::Directive { name, context } = &row.effective else {
+        return None;
+    };
+    match context.name() {
+        "bind" => {
+            let mut lines = way.binds.iter();
+            row.read_back(lines.find_map(|line| option(row, line)).as_deref())
+        }
+        "server" => row.read_back(option(row, &way.server).as_deref()),
+        section => directive(row, &way.lines(section, name), name),
+    }
+}
+
+/// The level of a row that is a line of its section, which counts the more the earlier it stands. A line
+/// that no level leads to is given as it stands, unless it begins like many others do.
+fn directive(row: &Parameter, lines: &[&str], name: &str) -> Option<String> {
+    let known = lines.iter().find_map(|line| row.read_back(Some(line)));
+    let strange = lines.first().filter(|_| name != "option");
+    known
+        .or_else(|| strange.map(|line| (*line).to_owned()))
+        .or_else(|| row.read_back(None))
+}
+
+/// The words of a row on a line; what stands last counts.
+fn option(row: &Parameter, line: &str) -> Option<String> {
+    let words: Vec<&str> = line.split_ascii_whitespace().collect();
+    row.writes.iter().find_map(|write| {
+        let own: Vec<&str> = write.text.split_ascii_whitespace().collect();
+        let mut places = words.windows(own.len().max(1)).rev();
+        let found = places.find(|place| place.first() == own.first())?;
+        Some(found.join(" "))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+    use std::net::SocketAddr;
+
+    use super::*;
+
+    const ASKED: &str = "127.0.0.1:18080";
+
+    fn levels(text: &str, told: &str) -> BTreeMap<String, String> {
+        let source = Source::new(vec![SourceFile {
+            path: "haproxy.cfg".into(),
+            text: text.to_owned(),
+        }]);
+        let asked: SocketAddr = ASKED.parse().unwrap();
+        let mut way = Way::of(&Tree::parse(&source).unwrap(), [Some(asked), None]);
+        way.told_of_proxies(&stat(told));
+        let catalog = Catalog::builtin();
+        let rows = catalog.parameters(ProxyKind::Haproxy);
+        rows.filter_map(|row| Some((row.id.clone(), level(row, &way)?)))
+            .collect()
+    }
+
+    #[test]
+    fn what_counts_is_what_the_load_meets() {
+        let text = "\
+defaults
+    mode http
+    timeout client 30s
+    timeout server 30s
+    timeout http-keep-alive 5s
+    http-reuse safe
+    default-server maxconn 7 pool-low-conn 3
+
+frontend first
+    bind :8404
+    timeout client 1s
+    default_backend other
+
+backend other
+    timeout server 1s
+    http-reuse always
+    server other 127.0.0.1:1 pool-purge-delay 1s
+
+frontend web
+    bind 127.0.0.1:9000 backlog 5
+    bind unix@/run/a,127.0.0.1:18080 backlog 77
+    timeout http-keep-alive 2s
+    timeout server 9s
+    use_backend app if TRUE
+
+backend app
+    timeout server 11s
+    timeout client 12s
+    http-reuse never
+    default-server pool-purge-delay 7s
+    server one 127.0.0.1:1 maxconn 9
+";
+        let told = "# pxname,svname,slim,\nfirst,FRONTEND,1,\nweb,FRONTEND,900,\nother,other,5,\n\
+                    app,one,8,\n";
+        let levels = levels(text, told);
+        for (id, level) in [
+            ("timeout_client", "30s"),
+            ("timeout_server", "11s"),
+            ("timeout_http_keep_alive", "2s"),
+            ("http_reuse", "never"),
+            ("backlog", "77"),
+            ("pool_purge_delay", "7s"),
+            ("pool_low_conn", "3"),
+            ("frontend_maxconn", "900"),
+            ("server_maxconn", "8"),
+        ] {
+            assert_eq!(levels.get(id).map(String::as_str), Some(level), "{id}");
+        }
+    }
+
+    #[test]
+    fn a_listen_is_both_sides_and_a_default_is_said_by_nobody() {
+        let text = "defaults\n    mode http\n    http-reuse always\nlisten web\n    bind 127.0.0.1:18080\n    \
+                    http-reuse aggressive\n    timeout client  3s # soon\n    server a 127.0.0.1:1\n";
+        let levels = levels(text, "");
+        assert_eq!(levels["http_reuse"], "aggressive");
+        assert_eq!(levels["timeout_client"], "3s");
+        let catalog = Catalog::builtin();
+        let defaults = catalog.defaults(ProxyKind::Haproxy);
+        assert_eq!(levels["pool_low_conn"], defaults["pool_low_conn"]);
+    }
+}

@@ -1,0 +1,168 @@
+//! Writing a configuration: the settings of an arm, laid out in HAProxy's sections.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::io;
+use std::net::SocketAddr;
+use std::os::unix::fs::symlink;
+use std::path::Path;
+
+use weir_model::study::{ProxyKind, ProxyRole, Settings};
+use weir_parameters::{Catalog, Directive};
+
+use super::own;
+use crate::certificate::{CERTIFICATE_FILE, KEY_FILE};
+use crate::configuration::{ADMIN_SOCKET, Configuration, directives};
+use crate::user::WorkerUser;
+use crate::{Site, SutError};
+
+/// Name of the configuration file.
+const FILE: &str = "haproxy.cfg";
+
+/// Where the access log goes that HAProxy writes to its standard output.
+pub(super) const ACCESS_LOG: &str = "logs/access.log";
+
+/// The user that packages of HAProxy make, and those that are everywhere.
+pub(super) const USERS: [&str; 3] = ["haproxy", "www-data", "nobody"];
+
+/// How long a worker that stops softly, as after a reload, may wait for its clients. Without it a
+/// connection that asks nothing keeps the former worker until it ends.
+const HARD_STOP_AFTER: &str = "10s";
+
+pub(super) fn write(
+    prefix: &Path,
+    settings: &Settings,
+    site: &Site<'_>,
+    catalog: &Catalog,
+) -> Result<Configuration, SutError> {
+    let kind = ProxyKind::Haproxy;
+    let unable = |what: &str| SutError::Unable {
+        kind,
+        what: what.to_owned(),
+    };
+    if let Some(own) = site.own {
+        return own::write(prefix, settings, site, own, catalog);
+    }
+    if let ProxyRole::StaticFiles { .. } = site.role {
+        return Err(unable(
+            "serve files: it passes requests on to an origin server and has none of its own",
+        ));
+    }
+    let origin = site.origin.ok_or(SutError::NoOrigin)?;
+    let layout = Layout {
+        directives: directives(kind, settings, catalog)?,
+        user: WorkerUser::find(&USERS),
+    };
+    // The master reads everything as the user it was started by, so nobody else has to get there.
+    let configuration = Configuration {
+        stdout: Some(ACCESS_LOG.into()),
+        workers: 1,
+        shares_port: layout.shares_port(),
+        ..Configuration::prepare(kind, prefix, FILE, site, None)?
+    };
+    if site.tls.is_some() {
+        let folder = configuration.prefix().join("conf");
+        offer_key(&folder).map_err(SutError::file("write", folder))?;
+    }
+    configuration.write(&layout.render(site, origin))?;
+    Ok(configuration)
+}
+
+/// HAProxy looks for the key in the certificate's file, and else beside it in `FILE.key`.
+pub(super) fn offer_key(folder: &Path) -> io::Result<()> {
+    let link = folder.join(format!("{CERTIFICATE_FILE}.key"));
+    match fs::remove_file(&link) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    symlink(KEY_FILE, link)
+}
+
+/// Renders the sections around the directives.
+struct Layout {
+    directives: Vec<Directive>,
+    user: Option<WorkerUser>,
+}
+
+impl Layout {
+    /// Whether several sockets listen at one port, for which HAProxy needs SO_REUSEPORT.
+    fn shares_port(&self) -> bool {
+        let mut options = self.of("bind");
+        options.any(|option| option.starts_with("shards ") && option != "shards 1")
+    }
+
+    fn render(&self, site: &Site<'_>, origin: SocketAddr) -> String {
+        let mut text = String::from(
+            "# Written by weir. Paths are relative to the prefix, in which HAProxy is started.\n",
+        );
+        section(&mut text, "global", self.global());
+        let defaults = ["mode http".to_owned()].into_iter();
+        section(
+            &mut text,
+            "defaults",
+            defaults.chain(self.lines("defaults")),
+        );
+        section(&mut text, "frontend weir", self.frontend(site));
+        section(&mut text, "backend origin", self.backend(origin));
+        text
+    }
+
+    fn global(&self) -> impl Iterator<Item = String> {
+        let user = self.user.iter().flat_map(|user| {
+            let (name, group) = (&user.name, &user.group);
+            [format!("user {name}"), format!("group {group}")]
+        });
+        let own = [
+            format!("stats socket unix@{ADMIN_SOCKET} mode 600 level admin"),
+            format!("hard-stop-after {HARD_STOP_AFTER}"),
+        ];
+        // Else it would listen beside another program of the same user that sets SO_REUSEPORT, and
+        // the kernel would share the connections out among them.
+        let alone = (!self.shares_port()).then(|| "noreuseport".to_owned());
+        user.chain(own).chain(alone).chain(self.lines("global"))
+    }
+
+    fn frontend(&self, site: &Site<'_>) -> impl Iterator<Item = String> {
+        let options = self.joined("bind");
+        let clear = format!("bind {}{options}", site.listen);
+        let tls = site.tls.map(|tls| {
+            let certificate = format!("conf/{CERTIFICATE_FILE}");
+            format!("bind {} ssl crt {certificate}{options}", tls.listen)
+        });
+        // The one in clear stands first: options are read back from it.
+        std::iter::once(clear)
+            .chain(tls)
+            .chain(self.lines("frontend"))
+            .chain(["default_backend origin".to_owned()])
+    }
+
+    fn backend(&self, origin: SocketAddr) -> impl Iterator<Item = String> {
+        let server = format!("server origin {origin}{}", self.joined("server"));
+        self.lines("backend").chain([server])
+    }
+
+    fn of(&self, context: &str) -> impl Iterator<Item = &str> {
+        self.directives
+            .iter()
+            .filter(move |directive| directive.context.name() == context)
+            .map(|directive| &*directive.text)
+    }
+
+    fn lines(&self, context: &str) -> impl Iterator<Item = String> {
+        self.of(context).map(str::to_owned)
+    }
+
+    /// Options for the end of a line.
+    fn joined(&self, context: &str) -> String {
+        self.of(context)
+            .map(|option| format!(" {option}"))
+            .collect()
+    }
+}
+
+fn section(text: &mut String, name: &str, lines: impl Iterator<Item = String>) {
+    writeln!(text, "\n{name}").expect("writing to a String cannot fail");
+    for line in lines {
+        writeln!(text, "    {line}").expect("writing to a String cannot fail");
+    }
+}

@@ -1,0 +1,267 @@
+//! HAProxy: found, configured, checked and started.
+//!
+//! It runs as operators run it, with a master process (`-W`): the master reads the configuration,
+//! opens listeners as the user it was started by, and has one worker of many threads, as another user
+//! where it may. A reload needs it too: the master starts a new worker that is handed the listeners
+//! over, so no connection is refused meanwhile.
+//!
+//! Its threads are as many as the CPUs that it is bound to when it starts, which is what weir binds it
+//! to. `cpu-map` is no parameter of the catalog: it would undo weir's binding.
+//!
+//! What it is asked while it runs goes through its runtime API (`stats socket`).
+
+mod counters;
+mod effective;
+mod layout;
+mod own;
+mod runtime;
+mod way;
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use rustix::process::Signal;
+use weir_model::study::{ProxyKind, Settings};
+use weir_parameters::Catalog;
+
+use crate::admin;
+use crate::installed::{Installed, Marks, output};
+use crate::proxy::has_workers;
+use crate::{Configuration, Effective, Proxy, RunningProxy, Site, SutError};
+
+/// How long a reload may take until the new worker answers.
+const RELOAD_LIMIT: Duration = Duration::from_secs(10);
+
+/// The master's own socket, below the prefix, as Debian's service has one.
+const MASTER_SOCKET: &str = "run/master.sock";
+
+/// How often a reload is looked at.
+const POLL: Duration = Duration::from_millis(10);
+
+const MARKS: Marks = Marks {
+    kind: ProxyKind::Haproxy,
+    names: &["haproxy"],
+    ask: "-v",
+    version_of,
+};
+
+/// A HAProxy that is installed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Haproxy {
+    installed: Installed,
+}
+
+impl Haproxy {
+    /// Looks for HAProxy, where it is said to be or else on PATH and in the folders of system
+    /// programs, and asks its version.
+    ///
+    /// # Errors
+    /// [`SutError::NotFound`]; or the program is something else.
+    pub fn find(executable: Option<&Path>) -> Result<Haproxy, SutError> {
+        let installed = Installed::find(&MARKS, executable)?;
+        Ok(Haproxy { installed })
+    }
+
+    /// Waits until a worker other than `former` answers, and the master that watches it.
+    fn wait_for_another(
+        &self,
+        configuration: &Configuration,
+        proxy: &mut RunningProxy,
+        former: u64,
+    ) -> Result<(), SutError> {
+        let begin = Instant::now();
+        loop {
+            // Between two workers nobody may answer for a moment.
+            let is_there = worker(configuration).is_ok_and(|pid| pid != former);
+            if is_there && master_answers(configuration) {
+                return Ok(());
+            }
+            if proxy.exit_status().is_some() || begin.elapsed() > RELOAD_LIMIT {
+                return Err(configuration.refused(&proxy.error_log_tail()));
+            }
+            std::thread::sleep(POLL);
+        }
+    }
+}
+
+impl Proxy for Haproxy {
+    fn installed(&self) -> &Installed {
+        &self.installed
+    }
+
+    fn write(
+        &self,
+        prefix: &Path,
+        settings: &Settings,
+        site: &Site<'_>,
+        catalog: &Catalog,
+    ) -> Result<Configuration, SutError> {
+        layout::write(prefix, settings, site, catalog)
+    }
+
+    /// What `haproxy -c` says; it opens no listener.
+    fn check(&self, configuration: &Configuration) -> Result<Vec<String>, SutError> {
+        let mut command = self.installed.command();
+        command
+            .arg("-c")
+            .args(self.arguments(configuration))
+            .current_dir(configuration.prefix());
+        let output = output(command)?;
+        let text = String::from_utf8_lossy(&output.stderr);
+        let said = |tag: &str| -> Vec<String> {
+            let lines = text.lines().filter(|line| line.starts_with(tag));
+            lines.map(without_pid).collect()
+        };
+        match output.status.success() {
+            true => {
+                let remarks = said("[WARNING]").into_iter();
+                Ok(remarks.map(|remark| configuration.told(&remark)).collect())
+            }
+            false => {
+                let words = [said("[WARNING]"), said("[ALERT]")].concat();
+                Err(configuration.refused(&words.join("\n")))
+            }
+        }
+    }
+
+    fn arguments(&self, configuration: &Configuration) -> Vec<OsString> {
+        let socket = format!("unix@{MASTER_SOCKET},mode,600");
+        let mut arguments: Vec<OsString> = vec!["-W".into(), "-S".into(), socket.into()];
+        // Below the prefix, in which it is started.
+        for file in configuration.files() {
+            arguments.extend(["-f".into(), file.into()]);
+        }
+        arguments
+    }
+
+    fn shares_ports(&self, configuration: &Configuration) -> bool {
+        configuration.shares_port
+    }
+
+    /// The master opens the listeners before it has a worker, and only that one accepts and answers. And
+    /// the master must have settled.
+    fn is_ready(
+        &self,
+        configuration: &Configuration,
+        proxy: &RunningProxy,
+        since: Duration,
+    ) -> bool {
+        has_workers(proxy.count_workers(), configuration.workers, since)
+            && worker(configuration).is_ok()
+            && master_answers(configuration)
+    }
+
+    /// The configuration, and of a proxy that runs what it says of itself: HAProxy prints no
+    /// configuration, so what its runtime API does not tell is as it was written.
+    fn effective(
+        &self,
+        configuration: &Configuration,
+        proxy: Option<&RunningProxy>,
+        catalog: &Catalog,
+    ) -> Result<Effective, SutError> {
+        effective::read(configuration, proxy, catalog)
+    }
+
+    /// Counters of `show info` by their names there, and those of `show stat` as `frontend.req_tot`
+    /// and `backend.reuse`, all frontends and all backends together. HAProxy counts them whether
+    /// they are read or not.
+    fn counters(&self, configuration: &Configuration) -> Result<BTreeMap<String, u64>, SutError> {
+        counters::read(configuration)
+    }
+
+    /// The master has its worker stop softly: no new connections, idle ones that have asked before are
+    /// closed, requests in flight are answered. A connection that never asked holds it up until it
+    /// does, or `hard-stop-after`.
+    fn graceful(&self) -> Signal {
+        Signal::USR1
+    }
+
+    fn reload(
+        &self,
+        configuration: &Configuration,
+        proxy: &mut RunningProxy,
+    ) -> Result<(), SutError> {
+        self.check(configuration)?;
+        let former = worker(configuration)?;
+        proxy.signal(Signal::USR2);
+        self.wait_for_another(configuration, proxy, former)?;
+        let leaving = u32::try_from(former).ok();
+        proxy.note_processes_but(leaving.as_slice())
+    }
+}
+
+/// Whether the master is there. Once it has a worker it becomes another program that only watches it
+/// (it executes itself again), and signals that come before that are lost.
+fn master_answers(configuration: &Configuration) -> bool {
+    let socket = configuration.prefix().join(MASTER_SOCKET);
+    // Unlike a worker, it goes on listening after an answer.
+    let answer = admin::line_at(configuration, &socket, "show proc;quit");
+    answer.is_ok_and(|text| text.contains("worker"))
+}
+
+/// Process number of the worker that answers.
+fn worker(configuration: &Configuration) -> Result<u64, SutError> {
+    let info = admin::line(configuration, "show info")?;
+    runtime::info(&info, "Pid").ok_or_else(|| SutError::Unreadable {
+        kind: ProxyKind::Haproxy,
+        what: "`show info` has no `Pid`".to_owned(),
+    })
+}
+
+/// `haproxy/2.6.12-1+deb12u4` of `HAProxy version 2.6.12-1+deb12u4 2026/10/17 - https://haproxy.org/`;
+/// before 2.4 it called itself `HA-Proxy`.
+fn version_of(words: &str) -> Option<String> {
+    let line = words.lines().next()?;
+    let version = line
+        .strip_prefix("HAProxy version ")
+        .or_else(|| line.strip_prefix("HA-Proxy version "))?;
+    let version = version.split_ascii_whitespace().next()?;
+    Some(format!("haproxy/{version}"))
+}
+
+/// A message without the number of the process that wrote it, which says nothing and differs each
+/// time: `[ALERT]    (821) : config : …`.
+fn without_pid(line: &str) -> String {
+    match line.split_once(')') {
+        Some((head, rest)) => {
+            let tag = head.split_once('(').map_or(head, |(tag, _)| tag);
+            format!("{}{rest}", tag.trim_end())
+        }
+        None => line.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_version_is_read_in_both_spellings_of_the_name() {
+        for (words, version) in [
+            (
+                "HAProxy version 2.6.12-1+deb12u4 2026/10/17 - https://haproxy.org/\nStatus: x",
+                Some("haproxy/2.6.12-1+deb12u4"),
+            ),
+            (
+                "HA-Proxy version 2.2.9-2+deb11u6 2023/12/16 - https://haproxy.org/",
+                Some("haproxy/2.2.9-2+deb11u6"),
+            ),
+            ("nginx version: nginx/1.22.1", None),
+            ("", None),
+        ] {
+            assert_eq!(version_of(words).as_deref(), version);
+        }
+    }
+
+    #[test]
+    fn messages_do_not_differ_by_process() {
+        let line = "[ALERT]    (821) : config : parsing [conf/haproxy.cfg:4] : no (such) thing";
+        assert_eq!(
+            without_pid(line),
+            "[ALERT] : config : parsing [conf/haproxy.cfg:4] : no (such) thing"
+        );
+        assert_eq!(without_pid("[WARNING] plain"), "[WARNING] plain");
+    }
+}

@@ -1,0 +1,58 @@
+//! A copy of a user's haproxy.cfg.
+
+use std::path::Path;
+
+use weir_configuration::Source;
+use weir_configuration::haproxy::{Tree, adapt, change, listeners, read};
+use weir_model::study::{ProxyKind, Settings};
+use weir_parameters::Catalog;
+
+use super::layout::{ACCESS_LOG, USERS, offer_key};
+use crate::configuration::{Configuration, wanted};
+use crate::own::Copying;
+use crate::user::WorkerUser;
+use crate::{Own, Site, SutError};
+
+pub(super) fn write(
+    prefix: &Path,
+    settings: &Settings,
+    site: &Site<'_>,
+    own: Own<'_>,
+    catalog: &Catalog,
+) -> Result<Configuration, SutError> {
+    const KIND: ProxyKind = ProxyKind::Haproxy;
+    let wanted = wanted(KIND, settings, catalog)?;
+    let user = read(own.file)?;
+    let changed = change(&user, &wanted)?;
+    let named = user_of(&changed)?;
+    let users: Vec<&str> = named.as_deref().into_iter().chain(USERS).collect();
+    let worker = WorkerUser::find(&users);
+    // The master reads everything as the user it was started by, so nobody else has to get there.
+    let copying = Copying::begin(KIND, prefix, site, own, [user, changed], None)?;
+    let copy = adapt(copying.changed(), &copying.surroundings(worker.as_ref()))?;
+    let listeners = listeners(&copy)?;
+    let addresses = listeners.iter().map(|listener| &*listener.address);
+    let is_in_clear = copying.is_asked_in_clear(addresses);
+    let configuration = copying.finish(copy, None, is_in_clear)?;
+    if site.tls.is_some() {
+        let folder = configuration.prefix().join("conf");
+        offer_key(&folder).map_err(SutError::file("write", folder))?;
+    }
+    Ok(Configuration {
+        stdout: Some(ACCESS_LOG.into()),
+        workers: 1,
+        // As HAProxy does by itself.
+        shares_port: true,
+        ..configuration
+    })
+}
+
+/// The user that the workers are to become.
+fn user_of(source: &Source) -> Result<Option<String>, SutError> {
+    let tree = Tree::parse(source)?;
+    let statements = tree
+        .of_kind("global")
+        .flat_map(|(_, section)| &section.statements);
+    let mut users = statements.filter(|statement| statement.word(0) == "user");
+    Ok(users.next().map(|statement| statement.word(1).to_owned()))
+}

@@ -1,0 +1,187 @@
+//! The way of the load through a configuration: which of its sections, lines and options it meets.
+
+use std::net::SocketAddr;
+
+use weir_configuration::haproxy::{Section, Statement, Tree, is_used_by};
+
+/// What the load meets. Of several lines of one keyword that counts which stands first.
+#[derive(Debug, Default)]
+pub(super) struct Way {
+    /// Name of the section that is asked, and of the one that asks the origin server.
+    pub(super) frontend: String,
+    pub(super) backend: String,
+    pub(super) global: Vec<String>,
+    /// What the section that is asked says, and behind it its `defaults`.
+    pub(super) client_side: Vec<String>,
+    /// The same of the section that asks.
+    pub(super) origin_side: Vec<String>,
+    /// The lines of the addresses that are asked: in clear, over TLS.
+    pub(super) binds: Vec<String>,
+    /// The first server with its options, what stands last counts: those of `default-server` lines
+    /// stand before its own.
+    pub(super) server: String,
+}
+
+impl Way {
+    /// The way of a load that asks these addresses, or the first section that listens.
+    pub(super) fn of(tree: &Tree<'_>, asked: [Option<SocketAddr>; 2]) -> Way {
+        let asked: Vec<String> = asked.iter().flatten().map(SocketAddr::to_string).collect();
+        let is_asked = |section: &Section<'_>| binds(section).any(|bind| listens(bind, &asked));
+        let sections = || tree.sections.iter().enumerate();
+        let frontend = sections()
+            .find(|(_, section)| section.has_frontend() && is_asked(section))
+            .or_else(|| sections().find(|(_, section)| section.has_frontend()));
+        let backend = frontend
+            .and_then(|(index, section)| behind(tree, index, section))
+            .or_else(|| sections().find(|(_, section)| section.has_backend()));
+
+        let global = tree.of_kind("global");
+        let mut way = Way {
+            global: global.flat_map(|(_, section)| lines_of(section)).collect(),
+            ..Way::default()
+        };
+        if let Some((index, section)) = frontend {
+            way.frontend = section.name().unwrap_or_default().to_owned();
+            way.client_side = lines(tree, index);
+            // The order of the addresses and not of the lines: in clear first.
+            let of = |address: &String| {
+                let address = std::slice::from_ref(address);
+                binds(section).find(|bind| listens(bind, address))
+            };
+            way.binds = asked.iter().filter_map(of).map(line).collect();
+            if way.binds.is_empty() {
+                way.binds = binds(section).take(1).map(line).collect();
+            }
+            // An address's own counts in the place of its section's.
+            let own = way.binds.first().and_then(|bind| {
+                let (_, rest) = bind.split_once(" backlog ")?;
+                rest.split(' ').next()
+            });
+            let own = own.map(|number| format!("backlog {number}"));
+            way.client_side.splice(..0, own);
+        }
+        if let Some((index, section)) = backend {
+            way.backend = section.name().unwrap_or_default().to_owned();
+            way.origin_side = lines(tree, index);
+            way.server = server(tree, index);
+        }
+        way
+    }
+
+    /// The lines of a keyword of one or several words, perhaps with `no` before it, that count for a
+    /// context. A side that has no use for a keyword has no say in it.
+    pub(super) fn lines(&self, context: &str, keyword: &str) -> Vec<&str> {
+        let sides: [&[String]; 2] = match context {
+            "global" => [&self.global, &[]],
+            "frontend" => [&self.client_side, &[]],
+            "backend" => [&[], &self.origin_side],
+            _ => [
+                if is_used_by(keyword, "frontend") {
+                    &self.client_side
+                } else {
+                    &[]
+                },
+                if is_used_by(keyword, "backend") {
+                    &self.origin_side
+                } else {
+                    &[]
+                },
+            ],
+        };
+        let lines = sides.into_iter().flatten().map(String::as_str);
+        lines.filter(|line| is_named(line, keyword)).collect()
+    }
+}
+
+/// The section that a frontend has its requests answered by: itself, the one by default, or else the
+/// first that it names.
+fn behind<'s, 't>(
+    tree: &'s Tree<'t>,
+    index: usize,
+    frontend: &'s Section<'t>,
+) -> Option<(usize, &'s Section<'t>)> {
+    if frontend.has_backend() {
+        return Some((index, frontend));
+    }
+    let chain = std::iter::once(frontend).chain(
+        tree.defaults_of(index)
+            .into_iter()
+            .map(|i| &tree.sections[i]),
+    );
+    let statements: Vec<_> = chain.flat_map(|section| &section.statements).collect();
+    let named = |keyword: &str| {
+        statements
+            .iter()
+            .find(|statement| statement.word(0) == keyword)
+    };
+    let name = named("default_backend")
+        .or_else(|| named("use_backend"))?
+        .word(1);
+    let mut sections = tree.sections.iter().enumerate();
+    sections.find(|(_, section)| section.has_backend() && section.name() == Some(name))
+}
+
+/// The lines of a section and behind them those of its `defaults`.
+fn lines(tree: &Tree<'_>, index: usize) -> Vec<String> {
+    let chain = std::iter::once(index).chain(tree.defaults_of(index));
+    chain
+        .flat_map(|index| lines_of(&tree.sections[index]))
+        .collect()
+}
+
+/// Its lines; the later one of two counts.
+fn lines_of(section: &Section<'_>) -> impl Iterator<Item = String> {
+    section.statements.iter().rev().map(line)
+}
+
+/// The first server of a section behind what `default-server` lines say of it.
+fn server(tree: &Tree<'_>, index: usize) -> String {
+    let section = &tree.sections[index];
+    let own = section.statements.iter();
+    let above: Vec<_> = own
+        .clone()
+        .take_while(|statement| statement.word(0) != "server")
+        .collect();
+    let server = section.statements.get(above.len());
+    let mut chain = tree.defaults_of(index);
+    chain.reverse();
+    let defaults = chain
+        .iter()
+        .flat_map(|&index| &tree.sections[index].statements);
+    let defaults = defaults
+        .chain(above)
+        .filter(|statement| statement.word(0) == "default-server");
+    let options = |statement: &Statement<'_>, from: usize| -> Vec<String> {
+        let words = statement.words.iter().skip(from);
+        words.map(|word| word.text.clone().into_owned()).collect()
+    };
+    let words = defaults.flat_map(|statement| options(statement, 1));
+    words
+        .chain(server.into_iter().flat_map(|it| options(it, 3)))
+        .collect::<Vec<_>>()
+        .join(" ")
+}
+
+fn binds<'s, 't>(section: &'s Section<'t>) -> impl Iterator<Item = &'s Statement<'t>> {
+    section
+        .statements
+        .iter()
+        .filter(|statement| statement.word(0) == "bind")
+}
+
+/// Whether one of the addresses of a `bind` line is one of these.
+fn listens(bind: &Statement<'_>, addresses: &[String]) -> bool {
+    let mut own = bind.word(1).split(',');
+    own.any(|own| addresses.iter().any(|address| address == own))
+}
+
+fn line(statement: &Statement<'_>) -> String {
+    let words: Vec<&str> = statement.words.iter().map(|word| &*word.text).collect();
+    words.join(" ")
+}
+
+fn is_named(line: &str, keyword: &str) -> bool {
+    let line = line.strip_prefix("no ").unwrap_or(line);
+    let rest = line.strip_prefix(keyword);
+    rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(' '))
+}

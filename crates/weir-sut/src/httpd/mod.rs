@@ -1,0 +1,236 @@
+//! Apache httpd: found, configured, checked, started and asked.
+//!
+//! Paths in the configuration are relative to the prefix (`httpd -d`), the folder of modules included:
+//! a link in the prefix leads to it, as installations of httpd have it.
+//!
+//! httpd has no socket for administration. What it tells of itself (mod_status, mod_info) it tells over
+//! HTTP, to this host alone, at the listener in clear, as Debian's package has it: a listener of its own
+//! for that would change how connections are accepted. See [`status`].
+
+mod configuration;
+mod effective;
+mod modules;
+mod status;
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::fs;
+use std::io;
+use std::path::Path;
+use std::process::Output;
+use std::time::{Duration, Instant};
+
+use rustix::process::Signal;
+use weir_model::study::{ProxyKind, Settings};
+use weir_parameters::Catalog;
+
+use self::modules::Modules;
+use crate::installed::{Installed, Marks, output, words};
+use crate::proxy::has_workers;
+use crate::{Configuration, Effective, Proxy, RunningProxy, Site, SutError};
+
+/// What it logs once its processes are started.
+const STARTED: &str = "resuming normal operations";
+
+/// How long it may take to run with a changed configuration.
+const RELOAD_LIMIT: Duration = Duration::from_secs(10);
+
+/// How often it is asked meanwhile.
+const POLL: Duration = Duration::from_millis(20);
+
+const MARKS: Marks = Marks {
+    kind: ProxyKind::Httpd,
+    // Debian's name first: on PATH, `httpd` may be another program's.
+    names: &["apache2", "httpd"],
+    ask: "-v",
+    version_of,
+};
+
+/// An httpd that is installed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Httpd {
+    installed: Installed,
+    modules: Modules,
+}
+
+impl Httpd {
+    /// Looks for httpd, where it is said to be or else on PATH and in the folders of system programs,
+    /// and asks its version.
+    ///
+    /// # Errors
+    /// [`SutError::NotFound`]; or the program is something else.
+    pub fn find(executable: Option<&Path>) -> Result<Httpd, SutError> {
+        let installed = Installed::find(&MARKS, executable)?;
+        let modules = Modules::of(&installed.program)?;
+        Ok(Httpd { installed, modules })
+    }
+
+    /// Runs it with a configuration and options that make it answer and end.
+    fn run_with(
+        &self,
+        configuration: &Configuration,
+        options: &[&str],
+    ) -> Result<Output, SutError> {
+        let mut command = self.installed.command();
+        command.args(place(configuration)).args(options);
+        let output = output(command)?;
+        match output.status.success() {
+            true => Ok(output),
+            false => Err(configuration.refused(&words(&output))),
+        }
+    }
+}
+
+impl Proxy for Httpd {
+    fn installed(&self) -> &Installed {
+        &self.installed
+    }
+
+    fn write(
+        &self,
+        prefix: &Path,
+        settings: &Settings,
+        site: &Site<'_>,
+        catalog: &Catalog,
+    ) -> Result<Configuration, SutError> {
+        configuration::write(self, prefix, settings, site, catalog)
+    }
+
+    fn check(&self, configuration: &Configuration) -> Result<Vec<String>, SutError> {
+        let said = words(&self.run_with(configuration, &["-t"])?);
+        let is_remark = |line: &&str| !line.trim().is_empty() && *line != "Syntax OK";
+        Ok(said.lines().filter(is_remark).map(str::to_owned).collect())
+    }
+
+    fn arguments(&self, configuration: &Configuration) -> Vec<OsString> {
+        let mut arguments = place(configuration).to_vec();
+        arguments.extend(["-D".into(), "FOREGROUND".into()]);
+        arguments
+    }
+
+    fn shares_ports(&self, configuration: &Configuration) -> bool {
+        // What cannot be read is told when it is checked.
+        configuration::shares_ports(configuration).unwrap_or(false)
+    }
+
+    /// The log says when it has started ([`Httpd::is_ready`]), and an earlier one would say so too soon.
+    fn before_start(&self, configuration: &Configuration) -> Result<(), SutError> {
+        let file = configuration.prefix().join(configuration::ERROR_LOG);
+        match fs::remove_file(&file) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                Err(SutError::file("remove", file)(error))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// It prints that it failed, and logs why.
+    fn is_telling(&self, line: &str) -> bool {
+        !line.contains("Configuration Failed") && !line.starts_with("AH00558")
+    }
+
+    fn logs_why(&self) -> bool {
+        true
+    }
+
+    fn is_ready(
+        &self,
+        configuration: &Configuration,
+        proxy: &RunningProxy,
+        since: Duration,
+    ) -> bool {
+        let log = fs::read(configuration.error_log()).unwrap_or_default();
+        String::from_utf8_lossy(&log).contains(STARTED)
+            && has_workers(proxy.count_workers(), configuration.workers, since)
+    }
+
+    /// What the running httpd says of its configuration, or what it makes of the file.
+    fn effective(
+        &self,
+        configuration: &Configuration,
+        proxy: Option<&RunningProxy>,
+        catalog: &Catalog,
+    ) -> Result<Effective, SutError> {
+        let nofile = proxy.map(RunningProxy::nofile).transpose()?;
+        let text = match proxy {
+            Some(_) => status::configuration(configuration)?,
+            None => self.dump(configuration)?,
+        };
+        Ok(effective::read(text, catalog, nofile))
+    }
+
+    /// Totals of mod_status and of the cache of TLS sessions, and how often each of httpd's numbered
+    /// troubles is in its log: of a pool that is used up it tells nowhere else.
+    fn counters(&self, configuration: &Configuration) -> Result<BTreeMap<String, u64>, SutError> {
+        status::counters(configuration)
+    }
+
+    fn graceful(&self) -> Signal {
+        Signal::WINCH
+    }
+
+    fn reload(
+        &self,
+        configuration: &Configuration,
+        proxy: &mut RunningProxy,
+    ) -> Result<(), SutError> {
+        self.check(configuration)?;
+        let before = status::generation(configuration)?;
+        proxy.signal(Signal::USR1);
+        let begin = Instant::now();
+        let mut begun = None;
+        while begin.elapsed() < RELOAD_LIMIT {
+            std::thread::sleep(POLL);
+            if proxy.exit_status().is_some() {
+                // What its check does not see, such as a key that cannot be read, is its end.
+                proxy.alive()?;
+            }
+            if begun.is_none() && !status::generation(configuration).is_ok_and(|now| now > before) {
+                continue;
+            }
+            let since = begun.get_or_insert_with(Instant::now).elapsed();
+            if has_workers(proxy.successors().len(), configuration.workers, since) {
+                return proxy.note_successors();
+            }
+        }
+        Err(SutError::Unable {
+            kind: ProxyKind::Httpd,
+            what: format!(
+                "read its configuration again: it has not done so after {} s",
+                RELOAD_LIMIT.as_secs()
+            ),
+        })
+    }
+}
+
+/// The arguments that say which configuration.
+fn place(configuration: &Configuration) -> [OsString; 4] {
+    [
+        "-d".into(),
+        configuration.prefix().into(),
+        "-f".into(),
+        configuration.file().into(),
+    ]
+}
+
+/// `Apache/2.4.57` of `Server version: Apache/2.4.57 (Debian)`.
+fn version_of(words: &str) -> Option<String> {
+    let line = words
+        .lines()
+        .find_map(|line| line.strip_prefix("Server version: "))?;
+    let name = line.split_ascii_whitespace().next()?;
+    name.starts_with("Apache/").then(|| name.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_httpd_is_httpd() {
+        let words = "Server version: Apache/2.4.57 (Debian)\nServer built:   2023-04-13";
+        assert_eq!(version_of(words).as_deref(), Some("Apache/2.4.57"));
+        assert_eq!(version_of("nginx version: nginx/1.22.1"), None);
+        assert_eq!(version_of("Server version: Other/1.0"), None);
+    }
+}

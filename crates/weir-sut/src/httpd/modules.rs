@@ -1,0 +1,164 @@
+//! Modules of httpd: which are built in, and where the others are.
+
+use std::fs;
+use std::io;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+
+use weir_model::study::ProxyKind;
+
+use crate::SutError;
+use crate::installed::{command, output, words};
+
+/// The link in a prefix that leads to the folder of modules.
+const LINK: &str = "modules";
+
+/// What every arm loads beside an MPM, and nothing else: Debian enables some twenty more, for
+/// authentication, listings and the like, that a gateway has no use for. The order is that in which
+/// they need each other.
+const LOADED: [&str; 15] = [
+    "unixd",
+    "log_config",
+    "authz_core",
+    "authz_host",
+    "mime",
+    "dir",
+    "filter",
+    "deflate",
+    "status",
+    "info",
+    "reqtimeout",
+    "socache_shmcb",
+    "ssl",
+    "proxy",
+    "proxy_http",
+];
+
+/// By which a folder of modules is known.
+const SIGN: &str = "mod_proxy_http.so";
+
+/// Folders of modules below the one above the program's, as distributions have them.
+const FOLDERS: [&str; 5] = [
+    "lib/apache2/modules",
+    "lib64/httpd/modules",
+    "lib/httpd/modules",
+    "libexec/apache2",
+    "modules",
+];
+
+/// Modules of an httpd.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Modules {
+    /// Names of those that are built in, without `mod_`.
+    built_in: Vec<String>,
+    folder: Option<PathBuf>,
+}
+
+impl Modules {
+    /// Asks a program.
+    pub(super) fn of(program: &Path) -> Result<Modules, SutError> {
+        let ask = |arguments: &[&str]| {
+            let mut command = command(program);
+            command.args(arguments);
+            Ok::<String, SutError>(words(&output(command)?))
+        };
+        let built_in = built_in(&ask(&["-l"])?);
+        // Not its own configuration, which may be missing or the service's.
+        let build = ask(&["-V", "-f", "/dev/null"])?;
+        Ok(Modules {
+            built_in,
+            folder: folder(program, root_of(&build)),
+        })
+    }
+
+    /// The directives that load what is not built in, without the MPM.
+    pub(super) fn directives(&self) -> impl Iterator<Item = String> {
+        let wanted = LOADED.into_iter();
+        let missing = wanted.filter(|name| !self.built_in.iter().any(|other| other == name));
+        missing.map(|name| format!("LoadModule {name}_module {LINK}/mod_{name}.so"))
+    }
+
+    /// Makes the link in a prefix.
+    pub(super) fn link(&self, prefix: &Path) -> Result<(), SutError> {
+        let folder = self.folder.as_ref().ok_or_else(|| SutError::Unable {
+            kind: ProxyKind::Httpd,
+            what: format!(
+                "be configured: the folder with its {SIGN} is not where it is known to be"
+            ),
+        })?;
+        let link = prefix.join(LINK);
+        match symlink(folder, &link) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+            made => made.map_err(SutError::file("create", link)),
+        }
+    }
+}
+
+/// Names in what `httpd -l` prints: `  mod_so.c`.
+fn built_in(words: &str) -> Vec<String> {
+    let names = words.lines().filter_map(|line| {
+        let name = line.trim().strip_prefix("mod_")?;
+        name.strip_suffix(".c").map(str::to_owned)
+    });
+    names.collect()
+}
+
+/// Value of `-D HTTPD_ROOT="/etc/apache2"` in what `httpd -V` prints.
+fn root_of(build: &str) -> Option<&Path> {
+    let (_, rest) = build.split_once("HTTPD_ROOT=\"")?;
+    rest.split('"').next().map(Path::new)
+}
+
+fn folder(program: &Path, root: Option<&Path>) -> Option<PathBuf> {
+    let real = fs::canonicalize(program).unwrap_or_else(|_| program.to_owned());
+    let above = real.parent().and_then(Path::parent);
+    let system = [Path::new("/usr"), Path::new("/usr/local")];
+    let below = above.into_iter().chain(system);
+    let known = below.flat_map(|above| FOLDERS.map(|folder| above.join(folder)));
+    let own = root.map(|root| root.join("modules"));
+    own.into_iter()
+        .chain(known)
+        .find(|folder| folder.join(SIGN).is_file())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_built_in_is_not_loaded() {
+        let words = "Compiled in modules:\n  core.c\n  mod_so.c\n  mod_unixd.c\n  http_core.c\n";
+        let modules = Modules {
+            built_in: built_in(words),
+            folder: None,
+        };
+        assert_eq!(modules.built_in, ["so", "unixd"]);
+        let directives: Vec<String> = modules.directives().collect();
+        assert!(!directives.iter().any(|text| text.contains("unixd")));
+        let last = "LoadModule proxy_http_module modules/mod_proxy_http.so";
+        assert_eq!(directives.last().map(String::as_str), Some(last));
+        assert!(matches!(
+            modules.link(Path::new("/nonexistent")),
+            Err(SutError::Unable { .. })
+        ));
+    }
+
+    #[test]
+    fn modules_are_found_beside_the_root_or_the_program() {
+        let build = " -D HTTPD_ROOT=\"/usr/local/apache2\"\n -D SUEXEC_BIN=\"/x\"";
+        assert_eq!(root_of(build), Some(Path::new("/usr/local/apache2")));
+        assert_eq!(root_of("nothing"), None);
+        let installed = tempfile::tempdir().unwrap();
+        let modules = installed.path().join("lib/httpd/modules");
+        fs::create_dir_all(&modules).unwrap();
+        fs::create_dir_all(installed.path().join("bin")).unwrap();
+        let program = installed.path().join("bin/httpd");
+        for file in [&program, &modules.join(SIGN)] {
+            fs::write(file, "").unwrap();
+        }
+        let real = fs::canonicalize(&modules).unwrap();
+        assert_eq!(folder(&program, None), Some(real));
+        let root = installed.path().join("lib/httpd");
+        assert_eq!(folder(&program, Some(&root)), Some(modules));
+    }
+}

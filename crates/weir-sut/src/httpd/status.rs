@@ -1,0 +1,197 @@
+//! What a running httpd tells of itself over HTTP, to this host alone: mod_status and mod_info.
+//!
+//! Asking is a request like any other: it takes a thread, and httpd counts it.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Write as _};
+use std::net::TcpStream;
+use std::time::Duration;
+
+use weir_model::study::ProxyKind;
+
+use super::effective::with_mpm;
+use crate::admin::answer;
+use crate::{Configuration, SutError};
+
+/// What begins with this is never passed on to the origin.
+pub(super) const HIDDEN: &str = "/.weir/";
+
+/// Where mod_status is asked.
+pub(super) const STATUS: &str = "/.weir/status";
+
+/// Where mod_info is asked.
+pub(super) const CONFIGURATION: &str = "/.weir/configuration";
+
+/// How long an answer may take: where all threads are busy, it waits for one.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// How a line of the error log that tells a trouble names its level: `[mpm_event:error]`.
+const TROUBLES: [&str; 5] = [":warn]", ":error]", ":crit]", ":alert]", ":emerg]"];
+
+/// The configuration that it runs with, as directives.
+pub(super) fn configuration(configuration: &Configuration) -> Result<String, SutError> {
+    let page = get(configuration, &format!("{CONFIGURATION}?config"))?;
+    let status = status(configuration)?;
+    Ok(with_mpm(field(&status, "ServerMPM"), &directives(&page)))
+}
+
+/// How often it has read its configuration.
+pub(super) fn generation(configuration: &Configuration) -> Result<u64, SutError> {
+    const FIELD: &str = "ParentServerConfigGeneration";
+    let status = status(configuration)?;
+    let number = field(&status, FIELD).and_then(|number| number.parse().ok());
+    number.ok_or_else(|| SutError::Unreadable {
+        kind: ProxyKind::Httpd,
+        what: format!("{STATUS} does not say `{FIELD}`"),
+    })
+}
+
+/// All that it counts.
+pub(super) fn counters(configuration: &Configuration) -> Result<BTreeMap<String, u64>, SutError> {
+    let mut all = totals(&status(configuration)?);
+    let log = configuration.error_log();
+    let troubles = File::open(&log).and_then(|file| troubles(BufReader::new(file)));
+    all.extend(troubles.map_err(SutError::file("read", log))?);
+    Ok(all)
+}
+
+fn status(configuration: &Configuration) -> Result<String, SutError> {
+    get(configuration, &format!("{STATUS}?auto"))
+}
+
+fn get(configuration: &Configuration, target: &str) -> Result<String, SutError> {
+    let ask = || -> io::Result<String> {
+        let mut stream = TcpStream::connect_timeout(&configuration.listen(), PATIENCE)?;
+        stream.set_read_timeout(Some(PATIENCE))?;
+        stream.set_write_timeout(Some(PATIENCE))?;
+        let head = format!("GET {target} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
+        stream.write_all(head.as_bytes())?;
+        answer(stream)
+    };
+    ask().map_err(|source| SutError::Admin {
+        kind: ProxyKind::Httpd,
+        asked: target.to_owned(),
+        source,
+    })
+}
+
+/// The value of `name: value`.
+fn field<'a>(status: &'a str, name: &str) -> Option<&'a str> {
+    let mut fields = status.lines().filter_map(|line| line.split_once(": "));
+    fields.find_map(|(other, value)| (other == name).then_some(value.trim()))
+}
+
+/// What only grows: `Total Accesses`, and `CacheStoreCount` and the like of the cache of TLS sessions.
+fn totals(status: &str) -> BTreeMap<String, u64> {
+    let fields = status.lines().filter_map(|line| line.split_once(": "));
+    fields
+        .filter(|(name, _)| name.starts_with("Total ") || name.ends_with("Count"))
+        .filter_map(|(name, value)| Some((name.to_owned(), value.trim().parse().ok()?)))
+        .collect()
+}
+
+/// How often each numbered trouble (`AH00484`) is in an error log.
+fn troubles(log: impl BufRead) -> io::Result<BTreeMap<String, u64>> {
+    let mut all = BTreeMap::new();
+    for line in log.split(b'\n') {
+        let line = line?;
+        let line = String::from_utf8_lossy(&line);
+        let is_trouble = TROUBLES.iter().any(|level| line.contains(level));
+        if let Some(number) = number(&line).filter(|_| is_trouble) {
+            *all.entry(number.to_owned()).or_insert(0) += 1;
+        }
+    }
+    Ok(all)
+}
+
+/// `AH00484` of a line of the log.
+fn number(line: &str) -> Option<&str> {
+    let mut words = line.split_ascii_whitespace();
+    words.find_map(|word| {
+        let word = word.strip_suffix(':')?;
+        let digits = word.strip_prefix("AH")?;
+        let is_number = digits.len() == 5 && digits.bytes().all(|b| b.is_ascii_digit());
+        is_number.then_some(word)
+    })
+}
+
+/// The directives in mod_info's page: one in each line, its number before it, its arguments set in
+/// italics, indented by blanks that do not break.
+fn directives(page: &str) -> String {
+    let lines = page.split("<dd><tt>").skip(1).filter_map(|line| {
+        let text = without_tags(line.split("</tt>").next()?);
+        let (number, text) = text.split_once(':')?;
+        let is_number = number.trim().bytes().all(|b| b.is_ascii_digit());
+        is_number.then(|| text.trim().to_owned() + "\n")
+    });
+    lines.collect()
+}
+
+/// The text of a piece of HTML.
+fn without_tags(html: &str) -> String {
+    let mut text = String::with_capacity(html.len());
+    let mut pieces = html.split('<');
+    text.extend(pieces.next());
+    text.extend(pieces.filter_map(|piece| piece.split_once('>').map(|(_, rest)| rest)));
+    // The ampersand last: what it makes is no entity.
+    [
+        ("&nbsp;", " "),
+        ("&lt;", "<"),
+        ("&gt;", ">"),
+        ("&quot;", "\""),
+        ("&amp;", "&"),
+    ]
+    .iter()
+    .fold(text, |text, (entity, character)| {
+        text.replace(entity, character)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_page_of_mod_info_is_the_directives_in_it() {
+        let page = "<dl><dt><strong>Configuration:</strong>\n\
+            <dd><tt><strong>In file: /p/conf/httpd.conf</strong></tt></dd>\n\
+            <dd><tt>&nbsp;&nbsp;34:&nbsp;LogFormat <i>&quot;%&gt;s &amp;lt;&quot; x</i></tt></dd>\n\
+            <dd><tt>&nbsp;&nbsp;35:&nbsp;&lt;Directory &quot;/&quot;&gt;</tt></dd>\n\
+            <dd><tt>&nbsp;&nbsp;36:&nbsp;&nbsp;&nbsp;Require <i>all denied</i></tt></dd>\n\
+            <dd><tt>&nbsp;&nbsp;&nbsp;&nbsp;:&nbsp;&lt;/Directory&gt;</tt></dd><dd><tt>&nbsp;&nbsp;39:&nbsp;\
+            ProxyPass <i>&quot;/&quot; &quot;http://[::1]:1/&quot;</i></tt></dd></dl>";
+        assert_eq!(
+            directives(page),
+            "LogFormat \"%>s &lt;\" x\n<Directory \"/\">\nRequire all denied\n</Directory>\n\
+             ProxyPass \"/\" \"http://[::1]:1/\"\n"
+        );
+    }
+
+    #[test]
+    fn counters_are_what_only_grows() {
+        let status = "localhost\nServerMPM: event\nTotal Accesses: 12\nTotal Duration: 3\nUptime: 9\n\
+            ReqPerSec: 1.5\nBusyWorkers: 1\nCacheCurrentEntries: 4\nCacheStoreCount: 5\n";
+        let expected = [
+            ("CacheStoreCount", 5),
+            ("Total Accesses", 12),
+            ("Total Duration", 3),
+        ];
+        let expected = expected.map(|(name, count)| (name.to_owned(), count));
+        assert_eq!(totals(status), BTreeMap::from(expected));
+        assert_eq!(field(status, "ServerMPM"), Some("event"));
+        assert_eq!(field(status, "MPM"), None);
+    }
+
+    #[test]
+    fn troubles_are_counted_by_httpd_s_own_numbers() {
+        let log = b"[x] [mpm_event:notice] [pid 1:tid 1] AH00489: resuming normal operations\n\
+            [x] [mpm_event:error] [pid 1:tid 1] AH00484: server reached MaxRequestWorkers setting\n\
+            [x] [proxy:error] [pid 1:tid 1] (111)Connection refused: AH00957: HTTP: attempt failed\n\
+            [x] [proxy:error] [pid 1:tid 1] (111)Connection refused: AH00957: HTTP: \xff\n\
+            AHAHAHA: no number";
+        let expected = [("AH00484", 1), ("AH00957", 2)];
+        let expected = expected.map(|(name, count)| (name.to_owned(), count));
+        assert_eq!(troubles(&log[..]).unwrap(), BTreeMap::from(expected));
+    }
+}

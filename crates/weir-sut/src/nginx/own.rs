@@ -1,0 +1,106 @@
+//! A copy of a user's nginx.conf.
+
+use std::path::Path;
+use std::time::Duration;
+
+use weir_configuration::nginx::{Expanded, adapt, change, expanded, listeners, read};
+use weir_model::study::{ProxyKind, Settings};
+use weir_parameters::Catalog;
+use weir_probe::process::command_line;
+
+use super::Nginx;
+use super::configuration::{USERS, workers_of};
+use super::syntax::Directive;
+use crate::configuration::{Configuration, wanted};
+use crate::own::Copying;
+use crate::user::WorkerUser;
+use crate::{Own, RunningProxy, Site, SutError, proxy};
+
+pub(super) fn write(
+    nginx: &Nginx,
+    prefix: &Path,
+    settings: &Settings,
+    site: &Site<'_>,
+    own: Own<'_>,
+    catalog: &Catalog,
+) -> Result<Configuration, SutError> {
+    const KIND: ProxyKind = ProxyKind::Nginx;
+    let wanted = wanted(KIND, settings, catalog)?;
+    let user = read(own.file, None)?;
+    let changed = change(&user, &wanted)?;
+    let tree = expanded(&changed)?;
+    let users = named(&tree, "user").into_iter().chain(USERS);
+    let workers_user = WorkerUser::find(&users.collect::<Vec<_>>());
+    let user_of_workers = workers_user.as_ref();
+    let copying = Copying::begin(KIND, prefix, site, own, [user, changed], user_of_workers)?;
+    let surroundings = copying.surroundings(user_of_workers);
+    let copy = adapt(copying.changed(), &surroundings, &nginx.installed.said)?;
+    let listeners = listeners(&copy)?;
+    let addresses = listeners.iter().map(|listener| &*listener.address);
+    let is_in_clear = copying.is_asked_in_clear(addresses);
+    let configuration = copying.finish(copy, None, is_in_clear)?;
+    Ok(Configuration {
+        error_log: Some("logs/error.log".into()),
+        workers: workers(&tree),
+        ..configuration
+    })
+}
+
+/// The first argument of the first directive of a name outside all blocks.
+fn named<'t>(tree: &'t [Expanded], name: &str) -> Option<&'t str> {
+    let found = tree.iter().find(|directive| directive.name == name)?;
+    found.arguments.first().map(String::as_str)
+}
+
+/// Workers that a configuration asks for; 0 where its only process is one itself.
+fn workers(tree: &[Expanded]) -> usize {
+    match (
+        named(tree, "master_process"),
+        named(tree, "worker_processes"),
+    ) {
+        (Some("off"), _) => 0,
+        (_, level) => level.map_or(1, workers_of),
+    }
+}
+
+/// As [`proxy::has_workers`], where there may be processes for caches beside the workers, and each must
+/// have said what it is.
+pub(super) fn has_workers(running: &RunningProxy, wanted: usize, since: Duration) -> bool {
+    // What it was started through, and what that started besides, are none of nginx's.
+    let titles: Vec<String> = running
+        .below()
+        .into_iter()
+        .filter_map(|pid| command_line(pid).ok())
+        .filter(|title| title.starts_with("nginx: "))
+        .collect();
+    let is_master = |title: &str| title.starts_with("nginx: master process");
+    // Until it has said what it is a process looks like the one that it came from.
+    let unsaid = titles.iter().filter(|title| is_master(title)).count();
+    let is_main = command_line(running.master_pid()).is_ok_and(|title| is_master(&title));
+    let workers = titles
+        .iter()
+        .filter(|title| title.contains("worker process"));
+    let there = workers.count();
+    wanted == 0 || (unsaid == usize::from(!is_main) && proxy::has_workers(there, wanted, since))
+}
+
+/// Whether a process reads what is in a cache on the disk, and ends once it has.
+pub(super) fn is_cache_loader(pid: u32) -> bool {
+    command_line(pid).is_ok_and(|line| line.contains("cache loader process"))
+}
+
+/// The directives of a copy that was written.
+pub(super) fn tree(configuration: &Configuration) -> Result<Vec<Directive>, SutError> {
+    let tree = expanded(&read(&configuration.file(), None)?)?;
+    Ok(tree.into_iter().map(directive).collect())
+}
+
+fn directive(expanded: Expanded) -> Directive {
+    let block = expanded.block;
+    Directive {
+        name: expanded.name,
+        arguments: expanded.arguments,
+        block: block.map(|block| block.into_iter().map(directive).collect()),
+        line: expanded.line,
+    }
+}

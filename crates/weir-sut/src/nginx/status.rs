@@ -1,0 +1,33 @@
+//! nginx's own counters, as ngx_http_stub_status_module prints them.
+
+use std::collections::BTreeMap;
+
+/// The names of its three counters, in the order in which they are printed.
+const NAMES: [&str; 3] = ["accepts", "handled", "requests"];
+
+/// Reads them; `None`: it is another text.
+pub(super) fn counters(text: &str) -> Option<BTreeMap<String, u64>> {
+    let mut lines = text.lines();
+    lines.find(|line| line.trim() == "server accepts handled requests")?;
+    let numbers = lines.next()?.split_whitespace();
+    let numbers: Vec<u64> = numbers.map_while(|word| word.parse().ok()).collect();
+    let named = NAMES.iter().map(|name| (*name).to_owned());
+    (numbers.len() == NAMES.len()).then(|| named.zip(numbers).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counters_are_read_by_their_place_under_their_names() {
+        let text = "Active connections: 1 \nserver accepts handled requests\n 7 6 12 \n\
+                    Reading: 0 Writing: 1 Waiting: 0 \n";
+        let found = counters(text).unwrap();
+        assert_eq!(found["accepts"], 7);
+        assert_eq!(found["handled"], 6);
+        assert_eq!(found["requests"], 12);
+        assert_eq!(counters("<html>404</html>"), None);
+        assert_eq!(counters("server accepts handled requests\n 7 x 12\n"), None);
+    }
+}

@@ -1,0 +1,262 @@
+//! Copies of a configuration that the user wrote.
+//!
+//! `weir-configuration` reads it, puts an arm's settings into force in it and makes a copy fit to run
+//! beside others. What is here is the way of such a copy through this crate: it is written below the
+//! prefix and nowhere else, what was changed in it is kept as a diff of the user's own files, and what
+//! the proxy says of the copy is told as if it were about these.
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use weir_configuration::{ConfigurationError, Pem, Source, Surroundings, diff, former_line};
+use weir_model::study::{ProxyKind, ProxyRole};
+
+use crate::certificate::{CERTIFICATE_FILE, KEY_FILE};
+use crate::configuration::{Configuration, Patch};
+use crate::user::WorkerUser;
+use crate::{Own, Site, SutError};
+
+/// What origin servers are replaced by where the study has none, so that no copy asks the user's: the
+/// port of the discard protocol (RFC 863), at which nobody listens.
+const NOBODY: ([u8; 4], u16) = ([127, 0, 0, 1], 9);
+
+/// Lines of a change that are shown beside a proxy's words about it.
+const SHOWN_LINES: usize = 40;
+
+/// A copy that was written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct OwnCopy {
+    /// Its files and whose copies they are, the main one first.
+    files: Vec<CopiedFile>,
+    pub(crate) patch: Patch,
+}
+
+/// One file of a copy.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct CopiedFile {
+    /// The user's path.
+    user: PathBuf,
+    /// The user's text with the arm's settings in it.
+    changed: String,
+    /// Its path below the prefix, and what is there.
+    copy: PathBuf,
+    text: String,
+}
+
+/// A copy on its way below a prefix.
+pub(crate) struct Copying<'a> {
+    site: &'a Site<'a>,
+    own: Own<'a>,
+    /// As they are, and with the arm's settings.
+    user: Source,
+    changed: Source,
+    pub(crate) configuration: Configuration,
+    certificate: Option<[PathBuf; 2]>,
+}
+
+impl<'a> Copying<'a> {
+    /// Prepares the prefix for a copy of `changed`, which has what is wanted of `user`'s files.
+    pub(crate) fn begin(
+        kind: ProxyKind,
+        prefix: &Path,
+        site: &'a Site<'a>,
+        own: Own<'a>,
+        [user, changed]: [Source; 2],
+        workers: Option<&WorkerUser>,
+    ) -> Result<Copying<'a>, SutError> {
+        if site.role == &ProxyRole::ReverseProxy && site.origin.is_none() {
+            return Err(SutError::NoOrigin);
+        }
+        let configuration = Configuration::prepare(kind, prefix, "", site, workers)?;
+        let folder = configuration.prefix().join("conf");
+        let files = [CERTIFICATE_FILE, KEY_FILE].map(|name| folder.join(name));
+        Ok(Copying {
+            site,
+            own,
+            user,
+            changed,
+            configuration,
+            certificate: site.tls.map(|_| files),
+        })
+    }
+
+    /// The user's files with the arm's settings.
+    pub(crate) fn changed(&self) -> &Source {
+        &self.changed
+    }
+
+    /// What the copy needs in order to run here.
+    pub(crate) fn surroundings(&self, workers: Option<&'a WorkerUser>) -> Surroundings<'_> {
+        let pem = self
+            .certificate
+            .as_ref()
+            .map(|[certificate, key]| Pem { certificate, key });
+        Surroundings {
+            prefix: self.configuration.prefix(),
+            listen: self.site.listen,
+            tls_listen: self.site.tls.map(|tls| tls.listen),
+            certificate: pem,
+            port: self.own.port,
+            origin: Some(self.site.origin.unwrap_or(SocketAddr::from(NOBODY))),
+            user: workers.map(|user| (&*user.name, &*user.group)),
+        }
+    }
+
+    /// Writes the copy, whose main file is called `name` or as the user's. `is_in_clear` says whether
+    /// it has a listener in clear; else the one with TLS is all that there is.
+    pub(crate) fn finish(
+        self,
+        mut copy: Source,
+        name: Option<&str>,
+        is_in_clear: bool,
+    ) -> Result<Configuration, SutError> {
+        if let (Some(name), Some(main)) = (name, copy.files.first_mut()) {
+            main.path.set_file_name(name);
+        }
+        let conf = Path::new("conf");
+        let folder = self.configuration.prefix().join(conf);
+        let write = copy.write_below(&folder);
+        write.map_err(SutError::file("write", &folder))?;
+        let names = copy.names().into_iter();
+        let texts = copy.files.into_iter().map(|file| file.text);
+        let files = names.zip(texts).zip(&self.changed.files);
+        let files: Vec<CopiedFile> = files
+            .map(|((name, text), changed)| CopiedFile {
+                user: changed.path.clone(),
+                changed: changed.text.clone(),
+                copy: conf.join(name),
+                text,
+            })
+            .collect();
+        let patch = Patch {
+            forward: diff(&self.user, &self.changed),
+            revert: diff(&self.changed, &self.user),
+        };
+        let main = files.first().map(|file| file.copy.clone());
+        let listen = self.site.tls.filter(|_| !is_in_clear).map(|tls| tls.listen);
+        Ok(Configuration {
+            file: main.unwrap_or_default(),
+            listen: listen.unwrap_or(self.site.listen),
+            own: Some(Arc::new(OwnCopy { files, patch })),
+            ..self.configuration
+        })
+    }
+
+    /// Whether one of a copy's listeners is where it is asked in clear.
+    pub(crate) fn is_asked_in_clear<'l>(
+        &self,
+        mut addresses: impl Iterator<Item = &'l str>,
+    ) -> bool {
+        let listen = self.site.listen.to_string();
+        addresses.any(|address| address == listen)
+    }
+}
+
+impl OwnCopy {
+    /// The user's main file.
+    pub(crate) fn user_file(&self) -> PathBuf {
+        let main = self.files.first();
+        main.map_or_else(PathBuf::new, |file| file.user.clone())
+    }
+
+    /// The copy's files by their paths below the prefix.
+    pub(crate) fn paths(&self) -> impl Iterator<Item = &Path> {
+        self.files.iter().map(|file| &*file.copy)
+    }
+
+    /// The same with their texts.
+    pub(crate) fn texts(&self) -> Vec<(String, String)> {
+        let pair = |file: &CopiedFile| (file.copy.display().to_string(), file.text.clone());
+        self.files.iter().map(pair).collect()
+    }
+
+    /// A proxy's words about the copy, as words about the user's files: their paths, and their lines
+    /// once the arm's settings are in them.
+    pub(crate) fn told(&self, prefix: &Path, words: &str) -> String {
+        // Longer paths first: one may be the begin of another.
+        let mut files: Vec<&CopiedFile> = self.files.iter().collect();
+        files.sort_by_key(|file| std::cmp::Reverse(file.copy.as_os_str().len()));
+        files.iter().fold(words.to_owned(), |words, file| {
+            let absolute = prefix.join(&file.copy).display().to_string();
+            let words = file.told(&absolute, &words);
+            file.told(&file.copy.display().to_string(), &words)
+        })
+    }
+
+    /// The change that a proxy's words are about, for people.
+    pub(crate) fn shown_change(&self) -> String {
+        let forward = &self.patch.forward;
+        let mut lines: Vec<&str> = forward.lines().take(SHOWN_LINES).collect();
+        if forward.lines().count() > SHOWN_LINES {
+            lines.push("…");
+        }
+        lines.join("\n")
+    }
+}
+
+impl CopiedFile {
+    /// Words in which the user's path and line stand for the copy's, spelled `path`.
+    fn told(&self, path: &str, words: &str) -> String {
+        let user = self.user.display().to_string();
+        let mut parts = words.split(path);
+        let mut told = parts.next().unwrap_or_default().to_owned();
+        for part in parts {
+            told += &user;
+            let digits = part.strip_prefix(':').unwrap_or_default();
+            let end = digits.find(|c: char| !c.is_ascii_digit());
+            let (number, rest) = digits.split_at(end.unwrap_or(digits.len()));
+            match number.parse() {
+                Ok(line) => told += &format!(":{}{rest}", self.users_line(line)),
+                Err(_) => told += part,
+            }
+        }
+        told
+    }
+
+    /// The line of the user's, with the arm's settings in it, that became a line of the copy.
+    fn users_line(&self, line: usize) -> usize {
+        former_line(&self.changed, &self.text, line)
+    }
+}
+
+/// An error about a file as a whole.
+pub(crate) fn about(file: &Path, what: impl Into<String>) -> ConfigurationError {
+    ConfigurationError::at(file, "", 0, what)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn file(user: &str, copy: &str, changed: &str, text: &str) -> CopiedFile {
+        CopiedFile {
+            user: user.into(),
+            changed: changed.to_owned(),
+            copy: copy.into(),
+            text: text.to_owned(),
+        }
+    }
+
+    #[test]
+    fn words_about_a_copy_are_told_of_the_user_s_file_and_line() {
+        let patch = Patch {
+            forward: String::new(),
+            revert: String::new(),
+        };
+        let files = vec![
+            file("/etc/a.cfg", "conf/a.cfg", "x\ny\nz\n", "x\nadded\ny\nz\n"),
+            file("/etc/a.cfg.d/b", "conf/a.cfg.d/b", "x\n", "x\n"),
+        ];
+        let own = OwnCopy { files, patch };
+        let told = |words| own.told(Path::new("/arm"), words);
+        assert_eq!(
+            told("[conf/a.cfg:3] : y; [/arm/conf/a.cfg:4]"),
+            "[/etc/a.cfg:2] : y; [/etc/a.cfg:3]"
+        );
+        assert_eq!(told("in conf/a.cfg.d/b:1"), "in /etc/a.cfg.d/b:1");
+        assert_eq!(told("conf/a.cfg: no line"), "/etc/a.cfg: no line");
+        assert_eq!(told("conf/a.cfg:99999 and on"), "/etc/a.cfg:99999 and on");
+        assert_eq!(told("of nothing"), "of nothing");
+    }
+}

@@ -1,0 +1,384 @@
+//! What every proxy can be asked, and how it is started: the one interface that the lab sees.
+//!
+//! A proxy is one module that implements [`Proxy`]. What it shares with all others is here and in
+//! [`Configuration`]: folders, processes, waiting, ending.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::fmt::Debug;
+use std::fs::{self, File};
+use std::net::TcpStream;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use rustix::process::Signal;
+use weir_model::study::{ProxyKind, Settings};
+use weir_parameters::Catalog;
+use weir_probe::port_is_free;
+
+use crate::caddy::Caddy;
+use crate::envoy::Envoy;
+use crate::haproxy::Haproxy;
+use crate::httpd::Httpd;
+use crate::installed::Installed;
+use crate::launch::Launch;
+use crate::nginx::Nginx;
+use crate::orphans::PROGRAM_FILE;
+use crate::running::{RunningProxy, tail, tail_of};
+use crate::{Configuration, Launcher, Site, SutError};
+
+/// How long a proxy may take until it accepts connections. nginx tries for 2.5 s to get a port that is
+/// taken (`ngx_open_listening_sockets`: five times, half a second apart).
+const START_LIMIT: Duration = Duration::from_secs(10);
+
+/// How long one attempt to connect may take, and how long workers that are missing are waited for
+/// once connections are accepted.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// How often a proxy that starts is looked at.
+const POLL: Duration = Duration::from_millis(10);
+
+/// A program that is installed and that weir knows how to put under test.
+///
+/// Paths, arguments and answers are those of this machine. Whatever starts or asks it is called from
+/// a thread in the arm's network namespace.
+pub trait Proxy: Debug + Send + Sync {
+    /// Its program on this machine.
+    fn installed(&self) -> &Installed;
+
+    /// Which.
+    fn kind(&self) -> ProxyKind {
+        self.installed().kind
+    }
+
+    /// Path of the program.
+    fn program(&self) -> &Path {
+        &self.installed().program
+    }
+
+    /// Name and version as records have them: `nginx/1.22.1`.
+    fn version(&self) -> &str {
+        &self.installed().version
+    }
+
+    /// Writes a configuration into `prefix`, which is made if need be; its parent must be there.
+    ///
+    /// `settings` are levels as the catalog accepts them; what they leave out stays the program's
+    /// default. With [`Site::own`] it is a copy of the user's configuration in which only `settings`
+    /// are changed.
+    ///
+    /// # Errors
+    /// A parameter is not in the catalog, a reverse proxy has no origin, the user's configuration
+    /// cannot be understood, a file cannot be written, or the workers' user could not reach the prefix.
+    fn write(
+        &self,
+        prefix: &Path,
+        settings: &Settings,
+        site: &Site<'_>,
+        catalog: &Catalog,
+    ) -> Result<Configuration, SutError>;
+
+    /// Lets the program itself check a configuration and gives its remarks, one per line: warnings that
+    /// do not keep it from running.
+    ///
+    /// # Errors
+    /// [`SutError::Refused`] with the program's own words.
+    fn check(&self, configuration: &Configuration) -> Result<Vec<String>, SutError>;
+
+    /// The arguments that run it in the foreground with a configuration.
+    fn arguments(&self, configuration: &Configuration) -> Vec<OsString>;
+
+    /// Whether it would listen at a port beside another program that allows it (SO_REUSEPORT, socket(7)):
+    /// the kernel would then share the connections out among the two, and nobody be told.
+    fn shares_ports(&self, _configuration: &Configuration) -> bool {
+        false
+    }
+
+    /// Clears away what an earlier instance left that would mislead the next, besides what is below
+    /// `run/` in the prefix.
+    ///
+    /// # Errors
+    /// It cannot be removed.
+    fn before_start(&self, _configuration: &Configuration) -> Result<(), SutError> {
+        Ok(())
+    }
+
+    /// Whether a proxy that accepts connections has all its parts; asked again until it has. `since` is
+    /// how long it has accepted. Without a word of its own a proxy is ready when it accepts.
+    fn is_ready(
+        &self,
+        _configuration: &Configuration,
+        _proxy: &RunningProxy,
+        _since: Duration,
+    ) -> bool {
+        true
+    }
+
+    /// Whether a process of a proxy that is ready will end by itself.
+    fn is_passing(&self, _pid: u32) -> bool {
+        false
+    }
+
+    /// What the proxy understood of its configuration, and the level of every parameter of the catalog
+    /// that can be read back. What shows in a process alone is left out without one.
+    ///
+    /// # Errors
+    /// It cannot be asked, or what it answers cannot be read.
+    fn effective(
+        &self,
+        configuration: &Configuration,
+        proxy: Option<&RunningProxy>,
+        catalog: &Catalog,
+    ) -> Result<Effective, SutError>;
+
+    /// Its own counters, by the names that it gives them: requests, connections, refusals. They only
+    /// ever grow. Empty for a proxy that tells nothing.
+    ///
+    /// # Errors
+    /// It cannot be asked.
+    fn counters(&self, configuration: &Configuration) -> Result<BTreeMap<String, u64>, SutError>;
+
+    /// Whether a line that it printed tells a person something.
+    fn is_telling(&self, _line: &str) -> bool {
+        true
+    }
+
+    /// Whether its log says why it did not start even where it printed something.
+    fn logs_why(&self) -> bool {
+        false
+    }
+
+    /// The signal that ends it once the requests in flight are answered.
+    fn graceful(&self) -> Signal;
+
+    /// Lets the requests in flight be answered, for a proxy whose signals cannot: before that of
+    /// [`Proxy::graceful`] is sent. Returns when there is none left, or after `at_most`.
+    ///
+    /// # Errors
+    /// It cannot be asked.
+    fn let_finish(
+        &self,
+        _configuration: &Configuration,
+        _at_most: Duration,
+    ) -> Result<(), SutError> {
+        Ok(())
+    }
+
+    /// Has it read its configuration again without losing a request. Workers may be others then.
+    ///
+    /// # Errors
+    /// It refuses, or has no way to.
+    fn reload(
+        &self,
+        configuration: &Configuration,
+        proxy: &mut RunningProxy,
+    ) -> Result<(), SutError>;
+}
+
+/// A configuration as the proxy understood it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Effective {
+    /// What the proxy prints of it.
+    pub text: String,
+    /// Level of every parameter in the catalog: what is in force, or else the program's default.
+    /// A text that no level leads to is given as it stands.
+    pub levels: BTreeMap<String, String>,
+}
+
+/// Looks for a proxy's program, where it is said to be or else on PATH and in the folders of system
+/// programs, and asks its version.
+///
+/// # Errors
+/// [`SutError::NotFound`]; or the program is something else; or weir does not start this kind.
+pub fn find(kind: ProxyKind, executable: Option<&Path>) -> Result<Arc<dyn Proxy>, SutError> {
+    Ok(match kind {
+        ProxyKind::Nginx => Arc::new(Nginx::find(executable)?),
+        ProxyKind::Caddy => Arc::new(Caddy::find(executable)?),
+        ProxyKind::Envoy => Arc::new(Envoy::find(executable)?),
+        ProxyKind::Httpd => Arc::new(Httpd::find(executable)?),
+        ProxyKind::Haproxy => Arc::new(Haproxy::find(executable)?),
+        other => return Err(SutError::NotStartable { kind: other }),
+    })
+}
+
+/// Starts a proxy and waits until it accepts connections and all its parts are there. The calling
+/// thread must live as long as the proxy: see [`crate::launch`].
+///
+/// # Errors
+/// [`SutError::PortTaken`] or [`SutError::NotStarted`] with the proxy's own words,
+/// [`SutError::NotListening`] after ten seconds. Nothing is left running then.
+pub fn start(
+    proxy: &dyn Proxy,
+    configuration: &Configuration,
+    launcher: &Launcher,
+    launch: &Launch,
+) -> Result<RunningProxy, SutError> {
+    if proxy.shares_ports(configuration) {
+        must_be_free(configuration)?;
+    }
+    proxy.before_start(configuration)?;
+    note_program(proxy.program(), configuration)?;
+    clear_remains(configuration);
+    let (output, errors) = outputs(configuration)?;
+    let launch = Launch {
+        environment: [&configuration.environment[..], &launch.environment].concat(),
+        ..launch.clone()
+    };
+    let mut command = launcher.command(&launch, proxy.program());
+    command
+        .args(proxy.arguments(configuration))
+        .args(&configuration.arguments)
+        .current_dir(configuration.prefix())
+        .stdin(Stdio::null())
+        .stdout(output)
+        .stderr(errors);
+    let child = command.spawn().map_err(|source| SutError::Spawn {
+        program: PathBuf::from(command.get_program()),
+        source,
+    })?;
+    // From here on an early return ends what was started.
+    let mut running = RunningProxy::new(child, configuration, proxy.program());
+    wait_until_ready(proxy, &mut running, configuration)?;
+    let mut passing = running.below();
+    passing.retain(|&pid| proxy.is_passing(pid));
+    running.note_processes_but(&passing)?;
+    Ok(running)
+}
+
+/// Ends a proxy once its requests in flight are answered. What is left after `at_most` is ended as
+/// [`RunningProxy::stop`] does. Whether it ended by itself.
+///
+/// # Errors
+/// It does not answer; it is ended all the same.
+pub fn drain(
+    proxy: &dyn Proxy,
+    configuration: &Configuration,
+    running: RunningProxy,
+    at_most: Duration,
+) -> Result<bool, SutError> {
+    let begin = Instant::now();
+    proxy.let_finish(configuration, at_most)?;
+    let left = at_most.saturating_sub(begin.elapsed());
+    Ok(running.drain(proxy.graceful(), left))
+}
+
+/// Refuses an address at which somebody listens.
+fn must_be_free(configuration: &Configuration) -> Result<(), SutError> {
+    for address in [Some(configuration.listen()), configuration.tls_listen()] {
+        let Some(address) = address else { continue };
+        let is_free = port_is_free(address).unwrap_or(true);
+        if !is_free {
+            return Err(SutError::PortTaken {
+                kind: configuration.kind(),
+                address,
+                words: "another program listens there (weir looked before the start)".to_owned(),
+            });
+        }
+    }
+    Ok(())
+}
+
+/// Leaves word of which program runs below a prefix, for whoever sweeps after a weir that was killed.
+fn note_program(program: &Path, configuration: &Configuration) -> Result<(), SutError> {
+    let real = fs::canonicalize(program).unwrap_or_else(|_| program.to_owned());
+    let file = configuration.prefix().join(PROGRAM_FILE);
+    let text = format!("{}\n", real.display());
+    fs::write(&file, text).map_err(SutError::file("write", file))
+}
+
+/// An earlier instance that was killed leaves its sockets and process numbers behind, and some proxies
+/// refuse to start beside them.
+fn clear_remains(configuration: &Configuration) {
+    let folder = fs::read_dir(configuration.prefix().join("run"));
+    for remains in folder.into_iter().flatten().flatten() {
+        // What cannot be removed is the proxy's to complain of.
+        let _ = fs::remove_file(remains.path());
+    }
+}
+
+/// Files for what the program prints: one for both of its outputs, unless it logs to the first.
+fn outputs(configuration: &Configuration) -> Result<(File, File), SutError> {
+    let create = |path: PathBuf| File::create(&path).map_err(SutError::file("create", path));
+    let errors = create(configuration.output())?;
+    let output = match &configuration.stdout {
+        Some(file) => create(configuration.prefix().join(file))?,
+        None => errors
+            .try_clone()
+            .map_err(SutError::file("create", configuration.output()))?,
+    };
+    Ok((output, errors))
+}
+
+fn wait_until_ready(
+    proxy: &dyn Proxy,
+    running: &mut RunningProxy,
+    configuration: &Configuration,
+) -> Result<(), SutError> {
+    let begin = Instant::now();
+    let mut accepts_since = None;
+    loop {
+        if let Some(status) = running.exit_status() {
+            return Err(ended_early(proxy, configuration, status));
+        }
+        if TcpStream::connect_timeout(&configuration.listen(), PATIENCE).is_ok() {
+            let since = accepts_since.get_or_insert_with(Instant::now).elapsed();
+            if proxy.is_ready(configuration, running, since) {
+                return Ok(());
+            }
+        }
+        if begin.elapsed() > START_LIMIT {
+            return Err(SutError::NotListening {
+                kind: configuration.kind(),
+                address: configuration.listen(),
+                seconds: START_LIMIT.as_secs(),
+                words: words(proxy, configuration),
+            });
+        }
+        std::thread::sleep(POLL);
+    }
+}
+
+/// Whether all workers are there, or have been waited for long enough. At a port that is taken somebody
+/// else may accept, while a proxy that starts its workers only once it listens still tries; so one at
+/// least must be there.
+pub(crate) fn has_workers(there: usize, wanted: usize, since: Duration) -> bool {
+    there > 0 && (there >= wanted || since > PATIENCE)
+}
+
+fn ended_early(proxy: &dyn Proxy, configuration: &Configuration, status: String) -> SutError {
+    let kind = configuration.kind();
+    let address = configuration.listen();
+    let words = words(proxy, configuration);
+    let is_taken = [
+        "(98: ",
+        "(98)",
+        "ddress already in use",
+        "cannot bind socket",
+    ];
+    match is_taken.iter().any(|taken| words.contains(taken)) {
+        true => SutError::PortTaken {
+            kind,
+            address,
+            words,
+        },
+        false => SutError::NotStarted {
+            kind,
+            address,
+            status,
+            words,
+        },
+    }
+}
+
+/// What a proxy that does not run as it should has said: on its outputs, or in its log.
+fn words(proxy: &dyn Proxy, configuration: &Configuration) -> String {
+    let printed = tail_of(&configuration.output(), |line| proxy.is_telling(line));
+    let words = match (printed.is_empty(), proxy.logs_why()) {
+        (true, _) => tail(&configuration.error_log()),
+        (false, true) => format!("{}\n{printed}", tail(&configuration.error_log())),
+        (false, false) => printed,
+    };
+    configuration.told(words.trim())
+}

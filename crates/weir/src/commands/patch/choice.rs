@@ -1,0 +1,168 @@
+//! Whose changes are given: those of the arm that was named, or of the one that came out best.
+
+use weir_analysis::findings::{Comparison, Findings, LoadFindings, Verdict};
+use weir_model::record::Validity;
+use weir_model::study::{Arm, ArmRole, Metric, Study};
+
+use crate::failure::Failure;
+
+/// An arm and what the run says of it.
+pub(super) struct Choice<'a> {
+    pub(super) arm: &'a Arm,
+    /// `better: 1.31 (1.27–1.35), VALID`, for each load that answers the study's question.
+    pub(super) verdict: String,
+}
+
+impl<'a> Choice<'a> {
+    /// The arm of this name.
+    pub(super) fn named(
+        study: &'a Study,
+        findings: &Findings,
+        name: &str,
+    ) -> Result<Choice<'a>, Failure> {
+        let arm = study.arms.iter().find(|arm| arm.name == name);
+        let arm = arm.ok_or_else(|| unknown(study, name))?;
+        Ok(Choice {
+            verdict: words(study, findings, arm),
+            arm,
+        })
+    }
+
+    /// The arm that came out best: better under a load that answers the question, worse under none.
+    /// A change that nothing speaks for is not given unasked.
+    pub(super) fn best(study: &'a Study, findings: &Findings) -> Result<Choice<'a>, Failure> {
+        let changes = study.arms.iter().filter(|arm| arm.role == ArmRole::Change);
+        let started = changes.filter(|arm| study.proxy_of(arm).kind.is_started());
+        let gains = started.filter_map(|arm| Some((gain(study, findings, arm)?, arm)));
+        let best = gains.max_by(|(a, _), (b, _)| a.total_cmp(b));
+        match best {
+            Some((_, arm)) => Ok(Choice {
+                verdict: words(study, findings, arm),
+                arm,
+            }),
+            None => Err(none_better(study, findings)),
+        }
+    }
+}
+
+/// Loads that answer the study's question and may be used.
+fn answering<'a>(study: &Study, findings: &'a Findings) -> impl Iterator<Item = &'a LoadFindings> {
+    let metric = study.objective.metric;
+    let loads = findings.loads.iter();
+    loads.filter(move |load| load.metrics.contains(&metric) && load.validity != Validity::Invalid)
+}
+
+fn comparison<'a>(load: &'a LoadFindings, metric: Metric, arm: &str) -> Option<&'a Comparison> {
+    let mut all = load.comparisons.iter();
+    all.find(|c| c.metric == metric && c.arm == arm)
+}
+
+/// By how much an arm is better than the baseline, as a log ratio in the good direction: the least of
+/// all loads that answer. `None` unless it is better under one and worse under none. An arm that is a
+/// step has the gains of the steps before it too.
+fn gain(study: &Study, findings: &Findings, arm: &Arm) -> Option<f64> {
+    let metric = study.objective.metric;
+    let sign = if metric.higher_is_better() { 1.0 } else { -1.0 };
+    let mut least = f64::INFINITY;
+    let mut is_better = false;
+    for load in answering(study, findings) {
+        let own = comparison(load, metric, &arm.name)?;
+        match own.verdict {
+            Verdict::Better => is_better = true,
+            Verdict::Worse => return None,
+            Verdict::Equivalent | Verdict::Inconclusive | Verdict::Invalid => {}
+        }
+        let gain = sign * to_baseline(study, load, metric, arm);
+        if gain.is_finite() {
+            least = least.min(gain);
+        }
+    }
+    is_better.then_some(least)
+}
+
+/// Log ratio to the baseline, step by step.
+fn to_baseline(study: &Study, load: &LoadFindings, metric: Metric, arm: &Arm) -> f64 {
+    let (mut sum, mut at) = (0.0, arm);
+    // An arm is compared with one before it, so this ends.
+    while at.role == ArmRole::Change {
+        sum += comparison(load, metric, &at.name).map_or(f64::NAN, |own| own.ratio.ln());
+        at = &study.arms[at.against];
+    }
+    sum
+}
+
+/// What the run says of an arm, load by load.
+fn words(study: &Study, findings: &Findings, arm: &Arm) -> String {
+    match arm.role {
+        ArmRole::Baseline => return "the baseline, which is compared with nothing".to_owned(),
+        ArmRole::SameAsBaseline => return "the baseline once more".to_owned(),
+        ArmRole::Change => {}
+    }
+    let metric = study.objective.metric;
+    let loads: Vec<&LoadFindings> = findings
+        .loads
+        .iter()
+        .filter(|load| load.metrics.contains(&metric))
+        .collect();
+    let is_one = loads.len() == 1;
+    let each = loads.iter().map(|load| {
+        let under = match is_one {
+            true => String::new(),
+            false => format!(" under load {}", load.load),
+        };
+        let validity = weir_report::view::words::validity(load.validity);
+        match comparison(load, metric, &arm.name) {
+            Some(own) => format!("{}{under}, {validity}", of(own, metric)),
+            None => format!("not compared{under}, {validity}"),
+        }
+    });
+    let each: Vec<String> = each.collect();
+    match each.is_empty() {
+        true => "nothing was measured that answers the question".to_owned(),
+        false => each.join("; "),
+    }
+}
+
+/// `better: completed rate 1.31× (1.27–1.35) of baseline`.
+fn of(own: &Comparison, metric: Metric) -> String {
+    use weir_report::view::{number, words};
+    let verdict = words::verdict(own.verdict);
+    match own.verdict {
+        Verdict::Invalid => format!("{verdict}: {}", own.because),
+        _ => format!(
+            "{verdict}: {} {} ({}) of {}",
+            words::metric(metric),
+            number::ratio(own.ratio),
+            number::ratio_interval(own.ratio, own.interval),
+            own.against
+        ),
+    }
+}
+
+/// Why no arm is given unasked.
+fn none_better(study: &Study, findings: &Findings) -> Failure {
+    let changes = study.arms.iter().filter(|arm| arm.role == ArmRole::Change);
+    let each = changes.map(|arm| format!("\n  {}: {}", arm.name, words(study, findings, arm)));
+    let each: String = each.collect();
+    Failure::failed(format!(
+        "no arm came out better than what it is compared with{}{each}",
+        if each.is_empty() { "" } else { ":" }
+    ))
+    .hint("--arm NAME prints an arm's changes all the same")
+}
+
+fn unknown(study: &Study, name: &str) -> Failure {
+    let names: Vec<&str> = study.arms.iter().map(|arm| &*arm.name).collect();
+    let distances = names
+        .iter()
+        .map(|known| (strsim::damerau_levenshtein(known, name), *known));
+    // As far as a slip of the finger goes.
+    let near = distances
+        .min()
+        .filter(|(distance, known)| *distance <= known.len().div_ceil(3));
+    let failure = Failure::input(format!("the run has no arm named `{name}`"));
+    match near {
+        Some((_, near)) => failure.hint(format!("did you mean `{near}`?")),
+        None => failure.hint(format!("its arms are {}", names.join(", "))),
+    }
+}

@@ -1,0 +1,184 @@
+//! `weir patch`: what an arm changes, as a diff of the user's own configuration.
+//!
+//! Nothing is applied: a person reads the diff, and decides. Where weir wrote the configuration itself
+//! there is no file of the user's, and the changed directives are printed instead.
+
+mod choice;
+mod directives;
+
+use std::io::ErrorKind;
+use std::path::Path;
+use std::process::ExitCode;
+
+use weir_model::record::Record;
+use weir_model::study::{Arm, ProxyKind, Study};
+use weir_parameters::Catalog;
+use weir_record::Run;
+
+use self::choice::Choice;
+use crate::args::PatchArgs;
+use crate::commands::report;
+use crate::failure::Failure;
+use crate::terminal;
+
+/// Runs the command.
+pub(crate) fn run(args: &PatchArgs) -> Result<ExitCode, Failure> {
+    let run = report::read(&args.run)?;
+    let findings = weir_analysis::analyze(&run);
+    let study = &run.header.study;
+    let choice = match &args.arm {
+        Some(name) => Choice::named(study, &findings, name)?,
+        None => Choice::best(study, &findings)?,
+    };
+    let proxy = study.proxy_of(choice.arm);
+    if proxy.kind == ProxyKind::External {
+        return Err(Failure::failed(format!(
+            "{} is a proxy that weir did not start: it changed nothing of it",
+            choice.arm.name
+        )));
+    }
+    let catalog = catalog(&run, choice.arm)?;
+    match &proxy.configuration {
+        Some(own) => of_own_configuration(&run, &choice, args.revert, &own.file)?,
+        None => of_written_one(study, &catalog, &choice, args.revert)?,
+    }
+    tell(&beside(study, &catalog, choice.arm));
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The catalog that the run was made with, with the defaults of the version that the arm ran.
+fn catalog(run: &Run, arm: &Arm) -> Result<Catalog, Failure> {
+    let mut rows = run.header.rows.iter();
+    let catalog = rows
+        .try_fold(Catalog::builtin(), |catalog, (file, text)| {
+            catalog.with_rows(file, text)
+        })
+        .map_err(Failure::failed)?;
+    let program = run.records.iter().find_map(|record| match record {
+        Record::Proxy(proxy) if proxy.arm == arm.name => Some(&*proxy.program),
+        _ => None,
+    });
+    let kind = run.header.study.proxy_of(arm).kind;
+    Ok(match program {
+        Some(program) if !program.is_empty() => catalog.for_proxy(kind, program),
+        _ => catalog,
+    })
+}
+
+/// Prints the diff that the lab kept, and says how to apply it.
+fn of_own_configuration(
+    run: &Run,
+    choice: &Choice<'_>,
+    revert: bool,
+    file: &Path,
+) -> Result<(), Failure> {
+    let arm = &choice.arm.name;
+    let name = match revert {
+        false => weir_lab::PATCH,
+        true => weir_lab::REVERT,
+    };
+    let path = run.dir.join("arms").join(arm).join(name);
+    let diff = std::fs::read_to_string(&path).map_err(|error| match error.kind() {
+        ErrorKind::NotFound => Failure::failed(format!(
+            "{} is not there: the run has not started the arm {arm}",
+            path.display()
+        ))
+        .hint("`weir run --resume` goes on with a run that was stopped"),
+        _ => Failure::failed(format!("cannot read {}: {error}", path.display())),
+    })?;
+    tell(&[format!("{arm}: {}", choice.verdict)]);
+    if diff.is_empty() {
+        tell(&[format!(
+            "{arm} changes nothing in {}: there is nothing to apply",
+            file.display()
+        )]);
+        return Ok(());
+    }
+    terminal::print(&diff)?;
+    let what = if revert {
+        "takes it back"
+    } else {
+        "applies it"
+    };
+    tell(&[
+        format!(
+            "`patch -d / -p1 < FILE` {what}, with this output in FILE; --dry-run first shows whether it fits"
+        ),
+        format!(
+            "it is of {} and what that includes, as they were when the run began",
+            file.display()
+        ),
+    ]);
+    Ok(())
+}
+
+/// Prints the changed directives of a configuration that weir wrote.
+fn of_written_one(
+    study: &Study,
+    catalog: &Catalog,
+    choice: &Choice<'_>,
+    revert: bool,
+) -> Result<(), Failure> {
+    let (arm, kind) = (choice.arm, study.proxy_of(choice.arm).kind);
+    tell(&[
+        format!("{}: {}", arm.name, choice.verdict),
+        format!(
+            "this run has no configuration of yours: weir wrote the one of {}",
+            arm.name
+        ),
+    ]);
+    if revert && arm.proxy.is_some() {
+        tell(&["it is another proxy than the baseline: there is nothing to go back to".to_owned()]);
+        return Ok(());
+    }
+    let lines = directives::lines(study, catalog, arm, revert);
+    if lines.is_empty() {
+        let no = match arm.changes.is_empty() {
+            true => "it changes no setting",
+            false => "what it changes is no part of the configuration",
+        };
+        tell(&[no.to_owned()]);
+        return Ok(());
+    }
+    let what = match (revert, &arm.proxy) {
+        (true, _) => "the same directives as the baseline has them",
+        (false, None) => "the directives that it changes, to be carried over by hand",
+        (false, Some(_)) => "the directives that the study sets, to be carried over by hand",
+    };
+    let place = format!(
+        "{what}, each with its place in a configuration of {}:",
+        kind.title()
+    );
+    tell(&[place]);
+    if lines.iter().any(|line| line.contains("{logs}")) {
+        tell(&["{logs} stands for the folder of its logs".to_owned()]);
+    }
+    terminal::print(&(lines.join("\n") + "\n"))
+}
+
+/// What an arm has besides its configuration, and a diff cannot carry over.
+fn beside(study: &Study, catalog: &Catalog, arm: &Arm) -> Vec<String> {
+    let kind = study.proxy_of(arm).kind;
+    let base = study.arms.first().map(|arm| &arm.settings);
+    let own = arm.settings.iter().filter(|(id, level)| {
+        let is_directive = catalog
+            .get(kind, id)
+            .is_none_or(|row| row.scope.is_configuration());
+        let is_baselines = base.and_then(|base| base.get(*id)) == Some(*level);
+        !is_directive && !is_baselines
+    });
+    let own: Vec<String> = own.map(|(id, level)| format!("{id} = {level}")).collect();
+    match own.is_empty() {
+        true => Vec::new(),
+        false => vec![format!(
+            "the arm has besides, in no configuration file: {}",
+            own.join(", ")
+        )],
+    }
+}
+
+fn tell(lines: &[String]) {
+    for line in lines {
+        terminal::tell(&format!("{line}\n"));
+    }
+}

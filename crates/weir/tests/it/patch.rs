@@ -1,0 +1,302 @@
+//! `weir patch`: from run folders that were written here, with figures that are known.
+
+use std::fs;
+use std::path::Path;
+
+use weir_model::environment::Environment;
+use weir_model::quantity::CpuSet;
+use weir_model::record::{
+    EndRecord, FORMAT, Outcome, QuantileSummary, Record, RunHeader, SliceRecord, TrialRecord,
+};
+use weir_model::study::{CpuRoles, Study};
+use weir_parameters::Catalog;
+use weir_record::RunWriter;
+use weir_study::CheckContext;
+
+use crate::place::Place;
+use crate::program::{Ended, Running};
+
+const BLOCKS: u32 = 12;
+
+fn study(proxy: &str, arms: &str) -> Study {
+    let text = format!(
+        "weir: 1\nname: s\nquestion: What helps?\nproxy: {proxy}\n\
+         loads: [{{name: closed, closed: true, connections: 5, duration: 1m}}]\n\
+         arms:\n{arms}"
+    );
+    let context = CheckContext {
+        descriptor_limit: 1024,
+        most_descriptors: 524_288,
+        own_tables: true,
+        local_ports: 28_232,
+        cpus_available: "0-1".parse().ok(),
+        one_machine: true,
+    };
+    weir_study::parse(&text, "study.yaml", &Catalog::builtin(), &context)
+        .unwrap_or_else(|errors| panic!("{}", errors.render(false)))
+}
+
+/// A run in which each arm carried so many times as much as the baseline.
+fn run(folder: &Path, study: Study, times: &[f64]) {
+    let cpu = |cpu| CpuSet::new(vec![cpu]).expect("a CPU");
+    let header = RunHeader {
+        format: FORMAT.to_owned(),
+        run: "r".to_owned(),
+        weir_version: "0".to_owned(),
+        started_at: "2026-01-01T00:00:00Z".to_owned(),
+        study,
+        cpus: CpuRoles {
+            proxy: cpu(0),
+            generator: cpu(1),
+            origin: cpu(1),
+        },
+        network: Default::default(),
+        places: Default::default(),
+        environment: Environment::default(),
+        remarks: Vec::new(),
+        rows: Vec::new(),
+    };
+    let mut writer = RunWriter::create(folder, &header, "").expect("a folder");
+    let mut index = 0;
+    for block in 0..BLOCKS {
+        for (arm, times) in header.study.arms.iter().zip(times) {
+            // A little of a difference between blocks, so that there is a spread.
+            let rate = 10_000.0 * times * (1.0 + 0.003 * f64::from((block * 7) % 5));
+            let trial = trial(&arm.name, block, index, rate);
+            writer
+                .append(&Record::Trial(Box::new(trial)))
+                .expect("written");
+            index += 1;
+        }
+    }
+    let end = EndRecord {
+        at: String::new(),
+        outcome: Outcome::Complete,
+        error: String::new(),
+    };
+    writer.append(&Record::End(end)).expect("written");
+}
+
+fn trial(arm: &str, block: u32, index: u64, rate: f64) -> TrialRecord {
+    let completed = (rate * 0.8) as u64;
+    let whole = rate as u64;
+    TrialRecord {
+        session: 0,
+        load: "closed".to_owned(),
+        arm: arm.to_owned(),
+        block,
+        slices: vec![SliceRecord {
+            index,
+            start_ns: index * 1_000_000_000,
+            measured_ns: 800_000_000,
+            offered: completed,
+            completed,
+            completed_whole: whole,
+            proxy_cpu_ns: 1_000_000_000,
+            generator_cpu_ns: 500_000_000,
+            origin_requests: whole,
+            ..SliceRecord::default()
+        }],
+        errors: Vec::new(),
+        status_classes: [0, 0, whole, 0, 0, 0],
+        censored: Default::default(),
+        response_time: QuantileSummary::default(),
+        service_time: QuantileSummary::default(),
+        dispatch_lag: QuantileSummary::default(),
+        validity: Vec::new(),
+    }
+}
+
+fn patch(place: &Place, more: &[&str]) -> Ended {
+    let arguments = [&["patch", "own"], more].concat();
+    Running::start(&mut place.weir(&arguments)).end()
+}
+
+const FORWARD: &str = "--- a/etc/n.conf\n+++ b/etc/n.conf\n@@ -1 +1 @@\n-gzip off;\n+gzip on;\n";
+const BACK: &str = "--- a/etc/n.conf\n+++ b/etc/n.conf\n@@ -1 +1 @@\n-gzip on;\n+gzip off;\n";
+
+/// A run with a configuration of the user's: `zipped` better, `shorter` better by less, `idle` not.
+fn own(place: &Place, times: [f64; 5]) {
+    let arms = "- {name: zipped, settings: {gzip: on, net.core.somaxconn: 4000}}\n\
+                - {name: shorter, settings: {keepalive_timeout: 5s}}\n\
+                - {name: idle, settings: {multi_accept: on}}\n";
+    let study = study("{kind: nginx, configuration: /etc/n.conf}", arms);
+    run(&place.path("own"), study, &times);
+    for (arm, forward, back) in [
+        ("zipped", FORWARD, BACK),
+        ("shorter", "shorter\n", "longer\n"),
+        ("idle", "", ""),
+    ] {
+        let folder = place.path(&format!("own/arms/{arm}"));
+        fs::create_dir_all(&folder).expect("a folder");
+        fs::write(folder.join("patch.diff"), forward).expect("written");
+        fs::write(folder.join("revert.diff"), back).expect("written");
+    }
+}
+
+#[test]
+fn the_best_arms_diff_is_printed_with_what_it_rests_on() {
+    let place = Place::new();
+    own(&place, [1.0, 1.0, 1.3, 1.1, 1.0]);
+    let best = patch(&place, &[]).with_code(0);
+    assert_eq!(best.stdout, FORWARD);
+    for words in [
+        "zipped: better: completed rate 1.300× (1.300–1.300) of baseline, VALID",
+        "`patch -d / -p1 < FILE` applies it",
+        "it is of /etc/n.conf and what that includes",
+        "the arm has besides, in no configuration file: net.core.somaxconn = 4000",
+    ] {
+        assert!(best.stderr.contains(words), "{words}:\n{}", best.stderr);
+    }
+    let back = patch(&place, &["--revert"]).with_code(0);
+    assert_eq!(back.stdout, BACK);
+    assert!(back.stderr.contains("takes it back"), "{}", back.stderr);
+    let other = patch(&place, &["--arm", "shorter"]).with_code(0);
+    assert_eq!(other.stdout, "shorter\n");
+
+    let idle = patch(&place, &["--arm", "idle"]).with_code(0);
+    assert_eq!(idle.stdout, "");
+    let words = "idle changes nothing in /etc/n.conf: there is nothing to apply";
+    assert!(idle.stderr.contains(words), "{}", idle.stderr);
+}
+
+/// What is printed is taken by patch(1), there and back.
+#[test]
+fn the_diff_can_be_applied_and_taken_back() {
+    let place = Place::new();
+    own(&place, [1.0, 1.0, 1.3, 1.1, 1.0]);
+    let root = place.path("root");
+    fs::create_dir_all(root.join("etc")).expect("a folder");
+    let file = root.join("etc/n.conf");
+    fs::write(&file, "gzip off;\n").expect("written");
+    for (more, expected) in [(&[][..], "gzip on;\n"), (&["--revert"][..], "gzip off;\n")] {
+        place.write("change.diff", &patch(&place, more).with_code(0).stdout);
+        let applied = std::process::Command::new("patch")
+            .args(["-s", "-p1", "-d"])
+            .arg(&root)
+            .arg("-i")
+            .arg(place.path("change.diff"))
+            .status();
+        let Ok(status) = applied else {
+            println!("skipped: there is no patch(1) here");
+            return;
+        };
+        assert!(status.success());
+        assert_eq!(fs::read_to_string(&file).expect("there"), expected);
+    }
+}
+
+#[test]
+fn what_nothing_speaks_for_is_not_given_unasked() {
+    let place = Place::new();
+    own(&place, [1.0, 1.0, 0.9, 1.0, 1.0]);
+    let none = patch(&place, &[]).with_code(1);
+    assert_eq!(none.stdout, "");
+    for words in [
+        "no arm came out better than what it is compared with",
+        "zipped: worse: completed rate 0.900×",
+        "shorter: equivalent: completed rate 1.000×",
+        "hint: --arm NAME",
+    ] {
+        assert!(none.stderr.contains(words), "{words}:\n{}", none.stderr);
+    }
+    assert_eq!(
+        patch(&place, &["--arm", "zipped"]).with_code(0).stdout,
+        FORWARD
+    );
+}
+
+#[test]
+fn runs_and_arms_that_are_not_there() {
+    let place = Place::new();
+    own(&place, [1.0, 1.0, 1.3, 1.1, 1.0]);
+    let nowhere = Running::start(&mut place.weir(&["patch", "nowhere"])).end();
+    nowhere.refused_in_a_line(&["nowhere/run.json: No such file or directory"]);
+    patch(&place, &["--arm", "ziped"])
+        .refused_in_a_line(&["the run has no arm named `ziped`", "did you mean `zipped`?"]);
+    patch(&place, &["--arm", "something-else"])
+        .refused_in_a_line(&["its arms are baseline, same-as-baseline, zipped"]);
+    fs::remove_file(place.path("own/arms/zipped/patch.diff")).expect("there");
+    let missing = patch(&place, &[]).with_code(1);
+    assert!(
+        missing
+            .stderr
+            .contains("the run has not started the arm zipped"),
+        "{}",
+        missing.stderr
+    );
+}
+
+#[test]
+fn without_a_configuration_of_the_users_directives_are_printed() {
+    let place = Place::new();
+    let arms = "- {name: kept, settings: {origin_keepalive: 64, access_log: buffered}}\n\
+                - {name: queue, settings: {net.core.somaxconn: 4000}}\n\
+                - {name: other, proxy: {kind: nginx, stock: none, settings: {worker_processes: 2}}}\n";
+    let study = study("{kind: nginx, settings: {worker_processes: 1}}", arms);
+    run(&place.path("own"), study, &[1.0, 1.0, 1.3, 1.0, 1.0]);
+    let best = patch(&place, &[]).with_code(0);
+    assert!(
+        best.stderr
+            .contains("this run has no configuration of yours"),
+        "{}",
+        best.stderr
+    );
+    assert!(best.stderr.contains("{logs} stands for"), "{}", best.stderr);
+    let lines: Vec<&str> = best.stdout.lines().collect();
+    assert!(lines.contains(&"upstream: keepalive 64"), "{lines:?}");
+    assert!(
+        lines
+            .iter()
+            .any(|line| line.starts_with("http: access_log ")),
+        "{lines:?}"
+    );
+    let back = patch(&place, &["--revert"]).with_code(0).stdout;
+    assert!(
+        back.contains("origin_keepalive: unwritten, which is 0"),
+        "{back}"
+    );
+
+    let queue = patch(&place, &["--arm", "queue"]).with_code(0);
+    assert_eq!(queue.stdout, "");
+    let words = "in no configuration file: net.core.somaxconn = 4000";
+    assert!(queue.stderr.contains(words), "{}", queue.stderr);
+    let other = patch(&place, &["--arm", "other"]).with_code(0);
+    assert_eq!(other.stdout, "main: worker_processes 2\n");
+    let baseline = patch(&place, &["--arm", "baseline"]).with_code(0);
+    assert!(
+        baseline.stderr.contains("compared with nothing"),
+        "{}",
+        baseline.stderr
+    );
+}
+
+/// Run folders from before there were several proxies have no word of them.
+#[test]
+fn runs_of_before_are_still_read() {
+    let place = Place::new();
+    let arms = "- {name: kept, settings: {origin_keepalive: 64}}\n";
+    let study = study("{kind: nginx, settings: {worker_processes: 1}}", arms);
+    run(&place.path("own"), study, &[1.0, 1.0, 1.3]);
+    let path = place.path("own/run.json");
+    let text = fs::read_to_string(&path).expect("there");
+    let mut header: serde_json::Value = serde_json::from_str(&text).expect("JSON");
+    let study = header["study"].as_object_mut().expect("a study");
+    assert!(study.remove("compare").is_some());
+    assert!(!study.contains_key("launchers"));
+    fs::write(&path, header.to_string()).expect("written");
+    let directives = patch(&place, &[]).with_code(0).stdout;
+    assert!(
+        directives.starts_with(
+            "upstream: keepalive 64
+"
+        ),
+        "{directives}"
+    );
+    let report = Running::start(&mut place.weir(&["report", "own", "--format", "json"])).end();
+    let report = report.with_code(0).stdout;
+    assert!(
+        !report.contains("\"pairs\"") && !report.contains("\"counters\""),
+        "{report}"
+    );
+}

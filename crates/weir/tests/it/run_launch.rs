@@ -1,0 +1,203 @@
+//! `weir run` with arms that differ in how their proxy is started, and with proxies that weir does not
+//! start at all.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use rustix::process::Signal;
+use weir_model::record::{ProxyRecord, Record};
+use weir_record::Run;
+
+use crate::origin;
+use crate::place::Place;
+
+/// A library that sees connections being accepted, as stacks that bypass the kernel do.
+const LIBRARY: &str = r#"
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+static const char *file;
+
+/* nginx clears its environment before it serves, and writes over it. */
+__attribute__((constructor)) static void begin(void) {
+    const char *seen = getenv("SEEN");
+    file = seen ? strdup(seen) : NULL;
+}
+
+int accept4(int fd, struct sockaddr *address, socklen_t *length, int flags) {
+    int (*next)(int, struct sockaddr *, socklen_t *, int) = dlsym(RTLD_NEXT, "accept4");
+    int got = next(fd, address, length, flags);
+    int log = got < 0 || !file ? -1 : open(file, O_WRONLY | O_APPEND | O_CREAT, 0666);
+    if (log >= 0) {
+        (void)!write(log, "accepted\n", 9);
+        close(log);
+    }
+    return got;
+}
+"#;
+
+/// Builds it with the compiler that weir itself is linked by.
+fn library(place: &Place) -> PathBuf {
+    let source = place.write("seen.c", LIBRARY);
+    let library = place.path("seen.so");
+    let built = Command::new("cc")
+        .args(["-shared", "-fPIC", "-O1", "-o"])
+        .arg(&library)
+        .arg(&source)
+        .arg("-ldl")
+        .status();
+    assert!(
+        built.is_ok_and(|status| status.success()),
+        "these tests need a C compiler"
+    );
+    library
+}
+
+fn study(launchers: &str, arms: &str) -> String {
+    format!(
+        "weir: 1\n\
+         name: launched\n\
+         question: Does it matter how nginx is started?\n\
+         proxy: {{kind: nginx, settings: {{worker_processes: 1}}}}\n\
+         loads:\n  - {{name: closed, closed: true, connections: 2, duration: 2s}}\n\
+         a/a: false\n\
+         launchers:\n{launchers}\
+         arms:\n{arms}\
+         blocks: {{slice: 50ms, at-least: 6, instances: 1}}\n"
+    )
+}
+
+fn proxy<'r>(run: &'r Run, arm: &str) -> Option<&'r ProxyRecord> {
+    run.records.iter().find_map(|record| match record {
+        Record::Proxy(proxy) if proxy.arm == arm => Some(proxy),
+        _ => None,
+    })
+}
+
+/// What the preloaded library has seen.
+fn seen(file: &Path) -> usize {
+    let text = fs::read_to_string(file).unwrap_or_default();
+    text.lines().filter(|line| *line == "accepted").count()
+}
+
+#[test]
+fn a_library_is_preloaded_into_the_arm_that_asks_for_it_and_a_missing_launcher_is_left_out() {
+    let place = Place::new();
+    let (library, log) = (library(&place), place.path("seen"));
+    // nginx's workers are another user when weir is root.
+    fs::write(&log, "").expect("own folder");
+    let everybody = std::os::unix::fs::PermissionsExt::from_mode(0o666);
+    fs::set_permissions(&log, everybody).expect("own file");
+    let launchers = format!(
+        "  seen: {{preload: {}, env: {{SEEN: {}}}, prefix: nice -n 1}}\n  \
+         onload: {{prefix: onload-that-is-not-here --profile=latency}}\n",
+        library.display(),
+        log.display(),
+    );
+    let arms = "  - {name: seen, settings: {launcher: seen}}\n  \
+                - {name: bypassed, settings: {launcher: onload}}\n";
+    let text = study(&launchers, arms);
+    let ended = place.run(&text).end().with_code(0);
+    place.assert_clean();
+    let run = Run::read(&place.run_folder()).expect("the run can be read");
+    assert!(proxy(&run, "bypassed").is_none(), "it was not started");
+    let remark = "arm `bypassed` is left out: `onload-that-is-not-here` is not installed";
+    let remarks = run.header.remarks.join("\n");
+    assert!(remarks.contains(remark), "{remarks}");
+    assert!(ended.stdout.contains("bypassed"), "{}", ended.stdout);
+    let launcher = |arm| &*proxy(&run, arm).expect("it ran").effective["launcher"];
+    assert_eq!(launcher("baseline"), "none");
+    assert_eq!(launcher("seen"), "seen");
+    assert!(seen(&log) >= 2, "the library saw the load's connections");
+}
+
+#[test]
+fn what_was_not_loaded_is_said_and_nothing_is_measured() {
+    let place = Place::new();
+    // A program that is no dynamic one, and becomes the proxy: the library is lost on the way.
+    let launchers = format!(
+        "  lost: {{preload: {}, prefix: env -u LD_PRELOAD}}\n",
+        library(&place).display()
+    );
+    let arms = "  - {name: lost, settings: {launcher: lost}}\n";
+    let ended = place.run(&study(&launchers, arms)).end().with_code(1);
+    let said = "arm `lost`: launcher `lost`: ";
+    assert!(ended.stderr.contains(said), "{}", ended.stderr);
+    assert!(ended.stderr.contains("was not loaded into process"));
+    place.assert_clean();
+}
+
+#[test]
+fn launchers_that_are_none_are_refused_where_they_stand() {
+    let place = Place::new();
+    let launchers = "  bare: {}\n  Large: {prefix: nice}\n  here: {preload: here.so}\n";
+    let arms = "  - {name: other, settings: {launcher: ohter}}\n";
+    place.run(&study(launchers, arms)).end().refused(&[
+        "the launcher `bare` does nothing",
+        "`Large` is no name for a launcher",
+        "`here.so` is no path of a library to preload",
+        "there is no launcher `ohter`",
+    ]);
+    assert!(!place.run_folder().exists());
+}
+
+/// A proxy that weir does not start, in two arms.
+fn external(address: &str, other: &str) -> String {
+    format!(
+        "weir: 1\n\
+         name: outside\n\
+         question: Which of the two carries more?\n\
+         proxy: {{kind: external, address: \"{address}\"}}\n\
+         loads:\n  - {{name: closed, closed: true, connections: 2, duration: 2s}}\n\
+         arms:\n  - {{name: other, proxy: {{kind: external, address: \"{other}\"}}}}\n\
+         blocks: {{slice: 50ms, at-least: 6, instances: 2}}\n"
+    )
+}
+
+#[test]
+fn a_proxy_that_weir_does_not_start_is_asked_and_left_alone() {
+    let place = Place::new();
+    let (first, at) = origin::start(&["--size", "100"]);
+    let (second, there) = origin::start(&["--size", "100"]);
+    place.run(&external(&at, &there)).end().with_code(0);
+    place.assert_clean();
+    let run = Run::read(&place.run_folder()).expect("the run can be read");
+    let of_other = proxy(&run, "other").expect("it was asked");
+    assert_eq!((&*of_other.address, of_other.pid), (&*there, 0));
+    assert!(of_other.effective.is_empty(), "nothing of it is known");
+    for origin in [first, second] {
+        origin.signal(Signal::TERM);
+        let said = origin.end().with_code(0).stdout;
+        assert!(!said.is_empty(), "it still lived, and counted");
+    }
+}
+
+#[test]
+fn a_proxy_that_does_not_answer_is_named_before_anything_is_measured() {
+    let place = Place::new();
+    let nobody = "127.0.0.1:1";
+    let ended = place.run(&external(nobody, "127.0.0.1:2")).end();
+    let stderr = ended.with_code(1).stderr;
+    let said = "arm `baseline` does not answer as it should: Connection refused";
+    assert!(stderr.contains(said), "{stderr}");
+    assert!(stderr.contains("hint: is the proxy running"), "{stderr}");
+}
+
+#[test]
+fn settings_of_a_proxy_that_weir_does_not_start_are_refused() {
+    let place = Place::new();
+    let text = external("127.0.0.1:80", "localhost").replace(
+        "kind: external, address: \"127.0.0.1:80\"",
+        "kind: external, address: \"127.0.0.1:80\", settings: {gzip: off}",
+    );
+    place.run(&text).end().refused(&[
+        "`settings` is for a proxy that weir starts",
+        "`localhost` is no address with a port",
+    ]);
+}
