@@ -3,6 +3,7 @@
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use rcgen::{
     BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair, PKCS_RSA_SHA256,
@@ -128,6 +129,9 @@ pub(crate) struct Logged {
     pub(crate) host: String,
 }
 
+/// How many have been started, which numbers their files.
+static STARTED: AtomicUsize = AtomicUsize::new(0);
+
 /// nginx with one TLS server, killed when this is dropped: `/` answers at once, `/large` with a
 /// mebibyte, `/up` when all content of the request has come.
 pub(crate) struct Nginx {
@@ -144,9 +148,11 @@ impl Nginx {
         let free = TcpListener::bind((Ipv4Addr::new(127, 78, high, low), 0)).expect("a port");
         let address = free.local_addr().expect("its number");
         drop(free);
-        let socket = authority.path(&format!("{}.socket", address.port()));
         let identity = authority.issue_rsa(address.ip());
-        let log = authority.path(&format!("{}.log", address.port()));
+        // Not named by the port: an earlier nginx of the same folder may have had it too.
+        let number = STARTED.fetch_add(1, Ordering::Relaxed);
+        let log = authority.path(&format!("{number}.log"));
+        let socket = authority.path(&format!("{number}.socket"));
         let folder = authority.path("");
         let (certificate, key) = (&identity.certificate, &identity.key);
         let configuration = format!(
