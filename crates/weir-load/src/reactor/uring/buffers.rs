@@ -31,6 +31,11 @@ pub(super) struct Buffers {
 }
 
 impl Buffers {
+    /// How many there are.
+    pub(super) fn count(&self) -> u16 {
+        self.count
+    }
+
     /// Bytes of each.
     pub(super) fn size(&self) -> u32 {
         self.size

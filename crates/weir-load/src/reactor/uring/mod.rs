@@ -11,9 +11,12 @@
 //!
 //! An open connection has a multishot receive, and the kernel takes a buffer from a common ring when
 //! bytes come: an idle connection owns none. If no buffer is left the receive ends (ENOBUFS); it is
-//! begun anew in the next turn and nothing is lost; [`Reactor::starved`] counts it. A connection
-//! whose content has once been discarded receives by single requests, of which the next is chosen
-//! when the engine has handled the event: a head, or content to be dropped. MSG_WAITALL would tell
+//! begun anew in the next turn and nothing is lost; [`Reactor::starved`] counts it. A multishot
+//! receive takes as many buffers as bytes have come, so that a few connections with large content
+//! would starve all: where there is a buffer for each connection, one that has starved takes one
+//! buffer at a time from then on, by single requests. A connection whose content has once been
+//! discarded receives by single requests too, of which the next is chosen when the engine has
+//! handled the event: a head, or content to be dropped. MSG_WAITALL would tell
 //! of dropped content in one piece, but io_uring asks for the whole length again after each part,
 //! because dropped bytes do not advance the buffer, and so takes bytes that were not meant.
 //!
@@ -120,8 +123,8 @@ struct Socket {
     discard: u64,
     receiving: Receiving,
     connecting: bool,
-    /// It receives by single requests, of so many bytes each: content of it has been discarded, or it
-    /// is soon over.
+    /// It receives by single requests, of so many bytes each: content of it has been discarded, it
+    /// took more than its share of the buffers, or it is soon over.
     single: Option<NonZeroU16>,
 }
 
@@ -288,13 +291,24 @@ impl Uring {
         match errno {
             errno if errno.raw_os_error() == 0 => return Some(Event::Ended(conn)),
             // Buffers taken by earlier completions have been given back by now.
-            Errno::NOBUFS => self.starved += 1,
+            Errno::NOBUFS => {
+                self.starved += 1;
+                self.ration(conn);
+            }
             // CANCELED: another kind of receive is to follow.
             Errno::CANCELED | Errno::AGAIN | Errno::INTR => {}
             errno => return Some(Event::Failed(conn, errno)),
         }
         self.arm(conn);
         None
+    }
+
+    /// From now on the connection takes one buffer at a time, if then nobody can lack one.
+    fn ration(&mut self, conn: ConnId) {
+        let one_each = self.sockets.len() <= self.buffers.count().into();
+        let share = self.whole_buffer().filter(|_| one_each);
+        let socket = &mut self.sockets[conn as usize];
+        socket.single = socket.single.or(share);
     }
 
     fn give_back(&mut self, lease: Option<Lease>) {
