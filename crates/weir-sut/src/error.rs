@@ -8,8 +8,7 @@ use weir_model::study::ProxyKind;
 use weir_probe::ProbeError;
 
 use weir_configuration::ConfigurationError;
-
-use crate::nginx::syntax::SyntaxError;
+use weir_configuration::nginx::syntax::SyntaxError;
 
 /// Why a proxy cannot be had, configured, started or trusted. Where the proxy itself said
 /// something, its own words are kept.

@@ -7,12 +7,12 @@
 mod adapt;
 mod change;
 mod context;
-mod expanded;
 mod listen;
 mod lua;
 mod origin;
 mod paths;
 mod place;
+mod plain;
 mod read;
 pub mod syntax;
 mod value;
@@ -20,6 +20,6 @@ mod view;
 
 pub use adapt::adapt;
 pub use change::change;
-pub use expanded::{Expanded, expanded};
 pub use listen::listeners;
+pub use plain::{Plain, directives, expanded};
 pub use read::read;

@@ -44,7 +44,7 @@ pub enum GatherError {
         /// Path of the file.
         file: String,
         /// Where and what.
-        source: weir_sut::nginx::syntax::SyntaxError,
+        source: weir_configuration::nginx::syntax::SyntaxError,
     },
     /// A file includes itself, or includes go deeper than any real configuration's.
     #[error("{file}:{line}: includes are nested more than {most} deep")]

@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use weir_sut::nginx::syntax::{self, Directive};
+use weir_configuration::nginx::{Plain, directives};
 use weir_sut::{Nginx, Proxy};
 
 use super::GatherError;
@@ -137,7 +137,7 @@ impl Reader {
         })?;
         self.files.push(shown.to_string());
         let text = String::from_utf8_lossy(&bytes);
-        let tree = syntax::parse(&text).map_err(|source| GatherError::Syntax {
+        let tree = directives(&text).map_err(|source| GatherError::Syntax {
             file: shown.to_string(),
             source,
         })?;
@@ -146,21 +146,19 @@ impl Reader {
 
     fn statements(
         &mut self,
-        tree: Vec<Directive>,
+        tree: Vec<Plain>,
         file: &Arc<str>,
         depth: usize,
     ) -> Result<Vec<Statement>, GatherError> {
         let mut statements = Vec::new();
         for directive in tree {
-            if directive.name == "include" && directive.block.is_none() {
+            if directive.is_include() {
                 statements.extend(self.include(&directive, file, depth)?);
                 continue;
             }
             let block = match directive.block {
-                Some(block) if is_nginx_s_own(&directive.name) => {
-                    Some(self.statements(block, file, depth)?)
-                }
-                other => other.map(|_| Vec::new()),
+                Some(block) => Some(self.statements(block, file, depth)?),
+                None => None,
             };
             statements.push(Statement {
                 file: Arc::clone(file),
@@ -175,7 +173,7 @@ impl Reader {
 
     fn include(
         &mut self,
-        directive: &Directive,
+        directive: &Plain,
         file: &Arc<str>,
         depth: usize,
     ) -> Result<Vec<Statement>, GatherError> {
@@ -229,12 +227,4 @@ impl Reader {
     fn on_host(&self, file: &Path) -> PathBuf {
         self.base.join(file.strip_prefix("/").unwrap_or(file))
     }
-}
-
-/// Blocks of tables hold words of the user's, not directives.
-fn is_nginx_s_own(name: &str) -> bool {
-    !matches!(
-        name,
-        "types" | "map" | "geo" | "split_clients" | "charset_map"
-    )
 }

@@ -95,7 +95,7 @@ fn mistakes_are_errors_with_their_place() {
     host.write("/etc/nginx/conf.d/a.conf", "include conf.d/a.conf;");
     assert!(refused(&host, None).contains("/etc/nginx/conf.d/a.conf:1: includes are nested"));
     host.write("/etc/nginx/conf.d/a.conf", "server {\n");
-    assert!(refused(&host, None).contains("/etc/nginx/conf.d/a.conf: line 2"));
+    assert!(refused(&host, None).contains("/etc/nginx/conf.d/a.conf: line 1"));
     let missing = gather(&Request {
         nginx: Some("/nowhere/nginx.conf".into()),
         ..Request::default()

@@ -3,11 +3,12 @@
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
+use weir_configuration::nginx;
 use weir_model::study::{ProxyKind, ProxyRole, Settings};
 use weir_parameters::{Catalog, Context, Directive};
 use weir_probe::host;
 
-use super::{Nginx, own, syntax};
+use super::{Nginx, own};
 use crate::certificate::{CERTIFICATE_FILE, KEY_FILE};
 use crate::configuration::{ADMIN_SOCKET, Configuration, directives};
 use crate::user::WorkerUser;
@@ -77,12 +78,7 @@ fn logged(mut all: Vec<Directive>) -> Vec<Directive> {
 
 /// Workers that a configuration asks for.
 fn workers(text: &str) -> Result<usize, SutError> {
-    let tree = syntax::parse(text)?;
-    let directive = tree
-        .iter()
-        .find(|directive| directive.name == "worker_processes");
-    let level = directive.and_then(|directive| directive.arguments.first());
-    Ok(level.map_or(1, |level| workers_of(level)))
+    Ok(own::workers(&nginx::directives(text)?))
 }
 
 /// The workers that a level of `worker_processes` means.

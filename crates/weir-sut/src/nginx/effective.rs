@@ -2,17 +2,17 @@
 
 use std::net::SocketAddr;
 
+use weir_configuration::nginx::Plain;
 use weir_model::study::ProxyKind;
 use weir_parameters::{Catalog, EffectiveFrom, Parameter};
 
-use super::syntax::Directive;
 use crate::Effective;
 
 /// Reads the levels of all parameters from what the text means, where a load that asks the given
 /// addresses meets it. Process limits are known only of a proxy that runs.
 pub(super) fn read(
     text: String,
-    tree: &[Directive],
+    tree: &[Plain],
     asked: [Option<SocketAddr>; 2],
     catalog: &Catalog,
     nofile: Option<u64>,
@@ -41,22 +41,22 @@ fn level(row: &Parameter, way: &Way<'_>, nofile: Option<u64>) -> Option<String> 
 /// The blocks that a load meets.
 #[derive(Default)]
 struct Way<'t> {
-    main: &'t [Directive],
-    events: &'t [Directive],
-    http: &'t [Directive],
+    main: &'t [Plain],
+    events: &'t [Plain],
+    http: &'t [Plain],
     /// The first server at an address that is asked which passes requests on, or else the first there:
     /// which one it is the load's Host field says, and it may be another with each load.
-    server: &'t [Directive],
+    server: &'t [Plain],
     /// Its first location that passes requests on, or else its first.
-    location: &'t [Directive],
+    location: &'t [Plain],
     /// The group that requests are passed on to.
-    upstream: &'t [Directive],
+    upstream: &'t [Plain],
     /// What is said of the address that is asked; servers share it, and one of them says it.
     listen: Vec<&'t str>,
 }
 
 impl<'t> Way<'t> {
-    fn of(tree: &'t [Directive], asked: [Option<SocketAddr>; 2]) -> Way<'t> {
+    fn of(tree: &'t [Plain], asked: [Option<SocketAddr>; 2]) -> Way<'t> {
         let first = |name: &'static str| blocks(tree, name).next().unwrap_or_default();
         let http = first("http");
         let asked: Vec<String> = asked.iter().flatten().map(SocketAddr::to_string).collect();
@@ -77,9 +77,8 @@ impl<'t> Way<'t> {
         let passes = named(location, "proxy_pass").next();
         let group = passes.and_then(|pass| pass.arguments.first()?.split("://").nth(1));
         let group = group.map(|rest| rest.split('/').next().unwrap_or(rest));
-        let is_group =
-            |upstream: &&&Directive| upstream.arguments.first().map(String::as_str) == group;
-        let upstreams: Vec<&Directive> = named(http, "upstream").collect();
+        let is_group = |upstream: &&&Plain| upstream.arguments.first().map(String::as_str) == group;
+        let upstreams: Vec<&Plain> = named(http, "upstream").collect();
         let upstream = upstreams.iter().find(is_group).or(upstreams.first());
         let address = address_of(server).or_else(|| {
             let mut any = named(server, "listen");
@@ -104,7 +103,7 @@ impl<'t> Way<'t> {
     /// The words of the directive that counts for a context, the innermost that there is: what a
     /// location does not say it takes from its server, and that from `http`.
     fn find(&self, context: &str, name: &str) -> Option<String> {
-        let blocks: &[&[Directive]] = match context {
+        let blocks: &[&[Plain]] = match context {
             "main" => &[self.main],
             "events" => &[self.events],
             "upstream" => &[self.upstream],
@@ -117,20 +116,20 @@ impl<'t> Way<'t> {
     }
 }
 
-fn named<'t>(block: &'t [Directive], name: &'t str) -> impl Iterator<Item = &'t Directive> {
+fn named<'t>(block: &'t [Plain], name: &'t str) -> impl Iterator<Item = &'t Plain> {
     block.iter().filter(move |directive| directive.name == name)
 }
 
-fn blocks<'t>(block: &'t [Directive], name: &'t str) -> impl Iterator<Item = &'t [Directive]> {
+fn blocks<'t>(block: &'t [Plain], name: &'t str) -> impl Iterator<Item = &'t [Plain]> {
     named(block, name).filter_map(|directive| directive.block.as_deref())
 }
 
 /// The first location of a server that passes requests on.
-fn passing(server: &[Directive]) -> Option<&[Directive]> {
+fn passing(server: &[Plain]) -> Option<&[Plain]> {
     blocks(server, "location").find(|location| named(location, "proxy_pass").next().is_some())
 }
 
-fn words(directive: &Directive) -> String {
+fn words(directive: &Plain) -> String {
     let words = std::iter::once(&directive.name).chain(&directive.arguments);
     words.map(String::as_str).collect::<Vec<_>>().join(" ")
 }
@@ -139,7 +138,8 @@ fn words(directive: &Directive) -> String {
 mod tests {
     use std::collections::BTreeMap;
 
-    use super::super::syntax;
+    use weir_configuration::nginx::directives;
+
     use super::*;
 
     const TEXT: &str = r#"
@@ -158,7 +158,7 @@ mod tests {
     "#;
 
     fn levels(text: &str, nofile: Option<u64>) -> BTreeMap<String, String> {
-        let tree = syntax::parse(text).unwrap();
+        let tree = directives(text).unwrap();
         let asked = [Some("127.0.0.1:2".parse().unwrap()), None];
         read(text.to_owned(), &tree, asked, &Catalog::builtin(), nofile).levels
     }

@@ -6,7 +6,6 @@ mod configuration;
 mod effective;
 mod own;
 mod status;
-pub mod syntax;
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -15,6 +14,7 @@ use std::process::Output;
 use std::time::Duration;
 
 use rustix::process::Signal;
+use weir_configuration::nginx::directives;
 use weir_model::study::{ProxyKind, Settings};
 use weir_parameters::Catalog;
 
@@ -155,7 +155,7 @@ impl Proxy for Nginx {
         let nofile = proxy.map(RunningProxy::nofile).transpose()?;
         let tree = match configuration.own.is_some() {
             true => own::tree(configuration)?,
-            false => syntax::parse(&text)?,
+            false => directives(&text)?,
         };
         let asked = [Some(configuration.listen()), configuration.tls_listen()];
         Ok(effective::read(text, &tree, asked, catalog, nofile))

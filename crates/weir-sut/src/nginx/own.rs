@@ -3,14 +3,13 @@
 use std::path::Path;
 use std::time::Duration;
 
-use weir_configuration::nginx::{Expanded, adapt, change, expanded, listeners, read};
+use weir_configuration::nginx::{Plain, adapt, change, expanded, listeners, read};
 use weir_model::study::{ProxyKind, Settings};
 use weir_parameters::Catalog;
 use weir_probe::process::command_line;
 
 use super::Nginx;
 use super::configuration::{USERS, workers_of};
-use super::syntax::Directive;
 use crate::configuration::{Configuration, wanted};
 use crate::own::Copying;
 use crate::user::WorkerUser;
@@ -47,13 +46,13 @@ pub(super) fn write(
 }
 
 /// The first argument of the first directive of a name outside all blocks.
-fn named<'t>(tree: &'t [Expanded], name: &str) -> Option<&'t str> {
+fn named<'t>(tree: &'t [Plain], name: &str) -> Option<&'t str> {
     let found = tree.iter().find(|directive| directive.name == name)?;
     found.arguments.first().map(String::as_str)
 }
 
 /// Workers that a configuration asks for; 0 where its only process is one itself.
-fn workers(tree: &[Expanded]) -> usize {
+pub(super) fn workers(tree: &[Plain]) -> usize {
     match (
         named(tree, "master_process"),
         named(tree, "worker_processes"),
@@ -90,17 +89,6 @@ pub(super) fn is_cache_loader(pid: u32) -> bool {
 }
 
 /// The directives of a copy that was written.
-pub(super) fn tree(configuration: &Configuration) -> Result<Vec<Directive>, SutError> {
-    let tree = expanded(&read(&configuration.file(), None)?)?;
-    Ok(tree.into_iter().map(directive).collect())
-}
-
-fn directive(expanded: Expanded) -> Directive {
-    let block = expanded.block;
-    Directive {
-        name: expanded.name,
-        arguments: expanded.arguments,
-        block: block.map(|block| block.into_iter().map(directive).collect()),
-        line: expanded.line,
-    }
+pub(super) fn tree(configuration: &Configuration) -> Result<Vec<Plain>, SutError> {
+    Ok(expanded(&read(&configuration.file(), None)?)?)
 }

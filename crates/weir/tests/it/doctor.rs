@@ -309,5 +309,5 @@ fn bad_input_is_refused() {
     let place = Place::new();
     let broken = place.write("broken.conf", "events {\n");
     let line = format!("doctor --nginx {}", broken.display());
-    run(&line).refused_in_a_line(&["broken.conf: line 2: a `}` is missing"]);
+    run(&line).refused_in_a_line(&["broken.conf: line 1: the `}` of this block is missing"]);
 }

@@ -4,6 +4,7 @@ mod generated;
 mod patched;
 mod read;
 mod refused;
+mod words;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};

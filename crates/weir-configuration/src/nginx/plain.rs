@@ -1,0 +1,69 @@
+//! What nginx's directives mean, for whoever reads levels back and changes nothing.
+
+use super::syntax::{self, Directive, Language, SyntaxError};
+use super::view::{self, Node};
+use crate::{ConfigurationError, Source};
+
+/// A directive as it is meant, without its spelling.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Plain {
+    /// The first word.
+    pub name: String,
+    /// The words behind it, without quotes.
+    pub arguments: Vec<String>,
+    /// What is between the braces, when there are any; empty for another language and for entries,
+    /// as those of `map`.
+    pub block: Option<Vec<Plain>>,
+    /// Line of its name in its file, counted from 1.
+    pub line: usize,
+}
+
+impl Plain {
+    /// Whether it stands for the content of files.
+    pub fn is_include(&self) -> bool {
+        self.name == "include" && self.block.is_none() && self.arguments.len() == 1
+    }
+
+    fn new(directive: &Directive, children: Vec<Plain>) -> Plain {
+        let arguments = directive.words().map(str::to_owned);
+        Plain {
+            name: directive.name.text.clone(),
+            arguments: arguments.collect(),
+            block: directive.block.is_some().then_some(children),
+            line: directive.line,
+        }
+    }
+}
+
+/// The directives of one text, in which what it includes is not in its place.
+///
+/// # Errors
+/// The text is not nginx's language.
+pub fn directives(text: &str) -> Result<Vec<Plain>, SyntaxError> {
+    let tree = syntax::parse(text)?;
+    Ok(tree.directives.iter().map(of_directive).collect())
+}
+
+fn of_directive(directive: &Directive) -> Plain {
+    let children = match &directive.block {
+        Some(block) if block.language == Language::Directives => {
+            block.directives.iter().map(of_directive).collect()
+        }
+        _ => Vec::new(),
+    };
+    Plain::new(directive, children)
+}
+
+/// The directives of a configuration, with the included files in the place of their `include`.
+///
+/// # Errors
+/// A file is not nginx's language: none that [`super::read`] gave.
+pub fn expanded(source: &Source) -> Result<Vec<Plain>, ConfigurationError> {
+    let trees = view::parse(source)?;
+    let nodes = view::expand(source, &trees)?;
+    Ok(nodes.iter().map(of_node).collect())
+}
+
+fn of_node(node: &Node<'_>) -> Plain {
+    Plain::new(node.directive, node.children.iter().map(of_node).collect())
+}

@@ -1,0 +1,91 @@
+//! Words, quotes and blocks are nginx's.
+
+use weir_configuration::nginx::{Plain, directives};
+
+fn plain(line: usize, words: &[&str]) -> Plain {
+    let mut words = words.iter().map(|&word| word.to_owned());
+    Plain {
+        name: words.next().unwrap_or_default(),
+        arguments: words.collect(),
+        block: None,
+        line,
+    }
+}
+
+#[test]
+fn quotes_escapes_comments_and_braces_are_told_apart() {
+    let text = r#"
+        # a comment with ; and { in it
+        user  www-data;events{worker_connections 768;}
+        http {
+            log_format a '$remote_addr "$request" it\'s'
+                         "two;{}" plain#not-a-comment; # but this is
+            map $uri $x { default ""; ~^/\d+\.x$ "a\\b\tc"; }
+            content_by_lua_block { local x = "}" }
+            server { location ~ \.php$ { return 200 ${host}x; } }
+        }
+    "#;
+    let location = Plain {
+        block: Some(vec![plain(9, &["return", "200", "${host}x"])]),
+        ..plain(9, &["location", "~", r"\.php$"])
+    };
+    // Neither entries nor Lua are directives.
+    let map = Plain {
+        block: Some(Vec::new()),
+        ..plain(7, &["map", "$uri", "$x"])
+    };
+    let lua = Plain {
+        block: Some(Vec::new()),
+        ..plain(8, &["content_by_lua_block"])
+    };
+    let server = Plain {
+        block: Some(vec![location]),
+        ..plain(9, &["server"])
+    };
+    let log = [
+        "log_format",
+        "a",
+        r#"$remote_addr "$request" it's"#,
+        "two;{}",
+        "plain#not-a-comment",
+    ];
+    let http = Plain {
+        block: Some(vec![plain(5, &log), map, lua, server]),
+        ..plain(4, &["http"])
+    };
+    let events = Plain {
+        block: Some(vec![plain(3, &["worker_connections", "768"])]),
+        ..plain(3, &["events"])
+    };
+    let expected = vec![plain(3, &["user", "www-data"]), events, http];
+    assert_eq!(directives(text), Ok(expected));
+}
+
+#[test]
+fn a_directive_has_the_line_of_its_name() {
+    let all = directives("a 1\n  2;\n\nb { # x\n c \"d\ne\"; f;\n}\ng;").unwrap();
+    let lines = |block: &[Plain]| block.iter().map(|it| it.line).collect::<Vec<_>>();
+    assert_eq!(lines(&all), [1, 4, 8]);
+    assert_eq!(lines(all[1].block.as_ref().unwrap()), [5, 6]);
+}
+
+#[test]
+fn what_nginx_would_refuse_is_refused_with_its_line() {
+    for (text, line, what) in [
+        ("a 1", 1, "a directive is not ended by `;`"),
+        ("a;\nb {\n c 1 }", 3, "a directive is not ended by `;`"),
+        ("a;\n}", 2, "there is a `}` too many"),
+        ("a {\n b;\n", 1, "the `}` of this block is missing"),
+        (";", 1, "a directive has no name"),
+        ("{ }", 1, "a directive has no name"),
+        ("a;\nb \"x;\n\n", 2, "a quote is not closed"),
+        (
+            "a \"x\"y;",
+            1,
+            "there is something right behind a closing quote",
+        ),
+    ] {
+        let error = directives(text).unwrap_err();
+        assert_eq!((error.line, error.what), (line, what), "{text:?}");
+    }
+}
