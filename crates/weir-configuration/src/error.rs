@@ -2,6 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
+use crate::place::line_and_column;
+
 /// What is wrong, where, and what to do about it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{}:{line}:{column}: {what}", file.display())]
@@ -21,14 +23,11 @@ pub struct ConfigurationError {
 impl ConfigurationError {
     /// An error at byte `at` of a file's text, without a hint.
     pub fn at(file: &Path, text: &str, at: usize, what: impl Into<String>) -> ConfigurationError {
-        let before = text.get(..at).unwrap_or(text);
-        let line_begin = before.rfind('\n').map_or(0, |newline| newline + 1);
-        // An editor shows no column for a byte order mark.
-        let in_line = before[line_begin..].trim_start_matches('\u{feff}');
+        let (line, column) = line_and_column(text, at);
         ConfigurationError {
             file: file.to_owned(),
-            line: before.bytes().filter(|&byte| byte == b'\n').count() + 1,
-            column: in_line.chars().count() + 1,
+            line,
+            column,
             what: what.into(),
             hint: None,
         }

@@ -16,23 +16,15 @@ pub(crate) fn line_and_column(text: &str, at: usize) -> (usize, usize) {
         .rposition(|&b| b == b'\n')
         .map_or(0, |i| i + 1);
     let line = before.iter().filter(|&&b| b == b'\n').count() + 1;
-    let column = String::from_utf8_lossy(&before[line_from..])
-        .chars()
-        .count()
-        + 1;
+    let in_line = String::from_utf8_lossy(&before[line_from..]);
+    // An editor shows no column for a byte order mark.
+    let column = in_line.trim_start_matches('\u{feff}').chars().count() + 1;
     (line, column)
 }
 
 /// An error at a byte of a file.
 pub(crate) fn error(file: &SourceFile, at: usize, what: impl Into<String>) -> ConfigurationError {
-    let (line, column) = line_and_column(&file.text, at);
-    ConfigurationError {
-        file: file.path.clone(),
-        line,
-        column,
-        what: what.into(),
-        hint: None,
-    }
+    ConfigurationError::at(&file.path, &file.text, at, what)
 }
 
 /// Says what to do about an error.
@@ -56,6 +48,14 @@ impl Hinted for ConfigurationError {
 pub(crate) fn read(path: &Path) -> Result<SourceFile, ConfigurationError> {
     let path = absolute(path);
     let bytes = bytes(&path).map_err(|e| about(&path, format!("cannot be read: {e}")))?;
+    file(path, bytes)
+}
+
+/// A file of these bytes.
+///
+/// # Errors
+/// They are not UTF-8; with the place of the first byte that is not.
+pub(crate) fn file(path: PathBuf, bytes: Vec<u8>) -> Result<SourceFile, ConfigurationError> {
     match String::from_utf8(bytes) {
         Ok(text) => Ok(SourceFile { path, text }),
         Err(e) => {
@@ -69,7 +69,11 @@ pub(crate) fn read(path: &Path) -> Result<SourceFile, ConfigurationError> {
     }
 }
 
-fn bytes(path: &Path) -> std::io::Result<Vec<u8>> {
+/// A file's bytes.
+///
+/// # Errors
+/// The file cannot be read, or is too large.
+pub(crate) fn bytes(path: &Path) -> std::io::Result<Vec<u8>> {
     let size = fs::metadata(path)?.len();
     if size > MAX_BYTES {
         let message = format!("{size} bytes are too many; {MAX_BYTES} are allowed");
@@ -118,5 +122,21 @@ pub(crate) fn line_end(text: &str) -> &'static str {
     match text.find('\n') {
         Some(i) if text[..i].ends_with('\r') => "\r\n",
         _ => "\n",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_byte_order_mark_has_no_column() {
+        for (text, at, expected) in [
+            ("\u{feff}ab", 4, (1, 2)),
+            ("\u{feff}a\né b", 8, (2, 3)),
+            ("ab", 9, (1, 3)),
+        ] {
+            assert_eq!(line_and_column(text, at), expected, "{text:?}");
+        }
     }
 }

@@ -93,8 +93,9 @@ impl Source {
         }
     }
 
-    /// The same files with some replacements. Those of one file must not overlap; insertions at one
-    /// place keep their order.
+    /// The same files with some replacements. Insertions at one place keep their order. What two
+    /// of them take away goes once (the blank between two words, say), and of two texts that would take
+    /// the place of the same bytes the first counts.
     #[must_use]
     pub fn with(&self, mut splices: Vec<Splice>) -> Source {
         splices.sort_by_key(|splice| (splice.file, splice.range.start, splice.range.end));
@@ -158,9 +159,13 @@ fn spliced(before: &str, splices: &[Splice]) -> String {
     let mut text = String::with_capacity(before.len() + splices.len() * 32);
     let mut at = 0;
     for splice in splices {
-        text += &before[at..splice.range.start];
-        text += &splice.text;
-        at = splice.range.end;
+        let begin = splice.range.start.max(at);
+        text += &before[at..begin];
+        // What lies within bytes that are gone has no place any more.
+        if splice.range.start == begin || splice.range.end > at {
+            text += &splice.text;
+        }
+        at = splice.range.end.max(begin);
     }
     text + &before[at..]
 }

@@ -1,5 +1,6 @@
 //! Where a configuration listens.
 
+use std::collections::BTreeSet;
 use std::net::{Ipv4Addr, Ipv6Addr};
 
 use super::syntax::Directive;
@@ -162,7 +163,19 @@ pub(super) fn all<'a>(nodes: &'a [Node<'a>]) -> Vec<Listen<'a>> {
             of_server(server, is_http, &mut found);
         }
     }
+    share_tls(&mut found);
     found
+}
+
+/// Servers share a socket, and with it what one of them says of TLS (`ngx_http_add_addresses`).
+fn share_tls(found: &mut [Listen<'_>]) {
+    let has_flag = |listen: &&Listen<'_>| listen.flags().iter().any(|flag| flag.text == "ssl");
+    let with_tls: BTreeSet<Socket> = (found.iter().filter(has_flag))
+        .map(|listen| listen.socket.clone())
+        .collect();
+    for listen in found {
+        listen.ssl |= with_tls.contains(&listen.socket);
+    }
 }
 
 fn of_server<'a>(server: &'a Node<'a>, is_http: bool, found: &mut Vec<Listen<'a>>) {
@@ -177,13 +190,12 @@ fn of_server<'a>(server: &'a Node<'a>, is_http: bool, found: &mut Vec<Listen<'a>
         .iter()
         .filter(|node| node.is_simple("listen"))
     {
-        let ssl = node.directive.words().skip(1).any(|flag| flag == "ssl");
         found.push(Listen {
             node,
             is_http,
             is_implicit: false,
             socket: Socket::of(node.directive),
-            ssl: ssl || all_ssl,
+            ssl: all_ssl,
         });
     }
     if is_http && found.len() == before {

@@ -11,6 +11,7 @@ mod listen;
 mod lua;
 mod origin;
 mod paths;
+pub mod pattern;
 mod place;
 mod plain;
 mod read;

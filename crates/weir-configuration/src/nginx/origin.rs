@@ -24,7 +24,8 @@ impl<'a> Target<'a> {
             None => rest.find('/'),
         };
         let (host, uri) = rest.split_at(end.unwrap_or(rest.len()));
-        let uri_variable = host.find('$').filter(|&at| is_uri(&host[at..]));
+        let mut variables = host.match_indices('$').map(|(at, _)| at);
+        let uri_variable = variables.find(|&at| is_uri(&host[at..]));
         match uri_variable {
             Some(at) => Target {
                 scheme,
@@ -37,6 +38,11 @@ impl<'a> Target<'a> {
                 uri: uri.strip_prefix(':').unwrap_or(uri),
             },
         }
+    }
+
+    /// Whether nothing is asked for over TLS, as far as can be seen.
+    pub(super) fn is_in_clear(&self) -> bool {
+        !matches!(self.scheme, "https://" | "grpcs://") && !self.scheme.contains('$')
     }
 }
 
@@ -61,6 +67,8 @@ mod tests {
             ),
             ("http://$backend:80/x", ("http://", "$backend:80", "/x")),
             ("http://app$request_uri", ("http://", "app", "$request_uri")),
+            ("http://$pool$uri", ("http://", "$pool", "$uri")),
+            ("$scheme://app/x", ("$scheme://", "app", "/x")),
             (
                 "http://unix:/run/a.sock:/x/",
                 ("http://", "unix:/run/a.sock", "/x/"),

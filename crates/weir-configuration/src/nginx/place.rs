@@ -5,6 +5,7 @@ use std::ops::Range;
 
 use super::syntax::{Directive, Tree};
 use super::view::is_include;
+use crate::place::line_end;
 
 /// Where a directive goes, and the text that is written there.
 pub(super) struct Insertion {
@@ -125,13 +126,4 @@ fn rest_of_line(text: &str, at: usize) -> Option<Range<usize>> {
     let line = line.trim_end_matches('\r');
     let rest = line.trim_start();
     (rest.is_empty() || rest.starts_with('#')).then_some(at..at + line.len())
-}
-
-/// How lines of a file end.
-fn line_end(text: &str) -> &'static str {
-    let first = text.find('\n');
-    match first.is_some_and(|newline| text[..newline].ends_with('\r')) {
-        true => "\r\n",
-        false => "\n",
-    }
 }

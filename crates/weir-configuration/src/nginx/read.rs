@@ -4,21 +4,12 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::{fs, io};
 
-use glob::MatchOptions;
-
 use super::syntax::{self, Directive};
-use super::{context, view};
-use crate::{ConfigurationError, Source, SourceFile};
+use super::{context, pattern, view};
+use crate::{ConfigurationError, Source, SourceFile, place};
 
 /// Files in files: more than anybody includes, few enough to go through by recursion.
 const DEPTH_LIMIT: usize = 100;
-
-/// As glob(3) reads patterns for nginx.
-const GLOB: MatchOptions = MatchOptions {
-    case_sensitive: true,
-    require_literal_separator: true,
-    require_literal_leading_dot: true,
-};
 
 /// Reads a configuration: the main file and every file that is included, in any block, each once
 /// and by its real path, in the order in which nginx comes to them.
@@ -97,13 +88,13 @@ impl Reader {
             let what = format!("{} is a folder, not a file", path.display());
             return Err(Refused::Here(what));
         }
-        let bytes = fs::read(&real).map_err(unreadable)?;
-        let text = String::from_utf8(bytes).map_err(|error| not_utf8(&real, &error))?;
+        let bytes = place::bytes(&real).map_err(unreadable)?;
+        let read = place::file(real.clone(), bytes)?;
         let file = self.source.files.len();
-        self.known.insert(real.clone(), file);
-        let tree = syntax::parse(&text)
-            .map_err(|error| ConfigurationError::at(&real, &text, error.at, error.what))?;
-        self.source.files.push(SourceFile { path: real, text });
+        self.known.insert(real, file);
+        let tree =
+            syntax::parse(&read.text).map_err(|error| place::error(&read, error.at, error.what))?;
+        self.source.files.push(read);
         self.open.push(file);
         self.includes(&tree.directives, false)?;
         self.open.pop();
@@ -131,12 +122,15 @@ impl Reader {
         if self.source.includes.contains_key(&argument.text) && !self.is_open(&argument.text) {
             return Ok(());
         }
-        let pattern = self.source.base.join(&argument.text);
+        let path = self.source.base.join(&argument.text);
         let at = argument.span.start;
         // `geo` has an `include` of its own, which takes a pattern for a name.
-        let paths = match is_pattern(&argument.text) && !in_geo {
-            true => matching(&pattern).map_err(|what| self.error(at, what))?,
-            false => vec![pattern],
+        let paths = match pattern::is_pattern(&argument.text) && !in_geo {
+            true => {
+                let files = pattern::files(Path::new(""), &path);
+                files.map_err(|what| self.error(at, what))?
+            }
+            false => vec![path],
         };
         let mut files = Vec::with_capacity(paths.len());
         for path in paths {
@@ -180,36 +174,4 @@ impl Reader {
             names.join(" → ")
         )
     }
-}
-
-fn not_utf8(path: &Path, error: &std::string::FromUtf8Error) -> ConfigurationError {
-    let valid = error.utf8_error().valid_up_to();
-    let bytes = error.as_bytes();
-    let before = String::from_utf8_lossy(&bytes[..valid]);
-    let what = format!("byte 0x{:02x} is not UTF-8", bytes[valid]);
-    ConfigurationError::at(path, &before, valid, what)
-        .hint("convert the file, for example by `iconv -f latin1 -t utf8`")
-}
-
-/// Whether nginx takes an argument of `include` for a pattern.
-pub(super) fn is_pattern(argument: &str) -> bool {
-    argument.contains(['*', '?', '['])
-}
-
-/// The files that a pattern stands for, in the order of glob(3) in the C locale, in which nginx
-/// runs: by the bytes of their paths.
-fn matching(pattern: &Path) -> Result<Vec<PathBuf>, String> {
-    let wrong = |why: &dyn std::fmt::Display| format!("{}: {why}", pattern.display());
-    let text = pattern.to_str().ok_or_else(|| wrong(&"is not UTF-8"))?;
-    // Two asterisks reach into folders for the library, and are one for glob(3).
-    let mut text = text.to_owned();
-    while text.contains("**") {
-        text = text.replace("**", "*");
-    }
-    let found = glob::glob_with(&text, GLOB).map_err(|error| wrong(&error))?;
-    let mut paths = found
-        .collect::<Result<Vec<_>, _>>()
-        .map_err(|error| wrong(&error))?;
-    paths.sort();
-    Ok(paths)
 }

@@ -37,6 +37,11 @@ impl<'t> Node<'t> {
         self.simple.iter().map(|&index| &self.children[index])
     }
 
+    /// Where it is written; one in a file that is included twice is there for several nodes.
+    pub(super) fn place(&self) -> (usize, usize) {
+        (self.file, self.directive.name.span.start)
+    }
+
     /// Whether it is a block of this kind.
     pub(super) fn is_block(&self, name: &str) -> bool {
         self.directive.is(name) && self.directive.block.is_some()

@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use weir_configuration::nginx::{Plain, directives};
+use weir_configuration::nginx::{Plain, directives, pattern};
 use weir_sut::{Nginx, Proxy};
 
 use super::GatherError;
@@ -184,9 +184,9 @@ impl Reader {
                 most: DEEPEST,
             });
         }
-        let pattern = directive.arguments.first().map_or("", String::as_str);
+        let argument = directive.arguments.first().map_or("", String::as_str);
         let mut statements = Vec::new();
-        for included in self.matching(&self.folder.join(pattern)) {
+        for included in self.matching(argument, file, directive.line) {
             match self.file(&included, depth + 1) {
                 Ok(found) => statements.extend(found),
                 Err(GatherError::Unreadable {
@@ -203,25 +203,23 @@ impl Reader {
     }
 
     /// The files that an include means, in order of name, as paths of the proxy's.
-    fn matching(&self, pattern: &Path) -> Vec<PathBuf> {
-        let text = pattern.display().to_string();
-        if !text.contains(['*', '?', '[']) {
-            return vec![pattern.to_owned()];
+    fn matching(&mut self, argument: &str, file: &str, line: usize) -> Vec<PathBuf> {
+        let path = self.folder.join(argument);
+        if !pattern::is_pattern(argument) {
+            return vec![path];
         }
-        let base = glob::Pattern::escape(self.base.display().to_string().trim_end_matches('/'));
-        let options = glob::MatchOptions {
-            require_literal_separator: true,
-            require_literal_leading_dot: true,
-            ..glob::MatchOptions::new()
-        };
-        let Ok(paths) = glob::glob_with(&format!("{base}{text}"), options) else {
-            return Vec::new();
-        };
         let of_proxy = |path: PathBuf| match path.strip_prefix(&self.base) {
             Ok(rest) => Path::new("/").join(rest),
             Err(_) => path,
         };
-        paths.flatten().map(of_proxy).collect()
+        match pattern::files(&self.base, &path) {
+            Ok(paths) => paths.into_iter().map(of_proxy).collect(),
+            Err(why) => {
+                let what = format!("what {file}:{line} includes");
+                self.unread.push((what, why));
+                Vec::new()
+            }
+        }
     }
 
     fn on_host(&self, file: &Path) -> PathBuf {

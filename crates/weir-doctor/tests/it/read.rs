@@ -65,6 +65,29 @@ fn includes_are_followed_as_nginx_does() {
 }
 
 #[test]
+fn patterns_are_those_of_glob() {
+    let host = Host::debian();
+    host.write(
+        "/etc/nginx/conf.d/a.conf",
+        "include more/[^_]*;\ninclude more/[[:alpha:]]*;",
+    );
+    host.write("/etc/nginx/more/_off", "server { listen 81; }");
+    host.write("/etc/nginx/more/^on", "server { listen 82; }");
+    let facts = host.facts();
+    let configuration = facts.configuration.unwrap();
+    let listens: Vec<String> = configuration
+        .all(&["listen"])
+        .iter()
+        .map(|placed| placed.statement.evidence())
+        .collect();
+    assert_eq!(listens[0], "/etc/nginx/more/^on:1: listen 82");
+    assert_eq!(listens.len(), 2, "{listens:?}");
+    let line = "what /etc/nginx/conf.d/a.conf:2 includes";
+    let unread = facts.unread.iter().find(|one| one.what == line).unwrap();
+    assert!(unread.why.contains("[[:alpha:]]*: "), "{}", unread.why);
+}
+
+#[test]
 fn what_is_missing_is_said() {
     let host = Host::debian();
     host.write("/etc/nginx/conf.d/a.conf", "include nowhere.conf;");

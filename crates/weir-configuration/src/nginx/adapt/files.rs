@@ -75,6 +75,13 @@ impl Adaptation<'_> {
             {
                 self.certificate(name)
             }
+            "proxy_store" | "fastcgi_store" | "uwsgi_store" | "scgi_store" => {
+                if first.text == "off" {
+                    return;
+                }
+                let folder = self.files.path("temp", name, &first.text);
+                self.below_prefix(&(folder + "$uri"))
+            }
             "google_perftools_profiles" => self.below_prefix("temp/profile"),
             name if name.ends_with("_temp_path") || name.ends_with("_cache_path") => {
                 let folder = name

@@ -1,14 +1,16 @@
 //! A copy of a user's configuration that runs in a trial beside others.
 
 mod files;
+mod groups;
 mod includes;
 mod network;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use self::groups::Groups;
 use self::network::Sockets;
-use super::syntax::{Directive, Word, quoted};
+use super::syntax::{Directive, Tree, Word, quoted};
 use super::view::{self, Node};
 use crate::{ConfigurationError, Source, Splice, Surroundings};
 
@@ -20,8 +22,8 @@ use crate::{ConfigurationError, Source, Splice, Surroundings};
 ///
 /// * What is written goes below [`Surroundings::prefix`]: `nginx.pid`, all errors to
 ///   `logs/error.log`, logs to `logs` (one in a file for one in a file, and for one to syslog;
-///   formats and conditions are kept and `off` stays `off`), temporary files and caches to `temp`,
-///   sockets to `run`. The caller makes these four folders. Where nothing is said the program would
+///   formats and conditions are kept and `off` stays `off`), temporary files, caches and stored
+///   answers to `temp`, sockets to `run`. The caller makes these four folders. Where nothing is said the program would
 ///   write to the system's places, so it is said.
 /// * What is read stays where it is: paths that nginx takes from the configuration's folder or from
 ///   the program's prefix become absolute. `include` names the copies.
@@ -33,7 +35,9 @@ use crate::{ConfigurationError, Source, Splice, Surroundings};
 /// * With [`Surroundings::origin`], it stands in every `upstream` for each `server`, which keeps its
 ///   weight and limits, and in every `*_pass` to an address or a name that is no `upstream`, which
 ///   keeps its URI; there and in an `upstream`, `proxy_pass https://` becomes `http://`, for the
-///   origin speaks in clear. One to a variable is left if there are groups whose name it may hold.
+///   origin speaks in clear. One to a variable is left if all that the variable is seen to hold (`set`,
+///   `map`, `geo`, `split_clients`) are names of groups.
+/// * `proxy_bind` and its relatives are left out: a trial has no address of the user's.
 /// * It stays in the foreground, and `user` is that of the surroundings or none.
 ///
 /// Not changed: `resolver`, names that are looked up while it runs, what FastCGI parameters and Lua
@@ -53,7 +57,7 @@ pub fn adapt(
         surroundings,
         build,
         prefix: built_prefix(build),
-        upstreams: network::upstreams(&nodes),
+        groups: groups(source, &trees, &nodes),
         files: files::Files::default(),
         splices: BTreeMap::new(),
     };
@@ -66,6 +70,14 @@ pub fn adapt(
         adaptation.includes(file, &tree.directives, &names);
     }
     Ok(source.with(adaptation.into_splices()))
+}
+
+fn groups(source: &Source, trees: &[Tree], nodes: &[Node<'_>]) -> BTreeMap<String, Groups> {
+    let blocks = nodes.iter().filter(|node| node.directive.block.is_some());
+    let groups = |block: &Node<'_>| Groups::of(source, trees, block);
+    blocks
+        .map(|block| (block.directive.name.text.clone(), groups(block)))
+        .collect()
 }
 
 /// The prefix that a program was built with.
@@ -82,8 +94,8 @@ struct Adaptation<'a> {
     surroundings: &'a Surroundings<'a>,
     build: &'a str,
     prefix: PathBuf,
-    /// Names, in lower case, of all groups of origin servers.
-    upstreams: BTreeSet<String>,
+    /// By the block outside all others that they are in.
+    groups: BTreeMap<String, Groups>,
     files: files::Files,
     /// By file, begin and end: a file that is included twice is adapted once.
     splices: BTreeMap<(usize, usize, usize), String>,
@@ -114,7 +126,11 @@ impl Adaptation<'_> {
     fn directive(&mut self, node: &Node<'_>, path: &[&str]) {
         match &*node.directive.name.text {
             "server" if path.last() == Some(&"upstream") => self.origin_server(node),
-            name if network::is_pass(name) => self.pass(node),
+            name if network::is_pass(name) => {
+                let outer = path.first().copied().unwrap_or_default();
+                self.pass(node, outer);
+            }
+            name if network::is_bind(name) => self.bind(node),
             _ => self.file(node),
         }
     }

@@ -1,16 +1,13 @@
 //! Addresses of a copy: those it listens at, and those it asks.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use super::Adaptation;
 use crate::nginx::listen::{self, Listen, Socket};
 use crate::nginx::origin::Target;
 use crate::nginx::syntax::quoted;
 use crate::nginx::view::Node;
-use crate::{ConfigurationError, Source, Surroundings};
-
-/// Bytes of a path that fit into `sockaddr_un` with their end (unix(7)).
-const UNIX_PATH_LIMIT: usize = 107;
+use crate::{ConfigurationError, Source, Surroundings, place};
 
 /// Flags of `listen` that mean something for a socket of the file system.
 const UNIX_FLAGS: [&str; 9] = [
@@ -76,13 +73,9 @@ impl Sockets {
             sockets.ask(socket, address.to_string());
         }
         for listen in &all {
-            let number = sockets.new.len();
-            let path = surroundings.prefix.join(format!("run/{number}.sock"));
-            let path = path.to_string_lossy();
             if !sockets.new.contains_key(&listen.socket) {
-                if path.len() > UNIX_PATH_LIMIT {
-                    return Err(too_long(source, listen, &path));
-                }
+                let name = format!("{}.sock", sockets.new.len());
+                let path = place::socket(surroundings.prefix, &name, &source.files[0])?;
                 let address = quoted(&format!("unix:{path}"));
                 sockets.new.insert(listen.socket.clone(), address);
             }
@@ -120,23 +113,6 @@ fn none(source: &Source, all: &[Listen<'_>], what: String) -> ConfigurationError
         true => error.hint("write a `server` into `http`"),
         false => error.hint(format!("listeners: {}", listeners.join(", "))),
     }
-}
-
-fn too_long(source: &Source, listen: &Listen<'_>, path: &str) -> ConfigurationError {
-    let what =
-        format!("the socket that stands for this listener would be {path}, longer than 107 bytes");
-    crate::nginx::view::error_at(source, listen.node.file, listen.node.directive, what)
-        .hint("run from a folder with a shorter path")
-}
-
-/// Names, in lower case, of all groups of origin servers.
-pub(super) fn upstreams(nodes: &[Node<'_>]) -> BTreeSet<String> {
-    let outer = nodes.iter().flat_map(|node| &node.children);
-    outer
-        .filter(|node| node.is_block("upstream"))
-        .filter_map(|node| node.directive.argument(0))
-        .map(str::to_ascii_lowercase)
-        .collect()
 }
 
 impl Adaptation<'_> {
@@ -183,33 +159,38 @@ impl Adaptation<'_> {
         }
     }
 
-    /// `proxy_pass` and its relatives.
-    pub(super) fn pass(&mut self, node: &Node<'_>) {
+    /// `proxy_pass` and its relatives, `outer` being the outermost block around it.
+    pub(super) fn pass(&mut self, node: &Node<'_>, outer: &str) {
         let (Some(origin), Some(word)) =
             (self.surroundings.origin, node.directive.arguments.first())
         else {
             return;
         };
         let target = Target::of(&word.text);
-        let is_variable = target.host.contains('$');
-        let is_group = match is_variable {
-            true => !self.upstreams.is_empty(),
-            false => self.upstreams.contains(&target.host.to_ascii_lowercase()),
+        let groups = self.groups.get(outer);
+        let is_group = groups.is_some_and(|groups| groups.contains(target.host));
+        // A variable alone holds the scheme as well; `stream` knows none.
+        let holds_scheme = target.scheme.is_empty() && target.host.contains('$');
+        let scheme = match &*node.directive.name.text {
+            "proxy_pass" if !is_group && holds_scheme && outer == "http" => "http://",
+            _ if target.is_in_clear() => target.scheme,
+            "grpc_pass" => "grpc://",
+            _ => "http://",
         };
-        let scheme = match target.scheme {
-            "https://" => "http://",
-            "grpcs://" => "grpc://",
-            // A variable alone holds the scheme as well.
-            "" if is_variable && node.directive.is("proxy_pass") => "http://",
-            scheme => scheme,
-        };
-        if is_group && (is_variable || scheme == target.scheme) {
+        if is_group && scheme == target.scheme {
             return;
         }
         let origin = origin.to_string();
         let host = if is_group { target.host } else { &origin };
         let text = quoted(&format!("{scheme}{host}{}", target.uri));
         self.replace(node.file, word, text);
+    }
+
+    /// `proxy_bind` and its relatives: a trial has no address of the user's.
+    pub(super) fn bind(&mut self, node: &Node<'_>) {
+        if node.directive.argument(0) != Some("off") {
+            self.remove(node.file, node.directive);
+        }
     }
 }
 
@@ -222,6 +203,19 @@ pub(super) fn is_pass(name: &str) -> bool {
         "uwsgi_pass",
         "scgi_pass",
         "memcached_pass",
+    ]
+    .contains(&name)
+}
+
+/// Whether a directive says from which address an origin server is asked.
+pub(super) fn is_bind(name: &str) -> bool {
+    [
+        "proxy_bind",
+        "grpc_bind",
+        "fastcgi_bind",
+        "uwsgi_bind",
+        "scgi_bind",
+        "memcached_bind",
     ]
     .contains(&name)
 }

@@ -1,11 +1,16 @@
 //! Directives of blocks: where they are, and where they go.
 
+use std::collections::BTreeSet;
+
 use super::{KEYED, Planner, Writing};
 use crate::ConfigurationError;
-use crate::nginx::view::Node;
+use crate::nginx::view::{Node, error_at};
 
 /// Blocks below `http` that directives of `http` may stand in as well.
 const INNER: [&str; 4] = ["server", "location", "if", "limit_except"];
+
+/// The place of something in the files ([`Node::place`]).
+type Written = (usize, usize);
 
 /// A block and those around it, outermost first.
 pub(super) type Chain<'a> = Vec<&'a Node<'a>>;
@@ -69,35 +74,86 @@ impl<'a> Planner<'a> {
             };
             return Err(self.missing(&what, writing));
         }
-        for chain in &chains {
-            self.put_for_location(chain, writing);
-        }
-        Ok(())
-    }
-
-    fn put_for_location(&mut self, chain: &Chain<'a>, writing: &Writing<'_>) {
         let is_kept = match writing.text {
             // Without HTTP/1.1 there is no upgrade either.
             None => writing.name == "proxy_http_version" || writing.name == "proxy_set_header",
             Some(_) => writing.name == "proxy_set_header",
         };
-        if is_kept && is_websocket(chain) {
-            return;
+        let kept = match is_kept {
+            true => in_websockets(&chains, writing),
+            false => BTreeSet::new(),
+        };
+        let hiding = hiding(&chains, writing);
+        for chain in chains.iter().filter(|it| !is_kept || !is_websocket(it)) {
+            self.put_for_location(chain, writing, &kept, &hiding)?;
         }
-        match level_with(chain, &writing.name) {
-            Some(level) => {
-                if !self.put_at(level.simple(), writing) {
-                    let is_keyed = KEYED.contains(&&*writing.name);
-                    let block = if is_keyed {
-                        Some(level)
-                    } else {
-                        chain.last().copied()
-                    };
-                    self.insert(writing, block);
-                }
+        Ok(())
+    }
+
+    /// `kept`: directives that stay as they are; `hiding`: blocks in which one more would hide others
+    /// from a location.
+    fn put_for_location(
+        &mut self,
+        chain: &Chain<'a>,
+        writing: &Writing<'_>,
+        kept: &BTreeSet<Written>,
+        hiding: &BTreeSet<Written>,
+    ) -> Result<(), ConfigurationError> {
+        let is_keyed = KEYED.contains(&&*writing.name);
+        let level = level_with(chain, &writing.name);
+        let is_there = match level {
+            Some(level) if writing.text.is_none() => {
+                let nodes = level.simple().filter(|it| !kept.contains(&it.place()));
+                self.put_at(nodes, writing)
             }
-            None => self.insert(writing, chain.last().copied()),
+            Some(level) => {
+                self.check_kept(level, writing, kept)?;
+                self.put_at(level.simple(), writing)
+            }
+            None => false,
+        };
+        if is_there {
+            return Ok(());
         }
+        let block = match level {
+            Some(level) if is_keyed => Some(level),
+            // `http` hides nothing from anybody: whoever has others has them further in.
+            None if is_keyed => {
+                let mut inner = chain.iter().rev();
+                inner
+                    .find(|block| !hiding.contains(&block.place()))
+                    .copied()
+            }
+            _ => chain.last().copied(),
+        };
+        self.insert(writing, block);
+        Ok(())
+    }
+
+    /// Whether what stays as it is, in a file that several locations include, is as it is to be.
+    fn check_kept(
+        &self,
+        level: &Node<'_>,
+        writing: &Writing<'_>,
+        kept: &BTreeSet<Written>,
+    ) -> Result<(), ConfigurationError> {
+        let wanted = writing.text.iter().flat_map(|text| &text.arguments);
+        let is_other = |node: &&Node<'_>| {
+            let is_wanted = node
+                .directive
+                .words()
+                .eq(wanted.clone().map(String::as_str));
+            writing.is_about(node) && kept.contains(&node.place()) && !is_wanted
+        };
+        let Some(node) = level.simple().find(is_other) else {
+            return Ok(());
+        };
+        let what = format!(
+            "`{}` would change this for a location that speaks WebSocket too",
+            writing.row.id
+        );
+        let error = error_at(self.source, node.file, node.directive, what);
+        Err(error.hint("write it into that location, which sets `Upgrade`, and not into this file"))
     }
 
     /// Changes what is in blocks inside of one. A log that is off there stays off: it was switched
@@ -174,6 +230,28 @@ fn passes_on(chain: &Chain<'_>, pass: &str) -> bool {
 fn level_with<'a>(chain: &Chain<'a>, name: &str) -> Option<&'a Node<'a>> {
     let has_it = |block: &&&Node<'_>| block.simple().any(|node| node.is_simple(name));
     chain.iter().rev().find(has_it).copied()
+}
+
+/// Directives of a name that locations which speak WebSocket take, wherever from.
+fn in_websockets(chains: &[Chain<'_>], writing: &Writing<'_>) -> BTreeSet<Written> {
+    let websockets = chains.iter().filter(|chain| is_websocket(chain));
+    let levels = websockets.filter_map(|chain| level_with(chain, &writing.name));
+    levels
+        .flat_map(Node::simple)
+        .filter(|node| writing.is_about(node))
+        .map(Node::place)
+        .collect()
+}
+
+/// Blocks inside of the one that a location takes a directive from. They may be other locations' too,
+/// by an `include`, that take none.
+fn hiding(chains: &[Chain<'_>], writing: &Writing<'_>) -> BTreeSet<Written> {
+    let has_it = |block: &Node<'_>| block.simple().any(|node| node.is_simple(&writing.name));
+    let inner = chains.iter().filter_map(|chain| {
+        let level = chain.iter().rposition(|block| has_it(block))?;
+        Some(&chain[level + 1..])
+    });
+    inner.flatten().map(|block| block.place()).collect()
 }
 
 fn is_websocket(chain: &Chain<'_>) -> bool {

@@ -47,7 +47,11 @@ impl Planner<'_> {
             }
         }
         let has_options = listens.iter().find(|listen| listen.sets_options());
-        let explicit = listens.iter().find(|listen| !listen.is_implicit);
+        // In a file that several servers include it would be an option of all of them.
+        let is_alone = |listen: &&Listen<'_>| {
+            let same = |other: &&Listen<'_>| other.node.place() == listen.node.place();
+            !listen.is_implicit && listens.iter().filter(same).count() == 1
+        };
         let no_reuse = listens[0].socket.is_unix() && writing.name == "reuseport";
         let is_shared = is_covered && has_options.is_none();
         let Some(text) = &writing.text else {
@@ -56,14 +60,8 @@ impl Planner<'_> {
         if is_there || no_reuse || is_shared {
             return Ok(());
         }
-        let Some(listen) = has_options.or(explicit) else {
-            let what = format!(
-                "`{}` needs a `listen`, and this server has none",
-                writing.row.id
-            );
-            let server = listens[0].node;
-            let error = error_at(self.source, server.file, server.directive, what);
-            return Err(error.hint("write `listen 80;`, which is what nginx does by itself"));
+        let Some(listen) = has_options.or_else(|| listens.iter().find(is_alone)) else {
+            return Err(self.no_listen(writing, listens));
         };
         let last = listen.node.directive.arguments.last();
         let at = last.map_or(listen.node.directive.terminator, |word| word.span.end);
@@ -73,6 +71,23 @@ impl Planner<'_> {
             text: format!(" {}", text.whole),
         });
         Ok(())
+    }
+
+    fn no_listen(&self, writing: &Writing<'_>, listens: &[Listen<'_>]) -> ConfigurationError {
+        let id = &writing.row.id;
+        let explicit = listens.iter().find(|listen| !listen.is_implicit);
+        let node = explicit.unwrap_or(&listens[0]).node;
+        let (what, hint) = match explicit {
+            None => (
+                format!("`{id}` needs a `listen`, and this server has none"),
+                "write `listen 80;`, which is what nginx does by itself",
+            ),
+            Some(_) => (
+                format!("`{id}` needs a `listen` of one server, and several include this one"),
+                "write it into the servers themselves: nginx takes options once for each address",
+            ),
+        };
+        error_at(self.source, node.file, node.directive, what).hint(hint)
     }
 
     fn edit_flag(&mut self, listen: &Listen<'_>, flag: &Word, writing: &Writing<'_>) {

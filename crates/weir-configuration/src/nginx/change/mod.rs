@@ -11,10 +11,10 @@ use self::edit::Edits;
 use super::context::Place;
 use super::syntax::{self, Tree, Word};
 use super::view::{self, Node};
-use crate::{ConfigurationError, Source, Wanted};
+use crate::{ConfigurationError, Source, SourceFile, Splice, Wanted};
 
-/// How often edits are made before nothing is left to edit. Once is enough; a second time would
-/// mean that a row contradicts itself.
+/// How often edits are made before nothing is left to edit. Once is enough, unless rows contradict
+/// each other.
 const ROUNDS: usize = 3;
 
 /// Puts settings into force by the smallest change of the files.
@@ -34,7 +34,7 @@ const ROUNDS: usize = 3;
 ///   take it from, be that `server` or `http`. `proxy_set_header` is inherited as a whole or not at
 ///   all, so one more is written beside those in force and not into the location. A location that
 ///   sets `Upgrade` speaks WebSocket: its `Connection` is not touched, nor is its `proxy_http_version`
-///   taken away.
+///   taken away, where it says that itself or has it from above.
 /// * A flag of `listen` goes to one directive of each address: nginx refuses it at a second one. An
 ///   address whose port another listens at as a whole (`*:80` beside `127.0.0.1:80`) shares that
 ///   one's socket and is left alone, and so are QUIC and, for `reuseport`, sockets of the file system.
@@ -47,8 +47,9 @@ const ROUNDS: usize = 3;
 /// `wanted` has each row once, with canonical levels.
 ///
 /// # Errors
-/// The block that a row needs is not there, or the origin server is named by its address alone; at
-/// the place.
+/// At the place: the block that a row needs is not there, the origin server is named by its address
+/// alone, a flag would be one of several servers, a header that of a location that speaks WebSocket
+/// too, or two rows write one directive differently.
 pub fn change(source: &Source, wanted: &[Wanted<'_>]) -> Result<Source, ConfigurationError> {
     let mut source = source.clone();
     for _ in 0..ROUNDS {
@@ -63,7 +64,15 @@ pub fn change(source: &Source, wanted: &[Wanted<'_>]) -> Result<Source, Configur
         }
         source = source.with(changes);
     }
-    Ok(source)
+    match edits(&source, wanted)?.changes.first() {
+        None => Ok(source),
+        Some(Splice { file, range, .. }) => {
+            let SourceFile { path, text } = &source.files[*file];
+            let what = "two settings write this differently";
+            let error = ConfigurationError::at(path, text, range.start, what);
+            Err(error.hint("leave one of them out"))
+        }
+    }
 }
 
 fn edits(source: &Source, wanted: &[Wanted<'_>]) -> Result<Edits, ConfigurationError> {

@@ -3,14 +3,15 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::TcpListener;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::process::Command;
+use std::time::Duration;
 
 use weir_configuration::{Source, nginx};
 
 use super::{Copy, LISTEN, ORIGIN, TLS_LISTEN, User, build, checkable, surroundings};
+use crate::support::{Running, free_address};
 
 fn adapted(name: &str) -> String {
     let source = User::of(name).read();
@@ -138,6 +139,111 @@ fn origins_become_the_one_that_is_given() {
     );
 }
 
+/// The text of a copy of one file, which nginx accepts.
+fn copied(user: &User) -> String {
+    let copy = Copy::of(&user.read());
+    copy.accepted("a copy");
+    fs::read_to_string(copy.main).unwrap()
+}
+
+#[test]
+fn a_variable_stays_where_all_that_it_is_seen_to_hold_are_groups() {
+    let user = User::with(
+        "events { }
+         http {
+             map $http_x $pool { default app; include pools; }
+             map $http_y $mixed { default app; b 192.0.2.2:80; }
+             split_clients $remote_addr $half { 50% app; * other; }
+             upstream app { server 192.0.2.1:80; }
+             upstream other { server 192.0.2.2:80; }
+             server {
+                 listen 80;
+                 set $whole http://app;
+                 set $copied $pool;
+                 set $safe https://app;
+                 location /1 { proxy_pass http://$pool; }
+                 location /2 { proxy_pass http://${copied}$request_uri; }
+                 location /3 { proxy_pass $whole; }
+                 location /4 { proxy_pass https://$half/x; }
+                 location /5 { proxy_pass http://$mixed/5; }
+                 location /6 { proxy_pass $safe; }
+                 location /7 { proxy_pass http://$http_host/7; }
+                 location /8 { proxy_pass $scheme://other/; }
+                 location /9 { proxy_pass $scheme://$host$request_uri; }
+             }
+         }\n",
+    );
+    user.write("pools", "b other;");
+    let text = copied(&user);
+    for pass in [
+        "/1 { proxy_pass http://$pool; }".to_owned(),
+        "/2 { proxy_pass http://${copied}$request_uri; }".to_owned(),
+        "/3 { proxy_pass $whole; }".to_owned(),
+        "/4 { proxy_pass http://$half/x; }".to_owned(),
+        format!("/5 {{ proxy_pass http://{ORIGIN}/5; }}"),
+        format!("/6 {{ proxy_pass http://{ORIGIN}; }}"),
+        format!("/7 {{ proxy_pass http://{ORIGIN}/7; }}"),
+        "/8 { proxy_pass http://other/; }".to_owned(),
+        format!("/9 {{ proxy_pass http://{ORIGIN}$request_uri; }}"),
+    ] {
+        assert!(text.contains(&pass), "{pass}: {text}");
+    }
+}
+
+#[test]
+fn a_stream_has_groups_of_its_own_and_no_scheme() {
+    let user = User::with(
+        "events { }
+         stream {
+             map $ssl_preread_server_name $direct { default 192.0.2.1:443; }
+             map $ssl_preread_server_name $group { default web; }
+             upstream web { server 192.0.2.2:443; }
+             server { listen 1; proxy_pass $direct; }
+             server { listen 2; proxy_pass $group; }
+         }
+         http { server { listen 80; location / { proxy_pass http://web; } } }\n",
+    );
+    let surroundings = surroundings(Path::new("/trial"), false);
+    let after = nginx::adapt(&user.read(), &surroundings, "").unwrap();
+    let text = &after.files[0].text;
+    for pass in [
+        format!("proxy_pass {ORIGIN}; }}"),
+        "proxy_pass $group; }".to_owned(),
+        format!("proxy_pass http://{ORIGIN}; }}"),
+    ] {
+        assert!(text.contains(&pass), "{pass}: {text}");
+    }
+}
+
+#[test]
+fn nothing_of_the_user_s_is_written_to_or_asked_from() {
+    let text = copied(&User::with(
+        "events { }
+         http {
+             proxy_bind 192.0.2.9;
+             server {
+                 listen 80;
+                 root /srv/www;
+                 location /a { proxy_store on; proxy_pass http://192.0.2.1; }
+                 location /b { fastcgi_store /srv/$uri; fastcgi_pass 192.0.2.1:9000; }
+                 location /c { proxy_bind off; proxy_store off; proxy_pass http://192.0.2.1; }
+             }
+         }\n",
+    ));
+    for expected in [
+        "/temp/proxy_store$uri; proxy_pass",
+        "/temp/fastcgi_store$uri; fastcgi_pass",
+        "proxy_bind off; proxy_store off;",
+    ] {
+        assert!(text.contains(expected), "{expected}: {text}");
+    }
+    assert!(!text.contains("192.0.2."), "{text}");
+    assert!(
+        !text.contains("_store on") && !text.contains("_store /srv"),
+        "{text}"
+    );
+}
+
 #[test]
 fn logs_and_files_go_below_the_prefix_and_what_is_read_stays() {
     let logs = adapted("logs");
@@ -209,33 +315,6 @@ fn copies_have_names_of_their_own_and_lie_below_the_folder() {
     assert_eq!(files.len(), 3);
 }
 
-/// A process that does not outlive the test.
-struct Running(Child);
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        let _ = Command::new("kill")
-            .args(["-QUIT", &self.0.id().to_string()])
-            .status();
-        let begin = Instant::now();
-        while begin.elapsed() < Duration::from_secs(5) {
-            if self.0.try_wait().is_ok_and(|status| status.is_some()) {
-                return;
-            }
-            std::thread::sleep(Duration::from_millis(10));
-        }
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
-fn free_address() -> SocketAddr {
-    TcpListener::bind("127.0.0.1:0")
-        .unwrap()
-        .local_addr()
-        .unwrap()
-}
-
 /// The whole way: a user's configuration with includes and headers, settings, a copy, a real nginx
 /// that asks a real origin over a connection that it keeps.
 #[test]
@@ -264,7 +343,7 @@ fn a_copy_runs_and_keeps_its_connection_to_the_origin() {
         .arg(main)
         .arg("-e")
         .arg(&log);
-    let _running = Running(command.stdin(Stdio::null()).spawn().unwrap());
+    let mut running = Running::start(&mut command);
 
     // Both requests come over one connection, or the second is never answered.
     let served = std::thread::spawn(move || {
@@ -282,14 +361,14 @@ fn a_copy_runs_and_keeps_its_connection_to_the_origin() {
             }
             heads.push(String::from_utf8(head).unwrap());
             connection
-                .write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi")
+                .write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 15\r\n\r\nfrom the origin")
                 .unwrap();
         }
         heads
     });
     for _ in 0..2 {
         assert!(
-            ask(wanted.listen).ends_with("hi"),
+            running.ask(wanted.listen, "/").ends_with("from the origin"),
             "{}",
             fs::read_to_string(&log).unwrap()
         );
@@ -297,7 +376,7 @@ fn a_copy_runs_and_keeps_its_connection_to_the_origin() {
     let heads = served.join().unwrap();
     for head in heads {
         assert!(
-            head.starts_with("GET / HTTP/1.1\r\nHost: alpha.example.com\r\n"),
+            head.starts_with("GET / HTTP/1.1\r\nHost: example.com\r\n"),
             "{head}"
         );
         assert!(
@@ -305,23 +384,4 @@ fn a_copy_runs_and_keeps_its_connection_to_the_origin() {
             "{head}"
         );
     }
-}
-
-fn ask(address: SocketAddr) -> String {
-    let begin = Instant::now();
-    let mut client = loop {
-        match TcpStream::connect(address) {
-            Ok(client) => break client,
-            Err(error) => assert!(begin.elapsed() < Duration::from_secs(20), "{error}"),
-        }
-        std::thread::sleep(Duration::from_millis(10));
-    };
-    client
-        .set_read_timeout(Some(Duration::from_secs(20)))
-        .unwrap();
-    let head = b"GET / HTTP/1.1\r\nHost: alpha.example.com\r\nConnection: close\r\n\r\n";
-    client.write_all(head).unwrap();
-    let mut response = String::new();
-    client.read_to_string(&mut response).unwrap();
-    response
 }

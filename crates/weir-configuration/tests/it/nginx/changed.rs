@@ -3,10 +3,11 @@
 use proptest::prelude::*;
 use weir_configuration::{Source, Wanted, diff, nginx};
 use weir_model::study::ProxyKind;
-use weir_parameters::{LevelKind, Parameter};
+use weir_parameters::Parameter;
 
 use super::generated::{ingress, sites};
-use super::{ALL, Copy, User, catalog, checkable, set};
+use super::levels::levels;
+use super::{ALL, Copy, User, catalog, set};
 
 /// The lines that a change takes away (`-`) and adds (`+`).
 fn changed_lines(before: &Source, settings: &[(&str, &str)]) -> Vec<String> {
@@ -176,6 +177,113 @@ fn connections_to_the_origin_are_kept_in_every_group_that_is_used() {
 }
 
 #[test]
+fn directives_side_by_side_are_taken_away_together() {
+    let beside = User::of("beside").read();
+    assert_eq!(
+        changed_lines(&beside, &[("origin_keepalive", "0")]),
+        [
+            "-    upstream app { server 192.0.2.70:80; keepalive 4; }",
+            "+    upstream app { server 192.0.2.70:80; }",
+            "-            proxy_http_version 1.1; proxy_set_header Connection \"\";",
+            "+            ",
+            "-proxy_http_version 1.1;",
+            "-proxy_set_header Connection \"\";",
+        ]
+    );
+    assert_eq!(
+        changed_lines(&beside, &[("access_log", "off")]),
+        [
+            "-    access_log /var/log/nginx/one.log; access_log /var/log/nginx/two.log combined;",
+            "+    access_log off;",
+        ]
+    );
+}
+
+#[test]
+fn a_location_of_websocket_keeps_what_it_has_from_above_and_from_files() {
+    let user = User::with(
+        "events { }
+         http {
+             upstream app { server 192.0.2.1:80; keepalive 4; }
+             server {
+                 listen 80;
+                 proxy_http_version 1.1;
+                 location / { proxy_pass http://app; }
+                 location /socket { proxy_set_header Upgrade $http_upgrade; proxy_pass http://app; }
+             }
+             server {
+                 listen 81;
+                 location / { include version; proxy_pass http://app; }
+                 location /socket { include version; proxy_set_header Upgrade $http_upgrade; proxy_pass http://app; }
+                 location /own { proxy_http_version 1.1; proxy_pass http://app; }
+             }
+         }\n",
+    );
+    user.write("version", "proxy_http_version 1.1;\n");
+    assert_eq!(
+        changed_lines(&user.read(), &[("origin_keepalive", "0")]),
+        [
+            "-             upstream app { server 192.0.2.1:80; keepalive 4; }",
+            "+             upstream app { server 192.0.2.1:80; }",
+            "-                 location /own { proxy_http_version 1.1; proxy_pass http://app; }",
+            "+                 location /own { proxy_pass http://app; }",
+        ]
+    );
+}
+
+/// In the location it would hide what the second server has for the same location.
+#[test]
+fn a_header_hides_no_other_from_a_location_of_several_servers() {
+    let user = User::with(
+        "events { }
+         http {
+             upstream app { server 192.0.2.1:80; }
+             server { listen 80; server_name a; include site; }
+             server { listen 80; server_name b; proxy_set_header Host $host; include site; }
+         }\n",
+    );
+    user.write("site", "location / {\n    proxy_pass http://app;\n}\n");
+    let source = user.read();
+    let settings = [("origin_keepalive", "32")];
+    assert_eq!(
+        changed_lines(&source, &settings),
+        [
+            "-             upstream app { server 192.0.2.1:80; }",
+            "-             server { listen 80; server_name a; include site; }",
+            "-             server { listen 80; server_name b; proxy_set_header Host $host; include site; }",
+            "+             upstream app { server 192.0.2.1:80; keepalive 32; }",
+            "+             server { listen 80; server_name a; proxy_set_header Connection \"\"; include site; }",
+            "+             server { listen 80; server_name b; proxy_set_header Host $host; \
+             proxy_set_header Connection \"\"; include site; }",
+            "+    proxy_http_version 1.1;",
+        ]
+    );
+    let after = set(&source, &settings);
+    assert_eq!(set(&after, &settings), after);
+    Copy::of(&after).accepted("a location of two servers");
+}
+
+#[test]
+fn a_flag_goes_to_a_listener_that_is_one_server_s() {
+    let user = User::with(
+        "events { }
+         http {
+             server { include ports; server_name a; }
+             server { include ports; server_name b; }
+             server { listen *:8080; server_name c; }
+         }\n",
+    );
+    user.write("ports", "listen 8080;\n");
+    let after = set(&user.read(), &[("backlog", "99"), ("reuseport", "on")]);
+    assert!(
+        after.files[0]
+            .text
+            .contains("listen *:8080 backlog=99 reuseport; server_name c;")
+    );
+    Copy::of(&after).accepted("a file of two servers");
+}
+
+#[test]
 fn flags_go_to_one_listener_of_each_address() {
     let explicit = |text: &str| text.replace("server_name e;", "listen 8091; server_name e;");
     let source = User::rewritten("listeners", explicit).read();
@@ -284,80 +392,6 @@ fn ten_thousand_groups_are_changed() {
     );
 }
 
-/// Two levels of every row that it accepts.
-fn levels(row: &Parameter) -> Vec<String> {
-    let candidates = [
-        "on",
-        "off",
-        "auto",
-        "buffered",
-        "0",
-        "1",
-        "7",
-        "64",
-        "100",
-        "2048",
-        "1s",
-        "90s",
-        "1k",
-        "64k",
-        "1m",
-        "text/html",
-        "text/css application/json",
-        "none",
-        "TLSv1.2",
-        "TLSv1.2 TLSv1.3",
-        "HIGH:!aNULL",
-        "ECDHE-RSA-AES128-GCM-SHA256",
-        "max=10",
-        "max=20 inactive=5s",
-    ];
-    let levels = candidates.iter().filter_map(|level| row.check(level).ok());
-    let mut levels: Vec<String> = levels.collect();
-    if row.level == LevelKind::CipherList {
-        // The grammar takes any names; OpenSSL takes those that it knows.
-        levels.retain(|level| level.contains(['!', '-']));
-    }
-    levels.sort();
-    levels.dedup();
-    levels
-}
-
-/// All rows and levels, put into force in every configuration that nginx can be asked about:
-/// accepted, in force where the catalog reads it, and there is nothing left to do.
-#[test]
-fn every_level_is_accepted_by_nginx() {
-    let catalog = catalog();
-    let rows: Vec<&Parameter> = catalog.parameters(ProxyKind::Nginx).collect();
-    let mut asked = 0;
-    for name in checkable() {
-        let user = User::of(name);
-        let source = user.read();
-        // One level of every row at once, and another in the next round.
-        for round in 0..3 {
-            let all: Vec<(&Parameter, String)> = rows
-                .iter()
-                .map(|row| {
-                    let levels = levels(row);
-                    (*row, levels[round % levels.len()].clone())
-                })
-                .collect();
-            let wanted: Vec<Wanted<'_>> = all
-                .iter()
-                .map(|(row, level)| Wanted { row, level })
-                .filter(|it| nginx::change(&source, &[*it]).is_ok())
-                .collect();
-            assert!(wanted.len() >= rows.len() - 4, "{name}");
-            let after = nginx::change(&source, &wanted).unwrap();
-            assert_eq!(nginx::change(&after, &wanted).unwrap(), after, "{name}");
-            let levels: Vec<&str> = wanted.iter().map(|it| it.level).collect();
-            Copy::of(&after).accepted(&format!("{name}: {levels:?}"));
-            asked += 1;
-        }
-    }
-    assert!(asked >= 40);
-}
-
 #[test]
 fn what_is_put_into_force_is_read_back_from_nginx() {
     let settings = [
@@ -425,7 +459,8 @@ proptest! {
             return Ok(());
         }
         // Nor does whoever wants the version that kept connections need, and then no kept ones.
-        if row.id == "origin_keepalive" && one != other && name == "proxy" {
+        let is_lost = ["beside", "proxy"].contains(&name);
+        if row.id == "origin_keepalive" && one != other && is_lost {
             return Ok(());
         }
         let source = User::rewritten(name, |text| match is_crlf {

@@ -1,6 +1,7 @@
 mod adapted;
 mod changed;
 mod generated;
+mod levels;
 mod patched;
 mod read;
 mod refused;
@@ -17,7 +18,8 @@ use weir_model::study::ProxyKind;
 use weir_parameters::{Catalog, Parameter};
 
 /// Folders of `tests/data/nginx`, each a configuration.
-pub(crate) const ALL: [&str; 21] = [
+pub(crate) const ALL: [&str; 22] = [
+    "beside",
     "cache",
     "conditions",
     "debian",

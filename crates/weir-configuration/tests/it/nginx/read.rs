@@ -167,6 +167,25 @@ fn a_pattern_takes_no_hidden_files_and_a_link_is_read_where_it_leads() {
 }
 
 #[test]
+fn a_pattern_leaves_out_what_glob_leaves_out() {
+    let user = User::with("events { }\nhttp { include c/[^_]*.conf; }\n");
+    for name in ["_off.conf", "^on.conf", "on.conf"] {
+        user.write(&format!("c/{name}"), "server { listen 81; }\n");
+    }
+    let names: Vec<String> = user.read().files[1..]
+        .iter()
+        .map(|file| {
+            file.path
+                .file_name()
+                .unwrap()
+                .to_string_lossy()
+                .into_owned()
+        })
+        .collect();
+    assert_eq!(names, ["^on.conf", "on.conf"]);
+}
+
+#[test]
 fn includes_may_be_taken_from_elsewhere() {
     let user = User::with("events { include inner; }");
     user.write("elsewhere/inner", "worker_connections 9;");
@@ -199,6 +218,21 @@ fn listeners_are_found_with_their_places() {
     );
     let tls = nginx::listeners(&User::of("tls").read()).unwrap();
     assert_eq!(tls.iter().filter(|it| it.tls).count(), 2);
+}
+
+/// Whichever of its servers says so (`ngx_http_add_addresses`).
+#[test]
+fn tls_is_the_socket_s() {
+    let user = User::with(
+        "events { }
+         http {
+             server { listen 443 ssl; listen 80; server_name a; }
+             server { listen 0.0.0.0:443; listen 8443; server_name b; }
+         }\n",
+    );
+    let listeners = nginx::listeners(&user.read()).unwrap();
+    let tls: Vec<bool> = listeners.iter().map(|it| it.tls).collect();
+    assert_eq!(tls, [true, false, true, false]);
 }
 
 /// nginx itself takes a byte order mark for a part of the first word.

@@ -208,5 +208,91 @@ fn a_listener_that_is_not_there_is_told_with_those_that_are() {
 
     let long = format!("/{}", "x".repeat(110));
     let error = nginx::adapt(&source, &surroundings(Path::new(&long), true), "").unwrap_err();
-    assert!(error.what.contains("longer than 107 bytes"), "{error}");
+    assert!(error.what.contains("of more than 97 bytes"), "{error}");
+}
+
+#[test]
+fn a_file_that_is_too_large_is_told_at_its_include() {
+    let user = User::with("events { }\ninclude large;\n");
+    let large = std::fs::File::create(user.folder.path().join("large")).unwrap();
+    large.set_len((64 << 20) + 1).unwrap();
+    let error = refused(&user);
+    assert_eq!(place(&error), ("nginx.conf".to_owned(), 2, 9));
+    assert!(error.what.contains("67108864 are allowed"), "{error}");
+}
+
+#[test]
+fn a_pattern_that_is_not_understood_is_told_at_its_include() {
+    let error = refused(&User::with("include [[:digit:]]*;"));
+    assert_eq!(place(&error), ("nginx.conf".to_owned(), 1, 9));
+    assert!(error.what.contains("write them out"), "{error}");
+}
+
+#[test]
+fn a_flag_of_several_servers_is_told_at_their_listen() {
+    let user = User::with(
+        "events { }\nhttp {\n    server { include ports; server_name a; }\n    \
+         server { include ports; server_name b; }\n}\n",
+    );
+    user.write("ports", "listen 8080;\n");
+    let catalog = catalog();
+    let row = row(&catalog, "backlog");
+    let wanted = weir_configuration::Wanted { row, level: "99" };
+    let error = nginx::change(&user.read(), &[wanted]).unwrap_err();
+    assert_eq!(place(&error), ("ports".to_owned(), 1, 1));
+    assert!(error.what.contains("`backlog`"), "{error}");
+    assert!(error.hint.unwrap().contains("into the servers themselves"));
+}
+
+#[test]
+fn a_header_that_a_location_of_websocket_shares_is_told_at_its_place() {
+    let user = User::with(
+        "events { }
+         http {
+             upstream app { server 192.0.2.1:80; }
+             server {
+                 location / { include headers; proxy_pass http://app; }
+                 location /socket { include headers; proxy_set_header Upgrade $http_upgrade; proxy_pass http://app; }
+             }
+         }\n",
+    );
+    let catalog = catalog();
+    let wanted = weir_configuration::Wanted {
+        row: row(&catalog, "origin_keepalive"),
+        level: "32",
+    };
+    user.write(
+        "headers",
+        "proxy_set_header Host $host;\nproxy_set_header Connection close;\n",
+    );
+    let error = nginx::change(&user.read(), &[wanted]).unwrap_err();
+    assert_eq!(place(&error), ("headers".to_owned(), 2, 1));
+    assert!(error.what.contains("speaks WebSocket"), "{error}");
+    user.write("headers", "proxy_set_header Connection \"\";\n");
+    let after = nginx::change(&user.read(), &[wanted]).unwrap();
+    assert_eq!(after.files[1].text, "proxy_set_header Connection \"\";\n");
+}
+
+#[test]
+fn settings_that_contradict_each_other_are_told_at_the_directive() {
+    let user = User::with("events { }\nhttp {\n    keepalive_requests 5;\n}\n");
+    let catalog = catalog();
+    let other = crate::support::row(
+        r#"{"integer": {"min": 1, "max": 9}}"#,
+        r#"{"directive": {"name": "keepalive_requests", "context": "http"}}"#,
+        r#"[{"context": "http", "text": "keepalive_requests {value}"}]"#,
+    );
+    let wanted = [
+        weir_configuration::Wanted {
+            row: row(&catalog, "keepalive_requests"),
+            level: "6",
+        },
+        weir_configuration::Wanted {
+            row: &other,
+            level: "7",
+        },
+    ];
+    let error = nginx::change(&user.read(), &wanted).unwrap_err();
+    assert_eq!(place(&error), ("nginx.conf".to_owned(), 3, 24));
+    assert!(error.what.contains("two settings"), "{error}");
 }

@@ -1,0 +1,90 @@
+//! Patterns of `include`, which nginx gives to glob(3).
+
+use std::path::{Path, PathBuf};
+
+use glob::{MatchOptions, Pattern};
+
+/// As glob(3) reads patterns for nginx.
+const GLOB: MatchOptions = MatchOptions {
+    case_sensitive: true,
+    require_literal_separator: true,
+    require_literal_leading_dot: true,
+};
+
+/// Whether nginx takes an argument of `include` for a pattern.
+pub fn is_pattern(argument: &str) -> bool {
+    argument.contains(['*', '?', '['])
+}
+
+/// The files that a pattern stands for, in the order of glob(3) in the C locale, in which nginx
+/// runs: by the bytes of their paths. `root` stands for `/` and is no part of the pattern.
+///
+/// # Errors
+/// The pattern is not UTF-8 or has what is not known here, or a folder cannot be looked into.
+pub fn files(root: &Path, pattern: &Path) -> Result<Vec<PathBuf>, String> {
+    let wrong = |why: &dyn std::fmt::Display| format!("{}: {why}", pattern.display());
+    let (root, text) = (root.to_str())
+        .zip(pattern.to_str())
+        .ok_or_else(|| wrong(&"is not UTF-8"))?;
+    let text = translated(text).map_err(|why| wrong(&why))?;
+    let text = Pattern::escape(root.trim_end_matches('/')) + &text;
+    let found = glob::glob_with(&text, GLOB).map_err(|error| wrong(&error))?;
+    let mut paths = found
+        .collect::<Result<Vec<_>, _>>()
+        .map_err(|error| wrong(&error))?;
+    paths.sort();
+    Ok(paths)
+}
+
+/// A pattern as the library spells it: glob(3) takes `[^a]` for `[!a]`, a bracket that is not closed
+/// for itself, and two asterisks, which reach into folders for the library, for one.
+fn translated(pattern: &str) -> Result<String, &'static str> {
+    let mut text = String::with_capacity(pattern.len());
+    let mut rest = pattern;
+    while let Some((before, class)) = rest.split_once('[') {
+        text += before;
+        let is_negated = class.starts_with(['!', '^']);
+        let begin = usize::from(is_negated);
+        // A bracket at the begin is one of the members.
+        let first = begin + usize::from(class[begin..].starts_with(']'));
+        let Some(end) = class[first..].find(']').map(|end| first + end) else {
+            text += "[[]";
+            rest = class;
+            continue;
+        };
+        let members = &class[begin..end];
+        if ["[:", "[.", "[="].iter().any(|open| members.contains(open)) {
+            return Err("classes of characters with names are not known here; write them out");
+        }
+        text += if is_negated { "[!" } else { "[" };
+        text += members;
+        text.push(']');
+        rest = &class[end + 1..];
+    }
+    text += rest;
+    while text.contains("**") {
+        text = text.replace("**", "*");
+    }
+    Ok(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn patterns_are_spelled_as_the_library_reads_them() {
+        for (pattern, expected) in [
+            ("/a/*.conf", "/a/*.conf"),
+            ("/a/**/b?", "/a/*/b?"),
+            ("[^_]*.conf", "[!_]*.conf"),
+            ("[!a-m][n-z^]", "[!a-m][n-z^]"),
+            ("[]^][^]a]x", "[]^][!]a]x"),
+            ("a[b", "a[[]b"),
+            ("a[^b/*", "a[[]^b/*"),
+        ] {
+            assert_eq!(translated(pattern).as_deref(), Ok(expected), "{pattern}");
+        }
+        assert!(translated("[[:digit:]]*").is_err());
+    }
+}

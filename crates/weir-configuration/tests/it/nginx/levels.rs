@@ -1,0 +1,189 @@
+//! Every level of every row, in every configuration.
+
+use weir_configuration::nginx::Plain;
+use weir_configuration::{Wanted, nginx};
+use weir_model::study::ProxyKind;
+use weir_parameters::{EffectiveFrom, LevelKind, Parameter};
+
+use super::{Copy, User, catalog, checkable};
+
+/// Levels of a row, as many as are known here.
+pub(crate) fn levels(row: &Parameter) -> Vec<String> {
+    let candidates = [
+        "on",
+        "off",
+        "auto",
+        "buffered",
+        "0",
+        "1",
+        "7",
+        "64",
+        "100",
+        "2048",
+        "1s",
+        "90s",
+        "1k",
+        "64k",
+        "1m",
+        "text/html",
+        "text/css application/json",
+        "none",
+        "TLSv1.2",
+        "TLSv1.2 TLSv1.3",
+        "HIGH:!aNULL",
+        "ECDHE-RSA-AES128-GCM-SHA256",
+        "max=10",
+        "max=20 inactive=5s",
+    ];
+    let levels = candidates.iter().filter_map(|level| row.check(level).ok());
+    let mut levels: Vec<String> = levels.collect();
+    if row.level == LevelKind::CipherList {
+        // The grammar takes any names; OpenSSL takes those that it knows.
+        levels.retain(|level| level.contains(['!', '-']));
+    }
+    levels.sort();
+    levels.dedup();
+    levels
+}
+
+/// Rows that cannot be put into force in a configuration wherever they write something.
+fn without_a_place(name: &str) -> &'static [&'static str] {
+    match name {
+        "beside" | "cache" | "conditions" | "minified" | "nested" | "proxy" | "websocket" => &[],
+        // A server there listens without saying so.
+        "endless" | "listeners" => &[
+            "backlog",
+            "origin_keepalive",
+            "origin_keepalive_requests",
+            "reuseport",
+        ],
+        _ => &["origin_keepalive", "origin_keepalive_requests"],
+    }
+}
+
+/// What is said of a row wherever it can be, in the row's own words.
+fn said(row: &Parameter, tree: &[Plain]) -> Vec<String> {
+    let block = |name: &str| {
+        let found = tree.iter().find(|it| it.name == name);
+        found.and_then(|it| it.block.as_deref()).unwrap_or_default()
+    };
+    let mut found = Vec::new();
+    match &row.effective {
+        EffectiveFrom::Directive { name, context } => match context.name() {
+            "main" => directives(name, tree, &[], &mut found),
+            "events" => directives(name, block("events"), &[], &mut found),
+            "upstream" => {
+                let mut passes = Vec::new();
+                directives("proxy_pass", block("http"), &INNER, &mut passes);
+                let is_used = |group: &&Plain| {
+                    let url = format!("http://{}", group.arguments[0]);
+                    passes.iter().any(|it| it.arguments[0].starts_with(&url))
+                };
+                let groups = block("http").iter().filter(|it| it.name == "upstream");
+                for group in groups.filter(is_used) {
+                    directives(name, group.block.as_deref().unwrap(), &[], &mut found);
+                }
+            }
+            _ => directives(name, block("http"), &INNER, &mut found),
+        },
+        EffectiveFrom::ListenFlag { name } => {
+            let mut listens = Vec::new();
+            directives("listen", block("http"), &INNER, &mut listens);
+            let flags = listens.into_iter().flat_map(|it| &it.arguments);
+            let is_it = |flag: &&String| flag.split('=').next() == Some(name);
+            return flags.filter(is_it).cloned().collect();
+        }
+        EffectiveFrom::ProcessLimit { .. } => {
+            directives(&row.id, tree, &[], &mut found);
+            return found.into_iter().map(|it| it.arguments.join(" ")).collect();
+        }
+        other => panic!("{other:?} is nothing of nginx's"),
+    }
+    found.into_iter().map(own_words).collect()
+}
+
+/// Blocks that say again what is said around them.
+const INNER: [&str; 4] = ["server", "location", "if", "limit_except"];
+
+fn directives<'t>(name: &str, block: &'t [Plain], inner: &[&str], found: &mut Vec<&'t Plain>) {
+    for it in block {
+        match &it.block {
+            None if it.name == name => found.push(it),
+            Some(block) if inner.contains(&&*it.name) => directives(name, block, inner, found),
+            _ => {}
+        }
+    }
+}
+
+/// A directive without what stays the user's in it.
+fn own_words(directive: &Plain) -> String {
+    let words = directive.arguments.iter().map(String::as_str);
+    let words: Vec<&str> = match &*directive.name {
+        "keepalive_timeout" => words.take(1).collect(),
+        _ => words.collect(),
+    };
+    let text = format!("{} {}", directive.name, words.join(" "));
+    text.replace("shared:SSL:", "shared:weir:")
+}
+
+/// Checks that a level is what a configuration says wherever it says anything.
+fn check_said(name: &str, row: &Parameter, level: &str, tree: &[Plain]) {
+    // Logs keep their files, formats and conditions; `logs_keep_…` has those.
+    if row.id == "access_log" && level != "off" {
+        return;
+    }
+    let said = said(row, tree);
+    let read: Vec<Option<String>> = said.iter().map(|it| row.read_back(Some(it))).collect();
+    let expected = Some(level.to_owned());
+    assert!(
+        read.iter().all(|it| *it == expected),
+        "{name}: {} is to be {level}: {said:?}",
+        row.id
+    );
+    let is_written = !row.directives(level).is_empty();
+    assert_eq!(read.is_empty(), !is_written, "{name}: {} {level}", row.id);
+}
+
+/// All rows and levels, put into force in every configuration that nginx can be asked about:
+/// accepted, in force wherever it is said, and there is nothing left to do.
+#[test]
+fn every_level_is_accepted_by_nginx() {
+    let catalog = catalog();
+    let rows: Vec<&Parameter> = catalog.parameters(ProxyKind::Nginx).collect();
+    let mut asked = 0;
+    for name in checkable() {
+        let user = User::of(name);
+        let source = user.read();
+        // One level of every row at once, and another in the next round.
+        for round in 0..3 {
+            let all: Vec<(&Parameter, String)> = rows
+                .iter()
+                .map(|row| {
+                    let levels = levels(row);
+                    (*row, levels[round % levels.len()].clone())
+                })
+                .collect();
+            let (wanted, refused): (Vec<Wanted<'_>>, Vec<Wanted<'_>>) = all
+                .iter()
+                .map(|(row, level)| Wanted { row, level })
+                .partition(|it| nginx::change(&source, &[*it]).is_ok());
+            let refused: Vec<&str> = refused.iter().map(|it| &*it.row.id).collect();
+            let mut expected: Vec<&str> = (all.iter())
+                .filter(|(row, level)| !row.directives(level).is_empty())
+                .map(|(row, _)| &*row.id)
+                .collect();
+            expected.retain(|id| without_a_place(name).contains(id));
+            assert_eq!(refused, expected, "{name}");
+            let after = nginx::change(&source, &wanted).unwrap();
+            assert_eq!(nginx::change(&after, &wanted).unwrap(), after, "{name}");
+            let tree = nginx::expanded(&after).unwrap();
+            for it in &wanted {
+                check_said(name, it.row, it.level, &tree);
+            }
+            let levels: Vec<&str> = wanted.iter().map(|it| it.level).collect();
+            Copy::of(&after).accepted(&format!("{name}: {levels:?}"));
+            asked += 1;
+        }
+    }
+    assert!(asked >= 40);
+}
