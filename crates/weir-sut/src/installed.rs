@@ -84,9 +84,7 @@ fn locate(kind: ProxyKind, executable: Option<&Path>, names: &[&str]) -> Result<
         searched: searched.to_owned(),
     };
     if let Some(path) = executable.filter(|path| path.components().count() > 1) {
-        let is_there = is_executable(path);
-        return is_there
-            .then(|| path.to_owned())
+        return executable_at(path)
             .ok_or_else(|| not_found(path.display().to_string(), "as an executable file"));
     }
     let given: Vec<&Path> = match executable {
@@ -106,12 +104,14 @@ pub(crate) fn find_on_path(name: &Path) -> Option<PathBuf> {
     std::env::split_paths(&path)
         .chain(SYSTEM_FOLDERS.iter().map(PathBuf::from))
         .chain(home)
-        .map(|folder| folder.join(name))
-        .find(|program| is_executable(program))
+        .find_map(|folder| executable_at(&folder.join(name)))
 }
 
-pub(crate) fn is_executable(path: &Path) -> bool {
-    fs::metadata(path).is_ok_and(|file| file.is_file() && file.permissions().mode() & 0o111 != 0)
+/// The absolute path of an executable file: programs are run from other folders than weir's.
+pub(crate) fn executable_at(path: &Path) -> Option<PathBuf> {
+    let file = fs::metadata(path).ok()?;
+    let is_executable = file.is_file() && file.permissions().mode() & 0o111 != 0;
+    is_executable.then(|| std::path::absolute(path).ok())?
 }
 
 /// A command that asks the program something.

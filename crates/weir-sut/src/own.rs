@@ -174,14 +174,31 @@ impl OwnCopy {
     /// A proxy's words about the copy, as words about the user's files: their paths, and their lines
     /// once the arm's settings are in them.
     pub(crate) fn told(&self, prefix: &Path, words: &str) -> String {
-        // Longer paths first: one may be the begin of another.
-        let mut files: Vec<&CopiedFile> = self.files.iter().collect();
-        files.sort_by_key(|file| std::cmp::Reverse(file.copy.as_os_str().len()));
-        files.iter().fold(words.to_owned(), |words, file| {
-            let absolute = prefix.join(&file.copy).display().to_string();
-            let words = file.told(&absolute, &words);
-            file.told(&file.copy.display().to_string(), &words)
-        })
+        let spellings = self.spellings(prefix);
+        let (mut told, mut at) = (String::new(), 0);
+        while let Some(next) = words[at..].chars().next() {
+            let mut found = spellings.iter();
+            let found = found.find(|(path, _)| is_path_at(words, at, path));
+            let (instead, length) = match found {
+                Some((path, file)) => file.told(path, &words[at..]),
+                None => (next.to_string(), next.len_utf8()),
+            };
+            told += &instead;
+            at += length;
+        }
+        told
+    }
+
+    /// The paths by which words may name a file of the copy, from the root and below the prefix; longer
+    /// ones first, since one may be the begin of another.
+    fn spellings(&self, prefix: &Path) -> Vec<(String, &CopiedFile)> {
+        let files = self.files.iter().flat_map(|file| {
+            let both = [prefix.join(&file.copy), file.copy.clone()];
+            both.map(|path| (path.display().to_string(), file))
+        });
+        let mut spellings: Vec<_> = files.collect();
+        spellings.sort_by_key(|(path, _)| std::cmp::Reverse(path.len()));
+        spellings
     }
 
     /// The change that a proxy's words are about, for people.
@@ -196,28 +213,42 @@ impl OwnCopy {
 }
 
 impl CopiedFile {
-    /// Words in which the user's path and line stand for the copy's, spelled `path`.
-    fn told(&self, path: &str, words: &str) -> String {
-        let user = self.user.display().to_string();
-        let mut parts = words.split(path);
-        let mut told = parts.next().unwrap_or_default().to_owned();
-        for part in parts {
-            told += &user;
-            let digits = part.strip_prefix(':').unwrap_or_default();
-            let end = digits.find(|c: char| !c.is_ascii_digit());
-            let (number, rest) = digits.split_at(end.unwrap_or(digits.len()));
-            match number.parse() {
-                Ok(line) => told += &format!(":{}{rest}", self.users_line(line)),
-                Err(_) => told += part,
+    /// The user's path and line for those of the copy, spelled `path`, that words begin with; and how
+    /// many bytes these are.
+    fn told(&self, path: &str, words: &str) -> (String, usize) {
+        let user = self.user.display();
+        let behind = &words[path.len()..];
+        let digits = behind.strip_prefix(':').unwrap_or_default();
+        let end = digits.find(|c: char| !c.is_ascii_digit());
+        let number = &digits[..end.unwrap_or(digits.len())];
+        match number.parse() {
+            Ok(line) => {
+                let told = format!("{user}:{}", self.users_line(line));
+                (told, path.len() + 1 + number.len())
             }
+            Err(_) => (user.to_string(), path.len()),
         }
-        told
     }
 
     /// The line of the user's, with the arm's settings in it, that became a line of the copy.
     fn users_line(&self, line: usize) -> usize {
         former_line(&self.changed, &self.text, line)
     }
+}
+
+/// Whether a path stands at a byte of some words, and is not part of a longer one.
+fn is_path_at(words: &str, at: usize, path: &str) -> bool {
+    let Some(behind) = words[at..].strip_prefix(path) else {
+        return false;
+    };
+    let is_of_name = |c: char| c.is_alphanumeric() || matches!(c, '/' | '_' | '-');
+    let mut before = words[..at].chars();
+    // A dot before it is of a name too; one behind it may end a sentence.
+    let begins = !before
+        .next_back()
+        .is_some_and(|c| c == '.' || is_of_name(c));
+    let behind = behind.strip_prefix('.').unwrap_or(behind);
+    begins && !behind.starts_with(is_of_name)
 }
 
 /// An error about a file as a whole.
@@ -238,17 +269,20 @@ mod tests {
         }
     }
 
-    #[test]
-    fn words_about_a_copy_are_told_of_the_user_s_file_and_line() {
+    fn own(files: Vec<CopiedFile>) -> OwnCopy {
         let patch = Patch {
             forward: String::new(),
             revert: String::new(),
         };
-        let files = vec![
+        OwnCopy { files, patch }
+    }
+
+    #[test]
+    fn words_about_a_copy_are_told_of_the_user_s_file_and_line() {
+        let own = own(vec![
             file("/etc/a.cfg", "conf/a.cfg", "x\ny\nz\n", "x\nadded\ny\nz\n"),
             file("/etc/a.cfg.d/b", "conf/a.cfg.d/b", "x\n", "x\n"),
-        ];
-        let own = OwnCopy { files, patch };
+        ]);
         let told = |words| own.told(Path::new("/arm"), words);
         assert_eq!(
             told("[conf/a.cfg:3] : y; [/arm/conf/a.cfg:4]"),
@@ -258,5 +292,24 @@ mod tests {
         assert_eq!(told("conf/a.cfg: no line"), "/etc/a.cfg: no line");
         assert_eq!(told("conf/a.cfg:99999 and on"), "/etc/a.cfg:99999 and on");
         assert_eq!(told("of nothing"), "of nothing");
+    }
+
+    #[test]
+    fn a_path_of_the_user_s_that_looks_like_the_copy_s_is_told_once() {
+        let changed = "x\ny\n";
+        let text = "added\nx\ny\n";
+        let own = own(vec![file("/opt/conf/a.cfg", "conf/a.cfg", changed, text)]);
+        let told = |words| own.told(Path::new("/arm"), words);
+        for (words, expected) in [
+            ("in /arm/conf/a.cfg:3", "in /opt/conf/a.cfg:2"),
+            ("conf/a.cfg:3: ž", "/opt/conf/a.cfg:2: ž"),
+            ("look at conf/a.cfg.", "look at /opt/conf/a.cfg."),
+            // Others than the copy.
+            ("/opt/conf/a.cfg:3", "/opt/conf/a.cfg:3"),
+            ("/arm/conf/a.cfg.bak:3", "/arm/conf/a.cfg.bak:3"),
+            ("my-conf/a.cfg", "my-conf/a.cfg"),
+        ] {
+            assert_eq!(told(words), expected);
+        }
     }
 }

@@ -75,7 +75,7 @@ impl RunningProxy {
     }
 
     /// The proxy's own first process: what it was started through may have stayed before it.
-    fn find_main(&self) -> u32 {
+    pub(crate) fn find_main(&self) -> u32 {
         let own = std::iter::once(self.child.id()).chain(descendants(self.child.id()));
         let mut own = own.filter(|&pid| program_of(pid).as_ref() == Some(&self.program));
         own.next().unwrap_or(self.child.id())

@@ -2,11 +2,11 @@
 //! missing is found before anything is started, and what was asked for is proved afterwards.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use weir_model::study::LauncherSpec;
 
-use crate::installed::{find_on_path, is_executable};
+use crate::installed::{executable_at, find_on_path};
 use crate::launch::Launch;
 use crate::{RunningProxy, SutError};
 
@@ -15,15 +15,12 @@ const PRELOAD: &str = "LD_PRELOAD";
 
 /// What is not there of a launcher on this host, in words; `None`: all is.
 pub fn launcher_missing(spec: &LauncherSpec) -> Option<String> {
-    if let Some(program) = spec.prefix.first() {
-        let path = Path::new(program);
-        let is_there = match path.components().count() {
-            1 => find_on_path(path).is_some(),
-            _ => is_executable(path),
-        };
-        if !is_there {
-            return Some(format!("`{program}` is not installed on the proxies' host"));
-        }
+    if let Some(program) = spec
+        .prefix
+        .first()
+        .filter(|program| found(program).is_none())
+    {
+        return Some(format!("`{program}` is not installed on the proxies' host"));
     }
     let is_missing = |library: &&Path| fs::File::open(library).is_err();
     let mut libraries = spec.preload.iter().map(AsRef::as_ref);
@@ -34,11 +31,27 @@ pub fn launcher_missing(spec: &LauncherSpec) -> Option<String> {
     ))
 }
 
+/// The absolute path of a launcher's program.
+fn found(program: &str) -> Option<PathBuf> {
+    let path = Path::new(program);
+    match path.components().count() {
+        1 => find_on_path(path),
+        _ => executable_at(path),
+    }
+}
+
 impl Launch {
     /// The same, through a launcher.
     #[must_use]
     pub fn through(mut self, spec: &LauncherSpec) -> Launch {
         self.prefix.clone_from(&spec.prefix);
+        // It is run from the proxy's folder, and looked for on PATH alone there.
+        if let Some(program) = self.prefix.first_mut()
+            && let Some(path) = found(program)
+            && let Ok(path) = path.into_os_string().into_string()
+        {
+            *program = path;
+        }
         let env = spec.env.iter();
         self.environment
             .extend(env.map(|(name, value)| (name.clone(), value.clone())));
@@ -86,5 +99,37 @@ impl RunningProxy {
             }
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The command line in front of the proxy's, of a launcher with a prefix.
+    fn prefix(words: &[&str]) -> Vec<String> {
+        let words = words.iter().map(|&word| word.to_owned());
+        let spec = LauncherSpec {
+            prefix: words.collect(),
+            ..LauncherSpec::default()
+        };
+        Launch::default().through(&spec).prefix
+    }
+
+    #[test]
+    fn a_launcher_is_the_program_that_was_found_wherever_it_is_run() {
+        let sh = find_on_path(Path::new("sh")).unwrap();
+        assert!(sh.is_absolute());
+        let sh = sh.display().to_string();
+        assert_eq!(prefix(&["sh", "-c", "sh"]), [&*sh, "-c", "sh"]);
+        // Below the folder that the tests are run in, as a path of the study's is below weir's.
+        let here = std::env::current_dir().unwrap();
+        let up = "../".repeat(here.components().count() - 1);
+        let below = format!("{up}{}", sh.trim_start_matches('/'));
+        let found = prefix(&[&below]);
+        assert!(Path::new(&found[0]).is_absolute(), "{found:?}");
+        assert!(found[0].ends_with(&sh), "{found:?}");
+        assert_eq!(prefix(&["/nonexistent/nice"]), ["/nonexistent/nice"]);
+        assert!(prefix(&[]).is_empty());
     }
 }

@@ -6,6 +6,13 @@ use std::path::Path;
 
 use crate::SutError;
 
+/// How a configuration names a user or a group.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Id<'a> {
+    Name(&'a str),
+    Number(u32),
+}
+
 /// A user and its group.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct WorkerUser {
@@ -19,32 +26,42 @@ impl WorkerUser {
     /// The user of the workers, the first of `names` that there is; `None` when weir is not root, since
     /// they then are as weir is.
     pub(crate) fn find(names: &[&str]) -> Option<WorkerUser> {
+        WorkerUser::named(None, None, names)
+    }
+
+    /// As [`WorkerUser::find`], of a configuration that may name a user and a group: these, where there
+    /// are such, and else one of `names` and the user's own group.
+    pub(crate) fn named(
+        user: Option<Id<'_>>,
+        group: Option<Id<'_>>,
+        names: &[&str],
+    ) -> Option<WorkerUser> {
         if !rustix::process::geteuid().is_root() {
             return None;
         }
         let passwd = fs::read_to_string("/etc/passwd").ok()?;
-        let group = fs::read_to_string("/etc/group").ok()?;
-        names
-            .iter()
-            .find_map(|name| WorkerUser::look_up(name, &passwd, &group))
+        let groups = fs::read_to_string("/etc/group").ok()?;
+        let others = names.iter().map(|name| Id::Name(name));
+        let mut users = user.into_iter().chain(others);
+        users.find_map(|user| WorkerUser::look_up(user, group, &passwd, &groups))
     }
 
     /// Reads passwd(5) and group(5).
-    fn look_up(name: &str, passwd: &str, group: &str) -> Option<WorkerUser> {
-        let user: Vec<&str> = passwd
-            .lines()
-            .map(|line| line.split(':').collect::<Vec<_>>())
-            .find(|fields| fields.first() == Some(&name))?;
-        let gid = *user.get(3)?;
-        let group = group
-            .lines()
-            .map(|line| line.split(':').collect::<Vec<_>>())
-            .find(|fields| fields.get(2) == Some(&gid))?;
+    fn look_up(
+        user: Id<'_>,
+        group: Option<Id<'_>>,
+        passwd: &str,
+        groups: &str,
+    ) -> Option<WorkerUser> {
+        let user = entry(user, passwd)?;
+        let own = Id::Number(user.get(3)?.parse().ok()?);
+        let named = group.and_then(|group| entry(group, groups));
+        let group = named.or_else(|| entry(own, groups))?;
         Some(WorkerUser {
-            name: name.to_owned(),
+            name: (*user.first()?).to_owned(),
             group: (*group.first()?).to_owned(),
             uid: user.get(2)?.parse().ok()?,
-            gid: gid.parse().ok()?,
+            gid: group.get(2)?.parse().ok()?,
         })
     }
 
@@ -71,6 +88,16 @@ impl WorkerUser {
     }
 }
 
+/// The fields of an entry, of passwd(5) or group(5): either begins with a name and has its number in the
+/// third.
+fn entry<'t>(id: Id<'_>, database: &'t str) -> Option<Vec<&'t str>> {
+    let mut entries = database.lines().map(|line| line.split(':').collect());
+    entries.find(|fields: &Vec<&str>| match id {
+        Id::Name(name) => fields.first() == Some(&name),
+        Id::Number(number) => fields.get(2).and_then(|field| field.parse().ok()) == Some(number),
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use std::os::unix::fs::PermissionsExt;
@@ -81,12 +108,38 @@ mod tests {
         "root:x:0:0:root:/root:/bin/sh\nnobody:x:65534:65534::/nonexistent:/usr/sbin/nologin\n";
     const GROUP: &str = "root:x:0:\nnogroup:x:65534:\n";
 
+    fn look_up(name: &str, groups: &str) -> Option<WorkerUser> {
+        WorkerUser::look_up(Id::Name(name), None, PASSWD, groups)
+    }
+
     #[test]
     fn the_group_is_the_user_s_own_whatever_it_is_called() {
-        let user = WorkerUser::look_up("nobody", PASSWD, GROUP).unwrap();
+        let user = look_up("nobody", GROUP).unwrap();
         assert_eq!((&*user.name, &*user.group), ("nobody", "nogroup"));
-        assert_eq!(WorkerUser::look_up("www-data", PASSWD, GROUP), None);
-        assert_eq!(WorkerUser::look_up("nobody", PASSWD, "root:x:0:\n"), None);
+        assert_eq!(look_up("www-data", GROUP), None);
+        assert_eq!(look_up("nobody", "root:x:0:\n"), None);
+    }
+
+    #[test]
+    fn a_group_that_is_named_is_taken_if_there_is_one() {
+        let groups = format!("{GROUP}web:x:33:nobody\n");
+        for (user, group, expected) in [
+            (Id::Name("nobody"), Id::Name("web"), ("nobody", "web", 33)),
+            (Id::Number(65534), Id::Number(33), ("nobody", "web", 33)),
+            (
+                Id::Name("nobody"),
+                Id::Name("nobody"),
+                ("nobody", "nogroup", 65534),
+            ),
+            (Id::Name("root"), Id::Number(1), ("root", "root", 0)),
+        ] {
+            let found = WorkerUser::look_up(user, Some(group), PASSWD, &groups).unwrap();
+            assert_eq!((&*found.name, &*found.group, found.gid), expected);
+        }
+        assert_eq!(
+            WorkerUser::look_up(Id::Number(1), None, PASSWD, GROUP),
+            None
+        );
     }
 
     #[test]
@@ -98,7 +151,7 @@ mod tests {
         let user = WorkerUser {
             uid: u32::MAX - 1,
             gid: u32::MAX - 1,
-            ..WorkerUser::look_up("nobody", PASSWD, GROUP).unwrap()
+            ..look_up("nobody", GROUP).unwrap()
         };
         for (mode, is_reached) in [(0o755, true), (0o750, false)] {
             fs::set_permissions(outer.path(), PermissionsExt::from_mode(0o755)).unwrap();

@@ -28,7 +28,7 @@ const LONGEST: usize = 64;
 pub(super) struct Document {
     pub(super) arguments: Value,
     pub(super) bootstrap: Value,
-    /// Where a copy of a user's is asked, in clear and over TLS: its parts have names of their own.
+    /// Where it is asked, in clear and over TLS: parts of a user's have names of their own.
     pub(super) asked: [Option<SocketAddr>; 2],
 }
 
@@ -62,10 +62,10 @@ impl Document {
         let listeners = self.bootstrap.pointer("/static_resources/listeners")?;
         let [clear, tls] = self.asked;
         let asked = if name == TLS { tls } else { clear };
-        named(listeners, name).or_else(|| {
-            let mut listeners = listeners.as_array()?.iter();
-            listeners.find(|listener| Some(address_of(listener)) == asked.map(Some))
-        })
+        // A user's may have the name of one of weir's and be another.
+        let mut all = listeners.as_array()?.iter();
+        all.find(|listener| asked.is_some() && address_of(listener) == asked)
+            .or_else(|| named(listeners, name))
     }
 
     fn hcm(&self) -> Option<&Value> {
@@ -177,6 +177,27 @@ mod tests {
     use weir_parameters::Context;
 
     use super::*;
+
+    #[test]
+    fn a_listener_is_known_by_its_address_before_its_name() {
+        let listener = |name: &str, port: u16| {
+            let socket = json!({"address": "127.0.0.1", "port_value": port});
+            json!({"name": name, "address": {"socket_address": socket}})
+        };
+        let listeners = json!([listener(CLEAR, 1), listener("web", 2), listener(TLS, 3)]);
+        let document = |asked| Document {
+            bootstrap: json!({"static_resources": {"listeners": listeners}}),
+            asked,
+            ..Document::default()
+        };
+        let name =
+            |document: &Document, name: &str| document.listener(name).unwrap()["name"].clone();
+        let asked = "127.0.0.1:2".parse().ok();
+        assert_eq!(name(&document([asked, None]), CLEAR), "web");
+        assert_eq!(name(&document([None, asked]), TLS), "web");
+        assert_eq!(name(&document([None, None]), CLEAR), CLEAR);
+        assert_eq!(name(&document([asked, None]), TLS), TLS);
+    }
 
     #[test]
     fn what_is_missing_on_the_way_is_made() {

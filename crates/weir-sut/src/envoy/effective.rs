@@ -79,11 +79,16 @@ fn loaded(dump: &Value) -> Option<Value> {
             "clusters",
         ),
     ] {
-        let in_force = part(kind)?.get(list)?.as_array()?.iter();
-        let in_force: Vec<Value> = in_force
-            .filter_map(|entry| entry.get(one).cloned())
-            .collect();
-        bootstrap.get_mut("static_resources")?[into] = Value::Array(in_force);
+        // What is empty is left out.
+        let in_force = match part(kind)?.get(list) {
+            Some(list) => list.as_array()?.as_slice(),
+            None => &[],
+        };
+        let in_force = in_force.iter().filter_map(|entry| entry.get(one).cloned());
+        let in_force = Value::Array(in_force.collect());
+        let resources = bootstrap.as_object_mut()?.entry("static_resources");
+        let resources = resources.or_insert_with(|| json!({})).as_object_mut()?;
+        resources.insert(into.to_owned(), in_force);
     }
     Some(bootstrap)
 }
@@ -182,6 +187,30 @@ mod tests {
             assert_eq!(effective.levels[id], level, "{id}");
         }
         assert!(!effective.text.contains("extensions"));
+    }
+
+    #[test]
+    fn a_dump_without_clusters_or_listeners_is_read_all_the_same() {
+        let dump = json!({"configs": [
+            {"@type": "type.googleapis.com/envoy.admin.v3.BootstrapConfigDump", "bootstrap": {
+                "stats_flush_interval": "0.250s",
+            }},
+            {"@type": "type.googleapis.com/envoy.admin.v3.ListenersConfigDump", "static_listeners": [
+                {"listener": {"name": "clear", "tcp_backlog_size": 99}},
+            ]},
+            {"@type": "type.googleapis.com/envoy.admin.v3.ClustersConfigDump"},
+        ]});
+        let document = Document {
+            arguments: json!({}),
+            bootstrap: loaded(&dump).unwrap(),
+            ..Document::default()
+        };
+        let levels = read(&document, &Catalog::builtin(), None).levels;
+        assert_eq!(levels["backlog"], "99");
+        assert_eq!(levels["stats_flush_interval"], "250ms");
+        let catalog = Catalog::builtin();
+        let defaults = catalog.defaults(ProxyKind::Envoy);
+        assert_eq!(levels["max_connections"], defaults["max_connections"]);
     }
 
     #[test]

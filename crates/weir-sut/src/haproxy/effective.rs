@@ -203,6 +203,15 @@ backend app
     }
 
     #[test]
+    fn servers_of_a_template_are_servers() {
+        let text = "listen web\n    bind 127.0.0.1:18080\n    default-server maxqueue 4\n    \
+                    server-template app 1-3 127.0.0.1:1 maxconn 9\n    server b 127.0.0.1:1 maxconn 2\n";
+        let levels = levels(text, "");
+        assert_eq!(levels["server_maxconn"], "9");
+        assert_eq!(levels["server_maxqueue"], "4");
+    }
+
+    #[test]
     fn a_listen_is_both_sides_and_a_default_is_said_by_nobody() {
         let text = "defaults\n    mode http\n    http-reuse always\nlisten web\n    bind 127.0.0.1:18080\n    \
                     http-reuse aggressive\n    timeout client  3s # soon\n    server a 127.0.0.1:1\n";

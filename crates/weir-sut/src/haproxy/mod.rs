@@ -185,10 +185,11 @@ impl Proxy for Haproxy {
     ) -> Result<(), SutError> {
         self.check(configuration)?;
         let former = worker(configuration)?;
+        // With those that leave since an earlier reload.
+        let leaving = proxy.below();
         proxy.signal(Signal::USR2);
         self.wait_for_another(configuration, proxy, former)?;
-        let leaving = u32::try_from(former).ok();
-        proxy.note_processes_but(leaving.as_slice())
+        proxy.note_processes_but(&leaving)
     }
 }
 

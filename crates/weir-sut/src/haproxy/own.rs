@@ -10,7 +10,7 @@ use weir_parameters::Catalog;
 use super::layout::{ACCESS_LOG, USERS, offer_key};
 use crate::configuration::{Configuration, wanted};
 use crate::own::Copying;
-use crate::user::WorkerUser;
+use crate::user::{Id, WorkerUser};
 use crate::{Own, Site, SutError};
 
 pub(super) fn write(
@@ -24,9 +24,7 @@ pub(super) fn write(
     let wanted = wanted(KIND, settings, catalog)?;
     let user = read(own.file)?;
     let changed = change(&user, &wanted)?;
-    let named = user_of(&changed)?;
-    let users: Vec<&str> = named.as_deref().into_iter().chain(USERS).collect();
-    let worker = WorkerUser::find(&users);
+    let worker = worker_of(&changed)?;
     // The master reads everything as the user it was started by, so nobody else has to get there.
     let copying = Copying::begin(KIND, prefix, site, own, [user, changed], None)?;
     let copy = adapt(copying.changed(), &copying.surroundings(worker.as_ref()))?;
@@ -48,11 +46,17 @@ pub(super) fn write(
 }
 
 /// The user that the workers are to become.
-fn user_of(source: &Source) -> Result<Option<String>, SutError> {
+fn worker_of(source: &Source) -> Result<Option<WorkerUser>, SutError> {
     let tree = Tree::parse(source)?;
-    let statements = tree
-        .of_kind("global")
-        .flat_map(|(_, section)| &section.statements);
-    let mut users = statements.filter(|statement| statement.word(0) == "user");
-    Ok(users.next().map(|statement| statement.word(1).to_owned()))
+    let globals = || tree.of_kind("global");
+    let statements = || globals().flat_map(|(_, section)| &section.statements);
+    // The first of either counts.
+    let [user, group] = [("user", "uid"), ("group", "gid")].map(|(name, number)| {
+        statements().find_map(|statement| match statement.word(0) {
+            word if word == name => Some(Id::Name(statement.word(1))),
+            word if word == number => statement.word(1).parse().ok().map(Id::Number),
+            _ => None,
+        })
+    });
+    Ok(WorkerUser::named(user, group, &USERS))
 }

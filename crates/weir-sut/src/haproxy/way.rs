@@ -17,8 +17,8 @@ pub(super) struct Way {
     pub(super) origin_side: Vec<String>,
     /// The lines of the addresses that are asked: in clear, over TLS.
     pub(super) binds: Vec<String>,
-    /// The first server with its options, what stands last counts: those of `default-server` lines
-    /// stand before its own.
+    /// The first server, or the first of a template, with its options, what stands last counts: those of
+    /// `default-server` lines stand before its own.
     pub(super) server: String,
 }
 
@@ -137,11 +137,9 @@ fn lines_of(section: &Section<'_>) -> impl Iterator<Item = String> {
 /// The first server of a section behind what `default-server` lines say of it.
 fn server(tree: &Tree<'_>, index: usize) -> String {
     let section = &tree.sections[index];
+    let is_server = |it: &Statement<'_>| matches!(it.word(0), "server" | "server-template");
     let own = section.statements.iter();
-    let above: Vec<_> = own
-        .clone()
-        .take_while(|statement| statement.word(0) != "server")
-        .collect();
+    let above: Vec<_> = own.take_while(|statement| !is_server(statement)).collect();
     let server = section.statements.get(above.len());
     let mut chain = tree.defaults_of(index);
     chain.reverse();
@@ -151,15 +149,19 @@ fn server(tree: &Tree<'_>, index: usize) -> String {
     let defaults = defaults
         .chain(above)
         .filter(|statement| statement.word(0) == "default-server");
-    let options = |statement: &Statement<'_>, from: usize| -> Vec<String> {
-        let words = statement.words.iter().skip(from);
-        words.map(|word| word.text.clone().into_owned()).collect()
+    let words = defaults.chain(server).flat_map(options_of_server);
+    words.collect::<Vec<_>>().join(" ")
+}
+
+/// The options of a line that stands for a server or for several, or for what servers have in common.
+fn options_of_server(statement: &Statement<'_>) -> Vec<String> {
+    let from = match statement.word(0) {
+        "default-server" => 1,
+        "server-template" => 4,
+        _ => 3,
     };
-    let words = defaults.flat_map(|statement| options(statement, 1));
-    words
-        .chain(server.into_iter().flat_map(|it| options(it, 3)))
-        .collect::<Vec<_>>()
-        .join(" ")
+    let words = statement.words.iter().skip(from);
+    words.map(|word| word.text.clone().into_owned()).collect()
 }
 
 fn binds<'s, 't>(section: &'s Section<'t>) -> impl Iterator<Item = &'s Statement<'t>> {

@@ -47,11 +47,13 @@ pub(super) fn write(
         directives: &directives,
     }
     .render(site)?;
+    let tree = nginx::directives(&text)?;
     let configuration =
         Configuration::prepare(ProxyKind::Nginx, prefix, FILE, site, user.as_ref())?;
     let configuration = Configuration {
         error_log: Some("logs/error.log".into()),
-        workers: workers(&text)?,
+        workers: own::workers(&tree),
+        shares_port: own::shares_port(&tree),
         ..configuration
     };
     configuration.write(&text)?;
@@ -74,11 +76,6 @@ fn logged(mut all: Vec<Directive>) -> Vec<Directive> {
         directive.text = directive.text.replace("{logs}", "logs");
     }
     all
-}
-
-/// Workers that a configuration asks for.
-fn workers(text: &str) -> Result<usize, SutError> {
-    Ok(own::workers(&nginx::directives(text)?))
 }
 
 /// The workers that a level of `worker_processes` means.

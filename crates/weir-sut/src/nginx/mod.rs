@@ -127,6 +127,10 @@ impl Proxy for Nginx {
         arguments
     }
 
+    fn shares_ports(&self, configuration: &Configuration) -> bool {
+        configuration.shares_port
+    }
+
     fn is_ready(
         &self,
         configuration: &Configuration,

@@ -12,7 +12,7 @@ use super::Nginx;
 use super::configuration::{USERS, workers_of};
 use crate::configuration::{Configuration, wanted};
 use crate::own::Copying;
-use crate::user::WorkerUser;
+use crate::user::{Id, WorkerUser};
 use crate::{Own, RunningProxy, Site, SutError, proxy};
 
 pub(super) fn write(
@@ -28,8 +28,11 @@ pub(super) fn write(
     let user = read(own.file, None)?;
     let changed = change(&user, &wanted)?;
     let tree = expanded(&changed)?;
-    let users = named(&tree, "user").into_iter().chain(USERS);
-    let workers_user = WorkerUser::find(&users.collect::<Vec<_>>());
+    let names = arguments(&tree, "user");
+    // Without a group it is the one that is called as the user is (`ngx_set_user`).
+    let names = [names.first(), names.last()];
+    let [named, group] = names.map(|name| name.map(|name| Id::Name(name)));
+    let workers_user = WorkerUser::named(named, group, &USERS);
     let user_of_workers = workers_user.as_ref();
     let copying = Copying::begin(KIND, prefix, site, own, [user, changed], user_of_workers)?;
     let surroundings = copying.surroundings(user_of_workers);
@@ -41,14 +44,20 @@ pub(super) fn write(
     Ok(Configuration {
         error_log: Some("logs/error.log".into()),
         workers: workers(&tree),
+        shares_port: shares_port(&tree),
         ..configuration
     })
 }
 
-/// The first argument of the first directive of a name outside all blocks.
+/// The arguments of the first directive of a name outside all blocks.
+fn arguments<'t>(tree: &'t [Plain], name: &str) -> &'t [String] {
+    let found = tree.iter().find(|directive| directive.name == name);
+    found.map_or(&[], |directive| &directive.arguments)
+}
+
+/// The first of them.
 fn named<'t>(tree: &'t [Plain], name: &str) -> Option<&'t str> {
-    let found = tree.iter().find(|directive| directive.name == name)?;
-    found.arguments.first().map(String::as_str)
+    arguments(tree, name).first().map(String::as_str)
 }
 
 /// Workers that a configuration asks for; 0 where its only process is one itself.
@@ -60,6 +69,15 @@ pub(super) fn workers(tree: &[Plain]) -> usize {
         (Some("off"), _) => 0,
         (_, level) => level.map_or(1, workers_of),
     }
+}
+
+/// Whether one of its listeners has SO_REUSEPORT.
+pub(super) fn shares_port(tree: &[Plain]) -> bool {
+    tree.iter().any(|directive| {
+        let mut flags = directive.arguments.iter();
+        let is_shared = directive.name == "listen" && flags.any(|flag| flag == "reuseport");
+        is_shared || directive.block.as_deref().is_some_and(shares_port)
+    })
 }
 
 /// As [`proxy::has_workers`], where there may be processes for caches beside the workers, and each must
@@ -75,7 +93,7 @@ pub(super) fn has_workers(running: &RunningProxy, wanted: usize, since: Duration
     let is_master = |title: &str| title.starts_with("nginx: master process");
     // Until it has said what it is a process looks like the one that it came from.
     let unsaid = titles.iter().filter(|title| is_master(title)).count();
-    let is_main = command_line(running.master_pid()).is_ok_and(|title| is_master(&title));
+    let is_main = command_line(running.find_main()).is_ok_and(|title| is_master(&title));
     let workers = titles
         .iter()
         .filter(|title| title.contains("worker process"));

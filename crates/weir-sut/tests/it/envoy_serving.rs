@@ -202,7 +202,8 @@ fn client_connections_are_closed_as_the_settings_say() {
         1
     );
 
-    let idle = arm(&[("keepalive_timeout", "50ms")], origin.address);
+    // It also ends a connection that has not asked in time.
+    let idle = arm(&[("keepalive_timeout", "500ms")], origin.address);
     let mut client = ask(idle.proxy.address(), "/", "");
     answer(&mut client);
     assert_eq!(client.read(&mut [0]).unwrap(), 0, "closed");

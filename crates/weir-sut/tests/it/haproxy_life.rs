@@ -175,6 +175,32 @@ fn a_reload_puts_a_changed_file_into_force_and_loses_no_request() {
 }
 
 #[test]
+fn all_workers_that_leave_may_leave_however_many_reloads_there_are() {
+    let origin = Slow::start();
+    let mut arm = start(&[], origin.address);
+    let mut former = processes(&arm.proxy)[..1].to_vec();
+    let client = ask(arm.proxy.address());
+    origin.asked.recv_timeout(Duration::from_secs(20)).unwrap();
+    for _ in 0..2 {
+        haproxy()
+            .reload(&arm.configuration, &mut arm.proxy)
+            .unwrap();
+        assert!(former[0].is_alive(), "it has a request in flight");
+        let workers = arm.proxy.worker_pids();
+        assert_eq!(workers.len(), 1, "{workers:?} besides {former:?}");
+        former.push(ProcessId::of(workers[0]).unwrap());
+    }
+    let last = former.pop().unwrap();
+    origin.answer.send(()).unwrap();
+    assert!(rest(client).ends_with("late"));
+    until("the former workers end", || {
+        !former.iter().any(|worker| worker.is_alive())
+    });
+    arm.proxy.alive().unwrap();
+    assert!(last.is_alive());
+}
+
+#[test]
 fn a_reload_of_a_bad_file_is_refused_and_nothing_changes() {
     let origin = Origin::start();
     let mut arm = start(&[], origin.address);
@@ -226,6 +252,8 @@ fn a_port_that_is_taken_is_never_shared() {
     for _ in 0..10 {
         assert!(get(alone.proxy.address(), "/").ends_with("hello"));
     }
+    // The last may be counted a moment after its client has the response.
+    until("all are counted", || asked() - before >= 10);
     assert_eq!(asked() - before, 10);
 }
 

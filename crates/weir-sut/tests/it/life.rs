@@ -78,6 +78,27 @@ fn a_port_that_is_taken_is_said_in_nginx_s_own_words() {
     assert!(error.hint().unwrap().contains(&address.port().to_string()));
 }
 
+/// With SO_REUSEPORT nginx would share the port with another nginx of the same user.
+#[test]
+fn a_port_that_is_taken_is_never_shared() {
+    let sharing = stock_with(&[("reuseport", "on")]);
+    let arm = start(&sharing, &FILES, None);
+    let other = TcpListener::bind("127.0.0.1:0").unwrap();
+    let folder = WorkFolder::create().unwrap();
+    for address in [arm.proxy.address(), other.local_addr().unwrap()] {
+        let site = Site::new(&FILES, address, None);
+        let configuration = nginx()
+            .write(&folder.prefix("arm"), &sharing, &site, &Catalog::builtin())
+            .unwrap();
+        let error =
+            weir_sut::start(&nginx(), &configuration, &launcher(), &Launch::default()).unwrap_err();
+        assert!(
+            matches!(&error, SutError::PortTaken { address: at, .. } if *at == address),
+            "{error}"
+        );
+    }
+}
+
 #[test]
 fn a_worker_or_master_that_dies_is_noticed() {
     let mut arm = start(&stock_with(&[("worker_processes", "1")]), &FILES, None);

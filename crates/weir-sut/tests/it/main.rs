@@ -14,6 +14,7 @@ mod httpd_tls;
 mod launch;
 mod life;
 mod nginx;
+mod own;
 mod secure;
 mod support;
 mod tls;

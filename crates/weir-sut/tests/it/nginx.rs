@@ -296,6 +296,20 @@ fn a_missing_or_wrong_program_is_said_with_what_to_do() {
 }
 
 #[test]
+fn a_relative_path_of_the_program_is_one_below_weir_s_folder() {
+    let here = std::env::current_dir().unwrap();
+    let up = "../".repeat(here.components().count() - 1);
+    let below_root = nginx().program().strip_prefix("/").unwrap().to_owned();
+    let program = Nginx::find(Some(&Path::new(&up).join(below_root))).unwrap();
+    // It is checked and run in another folder than this.
+    assert_eq!(
+        program.program().canonicalize().unwrap(),
+        nginx().program().canonicalize().unwrap()
+    );
+    assert!(program.program().is_absolute(), "{program:?}");
+}
+
+#[test]
 fn its_own_counters_count_what_it_was_asked() {
     let arm = start(&stock_with(&[]), &ProxyRole::StaticFiles { size: 1 }, None);
     let before = nginx().counters(&arm.configuration).unwrap();

@@ -2,8 +2,10 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::io::{BufRead, Write};
+use std::io::{BufRead, Read, Write};
 use std::net::SocketAddr;
+use std::os::unix::net::UnixStream;
+use std::time::Duration;
 
 use weir_model::study::{ProxyRole, file_target};
 use weir_parameters::Catalog;
@@ -103,10 +105,15 @@ fn requests_above_the_limit_are_refused_and_above_that_of_connections_they_wait(
     assert!(held.join().unwrap().unwrap().0.starts_with("HTTP/1.1 200 "));
 
     let origin = Gate::start();
-    let arm = start_proxy(&[("origin_max_connections", "1")], &origin);
+    let changes = [("origin_max_connections", "1"), ("metrics", "on")];
+    let arm = start_proxy(&changes, &origin);
     let first = ask_aside(arm.proxy.address(), "/held");
     until("the first is at the origin", || origin.held() == 1);
     let second = ask_aside(arm.proxy.address(), "/second");
+    until("Caddy has the second", || in_flight(&arm) == 2);
+    // Time enough to connect to the origin, if it were to.
+    std::thread::sleep(Duration::from_millis(100));
+    assert_eq!(origin.accepted(), 1, "it waits");
     origin.open();
     for asked in [first, second] {
         assert!(
@@ -119,6 +126,19 @@ fn requests_above_the_limit_are_refused_and_above_that_of_connections_they_wait(
         );
     }
     assert_eq!(origin.accepted(), 1);
+}
+
+/// Requests to the origin that Caddy has not answered yet, as its metrics have it.
+fn in_flight(arm: &Arm) -> u64 {
+    const GAUGE: &str = r#"caddy_http_requests_in_flight{handler="reverse_proxy",server="site"} "#;
+    let socket = arm.configuration.prefix().join("run/admin.sock");
+    let mut stream = UnixStream::connect(socket).expect("Caddy runs");
+    let request = b"GET /metrics HTTP/1.0\r\nHost: localhost\r\n\r\n";
+    stream.write_all(request).expect("Caddy reads");
+    let mut text = String::new();
+    stream.read_to_string(&mut text).expect("Caddy answers");
+    let mut values = text.lines().filter_map(|line| line.strip_prefix(GAUGE));
+    values.next().map_or(0, |value| value.parse().expect(value))
 }
 
 #[test]
