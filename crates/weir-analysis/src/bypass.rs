@@ -15,6 +15,13 @@ const BY_TCP: Limits = Limits {
     invalid: 1.0 - f64::EPSILON,
 };
 
+/// Sockets of a hop that the bypass had no place for. Their bytes went by TCP and are in no share, so
+/// the first one is said.
+const REFUSED: Limits = Limits {
+    suspect: 0.0,
+    invalid: f64::INFINITY,
+};
+
 /// Why a trial of a bypassed arm is to be doubted: by what the bypass counted on each hop in the
 /// continuous trial that it was part of. Of one that was cut short nothing is known.
 pub(crate) fn reasons(run: &Run, trial: &TrialRecord) -> Vec<Reason> {
@@ -36,7 +43,8 @@ pub(crate) fn reasons(run: &Run, trial: &TrialRecord) -> Vec<Reason> {
         }
         _ => None,
     });
-    hops.iter().filter_map(|hop| idle(hop, counted)).collect()
+    let of_hop = |hop: &&str| [idle(hop, counted), refused(hop, counted)];
+    hops.iter().flat_map(of_hop).flatten().collect()
 }
 
 /// The hops that an arm's bytes are to go past TCP on.
@@ -53,11 +61,14 @@ fn hops(study: &Study, arm: &str) -> &'static [&'static str] {
     }
 }
 
+/// What the bypass counted on a hop; nothing where nobody did.
+fn count(hop: &str, counted: Option<&CountersRecord>, name: &str) -> u64 {
+    let count = counted.and_then(|own| own.counted.get(&format!("sockmap.{hop}.{name}")));
+    count.copied().unwrap_or(0)
+}
+
 fn idle(hop: &str, counted: Option<&CountersRecord>) -> Option<Reason> {
-    let of = |name: &str| {
-        let count = counted.and_then(|own| own.counted.get(&format!("sockmap.{hop}.{name}")));
-        count.copied().unwrap_or(0)
-    };
+    let of = |name: &str| count(hop, counted, name);
     let (past, by_tcp) = (of("redirected_bytes"), of("tcp_bytes"));
     let share = match past {
         0 => 1.0,
@@ -71,5 +82,18 @@ fn idle(hop: &str, counted: Option<&CountersRecord>) -> Option<Reason> {
             of("tcp"),
             of("tcp") + of("redirected")
         ),
+    })
+}
+
+fn refused(hop: &str, counted: Option<&CountersRecord>) -> Option<Reason> {
+    let of = |name: &str| count(hop, counted, name);
+    let (refused, taken_in) = (of("refused"), of("sockets"));
+    let share = refused as f64 / (refused as f64 + taken_in as f64).max(1.0);
+    graded("bypass-refused", share, REFUSED, || {
+        format!(
+            "{refused} sockets of the {hop} hop ({}) found no place in the bypass, and what they sent \
+             went by TCP uncounted",
+            percent(share)
+        )
     })
 }

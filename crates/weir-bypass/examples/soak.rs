@@ -47,7 +47,7 @@ const WAYS: [Way; 5] = [
     ("nginx", |place, folder| {
         Proxy::nginx(place, folder, "", true)
     }),
-    ("haproxy", Proxy::haproxy),
+    ("haproxy", |place, folder| Proxy::haproxy(place, folder, "")),
     ("envoy", Proxy::envoy),
     ("caddy", Proxy::caddy),
     // The client asks the origin server, by the proxy's hop.

@@ -11,7 +11,7 @@ pub(crate) type Key = [u32; 5];
 pub(crate) type Leg = [u64; 3];
 
 /// `struct counters`.
-pub(crate) type Row = [u64; 7];
+pub(crate) type Row = [u64; 8];
 
 /// An IPv4 address is written as IPv6 writes it, and any address as none, so that sockets of both
 /// families agree.
@@ -46,6 +46,7 @@ pub(crate) fn sum(rows: &[Row]) -> Counts {
         behind: column(4),
         full: column(5),
         tcp_bytes: column(6),
+        refused: column(7),
     }
 }
 
@@ -64,8 +65,9 @@ mod tests {
 
     #[test]
     fn cpus_are_added() {
-        let counts = sum(&[[1, 2, 3, 4, 5, 6, 7], [10; 7]]);
+        let counts = sum(&[[1, 2, 3, 4, 5, 6, 7, 8], [10; 8]]);
         assert_eq!((counts.sockets, counts.tcp_bytes), (11, 17));
+        assert_eq!(counts.refused, 18);
         assert_eq!(counts.left_to_tcp(), 14 + 15 + 16);
     }
 }

@@ -20,13 +20,15 @@
 //! * `MSG_TRUNC` copies instead of dropping: `recv` with it needs a buffer as long as it says.
 //! * `MSG_WAITALL` does not wait.
 //! * A `close` with bytes unread ends with FIN instead of RST.
+//! * `splice` from one finds what came by TCP alone, and never what was redirected: who splices waits
+//!   for ever. To one it may, as `sendfile`.
 //! * A `recv` that blocks may fail with EAGAIN, though it is to wait: when FIN or RST comes, or bytes by
 //!   TCP (a message that found a full queue). Asked again, it goes on. Programs whose sockets do not
 //!   block, as those of proxies, see nothing of it.
 //!
-//! Not tried, and to be kept away from bypassed sockets until it is: `SO_RCVLOWAT`, `splice` from
-//! one, `MSG_ZEROCOPY`, kernel TLS. What is redirected does not pass through TCP, so its counters,
-//! packet filters and captures cannot know of it.
+//! Not tried, and to be kept away from bypassed sockets until it is: `SO_RCVLOWAT`, `MSG_ZEROCOPY`,
+//! kernel TLS. What is redirected does not pass through TCP, so its counters, packet filters and
+//! captures cannot know of it.
 //!
 //! That FIONREAD tells of redirected and other bytes together, without which nginx would stop
 //! reading, is tried at every [`Bypass::attach`].
@@ -54,6 +56,8 @@ use endpoint::{Key, Leg, Row};
 const PROGRAMS: &[u8] = aya::include_bytes_aligned!("bpf/sockmap.bpf.o");
 /// HOPS_MAX there.
 const HOPS_MAX: u32 = 1024;
+/// SOCKETS_MAX there.
+const SOCKETS_MAX: u32 = 1 << 18;
 /// `struct tuple` there.
 type Tuple = [u32; 10];
 
@@ -95,6 +99,9 @@ pub struct Counts {
     /// Bytes of messages left to TCP. Of one that the kernel had no room for, the rest comes again
     /// and is counted again.
     pub tcp_bytes: u64,
+    /// Sockets that were not taken in though they were to be: there is room for 262,144, or memory is
+    /// scarce. What they send goes by TCP and is counted nowhere.
+    pub refused: u64,
 }
 
 impl Counts {
@@ -119,6 +126,7 @@ impl std::ops::AddAssign for Counts {
         self.behind += other.behind;
         self.full += other.full;
         self.tcp_bytes += other.tcp_bytes;
+        self.refused += other.refused;
     }
 }
 
@@ -167,7 +175,7 @@ impl Bypass {
     /// # Errors
     /// The kernel does not allow it or cannot do it rightly. Nothing is left behind then.
     pub fn attach(hops: &[Hop]) -> Result<Bypass, BypassError> {
-        let mut bypass = Bypass::load()?;
+        let mut bypass = Bypass::load(SOCKETS_MAX)?;
         trial::run(&mut bypass)?;
         for hop in hops {
             bypass.add(*hop)?;
@@ -175,7 +183,8 @@ impl Bypass {
         Ok(bypass)
     }
 
-    fn load() -> Result<Bypass, BypassError> {
+    /// With room for so many sockets.
+    fn load(room: u32) -> Result<Bypass, BypassError> {
         // Before 5.7 the loader would attach without a link, which outlives its process.
         let kernel = KernelVersion::current().map_err(|e| BypassError::Refused {
             doing: "read the kernel's version",
@@ -189,6 +198,7 @@ impl Bypass {
         let btf = Btf::from_sys_fs().map_err(|source| BypassError::NoBtf { source })?;
         let mut programs = EbpfLoader::new()
             .btf(Some(&btf))
+            .map_max_entries("sockets", room)
             .load(PROGRAMS)
             .map_err(|e| BypassError::loading("load the maps of the bypass", e))?;
         start(&mut programs, &cgroup)?;
@@ -232,7 +242,7 @@ impl Bypass {
         let doing = "add an endpoint to the bypass";
         let refused = |e| BypassError::map(doing, e);
         let cpus = aya::util::nr_cpus().map_err(|(_, e)| BypassError::Trial(e))?;
-        let zeros = aya::maps::PerCpuValues::try_from(vec![[0; 7]; cpus])?;
+        let zeros = aya::maps::PerCpuValues::try_from(vec![Row::default(); cpus])?;
         self.counts.set(row, zeros, 0).map_err(refused)?;
         self.hops
             .insert(endpoint::key(hop.server), endpoint::leg(hop, row), 0)
@@ -313,4 +323,39 @@ fn taken(programs: &mut Ebpf, name: &'static str) -> Result<aya::maps::Map, Bypa
         doing: "open the maps of the bypass",
         words: format!("the object has no map `{name}`"),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Read, Write};
+    use std::net::{TcpListener, TcpStream};
+
+    use super::*;
+
+    fn hello(listener: &TcpListener) -> (TcpStream, TcpStream) {
+        let mut client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let (mut server, _) = listener.accept().unwrap();
+        client.write_all(b"hello").unwrap();
+        let mut bytes = [0; 5];
+        server.read_exact(&mut bytes).unwrap();
+        assert_eq!(&bytes, b"hello");
+        (client, server)
+    }
+
+    #[test]
+    fn sockets_that_there_is_no_room_for_are_counted_and_left_to_tcp() {
+        let mut bypass = match Bypass::load(2) {
+            Ok(bypass) => bypass,
+            Err(error) => return eprintln!("skipped: {error}"),
+        };
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        bypass.add(listener.local_addr().unwrap().into()).unwrap();
+        let _open = hello(&listener);
+        let total = bypass.counters().unwrap().total;
+        assert_eq!((total.sockets, total.refused), (2, 0), "{total:?}");
+        let _one_too_many = hello(&listener);
+        let total = bypass.counters().unwrap().total;
+        assert_eq!((total.sockets, total.refused), (2, 2), "{total:?}");
+        assert_eq!(total.redirected_bytes, 5, "of the first alone");
+    }
 }

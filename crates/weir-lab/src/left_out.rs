@@ -30,25 +30,44 @@ pub(crate) fn by_host(
         let why = match places.program_of(proxy) {
             // Without its baseline a study is nothing; the error says what to do.
             Err(error) if arm.role != ArmRole::Change => return Err(error),
-            Err(error) => Some(error.to_string()),
+            Err(error) => Some(in_a_line(&error)),
             Ok(_) => no_launcher
                 .or_else(|| no_sockmap.filter(|_| is_bypassed(arm, catalog, study)))
                 .cloned()
                 .or_else(|| has_no_such_hop(arm, catalog, study)),
         };
         if let Some(why) = why {
-            refused.insert(arm.name.clone(), format!("is left out: {why}"));
+            refused.insert(arm.name.clone(), why);
         }
     }
-    if let Some(why) = study.arms.first().and_then(|arm| refused.get(&arm.name)) {
-        let arm = study.arms[0].name.clone();
-        let why = why.clone();
+    without(study, refused)
+}
+
+/// The study without the arms that cannot be had, each for its reason, and a remark for each.
+///
+/// # Errors
+/// As for [`by_host`].
+fn without(
+    study: &Study,
+    mut refused: BTreeMap<String, String>,
+) -> Result<(Study, Vec<String>), LabError> {
+    let baseline = study.arms.first();
+    if let Some((arm, why)) = baseline.and_then(|arm| refused.remove_entry(&arm.name)) {
         return Err(LabError::Baseline { arm, why });
     }
-    let (left, remarks) = leave_out(study, &refused);
+    let told = |(arm, why)| (arm, format!("is left out: {why}"));
+    let (left, remarks) = leave_out(study, &refused.into_iter().map(told).collect());
     match compares_nothing(study, &left) {
         true => Err(LabError::NothingLeft(remarks.join("; "))),
         false => Ok((left, remarks)),
+    }
+}
+
+/// An error with what to do about it, for a remark.
+fn in_a_line(error: &LabError) -> String {
+    match error.hint() {
+        Some(hint) => format!("{error}; {hint}"),
+        None => error.to_string(),
     }
 }
 
@@ -143,4 +162,54 @@ pub(crate) fn compares_nothing(study: &Study, left: &Study) -> bool {
         study.arms.iter().filter(is_change).count()
     };
     changes(left) == 0 && changes(study) > 0
+}
+
+#[cfg(test)]
+mod tests {
+    use weir_agent::AgentError;
+    use weir_agent::message::{Failure, FailureKind};
+
+    use super::*;
+    use crate::fixture::{arm, study};
+
+    fn refused(arms: &[&str]) -> BTreeMap<String, String> {
+        let why = |arm: &&str| ((*arm).to_owned(), "`onload` is not installed".to_owned());
+        arms.iter().map(why).collect()
+    }
+
+    fn three() -> Study {
+        let changes = ["one", "other"].map(|name| arm(name, ArmRole::Change, &[]));
+        let baseline = arm("stock", ArmRole::Baseline, &[]);
+        study([baseline].into_iter().chain(changes).collect())
+    }
+
+    #[test]
+    fn a_remark_and_an_error_give_the_reason_in_their_own_words() {
+        let (left, remarks) = without(&three(), refused(&["one"])).unwrap();
+        assert_eq!(left.arms.len(), 2);
+        let said = "not varied: arm `one` is left out: `onload` is not installed";
+        assert_eq!(remarks, [said]);
+
+        let error = without(&three(), refused(&["stock", "one"])).unwrap_err();
+        let said = "arm `stock`, with which the others are compared, cannot be had here: `onload` is \
+                    not installed";
+        assert_eq!(error.to_string(), said);
+
+        let error = without(&three(), refused(&["one", "other"])).unwrap_err();
+        assert!(matches!(error, LabError::NothingLeft(_)), "{error}");
+    }
+
+    #[test]
+    fn what_to_do_about_it_is_said_too() {
+        let error = |hint: Option<&str>| {
+            LabError::Program(AgentError::Failed(Failure {
+                words: "envoy was not found".to_owned(),
+                hint: hint.map(str::to_owned),
+                kind: FailureKind::Other,
+            }))
+        };
+        let said = in_a_line(&error(Some("install it")));
+        assert_eq!(said, "envoy was not found; install it");
+        assert_eq!(in_a_line(&error(None)), "envoy was not found");
+    }
 }

@@ -22,6 +22,8 @@ mod cpus;
 mod done;
 mod error;
 mod event;
+#[cfg(test)]
+mod fixture;
 mod flows;
 mod left_out;
 mod measure;

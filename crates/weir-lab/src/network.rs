@@ -95,7 +95,8 @@ fn without_kernel(
             "sets {}, which takes a network namespace of its own",
             names.join(", ")
         );
-        (own != baseline).then(|| (arm.name.clone(), why))
+        // An arm with a proxy of its own has none of the study's settings.
+        (!own.is_empty() && own != baseline).then(|| (arm.name.clone(), why))
     });
     let (mut left, left_out) = leave_out(study, &refused.collect());
     remarks.extend(left_out);
@@ -109,5 +110,32 @@ fn without_kernel(
     match compares_nothing(study, &left) {
         true => Err(LabError::NoNetworks(why.to_owned())),
         false => Ok((left, remarks)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use weir_model::study::ArmRole;
+
+    use super::*;
+    use crate::fixture::{arm, study};
+
+    #[test]
+    fn an_arm_that_sets_nothing_of_the_kernel_needs_no_namespace() {
+        let backlog = |level| [("net.core.somaxconn", level)];
+        let study = study(vec![
+            arm("stock", ArmRole::Baseline, &backlog("1024")),
+            arm("without", ArmRole::Change, &[]),
+            arm("same", ArmRole::Change, &backlog("1024")),
+            arm("other", ArmRole::Change, &backlog("8192")),
+        ]);
+        let catalog = Catalog::builtin();
+        let (left, remarks) = without_kernel(&study, "a reason", &catalog).unwrap();
+        let arms: Vec<&str> = left.arms.iter().map(|arm| &*arm.name).collect();
+        assert_eq!(arms, ["stock", "without", "same"]);
+        assert!(left.arms.iter().all(|arm| arm.settings.is_empty()));
+        let said = "not varied: arm `other` sets net.core.somaxconn, which takes a network namespace of \
+                    its own";
+        assert_eq!(remarks[1..], [said]);
     }
 }

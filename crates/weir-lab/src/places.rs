@@ -1,5 +1,7 @@
 //! Where the generator, the proxies and the origin server are, and how each is reached.
 
+use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, UdpSocket};
 use std::path::{Path, PathBuf};
@@ -11,7 +13,7 @@ use weir_agent::ssh::{self, SshPlace};
 use weir_agent::{AgentError, Client, local, server};
 use weir_model::quantity::CpuSet;
 use weir_model::record::PlacesUsed;
-use weir_model::study::{CpuRoles, ProxyRole, ProxySpec, Study};
+use weir_model::study::{CpuRoles, ProxyKind, ProxyRole, ProxySpec, Study};
 
 use crate::run::Options;
 use crate::{LabError, cpus, flows};
@@ -66,6 +68,8 @@ pub(crate) struct Places {
     of: [usize; 3],
     /// Source addresses towards each arm, where all have network namespaces of their own.
     networks: Option<u8>,
+    /// Programs of proxies that were asked for: arms share them, and to ask runs them.
+    programs: RefCell<BTreeMap<(ProxyKind, Option<PathBuf>), Program>>,
 }
 
 impl Places {
@@ -102,6 +106,7 @@ impl Places {
             hosts,
             of,
             networks: None,
+            programs: RefCell::default(),
         })
     }
 
@@ -283,11 +288,17 @@ impl Places {
 
     /// A proxy's program.
     pub(crate) fn program_of(&self, proxy: &ProxySpec) -> Result<Program, LabError> {
-        let ask = Ask::Program {
-            kind: proxy.kind,
-            executable: proxy.executable.clone(),
-        };
-        self.agent(Role::Proxy).ask(ask).map_err(LabError::Program)
+        let key = (proxy.kind, proxy.executable.clone());
+        if let Some(known) = self.programs.borrow().get(&key) {
+            return Ok(known.clone());
+        }
+        let (kind, executable) = key.clone();
+        let asked = self
+            .agent(Role::Proxy)
+            .ask(Ask::Program { kind, executable });
+        let program: Program = asked.map_err(LabError::Program)?;
+        self.programs.borrow_mut().insert(key, program.clone());
+        Ok(program)
     }
 
     /// Whether the study has an origin server at all.
@@ -441,5 +452,51 @@ impl PlaceSpec {
     /// The host of a role; `None`: this one.
     pub fn host_of(&self, role: Role) -> Option<&str> {
         self.hosts[role as usize].as_deref()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::{self, Permissions};
+    use std::os::unix::fs::PermissionsExt;
+
+    use weir_parameters::Catalog;
+    use weir_sut::Launcher;
+
+    use super::*;
+    use crate::fixture::study;
+
+    #[test]
+    fn a_program_is_run_once_however_many_arms_have_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let program = folder.path().join("nginx");
+        let text = "#!/bin/sh\necho >> \"$0.asked\"\necho 'nginx version: nginx/1.22.1' >&2\n";
+        fs::write(&program, text).unwrap();
+        fs::set_permissions(&program, Permissions::from_mode(0o755)).unwrap();
+        let options = Options {
+            folder: folder.path().join("run"),
+            launcher: Launcher::new("weir".into()),
+            weir_version: "0".to_owned(),
+            remarks: Vec::new(),
+            catalog: Catalog::builtin(),
+            places: PlaceSpec::default(),
+            allow_host_settings: false,
+            stop: Arc::default(),
+        };
+        let places = Places::open(&options).unwrap();
+        let mut proxy = study(Vec::new()).proxy;
+        proxy.executable = Some(program.clone());
+        for _ in 0..3 {
+            let found = places.program_of(&proxy).unwrap();
+            assert_eq!(found.version, "nginx/1.22.1");
+        }
+        let asked = fs::read_to_string(program.with_extension("asked")).unwrap();
+        assert_eq!(asked, "\n");
+
+        proxy.executable = Some(folder.path().join("another"));
+        assert!(
+            places.program_of(&proxy).is_err(),
+            "another is not this one"
+        );
     }
 }

@@ -14,12 +14,26 @@ use crate::row::{Parameter, Role};
 pub struct Constraint {
     /// What must hold.
     pub rule: Rule,
+    /// The row's own levels that it is about; none: all.
+    #[serde(default)]
+    pub only: Vec<String>,
     /// What it means when it does not.
     pub severity: Severity,
     /// Why, as a clause.
     pub because: String,
     /// What to do about it.
     pub hint: String,
+}
+
+impl Constraint {
+    /// What must hold, in words: "not above `backlog`", "`on` not while `transport` is sockmap".
+    pub fn words(&self) -> String {
+        let rule = self.rule.words();
+        match &self.only[..] {
+            [] => rule,
+            only => format!("`{}` {rule}", only.join("` and `")),
+        }
+    }
 }
 
 /// What must hold.
@@ -42,11 +56,11 @@ pub enum Rule {
         /// The other setting.
         setting: String,
     },
-    /// The setting has no effect while another has one of these levels.
+    /// The setting has no effect, or does not work, while another has one of these levels.
     NotWith {
         /// The other setting.
         setting: String,
-        /// Its levels that make this one idle.
+        /// Its levels that this one does not go with.
         levels: Vec<String>,
     },
     /// The setting has an effect in this role only.
@@ -54,8 +68,7 @@ pub enum Rule {
 }
 
 impl Rule {
-    /// What must hold, in words: "not above `backlog`".
-    pub fn words(&self) -> String {
+    fn words(&self) -> String {
         match self {
             Rule::AtMost {
                 setting,
@@ -229,6 +242,9 @@ impl Constraint {
         facts: &Facts<'_>,
     ) -> Option<Conflict> {
         let id = &parameter.id;
+        if !self.only.is_empty() && !self.only.iter().any(|own| own == level) {
+            return None;
+        }
         let (ids, broken) = match &self.rule {
             Rule::AtMost {
                 setting,
@@ -250,7 +266,11 @@ impl Constraint {
             }
             Rule::NotWith { setting, levels } => {
                 let other = facts.level(setting)?;
-                let message = || format!("`{id}` has no effect while `{setting}` is `{other}`");
+                let fails = match self.severity {
+                    Severity::Warning => "has no effect",
+                    Severity::Error => "does not work",
+                };
+                let message = || format!("`{id}` {fails} while `{setting}` is `{other}`");
                 let message = levels.contains(other).then(message)?;
                 (Some(setting.clone()), message)
             }

@@ -172,6 +172,7 @@ impl<'a> All<'a> {
             return Err(format!("it controls `{name}`, which is no quantity here"));
         }
         for constraint in &row.constraints {
+            check_levels(row, &constraint.only)?;
             let (settings, levels): ([Option<&String>; 2], &[String]) = match &constraint.rule {
                 Rule::AtMost { setting, or, .. } => ([Some(setting), or.as_ref()], &[]),
                 Rule::AtLeast { setting } => ([Some(setting), None], &[]),

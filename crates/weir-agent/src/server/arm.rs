@@ -224,11 +224,11 @@ impl OwnProxy {
     }
 
     fn hops(&self, origin: Option<SocketAddr>) -> Hops {
-        let tls = self.configuration.tls_listen();
+        let listen = self.configuration.listen();
+        // A user's configuration may have no other listener than the one with TLS.
+        let tls = self.configuration.tls_listen().filter(|tls| *tls != listen);
         Hops {
-            inbound: std::iter::once(self.configuration.listen())
-                .chain(tls)
-                .collect(),
+            inbound: std::iter::once(listen).chain(tls).collect(),
             outbound: origin,
         }
     }

@@ -140,6 +140,7 @@ fn by_name(hop: &str, counts: Counts) -> impl Iterator<Item = (String, u64)> {
         ("redirected_bytes", counts.redirected_bytes),
         ("tcp", counts.left_to_tcp()),
         ("tcp_bytes", counts.tcp_bytes),
+        ("refused", counts.refused),
     ];
     named
         .map(|(name, count)| (format!("sockmap.{hop}.{name}"), count))

@@ -93,6 +93,7 @@ struct counters {
 	__u64 behind; // left to TCP: the peer has not read all that came by TCP
 	__u64 full; // left to TCP: the peer's queue is long, or memory for TCP is scarce
 	__u64 tcp_bytes;
+	__u64 refused; // sockets that are TCP's altogether: there was no place for them
 };
 
 struct {
@@ -217,30 +218,41 @@ static __always_inline int is_in(struct bpf_sock_ops *ops, __u64 wanted)
 	return !wanted || bpf_get_netns_cookie(ops) == wanted;
 }
 
-static __always_inline void take_in(struct bpf_sock_ops *ops, struct tuple *t,
-				    const struct hop *hop)
+static __always_inline int has_a_place(struct bpf_sock_ops *ops, struct tuple *t,
+				       const struct hop *hop)
 {
 	struct end end = {};
-	struct counters *count;
 	struct bpf_sock *sk = ops->sk;
 
 	if (!sk)
-		return;
+		return 0;
 	end.sock = (__u64)bpf_skc_to_tcp_sock(sk);
 	end.hop = hop->row;
 	if (!end.sock)
-		return;
+		return 0;
 	// Never over another socket's entry: what its owner has not read yet would be lost.
 	if (bpf_sock_hash_update(ops, &sockets, t, BPF_NOEXIST))
-		return;
+		return 0;
 	if (bpf_map_update_elem(&ends, t, &end, BPF_ANY)) {
 		bpf_map_delete_elem(&sockets, t);
-		return;
+		return 0;
 	}
 	bpf_sock_ops_cb_flags_set(ops, ops->bpf_sock_ops_cb_flags | BPF_SOCK_OPS_STATE_CB_FLAG);
-	count = counters_of(hop->row);
-	if (count)
+	return 1;
+}
+
+static __always_inline void take_in(struct bpf_sock_ops *ops, struct tuple *t,
+				    const struct hop *hop)
+{
+	int is_in_map = has_a_place(ops, t, hop);
+	struct counters *count = counters_of(hop->row);
+
+	if (!count)
+		return;
+	if (is_in_map)
 		count->sockets++;
+	else
+		count->refused++;
 }
 
 // The kernel takes a closed socket out of `sockets` by itself.

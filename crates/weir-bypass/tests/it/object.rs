@@ -1,5 +1,6 @@
 //! The committed object is what its source makes.
 
+use std::fs;
 use std::path::Path;
 use std::process::Command;
 
@@ -13,6 +14,12 @@ fn instructions(object: &Path) -> Option<String> {
     let text = String::from_utf8(shown.stdout).ok()?;
     let code = text.lines().filter(|line| !line.contains("file format"));
     Some(code.collect::<Vec<_>>().join("\n"))
+}
+
+/// What `build` says of the clang that made an object.
+fn made_with(object: &Path) -> String {
+    let beside = object.with_extension("o.made-with");
+    fs::read_to_string(beside).unwrap().trim_end().to_owned()
 }
 
 #[test]
@@ -34,11 +41,17 @@ fn the_object_is_what_its_source_makes() {
         eprintln!("skipped: the object cannot be made here: {words}");
         return;
     }
+    let committed = folder.join("sockmap.bpf.o");
+    let [here, there] = [&made, &committed].map(|object| made_with(object));
+    if here != there {
+        eprintln!("skipped: the object was made with {there}, and this is {here}");
+        return;
+    }
     let Some(fresh) = instructions(&made) else {
         eprintln!("skipped: llvm-objdump is missing");
         return;
     };
-    let committed = instructions(&folder.join("sockmap.bpf.o")).unwrap();
+    let committed = instructions(&committed).unwrap();
     assert!(committed.contains("sk_msg"), "{committed}");
     assert!(
         fresh == committed,

@@ -2,10 +2,10 @@
 
 use std::fs;
 use std::io::{self, BufRead, BufReader, Read, Write};
-use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -184,21 +184,27 @@ pub(crate) struct Place {
     pub(crate) source: IpAddr,
 }
 
-fn free(address: &str) -> SocketAddr {
-    let listener = TcpListener::bind((address, 0)).expect("a free port");
-    listener.local_addr().expect("its number")
+/// An address of loopback for each place, by the process's number and a count: so its ports are fixed
+/// and nobody else's, and not of those that the kernel gives to clients.
+fn own_address() -> Ipv4Addr {
+    static PLACES: AtomicU32 = AtomicU32::new(0);
+    let place = PLACES.fetch_add(1, Ordering::Relaxed) % 254 + 1;
+    let [.., high, low] = std::process::id().to_be_bytes();
+    // Far from 127.0.0.1 and its neighbours, which others use.
+    Ipv4Addr::new(127, high | 0x80, low, place as u8)
 }
 
 impl Place {
     /// All in this namespace.
     pub(crate) fn loopback() -> Place {
         let here = Network::of_this_thread().expect("/proc");
+        let address = own_address();
         Place {
             client: here.clone(),
             proxy: here.clone(),
             origin: here,
-            inbound: free("127.0.0.1"),
-            outbound: free("127.0.0.1"),
+            inbound: (address, 20_080).into(),
+            outbound: (address, 20_081).into(),
             source: [127, 0, 0, 1].into(),
         }
     }
@@ -342,10 +348,11 @@ impl Proxy {
         Proxy::start(place, "/usr/sbin/nginx", &["-c", file])
     }
 
-    pub(crate) fn haproxy(place: &Place, folder: &Path) -> Option<Proxy> {
+    /// HAProxy, with these lines in its `defaults`.
+    pub(crate) fn haproxy(place: &Place, folder: &Path, lines: &str) -> Option<Proxy> {
         let (inbound, outbound) = (place.inbound, place.outbound);
         let text = format!(
-            "defaults\n mode http\n timeout client 30s\n timeout server 30s\n timeout connect 5s\n\
+            "defaults\n mode http\n timeout client 30s\n timeout server 30s\n timeout connect 5s\n{lines}\
              frontend f\n bind {inbound}\n default_backend b\n\
              backend b\n server s {outbound}\n"
         );

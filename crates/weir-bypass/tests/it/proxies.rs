@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::io;
+use std::net::SocketAddr;
 use std::path::Path;
 use std::thread;
 
@@ -10,14 +11,23 @@ use crate::peers::{Client, Place, Proxy, content};
 
 const SIZES: [usize; 8] = [0, 1, 100, 1_024, 4_096, 10_000, 100_000, 1 << 20];
 
-/// Starts a proxy, puts it to the proof by TCP and bypassed, in every place.
+/// Starts a proxy, puts it to the proof by TCP and with both hops bypassed, in every place.
 fn through(uploads: bool, start: impl Fn(&Place, &Path) -> Option<Proxy>) {
+    by_hops(|place| vec![place.inbound, place.outbound], uploads, start);
+}
+
+/// The same with these hops bypassed.
+fn by_hops(
+    hops: fn(&Place) -> Vec<SocketAddr>,
+    uploads: bool,
+    start: impl Fn(&Place, &Path) -> Option<Proxy>,
+) {
     for place in Place::all() {
         place.serve();
         let folder = tempfile::tempdir().unwrap();
         for bypassed in [false, true] {
             let bypass = match bypassed {
-                true => match bypass_at(&place, &[place.inbound, place.outbound]) {
+                true => match bypass_at(&place, &hops(&place)) {
                     None => return,
                     some => some,
                 },
@@ -103,7 +113,16 @@ fn nginx_that_buffers_nothing() {
 
 #[test]
 fn haproxy() {
-    through(true, Proxy::haproxy);
+    through(true, |place, folder| Proxy::haproxy(place, folder, ""));
+}
+
+/// Content of some length goes to a bypassed socket by splice(2). From one it would never come: splice
+/// looks where TCP puts bytes.
+#[test]
+fn haproxy_that_splices_to_its_clients() {
+    let start =
+        |place: &Place, folder: &Path| Proxy::haproxy(place, folder, " option splice-response\n");
+    by_hops(|place| vec![place.inbound], true, start);
 }
 
 /// Without uploads: of some, Caddy 2.6.2 closes its connection to the origin server while it reads the

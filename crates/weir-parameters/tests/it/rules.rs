@@ -73,6 +73,35 @@ fn a_setting_without_effect_is_a_warning() {
 }
 
 #[test]
+fn a_rule_may_be_about_some_of_its_row_s_levels() {
+    let catalog = Catalog::builtin();
+    let found = |transport: &str, (id, level): (&str, &str)| {
+        let settings = [("transport", transport), (id, level)];
+        let settings = settings.map(|(id, level)| (id.to_owned(), level.to_owned()));
+        catalog.conflicts(Haproxy, &settings.into(), &ProxyRole::ReverseProxy, 1024)
+    };
+    let broken = found("sockmap", ("splice_response", "on"));
+    assert_eq!(broken.len(), 1, "{broken:?}");
+    assert_eq!(broken[0].severity, Severity::Error);
+    let begins = "`splice_response` does not work while `transport` is `sockmap`: ";
+    assert!(broken[0].message.starts_with(begins), "{broken:?}");
+    assert_eq!(found("sockmap-inbound", ("splice_auto", "on")).len(), 1);
+
+    assert_eq!(found("sockmap", ("splice_response", "off")), []);
+    assert_eq!(found("sockmap-inbound", ("splice_response", "on")), []);
+    assert_eq!(found("tcp", ("splice_auto", "on")), []);
+
+    let words = |id| {
+        let row = catalog.get(Haproxy, id).unwrap();
+        row.constraints[0].words()
+    };
+    assert_eq!(
+        words("splice_response"),
+        "`on` not while `transport` is sockmap or sockmap-outbound"
+    );
+}
+
+#[test]
 fn a_proxy_that_serves_files_has_no_origin_to_keep() {
     let found = conflicts(&[("origin_keepalive", "32")], &FILES);
     assert_eq!(found[0].severity, Severity::Error);

@@ -68,7 +68,7 @@ impl<'a> Shown<'a> {
                 Severity::Warning => "warning",
                 Severity::Error => "error",
             },
-            rule: constraint.rule.words(),
+            rule: constraint.words(),
             because: &constraint.because,
             hint: &constraint.hint,
         });
