@@ -142,9 +142,9 @@ fn port(address: &str) -> Option<u16> {
 ///
 /// * The administration interface is the socket `PREFIX/run/admin.sock`, for requests to `localhost`; what would load a
 ///   configuration from elsewhere or keep one is taken out.
-/// * Certificates and everything else that Caddy keeps go below `PREFIX/storage`. Automatic HTTPS is
-///   off in every server, names to be managed are taken out, and no root certificate is put into the
-///   host's trust store. A server that has `tls_connection_policies` speaks TLS as before; one on the
+/// * Certificates and everything else that Caddy keeps go below `PREFIX/storage`; storages of single
+///   policies, authorities and keys are taken out. Automatic HTTPS is off in every server, names to be
+///   managed are taken out, and no root certificate is put into the host's trust store. A server that has `tls_connection_policies` speaks TLS as before; one on the
 ///   HTTPS port that would have got them from automatic HTTPS gets one, if TLS is asked for, and else
 ///   speaks in clear. With a certificate of the surroundings, that is the only one there is; where all
 ///   policies of the server that is asked are for some clients, the first is for any.
@@ -152,7 +152,8 @@ fn port(address: &str) -> Option<u16> {
 ///   one of a server with `tls_connection_policies` the one for TLS; `http_port` and `https_port`
 ///   follow. All others become the sockets `PREFIX/run/N.sock`.
 /// * With an origin server, all upstreams of reverse proxies have its address, dynamic ones too, and
-///   TLS towards them is taken out. `health_checks` stay, and ask it besides the load.
+///   TLS towards them is taken out. `health_checks` stay, without a port or an upstream of their own, and
+///   ask it besides the load.
 /// * Logs to files and to the network go to files in `PREFIX/logs/`, with their encoders and filters.
 /// * Certificates by relative path become absolute where a file stands there, seen from the user's
 ///   folder.
@@ -233,20 +234,36 @@ impl Copy<'_> {
         let storage = json!({"module": "file_system", "root": self.below("storage")});
         self.put(Pointer::parse("/storage"), &storage);
         self.take("/apps/tls/certificates/automate");
-        let authorities = "/apps/pki/certificate_authorities";
-        let own = self.document.pointer(authorities).and_then(Json::as_object);
-        let own = own.into_iter().flatten().map(|(name, _)| name.clone());
-        let all: BTreeSet<String> = own.chain(["local".to_owned()]).collect();
-        for name in all {
-            let at = Pointer::parse(authorities)
-                .child(name)
-                .child("install_trust");
-            self.put(at, &json!(false));
+        self.other_storages();
+        for authority in self.authorities() {
+            self.put(authority.child("install_trust"), &json!(false));
         }
         for server in servers(self.document) {
             self.put(server.child("automatic_https"), &json!({"disable": true}));
         }
         Ok(())
+    }
+
+    /// The certificate authorities, with the one that Caddy has by itself.
+    fn authorities(&self) -> BTreeSet<Pointer> {
+        let at = Pointer::parse("/apps/pki/certificate_authorities");
+        let own = self.document.pointer(&at.to_string());
+        let own = own.and_then(Json::as_object).into_iter().flatten();
+        own.map(|(name, _)| at.child(name))
+            .chain([at.child("local")])
+            .collect()
+    }
+
+    /// What would be kept elsewhere than below the prefix.
+    fn other_storages(&mut self) {
+        let policies = items(
+            self.document,
+            &Pointer::parse("/apps/tls/automation/policies"),
+        );
+        for holder in self.authorities().iter().chain(&policies) {
+            self.take(&format!("{holder}/storage"));
+        }
+        self.take("/apps/tls/session_tickets/key_source/storage");
     }
 
     fn listeners(&mut self) -> Result<(), ConfigurationError> {
@@ -318,6 +335,9 @@ impl Copy<'_> {
             }
             self.take(&format!("{handler}/dynamic_upstreams"));
             self.take(&format!("{handler}/transport/tls"));
+            for elsewhere in ["port", "upstream"] {
+                self.take(&format!("{handler}/health_checks/active/{elsewhere}"));
+            }
         }
     }
 
@@ -328,14 +348,23 @@ impl Copy<'_> {
             .pointer(&at.to_string())
             .and_then(Json::as_object);
         for (name, log) in logs.into_iter().flatten() {
-            let output = log.pointer("/writer/output").and_then(Json::as_str);
-            let path = self.below(&format!("logs/{}.log", name.replace('/', "_")));
-            let writer = at.child(name).child("writer");
-            match output {
-                Some("file") => self.put(writer.child("filename"), &json!(path)),
-                Some("net") => self.put(writer, &json!({"output": "file", "filename": path})),
-                _ => {}
-            }
+            self.log(at.child(name), name, log);
+        }
+        // What Go's own log has to say.
+        let sink = Pointer::parse("/logging/sink");
+        if let Some(log) = self.document.pointer(&sink.to_string()) {
+            self.log(sink, "sink", log);
+        }
+    }
+
+    fn log(&mut self, at: Pointer, name: &str, log: &Json) {
+        let output = log.pointer("/writer/output").and_then(Json::as_str);
+        let path = self.below(&format!("logs/{}.log", name.replace('/', "_")));
+        let writer = at.child("writer");
+        match output {
+            Some("file") => self.put(writer.child("filename"), &json!(path)),
+            Some("net") => self.put(writer, &json!({"output": "file", "filename": path})),
+            _ => {}
         }
     }
 

@@ -3,15 +3,16 @@
 use std::path::Path;
 
 use serde_json::Value as Json;
-use weir_parameters::Directive;
+use weir_parameters::{Directive, EffectiveFrom, Parameter, Write};
 
+use super::find::{BEHIND, Finder, Found, field, get};
 use super::listening::Listening;
 use super::pointer::Pointer;
 use super::set::{Edit, set_in};
 use super::tree::{Format, Tree};
 use super::walk::line_of;
 use super::{caddy, envoy};
-use crate::place::{Hinted, about};
+use crate::place::{Hinted, about, error};
 use crate::{ConfigurationError, Listener, Source, Wanted};
 
 /// Whose configuration a document is: what the names of contexts mean in it.
@@ -56,9 +57,16 @@ impl Dialect {
     }
 
     /// What an object needs besides when something is put into it at `at`: what says of which kind it
-    /// is where it is made for that, and what would else be lost by it.
-    fn companions(self, document: &Json, context: &str, object: &Pointer, at: &str) -> Vec<Edit> {
-        let is_new = |object: &Pointer| document.pointer(&object.to_string()).is_none();
+    /// is where it is made for that, and what would else be lost by it. `None`: it cannot be made without
+    /// a loss.
+    fn companions(
+        self,
+        document: &Json,
+        context: &str,
+        object: &Pointer,
+        at: &str,
+    ) -> Option<Vec<Edit>> {
+        let is_new = |object: &Pointer| get(document, object).is_none();
         let values: Vec<(Pointer, Json)> = match (self, context) {
             (Dialect::Caddy, "transport") => {
                 let mut values = Vec::new();
@@ -73,8 +81,10 @@ impl Dialect {
                 values
             }
             (Dialect::Envoy, "upstream_http") if is_new(object) => {
-                let own = envoy::new_upstream_http();
-                own.map(|(name, value)| (object.child(name), value)).into()
+                let cluster = object.first(object.tokens().len().saturating_sub(2));
+                let own = envoy::new_upstream_http(get(document, &cluster)?)?.into_iter();
+                own.map(|(name, value)| (object.child(name), value))
+                    .collect()
             }
             _ => Vec::new(),
         };
@@ -82,7 +92,16 @@ impl Dialect {
             at,
             value: Some(value.to_string()),
         };
-        values.into_iter().map(edit).collect()
+        Some(values.into_iter().map(edit).collect())
+    }
+
+    /// Whether an item of a list is the one that a row means: the one of the row's name, or of items without
+    /// names the one that is for all.
+    fn is_meant(self, item: &Json, name: Option<&Json>) -> bool {
+        match name {
+            Some(name) => field(item, "name") == Some(name),
+            None => self == Dialect::Caddy || envoy::is_for_all(item),
+        }
     }
 
     /// Where packages of the proxy have their logs.
@@ -99,8 +118,15 @@ impl Dialect {
 /// nothing takes out what another level writes. Contexts that are no place in the document (the
 /// program's arguments and environment) are the caller's, and so are texts without a pointer.
 ///
+/// * Where a row's pointer leads through the first item of a list, the item is meant that has the name
+///   which the row writes there, or which is for all (Envoy's priority `DEFAULT`). It is made behind the
+///   others where it is missing, and is all that goes.
+/// * A row that switches a log on leaves objects alone that have one of the user's, and his lists have their
+///   items still.
+///
 /// # Errors
-/// As for [`set`]; a row's context is none of the dialect's.
+/// As for [`set`]; a row's context is none of the dialect's, or its object would lose what it has by what is
+/// put into it.
 pub fn change(
     source: &Source,
     dialect: Dialect,
@@ -109,37 +135,89 @@ pub fn change(
     let format = dialect.format(&source.files[0].path);
     let tree = Tree::parse(&source.files[0], format)?;
     let document = tree.meaning(&tree.root);
-    let mut edits = Vec::new();
+    let (mut companions, mut edits) = (Vec::new(), Vec::new());
     for wanted in wanted {
         let mut row = Row {
             source,
+            tree: &tree,
             dialect,
             document: &document,
             wanted,
+            companions: Vec::new(),
             edits: Vec::new(),
         };
         row.put()?;
+        companions.append(&mut row.companions);
         edits.append(&mut row.edits);
     }
-    set_in(source, &tree, format, &edits)
+    // What any row says itself counts.
+    companions.append(&mut edits);
+    set_in(source, &tree, format, &companions)
+}
+
+/// The value that a row's level is read from, in the object of the row's context: of a list, in the item that
+/// [`change`] means.
+pub fn effective<'d>(dialect: Dialect, row: &Parameter, object: &'d Json) -> Option<&'d Json> {
+    let EffectiveFrom::Value { context, at } = &row.effective else {
+        return None;
+    };
+    let Some((list, rest)) = at.split_once(FIRST) else {
+        return get(object, &Pointer::parse(at));
+    };
+    let name = name_of(row, context.name(), list);
+    let items = get(object, &Pointer::parse(list))?.as_array()?;
+    let mut all = items.iter();
+    let own = all.find(|item| dialect.is_meant(item, name.as_ref()));
+    // One of another name may say the same of something else: a log that the user has.
+    let item = own.or_else(|| items.first().filter(|_| name.is_some()))?;
+    get(item, &Pointer::parse(&format!("/{rest}")))
+}
+
+/// Stands in rows' pointers for the item of a list.
+const FIRST: &str = "/0/";
+
+/// The name that a row gives an item of a list.
+fn name_of(row: &Parameter, context: &str, list: &str) -> Option<Json> {
+    let at = format!("{list}/0/name");
+    let write = writes(row, context, &at).next()?;
+    serde_json::from_str(&write.text).ok()
+}
+
+/// What levels of a row's write at a pointer.
+fn writes<'r>(row: &'r Parameter, context: &str, at: &str) -> impl Iterator<Item = &'r Write> {
+    let all = row.writes.iter();
+    all.filter(move |write| write.context.name() == context && write.at.as_deref() == Some(at))
 }
 
 /// Stands in rows for the folder of logs.
 const LOGS: &str = "{logs}";
 
+/// Objects that have a log of the user's.
+#[derive(Default)]
+struct Logged<'d> {
+    /// With their context.
+    objects: Vec<(&'d str, Pointer)>,
+    /// Whether there are no others.
+    is_all: bool,
+}
+
 /// One row on its way into a document.
 struct Row<'r> {
     source: &'r Source,
+    tree: &'r Tree,
     dialect: Dialect,
     document: &'r Json,
     wanted: &'r Wanted<'r>,
+    /// What its objects need besides.
+    companions: Vec<Edit>,
     edits: Vec<Edit>,
 }
 
 impl Row<'_> {
     fn put(&mut self) -> Result<(), ConfigurationError> {
         let directives = self.wanted.row.directives(self.wanted.level);
-        if self.has_log(&directives)? {
+        let logged = self.logged(&directives)?;
+        if logged.is_all {
             return Ok(());
         }
         for (context, at) in places(self.wanted) {
@@ -155,7 +233,9 @@ impl Row<'_> {
                     .hinted("it can be changed where it is, and is not made: write one"));
             }
             for object in objects {
-                self.put_into(context, &object, at, value.clone())?;
+                if !logged.objects.contains(&(context, object.clone())) {
+                    self.put_into(context, &object, at, value.clone())?;
+                }
             }
         }
         Ok(())
@@ -170,7 +250,11 @@ impl Row<'_> {
     ) -> Result<(), ConfigurationError> {
         if value.is_some() {
             let companions = self.dialect.companions(self.document, context, object, at);
-            self.edits.extend(companions);
+            let companions = companions.ok_or_else(|| {
+                self.wrong_at(object, "would change which protocol is spoken here")
+                    .hinted("write the object with the protocol in it, and the setting goes there")
+            })?;
+            self.companions.extend(companions);
         } else if (context, at) == ("compressor", "/name") {
             return Err(self
                 .wrong("would take an HTTP filter out".to_owned())
@@ -178,42 +262,99 @@ impl Row<'_> {
                     "take it out of a copy by hand, and compare the two with an arm of its own",
                 ));
         }
-        let at = match value {
-            // An item of a list that a row names goes as a whole.
-            None => self.item_of(context, at).unwrap_or(at),
-            Some(_) => at,
+        let Some(place) = self.place(context, object, at, value.is_some()) else {
+            return Ok(());
         };
-        self.edits.push(Edit {
-            at: object.join(&Pointer::parse(at)),
-            value,
-        });
+        let value = match get(self.document, &place).and_then(Json::as_array) {
+            Some(users) if self.is_log() => self.joined(users, context, at, value),
+            _ => value,
+        };
+        self.edits.push(Edit { at: place, value });
         Ok(())
     }
 
-    /// The list whose only item a row makes, around what it writes at a pointer.
-    fn item_of<'a>(&self, context: &str, at: &'a str) -> Option<&'a str> {
-        let (list, _) = at.split_once("/0/")?;
-        let name = format!("{list}/0/name");
-        let is_named = self.wanted.row.writes.iter().any(|write| {
-            write.context.name() == context && write.at.as_deref() == Some(name.as_str())
-        });
-        is_named.then_some(list)
+    /// Where a pointer of the row's leads in an object; `None`: nothing is there that could go.
+    fn place(&self, context: &str, object: &Pointer, at: &str, comes: bool) -> Option<Pointer> {
+        let as_written = object.join(&Pointer::parse(at));
+        let Some((list, rest)) = at.split_once(FIRST) else {
+            return Some(as_written);
+        };
+        let name = name_of(self.wanted.row, context, list);
+        let list = object.join(&Pointer::parse(list));
+        let Some(items) = get(self.document, &list).and_then(Json::as_array) else {
+            return Some(as_written);
+        };
+        let mut all = items.iter();
+        let own = all.position(|item| self.dialect.is_meant(item, name.as_ref()));
+        let rest = Pointer::parse(&format!("/{rest}"));
+        match (own, comes) {
+            (Some(index), true) => Some(list.child(index).join(&rest)),
+            (None, true) => Some(list.child(BEHIND).join(&rest)),
+            // Without a log there is none of another name either.
+            (_, false)
+                if name.is_some() && (self.is_log() || (own, items.len()) == (Some(0), 1)) =>
+            {
+                Some(list)
+            }
+            // An item that a row names goes as a whole.
+            (Some(index), false) if name.is_some() => Some(list.child(index)),
+            (Some(index), false) => Some(list.child(index).join(&rest)),
+            (None, false) => None,
+        }
     }
 
-    /// Whether a row that switches a log on has nothing to do: the user has one, which keeps its file.
-    fn has_log(&self, directives: &[Directive]) -> Result<bool, ConfigurationError> {
-        let first = directives.first();
-        let is_log = directives.iter().any(|it| it.text.contains(LOGS));
+    /// The user's list with the items that the row writes into it, or without them where its level writes
+    /// none.
+    fn joined(
+        &self,
+        users: &[Json],
+        context: &str,
+        at: &str,
+        value: Option<String>,
+    ) -> Option<String> {
+        let own = writes(self.wanted.row, context, at);
+        let own = own.filter_map(|write| serde_json::from_str::<Vec<Json>>(&write.text).ok());
+        let own: Vec<Json> = own.flatten().collect();
+        if own.is_empty() {
+            return value;
+        }
+        let others = users.iter().filter(|item| !own.contains(item)).cloned();
+        let items: Vec<Json> = match value {
+            Some(_) => {
+                let new = own.iter().filter(|item| !users.contains(item));
+                users.iter().chain(new).cloned().collect()
+            }
+            None => others.collect(),
+        };
+        (!items.is_empty()).then(|| Json::Array(items).to_string())
+    }
+
+    /// Whether the row switches a log on and off.
+    fn is_log(&self) -> bool {
+        let mut writes = self.wanted.row.writes.iter();
+        writes.any(|write| write.text.contains(LOGS))
+    }
+
+    /// Where a row that switches a log on has nothing to do: the user has one there, which keeps its file.
+    fn logged<'d>(&self, directives: &'d [Directive]) -> Result<Logged<'d>, ConfigurationError> {
+        let is_on = directives.iter().any(|it| it.text.contains(LOGS));
+        let first = directives.first().filter(|_| is_on);
         let Some((first, at)) = first.and_then(|it| Some((it, it.at.as_deref()?))) else {
-            return Ok(false);
+            return Ok(Logged::default());
         };
-        let at = Pointer::parse(at.split_once("/0/").map_or(at, |(list, _)| list));
-        let objects = self.objects(first.context.name())?;
+        let context = first.context.name();
+        let at = Pointer::parse(at.split_once(FIRST).map_or(at, |(list, _)| list));
         let is_there = |object: &Pointer| {
-            let place = object.join(&at).to_string();
-            self.document.pointer(&place).is_some()
+            let found = get(self.document, &object.join(&at));
+            found.is_some_and(|it| !it.is_null() && it.as_array().is_none_or(|it| !it.is_empty()))
         };
-        Ok(is_log && !objects.is_empty() && objects.iter().all(is_there))
+        let all = self.objects(context)?;
+        let is_all = !all.is_empty() && all.iter().all(is_there);
+        let objects = all.into_iter().filter(is_there);
+        Ok(Logged {
+            objects: objects.map(|object| (context, object)).collect(),
+            is_all,
+        })
     }
 
     fn objects(&self, context: &str) -> Result<Vec<Pointer>, ConfigurationError> {
@@ -224,6 +365,18 @@ impl Row<'_> {
                 format!("is written into `{context}`, which is no part of {name}'s configuration");
             self.wrong(what).hinted("correct the row's context")
         })
+    }
+
+    /// An error at a place, or at what is around it.
+    fn wrong_at(&self, at: &Pointer, what: &str) -> ConfigurationError {
+        let file = &self.source.files[0];
+        let what = format!("`{}` {what}", self.wanted.row.id);
+        match Finder::new(file, self.tree).find(at) {
+            Ok(Found::There(place) | Found::Missing(place, _)) => {
+                error(file, place.node.span.start, what)
+            }
+            Err(_) => about(&file.path, what),
+        }
     }
 
     fn wrong(&self, what: String) -> ConfigurationError {

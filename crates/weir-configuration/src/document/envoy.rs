@@ -6,10 +6,11 @@ use std::path::Path;
 use serde_json::{Value as Json, json};
 
 use super::change::Dialect;
+use super::find::{field, get};
 use super::listening::{Chosen, Listening, Missing};
 use super::pointer::Pointer;
 use super::set::{Edit, set_in};
-use super::tree::{Tree, camel};
+use super::tree::Tree;
 use super::walk::Visit;
 use crate::place::socket;
 use crate::{ConfigurationError, Pem, Source, Surroundings};
@@ -95,25 +96,37 @@ fn tls_chains(document: &Json, listener: &Pointer) -> Vec<Pointer> {
     chains
 }
 
-/// What an object of [`UPSTREAM_HTTP`] needs besides when it is made: HTTP/1.1, as without it.
-pub(super) fn new_upstream_http() -> [(&'static str, Json); 2] {
+/// What an object of [`UPSTREAM_HTTP`] needs besides when it is made: what the cluster says itself of how
+/// it speaks HTTP, which does not count beside such an object; HTTP/1.1 where it says nothing. `None`: it
+/// speaks what its clients speak, which such an object says in another way.
+pub(super) fn new_upstream_http(cluster: &Json) -> Option<Vec<(&'static str, Json)>> {
+    let said = |name: &str| field(cluster, name).filter(|value| !value.is_null());
+    let is_other = |value: &Json| value != "USE_CONFIGURED_PROTOCOL" && *value != json!(0);
+    if said("protocol_selection").is_some_and(is_other) {
+        return None;
+    }
+    let config = match said("http2_protocol_options") {
+        Some(http2) => json!({"http2_protocol_options": http2}),
+        None => {
+            let http = said("http_protocol_options").cloned();
+            json!({"http_protocol_options": http.unwrap_or_else(|| json!({}))})
+        }
+    };
     let name = format!("type.googleapis.com/{UPSTREAM_HTTP}");
-    let config = json!({"http_protocol_options": {}});
-    [("@type", json!(name)), ("explicit_http_config", config)]
-}
-
-/// A value by pointer, in either spelling of Envoy's fields.
-fn get<'d>(document: &'d Json, at: &Pointer) -> Option<&'d Json> {
-    at.tokens()
+    let both = [
+        "common_http_protocol_options",
+        "upstream_http_protocol_options",
+    ];
+    let both = both
         .iter()
-        .try_fold(document, |value, token| match value {
-            Json::Array(items) => items.get(token.parse::<usize>().ok()?),
-            value => field(value, token),
-        })
+        .filter_map(|name| Some((*name, said(name)?.clone())));
+    let own = [("@type", json!(name)), ("explicit_http_config", config)];
+    Some(own.into_iter().chain(both).collect())
 }
 
-fn field<'d>(value: &'d Json, name: &str) -> Option<&'d Json> {
-    value.get(name).or_else(|| value.get(camel(name)))
+/// Whether an item of a list is for all requests, and not for those of some priority alone.
+pub(super) fn is_for_all(item: &Json) -> bool {
+    field(item, "priority").is_none_or(|it| it.is_null() || it == "DEFAULT" || *it == json!(0))
 }
 
 /// Pointers to the items of a list.
@@ -196,7 +209,7 @@ fn of_listener(document: &Json, at: Pointer) -> Listening {
 ///   speaks stays: the origin server must speak it. Active `health_checks` stay, and ask it besides
 ///   the load.
 /// * Access logs that are files, `/dev/stdout` too, go to `PREFIX/logs/access-N.log`, with their
-///   formats and filters.
+///   formats and filters; logs of events (`event_log_path`) to `PREFIX/logs/events-N.log`.
 /// * Relative names of files become absolute where a file stands there, seen from the user's folder.
 ///
 /// What stays and can matter: `dynamic_resources`, `stats_sinks`, tracing and access logs over gRPC
@@ -352,7 +365,7 @@ impl Copy<'_> {
             .parent()
             .unwrap_or(Path::new("/"))
             .to_owned();
-        let mut logs = 0;
+        let (mut logs, mut events) = (0, 0);
         let mut edits = Vec::new();
         Visit::all(self.document, &mut |at, value| {
             if is_of_type(value, "FileAccessLog") {
@@ -362,6 +375,14 @@ impl Copy<'_> {
                     .join(format!("logs/access-{logs}.log"));
                 logs += 1;
                 edits.push((at.child("path"), path.display().to_string()));
+            }
+            // Of health checks, their sinks, and the detection of outliers.
+            let log = field(value, "event_log_path").and_then(Json::as_str);
+            if log.is_some_and(|log| !log.is_empty()) {
+                let name = format!("logs/events-{events}.log");
+                let path = self.surroundings.prefix.join(name);
+                events += 1;
+                edits.push((at.child("event_log_path"), path.display().to_string()));
             }
             let name = field(value, "filename").and_then(Json::as_str);
             if let Some(name) = name.filter(|name| Path::new(name).is_relative()) {

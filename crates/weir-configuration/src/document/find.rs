@@ -2,10 +2,30 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use serde_json::Value as Json;
+
 use super::pointer::Pointer;
-use super::tree::{Node, Tree, Value, position};
+use super::tree::{Node, Tree, Value, camel, position};
 use crate::place::{Hinted, error};
 use crate::{ConfigurationError, SourceFile};
+
+/// Stands in a pointer for the item behind the last one of a list (RFC 6901).
+pub(super) const BEHIND: &str = "-";
+
+/// A value by pointer, in either spelling of Envoy's fields.
+pub(super) fn get<'d>(document: &'d Json, at: &Pointer) -> Option<&'d Json> {
+    at.tokens()
+        .iter()
+        .try_fold(document, |value, token| match value {
+            Json::Array(items) => items.get(token.parse::<usize>().ok()?),
+            value => field(value, token),
+        })
+}
+
+/// A value by its key, in either spelling.
+pub(super) fn field<'d>(value: &'d Json, name: &str) -> Option<&'d Json> {
+    value.get(name).or_else(|| value.get(camel(name)))
+}
 
 /// What is at the end of a pointer.
 pub(super) enum Found<'n> {
@@ -56,6 +76,7 @@ impl<'n> Finder<'n> {
                     Some(index) => (&entries[index].value, index),
                     None => return Ok(Found::Missing(place, steps)),
                 },
+                Value::List(_) if token == BEHIND => return Ok(Found::Missing(place, steps)),
                 Value::List(items) => match token
                     .parse()
                     .ok()

@@ -18,7 +18,7 @@ mod yaml;
 use std::path::Path;
 
 pub use caddy::adapt_caddy;
-pub use change::{Dialect, change, listeners};
+pub use change::{Dialect, change, effective, listeners};
 pub use envoy::adapt_envoy;
 pub use pointer::Pointer;
 pub use set::{Edit, set};

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use super::tree::camel;
+
 /// The way from the root of a document to a value: keys, and numbers of items of lists from 0.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Pointer(Vec<String>);
@@ -30,9 +32,10 @@ impl Pointer {
         Pointer(self.0.iter().chain(&below.0).cloned().collect())
     }
 
-    /// Whether it goes on from another one.
+    /// Whether it goes on from another one, in either spelling of Envoy's fields.
     pub(super) fn is_below(&self, other: &Pointer) -> bool {
-        self.0.len() > other.0.len() && self.0.starts_with(&other.0)
+        let is_same = |(own, other): (&String, &String)| own == other || camel(own) == camel(other);
+        self.0.len() > other.0.len() && self.0.iter().zip(&other.0).all(is_same)
     }
 
     /// Its first steps.

@@ -6,7 +6,7 @@ use serde_json::{Map, Value as Json};
 
 use super::find::{Finder, Found, Place};
 use super::pointer::Pointer;
-use super::setter::Setter;
+use super::setter::{Setter, within_another};
 use super::tree::{Format, Node, Tree, Value};
 use crate::place::about;
 use crate::{ConfigurationError, Source, SourceFile};
@@ -24,8 +24,10 @@ pub struct Edit {
 ///
 /// * A value that is there is replaced in its place and style: quotes, if it had some. One that is
 ///   equal stays.
+/// * `{}` is there where an object is, whatever is in it.
 /// * What is missing on the way is made, at the end of the innermost object that is there, in its
-///   style: on a line of its own with its neighbours' indentation, or on theirs.
+///   style: on a line of its own with its neighbours' indentation, or on theirs. `-` in a path is a new
+///   item behind the last one of a list, the same for all edits of that list.
 /// * A key that is taken out takes its line along. An object stays when its last key goes: to many a
 ///   configuration an empty one means something.
 /// * YAML's comments, anchors and aliases stay. A value that several places share by an anchor can be
@@ -33,7 +35,8 @@ pub struct Edit {
 ///
 /// # Errors
 /// The document cannot be read; a path leads through a scalar or past the end of a list; a value is
-/// shared with places that are not to be changed; a value is not JSON.
+/// shared with places that are not to be changed; a value is to be replaced, and something in it is to be
+/// changed; a value is not JSON.
 pub fn set(source: &Source, format: Format, edits: &[Edit]) -> Result<Source, ConfigurationError> {
     let tree = Tree::parse(&source.files[0], format)?;
     set_in(source, &tree, format, edits)
@@ -71,25 +74,14 @@ fn put(
     let file = &source.files[0];
     let mut finder = Finder::new(file, tree);
     let mut setter = Setter::new(file, tree, format);
-    // Values that are missing, by the place that they are missing from: several can have a part of
-    // the way in common.
-    let mut missing: BTreeMap<usize, (Place<'_>, Map<String, Json>)> = BTreeMap::new();
-    let mut replaced = Vec::new();
+    let mut changes = Changes::default();
     for edit in edits {
-        let value = parsed(edit, file)?;
-        match finder.find(&edit.at)? {
-            Found::There(place) if tree.meaning(place.node) == value => {}
-            Found::There(place) => replaced.push((place, value)),
-            Found::Missing(place, steps) => {
-                finder.enter(place.node);
-                let (_, map) = missing
-                    .entry(place.node.span.start)
-                    .or_insert((place, Map::new()));
-                nest(map, &edit.at.tokens()[steps..], value);
-            }
-        }
+        changes.add(edit, &mut finder, tree, file)?;
     }
-    for (place, value) in shared(&mut finder, replaced) {
+    let Changes { replaced, missing } = changes;
+    let replaced = shared(&mut finder, replaced);
+    apart(file, tree, &replaced, missing.values())?;
+    for (place, value) in replaced {
         setter.replace(place, &value)?;
     }
     finder.check()?;
@@ -97,7 +89,80 @@ fn put(
     for (place, values) in missing.into_values().rev() {
         setter.insert(place, &values);
     }
-    Ok(setter.done(source))
+    setter.done(source)
+}
+
+/// What edits lead to.
+#[derive(Default)]
+struct Changes<'n> {
+    /// Values that take the place of others.
+    replaced: Vec<(Place<'n>, Json)>,
+    /// Values that are missing, by the place that they are missing from: several can have a part of the
+    /// way in common.
+    missing: BTreeMap<(usize, bool), (Place<'n>, Map<String, Json>)>,
+}
+
+impl<'n> Changes<'n> {
+    fn add(
+        &mut self,
+        edit: &Edit,
+        finder: &mut Finder<'n>,
+        tree: &'n Tree,
+        file: &SourceFile,
+    ) -> Result<(), ConfigurationError> {
+        let value = parsed(edit, file)?;
+        let (place, steps) = match finder.find(&edit.at)? {
+            Found::There(place) if is_so(&tree.meaning(place.node), &value) => return Ok(()),
+            // Something can be put into it too.
+            Found::There(place) if is_empty(&value) && tree.meaning(place.node).is_null() => {
+                finder.enter(place.node);
+                (place, edit.at.tokens().len())
+            }
+            Found::There(place) => {
+                self.replaced.push((place, value));
+                return Ok(());
+            }
+            Found::Missing(place, steps) => (place, steps),
+        };
+        let missing = self.missing.entry(begin(place.node));
+        let (_, map) = missing.or_insert((place, Map::new()));
+        if nest(map, &edit.at.tokens()[steps..], value) {
+            return Ok(());
+        }
+        let what = format!("`{}` is to be put into what is no object", edit.at);
+        Err(about(&file.path, what))
+    }
+}
+
+/// Whether nothing is missing from what is to be replaced.
+fn apart<'n>(
+    file: &SourceFile,
+    tree: &Tree,
+    replaced: &[(Place<'_>, Json)],
+    missing: impl Iterator<Item = &'n (Place<'n>, Map<String, Json>)>,
+) -> Result<(), ConfigurationError> {
+    let ranges = replaced.iter().map(|(place, _)| &place.node.span);
+    let ranges: BTreeMap<usize, usize> = ranges.map(|span| (span.start, span.end)).collect();
+    for (place, _) in missing {
+        let span = &tree.resolve(place.node).span;
+        let around = ranges.range(..=span.start).next_back();
+        let is_within = |(&start, &end): (&usize, &usize)| {
+            span.end <= end && (span.start < end || span.start == start)
+        };
+        if around.is_some_and(is_within) {
+            return Err(within_another(file, span.start));
+        }
+    }
+    Ok(())
+}
+
+/// Whether nothing is to be done for a value to be there.
+fn is_so(now: &Json, value: &Json) -> bool {
+    now == value || (is_empty(value) && now.is_object())
+}
+
+fn is_empty(value: &Json) -> bool {
+    value.as_object().is_some_and(Map::is_empty)
 }
 
 /// Replacements without those of aliases whose anchor's value is replaced by the same.
@@ -132,18 +197,20 @@ fn parsed(edit: &Edit, file: &SourceFile) -> Result<Json, ConfigurationError> {
     })
 }
 
-/// Puts a value below a path of keys and of first items of lists, and makes what is missing.
-fn nest(map: &mut Map<String, Json>, path: &[String], value: Json) {
-    if let [key, rest @ ..] = path {
-        let inner = map.entry(key.clone()).or_insert(Json::Null);
-        nest_below(inner, rest, value);
-    }
+/// Puts a value below a path of keys and of first items of lists, and makes what is missing. `false`: there
+/// is something on the way that it cannot be put into.
+fn nest(map: &mut Map<String, Json>, path: &[String], value: Json) -> bool {
+    let [key, rest @ ..] = path else {
+        return true;
+    };
+    let inner = map.entry(key.clone()).or_insert(Json::Null);
+    nest_below(inner, rest, value)
 }
 
-fn nest_below(into: &mut Json, path: &[String], value: Json) {
+fn nest_below(into: &mut Json, path: &[String], value: Json) -> bool {
     let [token, rest @ ..] = path else {
-        *into = value;
-        return;
+        join(into, value);
+        return true;
     };
     if into.is_null() {
         *into = match token.as_str() {
@@ -155,15 +222,25 @@ fn nest_below(into: &mut Json, path: &[String], value: Json) {
         Json::Object(map) => nest(map, path, value),
         Json::Array(items) => {
             let item = token.parse().ok().and_then(|i: usize| items.get_mut(i));
-            if let Some(item) = item {
-                nest_below(item, rest, value);
-            }
+            item.is_some_and(|item| nest_below(item, rest, value))
         }
-        _ => {}
+        _ => false,
     }
 }
 
-/// Takes keys out of objects.
+/// Objects become one with the keys of both; of anything else the last counts.
+fn join(into: &mut Json, value: Json) {
+    match (into, value) {
+        (Json::Object(into), Json::Object(value)) => {
+            for (key, value) in value {
+                join(into.entry(key).or_insert(Json::Null), value);
+            }
+        }
+        (into, value) => *into = value,
+    }
+}
+
+/// Takes keys out of objects, and items out of lists.
 fn take(
     source: &Source,
     format: Format,
@@ -173,22 +250,27 @@ fn take(
     let tree = Tree::parse(file, format)?;
     let mut finder = Finder::new(file, &tree);
     let mut setter = Setter::new(file, &tree, format);
-    // By where an object begins: itself, and which of its entries go. Several ways can lead to one, by
-    // aliases.
-    let mut gone: BTreeMap<usize, (&Node, BTreeSet<usize>)> = BTreeMap::new();
+    // By where an object or list begins: itself, and which of its entries go. Several ways can lead to one,
+    // by aliases.
+    let mut gone: BTreeMap<(usize, bool), (&Node, BTreeSet<usize>)> = BTreeMap::new();
     for pointer in pointers {
         // Inside something that is no object there is nothing to take out.
         if let Ok(Found::There(place)) = finder.find(pointer)
             && let Some((holder, index)) = place.holder
         {
-            let (_, entries) = gone
-                .entry(holder.span.start)
-                .or_insert((holder, BTreeSet::new()));
+            let key = begin(holder);
+            let (_, entries) = gone.entry(key).or_insert((holder, BTreeSet::new()));
             entries.insert(index);
         }
     }
     for (holder, indices) in gone.into_values() {
         setter.remove(holder, &indices);
     }
-    Ok(setter.done(source))
+    setter.done(source)
+}
+
+/// Tells collections apart by where they begin, the outer one first: a list in block style begins where its
+/// first item does.
+fn begin(node: &Node) -> (usize, bool) {
+    (node.span.start, !matches!(node.value, Value::List(_)))
 }

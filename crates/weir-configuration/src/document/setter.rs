@@ -35,13 +35,23 @@ impl<'n> Setter<'n> {
         }
     }
 
-    pub(super) fn done(mut self, source: &Source) -> Source {
+    /// The document with all changes.
+    ///
+    /// # Errors
+    /// Something is to be changed within what is to be replaced or taken out.
+    pub(super) fn done(mut self, source: &Source) -> Result<Source, ConfigurationError> {
         // Several ways can lead to one value, by aliases.
         let mut seen = BTreeSet::new();
         self.splices.retain(|splice| {
             splice.range.is_empty() || seen.insert((splice.range.start, splice.range.end))
         });
-        source.with(self.splices)
+        self.splices
+            .sort_by_key(|splice| (splice.range.start, splice.range.end));
+        let mut pairs = self.splices.windows(2);
+        match pairs.find(|pair| pair[1].range.start < pair[0].range.end) {
+            None => Ok(source.with(self.splices)),
+            Some(pair) => Err(within_another(self.file, pair[1].range.start)),
+        }
     }
 
     fn splice(&mut self, range: Range<usize>, text: String) {
@@ -153,7 +163,7 @@ impl<'n> Setter<'n> {
         self.splice(colon..end, written);
     }
 
-    /// Writes entries into an object that does not have them.
+    /// Writes entries into an object that does not have them, or items behind the last one of a list.
     pub(super) fn insert(&mut self, place: Place<'_>, values: &Map<String, Json>) {
         let node = self.tree.resolve(place.node);
         match &node.value {
@@ -185,8 +195,51 @@ impl<'n> Setter<'n> {
                 }
                 None => self.fill(place, values),
             },
+            Value::List(items) => self.append(node, items, values.values()),
             _ => self.fill(place, values),
         }
+    }
+
+    /// Writes items behind the last one of a list.
+    fn append<'v>(&mut self, list: &Node, items: &[Node], values: impl Iterator<Item = &'v Json>) {
+        let (Some(first), Some(last)) = (items.first(), items.last()) else {
+            // One that is empty is in brackets.
+            let values = Json::Array(values.cloned().collect());
+            let text = match self.layout.format {
+                Format::Json => self.layout.brackets(&values, &self.indent(list.span.start)),
+                Format::Yaml => spaced(&values),
+            };
+            return self.splice(list.span.clone(), text);
+        };
+        let start = first.span.start;
+        if is_block(list) {
+            let indent = self.indent(self.dash(start));
+            let line = |value: &Json| {
+                let item = self.layout.item(value);
+                format!("{}{indent}- {item}", self.layout.line_end)
+            };
+            let end = self.end_of_block(last.span.end);
+            return self.splice(end..end, values.map(line).collect());
+        }
+        let indent = self.starts_line(start).then(|| self.indent(start));
+        let item = |value: &Json| match &indent {
+            Some(indent) => {
+                let value = self.layout.brackets(value, indent);
+                format!(",{}{indent}{value}", self.layout.line_end)
+            }
+            None => format!(", {}", spaced(value)),
+        };
+        let end = last.span.end;
+        self.splice(end..end, values.map(item).collect());
+    }
+
+    /// The dash of an item that begins at `at` in block style.
+    fn dash(&self, at: usize) -> usize {
+        let before = &self.file.text[..at];
+        let line = before.rfind('\n').map_or(0, |i| i + 1);
+        let rest = before[line..].trim_start_matches([' ', '-']);
+        let head = &before[..before.len() - rest.len()];
+        head.trim_end().rfind('-').unwrap_or(at)
     }
 
     /// Whether nothing but blanks stands before `at` in its line.
@@ -227,35 +280,68 @@ impl<'n> Setter<'n> {
         self.splice(span, text);
     }
 
-    /// Takes entries out of an object.
+    /// Takes entries out of an object, or items out of a list.
     pub(super) fn remove(&mut self, holder: &Node, indices: &BTreeSet<usize>) {
-        let Value::Map { entries, flow } = &holder.value else {
-            return;
-        };
-        let Some(kept) = (0..entries.len()).find(|index| !indices.contains(index)) else {
-            return match flow {
-                true => self.splice(holder.span.start + 1..holder.span.end - 1, String::new()),
-                false => self.splice(holder.span.clone(), "{}".to_owned()),
+        let parts = parts(holder);
+        let Some(kept) = (0..parts.len()).find(|index| !indices.contains(index)) else {
+            return match (is_block(holder), &holder.value) {
+                (false, _) => {
+                    self.splice(holder.span.start + 1..holder.span.end - 1, String::new());
+                }
+                (true, Value::List(_)) => {
+                    let start = self.dash(holder.span.start);
+                    self.splice(start..holder.span.end, "[]".to_owned());
+                }
+                (true, _) => self.splice(holder.span.clone(), "{}".to_owned()),
             };
         };
         if kept > 0 {
             // The first that stays takes their place.
-            let range = entries[0].key_span.start..entries[kept].key_span.start;
-            self.splice(range, String::new());
+            self.splice(parts[0].start..parts[kept].start, String::new());
         }
         for &index in indices.range(kept..) {
-            let entry = &entries[index];
-            let end = entry.value.span.end.max(entry.key_span.end);
-            let range = match flow {
-                true => entries[index - 1].value.span.end..end,
-                false => {
-                    let line = self.file.text[..entry.key_span.start].trim_end_matches([' ', '\t']);
+            let Range { start, end } = parts[index];
+            let range = match is_block(holder) {
+                false => parts[index - 1].end..end,
+                true => {
+                    let before = &self.file.text[..start];
+                    let line = before.trim_end_matches([' ', '\t', '-']);
                     let start = line.trim_end_matches('\n').trim_end_matches('\r').len();
                     start..self.end_of_block(end)
                 }
             };
             self.splice(range, String::new());
         }
+    }
+}
+
+/// Two changes that cannot both be made: the place of the inner one.
+pub(super) fn within_another(file: &SourceFile, at: usize) -> ConfigurationError {
+    let what = "this is to be changed, and what it is in to be replaced as a whole";
+    error(file, at, what).hinted("make one of the two changes in the file by hand")
+}
+
+/// The bytes of a collection's parts: of keys with their values, or of items.
+fn parts(holder: &Node) -> Vec<Range<usize>> {
+    match &holder.value {
+        Value::Map { entries, .. } => entries
+            .iter()
+            .map(|entry| entry.key_span.start..entry.value.span.end.max(entry.key_span.end))
+            .collect(),
+        Value::List(items) => items.iter().map(|item| item.span.clone()).collect(),
+        Value::Scalar { .. } | Value::Alias(_) => Vec::new(),
+    }
+}
+
+/// Whether a collection is in YAML's block style, without brackets.
+fn is_block(node: &Node) -> bool {
+    match &node.value {
+        Value::Map { flow, .. } => !flow,
+        // With brackets it would begin before its first item.
+        Value::List(items) => items
+            .first()
+            .is_some_and(|first| first.span.start == node.span.start),
+        Value::Scalar { .. } | Value::Alias(_) => false,
     }
 }
 

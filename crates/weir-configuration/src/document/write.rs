@@ -74,7 +74,8 @@ impl Layout<'_> {
         }
     }
 
-    fn item(&self, value: &Json) -> String {
+    /// An item of a list in YAML's block style.
+    pub(super) fn item(&self, value: &Json) -> String {
         match value {
             Json::Object(_) | Json::Array(_) => spaced(value),
             value => self.scalar(value, Style::Plain),

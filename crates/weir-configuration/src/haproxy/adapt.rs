@@ -28,7 +28,7 @@ use crate::{ConfigurationError, Source, Surroundings};
 ///   it is one that the configuration listens on itself. Options that are about how the user's
 ///   servers are reached are taken out: name resolution, TLS, `proto`, the PROXY protocol, `source`,
 ///   ports of checks and agents. `check` stays, and asks the origin server besides the load.
-/// * `peers` are disabled, servers of a `ring` and `email-alert` are taken out.
+/// * `peers` are disabled, servers and files of a `ring` and `email-alert` are taken out.
 /// * Relative paths become absolute where a file stands there, seen from the user's folder.
 ///
 /// What stays and can matter: `cpu-map`, `maxconn`, `setenv`, `do-resolve` with its `resolvers`,
@@ -80,7 +80,8 @@ fn of_section(
     let replaced = surroundings.origin.is_some();
     let gone = match (section.kind(), statement.word(0)) {
         ("global", "daemon" | "master-worker" | "chroot" | "unix-bind" | "external-check") => true,
-        ("ring", "server") | (_, "email-alert" | "external-check") => true,
+        ("ring", "server" | "backing-file") => true,
+        (_, "email-alert" | "external-check") => true,
         (_, "option") => statement.word(1) == "external-check",
         (_, "source" | "load-server-state-from-file") => replaced && section.kind() != "global",
         _ => false,

@@ -34,7 +34,7 @@ const CERTIFICATES: [&str; 5] = [
 ];
 
 /// Options of `server` lines that are about how the user's servers are reached.
-const OF_USERS_SERVERS: [&str; 50] = [
+const OF_USERS_SERVERS: [&str; 51] = [
     "addr",
     "agent-addr",
     "agent-check",
@@ -83,6 +83,7 @@ const OF_USERS_SERVERS: [&str; 50] = [
     "ssl",
     "ssl-max-ver",
     "ssl-min-ver",
+    "usesrc",
     "verify",
     "verifyhost",
 ];
@@ -214,7 +215,8 @@ impl Chosen {
                 binds,
             ));
         }
-        if clear.is_none() && tls.is_none() {
+        let is_elsewhere = surroundings.port.is_some() && tls_asked.is_none();
+        if clear.is_none() && (tls.is_none() || is_elsewhere) {
             let what = match surroundings.port {
                 Some(port) => format!("no `bind` line of a frontend is in clear on port {port}"),
                 None => "no `bind` line of a frontend is in clear".to_owned(),

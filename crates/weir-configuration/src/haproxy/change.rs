@@ -1,7 +1,9 @@
 //! Settings put into force in a haproxy.cfg.
 
+use std::collections::BTreeSet;
+
 use super::edit::Edit;
-use super::keywords::is_used_by;
+use super::keywords::{OPTION_LISTS, is_used_by};
 use super::options;
 use super::sections::{Section, Tree};
 use super::spelling::{Spelling, Text};
@@ -23,7 +25,11 @@ use crate::{ConfigurationError, Source, Wanted};
 /// * An option of `bind` is put at the end of every `bind` line of the proxies. One of `server` is
 ///   put on a `default-server` line that stands above the servers or in their `defaults`, where
 ///   there is one, or else on every `server` line.
+/// * An option of a list (`ssl-default-bind-options`) is put behind the others of that list, and lines that
+///   have it themselves (`bind`) say the same.
 /// * A level that writes nothing takes out what spells another one.
+/// * A proxy that has `log` lines of the user's, itself or by its `defaults`, keeps them and the format
+///   of its lines, unless the level writes nothing.
 ///
 /// Contexts that are no place in the file (the program's arguments) are the caller's.
 ///
@@ -44,7 +50,7 @@ fn one(source: &Source, wanted: &Wanted<'_>) -> Result<Source, ConfigurationErro
     for context in contexts {
         let spelling = Spelling::new(wanted, context);
         match context {
-            "global" => global(&mut edit, &spelling),
+            "global" => global(&mut edit, spelling),
             "defaults" => proxies(
                 &mut edit,
                 &spelling,
@@ -79,21 +85,20 @@ fn one(source: &Source, wanted: &Wanted<'_>) -> Result<Source, ConfigurationErro
     Ok(edit.done())
 }
 
-fn global(edit: &mut Edit<'_>, spelling: &Spelling<'_>) {
+fn global(edit: &mut Edit<'_>, mut spelling: Spelling<'_>) {
     let tree = edit.tree;
+    let mut missing = Vec::new();
+    for list in OPTION_LISTS {
+        missing.extend(options::listed(edit, list, &spelling.take(list.0)));
+    }
     let mut present = vec![false; spelling.texts.len()];
     for (_, section) in tree.of_kind("global") {
-        for (any, here) in present.iter_mut().zip(settle(edit, section, spelling)) {
+        for (any, here) in present.iter_mut().zip(settle(edit, section, &spelling)) {
             *any |= here;
         }
     }
     let absent = |(text, present): (&Text, &bool)| (!present).then(|| text.written.clone());
-    let missing: Vec<String> = spelling
-        .texts
-        .iter()
-        .zip(&present)
-        .filter_map(absent)
-        .collect();
+    missing.extend(spelling.texts.iter().zip(&present).filter_map(absent));
     match tree.of_kind("global").next() {
         Some((_, section)) => missing.iter().for_each(|text| edit.insert(section, text)),
         None if missing.is_empty() => {}
@@ -108,6 +113,9 @@ fn settle(edit: &mut Edit<'_>, section: &Section<'_>, spelling: &Spelling<'_>) -
         let Some(key) = spelling.key_of(statement) else {
             continue;
         };
+        if spelling.is_users_own(statement) {
+            continue;
+        }
         let same_key = spelling.texts.iter().position(|text| text.key == key);
         // Another level's keyword gives its place to this level's: `option httpclose`.
         let Some(text) = same_key.or_else(|| present.iter().position(|present| !present)) else {
@@ -127,17 +135,23 @@ fn settle(edit: &mut Edit<'_>, section: &Section<'_>, spelling: &Spelling<'_>) -
 /// Changes a keyword of proxies in all sections of these kinds, and writes it where it is missing.
 fn proxies(edit: &mut Edit<'_>, spelling: &Spelling<'_>, context: &str, kinds: &[&str]) {
     let tree = edit.tree;
+    let kept = kept(tree, spelling, kinds);
+    // Nothing is written there that those would get too.
+    let above_kept: BTreeSet<usize> = kept.iter().flat_map(|&i| tree.defaults_of(i)).collect();
     let mut present: Vec<Vec<bool>> = Vec::with_capacity(tree.sections.len());
-    for section in &tree.sections {
-        present.push(match kinds.contains(&section.kind()) {
-            true => settle(edit, section, spelling),
-            false => vec![false; spelling.texts.len()],
-        });
+    for (index, section) in tree.sections.iter().enumerate() {
+        present.push(
+            match kinds.contains(&section.kind()) && !kept.contains(&index) {
+                true => settle(edit, section, spelling),
+                false => vec![false; spelling.texts.len()],
+            },
+        );
     }
     for (number, text) in spelling.texts.iter().enumerate() {
         let keyword = text.key.join(" ");
         for (index, section) in tree.sections.iter().enumerate() {
             let in_need = section.kind() != "defaults"
+                && !kept.contains(&index)
                 && kinds.contains(&section.kind())
                 && is_used_by(&keyword, section.kind());
             let defaults = tree.defaults_of(index);
@@ -145,11 +159,33 @@ fn proxies(edit: &mut Edit<'_>, spelling: &Spelling<'_>, context: &str, kinds: &
                 continue;
             }
             let into = match defaults.first() {
-                Some(&nearest) if context == "defaults" => nearest,
+                Some(&nearest) if context == "defaults" && !above_kept.contains(&nearest) => {
+                    nearest
+                }
                 _ => index,
             };
             edit.insert(&tree.sections[into], &text.written);
             present[into][number] = true;
         }
     }
+}
+
+/// The sections where the user has done in his own way what the level is to do, there or in their
+/// `defaults`.
+fn kept(tree: &Tree<'_>, spelling: &Spelling<'_>, kinds: &[&str]) -> BTreeSet<usize> {
+    let has_own = |section: &Section<'_>| {
+        let mut statements = section.statements.iter();
+        kinds.contains(&section.kind())
+            && statements.any(|it| section.is_unconditional(it) && spelling.is_users_own(it))
+    };
+    let all = 0..tree.sections.len();
+    let own: BTreeSet<usize> = all
+        .clone()
+        .filter(|&index| has_own(&tree.sections[index]))
+        .collect();
+    let is_kept = |index: &usize| {
+        let mut defaults = tree.defaults_of(*index).into_iter();
+        own.contains(index) || defaults.any(|above| own.contains(&above))
+    };
+    all.filter(is_kept).collect()
 }

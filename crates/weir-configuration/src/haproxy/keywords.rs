@@ -69,6 +69,29 @@ const SERVER_FLAGS: [&str; 24] = [
     "no-verifyhost",
 ];
 
+/// Keywords of `global` that list options for all lines of some kinds, which may say otherwise themselves.
+pub(super) const OPTION_LISTS: [(&str, &[&str]); 2] = [
+    ("ssl-default-bind-options", &["bind"]),
+    (
+        "ssl-default-server-options",
+        &["server", "server-template", "default-server"],
+    ),
+];
+
+/// Keywords of proxies that may be there several times, where each adds to the others: one of the user's
+/// own is no other spelling of a row's.
+const ADDING: [&str; 1] = ["log"];
+
+/// Whether statements of a keyword list options.
+pub(super) fn is_option_list(keyword: &str) -> bool {
+    OPTION_LISTS.iter().any(|(list, _)| *list == keyword)
+}
+
+/// Whether statements of a keyword add to each other.
+pub(super) fn is_adding(keyword: &str) -> bool {
+    ADDING.contains(&keyword)
+}
+
 /// Whether an option of a `bind` or `server` line stands alone.
 pub(super) fn is_flag(option: &str) -> bool {
     BIND_FLAGS.contains(&option)

@@ -20,6 +20,7 @@ pub use adapt::adapt;
 pub use change::change;
 pub use keywords::is_used_by;
 pub use listeners::listeners;
+pub use options::{as_defaults, lines};
 pub use sections::{Section, Statement, Tree};
 pub use words::Word;
 

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use super::edit::Edit;
-use super::keywords::is_flag;
-use super::sections::{Statement, Tree};
+use super::keywords::{is_flag, is_option_list};
+use super::sections::{Section, Statement, Tree};
 use super::spelling::Spelling;
 
 /// A statement: its section in the tree, and its place there.
@@ -15,6 +15,7 @@ type At = (usize, usize);
 pub(super) fn options(statement: &Statement<'_>) -> Vec<Range<usize>> {
     let mut at = match statement.word(0) {
         "default-server" => 1,
+        list if is_option_list(list) => 1,
         "server" | "stats" => 3,
         "server-template" => 4,
         _ => 2,
@@ -79,6 +80,103 @@ pub(super) fn servers(edit: &mut Edit<'_>, spelling: &Spelling<'_>) {
             }
         }
     }
+}
+
+/// Puts options of a row's into the statements of `global` that list options under a keyword, and has the
+/// lines of these kinds that say otherwise say the same; the statements that are missing.
+pub(super) fn listed(
+    edit: &mut Edit<'_>,
+    (list, kinds): (&str, &[&str]),
+    spelling: &Spelling<'_>,
+) -> Vec<String> {
+    let tree = edit.tree;
+    let mut present = vec![false; spelling.texts.len()];
+    let mut last = None;
+    for (section, statement) in statements(tree, &[list]) {
+        if section.kind() != "global" || remove_emptied(edit, section.file, statement, spelling) {
+            continue;
+        }
+        let here = settle(edit, section.file, statement, spelling);
+        if section.is_unconditional(statement) {
+            last = Some((section.file, statement));
+            present
+                .iter_mut()
+                .zip(here)
+                .for_each(|(any, it)| *any |= it);
+        }
+    }
+    for (section, statement) in statements(tree, kinds) {
+        if section.is_proxy() || section.kind() == "defaults" {
+            settle(edit, section.file, statement, spelling);
+        }
+    }
+    let absent = spelling.texts.iter().zip(present);
+    let absent = absent.filter_map(|(text, present)| (!present).then_some(&text.written));
+    let mut missing = Vec::new();
+    for text in absent {
+        match last {
+            Some((file, statement)) => edit.append(file, statement, text),
+            None => missing.push(format!("{list} {text}")),
+        }
+    }
+    missing
+}
+
+/// The statements that begin with one of these words, with their sections.
+fn statements<'s, 't>(
+    tree: &'s Tree<'t>,
+    keywords: &[&str],
+) -> impl Iterator<Item = (&'s Section<'t>, &'s Statement<'t>)> {
+    let all = tree.sections.iter().flat_map(|section| {
+        let statements = section.statements.iter();
+        statements.map(move |statement| (section, statement))
+    });
+    all.filter(move |(_, statement)| keywords.contains(&statement.word(0)))
+}
+
+/// Takes a list of options out that nothing would be left of: HAProxy refuses an empty one.
+fn remove_emptied(
+    edit: &mut Edit<'_>,
+    file: usize,
+    statement: &Statement<'_>,
+    spelling: &Spelling<'_>,
+) -> bool {
+    let is_own = |name: &str| spelling.keys.iter().any(|key| *key == [name]);
+    let mut options = options(statement).into_iter();
+    let is_emptied = !spelling.keys.is_empty()
+        && spelling.texts.is_empty()
+        && options.all(|option| is_own(statement.word(option.start)));
+    if is_emptied {
+        edit.remove(file, statement);
+    }
+    is_emptied
+}
+
+/// What a statement says: its words with one blank between; of one that lists options
+/// (`ssl-default-bind-options`) a line for each of them.
+pub fn lines(statement: &Statement<'_>) -> Vec<String> {
+    let keyword = statement.word(0);
+    match is_option_list(keyword) {
+        true => prefixed(keyword, statement),
+        false => vec![joined(statement, 0..statement.words.len())],
+    }
+}
+
+/// The options of a `bind` line as a list of options of `global` would say them, a line for each of them.
+pub fn as_defaults(bind: &Statement<'_>) -> Vec<String> {
+    prefixed("ssl-default-bind-options", bind)
+}
+
+fn prefixed(keyword: &str, statement: &Statement<'_>) -> Vec<String> {
+    let options = options(statement).into_iter();
+    options
+        .map(|option| format!("{keyword} {}", joined(statement, option)))
+        .collect()
+}
+
+fn joined(statement: &Statement<'_>, words: Range<usize>) -> String {
+    let words: Vec<&str> = statement.words[words].iter().map(|it| &*it.text).collect();
+    words.join(" ")
 }
 
 /// All lines that say something of servers of proxies.

@@ -1,9 +1,11 @@
 //! How a row of the catalog spells a level here, and when two spellings are the same.
 
+use std::mem::take;
 use std::time::Duration;
 
 use weir_parameters::{EffectiveFrom, LevelKind, Parameter};
 
+use super::keywords::is_adding;
 use super::sections::Statement;
 use super::words;
 use crate::Wanted;
@@ -40,8 +42,7 @@ impl<'w> Spelling<'w> {
             .iter()
             .filter(|write| write.context.name() == context);
         let mut keys: Vec<Vec<String>> = Vec::new();
-        for write in writes {
-            let key = key(row, &write.text);
+        for key in writes.flat_map(|write| keys_of(row, &write.text)) {
             if !keys.contains(&key) {
                 keys.push(key);
             }
@@ -59,6 +60,38 @@ impl<'w> Spelling<'w> {
     pub(super) fn key_of(&self, statement: &Statement<'_>) -> Option<&[String]> {
         let words: Vec<&str> = statement.words.iter().map(|word| &*word.text).collect();
         key_of(&self.keys, &words)
+    }
+
+    /// Takes out what the row says within a list of options (`ssl-default-bind-options`), without the
+    /// list's keyword.
+    pub(super) fn take(&mut self, list: &str) -> Spelling<'w> {
+        let is_listed = |key: &[String]| key.len() > 1 && key[0] == list;
+        let (keys, rest) = take(&mut self.keys)
+            .into_iter()
+            .partition::<Vec<_>, _>(|key| is_listed(key));
+        self.keys = rest;
+        let (texts, rest) = take(&mut self.texts)
+            .into_iter()
+            .partition::<Vec<_>, _>(|text| is_listed(&text.key));
+        self.texts = rest;
+        let keys: Vec<_> = keys.into_iter().map(|key| key[1..].to_vec()).collect();
+        let texts = texts.into_iter();
+        let texts = texts.map(|text| Text::new(&keys, text.raw[1..].join(" ")));
+        Spelling {
+            row: self.row,
+            texts: texts.collect(),
+            keys,
+        }
+    }
+
+    /// Whether a statement does in the user's own way what the level is to do, and so stays.
+    pub(super) fn is_users_own(&self, statement: &Statement<'_>) -> bool {
+        let words = || statement.words.iter().map(|word| &*word.text);
+        let mut writes = self.row.writes.iter();
+        is_adding(statement.word(0))
+            && !self.texts.is_empty()
+            && self.key_of(statement).is_some()
+            && !writes.any(|write| write.text.split_whitespace().eq(words()))
     }
 
     /// Whether these words say the same as a text: the same ones, or the same duration in another
@@ -110,6 +143,19 @@ fn key_of<'k>(keys: &'k [Vec<String>], words: &[&str]) -> Option<&'k [String]> {
         .filter(begins)
         .max_by_key(|key| key.len())
         .map(Vec::as_slice)
+}
+
+/// What a row's text can begin with. `option` alone begins what other rows and the user have: with each of
+/// the row's levels it is a keyword of its own.
+fn keys_of(row: &Parameter, text: &str) -> Vec<Vec<String>> {
+    let key = key(row, text);
+    match &row.level {
+        LevelKind::Choice(levels) if key == ["option"] => levels
+            .iter()
+            .map(|level| vec![key[0].clone(), level.clone()])
+            .collect(),
+        _ => vec![key],
+    }
 }
 
 /// What a row's text begins with whatever the level: its words before the level, or as many as the

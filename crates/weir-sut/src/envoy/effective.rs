@@ -4,6 +4,7 @@ use std::fs;
 use std::net::SocketAddr;
 
 use serde_json::{Map, Value, json};
+use weir_configuration::document::{Dialect, effective};
 use weir_model::study::ProxyKind;
 use weir_parameters::{Catalog, EffectiveFrom, Parameter};
 
@@ -126,9 +127,9 @@ fn read(document: &Document, catalog: &Catalog, nofile: Option<u64>) -> Effectiv
 
 fn level(row: &Parameter, document: &Document, nofile: Option<u64>) -> Option<String> {
     let found = match &row.effective {
-        EffectiveFrom::Value { context, at } => document
+        EffectiveFrom::Value { context, .. } => document
             .context(context.name())
-            .and_then(|object| object.pointer(at))
+            .and_then(|object| effective(Dialect::Envoy, row, object))
             .map(Value::to_string),
         EffectiveFrom::ProcessLimit { .. } => nofile.map(|limit| limit.to_string()),
         _ => None,
@@ -211,6 +212,32 @@ mod tests {
         let catalog = Catalog::builtin();
         let defaults = catalog.defaults(ProxyKind::Envoy);
         assert_eq!(levels["max_connections"], defaults["max_connections"]);
+    }
+
+    #[test]
+    fn of_a_list_the_item_counts_that_a_row_means() {
+        let of = |thresholds: Value| {
+            let document = Document {
+                arguments: json!({}),
+                bootstrap: json!({
+                    "overload_manager": {"resource_monitors": [
+                        {"name": "envoy.resource_monitors.fixed_heap"},
+                        {"name": "envoy.resource_monitors.global_downstream_max_connections",
+                         "typed_config": {"max_active_downstream_connections": "9"}},
+                    ]},
+                    "static_resources": {"clusters": [
+                        {"name": "origin", "circuit_breakers": {"thresholds": thresholds}},
+                    ]},
+                }),
+                ..Document::default()
+            };
+            read(&document, &Catalog::builtin(), None).levels
+        };
+        let high = json!({"priority": "HIGH", "max_connections": 3});
+        let levels = of(json!([high, {"max_connections": 7}]));
+        assert_eq!(levels["max_connections"], "7");
+        assert_eq!(levels["max_active_downstream_connections"], "9");
+        assert_eq!(of(json!([high]))["max_connections"], "1024");
     }
 
     #[test]

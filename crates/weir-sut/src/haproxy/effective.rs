@@ -212,6 +212,23 @@ backend app
     }
 
     #[test]
+    fn options_of_tls_count_wherever_they_stand_in_their_lists() {
+        let global = "global\n    ssl-default-bind-options no-tls-tickets ssl-min-ver TLSv1.2\n    \
+                      ssl-default-bind-options prefer-client-ciphers ssl-min-ver TLSv1.0\n";
+        let listen = "listen web\n    bind 127.0.0.1:18080 ssl crt a.pem";
+        let of = |options: &str| levels(&format!("{global}{listen}{options}\n"), "");
+        let of_all = of("");
+        assert_eq!(of_all["ssl_min_ver"], "TLSv1.0");
+        assert_eq!(of_all["ssl_session_tickets"], "off");
+        assert_eq!(of_all["ssl_prefer_server_ciphers"], "off");
+        let of_one = of(" ssl-min-ver TLSv1.3 ssl-max-ver TLSv1.3");
+        assert_eq!(of_one["ssl_min_ver"], "TLSv1.3", "the line's own");
+        assert_eq!(of_one["ssl_max_ver"], "TLSv1.3");
+        let none = levels(&format!("{listen}\n"), "");
+        assert_eq!(none["ssl_session_tickets"], "on");
+    }
+
+    #[test]
     fn a_listen_is_both_sides_and_a_default_is_said_by_nobody() {
         let text = "defaults\n    mode http\n    http-reuse always\nlisten web\n    bind 127.0.0.1:18080\n    \
                     http-reuse aggressive\n    timeout client  3s # soon\n    server a 127.0.0.1:1\n";

@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 
-use weir_configuration::haproxy::{Section, Statement, Tree, is_used_by};
+use weir_configuration::haproxy::{self, Section, Statement, Tree, is_used_by};
 
 /// What the load meets. Of several lines of one keyword that counts which stands first.
 #[derive(Debug, Default)]
@@ -59,6 +59,9 @@ impl Way {
             });
             let own = own.map(|number| format!("backlog {number}"));
             way.client_side.splice(..0, own);
+            // So does what it says of TLS in the place of what `global` says for all.
+            let own = asked.iter().filter_map(of).flat_map(haproxy::as_defaults);
+            way.global.splice(..0, own);
         }
         if let Some((index, section)) = backend {
             way.backend = section.name().unwrap_or_default().to_owned();
@@ -129,9 +132,10 @@ fn lines(tree: &Tree<'_>, index: usize) -> Vec<String> {
         .collect()
 }
 
-/// Its lines; the later one of two counts.
+/// Its lines, and of those that list options each option's; the later one of two counts.
 fn lines_of(section: &Section<'_>) -> impl Iterator<Item = String> {
-    section.statements.iter().rev().map(line)
+    let statements = section.statements.iter().rev();
+    statements.flat_map(|statement| haproxy::lines(statement).into_iter().rev())
 }
 
 /// The first server of a section behind what `default-server` lines say of it.

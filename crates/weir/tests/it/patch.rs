@@ -271,6 +271,28 @@ fn without_a_configuration_of_the_users_directives_are_printed() {
     );
 }
 
+/// The program's arguments and environment are in no file of the user's, and in no diff of it.
+#[test]
+fn what_the_program_is_started_with_is_told() {
+    let place = Place::new();
+    let arms = "- {name: collected, settings: {gogc: 400, keepalive_timeout: 5s}}\n\
+                - {name: other, proxy: {kind: caddy, configuration: /etc/b.json, settings: {gogc: 200}}}\n";
+    let proxy = "{kind: caddy, configuration: /etc/a.json, settings: {gogc: 200}}";
+    run(
+        &place.path("own"),
+        study(proxy, arms),
+        &[1.0, 1.0, 1.3, 1.0],
+    );
+    for (arm, told) in [("collected", "gogc = 400\n"), ("other", "gogc = 200\n")] {
+        let folder = place.path(&format!("own/arms/{arm}"));
+        fs::create_dir_all(&folder).expect("a folder");
+        fs::write(folder.join("patch.diff"), "").expect("written");
+        let said = patch(&place, &["--arm", arm]).with_code(0);
+        let words = format!("the arm has besides, in no configuration file: {told}");
+        assert!(said.stderr.contains(&words), "{words}:\n{}", said.stderr);
+    }
+}
+
 /// Run folders from before there were several proxies have no word of them.
 #[test]
 fn runs_of_before_are_still_read() {

@@ -6,9 +6,9 @@ use std::process::Command;
 
 use serde_json::Value as Json;
 use weir_configuration::document::{Dialect, adapt_caddy, adapt_envoy};
-use weir_configuration::{Source, Surroundings};
+use weir_configuration::{Pem, Source, Surroundings};
 
-use super::{CADDY, ENVOY, Users, all};
+use super::{CADDY, ENVOY, Users, all, named};
 use crate::support::{
     Running, checked, free_address, has, origin, prefix, source, surroundings, text, write,
 };
@@ -208,4 +208,88 @@ fn a_port_chooses_the_listener() {
     let users = users.files[0].text.replace(":443", ":444");
     let error = adapt_caddy(&source("shop.json", &users), &surroundings).unwrap_err();
     assert_eq!(error.what, "no server has tls_connection_policies");
+}
+
+#[test]
+fn files_that_envoy_writes_are_the_copys() {
+    let bootstrap = "\
+static_resources:
+  listeners:
+  - address: {socket_address: {address: 0.0.0.0, port_value: 80}}
+  clusters:
+  - name: a
+    health_checks:
+    - event_log_path: /var/log/envoy/health.log
+      event_logger:
+      - typed_config:
+          \"@type\": type.googleapis.com/envoy.extensions.health_check.event_sinks.file.v3.HealthCheckEventFileSink
+          eventLogPath: /var/log/envoy/sink.log
+clusterManager: {outlierDetection: {eventLogPath: /var/log/envoy/outliers.log}}
+";
+    let source = source("envoy.yaml", bootstrap);
+    let copy = adapt(&source, Dialect::Envoy, &of_a_test(Path::new("/p")));
+    assert!(!text(&copy).contains("/var/log"), "{}", text(&copy));
+    for log in 0..3 {
+        let path = format!("/p/logs/events-{log}.log");
+        assert_eq!(text(&copy).matches(&path).count(), 1, "{}", text(&copy));
+    }
+}
+
+/// A file of the user's that is in what is replaced as a whole, in the other spelling.
+#[test]
+fn what_is_replaced_is_not_looked_into() {
+    let users = Users::new("tls.yaml");
+    let camel = named("tls.yaml")
+        .replace("common_tls_context", "commonTlsContext")
+        .replace("tls_certificates", "tlsCertificates")
+        .replace("typed_config", "typedConfig")
+        .replace("transport_socket", "transportSocket")
+        .replace("filter_chains", "filterChains");
+    std::fs::write(&users.main, camel).unwrap();
+    let surroundings = Surroundings {
+        tls_listen: Some(([127, 0, 0, 1], 7003).into()),
+        certificate: Some(Pem {
+            certificate: Path::new("/p/lab.crt"),
+            key: Path::new("/p/lab.key"),
+        }),
+        ..of_a_test(Path::new("/p"))
+    };
+    let copy = adapt(&users.read(), Dialect::Envoy, &surroundings);
+    assert!(text(&copy).contains("/p/lab.crt"), "{}", text(&copy));
+    assert!(!text(&copy).contains("certs/site"), "{}", text(&copy));
+}
+
+#[test]
+fn caddy_keeps_logs_and_asks_where_the_copy_is() {
+    let document = r#"{
+  "logging": {"sink": {"writer": {"output": "file", "filename": "/var/log/caddy/sink.log"}}},
+  "apps": {
+    "pki": {"certificate_authorities": {"mine": {"storage": {"module": "file_system", "root": "/srv/pki"}}}},
+    "tls": {
+      "automation": {"policies": [{"subjects": ["a"], "storage": {"module": "file_system", "root": "/srv/acme"}}]},
+      "session_tickets": {"key_source": {"provider": "distributed", "storage": {"module": "file_system", "root": "/srv/keys"}}}
+    },
+    "http": {"servers": {"a": {"listen": [":80"], "routes": [{"handle": [{
+      "handler": "reverse_proxy",
+      "upstreams": [{"dial": "10.0.0.1:80"}],
+      "health_checks": {"active": {"uri": "/up", "port": 8081, "upstream": "10.0.0.2:80"}}
+    }]}]}}}
+  }
+}
+"#;
+    let source = source("caddy.json", document);
+    let copy = adapt(&source, Dialect::Caddy, &of_a_test(Path::new("/p")));
+    for gone in ["/srv/", "/var/log", "8081", "10.0.0."] {
+        assert!(!text(&copy).contains(gone), "{gone}: {}", text(&copy));
+    }
+    let copy = json(&copy);
+    let at = |pointer: &str| copy.pointer(pointer).cloned().unwrap_or_default();
+    assert_eq!(at("/logging/sink/writer/filename"), "/p/logs/sink.log");
+    assert_eq!(at("/apps/tls/automation/policies/0/subjects/0"), "a");
+    assert_eq!(
+        at("/apps/tls/session_tickets/key_source/provider"),
+        "distributed"
+    );
+    let active = "/apps/http/servers/a/routes/0/handle/0/health_checks/active";
+    assert_eq!(at(active), serde_json::json!({"uri": "/up"}));
 }

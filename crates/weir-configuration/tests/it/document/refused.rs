@@ -173,6 +173,22 @@ fn what_is_shared_is_not_changed_for_one_alone() {
     }
 }
 
+/// A key that is new to a shared object would be new to all that share it.
+#[test]
+fn what_is_shared_gets_nothing_new_for_one_alone() {
+    let source = source("anchors.yaml", named("anchors.yaml"));
+    for cluster in 0..2 {
+        let edit = Edit {
+            at: Pointer::parse(&format!(
+                "/static_resources/clusters/{cluster}/circuit_breakers/per_host_thresholds"
+            )),
+            value: Some("[]".to_owned()),
+        };
+        let error = document::set(&source, Format::Yaml, &[edit]).unwrap_err();
+        assert!(error.what.starts_with("this value is shared"), "{error}");
+    }
+}
+
 #[test]
 fn a_value_that_is_no_json_is_named() {
     let edit = Edit {

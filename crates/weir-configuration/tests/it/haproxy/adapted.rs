@@ -168,6 +168,16 @@ fn a_port_chooses_the_listener() {
     assert_eq!((error.line, error.column), (34, 5));
     let listens = "the configuration listens on :80, :8080,:8081, 10.1.2.3:8404";
     assert_eq!(error.hint.as_deref(), Some(listens));
+    // Over TLS neither: the one that is asked is not just any.
+    let surroundings = Surroundings {
+        tls_listen: Some(([127, 0, 0, 1], 7003).into()),
+        ..surroundings
+    };
+    let error = haproxy::adapt(&Users::new("tls").read(), &surroundings).unwrap_err();
+    assert_eq!(
+        error.what,
+        "no `bind` line of a frontend is in clear on port 81"
+    );
     let surroundings = Surroundings {
         port: Some(8081),
         ..of_a_test(Path::new("/p"))
@@ -204,6 +214,32 @@ global
     let global =
         "global\n  user www\n  group web\n  stats socket /p/run/admin.sock level admin\n\n";
     assert!(text(&copy).starts_with(global), "{}", text(&copy));
+}
+
+/// The last line of a file may have no end, and go together with the one before.
+#[test]
+fn lines_go_from_the_end_of_a_file() {
+    let cfg = "listen a\n  bind :80\n  server s 10.0.0.1:80\nglobal\n  chroot /x\n  daemon";
+    let copy = adapt(&source("a.cfg", cfg), &of_a_test(Path::new("/p")));
+    let (_, global) = text(&copy).split_once("global\n").unwrap();
+    assert_eq!(global.trim(), "stats socket /p/run/admin.sock level admin");
+}
+
+#[test]
+fn what_is_the_users_alone_is_not_written_to_nor_asked_for() {
+    let cfg = "ring r\n  size 1m\n  backing-file /var/log/haproxy/ring\nlisten a\n  bind :80\n  \
+               server s 10.0.0.1:80 source 0.0.0.0 usesrc clientip weight 5\n";
+    let copy = adapt(&source("a.cfg", cfg), &of_a_test(Path::new("/p")));
+    assert!(
+        text(&copy).contains("ring r\n  size 1m\nlisten a\n"),
+        "{}",
+        text(&copy)
+    );
+    assert!(
+        text(&copy).contains("server s 127.0.0.1:7002 weight 5\n"),
+        "{}",
+        text(&copy)
+    );
 }
 
 #[test]

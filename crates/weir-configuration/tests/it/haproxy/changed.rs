@@ -4,7 +4,8 @@ use std::process::Command;
 
 use proptest::prelude::*;
 use weir_configuration::{Source, Wanted, haproxy};
-use weir_parameters::Parameter;
+use weir_model::study::ProxyKind;
+use weir_parameters::{Catalog, LevelKind, Parameter};
 
 use super::{NAMES, Users, text as named};
 use crate::support::{checked, free_address, has, prefix, row, source, surroundings, text, write};
@@ -302,6 +303,190 @@ fn a_context_of_another_proxy_is_refused() {
             .contains("`http`, which haproxy.cfg does not have"),
         "{error}"
     );
+}
+
+/// Options that stand beside others in a list of `global`, and on the lines that say otherwise.
+#[test]
+fn options_of_lists_come_and_go_alone() {
+    let catalog = Catalog::builtin();
+    let changed = |text: &str, id: &str, level: &str| {
+        let row = catalog.get(ProxyKind::Haproxy, id).unwrap();
+        let after = set(&source("a.cfg", text), row, level);
+        assert_eq!(set(&after, row, level), after, "{id}");
+        after.files[0].text.clone()
+    };
+    let list = "global\n  ssl-default-bind-options ssl-min-ver TLSv1.2 no-tls-tickets\n";
+    for (id, level, expected) in [
+        (
+            "ssl_min_ver",
+            "TLSv1.3",
+            "ssl-min-ver TLSv1.3 no-tls-tickets",
+        ),
+        (
+            "ssl_max_ver",
+            "TLSv1.2",
+            "ssl-min-ver TLSv1.2 no-tls-tickets ssl-max-ver TLSv1.2",
+        ),
+        (
+            "ssl_prefer_server_ciphers",
+            "off",
+            "ssl-min-ver TLSv1.2 no-tls-tickets prefer-client-ciphers",
+        ),
+        (
+            "ssl_prefer_server_ciphers",
+            "on",
+            "ssl-min-ver TLSv1.2 no-tls-tickets",
+        ),
+        ("ssl_session_tickets", "on", "ssl-min-ver TLSv1.2"),
+        (
+            "ssl_session_tickets",
+            "off",
+            "ssl-min-ver TLSv1.2 no-tls-tickets",
+        ),
+    ] {
+        let expected = format!("global\n  ssl-default-bind-options {expected}\n");
+        assert_eq!(changed(list, id, level), expected, "{id}: {level}");
+    }
+    // HAProxy refuses a list of nothing.
+    let alone = "global\n  ssl-default-bind-options no-tls-tickets\n  maxconn 9\n";
+    assert_eq!(
+        changed(alone, "ssl_session_tickets", "on"),
+        "global\n  maxconn 9\n"
+    );
+    let none = "global\n  maxconn 9\n";
+    let with = "global\n  maxconn 9\n  ssl-default-bind-options no-tls-tickets\n";
+    assert_eq!(changed(none, "ssl_session_tickets", "off"), with);
+    let after = changed(named("tls"), "ssl_min_ver", "TLSv1.3");
+    assert!(after.contains("alpn h2,http/1.1 ssl-min-ver TLSv1.3 strict-sni accept-proxy\n"));
+    assert!(
+        after.contains("verify optional\n"),
+        "it says nothing itself"
+    );
+}
+
+#[test]
+fn logs_of_the_users_stay_where_a_log_is_to_be() {
+    let catalog = Catalog::builtin();
+    let row = catalog.get(ProxyKind::Haproxy, "access_log").unwrap();
+    for name in ["debian", "many", "kubernetes"] {
+        let before = Users::new(name).read();
+        for level in ["on", "sampled"] {
+            assert_eq!(set(&before, row, level), before, "{name}: {level}");
+        }
+        let off = set(&before, row, "off");
+        let logs = |line: &str| line.trim_start().starts_with("log");
+        let (_, proxies) = text(&off).split_once("\ndefaults").unwrap();
+        assert!(!proxies.lines().any(logs), "{proxies}");
+        assert_eq!(set(&off, row, "off"), off);
+    }
+    // Of two proxies with the same `defaults`, the one that has none gets one.
+    let cfg = "defaults\n  mode http\nfrontend a\n  bind :80\n  log 127.0.0.1 local2\n  log-format \"%ci\"\n\
+               frontend b\n  bind :81\n";
+    let logged = "  log stdout format raw local0\n  option httplog\n  option dontlognull\n";
+    let on = set(&source("a.cfg", cfg), row, "on");
+    assert_eq!(text(&on), format!("{cfg}{logged}"));
+    // What a row has written is a row's to change.
+    let sampled = set(&on, row, "sampled");
+    assert_eq!(
+        text(&sampled),
+        text(&on).replace("raw local0", "raw sample 1:10 local0")
+    );
+    assert_eq!(set(&sampled, row, "on"), on);
+}
+
+/// Levels of a row in the manner of those that studies have.
+fn levels(row: &Parameter) -> Vec<String> {
+    let some: Vec<String> = match &row.level {
+        LevelKind::Switch => vec!["on".to_owned(), "off".to_owned()],
+        LevelKind::Choice(levels) => levels.clone(),
+        LevelKind::Integer { min, max, words } => {
+            let numbers = [min.to_string(), max.to_string()];
+            numbers.into_iter().chain(words.iter().cloned()).collect()
+        }
+        LevelKind::Size { min, max, .. } => vec![min.to_string(), max.to_string()],
+        LevelKind::MediaTypes => vec!["text/html text/css".to_owned()],
+        LevelKind::CipherList => vec!["HIGH".to_owned()],
+        _ => vec!["1s".to_owned(), "20s".to_owned()],
+    };
+    some.iter().map(|level| row.check(level).unwrap()).collect()
+}
+
+/// Whether words begin with those of a row's text, whatever its level.
+fn begins(row: &Parameter, words: &[&str], own: &[&str]) -> bool {
+    let is_level = |word: &str| match &row.level {
+        LevelKind::Choice(levels) => levels.iter().any(|level| level == word),
+        _ => true,
+    };
+    let is_own = |(own, word): (&&str, &&str)| match own.starts_with('{') {
+        true => is_level(word),
+        false => own == word,
+    };
+    words.len() >= own.len() && own.iter().zip(words).all(is_own)
+}
+
+/// The words of a statement that are none of a row's.
+fn foreign(row: &Parameter, statement: &haproxy::Statement<'_>) -> Vec<String> {
+    let words: Vec<&str> = statement.words.iter().map(|word| &*word.text).collect();
+    let mut owned = vec![false; words.len()];
+    for write in &row.writes {
+        let own: Vec<&str> = write.text.split_whitespace().collect();
+        let own = &own[usize::from(own[0] == "no")..];
+        let is_option = match write.context.name() {
+            "bind" => words[0] == "bind",
+            "server" => ["server", "server-template", "default-server"].contains(&words[0]),
+            _ => false,
+        };
+        let is_listed = own[0].ends_with("-options") && [own[0], "bind"].contains(&words[0]);
+        let from = usize::from(words[0] == "no");
+        if is_option || is_listed {
+            let own = &own[usize::from(is_listed)..];
+            for at in 1..words.len() {
+                if begins(row, &words[at..], own) {
+                    owned[at..at + own.len()].fill(true);
+                }
+            }
+        } else if begins(row, &words[from..], own) {
+            owned.fill(true);
+        }
+    }
+    // The keyword of a list goes with its last option.
+    if words[0].ends_with("-options") && owned[1..].iter().all(|owned| *owned) {
+        owned[0] = true;
+    }
+    let kept = words.iter().zip(owned).filter(|(_, owned)| !owned);
+    kept.map(|(word, _)| (*word).to_owned()).collect()
+}
+
+/// Whatever row of the catalog is put into force: what is not its own stays as it is, in its order.
+#[test]
+fn rows_leave_alone_what_is_not_theirs() {
+    let catalog = Catalog::builtin();
+    let rest = |source: &Source, row: &Parameter, level: &str| -> Vec<Vec<String>> {
+        let tree = haproxy::Tree::parse(source).unwrap();
+        let statements = tree.sections.iter().flat_map(|section| &section.statements);
+        // Without a log, those of the user's go too.
+        let is_gone = |it: &&haproxy::Statement<'_>| {
+            row.id == "access_log" && level == "off" && it.word(0) == "log"
+        };
+        let kept = statements.filter(|it| !is_gone(it));
+        let words = kept.map(|statement| foreign(row, statement));
+        words.filter(|words| !words.is_empty()).collect()
+    };
+    for name in &NAMES[..13] {
+        let before = Users::new(name).read();
+        for row in catalog.parameters(ProxyKind::Haproxy) {
+            for level in levels(row) {
+                let after = set(&before, row, &level);
+                let what = format!("{name}: {} = {level}", row.id);
+                assert_eq!(
+                    rest(&after, row, &level),
+                    rest(&before, row, &level),
+                    "{what}"
+                );
+                assert_eq!(set(&after, row, &level), after, "{what}");
+            }
+        }
+    }
 }
 
 fn rows() -> Vec<(Parameter, Vec<&'static str>)> {

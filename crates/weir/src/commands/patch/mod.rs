@@ -12,7 +12,7 @@ use std::process::ExitCode;
 
 use weir_model::record::Record;
 use weir_model::study::{Arm, ProxyKind, Study};
-use weir_parameters::Catalog;
+use weir_parameters::{Catalog, Parameter};
 use weir_record::Run;
 
 use self::choice::Choice;
@@ -156,16 +156,20 @@ fn of_written_one(
     terminal::print(&(lines.join("\n") + "\n"))
 }
 
-/// What an arm has besides its configuration, and a diff cannot carry over.
+/// What an arm has besides its configuration, and a diff cannot carry over. Of another proxy than the
+/// baseline's all of it is its own.
 fn beside(study: &Study, catalog: &Catalog, arm: &Arm) -> Vec<String> {
-    let kind = study.proxy_of(arm).kind;
-    let base = study.arms.first().map(|arm| &arm.settings);
+    let proxy = study.proxy_of(arm);
+    let base = study.arms.first().filter(|_| arm.proxy.is_none());
+    let base = base.map(|arm| &arm.settings);
     let own = arm.settings.iter().filter(|(id, level)| {
-        let is_directive = catalog
-            .get(kind, id)
-            .is_none_or(|row| row.scope.is_configuration());
+        let row = catalog.get(proxy.kind, id);
+        let is_printed = row.is_none_or(|row| match proxy.configuration {
+            Some(_) => is_in_file(row),
+            None => row.scope.is_configuration(),
+        });
         let is_baselines = base.and_then(|base| base.get(*id)) == Some(*level);
-        !is_directive && !is_baselines
+        !is_printed && !is_baselines
     });
     let own: Vec<String> = own.map(|(id, level)| format!("{id} = {level}")).collect();
     match own.is_empty() {
@@ -175,6 +179,12 @@ fn beside(study: &Study, catalog: &Catalog, arm: &Arm) -> Vec<String> {
             own.join(", ")
         )],
     }
+}
+
+/// Whether a row is written into a file: not into the program's arguments or environment alone.
+fn is_in_file(row: &Parameter) -> bool {
+    let mut contexts = row.writes.iter().map(|write| write.context.name());
+    row.scope.is_configuration() && contexts.any(|it| !matches!(it, "arguments" | "environment"))
 }
 
 fn tell(lines: &[String]) {
