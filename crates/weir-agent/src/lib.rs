@@ -13,6 +13,7 @@ pub mod local;
 pub mod message;
 mod patient;
 pub mod server;
+mod sha256;
 pub mod ssh;
 
 use rustix::process::Pid;

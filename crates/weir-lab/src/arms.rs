@@ -1,7 +1,9 @@
 //! All arms of a study, started side by side and proved to answer.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
 use std::net::SocketAddr;
+use std::path::Path;
 use std::time::Duration;
 
 use weir_agent::message::{ArmJob, ArmRenewed, ArmStarted, Ask, FlowJob, OnceJob, OriginJob};
@@ -25,6 +27,8 @@ pub const STOCK_NOFILE: u64 = 1024;
 pub const PATCH: &str = "patch.diff";
 /// And what changes it back.
 pub const REVERT: &str = "revert.diff";
+/// And sums of the user's files, by which a run that goes on knows them again.
+const SUMS: &str = "configuration.sha256";
 
 /// How long an arm's first answer may take.
 const FIRST_ANSWER: Duration = Duration::from_secs(10);
@@ -120,6 +124,11 @@ impl<'a> Arms<'a> {
             .ask(Ask::Start(Box::new(job)))
             .map_err(at_arm)?;
         let in_arm = |name: &str| format!("arms/{}/{name}", arm.name);
+        let sums = in_arm(SUMS);
+        must_be_as_before(&writer.dir().join(&sums), &started.sums)?;
+        if !started.sums.is_empty() {
+            writer.write_file(&sums, started.sums.as_bytes())?;
+        }
         for (name, text) in &started.written {
             writer.write_file(&in_arm(name), text.as_bytes())?;
         }
@@ -335,6 +344,26 @@ fn inert(
     })
 }
 
+/// The user's files are those that the run was begun with: blocks of two baselines do not mix. A run of
+/// before there were sums has none.
+fn must_be_as_before(file: &Path, sums: &str) -> Result<(), LabError> {
+    let before = fs::read_to_string(file).unwrap_or_else(|_| sums.to_owned());
+    match changed(&before, sums) {
+        Some(file) => Err(LabError::Resume(format!(
+            "{file} has changed since it was begun"
+        ))),
+        None => Ok(()),
+    }
+}
+
+/// The first file that has another sum than before, or is not among them any more.
+fn changed<'a>(before: &'a str, now: &'a str) -> Option<&'a str> {
+    let not_in = |sums: &'a str| move |line: &&str| !sums.lines().any(|known| known == *line);
+    let line = now.lines().find(not_in(before));
+    let line = line.or_else(|| before.lines().find(not_in(now)))?;
+    Some(line.split_once("  ").map_or(line, |(_, file)| file))
+}
+
 /// Sizes of the content that the loads of a study ask for, each once.
 fn sizes(study: &Study) -> Vec<u64> {
     let sizes: BTreeSet<u64> = study.loads.iter().filter_map(|load| load.size).collect();
@@ -344,6 +373,16 @@ fn sizes(study: &Study) -> Vec<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_file_that_has_changed_is_named() {
+        let before = "1  /etc/a b\n2  /etc/c\n";
+        assert_eq!(changed(before, before), None);
+        assert_eq!(changed(before, "1  /etc/a b\n3  /etc/c\n"), Some("/etc/c"));
+        let more = "1  /etc/a b\n2  /etc/c\n3  /etc/d\n";
+        assert_eq!(changed(before, more), Some("/etc/d"));
+        assert_eq!(changed(more, before), Some("/etc/d"));
+    }
 
     #[test]
     fn a_level_that_another_proxy_has_too_is_not_inert() {

@@ -152,13 +152,17 @@ pub enum LabError {
 }
 
 impl LabError {
-    /// Whether the study, or a file that it names, has to be changed: an arm could not be started with
-    /// what it says.
+    /// Whether the study, a file that it names, or the way to a host has to be changed: an arm could not
+    /// be started, or asked, with what it says.
     pub fn is_bad_input(&self) -> bool {
-        let LabError::Arm { source, .. } = self else {
-            return false;
-        };
-        matches!(source, AgentError::Failed(failure) if failure.kind == FailureKind::BadInput)
+        match self {
+            LabError::Address { .. } | LabError::Request { .. } => true,
+            LabError::Arm {
+                source: AgentError::Failed(failure),
+                ..
+            } => failure.kind == FailureKind::BadInput,
+            _ => false,
+        }
     }
 
     /// What the user can do about it, when that is known.

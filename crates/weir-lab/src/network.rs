@@ -8,6 +8,9 @@ use crate::LabError;
 use crate::left_out::{compares_nothing, leave_out};
 use crate::places::Places;
 
+/// Why a study of which a proxy runs already has no network namespaces.
+const OUTSIDER: &str = "a proxy that weir does not start cannot be put into one";
+
 /// How this run is connected, the study as it can be run so, and what the reader must know of it.
 ///
 /// # Errors
@@ -17,40 +20,39 @@ pub(crate) fn decide(
     places: &Places,
     catalog: &Catalog,
 ) -> Result<(NetworkUsed, Study, Vec<String>), LabError> {
+    decided(study, places.no_networks(), places.together(), catalog)
+}
+
+/// The same, by what is known of the hosts: why there can be no namespaces, and whether they are one.
+fn decided(
+    study: &Study,
+    no_networks: Option<String>,
+    together: bool,
+    catalog: &Catalog,
+) -> Result<(NetworkUsed, Study, Vec<String>), LabError> {
     let mtu = study.network.mtu;
-    if !study.proxy_kinds().iter().all(|kind| kind.is_started()) {
-        return outside(study, places);
-    }
-    let without = match (study.network.kind, places.no_networks()) {
+    let kinds = study.proxy_kinds();
+    let has_outsider = kinds.iter().any(|kind| !kind.is_started());
+    let no_networks = has_outsider.then(|| OUTSIDER.to_owned()).or(no_networks);
+    let without = match (study.network.kind, no_networks) {
         (NetworkKind::Loopback, _) => "the study asks for the loopback interface".to_owned(),
         (_, None) => return Ok((NetworkUsed::Namespaces { mtu }, study.clone(), Vec::new())),
         (NetworkKind::Namespaces, Some(why)) => return Err(LabError::NoNetworks(why)),
         (NetworkKind::Auto, Some(why)) => why,
     };
-    let used = match places.each().count() {
-        1 => NetworkUsed::Loopback,
-        _ => NetworkUsed::Hosts,
+    let used = match together {
+        true => NetworkUsed::Loopback,
+        false => NetworkUsed::Hosts,
     };
     let (study, mut remarks) = without_kernel(study, &without, catalog)?;
-    if study.network.kind == NetworkKind::Auto {
+    // Where others have put their proxies is not known.
+    let is_shared = kinds.iter().any(|kind| kind.is_started());
+    if study.network.kind == NetworkKind::Auto && is_shared {
         remarks.push(format!(
             "all arms share one network and its kernel settings, without network namespaces: {without}"
         ));
     }
     Ok((used, study, remarks))
-}
-
-/// A proxy that weir did not start is where it is.
-fn outside(study: &Study, places: &Places) -> Result<(NetworkUsed, Study, Vec<String>), LabError> {
-    let why = "the proxy is not weir's to put into one";
-    if study.network.kind == NetworkKind::Namespaces {
-        return Err(LabError::NoNetworks(why.to_owned()));
-    }
-    let used = match places.each().count() {
-        1 => NetworkUsed::Loopback,
-        _ => NetworkUsed::Hosts,
-    };
-    Ok((used, study.clone(), Vec::new()))
 }
 
 /// A run goes on as it was begun.
@@ -88,7 +90,9 @@ fn without_kernel(
             names.join(", ")
         ));
     }
-    let refused = study.arms.iter().filter_map(|arm| {
+    // What others have started has the kernel settings that they gave it.
+    let is_started = |arm: &&Arm| study.proxy_of(arm).kind.is_started();
+    let refused = study.arms.iter().filter(is_started).filter_map(|arm| {
         let own = kernel(arm);
         let names: Vec<String> = own.keys().cloned().collect();
         let why = format!(
@@ -115,10 +119,101 @@ fn without_kernel(
 
 #[cfg(test)]
 mod tests {
-    use weir_model::study::ArmRole;
+    use weir_model::study::{ArmRole, NetworkSpec, ProxyKind, ProxySpec};
 
     use super::*;
     use crate::fixture::{arm, study};
+
+    const QUEUE: &[(&str, &str)] = &[("net.core.somaxconn", "77")];
+
+    /// An arm with a proxy of its own.
+    fn arm_of(name: &str, kind: ProxyKind, settings: &[(&str, &str)]) -> Arm {
+        let proxy = ProxySpec {
+            kind,
+            ..study(Vec::new()).proxy
+        };
+        Arm {
+            proxy: Some(Box::new(proxy)),
+            ..arm(name, ArmRole::Change, settings)
+        }
+    }
+
+    /// A study of these arms, the first of which is the baseline.
+    fn study_in(kind: NetworkKind, mut arms: Vec<Arm>) -> Study {
+        arms[0].role = ArmRole::Baseline;
+        let network = NetworkSpec {
+            kind,
+            ..NetworkSpec::default()
+        };
+        Study {
+            network,
+            ..study(arms)
+        }
+    }
+
+    /// On one host that may have namespaces.
+    fn here(study: &Study) -> Result<(NetworkUsed, Study, Vec<String>), LabError> {
+        decided(study, None, true, &Catalog::builtin())
+    }
+
+    fn names(study: &Study) -> Vec<&str> {
+        study.arms.iter().map(|arm| &*arm.name).collect()
+    }
+
+    #[test]
+    fn beside_a_proxy_that_runs_already_no_arm_has_kernel_settings_of_its_own() {
+        let arms = vec![
+            arm_of("baseline", ProxyKind::Nginx, &[]),
+            arm_of("queue", ProxyKind::Nginx, QUEUE),
+            arm_of("outside", ProxyKind::External, &[]),
+        ];
+        let (used, left, remarks) = here(&study_in(NetworkKind::Auto, arms)).unwrap();
+        assert_eq!(used, NetworkUsed::Loopback);
+        assert_eq!(names(&left), ["baseline", "outside"]);
+        let remarks = remarks.join("\n");
+        let said = "arm `queue` sets net.core.somaxconn, which takes a network namespace";
+        assert!(
+            remarks.contains(said) && remarks.contains(OUTSIDER),
+            "{remarks}"
+        );
+    }
+
+    #[test]
+    fn kernel_settings_of_all_started_arms_are_not_set_beside_one_that_runs_already() {
+        let arms = vec![
+            arm_of("baseline", ProxyKind::Nginx, QUEUE),
+            arm_of("same", ProxyKind::Nginx, QUEUE),
+            arm_of("outside", ProxyKind::External, &[]),
+        ];
+        let (_, left, remarks) = here(&study_in(NetworkKind::Auto, arms)).unwrap();
+        assert_eq!(names(&left), ["baseline", "same", "outside"]);
+        assert!(left.arms.iter().all(|arm| arm.settings.is_empty()));
+        assert!(remarks[0].starts_with("not set in any arm"), "{remarks:?}");
+    }
+
+    #[test]
+    fn a_study_of_proxies_that_run_already_has_no_network_of_weir_s() {
+        let arms = |kind| {
+            let arms = ["one", "other"].map(|name| arm_of(name, ProxyKind::External, &[]));
+            study_in(kind, arms.to_vec())
+        };
+        let (used, _, remarks) = here(&arms(NetworkKind::Auto)).unwrap();
+        assert_eq!((used, remarks), (NetworkUsed::Loopback, Vec::new()));
+        let refused = here(&arms(NetworkKind::Namespaces));
+        assert!(matches!(refused, Err(LabError::NoNetworks(why)) if why == OUTSIDER));
+    }
+
+    #[test]
+    fn where_weir_starts_all_each_arm_has_its_own() {
+        let arms = vec![
+            arm_of("baseline", ProxyKind::Nginx, &[]),
+            arm_of("queue", ProxyKind::Nginx, QUEUE),
+        ];
+        let whole = study_in(NetworkKind::Auto, arms);
+        let (used, left, _) = here(&whole).unwrap();
+        assert!(matches!(used, NetworkUsed::Namespaces { .. }));
+        assert_eq!(left, whole);
+    }
 
     #[test]
     fn an_arm_that_sets_nothing_of_the_kernel_needs_no_namespace() {

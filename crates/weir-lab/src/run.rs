@@ -95,14 +95,21 @@ pub fn run(
         environment,
     };
     let writer = RunWriter::create(&options.folder, &header, study_text)?;
-    Session {
+    let mut session = Session {
         header: &header,
         options,
         number: 0,
         writer,
         done: Done::default(),
+    };
+    let result = session.run(places, events);
+    let is_refused = result.as_ref().is_err_and(LabError::is_bad_input);
+    if is_refused && session.done.totals.is_empty() {
+        // The same again, once it is right, is to find the folder as this one did. Why it was refused is
+        // what matters, not what could not be removed.
+        let _ = session.writer.discard();
     }
-    .run(places, events)
+    result
 }
 
 /// Goes on with a run that was interrupted, failed or was killed.

@@ -46,7 +46,7 @@ pub(crate) struct Session<'a> {
 impl Session<'_> {
     /// Starts everything, measures every load, and ends everything.
     pub(crate) fn run(
-        mut self,
+        &mut self,
         mut places: Places,
         events: &mut dyn FnMut(Event),
     ) -> Result<Summary, LabError> {
@@ -246,8 +246,6 @@ impl Session<'_> {
             return Ok(());
         };
         let place = timeline.place(self.number);
-        let part = part::record(&self.header.study, load, place, end);
-        self.writer.append(&Record::Part(Box::new(part)))?;
         let counted = counted.into_iter().zip(arms.counters()?);
         for (arm, (before, after)) in self.header.study.arms.iter().zip(counted) {
             let counted = part::counted(&before, &after);
@@ -262,6 +260,9 @@ impl Session<'_> {
                 counted,
             }))?;
         }
+        // The last of all: where it stands, a proxy without counters has counted nothing.
+        let part = part::record(&self.header.study, load, place, end);
+        self.writer.append(&Record::Part(Box::new(part)))?;
         Ok(())
     }
 

@@ -340,6 +340,31 @@ fn refusals_name_the_path_and_the_reason() {
 }
 
 #[test]
+fn what_is_taken_back_leaves_what_others_made() {
+    let folder = tempfile::tempdir().unwrap();
+    let dir = folder.path().join("runs/mine");
+    let begun = || {
+        let mut writer = RunWriter::create(&dir, &header(), "").unwrap();
+        writer.append(&record("baseline", 0)).unwrap();
+        writer.write_file("arms/baseline/conf/a", b"").unwrap();
+        writer
+    };
+    begun().discard().unwrap();
+    assert!(!dir.exists());
+    let writer = begun();
+    fs::write(dir.join("notes"), "").unwrap();
+    writer.discard().unwrap();
+    let names = |dir: &Path| -> Vec<_> {
+        let entries = fs::read_dir(dir).unwrap();
+        entries.map(|entry| entry.unwrap().file_name()).collect()
+    };
+    assert_eq!(names(&dir), ["notes"]);
+    fs::remove_file(dir.join("notes")).unwrap();
+    begun().discard().unwrap();
+    assert_eq!(names(&dir), [""; 0], "the folder was there before");
+}
+
+#[test]
 fn a_folder_that_may_not_be_written_is_said_so() {
     // /proc refuses new entries to everybody, root included, so this holds in containers and CI.
     let error = RunWriter::create(Path::new("/proc/weir"), &header(), "")

@@ -1,7 +1,8 @@
 //! The writing half: every append reaches the kernel before it returns.
 
+use std::collections::BTreeSet;
 use std::fs::{self, File, OpenOptions, TryLockError};
-use std::io::{Seek, SeekFrom, Write};
+use std::io::{ErrorKind, Seek, SeekFrom, Write};
 use std::path::{Component, Path, PathBuf};
 use std::time::Duration;
 
@@ -18,6 +19,10 @@ pub struct RunWriter {
     histograms: AppendLog,
     encoder: Encoder,
     line: Vec<u8>,
+    /// Whether the folder itself was made, and was not there before.
+    made_folder: bool,
+    /// What was made in it: files and folders by their names.
+    made: BTreeSet<PathBuf>,
 }
 
 impl RunWriter {
@@ -30,6 +35,7 @@ impl RunWriter {
         header: &RunHeader,
         study_text: &str,
     ) -> Result<RunWriter, RecordError> {
+        let made_folder = !dir.exists();
         fs::create_dir_all(dir).map_err(RecordError::io("create", dir))?;
         let mut entries = fs::read_dir(dir).map_err(RecordError::io("read", dir))?;
         if entries.next().is_some() {
@@ -38,6 +44,8 @@ impl RunWriter {
             });
         }
         let mut writer = RunWriter::open(dir)?;
+        writer.made_folder = made_folder;
+        writer.made = [RECORDS_FILE, HISTOGRAMS_FILE].map(PathBuf::from).into();
         writer.histograms.append(PREAMBLE.as_bytes())?;
         writer.write_file(STUDY_FILE, study_text.as_bytes())?;
         // The header comes last: where it stands, everything else does.
@@ -87,7 +95,32 @@ impl RunWriter {
             records,
             encoder: Encoder::new(),
             line: Vec::new(),
+            made_folder: false,
+            made: BTreeSet::new(),
         })
+    }
+
+    /// Takes a run back that has come to nothing: removes what was written since [`RunWriter::create`], and
+    /// the folder if it was not there before. What somebody else has in it stays, and the folder then too.
+    ///
+    /// # Errors
+    /// The kernel refuses.
+    pub fn discard(self) -> Result<(), RecordError> {
+        for name in &self.made {
+            let path = self.dir.join(name);
+            let removed = match path.is_dir() {
+                true => fs::remove_dir_all(&path),
+                false => fs::remove_file(&path),
+            };
+            removed.map_err(RecordError::io("remove", &path))?;
+        }
+        if !self.made_folder {
+            return Ok(());
+        }
+        match fs::remove_dir(&self.dir) {
+            Err(error) if error.kind() == ErrorKind::DirectoryNotEmpty => Ok(()),
+            removed => removed.map_err(RecordError::io("remove", &self.dir)),
+        }
     }
 
     /// The run folder.
@@ -144,6 +177,8 @@ impl RunWriter {
                 relative: relative.to_owned(),
             });
         }
+        let first = Path::new(relative).iter().next();
+        self.made.extend(first.map(PathBuf::from));
         let path = self.dir.join(relative);
         let parent = path.parent().unwrap_or(&self.dir);
         fs::create_dir_all(parent).map_err(RecordError::io("create", parent))?;

@@ -52,6 +52,8 @@ pub struct Configuration {
     pub(crate) environment: Vec<(String, String)>,
     /// What it is a copy of, when it is one of the user's.
     pub(crate) own: Option<Arc<OwnCopy>>,
+    /// The user's files as they were read; empty: weir wrote it.
+    pub(crate) originals: Vec<(PathBuf, String)>,
 }
 
 /// What was changed in a configuration of the user's, as unified diffs of the user's own files.
@@ -103,6 +105,7 @@ impl Configuration {
             arguments: Vec::new(),
             environment: Vec::new(),
             own: None,
+            originals: Vec::new(),
         })
     }
 
@@ -160,6 +163,11 @@ impl Configuration {
     /// What was changed in a configuration of the user's; `None`: weir wrote it.
     pub fn patch(&self) -> Option<&Patch> {
         self.own.as_ref().map(|own| &own.patch)
+    }
+
+    /// The user's files that it is a copy of, as they were read, the main one first; empty: weir wrote it.
+    pub fn originals(&self) -> &[(PathBuf, String)] {
+        &self.originals
     }
 
     /// The configuration's files by name, the main one first, without certificates and keys. Those of a

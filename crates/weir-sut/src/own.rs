@@ -133,12 +133,15 @@ impl<'a> Copying<'a> {
             forward: diff(&self.user, &self.changed),
             revert: diff(&self.changed, &self.user),
         };
+        let originals = self.user.files.into_iter();
+        let originals = originals.map(|file| (file.path, file.text)).collect();
         let main = files.first().map(|file| file.copy.clone());
         let listen = self.site.tls.filter(|_| !is_in_clear).map(|tls| tls.listen);
         Ok(Configuration {
             file: main.unwrap_or_default(),
             listen: listen.unwrap_or(self.site.listen),
             own: Some(Arc::new(OwnCopy { files, patch })),
+            originals,
             ..self.configuration
         })
     }

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 /// Exit code when the work could not be done although the input was right.
 pub(crate) const FAILED: u8 = 1;
-/// Exit code for bad input: nothing was started or changed.
+/// Exit code for bad input: nothing was measured or changed.
 pub(crate) const BAD_INPUT: u8 = 2;
 /// Exit code after Ctrl-C or SIGTERM; what was measured has been reported.
 pub(crate) const INTERRUPTED: u8 = 130;

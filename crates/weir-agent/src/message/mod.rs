@@ -309,6 +309,9 @@ pub struct ArmStarted {
     pub written: Vec<(String, String)>,
     /// What was changed in the user's configuration, and how to change it back, as unified diffs.
     pub patch: Option<(String, String)>,
+    /// Sums of the user's files as they were read, as sha256sum(1) prints them; empty where weir wrote the
+    /// configuration.
+    pub sums: String,
     /// Its configuration as it understood it.
     pub effective_text: String,
     /// Levels that are really in force: of the proxy, the kernel and the process.

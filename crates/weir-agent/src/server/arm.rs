@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use weir_host::Network;
-use weir_model::study::LauncherSpec;
+use weir_model::study::{LauncherSpec, Settings};
 use weir_parameters::{Catalog, Scoped};
 use weir_probe::process;
 use weir_sut::{
@@ -19,6 +19,7 @@ use super::kernel;
 use super::networks::arm_addresses;
 use super::transport::{Hops, Sides, TCP, TRANSPORT, Transport};
 use crate::message::{ArmJob, ArmStarted, Failure};
+use crate::sha256;
 
 /// Name of the limit of open descriptors, also among an arm's effective levels: a worker's.
 const NOFILE: &str = "nofile";
@@ -75,6 +76,7 @@ impl Arm {
                 program: String::new(),
                 written: Vec::new(),
                 patch: None,
+                sums: String::new(),
                 effective_text: String::new(),
                 effective: BTreeMap::new(),
                 nofile: 0,
@@ -86,6 +88,9 @@ impl Arm {
         let catalog = &place.catalog;
         let scoped = catalog.split(job.kind, &job.settings);
         let changed = scoped.netns.clone();
+        if place.sides.proxy.is_none() {
+            must_be_none(&changed)?;
+        }
         let written = keeper.run(move || kernel::write_all(&changed))?;
         written.map_err(|error| Failure::other(kernel::told_apart(error)))?;
         let (mut own, remarks) = OwnProxy::prepare(&job, &place, &scoped, &keeper)?;
@@ -280,6 +285,7 @@ impl OwnProxy {
             program: self.program.version().to_owned(),
             written: self.configuration.texts()?,
             patch: patch.map(|patch| (patch.forward.clone(), patch.revert.clone())),
+            sums: sha256::sums(self.configuration.originals()),
             effective_text: understood.text,
             effective,
             nofile,
@@ -298,6 +304,19 @@ impl OwnProxy {
     }
 }
 
+/// Settings of a namespace, where the arm has none: written, they would be the host's, and nobody would
+/// put them back.
+fn must_be_none(settings: &Settings) -> Result<(), Failure> {
+    let names: Vec<&str> = settings.keys().map(String::as_str).collect();
+    match names.is_empty() {
+        true => Ok(()),
+        false => Err(Failure::other(format!(
+            "{} cannot be set without a network namespace of the arm's own",
+            names.join(", ")
+        ))),
+    }
+}
+
 /// The soft descriptor limit that an arm starts with.
 fn nofile(scoped: &Scoped, otherwise: u64) -> u64 {
     let level = scoped.launch.get(NOFILE);
@@ -311,4 +330,54 @@ fn free_addresses(address: IpAddr) -> Result<(SocketAddr, SocketAddr), Failure> 
     let ports = free_ports(address, 2)?;
     let at = |port: u16| SocketAddr::new(address, port);
     Ok((at(ports[0]), at(ports[1])))
+}
+
+#[cfg(test)]
+mod tests {
+    use weir_host::sysctl;
+    use weir_model::quantity::CpuSet;
+    use weir_model::study::{ProxyKind, ProxyRole};
+
+    use super::*;
+
+    /// A job with the value that the kernel has anyway, so that nothing would be changed.
+    fn with_its_own(setting: &str) -> ArmJob {
+        let now = sysctl::read(setting).unwrap();
+        ArmJob {
+            index: 0,
+            name: "queue".to_owned(),
+            kind: ProxyKind::Nginx,
+            executable: None,
+            role: ProxyRole::ReverseProxy,
+            settings: Settings::from([(setting.to_owned(), now)]),
+            own: None,
+            external: None,
+            launcher: None,
+            address: IpAddr::from([127, 0, 0, 1]),
+            tls: false,
+            origin: None,
+            sizes: Vec::new(),
+            cpus: CpuSet::new(vec![0]).unwrap(),
+            nofile: 1024,
+        }
+    }
+
+    #[test]
+    fn an_arm_without_a_namespace_sets_nothing_of_the_kernel_s() {
+        let folder = tempfile::tempdir().unwrap();
+        let place = ArmPlace {
+            prefix: folder.path().join("queue"),
+            sides: Sides::default(),
+            certificate: None,
+            catalog: Catalog::builtin(),
+            launcher: Launcher::new("/nonexistent".into()),
+        };
+        let job = with_its_own("net.core.somaxconn");
+        let started = Arm::start(job, place, &mut Transport::default());
+        let words = started.err().unwrap().words;
+        assert!(
+            words.starts_with("net.core.somaxconn cannot be set without a network namespace"),
+            "{words}"
+        );
+    }
 }

@@ -22,6 +22,7 @@ use crate::client::{Client, SILENCE, Served};
 use crate::frame::FrameError;
 use crate::hello::{self, Hello, HelloError};
 use crate::patient::Patient;
+use crate::sha256;
 
 mod address;
 mod error;
@@ -207,13 +208,7 @@ fn hash(path: &Path) -> io::Result<(String, u64)> {
             }
         }
     }
-    let digits = hasher
-        .finalize()
-        .iter()
-        .fold(String::new(), |digits, byte| {
-            digits + &format!("{byte:02x}")
-        });
-    Ok((digits, size))
+    Ok((sha256::digits(hasher), size))
 }
 
 /// A copy of this executable runs on machines of this kind alone (uname(1), `-s` and `-m`).

@@ -239,12 +239,14 @@ pub(crate) fn skipped(why: &str) {
     eprintln!("skipped: {why}");
 }
 
-/// An executable script.
+/// An executable script. Another process copies it into place: what this one holds open for writing, a child
+/// that another test starts just then holds too, and no kernel runs a program that anybody may write to.
 pub(crate) fn program(folder: &Path, name: &str, text: &str) -> PathBuf {
-    let path = folder.join(name);
-    fs::write(&path, text).expect("the folder of the test can be written");
-    fs::set_permissions(&path, fs::Permissions::from_mode(0o755))
-        .expect("the folder of the test can be written");
+    let (path, source) = (folder.join(name), folder.join(format!("{name}.text")));
+    fs::write(&source, text).expect("the folder of the test can be written");
+    let mut install = Command::new("install");
+    let status = install.args(["-m", "755"]).arg(source).arg(&path).status();
+    assert!(status.is_ok_and(|status| status.success()), "{name}");
     path
 }
 

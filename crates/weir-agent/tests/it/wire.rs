@@ -453,7 +453,7 @@ fn what_was_asked_before_the_end_of_the_input_is_answered() {
 
 #[test]
 fn a_peer_that_falls_silent_is_left() {
-    let mut line = Line::mute(Some(Duration::from_millis(200)));
+    let mut line = Line::mute(Some(Duration::from_secs(1)));
     line.greet();
     let id = line.send(Ask::Watch(watch()));
     // The line stands, and nobody speaks: the watch ends, and so does the server.

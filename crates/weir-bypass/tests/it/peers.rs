@@ -3,7 +3,7 @@
 use std::fs;
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, TcpStream};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::thread;
@@ -288,17 +288,30 @@ impl Drop for Proxy {
     }
 }
 
+/// Where a program is: on PATH, in the folders of system programs, or where weir's set-up puts what no
+/// package brings.
+fn located(program: &str) -> Option<PathBuf> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let home = PathBuf::from(std::env::var_os("HOME").unwrap_or_default());
+    let others = ["/usr/sbin", "/usr/local/bin"].map(PathBuf::from);
+    let mut files = std::env::split_paths(&path)
+        .chain(others)
+        .chain([home.join(".local/bin")])
+        .map(|folder| folder.join(program));
+    files.find(|file| file.is_file())
+}
+
 impl Proxy {
     /// Starts a program where the proxy is to be and waits until it accepts. `None` where it is not
     /// installed.
     pub(crate) fn start(place: &Place, program: &str, args: &[&str]) -> Option<Proxy> {
-        if !Path::new(program).exists() {
+        let Some(file) = located(program) else {
             eprintln!("skipped: {program} is not installed");
             return None;
-        }
+        };
         let spawn = || {
             let quiet = Stdio::null;
-            let mut command = Command::new(program);
+            let mut command = Command::new(&file);
             command
                 .args(args)
                 .stdin(quiet())
@@ -345,7 +358,7 @@ impl Proxy {
         let file = folder.join("nginx.conf");
         fs::write(&file, text).expect("a configuration");
         let file = file.to_str().expect("a path");
-        Proxy::start(place, "/usr/sbin/nginx", &["-c", file])
+        Proxy::start(place, "nginx", &["-c", file])
     }
 
     /// HAProxy, with these lines in its `defaults`.
@@ -359,7 +372,7 @@ impl Proxy {
         let file = folder.join("haproxy.cfg");
         fs::write(&file, text).expect("a configuration");
         let file = file.to_str().expect("a path");
-        Proxy::start(place, "/usr/sbin/haproxy", &["-db", "-f", file])
+        Proxy::start(place, "haproxy", &["-db", "-f", file])
     }
 
     pub(crate) fn caddy(place: &Place, folder: &Path) -> Option<Proxy> {
@@ -375,7 +388,7 @@ impl Proxy {
         fs::write(&file, text).expect("a configuration");
         let file = file.to_str().expect("a path");
         let args = ["run", "--adapter", "caddyfile", "--config", file];
-        Proxy::start(place, "/usr/bin/caddy", &args)
+        Proxy::start(place, "caddy", &args)
     }
 
     pub(crate) fn envoy(place: &Place, folder: &Path) -> Option<Proxy> {
@@ -399,6 +412,6 @@ impl Proxy {
         fs::write(&file, text).expect("a configuration");
         let file = file.to_str().expect("a path");
         let args = ["-c", file, "--concurrency", "2", "--use-dynamic-base-id"];
-        Proxy::start(place, "/usr/local/bin/envoy", &args)
+        Proxy::start(place, "envoy", &args)
     }
 }

@@ -71,12 +71,25 @@ pub(crate) fn write(source: &Source, prefix: &Path) -> PathBuf {
 }
 
 /// Whether a program is there; a test that needs it says so and ends.
-pub(crate) fn has(program: &str) -> bool {
-    let found = Path::new(program).exists();
+pub(crate) fn has(program: impl AsRef<Path>) -> bool {
+    let program = program.as_ref();
+    let found = program.exists();
     if !found {
-        println!("skipped: {program} is not installed");
+        println!("skipped: {} is not installed", program.display());
     }
     found
+}
+
+/// Where a program is: on PATH, or where weir's set-up puts what no package brings. Its name alone where it
+/// is not.
+pub(crate) fn located(program: &str) -> PathBuf {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let home = PathBuf::from(std::env::var_os("HOME").unwrap_or_default());
+    let mut files = std::env::split_paths(&path)
+        .chain([PathBuf::from("/usr/local/bin"), home.join(".local/bin")])
+        .map(|folder| folder.join(program));
+    let found = files.find(|file| file.is_file());
+    found.unwrap_or_else(|| PathBuf::from(program))
 }
 
 /// Runs a checker to its end.

@@ -227,11 +227,9 @@ fn explain(error: LabError, folder: &Path) -> Failure {
         LabError::DiskSpace { .. }
         | LabError::Descriptors { .. }
         | LabError::Ports { .. }
-        | LabError::Address { .. }
         | LabError::Version { .. }
         | LabError::Cpus { .. }
         | LabError::Resume(_)
-        | LabError::Request { .. }
         | LabError::Program(AgentError::Failed(_))
         | LabError::NoNetworks(_)
         | LabError::HostSettings { .. } => Failure::input(error),

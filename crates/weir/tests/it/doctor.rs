@@ -272,13 +272,10 @@ fn a_user_who_is_not_root_is_told_what_was_not_seen() {
     let place = Place::new();
     let proxy = Proxy::start(&place, HERE, "");
     let pid = proxy.nginx.pid().to_string();
-    // The build's folder may be closed to others; this one is not.
-    let program = place.path("weir");
-    fs::copy(env!("CARGO_BIN_EXE_weir"), &program).expect("a copy");
     let mut command = Command::new("setpriv");
     command.args(["--reuid=65534", "--regid=65534", "--clear-groups"]);
     command
-        .arg(&program)
+        .arg(place.copy_of_weir())
         .args(["doctor", "--pid", &pid, "-c", "10"]);
     let text = Running::start(&mut command).end().with_code(0).stdout;
     assert!(

@@ -9,7 +9,7 @@ use weir_model::load_report::LoadReport;
 
 use crate::faulty::{After, Faulty, Victim};
 use crate::load::report;
-use crate::load_faults::{EACH, Fault, lost, meet, stalled};
+use crate::load_faults::{EACH, Fault, STALL, lost, meet, stalled};
 use crate::program::{Running, weir};
 
 /// Sends `first`, then `again` as often as the client takes it.
@@ -30,7 +30,7 @@ fn interim_responses_for_ever() {
         }
         After::Close
     };
-    meet("-T 200ms", fault, stalled);
+    meet(STALL, fault, stalled);
 }
 
 #[test]
@@ -42,7 +42,7 @@ fn content_for_ever() {
         }
         After::Close
     };
-    meet("-T 200ms", fault, stalled);
+    meet(STALL, fault, stalled);
 }
 
 #[test]

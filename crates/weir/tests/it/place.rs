@@ -52,6 +52,27 @@ impl Place {
         path
     }
 
+    /// A program with this text, such as a script of the shell.
+    pub(crate) fn program(&self, name: &str, text: &str) -> PathBuf {
+        let text = self.write(&format!("{name}.text"), text);
+        self.installed(&text, name)
+    }
+
+    /// A copy of weir, which another user may run: the build's folder may be closed to others.
+    pub(crate) fn copy_of_weir(&self) -> PathBuf {
+        self.installed(Path::new(env!("CARGO_BIN_EXE_weir")), "weir")
+    }
+
+    /// Copied by a process of its own: what this one holds open for writing, a child that another test
+    /// starts just then holds too, and no kernel runs a program that anybody may write to.
+    fn installed(&self, from: &Path, name: &str) -> PathBuf {
+        let to = self.path(name);
+        let mut install = Command::new("install");
+        let status = install.args(["-m", "755"]).arg(from).arg(&to).status();
+        assert!(status.is_ok_and(|status| status.success()), "{name}");
+        to
+    }
+
     /// The text of a file of the run.
     #[track_caller]
     pub(crate) fn read(&self, name: &str) -> String {

@@ -48,11 +48,9 @@ fn refused(lan: &Lan, words: &[&str]) {
 
 /// A program on the host that is run instead of weir, with weir's path at hand.
 fn instead(lan: &Lan, text: &str) -> PathBuf {
-    let path = lan.place.path("another");
     let weir = env!("CARGO_BIN_EXE_weir");
-    fs::write(&path, format!("#!/bin/sh\nweir={weir}\n{text}\n")).expect("own folder");
-    fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).expect("own folder");
-    path
+    let text = format!("#!/bin/sh\nweir={weir}\n{text}\n");
+    lan.place.program("another", &text)
 }
 
 fn with_agent(lan: &Lan, study: &str, agent: &Path, places: &str) -> Ended {

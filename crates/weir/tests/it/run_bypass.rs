@@ -36,12 +36,12 @@ fn study(network: &str) -> String {
     )
 }
 
-/// Two arms for as long as it takes to be stopped.
+/// Two arms for as long as it takes to be stopped, whose connections nginx keeps as long.
 const LONG: &str = "\
 weir: 1
 name: stopped
 question: Is anything left attached?
-proxy: {kind: nginx, settings: {worker_processes: 1}}
+proxy: {kind: nginx, settings: {worker_processes: 1, keepalive_requests: 100000000}}
 loads:
   - {name: closed, closed: true, connections: 4, duration: 60s}
 a/a: false
@@ -202,6 +202,7 @@ fn two_runs_side_by_side_count_their_own() {
         run.end().with_code(0);
     }
     for place in &places {
+        place.assert_clean();
         let run = Run::read(&place.run_folder()).expect("the run can be read");
         let counted = counted(&run, "closed", "past");
         no_response_is_wrong(&run, "closed", "past");

@@ -90,8 +90,7 @@ fn without_root_what_takes_a_namespace_is_left_out_and_said() {
         return;
     }
     let place = Place::new();
-    let program = place.path("weir");
-    fs::copy(env!("CARGO_BIN_EXE_weir"), &program).expect("own folder");
+    let program = place.copy_of_weir();
     for folder in [place.path(""), place.temporary()] {
         fs::set_permissions(folder, Permissions::from_mode(0o777)).expect("own folder");
     }
@@ -129,8 +128,7 @@ fn a_study_that_insists_on_namespaces_or_has_nothing_else_is_refused_without_the
         return;
     }
     let place = Place::new();
-    let program = place.path("weir");
-    fs::copy(env!("CARGO_BIN_EXE_weir"), &program).expect("own folder");
+    let program = place.copy_of_weir();
     let alone: Vec<&str> = STUDY
         .lines()
         .filter(|line| !line.contains("backlog"))

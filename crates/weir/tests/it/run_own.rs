@@ -10,6 +10,7 @@ use std::process::{Command, Stdio};
 use std::time::SystemTime;
 
 use weir_model::record::{ProxyRecord, Record};
+use weir_model::study::ProxyKind;
 use weir_record::Run;
 
 use crate::place::Place;
@@ -120,6 +121,13 @@ struct Case {
     check: fn(&Path) -> Command,
 }
 
+/// A proxy's program, where weir finds it.
+fn installed(kind: ProxyKind) -> Command {
+    let found = weir_sut::find(kind, None);
+    let found = found.expect("these tests need all proxies: make setup-proxies");
+    Command::new(found.program())
+}
+
 const NGINX: Case = Case {
     kind: "nginx",
     main: "main.conf",
@@ -144,7 +152,7 @@ const NGINX: Case = Case {
     setting: ("origin_keepalive", "16"),
     lines: &["+    keepalive 16;", "+\t\tproxy_http_version 1.1;"],
     check: |main| {
-        let mut nginx = Command::new("/usr/sbin/nginx");
+        let mut nginx = installed(ProxyKind::Nginx);
         nginx
             .arg("-t")
             .arg("-p")
@@ -169,7 +177,7 @@ const HAPROXY: Case = Case {
     setting: ("http_reuse", "never"),
     lines: &["http-reuse never"],
     check: |main| {
-        let mut haproxy = Command::new("/usr/sbin/haproxy");
+        let mut haproxy = installed(ProxyKind::Haproxy);
         haproxy.arg("-c").arg("-f").arg(main);
         haproxy
     },
@@ -200,7 +208,7 @@ const HAPROXY_FOLDER: Case = Case {
         "+    http-reuse never",
     ],
     check: |main| {
-        let mut haproxy = Command::new("/usr/sbin/haproxy");
+        let mut haproxy = installed(ProxyKind::Haproxy);
         haproxy.arg("-c").arg("-f").arg(main);
         haproxy
     },
@@ -229,7 +237,7 @@ const ENVOY: Case = Case {
     setting: ("max_requests", "2048"),
     lines: &["+    circuit_breakers:", "2048"],
     check: |main| {
-        let mut envoy = Command::new("/usr/local/bin/envoy");
+        let mut envoy = installed(ProxyKind::Envoy);
         envoy
             .args(["--mode", "validate", "--config-path"])
             .arg(main);
@@ -251,7 +259,7 @@ const CADDY: Case = Case {
     setting: ("origin_keepalive_timeout", "7s"),
     lines: &["idle_timeout", "max_idle_conns_per_host\": 32"],
     check: |main| {
-        let mut caddy = Command::new("/usr/bin/caddy");
+        let mut caddy = installed(ProxyKind::Caddy);
         caddy.arg("validate").arg("--config").arg(main);
         caddy.env("HOME", main.parent().expect("a folder"));
         caddy
@@ -455,9 +463,7 @@ fn root_is_not_needed() {
             &format!("- {{name: changed, settings: {{{id}: {level}}}}}\n"),
         );
         let study = place.write("study.yaml", &text);
-        let program = place.path("weir");
-        fs::copy(env!("CARGO_BIN_EXE_weir"), &program).expect("own folder");
-        let mut command = Command::new(program);
+        let mut command = Command::new(place.copy_of_weir());
         command
             .arg("run")
             .args([study.as_os_str(), "--out".as_ref()])

@@ -5,6 +5,8 @@ use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
+use rustix::process::Signal;
+
 use crate::place::Place;
 use crate::program::{Ended, Running};
 use crate::run_own::{User, study};
@@ -41,7 +43,7 @@ fn refused(files: &[(&str, &str)], more: &str, settings: &str, words: &[&str]) {
     let words: Vec<String> = words.iter().map(|it| it.replace('~', &folder)).collect();
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     ended.refused(&words);
-    assert_eq!(place.records_with(r#""record":"trial""#), 0);
+    assert!(!place.run_folder().exists(), "what was begun is taken back");
 }
 
 #[test]
@@ -238,6 +240,35 @@ fn what_this_version_does_not_know_is_refused_with_the_change() {
     user.assert_untouched();
 }
 
+/// Blocks of two baselines would be mixed.
+#[test]
+fn a_run_does_not_go_on_with_files_that_have_changed() {
+    let place = Place::new();
+    let user = User::new(&place, &[("nginx.conf", MAIN), ("site.conf", SITE)]);
+    let (main, site) = (user.path("nginx.conf"), user.path("site.conf"));
+    let text = text("nginx", &main, "", "keepalive_requests: 5");
+    let mut run = place.run(&text.replace("duration: 2s", "duration: 6s"));
+    run.wait_until("a block", |_| {
+        place.records_with(r#""record":"trial""#) >= 2
+    });
+    run.signal(Signal::INT);
+    run.end().with_code(130);
+    let measured = place.records_with(r#""record":"trial""#);
+
+    fs::set_permissions(&site, Permissions::from_mode(0o644)).expect("own file");
+    fs::write(&site, format!("# another shop\n{SITE}")).expect("own file");
+    let changed = format!("cannot go on: {} has changed since", site.display());
+    place.resume().refused(&[&changed]);
+    place.assert_clean();
+    assert_eq!(place.records_with(r#""record":"trial""#), measured);
+    let copy = place.read("arms/baseline/conf/site.conf");
+    assert!(!copy.contains("another shop"), "{copy}");
+
+    fs::write(&site, SITE).expect("own file");
+    place.resume().with_code(0);
+    place.assert_clean();
+}
+
 #[test]
 fn httpd_says_that_it_cannot() {
     let place = Place::new();
@@ -256,14 +287,13 @@ fn httpd_says_that_it_cannot() {
 
 /// nginx behind a script that does this in the place of running it to serve.
 fn scripted(place: &Place, does: &str, duration: &str) -> Ended {
-    let script = place.write(
+    let script = place.program(
         "nginx",
         &format!(
             "#!/bin/sh\nPATH=$PATH:/usr/sbin:/sbin\nfor a; do case \"$a\" in -t|-T|-v|-V) exec nginx \
              \"$@\";; esac; done\n{does}\n"
         ),
     );
-    fs::set_permissions(&script, Permissions::from_mode(0o755)).expect("own file");
     let more = format!(", executable: {}", script.display());
     let files = [("nginx.conf", MAIN), ("site.conf", SITE)];
     let user = User::new(place, &files);

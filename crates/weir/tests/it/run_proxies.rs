@@ -103,6 +103,7 @@ fn five_proxies_are_measured_side_by_side_under_every_kind_of_load() {
     }
     assert_memory(&run);
     assert_counted(&run);
+    assert_counted_first(&run);
 }
 
 /// What a proxy calls itself.
@@ -165,6 +166,20 @@ fn assert_counted(run: &Run) {
         }
     }
     assert_eq!(seen, 4 * PROXIES.len());
+}
+
+/// What was counted stands before the trial's end, which says that it is all there: between the two weir
+/// may be killed.
+#[track_caller]
+fn assert_counted_first(run: &Run) {
+    for (end, record) in run.records.iter().enumerate() {
+        let Record::Part(part) = record else { continue };
+        let counted = run.records[..end].iter().filter(|record| {
+            matches!(record, Record::Counters(counters)
+                if counters.load == part.load && counters.first_block == part.first_block)
+        });
+        assert_eq!(counted.count(), PROXIES.len(), "{}", part.load);
+    }
 }
 
 fn counters_of<'a>(run: &'a Run, load: &str, arm: &str) -> &'a CountersRecord {

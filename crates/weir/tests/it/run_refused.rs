@@ -1,7 +1,6 @@
 //! `weir run` with what cannot be run: everything is said, and nothing is started.
 
-use std::fs::{self, Permissions};
-use std::os::unix::fs::PermissionsExt;
+use std::fs;
 
 use crate::place::{Place, names_in};
 use crate::program::{Ended, Running, run};
@@ -87,14 +86,13 @@ fn nginx_is_not_there() {
 fn nginx_refuses_the_configuration() {
     let place = Place::new();
     let words = "nginx: [emerg] unknown directive \"frobnicate\" in nginx.conf:7";
-    let nginx = place.write(
+    let nginx = place.program(
         "nginx",
         &format!(
             "#!/bin/sh\nfor a; do [ \"$a\" = -t ] && {{ echo '{words}' >&2; exit 1; }}; done\n\
              PATH=$PATH:/usr/sbin:/sbin exec nginx \"$@\"\n"
         ),
     );
-    fs::set_permissions(&nginx, Permissions::from_mode(0o755)).unwrap();
     let ended = place
         .run(&study(&format!(
             "proxy: {{kind: nginx, executable: {}}}\n",

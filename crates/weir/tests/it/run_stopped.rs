@@ -8,7 +8,7 @@ use weir_record::Run;
 use crate::place::Place;
 use crate::program::Running;
 
-/// 20 blocks of 200 ms.
+/// 20 blocks of 200 ms, by the same proxies: a test that is late finds those that it has seen.
 const STUDY: &str = "\
 weir: 1
 name: stopped
@@ -18,7 +18,7 @@ proxy:
   settings: {worker_processes: 1}
 loads:
   - {name: closed, closed: true, connections: 4, duration: 4s}
-blocks: {slice: 50ms, at-least: 6}
+blocks: {slice: 50ms, at-least: 6, instances: 1}
 ";
 
 const BLOCKS: usize = 20;

@@ -1,7 +1,7 @@
 //! Copies that run beside the original.
 
 use std::net::SocketAddr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use serde_json::Value as Json;
@@ -10,11 +10,16 @@ use weir_configuration::{Pem, Source, Surroundings};
 
 use super::{CADDY, ENVOY, Users, all, named};
 use crate::support::{
-    Running, checked, free_address, has, origin, prefix, source, surroundings, text, write,
+    Running, checked, free_address, has, located, origin, prefix, source, surroundings, text, write,
 };
 
-const ENVOY_PROGRAM: &str = "/usr/local/bin/envoy";
-const CADDY_PROGRAM: &str = "/usr/bin/caddy";
+/// Whose configuration it is.
+fn program(dialect: Dialect) -> PathBuf {
+    match dialect {
+        Dialect::Envoy => located("envoy"),
+        Dialect::Caddy => located("caddy"),
+    }
+}
 
 fn adapt(source: &Source, dialect: Dialect, surroundings: &Surroundings<'_>) -> Source {
     let copy = match dialect {
@@ -40,21 +45,17 @@ pub(super) fn checked_copy(name: &str, source: &Source, dialect: Dialect) {
         surroundings.tls_listen = Some(([127, 0, 0, 1], 7003).into());
     }
     let main = write(&adapt(source, dialect, &surroundings), prefix.path());
-    let mut command = match dialect {
-        Dialect::Envoy if has(ENVOY_PROGRAM) => {
-            let mut command = Command::new(ENVOY_PROGRAM);
-            command.args(["--mode", "validate", "-c"]).arg(main);
-            command
-        }
-        Dialect::Caddy if has(CADDY_PROGRAM) => {
-            let mut command = Command::new(CADDY_PROGRAM);
-            command
-                .args(["validate", "--config"])
-                .arg(main)
-                .env("HOME", prefix.path());
-            command
-        }
-        _ => return,
+    let program = program(dialect);
+    if !has(&program) {
+        return;
+    }
+    let mut command = Command::new(program);
+    match dialect {
+        Dialect::Envoy => command.args(["--mode", "validate", "-c"]).arg(main),
+        Dialect::Caddy => command
+            .args(["validate", "--config"])
+            .arg(main)
+            .env("HOME", prefix.path()),
     };
     checked(name, command.current_dir("/"));
 }
@@ -106,11 +107,8 @@ fn copies_touch_nothing_of_the_users() {
 fn copies_run_and_ask_the_origin_server() {
     for name in ENVOY.into_iter().chain(CADDY) {
         let users = Users::new(name);
-        let program = match users.dialect {
-            Dialect::Envoy => ENVOY_PROGRAM,
-            Dialect::Caddy => CADDY_PROGRAM,
-        };
-        if !has(program) || name == "many.yaml" {
+        let program = program(users.dialect);
+        if !has(&program) || name == "many.yaml" {
             continue;
         }
         let prefix = prefix();
