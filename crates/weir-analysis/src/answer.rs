@@ -6,7 +6,7 @@ mod proxies;
 use weir_model::study::{ArmRole, Metric, Study};
 
 use crate::findings::{Comparison, InertArm, LimitFindings, LimitVerdict, LoadFindings, Verdict};
-use crate::names::{are_different_proxies, capitalized, find};
+use crate::names::{are_different_proxies, are_steps, capitalized, find};
 
 /// More names than this are counted rather than listed.
 const NAMES_LISTED: usize = 3;
@@ -252,13 +252,17 @@ fn sentence(study: &Study, load: &LoadFindings, inert: &[InertArm]) -> String {
     if parts.is_empty() {
         return resolution(study, load);
     }
-    let steps = study.arms.iter().any(|arm| arm.against != 0);
-    let steps = if steps {
-        " (each step against the one before it)"
-    } else {
-        ""
-    };
-    format!("{}{steps}.", capitalized(&parts.join("; ")))
+    let text = capitalized(&parts.join("; "));
+    format!("{text}{}.", compared_with(study))
+}
+
+/// With what arms are compared, where that is not the baseline for all of them.
+fn compared_with(study: &Study) -> &'static str {
+    match study.arms.iter().all(|arm| arm.against == 0) {
+        true => "",
+        false if are_steps(study) => " (each step against the one before it)",
+        false => " (each against the arm that differs from it in nothing else)",
+    }
 }
 
 /// "keepalive makes nginx carry 2.61 times as much (95 % interval 2.55 to 2.66)"; after the first

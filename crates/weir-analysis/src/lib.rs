@@ -36,6 +36,7 @@ use crate::gather::LoadData;
 
 pub use crate::counters::is_telling;
 pub use crate::load::load_validity;
+pub use crate::names::{are_different_proxies, are_steps};
 pub use crate::validity::validity;
 
 /// Everything that `run` says. A run that was cut short says less, one without trials nothing;

@@ -26,13 +26,20 @@ pub(crate) fn find<'a>(study: &'a Study, name: &str) -> Option<&'a Arm> {
 
 /// Whether two arms are different systems, so that one does not "make" the other carry more: another
 /// program, another executable of it, another address, or another configuration of the user's.
-pub(crate) fn are_different_proxies(study: &Study, a: &str, b: &str) -> bool {
+pub fn are_different_proxies(study: &Study, a: &str, b: &str) -> bool {
     let system = |name| {
         let proxy = study.proxy_of(find(study, name)?);
         let own = proxy.configuration.as_ref();
         Some((proxy.kind, &proxy.executable, own, proxy.external))
     };
     system(a) != system(b)
+}
+
+/// Whether the arms that are compared with another than the baseline are steps, each of them compared
+/// with the one before it. Else each is compared with the one of its stratum.
+pub fn are_steps(study: &Study) -> bool {
+    let mut arms = study.arms.iter().enumerate();
+    arms.all(|(index, arm)| arm.against == 0 || arm.against + 1 == index)
 }
 
 /// `a`, `a and b`, `a, b and c`.

@@ -130,7 +130,11 @@ impl<'a> Pairs<'a> {
     ) -> String {
         let mut parts = Vec::new();
         if let Some(first) = groups.first() {
-            let is_clear = overlaps.iter().all(|(better, _)| !first.contains(better));
+            let is_decided = overlaps.iter().all(|(better, _)| !first.contains(better));
+            let mut later = groups[1..].iter().flatten();
+            let is_compared =
+                later.all(|arm| first.iter().all(|best| self.get(arm, best).is_some()));
+            let is_clear = is_decided && is_compared;
             parts.push(self.of_best(first, groups.len() == 1, is_clear));
             let mut with_confidence = true;
             for group in &groups[1..] {
@@ -155,7 +159,7 @@ impl<'a> Pairs<'a> {
     }
 
     /// The best group, or, where there is no other, all there is. Where a later arm could not be told
-    /// from one of it, that it is the best is said with less force.
+    /// from one of it, or has no valid pair with one, that it is the best is said with less force.
     fn of_best(&self, group: &[String], is_only: bool, is_clear: bool) -> String {
         let who = self.named(group);
         let best = match (self.metric, group.len()) {

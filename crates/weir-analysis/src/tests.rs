@@ -287,6 +287,28 @@ fn steps_of_a_cumulative_design_are_compared_with_the_step_before() {
 }
 
 #[test]
+fn arms_of_strata_are_no_steps() {
+    let mut arms = three_arms();
+    arms.push(arm("workers", ArmRole::Change, 0));
+    arms.push(arm("workers-keepalive", ArmRole::Change, 3));
+    arms.push(arm("workers-log-off", ArmRole::Change, 3));
+    let header = header(arms);
+    let (_folder, run) = run(
+        &header,
+        trials(&header, "closed", 30, |moment| {
+            [1.0, 1.0, 2.0, 1.5, 3.0, 1.8][moment.arm]
+                * 10_000.0
+                * (0.01 * normal(moment.rng)).exp()
+        }),
+    );
+    let answer = analyze(&run).answer;
+    assert!(
+        answer.ends_with(" (each against the arm that differs from it in nothing else)."),
+        "{answer}"
+    );
+}
+
+#[test]
 fn a_difference_between_equal_arms_is_a_warning() {
     let header = header(three_arms());
     let biased = |moment: Moment<'_>| 20_000.0 * [1.0, 1.1, 1.0][moment.arm] + moment.rng.unit();

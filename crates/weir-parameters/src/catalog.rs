@@ -168,9 +168,14 @@ impl Catalog {
     /// The id that somebody who wrote `id` most likely meant, if any comes near. The last word of a
     /// sysctl's name is enough.
     pub fn nearest(&self, proxy: ProxyKind, id: &str) -> Option<&str> {
+        self.nearest_among(&[proxy], id)
+    }
+
+    /// The same among what can be set for any of `proxies`.
+    pub fn nearest_among(&self, proxies: &[ProxyKind], id: &str) -> Option<&str> {
         let wanted = folded(id);
-        self.all(proxy)
-            .filter_map(|row| Some((distance(&folded(&row.id), &wanted)?, &*row.id)))
+        let rows = proxies.iter().flat_map(|proxy| self.all(*proxy));
+        rows.filter_map(|row| Some((distance(&folded(&row.id), &wanted)?, &*row.id)))
             .min_by_key(|(distance, id)| (*distance, id.len()))
             .map(|(_, id)| id)
     }
@@ -217,6 +222,13 @@ impl Catalog {
     /// The same with how a proxy is started and what carries its bytes, where nothing is said of it:
     /// two arms are the same when these are equal.
     pub fn complete_arm(&self, proxy: ProxyKind, settings: &Settings) -> Settings {
+        self.complete_start(&self.complete(proxy, settings))
+    }
+
+    /// `settings` with how a proxy is started and what carries its bytes alone. Nothing is taken for
+    /// the program's default: of arms that are copies of a user's configuration, which may say
+    /// anything, two are the same when these are equal.
+    pub fn complete_start(&self, settings: &Settings) -> Settings {
         let of_arm = |row: &&Parameter| {
             matches!(
                 row.effective,
@@ -226,7 +238,7 @@ impl Catalog {
         let level = |row: &Parameter| Some((row.id.clone(), row.default.newest().level.clone()?));
         let rows = self.host_parameters().filter(of_arm);
         let mut complete: Settings = rows.filter_map(level).collect();
-        complete.extend(self.complete(proxy, settings));
+        complete.extend(settings.clone());
         complete
     }
 

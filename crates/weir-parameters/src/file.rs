@@ -163,7 +163,8 @@ impl<'a> All<'a> {
             .writes
             .iter()
             .flat_map(|w| w.only.iter().chain(&w.except));
-        let spelled = row.controllers.values().flat_map(|c| c.values.keys());
+        let spelled = row.controllers.values();
+        let spelled = spelled.flat_map(|c| c.values.keys().chain(&c.except));
         let levels = levels.chain(&row.debian).chain(written).chain(spelled);
         check_levels(row, levels)?;
         if let Some(name) = &row.quantity

@@ -68,6 +68,9 @@ pub struct Spelling {
     /// beside it, there is no word for any other level.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub values: BTreeMap<String, String>,
+    /// Levels that it has no word for: most are what leaving the key out comes to.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub except: Vec<String>,
     /// What the controller sets when the key is not there, where that is another than the proxy's
     /// own default; as it stands in the ConfigMap.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -83,6 +86,7 @@ impl Spelling {
             return Some(value.clone());
         }
         match &self.text {
+            _ if self.except.iter().any(|other| other == level) => None,
             None if !self.values.is_empty() => None,
             None => Some(level.to_owned()),
             Some(text) => Some(template::fill(text, level)),

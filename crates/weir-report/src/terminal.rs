@@ -194,10 +194,11 @@ impl Page {
             }
         }
         if let Some(step) = metric.rows.iter().find(|row| row.against_step) {
-            let note = format!(
-                "each step is compared with the one before it, {} with {}",
-                step.arm, step.against
-            );
+            let with = match metric.by_steps {
+                true => "each step is compared with the one before it",
+                false => "arms are compared with the one that differs from them in nothing else",
+            };
+            let note = format!("{with}, {} with {}", step.arm, step.against);
             self.text(&note, sgr::DIM, 0);
         }
         self.text(&format!("A/A: {}", metric.resolution), sgr::DIM, 5);

@@ -1,12 +1,16 @@
 //! How a load's connections are used: the keys `connection`, `tls`, `hold` and `size` of a load.
 
+use std::collections::BTreeSet;
+use std::ops::Range;
 use std::time::Duration;
 
 use weir_model::load::Lifetime;
 use weir_model::study::{TlsOffer, file_target};
 use weir_model::tls::{Resumption, TlsVersion};
 
+use crate::arms;
 use crate::check::{Checker, Fields, fraction, nearest, short};
+use crate::load;
 use crate::plan::MAX_CONTENT;
 use crate::proxy;
 use crate::tree::{Node, Value};
@@ -167,23 +171,8 @@ pub(crate) fn held(node: &Node, check: &mut Checker) -> Option<u32> {
 }
 
 /// Size and request target of the content that a load asks for.
-pub(crate) fn size(
-    node: &Node,
-    fields: &Fields<'_>,
-    proxy: Option<&proxy::Draft>,
-    check: &mut Checker,
-) -> Option<(u64, String)> {
+pub(crate) fn size(node: &Node, fields: &Fields<'_>, check: &mut Checker) -> Option<(u64, String)> {
     let size = check.bytes(node, MAX_CONTENT)?;
-    if let Some(proxy) = proxy
-        && !proxy.spec.kind.is_started()
-    {
-        check
-            .error(
-                node.span.clone(),
-                "what an external proxy answers is not weir's to choose",
-            )
-            .hint("leave `size` out, or ask for a `path`");
-    }
     let request = fields.get("request").map(|node| &node.value);
     if let Some(Value::Mapping(entries)) = request
         && let Some(path) = entries.iter().find(|entry| entry.key == "path")
@@ -196,4 +185,35 @@ pub(crate) fn size(
             ));
     }
     Some((size, file_target(size)))
+}
+
+/// A proxy that runs already is one address, asked in clear, with content of its own: content of a size
+/// is there where weir has put it, and a listener with TLS where weir has made one.
+pub(crate) fn check_external(
+    loads: &[load::Draft],
+    arms: &[arms::Draft],
+    of_study: Option<&proxy::Draft>,
+    check: &mut Checker,
+) {
+    let Some(of_study) = of_study else { return };
+    let is_started = |arm: &arms::Draft| arm.proxy(&of_study.spec).kind.is_started();
+    if arms.iter().all(is_started) {
+        return;
+    }
+    // The cells of a matrix say the same thing once.
+    let sizes: BTreeSet<_> = loads.iter().filter_map(|load| place(&load.size)).collect();
+    for (start, end) in sizes {
+        let message = "what an external proxy answers is not weir's to choose";
+        let error = check.error(start..end, message);
+        error.hint("leave `size` out, or ask for a `path`");
+    }
+    let secure: BTreeSet<_> = loads.iter().filter_map(|load| place(&load.tls)).collect();
+    for (start, end) in secure {
+        let error = check.error(start..end, "an external proxy is asked in clear");
+        error.hint("leave `tls` out, or let weir start the proxy");
+    }
+}
+
+fn place(at: &Option<Range<usize>>) -> Option<(usize, usize)> {
+    at.as_ref().map(|at| (at.start, at.end))
 }

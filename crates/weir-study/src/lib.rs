@@ -22,6 +22,7 @@ mod load;
 mod machine;
 mod matrix;
 mod plan;
+mod programs;
 mod proxy;
 mod published;
 mod ready;
@@ -36,6 +37,7 @@ use weir_parameters::Catalog;
 
 pub use error::{StudyError, StudyErrors};
 pub use machine::CheckContext;
+pub use programs::programs;
 pub use ready::{ReadyMade, studies};
 pub use remarks::remarks;
 pub use requests::{Requests, parse_requests};
@@ -146,12 +148,7 @@ fn study(
     let origin = plan::origin(fields.get("origin"), check);
     let blocks = plan::blocks(fields.get("blocks"), check);
     let network = plan::network(fields.get("network"), check);
-    let loads = load::read(
-        fields.required("loads", check),
-        proxy.as_ref(),
-        scale,
-        check,
-    );
+    let loads = load::read(fields.required("loads", check), scale, check);
     let merged = loads.left_out(scale);
     let objective = plan::objective(fields.get("objective"), &loads.drafts, check);
     let serves_files = proxy.as_ref().is_some_and(proxy::Draft::serves_files);
@@ -168,6 +165,7 @@ fn study(
     let has_limit = objective.within.is_some();
     load::check_fit(&loads, &arms.drafts, &blocks, has_limit, check);
     load::check_bursts(&loads, &blocks, check);
+    flow::check_external(&loads, &arms.drafts, proxy.as_ref(), check);
     let room = Room {
         arms: &arms.drafts,
         proxy: proxy.as_ref(),

@@ -12,7 +12,6 @@ use crate::arms;
 use crate::check::{Checker, Fields, fraction, short};
 use crate::flow;
 use crate::matrix::{self, Axes, Cell};
-use crate::proxy;
 use crate::scale::Scale;
 use crate::tree::{Node, Value};
 
@@ -49,6 +48,10 @@ pub(crate) struct Draft {
     duration: Range<usize>,
     /// Where its burst stands.
     burst: Option<Range<usize>>,
+    /// Where the size of the content that it asks for stands.
+    pub(crate) size: Option<Range<usize>>,
+    /// Where it says that it asks over TLS.
+    pub(crate) tls: Option<Range<usize>>,
 }
 
 /// All loads.
@@ -70,12 +73,7 @@ impl Loads {
     }
 }
 
-pub(crate) fn read(
-    node: Option<&Node>,
-    proxy: Option<&proxy::Draft>,
-    scale: Scale,
-    check: &mut Checker,
-) -> Loads {
+pub(crate) fn read(node: Option<&Node>, scale: Scale, check: &mut Checker) -> Loads {
     let mut loads = Loads::default();
     let nodes = node.and_then(|node| check.list(node, "a list of loads"));
     for node in nodes.unwrap_or_default() {
@@ -83,7 +81,7 @@ pub(crate) fn read(
             .drafts
             .iter()
             .any(|load| load.spec.arrivals == StudyArrivals::Closed);
-        let Some(template) = read_load(node, closed_before, proxy, check) else {
+        let Some(template) = read_load(node, closed_before, check) else {
             continue;
         };
         for load in expanded(&template, scale, &mut loads.merged) {
@@ -141,6 +139,8 @@ fn expanded(template: &Template, scale: Scale, merged: &mut Vec<String>) -> Vec<
             connections: template.draft.connections.clone(),
             duration: template.draft.duration.clone(),
             burst: template.draft.burst.clone(),
+            size: template.draft.size.clone(),
+            tls: template.draft.tls.clone(),
         });
     }
     drafts
@@ -166,12 +166,7 @@ fn scaled(spec: LoadSpec, scale: Scale) -> LoadSpec {
 
 /// Reads a load. Parts that are wrong are reported and replaced, so that the load still counts for
 /// whoever looks at it next.
-fn read_load(
-    node: &Node,
-    closed_before: bool,
-    proxy: Option<&proxy::Draft>,
-    check: &mut Checker,
-) -> Option<Template> {
+fn read_load(node: &Node, closed_before: bool, check: &mut Checker) -> Option<Template> {
     let fields = Fields::known(node, "a load", &KEYS, check)?;
     let axes = matrix::axes(&fields, check);
     // The cells of a matrix are named by their numbers.
@@ -195,9 +190,9 @@ fn read_load(
         .get("request")
         .and_then(|node| request(node, check))
         .unwrap_or_else(|| RequestSpec::get("/"));
-    let size = fields
-        .get("size")
-        .and_then(|node| flow::size(node, &fields, proxy, check))
+    let size_node = fields.get("size");
+    let size = size_node
+        .and_then(|node| flow::size(node, &fields, check))
         .map(|(size, target)| {
             request.target = target;
             size
@@ -206,7 +201,9 @@ fn read_load(
         .get("connection")
         .and_then(|node| flow::lifetime(node, check))
         .unwrap_or(Lifetime::Kept);
-    let tls = fields.get("tls").and_then(|node| flow::tls(node, check));
+    let tls_node = fields.get("tls");
+    let tls = tls_node.and_then(|node| flow::tls(node, check));
+    let tls_at = tls_node.filter(|_| tls.is_some());
     let hold = fields.get("hold");
     let held = hold.and_then(|node| flow::held(node, check)).unwrap_or(0);
     let optional = fields
@@ -239,6 +236,8 @@ fn read_load(
         connections: hold.map_or(connections_at, |node| node.span.clone()),
         duration: duration_at,
         burst: fields.get("burst").map(|node| node.span.clone()),
+        size: size.and(size_node).map(|node| node.span.clone()),
+        tls: tls_at.map(|node| node.span.clone()),
     };
     Some(Template {
         draft,

@@ -212,10 +212,7 @@ fn external(kind: ProxyKind, fields: &Fields<'_>, check: &mut Checker) -> Option
     }
     for key in ["executable", "configuration", "settings", "stock"] {
         if let Some(entry) = fields.entry(key) {
-            let message = format!("`{key}` is for a proxy that weir starts");
-            check
-                .error(entry.span.clone(), message)
-                .hint("an external proxy is asked and never touched");
+            refuse_external(kind, key, entry.span.clone(), check);
         }
     }
     let node = fields.required("address", check)?;
@@ -230,6 +227,16 @@ fn external(kind: ProxyKind, fields: &Fields<'_>, check: &mut Checker) -> Option
             None
         }
     }
+}
+
+/// Reports what is said of a proxy that weir does not start and could only do to one that it does.
+pub(crate) fn refuse_external(kind: ProxyKind, key: &str, span: Range<usize>, check: &mut Checker) {
+    if kind.is_started() {
+        return;
+    }
+    check
+        .error(span, format!("`{key}` is for a proxy that weir starts"))
+        .hint("an external proxy is asked and never touched");
 }
 
 fn role(node: &Node, check: &mut Checker) -> Option<ProxyRole> {

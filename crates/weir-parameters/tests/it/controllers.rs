@@ -56,6 +56,16 @@ fn a_level_that_a_controller_cannot_say_has_no_value() {
     let contour = spelling(ProxyKind::Envoy, "tls_minimum_protocol_version", "contour");
     assert_eq!(contour.value("TLSv1_2").as_deref(), Some("1.2"));
     assert_eq!(contour.value("TLSv1_0"), None);
+    // Which would be a word where a number is to stand.
+    for (id, word) in [
+        ("max_connections_to_accept_per_socket_event", "all"),
+        ("keepalive_requests", "unlimited"),
+        ("origin_keepalive_requests", "unlimited"),
+    ] {
+        let contour = spelling(ProxyKind::Envoy, id, "contour");
+        assert_eq!(contour.value(word), None, "{id}");
+        assert_eq!(contour.value("7").as_deref(), Some("7"), "{id}");
+    }
     let contour = spelling(ProxyKind::Envoy, "stream_idle_timeout", "contour");
     assert_eq!(contour.value("0s").as_deref(), Some("infinity"));
     assert_eq!(contour.value("5s").as_deref(), Some("5s"));

@@ -386,6 +386,39 @@ fn defaults_are_those_of_the_version() {
     assert_eq!(settings["gzip"], "off");
     let settings = of("nginx/1.18.0").complete(Nginx, &Default::default());
     assert_eq!(settings["keepalive_requests"], "100");
+    for (kind, program, id, level) in [
+        (
+            ProxyKind::Envoy,
+            "envoy/1.21.6",
+            "tls_minimum_protocol_version",
+            Some("TLSv1_0"),
+        ),
+        (
+            ProxyKind::Envoy,
+            "envoy/1.40.0",
+            "tls_minimum_protocol_version",
+            Some("TLSv1_2"),
+        ),
+        (ProxyKind::Caddy, "caddy/2.2.1", "keepalive_timeout", None),
+        (
+            ProxyKind::Caddy,
+            "caddy/2.6.2",
+            "keepalive_timeout",
+            Some("300s"),
+        ),
+        (ProxyKind::Caddy, "caddy/2.5.2", "metrics", Some("on")),
+        (ProxyKind::Caddy, "caddy/2.6.2", "metrics", Some("off")),
+    ] {
+        let catalog = Catalog::builtin().for_proxy(kind, program);
+        let defaults = catalog.complete(kind, &Default::default());
+        assert_eq!(
+            defaults.get(id).map(String::as_str),
+            level,
+            "{program}: {id}"
+        );
+        let open = Catalog::builtin().complete(kind, &Default::default());
+        assert_eq!(open.get(id), None, "{id}");
+    }
     // Others keep theirs.
     assert_eq!(
         of("nginx/1.18.0").defaults(ProxyKind::Caddy),

@@ -1,5 +1,6 @@
 //! All arms on one metric: ratios, verdicts and the reasons for them.
 
+use weir_analysis::are_steps;
 use weir_analysis::findings::{ArmFindings, Comparison, InertArm, LoadFindings, Verdict};
 use weir_model::study::{Arm, ArmRole, Metric, Study};
 
@@ -25,6 +26,8 @@ pub struct MetricView {
     pub resolution: String,
     /// One row per arm: baseline and A/A first, then the changes in the order of the study.
     pub rows: Vec<RowView>,
+    /// Whether what is compared with another arm than the baseline is a step after that one.
+    pub by_steps: bool,
     /// Every arm against every other, where the study compares them so.
     pub pairs: Option<PairsView>,
     /// Why the verdicts are what they are; what holds for several arms is said once.
@@ -160,6 +163,7 @@ pub(super) fn metric_view(
         interval_head: format!("{} interval", number::level(confidence)),
         confidence: number::level(confidence),
         resolution: resolution(load, metric),
+        by_steps: are_steps(study),
         pairs: pairs::view(study, load, metric),
         why: why(&rows),
         rows,

@@ -3,6 +3,7 @@
 //! They are means and peaks over machines and settings that are not here, so sizes are not compared:
 //! a gain is confirmed where ours has its direction and lies beyond the equivalence band.
 
+use weir_analysis::are_different_proxies;
 use weir_analysis::findings::{Comparison, LoadFindings, Verdict};
 use weir_model::study::{Arm, ArmRole, GainOf, Metric, PublishedGain, Study};
 
@@ -196,8 +197,7 @@ fn without<'a>(study: &'a Study, arm: &Arm, id: &str, level: &str) -> Option<&'a
         };
         other.role != ArmRole::SameAsBaseline
             && other.settings.get(id) != arm.settings.get(id)
-            && other.proxy.as_deref().map(|proxy| proxy.kind)
-                == arm.proxy.as_deref().map(|proxy| proxy.kind)
+            && !are_different_proxies(study, &other.name, &arm.name)
             && alike(other) == alike(arm)
     };
     let against = study.arms.get(arm.against).filter(is_twin);

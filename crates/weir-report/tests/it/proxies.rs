@@ -6,7 +6,7 @@ use weir_analysis::findings::{Comparison, LoadFindings, Ranking, Verdict};
 use weir_model::record::{ProxyRecord, Record};
 use weir_model::study::{
     Arm, ArmRole, Compare, ExternalSpec, GainOf, LauncherSpec, Metric, OwnConfiguration, ProxyKind,
-    PublishedGain, Settings,
+    ProxySpec, PublishedGain, Settings,
 };
 use weir_report::{html, markdown, terminal};
 
@@ -108,7 +108,7 @@ fn run_of(plans: &[Plan], words: &str) -> Fixture {
         }
     }
     load.rankings = vec![ranking(Metric::Rate, plans, words)];
-    run.findings.answer = format!("On equal terms, {words}.");
+    run.findings.answer = format!("{words}.");
     run.records = plans
         .iter()
         .enumerate()
@@ -481,6 +481,54 @@ fn published_gains_stand_beside_ours() {
     let lines = terminal(&gains(Compare::Pairs).input(), false, 80);
     let begin = lines.find("Published beside").unwrap();
     insta::assert_snapshot!("gains_terminal", &lines[begin..]);
+}
+
+/// Another executable of the same proxy differs in more than the level.
+#[test]
+fn a_gain_of_a_level_is_not_against_another_executable() {
+    let mut run = gains(Compare::Pairs);
+    for executable in [None, Some("/opt/nginx".into())] {
+        let study = &mut run.header.study;
+        let proxy = ProxySpec {
+            executable,
+            ..study.proxy.clone()
+        };
+        study.arms[2].proxy = Some(Box::new(proxy));
+        let text = markdown(&run.input());
+        let row = text
+            .lines()
+            .find(|line| line.starts_with("| transport=sockmap | completed rate"));
+        let is_there = row.is_some_and(|row| row.contains("transport=sockmap against baseline"));
+        let study = &run.header.study;
+        assert_eq!(
+            is_there,
+            study.proxy_of(&study.arms[2]).executable.is_none(),
+            "{text}"
+        );
+    }
+}
+
+#[test]
+fn arms_of_strata_are_compared_with_what_differs_from_them_in_nothing_else() {
+    let mut run = gains(Compare::Against);
+    for (against, note) in [
+        (2, "each step is compared with the one before it"),
+        (
+            1,
+            "arms are compared with the one that differs from them in nothing else",
+        ),
+    ] {
+        run.header.study.arms[3].against = against;
+        let name = run.header.study.arms[against].name.clone();
+        for found in &mut run.findings.loads[0].comparisons {
+            if found.arm == "worker_processes=2+transport=sockmap" {
+                found.against.clone_from(&name);
+            }
+        }
+        let text = terminal(&run.input(), false, 200).replace('\n', " ");
+        let note = format!("{note}, worker_processes=2+transport=sockmap with {name} ");
+        assert!(text.contains(&note), "{note}:\n{text}");
+    }
 }
 
 /// Without pairs the arm with two workers has nothing that differs in the transport alone.

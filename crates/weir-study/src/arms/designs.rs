@@ -2,9 +2,9 @@
 
 use weir_model::study::{ArmRole, Settings};
 
-use super::{MAX_ARMS, Maker};
+use super::{Draft, MAX_ARMS, Maker};
 use crate::check::{Checker, Fields, fitting, nearest, short};
-use crate::factors::{combination, growing};
+use crate::factors::{Factor, combination, growing};
 use crate::proxy::{self, Places};
 use crate::tree::{Entry, Value};
 
@@ -32,6 +32,9 @@ pub(super) fn listed(maker: &mut Maker<'_>, entry: &Entry, cumulative: bool, che
         let (own, places) = settings
             .map(|node| proxy::read_settings(node, kind, maker.catalog, maker.context, check))
             .unwrap_or_default();
+        for (id, place) in &places {
+            proxy::refuse_external(kind, id, place.clone(), check);
+        }
         // Steps build on the one before; the first on the baseline, not on the A/A arm.
         let against = match (cumulative, maker.drafts.last()) {
             (true, Some(last)) if last.arm.role == ArmRole::Change => maker.drafts.len() - 1,
@@ -153,7 +156,9 @@ pub(super) fn factorial(
     strata: &[String],
     check: &mut Checker,
 ) -> Vec<String> {
+    let errors_before = check.count();
     let factors = maker.factors(entry, check);
+    let is_sound = check.count() == errors_before;
     let growing = growing(&factors);
     let cells = factors.iter().fold(1_usize, |cells, factor| {
         cells.saturating_mul(factor.levels.len())
@@ -175,6 +180,7 @@ pub(super) fn factorial(
     };
     // What others are compared with comes before them.
     all.sort_by_key(|own| own.iter().any(is_changed));
+    let mut alone: Vec<Settings> = Vec::new();
     for own in all {
         let mut draft = maker.draft(String::new(), own, 0);
         if draft.complete == maker.drafts[0].complete {
@@ -187,7 +193,15 @@ pub(super) fn factorial(
             .map(|(id, level)| setting_name(id, level));
         draft.arm.name = names.collect::<Vec<_>>().join("+");
         draft.span = entry.span.clone();
-        maker.compare_within(&mut draft, strata);
+        // A level that was refused may be the one that is missing.
+        if !maker.compare_within(&mut draft, strata) && is_sound {
+            let mut stratum = draft.arm.settings.clone();
+            stratum.retain(|id, _| strata.contains(id));
+            if !alone.contains(&stratum) {
+                report_alone(&stratum, &factors, &maker.drafts[0], entry, check);
+                alone.push(stratum);
+            }
+        }
         maker.add(draft, check);
     }
     let none = maker.drafts.len() == arms_before && cells > 0 && !factors.is_empty();
@@ -200,4 +214,33 @@ pub(super) fn factorial(
             .hint("add a level that differs");
     }
     growing
+}
+
+/// Reports a stratum without an arm that its others could be compared with.
+fn report_alone(
+    stratum: &Settings,
+    factors: &[Factor<'_>],
+    baseline: &Draft,
+    entry: &Entry,
+    check: &mut Checker,
+) {
+    let levels = stratum.iter().map(|(id, level)| format!("{id}={level}"));
+    let levels = levels.collect::<Vec<_>>().join(" and ");
+    let message = format!("no arm has {levels} and the baseline's levels otherwise");
+    let of_baseline = |factor: &Factor<'_>| baseline.complete.get(&factor.entry.key).cloned();
+    let is_missing = |factor: &&Factor<'_>| {
+        let level = of_baseline(factor);
+        let mut listed = factor.levels.iter();
+        !stratum.contains_key(&factor.entry.key)
+            && !listed.any(|(listed, _)| Some(listed) == level.as_ref())
+    };
+    let missing: Vec<&Factor<'_>> = factors.iter().filter(is_missing).collect();
+    let is_open = missing.iter().any(|factor| of_baseline(factor).is_none());
+    let names: Vec<&str> = missing.iter().map(|factor| &*factor.entry.key).collect();
+    let names = names.join("`, `");
+    let hint = match is_open {
+        true => format!("say in the proxy's `settings` what `{names}` is, and list that level too"),
+        false => format!("list the baseline's level of `{names}` too"),
+    };
+    check.error(entry.span.clone(), message).hint(hint);
 }

@@ -1,6 +1,7 @@
 //! Arms: the four ways to write them, and what must hold whichever way was taken.
 //!
-//! Two arms are the same when their settings are, with the program's defaults filled in. A level
+//! Two arms are the same when their settings are, with the program's defaults filled in, but for
+//! copies of a user's configuration: what that says is not known here. A level
 //! that the baseline has already makes no arm in `one-at-a-time` and `factorial`, where it is a
 //! natural thing to list, and is an error where somebody gave the arm a name.
 //!
@@ -32,7 +33,7 @@ const BASELINE: &str = "baseline";
 #[derive(Debug)]
 pub(crate) struct Draft {
     pub(crate) arm: Arm,
-    /// All its settings with the program's defaults filled in.
+    /// All its settings with what is known of the others filled in.
     complete: Settings,
     /// Where to point when the arm is meant.
     pub(crate) span: Range<usize>,
@@ -200,18 +201,32 @@ fn has_limit(fields: &Fields<'_>) -> bool {
 
 impl Maker<'_> {
     fn factors<'n>(&self, entry: &'n Entry, check: &mut Checker) -> Vec<Factor<'n>> {
+        let kind = self.proxy.kind;
         let reader = factors::Reader {
-            kind: self.proxy.kind,
+            kind,
             catalog: self.catalog,
             context: self.context,
         };
-        reader.read(entry, check)
+        let factors = reader.read(entry, check);
+        for entry in factors.iter().map(|factor| factor.entry) {
+            proxy::refuse_external(kind, &entry.key, entry.span.clone(), check);
+        }
+        factors
+    }
+
+    /// `settings` of an arm with what is known of the others.
+    fn complete(&self, proxy: &ProxySpec, settings: &Settings) -> Settings {
+        match proxy.configuration {
+            // Nobody has read the user's file yet, and it may say something else.
+            Some(_) => self.catalog.complete_start(settings),
+            None => self.catalog.complete_arm(proxy.kind, settings),
+        }
     }
 
     fn add_baseline(&mut self, name: String, role: ArmRole, proxy: &proxy::Draft) {
         let settings = self.proxy.settings.clone();
         self.drafts.push(Draft {
-            complete: self.catalog.complete_arm(self.proxy.kind, &settings),
+            complete: self.complete(self.proxy, &settings),
             arm: Arm {
                 name,
                 role,
@@ -235,7 +250,7 @@ impl Maker<'_> {
             .filter(|(id, level)| before.complete.get(id) != Some(level))
             .collect();
         Draft {
-            complete: self.catalog.complete_arm(self.proxy.kind, &settings),
+            complete: self.complete(self.proxy, &settings),
             arm: Arm {
                 name,
                 role: ArmRole::Change,
@@ -249,8 +264,9 @@ impl Maker<'_> {
         }
     }
 
-    /// Has an arm compared with the one of its stratum that has the baseline's levels otherwise.
-    fn compare_within(&self, draft: &mut Draft, strata: &[String]) {
+    /// Has an arm compared with the one of its stratum that has the baseline's levels otherwise;
+    /// `false` where there is none.
+    fn compare_within(&self, draft: &mut Draft, strata: &[String]) -> bool {
         let mut wanted = self.drafts[0].complete.clone();
         for id in strata {
             match draft.complete.get(id) {
@@ -258,17 +274,18 @@ impl Maker<'_> {
                 None => wanted.remove(id),
             };
         }
-        let of_stratum = self
-            .drafts
-            .iter()
-            .position(|other| other.complete == wanted);
-        let Some(against) = of_stratum.filter(|_| draft.complete != wanted) else {
-            return;
+        if draft.complete == wanted {
+            return true;
+        }
+        let mut drafts = self.drafts.iter();
+        let Some(against) = drafts.position(|other| other.complete == wanted) else {
+            return false;
         };
         draft.arm.against = against;
         let before = &self.drafts[against].complete;
         let changes = &mut draft.arm.changes;
         changes.retain(|id, level| before.get(id) != Some(&*level));
+        true
     }
 
     /// An arm with a proxy of its own, and `own` over that one's settings.
@@ -276,7 +293,7 @@ impl Maker<'_> {
         let mut settings = proxy.settings.clone();
         settings.extend(own.clone());
         Draft {
-            complete: self.catalog.complete_arm(proxy.kind, &settings),
+            complete: self.complete(&proxy, &settings),
             arm: Arm {
                 name,
                 role: ArmRole::Change,

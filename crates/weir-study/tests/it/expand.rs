@@ -147,6 +147,42 @@ fn an_arm_may_be_another_proxy_or_another_configuration() {
     assert_eq!(study.proxy_kinds(), [ProxyKind::Nginx, ProxyKind::Haproxy]);
 }
 
+/// A file may say anything, so no level counts as the program's default.
+#[test]
+fn a_users_configuration_has_no_defaults_that_anybody_knows() {
+    let own = |rest: &str| {
+        let started = "{kind: nginx, settings: {worker_processes: 1}}";
+        let text = with(&format!("a/a: false\n{rest}"));
+        read(&text.replace(
+            started,
+            "{kind: nginx, configuration: /etc/nginx/nginx.conf}",
+        ))
+    };
+    let study = own("arms: [{name: off, settings: {gzip: off}}]").expect("a study");
+    assert_eq!(study.arms[1].changes, settings(&[("gzip", "off")]));
+    let study = own("one-at-a-time: {gzip: [on, off], transport: [tcp, sockmap]}");
+    assert_eq!(
+        names(&study.expect("a study")),
+        ["baseline", "gzip=on", "gzip=off", "transport=sockmap"]
+    );
+    let steps = "cumulative:\n\
+                 - {name: one, settings: {gzip: off}}\n\
+                 - {name: two, settings: {gzip: off, multi_accept: off}}\n";
+    let study = own(steps).expect("a study");
+    assert_eq!(study.arms[2].changes, settings(&[("multi_accept", "off")]));
+    // How it is started and what carries its bytes is weir's to know.
+    let errors = own("arms: [{name: plain, settings: {transport: tcp}}]").expect_err("nothing");
+    let message = &errors.errors()[0].message;
+    assert_eq!(message, "arm `plain` has the settings of the baseline");
+    // As for an arm that has a configuration of its own.
+    let mine = "a/a: false\narms:\n- name: mine\n  \
+                proxy: {kind: nginx, configuration: /etc/nginx/nginx.conf}\n\
+                - name: mine-off\n  \
+                proxy: {kind: nginx, configuration: /etc/nginx/nginx.conf}\n  \
+                settings: {gzip: off}\n";
+    assert_eq!(names(&self::study(mine)), ["baseline", "mine", "mine-off"]);
+}
+
 #[test]
 fn within_strata_each_arm_is_compared_with_its_own_stratums() {
     let study = study(

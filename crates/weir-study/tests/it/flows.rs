@@ -167,10 +167,16 @@ fn what_cannot_be_is_refused_with_what_is_right() {
     let outside = with("")
         .replace("kind: nginx", "kind: external, address: \"127.0.0.1:80\"")
         .replace("closed: true", "closed: true, size: 1MiB");
-    assert_eq!(
-        refused(&outside).last().map(String::as_str),
-        Some("what an external proxy answers is not weir's to choose")
-    );
+    let not_ours = "what an external proxy answers is not weir's to choose";
+    assert_eq!(refused(&outside).last().map(String::as_str), Some(not_ours));
+    // One arm is enough, and a matrix says it once.
+    let beside = "arms: [{name: a, proxy: {kind: external, address: \"127.0.0.1:80\"}}]";
+    let beside = with(beside).replace("closed: true", "closed: true, size: 1MiB");
+    assert_eq!(refused(&beside), [not_ours]);
+    let matrix = beside.replace("connections: 20", "connections: [10, 20]");
+    assert_eq!(refused(&matrix), [not_ours]);
+    let secure = beside.replace("size: 1MiB", "tls: true");
+    assert_eq!(refused(&secure), ["an external proxy is asked in clear"]);
 }
 
 #[test]

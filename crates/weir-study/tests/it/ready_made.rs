@@ -6,7 +6,7 @@ use weir_model::load::Lifetime;
 use weir_model::study::{ArmRole, Compare, ProxyKind, PublishedGain, Study, StudyArrivals};
 use weir_model::tls::{Resumption, TlsVersion};
 use weir_parameters::Catalog;
-use weir_study::{CheckContext, parse, remarks, studies};
+use weir_study::{CheckContext, StudyErrors, parse, remarks, studies};
 
 use crate::context;
 
@@ -24,6 +24,59 @@ fn all_are_right_even_on_a_small_machine_and_named_as_they_say() {
     assert_eq!(studies().len(), 16);
     for study in studies() {
         assert_eq!(ready_made(study.name).name, study.name);
+    }
+}
+
+#[test]
+fn all_are_right_whatever_the_number_of_cpus_but_for_those_that_say_which_they_take() {
+    for ready in studies() {
+        for cpus in ["0", "0-1", "0-7", "0-23"] {
+            let read = read_on_a_machine(ready.name, cpus, 524_288);
+            let takes_two = ready.text.contains("\ncpus: {proxy: 1,");
+            match read {
+                Ok(_) => assert!(!takes_two || cpus != "0", "{} on {cpus}", ready.name),
+                Err(errors) => {
+                    assert!(takes_two && cpus == "0", "{}", errors.render(false));
+                    assert_eq!(errors.errors().len(), 1, "{errors}");
+                    assert_eq!(errors.errors()[0].text, "1", "{errors}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn workers_are_counted_as_far_as_the_machine_has_cpus_and_once_more_by_nginx() {
+    let arms = |cpus| -> Vec<String> {
+        let study = on_a_machine("worker-count", cpus, 524_288);
+        assert_eq!(study.compare, Compare::Pairs);
+        study.arms.into_iter().map(|arm| arm.name).collect()
+    };
+    let few = [
+        "one-worker",
+        "same-as-baseline",
+        "reuseport=on",
+        "worker_processes=auto",
+        "reuseport=on+worker_processes=auto",
+    ];
+    let sorted = |mut names: Vec<String>| {
+        names.sort();
+        names
+    };
+    let expected = sorted(few.map(str::to_owned).to_vec());
+    assert_eq!(sorted(arms("0")), expected);
+    for (cpus, levels) in [
+        ("0-1", &[2][..]),
+        ("0-7", &[2, 4, 8]),
+        ("0-23", &[2, 4, 8, 16, 24]),
+    ] {
+        let names = arms(cpus);
+        assert_eq!(names.len(), few.len() + 2 * levels.len(), "{names:?}");
+        for level in levels {
+            let name = format!("worker_processes={level}");
+            assert!(names.contains(&name), "{names:?}");
+            assert!(names.contains(&format!("reuseport=on+{name}")), "{names:?}");
+        }
     }
 }
 
@@ -83,6 +136,10 @@ fn the_published_steps_build_on_each_other() {
 
 /// The same on a machine with so many CPUs and a hard limit of so many descriptors.
 fn on_a_machine(name: &str, cpus: &str, most_descriptors: u64) -> Study {
+    read_on_a_machine(name, cpus, most_descriptors).unwrap_or_else(|e| panic!("{e}"))
+}
+
+fn read_on_a_machine(name: &str, cpus: &str, most_descriptors: u64) -> Result<Study, StudyErrors> {
     let study = studies().iter().find(|study| study.name == name);
     let context = CheckContext {
         cpus_available: cpus.parse().ok(),
@@ -90,7 +147,7 @@ fn on_a_machine(name: &str, cpus: &str, most_descriptors: u64) -> Study {
         ..context()
     };
     let text = study.expect(name).text;
-    parse(text, name, &Catalog::builtin(), &context).unwrap_or_else(|e| panic!("{e}"))
+    parse(text, name, &Catalog::builtin(), &context)
 }
 
 #[test]

@@ -17,7 +17,12 @@ fn refused(text: &str) -> String {
 
 /// Message and nearest of each error in a study that is right but for `rest`.
 fn messages(rest: &str) -> Vec<String> {
-    let errors = read(&with(rest)).expect_err(rest);
+    messages_of(&with(rest))
+}
+
+/// Those of a study.
+fn messages_of(text: &str) -> Vec<String> {
+    let errors = read(text).expect_err(text);
     let message = |error: &weir_study::StudyError| match &error.nearest {
         Some(nearest) => format!("{} [{nearest}]", error.message),
         None => error.message.clone(),
@@ -70,6 +75,76 @@ fn arms_that_cannot_be_told_apart_or_cannot_be() {
 published: {source: s, metric: m, figures: {keepalive: 1, keepalife: 2}}",
     );
     insta::assert_snapshot!(refused(&text));
+}
+
+#[test]
+fn a_proxy_that_weir_does_not_start_has_no_settings_in_any_arm() {
+    let external = |rest: &str| {
+        let started = "{kind: nginx, settings: {worker_processes: 1}}";
+        with(rest).replace(started, "{kind: external, address: \"192.0.2.7:80\"}")
+    };
+    for (rest, id) in [
+        (
+            "one-at-a-time: {rlimit_nofile: [2048, 4096]}",
+            "rlimit_nofile",
+        ),
+        ("factorial: {transport: [tcp, sockmap]}", "transport"),
+        (
+            "arms: [{name: a, settings: {launcher: onload}}]\nlaunchers: {onload: {prefix: onload}}",
+            "launcher",
+        ),
+        (
+            "cumulative: [{name: a, settings: {net.core.somaxconn: 4096}}]",
+            "net.core.somaxconn",
+        ),
+    ] {
+        let expected = format!("`{id}` is for a proxy that weir starts");
+        assert_eq!(messages_of(&external(rest)), [expected], "{rest}");
+    }
+    let arm = "arms: [{name: a, proxy: {kind: external, address: \"192.0.2.7:80\"}, \
+               settings: {transport: sockmap}}]";
+    assert_eq!(
+        messages(arm),
+        ["`transport` is for a proxy that weir starts"]
+    );
+    // The other way round it is another's setting.
+    let arm = "arms: [{name: a, proxy: nginx, settings: {transport: sockmap}}]";
+    assert!(read(&external(arm)).is_ok());
+}
+
+#[test]
+fn a_stratum_needs_an_arm_that_its_others_are_compared_with() {
+    for (factors, hint) in [
+        (
+            "transport: [sockmap, sockmap-inbound]",
+            "list the baseline's level of `transport` too",
+        ),
+        (
+            "net.core.somaxconn: [128, 4096]",
+            "say in the proxy's `settings` what `net.core.somaxconn` is, and list that level too",
+        ),
+    ] {
+        let rest = format!(
+            "factorial: {{worker_processes: [1, 2], {factors}}}\nstratify: worker_processes"
+        );
+        let errors = read(&with(&rest)).expect_err(factors);
+        let [error] = errors.errors() else {
+            panic!("{errors}");
+        };
+        assert_eq!(
+            error.message,
+            "no arm has worker_processes=2 and the baseline's levels otherwise"
+        );
+        assert_eq!(
+            (&*error.text, error.hint.as_deref()),
+            ("factorial", Some(hint))
+        );
+    }
+    // What was refused may be the level that is missing.
+    let refused = messages(
+        "factorial: {worker_processes: [1, 2], transport: [tpc, sockmap]}\nstratify: worker_processes",
+    );
+    assert_eq!(refused.len(), 1, "{refused:?}");
 }
 
 #[test]

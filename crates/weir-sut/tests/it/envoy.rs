@@ -148,7 +148,7 @@ fn rounds(catalog: &Catalog) -> usize {
 
 #[test]
 fn every_level_of_every_parameter_is_accepted_and_reads_back() {
-    let catalog = Catalog::builtin();
+    let catalog = Catalog::builtin().for_proxy(ProxyKind::Envoy, envoy().version());
     let folder = WorkFolder::create().unwrap();
     let certificate = Certificate::make(folder.path(), "weir.test").unwrap();
     let without_gzip = settings(&[("gzip", "off")]);
@@ -182,7 +182,7 @@ fn every_level_of_every_parameter_is_accepted_and_reads_back() {
 
 #[test]
 fn a_process_tells_the_levels_that_it_runs_with() {
-    let catalog = Catalog::builtin();
+    let catalog = Catalog::builtin().for_proxy(ProxyKind::Envoy, envoy().version());
     for number in 0..rounds(&catalog) {
         let mut settings = round(&catalog, number);
         // Threads cost memory, and a container may forbid io_uring.

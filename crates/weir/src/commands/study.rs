@@ -49,13 +49,17 @@ pub(crate) fn read(
     })
 }
 
-/// The catalog with the defaults of the proxies that a study's text may mean, nginx where it names none,
-/// as far as they are installed here.
+/// The catalog with the defaults of the programs that a study's proxies are, as far as they are
+/// installed here. Where two are of one kind they stay open: each may have its own.
 fn with_defaults_here(catalog: &Catalog, text: &str) -> Catalog {
-    let may_be_meant = |kind: &ProxyKind| *kind == ProxyKind::Nginx || text.contains(kind.name());
-    let kinds = ProxyKind::ALL.into_iter().filter(may_be_meant);
+    let programs = weir_study::programs(text);
+    let kinds = ProxyKind::ALL.into_iter();
     kinds.fold(catalog.clone(), |catalog, kind| {
-        match weir_sut::find(kind, None) {
+        let mut of_kind = programs.iter().filter(|(of, _)| *of == kind);
+        let (Some((_, executable)), None) = (of_kind.next(), of_kind.next()) else {
+            return catalog;
+        };
+        match weir_sut::find(kind, executable.as_deref()) {
             Ok(program) => catalog.for_proxy(kind, program.version()),
             Err(_) => catalog,
         }

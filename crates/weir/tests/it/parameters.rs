@@ -61,6 +61,9 @@ fn one_is_shown_in_full() {
     ] {
         assert!(connections.contains(words), "{words}:\n{connections}");
     }
+    let requests = run("parameters keepalive_requests --proxy envoy").with_code(0);
+    let words = "listener.max-requests-per-connection: \"LEVEL\", none for unlimited (contour)";
+    assert!(requests.stdout.contains(words), "{}", requests.stdout);
 }
 
 #[test]
@@ -95,6 +98,10 @@ fn an_unknown_one_is_refused_with_what_was_meant() {
         "no parameter called `somaxcon`",
         "\nhint: did you mean `net.core.somaxconn`?",
     ]);
+    // Of whichever proxy has it, unless one was asked for.
+    run("parameters nbthreads").refused_in_a_line(&["\nhint: did you mean `nbthread`?"]);
+    let of_nginx = run("parameters nbthreads --proxy nginx");
+    of_nginx.refused_in_a_line(&["`weir parameters` lists"]);
     run("parameters zzzzzzzz").refused_in_a_line(&["`zzzzzzzz`", "`weir parameters` lists"]);
 }
 

@@ -193,7 +193,7 @@ fn what_nothing_speaks_for_is_not_given_unasked() {
     let none = patch(&place, &[]).with_code(1);
     assert_eq!(none.stdout, "");
     for words in [
-        "no arm came out better than what it is compared with",
+        "no arm came out better than the baseline",
         "zipped: worse: completed rate 0.900×",
         "shorter: equivalent: completed rate 1.000×",
         "hint: --arm NAME",
@@ -204,6 +204,23 @@ fn what_nothing_speaks_for_is_not_given_unasked() {
         patch(&place, &["--arm", "zipped"]).with_code(0).stdout,
         FORWARD
     );
+}
+
+/// Better than the step before it, which carried half as much as the baseline.
+#[test]
+fn a_step_must_make_up_for_what_the_ones_before_it_lost() {
+    for (times, code) in [([1.0, 1.0, 0.5, 0.6], 1), ([1.0, 1.0, 0.9, 1.2], 0)] {
+        let place = Place::new();
+        let arms = "- {name: slower, settings: {gzip: off}}\n\
+                    - {name: then, settings: {origin_keepalive: 64}}\n";
+        let mut study = study("{kind: nginx, settings: {worker_processes: 1}}", arms);
+        study.arms[3].against = 2;
+        run(&place.path("own"), study, &times);
+        let ended = patch(&place, &[]).with_code(code);
+        let words = "then: better: completed rate 1.";
+        assert!(ended.stderr.contains(words), "{words}:\n{}", ended.stderr);
+        assert_eq!(ended.stdout.contains("keepalive 64"), code == 0);
+    }
 }
 
 #[test]

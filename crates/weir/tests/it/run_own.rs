@@ -350,6 +350,35 @@ fn nginx_runs_a_user_s_configuration() {
     runs_and_patches(&NGINX);
 }
 
+/// The file says what a level is, and where it says nothing the program does: both are read back.
+#[test]
+fn a_level_that_the_file_has_already_is_inert_and_one_that_it_changes_is_not() {
+    let place = Place::new();
+    let text = "events {}\nhttp {\n    gzip on;\n    server {\n        listen 18080;\n        \
+                location / { proxy_pass http://192.0.2.1; }\n    }\n}\n";
+    let user = User::new(&place, &[("nginx.conf", text)]);
+    let main = user.path("nginx.conf");
+    let proxy = format!("{{kind: nginx, configuration: {}}}", main.display());
+    let arms = "- {name: on, settings: {gzip: on}}\n\
+                - {name: off, settings: {gzip: off}}\n\
+                - {name: nodelay, settings: {tcp_nodelay: on}}\n";
+    place.run(&study(&proxy, arms)).end().with_code(0);
+    let run = Run::read(&place.run_folder()).expect("the run can be read");
+    for (arm, expected) in [
+        ("on", &["gzip"][..]),
+        ("off", &[]),
+        ("nodelay", &["tcp_nodelay"]),
+    ] {
+        let inert: Vec<String> = of_arm(&run, arm)
+            .inert
+            .into_iter()
+            .map(|it| it.id)
+            .collect();
+        assert_eq!(inert, expected, "{arm}");
+    }
+    user.assert_untouched();
+}
+
 #[test]
 fn haproxy_runs_a_user_s_configuration() {
     runs_and_patches(&HAPROXY);

@@ -81,6 +81,35 @@ fn nginx_is_not_there() {
     refused(&place, &text).refused_in_a_line(&["/bin/true does not look like nginx", "\nhint: "]);
 }
 
+/// A level that the study's own program has anyway makes no arm, whatever the one on PATH has.
+#[test]
+fn defaults_are_those_of_the_executable_that_the_study_names() {
+    let place = Place::new();
+    let program = |version: &str| {
+        let script = format!("#!/bin/sh\necho 'nginx version: nginx/{version}' >&2\n");
+        let path = place.program(&format!("nginx-{version}"), &script);
+        path.display().to_string()
+    };
+    for (version, default) in [("1.18.0", 100), ("1.22.1", 1000)] {
+        let text = study(&format!(
+            "proxy: {{kind: nginx, executable: {}}}\none-at-a-time: {{keepalive_requests: {default}}}\n",
+            program(version)
+        ));
+        refused(&place, &text).refused(&["`keepalive_requests` has the baseline's level only"]);
+    }
+    // Of two programs of a kind each may have its own.
+    let text = study(&format!(
+        "proxy: {{kind: nginx, executable: {}}}\narms:\n\
+         - {{name: level, settings: {{keepalive_requests: 100}}}}\n\
+         - {{name: newer, proxy: {{kind: nginx, executable: {}}}}}\n",
+        program("1.18.0"),
+        program("1.22.1")
+    ));
+    place.write("two.yaml", &text);
+    let mut check = place.weir(&["run", "--check", "two.yaml"]);
+    Running::start(&mut check).end().with_code(0);
+}
+
 /// What nginx says about a configuration is for people to read, word for word.
 #[test]
 fn nginx_refuses_the_configuration() {

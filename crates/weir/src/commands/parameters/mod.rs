@@ -67,12 +67,12 @@ fn one(
     name: &str,
     format: ParametersFormat,
 ) -> Result<String, Failure> {
-    let kinds = ProxyKind::ALL.into_iter();
-    let mut kinds = kinds.filter(|kind| proxy.is_none_or(|proxy| proxy == *kind));
-    let found = kinds.find_map(|kind| Some((kind, catalog.get(kind, name)?)));
+    let kinds = proxy.map_or_else(|| ProxyKind::ALL.to_vec(), |proxy| vec![proxy]);
+    let mut each = kinds.iter();
+    let found = each.find_map(|kind| Some((*kind, catalog.get(*kind, name)?)));
     let Some((kind, row)) = found else {
         let failure = Failure::input(format!("there is no parameter called `{name}`"));
-        let nearest = catalog.nearest(proxy.unwrap_or(ProxyKind::Nginx), name);
+        let nearest = catalog.nearest_among(&kinds, name);
         return Err(match nearest {
             Some(nearest) => failure.hint(format!("did you mean `{nearest}`?")),
             None => failure.hint(

@@ -176,6 +176,12 @@ fn in_config_map(controller: &str, spelling: &Spelling) -> String {
         let template = spelling.text.as_deref().unwrap_or("{value}");
         values.push(format!("\"{}\"", in_words(template)));
     }
+    values.extend(
+        spelling
+            .except
+            .iter()
+            .map(|level| format!("none for {level}")),
+    );
     let left_out = match &spelling.default {
         Some(default) => format!("; left out: {default}"),
         None => String::new(),

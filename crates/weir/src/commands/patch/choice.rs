@@ -59,20 +59,21 @@ fn comparison<'a>(load: &'a LoadFindings, metric: Metric, arm: &str) -> Option<&
 
 /// By how much an arm is better than the baseline, as a log ratio in the good direction: the least of
 /// all loads that answer. `None` unless it is better under one and worse under none. An arm that is a
-/// step has the gains of the steps before it too.
+/// step has the gains of the steps before it too, and their losses, which its own must outweigh.
 fn gain(study: &Study, findings: &Findings, arm: &Arm) -> Option<f64> {
     let metric = study.objective.metric;
     let sign = if metric.higher_is_better() { 1.0 } else { -1.0 };
     let mut least = f64::INFINITY;
     let mut is_better = false;
     for load in answering(study, findings) {
-        let own = comparison(load, metric, &arm.name)?;
-        match own.verdict {
-            Verdict::Better => is_better = true,
-            Verdict::Worse => return None,
-            Verdict::Equivalent | Verdict::Inconclusive | Verdict::Invalid => {}
-        }
+        let verdict = comparison(load, metric, &arm.name)?.verdict;
         let gain = sign * to_baseline(study, load, metric, arm);
+        // A sum that is not known is no gain.
+        let is_above = gain > 0.0;
+        if verdict == Verdict::Worse || (has_lost(study, load, metric, arm) && !is_above) {
+            return None;
+        }
+        is_better |= verdict == Verdict::Better && is_above;
         if gain.is_finite() {
             least = least.min(gain);
         }
@@ -80,15 +81,25 @@ fn gain(study: &Study, findings: &Findings, arm: &Arm) -> Option<f64> {
     is_better.then_some(least)
 }
 
+/// The arm, the one that it is compared with, and so on down to the baseline, which is not among them.
+fn steps<'a>(study: &'a Study, arm: &'a Arm) -> impl Iterator<Item = &'a Arm> {
+    // An arm is compared with one before it, so this ends.
+    let all = std::iter::successors(Some(arm), move |arm| study.arms.get(arm.against));
+    all.take_while(|arm| arm.role == ArmRole::Change)
+}
+
 /// Log ratio to the baseline, step by step.
 fn to_baseline(study: &Study, load: &LoadFindings, metric: Metric, arm: &Arm) -> f64 {
-    let (mut sum, mut at) = (0.0, arm);
-    // An arm is compared with one before it, so this ends.
-    while at.role == ArmRole::Change {
-        sum += comparison(load, metric, &at.name).map_or(f64::NAN, |own| own.ratio.ln());
-        at = &study.arms[at.against];
-    }
-    sum
+    let ratio = |own: &Comparison| own.ratio.ln();
+    steps(study, arm)
+        .map(|step| comparison(load, metric, &step.name).map_or(f64::NAN, ratio))
+        .sum()
+}
+
+/// Whether a step on the way from the baseline came out worse.
+fn has_lost(study: &Study, load: &LoadFindings, metric: Metric, arm: &Arm) -> bool {
+    let mut found = steps(study, arm).filter_map(|step| comparison(load, metric, &step.name));
+    found.any(|own| own.verdict == Verdict::Worse)
 }
 
 /// What the run says of an arm, load by load.
@@ -145,7 +156,7 @@ fn none_better(study: &Study, findings: &Findings) -> Failure {
     let each = changes.map(|arm| format!("\n  {}: {}", arm.name, words(study, findings, arm)));
     let each: String = each.collect();
     Failure::failed(format!(
-        "no arm came out better than what it is compared with{}{each}",
+        "no arm came out better than the baseline{}{each}",
         if each.is_empty() { "" } else { ":" }
     ))
     .hint("--arm NAME prints an arm's changes all the same")
