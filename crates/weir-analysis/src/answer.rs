@@ -11,8 +11,8 @@ use crate::names::{are_different_proxies, are_steps, capitalized, find};
 /// More names than this are counted rather than listed.
 const NAMES_LISTED: usize = 3;
 
-/// The sentence, one for each load that gives the objective's metric; a second one warns when two
-/// equal arms came out as different.
+/// The sentence, a line with one for each load that gives the objective's metric; a second one warns
+/// when two equal arms came out as different.
 pub(crate) fn answer(
     study: &Study,
     loads: &[LoadFindings],
@@ -23,29 +23,24 @@ pub(crate) fn answer(
     let answering = loads.iter().filter(|load| load.metrics.contains(&metric));
     let answering: Vec<&LoadFindings> = answering.filter(|load| load.blocks > 0).collect();
     if let Some(text) = one_arm_under_many(study, &answering) {
-        return with_end(vec![text], complete);
+        return with_end(text, complete);
     }
     let mut text: Vec<String> = Vec::new();
     let groups = matrix::groups(study, &answering);
     for loads in &groups {
         match loads[..] {
-            [load] => text.extend(of_load(study, load, inert, groups.len() > 1)),
+            [load] => text.push(of_load(study, load, inert, groups.len() > 1)),
             _ => text.push(matrix::sentence(study, loads, inert)),
         }
     }
     if text.is_empty() {
         return "Nothing was measured that answers the question.".to_owned();
     }
-    with_end(text, complete)
+    with_end(text.join("\n"), complete)
 }
 
 /// The sentences about one load.
-fn of_load(
-    study: &Study,
-    load: &LoadFindings,
-    inert: &[InertArm],
-    one_of_many: bool,
-) -> Vec<String> {
+fn of_load(study: &Study, load: &LoadFindings, inert: &[InertArm], one_of_many: bool) -> String {
     let under = match one_of_many {
         false => String::new(),
         true => format!("Under the load {}: ", load.load),
@@ -61,7 +56,8 @@ fn of_load(
         .filter(|sentence| !sentence.is_empty())
         .collect();
     let text = format!("{under}{}", both.join(" "));
-    std::iter::once(text).chain(warning(study, load)).collect()
+    let all: Vec<String> = std::iter::once(text).chain(warning(study, load)).collect();
+    all.join(" ")
 }
 
 /// "backlog-alone is inert (net.core.somaxconn is 128)", for an arm that changes nothing else.
@@ -82,12 +78,15 @@ fn metric_words(metric: Metric) -> &'static str {
     }
 }
 
-/// The sentences as one text, with a last one about a run that was cut short.
-fn with_end(mut text: Vec<String>, complete: bool) -> String {
-    if !complete {
-        text.push("The run did not end as planned: this covers what was measured.".to_owned());
+/// With a last sentence about a run that was cut short.
+fn with_end(text: String, complete: bool) -> String {
+    let between = if text.contains('\n') { "\n" } else { " " };
+    match complete {
+        true => text,
+        false => {
+            format!("{text}{between}The run did not end as planned: this covers what was measured.")
+        }
     }
-    text.join(" ")
 }
 
 /// One arm held against a limit under several loads: loads are put together by what came out, since

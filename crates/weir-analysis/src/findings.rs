@@ -11,7 +11,7 @@ use weir_model::study::{ArmRole, Metric};
 pub struct Findings {
     /// Per load, in the order of the study.
     pub loads: Vec<LoadFindings>,
-    /// The answer to the study's question in one sentence.
+    /// The answer to the study's question in one sentence, or a line with one for each load.
     pub answer: String,
     /// Whether the run ended as planned; if not, the figures cover what was measured.
     pub complete: bool,

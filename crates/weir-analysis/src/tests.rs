@@ -9,7 +9,7 @@ mod pairs;
 mod rules;
 
 use weir_model::record::{Validity, ValidityReason};
-use weir_model::study::{ArmRole, Metric};
+use weir_model::study::{ArmRole, LoadSpec, Metric};
 
 use self::fixture::{Moment, arm, header, normal, run, three_arms, trials};
 use crate::analyze;
@@ -32,6 +32,25 @@ fn world(noise: f64) -> impl FnMut(Moment<'_>) -> f64 {
         let effect = if moment.arm == 2 { 2.6 } else { 1.0 };
         20_000.0 * effect * (noise * normal(moment.rng)).exp()
     }
+}
+
+#[test]
+fn each_load_that_answers_has_a_line_of_the_answer() {
+    let mut header = header(three_arms());
+    header.study.loads.truncate(1);
+    let other = header.study.loads[0].clone();
+    header.study.loads.push(LoadSpec {
+        name: "other".to_owned(),
+        ..other
+    });
+    let mut all = trials(&header, "closed", 30, world(0.01));
+    all.extend(trials(&header, "other", 30, world(0.01)));
+    let (_folder, run) = run(&header, all);
+    let answer = analyze(&run).answer;
+    let lines: Vec<&str> = answer.lines().collect();
+    assert_eq!(lines.len(), 2, "{answer}");
+    assert!(lines[0].starts_with("Under the load closed: Keepalive makes"));
+    assert!(lines[1].starts_with("Under the load other: Keepalive makes"));
 }
 
 #[test]

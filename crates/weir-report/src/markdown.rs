@@ -48,7 +48,8 @@ fn head(out: &mut String, view: &ReportView) {
         let _ = writeln!(out, "**Question.** {}\n", escape(&view.question));
     }
     let validity = words::validity(view.validity);
-    let _ = writeln!(out, "**Answer** ({validity}). {}\n", escape(&view.answer));
+    let answer: Vec<String> = view.answer.lines().map(escape).collect();
+    let _ = writeln!(out, "**Answer** ({validity}). {}\n", answer.join("\n\n"));
     if let Some(incomplete) = &view.incomplete {
         let _ = writeln!(out, "> **Note:** {}\n", escape(incomplete));
     }

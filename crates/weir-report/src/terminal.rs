@@ -77,7 +77,9 @@ impl Page {
         }
         self.out.push('\n');
         if !view.answer.is_empty() {
-            self.text(&view.answer, sgr::BOLD, 0);
+            for paragraph in view.answer.lines() {
+                self.text(paragraph, sgr::BOLD, 0);
+            }
         }
         let judged = format!("judged by {}", view.objective);
         self.badged(view.validity, &judged, sgr::DIM);

@@ -53,7 +53,7 @@ pub struct ReportView {
     pub run: String,
     /// The question, as it was asked.
     pub question: String,
-    /// The answer in one sentence.
+    /// The answer in one sentence, or a line with one for each load.
     pub answer: String,
     /// The worst validity of the loads that the answer rests on; INVALID when there are none.
     pub validity: Validity,

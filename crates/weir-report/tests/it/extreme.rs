@@ -142,6 +142,16 @@ fn forty_arms_with_long_names() {
 }
 
 #[test]
+fn an_answer_for_each_load_is_a_paragraph_each() {
+    let mut run = fixture::run();
+    run.findings.answer = "Under one load: so.\nUnder another: not so.".to_owned();
+    let [text, md, page] = all(&run);
+    assert!(text.contains("\nUnder one load: so.\nUnder another: not so.\n"));
+    assert!(md.contains("Under one load: so.\n\nUnder another: not so.\n"));
+    assert!(page.contains("<p>Under one load: so.</p><p>Under another: not so.</p>"));
+}
+
+#[test]
 fn names_that_are_markup_stay_names() {
     let hostile = "</title></script><script>alert(1)</script>\"'|`*[x](y)\x1b[2J";
     let mut run = fixture::run();

@@ -2,7 +2,6 @@
 
 use std::fs;
 use std::net::{SocketAddr, TcpListener};
-use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 
 use rustix::process::{Pid, Signal, kill_process};
@@ -12,7 +11,7 @@ use weir_probe::ProcessId;
 use weir_sut::{Envoy, Launch, Proxy, RunningProxy, SutError, WorkFolder};
 
 use crate::envoy::{envoy, settings, start, write};
-use crate::support::{Origin, free_address, get, launcher, until};
+use crate::support::{Origin, executable, free_address, get, launcher, until};
 
 fn launch(configuration: &weir_sut::Configuration) -> Result<RunningProxy, SutError> {
     weir_sut::start(&envoy(), configuration, &launcher(), &Launch::default())
@@ -129,8 +128,7 @@ fn pretender(folder: &WorkFolder, script: &str) -> Envoy {
     let text = format!(
         "#!/bin/sh\n[ \"$1\" != --version ] || {{ echo 'envoy  version: 0/1.40.0/Clean'; exit; }}\n{script}\n"
     );
-    fs::write(&path, text).expect("the work folder can be written");
-    fs::set_permissions(&path, PermissionsExt::from_mode(0o755)).expect("it is this test's");
+    executable(&path, &text);
     Envoy::find(Some(&path)).expect("it says that it is Envoy")
 }
 

@@ -3,7 +3,6 @@
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
-use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixListener;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -17,7 +16,7 @@ use weir_probe::ProcessId;
 use weir_sut::{Configuration, Haproxy, Launch, Proxy, RunningProxy, Site, SutError, WorkFolder};
 
 use crate::haproxy::{haproxy, start, stock_with};
-use crate::support::{Origin, free_address, get, launcher, shared_folder, until};
+use crate::support::{Origin, executable, free_address, get, launcher, shared_folder, until};
 
 const ORIGIN: &str = "127.0.0.1:9";
 
@@ -313,8 +312,7 @@ fn a_proxy_that_ends_at_once_or_listens_late_or_never_is_told_apart() {
         let text = format!(
             "#!/bin/sh\nif [ \"$1\" = -v ]; then echo 'HAProxy version {version} x'; exit; fi\n{does}\n"
         );
-        fs::write(&script, text).unwrap();
-        fs::set_permissions(&script, PermissionsExt::from_mode(0o755)).unwrap();
+        executable(&script, &text);
         Haproxy::find(Some(Path::new(&script))).unwrap()
     };
     let run = |program: &Haproxy| {

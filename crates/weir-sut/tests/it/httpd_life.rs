@@ -3,7 +3,6 @@
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
-use std::os::unix::fs::PermissionsExt;
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
@@ -18,7 +17,7 @@ use weir_sut::{
 };
 
 use crate::httpd::{ALONE, httpd, start, stock_with};
-use crate::support::{Origin, free_address, get, launcher, until};
+use crate::support::{Origin, executable, free_address, get, launcher, until};
 
 const FILES: ProxyRole = ProxyRole::StaticFiles { size: 1 };
 
@@ -51,8 +50,7 @@ fn disguised(folder: &WorkFolder, instead: &str) -> Httpd {
     let real = httpd().program().display().to_string();
     let script =
         format!("#!/bin/sh\ncase \"$*\" in *FOREGROUND*) {instead};; esac\nexec {real} \"$@\"\n");
-    fs::write(&file, script).expect("the folder is ours");
-    fs::set_permissions(&file, PermissionsExt::from_mode(0o755)).expect("and the file");
+    executable(&file, &script);
     Httpd::find(Some(&file)).expect("it answers as httpd")
 }
 

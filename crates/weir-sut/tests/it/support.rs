@@ -2,7 +2,8 @@
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -31,6 +32,22 @@ pub(crate) fn launcher() -> Launcher {
             "--",
         ],
     )
+}
+
+/// Writes a script that can be executed.
+///
+/// It is copied there by a process of its own: what this one holds open for writing, a child that
+/// another test starts just then holds too, and no kernel executes what anybody may write to.
+pub(crate) fn executable(path: &Path, text: &str) {
+    let draft = path.with_extension("text");
+    std::fs::write(&draft, text).expect("the folder is the test's");
+    let mut install = Command::new("install");
+    let status = install.args(["-m", "755"]).arg(draft).arg(path).status();
+    assert!(
+        status.is_ok_and(|status| status.success()),
+        "{}",
+        path.display()
+    );
 }
 
 /// An address of this host where nobody listens.

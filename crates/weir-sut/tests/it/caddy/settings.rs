@@ -1,7 +1,6 @@
 //! Settings: accepted, read back, refused.
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use weir_model::study::{ProxyKind, ProxyRole, Settings};
@@ -11,7 +10,7 @@ use weir_sut::{
 };
 
 use super::{FILES, caddy, start, stock_with};
-use crate::support::{free_address, launcher};
+use crate::support::{executable, free_address, launcher};
 
 /// Levels of a parameter in their canonical spelling: bounds, words, and something of every kind.
 fn levels(row: &Parameter) -> Vec<String> {
@@ -281,9 +280,7 @@ pub(super) fn impostor(folder: &WorkFolder, script: &str) -> PathBuf {
     let text = format!(
         "#!/bin/sh\nif [ \"$1\" = environ ]; then echo caddy.Version=0.1; exit; fi\n{script}\n"
     );
-    fs::write(&program, text).expect("temporary files can be written");
-    let mode = PermissionsExt::from_mode(0o755);
-    fs::set_permissions(&program, mode).expect("it is this test's");
+    executable(&program, &text);
     program
 }
 
