@@ -144,10 +144,11 @@ fn port(address: &str) -> Option<u16> {
 ///   configuration from elsewhere or keep one is taken out.
 /// * Certificates and everything else that Caddy keeps go below `PREFIX/storage`; storages of single
 ///   policies, authorities and keys are taken out. Automatic HTTPS is off in every server, names to be
-///   managed are taken out, and no root certificate is put into the host's trust store. A server that has `tls_connection_policies` speaks TLS as before; one on the
-///   HTTPS port that would have got them from automatic HTTPS gets one, if TLS is asked for, and else
-///   speaks in clear. With a certificate of the surroundings, that is the only one there is; where all
-///   policies of the server that is asked are for some clients, the first is for any.
+///   managed are taken out, and no root certificate is put into the host's trust store. A server that
+///   has `tls_connection_policies` speaks TLS as before; one on the HTTPS port that would have got them
+///   from automatic HTTPS gets one, if TLS is asked for, and else speaks in clear. With a certificate of
+///   the surroundings, that is the only one there is; where all policies of the server that is asked are
+///   for some clients, the first is for any.
 /// * The chosen clear address (by port, or the first) becomes that of the surroundings, the first
 ///   one of a server with `tls_connection_policies` the one for TLS; `http_port` and `https_port`
 ///   follow. All others become the sockets `PREFIX/run/N.sock`.
