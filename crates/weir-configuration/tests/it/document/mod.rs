@@ -2,6 +2,7 @@
 
 mod adapted;
 mod changed;
+mod kept;
 mod refused;
 
 use std::fs;

@@ -1,0 +1,342 @@
+//! What is not a row's stays as it is, whatever the catalog's rows put beside it.
+
+use weir_configuration::document::{self, Dialect};
+use weir_configuration::{Source, Wanted};
+use weir_model::study::ProxyKind;
+use weir_parameters::{Catalog, Parameter};
+
+use super::{Users, all};
+use crate::support::{source, text};
+
+/// A catalog's settings put into a document that is nowhere, or the error's words.
+fn settle(name: &str, before: &str, settings: &[(&str, &str)]) -> Result<String, String> {
+    let (dialect, kind) = match name.starts_with("caddy") {
+        true => (Dialect::Caddy, ProxyKind::Caddy),
+        false => (Dialect::Envoy, ProxyKind::Envoy),
+    };
+    let catalog = Catalog::builtin();
+    let wanted: Vec<Wanted<'_>> = settings
+        .iter()
+        .map(|(id, level)| Wanted {
+            row: catalog.get(kind, id).unwrap(),
+            level,
+        })
+        .collect();
+    let after = document::change(&source(name, before), dialect, &wanted);
+    let after = after.map_err(|error| error.to_string())?;
+    let again = document::change(&after, dialect, &wanted).unwrap();
+    assert_eq!(
+        text(&again),
+        text(&after),
+        "what is in force is changed again"
+    );
+    Ok(text(&after).to_owned())
+}
+
+#[test]
+fn an_item_of_a_list_is_the_one_that_a_row_means() {
+    let monitors =
+        |items: &str| format!("overload_manager:\n  resource_monitors:\n{items}\nadmin: {{}}\n");
+    let heap =
+        "  - name: envoy.resource_monitors.fixed_heap\n    typed_config: {max_heap_size_bytes: 9}";
+    let own = r#"  - {"name": "envoy.resource_monitors.global_downstream_max_connections", "typed_config": {"@type": "type.googleapis.com/envoy.extensions.resource_monitors.downstream_connections.v3.DownstreamConnectionsConfig", "max_active_downstream_connections": "7"}}"#;
+    let set = |before: &str, level: &str| {
+        settle(
+            "envoy.yaml",
+            before,
+            &[("max_active_downstream_connections", level)],
+        )
+        .unwrap()
+    };
+    let with = set(&monitors(heap), "7");
+    assert_eq!(with, monitors(&format!("{heap}\n{own}")));
+    assert_eq!(set(&with, "8"), with.replace("\"7\"", "\"8\""));
+    assert_eq!(set(&with, "unlimited"), monitors(heap));
+    let first = monitors(&format!("{own}\n{heap}"));
+    assert_eq!(set(&first, "unlimited"), monitors(heap));
+    let alone = set(&monitors(own), "unlimited");
+    assert_eq!(alone, "overload_manager:\n  {}\nadmin: {}\n");
+
+    let json = "{\n  \"overload_manager\": {\n    \"resource_monitors\": [\n      {\"name\": \"a\"}\n    ]\n  }\n}\n";
+    let settings = [("max_active_downstream_connections", "7")];
+    let with = settle("envoy.json", json, &settings).unwrap();
+    let expected = json.replace("\"a\"}", "\"a\"},\n      {\n        \"name\": \"envoy");
+    assert!(
+        with.starts_with(&expected[..expected.find("envoy").unwrap()]),
+        "{with}"
+    );
+    let gone = settle(
+        "envoy.json",
+        &with,
+        &[("max_active_downstream_connections", "unlimited")],
+    );
+    assert_eq!(gone.as_deref(), Ok(json));
+    let empty = "overload_manager: {resource_monitors: []}\n";
+    let with = settle("envoy.yaml", empty, &settings).unwrap();
+    assert!(
+        with.starts_with("overload_manager: {resource_monitors: [{\"name\": "),
+        "{with}"
+    );
+}
+
+#[test]
+fn limits_are_those_of_all_requests() {
+    let clusters = |thresholds: &str| {
+        format!(
+            "static_resources: {{clusters: [{{name: a, circuit_breakers: {{thresholds: [{thresholds}]}}}}]}}\n"
+        )
+    };
+    let set = |before: &str| {
+        let settings = [("max_connections", "7"), ("max_requests", "8")];
+        settle("envoy.yaml", &clusters(before), &settings).unwrap()
+    };
+    let high = "{priority: HIGH, max_connections: 3}";
+    assert_eq!(
+        set(high),
+        clusters(&format!(
+            "{high}, {{\"max_connections\": 7, \"max_requests\": 8}}"
+        ))
+    );
+    assert_eq!(
+        set(&format!(
+            "{high}, {{priority: DEFAULT, max_connections: 5}}"
+        )),
+        clusters(&format!(
+            "{high}, {{priority: DEFAULT, max_connections: 7, \"max_requests\": 8}}"
+        ))
+    );
+}
+
+fn caddy(server: &str, more: &str) -> String {
+    format!("{{\"apps\":{{\"http\":{{\"servers\":{{\"a\":{server}}}}}}}{more}}}")
+}
+
+#[test]
+fn an_object_that_is_there_keeps_what_is_in_it() {
+    let encode = |inner: &str| {
+        caddy(
+            &format!("{{\"routes\":[{{\"handle\":[{{\"handler\":\"encode\",{inner}}}]}}]}}"),
+            "",
+        )
+    };
+    let both = [("compression", "gzip"), ("gzip_comp_level", "7")];
+    for settings in [both, [both[1], both[0]]] {
+        for (before, after) in [
+            (
+                r#""encodings":{"gzip":{"level":3}}"#,
+                r#""encodings":{"gzip":{"level":7}}"#,
+            ),
+            (
+                r#""encodings":{"gzip":{}}"#,
+                r#""encodings":{"gzip":{"level": 7}}"#,
+            ),
+            (
+                r#""encodings":{"gzip":null}"#,
+                r#""encodings":{"gzip":{"level": 7}}"#,
+            ),
+            (r#""encodings":{}"#, r#""encodings":{"gzip": {"level": 7}}"#),
+        ] {
+            let set = settle("caddy.json", &encode(before), &settings).unwrap();
+            let prefer = format!("{after}, \"prefer\": [\"gzip\"]");
+            assert_eq!(set, encode(&prefer), "{before}");
+        }
+    }
+    let only = settle(
+        "caddy.json",
+        &encode(r#""encodings":{"gzip":{"level":3}}"#),
+        &both[..1],
+    );
+    assert!(only.unwrap().contains(r#"{"gzip":{"level":3}}"#));
+    let metrics = caddy(r#"{"metrics":{"per_host":true}}"#, "");
+    assert_eq!(
+        settle("caddy.json", &metrics, &[("metrics", "on")]),
+        Ok(metrics)
+    );
+}
+
+/// A value cannot be replaced and changed at once.
+#[test]
+fn changes_within_each_other_are_refused() {
+    for (name, text) in [
+        ("a.json", "{\"a\": {\"b\": 1, \"c\": 2}}"),
+        ("a.yaml", "a:\n  b: 1\n  c: 2\n"),
+    ] {
+        for inner in ["/a/b", "/a/d"] {
+            let edit = |at: &str, value: &str| document::Edit {
+                at: document::Pointer::parse(at),
+                value: Some(value.to_owned()),
+            };
+            let edits = [edit(inner, "5"), edit("/a", "{\"x\": 1}")];
+            let format = Dialect::Envoy.format(name.as_ref());
+            let error = document::set(&source(name, text), format, &edits).unwrap_err();
+            let what = "this is to be changed, and what it is in to be replaced as a whole";
+            assert_eq!(error.what, what);
+        }
+    }
+}
+
+#[test]
+fn settings_of_one_new_object_do_not_undo_each_other() {
+    let proxy = r#"{"routes":[{"handle":[{"handler":"reverse_proxy"}]}]}"#;
+    let settings = [
+        ("origin_keepalive", "5"),
+        ("origin_keepalive_timeout", "7s"),
+    ];
+    let set = settle("caddy.json", &caddy(proxy, ""), &settings).unwrap();
+    for words in [
+        "\"max_idle_conns_per_host\": 5",
+        "\"idle_timeout\": \"7s\"",
+        "\"probe_interval\": \"30s\"",
+    ] {
+        assert!(set.contains(words), "{words}: {set}");
+    }
+}
+
+#[test]
+fn a_log_of_the_users_stays_where_it_is() {
+    let logged = r#"{"listen":[":80"],"logs":{}},"b":{"listen":[":81"]}"#;
+    let others = r#","logging":{"logs":{"default":{"exclude":["admin.api"]}}}"#;
+    let before = caddy(logged, others);
+    let on = settle("caddy.json", &before, &[("access_log", "on")]).unwrap();
+    for words in [
+        r#""logs":{}},"b""#,
+        r#""b":{"listen":[":81"], "logs": {"default_logger_name": "weir"}}"#,
+        r#""exclude":["admin.api", "http.log.access.weir"]"#,
+    ] {
+        assert!(on.contains(words), "{words}: {on}");
+    }
+    let off = settle("caddy.json", &on, &[("access_log", "off")]).unwrap();
+    assert!(off.contains(r#""exclude":["admin.api"]"#), "{off}");
+    assert!(!off.contains("\"logs\":{}"), "{off}");
+
+    let manager = |more: &str| {
+        format!(
+            "{{filters: [{{typed_config: {{\"@type\": a.HttpConnectionManager, statPrefix: a{more}}}}}]}}"
+        )
+    };
+    let chains = |first: &str, second: &str| {
+        let (first, second) = (manager(first), manager(second));
+        format!("static_resources: {{listeners: [{{filterChains: [{first}, {second}]}}]}}\n")
+    };
+    let on = |first: &str, second: &str| {
+        settle(
+            "envoy.yaml",
+            &chains(first, second),
+            &[("access_log", "on")],
+        )
+        .unwrap()
+    };
+    let own = ", accessLog: [{name: mine}]";
+    assert_eq!(on(own, own), chains(own, own));
+    let one = on(own, "");
+    assert!(
+        one.starts_with(chains(own, "").split("statPrefix: a}").next().unwrap()),
+        "{one}"
+    );
+    assert_eq!(one.matches("access.log").count(), 1, "{one}");
+    let off = settle("envoy.yaml", &chains(own, own), &[("access_log", "off")]);
+    assert_eq!(off, Ok(chains("", "")));
+}
+
+#[test]
+fn a_cluster_goes_on_speaking_what_it_speaks() {
+    let clusters =
+        |cluster: &str| format!("static_resources: {{clusters: [{{name: a, {cluster}}}]}}\n");
+    let settings = [
+        ("origin_keepalive_timeout", "7s"),
+        ("origin_keepalive_requests", "9"),
+    ];
+    let set = |cluster: &str| settle("envoy.yaml", &clusters(cluster), &settings);
+    let http2 = set("http2ProtocolOptions: {max_concurrent_streams: 3}, common_http_protocol_options: {idle_timeout: 5s, max_headers_count: 4}").unwrap();
+    for words in [
+        r#""explicit_http_config": {"http2_protocol_options": {"max_concurrent_streams": 3}}"#,
+        r#""idle_timeout": "7s""#,
+        r#""max_requests_per_connection": 9"#,
+        r#""max_headers_count": 4"#,
+    ] {
+        assert!(http2.contains(words), "{words}: {http2}");
+    }
+    let http1 = set("type: STATIC").unwrap();
+    assert!(
+        http1.contains(r#""explicit_http_config": {"http_protocol_options": {}}"#),
+        "{http1}"
+    );
+    let error = set("protocol_selection: USE_DOWNSTREAM_PROTOCOL").unwrap_err();
+    let what = "/etc/proxy/envoy.yaml:1:31: `origin_keepalive_timeout` would change which protocol is spoken here";
+    assert_eq!(error, what);
+    // An object that is there already is in either spelling.
+    let there = "typedExtensionProtocolOptions: {envoy.extensions.upstreams.http.v3.HttpProtocolOptions: {useDownstreamProtocolConfig: {}}}";
+    let set = set(there).unwrap();
+    assert!(!set.contains("explicit_http_config"), "{set}");
+}
+
+/// Whatever row of the catalog is put into force: values at other places stay as they are.
+#[test]
+fn rows_leave_alone_what_is_not_theirs() {
+    let catalog = Catalog::builtin();
+    for name in all().filter(|name| !["many.yaml", "front-bom.yaml"].contains(name)) {
+        let users = Users::new(name);
+        let before = users.read();
+        let kind = match users.dialect {
+            Dialect::Envoy => ProxyKind::Envoy,
+            Dialect::Caddy => ProxyKind::Caddy,
+        };
+        for row in catalog.parameters(kind) {
+            let tried = [
+                "on",
+                "off",
+                "7",
+                "7s",
+                "4k",
+                "gzip",
+                "exact",
+                "unlimited",
+                "TLSv1_3",
+            ];
+            for level in tried.iter().filter_map(|level| row.check(level).ok()) {
+                let wanted = [Wanted { row, level: &level }];
+                // What has no place, or is shared with others, is refused.
+                let Ok(after) = document::change(&before, users.dialect, &wanted) else {
+                    continue;
+                };
+                let what = format!("{name}: {} = {level}", row.id);
+                let (before, after) = (
+                    leaves(&before, users.dialect),
+                    leaves(&after, users.dialect),
+                );
+                for leaf in before.iter().filter(|(at, _)| !is_owned(row, at)) {
+                    assert!(after.contains(leaf), "{what}: {leaf:?} is gone");
+                }
+            }
+        }
+    }
+}
+
+fn leaves(source: &Source, dialect: Dialect) -> Vec<(String, serde_json::Value)> {
+    fn collect(at: &str, value: serde_json::Value, into: &mut Vec<(String, serde_json::Value)>) {
+        match value {
+            serde_json::Value::Object(map) => map
+                .into_iter()
+                .for_each(|(key, value)| collect(&format!("{at}/{key}"), value, into)),
+            serde_json::Value::Array(list) => list
+                .into_iter()
+                .enumerate()
+                .for_each(|(index, value)| collect(&format!("{at}/{index}"), value, into)),
+            value => into.push((at.to_owned(), value)),
+        }
+    }
+    let mut leaves = Vec::new();
+    let format = dialect.format(&source.files[0].path);
+    collect("", document::value(source, format).unwrap(), &mut leaves);
+    leaves
+}
+
+/// Whether a place is one that some level of a row is written to, or within it.
+fn is_owned(row: &Parameter, at: &str) -> bool {
+    let plain = |text: &str| text.replace('_', "").to_lowercase();
+    let places = row.writes.iter().filter_map(|write| write.at.as_deref());
+    // Without a log, those of the user's go too.
+    let is_log = row.id == "access_log";
+    let mut places = places.map(|at| at.split("/0/").next().filter(|_| is_log).unwrap_or(at));
+    places.any(|place| plain(at).contains(&plain(place)))
+}
