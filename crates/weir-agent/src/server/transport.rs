@@ -149,7 +149,7 @@ fn by_name(hop: &str, counts: Counts) -> impl Iterator<Item = (String, u64)> {
 
 impl From<BypassError> for Failure {
     fn from(error: BypassError) -> Failure {
-        Failure::other(error)
+        super::told(error)
     }
 }
 
