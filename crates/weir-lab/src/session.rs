@@ -411,8 +411,11 @@ fn prepared<'t>(
     Ok(Trial {
         timeline,
         job: LoadJob {
-            flows: arms.flows(load, timeline.arms)?,
-            arrivals: arrivals::of(load, rate, &header.study.blocks),
+            flows: arms.flows(
+                load,
+                timeline.arms,
+                &arrivals::of(load, rate, &header.study.blocks),
+            )?,
             slices: Vec::new(),
             drain: load.timeout,
             threads,

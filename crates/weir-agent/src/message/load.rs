@@ -18,8 +18,6 @@ use super::Bytes;
 pub struct LoadJob {
     /// One for each arm.
     pub flows: Vec<FlowJob>,
-    /// When the connections that ask do so.
-    pub arrivals: Arrivals,
     /// Who has the load when.
     pub slices: Vec<SliceJob>,
     /// How long is waited at the end for what is still in flight.
@@ -45,6 +43,8 @@ pub struct FlowJob {
     pub head: bool,
     /// Connections that ask.
     pub connections: u32,
+    /// When they do so, from the trial's start on, whichever arm has the load.
+    pub arrivals: Arrivals,
     /// How long each of them is used.
     pub lifetime: Lifetime,
     /// Connections beside those, opened before the trial, never used, and opened again when the

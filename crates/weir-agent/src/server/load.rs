@@ -114,7 +114,7 @@ pub(super) fn run(
 fn plan(job: &LoadJob, place: &Place) -> Result<Plan, Failure> {
     let mut flows = Vec::new();
     for flow in &job.flows {
-        flows.extend(flows_of(flow, job, place)?);
+        flows.extend(flows_of(flow, place)?);
     }
     // The flows that ask come first: their places among those of their arm are 0.
     flows.sort_by_key(Flow::is_held);
@@ -136,7 +136,7 @@ fn plan(job: &LoadJob, place: &Place) -> Result<Plan, Failure> {
 }
 
 /// The engine's side of an arm: those that ask, and those that are held beside them.
-fn flows_of(flow: &FlowJob, job: &LoadJob, place: &Place) -> Result<Vec<Flow>, Failure> {
+fn flows_of(flow: &FlowJob, place: &Place) -> Result<Vec<Flow>, Failure> {
     let tls = match &flow.tls {
         Some(tls) => Some(Arc::new(connector(tls, place)?)),
         None => None,
@@ -162,7 +162,7 @@ fn flows_of(flow: &FlowJob, job: &LoadJob, place: &Place) -> Result<Vec<Flow>, F
         own.keeps_content = flow.keeps_content;
         own
     };
-    let mut asking = of(flow.connections, job.arrivals.clone());
+    let mut asking = of(flow.connections, flow.arrivals.clone());
     asking.lifetime = flow.lifetime;
     let mut flows = vec![asking];
     if flow.held > 0 {
