@@ -226,7 +226,7 @@ fn listen(mut reader: impl Read, outbox: &Outbox, shared: &Shared, to: &Sender<R
             }
             Ok(ask) => {
                 if let Ask::Settle(cpus) = &ask {
-                    crate::keep_to(None, cpus);
+                    let _ = weir_probe::keep_to(None, cpus.cpus());
                 }
                 if to.send(Request { id, ask }).is_err() {
                     break;
@@ -269,7 +269,11 @@ impl Hands {
         let bench = &mut self.bench;
         match ask {
             Ask::Describe => raw(&describe()?),
-            Ask::Settle(cpus) => raw(&crate::keep_to(None, &cpus)),
+            Ask::Settle(cpus) => {
+                // The set was checked; if a CPU has gone offline since, the kernel's choice is as good.
+                let _ = weir_probe::keep_to(None, cpus.cpus());
+                raw(&())
+            }
             Ask::Program { kind, executable } => raw(&arms::program(kind, executable.as_deref())?),
             Ask::Missing(wanted) => raw(&arms::missing(&wanted)),
             Ask::Rows(files) => raw(&bench.add_rows(&files)?),
