@@ -219,7 +219,7 @@ impl Client {
     /// Keeps what reads the agent's messages on this host to some CPUs: slices take a while to read.
     pub fn keep_to(&self, cpus: &CpuSet) {
         if let Some(tid) = self.reader_tid {
-            crate::keep_to(Some(tid), cpus);
+            let _ = weir_probe::keep_to(Some(tid), cpus.cpus());
         }
     }
 

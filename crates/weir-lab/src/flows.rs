@@ -111,27 +111,12 @@ pub(crate) fn sources_for(load: &LoadSpec, local_ports: u64) -> u8 {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use weir_model::study::{StudyArrivals, TlsOffer};
 
     use super::*;
 
     fn load() -> LoadSpec {
-        LoadSpec {
-            name: "l".to_owned(),
-            arrivals: StudyArrivals::Closed,
-            connections: 50,
-            lifetime: Lifetime::Kept,
-            tls: None,
-            held: 0,
-            request: RequestSpec::get("/"),
-            size: None,
-            duration: Duration::from_secs(60),
-            timeout: Duration::from_secs(2),
-            burst: None,
-            cell: None,
-        }
+        weir_model::fixture::load("l", StudyArrivals::Closed)
     }
 
     fn doors(tls: bool) -> Doors<'static> {

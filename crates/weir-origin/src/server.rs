@@ -9,7 +9,7 @@ use std::thread::{self, JoinHandle};
 use std::time::Instant;
 
 use rustix::event::{EventfdFlags, eventfd};
-use rustix::thread::{CpuSet, gettid, sched_setaffinity, set_current_timer_slack};
+use rustix::thread::{gettid, set_current_timer_slack};
 
 use crate::connection::Service;
 use crate::counters::Tally;
@@ -53,14 +53,6 @@ impl Origin {
     /// The configuration is impossible ([`io::ErrorKind::InvalidInput`]), an address cannot be
     /// listened on, or a thread cannot be started or pinned.
     pub fn start(config: OriginConfig) -> io::Result<Origin> {
-        let invalid = |why: &str| Err(io::Error::new(io::ErrorKind::InvalidInput, why.to_owned()));
-        if config
-            .cpus
-            .iter()
-            .any(|cpu| *cpu as usize >= CpuSet::MAX_CPU)
-        {
-            return invalid("a CPU number is too large");
-        }
         let cpus: Vec<Option<u32>> = match &config.cpus[..] {
             [] => vec![None],
             cpus => cpus.iter().copied().map(Some).collect(),
@@ -214,13 +206,9 @@ impl Drop for Origin {
 /// Makes the calling thread one that serves.
 fn prepare(cpu: Option<u32>) -> io::Result<()> {
     if let Some(cpu) = cpu {
-        let mut set = CpuSet::new();
-        set.set(cpu as usize);
-        let why = |error: rustix::io::Errno| {
-            let error = io::Error::from(error);
+        weir_probe::keep_to(None, &[cpu]).map_err(|error| {
             io::Error::new(error.kind(), format!("cannot run on CPU {cpu}: {error}"))
-        };
-        sched_setaffinity(None, &set).map_err(why)?;
+        })?;
     }
     // The default, 50 us, would be added to every delay.
     Ok(set_current_timer_slack(NonZeroU64::new(1))?)

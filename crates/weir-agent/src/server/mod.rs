@@ -222,7 +222,7 @@ fn listen(mut reader: impl Read, outbox: &Outbox, shared: &Shared, to: &Sender<R
             }
             Ok(ask) => {
                 if let Ask::Settle(cpus) = &ask {
-                    crate::keep_to(None, &cpus.0);
+                    let _ = weir_probe::keep_to(None, cpus.0.cpus());
                 }
                 if to.send(Request { id, ask }).is_err() {
                     break;
