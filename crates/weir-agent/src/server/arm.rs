@@ -92,7 +92,7 @@ impl Arm {
             must_be_none(&changed)?;
         }
         let written = keeper.run(move || kernel::write_all(&changed))?;
-        written.map_err(|error| Failure::other(kernel::told_apart(error)))?;
+        written.map_err(kernel::told_apart)?;
         let (mut own, remarks) = OwnProxy::prepare(&job, &place, &scoped, &keeper)?;
         // Before the proxy is there, so that no connection of it is older.
         let level = scoped.transport.as_deref().unwrap_or(TCP);

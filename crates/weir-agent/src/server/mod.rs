@@ -35,6 +35,7 @@ use std::time::{Duration, Instant};
 use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
 use weir_host::journal::JournalError;
+use weir_host::sysctl::SysctlError;
 use weir_parameters::Catalog;
 use weir_sut::{Launcher, SutError};
 
@@ -365,8 +366,16 @@ fn describe() -> Result<Description, Failure> {
         own_tables: weir_load::descriptors::tables_can_be_own(),
         no_networks: weir_host::may_have_networks()
             .err()
-            .map(|error| error.to_string().replace("\nhint: ", "; ")),
+            .map(|error| in_a_line(&error, error.hint())),
     })
+}
+
+/// An error and what to do about it, for a remark.
+fn in_a_line(error: &impl std::fmt::Display, hint: Option<String>) -> String {
+    match hint {
+        Some(hint) => format!("{error}; {hint}"),
+        None => error.to_string(),
+    }
 }
 
 impl Failure {
@@ -416,7 +425,19 @@ impl From<weir_probe::ProbeError> for Failure {
 
 impl From<weir_host::HostError> for Failure {
     fn from(error: weir_host::HostError) -> Failure {
-        Failure::other(error)
+        Failure {
+            hint: error.hint(),
+            ..Failure::other(error)
+        }
+    }
+}
+
+impl From<SysctlError> for Failure {
+    fn from(error: SysctlError) -> Failure {
+        Failure {
+            hint: error.hint(),
+            ..Failure::other(error)
+        }
     }
 }
 

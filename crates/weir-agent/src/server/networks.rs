@@ -60,8 +60,7 @@ impl Networks {
                 UNLIMITED
                     .iter()
                     .try_for_each(|(name, value)| sysctl::write(name, value))
-            })?
-            .map_err(Failure::other)?;
+            })??;
         }
         for (index, arm) in networks.arms.iter().enumerate() {
             let index = u8::try_from(index).map_err(Failure::other)?;

@@ -81,7 +81,7 @@ fn completed(
     let names: BTreeSet<&String> = arms.iter().flat_map(BTreeMap::keys).collect();
     let mut completed = vec![BTreeMap::new(); arms.len()];
     for name in names {
-        let now = sysctl::read(name).map_err(Failure::other)?;
+        let now = sysctl::read(name)?;
         for (arm, asked) in completed.iter_mut().zip(arms) {
             let value = match asked.get(name) {
                 Some(value) => wanted(name, value, &now, catalog),

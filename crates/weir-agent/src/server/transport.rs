@@ -70,7 +70,7 @@ impl Hops {
 /// Why bytes cannot go past the kernel's TCP here.
 pub(super) fn unavailable() -> Option<String> {
     let error = weir_bypass::available().err()?;
-    Some(error.to_string().replace("\nhint: ", "; "))
+    Some(super::in_a_line(&error, error.hint()))
 }
 
 impl Transport {
@@ -149,7 +149,10 @@ fn by_name(hop: &str, counts: Counts) -> impl Iterator<Item = (String, u64)> {
 
 impl From<BypassError> for Failure {
     fn from(error: BypassError) -> Failure {
-        Failure::other(error)
+        Failure {
+            hint: error.hint(),
+            ..Failure::other(error)
+        }
     }
 }
 
