@@ -15,9 +15,9 @@ use weir_sut::{
 };
 
 use super::keeper::Keeper;
+use super::kernel;
 use super::networks::arm_addresses;
 use super::transport::{Hops, Sides, TCP, TRANSPORT, Transport};
-use super::{kernel, told};
 use crate::message::{ArmJob, ArmStarted, Failure};
 use crate::sha256;
 
@@ -92,7 +92,7 @@ impl Arm {
             must_be_none(&changed)?;
         }
         let written = keeper.run(move || kernel::write_all(&changed))?;
-        written.map_err(|error| told(kernel::told_apart(error)))?;
+        written.map_err(kernel::told_apart)?;
         let (mut own, remarks) = OwnProxy::prepare(&job, &place, &scoped, &keeper)?;
         // Before the proxy is there, so that no connection of it is older.
         let level = scoped.transport.as_deref().unwrap_or(TCP);

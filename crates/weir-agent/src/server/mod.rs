@@ -33,7 +33,10 @@ use std::time::{Duration, Instant};
 
 use serde::Serialize;
 use serde_json::value::RawValue;
+use weir_bypass::BypassError;
+use weir_host::HostError;
 use weir_host::journal::JournalError;
+use weir_host::sysctl::SysctlError;
 use weir_parameters::Catalog;
 use weir_sut::{Launcher, SutError};
 
@@ -339,8 +342,16 @@ pub(crate) fn describe() -> Result<Description, Failure> {
         own_tables: weir_load::descriptors::tables_can_be_own(),
         no_networks: weir_host::may_have_networks()
             .err()
-            .map(|error| error.to_string().replace("\nhint: ", "; ")),
+            .map(|error| in_a_line(&error, error.hint())),
     })
+}
+
+/// An error and what to do about it, for a remark.
+fn in_a_line(error: &impl std::fmt::Display, hint: Option<String>) -> String {
+    match hint {
+        Some(hint) => format!("{error}; {hint}"),
+        None => error.to_string(),
+    }
 }
 
 /// An error whose text has what to do about it behind it, apart.
@@ -361,15 +372,8 @@ impl From<SutError> for Failure {
         };
         Failure {
             kind,
-            ..told(error).with_hint(hint)
+            ..Failure::other(error).with_hint(hint)
         }
-    }
-}
-
-impl From<JournalError> for Failure {
-    fn from(error: JournalError) -> Failure {
-        let hint = error.hint();
-        told(error).with_hint(hint)
     }
 }
 
@@ -379,11 +383,19 @@ impl From<weir_probe::ProbeError> for Failure {
     }
 }
 
-impl From<weir_host::HostError> for Failure {
-    fn from(error: weir_host::HostError) -> Failure {
-        told(error)
-    }
+/// Errors that say what to do about them.
+macro_rules! with_hints {
+    ($($error:ty),*) => {
+        $(impl From<$error> for Failure {
+            fn from(error: $error) -> Failure {
+                let hint = error.hint();
+                Failure::other(error).with_hint(hint)
+            }
+        })*
+    };
 }
+
+with_hints!(BypassError, HostError, JournalError, SysctlError);
 
 /// A file that could not be written.
 fn unwritable(path: PathBuf) -> impl FnOnce(std::io::Error) -> Failure {

@@ -16,7 +16,6 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 use weir_host::{Network, Wire, connect, disconnect, sysctl};
 
-use super::told;
 use crate::message::{Failure, NetworksJob};
 
 /// Second byte of the addresses between generator and arms.
@@ -64,8 +63,7 @@ impl Networks {
                 UNLIMITED
                     .iter()
                     .try_for_each(|(name, value)| sysctl::write(name, value))
-            })?
-            .map_err(told)?;
+            })??;
         }
         Ok(networks)
     }

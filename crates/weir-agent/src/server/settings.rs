@@ -11,7 +11,6 @@ use weir_host::sysctl;
 use weir_parameters::{Catalog, EffectiveFrom};
 use weir_sut::WorkFolder;
 
-use super::told;
 use crate::message::{Failure, HostSettingsJob, Leftovers};
 
 /// The host's settings as the arms want them.
@@ -52,7 +51,7 @@ impl HostSettings {
         for (name, value) in asked {
             let now = match state.before.get(name) {
                 Some(before) => before.clone(),
-                None => sysctl::read(name).map_err(told)?,
+                None => sysctl::read(name)?,
             };
             let value = wanted(name, value, &now, catalog);
             let key = Key::Sysctl(name.clone());
