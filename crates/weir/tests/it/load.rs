@@ -4,12 +4,12 @@ use std::net::{Ipv6Addr, SocketAddr};
 use std::process::Stdio;
 
 use rustix::process::Signal;
-use weir_model::load::Arrivals;
+use weir_model::load::{Arrivals, ErrorKind};
 use weir_model::load_report::{FORMAT, LoadReport};
 use weir_origin::{Origin, OriginConfig};
 
-use crate::peer::{Peer, origin};
-use crate::program::{Ended, Running, run, wait_until, weir};
+use crate::peer::{Peer, origin, url};
+use crate::program::{Ended, HasAll, Running, run, wait_until, weir};
 
 /// Runs `weir load` for its document.
 pub(crate) fn report(line: &str) -> (LoadReport, Ended) {
@@ -17,13 +17,18 @@ pub(crate) fn report(line: &str) -> (LoadReport, Ended) {
     (document(&ended), ended)
 }
 
+/// The kind, the words and the number of the errors, which are all alike.
+#[track_caller]
+pub(crate) fn only_error(report: &LoadReport) -> (ErrorKind, &str, u64) {
+    let [error] = &report.errors[..] else {
+        panic!("{:?}", report.errors)
+    };
+    (error.kind, &error.words, error.count)
+}
+
 fn document(ended: &Ended) -> LoadReport {
     serde_json::from_str(&ended.stdout)
         .unwrap_or_else(|error| panic!("{error}:\n{}\n{}", ended.stdout, ended.stderr))
-}
-
-fn url(origin: &Origin) -> String {
-    format!("http://{}/", origin.addresses()[0])
 }
 
 #[test]
@@ -62,14 +67,12 @@ fn every_format_says_what_happened() {
         ended.stdout
     };
     let text = load("");
-    for words in [
+    text.has_all(&[
         "GET http://",
         "2 connections",
         "2xx 200",
         "errors        none",
-    ] {
-        assert!(text.contains(words), "{words}:\n{text}");
-    }
+    ]);
     assert!(!text.contains("quantile"), "{text}");
     assert!(load("-L").contains("\n  quantile "), "the spectrum");
     let wrk2 = load("--format wrk2");

@@ -9,15 +9,11 @@ use weir_model::record::Validity;
 use weir_origin::Origin;
 
 use crate::load::report;
-use crate::peer::{Peer, origin};
-use crate::program::{Running, run, wait_until};
+use crate::peer::{Peer, origin, url};
+use crate::program::{Running, behind, run, wait_until};
 
 /// Both ways of asking the kernel do the same.
 const WAYS: [&str; 2] = ["--io epoll", "--io auto"];
-
-fn url(origin: &Origin) -> String {
-    format!("http://{}/", origin.addresses()[0])
-}
 
 fn rules(report: &LoadReport) -> Vec<&str> {
     let reasons = report.validity.iter();
@@ -299,13 +295,9 @@ fn other_addresses_than_the_urls_are_asked_with_the_urls_host() {
 #[test]
 fn more_connections_than_one_table_of_descriptors_holds() {
     let origin = origin();
-    let line = format!(
-        "ulimit -n 300; exec {} load -q --format json -d 300ms -c 1000 --connection hold http://{}/",
-        env!("CARGO_BIN_EXE_weir"),
-        origin.addresses()[0]
-    );
-    let mut shell = std::process::Command::new("sh");
-    let ended = Running::start(shell.args(["-c", &line])).end().with_code(0);
+    let line = "load -q --format json -d 300ms -c 1000 --connection hold";
+    let mut weir = behind("ulimit -n 300", &format!("{line} {}", url(&origin)));
+    let ended = Running::start(&mut weir).end().with_code(0);
     let report: LoadReport = serde_json::from_str(&ended.stdout).expect("a document");
     assert_eq!(report.counts.connected, 1000, "{:?}", report.errors);
     assert!(

@@ -2,8 +2,8 @@
 
 use std::net::TcpListener;
 
-use crate::peer::origin;
-use crate::program::{Running, run, weir};
+use crate::peer::{origin, url};
+use crate::program::{Running, behind, run, weir};
 
 #[test]
 fn urls_that_are_none_of_weirs() {
@@ -43,7 +43,7 @@ fn a_port_where_nobody_listens() {
 #[test]
 fn values_that_cannot_be() {
     let origin = origin();
-    let url = format!("http://{}/", origin.addresses()[0]);
+    let url = url(&origin);
     for (flags, words) in [
         ("-c 0", "-c 0: at least one connection"),
         (
@@ -86,32 +86,22 @@ fn values_that_cannot_be() {
 #[test]
 fn more_connections_than_descriptors() {
     let origin = origin();
-    let line = format!(
-        "ulimit -n 64; exec {} load -c 100 http://{}/",
-        env!("CARGO_BIN_EXE_weir"),
-        origin.addresses()[0]
-    );
-    let mut shell = std::process::Command::new("sh");
-    Running::start(shell.args(["-c", &line]))
-        .end()
-        .refused_in_a_line(&[
-            "-c 100: a thread needs 1",
-            "open descriptors, and may have 64",
-            "\nhint: raise the limit: ulimit -n ",
-        ]);
+    let line = format!("load -c 100 {}", url(&origin));
+    let ended = Running::start(&mut behind("ulimit -n 64", &line)).end();
+    ended.refused_in_a_line(&[
+        "-c 100: a thread needs 1",
+        "open descriptors, and may have 64",
+        "\nhint: raise the limit: ulimit -n ",
+    ]);
     assert_eq!(origin.counters(0).connections, 0);
 }
 
 #[test]
 fn the_soft_limit_of_descriptors_is_no_obstacle() {
     let origin = origin();
-    let line = format!(
-        "ulimit -S -n 64; exec {} load -q -n 100 -c 100 http://{}/",
-        env!("CARGO_BIN_EXE_weir"),
-        origin.addresses()[0]
-    );
-    let mut shell = std::process::Command::new("sh");
-    Running::start(shell.args(["-c", &line])).end().with_code(0);
+    let line = format!("load -q -n 100 -c 100 {}", url(&origin));
+    let ended = Running::start(&mut behind("ulimit -S -n 64", &line)).end();
+    ended.with_code(0);
     assert_eq!(origin.counters(0).requests, 100);
 }
 

@@ -7,7 +7,7 @@ use weir_model::load::ErrorKind;
 use weir_model::load_report::LoadReport;
 
 use crate::load::report;
-use crate::peer::{Peer, origin};
+use crate::peer::{Peer, origin, url};
 use crate::program::run;
 
 const EMPTY: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n";
@@ -342,7 +342,7 @@ fn times_alone_repeat_the_request_of_the_command_line() {
 #[test]
 fn what_is_wrong_in_a_file_has_its_place() {
     let origin = origin();
-    let url = format!("http://{}/", origin.addresses()[0]);
+    let url = url(&origin);
     for (text, place, words) in [
         ("requests:\n- {pth: /}\n", ":2:4", "did you mean `path`?"),
         (
@@ -415,7 +415,7 @@ fn what_is_wrong_in_a_file_has_its_place() {
 #[test]
 fn expectations_that_nothing_can_meet() {
     let origin = origin();
-    let url = format!("http://{}/", origin.addresses()[0]);
+    let url = url(&origin);
     for (expect, words) in [
         (
             "status",

@@ -4,8 +4,8 @@ use rcgen::date_time_ymd;
 
 use crate::faulty::Faulty;
 use crate::load::report;
-use crate::peer::origin;
-use crate::program::run;
+use crate::peer::{origin, url};
+use crate::program::{HasAll, run};
 use crate::secure::{Authority, Nginx};
 
 #[test]
@@ -79,7 +79,7 @@ fn files_that_hold_something_else() {
 #[test]
 fn options_of_tls_are_for_https() {
     let origin = origin();
-    let url = format!("http://{}/", origin.addresses()[0]);
+    let url = url(&origin);
     for flags in [
         "--tls 1.3",
         "--ciphers TLS_AES_256_GCM_SHA384",
@@ -158,7 +158,5 @@ fn http_on_a_port_that_speaks_tls() {
     let server = Faulty::secure(authority.issue(|_| {}).server());
     let url = server.url().replace("https", "http");
     let ended = run(&format!("load -q -n 4 -c 2 -t 1 {url}")).with_code(1);
-    for words in ["TLS", "\nhint: "] {
-        assert!(ended.stderr.contains(words), "{}", ended.stderr);
-    }
+    ended.stderr.has_all(&["TLS", "\nhint: "]);
 }

@@ -11,7 +11,7 @@ use weir_record::RunWriter;
 use weir_study::CheckContext;
 
 use crate::place::Place;
-use crate::program::{Ended, Running};
+use crate::program::{Ended, HasAll, Running};
 
 const BLOCKS: u32 = 12;
 
@@ -111,14 +111,12 @@ fn the_best_arms_diff_is_printed_with_what_it_rests_on() {
     own(&place, [1.0, 1.0, 1.3, 1.1, 1.0]);
     let best = patch(&place, &[]).with_code(0);
     assert_eq!(best.stdout, FORWARD);
-    for words in [
+    best.stderr.has_all(&[
         "zipped: better: completed rate 1.300× (1.300–1.300) of baseline, VALID",
         "`patch -d / -p1 < FILE` applies it",
         "it is of /etc/n.conf and what that includes",
         "the arm has besides, in no configuration file: net.core.somaxconn = 4000",
-    ] {
-        assert!(best.stderr.contains(words), "{words}:\n{}", best.stderr);
-    }
+    ]);
     let back = patch(&place, &["--revert"]).with_code(0);
     assert_eq!(back.stdout, BACK);
     assert!(back.stderr.contains("takes it back"), "{}", back.stderr);
@@ -163,14 +161,12 @@ fn what_nothing_speaks_for_is_not_given_unasked() {
     own(&place, [1.0, 1.0, 0.9, 1.0, 1.0]);
     let none = patch(&place, &[]).with_code(1);
     assert_eq!(none.stdout, "");
-    for words in [
+    none.stderr.has_all(&[
         "no arm came out better than the baseline",
         "zipped: worse: completed rate 0.900×",
         "shorter: equivalent: completed rate 1.000×",
         "hint: --arm NAME",
-    ] {
-        assert!(none.stderr.contains(words), "{words}:\n{}", none.stderr);
-    }
+    ]);
     assert_eq!(
         patch(&place, &["--arm", "zipped"]).with_code(0).stdout,
         FORWARD

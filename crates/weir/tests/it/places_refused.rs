@@ -10,7 +10,7 @@ use rustix::process::Signal;
 use weir_model::record::Outcome;
 
 use crate::places_support::{Lan, Like};
-use crate::program::{Ended, Running};
+use crate::program::{Ended, HasAll, Running};
 use crate::ssh_support::signal;
 
 const STUDY: &str = "\
@@ -240,9 +240,9 @@ fn begun(lan: &Lan) -> Running {
 /// weir has given the host up: in time, with what it recorded, and a word about what to do.
 fn given_up(lan: &Lan, ended: Ended, begun: Instant) {
     let ended = ended.with_code(1);
-    for words in ["web1", "a run", "weir restore --host web1"] {
-        assert!(ended.stderr.contains(words), "{words}:\n{}", ended.stderr);
-    }
+    ended
+        .stderr
+        .has_all(&["web1", "a run", "weir restore --host web1"]);
     // Far longer than it takes: the silence, and the time for a last word.
     assert!(begun.elapsed() < Duration::from_secs(58));
     let run = lan.records();

@@ -6,11 +6,9 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use rustix::process::Signal;
-use weir_model::record::{ProxyRecord, Record};
-use weir_record::Run;
 
 use crate::origin;
-use crate::place::Place;
+use crate::place::{Place, proxy_of};
 
 /// A library that sees connections being accepted, as stacks that bypass the kernel do.
 const LIBRARY: &str = r#"
@@ -73,13 +71,6 @@ fn study(launchers: &str, arms: &str) -> String {
     )
 }
 
-fn proxy<'r>(run: &'r Run, arm: &str) -> Option<&'r ProxyRecord> {
-    run.records.iter().find_map(|record| match record {
-        Record::Proxy(proxy) if proxy.arm == arm => Some(proxy),
-        _ => None,
-    })
-}
-
 /// What the preloaded library has seen.
 fn seen(file: &Path) -> usize {
     let text = fs::read_to_string(file).unwrap_or_default();
@@ -105,13 +96,13 @@ fn a_library_is_preloaded_into_the_arm_that_asks_for_it_and_a_missing_launcher_i
     let text = study(&launchers, arms);
     let ended = place.run(&text).end().with_code(0);
     place.assert_clean();
-    let run = Run::read(&place.run_folder()).expect("the run can be read");
-    assert!(proxy(&run, "bypassed").is_none(), "it was not started");
+    let run = place.records();
+    assert!(proxy_of(&run, "bypassed").is_none(), "it was not started");
     let remark = "arm `bypassed` is left out: `onload-that-is-not-here` is not installed";
     let remarks = run.header.remarks.join("\n");
     assert!(remarks.contains(remark), "{remarks}");
     assert!(ended.stdout.contains("bypassed"), "{}", ended.stdout);
-    let launcher = |arm| &*proxy(&run, arm).expect("it ran").effective["launcher"];
+    let launcher = |arm| &*proxy_of(&run, arm).expect("it ran").effective["launcher"];
     assert_eq!(launcher("baseline"), "none");
     assert_eq!(launcher("seen"), "seen");
     assert!(seen(&log) >= 2, "the library saw the load's connections");
@@ -167,8 +158,8 @@ fn a_proxy_that_weir_does_not_start_is_asked_and_left_alone() {
     let (second, there) = origin::start(&["--size", "100"]);
     place.run(&external(&at, &there)).end().with_code(0);
     place.assert_clean();
-    let run = Run::read(&place.run_folder()).expect("the run can be read");
-    let of_other = proxy(&run, "other").expect("it was asked");
+    let run = place.records();
+    let of_other = proxy_of(&run, "other").expect("it was asked");
     assert_eq!((&*of_other.address, of_other.pid), (&*there, 0));
     assert!(of_other.effective.is_empty(), "nothing of it is known");
     for origin in [first, second] {

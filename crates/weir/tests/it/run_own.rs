@@ -9,12 +9,12 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::SystemTime;
 
-use weir_model::record::{ProxyRecord, Record};
+use weir_model::record::ProxyRecord;
 use weir_model::study::ProxyKind;
 use weir_record::Run;
 
-use crate::place::Place;
-use crate::program::Running;
+use crate::place::{Place, proxy_of};
+use crate::program::{HasAll, Running};
 
 /// What a file is: its bytes, its number and when it was written.
 type State = (Vec<u8>, u64, SystemTime);
@@ -100,12 +100,8 @@ pub(crate) fn study(proxy: &str, arms: &str) -> String {
 }
 
 /// What an arm was running with.
-fn of_arm(run: &Run, arm: &str) -> ProxyRecord {
-    let found = run.records.iter().find_map(|record| match record {
-        Record::Proxy(proxy) if proxy.arm == arm => Some(proxy.clone()),
-        _ => None,
-    });
-    found.expect("the arm ran")
+fn of_arm<'r>(run: &'r Run, arm: &str) -> &'r ProxyRecord {
+    proxy_of(run, arm).expect("the arm ran")
 }
 
 /// One proxy's part in the tests.
@@ -287,7 +283,7 @@ fn runs_and_patches(case: &Case) {
     let name = main.display().to_string();
     assert!(ended.stdout.contains(&name), "{}", ended.stdout);
 
-    let run = Run::read(&place.run_folder()).expect("the run can be read");
+    let run = place.records();
     assert_eq!(of_arm(&run, "changed").effective[id], level);
     assert_ne!(of_arm(&run, "baseline").effective[id], level);
     let report = place.weir(&["report", "a run", "--format", "markdown"]);
@@ -301,9 +297,7 @@ fn runs_and_patches(case: &Case) {
             .with_code(0)
     };
     let forward = patch(&["--arm", "changed"]).stdout;
-    for line in case.lines {
-        assert!(forward.contains(line), "{line}:\n{forward}");
-    }
+    forward.has_all(case.lines);
     let limited = patch(&["--arm", "limited"]);
     assert_eq!(limited.stdout, "");
     let nothing = "changes nothing in";
@@ -363,7 +357,7 @@ fn a_level_that_the_file_has_already_is_inert_and_one_that_it_changes_is_not() {
                 - {name: off, settings: {gzip: off}}\n\
                 - {name: nodelay, settings: {tcp_nodelay: on}}\n";
     place.run(&study(&proxy, arms)).end().with_code(0);
-    let run = Run::read(&place.run_folder()).expect("the run can be read");
+    let run = place.records();
     for (arm, expected) in [
         ("on", &["gzip"][..]),
         ("off", &[]),
@@ -371,8 +365,8 @@ fn a_level_that_the_file_has_already_is_inert_and_one_that_it_changes_is_not() {
     ] {
         let inert: Vec<String> = of_arm(&run, arm)
             .inert
-            .into_iter()
-            .map(|it| it.id)
+            .iter()
+            .map(|it| it.id.clone())
             .collect();
         assert_eq!(inert, expected, "{arm}");
     }
@@ -469,7 +463,7 @@ fn a_load_over_tls_asks_the_user_s_tls_listener() {
         place.run(&text).end().with_code(0);
         place.assert_clean();
         user.assert_untouched();
-        let run = Run::read(&place.run_folder()).expect("the run can be read");
+        let run = place.records();
         let answered: u64 = run.trials().map(|trial| trial.status_classes[2]).sum();
         assert!(answered > 0, "{kind} answered nothing over TLS");
         let patch = fs::read_to_string(place.run_folder().join("arms/baseline/patch.diff"));
@@ -507,7 +501,7 @@ fn root_is_not_needed() {
         Running::start(&mut command).end().with_code(0);
         place.assert_clean();
         user.assert_untouched();
-        let run = Run::read(&place.run_folder()).expect("the run can be read");
+        let run = place.records();
         assert_eq!(of_arm(&run, "changed").effective[id], level);
     }
 }

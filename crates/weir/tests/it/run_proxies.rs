@@ -7,6 +7,7 @@ use weir_model::record::{CountersRecord, ProxyRecord, Record, TrialRecord};
 use weir_record::Run;
 
 use crate::place::Place;
+use crate::program::HasAll;
 
 /// Names of the arms of [`study`], which are those of their proxies.
 pub(crate) const PROXIES: [&str; 5] = ["nginx", "haproxy", "envoy", "caddy", "httpd"];
@@ -77,7 +78,7 @@ fn five_proxies_are_measured_side_by_side_under_every_kind_of_load() {
     let text = study(loads, "{slice: 50ms, at-least: 6, instances: 1}");
     let ended = place.run(&text).end().with_code(0);
     place.assert_clean();
-    let run = Run::read(&place.run_folder()).expect("the run can be read");
+    let run = place.records();
     let arms = of_arms(&run);
     for (arm, setting, level) in ASKED {
         let proxy = arms[arm];
@@ -220,7 +221,7 @@ fn files_are_served_by_those_that_serve_files() {
                 blocks: {slice: 50ms, at-least: 6, instances: 1}\n";
     place.run(text).end().with_code(0);
     place.assert_clean();
-    let run = Run::read(&place.run_folder()).expect("the run can be read");
+    let run = place.records();
     for arm in ["nginx", "caddy", "httpd"] {
         let of_arm: Vec<_> = run.trials().filter(|trial| trial.arm == arm).collect();
         let slices = of_arm.iter().flat_map(|trial| &trial.slices);
@@ -248,13 +249,11 @@ fn a_proxy_that_is_not_installed_is_left_out_and_the_rest_is_measured() {
     );
     let ended = place.run(&text).end().with_code(0);
     place.assert_clean();
-    let run = Run::read(&place.run_folder()).expect("the run can be read");
+    let run = place.records();
     let arms: Vec<&str> = of_arms(&run).into_keys().collect();
     assert_eq!(arms, ["caddy", "haproxy", "httpd", "nginx"]);
     let remarks = run.header.remarks.join("\n");
-    for words in ["arm `envoy` is left out", "/nowhere/envoy was not found"] {
-        assert!(remarks.contains(words), "{remarks}");
-    }
+    remarks.has_all(&["arm `envoy` is left out", "/nowhere/envoy was not found"]);
     assert!(ended.stdout.contains("envoy"), "{}", ended.stdout);
 }
 
@@ -290,7 +289,7 @@ fn a_limit_that_a_proxy_raises_by_itself_is_found_inert() {
         .replace("proxy: ", "proxy:\n  kind: ");
         place.run(&text).end().with_code(0);
         place.assert_clean();
-        let run = Run::read(&place.run_folder()).expect("the run can be read");
+        let run = place.records();
         let arms = of_arms(&run);
         let (stock, more) = (arms["baseline"], arms["more"]);
         assert_eq!(stock.nofile, more.nofile, "{kind}");
