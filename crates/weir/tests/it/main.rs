@@ -51,3 +51,4 @@ mod secure;
 #[path = "../../../weir-agent/tests/it/ssh_support.rs"]
 mod ssh_support;
 mod studies;
+mod tidy;
