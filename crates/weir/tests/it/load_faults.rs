@@ -12,7 +12,7 @@ use weir_model::load_report::LoadReport;
 use crate::faulty::{After, Faulty, RIGHT_CONTENT, Victim};
 use crate::load::{only_error, report};
 use crate::load_endless::flood;
-use crate::program::{HasAll, run};
+use crate::program::{HasAll, row, run};
 
 /// Requests of each trial.
 pub(crate) const ASKED: u64 = 40;
@@ -41,7 +41,7 @@ pub(crate) type Fault = fn(&mut Victim) -> After;
 /// Loads a server of which each [`EACH`]-th request meets `fault`, in both ways.
 pub(crate) fn meet(name: &str, more: &str, fault: Fault, check: impl Fn(&Faulty, &LoadReport)) {
     for load in LOADS {
-        println!("{name}, {load}");
+        row(&format!("{name}, {load}"));
         let server = Faulty::requests(EACH, fault);
         let (report, ended) = report(&format!("{load} -c 4 -t 1 {more} {}", server.url()));
         let ended = ended.with_code(0);

@@ -317,45 +317,26 @@ fn more_connections_than_one_table_of_descriptors_holds() {
 fn loads_that_cannot_be() {
     let origin = origin();
     let url = url(&origin);
-    for (flags, words) in [
-        (
-            "--connection sometimes",
-            "--connection sometimes: is no policy\nhint: keep-alive",
-        ),
+    #[rustfmt::skip]
+    let rows = [
+        ("--connection sometimes", "--connection sometimes: is no policy\nhint: keep-alive"),
         ("--connection 0", "--connection 0: is no policy"),
-        (
-            "--connection hold -R 5",
-            "held connections are not given a rate",
-        ),
+        ("--connection hold -R 5", "held connections are not given a rate"),
         ("--pipeline 0", "--pipeline 0: from 1 to 1024"),
-        (
-            "--pipeline 4 --connection per-request",
-            "cannot have several in flight",
-        ),
+        ("--pipeline 4 --connection per-request", "cannot have several in flight"),
         ("--connect-rate 0", "--connect-rate: `0` is out of range"),
-        (
-            "--source 10.11.12.13",
-            "--source 10.11.12.13: Cannot assign requested address",
-        ),
+        ("--source 10.11.12.13", "--source 10.11.12.13: Cannot assign requested address"),
         ("--source nowhere", "`nowhere` is not an address\nhint: "),
-        (
-            "--to nowhere:80",
-            "`nowhere:80` is not an address with a port\nhint: ",
-        ),
+        ("--to nowhere:80", "`nowhere:80` is not an address with a port\nhint: "),
         ("-R 10 --arrivals poison", "`poison`"),
         ("-R 10.. -d 1", "-R: "),
-        (
-            "--trace /nonexistent",
-            "--trace cannot read `/nonexistent`: No such",
-        ),
+        ("--trace /nonexistent", "--trace cannot read `/nonexistent`: No such"),
         ("--flow held:-q", "--flow held: unexpected argument '-q'"),
         ("--flow=-c5", "has no name\nhint: a flow is a name"),
-        (
-            "--flow held:--connection=x",
-            "--flow held: --connection x: is no policy",
-        ),
+        ("--flow held:--connection=x", "--flow held: --connection x: is no policy"),
         ("--spin soon", "--spin: `soon` is not a duration"),
-    ] {
+    ];
+    for (flags, words) in rows {
         run(&format!("load {flags} {url}")).refused(&[words]);
     }
     assert_eq!(origin.counters(0).requests, 0);

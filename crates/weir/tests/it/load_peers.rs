@@ -24,6 +24,7 @@ fn answered(peer: &Peer) -> LoadReport {
 fn responses_of_every_framing_are_understood() {
     // The response, its status, the bytes of content, and whether the connection is kept: where it is not,
     // the server would go on, and it is the client who has to keep the rule.
+    #[rustfmt::skip]
     let rows: [(&[u8], _); 7] = [
         (
             b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n\
@@ -36,22 +37,10 @@ fn responses_of_every_framing_are_understood() {
             (200, 2, true),
         ),
         (b"HTTP/1.1 204 No Content\r\n\r\n", (204, 0, true)),
-        (
-            b"HTTP/1.1 304 Not Modified\r\nContent-Length: 1024\r\n\r\n",
-            (304, 0, true),
-        ),
-        (
-            b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n",
-            (200, 0, true),
-        ),
-        (
-            b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\nhi",
-            (200, 2, false),
-        ),
-        (
-            b"HTTP/1.0 200 OK\r\nContent-Length: 2\r\n\r\nhi",
-            (200, 2, false),
-        ),
+        (b"HTTP/1.1 304 Not Modified\r\nContent-Length: 1024\r\n\r\n", (304, 0, true)),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n", (200, 0, true)),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\nhi", (200, 2, false)),
+        (b"HTTP/1.0 200 OK\r\nContent-Length: 2\r\n\r\nhi", (200, 2, false)),
     ];
     for (response, expected) in rows {
         let report = answered(&Peer::answering(response));
@@ -98,9 +87,11 @@ fn a_response_in_single_bytes_with_many_and_long_fields() {
     assert_eq!(report.counts.content_bytes, ASKED * 3);
 }
 
-/// Peers that never answer rightly: what one does after a request, and the one error with its words and
+/// A peer that never answers rightly: what it does after a request, and the one error with its words and
 /// lines on standard error.
-const FAILING: [(fn(&mut Exchange), ErrorKind, &str, usize); 8] = [
+type Failing = (fn(&mut Exchange), ErrorKind, &'static str, usize);
+
+const FAILING: [Failing; 8] = [
     (
         Exchange::close,
         ErrorKind::ClosedUnanswered,

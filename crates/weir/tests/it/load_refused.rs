@@ -44,12 +44,10 @@ fn a_port_where_nobody_listens() {
 fn values_that_cannot_be() {
     let origin = origin();
     let url = url(&origin);
-    for (flags, words) in [
+    #[rustfmt::skip]
+    let rows = [
         ("-c 0", "-c 0: at least one connection"),
-        (
-            "-c 2 -t 3",
-            "-c 2: fewer connections than threads\nhint: use -t 2",
-        ),
+        ("-c 2 -t 3", "-c 2: fewer connections than threads\nhint: use -t 2"),
         ("-t 0", "-t 0: at least one thread"),
         ("-R 0", "-R: `0` is out of range"),
         ("-R fast", "-R: `fast` is not a rate"),
@@ -62,22 +60,14 @@ fn values_that_cannot_be() {
         ("--ramp-up soon", "--ramp-up: `soon` is not a duration"),
         ("--cpus 0-", "--cpus: `0-` is not a list of CPUs"),
         ("--cpus 900", "CPU 900 is not one that weir may use\nhint: "),
-        (
-            "-H nocolon",
-            "-H `nocolon`: a field is a name, a colon and a value\nhint: ",
-        ),
+        ("-H nocolon", "-H `nocolon`: a field is a name, a colon and a value\nhint: "),
         ("-H :value", "field name"),
         ("-m G(T", "method `G(T` is not a token"),
-        (
-            "--content-file /nonexistent",
-            "--content-file /nonexistent: No such file",
-        ),
-        (
-            "-o /nonexistent/result",
-            "-o /nonexistent/result: No such file",
-        ),
+        ("--content-file /nonexistent", "--content-file /nonexistent: No such file"),
+        ("-o /nonexistent/result", "-o /nonexistent/result: No such file"),
         ("-o /", "-o /: Is a directory"),
-    ] {
+    ];
+    for (flags, words) in rows {
         run(&format!("load {flags} {url}")).refused_in_a_line(&[words]);
     }
     assert_eq!(origin.counters(0).requests, 0);

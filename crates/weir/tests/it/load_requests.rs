@@ -159,7 +159,8 @@ fn answers_are_what_was_expected_or_counted_apart() {
     let peer = obedient();
     let hash = format!("sha256={ABC}");
     let other = format!("sha256={}", ABC.replace('b', "c"));
-    for (path, expect, words) in [
+    #[rustfmt::skip]
+    let rows = [
         ("200/abc", "status=200", None),
         ("204", "status=2xx", None),
         ("304", "status=200,304", None),
@@ -167,32 +168,13 @@ fn answers_are_what_was_expected_or_counted_apart() {
         ("200/abc", &hash, None),
         ("200/abc", "field=x-cache", None),
         ("200/abc", "field=X-Cache:MISS", None),
-        (
-            "503/abc",
-            "status=2xx",
-            Some("status is not one of those expected"),
-        ),
-        (
-            "200/abcd",
-            "size=3",
-            Some("content has another size than expected"),
-        ),
-        (
-            "200/abc",
-            &other,
-            Some("content has another SHA-256 than expected"),
-        ),
-        (
-            "200/abc",
-            "field=ETag",
-            Some("an expected field is missing"),
-        ),
-        (
-            "200/abc",
-            "field=X-Cache:HIT",
-            Some("an expected field has another value"),
-        ),
-    ] {
+        ("503/abc", "status=2xx", Some("status is not one of those expected")),
+        ("200/abcd", "size=3", Some("content has another size than expected")),
+        ("200/abc", &other, Some("content has another SHA-256 than expected")),
+        ("200/abc", "field=ETag", Some("an expected field is missing")),
+        ("200/abc", "field=X-Cache:HIT", Some("an expected field has another value")),
+    ];
+    for (path, expect, words) in rows {
         for load in ["-n 40", "-R 200 -d 200ms"] {
             let line = format!("--expect {expect} {load} -c 4 -t 1 {}{path}", peer.url());
             let (report, ended) = report(&line);
@@ -248,23 +230,13 @@ fn each_request_of_a_mix_has_its_own_expectation() {
 
 #[test]
 fn an_answer_is_not_judged_by_the_one_before_it() {
-    for (right, wrong, words) in [
-        (
-            "fields: {ETag: '*'}",
-            "/200/abc",
-            "an expected field is missing",
-        ),
-        (
-            "fields: {ETag: x}",
-            "/200/abc/y",
-            "an expected field has another value",
-        ),
-        (
-            &format!("sha256: {ABC}"),
-            "/200/abd/x",
-            "content has another SHA-256 than expected",
-        ),
-    ] {
+    #[rustfmt::skip]
+    let rows = [
+        ("fields: {ETag: '*'}", "/200/abc", "an expected field is missing"),
+        ("fields: {ETag: x}", "/200/abc/y", "an expected field has another value"),
+        (&format!("sha256: {ABC}"), "/200/abd/x", "content has another SHA-256 than expected"),
+    ];
+    for (right, wrong, words) in rows {
         let (_folder, path) = file(
             "mix.yaml",
             &format!(
@@ -343,64 +315,34 @@ fn times_alone_repeat_the_request_of_the_command_line() {
 fn what_is_wrong_in_a_file_has_its_place() {
     let origin = origin();
     let url = url(&origin);
-    for (text, place, words) in [
+    #[rustfmt::skip]
+    let rows = [
         ("requests:\n- {pth: /}\n", ":2:4", "did you mean `path`?"),
-        (
-            "requests:\n- {path: /}\n- {path: /, weight: -1}\n",
-            ":3:21",
-            "weight",
-        ),
-        (
-            "requests:\n- {path: /}\n- {path: '/{{sequense}}'}\n",
-            ":3:3",
-            "did you mean `{{sequence}}`?",
-        ),
-        (
-            "requests:\n- {path: /, expect: {status: 99}}\n",
-            ":2:30",
-            "99",
-        ),
-        (
-            "requests:\n- {path: /, expect: {sha256: xyz}}\n",
-            ":2:",
-            "sha256",
-        ),
-        (
-            "requests:\n- {path: /, content-file: /nonexistent}\n",
-            ":2:",
-            "/nonexistent",
-        ),
+        ("requests:\n- {path: /}\n- {path: /, weight: -1}\n", ":3:21", "weight"),
+        ("requests:\n- {path: /}\n- {path: '/{{sequense}}'}\n", ":3:3",
+         "did you mean `{{sequence}}`?"),
+        ("requests:\n- {path: /, expect: {status: 99}}\n", ":2:30", "99"),
+        ("requests:\n- {path: /, expect: {sha256: xyz}}\n", ":2:", "sha256"),
+        ("requests:\n- {path: /, content-file: /nonexistent}\n", ":2:", "/nonexistent"),
         ("requests: []\n", ":1:11", "request"),
         ("requests:\n- {path: /\n", ":2:3", "this is not YAML"),
-        (
-            "requests:\n- {path: '/{{line:/nonexistent}}'}\n",
-            ":2:3",
-            "/nonexistent",
-        ),
-    ] {
+        ("requests:\n- {path: '/{{line:/nonexistent}}'}\n", ":2:3", "/nonexistent"),
+    ];
+    for (text, place, words) in rows {
         let (_folder, path) = file("mix.yaml", text);
         let ended = run(&format!("load --request-set {path} {url}"));
         ended.refused(&[&format!("mix.yaml{place}"), words]);
     }
-    for (text, place, words) in [
-        (
-            "hello\n",
-            ":1:1",
-            "expected a time in seconds or of RFC 3339",
-        ),
+    #[rustfmt::skip]
+    let rows = [
+        ("hello\n", ":1:1", "expected a time in seconds or of RFC 3339"),
         ("0.1\n0.2\nsoon\n", ":3:1", "found `soon`"),
         ("0.1 x\n", ":1:1", "found `0.1 x`"),
-        (
-            "- - - [21/Nov/2026:13:00:01 +0000] \"GET / HTTP/1.1\" 200 0\n- - - [21/Nov\n",
-            ":2:7",
-            "expected a time such as [21/Nov/2026:13:00:01 +0000]",
-        ),
-        (
-            "{\"time\":1795266001}\n",
-            ":1:1",
-            "expected a key `request`",
-        ),
-    ] {
+        ("- - - [21/Nov/2026:13:00:01 +0000] \"GET / HTTP/1.1\" 200 0\n- - - [21/Nov\n", ":2:7",
+         "expected a time such as [21/Nov/2026:13:00:01 +0000]"),
+        ("{\"time\":1795266001}\n", ":1:1", "expected a key `request`"),
+    ];
+    for (text, place, words) in rows {
         let (_folder, path) = file("trace", text);
         let line = format!("load --trace {path} {url}");
         run(&line).refused_in_a_line(&["--trace ", &format!("/trace{place}: "), words]);
@@ -416,20 +358,16 @@ fn what_is_wrong_in_a_file_has_its_place() {
 fn expectations_that_nothing_can_meet() {
     let origin = origin();
     let url = url(&origin);
-    for (expect, words) in [
-        (
-            "status",
-            "--expect status: is nothing that can be expected\nhint: ",
-        ),
+    #[rustfmt::skip]
+    let rows = [
+        ("status", "--expect status: is nothing that can be expected\nhint: "),
         ("status=20", "--expect status=20: is nothing"),
         ("size=big", "--expect size"),
-        (
-            "sha256=xyz",
-            "--expect: sha256 `xyz` is not 64 hexadecimal digits",
-        ),
+        ("sha256=xyz", "--expect: sha256 `xyz` is not 64 hexadecimal digits"),
         ("colour=red", "--expect colour=red: is nothing"),
         ("field=a(b", "--expect: field name `a(b` is not a token"),
-    ] {
+    ];
+    for (expect, words) in rows {
         run(&format!("load --expect {expect} {url}")).refused_in_a_line(&[words]);
     }
     let (_folder, path) = file("mix.yaml", "requests: [{path: /}]\n");

@@ -44,29 +44,16 @@ fn only(counts: &[NameCount]) -> (&str, u64) {
 #[test]
 fn what_was_agreed_on_is_what_nginx_saw() {
     let authority = Authority::new();
-    for (asked, version, cipher) in [
-        (
-            "--tls 1.2 --ciphers ECDHE-RSA-AES256-GCM-SHA384",
-            "1.2",
-            "ECDHE-RSA-AES256-GCM-SHA384",
-        ),
-        (
-            "--tls 1.2 --ciphers TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256",
-            "1.2",
-            "ECDHE-RSA-AES128-GCM-SHA256",
-        ),
-        (
-            "--ciphers ecdhe-rsa-chacha20-poly1305",
-            "1.2",
-            "ECDHE-RSA-CHACHA20-POLY1305",
-        ),
-        (
-            "--tls 1.3 --ciphers TLS_AES_128_GCM_SHA256",
-            "1.3",
-            "TLS_AES_128_GCM_SHA256",
-        ),
+    #[rustfmt::skip]
+    let rows = [
+        ("--tls 1.2 --ciphers ECDHE-RSA-AES256-GCM-SHA384", "1.2", "ECDHE-RSA-AES256-GCM-SHA384"),
+        ("--tls 1.2 --ciphers TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256", "1.2",
+         "ECDHE-RSA-AES128-GCM-SHA256"),
+        ("--ciphers ecdhe-rsa-chacha20-poly1305", "1.2", "ECDHE-RSA-CHACHA20-POLY1305"),
+        ("--tls 1.3 --ciphers TLS_AES_128_GCM_SHA256", "1.3", "TLS_AES_128_GCM_SHA256"),
         ("", "1.3", "TLS_AES_256_GCM_SHA384"),
-    ] {
+    ];
+    for (asked, version, cipher) in rows {
         for (io, policy) in [
             ("epoll", "keep-alive"),
             ("auto", "keep-alive"),

@@ -17,7 +17,7 @@ use weir_model::load_report::LoadReport;
 use crate::faulty::{After, Faulty, Victim, Wire};
 use crate::load::report;
 use crate::load_faults::{ASKED, CLOSED_EARLY, CLOSED_UNANSWERED, EACH, Fault, LOADS, RESET, lost};
-use crate::program::{Running, weir};
+use crate::program::{Running, row, weir};
 use crate::secure::Authority;
 
 /// How connections are used while handshakes fail.
@@ -31,23 +31,23 @@ fn config() -> Arc<ServerConfig> {
 }
 
 /// Loads a server of which each second connection meets the fault instead of a handshake, in all ways.
-fn shake(row: &Shaken) {
+fn shake(shaken: &Shaken) {
     let config = config();
-    let fault = row.fault;
+    let fault = shaken.fault;
     for policy in POLICIES {
         for load in LOADS {
             let server = Faulty::handshakes(2, Arc::clone(&config), move |victim| {
                 let flight = flight(victim);
                 fault(victim, &flight)
             });
-            let more = if row.waits { "-T 500ms" } else { "" };
+            let more = if shaken.waits { "-T 500ms" } else { "" };
             let url = server.url();
             let line = format!("{load} -k -c 4 -t 1 --connection {policy} {more} {url}");
-            println!("{}: {line}", row.name);
+            row(&format!("{}: {line}", shaken.name));
             let (report, ended) = report(&line);
             assert_eq!(ended.with_code(0).stderr, "", "{line}");
             assert_eq!(report.outcome, "complete", "{line}");
-            counted(&line, &report, server.faults(), row.words);
+            counted(&line, &report, server.faults(), shaken.words);
             let failed: u64 = report.errors.iter().map(|error| error.count).sum();
             let done = report.counts.completed_whole;
             assert!(done > 0, "{line}");
@@ -184,9 +184,7 @@ const SHAKEN: [Shaken; 10] = [
 
 #[test]
 fn a_handshake_that_fails_is_counted_and_the_other_requests_are_answered() {
-    for row in &SHAKEN {
-        shake(row);
-    }
+    SHAKEN.iter().for_each(shake);
 }
 
 /// Sends one byte at a time.
@@ -307,7 +305,7 @@ fn a_fault_behind_a_handshake_is_counted_by_its_kind() {
     let config = config();
     for (name, fault, kind, words) in BROKEN {
         for load in LOADS {
-            println!("{name}, {load}");
+            row(&format!("{name}, {load}"));
             let server = Faulty::secure_requests(EACH, Arc::clone(&config), fault);
             let (report, ended) = report(&format!("{load} -k -c 4 -t 1 {}", server.url()));
             assert_eq!(ended.with_code(0).stderr, "", "{load}");

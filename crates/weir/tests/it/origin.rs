@@ -117,17 +117,12 @@ fn it_serves_although_nobody_reads_what_it_says() {
 
 #[test]
 fn values_that_cannot_be() {
-    for (flags, words) in [
-        (
-            "--listen nonsense",
-            "--listen nonsense: invalid socket address\nhint: ",
-        ),
+    #[rustfmt::skip]
+    let rows = [
+        ("--listen nonsense", "--listen nonsense: invalid socket address\nhint: "),
         ("--delay slow", "--delay: `slow` is not a duration"),
         ("--delay exp:", "--delay: `` is not a duration"),
-        (
-            "--delay 9ms..1ms",
-            "--delay 9ms..1ms: the second is the longer one",
-        ),
+        ("--delay 9ms..1ms", "--delay 9ms..1ms: the second is the longer one"),
         ("--stall 1s", "--stall `1s` is not LENGTH@TIME\nhint: "),
         ("--stall 1s@x", "--stall: `x` is not a duration"),
         ("--size big", "--size: `big` is not a size"),
@@ -135,7 +130,8 @@ fn values_that_cannot_be() {
         ("--file /nonexistent", "--file /nonexistent: No such file"),
         ("--cpus 900", "cannot serve: cannot run on CPU 900"),
         ("--duration x", "-d: `x` is not a duration"),
-    ] {
+    ];
+    for (flags, words) in rows {
         let listen = if flags.starts_with("--listen") {
             ""
         } else {

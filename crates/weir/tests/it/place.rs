@@ -163,11 +163,11 @@ impl Drop for Place {
 
 /// What an arm's proxy was running with, its last instance.
 pub(crate) fn proxy_of<'r>(run: &'r Run, arm: &str) -> Option<&'r ProxyRecord> {
-    let proxies = run.records.iter().filter_map(|record| match record {
+    let mut proxies = run.records.iter().filter_map(|record| match record {
         Record::Proxy(proxy) if proxy.arm == arm => Some(proxy),
         _ => None,
     });
-    proxies.last()
+    proxies.next_back()
 }
 
 /// The names in a folder, sorted.

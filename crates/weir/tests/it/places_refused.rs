@@ -183,19 +183,13 @@ parameters:
 fn settings_that_a_hosts_kernel_does_not_take() {
     let Some(lan) = one("") else { return };
     lan.place.write("rows.yaml", ROWS);
+    #[rustfmt::skip]
     let cases: [(&str, &[&str]); 4] = [
-        (
-            "net.core.no_such_setting: 7",
-            &["web1: this kernel has no setting net.core.no_such_setting"],
-        ),
-        (
-            "net.core.dev_weight: 100",
-            &["web1: this kernel has no setting net.core.dev_weight"],
-        ),
-        (
-            "net.ipv4.tcp_retries1: 900",
-            &["web1: the kernel refuses `900` for net.ipv4.tcp_retries1"],
-        ),
+        ("net.core.no_such_setting: 7",
+         &["web1: this kernel has no setting net.core.no_such_setting"]),
+        ("net.core.dev_weight: 100", &["web1: this kernel has no setting net.core.dev_weight"]),
+        ("net.ipv4.tcp_retries1: 900",
+         &["web1: the kernel refuses `900` for net.ipv4.tcp_retries1"]),
         (
             "net.ipv4.tcp_available_congestion_control: cubic",
             &[

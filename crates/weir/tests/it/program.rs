@@ -38,6 +38,12 @@ impl HasAll for str {
     }
 }
 
+/// Says which row of a table is looked at, which the harness shows where the test fails.
+#[allow(clippy::print_stdout)]
+pub(crate) fn row(name: &str) {
+    println!("{name}");
+}
+
 /// The program with the words of `line`, started by a shell that does something first: sets limits.
 pub(crate) fn behind(before: &str, line: &str) -> Command {
     let mut shell = Command::new("sh");

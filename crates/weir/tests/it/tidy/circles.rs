@@ -29,10 +29,7 @@ pub(super) fn circles(sources: &[Source]) -> Vec<Vec<&str>> {
         }
         houses.entry(name).or_default().files.insert(module, source);
     }
-    houses
-        .into_values()
-        .flat_map(|house| house.knotted())
-        .collect()
+    houses.into_values().flat_map(House::knotted).collect()
 }
 
 impl<'s> House<'s> {

@@ -148,19 +148,12 @@ fn source(path: &str, text: &str) -> Source {
 fn what_is_too_long_is_named_with_its_place() {
     let lines = |count: usize| "\n".repeat(count);
     let body = |count: usize| format!("\nfn f() {{{}}}\n", lines(count));
-    for (name, text, expected) in [
+    #[rustfmt::skip]
+    let rows = [
         ("a file", lines(500), ""),
-        (
-            "a longer file",
-            lines(501),
-            "lib.rs:1: the file has 501 lines",
-        ),
+        ("a longer file", lines(501), "lib.rs:1: the file has 501 lines"),
         ("a function", body(69), ""),
-        (
-            "a longer function",
-            body(70),
-            "lib.rs:2: function f has 71 lines",
-        ),
+        ("a longer function", body(70), "lib.rs:2: function f has 71 lines"),
         (
             "a `}` in a string",
             format!(
@@ -169,28 +162,21 @@ fn what_is_too_long_is_named_with_its_place() {
             ),
             "lib.rs:1: function f has 71 lines",
         ),
-        (
-            "five parameters",
-            "fn f(&self, a: A<B, C>, b: (), c: fn(A, B) -> C, d: [A; 2], e: E,) {}".to_owned(),
-            "",
-        ),
-        (
-            "six parameters",
-            "fn f<T: Fn() -> A>(a: A, b: B, c: C, d: D, e: E, f: F) {}".to_owned(),
-            "lib.rs:1: function f has 6 parameters",
-        ),
-        (
-            "of a trait of its own",
-            "trait T { fn f(&self, a: A, b: B, c: C, d: D, e: E, f: F); }".to_owned(),
-            "lib.rs:1: function f has 6 parameters",
-        ),
+        ("five parameters",
+         "fn f(&self, a: A<B, C>, b: (), c: fn(A, B) -> C, d: [A; 2], e: E,) {}".to_owned(), ""),
+        ("six parameters", "fn f<T: Fn() -> A>(a: A, b: B, c: C, d: D, e: E, f: F) {}".to_owned(),
+         "lib.rs:1: function f has 6 parameters"),
+        ("of a trait of its own",
+         "trait T { fn f(&self, a: A, b: B, c: C, d: D, e: E, f: F); }".to_owned(),
+         "lib.rs:1: function f has 6 parameters"),
         (
             "of somebody else's trait",
             "impl<A> x::T<A> for S { fn f(&self, a: A, b: B, c: C, d: D, e: E, f: F) {} }"
                 .to_owned(),
             "",
         ),
-    ] {
+    ];
+    for (name, text, expected) in rows {
         let expected: Vec<String> = expected
             .lines()
             .map(|line| format!("crates/a/src/{line}"))
@@ -203,21 +189,15 @@ fn what_is_too_long_is_named_with_its_place() {
 fn a_circle_of_more_than_three_files_is_named() {
     let lib = "mod a; mod b; mod c; mod d; pub use d::Deep;";
     let [a, c] = ["use crate::{b::B, x};", "fn f() { super::Deep::new() }"];
-    for (b, d, is_circle) in [
+    #[rustfmt::skip]
+    let rows = [
         ("use crate::c;", "use super::a::A;", true),
         ("use crate::c;", "// use super::a::A;", false),
-        (
-            "use crate::c;",
-            "mod tests { use super::super::a::A; }",
-            false,
-        ),
-        (
-            "use crate::c;",
-            "mod inner { use super::super::a::A; }",
-            true,
-        ),
+        ("use crate::c;", "mod tests { use super::super::a::A; }", false),
+        ("use crate::c;", "mod inner { use super::super::a::A; }", true),
         ("mod c {}", "use super::a::A;", false),
-    ] {
+    ];
+    for (b, d, is_circle) in rows {
         let files = [
             ("lib.rs", lib),
             ("a.rs", a),

@@ -27,7 +27,7 @@ fn not_code(rest: &[u8], before: Option<u8>) -> usize {
             .position(|window| window == what)
             .map_or(rest.len(), |at| from + at + what.len())
     };
-    let is_in_word = before.is_some_and(|byte| is_word(byte));
+    let is_in_word = before.is_some_and(is_word);
     match rest {
         [b'/', b'/', ..] => find(b"\n", 0) - 1,
         [b'/', b'*', ..] => find(b"*/", 2),
@@ -39,9 +39,7 @@ fn not_code(rest: &[u8], before: Option<u8>) -> usize {
                 _ => 0,
             }
         }
-        [b'\'', b'\\', ..] => {
-            3 + rest[3..].iter().take_while(|byte| **byte != b'\'').count() + 1 - 0
-        }
+        [b'\'', b'\\', ..] => 3 + rest[3..].iter().take_while(|byte| **byte != b'\'').count() + 1,
         [b'\'', ..] => {
             // A lifetime has no quote behind its first character.
             let text = std::str::from_utf8(&rest[1..rest.len().min(6)]);
