@@ -60,6 +60,7 @@ fn the_response_times_of_a_freeze_are_what_theory_says() {
     follows_theory(&all, rate);
 }
 
+#[allow(clippy::print_stdout)]
 fn follows_theory(all: &SliceData, rate: f64) {
     // Theory: 200 of 800 requests wait evenly between 0 and 1 s; so above quantile 0.75 the
     // response time at quantile q is (q - 0.75) / 0.25 seconds. What may come on top is measured:
