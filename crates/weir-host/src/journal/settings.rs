@@ -4,7 +4,7 @@ use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
 use std::path::PathBuf;
 
-use super::Key;
+use super::key::Key;
 use crate::sysctl;
 
 /// Why a setting could not be read or written.
