@@ -17,6 +17,14 @@ pub(crate) fn report(line: &str) -> (LoadReport, Ended) {
     (document(&ended), ended)
 }
 
+/// The document of a `weir load` that ends well.
+#[track_caller]
+pub(crate) fn reported(line: &str) -> LoadReport {
+    let (report, ended) = report(line);
+    ended.with_code(0);
+    report
+}
+
 /// The kind, the words and the number of the errors, which are all alike.
 #[track_caller]
 pub(crate) fn only_error(report: &LoadReport) -> (ErrorKind, &str, u64) {
@@ -34,8 +42,7 @@ fn document(ended: &Ended) -> LoadReport {
 #[test]
 fn the_document_agrees_with_what_the_server_counted() {
     let origin = origin();
-    let (report, ended) = report(&format!("-n 1000 -c 7 -t 2 {}", url(&origin)));
-    ended.with_code(0);
+    let report = reported(&format!("-n 1000 -c 7 -t 2 {}", url(&origin)));
     let seen = origin.counters(0);
     assert_eq!(report.format, FORMAT);
     assert_eq!(report.outcome, "complete");
@@ -98,8 +105,7 @@ fn every_format_says_what_happened() {
 #[test]
 fn an_open_loop_sends_what_it_intended() {
     let origin = origin();
-    let (report, ended) = report(&format!("-R 500 -d 1s -c 4 -t 1 {}", url(&origin)));
-    ended.with_code(0);
+    let report = reported(&format!("-R 500 -d 1s -c 4 -t 1 {}", url(&origin)));
     assert_eq!(report.load.arrivals, Arrivals::Constant { rate: 500.0 });
     assert_eq!(report.rates.intended, Some(500.0));
     assert_eq!(report.counts.due, 500);
@@ -113,8 +119,7 @@ fn an_open_loop_sends_what_it_intended() {
 fn ramp_up_is_not_measured() {
     let origin = origin();
     let line = format!("-R 400 --ramp-up 500ms -d 500ms -c 2 -t 1 {}", url(&origin));
-    let (report, ended) = report(&line);
-    ended.with_code(0);
+    let report = reported(&line);
     assert_eq!((report.phases.ramp_up, report.phases.sustain), (0.5, 0.5));
     assert_eq!(report.counts.due, 200);
     // An even growth from nothing sends half as many.
@@ -141,8 +146,7 @@ fn the_request_is_as_asked_for() {
     assert!(plain.contains(&format!("\r\nHost: {host}\r\n")), "{plain}");
     let fields = load(&["-H", "X-One: 1", "-H", "Host: example.test", "-m", "DELETE"]);
     assert!(fields.starts_with("DELETE "), "{fields}");
-    assert!(fields.contains("\r\nX-One: 1\r\n"), "{fields}");
-    assert!(fields.contains("\r\nHost: example.test\r\n"), "{fields}");
+    fields.has_all(&["\r\nX-One: 1\r\n", "\r\nHost: example.test\r\n"]);
     assert_eq!(
         fields.to_lowercase().matches("\r\nhost:").count(),
         1,
@@ -162,8 +166,7 @@ fn the_request_is_as_asked_for() {
 #[test]
 fn head_has_no_content() {
     let origin = origin();
-    let (report, ended) = report(&format!("-m HEAD -n 50 -c 1 {}", url(&origin)));
-    ended.with_code(0);
+    let report = reported(&format!("-m HEAD -n 50 -c 1 {}", url(&origin)));
     assert_eq!(report.target.method, "HEAD");
     assert_eq!(report.counts.completed_whole, 50);
     assert_eq!(
@@ -176,8 +179,7 @@ fn head_has_no_content() {
 fn over_ipv6() {
     let any = SocketAddr::from((Ipv6Addr::LOCALHOST, 0));
     let origin = Origin::start(OriginConfig::new(vec![any])).expect("an IPv6 loopback interface");
-    let (report, ended) = report(&format!("-n 20 -c 2 {}", url(&origin)));
-    ended.with_code(0);
+    let report = reported(&format!("-n 20 -c 2 {}", url(&origin)));
     assert_eq!(report.counts.completed_whole, 20);
     assert_eq!(report.target.address, origin.addresses()[0].to_string());
 }
@@ -277,7 +279,9 @@ fn a_wrk2_users_command_line_works_unchanged() {
     let same = run(&format!("load --format wrk2 {wrk2}"))
         .with_code(0)
         .stdout;
-    assert!(same.contains("  2 threads and 20 connections\n"), "{same}");
-    assert!(same.contains("Detailed Percentile spectrum:"), "{same}");
+    same.has_all(&[
+        "  2 threads and 20 connections\n",
+        "Detailed Percentile spectrum:",
+    ]);
     assert_eq!(origin.counters(0).requests, 400);
 }

@@ -8,7 +8,7 @@ use weir_model::load_report::LoadReport;
 use weir_model::record::Validity;
 use weir_origin::Origin;
 
-use crate::load::report;
+use crate::load::{report, reported};
 use crate::peer::{Peer, origin, url};
 use crate::program::{Running, behind, run, wait_until};
 
@@ -28,8 +28,7 @@ fn a_connection_for_each_request() {
             "{way} -n 300 -c 8 -t 2 --connection per-request {}",
             url(&origin)
         );
-        let (report, ended) = report(&line);
-        ended.with_code(0);
+        let report = reported(&line);
         assert_eq!(report.load.lifetime, Lifetime::Request);
         assert_eq!(report.counts.completed_whole, 300, "{:?}", report.errors);
         assert_eq!(report.counts.connects, 300);
@@ -142,8 +141,7 @@ fn pipelined_requests_are_answered_in_order_and_said_to_be() {
     for way in WAYS {
         let origin = origin();
         let line = format!("{way} -n 5000 -c 2 -t 1 --pipeline 16 {}", url(&origin));
-        let (report, ended) = report(&line);
-        ended.with_code(0);
+        let report = reported(&line);
         assert_eq!(report.counts.completed_whole, 5000, "{:?}", report.errors);
         assert_eq!(report.load.pipeline, 16);
         assert_eq!(origin.counters(0).requests, 5000);
@@ -161,8 +159,7 @@ fn large_content_is_counted_though_it_is_dropped_unseen() {
         let mut config = weir_origin::OriginConfig::new(vec![(Ipv4Addr::LOCALHOST, 0).into()]);
         config.content = weir_origin::Content::text(SIZE);
         let origin = Origin::start(config).expect("the origin server starts");
-        let (report, ended) = report(&format!("{way} -n 40 -c 4 -t 1 {}", url(&origin)));
-        ended.with_code(0);
+        let report = reported(&format!("{way} -n 40 -c 4 -t 1 {}", url(&origin)));
         assert_eq!(report.counts.completed_whole, 40, "{:?}", report.errors);
         assert_eq!(report.counts.content_bytes, 40 * SIZE);
         assert_eq!(report.counts.received_bytes, origin.counters(0).sent_bytes);
@@ -181,8 +178,7 @@ fn arrivals_of_every_shape() {
         ("-R 200 -d 1s --arrivals burst:20", 200..=200),
         ("-R 400 -d 1s --arrivals poisson:3", 320..=480),
     ] {
-        let (report, ended) = report(&format!("{flags} -c 30 -t 2 {url}"));
-        ended.with_code(0);
+        let report = reported(&format!("{flags} -c 30 -t 2 {url}"));
         assert!(
             due.contains(&report.counts.due),
             "{flags}: {:?}",
@@ -222,8 +218,7 @@ fn the_times_of_a_file_are_repeated() {
         file.display(),
         url(&origin)
     );
-    let (report, ended) = report(&line);
-    ended.with_code(0);
+    let report = reported(&line);
     assert_eq!(report.counts.due, 100);
     assert_eq!(origin.counters(0).requests, 100);
     // 1.98 s at four times the speed.
@@ -257,8 +252,7 @@ fn own_addresses_are_used_in_turn() {
             "{way} -n 6 -c 6 -t 1 --source 127.0.0.2-127.0.0.4 {}",
             peer.url()
         );
-        let (report, ended) = report(&line);
-        ended.with_code(0);
+        let report = reported(&line);
         assert_eq!(report.counts.completed_whole, 6);
         let mut seen = peer.clients();
         seen.retain(|address| *address != IpAddr::from(Ipv4Addr::LOCALHOST));
@@ -278,8 +272,7 @@ fn other_addresses_than_the_urls_are_asked_with_the_urls_host() {
         "-n 2 -c 2 -t 1 --to {} http://shop.example/cart",
         to.join(",")
     );
-    let (report, ended) = report(&line);
-    ended.with_code(0);
+    let report = reported(&line);
     // One for each connection: who is answered first may ask again first.
     assert_eq!(report.counts.completed_whole, 2);
     for peer in &peers {

@@ -4,7 +4,7 @@ use weir_model::load::ErrorKind;
 use weir_model::load_report::LoadReport;
 use weir_model::record::Validity;
 
-use crate::load::{only_error, report};
+use crate::load::{only_error, report, reported};
 use crate::load_faults::{CLOSED_EARLY, CLOSED_UNANSWERED, RESET, TIMEOUT};
 use crate::peer::{Exchange, Peer};
 
@@ -13,8 +13,7 @@ const ASKED: u64 = 5;
 
 /// The document about a peer that answers every request.
 fn answered(peer: &Peer) -> LoadReport {
-    let (report, ended) = report(&format!("-n {ASKED} -c 1 {}", peer.url()));
-    ended.with_code(0);
+    let report = reported(&format!("-n {ASKED} -c 1 {}", peer.url()));
     assert_eq!(report.counts.completed_whole, ASKED, "{:?}", report.errors);
     assert_eq!(report.response_time.count, ASKED);
     report

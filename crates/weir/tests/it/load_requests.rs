@@ -6,9 +6,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use weir_model::load::ErrorKind;
 use weir_model::load_report::LoadReport;
 
-use crate::load::report;
+use crate::load::reported;
 use crate::peer::{Peer, origin, url};
-use crate::program::run;
+use crate::program::{HasAll, run};
 
 const EMPTY: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n";
 
@@ -53,8 +53,7 @@ fn a_mix_is_sent_by_its_weights() {
         "--request-set {path} -H X-All:1 -n 400 -c 4 -t 2 {}",
         peer.url()
     );
-    let (report, ended) = report(&line);
-    ended.with_code(0);
+    let report = reported(&line);
     assert_eq!(report.counts.completed_whole, 400);
     let counts = count(first_words(&peer));
     assert_eq!(counts.len(), 2, "{counts:?}");
@@ -64,11 +63,10 @@ fn a_mix_is_sent_by_its_weights() {
     for request in peer.requests() {
         assert!(request.contains("\r\nX-All: 1\r\n"), "{request}");
         if request.starts_with("POST /cart HTTP/1.1\r\n") {
-            assert!(
-                request.contains("\r\nContent-Type: text/plain\r\n"),
-                "{request}"
-            );
-            assert!(request.contains("\r\nContent-Length: 3\r\n"), "{request}");
+            request.has_all(&[
+                "\r\nContent-Type: text/plain\r\n",
+                "\r\nContent-Length: 3\r\n",
+            ]);
             assert!(request.ends_with("\r\n\r\na b"), "{request}");
         }
     }
@@ -90,8 +88,7 @@ fn slots_are_filled_in_for_every_request() {
         set.display(),
         peer.url()
     );
-    let (report, ended) = report(&line);
-    ended.with_code(0);
+    let report = reported(&line);
     assert_eq!(report.counts.completed_whole, 300);
     let (mut numbers, mut rolls) = (Vec::new(), BTreeSet::new());
     let (mut lines, mut picks) = (Vec::new(), BTreeSet::new());
@@ -177,8 +174,7 @@ fn answers_are_what_was_expected_or_counted_apart() {
     for (path, expect, words) in rows {
         for load in ["-n 40", "-R 200 -d 200ms"] {
             let line = format!("--expect {expect} {load} -c 4 -t 1 {}{path}", peer.url());
-            let (report, ended) = report(&line);
-            ended.with_code(0);
+            let report = reported(&line);
             // The answers came, whatever they were.
             let done = report.statuses[0].count;
             let never = report.censored.queued + report.censored.in_flight;
@@ -215,11 +211,10 @@ fn each_request_of_a_mix_has_its_own_expectation() {
              - {{path: /500/abc, expect: {{status: 2xx}}}}\n- {{path: /500}}\n"
         ),
     );
-    let (report, ended) = report(&format!(
+    let report = reported(&format!(
         "--request-set {path} -n 200 -c 4 -t 2 {}",
         peer.url()
     ));
-    ended.with_code(0);
     let counts = count(first_words(&peer));
     assert_eq!(counts.len(), 4, "{counts:?}");
     let bad = counts["GET /500/abc"];
@@ -247,8 +242,7 @@ fn an_answer_is_not_judged_by_the_one_before_it() {
         for pipeline in [1, 4] {
             let peer = obedient();
             let line = format!("--pipeline {pipeline} --request-set {path} -n 100 -c 1");
-            let (report, ended) = report(&format!("{line} {}", peer.url()));
-            ended.with_code(0);
+            let report = reported(&format!("{line} {}", peer.url()));
             let bad = count(first_words(&peer))[&format!("GET {wrong}")];
             assert!((1..100).contains(&bad), "{line}: {bad}");
             unexpected(&report, words, bad);
@@ -274,8 +268,7 @@ fn a_log_is_repeated_with_its_methods_and_paths() {
         "--trace {path} --trace-speed 10 -d 2s -H X-All:1 -c 1 -t 1 {}",
         peer.url()
     );
-    let (report, ended) = report(&line);
-    ended.with_code(0);
+    let report = reported(&line);
     assert_eq!(
         first_words(&peer),
         ["GET /a?b=1", "DELETE /b", "GET /{{sequence}}", "HEAD /c"]
@@ -297,8 +290,7 @@ fn times_alone_repeat_the_request_of_the_command_line() {
         "--trace {path} -m PUT -b x --expect status=200 -c 2 -t 1 {}p",
         peer.url()
     );
-    let (report, ended) = report(&line);
-    ended.with_code(0);
+    let report = reported(&line);
     assert!(first_words(&peer).iter().all(|line| line == "PUT /p"));
     // One that was due at the very end may have come too late.
     let done = report.counts.completed_whole;

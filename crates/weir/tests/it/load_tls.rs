@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use weir_model::load_report::{LoadReport, NameCount};
 
-use crate::load::report;
+use crate::load::{report, reported};
 use crate::peer::origin;
 use crate::program::{Ended, HasAll, Running, run, weir};
 use crate::secure::{Authority, Logged, Nginx};
@@ -278,8 +278,7 @@ fn an_address_of_ones_own_choice_and_the_name_of_the_url() {
         authority.file(),
         nginx.address
     );
-    let (report, ended) = report(&line);
-    ended.with_code(0);
+    let report = reported(&line);
     assert_eq!(report.counts.completed_whole, 10);
     for seen in nginx.log() {
         assert_eq!(

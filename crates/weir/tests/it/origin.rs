@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
 
-use crate::program::{Ended, Running, run, weir};
+use crate::program::{Ended, HasAll, Running, run, weir};
 
 /// An origin server on a free port, and its address.
 pub(crate) fn start(flags: &[&str]) -> (Running, String) {
@@ -57,11 +57,10 @@ fn it_serves_what_it_was_asked_to_and_counts() {
     let (origin, address) = start(&flags);
     let response = ask(&address);
     assert!(response.starts_with("HTTP/1.1 201 "), "{response}");
-    assert!(
-        response.contains("\r\nContent-Type: text/x-five\r\n"),
-        "{response}"
-    );
-    assert!(response.contains("\r\nContent-Length: 5\r\n"), "{response}");
+    response.has_all(&[
+        "\r\nContent-Type: text/x-five\r\n",
+        "\r\nContent-Length: 5\r\n",
+    ]);
     assert_eq!(response.split_once("\r\n\r\n").unwrap().1.len(), 5);
     ask(&address);
     let ended = stop(origin, Signal::INT);

@@ -96,6 +96,14 @@ impl Place {
         Running::start(&mut self.weir(&["run", "study.yaml", "--out", "a run"]))
     }
 
+    /// A whole run of a study with this text that ends well and leaves nothing, and its records.
+    #[track_caller]
+    pub(crate) fn measured(&self, study: &str) -> (Ended, Run) {
+        let ended = self.run(study).end().with_code(0);
+        self.assert_clean();
+        (ended, self.records())
+    }
+
     /// As [`Place::run`] of a study that is there already, started by a shell that sets limits first.
     pub(crate) fn run_behind(&self, before: &str) -> Ended {
         let mut shell = behind(before, "run study.yaml --out 'a run'");

@@ -231,9 +231,7 @@ fn a_user_s_only_listener_is_bypassed_once() {
         .replace("timeout: 10s", "timeout: 10s, tls: true")
         .replace("50ms", "250ms")
         .replace("duration: 2s", "duration: 4s");
-    place.run(&text).end().with_code(0);
-    place.assert_clean();
-    let run = place.records();
+    let (_, run) = place.measured(&text);
     no_response_is_wrong(&run, "closed", "past");
     assert_eq!(self::proxy(&run, "past").effective["transport"], "sockmap");
     let counted = counted(&run, "closed", "past");

@@ -37,9 +37,7 @@ const ARMS: [&str; 2] = ["baseline", "keeps-origin"];
 #[test]
 fn tls_lifetimes_held_connections_and_large_content() {
     let place = Place::new();
-    let ended = place.run(STUDY).end().with_code(0);
-    place.assert_clean();
-    let run = place.records();
+    let (ended, run) = place.measured(STUDY);
     handshakes(&run);
     per_request(&run);
     held(&run);

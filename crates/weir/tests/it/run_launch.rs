@@ -9,6 +9,7 @@ use rustix::process::Signal;
 
 use crate::origin;
 use crate::place::{Place, proxy_of};
+use crate::program::HasAll;
 
 /// A library that sees connections being accepted, as stacks that bypass the kernel do.
 const LIBRARY: &str = r#"
@@ -94,9 +95,7 @@ fn a_library_is_preloaded_into_the_arm_that_asks_for_it_and_a_missing_launcher_i
     let arms = "  - {name: seen, settings: {launcher: seen}}\n  \
                 - {name: bypassed, settings: {launcher: onload}}\n";
     let text = study(&launchers, arms);
-    let ended = place.run(&text).end().with_code(0);
-    place.assert_clean();
-    let run = place.records();
+    let (ended, run) = place.measured(&text);
     assert!(proxy_of(&run, "bypassed").is_none(), "it was not started");
     let remark = "arm `bypassed` is left out: `onload-that-is-not-here` is not installed";
     let remarks = run.header.remarks.join("\n");
@@ -119,8 +118,7 @@ fn what_was_not_loaded_is_said_and_nothing_is_measured() {
     let arms = "  - {name: lost, settings: {launcher: lost}}\n";
     let ended = place.run(&study(&launchers, arms)).end().with_code(1);
     let said = "arm `lost`: launcher `lost`: ";
-    assert!(ended.stderr.contains(said), "{}", ended.stderr);
-    assert!(ended.stderr.contains("was not loaded into process"));
+    ended.stderr.has_all(&[said, "was not loaded into process"]);
     place.assert_clean();
 }
 
@@ -176,8 +174,7 @@ fn a_proxy_that_does_not_answer_is_named_before_anything_is_measured() {
     let ended = place.run(&external(nobody, "127.0.0.1:2")).end();
     let stderr = ended.with_code(1).stderr;
     let said = "arm `baseline` does not answer as it should: Connection refused";
-    assert!(stderr.contains(said), "{stderr}");
-    assert!(stderr.contains("hint: is the proxy running"), "{stderr}");
+    stderr.has_all(&[said, "hint: is the proxy running"]);
 }
 
 #[test]

@@ -143,8 +143,7 @@ fn runs_and_patches(case: &Case) {
     let limited = patch(&["--arm", "limited"]);
     assert_eq!(limited.stdout, "");
     let nothing = "changes nothing in";
-    assert!(limited.stderr.contains(nothing), "{}", limited.stderr);
-    assert!(limited.stderr.contains("rlimit_nofile = 2048"));
+    limited.stderr.has_all(&[nothing, "rlimit_nofile = 2048"]);
 
     let root = place.path("root");
     let copy = user.copied_to(&root);

@@ -42,11 +42,7 @@ fn all_mistakes_at_once() {
         "study.yaml:6:",
     ]);
     for line in [6, 9, 10, 11] {
-        assert!(
-            ended.stderr.contains(&format!("study.yaml:{line}:")),
-            "{}",
-            ended.stderr
-        );
+        ended.stderr.has_all(&[&format!("study.yaml:{line}:")]);
     }
 }
 
@@ -129,12 +125,9 @@ fn nginx_refuses_the_configuration() {
         )))
         .end()
         .with_code(1);
-    assert!(ended.stderr.contains(words), "{}", ended.stderr);
-    assert!(
-        ended.stderr.contains("hint: these are nginx's own words"),
-        "{}",
-        ended.stderr
-    );
+    ended
+        .stderr
+        .has_all(&[words, "hint: these are nginx's own words"]);
     assert_eq!(ended.stdout, "");
     place.assert_clean();
     assert_eq!(place.records_with(r#""outcome":"failed""#), 1);

@@ -80,11 +80,7 @@ fn an_interrupted_run_goes_on() {
     place.assert_clean();
     let words = "Interrupted. Go on with: weir run --resume ";
     assert!(ended.stderr.contains(words), "{}", ended.stderr);
-    assert!(
-        ended.stdout.contains("same-as-baseline"),
-        "{}",
-        ended.stdout
-    );
+    ended.stdout.has_all(&["same-as-baseline"]);
     let interrupted = place.records();
     assert_eq!(interrupted.outcome(), Some(Outcome::Interrupted));
     let run = resumes(&place);
@@ -128,16 +124,8 @@ fn a_run_that_is_interrupted_before_it_has_measured_anything() {
     run.signal(Signal::INT);
     let ended = run.end().with_code(130);
     place.assert_clean();
-    assert!(
-        ended.stdout.contains("Nothing was measured"),
-        "{}",
-        ended.stdout
-    );
-    assert!(
-        ended.stderr.contains("weir run --resume "),
-        "{}",
-        ended.stderr
-    );
+    ended.stdout.has_all(&["Nothing was measured"]);
+    ended.stderr.has_all(&["weir run --resume "]);
     let run = place.records();
     assert_eq!(run.outcome(), Some(Outcome::Interrupted));
     assert_eq!(run.trials().count(), 0);

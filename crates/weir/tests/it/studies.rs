@@ -1,7 +1,7 @@
 //! `weir studies`: the ready-made ones, by name and as text.
 
 use crate::place::Place;
-use crate::program::{Running, behind, run};
+use crate::program::{HasAll, Running, behind, run};
 
 const NAMES: [&str; 16] = [
     "stock-reverse-proxy",
@@ -82,8 +82,7 @@ fn a_matrix_is_one_line_of_a_check_and_has_the_scale_that_was_asked_for() {
         Running::start(&mut place.weir(&arguments)).end()
     };
     let plain = check(&[]).with_code(0).stdout;
-    assert!(plain.contains("c10-r10 to c100-r100"), "{plain}");
-    assert!(plain.contains("100 loads"), "{plain}");
+    plain.has_all(&["c10-r10 to c100-r100", "100 loads"]);
     assert!(plain.lines().count() < 10, "{plain}");
     let scaled = check(&["--scale", "2x"]).with_code(0).stdout;
     assert!(scaled.contains("c20-r20 to c200-r200"), "{scaled}");

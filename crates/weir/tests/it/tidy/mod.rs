@@ -50,7 +50,6 @@ const ALLOWED: &[&str] = &[
     "crates/weir-sut/src/caddy/own.rs: function write",
     "crates/weir-sut/src/nginx/own.rs: function write",
     "crates/weir-sut/src/own.rs: function begin",
-    "crates/weir-host/src/journal/entry.rs: imports in a circle",
     "crates/weir-lab/src/arms.rs: imports in a circle",
     "crates/weir-study/src/arms/mod.rs: imports in a circle",
     "crates/weir-sut/src/caddy/mod.rs: imports in a circle",
