@@ -1,7 +1,7 @@
 //! One hand for every host.
 //!
 //! Everything that touches a host goes through one small message protocol: framed ([`frame`]),
-//! versioned ([`hello`]), one enum of what can be asked ([`message`]). `weir agent` serves it on its
+//! versioned ([`hello`]), one type for each question, which names the type of its answer ([`message`]). `weir agent` serves it on its
 //! standard input and output ([`server`]); a place is only a way to reach such a server: a thread of
 //! this process ([`local`]), or a process on another host ([`ssh`]). There is no listening port and no key of
 //! weir's: the transport's own authentication is the security.
@@ -16,8 +16,9 @@ pub mod server;
 mod sha256;
 pub mod ssh;
 
-pub use client::{AgentError, Client, Part, PartBody, Served};
+pub use client::{AgentError, Client, Part, Served};
 pub use message::{Failure, FailureKind};
+pub use weir_host::journal::Restored;
 
 /// CLOCK_MONOTONIC in nanoseconds.
 pub fn monotonic_ns() -> u64 {

@@ -8,6 +8,7 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
+use weir_record::Run;
 
 /// Far longer than anything takes; only a program that hangs gets there.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -50,6 +51,12 @@ pub(crate) fn behind(before: &str, line: &str) -> Command {
     let line = format!("{before}; exec {} {line}", env!("CARGO_BIN_EXE_weir"));
     shell.args(["-c", &line]);
     shell
+}
+
+/// A run's remarks, one a line.
+pub(crate) fn remarks_of(run: &Run) -> String {
+    let remarks = run.header.remarks.iter();
+    remarks.map(|remark| format!("{remark}\n")).collect()
 }
 
 /// Waits until something has happened.

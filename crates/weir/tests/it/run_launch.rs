@@ -98,7 +98,7 @@ fn a_library_is_preloaded_into_the_arm_that_asks_for_it_and_a_missing_launcher_i
     let (ended, run) = place.measured(&text);
     assert!(proxy_of(&run, "bypassed").is_none(), "it was not started");
     let remark = "arm `bypassed` is left out: `onload-that-is-not-here` is not installed";
-    let remarks = run.header.remarks.join("\n");
+    let remarks = crate::program::remarks_of(&run);
     assert!(remarks.contains(remark), "{remarks}");
     assert!(ended.stdout.contains("bypassed"), "{}", ended.stdout);
     let launcher = |arm| &*proxy_of(&run, arm).expect("it ran").effective["launcher"];
