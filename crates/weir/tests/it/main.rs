@@ -39,6 +39,7 @@ mod run_flows;
 mod run_kernel;
 mod run_launch;
 mod run_own;
+mod run_own_cases;
 mod run_own_refused;
 mod run_own_untouched;
 mod run_proxies;
@@ -51,3 +52,4 @@ mod secure;
 #[path = "../../../weir-agent/tests/it/ssh_support.rs"]
 mod ssh_support;
 mod studies;
+mod tidy;
