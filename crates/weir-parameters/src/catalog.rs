@@ -1,6 +1,7 @@
 //! The catalog itself: rows of proxies and of the kernel, and questions about whole settings.
 
-use std::sync::Arc;
+use std::collections::BTreeSet;
+use std::sync::{Arc, LazyLock};
 
 use weir_model::record::Inert;
 use weir_model::study::{ProxyKind, ProxyRole, Settings};
@@ -8,7 +9,7 @@ use weir_model::study::{ProxyKind, ProxyRole, Settings};
 use crate::constraint::{ClientLimits, Clients, Conflict, DescriptorLimits, Facts};
 use crate::file::{CatalogError, Rows, check};
 use crate::quantity::{self, Quantities, Quantity};
-use crate::row::{EffectiveFrom, Parameter, Scope};
+use crate::row::{EffectiveFrom, Hop, Parameter, Scope};
 use crate::scoped::Scoped;
 
 /// The name of a file in `parameters/`, and its text.
@@ -51,8 +52,11 @@ struct Shared {
 impl Catalog {
     /// The rows that come with weir.
     pub fn builtin() -> Catalog {
-        Catalog::parse(&BUILTIN)
-            .expect("the embedded rows are data of this crate and its tests read them")
+        static READ: LazyLock<Catalog> = LazyLock::new(|| {
+            Catalog::parse(&BUILTIN)
+                .expect("the embedded rows are data of this crate and its tests read them")
+        });
+        READ.clone()
     }
 
     /// A catalog with the rows of some files, each a name and its text, and of no others.
@@ -160,6 +164,46 @@ impl Catalog {
         self.get(proxy, id).map(|row| row.scope)
     }
 
+    /// The parameter that says what a proxy's process is started through.
+    pub fn launcher(&self) -> Option<&Parameter> {
+        let is_it = |row: &&Parameter| row.effective == EffectiveFrom::Launcher;
+        self.host_parameters().find(is_it)
+    }
+
+    /// The parameter that says what carries an arm's bytes.
+    pub fn transport(&self) -> Option<&Parameter> {
+        let is_it = |row: &&Parameter| matches!(row.effective, EffectiveFrom::Transport { .. });
+        self.host_parameters().find(is_it)
+    }
+
+    /// Name of the launcher that `settings` start a proxy through, where they name one.
+    pub fn started_through<'a>(&self, settings: &'a Settings) -> Option<&'a str> {
+        let row = self.launcher()?;
+        let level = settings.get(&row.id)?;
+        (Some(level) != row.default.newest().level.as_ref()).then_some(level)
+    }
+
+    /// Hops on which `settings` have an arm's bytes go past the kernel's TCP.
+    pub fn bypassed(&self, settings: &Settings) -> BTreeSet<Hop> {
+        let row = self.transport();
+        row.map_or_else(BTreeSet::new, |row| {
+            row.bypassed(settings.get(&row.id).map(String::as_str))
+        })
+    }
+
+    /// The transport's id and its level that bypasses exactly these hops.
+    pub fn level_bypassing(&self, hops: &BTreeSet<Hop>) -> Option<(&str, String)> {
+        let row = self.transport()?;
+        let mut levels = row.level.words();
+        let level = levels.find(|level| row.bypassed(Some(level)) == *hops)?;
+        Some((&row.id, level.to_owned()))
+    }
+
+    /// All quantities, by name.
+    pub fn quantities(&self) -> impl Iterator<Item = (&String, &Quantity)> {
+        self.shared.quantities.iter()
+    }
+
     /// The quantity with this name.
     pub fn quantity(&self, name: &str) -> Option<&Quantity> {
         self.shared.quantities.get(name)
@@ -232,7 +276,7 @@ impl Catalog {
         let of_arm = |row: &&Parameter| {
             matches!(
                 row.effective,
-                EffectiveFrom::Launcher | EffectiveFrom::Transport
+                EffectiveFrom::Launcher | EffectiveFrom::Transport { .. }
             )
         };
         let level = |row: &Parameter| Some((row.id.clone(), row.default.newest().level.clone()?));
@@ -244,7 +288,11 @@ impl Catalog {
 
     /// Shares `settings` out to those who put them into force.
     pub fn split(&self, proxy: ProxyKind, settings: &Settings) -> Scoped {
-        let mut scoped = Scoped::default();
+        let mut scoped = Scoped {
+            launcher: self.started_through(settings).map(str::to_owned),
+            bypassed: self.bypassed(settings),
+            ..Scoped::default()
+        };
         for (id, level) in settings {
             scoped.add(id, level, self.get(proxy, id));
         }

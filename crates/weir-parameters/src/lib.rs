@@ -30,8 +30,9 @@ pub use constraint::{ClientLimits, Conflict, Constraint, DescriptorLimits, Limit
 pub use default::{DefaultLevel, Defaults};
 pub use file::CatalogError;
 pub use level::{Bounds, LevelError, LevelKind};
-pub use quantity::Quantity;
+pub use quantity::{Quantity, Reading};
 pub use row::{
-    Context, Directive, EffectiveFrom, Kubernetes, Parameter, Role, Safe, Scope, Spelling, Write,
+    Context, Directive, EffectiveFrom, Hop, Kubernetes, Parameter, ProcessLimit, Role, Safe, Scope,
+    Spelling, Write,
 };
 pub use scoped::Scoped;

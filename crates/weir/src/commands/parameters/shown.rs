@@ -132,7 +132,7 @@ fn by_hand(row: &Parameter, level: Option<&str>, proxy: ProxyKind) -> Vec<String
         }
         (EffectiveFrom::Sysctl { name }, _) => vec![format!("sysctl -w {name}={level}")],
         (EffectiveFrom::ProcessLimit { name }, Scope::ProcessLaunch) => {
-            vec![format!("prlimit --{name}={level}: PROGRAM")]
+            vec![format!("prlimit --{}={level}: PROGRAM", name.name())]
         }
         _ => row.writes.iter().map(|write| line(write, proxy)).collect(),
     }
@@ -173,7 +173,9 @@ fn read_back(row: &Parameter, proxy: ProxyKind) -> String {
         EffectiveFrom::Launcher => {
             "/proc/PID/environ and /proc/PID/maps of the proxy's first process".to_owned()
         }
-        EffectiveFrom::Transport => "the program's own counters of what it redirected".to_owned(),
+        EffectiveFrom::Transport { .. } => {
+            "the program's own counters of what it redirected".to_owned()
+        }
         EffectiveFrom::Value { context, at } => {
             format!(
                 "`{}{at}` in {asked}; the default where it is not there",
@@ -185,6 +187,7 @@ fn read_back(row: &Parameter, proxy: ProxyKind) -> String {
         }
         EffectiveFrom::Sysctl { name } => format!("sysctl -n {name}"),
         EffectiveFrom::ProcessLimit { name } => {
+            let name = name.name();
             format!("/proc/PID/limits of a worker: the soft limit {name}")
         }
         EffectiveFrom::Directive { name, .. } => {
