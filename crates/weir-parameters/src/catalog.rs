@@ -7,14 +7,14 @@ use weir_model::record::Inert;
 use weir_model::study::{ProxyKind, ProxyRole, Settings};
 
 use crate::constraint::{ClientLimits, Clients, Conflict, DescriptorLimits, Facts};
-use crate::file::{CatalogError, Rows, check};
+use crate::file::{CatalogError, OTHER, Rows, check};
 use crate::quantity::{self, Quantities, Quantity};
-use crate::row::{EffectiveFrom, Hop, Parameter, Scope};
+use crate::row::{Context, EffectiveFrom, Hop, Parameter, Scope};
 use crate::scoped::Scoped;
 
 /// The name of a file in `parameters/`, and its text.
 macro_rules! builtin {
-    ($name:literal) => {
+    ($name:expr) => {
         (
             concat!("parameters/", $name, ".yaml"),
             include_str!(concat!("../../../parameters/", $name, ".yaml")),
@@ -22,16 +22,14 @@ macro_rules! builtin {
     };
 }
 
-/// Files of rows that come with weir, by name.
-const BUILTIN: [(&str, &str); 7] = [
-    builtin!("nginx"),
-    builtin!("haproxy"),
-    builtin!("envoy"),
-    builtin!("caddy"),
-    builtin!("httpd"),
-    builtin!("kernel"),
-    builtin!("process"),
-];
+/// Files of rows that come with weir, by name: one for each proxy, and what goes with every proxy.
+macro_rules! builtin_files {
+    ($($variant:ident $name:ident $title:literal $files:literal;)*) => {
+        &[$(builtin!(stringify!($name)),)* builtin!("kernel"), builtin!("process")]
+    };
+}
+
+const BUILTIN: &[(&str, &str)] = weir_model::proxies!(builtin_files);
 
 /// All rows. A clone shares them.
 #[derive(Debug, Clone, PartialEq)]
@@ -53,7 +51,7 @@ impl Catalog {
     /// The rows that come with weir.
     pub fn builtin() -> Catalog {
         static READ: LazyLock<Catalog> = LazyLock::new(|| {
-            Catalog::parse(&BUILTIN)
+            Catalog::parse(BUILTIN)
                 .expect("the embedded rows are data of this crate and its tests read them")
         });
         READ.clone()
@@ -336,6 +334,22 @@ impl Catalog {
     pub fn contexts(&self, proxy: ProxyKind) -> impl Iterator<Item = (&str, &str)> {
         let contexts = self.rows(proxy).flat_map(|rows| &rows.contexts);
         contexts.map(|(name, words)| (name.as_str(), words.as_str()))
+    }
+
+    /// What a proxy is asked for its effective configuration, in words.
+    pub fn asked(&self, proxy: ProxyKind) -> &str {
+        let mut asked = self.rows(proxy).filter_map(|rows| rows.asked.as_deref());
+        asked.next().unwrap_or("nothing: it is not asked")
+    }
+
+    /// A piece of a proxy's configuration as a line for people: `http { gzip on; }`.
+    pub fn line(&self, proxy: ProxyKind, context: &Context, text: &str) -> String {
+        let lines = || self.rows(proxy).map(|rows| &rows.lines);
+        let own = lines().find_map(|lines| lines.get(context.name()));
+        let line = own.or_else(|| lines().find_map(|lines| lines.get(OTHER)));
+        line.map_or("{context}: {text}", String::as_str)
+            .replace("{context}", context.name())
+            .replace("{text}", text)
     }
 
     /// Settings that do not go together, among those in `settings` (the rules of parameters that

@@ -14,6 +14,9 @@ use crate::template;
 /// Placeholders that a template may hold besides the level: folders of the arm.
 const LOGS: &str = "{logs}";
 
+/// Among [`Rows::lines`]: every other context.
+pub(crate) const OTHER: &str = "other";
+
 /// One file of rows.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -29,6 +32,13 @@ pub(crate) struct Rows {
     /// name those that the proxy's own file declares.
     #[serde(default)]
     pub(crate) contexts: BTreeMap<String, String>,
+    /// What the proxy is asked for its effective configuration, in words.
+    #[serde(default)]
+    pub(crate) asked: Option<String>,
+    /// How a piece of its configuration is written, by context: `{context} { {text}; }`. [`OTHER`] is
+    /// for all contexts that are not here.
+    #[serde(default)]
+    pub(crate) lines: BTreeMap<String, String>,
     /// Version of the program or the kernel that the rows were tried with; for people.
     #[serde(default)]
     #[allow(dead_code, reason = "part of the file format; read by people")]
