@@ -3,17 +3,19 @@
 use serde::{Deserialize, Serialize};
 use weir_model::quantity::CpuSet;
 
-/// Counters to be read at the begin of every slice and at the end of the last.
+/// To read counters at the begin of every slice and at the end of the last.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WatchJob {
     /// The trial's start by this host's CLOCK_MONOTONIC, nanoseconds.
     pub start_ns: u64,
     /// Begin of each slice since then, nanoseconds; and the end of the last.
     pub times: Vec<u64>,
-    /// The arm of each slice.
+    /// The arm of each slice: a place in `slots`.
     pub arms: Vec<usize>,
-    /// Whether the proxies are on this host, and the CPUs that they have.
-    pub proxies: Option<CpuSet>,
+    /// The slots of the arms that take part.
+    pub slots: Vec<usize>,
+    /// Whether the proxies are on this host, and the CPUs that each has, in the order of `slots`.
+    pub proxies: Option<Vec<CpuSet>>,
     /// Whether the generator is, and its CPUs.
     pub generator: Option<CpuSet>,
     /// Whether the origin server is.
@@ -25,7 +27,7 @@ pub struct WatchJob {
 pub struct Reading {
     /// The slice; their number at the end of the trial.
     pub slice: usize,
-    /// The arm whose counters these are.
+    /// The arm whose counters these are: its place in [`WatchJob::slots`].
     pub arm: usize,
     /// CPU time of the arm's proxy, nanoseconds.
     pub proxy_cpu_ns: u64,
@@ -35,10 +37,14 @@ pub struct Reading {
     pub origin_connects: u64,
     /// CPU time of the origin server.
     pub origin_cpu_ns: u64,
-    /// Steal of the proxy's CPUs.
+    /// Steal of the arm's CPUs.
     pub proxy_steal_ns: u64,
-    /// Idle time of the proxy's CPUs.
+    /// Idle time of the arm's CPUs.
     pub proxy_idle_ns: u64,
+    /// Steal of the CPUs of the arm that had the load until now, which may be others.
+    pub left_steal_ns: u64,
+    /// Idle time of those.
+    pub left_idle_ns: u64,
     /// Steal of the generator's CPUs.
     pub generator_steal_ns: u64,
     /// How late it was read, nanoseconds.
@@ -54,6 +60,8 @@ impl Reading {
         self.origin_cpu_ns += other.origin_cpu_ns;
         self.proxy_steal_ns += other.proxy_steal_ns;
         self.proxy_idle_ns += other.proxy_idle_ns;
+        self.left_steal_ns += other.left_steal_ns;
+        self.left_idle_ns += other.left_idle_ns;
         self.generator_steal_ns += other.generator_steal_ns;
         self.late_ns = self.late_ns.max(other.late_ns);
     }
@@ -64,7 +72,8 @@ impl Reading {
 pub struct WatchEnd {
     /// Connections that found a full listen queue meanwhile, whoever listened.
     pub listen_overflows: u64,
-    /// Connections that found the arm's own listen queue full, where it has a namespace of its own.
+    /// Connections that found the arm's own listen queue full, where it has a namespace of its own, in the
+    /// order of [`WatchJob::slots`].
     pub arm_overflows: Vec<u64>,
     /// Memory of each arm's proxy before the last slice, bytes.
     pub memory: Vec<u64>,

@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 
-use weir_bypass::{Bypass, BypassError, Counts, Ends, Namespace};
+use weir_bypass::{Bypass, Counts, Ends, Namespace};
 use weir_host::Network;
 use weir_parameters::Hop;
 
@@ -133,15 +133,6 @@ fn by_name(hop: Hop, counts: Counts) -> impl Iterator<Item = (String, u64)> {
     named
         .map(|(name, count)| (format!("sockmap.{}.{name}", hop.name()), count))
         .into_iter()
-}
-
-impl From<BypassError> for Failure {
-    fn from(error: BypassError) -> Failure {
-        Failure {
-            hint: error.hint(),
-            ..Failure::other(error)
-        }
-    }
 }
 
 #[cfg(test)]
