@@ -6,7 +6,7 @@ use std::sync::{Arc, LazyLock};
 use weir_model::record::Inert;
 use weir_model::study::{ProxyKind, ProxyRole, Settings};
 
-use crate::constraint::{ClientLimits, Clients, Conflict, DescriptorLimits, Facts};
+use crate::constraint::{ClientLimits, Clients, Conflict, Facts, Means};
 use crate::file::{CatalogError, OTHER, Rows, check};
 use crate::quantity::{self, Quantities, Quantity};
 use crate::row::{Context, EffectiveFrom, Hop, Parameter, Scope};
@@ -387,21 +387,18 @@ impl Catalog {
         complete.get(&self.clients(proxy)?.workers)?.parse().ok()
     }
 
-    /// How many clients a proxy with `settings` can serve at once beside `held` connections that ask
-    /// nothing. `cpus_online` is what `auto` workers come to. `None` where the catalog has no word
+    /// How many clients a proxy with `settings` can serve at once. `None` where the catalog has no word
     /// on it.
     pub fn client_limits(
         &self,
         proxy: ProxyKind,
         settings: &Settings,
         role: &ProxyRole,
-        limits: DescriptorLimits,
-        cpus_online: u64,
-        held: u64,
+        means: Means,
     ) -> Option<ClientLimits> {
         let complete = self.complete(proxy, settings);
         let clients = self.clients(proxy)?;
-        clients.limits(&complete, role.into(), limits, cpus_online, held)
+        clients.limits(&complete, role.into(), means)
     }
 }
 

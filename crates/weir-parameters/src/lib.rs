@@ -26,7 +26,9 @@ mod scoped;
 mod template;
 
 pub use catalog::Catalog;
-pub use constraint::{ClientLimits, Conflict, Constraint, DescriptorLimits, Limit, Rule, Severity};
+pub use constraint::{
+    ClientLimits, Conflict, Constraint, DescriptorLimits, Limit, Means, Rule, Severity,
+};
 pub use default::{DefaultLevel, Defaults};
 pub use file::CatalogError;
 pub use level::{Bounds, LevelError, LevelKind};

@@ -5,6 +5,7 @@ mod envoy;
 mod envoy_serving;
 mod haproxy;
 mod httpd;
+mod killed;
 mod launch;
 mod life;
 mod nginx;

@@ -203,63 +203,65 @@ fn the_oldest_version_is_that_of_the_settings() {
     }
 }
 
+const TICKETS: (&str, &str) = ("ssl_session_tickets", "on");
+const NO_TICKETS: (&str, &str) = ("ssl_session_tickets", "off");
+const FORGETS: (&str, &str) = ("tune_ssl_cachesize", "0");
+const TWO: (&str, &str) = ("max_request_workers", "50");
+const REUSED: &str = "frontend.ssl_reused_sess";
+const OF_ENVOY: &str = "listener.tls.ssl.session_reused";
+const OF_HTTPD: &str = "CacheRetrieveHitCount";
+/// Whether sessions are resumed, by settings.
+const SESSIONS: [(ProxyKind, Changes, bool, Counted); 14] = [
+    (Nginx, &[TICKETS], true, &[]),
+    (Nginx, &[NO_TICKETS], false, &[]),
+    (Nginx, &[NO_TICKETS, ("ssl_session_cache", "1m")], true, &[]),
+    (Haproxy, &[TICKETS, FORGETS], true, &[(REUSED, 1)]),
+    (Haproxy, &[NO_TICKETS, FORGETS], false, &[(REUSED, 0)]),
+    (Haproxy, &[NO_TICKETS], true, &[(REUSED, 1)]),
+    (
+        Envoy,
+        &[TICKETS, ("stateful_session_resumption", "off")],
+        true,
+        &[(OF_ENVOY, 1)],
+    ),
+    (
+        Envoy,
+        &[NO_TICKETS, ("stateful_session_resumption", "off")],
+        false,
+        &[(OF_ENVOY, 0)],
+    ),
+    (
+        Envoy,
+        &[NO_TICKETS, ("stateful_session_resumption", "on")],
+        true,
+        &[(OF_ENVOY, 1)],
+    ),
+    (Caddy, &[], true, &[]),
+    (Caddy, &[("tls_session_tickets", "off")], false, &[]),
+    // Whichever process of the two the second connection comes to.
+    (
+        Httpd,
+        &[TWO, TICKETS, ("ssl_session_cache", "none")],
+        true,
+        &[(OF_HTTPD, 0)],
+    ),
+    (
+        Httpd,
+        &[TWO, NO_TICKETS, ("ssl_session_cache", "none")],
+        false,
+        &[(OF_HTTPD, 0)],
+    ),
+    (
+        Httpd,
+        &[TWO, NO_TICKETS, ("ssl_session_cache", "500k")],
+        true,
+        &[(OF_HTTPD, 1)],
+    ),
+];
+
 #[test]
 fn sessions_are_resumed_as_the_settings_say() {
-    const TICKETS: (&str, &str) = ("ssl_session_tickets", "on");
-    const NO_TICKETS: (&str, &str) = ("ssl_session_tickets", "off");
-    const FORGETS: (&str, &str) = ("tune_ssl_cachesize", "0");
-    const TWO: (&str, &str) = ("max_request_workers", "50");
-    const REUSED: &str = "frontend.ssl_reused_sess";
-    const OF_ENVOY: &str = "listener.tls.ssl.session_reused";
-    const OF_HTTPD: &str = "CacheRetrieveHitCount";
-    let rows: [(ProxyKind, Changes, bool, Counted); 14] = [
-        (Nginx, &[TICKETS], true, &[]),
-        (Nginx, &[NO_TICKETS], false, &[]),
-        (Nginx, &[NO_TICKETS, ("ssl_session_cache", "1m")], true, &[]),
-        (Haproxy, &[TICKETS, FORGETS], true, &[(REUSED, 1)]),
-        (Haproxy, &[NO_TICKETS, FORGETS], false, &[(REUSED, 0)]),
-        (Haproxy, &[NO_TICKETS], true, &[(REUSED, 1)]),
-        (
-            Envoy,
-            &[TICKETS, ("stateful_session_resumption", "off")],
-            true,
-            &[(OF_ENVOY, 1)],
-        ),
-        (
-            Envoy,
-            &[NO_TICKETS, ("stateful_session_resumption", "off")],
-            false,
-            &[(OF_ENVOY, 0)],
-        ),
-        (
-            Envoy,
-            &[NO_TICKETS, ("stateful_session_resumption", "on")],
-            true,
-            &[(OF_ENVOY, 1)],
-        ),
-        (Caddy, &[], true, &[]),
-        (Caddy, &[("tls_session_tickets", "off")], false, &[]),
-        // Whichever process of the two the second connection comes to.
-        (
-            Httpd,
-            &[TWO, TICKETS, ("ssl_session_cache", "none")],
-            true,
-            &[(OF_HTTPD, 0)],
-        ),
-        (
-            Httpd,
-            &[TWO, NO_TICKETS, ("ssl_session_cache", "none")],
-            false,
-            &[(OF_HTTPD, 0)],
-        ),
-        (
-            Httpd,
-            &[TWO, NO_TICKETS, ("ssl_session_cache", "500k")],
-            true,
-            &[(OF_HTTPD, 1)],
-        ),
-    ];
-    for (kind, changes, resumed, counted) in rows {
+    for (kind, changes, resumed, counted) in SESSIONS {
         let origin = Origin::start();
         let arm = start(kind, changes, &origin);
         let session = arm.configuration.prefix().join("session.pem");
