@@ -2,6 +2,7 @@
 
 use weir_model::record::{CountersRecord, Record, TrialRecord};
 use weir_model::study::{ProxyRole, Study};
+use weir_parameters::{Catalog, Hop};
 use weir_record::Run;
 
 use crate::part;
@@ -48,17 +49,15 @@ pub(crate) fn reasons(run: &Run, trial: &TrialRecord) -> Vec<Reason> {
 }
 
 /// The hops that an arm's bytes are to go past TCP on.
-fn hops(study: &Study, arm: &str) -> &'static [&'static str] {
+fn hops(study: &Study, arm: &str) -> Vec<&'static str> {
     let Some(arm) = study.arms.iter().find(|known| known.name == arm) else {
-        return &[];
+        return Vec::new();
     };
     let has_origin = !matches!(study.proxy_of(arm).role, ProxyRole::StaticFiles { .. });
-    match arm.settings.get("transport").map(String::as_str) {
-        Some("sockmap") if has_origin => &["inbound", "outbound"],
-        Some("sockmap" | "sockmap-inbound") => &["inbound"],
-        Some("sockmap-outbound") => &["outbound"],
-        _ => &[],
-    }
+    let hops = Catalog::builtin().bypassed(&arm.settings).into_iter();
+    hops.filter(|hop| has_origin || *hop == Hop::Inbound)
+        .map(Hop::name)
+        .collect()
 }
 
 /// What the bypass counted on a hop; nothing where nobody did.
