@@ -4,7 +4,7 @@ use weir_model::record::{CountersRecord, PartRecord, Record, Validity};
 use weir_model::study::{ArmRole, ProxyRole};
 use weir_record::Run;
 
-use crate::bypass::reasons;
+use crate::blocks::LoadData;
 use crate::tests::fixture::*;
 
 const BLOCKS: u32 = 8;
@@ -52,13 +52,15 @@ fn run_of(level: &str, counted: &[(&str, u64, u64)]) -> (tempfile::TempDir, Run)
 
 /// What is said of a block of the arm, as far as the trial's counters go.
 fn said(run: &Run, arm: &str, block: u32) -> Vec<(Validity, String)> {
-    let mut trials = run.trials();
-    let trial = trials.find(|trial| trial.arm == arm && trial.block == block);
-    let all = reasons(run, trial.unwrap());
-    all.into_iter()
+    let data = LoadData::gather(run, &run.header.study.loads[0]);
+    let mut judged = data.blocks[block as usize].iter().flatten();
+    let judged = judged.find(|judged| judged.trial.arm == arm).unwrap();
+    judged
+        .reasons
+        .iter()
         .map(|found| {
             assert!(found.reason.rule.starts_with("bypass-"));
-            (found.reason.validity, found.reason.seen)
+            (found.reason.validity, found.reason.seen.clone())
         })
         .collect()
 }
