@@ -5,10 +5,7 @@ use std::time::Duration;
 
 use tempfile::TempDir;
 use weir_model::fixture;
-use weir_model::load::{Arrivals, Assignment, Censored, Lifetime, Overflow};
-use weir_model::load_report::{
-    Counts, GeneratorReport, LoadReport, LoadShape, PhaseSeconds, Rates, Target, TimeReport,
-};
+use weir_model::load_report::LoadReport;
 use weir_model::record::*;
 use weir_model::study::*;
 use weir_record::{HistogramKind, Run, RunWriter, summarize, tag};
@@ -180,68 +177,5 @@ pub(crate) fn run_with_times(
 
 /// A load test against which nothing speaks: 10,000/s on 100 connections for 10 s by one thread.
 pub(crate) fn load_report() -> LoadReport {
-    let times = |p50, p99| TimeReport {
-        count: 100_000,
-        quantiles: vec![(0.5, p50), (0.99, p99)],
-        ..TimeReport::default()
-    };
-    LoadReport {
-        format: weir_model::load_report::FORMAT.to_owned(),
-        weir_version: "0".to_owned(),
-        started_at: String::new(),
-        target: Target {
-            url: "http://127.0.0.1/".to_owned(),
-            address: "127.0.0.1:80".to_owned(),
-            method: "GET".to_owned(),
-            content_bytes: 0,
-        },
-        load: LoadShape {
-            arrivals: Arrivals::Constant { rate: 10_000.0 },
-            connections: 100,
-            cpus: vec![Some(0)],
-            timeout_ns: 2_000_000_000,
-            requests: None,
-            lifetime: Lifetime::Kept,
-            pipeline: 1,
-            assignment: Assignment::Global,
-            overflow: Overflow::Queue,
-            status_expected: false,
-        },
-        phases: PhaseSeconds {
-            ramp_up: 2.0,
-            sustain: 10.0,
-        },
-        rates: Rates {
-            intended: Some(10_000.0),
-            offered: 10_000.0,
-            completed: 10_000.0,
-            received_bytes: 0.0,
-        },
-        counts: Counts {
-            due: 100_000,
-            offered: 100_000,
-            completed: 100_000,
-            completed_whole: 100_000,
-            connected: 100,
-            connects: 100,
-            open_at_end: 100,
-            ..Counts::default()
-        },
-        statuses: Vec::new(),
-        errors: Vec::new(),
-        censored: Censored::default(),
-        response_time: times(100, 200),
-        service_time: TimeReport::default(),
-        first_byte: TimeReport::default(),
-        dispatch_lag: times(1, 2),
-        connect_time: TimeReport::default(),
-        tls_time: TimeReport::default(),
-        tls: None,
-        generator_cpu_ns: vec![6_000_000_000],
-        generator: GeneratorReport::default(),
-        over_time: Vec::new(),
-        flows: Vec::new(),
-        validity: Vec::new(),
-        outcome: "complete".to_owned(),
-    }
+    serde_json::from_str(include_str!("testdata/load_report.json")).unwrap()
 }

@@ -40,172 +40,95 @@ fn said(used: Use, evidence: &Evidence<'_>) -> Vec<(String, Validity)> {
         .collect()
 }
 
-fn errors(kind: ErrorKind, errno: Option<i32>, count: u64) -> &'static [ErrorCount] {
-    let words = "as it was said".to_owned();
-    let error = ErrorCount {
-        kind,
-        words,
-        errno,
-        count,
-    };
-    Box::leak(Box::new([error]))
-}
-
-fn with_errors(kind: ErrorKind, errno: Option<i32>, count: u64) -> Evidence<'static> {
-    Evidence {
-        errors: errors(kind, errno, count),
-        ..quiet()
-    }
-}
-
-fn unexpected(unexpected: u64) -> Evidence<'static> {
-    Evidence {
-        unexpected,
-        ..quiet()
-    }
-}
-
-fn sliced(change: impl FnOnce(&mut Slices)) -> Evidence<'static> {
+fn with(change: impl FnOnce(&mut Evidence<'static>)) -> Evidence<'static> {
     let mut evidence = quiet();
-    change(evidence.slices.as_mut().unwrap());
+    change(&mut evidence);
     evidence
 }
 
-fn stolen(ns: f64) -> Evidence<'static> {
-    sliced(|slices| slices.proxy_steal_ns = ns)
+fn sliced(change: impl FnOnce(&mut Slices)) -> Evidence<'static> {
+    with(|e| change(e.slices.as_mut().unwrap()))
 }
 
-fn crowded(ns: f64) -> Evidence<'static> {
-    sliced(|slices| slices.others_ns = Some(ns))
+fn errors(kind: ErrorKind, errno: Option<i32>, count: u64) -> Evidence<'static> {
+    let words = "as it was said".to_owned();
+    with(|e| {
+        e.errors = vec![ErrorCount {
+            kind,
+            words,
+            errno,
+            count,
+        }]
+        .leak()
+    })
 }
 
 fn idle(busy: f64, ns: f64) -> Evidence<'static> {
-    sliced(|slices| {
-        slices.peer = Some(("the origin", busy));
-        slices.proxy_idle_ns = ns;
-    })
+    sliced(|s| (s.peer, s.proxy_idle_ns) = (Some(("the origin", busy)), ns))
 }
 
 fn median(ns: f64, measured_ns: f64) -> Evidence<'static> {
-    sliced(|slices| {
-        slices.median_ns = Some(ns);
-        slices.measured_ns = measured_ns;
-    })
-}
-
-fn late(ns: f64) -> Evidence<'static> {
-    sliced(|slices| slices.late_ns = ns)
-}
-
-fn steal(share: f64) -> Evidence<'static> {
-    Evidence {
-        steal: Some(share),
-        ..quiet()
-    }
+    sliced(|s| (s.median_ns, s.measured_ns) = (Some(ns), measured_ns))
 }
 
 fn sent(sent: u64) -> Evidence<'static> {
     let (due, grain) = (1e6, 10.0);
-    Evidence {
-        schedule: Some(Schedule { due, sent, grain }),
-        ..quiet()
-    }
+    with(|e| e.schedule = Some(Schedule { due, sent, grain }))
 }
 
-fn dropped(dropped: u64) -> Evidence<'static> {
-    Evidence {
-        dropped: Some((dropped, 100_000)),
-        ..quiet()
-    }
-}
-
-/// Of a response time of 100 µs at both quantiles.
+/// In percent of the response time.
 fn lag(p50: u64, p99: u64) -> Evidence<'static> {
-    let (p50, p99) = (p50 * 1000, p99 * 1000);
-    Evidence {
-        lag: vec![("p50", p50, 100_000), ("p99", p99, 100_000)],
-        ..quiet()
-    }
-}
-
-fn busy(share: f64) -> Evidence<'static> {
-    Evidence {
-        generator_busy: Some(share),
-        ..quiet()
-    }
-}
-
-fn near(offered: f64) -> Evidence<'static> {
-    Evidence {
-        capacity: Some((offered, 100.0)),
-        ..quiet()
-    }
+    with(|e| e.lag = vec![("p50", p50, 100), ("p99", p99, 100)])
 }
 
 fn censored(in_flight: u64, queued: u64) -> Evidence<'static> {
     let oldest_ns = 1;
-    Evidence {
-        censored: Some(Censored {
+    with(|e| {
+        e.censored = Some(Censored {
             in_flight,
             queued,
             oldest_ns,
-        }),
-        ..quiet()
-    }
-}
-
-fn starved(times: u64) -> Evidence<'static> {
-    Evidence {
-        starved: Some((times, 100_000)),
-        ..quiet()
-    }
+        })
+    })
 }
 
 fn overflows(seen: u64, opened: u64) -> Evidence<'static> {
     let responses = 100_000;
-    Evidence {
-        overflows: Some(Overflows {
+    with(|e| {
+        e.overflows = Some(Overflows {
             seen,
             opened,
             responses,
-        }),
-        ..quiet()
-    }
+        })
+    })
 }
 
 fn of_thousand(open_at_start: u64, open_at_end: u64, lost: u64) -> Option<ConnectionCounts> {
+    let (wanted, opened) = (1000, open_at_start + lost);
     Some(ConnectionCounts {
-        wanted: 1000,
+        wanted,
         open_at_start,
         open_at_end,
-        opened: open_at_start + lost,
+        opened,
     })
-}
-
-fn asking(open_at_start: u64) -> Evidence<'static> {
-    Evidence {
-        asking: of_thousand(open_at_start, 0, 0),
-        ..quiet()
-    }
 }
 
 fn held(open_at_start: u64, open_at_end: u64, lost: u64) -> Evidence<'static> {
-    Evidence {
-        held: of_thousand(open_at_start, open_at_end, lost),
-        ..quiet()
-    }
+    with(|e| e.held = of_thousand(open_at_start, open_at_end, lost))
 }
 
 fn hop(redirected_bytes: u64, tcp_bytes: u64, refused: u64) -> Evidence<'static> {
-    Evidence::from(Hop {
-        name: "inbound",
+    let (name, redirected, tcp, sockets) = ("inbound", 1, 1, 10);
+    Hop {
+        name,
         redirected_bytes,
         tcp_bytes,
-        redirected: 1,
-        tcp: 1,
+        redirected,
+        tcp,
         refused,
-        sockets: 10,
-    })
+        sockets,
+    }
+    .into()
 }
 
 /// What was seen, and what is said of it in a study and of a load test.
@@ -223,79 +146,79 @@ fn table() -> Vec<(&'static str, Evidence<'static>, Said, Said)> {
     const CLOSED: Said = &[("held-connections", I)];
     vec![
         ("quiet", quiet(), &[], &[]),
-        ("nothing", Evidence { answered: Some(0), ..quiet() }, &[("nothing-answered", I)], &[("nothing-answered", I)]),
-        ("one", Evidence { answered: Some(1), ..quiet() }, &[], &[]),
-        ("nothing asked", Evidence { answered: None, ..quiet() }, &[], &[]),
-        ("0.1 % failed", unexpected(100), &[], &[]),
-        ("more failed", unexpected(101), FAILED, FAILED),
-        ("5 % failed", unexpected(5000), FAILED, FAILED),
-        ("more than 5 % failed", unexpected(5001), LOST, LOST),
-        ("0.1 % errors", with_errors(Receive, Some(104), 100), &[], &[]),
-        ("more errors", with_errors(Receive, Some(104), 101), FAILED, FAILED),
-        ("less than 5 % errors", with_errors(Receive, None, 5263), FAILED, FAILED),
-        ("5 % errors", with_errors(Receive, None, 5264), LOST, LOST),
+        ("nothing", with(|e| e.answered = Some(0)), &[("nothing-answered", I)], &[("nothing-answered", I)]),
+        ("one", with(|e| e.answered = Some(1)), &[], &[]),
+        ("nothing asked", with(|e| e.answered = None), &[], &[]),
+        ("0.1 % failed", with(|e| e.unexpected = 100), &[], &[]),
+        ("more failed", with(|e| e.unexpected = 101), FAILED, FAILED),
+        ("5 % failed", with(|e| e.unexpected = 5000), FAILED, FAILED),
+        ("more than 5 % failed", with(|e| e.unexpected = 5001), LOST, LOST),
+        ("0.1 % errors", errors(Receive, Some(104), 100), &[], &[]),
+        ("more errors", errors(Receive, Some(104), 101), FAILED, FAILED),
+        ("less than 5 % errors", errors(Receive, None, 5263), FAILED, FAILED),
+        ("5 % errors", errors(Receive, None, 5264), LOST, LOST),
         // They are complete all the same: of 100,000 requests, not of more.
-        ("0.1 % wrong", with_errors(Unexpected, None, 100), &[], &[]),
-        ("more wrong", with_errors(Unexpected, None, 101), FAILED, FAILED),
-        ("all wrong, and so by status", Evidence { unexpected: 100_000, ..with_errors(Unexpected, None, 100_000) }, LOST, LOST),
-        ("no port once", with_errors(Connect, NO_PORT, 1), &[("ports-exhausted", S)], &[("ports-exhausted", S)]),
-        ("another error", with_errors(Connect, Some(111), 1), &[], &[]),
-        ("no port for 5 %", with_errors(Connect, NO_PORT, 5263), &[("failures", S), ("ports-exhausted", S)], &[("failures", S), ("ports-exhausted", S)]),
-        ("no port for more", with_errors(Connect, NO_PORT, 5264), &[("failures", I), ("ports-exhausted", I)], &[("failures", I), ("ports-exhausted", I)]),
-        ("5 % stolen, and a tick", stolen(6e7), &[], &[]),
-        ("more stolen", stolen(6.1e7), &[("proxy-steal", S)], &[]),
-        ("20 % stolen", stolen(2.1e8), &[("proxy-steal", S)], &[]),
-        ("more than 20 % stolen", stolen(2.2e8), &[("proxy-steal", I)], &[]),
-        ("1 % of the generator stolen", steal(0.01), &[], &[]),
-        ("more of the generator stolen", steal(0.011), &[], &[("steal", S)]),
-        ("10 % of the generator stolen", steal(0.10), &[], &[("steal", S)]),
-        ("more than 10 % of it stolen", steal(0.11), &[], &[("steal", I)]),
-        ("5 % of others, and a tick", crowded(6e7), &[], &[]),
-        ("more of others", crowded(6.1e7), &[("proxy-crowded", S)], &[]),
-        ("all of others", crowded(1e9), &[("proxy-crowded", S)], &[]),
+        ("0.1 % wrong", errors(Unexpected, None, 100), &[], &[]),
+        ("more wrong", errors(Unexpected, None, 101), FAILED, FAILED),
+        ("all wrong, and so by status", Evidence { unexpected: 100_000, ..errors(Unexpected, None, 100_000) }, LOST, LOST),
+        ("no port once", errors(Connect, NO_PORT, 1), &[("ports-exhausted", S)], &[("ports-exhausted", S)]),
+        ("another error", errors(Connect, Some(111), 1), &[], &[]),
+        ("no port for 5 %", errors(Connect, NO_PORT, 5263), &[("failures", S), ("ports-exhausted", S)], &[("failures", S), ("ports-exhausted", S)]),
+        ("no port for more", errors(Connect, NO_PORT, 5264), &[("failures", I), ("ports-exhausted", I)], &[("failures", I), ("ports-exhausted", I)]),
+        ("5 % stolen, and a tick", sliced(|s| s.proxy_steal_ns = 6e7), &[], &[]),
+        ("more stolen", sliced(|s| s.proxy_steal_ns = 6.1e7), &[("proxy-steal", S)], &[]),
+        ("20 % stolen", sliced(|s| s.proxy_steal_ns = 2.1e8), &[("proxy-steal", S)], &[]),
+        ("more than 20 % stolen", sliced(|s| s.proxy_steal_ns = 2.2e8), &[("proxy-steal", I)], &[]),
+        ("1 % of the generator stolen", with(|e| e.steal = Some(0.01)), &[], &[]),
+        ("more of the generator stolen", with(|e| e.steal = Some(0.011)), &[], &[("steal", S)]),
+        ("10 % of the generator stolen", with(|e| e.steal = Some(0.10)), &[], &[("steal", S)]),
+        ("more than 10 % of it stolen", with(|e| e.steal = Some(0.11)), &[], &[("steal", I)]),
+        ("5 % of others, and a tick", sliced(|s| s.others_ns = Some(6e7)), &[], &[]),
+        ("more of others", sliced(|s| s.others_ns = Some(6.1e7)), &[("proxy-crowded", S)], &[]),
+        ("all of others", sliced(|s| s.others_ns = Some(1e9)), &[("proxy-crowded", S)], &[]),
         ("a fifth idle, and a tick", idle(0.8, 2.1e8), &[], &[]),
         ("more idle", idle(0.8, 2.2e8), &[("proxy-not-limit", S)], &[]),
         ("idle, and so are the others", idle(0.79, 9e8), &[], &[]),
         ("as long as what is not measured", median(2e8, 8e8), &[], &[]),
         ("longer", median(2.01e8, 8e8), &[("slice-too-short", S)], &[]),
         ("all is measured", median(1e9, 1e9), &[], &[]),
-        ("5 % late", late(5e7), &[], &[]),
-        ("later", late(5.1e7), &[("late-counters", S)], &[]),
-        ("half a slice late", late(5e8), &[("late-counters", S)], &[]),
-        ("later than half", late(5.1e8), &[("late-counters", I)], &[]),
+        ("5 % late", sliced(|s| s.late_ns = 5e7), &[], &[]),
+        ("later", sliced(|s| s.late_ns = 5.1e7), &[("late-counters", S)], &[]),
+        ("half a slice late", sliced(|s| s.late_ns = 5e8), &[("late-counters", S)], &[]),
+        ("later than half", sliced(|s| s.late_ns = 5.1e8), &[("late-counters", I)], &[]),
         ("0.1 % and the grain too many", sent(1_001_010), &[], &[]),
         ("more too many", sent(1_001_011), RATE, RATE),
         ("0.1 % and the grain too few", sent(998_990), &[], &[]),
         ("more too few", sent(998_989), RATE, RATE),
         ("1 % too many", sent(1_010_010), RATE, RATE),
         ("more than 1 % too many", sent(1_010_011), WRONG_RATE, WRONG_RATE),
-        ("0.1 % left out", dropped(100), &[], &[]),
-        ("more left out", dropped(101), &[("dropped", S)], &[("dropped", S)]),
-        ("all left out", dropped(100_000), &[("dropped", S)], &[("dropped", S)]),
+        ("0.1 % left out", with(|e| e.dropped = Some((100, 100_000))), &[], &[]),
+        ("more left out", with(|e| e.dropped = Some((101, 100_000))), &[("dropped", S)], &[("dropped", S)]),
+        ("all left out", with(|e| e.dropped = Some((100_000, 100_000))), &[("dropped", S)], &[("dropped", S)]),
         ("a quarter late", lag(25, 25), &[], &[]),
         ("more at p50", lag(26, 0), LAG, LAG),
         ("more at p99", lag(0, 26), LAG, LAG),
         ("half", lag(50, 50), LAG, LAG),
         ("more than half at p50", lag(51, 26), LATE, LATE),
         ("more than half at p99", lag(26, 51), LATE, LATE),
-        ("95 % busy", busy(0.95), &[], &[]),
-        ("busier", busy(0.96), &[("generator-busy", S)], &[("generator-busy", S)]),
-        ("80 % of what it can", near(80.0), &[], &[]),
-        ("nearer", near(81.0), &[], &[("near-self-capacity", S)]),
+        ("95 % busy", with(|e| e.generator_busy = Some(0.95)), &[], &[]),
+        ("busier", with(|e| e.generator_busy = Some(0.96)), &[("generator-busy", S)], &[("generator-busy", S)]),
+        ("80 % of what it can", with(|e| e.capacity = Some((80.0, 100.0))), &[], &[]),
+        ("nearer", with(|e| e.capacity = Some((81.0, 100.0))), &[], &[("near-self-capacity", S)]),
         ("all ended", censored(0, 0), &[], &[]),
         ("one never ended", censored(1, 0), &[], &[("censored", S)]),
         ("one never began", censored(0, 1), &[], &[("censored", S)]),
         ("1 % never ended", censored(1000, 10), &[], &[("censored", S)]),
         ("more never ended", censored(1000, 11), &[("censored", S)], &[("censored", S)]),
-        ("0.1 % of receives waited", starved(100), &[], &[]),
-        ("more waited", starved(101), &[("generator-starved", S)], &[("generator-starved", S)]),
+        ("0.1 % of receives waited", with(|e| e.starved = Some((100, 100_000))), &[], &[]),
+        ("more waited", with(|e| e.starved = Some((101, 100_000))), &[("generator-starved", S)], &[("generator-starved", S)]),
         ("0.1 % found a queue full", overflows(100, 1000), &[], &[]),
         ("more found it full", overflows(101, 1000), &[("listen-overflows", S)], &[("listen-overflows", S)]),
         ("of which few can be ours", overflows(1000, 100), &[], &[]),
-        ("0.1 % missing", asking(999), &[], &[]),
-        ("more missing", asking(998), &[("connections-missing", S)], &[("connections-missing", S)]),
-        ("5 % missing", asking(950), &[("connections-missing", S)], &[("connections-missing", S)]),
-        ("more than 5 % missing", asking(949), &[("connections-missing", I)], &[("connections-missing", I)]),
+        ("0.1 % missing", with(|e| e.asking = of_thousand(999, 0, 0)), &[], &[]),
+        ("more missing", with(|e| e.asking = of_thousand(998, 0, 0)), &[("connections-missing", S)], &[("connections-missing", S)]),
+        ("5 % missing", with(|e| e.asking = of_thousand(950, 0, 0)), &[("connections-missing", S)], &[("connections-missing", S)]),
+        ("more than 5 % missing", with(|e| e.asking = of_thousand(949, 0, 0)), &[("connections-missing", I)], &[("connections-missing", I)]),
         ("held", held(999, 999, 1), &[], &[]),
         ("never opened", held(998, 1000, 0), HELD, HELD),
         ("closed", held(1000, 998, 0), HELD, HELD),

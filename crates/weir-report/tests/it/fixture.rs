@@ -113,7 +113,9 @@ pub(crate) fn run() -> Fixture {
             weir_version: "0.1.0 (d878f56)".to_owned(),
             started_at: "2026-11-21T06:17:45Z".to_owned(),
             environment: environment(),
-            remarks: vec![Remark::of_run("generator and origin share CPU 1: there are only two")],
+            remarks: vec![Remark::of_run(
+                "generator and origin share CPU 1: there are only two",
+            )],
             ..fixture::header(study)
         },
         study_text: STUDY_TEXT.to_owned(),
