@@ -6,7 +6,7 @@ mod proxies;
 use weir_model::study::{ArmRole, Metric, Study};
 
 use crate::findings::{Comparison, InertArm, LimitFindings, LimitVerdict, LoadFindings, Verdict};
-use crate::names::{are_different_proxies, are_steps, capitalized, find};
+use crate::names::{self, are_different_proxies, are_steps, capitalized, find};
 
 /// More names than this are counted rather than listed.
 const NAMES_LISTED: usize = 3;
@@ -124,11 +124,7 @@ fn listed(loads: &[(&str, &LimitFindings)]) -> String {
         value if value.is_finite() => format!("{load} ({} ms)", ms(value)),
         _ => (*load).to_owned(),
     });
-    let each: Vec<String> = each.collect();
-    match each.split_last() {
-        Some((last, rest)) if !rest.is_empty() => format!("{} and {last}", rest.join(", ")),
-        _ => each.concat(),
-    }
+    names::listed(&each.collect::<Vec<_>>())
 }
 
 /// Which arms stay within the study's limit; empty without one. The A/A arm is the baseline.
@@ -287,11 +283,8 @@ fn subject<'a>(who: &[&Comparison], other: &str, one: &'a str, many: &'a str) ->
     if who.len() > NAMES_LISTED {
         return (format!("{} {other}changes", who.len()), verb);
     }
-    let names: Vec<&str> = who.iter().map(|comparison| &comparison.arm[..]).collect();
-    let text = match names.split_last() {
-        Some((last, rest)) if !rest.is_empty() => format!("{} and {last}", rest.join(", ")),
-        _ => names.concat(),
-    };
+    let names: Vec<String> = who.iter().map(|c| c.arm.clone()).collect();
+    let text = names::listed(&names);
     (text, verb)
 }
 
