@@ -88,31 +88,21 @@ fn one_arm_under_many(study: &Study, loads: &[&LoadFindings]) -> Option<String> 
         .map(|load| Some((&*load.load, load.limits.first()?)))
         .collect();
     let found = found?;
-    let limit = ms(found[0].1.limit_ns as f64);
-    let name = &arm.name;
     let mut parts = Vec::new();
-    for (verdict, what) in [
-        (
-            LimitVerdict::Holds,
-            format!("{name} stays within {limit} ms"),
-        ),
-        (
-            LimitVerdict::DoesNotHold,
-            format!("{name} does not stay within {limit} ms"),
-        ),
-        (
-            LimitVerdict::NotShown,
-            format!("whether {name} stays within {limit} ms could not be shown"),
-        ),
-        (
-            LimitVerdict::Invalid,
-            format!("{name} has no valid figures"),
-        ),
+    for verdict in [
+        LimitVerdict::Holds,
+        LimitVerdict::DoesNotHold,
+        LimitVerdict::NotShown,
+        LimitVerdict::Invalid,
     ] {
         let such = found.iter().filter(|(_, limit)| limit.verdict == verdict);
         let such: Vec<(&str, &LimitFindings)> = such.copied().collect();
-        if !such.is_empty() {
-            parts.push(format!("{what} under {}", listed(&such)));
+        if let Some((_, first)) = such.first() {
+            parts.push(format!(
+                "{} under {}",
+                stays(&arm.name, first),
+                listed(&such)
+            ));
         }
     }
     Some(format!("{}.", capitalized(&parts.join("; "))))
@@ -138,17 +128,22 @@ fn within(study: &Study, load: &LoadFindings) -> String {
     }
 }
 
-/// "nginx stays within 30 ms (0.99 quantile 2.10 ms, 95 % interval 1.90 to 2.40)".
-fn limit_of(study: &Study, found: &LimitFindings) -> String {
-    let (arm, limit) = (&found.arm, ms(found.limit_ns as f64));
-    let what = match found.verdict {
+/// "nginx stays within 30 ms", or what else a limit comes to.
+fn stays(arm: &str, found: &LimitFindings) -> String {
+    let limit = ms(found.limit_ns as f64);
+    match found.verdict {
         LimitVerdict::Holds => format!("{arm} stays within {limit} ms"),
         LimitVerdict::DoesNotHold => format!("{arm} does not stay within {limit} ms"),
         LimitVerdict::NotShown => {
             format!("whether {arm} stays within {limit} ms could not be shown")
         }
         LimitVerdict::Invalid => format!("{arm} has no valid figures"),
-    };
+    }
+}
+
+/// "nginx stays within 30 ms (0.99 quantile 2.10 ms, 95 % interval 1.90 to 2.40)".
+fn limit_of(study: &Study, found: &LimitFindings) -> String {
+    let what = stays(&found.arm, found);
     if !found.value_ns.is_finite() {
         return format!("{what} ({})", found.because);
     }
