@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use weir_model::record::{PartRecord, TrialRecord, Validity};
-use weir_model::study::{Arm, LoadSpec, Metric, Study, StudyArrivals};
+use weir_model::study::{Arm, LoadSpec, Metric, Study};
 use weir_record::Run;
 
 use crate::bypass;
@@ -55,10 +55,9 @@ impl<'a> LoadData<'a> {
     pub(crate) fn gather(run: &'a Run, load: &'a LoadSpec) -> LoadData<'a> {
         let study = &run.header.study;
         let pilot = run.pilot(&load.name);
-        let rate_intended = match load.arrivals {
-            StudyArrivals::Closed => None,
-            StudyArrivals::Constant(rate) => Some(rate),
-            StudyArrivals::ShareOfSlowest(_) => pilot.and_then(|pilot| pilot.rate),
+        let rate_intended = match load.is_open() {
+            false => None,
+            true => load.rate().or_else(|| pilot.and_then(|pilot| pilot.rate)),
         };
         let chosen = pilot.map(|pilot| pilot.slice_ns);
         let fixed = study.blocks.slice.map(|slice| slice.as_nanos() as u64);
@@ -78,7 +77,7 @@ impl<'a> LoadData<'a> {
         LoadData {
             study,
             load: &load.name,
-            open: load.arrivals != StudyArrivals::Closed,
+            open: load.is_open(),
             rate_intended,
             slice_ns: chosen.or(fixed).unwrap_or(0),
             blocks: blocks.collect(),

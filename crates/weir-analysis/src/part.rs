@@ -188,27 +188,19 @@ pub(crate) fn holds(part: &PartRecord, session: u32, block: u32) -> bool {
 mod tests {
     use std::time::Duration;
 
-    use weir_model::load::RequestSpec;
+    use weir_model::flow::{ArrivalsSpec, FlowSpec};
     use weir_model::record::Validity;
-    use weir_model::study::StudyArrivals;
 
     use super::*;
 
     fn load(lifetime: Lifetime) -> LoadSpec {
-        LoadSpec {
-            name: "l".to_owned(),
-            arrivals: StudyArrivals::Closed,
-            connections: 50,
+        let main = FlowSpec {
             lifetime,
-            tls: None,
-            held: 1000,
-            request: RequestSpec::get("/"),
-            size: None,
-            duration: Duration::from_secs(60),
-            timeout: Duration::from_secs(2),
-            burst: None,
-            cell: None,
-        }
+            ..FlowSpec::new(50, ArrivalsSpec::Closed)
+        };
+        let mut load = LoadSpec::new("l", main, Duration::from_secs(60));
+        load.beside.push(FlowSpec::held(1000));
+        load
     }
 
     fn counts(wanted: u64, open_at_start: u64, open_at_end: u64, opened: u64) -> ConnectionCounts {

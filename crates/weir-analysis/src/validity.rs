@@ -3,9 +3,14 @@
 //! The lab judges each trial as it records it; the analysis judges again, so that rules that got
 //! better also apply to old runs.
 
+use weir_model::flow::FlowSpec;
 use weir_model::load::ErrorCount;
+use weir_model::load::Spacing;
 use weir_model::record::{RunHeader, SliceRecord, TrialRecord, Validity, ValidityReason};
-use weir_model::study::{ProxyRole, Study, StudyArrivals};
+use weir_model::study::{ProxyRole, Study};
+
+/// How many standard deviations a number of Poisson arrivals may be off by chance.
+const CHANCE: f64 = 4.0;
 
 /// Failures among responses. One in a thousand is what published capacity goals still call loss;
 /// at one in twenty the proxy spends itself on something else than the study's question.
@@ -119,7 +124,7 @@ pub(crate) struct Reason {
 /// Every reason not to use `trial`, or to use it with care; none: VALID.
 ///
 /// `rate_intended` is the open loop's rate in requests per second, which for
-/// [`StudyArrivals::ShareOfSlowest`] only the pilot's record knows; without it the study's own
+/// [`ArrivalsSpec::ShareOfSlowest`](weir_model::flow::ArrivalsSpec) only the pilot's record knows; without it the study's own
 /// figure is used, and no offered rate is judged when that is a share.
 pub fn validity(
     trial: &TrialRecord,
@@ -162,17 +167,20 @@ pub(crate) fn judge(
         crowded(header, &trial.arm, &totals),
         late_counters(&totals),
     ];
-    match load.map(|load| load.arrivals) {
-        Some(StudyArrivals::Closed) => {
+    match load {
+        Some(load) if !load.is_open() => {
             found.push(proxy_not_limit(header, &totals));
             found.push(slice_too_short(trial, &totals));
         }
-        Some(open) => {
-            let rate = rate_intended.or(match open {
-                StudyArrivals::Constant(rate) => Some(rate),
-                _ => None,
-            });
-            found.push(rate.and_then(|rate| rate_error(rate, &totals)));
+        Some(load) => {
+            let rate = rate_intended.or(load.rate());
+            let is_poisson = |flow: &FlowSpec| matches!(flow.spacing, Spacing::Poisson { .. });
+            let chance = if load.flows().any(is_poisson) {
+                CHANCE
+            } else {
+                0.0
+            };
+            found.push(rate.and_then(|rate| rate_error(rate, chance, &totals)));
             found.push(dispatch_lag(trial));
             found.push(generator_busy(header, &totals));
             found.push(censored(trial, &totals));
@@ -339,11 +347,12 @@ fn crowded(header: &RunHeader, arm: &str, totals: &Totals) -> Option<Reason> {
     })
 }
 
-fn rate_error(rate: f64, totals: &Totals) -> Option<Reason> {
+fn rate_error(rate: f64, chance: f64, totals: &Totals) -> Option<Reason> {
     let intended = rate * totals.measured_ns / 1e9;
     // Where a slice ends between two arrivals is chance, and a pause of the generator just there
     // moves requests across its edge: lateness, which has a rule of its own.
-    let grain = totals.slices * (1.0 + rate * EDGE_S);
+    // How many arrivals of a Poisson process fall into a stretch is chance, with their number as variance.
+    let grain = totals.slices * (1.0 + rate * EDGE_S) + chance * intended.sqrt();
     let off = (totals.offered as f64 - intended).abs() - grain;
     graded("offered-rate", off / intended, RATE_ERROR, || {
         format!(

@@ -8,16 +8,16 @@ use std::time::Duration;
 
 use weir_agent::message::{ArmJob, ArmRenewed, ArmStarted, Ask, FlowJob, OnceJob, OriginJob};
 use weir_agent::{AgentError, Client};
-use weir_model::load::Arrivals;
 use weir_model::record::{Inert, ProxyRecord, Record};
+use weir_model::room;
 use weir_model::study::{Arm, CpuRoles, LoadSpec, ProxyKind, ProxyRole, Settings, Study};
 use weir_parameters::Catalog;
 use weir_record::RunWriter;
 
-use crate::flows::{Doors, HOST, flow};
+use crate::flows::{Doors, Flows, From, HOST};
 use crate::left_out::is_bypassed_inbound;
 use crate::places::{Places, Role};
-use crate::{Event, LabError, preflight};
+use crate::{Event, LabError, arrivals};
 
 /// Soft limit of open descriptors that proxies start with: what systemd gives a service
 /// (DefaultLimitNOFILE=1024:524288 in systemd-system.conf(5)), so that a stock proxy meets here
@@ -73,7 +73,7 @@ impl<'a> Arms<'a> {
     ) -> Result<Arms<'a>, LabError> {
         let (study, places) = (bench.study, bench.places);
         let proxy = places.agent(Role::Proxy);
-        let certificate = match study.loads.iter().any(|load| load.tls.is_some()) {
+        let certificate = match study.loads.iter().any(LoadSpec::is_secure) {
             true => Some(proxy.ask(Ask::Certificate(HOST.to_owned()))?),
             false => None,
         };
@@ -187,44 +187,41 @@ impl<'a> Arms<'a> {
         Ok(())
     }
 
-    /// The generator's side of each arm, or of the first `only`, all with the same arrivals.
-    pub(crate) fn flows(
-        &self,
-        load: &LoadSpec,
-        only: usize,
-        arrivals: &Arrivals,
-    ) -> Result<Vec<FlowJob>, LabError> {
+    /// The generator's side of each arm, or of the first `only`.
+    pub(crate) fn flows(&self, flows: &Flows<'_>, only: usize) -> Result<Vec<FlowJob>, LabError> {
         let arms = 0..self.started.len().min(only);
-        arms.map(|arm| {
-            Ok(FlowJob {
-                arrivals: arrivals.clone(),
-                ..self.flow(load, arm)?
-            })
-        })
-        .collect()
+        let each: Result<Vec<_>, _> = arms.map(|arm| self.of_arm(flows, arm)).collect();
+        Ok(each?.concat())
     }
 
     /// What the engine has to know about an arm under a load.
-    fn flow(&self, load: &LoadSpec, arm: usize) -> Result<FlowJob, LabError> {
+    fn of_arm(&self, flows: &Flows<'_>, arm: usize) -> Result<Vec<FlowJob>, LabError> {
         let started = &self.started[arm];
         let doors = Doors {
             clear: started.listen,
             tls: started.tls_listen.zip(self.certificate.as_deref()),
         };
-        let local_ports = self.places.host(Role::Generator).is.local_ports;
-        let mut flow = flow(load, arm, doors, &self.places.sources(arm), local_ports)?;
-        flow.keeps_content = self.keeps_content;
-        Ok(flow)
+        let from = From {
+            addresses: &self.places.sources(arm),
+            ports: self.places.host(Role::Generator).is.local_ports,
+        };
+        let mut jobs = flows.of_arm(arm, doors, from)?;
+        let keeps = self.keeps_content;
+        jobs.iter_mut().for_each(|job| job.keeps_content = keeps);
+        Ok(jobs)
     }
 
     /// Sends one request and looks at the response as the engine would. It is sent in clear whatever
     /// the load does: both listeners are one server to the proxy. To a configuration of the user's they
     /// need not be: there may be none in clear, or one that sends everybody to the other.
     fn ask_once(&self, study: &Study, load: &LoadSpec, index: usize) -> Result<(), LabError> {
-        let (arm, flow) = (&self.started[index], self.flow(load, index)?);
+        // When it asks does not matter.
+        let flows = Flows::read(load, arrivals::of(load, None, &study.blocks))?;
+        let arm = &self.started[index];
+        let flow = self.of_arm(&flows, index)?.swap_remove(0);
         let at = arm.listen;
         let proxy = study.proxy_of(&study.arms[index]);
-        let is_other = proxy.configuration.is_some() && load.tls.is_some();
+        let is_other = proxy.configuration.is_some() && load.is_secure();
         if is_other && Some(at) == arm.tls_listen {
             return Ok(());
         }
@@ -235,8 +232,8 @@ impl<'a> Arms<'a> {
         };
         let job = OnceJob {
             address: at,
-            request: flow.request,
-            head: flow.head,
+            flow: Box::new(flow),
+            files: flows.files,
             timeout: FIRST_ANSWER,
         };
         let asked: Result<u16, AgentError> = self.places.agent(Role::Generator).ask(Ask::Once(job));
@@ -335,7 +332,7 @@ impl Bench<'_> {
             arms: self.study.arms.len(),
             address: self.places.address(Role::Origin, Role::Proxy)?,
             cpus: self.roles.origin.clone(),
-            descriptors: preflight::descriptors_of_origin(self.study),
+            descriptors: room::at_origin(&self.study.loads, self.study.arms.len() as u64),
         };
         Ok(self.places.agent(Role::Origin).ask(Ask::Origin(job))?)
     }

@@ -13,10 +13,11 @@ use weir_agent::ssh::{self, SshPlace};
 use weir_agent::{AgentError, Client, local, server};
 use weir_model::quantity::CpuSet;
 use weir_model::record::PlacesUsed;
+use weir_model::room;
 use weir_model::study::{CpuRoles, ProxyKind, ProxyRole, ProxySpec, Study};
 
 use crate::run::Options;
-use crate::{LabError, cpus, flows};
+use crate::{LabError, cpus};
 
 /// How long it may take to have an agent on another host, a copy of weir included.
 const CONNECT: Duration = Duration::from_secs(90);
@@ -192,7 +193,7 @@ impl Places {
         let wanted = study
             .loads
             .iter()
-            .map(|load| flows::sources_for(load, local_ports));
+            .map(|load| room::sources(load, local_ports));
         let sources = wanted.max().unwrap_or(1);
         let job = NetworksJob {
             arms: study.arms.len(),
@@ -208,7 +209,7 @@ impl Places {
     pub(crate) fn sources(&self, arm: usize) -> Vec<Ipv4Addr> {
         match self.networks {
             Some(count) => server::networks::source_addresses(arm, count),
-            None if self.together() => (1..=flows::MOST_SOURCES as u8)
+            None if self.together() => (1..=room::MOST_SOURCES as u8)
                 .map(|last| Ipv4Addr::new(127, 0, 0, last))
                 .collect(),
             None => Vec::new(),

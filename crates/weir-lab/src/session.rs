@@ -6,17 +6,19 @@ use std::time::Duration;
 use jiff::Timestamp;
 use weir_agent::message::LoadJob;
 use weir_agent::{AgentError, FailureKind};
+use weir_model::flow::ArrivalsSpec;
 use weir_model::record::{
     CountersRecord, EndRecord, LoadEndRecord, NetworkUsed, Outcome, PilotRecord, Record, RunHeader,
     SessionRecord, TrialRecord,
 };
-use weir_model::study::{LoadSpec, StudyArrivals};
+use weir_model::study::LoadSpec;
 use weir_record::RunWriter;
 use weir_stats::SplitMix64;
 
 use crate::arms::{Arms, Bench};
 use crate::assembly::Before;
 use crate::done::Done;
+use crate::flows::Flows;
 use crate::measure::{Trial, TrialEnd};
 use crate::pilot::{self, Quantity};
 use crate::places::Places;
@@ -299,7 +301,7 @@ impl Session<'_> {
             return Ok(Some(pilot.clone()));
         }
         let study = &self.header.study;
-        let rate = self.rate(load);
+        let rate = self.rate(load)?;
         let mut candidates = Vec::new();
         let slice = match study.blocks.slice {
             Some(slice) => slice,
@@ -380,19 +382,15 @@ impl Session<'_> {
     }
 
     /// Rate of the open loop; `None` for a closed one.
-    fn rate(&self, load: &LoadSpec) -> Option<f64> {
-        match load.arrivals {
-            StudyArrivals::Closed => None,
-            StudyArrivals::Constant(rate) => Some(rate),
-            StudyArrivals::ShareOfSlowest(share) => {
-                let closed = |load: &&LoadSpec| load.arrivals == StudyArrivals::Closed;
-                let first = self.header.study.loads.iter().find(closed)?;
-                // Whole requests per second read better, and nobody needs more.
-                self.done
-                    .slowest(&first.name)
-                    .map(|rate| (rate * share).round().max(1.0))
-            }
-        }
+    fn rate(&self, load: &LoadSpec) -> Result<Option<f64>, LabError> {
+        let study = &self.header.study;
+        let closed = |load: &&LoadSpec| load.arrivals == ArrivalsSpec::Closed;
+        let first = study.loads.iter().find(closed);
+        let slowest = first.and_then(|first| self.done.slowest(&first.name));
+        arrivals::rate(load, &study.blocks, slowest).map_err(|error| LabError::Request {
+            load: load.name.clone(),
+            what: error.to_string(),
+        })
     }
 }
 
@@ -408,16 +406,16 @@ fn prepared<'t>(
 ) -> Result<Trial<'t>, LabError> {
     let (threads, descriptors) =
         preflight::threads(&header.study, load, places, &header.cpus.generator);
+    let flows = Flows::read(load, arrivals::of(load, rate, &header.study.blocks))?;
     Ok(Trial {
         timeline,
         job: LoadJob {
-            flows: arms.flows(
-                load,
-                timeline.arms,
-                &arrivals::of(load, rate, &header.study.blocks),
-            )?,
+            flows: arms.flows(&flows, timeline.arms)?,
+            traces: flows.traces,
+            files: flows.files,
             slices: Vec::new(),
-            drain: load.timeout,
+            drain: load.longest_timeout(),
+            spin: load.spin,
             threads,
             descriptors,
         },

@@ -22,7 +22,7 @@ use weir_model::study::{
     ExternalSpec, LauncherSpec, OriginSpec, OwnConfiguration, ProxyKind, ProxyRole, Settings,
 };
 
-pub use load::{FlowEnd, FlowJob, LoadEnd, LoadEvent, LoadJob, SliceCounts, SliceJob, TlsJob};
+pub use load::{FlowEnd, FlowJob, LoadEnd, LoadEvent, LoadJob, SliceCounts, SliceJob, TraceJob};
 pub use watch::{Reading, WatchEnd, WatchJob};
 
 /// One thing that an agent is to do.
@@ -332,14 +332,14 @@ pub struct ArmRenewed {
 }
 
 /// One request, for one response.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct OnceJob {
     /// Whom to ask, in clear.
     pub address: SocketAddr,
-    /// The request's bytes.
-    pub request: Bytes,
-    /// Whether it is a HEAD request.
-    pub head: bool,
+    /// The flow whose first request is sent.
+    pub flow: Box<FlowJob>,
+    /// Files that its description names.
+    pub files: BTreeMap<String, Bytes>,
     /// How long it may take.
     pub timeout: Duration,
 }

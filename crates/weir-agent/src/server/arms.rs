@@ -13,7 +13,7 @@ use weir_parameters::Catalog;
 use weir_sut::{Certificate, Launcher, WorkFolder};
 
 use super::arm::{Arm, ArmPlace};
-use super::load::Place;
+use super::load::{self, Place};
 use super::networks::{Networks, origin_address};
 use super::once;
 use super::settings::HostSettings;
@@ -222,7 +222,8 @@ impl Bench {
     }
 
     pub(super) fn once(&self, job: &OnceJob) -> Result<u16, Failure> {
-        let ask = || once::status(job);
+        let requests = load::requests(&job.flow, None, &job.files)?;
+        let ask = || once::status(job, requests.get(0));
         let answer = match &self.networks {
             Some(networks) => networks.generator.within(ask)?,
             None => ask(),

@@ -39,7 +39,8 @@ impl TlsCounts {
         }
     }
 
-    pub(super) fn add(&mut self, other: &TlsCounts) {
+    /// Adds what another thread or flow has counted.
+    pub fn add(&mut self, other: &TlsCounts) {
         self.handshakes += other.handshakes;
         self.resumed += other.resumed;
         self.early_data += other.early_data;

@@ -8,9 +8,7 @@ use std::time::Duration;
 
 use weir_analysis::findings::{ArmFindings, Comparison, InertArm, LoadFindings, Verdict};
 use weir_model::record::Validity;
-use weir_model::study::{
-    LoadSpec, Metric, Published, PublishedQuantile, PublishedTimes, Study, StudyArrivals,
-};
+use weir_model::study::{LoadSpec, Metric, Published, PublishedQuantile, PublishedTimes, Study};
 
 use super::published::PublishedVerdict;
 use super::{number, words};
@@ -248,10 +246,9 @@ fn compare(
 
 /// Connections and rate of a load: of a matrix, those that the study was written with.
 fn place(spec: &LoadSpec) -> (u32, Option<f64>) {
-    match (&spec.cell, spec.arrivals) {
-        (Some(cell), _) => (cell.connections, cell.rate),
-        (None, StudyArrivals::Constant(rate)) => (spec.connections, Some(rate)),
-        (None, _) => (spec.connections, None),
+    match &spec.cell {
+        Some(cell) => (cell.connections, cell.rate),
+        None => (spec.connections, spec.rate()),
     }
 }
 
