@@ -186,19 +186,15 @@ pub(crate) fn holds(part: &PartRecord, session: u32, block: u32) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
-    use weir_model::flow::{ArrivalsSpec, FlowSpec};
+    use weir_model::flow::FlowSpec;
     use weir_model::record::Validity;
+    use weir_model::study::StudyArrivals;
 
     use super::*;
 
     fn load(lifetime: Lifetime) -> LoadSpec {
-        let main = FlowSpec {
-            lifetime,
-            ..FlowSpec::new(50, ArrivalsSpec::Closed)
-        };
-        let mut load = LoadSpec::new("l", main, Duration::from_secs(60));
+        let mut load = weir_model::fixture::load("l", StudyArrivals::Closed);
+        load.main.lifetime = lifetime;
         load.beside.push(FlowSpec::held(1000));
         load
     }

@@ -146,11 +146,3 @@ fn descriptors(study: &Study, load: &LoadSpec, places: &Places) -> Descriptors {
     let own_tables = places.host(Role::Generator).is.own_tables;
     Descriptors::of_load(load, study.arms.len() as u64, at_origin, own_tables)
 }
-
-/// Keeps weir itself (the thread that calls, and all that it starts) off the proxy's CPUs.
-pub(crate) fn keep_to(cpus: &CpuSet) {
-    let mut set = rustix::thread::CpuSet::new();
-    cpus.cpus().iter().for_each(|&cpu| set.set(cpu as usize));
-    // The set was checked; if a CPU has gone offline since, the kernel's choice is as good.
-    let _ = rustix::thread::sched_setaffinity(None, &set);
-}

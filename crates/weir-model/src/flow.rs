@@ -6,7 +6,7 @@
 //! into this description is in [`words`].
 
 use std::net::IpAddr;
-use std::ops::Deref;
+use std::ops::{Deref, DerefMut};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -67,6 +67,12 @@ impl Deref for LoadSpec {
 
     fn deref(&self) -> &FlowSpec {
         &self.main
+    }
+}
+
+impl DerefMut for LoadSpec {
+    fn deref_mut(&mut self) -> &mut FlowSpec {
+        &mut self.main
     }
 }
 

@@ -8,7 +8,8 @@ use crate::load::Lifetime;
 /// the run folder.
 pub const OTHERS: u64 = 64;
 
-/// Threads of the generator at most, however many connections there are.
+/// Threads of the generator at most, unless there are more CPUs for it, however many connections there
+/// are.
 pub const MOST_THREADS: u64 = 64;
 
 /// Own addresses for the connections to one arm at most: all of a network of 256 but its own, the
@@ -45,7 +46,7 @@ impl Descriptors {
             of_process: origin + arms * 4 + OTHERS,
             of_generator: (asking + load.held()) * arms,
             // Every thread has a share of every flow, so each flow must have a connection for it.
-            most_threads: MOST_THREADS.min(fewest(load)),
+            most_threads: fewest(load),
             own_tables,
         }
     }
@@ -65,14 +66,12 @@ impl Descriptors {
 
     /// One thread for each CPU, or as many as it takes with `limit` descriptors for each.
     pub fn threads(self, limit: u64, cpus: u64) -> u64 {
-        self.needed_threads(limit)
-            .max(cpus)
-            .min(self.most_threads)
-            .max(1)
+        let needed = self.needed_threads(limit).min(MOST_THREADS);
+        needed.max(cpus).min(self.most_threads).max(1)
     }
 
     /// Threads that it takes for every connection to have a descriptor.
-    fn needed_threads(self, limit: u64) -> u64 {
+    pub fn needed_threads(self, limit: u64) -> u64 {
         let room = limit.saturating_sub(self.of_process).max(1);
         match self.own_tables {
             true => self.of_generator.div_ceil(room),
@@ -85,7 +84,7 @@ impl Descriptors {
 fn fewest(load: &LoadSpec) -> u64 {
     let asking = load.flows().filter(|flow| !flow.is_held());
     let fewest = asking.map(|flow| u64::from(flow.connections)).min();
-    fewest.unwrap_or(MOST_THREADS)
+    fewest.unwrap_or(u64::MAX)
 }
 
 /// Descriptors that the origin server needs under the largest of `loads`, those of the generator

@@ -148,7 +148,7 @@ fn study(
     let origin = plan::origin(fields.get("origin"), check);
     let blocks = plan::blocks(fields.get("blocks"), check);
     let network = plan::network(fields.get("network"), check);
-    let loads = load::read(fields.required("loads", check), scale, check);
+    let loads = load::read(fields.required("loads", check), &blocks, scale, check);
     let merged = loads.left_out(scale);
     let objective = plan::objective(fields.get("objective"), &loads.drafts, check);
     let serves_files = proxy.as_ref().is_some_and(proxy::Draft::serves_files);

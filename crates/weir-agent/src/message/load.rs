@@ -1,19 +1,20 @@
 //! Messages about load: what is asked of the generator, and what it counts.
 
+use std::borrow::Borrow;
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use weir_load::Trace;
+use weir_load::{SliceData, Trace};
 use weir_model::flow::FlowSpec;
-use weir_model::load::{Arrivals, Censored, ErrorCount};
+use weir_model::load::{Arrivals, ErrorCount};
 use weir_model::load_report::TlsReport;
 use weir_model::record::ConnectionCounts;
 
 use super::Bytes;
 
-/// A continuous trial over several arms, as the load engine sees it.
+/// To carry a load out: a continuous trial over several arms, as the load engine sees it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct LoadJob {
     /// Those of each arm.
@@ -112,10 +113,16 @@ pub struct SliceJob {
     pub end: u64,
 }
 
-/// What happens while a load goes on.
+/// What happens while a load goes on. Whoever tells it need not own what a slice counted, a megabyte.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum LoadEvent {
+#[serde(
+    rename_all = "snake_case",
+    bound(
+        serialize = "D: Borrow<SliceData>",
+        deserialize = "D: From<Box<SliceData>>"
+    )
+)]
+pub enum LoadEvent<D = Box<SliceData>> {
     /// All connections are open, and slices begin.
     Started {
         /// Start of the trial by the generator's CLOCK_MONOTONIC, nanoseconds.
@@ -125,40 +132,11 @@ pub enum LoadEvent {
     Slice {
         /// Its place.
         slice: usize,
-        /// What the connections that ask have counted, those of all flows together.
-        counts: Box<SliceCounts>,
+        /// What the connections that ask have counted, those of all flows together. Times to the first
+        /// byte stay with the generator.
+        #[serde(with = "super::slice")]
+        data: D,
     },
-}
-
-/// What a slice counted; the fields of `weir_load::SliceData` that records are made from.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct SliceCounts {
-    /// Requests sent in the measured part.
-    pub offered: u64,
-    /// Responses completed in the measured part.
-    pub completed: u64,
-    /// Responses to requests intended anywhere in the slice.
-    pub completed_whole: u64,
-    /// Bytes received.
-    pub received_bytes: u64,
-    /// Connections opened again.
-    pub reconnects: u64,
-    /// Responses by status code.
-    pub statuses: BTreeMap<u16, u64>,
-    /// Errors.
-    pub errors: Vec<ErrorCount>,
-    /// Requests that never ended.
-    pub censored: Censored,
-    /// CPU time of the generator's threads, nanoseconds.
-    pub cpu_ns: u64,
-    /// Response times, HdrHistogram V2.
-    pub response: Bytes,
-    /// Service times.
-    pub service: Bytes,
-    /// Dispatch lags.
-    pub dispatch_lag: Bytes,
-    /// Response times above the histogram's range.
-    pub overflow: u64,
 }
 
 /// What a load leaves beside its slices.

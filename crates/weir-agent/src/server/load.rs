@@ -1,5 +1,6 @@
 //! A load, from the job as it came over the wire to the engine's plan.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -20,11 +21,9 @@ use weir_model::load_report::TlsReport;
 use weir_model::record::ConnectionCounts;
 use weir_model::tls::{TlsSpec, Trust};
 
-use super::slices::counts_of;
-use super::unwritable;
+use super::{told, unwritable};
 use crate::message::{
-    Bytes, Failure, FailureKind, FlowEnd, FlowJob, LoadEnd, LoadEvent, LoadJob, SliceCounts,
-    SliceJob,
+    Bytes, Failure, FailureKind, FlowEnd, FlowJob, LoadEnd, LoadEvent, LoadJob, SliceJob,
 };
 
 /// Where a load is made.
@@ -79,7 +78,7 @@ pub(super) fn run(
     job: &LoadJob,
     place: &Place,
     stop: Arc<AtomicBool>,
-    tell: &(dyn Fn(&LoadEvent) + Sync),
+    tell: &(dyn Fn(&LoadEvent<&SliceData>) + Sync),
 ) -> Result<LoadEnd, Failure> {
     // The engine's threads come from this one, and are where it is.
     if let Some(network) = &place.network {
@@ -105,8 +104,8 @@ pub(super) fn run(
             }
         });
         weir_load::run(&plan, &control, Some(hook), |slice, data| {
-            let counts = Box::new(counts(job, slice, data, &mut held_errors));
-            tell(&LoadEvent::Slice { slice, counts });
+            let data = asking(job, slice, data, &mut held_errors);
+            tell(&LoadEvent::Slice { slice, data: &data });
         })
     });
     let mut outcome = outcome.map_err(|error| Failure {
@@ -114,7 +113,7 @@ pub(super) fn run(
             LoadError::NoConnection(_) => FailureKind::NoConnection,
             _ => FailureKind::Other,
         },
-        ..Failure::other(error)
+        ..told(error)
     })?;
     outcome.errors.add(&held_errors);
     Ok(end(job, &outcome))
@@ -219,7 +218,7 @@ fn connector(
             }
         }
     }
-    Connector::new(&spec, &job.host).map_err(Failure::other)
+    Connector::new(&spec, &job.host).map_err(told)
 }
 
 /// What became of the connections to each arm.
@@ -265,24 +264,21 @@ fn add(counts: &mut ConnectionCounts, totals: &FlowTotals, lifetime: Lifetime) {
 
 /// What the flows of a slice's arm that ask have counted, together; connections that are held have
 /// no requests, so what fails there is no block's failure and goes to `held_errors`.
-fn counts(
+fn asking<'d>(
     job: &LoadJob,
     slice: usize,
-    data: &[SliceData],
+    data: &'d [SliceData],
     held_errors: &mut Errors,
-) -> SliceCounts {
+) -> Cow<'d, SliceData> {
     let arm = job.slices[slice].arm;
     let flows = job.flows.iter().filter(|flow| flow.arm == arm);
-    let (held, asking): (Vec<_>, Vec<_>) =
-        flows.zip(data).partition(|(flow, _)| flow.spec.is_held());
-    held.iter()
-        .for_each(|(_, held)| held_errors.add(&held.errors));
-    match asking[..] {
-        [(_, only)] => counts_of(only),
-        _ => {
-            let mut sum = SliceData::new();
-            asking.iter().for_each(|(_, asking)| sum.add(asking));
-            counts_of(&sum)
+    let mut sum: Option<Cow<'d, SliceData>> = None;
+    for (flow, data) in flows.zip(data) {
+        match &mut sum {
+            _ if flow.spec.is_held() => held_errors.add(&data.errors),
+            Some(sum) => sum.to_mut().add(data),
+            None => sum = Some(Cow::Borrowed(data)),
         }
     }
+    sum.unwrap_or_default()
 }

@@ -178,6 +178,11 @@ impl Fault {
         }
     }
 
+    /// Whether it is about something that only TLS can heed.
+    pub fn is_about_tls(&self) -> bool {
+        self.key.is_of_tls()
+    }
+
     fn quoting(self, text: &str) -> Fault {
         let text = Some(text.to_owned());
         Fault { text, ..self }

@@ -33,6 +33,16 @@ pub enum NameError {
     },
 }
 
+impl NameError {
+    /// The name that is nearest to what was typed, if one is near.
+    pub fn nearest(&self) -> Option<&'static str> {
+        match self {
+            NameError::Unknown { nearest, .. } => *nearest,
+            NameError::Unspoken { .. } => None,
+        }
+    }
+}
+
 fn nearest_words(nearest: &Option<&'static str>) -> String {
     nearest.map_or_else(String::new, |name| format!("; did you mean `{name}`?"))
 }
