@@ -7,7 +7,7 @@ use weir_model::flow::FlowSpec;
 use weir_model::load::ErrorCount;
 use weir_model::load::Spacing;
 use weir_model::record::{RunHeader, SliceRecord, TrialRecord, Validity, ValidityReason};
-use weir_model::study::{ProxyRole, Study};
+use weir_model::study::{LoadSpec, ProxyRole, Study};
 
 /// How many standard deviations a number of Poisson arrivals may be off by chance.
 const CHANCE: f64 = 4.0;
@@ -251,7 +251,7 @@ pub(crate) fn graded(
     })
 }
 
-/// Errors, and responses whose status nobody asked for: outside 1xx to 3xx and not of the class that
+/// Errors, and responses whose status nobody asked for: where the load does not say which it expects, those outside 1xx to 3xx and not of the class that
 /// the study has the origin answer with.
 pub(crate) fn failure_count(trial: &TrialRecord, study: &Study) -> u64 {
     let expected = match study.proxy.role {
@@ -259,6 +259,11 @@ pub(crate) fn failure_count(trial: &TrialRecord, study: &Study) -> u64 {
         ProxyRole::StaticFiles { .. } => 2,
     };
     let errors: u64 = trial.errors.iter().map(|error| error.count).sum();
+    let load = study.loads.iter().find(|load| load.name == trial.load);
+    if load.is_some_and(LoadSpec::expects_status) {
+        // What was not expected is among the errors.
+        return errors;
+    }
     let classes = trial.status_classes.iter().enumerate();
     let unexpected: u64 = classes
         .filter(|(class, _)| !(1..=3).contains(class) && *class != expected)

@@ -252,7 +252,8 @@ impl<'a> Arms<'a> {
             ProxyRole::ReverseProxy if proxy.kind.is_started() => study.origin.status,
             ProxyRole::ReverseProxy | ProxyRole::StaticFiles { .. } => 200,
         };
-        if status == expected {
+        let allowed = load.expect().and_then(|expect| expect.allows(status));
+        if allowed.unwrap_or(status == expected) {
             return Ok(());
         }
         Err(wrong(format!(

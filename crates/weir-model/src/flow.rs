@@ -120,6 +120,18 @@ impl LoadSpec {
         asking.map(FlowSpec::rate).sum()
     }
 
+    /// Whether all requests say which status codes are right.
+    pub fn expects_status(&self) -> bool {
+        let asking = self.flows().filter(|flow| !flow.is_held());
+        let mut requests = asking.flat_map(|flow| &flow.requests);
+        requests.all(|request| {
+            request
+                .expect
+                .as_ref()
+                .is_some_and(|expect| !expect.status.is_empty())
+        })
+    }
+
     /// The longest time that a response of any flow may take.
     pub fn longest_timeout(&self) -> Duration {
         let timeouts = self.flows().map(|flow| flow.timeout);
@@ -275,7 +287,7 @@ impl FlowSpec {
         self.requests.first().map(|weighted| &weighted.request)
     }
 
-    /// What the first of its requests expects, where all of them have the same expectations.
+    /// What the response to the first of its requests must be like.
     pub fn expect(&self) -> Option<&ExpectSpec> {
         self.requests.first()?.expect.as_ref()
     }

@@ -70,12 +70,11 @@ impl Descriptors {
         needed.max(cpus).min(self.most_threads).max(1)
     }
 
-    /// Threads that it takes for every connection to have a descriptor.
+    /// Threads that it takes for every connection to have a descriptor; 1 where that would not help.
     pub fn needed_threads(self, limit: u64) -> u64 {
-        let room = limit.saturating_sub(self.of_process).max(1);
-        match self.own_tables {
-            true => self.of_generator.div_ceil(room),
-            false => 1,
+        match limit.saturating_sub(self.of_process) {
+            room if room > 0 && self.own_tables => self.of_generator.div_ceil(room),
+            _ => 1,
         }
     }
 }

@@ -471,8 +471,8 @@ fn expectation(text: &str, all: &mut ExpectSpec) -> Result<(), Fault> {
         }
         "size" => {
             let size = parse_bytes(value);
-            all.size =
-                Some(size.map_err(|error| Fault::new(Key::Expect, format!("size: {error}")))?);
+            let bad = |error| Fault::new(Key::Expect, error).quoting(text);
+            all.size = Some(size.map_err(bad)?);
         }
         "sha256" => all.sha256 = Some(value.to_owned()),
         "field" => all.fields.push(match value.split_once(':') {
