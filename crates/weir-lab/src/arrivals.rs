@@ -10,9 +10,12 @@ use std::time::Duration;
 use weir_load::schedule::Schedule;
 use weir_load::{Trace, TraceError};
 use weir_model::bursts::Bursts;
-use weir_model::flow::{ArrivalsSpec, FlowSpec};
+use weir_model::flow::{ArrivalsSpec, FlowSpec, LoadSpec};
 use weir_model::load::{Arrivals, Segment, Spacing};
-use weir_model::study::{BlockSpec, LoadSpec};
+use weir_model::study::BlockSpec;
+
+use crate::cell::{Cell, Rates};
+use crate::timeline::Timeline;
 
 /// When a flow asks.
 #[derive(Debug, Clone, PartialEq)]
@@ -20,6 +23,16 @@ pub(crate) struct When {
     pub(crate) arrivals: Arrivals,
     /// They begin anew each time so many nanoseconds have passed.
     pub(crate) every_ns: Option<u64>,
+}
+
+impl When {
+    /// As the flow's description says.
+    pub(crate) fn said(flow: &FlowSpec) -> When {
+        When {
+            arrivals: flow.resolved(None),
+            every_ns: None,
+        }
+    }
 }
 
 /// The arrivals of a flow's trace, if it has one.
@@ -30,30 +43,34 @@ pub(crate) fn trace(flow: &FlowSpec) -> Result<Option<Trace>, TraceError> {
     }
 }
 
-/// When each flow of a load asks. `rate` is that of all of them together, in requests per second, which
-/// the main flow gets what the others leave of; `None` in a closed loop.
-pub(crate) fn of(load: &LoadSpec, rate: Option<f64>, blocks: &BlockSpec) -> Vec<When> {
-    let others: Option<f64> = load
-        .beside
-        .iter()
-        .filter(|flow| !flow.is_held())
-        .map(FlowSpec::rate)
-        .sum();
-    let own = rate
-        .zip(others)
-        .map(|(rate, others)| (rate - others).max(0.0));
-    let every = blocks.slice.map(|slice| slice.as_nanos() as u64);
-    let when = |flow: &FlowSpec, rate| When {
-        arrivals: flow.resolved(rate),
-        every_ns: every.filter(|_| flow.changes()),
+/// When each flow of a cell's load asks the arm at a place. The main flow gets what the others leave of the
+/// cell's rate.
+pub(crate) fn of(cell: &Cell, timeline: &Timeline, place: usize) -> Vec<When> {
+    let load = &cell.load;
+    let asking = load.beside.iter().filter(|flow| !flow.is_held());
+    let others: f64 = asking.filter_map(FlowSpec::rate).sum();
+    let arrivals = match (&cell.rates, Bursts::of(load)) {
+        (Rates::ByTurn(_), _) => by_turn(cell, timeline, place, others),
+        (Rates::Same(rate), Some(bursts)) => {
+            let bursts = Bursts {
+                rate: *rate,
+                ..bursts
+            };
+            bursting(bursts, cell.slice, cell.discard)
+        }
+        (Rates::Same(rate), None) => load.main.resolved(Some((rate - others).max(0.0))),
+        (Rates::Closed, _) => load.main.resolved(None),
     };
-    let mut main = when(&load.main, own);
-    if let (Some(bursts), Some(slice)) = (Bursts::of(load), blocks.slice) {
-        main.arrivals = bursting(bursts, slice, blocks.discard);
-    }
-    std::iter::once(main)
-        .chain(load.beside.iter().map(|flow| when(flow, None)))
-        .collect()
+    let anew = |flow: &FlowSpec| flow.changes().then_some(cell.slice.as_nanos() as u64);
+    let main = When {
+        arrivals,
+        every_ns: anew(&load.main).filter(|_| !matches!(cell.rates, Rates::ByTurn(_))),
+    };
+    let beside = load.beside.iter().map(|flow| When {
+        every_ns: anew(flow),
+        ..When::said(flow)
+    });
+    std::iter::once(main).chain(beside).collect()
 }
 
 /// Bursts begin so late after the trial that they come in the same places of every slice.
@@ -65,6 +82,32 @@ fn bursting(bursts: Bursts, slice: Duration, discard: f64) -> Arrivals {
     Arrivals::Varied {
         segments: vec![quiet, Segment::flat(bursts.rate)],
         spacing: Spacing::Burst { size: bursts.size },
+    }
+}
+
+/// The arm's own rate in each of its slices, and nothing due in those of the others. The unmeasured slices before
+/// the first block have the first block's.
+fn by_turn(cell: &Cell, timeline: &Timeline, place: usize, others: f64) -> Arrivals {
+    let spacing = match cell.load.spacing {
+        // Bursts come by one rate.
+        Spacing::Burst { .. } => Spacing::Even,
+        spacing => spacing,
+    };
+    let slices = timeline.slices.iter().zip(&timeline.turns);
+    let segments = slices.map(|(slice, turn)| {
+        let block = turn.block.unwrap_or(cell.first_block) - cell.first_block;
+        let rate = match turn.arm == place {
+            true => cell.rates.of(block as usize, place, turn.turn),
+            false => None,
+        };
+        Segment {
+            ns: slice.end - slice.start,
+            ..Segment::flat(rate.map_or(0.0, |rate| (rate - others).max(0.0)))
+        }
+    });
+    Arrivals::Varied {
+        segments: segments.collect(),
+        spacing,
     }
 }
 
@@ -104,34 +147,44 @@ fn flow_rate(
 #[cfg(test)]
 mod tests {
     use weir_model::load::Lifetime;
-    use weir_stats::SplitMix64;
 
     use super::*;
-    use crate::timeline::Timeline;
+    use crate::cell::tests::cell;
 
-    fn load(size: u32, rate: f64) -> LoadSpec {
+    fn main(cell: &Cell, timeline: &Timeline, place: usize) -> Arrivals {
+        of(cell, timeline, place).remove(0).arrivals
+    }
+
+    /// Bursts of so many at this mean rate, for three arms.
+    fn bursts(size: u32, rate: f64, slice_ms: u64, discard: f64) -> Cell {
         let main = FlowSpec {
             spacing: Spacing::Burst { size },
             lifetime: Lifetime::Request,
             ..FlowSpec::new(size, ArrivalsSpec::Constant(rate))
         };
-        LoadSpec::new("l", main, Duration::from_secs(60))
+        Cell {
+            load: LoadSpec::new("l", main, Duration::from_secs(60)),
+            rates: Rates::Same(rate),
+            discard,
+            ..cell(3, 2000, Duration::from_millis(slice_ms))
+        }
     }
 
-    /// Arrivals due in every measured part, of trials of many blocks.
-    fn measured(load: &LoadSpec, blocks: &BlockSpec) -> Vec<u64> {
-        let main = of(load, load.rate(), blocks).remove(0);
-        let mut schedule = Schedule::new(&main.arrivals, 0).unwrap();
-        let slice = blocks.slice.unwrap();
-        let discard = load.discard(blocks);
-        let timeline = Timeline::new(3, 2000, 0, slice, discard, &mut SplitMix64::new(1));
+    /// Arrivals of an arm in the measured part of each of its slices, in order: (block, turn, count).
+    fn measured(cell: &Cell, place: usize) -> Vec<(u32, usize, u64)> {
+        let timeline = Timeline::of(cell);
+        let mut schedule = Schedule::new(&main(cell, &timeline, place), 0).unwrap();
         let slices = timeline.slices.iter().zip(&timeline.turns);
-        slices
-            .filter(|(_, turn)| turn.block.is_some())
-            .map(|(slice, _)| {
-                schedule.count_before(slice.end) - schedule.count_before(slice.measure_from)
-            })
-            .collect()
+        let own = slices.filter(|(_, turn)| turn.arm == place);
+        own.filter_map(|(slice, turn)| {
+            let before = schedule.count_before(slice.measure_from);
+            Some((
+                turn.block?,
+                turn.turn,
+                schedule.count_before(slice.end) - before,
+            ))
+        })
+        .collect()
     }
 
     #[test]
@@ -145,30 +198,45 @@ mod tests {
             (10, 100.0, 1000, 0.25),
             (3, 9.0, 1000, 0.89),
         ] {
-            let load = load(size, rate);
-            let blocks = BlockSpec {
-                slice: Some(Duration::from_millis(slice_ms)),
-                discard,
-                ..BlockSpec::default()
-            };
-            let each = measured(&load, &blocks);
-            let seconds = slice_ms as f64 / 1e3 * (1.0 - load.discard(&blocks));
+            let cell = bursts(size, rate, slice_ms, discard);
+            let seconds = slice_ms as f64 / 1e3 * (1.0 - cell.unmeasured());
             let wanted = (rate * seconds).round() as u64;
             assert!(wanted >= u64::from(size), "at least a burst");
-            assert!(each.iter().all(|count| *count == wanted), "{each:?}");
+            for place in 0..3 {
+                let each = measured(&cell, place);
+                assert!(each.iter().all(|(.., count)| *count == wanted), "{each:?}");
+            }
         }
     }
 
     #[test]
     fn the_first_burst_of_a_slice_comes_when_measuring_begins() {
-        let blocks = BlockSpec {
-            slice: Some(Duration::from_secs(5)),
-            ..BlockSpec::default()
-        };
-        let main = of(&load(500, 100.0), Some(100.0), &blocks).remove(0);
-        let mut schedule = Schedule::new(&main.arrivals, 0).unwrap();
+        let cell = bursts(500, 100.0, 5000, 0.2);
+        let mut schedule = Schedule::new(&main(&cell, &Timeline::of(&cell), 0), 0).unwrap();
         let due = [0, 499, 500].map(|k| schedule.time_of(k) / 1_000_000);
         assert_eq!(due, [1000, 1000, 6000]);
+    }
+
+    #[test]
+    fn each_slice_has_the_rate_of_its_block_arm_and_turn() {
+        let rates = vec![
+            vec![[1000.0, 3000.0], [5000.0, 5000.0]],
+            vec![[0.0, 7000.0], [100.0, 100.0]],
+        ];
+        let cell = Cell {
+            rates: Rates::ByTurn(rates.clone()),
+            ..cell(2, 2, Duration::from_millis(500))
+        };
+        for place in 0..2 {
+            for (block, turn, count) in measured(&cell, place) {
+                // 400 ms of each slice are measured.
+                let wanted = rates[block as usize][place][turn] * 0.4;
+                assert!(
+                    (count as f64 - wanted).abs() <= 1.0,
+                    "{block} {place} {turn}: {count}"
+                );
+            }
+        }
     }
 
     #[test]
@@ -185,7 +253,14 @@ mod tests {
             ..LoadSpec::new("l", open(main), minute)
         };
         let whole = |load: &LoadSpec| rate(load, &blocks, Some(1000.0)).unwrap();
-        let arrivals = |load: &LoadSpec| of(load, whole(load), &blocks);
+        let arrivals = |load: &LoadSpec| {
+            let cell = Cell {
+                load: load.clone(),
+                rates: whole(load).map_or(Rates::Closed, Rates::Same),
+                ..cell(2, 2, Duration::from_secs(4))
+            };
+            of(&cell, &Timeline::of(&cell), 0)
+        };
 
         let closed = load(ArrivalsSpec::Closed, vec![FlowSpec::held(9)]);
         assert_eq!(whole(&closed), None);
@@ -242,7 +317,5 @@ mod tests {
             ..BlockSpec::default()
         };
         assert_eq!(rate(&load, &blocks, None).unwrap(), Some(2.0));
-        let main = of(&load, Some(2.0), &blocks).remove(0);
-        assert_eq!(main.every_ns, Some(2_000_000_000));
     }
 }

@@ -7,17 +7,18 @@ use weir_agent::{AgentError, FailureKind};
 use weir_probe::ProbeError;
 use weir_record::RecordError;
 
+/// Whose fault an error is, which decides the exit code.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Blame {
+    /// What was asked for has to change.
+    Input,
+    /// It was right; the work could not be done.
+    Work,
+}
+
 /// Why a run could not be made, or not to its end.
 #[derive(Debug, thiserror::Error)]
 pub enum LabError {
-    /// A proxy, or what it needs.
-    #[error("arm `{arm}`: {source}")]
-    Arm {
-        /// The arm.
-        arm: String,
-        /// What happened.
-        source: AgentError,
-    },
     /// The proxy's program is not there, or is something else.
     #[error("{0}")]
     Program(AgentError),
@@ -41,6 +42,12 @@ pub enum LabError {
     /// A host cannot be reached.
     #[error(transparent)]
     Ssh(#[from] SshError),
+    /// An arm is to be measured that was ended: a mistake of weir's.
+    #[error("arm `{arm}` does not run")]
+    NotRunning {
+        /// The arm.
+        arm: String,
+    },
     /// An arm does not answer as it should, before anything was measured.
     #[error("arm `{arm}` does not answer as it should: {what}")]
     Answer {
@@ -157,21 +164,59 @@ impl LabError {
     pub fn is_bad_input(&self) -> bool {
         match self {
             LabError::Address { .. } | LabError::Request { .. } => true,
-            LabError::Arm {
-                source: AgentError::Failed(failure),
-                ..
-            } => failure.kind == FailureKind::BadInput,
+            LabError::Agent(AgentError::Failed(failure)) => {
+                failure.arm().is_some() && failure.kind == FailureKind::BadInput
+            }
             _ => false,
+        }
+    }
+
+    /// Whose fault it is. Before the run's folder was there nothing had been started, so whatever was refused
+    /// has to be asked for in another way; unless a host, or the way to it, has failed.
+    pub fn blame(&self, has_begun: bool) -> Blame {
+        let is_of_a_host = match self {
+            LabError::Ssh(error) => !error.is_input(),
+            LabError::Agent(error) | LabError::Program(error) => {
+                matches!(error, AgentError::Lost { .. })
+            }
+            _ => false,
+        };
+        let is_input = match self {
+            _ if is_of_a_host => false,
+            _ if !has_begun || self.is_bad_input() => true,
+            LabError::DiskSpace { .. }
+            | LabError::Descriptors { .. }
+            | LabError::Ports { .. }
+            | LabError::Version { .. }
+            | LabError::Cpus { .. }
+            | LabError::Resume(_)
+            | LabError::Program(AgentError::Failed(_))
+            | LabError::NoNetworks(_)
+            | LabError::HostSettings { .. }
+            | LabError::Ssh(_) => true,
+            LabError::Record(error) => !error.is_of_writing(),
+            _ => false,
+        };
+        match is_input {
+            true => Blame::Input,
+            false => Blame::Work,
+        }
+    }
+
+    /// The arm that is broken, where it is one: it does not run any more, or refuses what it took before.
+    pub fn broken_arm(&self) -> Option<&str> {
+        match self {
+            LabError::Agent(AgentError::Failed(failure)) => failure.arm(),
+            _ => None,
         }
     }
 
     /// What the user can do about it, when that is known.
     pub fn hint(&self) -> Option<String> {
         match self {
-            LabError::Arm { source, .. }
-            | LabError::Load { source, .. }
-            | LabError::Program(source)
-            | LabError::Agent(source) => source.hint(),
+            LabError::Load { source, .. } | LabError::Program(source) | LabError::Agent(source) => {
+                source.hint()
+            }
             LabError::Ssh(error) => error.hint(),
             LabError::Record(error) => error.hint().map(str::to_owned),
             LabError::Answer {

@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr};
+use std::time::Duration;
 
 use weir_agent::message::{Bytes, FlowJob, TraceJob};
 use weir_load::template::Files;
@@ -41,7 +42,6 @@ pub(crate) struct From<'a> {
 /// The flows of a load with what their descriptions name, read and found fit to be sent.
 pub(crate) struct Flows<'a> {
     load: &'a LoadSpec,
-    when: Vec<When>,
     /// Arrivals of traces.
     pub(crate) traces: Vec<TraceJob>,
     /// By flow, its place among them.
@@ -51,14 +51,13 @@ pub(crate) struct Flows<'a> {
 }
 
 impl<'a> Flows<'a> {
-    /// Reads all that the load's flows name. `when` says when each of them asks.
+    /// Reads all that the load's flows name; of traces what fits into a slice.
     ///
     /// # Errors
     /// A file cannot be read, or a request cannot be written.
-    pub(crate) fn read(load: &'a LoadSpec, when: Vec<When>) -> Result<Flows<'a>, LabError> {
+    pub(crate) fn read(load: &'a LoadSpec, slice: Option<Duration>) -> Result<Flows<'a>, LabError> {
         let mut flows = Flows {
             load,
-            when,
             traces: Vec::new(),
             trace_of: Vec::new(),
             files: BTreeMap::new(),
@@ -68,12 +67,12 @@ impl<'a> Flows<'a> {
                 load: load.name.clone(),
                 what,
             };
-            flows.read_one(flow).map_err(wrong)?;
+            flows.read_one(flow, slice).map_err(wrong)?;
         }
         Ok(flows)
     }
 
-    fn read_one(&mut self, flow: &FlowSpec) -> Result<(), String> {
+    fn read_one(&mut self, flow: &FlowSpec, slice: Option<Duration>) -> Result<(), String> {
         let mut files = Files::default();
         let trace = arrivals::trace(flow).map_err(|error| error.to_string())?;
         RequestSet::of_flow(flow, trace.as_ref(), HOST, &mut files)
@@ -90,12 +89,8 @@ impl<'a> Flows<'a> {
                 std::fs::read(path).map_err(|error| format!("cannot read {path}: {error}"))?;
             self.files.insert(path.clone(), Bytes(text));
         }
-        let every = self
-            .when
-            .get(self.trace_of.len())
-            .and_then(|when| when.every_ns);
         self.trace_of.push(trace.map(|trace| {
-            let within: Option<Trace> = every.map(|ns| trace.within(ns));
+            let within: Option<Trace> = slice.map(|slice| trace.within(slice.as_nanos() as u64));
             self.traces
                 .push(TraceJob::from(within.as_ref().unwrap_or(&trace)));
             self.traces.len() - 1
@@ -103,13 +98,14 @@ impl<'a> Flows<'a> {
         Ok(())
     }
 
-    /// All that the engine has to know about one arm.
+    /// All that the engine has to know about one arm. `when` says when each flow asks.
     ///
     /// # Errors
     /// The load wants TLS and the arm has no listener for it.
     pub(crate) fn of_arm(
         &self,
         arm: usize,
+        when: &[When],
         doors: Doors<'_>,
         from: From<'_>,
     ) -> Result<Vec<FlowJob>, LabError> {
@@ -118,7 +114,7 @@ impl<'a> Flows<'a> {
             1 => &[],
             wanted => &from.addresses[..from.addresses.len().min(usize::from(wanted))],
         };
-        let flows = self.load.flows().zip(&self.when).zip(&self.trace_of);
+        let flows = self.load.flows().zip(when).zip(&self.trace_of);
         let job = |((flow, when), trace): ((&FlowSpec, &When), &Option<usize>)| {
             let (peer, trust) = match (&flow.tls, doors.tls) {
                 (None, _) => (doors.clear, ""),
@@ -149,12 +145,9 @@ impl<'a> Flows<'a> {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use weir_model::flow::{ArrivalsSpec, SourceSpec};
     use weir_model::load::RequestSpec;
     use weir_model::request::WeightedRequest;
-    use weir_model::study::BlockSpec;
     use weir_model::tls::TlsSpec;
 
     use super::*;
@@ -177,8 +170,8 @@ mod tests {
             addresses: &addresses,
             ports: 28_232,
         };
-        let when = arrivals::of(load, None, &BlockSpec::default());
-        Flows::read(load, when)?.of_arm(0, doors, from)
+        let when: Vec<When> = load.flows().map(When::said).collect();
+        Flows::read(load, None)?.of_arm(0, &when, doors, from)
     }
 
     #[test]
@@ -205,8 +198,7 @@ mod tests {
         let mut load = load();
         let request = |target: &str| vec![WeightedRequest::single(RequestSpec::get(target))];
         load.main.requests = request(&format!("/{{{{line:{name}}}}}"));
-        let when = arrivals::of(&load, None, &BlockSpec::default());
-        let flows = Flows::read(&load, when).unwrap();
+        let flows = Flows::read(&load, None).unwrap();
         assert_eq!(flows.files[&name].0, b"a\nb\n");
         load.main.requests = request("/{{lines}}");
         let error = jobs(&load, false).unwrap_err().to_string();

@@ -8,7 +8,9 @@ use weir_model::room::{self, Descriptors};
 use weir_model::study::{CpuRoles, LoadSpec, Study};
 
 use crate::LabError;
-use crate::places::{Host, Places, Role};
+use crate::host::Host;
+use crate::hosts::Hosts;
+use crate::options::Role;
 
 /// Longest slice that a pilot may choose; what a study without a slice is planned with.
 const PLANNED_SLICE: Duration = Duration::from_millis(100);
@@ -72,26 +74,22 @@ fn room(path: &Path, free: u64, needed: u64) -> Result<(), LabError> {
 /// # Errors
 /// Some load has more connections than the generator's process, or as many threads of it as it can
 /// have, may have descriptors, or than it has ports; or than the origin server's process may have.
-pub(crate) fn connections(
-    study: &Study,
-    roles: &CpuRoles,
-    places: &Places,
-) -> Result<(), LabError> {
-    let generator = places.host(Role::Generator);
+pub(crate) fn connections(study: &Study, roles: &CpuRoles, hosts: &Hosts) -> Result<(), LabError> {
+    let generator = hosts.host(Role::Generator);
     study.loads.iter().try_for_each(|load| {
-        let wanted = descriptors(study, load, places);
+        let wanted = descriptors(study, load, hosts);
         // First as many as one thread would need: what is not there then takes more threads.
         let limit = generator.is.most_descriptors;
         let cpus = roles.generator.cpus().len() as u64;
         enough(wanted.for_each_of(wanted.threads(limit, cpus)), generator)?;
-        ports(load, places)
+        ports(load, hosts)
     })?;
     let arms = study.arms.len() as u64;
-    match places.share(Role::Generator, Role::Origin) || !Places::has_origin(study) {
+    match hosts.share(Role::Generator, Role::Origin) || !Hosts::has_origin(study) {
         true => Ok(()),
         false => enough(
             room::at_origin(&study.loads, arms),
-            places.host(Role::Origin),
+            hosts.host(Role::Origin),
         ),
     }
 }
@@ -109,11 +107,11 @@ fn enough(needed: u64, host: &Host) -> Result<(), LabError> {
 }
 
 /// Between hosts the generator has one address, and each arm a port of its own to be asked at.
-fn ports(load: &LoadSpec, places: &Places) -> Result<(), LabError> {
-    let generator = places.host(Role::Generator);
+fn ports(load: &LoadSpec, hosts: &Hosts) -> Result<(), LabError> {
+    let generator = hosts.host(Role::Generator);
     let needed = load.asking() + load.held();
     let ports = generator.is.local_ports;
-    match needed <= ports || places.together() {
+    match needed <= ports || hosts.together() {
         true => Ok(()),
         false => Err(LabError::Ports {
             load: load.name.clone(),
@@ -130,19 +128,19 @@ fn ports(load: &LoadSpec, places: &Places) -> Result<(), LabError> {
 pub(crate) fn threads(
     study: &Study,
     load: &LoadSpec,
-    places: &Places,
+    hosts: &Hosts,
     cpus: &CpuSet,
 ) -> (Vec<Option<u32>>, u64) {
-    let wanted = descriptors(study, load, places);
-    let limit = places.host(Role::Generator).is.most_descriptors;
+    let wanted = descriptors(study, load, hosts);
+    let limit = hosts.host(Role::Generator).is.most_descriptors;
     let threads = wanted.threads(limit, cpus.cpus().len() as u64);
     let cpus = cpus.cpus().iter().copied().map(Some).cycle();
     let threads: Vec<Option<u32>> = cpus.take(threads as usize).collect();
     (threads, wanted.at_most())
 }
 
-fn descriptors(study: &Study, load: &LoadSpec, places: &Places) -> Descriptors {
-    let at_origin = places.share(Role::Generator, Role::Origin) && Places::has_origin(study);
-    let own_tables = places.host(Role::Generator).is.own_tables;
+fn descriptors(study: &Study, load: &LoadSpec, hosts: &Hosts) -> Descriptors {
+    let at_origin = hosts.share(Role::Generator, Role::Origin) && Hosts::has_origin(study);
+    let own_tables = hosts.host(Role::Generator).is.own_tables;
     Descriptors::of_load(load, study.arms.len() as u64, at_origin, own_tables)
 }

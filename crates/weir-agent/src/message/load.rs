@@ -73,6 +73,26 @@ pub struct TraceJob {
     pub which: Option<Vec<u32>>,
 }
 
+impl TraceJob {
+    /// Every so manieth arrival, from the `number`-th on.
+    #[must_use]
+    pub fn share(&self, number: usize, of: usize) -> TraceJob {
+        let Trace {
+            times,
+            requests,
+            which,
+            ..
+        } = Trace::from(self);
+        let which = which.map(|which| which.iter().copied().skip(number).step_by(of).collect());
+        TraceJob::from(&Trace {
+            times: times.iter().copied().skip(number).step_by(of).collect(),
+            requests,
+            which,
+            skipped: 0,
+        })
+    }
+}
+
 impl From<&Trace> for TraceJob {
     fn from(trace: &Trace) -> TraceJob {
         let before = std::iter::once(&0).chain(trace.times.iter());

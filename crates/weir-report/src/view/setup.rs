@@ -83,7 +83,7 @@ impl SetupView {
                 cpus("origin", &header.cpus.origin, &places.origin),
             ],
             sysctls: facts(&e.sysctls),
-            remarks: header.remarks.clone(),
+            remarks: header.remarks.iter().map(ToString::to_string).collect(),
         }
     }
 }

@@ -76,6 +76,7 @@ fn run_of(plans: &[Plan], words: &str) -> Fixture {
             changes: Settings::new(),
             against: 0,
             settings: settings(&[("workers", "1"), ("access_log", "off")]),
+            cpus: None,
             proxy: (index > 0).then(|| {
                 let mut own = like.clone();
                 own.kind = plan.1;
