@@ -6,22 +6,21 @@ use std::ops::Range;
 use std::path::Path;
 use std::time::Duration;
 
-use weir_model::arrivals::length_of_steps;
 use weir_model::flow::words::{self, Fault, Key, Said};
 use weir_model::flow::{ArrivalsSpec, FlowSpec, SourceSpec};
-use weir_model::load::Spacing;
 use weir_model::request::WeightedRequest;
 use weir_model::room::MOST_SOURCES;
 use weir_model::study::file_target;
-use weir_model::tls::{TlsVersion, names};
 
 use crate::arms;
-use crate::check::{Checker, Fields, fraction, nearest, short};
+use crate::arrivals;
+use crate::check::{Checker, Fields, short};
 use crate::load;
 use crate::matrix;
 use crate::plan::MAX_CONTENT;
 use crate::proxy;
 use crate::requests;
+use crate::tls;
 use crate::tree::{Node, Value};
 
 /// Keys of a flow.
@@ -75,13 +74,13 @@ pub(crate) struct Slices {
 
 /// Words with the places that they stand at.
 #[derive(Default)]
-struct Words {
+pub(crate) struct Words {
     said: Vec<Said>,
     places: Vec<Range<usize>>,
 }
 
 impl Words {
-    fn say(&mut self, key: Key, text: impl Into<String>, node: &Node) {
+    pub(crate) fn say(&mut self, key: Key, text: impl Into<String>, node: &Node) {
         let text = text.into();
         self.said.push(Said { key, text });
         self.places.push(node.span.clone());
@@ -113,7 +112,7 @@ pub(crate) fn read(
         requests: sent(fields, check),
         ..FlowSpec::new(1, ArrivalsSpec::Closed)
     };
-    arrivals(fields, slices, &mut base, &mut words, check);
+    arrivals::read(fields, slices, &mut base, &mut words, check);
     let connections = fields.required("connections", check);
     if let Some(node) = connections.filter(|node| !matrix::is_axis(node))
         && let Some(number) = check.whole(node, 1..=1_000_000)
@@ -144,7 +143,7 @@ pub(crate) fn read(
         base.sources = SourceSpec::Count(count as u8);
     }
     if let Some(node) = fields.get("tls") {
-        tls(node, &mut words, check);
+        tls::read(node, &mut words, check);
     }
     expect(fields, &mut base, &mut words, check);
     refuse_what_ends(fields, check);
@@ -157,7 +156,7 @@ pub(crate) fn read(
             base
         }
     };
-    check_slices(&spec, fields, slices, check);
+    arrivals::check_slices(&spec, fields, slices, check);
     spec
 }
 
@@ -282,136 +281,6 @@ fn connection(node: &Node, words: &mut Words, check: &mut Checker) {
     }
 }
 
-/// `closed`, `rate` and `burst`.
-fn arrivals(
-    fields: &Fields<'_>,
-    slices: Slices,
-    base: &mut FlowSpec,
-    words: &mut Words,
-    check: &mut Checker,
-) {
-    let is_held =
-        |node: &Node| matches!(&node.value, Value::Scalar(text) if text.starts_with("hold"));
-    let held = fields.get("connection").is_some_and(is_held);
-    let closed = fields.entry("closed");
-    let timed = fields.entry("rate").or(fields.entry("trace"));
-    match (closed, timed) {
-        (Some(closed), None) => {
-            if check.flag(&closed.value) == Some(false) {
-                check
-                    .error(
-                        closed.value.span.clone(),
-                        "a load that is not closed needs a rate",
-                    )
-                    .hint("write `rate: 5000`, or `rate: 60% of slowest`, in its place");
-            }
-        }
-        (Some(_), Some(timed)) => {
-            check
-                .error(timed.span.clone(), "a load is either closed or has a rate")
-                .hint("leave one of the two out, or make two loads of it");
-        }
-        (None, Some(_)) if fields.get("rate").is_some() && fields.get("trace").is_some() => {
-            let message = "a trace has times of its own, and no rate";
-            check
-                .error(fields.span(), message)
-                .hint("leave one of the two out");
-        }
-        (None, None) if !held => {
-            check
-                .error(fields.span(), "a load needs `closed: true` or a `rate`")
-                .hint("closed: a connection asks again when it was answered; rate: requests per second, whatever the answers do");
-        }
-        _ => {}
-    }
-    match fields.get("rate") {
-        // The levels of a matrix are read by it.
-        Some(rate) if matrix::is_axis_of_rates(rate) => {
-            base.arrivals = ArrivalsSpec::Constant(1.0);
-        }
-        Some(rate) => read_rate(rate, slices, base, words, check),
-        None => {}
-    }
-    burst(fields, base, words, check);
-}
-
-fn read_rate(
-    node: &Node,
-    slices: Slices,
-    base: &mut FlowSpec,
-    words: &mut Words,
-    check: &mut Checker,
-) {
-    let Some(text) = check.text(node) else { return };
-    // What is wrong with it leaves an open loop.
-    base.arrivals = ArrivalsSpec::Constant(1.0);
-    let Some((percent, of)) = text.split_once('%') else {
-        // A rate that changes needs a slice, which is told with better words than of its length.
-        match length_of_steps(&text) {
-            Ok(_) => words.say(Key::Rate, text, node),
-            Err(error) => {
-                check
-                    .error(node.span.clone(), error.to_string())
-                    .hint("a share of what was measured before is written `60% of slowest`");
-            }
-        }
-        return;
-    };
-    let share = fraction(&format!("{percent}%")).filter(|share| *share > 0.0 && *share <= 1.0);
-    let Some(share) = share.filter(|_| of.trim() == "of slowest") else {
-        check
-            .error(node.span.clone(), format!("`{}` is not a rate", short(&text)))
-            .hint("write `60% of slowest`, from above 0 % to 100 %, or requests per second such as 5000");
-        return;
-    };
-    base.arrivals = ArrivalsSpec::ShareOfSlowest(share);
-    if !slices.closed_before {
-        check
-            .error(node.span.clone(), "no closed load comes before this one")
-            .hint("the slowest arm's rate is measured in a closed load: put one first, or give requests per second");
-    }
-}
-
-/// `burst: 50` is what `arrivals: burst:50` is.
-fn burst(fields: &Fields<'_>, base: &FlowSpec, words: &mut Words, check: &mut Checker) {
-    let Some(entry) = fields.entry("burst") else {
-        return;
-    };
-    let Some(size) = check.whole(&entry.value, 2..=1_000_000) else {
-        return;
-    };
-    if let Some(arrivals) = fields.entry("arrivals") {
-        let message = "`burst` says how arrivals are spread, and so does `arrivals`";
-        check
-            .error(arrivals.span.clone(), message)
-            .hint("leave one of the two out");
-    } else if base.is_open() {
-        words.say(Key::Arrivals, format!("burst:{size}"), &entry.value);
-    } else if fields.get("closed").is_some() {
-        check.error(entry.span.clone(), "a closed load has no bursts").hint(
-            "give it a `rate` in place of `closed`: in a closed load a connection asks again when it was answered",
-        );
-    }
-}
-
-/// Arms take turns in slices and must all be asked the same: what changes begins anew in every slice,
-/// so its length must be known, and bursts must be known too.
-fn check_slices(spec: &FlowSpec, fields: &Fields<'_>, slices: Slices, check: &mut Checker) {
-    let at = |key: &str| fields.entry(key).map(|entry| entry.span.clone());
-    if spec.changes() && slices.length.is_none() {
-        let message = "a load whose rate changes needs a slice";
-        check
-            .error(at("rate").or(at("trace")).unwrap_or(fields.span()), message)
-            .hint("it begins anew in every slice, so that all arms are asked the same: write `blocks: {slice: 10s}`");
-    }
-    let of_bursts = at("burst").or(at("arrivals")).unwrap_or(fields.span());
-    if matches!(spec.spacing, Spacing::Burst { .. }) && spec.is_open() && spec.rate().is_none() {
-        check
-            .error(of_bursts, "a load with bursts needs its rate in requests per second")
-            .hint("slices hold whole bursts, so how often these come must be known before anything is measured");
-    }
-}
-
 /// What would have one arm asked otherwise than another.
 fn refuse_what_ends(fields: &Fields<'_>, check: &mut Checker) {
     if let Some(entry) = fields.entry("ramp-up") {
@@ -455,116 +324,6 @@ fn expect(fields: &Fields<'_>, base: &mut FlowSpec, words: &mut Words, check: &m
         if let Some(text) = check.text(node) {
             words.say(Key::Expect, text, node);
         }
-    }
-}
-
-/// `true`, `false`, or what is offered.
-fn tls(node: &Node, words: &mut Words, check: &mut Checker) {
-    if !matches!(node.value, Value::Mapping(_)) {
-        if check.flag(node) == Some(true) {
-            words.say(Key::Secure, "", node);
-        }
-        return;
-    }
-    let known = [
-        "version",
-        "ciphers",
-        "groups",
-        "alpn",
-        "resumption",
-        "early-data",
-        "cert",
-        "key",
-    ];
-    let Some(fields) = Fields::known(node, "`tls`", &known, check) else {
-        return;
-    };
-    words.say(Key::Secure, "", node);
-    for key in ["version", "groups", "alpn", "resumption", "cert", "key"] {
-        if let (Some(node), Some(about)) = (fields.get(key), Key::of_word(key)) {
-            let texts = texts(node, check);
-            if !texts.is_empty() {
-                words.say(about, texts.join(","), node);
-            }
-        }
-    }
-    if let Some(node) = fields.get("early-data")
-        && check.flag(node) == Some(true)
-    {
-        words.say(Key::EarlyData, "", node);
-    }
-    let pair = [fields.entry("cert"), fields.entry("key")];
-    if let [Some(alone), None] | [None, Some(alone)] = pair {
-        let message = "a client's certificate and its key go together";
-        check
-            .error(alone.span.clone(), message)
-            .hint("give `cert` and `key`");
-    }
-    if let Some(node) = fields.get("ciphers") {
-        let version = fields
-            .get("version")
-            .map(|node| texts(node, &mut Checker::default()));
-        ciphers(node, &version.unwrap_or_default(), words, check);
-    }
-}
-
-/// A text or a list of them.
-fn texts(node: &Node, check: &mut Checker) -> Vec<String> {
-    let nodes = match &node.value {
-        Value::List(_) => check.list(node, "a list of names").unwrap_or_default(),
-        _ => std::slice::from_ref(node),
-    };
-    nodes.iter().filter_map(|node| check.text(node)).collect()
-}
-
-/// A cipher suite or a list of them, each one that can be spoken in one of `versions` and with an arm's
-/// certificate, which is RSA.
-fn ciphers(node: &Node, versions: &[String], words: &mut Words, check: &mut Checker) {
-    let nodes = match &node.value {
-        Value::List(_) => check.list(node, "a cipher suite").unwrap_or_default(),
-        _ => std::slice::from_ref(node),
-    };
-    let mut ciphers: Vec<&str> = Vec::new();
-    for node in nodes {
-        let Some(name) = check.text(node) else {
-            continue;
-        };
-        let cipher = match names::cipher(&name) {
-            Ok(index) => names::CIPHERS[index].usual,
-            Err(error) => {
-                let text = error.to_string();
-                let (message, hint) = text.split_once("\nhint: ").unwrap_or((&text, ""));
-                let message = message.split("; did you mean").next().unwrap_or_default();
-                let known = names::CIPHERS.each_ref().map(|names| names.usual);
-                let near = nearest(&name, &known).or_else(|| error.nearest());
-                check
-                    .error(node.span.clone(), message)
-                    .hint(hint)
-                    .nearest(near);
-                continue;
-            }
-        };
-        let version = match cipher.starts_with("TLS_") {
-            true => TlsVersion::V1_3,
-            false => TlsVersion::V1_2,
-        };
-        let offered =
-            versions.is_empty() || versions.iter().any(|own| own.contains(version.name()));
-        if cipher.contains("-ECDSA-") {
-            let message = format!("`{cipher}` needs another certificate than the arms have");
-            let error = check.error(node.span.clone(), message);
-            error.hint("theirs is RSA");
-        } else if !offered {
-            let message = format!("`{name}` is not of the TLS version that is offered");
-            check.error(node.span.clone(), message);
-        } else if ciphers.contains(&cipher) {
-            check.error(node.span.clone(), format!("`{name}` is there twice"));
-        } else {
-            ciphers.push(cipher);
-        }
-    }
-    if !ciphers.is_empty() {
-        words.say(Key::Ciphers, ciphers.join(","), node);
     }
 }
 

@@ -13,6 +13,7 @@
 //! in the same way.
 
 mod arms;
+mod arrivals;
 mod check;
 mod error;
 mod factors;
@@ -30,6 +31,7 @@ mod remarks;
 mod requests;
 mod room;
 mod scale;
+mod tls;
 mod tree;
 
 use weir_model::study::{Compare, Study};
