@@ -6,9 +6,9 @@ use weir_model::flow::{ArrivalsSpec, FlowSpec};
 use weir_model::load::Spacing;
 
 use crate::check::{Checker, Fields, fraction, short};
-use crate::flow::{Slices, Words};
 use crate::matrix;
 use crate::tree::{Node, Value};
+use crate::words::{Slices, Words};
 
 /// `closed`, `rate` and `burst`.
 pub(crate) fn read(

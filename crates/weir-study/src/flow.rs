@@ -1,27 +1,23 @@
 //! A flow of a load: the words that `weir load` has too, and those that a study has instead of its
 //! flags.
 
-use std::collections::BTreeSet;
-use std::ops::Range;
 use std::path::Path;
 use std::time::Duration;
 
-use weir_model::flow::words::{self, Fault, Key, Said};
+use weir_model::flow::words::{self, Key};
 use weir_model::flow::{ArrivalsSpec, FlowSpec, SourceSpec};
 use weir_model::request::WeightedRequest;
 use weir_model::room::MOST_SOURCES;
 use weir_model::study::file_target;
 
-use crate::arms;
 use crate::arrivals;
 use crate::check::{Checker, Fields, short};
-use crate::load;
 use crate::matrix;
 use crate::plan::MAX_CONTENT;
-use crate::proxy;
 use crate::requests;
 use crate::tls;
 use crate::tree::{Node, Value};
+use crate::words::{Slices, Words};
 
 /// Keys of a flow.
 pub(crate) const KEYS: [&str; 20] = [
@@ -62,42 +58,6 @@ const AS_TYPED: [&str; 7] = [
 const MOST_HELD: u64 = 1_000_000;
 /// Longest time that a connection can be told to be used for, and a response to take.
 const LONGEST: Duration = Duration::from_secs(24 * 3600);
-
-/// What a flow has to know of the study around it.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Slices {
-    /// How long a slice is, where the study says.
-    pub(crate) length: Option<Duration>,
-    /// Whether a closed load comes before.
-    pub(crate) closed_before: bool,
-}
-
-/// Words with the places that they stand at.
-#[derive(Default)]
-pub(crate) struct Words {
-    said: Vec<Said>,
-    places: Vec<Range<usize>>,
-}
-
-impl Words {
-    pub(crate) fn say(&mut self, key: Key, text: impl Into<String>, node: &Node) {
-        let text = text.into();
-        self.said.push(Said { key, text });
-        self.places.push(node.span.clone());
-    }
-
-    /// Where the word stands that a fault is about.
-    fn place_of(&self, fault: &Fault) -> Option<Range<usize>> {
-        let is_same = |said: &&Said| {
-            let quoted = fault.text.as_ref().is_none_or(|text| *text == said.text);
-            said.key == fault.key && quoted
-        };
-        let same = self.said.iter().zip(&self.places);
-        let exact = same.clone().find(|(said, _)| is_same(said));
-        let place = exact.or(same.clone().find(|(said, _)| said.key == fault.key));
-        place.map(|(_, place)| place.clone())
-    }
-}
 
 /// Reads a flow. Parts that are wrong are reported and left as they are by default.
 pub(crate) fn read(
@@ -152,27 +112,12 @@ pub(crate) fn read(
         Err(faults) => {
             faults
                 .iter()
-                .for_each(|fault| report(fault, &words, fields, check));
+                .for_each(|fault| words.report(fault, fields, check));
             base
         }
     };
     arrivals::check_slices(&spec, fields, slices, check);
     spec
-}
-
-fn report(fault: &Fault, words: &Words, fields: &Fields<'_>, check: &mut Checker) {
-    let place = words.place_of(fault).unwrap_or(fields.span());
-    let message = match &fault.text {
-        Some(text) if fault.message.starts_with("is ") => {
-            format!("`{}` {}", short(text), fault.message)
-        }
-        Some(text) => format!("`{}`: {}", short(text), fault.message),
-        None => fault.message.clone(),
-    };
-    let error = check.error(place, message);
-    if let Some(hint) = &fault.hint {
-        error.hint(hint.as_str());
-    }
 }
 
 /// What is sent: `requests`, `request-set` or `request`.
@@ -360,41 +305,4 @@ pub(crate) fn size(
         one.request.target.clone_from(&target);
     }
     Some(size)
-}
-
-/// A proxy that runs already is one address, asked in clear, with content of its own: content of a size
-/// is there where weir has put it, and a listener with TLS where weir has made one.
-pub(crate) fn check_external(
-    loads: &[load::Draft],
-    arms: &[arms::Draft],
-    of_study: Option<&proxy::Draft>,
-    check: &mut Checker,
-) {
-    let Some(of_study) = of_study else { return };
-    let is_started = |arm: &arms::Draft| arm.proxy(&of_study.spec).kind.is_started();
-    if arms.iter().all(is_started) {
-        return;
-    }
-    // The cells of a matrix say the same thing once.
-    let sizes: BTreeSet<_> = loads
-        .iter()
-        .filter_map(|load| place(&load.places.size))
-        .collect();
-    for (start, end) in sizes {
-        let message = "what an external proxy answers is not weir's to choose";
-        let error = check.error(start..end, message);
-        error.hint("leave `size` out, or ask for a `path`");
-    }
-    let secure: BTreeSet<_> = loads
-        .iter()
-        .filter_map(|load| place(&load.places.tls))
-        .collect();
-    for (start, end) in secure {
-        let error = check.error(start..end, "an external proxy is asked in clear");
-        error.hint("leave `tls` out, or let weir start the proxy");
-    }
-}
-
-fn place(at: &Option<Range<usize>>) -> Option<(usize, usize)> {
-    at.as_ref().map(|at| (at.start, at.end))
 }

@@ -33,6 +33,7 @@ mod room;
 mod scale;
 mod tls;
 mod tree;
+mod words;
 
 use weir_model::study::{Compare, Study};
 use weir_parameters::Catalog;
@@ -167,7 +168,7 @@ fn study(
     let has_limit = objective.within.is_some();
     load::check_fit(&loads, &arms.drafts, &blocks, has_limit, check);
     load::check_bursts(&loads, &blocks, check);
-    flow::check_external(&loads, &arms.drafts, proxy.as_ref(), check);
+    load::check_external(&loads, &arms.drafts, proxy.as_ref(), check);
     let room = Room {
         arms: &arms.drafts,
         proxy: proxy.as_ref(),

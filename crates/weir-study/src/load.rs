@@ -1,5 +1,6 @@
 //! The section `loads`: who sends what, when, for how long.
 
+use std::collections::BTreeSet;
 use std::ops::Range;
 use std::time::Duration;
 
@@ -11,10 +12,12 @@ use weir_model::study::BlockSpec;
 
 use crate::arms;
 use crate::check::{Checker, Fields};
-use crate::flow::{self, Slices};
+use crate::flow;
 use crate::matrix::{self, Axes, Cell};
+use crate::proxy;
 use crate::scale::Scale;
 use crate::tree::Node;
+use crate::words::Slices;
 
 /// Keys of a load; those of its main flow come with them.
 const KEYS: [&str; 7] = [
@@ -396,4 +399,41 @@ pub(crate) fn check_bursts(loads: &[Draft], blocks: &BlockSpec, check: &mut Chec
             return;
         }
     }
+}
+
+/// A proxy that runs already is one address, asked in clear, with content of its own: content of a size
+/// is there where weir has put it, and a listener with TLS where weir has made one.
+pub(crate) fn check_external(
+    loads: &[Draft],
+    arms: &[arms::Draft],
+    of_study: Option<&proxy::Draft>,
+    check: &mut Checker,
+) {
+    let Some(of_study) = of_study else { return };
+    let is_started = |arm: &arms::Draft| arm.proxy(&of_study.spec).kind.is_started();
+    if arms.iter().all(is_started) {
+        return;
+    }
+    // The cells of a matrix say the same thing once.
+    let sizes: BTreeSet<_> = loads
+        .iter()
+        .filter_map(|load| place(&load.places.size))
+        .collect();
+    for (start, end) in sizes {
+        let message = "what an external proxy answers is not weir's to choose";
+        let error = check.error(start..end, message);
+        error.hint("leave `size` out, or ask for a `path`");
+    }
+    let secure: BTreeSet<_> = loads
+        .iter()
+        .filter_map(|load| place(&load.places.tls))
+        .collect();
+    for (start, end) in secure {
+        let error = check.error(start..end, "an external proxy is asked in clear");
+        error.hint("leave `tls` out, or let weir start the proxy");
+    }
+}
+
+fn place(at: &Option<Range<usize>>) -> Option<(usize, usize)> {
+    at.as_ref().map(|at| (at.start, at.end))
 }

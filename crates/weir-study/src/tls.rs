@@ -4,8 +4,8 @@ use weir_model::flow::words::Key;
 use weir_model::tls::{TlsVersion, names};
 
 use crate::check::{Checker, Fields, nearest};
-use crate::flow::Words;
 use crate::tree::{Node, Value};
+use crate::words::Words;
 
 /// `true`, `false`, or what is offered.
 pub(crate) fn read(node: &Node, words: &mut Words, check: &mut Checker) {
