@@ -163,7 +163,11 @@ pub(crate) fn evidence<'a>(
         slices.median_ns = Some(trial.response_time.p50 as f64);
     } else if let Some(load) = load {
         let is_poisson = |flow: &FlowSpec| matches!(flow.spacing, Spacing::Poisson { .. });
-        let chance = if load.flows().any(is_poisson) { CHANCE } else { 0.0 };
+        let chance = if load.flows().any(is_poisson) {
+            CHANCE
+        } else {
+            0.0
+        };
         let (lag, response) = (&trial.dispatch_lag, &trial.response_time);
         let generators = header.cpus.generator.cpus().len() as f64;
         let generator_ns = of_trial(|slice| slice.generator_cpu_ns);

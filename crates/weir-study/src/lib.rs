@@ -157,8 +157,8 @@ fn study(
     let serves_files = proxy.as_ref().is_some_and(proxy::Draft::serves_files);
     let cpus = plan::cpus(fields.get("cpus"), serves_files, context, check);
     let arms = arms::read(&fields, proxy.as_ref(), catalog, context, check);
-    let launchers = launchers::read(fields.get("launchers"), check);
-    launchers::check_used(&launchers, &arms.drafts, check);
+    let launchers = launchers::read(fields.get("launchers"), catalog, check);
+    launchers::check_used(&launchers, &arms.drafts, catalog, check);
     let choices = [("against", Compare::Against), ("pairs", Compare::Pairs)];
     let compare = fields
         .get("compare")

@@ -250,7 +250,7 @@ fn effective_text(row: &Parameter, directives: &[Directive], level: &str) -> Opt
             .iter()
             .find(|d| d.context == *context && d.at.as_ref() == Some(at))
             .map(|d| d.text.replace("{logs}", "/some/folder")),
-        EffectiveFrom::Launcher | EffectiveFrom::Transport => Some(level.to_owned()),
+        EffectiveFrom::Launcher | EffectiveFrom::Transport { .. } => Some(level.to_owned()),
     }
 }
 

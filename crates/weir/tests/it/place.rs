@@ -8,9 +8,9 @@ use std::process::Command;
 
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
+use weir_model::study::ProxyKind;
 use weir_probe::ProcessId;
 use weir_probe::process::{children, command_line};
-use weir_sut::Nginx;
 
 use crate::program::{Ended, Running, wait_until, weir};
 
@@ -21,7 +21,8 @@ pub(crate) struct Place {
 impl Place {
     /// Fails without nginx: to pass would say that something was looked at.
     pub(crate) fn new() -> Place {
-        Nginx::find(None).expect("these tests need nginx: apt-get install nginx-light");
+        weir_sut::find(ProxyKind::Nginx, None)
+            .expect("these tests need nginx: apt-get install nginx-light");
         let folder = tempfile::tempdir().expect("a folder for temporary files");
         let place = Place { folder };
         fs::create_dir(place.temporary()).expect("a folder");
