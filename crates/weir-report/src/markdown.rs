@@ -6,12 +6,13 @@ mod pairs;
 
 use std::fmt::Write;
 
+use weir_analysis::findings::PublishedVerdict;
 use weir_model::study::Metric;
 
 use crate::ReportInput;
 use crate::view::{
-    ConnectionsView, Fact, LoadView, MetricView, PublishedTable, PublishedVerdict, PublishedView,
-    ReportView, RowView, SettingsView, words,
+    ConnectionsView, Fact, LoadView, MetricView, PublishedTable, PublishedView, ReportView,
+    RowView, SettingsView, words,
 };
 
 /// Formats a report as Markdown. Ends with a line feed. Names are escaped, so none can become
@@ -359,7 +360,7 @@ fn published_table(out: &mut String, published: &PublishedTable) {
 
 /// A verdict and, where there is more to say, why.
 fn said(verdict: Option<PublishedVerdict>, because: &str) -> String {
-    let words = verdict.map_or("", |verdict| verdict.words());
+    let words = verdict.map_or("", words::published);
     match because {
         "" => words.to_owned(),
         because => format!("{words}: {}", escape(because)),

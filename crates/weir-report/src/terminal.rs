@@ -358,7 +358,7 @@ impl Page {
                 (row.figure.clone(), ""),
                 (row.ratio.clone(), ""),
                 (row.measured.clone(), ""),
-                (row.verdict.map_or("", |v| v.words()).to_owned(), ""),
+                (row.verdict.map_or("", words::published).to_owned(), ""),
             ]
         }));
         let names = published.rows.iter().map(|row| row.arm.as_str());

@@ -13,6 +13,7 @@
 //! in the same way.
 
 mod arms;
+mod arrivals;
 mod check;
 mod error;
 mod factors;
@@ -30,7 +31,9 @@ mod remarks;
 mod requests;
 mod room;
 mod scale;
+mod tls;
 mod tree;
+mod words;
 
 use weir_model::study::{Compare, Study};
 use weir_parameters::Catalog;
@@ -148,7 +151,7 @@ fn study(
     let origin = plan::origin(fields.get("origin"), check);
     let blocks = plan::blocks(fields.get("blocks"), check);
     let network = plan::network(fields.get("network"), check);
-    let loads = load::read(fields.required("loads", check), scale, check);
+    let loads = load::read(fields.required("loads", check), &blocks, scale, check);
     let merged = loads.left_out(scale);
     let objective = plan::objective(fields.get("objective"), &loads.drafts, check);
     let serves_files = proxy.as_ref().is_some_and(proxy::Draft::serves_files);
@@ -165,7 +168,7 @@ fn study(
     let has_limit = objective.within.is_some();
     load::check_fit(&loads, &arms.drafts, &blocks, has_limit, check);
     load::check_bursts(&loads, &blocks, check);
-    flow::check_external(&loads, &arms.drafts, proxy.as_ref(), check);
+    load::check_external(&loads, &arms.drafts, proxy.as_ref(), check);
     let room = Room {
         arms: &arms.drafts,
         proxy: proxy.as_ref(),

@@ -8,9 +8,7 @@
 use std::io::Write;
 use std::sync::Arc;
 
-use weir_load::tls::{
-    Cipher, Connector, EarlyData, Group, SetupError, TlsErrorKind, names::parse_ciphers,
-};
+use weir_load::tls::{Cipher, Connector, EarlyData, Group, SetupError, TlsErrorKind};
 use weir_model::tls::{ClientCertificate, Resumption, TlsSpec, TlsVersion, Trust};
 
 use crate::tls_support::{Authority, Key, Pair, self_signed, server};
@@ -48,7 +46,7 @@ fn every_cipher_by_its_name() {
     for index in 0..Cipher::COUNT {
         let name = Cipher::name_of(index);
         let mut spec = authority.spec();
-        spec.ciphers = parse_ciphers(name).unwrap();
+        spec.ciphers = weir_model::tls::names::parse_ciphers(name).unwrap();
         let mut connector = Connector::new(&spec, "localhost").unwrap();
         let server = if name.contains("ECDSA") { &ecdsa } else { &rsa };
         let mut pair = Pair::shaken(&mut connector, server);

@@ -99,11 +99,13 @@ pub(super) fn open_loop() -> LoadReport {
             ErrorCount {
                 kind: ErrorKind::ClosedUnanswered,
                 words: "closed by the peer".to_owned(),
+                errno: None,
                 count: 3,
             },
             ErrorCount {
                 kind: ErrorKind::Receive,
                 words: "Connection reset by peer (os error 104)".to_owned(),
+                errno: Some(104),
                 count: 1,
             },
         ],
@@ -239,6 +241,7 @@ pub(super) fn known_to_wrk2() -> LoadReport {
     let error = |kind, count| ErrorCount {
         kind,
         words: String::new(),
+        errno: None,
         count,
     };
     report.errors = vec![

@@ -125,7 +125,10 @@ impl Page {
         for (row, cells) in times.iter().zip(&rows[1..]) {
             self.plain_row(&row.arm, "", &layout, cells);
             let mut parts = vec![row.published_for.clone(), format!("here {}", row.load)];
-            parts.extend(row.verdict.map(|verdict| verdict.words().to_owned()));
+            parts.extend(
+                row.verdict
+                    .map(|verdict| words::published(verdict).to_owned()),
+            );
             parts.push(row.because.clone());
             parts.retain(|part| !part.is_empty());
             let text = format!("  {}: {}", row.quantile, parts.join("; "));

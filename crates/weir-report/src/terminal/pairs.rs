@@ -130,7 +130,7 @@ impl Page {
         }
         self.text(GainView::CAVEAT, sgr::DIM, 0);
         for gain in gains {
-            let mut text = format!("{}: {}", gain.head(), gain.verdict.words());
+            let mut text = format!("{}: {}", gain.head(), words::published(gain.verdict));
             if !gain.because.is_empty() {
                 text += &format!(", {}", gain.because);
             }

@@ -26,7 +26,6 @@ pub struct LimitView {
 
 impl LimitView {
     pub(super) fn new(found: &LimitFindings) -> LimitView {
-        let (low, high) = found.interval_ns;
         LimitView {
             arm: found.arm.clone(),
             limit: format!(
@@ -37,10 +36,7 @@ impl LimitView {
             word: words::limit(found.verdict),
             like: words::limit_as_verdict(found.verdict),
             value: number::time(found.value_ns),
-            interval: match low.is_finite() && high.is_finite() {
-                true => format!("{} to {}", number::time(low), number::time(high)),
-                false => String::new(),
-            },
+            interval: number::time_interval(found.interval_ns),
             because: found.because.clone(),
         }
     }

@@ -4,8 +4,8 @@ use weir_analysis::findings::{ArmFindings, CountedReason, InertArm, LoadFindings
 use weir_model::bursts::Bursts;
 use weir_model::load::Lifetime;
 use weir_model::record::Validity;
-use weir_model::study::{ArmRole, LoadSpec, Study, StudyArrivals, TlsOffer};
-use weir_model::tls::{Resumption, TlsVersion};
+use weir_model::study::{ArmRole, LoadSpec, Study};
+use weir_model::tls::{Resumption, TlsSpec, TlsVersion};
 
 use super::compare::{MetricView, metric_view};
 use super::connections::ConnectionsView;
@@ -106,8 +106,7 @@ impl LoadView {
 
     pub(super) fn new(study: &Study, load: &LoadFindings, inert: &[InertArm]) -> LoadView {
         let spec = study.loads.iter().find(|spec| spec.name == load.load);
-        let open_loop = load.rate_intended.is_some()
-            || spec.is_some_and(|spec| spec.arrivals != StudyArrivals::Closed);
+        let open_loop = load.rate_intended.is_some() || spec.is_some_and(|spec| spec.is_open());
         LoadView {
             name: load.load.clone(),
             summary: summary(spec, load, open_loop),
@@ -168,12 +167,27 @@ pub(super) fn manner(spec: &LoadSpec) -> Vec<String> {
             number::short_time(bursts.period().as_nanos() as f64)
         ));
     }
-    if spec.held > 0 {
-        parts.push(format!("{} held idle", number::count(u64::from(spec.held))));
+    if spec.held() > 0 {
+        parts.push(format!("{} held idle", number::count(spec.held())));
     }
     parts.extend(lifetime(spec.lifetime));
     parts.extend(spec.tls.as_ref().map(tls));
-    parts.push(format!("{} {}", spec.request.method, spec.request.target));
+    parts.extend(asked(spec));
+    parts
+}
+
+/// What is asked for, and by whom beside the main flow.
+fn asked(spec: &LoadSpec) -> Vec<String> {
+    let mut parts = Vec::new();
+    match &spec.requests[..] {
+        [only] => parts.push(only.title()),
+        several => parts.push(format!("a mix of {} requests", several.len())),
+    }
+    let beside = spec.beside.iter().filter(|flow| !flow.is_held());
+    parts.extend(beside.map(|flow| {
+        let connections = number::plural(u64::from(flow.connections), "connection");
+        format!("beside it {} with {connections}", flow.name)
+    }));
     parts
 }
 
@@ -191,15 +205,13 @@ fn lifetime(lifetime: Lifetime) -> Option<String> {
 }
 
 /// `TLS 1.2 offered (ECDHE-RSA-AES256-GCM-SHA384), never resumed`.
-fn tls(offer: &TlsOffer) -> String {
-    let versions: Vec<&str> = offer
-        .versions
-        .iter()
-        .map(|version| match version {
-            TlsVersion::V1_2 => "1.2",
-            TlsVersion::V1_3 => "1.3",
-        })
-        .collect();
+fn tls(offer: &TlsSpec) -> String {
+    let both = [TlsVersion::V1_2, TlsVersion::V1_3];
+    let versions = match offer.versions.is_empty() {
+        true => &both[..],
+        false => &offer.versions,
+    };
+    let versions: Vec<&str> = versions.iter().map(|version| version.name()).collect();
     let ciphers = match offer.ciphers.is_empty() {
         true => String::new(),
         false => format!(" ({})", offer.ciphers.join(" ")),

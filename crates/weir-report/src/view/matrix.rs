@@ -6,7 +6,9 @@ mod heat;
 
 use std::collections::BTreeMap;
 
-use weir_analysis::findings::{ArmFindings, InertArm, LoadFindings, Verdict};
+use weir_analysis::findings::{
+    ArmFindings, Findings, InertArm, LoadFindings, MatrixFindings, Verdict,
+};
 use weir_model::record::Validity;
 use weir_model::study::{ArmRole, LoadSpec, Metric, Study};
 
@@ -14,11 +16,6 @@ use super::compare::{MetricView, RowView, changes, metric_view};
 use super::load::{manner, quantiles};
 use super::{number, words};
 pub use heat::{HeatCell, HeatRow, HeatView};
-
-/// More than this share of SUSPECT and INVALID cells make a matrix SUSPECT.
-const DOUBTFUL_SHARE: f64 = 0.05;
-/// More than this share of INVALID ones make it INVALID.
-const INVALID_SHARE: f64 = 0.5;
 
 /// A matrix of loads, formatted.
 #[derive(Debug, Clone)]
@@ -143,7 +140,7 @@ impl Cell<'_> {
     }
 
     fn usable(&self) -> bool {
-        self.found.validity != Validity::Invalid && self.found.blocks_used > 0
+        self.found.is_usable()
     }
 
     fn arm(&self, name: &str) -> Option<&ArmFindings> {
@@ -152,40 +149,40 @@ impl Cell<'_> {
 }
 
 /// All matrices of a study, in its order.
-pub(super) fn all(study: &Study, loads: &[LoadFindings], inert: &[InertArm]) -> Vec<MatrixView> {
-    let mut matrices: Vec<(&str, Vec<Cell<'_>>)> = Vec::new();
-    for found in loads {
-        let Some(spec) = study.loads.iter().find(|spec| spec.name == found.load) else {
-            continue;
-        };
-        let Some(place) = &spec.cell else { continue };
-        let cell = Cell { spec, found };
-        match matrices.iter_mut().find(|(name, _)| *name == place.matrix) {
-            Some((_, cells)) => cells.push(cell),
-            None => matrices.push((&place.matrix, vec![cell])),
-        }
-    }
+pub(super) fn all(study: &Study, findings: &Findings) -> Vec<MatrixView> {
+    let matrices = findings.matrices.iter();
     matrices
-        .into_iter()
-        .map(|(name, cells)| view(study, name, &cells, inert))
+        .map(|matrix| {
+            let cells = findings.loads.iter().filter_map(|found| {
+                let spec = study.loads.iter().find(|spec| spec.name == found.load)?;
+                let place = spec.cell.as_ref()?;
+                (place.matrix == matrix.name).then_some(Cell { spec, found })
+            });
+            view(study, matrix, &cells.collect::<Vec<_>>(), &findings.inert)
+        })
         .collect()
 }
 
-fn view(study: &Study, name: &str, cells: &[Cell<'_>], inert: &[InertArm]) -> MatrixView {
-    let usable = cells.iter().filter(|cell| cell.usable()).count();
+fn view(
+    study: &Study,
+    matrix: &MatrixFindings,
+    cells: &[Cell<'_>],
+    inert: &[InertArm],
+) -> MatrixView {
     let metrics: Vec<Metric> = cells.first().map_or_else(Vec::new, |cell| {
         let all = cell.found.metrics.iter().copied();
         all.filter(|metric| *metric != Metric::CpuPerRequest)
             .collect()
     });
     MatrixView {
-        name: name.to_owned(),
+        name: matrix.name.clone(),
         summary: summary(cells),
         measured: format!(
-            "{usable} of {} can be used",
-            number::plural(cells.len() as u64, "load")
+            "{} of {} can be used",
+            matrix.used,
+            number::plural(u64::from(matrix.loads), "load")
         ),
-        validity: validity(cells),
+        validity: matrix.validity,
         reasons: reasons(cells),
         tallies: tallies(study, cells, inert, &metrics),
         caveat: format!(
@@ -199,22 +196,6 @@ fn view(study: &Study, name: &str, cells: &[Cell<'_>], inert: &[InertArm]) -> Ma
             .iter()
             .map(|cell| cell_view(study, cell, inert, &metrics))
             .collect(),
-    }
-}
-
-fn validity(cells: &[Cell<'_>]) -> Validity {
-    let share = |validities: &[Validity]| {
-        let such = cells
-            .iter()
-            .filter(|cell| validities.contains(&cell.found.validity));
-        such.count() as f64 / cells.len().max(1) as f64
-    };
-    if share(&[Validity::Invalid]) > INVALID_SHARE {
-        Validity::Invalid
-    } else if share(&[Validity::Suspect, Validity::Invalid]) > DOUBTFUL_SHARE {
-        Validity::Suspect
-    } else {
-        Validity::Valid
     }
 }
 
@@ -298,9 +279,7 @@ fn reasons(cells: &[Cell<'_>]) -> Vec<MatrixReason> {
 /// Why an arm is inert as a whole; empty when it is not.
 fn inert_words(inert: &[InertArm], arm: &str) -> String {
     let found = inert.iter().find(|inert| inert.arm == arm && inert.whole);
-    let levels = found.map(|found| &found.levels[..]).unwrap_or_default();
-    let why: Vec<&str> = levels.iter().map(|level| &*level.why).collect();
-    why.join("; ")
+    found.map_or_else(String::new, InertArm::why)
 }
 
 fn tallies(

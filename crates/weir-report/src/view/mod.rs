@@ -21,8 +21,8 @@ mod published_times;
 mod setup;
 pub mod words;
 
-use weir_analysis::findings::LoadFindings;
-use weir_model::record::{Outcome, Record, Validity};
+use weir_analysis::findings::{Incomplete, LoadFindings};
+use weir_model::record::{Outcome, Validity};
 use weir_model::study::Study;
 
 use crate::ReportInput;
@@ -40,7 +40,7 @@ pub use matrix::{
     TallyView,
 };
 pub use pairs::{PairCell, PairRow, PairsView};
-pub use published::{PublishedRow, PublishedTable, PublishedVerdict, PublishedView};
+pub use published::{PublishedRow, PublishedTable, PublishedView};
 pub use published_times::TimesRow;
 pub use setup::{ArmSettings, Fact, SettingRow, SettingsView, SetupView};
 
@@ -116,18 +116,7 @@ impl ReportView {
         for pairs in metrics.filter_map(|metric| metric.pairs.as_mut()) {
             pairs.beside(&input.findings.answer);
         }
-        let matrices = matrix::all(study, &input.findings.loads, inert);
-        let answers = |load: &&LoadFindings| load.metrics.contains(&study.objective.metric);
-        let validity = input
-            .findings
-            .loads
-            .iter()
-            .filter(answers)
-            .filter(|load| !is_cell(study, load))
-            .map(|load| load.validity)
-            .chain(matrices.iter().map(|matrix| matrix.validity))
-            .max()
-            .unwrap_or(Validity::Invalid);
+        let headline = &input.findings.headline;
         let title = if study.title.is_empty() {
             &study.name
         } else {
@@ -138,9 +127,9 @@ impl ReportView {
             run: input.header.run.clone(),
             question: study.question.trim().to_owned(),
             answer: input.findings.answer.trim().to_owned(),
-            validity,
-            incomplete: incomplete(input),
-            left_out: left_out(&loads, validity),
+            validity: headline.validity,
+            incomplete: headline.incomplete.as_ref().map(incomplete),
+            left_out: left_out(&loads, &headline.left_out),
             started_at: setup::instant(&input.header.started_at),
             objective: format!(
                 "{} ({}){}; equivalence band ±{}; confidence {}",
@@ -150,11 +139,11 @@ impl ReportView {
                 number::level(study.objective.band),
                 number::level(study.objective.confidence),
             ),
-            published: published::view(study, &input.findings.loads, inert),
+            published: published::view(study, input.findings),
             about: about::all(study, input.records),
             loads,
             by_rate: by_rate::all(study, &input.findings.loads),
-            matrices,
+            matrices: matrix::all(study, input.findings),
             inert: inert::all(input.findings),
             setup: SetupView::new(input.header, input.records),
             settings: SettingsView::new(study, input.records),
@@ -183,38 +172,27 @@ fn command(scale: Option<f64>) -> String {
     }
 }
 
-/// What is said of loads that are not to be used. When all are, the badge of the answer says it.
-fn left_out(loads: &[LoadView], answer: Validity) -> Vec<String> {
-    let unusable = |load: &&LoadView| load.validity == Validity::Invalid;
-    let each = loads.iter().filter(unusable).map(|load| {
+/// What is said of loads that are not to be used.
+fn left_out(loads: &[LoadView], names: &[String]) -> Vec<String> {
+    let unusable = loads.iter().filter(|load| names.contains(&load.name));
+    let each = unusable.map(|load| {
         let why = load.reasons.first().map_or(String::new(), |reason| {
             format!(": {} ({})", reason.seen, reason.how_often)
         });
         format!("load {} is INVALID and says nothing{why}", load.name)
     });
-    match answer {
-        Validity::Invalid => Vec::new(),
-        _ => each.collect(),
-    }
+    each.collect()
 }
 
-/// Why the run is not what was planned, if it is not.
-fn incomplete(input: &ReportInput<'_>) -> Option<String> {
-    let end = input.records.iter().rev().find_map(|record| match record {
-        Record::End(end) => Some(end),
-        _ => None,
-    });
-    let what = match end.map(|end| end.outcome) {
-        Some(Outcome::Complete) if input.findings.complete => return None,
+/// Why the run is not what was planned.
+fn incomplete(found: &Incomplete) -> String {
+    let what = match found.outcome {
         Some(Outcome::Complete) => "not everything that was planned is among the records",
         Some(Outcome::Interrupted) => "the run was interrupted",
         Some(Outcome::Failed) => "the run failed",
-        None if input.findings.complete => return None,
         None => "the run has no end yet",
     };
-    let error = end.map_or("", |end| end.error.trim());
+    let error = &found.error;
     let colon = if error.is_empty() { "" } else { ": " };
-    Some(format!(
-        "{what}{colon}{error}; the figures cover what was measured"
-    ))
+    format!("{what}{colon}{error}; the figures cover what was measured")
 }

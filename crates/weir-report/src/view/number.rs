@@ -128,6 +128,14 @@ pub fn ratio_interval(ratio: f64, (low, high): (f64, f64)) -> String {
     format!("{}–{}", side(low), side(high))
 }
 
+/// The interval of a time: `1.10 ms to 1.30 ms`; empty where it is none.
+pub fn time_interval((low, high): (f64, f64)) -> String {
+    match low.is_finite() && high.is_finite() {
+        true => format!("{} to {}", time(low), time(high)),
+        false => String::new(),
+    }
+}
+
 /// A share as a percentage without sign: 0.0134 is `1.3 %`.
 pub fn percent(share: f64) -> String {
     if !share.is_finite() {

@@ -1,6 +1,6 @@
 //! The words for metrics, verdicts and validity, the same in every output.
 
-use weir_analysis::findings::{LimitVerdict, Verdict};
+use weir_analysis::findings::{LimitVerdict, PublishedVerdict, Verdict};
 use weir_model::record::Validity;
 use weir_model::study::{Metric, ProxyKind};
 
@@ -117,6 +117,37 @@ pub fn limit_as_verdict(verdict: LimitVerdict) -> Verdict {
         LimitVerdict::DoesNotHold => Verdict::Worse,
         LimitVerdict::NotShown => Verdict::Inconclusive,
         LimitVerdict::Invalid => Verdict::Invalid,
+    }
+}
+
+/// A verdict on something published, in words.
+pub fn published(verdict: PublishedVerdict) -> &'static str {
+    match verdict {
+        PublishedVerdict::Confirmed => "confirmed",
+        PublishedVerdict::ConfirmedSmaller => "confirmed, but smaller here",
+        PublishedVerdict::ConfirmedLarger => "confirmed, and larger here",
+        PublishedVerdict::NoneEither => "confirmed: no effect",
+        PublishedVerdict::NoEffectHere => "no effect here",
+        PublishedVerdict::EffectHere => "an effect here that was not published",
+        PublishedVerdict::Opposite => "the opposite here",
+        PublishedVerdict::Inconclusive => "inconclusive",
+        PublishedVerdict::Obsolete => "obsolete",
+        PublishedVerdict::Inert => "inert here",
+        PublishedVerdict::NotMeasured => "not measured",
+    }
+}
+
+/// A verdict on something published as a name of a style.
+pub fn published_class(verdict: PublishedVerdict) -> &'static str {
+    match verdict {
+        PublishedVerdict::Confirmed
+        | PublishedVerdict::ConfirmedSmaller
+        | PublishedVerdict::ConfirmedLarger
+        | PublishedVerdict::NoneEither => "better",
+        PublishedVerdict::NoEffectHere | PublishedVerdict::Obsolete => "equivalent",
+        PublishedVerdict::Inert => "inert",
+        PublishedVerdict::Opposite | PublishedVerdict::EffectHere => "worse",
+        PublishedVerdict::Inconclusive | PublishedVerdict::NotMeasured => "inconclusive",
     }
 }
 

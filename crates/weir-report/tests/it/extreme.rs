@@ -24,12 +24,7 @@ fn all(run: &Fixture) -> [String; 3] {
 #[test]
 fn nothing_was_measured() {
     let mut run = fixture::run();
-    run.findings = Findings {
-        loads: Vec::new(),
-        answer: String::new(),
-        complete: false,
-        inert: Vec::new(),
-    };
+    run.findings = Findings::default();
     run.records = vec![Record::End(EndRecord {
         at: String::new(),
         outcome: Outcome::Failed,

@@ -4,9 +4,10 @@
 use std::time::Duration;
 
 use weir_analysis::findings::{LimitFindings, LimitVerdict};
+use weir_model::flow::FlowSpec;
 use weir_model::load::Lifetime;
-use weir_model::study::{Metric, TlsOffer};
-use weir_model::tls::{Resumption, TlsVersion};
+use weir_model::study::Metric;
+use weir_model::tls::{Resumption, TlsSpec, TlsVersion};
 use weir_report::{html, markdown, terminal};
 
 use crate::fixture::{self, Fixture};
@@ -95,11 +96,12 @@ fn how_connections_are_used_is_said() {
     let mut run = fixture::run();
     let load = &mut run.header.study.loads[0];
     load.lifetime = Lifetime::Request;
-    load.held = 10_000;
-    load.tls = Some(TlsOffer {
+    load.beside.push(FlowSpec::held(10_000));
+    load.tls = Some(TlsSpec {
         versions: vec![TlsVersion::V1_2],
         ciphers: vec!["ECDHE-RSA-AES256-GCM-SHA384".to_owned()],
         resumption: Resumption::Ratio(0.8),
+        ..TlsSpec::default()
     });
     for text in outputs(&run) {
         let text = text.split_whitespace().collect::<Vec<_>>().join(" ");

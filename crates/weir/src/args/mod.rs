@@ -11,9 +11,7 @@ mod load;
 mod patch;
 
 pub(crate) use doctor::{DoctorArgs, DoctorFormat};
-pub(crate) use load::{
-    FlowArgs, FlowText, IoChoice, LoadArgs, LoadFormat, OverflowChoice, ScheduleChoice,
-};
+pub(crate) use load::{FlowArgs, FlowText, IoChoice, LoadArgs, LoadFormat};
 pub(crate) use patch::PatchArgs;
 
 /// An ingress performance lab in one binary.

@@ -38,6 +38,7 @@ mod run_bypass;
 mod run_flows;
 mod run_kernel;
 mod run_launch;
+mod run_loads;
 mod run_own;
 mod run_own_cases;
 mod run_own_refused;
