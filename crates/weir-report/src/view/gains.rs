@@ -7,8 +7,9 @@ use weir_analysis::are_different_proxies;
 use weir_analysis::findings::{Comparison, LoadFindings, Verdict};
 use weir_model::study::{Arm, ArmRole, GainOf, Metric, PublishedGain, Study};
 
-use super::published::PublishedVerdict;
-use super::{number, words};
+use super::published::{PublishedVerdict, said};
+use crate::tree::{Block, Cell, Column, Kind, List, Outputs, Row, Style, Table, Text, text};
+use crate::{number, words};
 
 /// One published gain beside ours.
 #[derive(Debug, Clone)]
@@ -90,6 +91,58 @@ impl GainArm {
             self.arm, self.against, self.gain, self.interval
         )
     }
+}
+
+/// The table of all gains; where there is no room for it, a paragraph each.
+pub(super) fn blocks(gains: &[GainView]) -> Vec<Block> {
+    if gains.is_empty() {
+        return Vec::new();
+    }
+    let columns = [
+        Column::new("published").small("mean, peak"),
+        Column::new("here").small("mean, peak"),
+        Column::left("each arm here"),
+        Column::left("verdict"),
+    ];
+    let rows = gains.iter().map(|gain| {
+        let cells = [
+            Cell::from(&*gain.mean).small(&*gain.peak),
+            Cell::from(&*gain.mean_here).small(&*gain.peak_here),
+            Cell::lines(gain.arms.iter().map(GainArm::words)),
+            said(Some(gain.verdict), &gain.because),
+        ];
+        let about = match gain.load.as_str() {
+            number::NONE => gain.metric.to_owned(),
+            load => format!("{}, load {load}", gain.metric),
+        };
+        Row::new(&*gain.of, cells).about(about)
+    });
+    let table = Table {
+        about: "metric and load",
+        ..Table::new(
+            Kind::Prose,
+            "Published gains beside measured ones",
+            "gained by",
+        )
+    };
+    let items = gains.iter().flat_map(|gain| {
+        let mut head = format!("{}: {}", gain.head(), gain.verdict.words());
+        if !gain.because.is_empty() {
+            head += &format!(", {}", gain.because);
+        }
+        let arms = gain.arms.iter().map(|arm| format!("  {}", arm.words()));
+        std::iter::once(head).chain(arms).map(Text::from)
+    });
+    let list = Block::List(List {
+        items: items.collect(),
+        attached: true,
+    });
+    let table = Block::Table(table.columns(columns).rows(rows));
+    vec![
+        text(Style::Soft, GainView::CAVEAT),
+        Block::Only(Outputs::TERMINAL, vec![list]),
+        Block::Only(Outputs::FILES, vec![table]),
+    ]
 }
 
 /// All published gains, each under each load that it is for.

@@ -6,12 +6,16 @@
 use std::collections::BTreeMap;
 
 use weir_analysis::findings::{Comparison, InertArm, LimitFindings, LoadFindings, Verdict};
+use weir_model::record::Validity;
 use weir_model::study::{Metric, Published, Study};
 
 use super::gains::{self, GainView};
-use super::limit::LimitView;
+use super::limit;
 use super::published_times::{self, TimesRow};
-use super::{number, words};
+use crate::tree::{
+    Block, Cell, Column, Heading, Kind, Outputs, Row, Style, Table, Text, Tone, clause, labelled,
+};
+use crate::{ReportInput, number, words};
 
 /// Published figures beside ours.
 #[derive(Debug, Clone)]
@@ -104,26 +108,85 @@ impl PublishedVerdict {
         }
     }
 
-    /// The verdict as a name of a style.
-    pub fn class(self) -> &'static str {
+    /// How it is coloured.
+    pub(super) fn tone(self) -> Tone {
         match self {
             PublishedVerdict::Confirmed
             | PublishedVerdict::ConfirmedSmaller
             | PublishedVerdict::ConfirmedLarger
-            | PublishedVerdict::NoneEither => "better",
-            PublishedVerdict::NoEffectHere | PublishedVerdict::Obsolete => "equivalent",
-            PublishedVerdict::Inert => "inert",
-            PublishedVerdict::Opposite | PublishedVerdict::EffectHere => "worse",
-            PublishedVerdict::Inconclusive | PublishedVerdict::NotMeasured => "inconclusive",
+            | PublishedVerdict::NoneEither => Tone::Better,
+            PublishedVerdict::NoEffectHere | PublishedVerdict::Obsolete => Tone::Equivalent,
+            PublishedVerdict::Inert => Tone::Inert,
+            PublishedVerdict::Opposite | PublishedVerdict::EffectHere => Tone::Worse,
+            PublishedVerdict::Inconclusive | PublishedVerdict::NotMeasured => Tone::Inconclusive,
         }
     }
 }
 
-pub(super) fn view(
-    study: &Study,
-    loads: &[LoadFindings],
-    inert: &[InertArm],
-) -> Option<PublishedView> {
+/// Published figures beside ours; nothing where none were.
+pub(super) fn section(input: &ReportInput<'_>, validity: Validity) -> Vec<Block> {
+    let (study, findings) = (&input.header.study, input.findings);
+    let Some(published) = view(study, &findings.loads, &findings.inert) else {
+        return Vec::new();
+    };
+    let heading = Heading::section("published", "Published beside measured").badge(validity);
+    let source = match published.metric.as_str() {
+        "" => published.source.clone(),
+        metric => format!("{} ({metric})", published.source),
+    };
+    let mut blocks = vec![
+        Block::Heading(heading),
+        labelled("published", Style::Soft, source),
+    ];
+    for table in published.tables {
+        blocks.push(labelled("measured", Style::Soft, table.ours.as_str()));
+        blocks.push(Block::Table(drawn(table)));
+        let caution =
+            "figures of different machines cannot be compared; ratios between the same steps can";
+        blocks.push(Block::Only(
+            Outputs::FILES,
+            vec![clause(Style::Soft, caution)],
+        ));
+    }
+    blocks.extend(published_times::blocks(&published.times));
+    blocks.extend(gains::blocks(&published.gains));
+    blocks
+}
+
+fn drawn(table: PublishedTable) -> Table {
+    let columns = [
+        Column::new("published"),
+        Column::new("published ratio").short("ratio"),
+        Column::new("measured ratio")
+            .short("here")
+            .small("interval"),
+        Column::left("verdict"),
+        Column::left("against").only(Outputs::FILES),
+    ];
+    let rows = table.rows.into_iter().map(|row| {
+        let cells = [
+            Cell::from(row.figure),
+            Cell::from(row.ratio),
+            Cell::from(row.measured).small(row.interval),
+            said(row.verdict, &row.because),
+            Cell::from(row.against),
+        ];
+        Row::new(row.arm, cells)
+    });
+    Table::new(Kind::Plain, "Published figures beside measured ones", "arm")
+        .columns(columns)
+        .rows(rows)
+}
+
+/// A verdict and, where there is more to say, why.
+pub(super) fn said(verdict: Option<PublishedVerdict>, because: &str) -> Cell {
+    let cell = verdict.map_or(Cell::from(Text::default()), |verdict| {
+        Cell::tone(verdict.tone(), verdict.words())
+    });
+    cell.detail(because)
+}
+
+fn view(study: &Study, loads: &[LoadFindings], inert: &[InertArm]) -> Option<PublishedView> {
     let published = study.published.as_ref()?;
     let mut tables: Vec<PublishedTable> = Vec::new();
     for spec in &study.loads {
@@ -193,18 +256,15 @@ fn beside_limits(
     figure: f64,
     limited: &[(&LoadFindings, &LimitFindings)],
 ) -> PublishedTable {
-    let rows = limited.iter().map(|(load, limit)| {
-        let view = LimitView::new(limit);
-        PublishedRow {
-            arm: load.load.clone(),
-            against: String::new(),
-            figure: number::rate(figure),
-            ratio: number::NONE.to_owned(),
-            measured: view.value,
-            interval: view.interval,
-            verdict: None,
-            because: String::new(),
-        }
+    let rows = limited.iter().map(|(load, limit)| PublishedRow {
+        arm: load.load.clone(),
+        against: String::new(),
+        figure: number::rate(figure),
+        ratio: number::NONE.to_owned(),
+        measured: number::time(limit.value_ns),
+        interval: limit::interval(limit),
+        verdict: None,
+        because: String::new(),
     });
     PublishedTable {
         ours: format!("{} under each load", words::metric(study.objective.metric)),

@@ -12,8 +12,9 @@ use weir_model::study::{
     LoadSpec, Metric, Published, PublishedQuantile, PublishedTimes, Study, StudyArrivals,
 };
 
-use super::published::PublishedVerdict;
-use super::{number, words};
+use super::published::{PublishedVerdict, said};
+use crate::tree::{Block, Cell, Column, Kind, Outputs, Row, Style, Table, clause};
+use crate::{number, words};
 
 /// One published quantile beside ours.
 #[derive(Debug, Clone)]
@@ -32,12 +33,56 @@ pub struct TimesRow {
     pub measured: String,
     /// Published ratio to the arm it is compared with.
     pub ratio: String,
-    /// Ours, with its interval; empty for the baseline.
+    /// Ours; empty for the baseline.
     pub measured_ratio: String,
+    /// Its interval.
+    pub interval: String,
     /// What that says; none where nothing is compared.
     pub verdict: Option<PublishedVerdict>,
     /// Why, where the verdict alone does not say it.
     pub because: String,
+}
+
+/// The table of all published response times.
+pub(super) fn blocks(times: &[TimesRow]) -> Vec<Block> {
+    if times.is_empty() {
+        return Vec::new();
+    }
+    let ours = "ours are of one load each; where several are meant, of the one with most connections and the highest rate \
+                in which the arm could be compared";
+    let columns = [
+        Column::new("quantile"),
+        Column::new("published"),
+        Column::new("published ratio").short("ratio"),
+        Column::new("here"),
+        Column::new("ratio here").small("interval").whole(),
+        Column::left("load here").below(),
+        Column::left("verdict").below(),
+    ];
+    let rows = times.iter().map(|row| {
+        let cells = [
+            Cell::from(&*row.quantile),
+            Cell::from(&*row.figure),
+            Cell::from(&*row.ratio),
+            Cell::from(&*row.measured),
+            Cell::from(&*row.measured_ratio).small(&*row.interval),
+            Cell::from(&*row.load),
+            said(row.verdict, &row.because),
+        ];
+        Row::new(&*row.arm, cells).about(&*row.published_for)
+    });
+    let table = Table {
+        about: "published for",
+        ..Table::new(
+            Kind::Plain,
+            "Published response times beside measured ones",
+            "arm",
+        )
+    };
+    vec![
+        Block::Only(Outputs::FILES, vec![clause(Style::Soft, ours)]),
+        Block::Table(table.columns(columns).rows(rows)),
+    ]
 }
 
 /// All published response times.
@@ -96,6 +141,7 @@ impl<'a> Maker<'a> {
             let mut all = load.comparisons.iter();
             all.find(|c| c.arm == entry.arm && Some(c.metric) == metric)
         });
+        let valid = comparison.filter(|c| c.verdict != Verdict::Invalid);
         let theirs = self.ratio(entry, quantile, published);
         let (verdict, because) = match theirs {
             Some(theirs) => self.judge(&entry.arm, theirs, comparison),
@@ -113,13 +159,12 @@ impl<'a> Maker<'a> {
                 .and_then(|arm| measured(arm, quantile))
                 .map_or(number::NONE.to_owned(), number::time),
             ratio: theirs.map_or(number::NONE.to_owned(), ratios),
-            measured_ratio: comparison.map_or(String::new(), |c| {
-                match (number::ratio(c.ratio), c.verdict) {
-                    (_, Verdict::Invalid) => number::NONE.to_owned(),
-                    (ratio, _) => {
-                        format!("{ratio} ({})", number::ratio_interval(c.ratio, c.interval))
-                    }
-                }
+            measured_ratio: comparison.map_or(String::new(), |c| match c.verdict {
+                Verdict::Invalid => number::NONE.to_owned(),
+                _ => number::ratio(c.ratio),
+            }),
+            interval: valid.map_or(String::new(), |c| {
+                number::ratio_interval(c.ratio, c.interval)
             }),
             verdict,
             because,

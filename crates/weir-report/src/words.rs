@@ -4,6 +4,8 @@ use weir_analysis::findings::{LimitVerdict, Verdict};
 use weir_model::record::Validity;
 use weir_model::study::{Metric, ProxyKind};
 
+use crate::tree::{Mark, Tone};
+
 /// Name of a metric in running text: `completed rate`.
 pub fn metric(metric: Metric) -> &'static str {
     match metric {
@@ -26,7 +28,7 @@ pub fn metric_head(metric: Metric) -> &'static str {
     }
 }
 
-/// The same text with a capital letter, for the begin of a sentence.
+/// The same text with a capital letter, for the start of a sentence.
 pub fn capital(text: &str) -> String {
     let mut chars = text.chars();
     match chars.next() {
@@ -87,6 +89,28 @@ pub fn verdict_sign(verdict: Verdict) -> &'static str {
         Verdict::Equivalent => "■",
         Verdict::Inconclusive => "○",
         Verdict::Invalid => "×",
+    }
+}
+
+/// How a verdict is coloured.
+pub(crate) fn tone(verdict: Verdict) -> Tone {
+    match verdict {
+        Verdict::Better => Tone::Better,
+        Verdict::Worse => Tone::Worse,
+        Verdict::Equivalent => Tone::Equivalent,
+        Verdict::Inconclusive => Tone::Inconclusive,
+        Verdict::Invalid => Tone::Invalid,
+    }
+}
+
+/// The shape of a verdict in a chart.
+pub(crate) fn mark(verdict: Verdict) -> Mark {
+    match verdict {
+        Verdict::Better => Mark::Up,
+        Verdict::Worse => Mark::Down,
+        Verdict::Equivalent => Mark::Square,
+        Verdict::Inconclusive => Mark::Ring,
+        Verdict::Invalid => Mark::Cross,
     }
 }
 

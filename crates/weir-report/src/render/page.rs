@@ -2,7 +2,7 @@
 
 use weir_model::record::Validity;
 
-use crate::view::words;
+use crate::tree::{Role, Text, Tone};
 
 /// Widths below this are taken for it: a table cannot be narrower.
 pub(super) const NARROWEST: usize = 60;
@@ -11,12 +11,12 @@ const WIDEST_TEXT: usize = 100;
 
 /// SGR parameters (ECMA-48 §8.3.117).
 pub(super) mod sgr {
-    pub(in crate::terminal) const BOLD: &str = "1";
-    pub(in crate::terminal) const DIM: &str = "2";
-    pub(in crate::terminal) const GREEN: &str = "32";
-    pub(in crate::terminal) const YELLOW: &str = "33";
-    pub(in crate::terminal) const RED: &str = "1;31";
-    pub(in crate::terminal) const CYAN: &str = "36";
+    pub(in crate::render) const BOLD: &str = "1";
+    pub(in crate::render) const DIM: &str = "2";
+    pub(in crate::render) const GREEN: &str = "32";
+    pub(in crate::render) const YELLOW: &str = "33";
+    pub(in crate::render) const RED: &str = "1;31";
+    pub(in crate::render) const CYAN: &str = "36";
 }
 
 /// What was written so far, and for which terminal.
@@ -24,12 +24,7 @@ pub(super) struct Page {
     pub(super) out: String,
     pub(super) color: bool,
     pub(super) width: usize,
-    /// Whether what the arms change was already said.
-    pub(super) changes_said: bool,
 }
-
-/// One line of a table: text and style of each cell.
-pub(super) type Cells = Vec<(String, &'static str)>;
 
 impl Page {
     pub(super) fn paint(&self, text: &str, style: &str) -> String {
@@ -41,35 +36,84 @@ impl Page {
         }
     }
 
-    pub(super) fn line(&mut self, text: &str, style: &str) {
-        let painted = self.paint(text.trim_end(), style);
-        self.out.push_str(&painted);
+    /// Text in its colours; what has none is in those of `base`.
+    pub(super) fn painted(&self, text: &Text, base: &str) -> String {
+        let pieces = text.0.iter().map(|(role, text)| match style_of(*role) {
+            "" => self.paint(text, base),
+            style => self.paint(text, style),
+        });
+        pieces.collect()
+    }
+
+    /// A line that is painted already.
+    pub(super) fn put(&mut self, line: &str) {
+        self.out.push_str(line.trim_end());
         self.out.push('\n');
     }
 
-    /// Running text, wrapped, every line after the first indented by `hang`.
-    pub(super) fn text(&mut self, text: &str, style: &str, hang: usize) {
-        for line in wrap(&clean(text), self.width.min(WIDEST_TEXT), hang) {
-            self.line(&line, style);
+    pub(super) fn line(&mut self, text: &str, style: &str) {
+        let painted = self.paint(text.trim_end(), style);
+        self.put(&painted);
+    }
+
+    /// A blank line, but not two and not at the top.
+    pub(super) fn gap(&mut self) {
+        if !self.out.is_empty() && !self.out.ends_with("\n\n") {
+            self.out.push('\n');
         }
     }
 
-    /// A validity and what is said about it, wrapped.
-    pub(super) fn badged(&mut self, validity: Validity, text: &str, style: &str) {
-        let word = words::validity(validity);
-        let whole = format!("{word}, {}", clean(text));
-        let lines = wrap(&whole, self.width.min(WIDEST_TEXT), word.len() + 2);
-        for (index, line) in lines.iter().enumerate() {
-            let rest = match line.strip_prefix(word).filter(|_| index == 0) {
-                Some(rest) => {
-                    let badge = self.paint(word, validity_style(validity));
-                    self.out.push_str(&badge);
-                    rest
-                }
-                None => line,
-            };
-            self.line(rest, style);
+    /// Running text, wrapped, every line after the first indented by `hang`.
+    pub(super) fn text(&mut self, text: &Text, style: &str, hang: usize) {
+        let width = self.width.min(WIDEST_TEXT);
+        for line in wrapped(text, width, hang) {
+            let painted = self.painted(&line, style);
+            self.put(&painted);
         }
+    }
+}
+
+/// Breaks text into lines; each keeps the roles of its words.
+fn wrapped(text: &Text, width: usize, hang: usize) -> Vec<Text> {
+    let cleaned: Vec<(Role, String)> = text.0.iter().map(|(role, t)| (*role, clean(t))).collect();
+    let whole: String = cleaned.iter().map(|(_, text)| text.as_str()).collect();
+    let mut left = cleaned
+        .iter()
+        .flat_map(|(role, text)| text.chars().map(move |c| (*role, c)))
+        .filter(|(_, c)| !c.is_whitespace())
+        .map(|(role, _)| role);
+    let lines = wrap(&whole, width, hang).into_iter().map(|line| {
+        let mut pieces: Vec<(Role, String)> = Vec::new();
+        for c in line.chars() {
+            // A space is of the role of what stands before it.
+            let role = match c.is_whitespace() {
+                true => pieces.last().map_or(Role::Plain, |(role, _)| *role),
+                false => left.next().unwrap_or(Role::Plain),
+            };
+            match pieces.last_mut() {
+                Some((last, text)) if *last == role => text.push(c),
+                _ => pieces.push((role, c.to_string())),
+            }
+        }
+        Text(pieces)
+    });
+    lines.collect()
+}
+
+/// How a role is shown; empty: as what is around it.
+fn style_of(role: Role) -> &'static str {
+    match role {
+        Role::Plain | Role::Code => "",
+        Role::Strong => sgr::BOLD,
+        Role::Soft => sgr::DIM,
+        Role::Badge(validity) => validity_style(validity),
+        Role::Tone(tone) => match tone {
+            Tone::Better => sgr::GREEN,
+            Tone::Worse | Tone::Differs => sgr::RED,
+            Tone::Equivalent => sgr::CYAN,
+            Tone::Inconclusive => sgr::DIM,
+            Tone::Invalid | Tone::Inert => sgr::YELLOW,
+        },
     }
 }
 
@@ -79,16 +123,6 @@ fn validity_style(validity: Validity) -> &'static str {
         Validity::Suspect => sgr::YELLOW,
         Validity::Invalid => sgr::RED,
     }
-}
-
-pub(super) fn column_widths(rows: &[Cells]) -> Vec<usize> {
-    let columns = rows.first().map_or(0, Vec::len);
-    (0..columns)
-        .map(|column| {
-            let cells = rows.iter().filter_map(|row| row.get(column));
-            cells.map(|(text, _)| width_of(text)).max().unwrap_or(0)
-        })
-        .collect()
 }
 
 /// Replaces control characters, escape sequences' first byte among them.
@@ -161,6 +195,17 @@ mod tests {
         assert!(lines[1].starts_with("    "));
         let words: Vec<&str> = lines.iter().flat_map(|l| l.split_whitespace()).collect();
         assert_eq!(words, text.split_whitespace().collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn wrapped_words_keep_their_roles() {
+        let text = Text::of(Role::Strong, "one two").plain(" three  four");
+        let lines = wrapped(&text, 9, 2);
+        let strong = |text: &str| (Role::Strong, text.to_owned());
+        let plain = |text: &str| (Role::Plain, text.to_owned());
+        assert_eq!(lines[0].0, [strong("one two")]);
+        assert_eq!(lines[1].0, [plain("  three")]);
+        assert_eq!(lines[2].0, [plain("  four")]);
     }
 
     #[test]

@@ -5,24 +5,20 @@
 //! shown at: wide and narrow versions are made, and the style sheet shows one of them.
 //! Coordinates are always finite: whatever comes in, no `NaN` leaves this module.
 
-mod by_rate;
 mod forest;
 mod lines;
-mod over_time;
-mod percentile;
+mod panels;
 mod scale;
 
 use std::fmt::{self, Display, Write};
 
-pub(crate) use by_rate::by_rate;
-pub(crate) use forest::{Range, forest};
-pub(crate) use lines::{Line, uses_log_axis};
-pub(crate) use over_time::{Panel, panel};
-pub(crate) use percentile::{About, percentile};
+pub(super) use forest::forest;
+pub(super) use lines::lines;
+pub(super) use panels::panels;
 
 /// The width that a chart is drawn for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Width {
+pub(super) enum Width {
     /// Desktop and print.
     Wide,
     /// Phone.
@@ -63,10 +59,10 @@ impl Display for Px {
     }
 }
 
-/// Text for XML. Control characters, which XML 1.0 §2.2 forbids, become spaces.
-struct Text<'a>(&'a str);
+/// Text for HTML and XML. Control characters, which XML 1.0 §2.2 forbids, become spaces.
+pub(super) struct Escaped<'a>(pub(super) &'a str);
 
-impl Display for Text<'_> {
+impl Display for Escaped<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for c in self.0.chars() {
             match c {
@@ -114,8 +110,8 @@ impl Canvas {
             "<svg class=\"chart {class}\" viewBox=\"0 0 {w} {h}\" width=\"{w}\" height=\"{h}\" \
              role=\"img\" aria-labelledby=\"{id}-t {id}-d\"><title id=\"{id}-t\">{}</title>\
              <desc id=\"{id}-d\">{}</desc>",
-            Text(title),
-            Text(desc)
+            Escaped(title),
+            Escaped(desc)
         ))
     }
 
@@ -154,7 +150,7 @@ impl Canvas {
             "<text class=\"{class}\" x=\"{}\" y=\"{}\"{anchor}>{}</text>",
             Px(x),
             Px(y),
-            Text(text)
+            Escaped(text)
         ));
     }
 
@@ -168,7 +164,7 @@ impl Canvas {
         if let Some(series) = series {
             self.put(format_args!(" data-s=\"{series}\""));
         }
-        self.put(format_args!("><title>{}</title>", Text(tooltip)));
+        self.put(format_args!("><title>{}</title>", Escaped(tooltip)));
     }
 
     fn close(&mut self) {
@@ -200,17 +196,6 @@ fn polyline(points: impl Iterator<Item = (f64, f64)>) -> String {
     d
 }
 
-/// Colour and dash of a series, as classes: the baseline in ink, its double dashed, then seven
-/// hues, each in six dashes, before anything repeats.
-pub(crate) fn series_class(index: usize, role: weir_model::study::ArmRole) -> String {
-    use weir_model::study::ArmRole;
-    match role {
-        ArmRole::Baseline => "s0 d0".to_owned(),
-        ArmRole::SameAsBaseline => "s0 d1".to_owned(),
-        ArmRole::Change => format!("s{} d{}", index % 7 + 1, index / 7 % 6),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -231,7 +216,7 @@ mod tests {
 
     #[test]
     fn text_cannot_leave_its_element() {
-        let text = Text("<b a='\"'>&\u{1}").to_string();
+        let text = Escaped("<b a='\"'>&\u{1}").to_string();
         assert_eq!(text, "&lt;b a=&#39;&quot;&#39;&gt;&amp; ");
     }
 

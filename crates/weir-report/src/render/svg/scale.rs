@@ -1,6 +1,6 @@
 //! Axes: from values to pixels, and which values get a tick.
 
-use crate::view::number;
+use crate::number;
 
 /// A linear or logarithmic axis between two pixels.
 #[derive(Debug, Clone, Copy)]

@@ -1,0 +1,12 @@
+//! The outputs that draw a report's tree.
+
+mod html;
+mod markdown;
+mod page;
+mod pairs;
+mod svg;
+mod terminal;
+
+pub(crate) use html::html;
+pub(crate) use markdown::markdown;
+pub(crate) use terminal::terminal;
