@@ -15,7 +15,7 @@ use weir_model::quantity::CpuSet;
 
 use crate::frame::{self, FrameError};
 use crate::hello::{self, Hello, HelloError};
-use crate::message::{Ask, Body, Failure, Reply, Request};
+use crate::message::{Body, Clock, Failure, Ping, Question, Reply, Request, Stop, Task};
 
 /// How often a distant agent is asked whether it lives.
 const HEARTBEAT: Duration = Duration::from_secs(2);
@@ -61,34 +61,40 @@ impl AgentError {
     }
 }
 
-/// A part of the answer to a request that goes on.
-#[derive(Debug)]
-pub struct Part {
-    /// The tag that the request was given.
-    pub tag: usize,
-    /// What came.
-    pub body: Result<PartBody, AgentError>,
+impl AgentError {
+    /// The same, said of an arm, where it was not said already.
+    pub fn of_arm(self, arm: &str) -> AgentError {
+        match self {
+            AgentError::Failed(failure) if failure.subject.is_none() => {
+                AgentError::Failed(failure.of_arm(arm))
+            }
+            other => other,
+        }
+    }
 }
 
-/// A part of an answer.
+/// A part of the answer to a question.
 #[derive(Debug)]
-pub enum PartBody {
+pub enum Part<Q: Question> {
     /// More is to come.
-    Event(Box<RawValue>),
+    Event(Q::Event),
     /// This is all.
-    Done(Box<RawValue>),
+    End(Result<Q::Answer, AgentError>),
 }
 
-/// Where the replies to one request go.
-#[derive(Clone)]
-struct Waiting {
-    tag: usize,
-    to: Sender<Part>,
+/// A part of an answer before anybody has looked into it.
+enum RawPart {
+    Event(Box<RawValue>),
+    Done(Box<RawValue>),
+    Failed(AgentError),
 }
+
+/// Who takes the parts of an answer: called by the thread that reads them.
+type Listener = Box<dyn FnMut(RawPart) + Send>;
 
 /// Who waits for what; nobody any more once the agent is gone.
 struct Book {
-    waiting: HashMap<u64, Waiting>,
+    waiting: HashMap<u64, Listener>,
     lost: Option<String>,
     heard: Instant,
 }
@@ -213,7 +219,7 @@ impl Client {
     /// Keeps what reads the agent's messages on this host to some CPUs: slices take a while to read.
     pub fn keep_to(&self, cpus: &CpuSet) {
         if let Some(tid) = self.reader_tid {
-            crate::keep_to(Some(tid), cpus);
+            let _ = weir_probe::keep_to(Some(tid), cpus.cpus());
         }
     }
 
@@ -221,32 +227,52 @@ impl Client {
     ///
     /// # Errors
     /// The agent could not do it, or is gone.
-    pub fn ask<A: DeserializeOwned>(&self, ask: Ask) -> Result<A, AgentError> {
-        let (to, from) = channel();
-        self.begin(ask, 0, to)?;
-        loop {
-            let part = from.recv().map_err(|_| self.lost("it ended"))?;
-            match part.body.map_err(|error| self.with_words(error))? {
-                PartBody::Done(answer) => return self.understand(&answer),
-                PartBody::Event(_) => {}
-            }
-        }
+    pub fn ask<Q: Task>(&self, question: Q) -> Result<Q::Answer, AgentError> {
+        self.answer_of(question)
     }
 
-    /// Asks for something that goes on; its parts go to `to` with this tag. Gives the request's
-    /// number, for [`Client::stop`].
+    fn answer_of<Q: Question>(&self, question: Q) -> Result<Q::Answer, AgentError> {
+        let (to, from) = channel();
+        self.begin(question, move |part| {
+            if let Part::End(end) = part {
+                // Whoever asked is there: it waits.
+                let _ = to.send(end);
+            }
+        })?;
+        let end = from.recv().map_err(|_| self.lost("it ended"))?;
+        end.map_err(|error| self.with_words(error))
+    }
+
+    /// Asks for something that goes on; `to` is called with its parts by the thread that reads them. Gives the
+    /// request's number, for [`Client::stop`].
     ///
     /// # Errors
     /// The agent is gone.
-    pub fn begin(&self, ask: Ask, tag: usize, to: Sender<Part>) -> Result<u64, AgentError> {
+    pub fn begin<Q: Question>(
+        &self,
+        question: Q,
+        mut to: impl FnMut(Part<Q>) + Send + 'static,
+    ) -> Result<u64, AgentError> {
+        let place = self.line.place.clone();
+        let listener = move |part| {
+            to(match part {
+                RawPart::Event(event) => match understand(&place, &event) {
+                    Ok(event) => Part::Event(event),
+                    Err(error) => Part::End(Err(error)),
+                },
+                RawPart::Done(answer) => Part::End(understand(&place, &answer)),
+                RawPart::Failed(error) => Part::End(Err(error)),
+            });
+        };
         let id = self.line.number();
         let mut book = self.line.book();
         if let Some(words) = book.lost.clone() {
             drop(book);
             return Err(self.lost(&words));
         }
-        book.waiting.insert(id, Waiting { tag, to });
+        book.waiting.insert(id, Box::new(listener));
         drop(book);
+        let ask = question.ask();
         self.line.send(&Request { id, ask }).map_err(|error| {
             let mut book = self.line.book();
             book.waiting.remove(&id);
@@ -261,18 +287,7 @@ impl Client {
     /// Asks a request that goes on to end early. Its end comes as for any other.
     pub fn stop(&self, id: u64) {
         // An agent that is gone has stopped.
-        let _ = self.ask::<()>(Ask::Stop(id));
-    }
-
-    /// What a part holds.
-    ///
-    /// # Errors
-    /// Something else: a mistake of weir's.
-    pub fn understand<A: DeserializeOwned>(&self, value: &RawValue) -> Result<A, AgentError> {
-        serde_json::from_str(value.get()).map_err(|error| AgentError::Confused {
-            place: self.line.place.clone(),
-            words: error.to_string(),
-        })
+        let _ = self.answer_of(Stop(id));
     }
 
     /// How far the agent's clock is ahead of this host's, in nanoseconds: from the quickest of some
@@ -284,7 +299,7 @@ impl Client {
         let mut best: Option<(u64, i64)> = None;
         for _ in 0..16 {
             let before = crate::monotonic_ns();
-            let theirs: u64 = self.ask(Ask::Clock)?;
+            let theirs: u64 = self.answer_of(Clock)?;
             let after = crate::monotonic_ns();
             let trip = after - before;
             let offset = theirs as i64 - (before + trip / 2) as i64;
@@ -370,7 +385,7 @@ impl Line {
             && let Some(writer) = writer.as_mut()
         {
             // Nobody waits for this one's reply: that anything comes is enough.
-            let (id, ask) = (self.number(), Ask::Ping);
+            let (id, ask) = (self.number(), Ping.ask());
             let _ = frame::write(writer, &Request { id, ask });
         }
     }
@@ -391,44 +406,56 @@ impl Line {
     fn give_up(&self, words: &str) {
         let mut book = self.book();
         let words = book.lost.get_or_insert_with(|| words.to_owned()).clone();
-        for (_, waiting) in book.waiting.drain() {
+        let waiting: Vec<Listener> = book.waiting.drain().map(|(_, to)| to).collect();
+        // A listener may ask for more.
+        drop(book);
+        for mut to in waiting {
             let (place, words) = (self.place.clone(), words.clone());
-            let body = Err(AgentError::Lost { place, words });
-            let tag = waiting.tag;
-            // Whoever waited may have given up.
-            let _ = waiting.to.send(Part { tag, body });
+            to(RawPart::Failed(AgentError::Lost { place, words }));
         }
     }
 
     /// A failure on another host names it.
     fn named(&self, failure: Failure) -> Failure {
-        match self.is_distant.load(Ordering::Relaxed) {
-            true => Failure {
-                words: format!("{}: {}", self.place, failure.words),
-                ..failure
-            },
-            false => failure,
+        let is_distant = self.is_distant.load(Ordering::Relaxed);
+        Failure {
+            host: is_distant.then(|| self.place.clone()),
+            ..failure
         }
     }
 
+    /// Hands a part on to whoever waits for it: nobody where it is a heartbeat's.
     fn deliver(&self, reply: Reply) {
         let mut book = self.book();
         book.heard = Instant::now();
-        let is_end = !matches!(reply.body, Body::Event(_));
-        let to = match is_end {
-            true => book.waiting.remove(&reply.id),
-            false => book.waiting.get(&reply.id).cloned(),
-        };
-        drop(book);
-        // A reply that nobody waits for: a heartbeat's.
-        let Some(Waiting { tag, to }) = to else {
+        let Some(mut to) = book.waiting.remove(&reply.id) else {
             return;
         };
-        let body = match reply.body {
-            Body::Event(event) => Ok(PartBody::Event(event)),
-            Body::Done(answer) => Ok(PartBody::Done(answer)),
-            Body::Failed(failure) => Err(AgentError::Failed(self.named(failure))),
-        };
-        let _ = to.send(Part { tag, body });
+        drop(book);
+        match reply.body {
+            Body::Event(event) => {
+                to(RawPart::Event(event));
+                let mut book = self.book();
+                // The agent may have been given up meanwhile.
+                match book.lost.clone() {
+                    None => drop(book.waiting.insert(reply.id, to)),
+                    Some(words) => {
+                        drop(book);
+                        let place = self.place.clone();
+                        to(RawPart::Failed(AgentError::Lost { place, words }));
+                    }
+                }
+            }
+            Body::Done(answer) => to(RawPart::Done(answer)),
+            Body::Failed(failure) => to(RawPart::Failed(AgentError::Failed(self.named(failure)))),
+        }
     }
+}
+
+/// What a part holds.
+fn understand<A: DeserializeOwned>(place: &str, value: &RawValue) -> Result<A, AgentError> {
+    serde_json::from_str(value.get()).map_err(|error| AgentError::Confused {
+        place: place.to_owned(),
+        words: error.to_string(),
+    })
 }

@@ -1,7 +1,7 @@
 //! One hand for every host.
 //!
 //! Everything that touches a host goes through one small message protocol: framed ([`frame`]),
-//! versioned ([`hello`]), one enum of what can be asked ([`message`]). `weir agent` serves it on its
+//! versioned ([`hello`]), one type for each question, which names the type of its answer ([`message`]). `weir agent` serves it on its
 //! standard input and output ([`server`]); a place is only a way to reach such a server: a thread of
 //! this process ([`local`]), or a process on another host ([`ssh`]). There is no listening port and no key of
 //! weir's: the transport's own authentication is the security.
@@ -16,23 +16,8 @@ pub mod server;
 mod sha256;
 pub mod ssh;
 
-use rustix::process::Pid;
-use weir_model::quantity::CpuSet;
-
-pub use client::{AgentError, Client, Part, PartBody, Served};
+pub use client::{AgentError, Client, Part, Served};
 pub use message::{Failure, FailureKind};
-
-/// Keeps a thread of this process, or the calling one, to some CPUs, and all threads that it starts.
-fn keep_to(thread: Option<Pid>, cpus: &CpuSet) {
-    let mut set = rustix::thread::CpuSet::new();
-    // A set that was written as text has no higher number; sched_setaffinity(2) knows none.
-    let known = cpus.cpus().iter().map(|&cpu| cpu as usize);
-    known
-        .filter(|cpu| *cpu < rustix::thread::CpuSet::MAX_CPU)
-        .for_each(|cpu| set.set(cpu));
-    // The set was checked; if a CPU has gone offline since, the kernel's choice is as good.
-    let _ = rustix::thread::sched_setaffinity(thread, &set);
-}
 
 /// CLOCK_MONOTONIC in nanoseconds.
 pub fn monotonic_ns() -> u64 {

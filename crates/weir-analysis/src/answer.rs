@@ -63,19 +63,7 @@ fn of_load(study: &Study, load: &LoadFindings, inert: &[InertArm], one_of_many: 
 /// "backlog-alone is inert (net.core.somaxconn is 128)", for an arm that changes nothing else.
 fn inert_clause(inert: &[InertArm], arm: &str) -> Option<String> {
     let found = inert.iter().find(|inert| inert.arm == arm && inert.whole)?;
-    let why: Vec<&str> = found.levels.iter().map(|level| &*level.why).collect();
-    Some(format!("{arm} is inert ({})", why.join("; ")))
-}
-
-/// The metric in running text.
-fn metric_words(metric: Metric) -> &'static str {
-    match metric {
-        Metric::Rate => "completed rate",
-        Metric::ReceivedBytes => "throughput",
-        Metric::CpuPerRequest => "proxy's CPU time per request",
-        Metric::ResponseP50 => "median response time",
-        Metric::ResponseP99 => "0.99 quantile of the response time",
-    }
+    Some(format!("{arm} is inert ({})", found.why()))
 }
 
 /// With a last sentence about a run that was cut short.

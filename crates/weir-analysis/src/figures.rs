@@ -13,7 +13,7 @@ use crate::part;
 use crate::validity::failure_count;
 
 /// Quantiles of [`ArmFindings::response_ns`] and its like.
-const QUANTILES: [f64; 5] = [0.5, 0.9, 0.99, 0.999, 1.0];
+pub(crate) const QUANTILES: [f64; 5] = [0.5, 0.9, 0.99, 0.999, 1.0];
 /// Points of the percentile curve for each halving of the distance to 1, as wrk2 prints them.
 const TICKS_PER_HALF_DISTANCE: u32 = 5;
 /// More points over time than this cannot be told apart in a plot.

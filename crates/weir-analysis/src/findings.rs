@@ -1,13 +1,17 @@
 //! What an analysis says: the only thing that reports are made from, beside the records.
 
+mod published;
+
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
-use weir_model::record::{ArmConnections, Inert, Validity, ValidityReason};
+use weir_model::record::{ArmConnections, Inert, Outcome, Validity, ValidityReason};
 use weir_model::study::{ArmRole, Metric};
 
+pub use published::*;
+
 /// Everything that a run says.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Findings {
     /// Per load, in the order of the study.
     pub loads: Vec<LoadFindings>,
@@ -18,6 +22,59 @@ pub struct Findings {
     /// Arms with levels that changed nothing as things stand, in the order of the study.
     #[serde(default)]
     pub inert: Vec<InertArm>,
+    /// What to know beside the answer.
+    pub headline: Headline,
+    /// Matrices of loads, in the order of the study.
+    pub matrices: Vec<MatrixFindings>,
+    /// What others published beside what was measured; `None` where the study has nothing of it.
+    pub published: Option<PublishedFindings>,
+}
+
+/// Whether an answer may be believed, and what it leaves out.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Headline {
+    /// The worst validity of the loads and matrices that the answer rests on; INVALID when there are
+    /// none.
+    pub validity: Validity,
+    /// Why the run is not what was planned; `None` when it is.
+    pub incomplete: Option<Incomplete>,
+    /// Loads beside the answer that are INVALID as a whole and say nothing. Empty when the answer
+    /// itself is INVALID.
+    pub left_out: Vec<String>,
+}
+
+/// Of a run that says nothing.
+impl Default for Headline {
+    fn default() -> Headline {
+        Headline {
+            validity: Validity::Invalid,
+            incomplete: None,
+            left_out: Vec::new(),
+        }
+    }
+}
+
+/// How a run ended that did not end as planned.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Incomplete {
+    /// How; `None`: it has no end. Complete: not everything that was planned is among the records.
+    pub outcome: Option<Outcome>,
+    /// The error; empty without one.
+    pub error: String,
+}
+
+/// A matrix of loads as a whole.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MatrixFindings {
+    /// Its name; empty when the study gives it none.
+    pub name: String,
+    /// INVALID when more than half of the loads are; SUSPECT when more than one in twenty are SUSPECT
+    /// or INVALID; else VALID.
+    pub validity: Validity,
+    /// Its loads.
+    pub loads: u32,
+    /// Those that may be used.
+    pub used: u32,
 }
 
 /// An arm with inert levels.
@@ -29,6 +86,14 @@ pub struct InertArm {
     pub levels: Vec<Inert>,
     /// Whether these are all that the arm changes: it then is what it is compared with.
     pub whole: bool,
+}
+
+impl InertArm {
+    /// Why its levels change nothing.
+    pub fn why(&self) -> String {
+        let why: Vec<&str> = self.levels.iter().map(|level| &*level.why).collect();
+        why.join("; ")
+    }
 }
 
 /// What was found under one load.
@@ -67,6 +132,13 @@ pub struct LoadFindings {
     pub validity: Validity,
     /// Reasons, each with how many of the trials it concerns.
     pub reasons: Vec<CountedReason>,
+}
+
+impl LoadFindings {
+    /// Whether figures of this load may be used.
+    pub fn is_usable(&self) -> bool {
+        self.validity != Validity::Invalid && self.blocks_used > 0
+    }
 }
 
 /// One reason for doubt and how often it was met.

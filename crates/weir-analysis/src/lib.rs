@@ -10,7 +10,8 @@
 //! 4. `compare` asks `weir-stats` for estimate, interval, p and verdict; `ranking` puts arms in order
 //!    by their pairs, where the study compares all; `limits` says whether each arm stays within an
 //!    absolute limit, where there is one.
-//! 5. `figures` and `answer` put the rest into numbers and one sentence.
+//! 5. `figures` and `answer` put the rest into numbers and one sentence; `headline` says what the
+//!    sentence rests on and leaves out, `published` what it does to published effects.
 
 mod answer;
 mod bypass;
@@ -19,16 +20,19 @@ mod counters;
 mod figures;
 pub mod findings;
 mod gather;
+mod headline;
 mod inert;
 mod limits;
 mod load;
 mod names;
 mod part;
+mod published;
 mod ranking;
 mod replicates;
 pub mod validity;
 
-use weir_model::record::Outcome;
+use weir_model::record::{Outcome, Record};
+use weir_model::study::Study;
 use weir_record::Run;
 
 use crate::findings::{Findings, LoadFindings};
@@ -71,12 +75,23 @@ pub fn analyze(run: &Run) -> Findings {
         .collect();
     let complete = run.outcome() == Some(Outcome::Complete);
     let inert = inert::inert(run);
-    Findings {
+    let mut findings = Findings {
         answer: answer::answer(study, &loads, &inert, complete),
         loads,
         complete,
         inert,
-    }
+        ..Findings::default()
+    };
+    conclude(study, &run.records, &mut findings);
+    findings
+}
+
+/// Fills in what follows from the findings under each load, but for the answer: matrices, headline and
+/// verdicts on what was published.
+pub fn conclude(study: &Study, records: &[Record], findings: &mut Findings) {
+    findings.matrices = headline::matrices(study, &findings.loads);
+    findings.headline = headline::headline(study, records, findings);
+    findings.published = published::published(study, findings);
 }
 
 #[cfg(test)]

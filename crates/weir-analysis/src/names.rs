@@ -1,6 +1,6 @@
 //! How arms and their proxies are named in sentences.
 
-use weir_model::study::{Arm, ArmRole, ProxyKind, Study};
+use weir_model::study::{Arm, ArmRole, Metric, ProxyKind, Study};
 
 /// An arm in running text: by its proxy's own spelling where it has the proxy's name, with its proxy
 /// behind it where the study has several and the name of the arm does not say which.
@@ -40,6 +40,17 @@ pub fn are_different_proxies(study: &Study, a: &str, b: &str) -> bool {
 pub fn are_steps(study: &Study) -> bool {
     let mut arms = study.arms.iter().enumerate();
     arms.all(|(index, arm)| arm.against == 0 || arm.against + 1 == index)
+}
+
+/// The metric in running text.
+pub(crate) fn metric_words(metric: Metric) -> &'static str {
+    match metric {
+        Metric::Rate => "completed rate",
+        Metric::ReceivedBytes => "throughput",
+        Metric::CpuPerRequest => "proxy's CPU time per request",
+        Metric::ResponseP50 => "median response time",
+        Metric::ResponseP99 => "0.99 quantile of the response time",
+    }
 }
 
 /// `a`, `a and b`, `a, b and c`.

@@ -186,9 +186,6 @@ pub(crate) fn holds(part: &PartRecord, session: u32, block: u32) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
-    use weir_model::load::RequestSpec;
     use weir_model::record::Validity;
     use weir_model::study::StudyArrivals;
 
@@ -196,18 +193,9 @@ mod tests {
 
     fn load(lifetime: Lifetime) -> LoadSpec {
         LoadSpec {
-            name: "l".to_owned(),
-            arrivals: StudyArrivals::Closed,
-            connections: 50,
             lifetime,
-            tls: None,
             held: 1000,
-            request: RequestSpec::get("/"),
-            size: None,
-            duration: Duration::from_secs(60),
-            timeout: Duration::from_secs(2),
-            burst: None,
-            cell: None,
+            ..weir_model::fixture::load("l", StudyArrivals::Closed)
         }
     }
 

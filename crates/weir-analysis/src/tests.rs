@@ -2,6 +2,7 @@
 
 mod bypass;
 mod fixture;
+mod headline;
 mod limits;
 mod matrix;
 mod open_loop;

@@ -25,10 +25,7 @@ pub enum HostError {
         source: io::Error,
     },
     /// A capability is missing, or a filter of the container's stands against it.
-    #[error(
-        "cannot {doing}: not permitted\n\
-         hint: it takes {capability}: run weir as root, or in a container that is given it"
-    )]
+    #[error("cannot {doing}: not permitted")]
     NotPermitted {
         /// What was tried.
         doing: String,
@@ -36,29 +33,16 @@ pub enum HostError {
         capability: &'static str,
     },
     /// The kernel was built without network namespaces.
-    #[error(
-        "this kernel has no network namespaces\n\
-         hint: it takes one that was built with CONFIG_NET_NS"
-    )]
+    #[error("this kernel has no network namespaces")]
     NoNamespaces,
     /// As many namespaces are in use as may be.
-    #[error(
-        "cannot make a network namespace: as many are in use as may be\n\
-         hint: `lsns --type net` shows them, `sysctl user.max_net_namespaces` the limit (each user \
-         namespace has its own)"
-    )]
+    #[error("cannot make a network namespace: as many are in use as may be")]
     TooManyNamespaces,
     /// The kernel has no veth(4).
-    #[error(
-        "cannot link two namespaces: this kernel has no virtual Ethernet devices\n\
-         hint: `modprobe veth`, or a kernel that was built with CONFIG_VETH"
-    )]
+    #[error("cannot link two namespaces: this kernel has no virtual Ethernet devices")]
     NoVirtualEthernet,
     /// The kernel has no sock_diag(7) for TCP.
-    #[error(
-        "cannot ask the kernel for its listeners: it has no sock_diag for TCP\n\
-         hint: `modprobe tcp_diag`, or a kernel that was built with CONFIG_INET_DIAG"
-    )]
+    #[error("cannot ask the kernel for its listeners: it has no sock_diag for TCP")]
     NoSocketDiagnosis,
     /// Not a name for an interface.
     #[error("`{name}` cannot be the name of an interface: {why}")]
@@ -69,16 +53,13 @@ pub enum HostError {
         why: &'static str,
     },
     /// An interface of that name is there.
-    #[error("the namespace has an interface `{name}`\nhint: choose another name for this end")]
+    #[error("the namespace has an interface `{name}`")]
     NameTaken {
         /// The name.
         name: String,
     },
     /// No veth can have that MTU.
-    #[error(
-        "an MTU of {mtu} bytes is out of range\n\
-         hint: a veth takes {min} to {max}; Ethernet has 1500"
-    )]
+    #[error("an MTU of {mtu} bytes is out of range")]
     MtuOutOfRange {
         /// What was asked for, bytes.
         mtu: u32,
@@ -100,7 +81,7 @@ pub enum HostError {
         why: &'static str,
     },
     /// The interface has that address already.
-    #[error("`{name}` has the address {address} twice\nhint: name every address of an end once")]
+    #[error("`{name}` has the address {address} twice")]
     AddressTaken {
         /// The interface.
         name: String,
@@ -116,6 +97,39 @@ pub enum HostError {
 }
 
 impl HostError {
+    /// What to do about it, where that can be said.
+    pub fn hint(&self) -> Option<String> {
+        let hint = match self {
+            HostError::NotPermitted { capability, .. } => {
+                return Some(format!(
+                    "it takes {capability}: run weir as root, or in a container that is given it"
+                ));
+            }
+            HostError::MtuOutOfRange { min, max, .. } => {
+                return Some(format!("a veth takes {min} to {max}; Ethernet has 1500"));
+            }
+            HostError::NoNamespaces => "it takes one that was built with CONFIG_NET_NS",
+            HostError::TooManyNamespaces => {
+                "`lsns --type net` shows them, `sysctl user.max_net_namespaces` the limit (each \
+                 user namespace has its own)"
+            }
+            HostError::NoVirtualEthernet => {
+                "`modprobe veth`, or a kernel that was built with CONFIG_VETH"
+            }
+            HostError::NoSocketDiagnosis => {
+                "`modprobe tcp_diag`, or a kernel that was built with CONFIG_INET_DIAG"
+            }
+            HostError::NameTaken { .. } => "choose another name for this end",
+            HostError::AddressTaken { .. } => "name every address of an end once",
+            HostError::Refused { .. }
+            | HostError::Explained { .. }
+            | HostError::BadName { .. }
+            | HostError::BadAddress { .. }
+            | HostError::StillDown { .. } => return None,
+        };
+        Some(hint.to_owned())
+    }
+
     /// The kernel refused what `doing` says.
     pub(crate) fn refused(doing: impl Into<String>, source: impl Into<io::Error>) -> HostError {
         HostError::Refused {

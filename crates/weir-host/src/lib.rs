@@ -19,7 +19,7 @@ pub mod sysctl;
 mod wire;
 
 pub use error::HostError;
-pub use link::connect;
+pub use link::{connect, disconnect};
 pub use links::Interface;
 pub use network::{Network, may_have_networks};
 pub use wire::Wire;

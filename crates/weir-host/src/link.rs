@@ -47,6 +47,18 @@ pub fn connect(a: (&Network, &Wire), b: (&Network, &Wire), mtu: u32) -> Result<(
     done
 }
 
+/// Takes a link away by the name of its end in one of the two namespaces: both ends, and their addresses, are
+/// gone when this returns. A namespace itself is taken apart later, by the kernel's own time.
+///
+/// # Errors
+/// There is no such interface, or the kernel refused.
+pub fn disconnect(network: &Network, name: &str) -> Result<(), HostError> {
+    let mut links = network.within(Links::open)??;
+    links
+        .remove(name)
+        .map_err(|refusal| explained(refusal, format!("remove `{name}`")))
+}
+
 fn set_up_pair(a: (&mut Links, &Wire), b: (&mut Links, &Wire)) -> Result<(), HostError> {
     a.0.add_addresses(a.1)?;
     b.0.add_addresses(b.1)?;

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use weir_agent::message::{ArmJob, ArmRenewed, ArmStarted, Ask, FlowJob, OnceJob, OriginJob};
 use weir_agent::{AgentError, Client};
+use weir_model::load::Arrivals;
 use weir_model::record::{Inert, ProxyRecord, Record};
 use weir_model::study::{Arm, CpuRoles, LoadSpec, ProxyKind, ProxyRole, Settings, Study};
 use weir_parameters::Catalog;
@@ -186,10 +187,21 @@ impl<'a> Arms<'a> {
         Ok(())
     }
 
-    /// The generator's side of each arm, or of the first `only`.
-    pub(crate) fn flows(&self, load: &LoadSpec, only: usize) -> Result<Vec<FlowJob>, LabError> {
+    /// The generator's side of each arm, or of the first `only`, all with the same arrivals.
+    pub(crate) fn flows(
+        &self,
+        load: &LoadSpec,
+        only: usize,
+        arrivals: &Arrivals,
+    ) -> Result<Vec<FlowJob>, LabError> {
         let arms = 0..self.started.len().min(only);
-        arms.map(|arm| self.flow(load, arm)).collect()
+        arms.map(|arm| {
+            Ok(FlowJob {
+                arrivals: arrivals.clone(),
+                ..self.flow(load, arm)?
+            })
+        })
+        .collect()
     }
 
     /// What the engine has to know about an arm under a load.

@@ -37,7 +37,7 @@ mod tests {
     use std::time::Duration;
 
     use weir_load::schedule::Schedule;
-    use weir_model::load::{Lifetime, RequestSpec};
+    use weir_model::load::Lifetime;
     use weir_model::study::StudyArrivals;
     use weir_stats::SplitMix64;
 
@@ -46,18 +46,10 @@ mod tests {
 
     fn load(size: u32, rate: f64) -> LoadSpec {
         LoadSpec {
-            name: "l".to_owned(),
-            arrivals: StudyArrivals::Constant(rate),
             burst: Some(size),
             connections: size,
             lifetime: Lifetime::Request,
-            tls: None,
-            held: 0,
-            request: RequestSpec::get("/"),
-            size: None,
-            duration: Duration::from_secs(60),
-            timeout: Duration::from_secs(2),
-            cell: None,
+            ..weir_model::fixture::load("l", StudyArrivals::Constant(rate))
         }
     }
 

@@ -7,7 +7,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 
 use weir_agent::message::{Bytes, FlowJob, TlsJob};
 use weir_http::request::encode;
-use weir_model::load::{Lifetime, RequestSpec};
+use weir_model::load::{Arrivals, Lifetime, RequestSpec};
 use weir_model::study::LoadSpec;
 
 use crate::LabError;
@@ -34,7 +34,8 @@ pub(crate) struct Doors<'a> {
     pub(crate) tls: Option<(SocketAddr, &'a str)>,
 }
 
-/// All that the engine has to know about one arm under one load. `from` are the addresses that it can
+/// All that the engine has to know about one arm under one load, but for when it asks: until that is
+/// said, in a closed loop. `from` are the addresses that it can
 /// be asked from (none: the kernel's choice), and `local_ports` is what the kernel has for each.
 ///
 /// # Errors
@@ -75,6 +76,7 @@ pub(crate) fn flow(
         request: Bytes(bytes),
         head: request.method == "HEAD",
         connections: load.connections,
+        arrivals: Arrivals::Closed,
         lifetime: load.lifetime,
         held: load.held,
         sources: sources.to_vec(),
@@ -109,27 +111,12 @@ pub(crate) fn sources_for(load: &LoadSpec, local_ports: u64) -> u8 {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use weir_model::study::{StudyArrivals, TlsOffer};
 
     use super::*;
 
     fn load() -> LoadSpec {
-        LoadSpec {
-            name: "l".to_owned(),
-            arrivals: StudyArrivals::Closed,
-            connections: 50,
-            lifetime: Lifetime::Kept,
-            tls: None,
-            held: 0,
-            request: RequestSpec::get("/"),
-            size: None,
-            duration: Duration::from_secs(60),
-            timeout: Duration::from_secs(2),
-            burst: None,
-            cell: None,
-        }
+        weir_model::fixture::load("l", StudyArrivals::Closed)
     }
 
     fn doors(tls: bool) -> Doors<'static> {

@@ -170,7 +170,7 @@ mod tests {
     use weir_agent::message::{Failure, FailureKind};
 
     use super::*;
-    use crate::fixture::{arm, study};
+    use weir_model::fixture::{arm, study};
 
     fn refused(arms: &[&str]) -> BTreeMap<String, String> {
         let why = |arm: &&str| ((*arm).to_owned(), "`onload` is not installed".to_owned());

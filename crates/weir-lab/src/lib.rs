@@ -22,8 +22,6 @@ mod cpus;
 mod done;
 mod error;
 mod event;
-#[cfg(test)]
-mod fixture;
 mod flows;
 mod left_out;
 mod measure;

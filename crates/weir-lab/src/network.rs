@@ -122,7 +122,7 @@ mod tests {
     use weir_model::study::{ArmRole, NetworkSpec, ProxyKind, ProxySpec};
 
     use super::*;
-    use crate::fixture::{arm, study};
+    use weir_model::fixture::{arm, study};
 
     const QUEUE: &[(&str, &str)] = &[("net.core.somaxconn", "77")];
 

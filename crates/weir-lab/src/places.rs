@@ -464,7 +464,7 @@ mod tests {
     use weir_sut::Launcher;
 
     use super::*;
-    use crate::fixture::study;
+    use weir_model::fixture::study;
 
     #[test]
     fn a_program_is_run_once_however_many_arms_have_it() {

@@ -211,14 +211,6 @@ impl Descriptors {
     }
 }
 
-/// Keeps weir itself (the thread that calls, and all that it starts) off the proxy's CPUs.
-pub(crate) fn keep_to(cpus: &CpuSet) {
-    let mut set = rustix::thread::CpuSet::new();
-    cpus.cpus().iter().for_each(|&cpu| set.set(cpu as usize));
-    // The set was checked; if a CPU has gone offline since, the kernel's choice is as good.
-    let _ = rustix::thread::sched_setaffinity(None, &set);
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

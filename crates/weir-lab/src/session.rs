@@ -65,7 +65,8 @@ impl Session<'_> {
             remarks,
         });
         if let Some(cpus) = places.own_cpus(&self.header.cpus) {
-            preflight::keep_to(cpus);
+            // Off the proxy's CPUs. If one has gone offline since the check, any will do.
+            let _ = weir_probe::keep_to(None, cpus.cpus());
         }
         let result = self.work(&mut places, events);
         // All processes end, and all settings are put back, before the run is said to have ended.
@@ -411,8 +412,11 @@ fn prepared<'t>(
     Ok(Trial {
         timeline,
         job: LoadJob {
-            flows: arms.flows(load, timeline.arms)?,
-            arrivals: arrivals::of(load, rate, &header.study.blocks),
+            flows: arms.flows(
+                load,
+                timeline.arms,
+                &arrivals::of(load, rate, &header.study.blocks),
+            )?,
             slices: Vec::new(),
             drain: load.timeout,
             threads,

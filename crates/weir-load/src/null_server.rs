@@ -12,7 +12,6 @@ use std::thread::JoinHandle;
 use rustix::event::{Timespec, epoll};
 use rustix::io::Errno;
 use rustix::net::{self, RecvFlags, SendFlags, SocketFlags, sockopt};
-use rustix::thread::{CpuSet, sched_setaffinity};
 
 /// How often it looks whether it is to stop.
 const LOOK: Timespec = Timespec {
@@ -50,10 +49,8 @@ impl NullServer {
             .name("weir-null".to_owned())
             .spawn(move || {
                 if let Some(cpu) = cpu {
-                    let mut set = CpuSet::new();
-                    set.set(cpu as usize);
                     // Anywhere else will do as well.
-                    let _ = sched_setaffinity(None, &set);
+                    let _ = weir_probe::keep_to(None, &[cpu]);
                 }
                 serve(&listener, &response, &until)
             })?;

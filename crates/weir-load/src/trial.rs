@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use rustix::io::Errno;
 use rustix::process::setpriority_process;
-use rustix::thread::{CpuSet, sched_setaffinity, set_current_timer_slack};
+use rustix::thread::set_current_timer_slack;
 use weir_model::load::ErrorCount;
 
 use crate::engine::slots::{Delivery, FlowsData, Outlet, empty};
@@ -288,10 +288,8 @@ impl Gate<'_> {
 /// the origin server happens to run there. A closed loop has no appointments, and gets no favours.
 fn settle(cpu: Option<u32>, punctual: bool) {
     if let Some(cpu) = cpu {
-        let mut set = CpuSet::new();
-        set.set(cpu as usize);
         // The CPUs were checked against those allowed; if one has gone since, anywhere will do.
-        let _ = sched_setaffinity(None, &set);
+        let _ = weir_probe::keep_to(None, &[cpu]);
     }
     if punctual {
         // Not being allowed shows as dispatch lag, which every result tells.

@@ -8,6 +8,8 @@ pub mod arrivals;
 pub mod bursts;
 pub mod calibration;
 pub mod environment;
+#[cfg(feature = "fixture")]
+pub mod fixture;
 pub mod load;
 pub mod load_report;
 pub mod quantity;

@@ -21,7 +21,8 @@ pub struct Stall {
 /// What an origin server is to do.
 #[derive(Debug, Clone, PartialEq)]
 pub struct OriginConfig {
-    /// Addresses to listen on, one for each arm; port 0 takes a free one. At least one.
+    /// Addresses to listen on from the start; port 0 takes a free one. More can be opened later
+    /// ([`crate::Origin::open`]).
     pub listen: Vec<SocketAddr>,
     /// CPUs to run on, a pinned thread for each. Empty: one thread, wherever the kernel puts it.
     pub cpus: Vec<u32>,

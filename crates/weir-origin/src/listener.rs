@@ -1,9 +1,11 @@
-//! Listening sockets.
+//! Listening sockets, and those of one thread, which may come and go while it serves.
 
 use std::io;
 use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
+use std::sync::{Arc, Mutex, PoisonError};
 
+use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
 use rustix::net::{self, AddressFamily, SocketFlags, SocketType, ipproto, sockopt};
 
 /// Opens a listener. With `shared`, others may listen on the same address, and the kernel spreads
@@ -33,4 +35,70 @@ pub(crate) fn listen(address: SocketAddr, backlog: u32, shared: bool) -> io::Res
 /// The address that a listener got.
 pub(crate) fn address(socket: &OwnedFd) -> io::Result<SocketAddr> {
     Ok(SocketAddr::try_from(net::getsockname(socket)?)?)
+}
+
+/// Listeners that a server can have at the same time.
+pub(crate) const MOST_LISTENERS: usize = 256;
+
+/// The listeners of one thread, by their places, and the epoll instance that the thread waits for. Whoever
+/// opens or closes one does it from another thread: epoll_ctl(2) may be called beside epoll_wait(2).
+#[derive(Debug)]
+pub(crate) struct Listeners {
+    epoll: OwnedFd,
+    sockets: Mutex<Vec<Option<Arc<OwnedFd>>>>,
+}
+
+impl Listeners {
+    pub(crate) fn new() -> io::Result<Listeners> {
+        Ok(Listeners {
+            epoll: epoll::create(CreateFlags::CLOEXEC)?,
+            sockets: Mutex::new(vec![None; MOST_LISTENERS]),
+        })
+    }
+
+    pub(crate) fn epoll(&self) -> &OwnedFd {
+        &self.epoll
+    }
+
+    /// The listener at a place.
+    pub(crate) fn at(&self, place: usize) -> Option<Arc<OwnedFd>> {
+        let sockets = self.sockets.lock().unwrap_or_else(PoisonError::into_inner);
+        sockets.get(place)?.clone()
+    }
+
+    /// Puts a listener at a place.
+    pub(crate) fn open(&self, place: usize, socket: OwnedFd) -> io::Result<()> {
+        let mut sockets = self.sockets.lock().unwrap_or_else(PoisonError::into_inner);
+        let free = sockets.get_mut(place).filter(|place| place.is_none());
+        let taken = || io::Error::new(io::ErrorKind::InvalidInput, "there is a listener already");
+        let free = free.ok_or_else(taken)?;
+        epoll::add(&self.epoll, &socket, data(place), EventFlags::IN)?;
+        *free = Some(Arc::new(socket));
+        Ok(())
+    }
+
+    /// Closes the listener at a place, if there is one.
+    pub(crate) fn close(&self, place: usize) {
+        let mut sockets = self.sockets.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(socket) = sockets.get_mut(place).and_then(Option::take) {
+            // The thread may hold it for one more accept; it is asked no more.
+            let _ = epoll::delete(&self.epoll, &*socket);
+        }
+    }
+
+    /// Whether epoll is to tell of connections at a place.
+    pub(crate) fn ask(&self, place: usize, whether: bool) {
+        let flags = match whether {
+            true => EventFlags::IN,
+            false => EventFlags::empty(),
+        };
+        if let Some(socket) = self.at(place) {
+            // It was allowed before, and needs no memory.
+            let _ = epoll::modify(&self.epoll, &*socket, data(place), flags);
+        }
+    }
+}
+
+fn data(place: usize) -> EventData {
+    EventData::new_u64(crate::worker::LISTENER | place as u64)
 }

@@ -9,15 +9,16 @@ use std::thread::{self, JoinHandle};
 use std::time::Instant;
 
 use rustix::event::{EventfdFlags, eventfd};
-use rustix::thread::{CpuSet, gettid, sched_setaffinity, set_current_timer_slack};
+use rustix::thread::{gettid, set_current_timer_slack};
 
 use crate::connection::Service;
 use crate::counters::Tally;
 use crate::delay::Delays;
+use crate::listener::{self, Listeners, MOST_LISTENERS};
 use crate::responses::Responses;
 use crate::stall::{FirstRequest, Stalls};
 use crate::worker::Worker;
-use crate::{Counters, OriginConfig, listener};
+use crate::{Counters, OriginConfig};
 
 /// Bytes read at once.
 const BUFFER: usize = 64 * 1024;
@@ -26,6 +27,9 @@ const BUFFER: usize = 64 * 1024;
 #[derive(Debug)]
 pub struct Origin {
     addresses: Vec<SocketAddr>,
+    backlog: u32,
+    /// The listeners of each thread.
+    listeners: Vec<Arc<Listeners>>,
     /// The counts of each thread, by listener.
     tallies: Vec<Arc<[Tally]>>,
     thread_ids: Vec<u32>,
@@ -49,28 +53,18 @@ impl Origin {
     /// The configuration is impossible ([`io::ErrorKind::InvalidInput`]), an address cannot be
     /// listened on, or a thread cannot be started or pinned.
     pub fn start(config: OriginConfig) -> io::Result<Origin> {
-        let invalid = |why: &str| Err(io::Error::new(io::ErrorKind::InvalidInput, why.to_owned()));
-        if config.listen.is_empty() {
-            return invalid("there is no address to listen on");
-        }
-        if config
-            .cpus
-            .iter()
-            .any(|cpu| *cpu as usize >= CpuSet::MAX_CPU)
-        {
-            return invalid("a CPU number is too large");
-        }
         let cpus: Vec<Option<u32>> = match &config.cpus[..] {
             [] => vec![None],
             cpus => cpus.iter().copied().map(Some).collect(),
         };
-        let (addresses, listeners) = listen(&config, cpus.len())?;
         let wake = Arc::new(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?);
         let mut origin = Origin {
+            backlog: config.backlog,
+            listeners: Vec::new(),
             tallies: Vec::new(),
             thread_ids: Vec::new(),
             threads: Vec::new(),
-            addresses,
+            addresses: Vec::new(),
             wake: Arc::clone(&wake),
         };
         let shared = Arc::new(Shared {
@@ -80,22 +74,61 @@ impl Origin {
             config,
             wake,
         });
-        for ((cpu, listeners), index) in cpus.into_iter().zip(listeners).zip(0_u64..) {
-            // What was started before an error is stopped when `origin` is dropped.
-            origin.start_thread(&shared, cpu, listeners, index)?;
+        // What was started before an error is stopped when `origin` is dropped.
+        for (cpu, index) in cpus.into_iter().zip(0_u64..) {
+            origin.start_thread(&shared, cpu, index)?;
+        }
+        for (place, wanted) in shared.config.listen.iter().enumerate() {
+            let address = origin.open(place, *wanted)?;
+            origin.addresses.push(address);
         }
         Ok(origin)
+    }
+
+    /// Listens on one more address, at a place where no other listener is, 0 to 255: gives the address with
+    /// the port that was taken. The socket belongs to the network namespace of the calling thread.
+    ///
+    /// # Errors
+    /// The place is taken or is none ([`io::ErrorKind::InvalidInput`]), or the address cannot be listened on.
+    pub fn open(&self, place: usize, wanted: SocketAddr) -> io::Result<SocketAddr> {
+        let mut address = wanted;
+        let why = |address: SocketAddr| {
+            move |error: io::Error| {
+                io::Error::new(error.kind(), format!("cannot listen on {address}: {error}"))
+            }
+        };
+        let shared = self.listeners.len() > 1;
+        let mut opened = Vec::new();
+        for _ in &self.listeners {
+            let socket = listener::listen(address, self.backlog, shared).map_err(why(address))?;
+            // The first thread learns the port when any will do; the others share it.
+            address = listener::address(&socket)?;
+            opened.push(socket);
+        }
+        let mut pairs = self.listeners.iter().zip(opened);
+        match pairs.try_for_each(|(of_thread, socket)| of_thread.open(place, socket)) {
+            Ok(()) => Ok(address),
+            Err(error) => Err(why(address)(error)),
+        }
+    }
+
+    /// Listens no more at a place. Connections that were accepted there go on.
+    pub fn close(&self, place: usize) {
+        self.listeners
+            .iter()
+            .for_each(|of_thread| of_thread.close(place));
     }
 
     fn start_thread(
         &mut self,
         shared: &Arc<Shared>,
         cpu: Option<u32>,
-        listeners: Vec<OwnedFd>,
         index: u64,
     ) -> io::Result<()> {
-        let tallies: Arc<[Tally]> = listeners.iter().map(|_| Tally::default()).collect();
+        let tallies: Arc<[Tally]> = (0..MOST_LISTENERS).map(|_| Tally::default()).collect();
         self.tallies.push(Arc::clone(&tallies));
+        let listeners = Arc::new(Listeners::new()?);
+        self.listeners.push(Arc::clone(&listeners));
         let (started, start) = mpsc::sync_channel(1);
         let shared = Arc::clone(shared);
         let body = move || {
@@ -140,8 +173,8 @@ impl Origin {
         &self.addresses
     }
 
-    /// What the listener at `index` of [`Origin::addresses`] has done so far, over all threads. Zeros
-    /// when there is none.
+    /// What the listeners at a place ([`Origin::open`], or the index in [`Origin::addresses`]) have done so
+    /// far, over all threads. Zeros when there never was one.
     pub fn counters(&self, index: usize) -> Counters {
         let mut sum = Counters::default();
         for tally in self.tallies.iter().filter_map(|tallies| tallies.get(index)) {
@@ -170,39 +203,12 @@ impl Drop for Origin {
     }
 }
 
-/// Opens the listeners of each thread. All threads listen on the same addresses.
-fn listen(
-    config: &OriginConfig,
-    threads: usize,
-) -> io::Result<(Vec<SocketAddr>, Vec<Vec<OwnedFd>>)> {
-    let mut addresses = Vec::new();
-    let mut listeners: Vec<Vec<OwnedFd>> = (0..threads).map(|_| Vec::new()).collect();
-    for wanted in &config.listen {
-        let mut address = *wanted;
-        for listeners in &mut listeners {
-            let why = |error: io::Error| {
-                io::Error::new(error.kind(), format!("cannot listen on {address}: {error}"))
-            };
-            let socket = listener::listen(address, config.backlog, threads > 1).map_err(why)?;
-            // The first thread learns the port when any will do; the others share it.
-            address = listener::address(&socket)?;
-            listeners.push(socket);
-        }
-        addresses.push(address);
-    }
-    Ok((addresses, listeners))
-}
-
 /// Makes the calling thread one that serves.
 fn prepare(cpu: Option<u32>) -> io::Result<()> {
     if let Some(cpu) = cpu {
-        let mut set = CpuSet::new();
-        set.set(cpu as usize);
-        let why = |error: rustix::io::Errno| {
-            let error = io::Error::from(error);
+        weir_probe::keep_to(None, &[cpu]).map_err(|error| {
             io::Error::new(error.kind(), format!("cannot run on CPU {cpu}: {error}"))
-        };
-        sched_setaffinity(None, &set).map_err(why)?;
+        })?;
     }
     // The default, 50 us, would be added to every delay.
     Ok(set_current_timer_slack(NonZeroU64::new(1))?)

@@ -7,12 +7,13 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
 use rustix::buffer::spare_capacity;
-use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
+use rustix::event::epoll::{self, Event, EventData, EventFlags};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::net::{SocketFlags, accept_with};
 
 use crate::connection::{Connection, Service, Wait};
+use crate::listener::{Listeners, MOST_LISTENERS};
 use crate::slab::{Key, Slab};
 use crate::stall::Stalls;
 
@@ -28,14 +29,13 @@ const EVENTS: usize = 256;
 
 /// Epoll's user data of what is no connection: beyond all keys, see [`Slab`].
 const WAKE: u64 = u64::MAX;
-const LISTENER: u64 = 1 << 63;
+pub(crate) const LISTENER: u64 = 1 << 63;
 
 /// One thread of a server.
 pub(crate) struct Worker {
-    epoll: OwnedFd,
     /// Becomes readable, for good, when the server is to stop.
     wake: Arc<OwnedFd>,
-    listeners: Vec<OwnedFd>,
+    listeners: Arc<Listeners>,
     /// When listeners that were told to pause are asked again.
     resume_ns: Option<u64>,
     connections: Slab<Connection>,
@@ -52,21 +52,17 @@ struct Stop;
 
 impl Worker {
     pub(crate) fn new(
-        listeners: Vec<OwnedFd>,
+        listeners: Arc<Listeners>,
         wake: Arc<OwnedFd>,
         stalls: Stalls,
         service: Service,
     ) -> io::Result<Worker> {
-        let epoll = epoll::create(CreateFlags::CLOEXEC)?;
-        epoll::add(&epoll, &*wake, EventData::new_u64(WAKE), EventFlags::IN)?;
-        for (index, listener) in listeners.iter().enumerate() {
-            epoll::add(&epoll, listener, listener_data(index), EventFlags::IN)?;
-        }
+        let epoll = listeners.epoll();
+        epoll::add(epoll, &*wake, EventData::new_u64(WAKE), EventFlags::IN)?;
         // Told here, where it can be reported, if the kernel lacks epoll_pwait2 (Linux 5.11).
         let mut probe = Vec::with_capacity(1);
-        epoll::wait(&epoll, spare_capacity(&mut probe), Some(&timespec(0)))?;
+        epoll::wait(epoll, spare_capacity(&mut probe), Some(&timespec(0)))?;
         Ok(Worker {
-            epoll,
             wake,
             listeners,
             resume_ns: None,
@@ -86,7 +82,8 @@ impl Worker {
 
     fn round(&mut self, events: &mut Vec<Event>) -> Result<(), Stop> {
         let timeout = self.timeout();
-        match epoll::wait(&self.epoll, spare_capacity(events), timeout.as_ref()) {
+        let epoll = self.listeners.epoll();
+        match epoll::wait(epoll, spare_capacity(events), timeout.as_ref()) {
             Ok(_) | Err(Errno::INTR) => {}
             // EBADF, EFAULT, EINVAL: a defect of this program, and nothing can be served.
             Err(_) => return Err(Stop),
@@ -141,8 +138,12 @@ impl Worker {
 
     fn accept(&mut self, index: usize) {
         let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
+        // One that was closed meanwhile has nothing to accept.
+        let Some(listener) = self.listeners.at(index) else {
+            return;
+        };
         for _ in 0..ACCEPTS_PER_TURN {
-            match accept_with(&self.listeners[index], flags) {
+            match accept_with(&listener, flags) {
                 Ok(socket) => {
                     self.service.tallies[index].connections.add(1);
                     // Fits: there are not that many listeners.
@@ -164,26 +165,14 @@ impl Worker {
     #[cold]
     fn pause_listener(&mut self, index: usize) {
         self.service.tallies[index].accept_errors.add(1);
-        let data = listener_data(index);
-        if epoll::modify(
-            &self.epoll,
-            &self.listeners[index],
-            data,
-            EventFlags::empty(),
-        )
-        .is_ok()
-        {
-            self.resume_ns = Some(self.service.now_ns() + ACCEPT_PAUSE_NS);
-        }
+        self.listeners.ask(index, false);
+        self.resume_ns = Some(self.service.now_ns() + ACCEPT_PAUSE_NS);
     }
 
     fn resume_listeners(&mut self) {
         if self.resume_ns.is_some_and(|at| at <= self.service.now_ns()) {
             self.resume_ns = None;
-            for (index, listener) in self.listeners.iter().enumerate() {
-                // It was allowed before, and needs no memory.
-                let _ = epoll::modify(&self.epoll, listener, listener_data(index), EventFlags::IN);
-            }
+            (0..MOST_LISTENERS).for_each(|index| self.listeners.ask(index, true));
         }
     }
 
@@ -219,20 +208,21 @@ impl Worker {
             return;
         };
         let wait = connection.turn(&mut self.service);
+        let epoll = self.listeners.epoll();
         let arranged = match wait {
             Wait::Over => Err(Errno::CONNRESET),
             Wait::Turn => {
                 self.turns.push(key);
                 Ok(())
             }
-            Wait::Read => add(&self.epoll, connection, key, false),
-            Wait::Write => add(&self.epoll, connection, key, true),
+            Wait::Read => add(epoll, connection, key, false),
+            Wait::Write => add(epoll, connection, key, true),
             Wait::Due(due_ns) => {
                 if !connection.has_timer {
                     connection.has_timer = true;
                     self.timers.push(Reverse((due_ns, key)));
                 }
-                add(&self.epoll, connection, key, false)
+                add(epoll, connection, key, false)
             }
         };
         if arranged.is_err() {
@@ -258,10 +248,6 @@ fn add(epoll: &OwnedFd, connection: &mut Connection, key: Key, room: bool) -> Re
     connection.is_added = true;
     connection.tells_room = room;
     Ok(())
-}
-
-fn listener_data(index: usize) -> EventData {
-    EventData::new_u64(LISTENER | index as u64)
 }
 
 fn timespec(ns: u64) -> Timespec {

@@ -1,9 +1,11 @@
 //! What CPUs did, and what the hypervisor took from them.
 
 use std::fs::File;
+use std::io;
 use std::ops::Sub;
 use std::os::unix::fs::FileExt;
 
+use rustix::process::Pid;
 use weir_model::quantity::CpuSet;
 
 use crate::ProbeError;
@@ -12,6 +14,24 @@ const STAT: &str = "/proc/stat";
 
 /// A line of a CPU is ten counters; this holds it even when each has twelve digits.
 const LINE_BYTES: usize = 160;
+
+/// Keeps a thread of this process (`None`: the one that calls) to these CPUs, and with it all threads and
+/// processes that it starts from now on.
+///
+/// Numbers that sched_setaffinity(2) has no room for (1024 and above) are treated as the kernel treats CPUs
+/// that are not there: the others are used. CPUs are checked before a run, and one may go offline later;
+/// callers for whom any CPU is as good then ignore the error.
+///
+/// # Errors
+/// `EINVAL`: none of the CPUs is there and allowed. `ESRCH`: there is no such thread.
+pub fn keep_to(thread: Option<Pid>, cpus: &[u32]) -> io::Result<()> {
+    let mut set = rustix::thread::CpuSet::new();
+    let known = cpus.iter().map(|&cpu| cpu as usize);
+    known
+        .filter(|cpu| *cpu < rustix::thread::CpuSet::MAX_CPU)
+        .for_each(|cpu| set.set(cpu));
+    Ok(rustix::thread::sched_setaffinity(thread, &set)?)
+}
 
 /// Time of a set of CPUs since boot, summed over them, in nanoseconds. Differences of two are what
 /// is of use; the kernel shows these counters in steps of a clock tick (10 ms), for each CPU.
@@ -163,6 +183,21 @@ mod tests {
         let cut = &SAMPLE[..SAMPLE.len() - b"0\nintr 5 6 7\n".len()];
         assert!(sum_ticks(cut, &set("3"), 10).is_err());
         assert!(sum_ticks(cut, &set("0-1"), 10).is_ok());
+    }
+
+    #[test]
+    fn a_thread_runs_where_it_is_kept_and_numbers_without_a_cpu_are_left_out() {
+        let allowed = crate::allowed_cpus().unwrap();
+        let (first, no_room) = (allowed.cpus()[0], 1 << 20);
+        keep_to(None, &[first, no_room]).unwrap();
+        assert_eq!(crate::allowed_cpus().unwrap().cpus(), [first]);
+        for none in [&[][..], &[no_room], &[1023]] {
+            let error = keep_to(None, none).unwrap_err();
+            assert_eq!(error.kind(), io::ErrorKind::InvalidInput, "{none:?}");
+            assert_eq!(crate::allowed_cpus().unwrap().cpus(), [first], "{none:?}");
+        }
+        // Other tests may run on this thread after this one.
+        keep_to(None, allowed.cpus()).unwrap();
     }
 
     #[test]

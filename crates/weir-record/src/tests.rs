@@ -6,77 +6,22 @@ use std::time::Duration;
 
 use hdrhistogram::Histogram;
 use hdrhistogram::serialization::interval_log::{IntervalLogIterator, LogEntry};
-use weir_model::environment::Environment;
-use weir_model::load::{Censored, ErrorCount, ErrorKind, Lifetime, RequestSpec};
-use weir_model::quantity::CpuSet;
+use weir_model::fixture;
+use weir_model::load::{ErrorCount, ErrorKind};
 use weir_model::record::*;
 use weir_model::study::*;
 
 use super::*;
 
 fn header() -> RunHeader {
-    let cpu = || CpuSet::new(vec![0]).unwrap();
-    let arm = |name: &str| Arm {
-        name: name.to_owned(),
-        role: ArmRole::Change,
-        changes: Settings::new(),
-        against: 0,
-        settings: Settings::new(),
-        proxy: None,
+    let arm = |name: &str| fixture::arm(name, ArmRole::Change, &[]);
+    let study = Study {
+        loads: vec![fixture::load("closed", StudyArrivals::Closed)],
+        ..fixture::study(vec![arm("baseline"), arm("keepalive")])
     };
     RunHeader {
-        network: Default::default(),
-        rows: Vec::new(),
-        places: Default::default(),
-        format: FORMAT.to_owned(),
-        run: "r".to_owned(),
-        weir_version: "0".to_owned(),
-        started_at: "2026-01-01T00:00:00Z".to_owned(),
-        study: Study {
-            name: "s".to_owned(),
-            title: String::new(),
-            question: "?".to_owned(),
-            proxy: ProxySpec {
-                kind: ProxyKind::Nginx,
-                executable: None,
-                role: ProxyRole::ReverseProxy,
-                settings: Settings::new(),
-                configuration: None,
-                external: None,
-            },
-            origin: OriginSpec::default(),
-            loads: vec![LoadSpec {
-                name: "closed".to_owned(),
-                arrivals: StudyArrivals::Closed,
-                connections: 50,
-                lifetime: Lifetime::Kept,
-                tls: None,
-                held: 0,
-                size: None,
-                request: RequestSpec::get("/"),
-                duration: Duration::from_secs(60),
-                timeout: Duration::from_secs(2),
-                burst: None,
-                cell: None,
-            }],
-            arms: vec![arm("baseline"), arm("keepalive")],
-            launchers: Default::default(),
-            compare: Default::default(),
-            blocks: BlockSpec::default(),
-            objective: Objective::default(),
-            cpus: None,
-            published: None,
-            left_out: Vec::new(),
-            scale: None,
-            network: NetworkSpec::default(),
-        },
-        cpus: CpuRoles {
-            proxy: cpu(),
-            generator: cpu(),
-            origin: cpu(),
-        },
-        environment: Environment::default(),
         remarks: vec!["one \"quoted\" line\nand another".to_owned()],
+        ..fixture::header(study)
     }
 }
 
@@ -90,10 +35,6 @@ fn histogram(values: impl IntoIterator<Item = u64>) -> Histogram<u64> {
 
 fn trial(arm: &str, block: u32) -> TrialRecord {
     TrialRecord {
-        session: 0,
-        load: "closed".to_owned(),
-        arm: arm.to_owned(),
-        block,
         slices: vec![SliceRecord {
             index: 3,
             start_ns: u64::MAX,
@@ -105,15 +46,12 @@ fn trial(arm: &str, block: u32) -> TrialRecord {
             count: 3,
         }],
         status_classes: [0, 0, 7, 0, 0, 1],
-        censored: Censored::default(),
         response_time: QuantileSummary {
             // Not representable in a short decimal; must come back to the last bit.
             mean: 0.1 + 0.2 + 123_456_789.123,
             ..QuantileSummary::default()
         },
-        service_time: QuantileSummary::default(),
-        dispatch_lag: QuantileSummary::default(),
-        validity: Vec::new(),
+        ..fixture::trial("closed", arm, block)
     }
 }
 

@@ -46,6 +46,14 @@ pub fn rate(value: f64) -> String {
     }
 }
 
+/// The same with one decimal, whatever its size: `12,345.7`.
+pub fn tenths(value: f64) -> String {
+    match value.is_finite() {
+        true => grouped(value, 1),
+        false => NONE.to_owned(),
+    }
+}
+
 /// What a study asks for: whole numbers as they are written, `10` and not `10.0`.
 pub fn asked(value: f64) -> String {
     match value.fract() == 0.0 && (0.0..1e15).contains(&value) {
@@ -128,6 +136,14 @@ pub fn ratio_interval(ratio: f64, (low, high): (f64, f64)) -> String {
     format!("{}–{}", side(low), side(high))
 }
 
+/// The interval of a time: `1.10 ms to 1.30 ms`; empty where it is none.
+pub fn time_interval((low, high): (f64, f64)) -> String {
+    match low.is_finite() && high.is_finite() {
+        true => format!("{} to {}", time(low), time(high)),
+        false => String::new(),
+    }
+}
+
 /// A share as a percentage without sign: 0.0134 is `1.3 %`.
 pub fn percent(share: f64) -> String {
     if !share.is_finite() {
@@ -188,6 +204,17 @@ pub fn bytes(value: u64) -> String {
     )
 }
 
+/// Bytes per second in binary units with three digits: `1.17 MiB/s`.
+pub fn bytes_per_second(value: f64) -> String {
+    let (value, unit) = match value {
+        n if n < 1000.0 => return format!("{n:.0} B/s"),
+        n if n < 1024.0 * 999.5 => (n / 1024.0, "KiB"),
+        n if n < 1024.0 * 1024.0 * 999.5 => (n / (1024.0 * 1024.0), "MiB"),
+        n => (n / (1024.0 * 1024.0 * 1024.0), "GiB"),
+    };
+    format!("{} {unit}/s", three_digits(value))
+}
+
 /// How many of one thing there are for each of another: `1.000`, `<0.001`.
 pub fn share(value: f64) -> String {
     match value {
@@ -239,7 +266,9 @@ mod tests {
             (999.6, "1.00 µs"),
             (999_600.0, "1.00 ms"),
             (1_240_000.0, "1.24 ms"),
+            (99_960.0, "100 µs"),
             (12.0e9, "12.0 s"),
+            (3_600e9, "3,600 s"),
         ];
         for (ns, text) in cases {
             assert_eq!(time(ns), text, "{ns}");
@@ -294,6 +323,9 @@ mod tests {
         assert_eq!(level(0.9876), "98.76 %");
         assert_eq!(bytes(8 << 30), "8 GiB");
         assert_eq!(bytes(1536), "1.5 KiB");
+        let rates = [999.0, 1024.0, 1_230_000.5, 5e9].map(bytes_per_second);
+        assert_eq!(rates, ["999 B/s", "1.00 KiB/s", "1.17 MiB/s", "4.66 GiB/s"]);
+        assert_eq!([12_345.67, 999.96].map(tenths), ["12,345.7", "1,000.0"]);
         assert_eq!(plural(1, "block"), "1 block");
         assert_eq!(plural(1200, "block"), "1,200 blocks");
     }

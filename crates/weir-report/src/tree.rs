@@ -214,8 +214,15 @@ impl Text {
         Text(vec![(role, text.into())])
     }
 
-    pub(crate) fn badge(validity: Validity) -> Text {
-        Text::of(Role::Badge(validity), crate::words::validity(validity))
+    /// A validity and nothing else.
+    pub(crate) fn validity(validity: Validity) -> Text {
+        Text::default().badge(validity)
+    }
+
+    /// The same text and a validity behind it.
+    pub(crate) fn badge(self, validity: Validity) -> Text {
+        let word = crate::words::validity(validity);
+        self.and(Role::Badge(validity), word)
     }
 
     /// The same text and more behind it.

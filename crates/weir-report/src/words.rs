@@ -1,6 +1,6 @@
 //! The words for metrics, verdicts and validity, the same in every output.
 
-use weir_analysis::findings::{LimitVerdict, Verdict};
+use weir_analysis::findings::{LimitVerdict, PublishedVerdict, Verdict};
 use weir_model::record::Validity;
 use weir_model::study::{Metric, ProxyKind};
 
@@ -141,6 +141,37 @@ pub fn limit_as_verdict(verdict: LimitVerdict) -> Verdict {
         LimitVerdict::DoesNotHold => Verdict::Worse,
         LimitVerdict::NotShown => Verdict::Inconclusive,
         LimitVerdict::Invalid => Verdict::Invalid,
+    }
+}
+
+/// A verdict on something published, in words.
+pub fn published(verdict: PublishedVerdict) -> &'static str {
+    match verdict {
+        PublishedVerdict::Confirmed => "confirmed",
+        PublishedVerdict::ConfirmedSmaller => "confirmed, but smaller here",
+        PublishedVerdict::ConfirmedLarger => "confirmed, and larger here",
+        PublishedVerdict::NoneEither => "confirmed: no effect",
+        PublishedVerdict::NoEffectHere => "no effect here",
+        PublishedVerdict::EffectHere => "an effect here that was not published",
+        PublishedVerdict::Opposite => "the opposite here",
+        PublishedVerdict::Inconclusive => "inconclusive",
+        PublishedVerdict::Obsolete => "obsolete",
+        PublishedVerdict::Inert => "inert here",
+        PublishedVerdict::NotMeasured => "not measured",
+    }
+}
+
+/// A verdict on something published as it is coloured.
+pub(crate) fn published_tone(verdict: PublishedVerdict) -> Tone {
+    match verdict {
+        PublishedVerdict::Confirmed
+        | PublishedVerdict::ConfirmedSmaller
+        | PublishedVerdict::ConfirmedLarger
+        | PublishedVerdict::NoneEither => Tone::Better,
+        PublishedVerdict::NoEffectHere | PublishedVerdict::Obsolete => Tone::Equivalent,
+        PublishedVerdict::Inert => Tone::Inert,
+        PublishedVerdict::Opposite | PublishedVerdict::EffectHere => Tone::Worse,
+        PublishedVerdict::Inconclusive | PublishedVerdict::NotMeasured => Tone::Inconclusive,
     }
 }
 

@@ -20,7 +20,7 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use rustix::process::{Pid, Resource, Rlimit, Signal};
+use rustix::process::{Resource, Rlimit, Signal};
 use weir_model::quantity::CpuSet;
 
 /// What a program is bound to, besides to weir's life.
@@ -200,23 +200,14 @@ impl Request {
             }
         }
         if let Some(cpus) = &self.cpus {
-            set_cpus(cpus)?;
+            weir_probe::keep_to(None, cpus.cpus())
+                .map_err(refused(format!("run on CPUs {cpus}")))?;
         }
         match self.nofile {
             Some(soft) => set_nofile(soft),
             None => Ok(()),
         }
     }
-}
-
-fn set_cpus(cpus: &CpuSet) -> Result<(), LaunchError> {
-    let mut mask = rustix::thread::CpuSet::new();
-    for &cpu in cpus.cpus() {
-        // The model's sets end below 1024, as the kernel's mask here does.
-        mask.set(cpu as usize);
-    }
-    rustix::thread::sched_setaffinity(None::<Pid>, &mask)
-        .map_err(refused(format!("run on CPUs {cpus}")))
 }
 
 fn set_nofile(soft: u64) -> Result<(), LaunchError> {

@@ -1,24 +1,23 @@
 //! Messages about load: what is asked of the generator, and what it counts.
 
-use std::collections::BTreeMap;
+use std::borrow::Borrow;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use weir_model::load::{Arrivals, Censored, ErrorCount, Lifetime};
+use weir_load::SliceData;
+use weir_model::load::{Arrivals, ErrorCount, Lifetime};
 use weir_model::load_report::TlsReport;
 use weir_model::record::ConnectionCounts;
 use weir_model::study::TlsOffer;
 
 use super::Bytes;
 
-/// A continuous trial over several arms, as the load engine sees it.
+/// To carry a load out: a continuous trial over several arms, as the load engine sees it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct LoadJob {
     /// One for each arm.
     pub flows: Vec<FlowJob>,
-    /// When the connections that ask do so.
-    pub arrivals: Arrivals,
     /// Who has the load when.
     pub slices: Vec<SliceJob>,
     /// How long is waited at the end for what is still in flight.
@@ -44,6 +43,8 @@ pub struct FlowJob {
     pub head: bool,
     /// Connections that ask.
     pub connections: u32,
+    /// When they do so, from the trial's start on, whichever arm has the load.
+    pub arrivals: Arrivals,
     /// How long each of them is used.
     pub lifetime: Lifetime,
     /// Connections beside those, opened before the trial, never used, and opened again when the
@@ -83,10 +84,16 @@ pub struct SliceJob {
     pub end: u64,
 }
 
-/// What happens while a load goes on.
+/// What happens while a load goes on. Whoever tells it need not own what a slice counted, a megabyte.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum LoadEvent {
+#[serde(
+    rename_all = "snake_case",
+    bound(
+        serialize = "D: Borrow<SliceData>",
+        deserialize = "D: From<Box<SliceData>>"
+    )
+)]
+pub enum LoadEvent<D = Box<SliceData>> {
     /// All connections are open, and slices begin.
     Started {
         /// Start of the trial by the generator's CLOCK_MONOTONIC, nanoseconds.
@@ -96,40 +103,10 @@ pub enum LoadEvent {
     Slice {
         /// Its place.
         slice: usize,
-        /// What the connections that ask have counted.
-        counts: Box<SliceCounts>,
+        /// What the connections that ask have counted. Times to the first byte stay with the generator.
+        #[serde(with = "super::slice")]
+        data: D,
     },
-}
-
-/// What a slice counted; the fields of `weir_load::SliceData` that records are made from.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct SliceCounts {
-    /// Requests sent in the measured part.
-    pub offered: u64,
-    /// Responses completed in the measured part.
-    pub completed: u64,
-    /// Responses to requests intended anywhere in the slice.
-    pub completed_whole: u64,
-    /// Bytes received.
-    pub received_bytes: u64,
-    /// Connections opened again.
-    pub reconnects: u64,
-    /// Responses by status code.
-    pub statuses: BTreeMap<u16, u64>,
-    /// Errors.
-    pub errors: Vec<ErrorCount>,
-    /// Requests that never ended.
-    pub censored: Censored,
-    /// CPU time of the generator's threads, nanoseconds.
-    pub cpu_ns: u64,
-    /// Response times, HdrHistogram V2.
-    pub response: Bytes,
-    /// Service times.
-    pub service: Bytes,
-    /// Dispatch lags.
-    pub dispatch_lag: Bytes,
-    /// Response times above the histogram's range.
-    pub overflow: u64,
 }
 
 /// What a load leaves beside its slices.

@@ -1,11 +1,13 @@
 //! The messages: what an agent can be asked, and what it answers.
 //!
-//! Every [`Ask`] has a number, and every [`Reply`] names it; a reply is an event (there may be any
+//! Every [`Request`] has a number, and every [`Reply`] names it; a reply is an event (there may be any
 //! number of them before the end), the end with its answer, or a failure. An ask that the server does
 //! not understand is answered with a failure, and the server goes on; a frame that is no request at all
 //! (there is no number to answer to) ends it, as if its peer had gone.
 
+mod failure;
 mod load;
+mod slice;
 mod watch;
 
 use std::collections::BTreeMap;
@@ -13,8 +15,9 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
-use serde_json::value::RawValue;
+use serde_json::value::{RawValue, to_raw_value};
 use weir_host::journal::Restored;
 use weir_model::environment::Environment;
 use weir_model::quantity::CpuSet;
@@ -22,8 +25,127 @@ use weir_model::study::{
     ExternalSpec, LauncherSpec, OriginSpec, OwnConfiguration, ProxyKind, ProxyRole, Settings,
 };
 
-pub use load::{FlowEnd, FlowJob, LoadEnd, LoadEvent, LoadJob, SliceCounts, SliceJob, TlsJob};
+pub use failure::{Failure, FailureKind, Subject};
+pub use load::{FlowEnd, FlowJob, LoadEnd, LoadEvent, LoadJob, SliceJob, TlsJob};
 pub use watch::{Reading, WatchEnd, WatchJob};
+
+/// What an agent can be asked, and what it answers: one type for each question, which names the type of its
+/// answer and of what is told before the answer. Whoever asks gets that type and whoever serves must give it, so
+/// a wrong pair does not compile.
+pub trait Question: Serialize + DeserializeOwned + Send + 'static {
+    /// What is told while the request goes on; [`Nothing`] for most.
+    type Event: Serialize + DeserializeOwned + Send + 'static;
+    /// The answer.
+    type Answer: Serialize + DeserializeOwned + Send + 'static;
+
+    /// The question as it goes over the wire.
+    fn ask(self) -> Ask;
+}
+
+/// A question that is answered by doing one thing, in the order of asking.
+pub trait Task: Question<Event = Nothing> {
+    /// Has it done.
+    ///
+    /// # Errors
+    /// What could not be done, and why.
+    fn put_to(self, hands: &mut dyn Hands) -> Result<Self::Answer, Failure>;
+}
+
+/// No event at all.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Nothing {}
+
+/// Questions by how they are answered; of each its type, its name on the wire, the types of its events
+/// and its answer.
+macro_rules! questions {
+    (
+        at_once { $($at_once:ident -> $at_once_answer:ty,)* }
+        in_order { $($task:ident.$method:ident -> $answer:ty,)* }
+        going_on { $($long:ident($event:ty) -> $end:ty,)* }
+    ) => {
+        /// Any question.
+        #[derive(Debug, Clone, Serialize, Deserialize)]
+        #[serde(rename_all = "snake_case")]
+        #[allow(missing_docs)] // Each is documented at its type.
+        pub enum Ask {
+            $($at_once($at_once),)*
+            $($task(Box<$task>),)*
+            $($long(Box<$long>),)*
+        }
+
+        $(impl Question for $at_once {
+            type Event = Nothing;
+            type Answer = $at_once_answer;
+            fn ask(self) -> Ask { Ask::$at_once(self) }
+        })*
+        $(impl Question for $task {
+            type Event = Nothing;
+            type Answer = $answer;
+            fn ask(self) -> Ask { Ask::$task(Box::new(self)) }
+        }
+        impl Task for $task {
+            fn put_to(self, hands: &mut dyn Hands) -> Result<$answer, Failure> { hands.$method(self) }
+        })*
+        $(impl Question for $long {
+            type Event = $event;
+            type Answer = $end;
+            fn ask(self) -> Ask { Ask::$long(Box::new(self)) }
+        })*
+
+        /// Whoever can do every [`Task`]: a host's agent, or the model of one.
+        #[allow(missing_docs, clippy::missing_errors_doc)] // Each is documented at its type.
+        pub trait Hands {
+            $(fn $method(&mut self, task: $task) -> Result<$answer, Failure>;)*
+        }
+
+        /// Does what is asked, where it is a [`Task`]; the answer as it goes over the wire.
+        pub(crate) fn answered(ask: Ask, hands: &mut dyn Hands) -> Result<Box<RawValue>, Failure> {
+            match ask {
+                $(Ask::$task(task) => raw(&task.put_to(hands)?),)*
+                $(Ask::$at_once(_) => raw(&()),)*
+                $(Ask::$long(_) => raw(&()),)*
+            }
+        }
+    };
+}
+
+questions! {
+    at_once {
+        Ping -> (),
+        Clock -> u64,
+        Stop -> (),
+    }
+    in_order {
+        Describe.describe -> Description,
+        Settle.settle -> (),
+        Rows.rows -> (),
+        FindProgram.find_program -> Program,
+        Wanted.missing -> Missing,
+        NetworksJob.make_networks -> (),
+        HostSettingsJob.begin_settings -> (),
+        PutBack.put_back -> Vec<Restored>,
+        Restore.restore -> Leftovers,
+        OriginJob.start_origin -> (),
+        OriginListener.open_origin -> SocketAddr,
+        MakeCertificate.make_certificate -> String,
+        ArmJob.start -> ArmStarted,
+        Renew.renew -> ArmRenewed,
+        End.end_arm -> (),
+        Alive.alive -> (),
+        Log.log -> String,
+        Counters.counters -> BTreeMap<String, u64>,
+        OnceJob.once -> u16,
+    }
+    going_on {
+        LoadJob(LoadEvent) -> LoadEnd,
+        WatchJob(Reading) -> WatchEnd,
+    }
+}
+
+/// An answer as it goes over the wire.
+pub(crate) fn raw(answer: &impl Serialize) -> Result<Box<RawValue>, Failure> {
+    to_raw_value(answer).map_err(Failure::other)
+}
 
 /// One thing that an agent is to do.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -50,73 +172,88 @@ impl Incoming {
     /// build, or somebody who is no weir.
     pub fn understand(&self) -> Result<Ask, Failure> {
         serde_json::from_str(self.ask.get()).map_err(|error| Failure {
-            words: format!("the agent does not understand what it is asked: {error}"),
             hint: Some("let the same build of weir run on both sides".to_owned()),
-            kind: FailureKind::Other,
+            ..Failure::other(format!(
+                "the agent does not understand what it is asked: {error}"
+            ))
         })
     }
 }
 
-/// What an agent can be asked.
+/// Whether it lives.
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+pub struct Ping;
+
+/// What its clock shows: CLOCK_MONOTONIC in nanoseconds.
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+pub struct Clock;
+
+/// To end the request of this number early, at once; the request itself then ends.
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+pub struct Stop(pub u64);
+
+/// What its host is.
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+pub struct Describe;
+
+/// To keep itself to these CPUs from now on, with all that it starts by itself.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Ask {
-    /// To say that it lives: `()`.
-    Ping,
-    /// What its clock shows: CLOCK_MONOTONIC in nanoseconds, [`u64`].
-    Clock,
-    /// To end the request of this number early: `()`, at once; the request itself then ends.
-    Stop(u64),
-    /// What its host is: [`Description`].
-    Describe,
-    /// To keep itself to these CPUs from now on, with all that it starts by itself: `()`.
-    Settle(CpuSet),
-    /// To know the rows of users' files as well, each with its name: `()`.
-    Rows(Vec<(String, String)>),
-    /// The proxy's program and its version: [`Program`].
-    Program {
-        /// Which.
-        kind: ProxyKind,
-        /// Where it is said to be.
-        executable: Option<PathBuf>,
-    },
-    /// What its host does not have of what arms are to be started with: [`Missing`].
-    Missing(Wanted),
-    /// To make network namespaces and link them: `()`.
-    Networks(NetworksJob),
-    /// To give settings of the whole host the levels of the arm whose turn it is, from now on: `()`.
-    /// They are in the journal before that.
-    Settings(SettingsJob),
-    /// To put them back: `Vec<Restored>`.
-    PutBack,
-    /// What an earlier weir has left changed on the host, and to put it back unless only told:
-    /// [`Leftovers`].
-    Restore {
-        /// Only tell.
-        dry_run: bool,
-    },
-    /// To start an origin server with a listener for each arm: its addresses, `Vec<SocketAddr>`.
-    Origin(OriginJob),
-    /// To make a certificate for a host name, which all proxies show from then on: its PEM text.
-    Certificate(String),
-    /// To configure and start a proxy: [`ArmStarted`].
-    Start(Box<ArmJob>),
-    /// To end an arm's proxy and start a new instance with the same configuration:
-    /// [`ArmRenewed`].
-    Renew(usize),
-    /// Whether every proxy still runs as it was started: `()`.
-    Alive,
-    /// The end of an arm's error log: text.
-    Log(usize),
-    /// What an arm's proxy has counted of itself: `BTreeMap<String, u64>`.
-    Counters(usize),
-    /// To ask an arm once, from the generator's place: its status code, `u16`.
-    Once(OnceJob),
-    /// To carry a load out: [`LoadEvent`]s, then [`LoadEnd`].
-    Load(Box<LoadJob>),
-    /// To read counters at given times: [`Reading`]s, then [`WatchEnd`].
-    Watch(WatchJob),
+pub struct Settle(pub CpuSet);
+
+/// To know the rows of users' files as well, each with its name.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Rows(pub Vec<(String, String)>);
+
+/// The proxy's program and its version.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct FindProgram {
+    /// Which.
+    pub kind: ProxyKind,
+    /// Where it is said to be.
+    pub executable: Option<PathBuf>,
 }
+
+/// To put settings of the whole host back.
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+pub struct PutBack;
+
+/// What an earlier weir has left changed on the host, and to put it back unless only told.
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+pub struct Restore {
+    /// Only tell.
+    pub dry_run: bool,
+}
+
+/// To make a certificate for a host name, which all proxies show from then on: its PEM text.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct MakeCertificate(pub String);
+
+/// To open a listener of the origin server for the arm in this slot.
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+pub struct OriginListener {
+    /// The arm's slot.
+    pub slot: usize,
+}
+
+/// To end the proxy in a slot and start a new instance of it with the same configuration.
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+pub struct Renew(pub usize);
+
+/// To end the arm in a slot, which is free then.
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+pub struct End(pub usize);
+
+/// Whether every proxy still runs as it was started. The failure names the arm that does not.
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+pub struct Alive;
+
+/// The end of the error log of the arm in a slot.
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+pub struct Log(pub usize);
+
+/// What the proxy in a slot has counted of itself, by its own names.
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+pub struct Counters(pub usize);
 
 /// An answer, or a part of one.
 #[derive(Debug, Serialize, Deserialize)]
@@ -137,32 +274,6 @@ pub enum Body {
     Done(Box<RawValue>),
     /// It could not be done.
     Failed(Failure),
-}
-
-/// Why something could not be done, in words for the user.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
-#[error("{words}")]
-pub struct Failure {
-    /// What happened.
-    pub words: String,
-    /// What to do about it.
-    pub hint: Option<String>,
-    /// What the caller must know of it.
-    #[serde(default)]
-    pub kind: FailureKind,
-}
-
-/// What a caller must know of a failure.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum FailureKind {
-    /// Nothing in particular.
-    #[default]
-    Other,
-    /// Not one connection of a load could be opened.
-    NoConnection,
-    /// The study, or a file that it names, has to be changed.
-    BadInput,
 }
 
 /// What a host is.
@@ -195,7 +306,7 @@ pub struct Program {
     pub version: String,
 }
 
-/// What arms are to be started with, besides a proxy.
+/// What the host does not have of this, with which arms are to be started besides a proxy.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Wanted {
     /// Ways to start a process, by name.
@@ -213,24 +324,22 @@ pub struct Missing {
     pub sockmap: Option<String>,
 }
 
-/// Namespaces for a generator, an origin server and some arms, each arm linked with both.
+/// Namespaces for a generator, an origin server, and each arm that is started from then on, which is linked
+/// with both.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NetworksJob {
-    /// How many arms.
-    pub arms: usize,
     /// MTU of all links, bytes.
     pub mtu: u32,
     /// Source addresses of the generator towards each arm, 1 to 253.
     pub sources: u8,
 }
 
-/// Settings of a whole host, by arm.
+/// To keep settings of the whole host at the levels of the arm whose turn it is, from now on. Every level is in
+/// the journal before it is given.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct SettingsJob {
+pub struct HostSettingsJob {
     /// What is being done, for whoever finds the host's journal locked.
     pub purpose: String,
-    /// For each arm the value of each setting; all have the same settings.
-    pub arms: Vec<BTreeMap<String, String>>,
 }
 
 /// What an earlier weir has left on a host.
@@ -244,15 +353,13 @@ pub struct Leftovers {
     pub folders: Vec<PathBuf>,
 }
 
-/// An origin server.
+/// To start an origin server; arms get listeners of it by [`OriginListener`].
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct OriginJob {
     /// What it answers.
     pub spec: OriginSpec,
     /// Sizes of content that are asked for by the request target, beside that.
     pub sizes: Vec<u64>,
-    /// A listener for each of so many arms.
-    pub arms: usize,
     /// Where it listens when it has no namespace of its own.
     pub address: IpAddr,
     /// CPUs, a thread for each.
@@ -261,11 +368,11 @@ pub struct OriginJob {
     pub descriptors: u64,
 }
 
-/// A proxy to be started.
+/// To configure and start a proxy.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ArmJob {
-    /// Place among the arms; they are started in order.
-    pub index: usize,
+    /// A slot where no arm is, 0 to 255: what tells arms that run at the same time apart.
+    pub slot: usize,
     /// Its name.
     pub name: String,
     /// Which program.
@@ -274,7 +381,7 @@ pub struct ArmJob {
     pub executable: Option<PathBuf>,
     /// What it does.
     pub role: ProxyRole,
-    /// Its settings, those of the kernel among them.
+    /// Its settings, those of the kernel and of the whole host among them.
     pub settings: Settings,
     /// The user's configuration on this host, which the arm is to be a copy of.
     pub own: Option<OwnConfiguration>,
@@ -331,7 +438,7 @@ pub struct ArmRenewed {
     pub pid: u32,
 }
 
-/// One request, for one response.
+/// To ask an arm once, from the generator's place: its status code.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OnceJob {
     /// Whom to ask, in clear.

@@ -3,15 +3,17 @@
 use serde::{Deserialize, Serialize};
 use weir_model::quantity::CpuSet;
 
-/// Counters to be read at the begin of every slice and at the end of the last.
+/// To read counters at the begin of every slice and at the end of the last.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WatchJob {
     /// The trial's start by this host's CLOCK_MONOTONIC, nanoseconds.
     pub start_ns: u64,
     /// Begin of each slice since then, nanoseconds; and the end of the last.
     pub times: Vec<u64>,
-    /// The arm of each slice.
+    /// The arm of each slice: a place in `slots`.
     pub arms: Vec<usize>,
+    /// The slots of the arms that take part.
+    pub slots: Vec<usize>,
     /// Whether the proxies are on this host, and the CPUs that they have.
     pub proxies: Option<CpuSet>,
     /// Whether the generator is, and its CPUs.
@@ -25,7 +27,7 @@ pub struct WatchJob {
 pub struct Reading {
     /// The slice; their number at the end of the trial.
     pub slice: usize,
-    /// The arm whose counters these are.
+    /// The arm whose counters these are: its place in [`WatchJob::slots`].
     pub arm: usize,
     /// CPU time of the arm's proxy, nanoseconds.
     pub proxy_cpu_ns: u64,
@@ -64,7 +66,8 @@ impl Reading {
 pub struct WatchEnd {
     /// Connections that found a full listen queue meanwhile, whoever listened.
     pub listen_overflows: u64,
-    /// Connections that found the arm's own listen queue full, where it has a namespace of its own.
+    /// Connections that found the arm's own listen queue full, where it has a namespace of its own, in the
+    /// order of [`WatchJob::slots`].
     pub arm_overflows: Vec<u64>,
     /// Memory of each arm's proxy before the last slice, bytes.
     pub memory: Vec<u64>,

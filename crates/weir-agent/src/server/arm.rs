@@ -92,7 +92,7 @@ impl Arm {
             must_be_none(&changed)?;
         }
         let written = keeper.run(move || kernel::write_all(&changed))?;
-        written.map_err(|error| Failure::other(kernel::told_apart(error)))?;
+        written.map_err(kernel::told_apart)?;
         let (mut own, remarks) = OwnProxy::prepare(&job, &place, &scoped, &keeper)?;
         // Before the proxy is there, so that no connection of it is older.
         let level = scoped.transport.as_deref().unwrap_or(TCP);
@@ -186,7 +186,7 @@ impl OwnProxy {
     ) -> Result<(OwnProxy, Vec<String>), Failure> {
         let program = weir_sut::find(job.kind, job.executable.as_deref())?;
         let (listen, tls_listen) = match &place.sides.proxy {
-            Some(_) => arm_addresses(job.index),
+            Some(_) => arm_addresses(job.slot),
             None => free_addresses(job.address)?,
         };
         let tls = place.certificate.as_ref().map(|certificate| TlsListener {
@@ -344,7 +344,7 @@ mod tests {
     fn with_its_own(setting: &str) -> ArmJob {
         let now = sysctl::read(setting).unwrap();
         ArmJob {
-            index: 0,
+            slot: 0,
             name: "queue".to_owned(),
             kind: ProxyKind::Nginx,
             executable: None,
@@ -374,7 +374,7 @@ mod tests {
         };
         let job = with_its_own("net.core.somaxconn");
         let started = Arm::start(job, place, &mut Transport::default());
-        let words = started.err().unwrap().words;
+        let words = started.err().unwrap().evidence;
         assert!(
             words.starts_with("net.core.somaxconn cannot be set without a network namespace"),
             "{words}"

@@ -2,26 +2,27 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::net::SocketAddr;
-use std::path::Path;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 use weir_host::journal::Restored;
-use weir_model::study::{LauncherSpec, ProxyKind};
+use weir_model::study::LauncherSpec;
 use weir_origin::{Origin, OriginConfig};
 use weir_parameters::Catalog;
 use weir_sut::{Certificate, Launcher, WorkFolder};
 
 use super::arm::{Arm, ArmPlace};
 use super::load::Place;
-use super::networks::{Networks, origin_address};
-use super::once;
-use super::settings::HostSettings;
+use super::networks::{MOST_ARMS, Networks, origin_address};
+use super::settings::{self, HostSettings};
 use super::transport::{Sides, Transport, unavailable};
 use super::watch::Watcher;
+use super::{describe, once, told};
 use crate::message::{
-    ArmJob, ArmRenewed, ArmStarted, Failure, Missing, NetworksJob, OnceJob, OriginJob, Program,
-    SettingsJob, Wanted, WatchJob,
+    Alive, ArmJob, ArmRenewed, ArmStarted, Counters, Describe, Description, End, Failure,
+    FailureKind, FindProgram, Hands, HostSettingsJob, Leftovers, Log, MakeCertificate, Missing,
+    NetworksJob, OnceJob, OriginJob, OriginListener, Program, PutBack, Renew, Restore, Rows,
+    Settle, Wanted, WatchJob,
 };
 
 /// All that one host has been asked to start.
@@ -30,38 +31,20 @@ pub(super) struct Bench {
     catalog: Catalog,
     // The order is the order of the end: proxies before their origin server, the namespaces and the
     // folder last.
-    arms: Vec<Arm>,
+    /// By slot.
+    arms: BTreeMap<usize, Arm>,
     transport: Transport,
-    origin: Option<Arc<Origin>>,
+    origin: Option<RunningOrigin>,
     certificate: Option<Certificate>,
     networks: Option<Networks>,
     settings: Option<Arc<HostSettings>>,
     folder: Option<WorkFolder>,
 }
 
-/// A proxy's program and its version.
-pub(super) fn program(kind: ProxyKind, executable: Option<&Path>) -> Result<Program, Failure> {
-    let version = match kind.is_started() {
-        true => weir_sut::find(kind, executable)?.version().to_owned(),
-        false => String::new(),
-    };
-    Ok(Program {
-        name: kind.name().to_owned(),
-        version,
-    })
-}
-
-/// What is not there of what arms are to be started with.
-pub(super) fn missing(wanted: &Wanted) -> Missing {
-    let launchers = wanted.launchers.iter();
-    let missing = |(name, spec): (&String, &LauncherSpec)| {
-        let why = weir_sut::launcher_missing(spec)?;
-        Some((name.clone(), why))
-    };
-    Missing {
-        launchers: launchers.filter_map(missing).collect(),
-        sockmap: wanted.sockmap.then(unavailable).flatten(),
-    }
+/// The origin server, and where it listens without a namespace of its own.
+struct RunningOrigin {
+    server: Arc<Origin>,
+    address: IpAddr,
 }
 
 impl Bench {
@@ -69,7 +52,7 @@ impl Bench {
         Bench {
             launcher,
             catalog,
-            arms: Vec::new(),
+            arms: BTreeMap::new(),
             transport: Transport::default(),
             origin: None,
             certificate: None,
@@ -79,36 +62,12 @@ impl Bench {
         }
     }
 
-    /// Knows the rows of a user's files as well.
-    pub(super) fn add_rows(&mut self, files: &[(String, String)]) -> Result<(), Failure> {
-        for (file, text) in files {
-            let catalog = self.catalog.clone().with_rows(file, text);
-            self.catalog = catalog.map_err(Failure::other)?;
-        }
-        Ok(())
-    }
-
-    pub(super) fn change_settings(&mut self, job: &SettingsJob) -> Result<(), Failure> {
-        self.settings = Some(Arc::new(HostSettings::begin(job, &self.catalog)?));
-        Ok(())
-    }
-
-    pub(super) fn put_back(&mut self) -> Vec<Restored> {
-        let settings = self.settings.take();
-        settings.map_or_else(Vec::new, |settings| settings.put_back())
-    }
-
     /// What is read when a process or a socket is made must be the arm's by then.
-    fn turn_to(&self, arm: usize) -> Result<(), Failure> {
+    fn turn_to(&self, slot: usize) -> Result<(), Failure> {
         match &self.settings {
-            Some(settings) => settings.turn_to(arm),
+            Some(settings) => settings.turn_to(slot),
             None => Ok(()),
         }
-    }
-
-    pub(super) fn make_networks(&mut self, job: &NetworksJob) -> Result<(), Failure> {
-        self.networks = Some(Networks::make(job)?);
-        Ok(())
     }
 
     /// The folder of all proxies, made when it is first needed.
@@ -121,51 +80,190 @@ impl Bench {
         self.folder.as_ref().ok_or_else(missing)
     }
 
+    fn arm(&mut self, slot: usize) -> Result<&mut Arm, Failure> {
+        let missing = || Failure::other(format!("there is no arm in slot {slot}"));
+        self.arms.get_mut(&slot).ok_or_else(missing)
+    }
+
+    /// Where an arm may be started: a slot that is free, and a name that no other has.
+    fn check_free(&self, job: &ArmJob) -> Result<(), Failure> {
+        let (slot, name) = (job.slot, &job.name);
+        let is_taken = |taken: &str| Failure::other(format!("arm `{name}`: {taken}"));
+        match () {
+            () if slot >= MOST_ARMS => Err(is_taken(&format!(
+                "slot {slot}, and {MOST_ARMS} arms can run at the same time"
+            ))),
+            () if self.arms.contains_key(&slot) => {
+                Err(is_taken(&format!("slot {slot} is another arm's")))
+            }
+            () if self.arms.values().any(|arm| arm.name() == name) => {
+                Err(is_taken("another arm has this name"))
+            }
+            () => Ok(()),
+        }
+    }
+
+    /// Where a load is made.
+    pub(super) fn generator_place(&mut self) -> Result<Place, Failure> {
+        Ok(Place {
+            network: self.networks.as_ref().map(|own| own.generator.clone()),
+            folder: self.folder()?.path().to_owned(),
+        })
+    }
+
+    /// Readers of all counters that a watch asks for.
+    pub(super) fn watcher(&self, job: &WatchJob) -> Result<Watcher, Failure> {
+        let watched = |slot: &usize| {
+            let missing = || Failure::other(format!("there is no arm in slot {slot}"));
+            self.arms.get(slot).ok_or_else(missing)
+        };
+        let arms: Vec<&Arm> = match job.proxies {
+            Some(_) => job.slots.iter().map(watched).collect::<Result<_, _>>()?,
+            None => Vec::new(),
+        };
+        let proxies: Vec<Vec<u32>> = arms.iter().map(|arm| arm.processes()).collect();
+        let netstats = match &self.networks {
+            Some(_) => {
+                let open = |arm: &&Arm| arm.keeper().run(weir_probe::NetstatReader::open);
+                let opened: Result<Result<Vec<_>, _>, Failure> = arms.iter().map(open).collect();
+                opened??
+            }
+            None => Vec::new(),
+        };
+        let origin = self.origin.as_ref().filter(|_| job.origin);
+        let origin = origin.map(|origin| Arc::clone(&origin.server));
+        let settings = self.settings.clone().filter(|_| job.proxies.is_some());
+        Ok(Watcher::open(job, &proxies, netstats, origin, settings)?)
+    }
+
+    /// Ends everything, in order.
+    pub(super) fn end(mut self) {
+        self.arms.values_mut().for_each(Arm::end);
+    }
+}
+
+impl Hands for Bench {
+    fn describe(&mut self, Describe: Describe) -> Result<Description, Failure> {
+        describe()
+    }
+
+    fn settle(&mut self, cpus: Settle) -> Result<(), Failure> {
+        // The set was checked; if a CPU has gone offline since, the kernel's choice is as good.
+        let _ = weir_probe::keep_to(None, cpus.0.cpus());
+        Ok(())
+    }
+
+    fn rows(&mut self, files: Rows) -> Result<(), Failure> {
+        for (file, text) in &files.0 {
+            let catalog = self.catalog.clone().with_rows(file, text);
+            self.catalog = catalog.map_err(told)?;
+        }
+        Ok(())
+    }
+
+    fn find_program(&mut self, wanted: FindProgram) -> Result<Program, Failure> {
+        let kind = wanted.kind;
+        let version = match kind.is_started() {
+            true => weir_sut::find(kind, wanted.executable.as_deref())?
+                .version()
+                .to_owned(),
+            false => String::new(),
+        };
+        Ok(Program {
+            name: kind.name().to_owned(),
+            version,
+        })
+    }
+
+    fn missing(&mut self, wanted: Wanted) -> Result<Missing, Failure> {
+        let launchers = wanted.launchers.iter();
+        let missing = |(name, spec): (&String, &LauncherSpec)| {
+            let why = weir_sut::launcher_missing(spec)?;
+            Some((name.clone(), why))
+        };
+        Ok(Missing {
+            launchers: launchers.filter_map(missing).collect(),
+            sockmap: wanted.sockmap.then(unavailable).flatten(),
+        })
+    }
+
+    fn make_networks(&mut self, job: NetworksJob) -> Result<(), Failure> {
+        self.networks = Some(Networks::make(&job)?);
+        Ok(())
+    }
+
+    fn begin_settings(&mut self, job: HostSettingsJob) -> Result<(), Failure> {
+        self.settings = Some(Arc::new(HostSettings::begin(&job)?));
+        Ok(())
+    }
+
+    fn put_back(&mut self, PutBack: PutBack) -> Result<Vec<Restored>, Failure> {
+        let settings = self.settings.take();
+        Ok(settings.map_or_else(Vec::new, |settings| settings.put_back()))
+    }
+
+    fn restore(&mut self, how: Restore) -> Result<Leftovers, Failure> {
+        settings::leftovers(how.dry_run)
+    }
+
     /// Makes a certificate and gives its PEM text, which clients are to trust.
-    pub(super) fn make_certificate(&mut self, name: &str) -> Result<String, Failure> {
-        let certificate = Certificate::make(self.folder()?.path(), name)?;
+    fn make_certificate(&mut self, name: MakeCertificate) -> Result<String, Failure> {
+        let certificate = Certificate::make(self.folder()?.path(), &name.0)?;
         let pem = fs::read_to_string(certificate.file()).map_err(Failure::other)?;
         self.certificate = Some(certificate);
         Ok(pem)
     }
 
-    pub(super) fn start_origin(&mut self, job: &OriginJob) -> Result<Vec<SocketAddr>, Failure> {
+    fn start_origin(&mut self, job: OriginJob) -> Result<(), Failure> {
         // What is missing shows as connections that are not accepted.
         let _ = weir_load::descriptors::make_room(job.descriptors);
-        let own = self.networks.as_ref().map(|networks| &networks.origin);
-        let listen = (0..job.arms).map(|arm| match own {
-            Some(_) => origin_address(arm),
-            None => SocketAddr::new(job.address, 0),
-        });
-        let mut config = OriginConfig::from_spec(&job.spec, listen.collect());
+        let mut config = OriginConfig::from_spec(&job.spec, Vec::new());
         config.cpus = job.cpus.cpus().to_vec();
         config.sizes.clone_from(&job.sizes);
         let start = || Origin::start(config);
         // Its threads come from the one that starts it, and are where that is.
-        let origin = match own {
-            Some(network) => network.within(start)?,
+        let origin = match &self.networks {
+            Some(own) => own.origin.within(start)?,
             None => start(),
         };
-        let words = |error| Failure::other(format!("the origin server does not start: {error}"));
-        let origin = Arc::new(origin.map_err(words)?);
-        let addresses = origin.addresses().to_vec();
-        self.origin = Some(origin);
-        Ok(addresses)
+        let not_started =
+            |error| Failure::other(format!("the origin server does not start: {error}"));
+        self.origin = Some(RunningOrigin {
+            server: Arc::new(origin.map_err(not_started)?),
+            address: job.address,
+        });
+        Ok(())
     }
 
-    pub(super) fn start(&mut self, job: ArmJob) -> Result<ArmStarted, Failure> {
-        let next = self.arms.len();
-        if job.index != next || self.arms.iter().any(|arm| arm.name() == job.name) {
-            return Err(Failure::other(format!(
-                "arm {} (`{}`) cannot be started: the next one is arm {next}, with a name of its own",
-                job.index, job.name
-            )));
+    fn open_origin(&mut self, at: OriginListener) -> Result<SocketAddr, Failure> {
+        let missing = || Failure::other("there is no origin server");
+        let origin = self.origin.as_ref().ok_or_else(missing)?;
+        // What an arm that has ended had there.
+        origin.server.close(at.slot);
+        let opened = match &mut self.networks {
+            Some(own) => {
+                // The arm's link must be there before its address can be listened on.
+                own.arm(at.slot)?;
+                let open = || origin.server.open(at.slot, origin_address(at.slot));
+                own.origin.within(open)?
+            }
+            None => origin
+                .server
+                .open(at.slot, SocketAddr::new(origin.address, 0)),
+        };
+        opened.map_err(|error| Failure::other(format!("the origin server: {error}")))
+    }
+
+    fn start(&mut self, job: ArmJob) -> Result<ArmStarted, Failure> {
+        self.check_free(&job)?;
+        let slot = job.slot;
+        if let Some(settings) = &self.settings {
+            let own = self.catalog.split(job.kind, &job.settings).host;
+            settings.add(slot, &own, &self.catalog)?;
         }
-        self.turn_to(job.index)?;
-        let network = match &self.networks {
-            Some(networks) => Some(networks.arms.get(job.index).cloned().ok_or_else(|| {
-                Failure::other(format!("arm {} has no network namespace", job.index))
-            })?),
+        self.turn_to(slot)?;
+        let network = match &mut self.networks {
+            Some(networks) => Some(networks.arm(slot)?),
             None => None,
         };
         let networks = self.networks.as_ref();
@@ -182,84 +280,61 @@ impl Bench {
             launcher: self.launcher.clone(),
         };
         let (arm, started) = Arm::start(job, place, &mut self.transport)?;
-        self.arms.push(arm);
+        self.arms.insert(slot, arm);
         Ok(started)
     }
 
-    fn arm(&mut self, index: usize) -> Result<&mut Arm, Failure> {
-        let missing = || Failure::other(format!("there is no arm {index}"));
-        self.arms.get_mut(index).ok_or_else(missing)
-    }
-
-    pub(super) fn renew(&mut self, index: usize) -> Result<ArmRenewed, Failure> {
-        self.arm(index)?;
-        self.turn_to(index)?;
+    fn renew(&mut self, Renew(slot): Renew) -> Result<ArmRenewed, Failure> {
+        self.arm(slot)?;
+        self.turn_to(slot)?;
         let launcher = self.launcher.clone();
-        let pid = self.arm(index)?.renew(&launcher)?;
+        let pid = self.arm(slot)?.renew(&launcher)?;
         Ok(ArmRenewed { pid })
     }
 
-    /// Every proxy still runs as it was started; or else the name of the arm whose does not, and why.
-    pub(super) fn alive(&mut self) -> Result<(), Failure> {
-        for arm in &mut self.arms {
+    fn end_arm(&mut self, End(slot): End) -> Result<(), Failure> {
+        self.arm(slot)?.end();
+        self.arms.remove(&slot);
+        if let Some(settings) = &self.settings {
+            settings.remove(slot);
+        }
+        if let Some(origin) = &self.origin {
+            origin.server.close(slot);
+        }
+        match &mut self.networks {
+            Some(networks) => networks.remove(slot),
+            None => Ok(()),
+        }
+    }
+
+    /// Every proxy still runs as it was started; or else the arm whose does not, and why.
+    fn alive(&mut self, Alive: Alive) -> Result<(), Failure> {
+        for arm in self.arms.values_mut() {
             arm.alive().map_err(|error| Failure {
-                hint: error.hint(),
-                ..Failure::other(format!("arm `{}`: {error}", arm.name()))
+                kind: FailureKind::ArmEnded,
+                ..Failure::from(error).of_arm(arm.name())
             })?;
         }
         Ok(())
     }
 
-    pub(super) fn log(&mut self, index: usize) -> Result<String, Failure> {
-        Ok(self.arm(index)?.log())
+    fn log(&mut self, Log(slot): Log) -> Result<String, Failure> {
+        Ok(self.arm(slot)?.log())
     }
 
-    pub(super) fn counters(&mut self, index: usize) -> Result<BTreeMap<String, u64>, Failure> {
-        let arm = self.arm(index)?;
+    fn counters(&mut self, Counters(slot): Counters) -> Result<BTreeMap<String, u64>, Failure> {
+        let arm = self.arm(slot)?;
         let (mut counters, hops) = (arm.counters()?, arm.bypassed().clone());
         counters.extend(self.transport.counters(&hops)?);
         Ok(counters)
     }
 
-    pub(super) fn once(&self, job: &OnceJob) -> Result<u16, Failure> {
-        let ask = || once::status(job);
+    fn once(&mut self, job: OnceJob) -> Result<u16, Failure> {
+        let ask = || once::status(&job);
         let answer = match &self.networks {
             Some(networks) => networks.generator.within(ask)?,
             None => ask(),
         };
         answer.map_err(Failure::other)
-    }
-
-    /// Where a load is made.
-    pub(super) fn generator_place(&mut self) -> Result<Place, Failure> {
-        Ok(Place {
-            network: self.networks.as_ref().map(|own| own.generator.clone()),
-            folder: self.folder()?.path().to_owned(),
-        })
-    }
-
-    /// Readers of all counters that a watch asks for.
-    pub(super) fn watcher(&self, job: &WatchJob) -> Result<Watcher, Failure> {
-        let proxies: Vec<Vec<u32>> = match job.proxies {
-            Some(_) => self.arms.iter().map(Arm::processes).collect(),
-            None => Vec::new(),
-        };
-        let netstats = match (&self.networks, &job.proxies) {
-            (Some(_), Some(_)) => {
-                let open = |arm: &Arm| arm.keeper().run(weir_probe::NetstatReader::open);
-                let opened: Result<Result<Vec<_>, _>, Failure> =
-                    self.arms.iter().map(open).collect();
-                opened??
-            }
-            _ => Vec::new(),
-        };
-        let origin = self.origin.clone().filter(|_| job.origin);
-        let settings = self.settings.clone().filter(|_| job.proxies.is_some());
-        Ok(Watcher::open(job, &proxies, netstats, origin, settings)?)
-    }
-
-    /// Ends everything, in order.
-    pub(super) fn end(mut self) {
-        self.arms.iter_mut().for_each(Arm::end);
     }
 }

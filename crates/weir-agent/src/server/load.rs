@@ -8,14 +8,15 @@ use std::time::Duration;
 
 use weir_host::Network;
 use weir_load::tls::Connector;
-use weir_load::{Control, Errors, Flow, Io, LoadError, Outcome, Plan, RequestSet, Route, Slice};
+use weir_load::{
+    Control, Errors, Flow, Io, LoadError, Outcome, Plan, RequestSet, Route, Slice, SliceData,
+};
 use weir_model::load::{Arrivals, Lifetime};
 use weir_model::load_report::TlsReport;
 use weir_model::record::ConnectionCounts;
 use weir_model::tls::{TlsSpec, Trust};
 
-use super::slices::counts_of;
-use super::unwritable;
+use super::{told, unwritable};
 use crate::message::{
     Failure, FailureKind, FlowEnd, FlowJob, LoadEnd, LoadEvent, LoadJob, SliceJob, TlsJob,
 };
@@ -64,7 +65,7 @@ pub(super) fn run(
     job: &LoadJob,
     place: &Place,
     stop: Arc<AtomicBool>,
-    tell: &(dyn Fn(&LoadEvent) + Sync),
+    tell: &(dyn Fn(&LoadEvent<&SliceData>) + Sync),
 ) -> Result<LoadEnd, Failure> {
     // The engine's threads come from this one, and are where it is.
     if let Some(network) = &place.network {
@@ -95,7 +96,7 @@ pub(super) fn run(
             held.iter().for_each(|held| of_held.add(&held.errors));
             tell(&LoadEvent::Slice {
                 slice,
-                counts: Box::new(counts_of(asking)),
+                data: asking,
             });
         })
     });
@@ -104,7 +105,7 @@ pub(super) fn run(
             LoadError::NoConnection(_) => FailureKind::NoConnection,
             _ => FailureKind::Other,
         },
-        ..Failure::other(error)
+        ..told(error)
     })?;
     outcome.errors.add(&of_held);
     Ok(end(job, &outcome))
@@ -113,7 +114,7 @@ pub(super) fn run(
 fn plan(job: &LoadJob, place: &Place) -> Result<Plan, Failure> {
     let mut flows = Vec::new();
     for flow in &job.flows {
-        flows.extend(flows_of(flow, job, place)?);
+        flows.extend(flows_of(flow, place)?);
     }
     // The flows that ask come first: their places among those of their arm are 0.
     flows.sort_by_key(Flow::is_held);
@@ -135,7 +136,7 @@ fn plan(job: &LoadJob, place: &Place) -> Result<Plan, Failure> {
 }
 
 /// The engine's side of an arm: those that ask, and those that are held beside them.
-fn flows_of(flow: &FlowJob, job: &LoadJob, place: &Place) -> Result<Vec<Flow>, Failure> {
+fn flows_of(flow: &FlowJob, place: &Place) -> Result<Vec<Flow>, Failure> {
     let tls = match &flow.tls {
         Some(tls) => Some(Arc::new(connector(tls, place)?)),
         None => None,
@@ -161,7 +162,7 @@ fn flows_of(flow: &FlowJob, job: &LoadJob, place: &Place) -> Result<Vec<Flow>, F
         own.keeps_content = flow.keeps_content;
         own
     };
-    let mut asking = of(flow.connections, job.arrivals.clone());
+    let mut asking = of(flow.connections, flow.arrivals.clone());
     asking.lifetime = flow.lifetime;
     let mut flows = vec![asking];
     if flow.held > 0 {
@@ -181,7 +182,7 @@ fn connector(tls: &TlsJob, place: &Place) -> Result<Connector, Failure> {
         resumption: tls.offer.resumption,
         ..TlsSpec::default()
     };
-    Connector::new(&spec, &tls.server_name).map_err(Failure::other)
+    Connector::new(&spec, &tls.server_name).map_err(told)
 }
 
 fn end(job: &LoadJob, outcome: &Outcome) -> LoadEnd {

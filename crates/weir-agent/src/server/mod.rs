@@ -16,7 +16,6 @@ mod load;
 pub mod networks;
 mod once;
 mod settings;
-mod slices;
 mod transport;
 mod watch;
 
@@ -33,17 +32,21 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use serde::Serialize;
-use serde_json::value::{RawValue, to_raw_value};
+use serde_json::value::RawValue;
+use weir_bypass::BypassError;
+use weir_host::HostError;
 use weir_host::journal::JournalError;
+use weir_host::sysctl::SysctlError;
 use weir_parameters::Catalog;
 use weir_sut::{Launcher, SutError};
 
 use crate::frame::{self, FrameError};
 use crate::hello::{self, HelloError};
-use crate::message::{Ask, Body, Description, Failure, FailureKind, Incoming, Reply, Request};
+use crate::message::{
+    Ask, Body, Description, Failure, FailureKind, Incoming, LoadJob, Reply, Request, Stop,
+    WatchJob, answered, raw,
+};
 use crate::patient::Patient;
-
-pub use slices::{counts_of, data_of};
 
 /// How often a server looks whether its peer has gone silent.
 const LOOK: Duration = Duration::from_millis(500);
@@ -96,12 +99,12 @@ pub fn serve(
     // Not joined: after silence it may sit in a read that never ends.
     std::thread::spawn(move || listen(reader, &to, &of_reader, &send));
     let (silence, stop) = (options.silence, Arc::clone(&options.stop));
-    let mut hands = Hands::new(options, outbox, Arc::clone(&shared));
+    let mut server = Server::new(options, outbox, Arc::clone(&shared));
     while let Some(request) = next(&requests, &shared, silence, &stop) {
-        hands.take(request);
+        server.take(request);
     }
     shared.gone.store(true, Ordering::Relaxed);
-    hands.end();
+    server.end();
     Ok(())
 }
 
@@ -201,10 +204,6 @@ impl Outbox {
     }
 }
 
-fn raw(answer: &impl Serialize) -> Result<Box<RawValue>, Failure> {
-    to_raw_value(answer).map_err(Failure::other)
-}
-
 /// Reads until the end.
 fn listen(mut reader: impl Read, outbox: &Outbox, shared: &Shared, to: &Sender<Request>) {
     loop {
@@ -218,15 +217,15 @@ fn listen(mut reader: impl Read, outbox: &Outbox, shared: &Shared, to: &Sender<R
         let id = incoming.id;
         match incoming.understand() {
             Err(failure) => outbox.end(id, Err(failure)),
-            Ok(Ask::Ping) => outbox.end(id, raw(&())),
-            Ok(Ask::Clock) => outbox.end(id, raw(&crate::monotonic_ns())),
-            Ok(Ask::Stop(other)) => {
+            Ok(Ask::Ping(_)) => outbox.end(id, raw(&())),
+            Ok(Ask::Clock(_)) => outbox.end(id, raw(&crate::monotonic_ns())),
+            Ok(Ask::Stop(Stop(other))) => {
                 shared.stop(other);
                 outbox.end(id, raw(&()));
             }
             Ok(ask) => {
                 if let Ask::Settle(cpus) = &ask {
-                    crate::keep_to(None, cpus);
+                    let _ = weir_probe::keep_to(None, cpus.0.cpus());
                 }
                 if to.send(Request { id, ask }).is_err() {
                     break;
@@ -237,17 +236,17 @@ fn listen(mut reader: impl Read, outbox: &Outbox, shared: &Shared, to: &Sender<R
     shared.stop_all();
 }
 
-/// All that a server has in its hands.
-struct Hands {
+/// A server's own thread, which does things in order.
+struct Server {
     outbox: Outbox,
     shared: Arc<Shared>,
     bench: arms::Bench,
     threads: Vec<JoinHandle<()>>,
 }
 
-impl Hands {
-    fn new(options: Options, outbox: Outbox, shared: Arc<Shared>) -> Hands {
-        Hands {
+impl Server {
+    fn new(options: Options, outbox: Outbox, shared: Arc<Shared>) -> Server {
+        Server {
             outbox,
             shared,
             bench: arms::Bench::new(options.launcher, options.catalog),
@@ -257,35 +256,13 @@ impl Hands {
 
     fn take(&mut self, request: Request) {
         let id = request.id;
-        let result = match request.ask {
-            Ask::Load(job) => return self.load(id, *job),
-            Ask::Watch(job) => return self.watch(id, job),
-            ask => unpanicked(|| self.bench_work(ask)),
-        };
-        self.outbox.end(id, result);
-    }
-
-    fn bench_work(&mut self, ask: Ask) -> Result<Box<RawValue>, Failure> {
-        let bench = &mut self.bench;
-        match ask {
-            Ask::Describe => raw(&describe()?),
-            Ask::Settle(cpus) => raw(&crate::keep_to(None, &cpus)),
-            Ask::Program { kind, executable } => raw(&arms::program(kind, executable.as_deref())?),
-            Ask::Missing(wanted) => raw(&arms::missing(&wanted)),
-            Ask::Rows(files) => raw(&bench.add_rows(&files)?),
-            Ask::Settings(job) => raw(&bench.change_settings(&job)?),
-            Ask::PutBack => raw(&bench.put_back()),
-            Ask::Restore { dry_run } => raw(&settings::leftovers(dry_run)?),
-            Ask::Networks(job) => raw(&bench.make_networks(&job)?),
-            Ask::Origin(job) => raw(&bench.start_origin(&job)?),
-            Ask::Certificate(name) => raw(&bench.make_certificate(&name)?),
-            Ask::Start(job) => raw(&bench.start(*job)?),
-            Ask::Renew(arm) => raw(&bench.renew(arm)?),
-            Ask::Alive => raw(&bench.alive()?),
-            Ask::Log(arm) => raw(&bench.log(arm)?),
-            Ask::Counters(arm) => raw(&bench.counters(arm)?),
-            Ask::Once(job) => raw(&bench.once(&job)?),
-            Ask::Ping | Ask::Clock | Ask::Stop(_) | Ask::Load(_) | Ask::Watch(_) => raw(&()),
+        match request.ask {
+            Ask::LoadJob(job) => self.load(id, *job),
+            Ask::WatchJob(job) => self.watch(id, *job),
+            ask => {
+                let result = unpanicked(|| answered(ask, &mut self.bench));
+                self.outbox.end(id, result);
+            }
         }
     }
 
@@ -308,7 +285,7 @@ impl Hands {
         }));
     }
 
-    fn load(&mut self, id: u64, job: crate::message::LoadJob) {
+    fn load(&mut self, id: u64, job: LoadJob) {
         let place = load::check(&job).and_then(|()| self.bench.generator_place());
         self.go_on(id, move |outbox, stop| {
             raw(&load::run(&job, &place?, stop, &|event| {
@@ -317,7 +294,7 @@ impl Hands {
         });
     }
 
-    fn watch(&mut self, id: u64, job: crate::message::WatchJob) {
+    fn watch(&mut self, id: u64, job: WatchJob) {
         let watcher = unpanicked(|| self.bench.watcher(&job));
         self.go_on(id, move |outbox, stop| {
             raw(&watch::run(&job, watcher?, &stop, &|reading| {
@@ -352,7 +329,7 @@ fn panic_words(panic: &(dyn Any + Send)) -> &str {
     fixed.or_else(made).unwrap_or("a panic without words")
 }
 
-fn describe() -> Result<Description, Failure> {
+pub(crate) fn describe() -> Result<Description, Failure> {
     let environment = weir_probe::environment();
     let temp_folder = std::env::temp_dir();
     Ok(Description {
@@ -365,45 +342,37 @@ fn describe() -> Result<Description, Failure> {
         own_tables: weir_load::descriptors::tables_can_be_own(),
         no_networks: weir_host::may_have_networks()
             .err()
-            .map(|error| error.to_string().replace("\nhint: ", "; ")),
+            .map(|error| in_a_line(&error, error.hint())),
     })
 }
 
-impl Failure {
-    /// In the words of an error.
-    pub(crate) fn other(error: impl std::fmt::Display) -> Failure {
-        // Errors that say what to do have it on a line of its own.
-        let text = error.to_string();
-        let (words, hint) = match text.split_once("\nhint: ") {
-            Some((words, hint)) => (words.to_owned(), Some(hint.to_owned())),
-            None => (text, None),
-        };
-        Failure {
-            words,
-            hint,
-            kind: FailureKind::Other,
-        }
+/// An error and what to do about it, for a remark.
+fn in_a_line(error: &impl std::fmt::Display, hint: Option<String>) -> String {
+    match hint {
+        Some(hint) => format!("{error}; {hint}"),
+        None => error.to_string(),
+    }
+}
+
+/// An error whose text has what to do about it behind it, apart.
+pub(crate) fn told(error: impl std::fmt::Display) -> Failure {
+    let text = error.to_string();
+    match text.split_once("\nhint: ") {
+        Some((evidence, hint)) => Failure::other(evidence).with_hint(Some(hint.to_owned())),
+        None => Failure::other(text),
     }
 }
 
 impl From<SutError> for Failure {
     fn from(error: SutError) -> Failure {
+        let hint = error.hint();
+        let kind = match error.is_bad_input() {
+            true => FailureKind::BadInput,
+            false => FailureKind::Other,
+        };
         Failure {
-            hint: error.hint(),
-            kind: match error.is_bad_input() {
-                true => FailureKind::BadInput,
-                false => FailureKind::Other,
-            },
-            ..Failure::other(error)
-        }
-    }
-}
-
-impl From<JournalError> for Failure {
-    fn from(error: JournalError) -> Failure {
-        Failure {
-            hint: error.hint(),
-            ..Failure::other(error)
+            kind,
+            ..Failure::other(error).with_hint(hint)
         }
     }
 }
@@ -414,11 +383,19 @@ impl From<weir_probe::ProbeError> for Failure {
     }
 }
 
-impl From<weir_host::HostError> for Failure {
-    fn from(error: weir_host::HostError) -> Failure {
-        Failure::other(error)
-    }
+/// Errors that say what to do about them.
+macro_rules! with_hints {
+    ($($error:ty),*) => {
+        $(impl From<$error> for Failure {
+            fn from(error: $error) -> Failure {
+                let hint = error.hint();
+                Failure::other(error).with_hint(hint)
+            }
+        })*
+    };
 }
+
+with_hints!(BypassError, HostError, JournalError, SysctlError);
 
 /// A file that could not be written.
 fn unwritable(path: PathBuf) -> impl FnOnce(std::io::Error) -> Failure {

@@ -1,4 +1,5 @@
-//! The namespaces of one host: a generator, an origin server, and arms that are linked with both.
+//! The namespaces of one host: a generator, an origin server, and arms that are linked with both and come
+//! and go.
 //!
 //! ```text
 //!  generator                       arm i                          origin
@@ -10,9 +11,10 @@
 //! another's. The namespaces are linked with each other alone: their addresses mean nothing outside,
 //! and may be in use there.
 
+use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
-use weir_host::{Network, Wire, connect, sysctl};
+use weir_host::{Network, Wire, connect, disconnect, sysctl};
 
 use crate::message::{Failure, NetworksJob};
 
@@ -22,8 +24,8 @@ const INBOUND: u8 = 213;
 const OUTBOUND: u8 = 214;
 /// Last byte of the arm's addresses.
 const ARM: u8 = 254;
-/// Arms at most: one for each value of the third byte.
-const MOST_ARMS: usize = 256;
+/// Arms at the same time at most: one for each value of the third byte.
+pub const MOST_ARMS: usize = 256;
 /// Where a proxy listens in its own namespace.
 const PORT: u16 = 8080;
 /// Where it listens for TLS.
@@ -42,7 +44,9 @@ const UNLIMITED: [(&str, &str); 4] = [
 pub(super) struct Networks {
     pub(super) generator: Network,
     pub(super) origin: Network,
-    pub(super) arms: Vec<Network>,
+    /// By slot.
+    arms: BTreeMap<usize, Network>,
+    job: NetworksJob,
 }
 
 impl Networks {
@@ -51,23 +55,44 @@ impl Networks {
         let networks = Networks {
             generator: Network::create()?,
             origin: Network::create()?,
-            arms: (0..job.arms)
-                .map(|_| Network::create())
-                .collect::<Result<_, _>>()?,
+            arms: BTreeMap::new(),
+            job: job.clone(),
         };
         for ends in [&networks.generator, &networks.origin] {
             ends.within(|| {
                 UNLIMITED
                     .iter()
                     .try_for_each(|(name, value)| sysctl::write(name, value))
-            })?
-            .map_err(Failure::other)?;
-        }
-        for (index, arm) in networks.arms.iter().enumerate() {
-            let index = u8::try_from(index).map_err(Failure::other)?;
-            networks.link(index, arm, job)?;
+            })??;
         }
         Ok(networks)
+    }
+
+    /// The namespace of the arm in a slot, linked with the other two; made when it is first asked for.
+    pub(super) fn arm(&mut self, slot: usize) -> Result<Network, Failure> {
+        if let Some(arm) = self.arms.get(&slot) {
+            return Ok(arm.clone());
+        }
+        let arm = Network::create()?;
+        let index = u8::try_from(slot).map_err(|_| {
+            Failure::other(format!(
+                "slot {slot}, and there are networks for {MOST_ARMS} arms"
+            ))
+        })?;
+        self.link(index, &arm, &self.job)?;
+        self.arms.insert(slot, arm.clone());
+        Ok(arm)
+    }
+
+    /// Takes an arm's links away: its slot may be another arm's at once, and the kernel takes its time with
+    /// the namespace itself.
+    pub(super) fn remove(&mut self, slot: usize) -> Result<(), Failure> {
+        if self.arms.remove(&slot).is_none() {
+            return Ok(());
+        }
+        let name = wire_name(slot);
+        disconnect(&self.generator, &name)?;
+        Ok(disconnect(&self.origin, &name)?)
     }
 
     fn link(&self, index: u8, arm: &Network, job: &NetworksJob) -> Result<(), Failure> {
@@ -77,7 +102,7 @@ impl Networks {
                 .map(|last| (Ipv4Addr::new(10, second, index, last), 24))
                 .collect(),
         };
-        let name = format!("arm{index}");
+        let name = wire_name(usize::from(index));
         connect(
             (&self.generator, &wire(&name, INBOUND, 1..=job.sources)),
             (arm, &wire("inbound", INBOUND, ARM..=ARM)),
@@ -94,16 +119,17 @@ impl Networks {
 
 /// Whether there are addresses for all.
 fn check(job: &NetworksJob) -> Result<(), Failure> {
-    let NetworksJob { arms, sources, .. } = job;
-    if *arms > MOST_ARMS {
-        let words = format!("{arms} arms, and there are networks for {MOST_ARMS}");
-        return Err(Failure::other(words));
-    }
+    let sources = &job.sources;
     if !(1..ARM).contains(sources) {
         let words = format!("{sources} source addresses instead of 1 to {}", ARM - 1);
         return Err(Failure::other(words));
     }
     Ok(())
+}
+
+/// The arm's end of both links, as the other two see it.
+fn wire_name(slot: usize) -> String {
+    format!("arm{slot}")
 }
 
 /// Where an arm's proxy listens in its own namespace, in clear and over TLS.

@@ -3,7 +3,7 @@
 //! A namespace cannot have its own, so the host is given the arm's when its slices begin. Every value
 //! that it may get stands in the journal before it gets the first.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
 use weir_host::journal::{self, Journal, Key, Restored};
@@ -11,86 +11,96 @@ use weir_host::sysctl;
 use weir_parameters::{Catalog, EffectiveFrom};
 use weir_sut::WorkFolder;
 
-use crate::message::{Failure, Leftovers, SettingsJob};
+use crate::message::{Failure, HostSettingsJob, Leftovers};
 
 /// The host's settings as the arms want them.
-pub(super) struct HostSettings {
-    arms: Vec<BTreeMap<String, String>>,
-    state: Mutex<State>,
-}
+pub(super) struct HostSettings(Mutex<State>);
 
 struct State {
     journal: Journal,
-    /// The arm whose values the host has.
-    arm: usize,
+    /// By the arm's slot: what it asks for.
+    arms: BTreeMap<usize, BTreeMap<String, String>>,
+    /// What the host had of each setting that some arm has asked for: an arm that does not name it is
+    /// measured with that.
+    before: BTreeMap<String, String>,
+    /// What the host has now.
+    given: BTreeMap<String, String>,
 }
 
 impl HostSettings {
-    /// Takes the host's journal, and gives the host the first arm's values.
-    pub(super) fn begin(job: &SettingsJob, catalog: &Catalog) -> Result<HostSettings, Failure> {
-        let mut journal = Journal::open(&Journal::default_folder(), &job.purpose)?;
-        let arms = completed(&job.arms, catalog)?;
-        let first = arms.first().cloned().unwrap_or_default();
-        for (name, value) in &first {
-            let values: BTreeSet<String> = arms
-                .iter()
-                .filter_map(|arm| arm.get(name).cloned())
-                .collect();
+    /// Takes the host's journal.
+    pub(super) fn begin(job: &HostSettingsJob) -> Result<HostSettings, Failure> {
+        let journal = Journal::open(&Journal::default_folder(), &job.purpose)?;
+        Ok(HostSettings(Mutex::new(State {
+            journal,
+            arms: BTreeMap::new(),
+            before: BTreeMap::new(),
+            given: BTreeMap::new(),
+        })))
+    }
+
+    /// Knows an arm: what it asks for is in the journal from here on.
+    pub(super) fn add(
+        &self,
+        slot: usize,
+        asked: &BTreeMap<String, String>,
+        catalog: &Catalog,
+    ) -> Result<(), Failure> {
+        let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut values = BTreeMap::new();
+        for (name, value) in asked {
+            let now = match state.before.get(name) {
+                Some(before) => before.clone(),
+                None => sysctl::read(name)?,
+            };
+            let value = wanted(name, value, &now, catalog);
             let key = Key::Sysctl(name.clone());
-            journal.announce(&key, &values.into_iter().collect::<Vec<_>>())?;
-            journal.give(&key, value)?;
+            state
+                .journal
+                .announce(&key, &[now.clone(), value.clone()])?;
+            state
+                .given
+                .entry(name.clone())
+                .or_insert_with(|| now.clone());
+            state.before.insert(name.clone(), now);
+            values.insert(name.clone(), value);
         }
-        Ok(HostSettings {
-            arms,
-            state: Mutex::new(State { journal, arm: 0 }),
-        })
+        state.arms.insert(slot, values);
+        Ok(())
+    }
+
+    /// Forgets an arm.
+    pub(super) fn remove(&self, slot: usize) {
+        let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        state.arms.remove(&slot);
     }
 
     /// Gives the host an arm's values. What it has already costs nothing.
-    pub(super) fn turn_to(&self, arm: usize) -> Result<(), Failure> {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        let State { journal, arm: now } = &mut *state;
-        if *now == arm {
-            return Ok(());
-        }
-        let Some((before, after)) = self.arms.get(*now).zip(self.arms.get(arm)) else {
-            return Err(Failure::other(format!("arm {arm} has no settings")));
-        };
-        for (name, value) in after {
-            if before.get(name) != Some(value) {
+    pub(super) fn turn_to(&self, slot: usize) -> Result<(), Failure> {
+        let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let State {
+            journal,
+            arms,
+            before,
+            given,
+        } = &mut *state;
+        let missing = || Failure::other(format!("slot {slot} has no settings"));
+        let own = arms.get(&slot).ok_or_else(missing)?;
+        for (name, before) in before {
+            let value = own.get(name).unwrap_or(before);
+            if given.get(name) != Some(value) {
                 journal.give(&Key::Sysctl(name.clone()), value)?;
+                given.insert(name.clone(), value.clone());
             }
         }
-        *now = arm;
         Ok(())
     }
 
     /// Puts everything back.
     pub(super) fn put_back(&self) -> Vec<Restored> {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         state.journal.restore()
     }
-}
-
-/// Every arm with a value for each setting that any of them names: one that does not name it is
-/// measured with what the host has.
-fn completed(
-    arms: &[BTreeMap<String, String>],
-    catalog: &Catalog,
-) -> Result<Vec<BTreeMap<String, String>>, Failure> {
-    let names: BTreeSet<&String> = arms.iter().flat_map(BTreeMap::keys).collect();
-    let mut completed = vec![BTreeMap::new(); arms.len()];
-    for name in names {
-        let now = sysctl::read(name).map_err(Failure::other)?;
-        for (arm, asked) in completed.iter_mut().zip(arms) {
-            let value = match asked.get(name) {
-                Some(value) => wanted(name, value, &now, catalog),
-                None => now.clone(),
-            };
-            arm.insert(name.clone(), value);
-        }
-    }
-    Ok(completed)
 }
 
 /// The value that a setting is to have: what is asked for, or what there is where that is higher and
@@ -132,17 +142,33 @@ pub(super) fn leftovers(dry_run: bool) -> Result<Leftovers, Failure> {
 mod tests {
     use super::*;
 
+    fn state() -> HostSettings {
+        let folder = tempfile::tempdir().unwrap().keep();
+        HostSettings(Mutex::new(State {
+            journal: Journal::open(&folder, "a test").unwrap(),
+            arms: BTreeMap::new(),
+            before: BTreeMap::new(),
+            given: BTreeMap::new(),
+        }))
+    }
+
     #[test]
     fn an_arm_that_does_not_name_a_setting_has_the_host_s() {
         // Nobody writes it, and everybody may read it.
         let name = "kernel.osrelease";
         let now = sysctl::read(name).unwrap();
-        let named = BTreeMap::from([(name.to_owned(), "9".to_owned())]);
-        let arms = [BTreeMap::new(), named.clone()];
-        let completed = completed(&arms, &Catalog::builtin()).unwrap();
-        assert_eq!(completed[0], BTreeMap::from([(name.to_owned(), now)]));
-        assert_eq!(completed[1], named);
+        let (settings, catalog) = (state(), Catalog::builtin());
+        let named = |value: &str| BTreeMap::from([(name.to_owned(), value.to_owned())]);
+        settings.add(0, &BTreeMap::new(), &catalog).unwrap();
+        settings.add(1, &named(&now), &catalog).unwrap();
+        settings.add(2, &named("9"), &catalog).unwrap();
+        // The first two have what there is, so nothing is written; the kernel refuses the third.
+        settings.turn_to(0).unwrap();
+        settings.turn_to(1).unwrap();
+        assert!(settings.turn_to(2).is_err());
+        settings.remove(1);
+        assert!(settings.turn_to(1).is_err(), "it is gone");
         let absent = BTreeMap::from([("no.such_setting".to_owned(), "1".to_owned())]);
-        assert!(super::completed(&[absent], &Catalog::builtin()).is_err());
+        assert!(settings.add(3, &absent, &catalog).is_err());
     }
 }

@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
-use weir_bypass::{Bypass, BypassError, Counts, Ends, Hop, Namespace};
+use weir_bypass::{Bypass, Counts, Ends, Hop, Namespace};
 use weir_host::Network;
 
 use crate::message::Failure;
@@ -70,7 +70,7 @@ impl Hops {
 /// Why bytes cannot go past the kernel's TCP here.
 pub(super) fn unavailable() -> Option<String> {
     let error = weir_bypass::available().err()?;
-    Some(error.to_string().replace("\nhint: ", "; "))
+    Some(super::in_a_line(&error, error.hint()))
 }
 
 impl Transport {
@@ -145,12 +145,6 @@ fn by_name(hop: &str, counts: Counts) -> impl Iterator<Item = (String, u64)> {
     named
         .map(|(name, count)| (format!("sockmap.{hop}.{name}"), count))
         .into_iter()
-}
-
-impl From<BypassError> for Failure {
-    fn from(error: BypassError) -> Failure {
-        Failure::other(error)
-    }
 }
 
 #[cfg(test)]

@@ -13,14 +13,12 @@ use rustix::thread::set_current_timer_slack;
 use weir_origin::Origin;
 use weir_probe::{CpuTimesReader, NetstatReader, ProbeError, ProcessCpu, ThreadCpu};
 
+use super::networks::MOST_ARMS;
 use super::settings::HostSettings;
 use crate::message::{Failure, Reading, WatchEnd, WatchJob};
 
 /// Nice value of the thread that reads: late is wrong, and it takes some microseconds.
 const PUNCTUAL: i32 = -20;
-
-/// Arms at most: as many as can have networks.
-const MOST_ARMS: usize = 256;
 
 /// How long it sleeps at most before it looks whether it is to stop.
 const LOOK: Duration = Duration::from_millis(50);
@@ -34,6 +32,8 @@ pub(super) struct Watcher {
     proxy_cpus: Option<CpuTimesReader>,
     generator_cpus: Option<CpuTimesReader>,
     settings: Option<Arc<HostSettings>>,
+    /// The slot of each arm.
+    slots: Vec<usize>,
 }
 
 impl Watcher {
@@ -60,13 +60,15 @@ impl Watcher {
             proxy_cpus: cpus(&job.proxies)?,
             generator_cpus: cpus(&job.generator)?,
             settings,
+            slots: job.slots.clone(),
         })
     }
 
     /// A counter that cannot be read any more stands still; that its process has ended is found
     /// out elsewhere, and ends the run.
     fn read(&mut self, slice: usize, arm: usize, late_ns: u64) -> Reading {
-        let origin = self.origin.as_ref().map(|origin| origin.counters(arm));
+        let slot = self.slots.get(arm).copied().unwrap_or(arm);
+        let origin = self.origin.as_ref().map(|origin| origin.counters(slot));
         let proxies = self.proxies.get_mut(arm).map_or(&mut [][..], |all| all);
         let proxy = times(&mut self.proxy_cpus);
         Reading {
@@ -127,12 +129,8 @@ pub(super) fn run(
     // Not being allowed shows as readings that are late, which the end tells.
     let _ = setpriority_process(None, PUNCTUAL);
     let _ = set_current_timer_slack(std::num::NonZeroU64::new(1));
-    let arms = job
-        .arms
-        .iter()
-        .max()
-        .map_or(0, |&most| most.saturating_add(1));
-    if arms > MOST_ARMS {
+    let arms = job.slots.len();
+    if arms > MOST_ARMS || job.arms.iter().any(|&arm| arm >= arms) {
         return Err(Failure::other(format!("a watch of {arms} arms")));
     }
     let (before, arms_before) = watcher.overflows();
@@ -148,7 +146,7 @@ pub(super) fn run(
             end.late_ns = end.late_ns.max(late_ns);
         }
         if let (Some(settings), Some(&arm)) = (&watcher.settings, job.arms.get(slice)) {
-            settings.turn_to(arm)?;
+            settings.turn_to(job.slots[arm])?;
         }
         match job.arms.get(slice) {
             Some(&arm) => tell(&watcher.read(slice, arm, late_ns)),

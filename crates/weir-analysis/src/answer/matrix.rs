@@ -4,8 +4,9 @@ use weir_model::record::Validity;
 use weir_model::study::{Arm, ArmRole, LoadSpec, Study};
 
 use crate::findings::{Comparison, InertArm, LoadFindings, Verdict};
+use crate::names::metric_words;
 
-use super::{inert_clause, metric_words};
+use super::inert_clause;
 
 /// Splits loads into those of each matrix and the others, which stand alone, in the order of the study.
 pub(super) fn groups<'a>(study: &Study, loads: &[&'a LoadFindings]) -> Vec<Vec<&'a LoadFindings>> {

@@ -1,13 +1,10 @@
 //! Synthetic runs: written by the real writer into a folder, read by the real reader, so that an
 //! analysis here sees exactly what one of a measured run would.
 
-use std::collections::BTreeMap;
 use std::time::Duration;
 
 use tempfile::TempDir;
-use weir_model::environment::Environment;
-use weir_model::load::{Censored, Lifetime, RequestSpec};
-use weir_model::quantity::CpuSet;
+use weir_model::fixture;
 use weir_model::record::*;
 use weir_model::study::*;
 use weir_record::{HistogramKind, Run, RunWriter, summarize, tag};
@@ -21,79 +18,20 @@ pub(crate) const MEASURED_NS: u64 = 80_000_000;
 
 pub(crate) fn arm(name: &str, role: ArmRole, against: usize) -> Arm {
     Arm {
-        name: name.to_owned(),
-        role,
-        changes: Settings::new(),
         against,
-        settings: Settings::new(),
-        proxy: None,
-    }
-}
-
-fn load(name: &str, arrivals: StudyArrivals) -> LoadSpec {
-    LoadSpec {
-        name: name.to_owned(),
-        arrivals,
-        connections: 50,
-        lifetime: Lifetime::Kept,
-        tls: None,
-        held: 0,
-        size: None,
-        request: RequestSpec::get("/"),
-        duration: Duration::from_secs(60),
-        timeout: Duration::from_secs(2),
-        burst: None,
-        cell: None,
+        ..fixture::arm(name, role, &[])
     }
 }
 
 /// A header with a closed load `closed` and an open one `open` at 10,000 per second.
 pub(crate) fn header(arms: Vec<Arm>) -> RunHeader {
-    let cpus = |cpu| CpuSet::new(vec![cpu]).unwrap();
-    RunHeader {
-        network: Default::default(),
-        rows: Vec::new(),
-        places: Default::default(),
-        format: FORMAT.to_owned(),
-        run: "r".to_owned(),
-        weir_version: "0".to_owned(),
-        started_at: "2026-01-01T00:00:00Z".to_owned(),
-        study: Study {
-            name: "s".to_owned(),
-            title: String::new(),
-            question: "?".to_owned(),
-            proxy: ProxySpec {
-                kind: ProxyKind::Nginx,
-                executable: None,
-                role: ProxyRole::ReverseProxy,
-                settings: Settings::new(),
-                configuration: None,
-                external: None,
-            },
-            origin: OriginSpec::default(),
-            loads: vec![
-                load("closed", StudyArrivals::Closed),
-                load("open", StudyArrivals::Constant(10_000.0)),
-            ],
-            arms,
-            launchers: BTreeMap::new(),
-            compare: Compare::Against,
-            blocks: BlockSpec::default(),
-            objective: Objective::default(),
-            cpus: None,
-            published: None,
-            left_out: Vec::new(),
-            scale: None,
-            network: NetworkSpec::default(),
-        },
-        cpus: CpuRoles {
-            proxy: cpus(0),
-            generator: cpus(1),
-            origin: cpus(1),
-        },
-        environment: Environment::default(),
-        remarks: Vec::new(),
-    }
+    fixture::header(Study {
+        loads: vec![
+            fixture::load("closed", StudyArrivals::Closed),
+            fixture::load("open", StudyArrivals::Constant(10_000.0)),
+        ],
+        ..fixture::study(arms)
+    })
 }
 
 /// Baseline, baseline again, one change.
@@ -128,14 +66,8 @@ pub(crate) fn slice(index: u64, rate: f64) -> SliceRecord {
 pub(crate) fn trial(load: &str, arm: &str, block: u32, slices: Vec<SliceRecord>) -> TrialRecord {
     let completed = slices.iter().map(|slice| slice.completed_whole).sum();
     TrialRecord {
-        session: 0,
-        load: load.to_owned(),
-        arm: arm.to_owned(),
-        block,
         slices,
-        errors: Vec::new(),
         status_classes: [0, 0, completed, 0, 0, 0],
-        censored: Censored::default(),
         response_time: QuantileSummary {
             p50: 200_000,
             p99: 400_000,
@@ -149,7 +81,7 @@ pub(crate) fn trial(load: &str, arm: &str, block: u32, slices: Vec<SliceRecord>)
             p99: 5_000,
             ..QuantileSummary::default()
         },
-        validity: Vec::new(),
+        ..fixture::trial(load, arm, block)
     }
 }
 

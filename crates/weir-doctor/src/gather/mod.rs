@@ -66,6 +66,23 @@ pub enum GatherError {
     },
 }
 
+impl GatherError {
+    /// What to do about it.
+    pub fn hint(&self) -> &'static str {
+        match self {
+            GatherError::Unreadable { .. } => {
+                "--nginx takes the path of nginx's configuration file"
+            }
+            GatherError::Syntax { .. } | GatherError::Nested { .. } => {
+                "`nginx -t` says what nginx makes of it"
+            }
+            GatherError::NotNginx { .. } => {
+                "--pid takes nginx's master process; `pgrep -o nginx` finds it"
+            }
+        }
+    }
+}
+
 /// Reads a host and its proxy. Nothing is changed.
 ///
 /// # Errors
@@ -159,6 +176,10 @@ fn listeners(source: &mut Source, facts: &mut Facts) {
             };
             facts.listeners = Some(queues.into_iter().map(listener).collect());
         }
-        Err(error) => source.unread("listeners and their queues", error.to_string()),
+        Err(error) => {
+            let hint = error.hint().map(|hint| format!("; {hint}"));
+            let why = format!("{error}{}", hint.unwrap_or_default());
+            source.unread("listeners and their queues", why);
+        }
     }
 }

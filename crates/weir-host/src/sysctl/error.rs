@@ -8,10 +8,7 @@ use crate::HostError;
 #[derive(Debug, thiserror::Error)]
 pub enum SysctlError {
     /// Not a name of a setting.
-    #[error(
-        "`{name}` is not the name of a kernel setting: {why}\n\
-         hint: write it as sysctl does, for example net.core.somaxconn"
-    )]
+    #[error("`{name}` is not the name of a kernel setting: {why}")]
     BadName {
         /// The name.
         name: String,
@@ -19,60 +16,43 @@ pub enum SysctlError {
         why: &'static str,
     },
     /// This kernel has none of that name.
-    #[error(
-        "this kernel has no setting {name}\n\
-         hint: look for it with `sysctl -a`; one that a module brings is there once the module is \
-         loaded"
-    )]
+    #[error("this kernel has no setting {name}")]
     Absent {
         /// The name.
         name: String,
     },
     /// It is the whole host's; a network namespace has none, or sees it read-only.
-    #[error(
-        "{name} belongs to the whole host: a network namespace cannot have a value of its own\n\
-         hint: change it on the host itself, or leave it out"
-    )]
+    #[error("{name} belongs to the whole host: a network namespace cannot have a value of its own")]
     NotInNamespace {
         /// The name.
         name: String,
     },
     /// Nobody can change it.
-    #[error("{name} is read-only: the kernel tells it, and takes no other\nhint: leave it out")]
+    #[error("{name} is read-only: the kernel tells it, and takes no other")]
     ReadOnly {
         /// The name.
         name: String,
     },
     /// The mount is read-only, as containers have it.
-    #[error(
-        "{name} cannot be changed: /proc/sys is mounted read-only here\n\
-         hint: run weir outside of the container, or in a privileged one"
-    )]
+    #[error("{name} cannot be changed: /proc/sys is mounted read-only here")]
     MountedReadOnly {
         /// The name.
         name: String,
     },
     /// Writing to it does something, and it has no value that could be put back.
-    #[error("{name} is an action, not a setting: it has no value\nhint: leave it out")]
+    #[error("{name} is an action, not a setting: it has no value")]
     WriteOnly {
         /// The name.
         name: String,
     },
     /// Not for this process.
-    #[error(
-        "{name}: permission denied\n\
-         hint: run weir as root; settings of net. take CAP_NET_ADMIN"
-    )]
+    #[error("{name}: permission denied")]
     Denied {
         /// The name.
         name: String,
     },
     /// The kernel refuses the value: out of range, or not of its type.
-    #[error(
-        "the kernel refuses `{value}` for {name}: {source}; it is `{now}`\n\
-         hint: see its range in the kernel's Documentation/networking/ip-sysctl.rst or \
-         Documentation/admin-guide/sysctl/"
-    )]
+    #[error("the kernel refuses `{value}` for {name}: {source}; it is `{now}`")]
     Invalid {
         /// The name.
         name: String,
@@ -84,10 +64,7 @@ pub enum SysctlError {
         source: io::Error,
     },
     /// The kernel took the value, and made something else of it.
-    #[error(
-        "the kernel made `{got}` of `{wanted}` for {name}; it is `{now}` again\n\
-         hint: ask for a value that the kernel keeps as it is"
-    )]
+    #[error("the kernel made `{got}` of `{wanted}` for {name}; it is `{now}` again")]
     NotTaken {
         /// The name.
         name: String,
@@ -112,6 +89,33 @@ pub enum SysctlError {
 }
 
 impl SysctlError {
+    /// What to do about it, where that can be said.
+    pub fn hint(&self) -> Option<String> {
+        let hint = match self {
+            SysctlError::BadName { .. } => {
+                "write it as sysctl does, for example net.core.somaxconn"
+            }
+            SysctlError::Absent { .. } => {
+                "look for it with `sysctl -a`; one that a module brings is there once the module \
+                 is loaded"
+            }
+            SysctlError::NotInNamespace { .. } => "change it on the host itself, or leave it out",
+            SysctlError::ReadOnly { .. } | SysctlError::WriteOnly { .. } => "leave it out",
+            SysctlError::MountedReadOnly { .. } => {
+                "run weir outside of the container, or in a privileged one"
+            }
+            SysctlError::Denied { .. } => "run weir as root; settings of net. take CAP_NET_ADMIN",
+            SysctlError::Invalid { .. } => {
+                "see its range in the kernel's Documentation/networking/ip-sysctl.rst or \
+                 Documentation/admin-guide/sysctl/"
+            }
+            SysctlError::NotTaken { .. } => "ask for a value that the kernel keeps as it is",
+            SysctlError::Refused { .. } => return None,
+            SysctlError::Network(error) => return error.hint(),
+        };
+        Some(hint.to_owned())
+    }
+
     pub(super) fn bad_name(name: &str, why: &'static str) -> SysctlError {
         SysctlError::BadName {
             name: name.to_owned(),

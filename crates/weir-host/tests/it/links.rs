@@ -235,7 +235,8 @@ fn what_cannot_be_is_refused_before_anything_is_made() {
         ),
     ] {
         let error = connect((&a, &good), (&b, &bad), mtu).unwrap_err();
-        assert!(error.to_string().contains(expected), "{error}");
+        let said = format!("{error}; {:?}", error.hint());
+        assert!(said.contains(expected), "{said}");
         assert_eq!(find(&a, "left"), None);
         assert_eq!(find(&b, &bad.name), None);
     }

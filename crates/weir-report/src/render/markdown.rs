@@ -137,6 +137,7 @@ fn head(column: &Column) -> String {
     match (column.head.as_str(), column.small.as_str()) {
         (head, "") => escape(head),
         ("", small) => escape(small),
+        (head, small) if head.ends_with(')') => format!("{}, {}", escape(head), escape(small)),
         (head, small) => format!("{} ({})", escape(head), escape(small)),
     }
 }

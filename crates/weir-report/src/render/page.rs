@@ -24,6 +24,8 @@ pub(super) struct Page {
     pub(super) out: String,
     pub(super) color: bool,
     pub(super) width: usize,
+    /// Whether what comes next belongs to the line before it.
+    pub(super) is_joined: bool,
 }
 
 impl Page {
@@ -47,6 +49,7 @@ impl Page {
 
     /// A line that is painted already.
     pub(super) fn put(&mut self, line: &str) {
+        self.is_joined = false;
         self.out.push_str(line.trim_end());
         self.out.push('\n');
     }
@@ -58,7 +61,7 @@ impl Page {
 
     /// A blank line, but not two and not at the top.
     pub(super) fn gap(&mut self) {
-        if !self.out.is_empty() && !self.out.ends_with("\n\n") {
+        if !self.is_joined && !self.out.is_empty() && !self.out.ends_with("\n\n") {
             self.out.push('\n');
         }
     }

@@ -28,6 +28,7 @@ pub(crate) fn terminal(document: &Document, color: bool, width: usize) -> String
         out: String::new(),
         color,
         width: width.max(NARROWEST),
+        is_joined: false,
     };
     if !document.title.is_empty() {
         page.text(&document.title.as_str().into(), sgr::BOLD, 0);
@@ -50,10 +51,17 @@ struct Layout<'a> {
 
 impl Page {
     fn blocks(&mut self, blocks: &[Block]) {
-        for block in blocks {
+        for (place, block) in blocks.iter().enumerate() {
+            let next = blocks.get(place + 1);
             match block {
                 Block::Heading(heading) => self.heading(heading),
                 Block::Callout(callout) => self.callout(callout),
+                // A label before a table is the table's.
+                Block::Paragraph(label) if !label.label.is_empty() && is_table(next) => {
+                    self.gap();
+                    self.paragraph(label);
+                    self.is_joined = true;
+                }
                 Block::Paragraph(paragraph) => self.paragraph(paragraph),
                 Block::List(list) => self.list(list),
                 Block::Facts(facts) => self.facts(facts),
@@ -76,22 +84,20 @@ impl Page {
 
     fn heading(&mut self, heading: &Heading) {
         self.gap();
-        let role = match heading.level {
-            2 => Role::Strong,
-            _ => Role::Plain,
+        let is_section = heading.level == 2;
+        let role = match is_section {
+            true => Role::Strong,
+            false => Role::Plain,
         };
         let mut text = Text::of(role, heading.text.as_str());
-        let mut hang = 0;
-        if let Some(validity) = heading.badge.filter(|_| heading.level == 2) {
-            let badge = Text::badge(validity);
-            hang = width_of(&text.words()) + width_of(&badge.words()) + 4;
-            text = text.plain(": ");
-            text.0.extend(badge.0);
+        if let Some(validity) = heading.badge.filter(|_| is_section) {
+            text = text.plain(": ").badge(validity);
         }
         if !heading.remark.is_empty() {
             text = text.plain(format!(", {}", heading.remark));
         }
-        self.text(&text, "", hang);
+        self.text(&text, "", 4);
+        self.is_joined = !is_section;
     }
 
     fn callout(&mut self, callout: &Callout) {
@@ -99,7 +105,7 @@ impl Page {
         for paragraph in &callout.paragraphs {
             self.text(&paragraph.as_str().into(), sgr::BOLD, 0);
         }
-        let badge = Text::badge(callout.badge);
+        let badge = Text::validity(callout.badge);
         let hang = width_of(&badge.words()) + 2;
         let text = match callout.basis.as_str() {
             "" => badge,
@@ -305,6 +311,10 @@ impl Page {
         }
         line
     }
+}
+
+fn is_table(block: Option<&Block>) -> bool {
+    matches!(block, Some(Block::Table(_)))
 }
 
 fn head(column: &Column) -> String {

@@ -29,7 +29,7 @@ struct AtRate<'a> {
 
 impl AtRate<'_> {
     fn usable(&self) -> bool {
-        self.found.validity != Validity::Invalid && self.found.blocks_used > 0
+        self.found.is_usable()
     }
 }
 

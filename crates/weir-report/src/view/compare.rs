@@ -341,7 +341,7 @@ pub(super) fn forests(input: &ReportInput<'_>, load: &LoadFindings, metric: Metr
     let near = " The same near 1. Arrows lead to effects beyond this axis.";
     let figure = |caption: &str, forest| {
         Block::Figure(Figure {
-            caption: Text::badge(load.validity).plain(caption),
+            caption: Text::validity(load.validity).plain(caption),
             chart: Chart::Forest(forest),
         })
     };

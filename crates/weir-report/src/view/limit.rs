@@ -36,20 +36,11 @@ fn row(limit: &LimitFindings) -> Row {
         words::limit(limit.verdict)
     );
     let cells = [
-        Cell::from(number::time(limit.value_ns)).small(interval(limit)),
+        Cell::from(number::time(limit.value_ns)).small(number::time_interval(limit.interval_ns)),
         Cell::tone(words::tone(like), verdict),
         Cell::from(&*limit.because),
     ];
     Row::new(&*limit.arm, cells)
-}
-
-/// The interval of an estimate; empty where there is none.
-pub(super) fn interval(limit: &LimitFindings) -> String {
-    let (low, high) = limit.interval_ns;
-    match low.is_finite() && high.is_finite() {
-        true => format!("{} to {}", number::time(low), number::time(high)),
-        false => String::new(),
-    }
 }
 
 /// The limit of a study's objective, to follow the name of its metric; empty without one.

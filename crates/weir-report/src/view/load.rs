@@ -261,7 +261,7 @@ fn reason(counted: &CountedReason, load: &LoadFindings) -> Text {
         false if counted.arms.is_empty() => String::new(),
         false => format!("; {}", counted.arms.join(", ")),
     };
-    Text::badge(counted.reason.validity)
+    Text::validity(counted.reason.validity)
         .plain(" ")
         .and(Role::Strong, &*counted.reason.rule)
         .plain(format!(": {} ", counted.reason.seen))

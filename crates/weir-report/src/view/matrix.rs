@@ -6,9 +6,11 @@ mod heat;
 
 use std::collections::BTreeMap;
 
-use weir_analysis::findings::{ArmFindings, Comparison, InertArm, LoadFindings, Verdict};
+use weir_analysis::findings::{
+    ArmFindings, Comparison, InertArm, LoadFindings, MatrixFindings, Verdict,
+};
 use weir_model::record::Validity;
-use weir_model::study::{ArmRole, LoadSpec, Metric, Study};
+use weir_model::study::{ArmRole, LoadSpec, Metric};
 
 use super::charts;
 use super::compare::{changes, compared};
@@ -18,11 +20,6 @@ use crate::tree::{
     Lines, List, Outputs, Part, Role, Row, Style, Table, Text, Tone, clause, text,
 };
 use crate::{ReportInput, number, words};
-
-/// More than this share of SUSPECT and INVALID cells make a matrix SUSPECT.
-const DOUBTFUL_SHARE: f64 = 0.05;
-/// More than this share of INVALID ones make it INVALID.
-const INVALID_SHARE: f64 = 0.5;
 
 /// Colours of a scale from few to many, as the style sheet has them.
 const COLOURS: f64 = 10.0;
@@ -40,7 +37,7 @@ impl Cell<'_> {
     }
 
     fn usable(&self) -> bool {
-        self.found.validity != Validity::Invalid && self.found.blocks_used > 0
+        self.found.is_usable()
     }
 
     fn arm(&self, name: &str) -> Option<&ArmFindings> {
@@ -49,49 +46,22 @@ impl Cell<'_> {
 }
 
 /// The loads of one matrix.
-pub(super) struct Matrix<'a> {
-    /// Its name; empty when the study gives it none.
-    name: &'a str,
+struct Matrix<'a> {
+    found: &'a MatrixFindings,
     cells: Vec<Cell<'a>>,
 }
 
-/// All matrices of a study, in its order.
-pub(super) fn all<'a>(study: &'a Study, loads: &'a [LoadFindings]) -> Vec<Matrix<'a>> {
-    let mut matrices: Vec<Matrix<'_>> = Vec::new();
-    for found in loads {
-        let Some(spec) = study.loads.iter().find(|spec| spec.name == found.load) else {
-            continue;
-        };
-        let Some(place) = &spec.cell else { continue };
-        let cell = Cell { spec, found };
-        match matrices
-            .iter_mut()
-            .find(|matrix| matrix.name == place.matrix)
-        {
-            Some(matrix) => matrix.cells.push(cell),
-            None => matrices.push(Matrix {
-                name: &place.matrix,
-                cells: vec![cell],
-            }),
-        }
-    }
-    matrices
-}
-
-impl Matrix<'_> {
-    /// INVALID when more than half of the cells are; SUSPECT when more than one in twenty are SUSPECT or INVALID; else
-    /// VALID.
-    pub(super) fn validity(&self) -> Validity {
-        let share = |validities: &[Validity]| {
-            let is_such = |cell: &&Cell<'_>| validities.contains(&cell.found.validity);
-            self.cells.iter().filter(is_such).count() as f64 / self.cells.len().max(1) as f64
-        };
-        if share(&[Validity::Invalid]) > INVALID_SHARE {
-            Validity::Invalid
-        } else if share(&[Validity::Suspect, Validity::Invalid]) > DOUBTFUL_SHARE {
-            Validity::Suspect
-        } else {
-            Validity::Valid
+impl<'a> Matrix<'a> {
+    fn new(found: &'a MatrixFindings, input: &'a ReportInput<'_>) -> Matrix<'a> {
+        let (study, loads) = (&input.header.study, input.findings.loads.iter());
+        let cells = loads.filter_map(|load| {
+            let spec = study.loads.iter().find(|spec| spec.name == load.load)?;
+            let is_own = spec.cell.as_ref()?.matrix == found.name;
+            is_own.then_some(Cell { spec, found: load })
+        });
+        Matrix {
+            found,
+            cells: cells.collect(),
         }
     }
 
@@ -110,25 +80,22 @@ impl Matrix<'_> {
 
 /// A section for each matrix.
 pub(super) fn sections(input: &ReportInput<'_>) -> Vec<Block> {
-    let matrices = all(&input.header.study, &input.findings.loads)
-        .into_iter()
-        .zip(1..);
+    let matrices = input.findings.matrices.iter().zip(1..);
     matrices
-        .flat_map(|(matrix, number)| section(input, &matrix, number))
+        .flat_map(|(matrix, number)| section(input, &Matrix::new(matrix, input), number))
         .collect()
 }
 
 fn section(input: &ReportInput<'_>, matrix: &Matrix<'_>, number: usize) -> Vec<Block> {
     let (study, cells) = (&input.header.study, &matrix.cells);
-    let validity = matrix.validity();
-    let usable = cells.iter().filter(|cell| cell.usable()).count();
-    let loads = number::plural(cells.len() as u64, "load");
-    let title = match matrix.name {
+    let (validity, used) = (matrix.found.validity, matrix.found.used);
+    let loads = number::plural(u64::from(matrix.found.loads), "load");
+    let title = match matrix.found.name.as_str() {
         "" => "Matrix".to_owned(),
         name => format!("Matrix {name}"),
     };
     let heading = Heading::section(&format!("matrix-{number}"), title).badge(validity);
-    let measured = format!("{usable} of {loads} can be used");
+    let measured = format!("{used} of {loads} can be used");
     let mut blocks = vec![
         Block::Heading(heading.remark(&measured)),
         clause(Style::Soft, summary(cells)),
@@ -234,7 +201,7 @@ fn reasons(cells: &[Cell<'_>]) -> Vec<Text> {
     let of = number::plural(cells.len() as u64, "load");
     let each = all.into_iter();
     each.map(|((validity, rule), (loads, _, example))| {
-        Text::badge(validity.0)
+        Text::validity(validity.0)
             .plain(" ")
             .and(Role::Strong, rule)
             .plain(format!(": trials of {loads} of {of}; "))
@@ -246,9 +213,7 @@ fn reasons(cells: &[Cell<'_>]) -> Vec<Text> {
 /// Why an arm is inert as a whole; empty when it is not.
 fn inert_words(inert: &[InertArm], arm: &str) -> String {
     let found = inert.iter().find(|inert| inert.arm == arm && inert.whole);
-    let levels = found.map(|found| &found.levels[..]).unwrap_or_default();
-    let why: Vec<&str> = levels.iter().map(|level| &*level.why).collect();
-    why.join("; ")
+    found.map_or_else(String::new, InertArm::why)
 }
 
 /// How often each arm came out how, on one metric.

@@ -7,17 +7,15 @@ mod charts;
 mod compare;
 mod connections;
 mod counted;
-mod gains;
 mod limit;
 mod load;
 mod matrix;
 mod pairs;
 mod published;
-mod published_times;
 mod setup;
 
-use weir_analysis::findings::LoadFindings;
-use weir_model::record::{Outcome, Record, Validity};
+use weir_analysis::findings::{Findings, Incomplete, LoadFindings};
+use weir_model::record::Outcome;
 use weir_model::study::Study;
 
 use crate::tree::{
@@ -36,7 +34,7 @@ pub(crate) fn document(input: &ReportInput<'_>) -> Document {
     blocks.extend(by_rate::sections(study, &input.findings.loads));
     blocks.extend(matrix::sections(input));
     blocks.extend(inert(input));
-    blocks.extend(published::section(input, validity(input)));
+    blocks.extend(published::section(input));
     blocks.push(Block::Only(Outputs::FILES, setup::sections(input)));
     Document {
         title: match study.title.as_str() {
@@ -59,10 +57,10 @@ fn head(input: &ReportInput<'_>) -> Vec<Block> {
     if !study.question.trim().is_empty() {
         blocks.push(text(Style::Lead, study.question.trim()));
     }
-    let validity = validity(input);
+    let headline = &input.findings.headline;
     blocks.push(Block::Callout(Callout {
         label: "Answer",
-        badge: validity,
+        badge: headline.validity,
         paragraphs: input
             .findings
             .answer
@@ -79,8 +77,8 @@ fn head(input: &ReportInput<'_>) -> Vec<Block> {
         vec![clause(Style::Plain, run)],
     ));
     let warn = |sentence: String| clause(Style::Warning, sentence);
-    blocks.extend(incomplete(input).map(warn));
-    blocks.extend(left_out(input, validity).into_iter().map(warn));
+    blocks.extend(headline.incomplete.as_ref().map(incomplete).map(warn));
+    blocks.extend(left_out(input.findings).map(warn));
     if input.findings.loads.is_empty() {
         blocks.push(warn("no load was measured".to_owned()));
     }
@@ -102,63 +100,38 @@ fn objective(study: &Study) -> String {
     )
 }
 
-/// The worst validity of the loads that the answer rests on; INVALID when there are none.
-fn validity(input: &ReportInput<'_>) -> Validity {
-    let study = &input.header.study;
-    let answers = |load: &&LoadFindings| {
-        load.metrics.contains(&study.objective.metric) && !is_cell(study, load)
-    };
-    let loads = input.findings.loads.iter().filter(answers);
-    let matrices = matrix::all(study, &input.findings.loads);
-    loads
-        .map(|load| load.validity)
-        .chain(matrices.iter().map(|matrix| matrix.validity()))
-        .max()
-        .unwrap_or(Validity::Invalid)
-}
-
 /// Whether a load is a cell of a matrix.
 fn is_cell(study: &Study, load: &LoadFindings) -> bool {
     let mut specs = study.loads.iter();
     specs.any(|spec| spec.name == load.load && spec.cell.is_some())
 }
 
-/// What is said of loads that are not to be used. When all are, the badge of the answer says it.
-fn left_out(input: &ReportInput<'_>, answer: Validity) -> Vec<String> {
-    let study = &input.header.study;
-    let unusable =
-        |load: &&LoadFindings| load.validity == Validity::Invalid && !is_cell(study, load);
-    let each = input.findings.loads.iter().filter(unusable).map(|load| {
+/// What is said of loads that are not to be used.
+fn left_out(findings: &Findings) -> impl Iterator<Item = String> {
+    let names = &findings.headline.left_out;
+    let unusable = findings
+        .loads
+        .iter()
+        .filter(|load| names.contains(&load.load));
+    unusable.map(|load| {
         let why = load.reasons.first().map_or(String::new(), |counted| {
             format!(": {} ({})", counted.reason.seen, load::how_often(counted))
         });
         format!("load {} is INVALID and says nothing{why}", load.load)
-    });
-    match answer {
-        Validity::Invalid => Vec::new(),
-        _ => each.collect(),
-    }
+    })
 }
 
-/// Why the run is not what was planned, if it is not.
-fn incomplete(input: &ReportInput<'_>) -> Option<String> {
-    let end = input.records.iter().rev().find_map(|record| match record {
-        Record::End(end) => Some(end),
-        _ => None,
-    });
-    let what = match end.map(|end| end.outcome) {
-        Some(Outcome::Complete) if input.findings.complete => return None,
+/// Why the run is not what was planned.
+fn incomplete(found: &Incomplete) -> String {
+    let what = match found.outcome {
         Some(Outcome::Complete) => "not everything that was planned is among the records",
         Some(Outcome::Interrupted) => "the run was interrupted",
         Some(Outcome::Failed) => "the run failed",
-        None if input.findings.complete => return None,
         None => "the run has no end yet",
     };
-    let error = end.map_or("", |end| end.error.trim());
+    let error = &found.error;
     let colon = if error.is_empty() { "" } else { ": " };
-    Some(format!(
-        "{what}{colon}{error}; the figures cover what was measured"
-    ))
+    format!("{what}{colon}{error}; the figures cover what was measured")
 }
 
 /// Levels that were asked for and are not in force.

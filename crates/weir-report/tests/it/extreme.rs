@@ -24,12 +24,7 @@ fn all(run: &Fixture) -> [String; 3] {
 #[test]
 fn nothing_was_measured() {
     let mut run = fixture::run();
-    run.findings = Findings {
-        loads: Vec::new(),
-        answer: String::new(),
-        complete: false,
-        inert: Vec::new(),
-    };
+    run.findings = Findings::default();
     run.records = vec![Record::End(EndRecord {
         at: String::new(),
         outcome: Outcome::Failed,
@@ -38,7 +33,7 @@ fn nothing_was_measured() {
     for output in all(&run) {
         assert!(output.contains("INVALID"), "{output}");
         assert!(
-            output.contains("the run failed: nginx: bind() to"),
+            output.contains("he run failed: nginx: bind() to"),
             "{output}"
         );
     }

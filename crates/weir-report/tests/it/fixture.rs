@@ -4,17 +4,17 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use weir_analysis::conclude;
 use weir_analysis::findings::{
     ArmFindings, Comparison, CountedReason, Findings, LoadFindings, Verdict,
 };
 use weir_model::environment::Environment;
-use weir_model::load::{Lifetime, RequestSpec};
+use weir_model::fixture::{self, settings};
 use weir_model::record::{
-    EndRecord, FORMAT, Outcome, ProxyRecord, Record, RunHeader, Validity, ValidityReason,
+    EndRecord, Outcome, ProxyRecord, Record, RunHeader, Validity, ValidityReason,
 };
 use weir_model::study::{
-    Arm, ArmRole, BlockSpec, Compare, CpuRoles, LoadSpec, Metric, NetworkSpec, Objective,
-    OriginSpec, ProxyKind, ProxyRole, ProxySpec, Published, Settings, Study, StudyArrivals,
+    Arm, ArmRole, LoadSpec, Metric, ProxySpec, Published, Settings, Study, StudyArrivals,
 };
 use weir_report::ReportInput;
 
@@ -28,12 +28,15 @@ pub(crate) struct Fixture {
 }
 
 impl Fixture {
+    /// With what follows from the findings as a test left them. They are leaked: the input borrows them.
     pub(crate) fn input(&self) -> ReportInput<'_> {
+        let mut findings = self.findings.clone();
+        conclude(&self.header.study, &self.records, &mut findings);
         ReportInput {
             header: &self.header,
             study_text: &self.study_text,
             records: &self.records,
-            findings: &self.findings,
+            findings: Box::leak(Box::new(findings)),
         }
     }
 }
@@ -101,37 +104,21 @@ pub(crate) fn run() -> Fixture {
                  changes only access_log off is a gain above 2 %, and gzip costs 5.8 %."
             .to_owned(),
         complete: true,
-        inert: Vec::new(),
+        ..Findings::default()
     };
     Fixture {
         records: records(&study),
         header: RunHeader {
-            format: FORMAT.to_owned(),
             run: "stock-reverse-proxy-20261121-061745".to_owned(),
             weir_version: "0.1.0 (d878f56)".to_owned(),
             started_at: "2026-11-21T06:17:45Z".to_owned(),
-            cpus: CpuRoles {
-                proxy: "0".parse().unwrap(),
-                generator: "1".parse().unwrap(),
-                origin: "1".parse().unwrap(),
-            },
-            network: weir_model::record::NetworkUsed::Loopback,
-            rows: Vec::new(),
-            places: Default::default(),
             environment: environment(),
             remarks: vec!["generator and origin share CPU 1: there are only two".to_owned()],
-            study,
+            ..fixture::header(study)
         },
         study_text: STUDY_TEXT.to_owned(),
         findings,
     }
-}
-
-fn settings(pairs: &[(&str, &str)]) -> Settings {
-    let pairs = pairs.iter();
-    pairs
-        .map(|(k, v)| ((*k).to_owned(), (*v).to_owned()))
-        .collect()
 }
 
 fn study() -> Study {
@@ -152,13 +139,11 @@ fn study() -> Study {
             };
             let mut all = base.clone();
             all.extend(changes.clone());
+            let role = [ArmRole::Baseline, ArmRole::SameAsBaseline, ArmRole::Change][index.min(2)];
             Arm {
-                name: (*name).to_owned(),
-                role: [ArmRole::Baseline, ArmRole::SameAsBaseline, ArmRole::Change][index.min(2)],
                 changes,
-                against: 0,
                 settings: all,
-                proxy: None,
+                ..fixture::arm(name, role, &[])
             }
         });
     let figures = [("stock", 2957.93), ("worker_connections", 6068.41)];
@@ -168,23 +153,12 @@ fn study() -> Study {
         question: "Which well-known settings make a stock nginx reverse proxy carry more?"
             .to_owned(),
         proxy: ProxySpec {
-            kind: ProxyKind::Nginx,
-            executable: None,
-            role: ProxyRole::ReverseProxy,
             settings: base.clone(),
-            configuration: None,
-            external: None,
+            ..fixture::proxy()
         },
-        origin: OriginSpec::default(),
         loads: vec![load("closed", StudyArrivals::Closed, 50), {
             load("open", StudyArrivals::ShareOfSlowest(0.6), 200)
         }],
-        arms: arms.collect(),
-        launchers: BTreeMap::new(),
-        compare: Compare::Against,
-        blocks: BlockSpec::default(),
-        objective: Objective::default(),
-        cpus: None,
         published: Some(Published {
             source: "a tuning article, stock Ubuntu nginx with static files".to_owned(),
             metric: "mean requests per second of ab -c 40".to_owned(),
@@ -194,26 +168,15 @@ fn study() -> Study {
             gains: Vec::new(),
             dated: BTreeMap::new(),
         }),
-        left_out: Vec::new(),
-        scale: None,
-        network: NetworkSpec::default(),
+        ..fixture::study(arms.collect())
     }
 }
 
 fn load(name: &str, arrivals: StudyArrivals, connections: u32) -> LoadSpec {
     LoadSpec {
-        name: name.to_owned(),
-        arrivals,
         connections,
-        lifetime: Lifetime::Kept,
-        tls: None,
-        held: 0,
-        size: None,
-        request: RequestSpec::get("/"),
         duration: Duration::from_secs(120),
-        timeout: Duration::from_secs(2),
-        burst: None,
-        cell: None,
+        ..fixture::load(name, arrivals)
     }
 }
 

@@ -141,7 +141,7 @@ fn suites_share_their_axes() {
     let page = html(&run.input());
     let ticks = |suite: usize| {
         let chart = page
-            .split(&format!("id=\"matrix-1-s{suite}-w-t\""))
+            .split(&format!("id=\"c{}-w-t\"", suite + 1))
             .nth(1)
             .unwrap();
         let chart = chart.split("</svg>").next().unwrap();

@@ -191,7 +191,7 @@ fn five_proxies_in_a_page() {
     markup::check(&page);
     let page = page.replace('\u{a0}', " ");
     for words in [
-        "The row carries so many times as much as the column. Verdicts are corrected over these 10 pairs",
+        "Pairs: the row carries so many times as much as the column; verdicts are corrected over these 10 pairs",
         "<th scope=\"row\">envoy</th>",
         "envoy against haproxy: worse",
         "▼ 0.606×</span><small>0.596–0.617</small>",
@@ -217,7 +217,7 @@ fn a_table_of_pairs_is_antisymmetric() {
         .collect();
     let number = |cell: &str| -> f64 { cell.split([' ', '×']).nth(1).unwrap().parse().unwrap() };
     for row in 0..5 {
-        assert_eq!(rows[row][row + 1], "", "{rows:?}");
+        assert_eq!(rows[row][row + 1], "·", "{rows:?}");
         for column in 0..row {
             let (ours, theirs) = (rows[row][column + 1], rows[column][row + 1]);
             assert!(
@@ -540,7 +540,7 @@ fn a_gain_of_a_level_is_against_the_arm_that_differs_in_it_alone() {
         .find(|line| line.starts_with("| transport=sockmap | completed rate"));
     let row = row.unwrap();
     assert!(
-        row.contains("| +40 % | +40 % | transport=sockmap against baseline: +40 %"),
+        row.contains("| +40 % (+40 %) | transport=sockmap against baseline: +40 %"),
         "{row}"
     );
     assert!(row.ends_with("| confirmed |"), "{row}");

@@ -50,16 +50,5 @@ fn asked(args: &DoctorArgs) -> Result<Asked, Failure> {
 }
 
 fn refused(error: &GatherError) -> Failure {
-    let failure = Failure::input(error);
-    match error {
-        GatherError::Unreadable { .. } => {
-            failure.hint("--nginx takes the path of nginx's configuration file")
-        }
-        GatherError::Syntax { .. } | GatherError::Nested { .. } => {
-            failure.hint("`nginx -t` says what nginx makes of it")
-        }
-        GatherError::NotNginx { .. } => {
-            failure.hint("--pid takes nginx's master process; `pgrep -o nginx` finds it")
-        }
-    }
+    Failure::input(error).hint(error.hint())
 }

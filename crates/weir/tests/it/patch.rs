@@ -3,12 +3,9 @@
 use std::fs;
 use std::path::Path;
 
-use weir_model::environment::Environment;
-use weir_model::quantity::CpuSet;
-use weir_model::record::{
-    EndRecord, FORMAT, Outcome, QuantileSummary, Record, RunHeader, SliceRecord, TrialRecord,
-};
-use weir_model::study::{CpuRoles, Study};
+use weir_model::fixture;
+use weir_model::record::{EndRecord, Outcome, Record, SliceRecord, TrialRecord};
+use weir_model::study::Study;
 use weir_parameters::Catalog;
 use weir_record::RunWriter;
 use weir_study::CheckContext;
@@ -38,24 +35,7 @@ fn study(proxy: &str, arms: &str) -> Study {
 
 /// A run in which each arm carried so many times as much as the baseline.
 fn run(folder: &Path, study: Study, times: &[f64]) {
-    let cpu = |cpu| CpuSet::new(vec![cpu]).expect("a CPU");
-    let header = RunHeader {
-        format: FORMAT.to_owned(),
-        run: "r".to_owned(),
-        weir_version: "0".to_owned(),
-        started_at: "2026-01-01T00:00:00Z".to_owned(),
-        study,
-        cpus: CpuRoles {
-            proxy: cpu(0),
-            generator: cpu(1),
-            origin: cpu(1),
-        },
-        network: Default::default(),
-        places: Default::default(),
-        environment: Environment::default(),
-        remarks: Vec::new(),
-        rows: Vec::new(),
-    };
+    let header = fixture::header(study);
     let mut writer = RunWriter::create(folder, &header, "").expect("a folder");
     let mut index = 0;
     for block in 0..BLOCKS {
@@ -81,10 +61,6 @@ fn trial(arm: &str, block: u32, index: u64, rate: f64) -> TrialRecord {
     let completed = (rate * 0.8) as u64;
     let whole = rate as u64;
     TrialRecord {
-        session: 0,
-        load: "closed".to_owned(),
-        arm: arm.to_owned(),
-        block,
         slices: vec![SliceRecord {
             index,
             start_ns: index * 1_000_000_000,
@@ -97,13 +73,8 @@ fn trial(arm: &str, block: u32, index: u64, rate: f64) -> TrialRecord {
             origin_requests: whole,
             ..SliceRecord::default()
         }],
-        errors: Vec::new(),
         status_classes: [0, 0, whole, 0, 0, 0],
-        censored: Default::default(),
-        response_time: QuantileSummary::default(),
-        service_time: QuantileSummary::default(),
-        dispatch_lag: QuantileSummary::default(),
-        validity: Vec::new(),
+        ..fixture::trial("closed", arm, block)
     }
 }
 

@@ -1,16 +1,55 @@
-//! What a slice counted, on its way from one process to another. Lossless in what records are made
-//! from.
+//! What a slice counted, on its way from one process to another. Lossless in what records are made from.
 
+use std::borrow::Borrow;
+use std::collections::BTreeMap;
 use std::io::Cursor;
 
 use hdrhistogram::Histogram;
-use hdrhistogram::serialization::{Deserializer, Serializer, V2Serializer};
+use hdrhistogram::serialization::{Serializer as _, V2Serializer};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use weir_load::{Errors, SliceData};
+use weir_model::load::{Censored, ErrorCount};
 
-use crate::message::{Bytes, SliceCounts};
+use super::Bytes;
+
+/// Writes what a slice counted.
+pub(super) fn serialize<S: Serializer>(
+    data: &impl Borrow<SliceData>,
+    to: S,
+) -> Result<S::Ok, S::Error> {
+    counts_of(data.borrow()).serialize(to)
+}
+
+/// Reads it; an error when its histograms cannot be read.
+pub(super) fn deserialize<'de, D: Deserializer<'de>, T: From<Box<SliceData>>>(
+    from: D,
+) -> Result<T, D::Error> {
+    let counts = SliceCounts::deserialize(from)?;
+    let data = data_of(&counts).map(|data| T::from(Box::new(data)));
+    data.ok_or_else(|| D::Error::custom("a slice's histograms cannot be read"))
+}
+
+/// The fields of [`SliceData`] that records are made from.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+struct SliceCounts {
+    offered: u64,
+    completed: u64,
+    completed_whole: u64,
+    received_bytes: u64,
+    reconnects: u64,
+    statuses: BTreeMap<u16, u64>,
+    errors: Vec<ErrorCount>,
+    censored: Censored,
+    cpu_ns: u64,
+    response: Bytes,
+    service: Bytes,
+    dispatch_lag: Bytes,
+    overflow: u64,
+}
 
 /// What goes over the wire.
-pub fn counts_of(data: &SliceData) -> SliceCounts {
+fn counts_of(data: &SliceData) -> SliceCounts {
     let statuses = (100..).zip(data.statuses.iter().copied());
     SliceCounts {
         offered: data.offered,
@@ -30,7 +69,7 @@ pub fn counts_of(data: &SliceData) -> SliceCounts {
 }
 
 /// What came over the wire; `None` when its histograms cannot be read.
-pub fn data_of(counts: &SliceCounts) -> Option<SliceData> {
+fn data_of(counts: &SliceCounts) -> Option<SliceData> {
     let mut data = SliceData::new();
     data.offered = counts.offered;
     data.completed = counts.completed;
@@ -66,7 +105,7 @@ fn read_into(histogram: &mut Histogram<u64>, bytes: &Bytes) -> Option<()> {
     if bytes.0.is_empty() {
         return Some(());
     }
-    let read: Histogram<u64> = Deserializer::new()
+    let read: Histogram<u64> = hdrhistogram::serialization::Deserializer::new()
         .deserialize(&mut Cursor::new(&bytes.0))
         .ok()?;
     histogram.add(&read).ok()

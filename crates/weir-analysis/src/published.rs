@@ -1,0 +1,248 @@
+//! Verdicts on what others published: figures of each arm here, response times in [`times`], gains in
+//! [`gains`].
+
+mod gains;
+mod times;
+
+use std::collections::BTreeMap;
+
+use weir_model::study::{Metric, Published, Study};
+
+use crate::findings::{
+    Comparison, FigureFindings, FiguresFindings, Findings, InertArm, LoadFindings, Measured,
+    PublishedFindings, PublishedVerdict, Verdict,
+};
+
+/// Everything that was published beside what was found; `None` when nothing was.
+pub(crate) fn published(study: &Study, findings: &Findings) -> Option<PublishedFindings> {
+    let judge = Judge {
+        study,
+        published: study.published.as_ref()?,
+        loads: &findings.loads,
+        inert: &findings.inert,
+    };
+    Some(PublishedFindings {
+        figures: judge.figures(),
+        times: judge.times(),
+        gains: gains::gains(study, judge.published, judge.loads),
+    })
+}
+
+/// What published figures are judged by.
+struct Judge<'a> {
+    study: &'a Study,
+    published: &'a Published,
+    loads: &'a [LoadFindings],
+    inert: &'a [InertArm],
+}
+
+/// What a published ratio is of. Intervals of response times are wide: one that holds 1 may still rule
+/// out the published size, which is then what can be said. Those of rates are narrow, and one that
+/// holds 1 and reaches beyond the band says that there is too little data.
+#[derive(Clone, Copy, PartialEq)]
+enum Kind {
+    Figure,
+    Time,
+}
+
+/// A published ratio; from lowest to highest where a range was published.
+type Ratios = (f64, f64);
+
+impl<'a> Judge<'a> {
+    fn figures(&self) -> Vec<FiguresFindings> {
+        let (study, published) = (self.study, self.published);
+        let mut all: Vec<FiguresFindings> = Vec::new();
+        for spec in &study.loads {
+            if let Some(figures) = published.by_load.get(&spec.name) {
+                let own = self.loads.iter().find(|load| load.load == spec.name);
+                all.push(self.under(figures, own));
+            }
+        }
+        let nothing_else =
+            all.is_empty() && published.times.is_empty() && published.gains.is_empty();
+        if let Some(alone) = self.beside_limits() {
+            all.push(alone);
+        } else if !published.figures.is_empty() || nothing_else {
+            let wanted = study.objective.metric;
+            let gives = |load: &&LoadFindings| load.metrics.contains(&wanted);
+            let any = |load: &&LoadFindings| !load.metrics.is_empty();
+            let measured = self.loads.iter().find(gives);
+            let measured = measured.or_else(|| self.loads.iter().find(any));
+            all.push(self.under(&published.figures, measured));
+        }
+        all
+    }
+
+    /// The figure published for an arm that is alone beside its figures under each load: there is no
+    /// ratio, but for both there is a limit.
+    fn beside_limits(&self) -> Option<FiguresFindings> {
+        let [alone] = &self.study.arms[..] else {
+            return None;
+        };
+        let figure = *self.published.figures.get(&alone.name)?;
+        let rows = self.loads.iter().filter_map(|load| {
+            let limit = load.limits.iter().find(|limit| limit.arm == alone.name)?;
+            Some(FigureFindings {
+                arm: load.load.clone(),
+                against: None,
+                figure,
+                ratio: None,
+                measured: Some(Measured {
+                    value: limit.value_ns,
+                    interval: limit.interval_ns,
+                }),
+                verdict: None,
+                because: String::new(),
+            })
+        });
+        let rows: Vec<FigureFindings> = rows.collect();
+        (!rows.is_empty()).then_some(FiguresFindings {
+            load: None,
+            metric: Some(self.study.objective.metric),
+            rows,
+        })
+    }
+
+    /// Published figures beside what was measured under a load, if anything was.
+    fn under(
+        &self,
+        figures: &BTreeMap<String, f64>,
+        measured: Option<&LoadFindings>,
+    ) -> FiguresFindings {
+        let measured = measured.and_then(|load| Some((load, self.metric_of(load)?)));
+        let arms = &self.study.arms;
+        let baseline = arms.first().map_or("", |arm| &arm.name);
+        let here = arms.iter().map(|arm| {
+            let against = arms.get(arm.against).map_or("", |arm| &arm.name);
+            (&*arm.name, against)
+        });
+        // Arms of a larger machine: in the order of the numbers in their names.
+        let mut elsewhere: Vec<(&str, &str)> = figures
+            .keys()
+            .filter(|name| arms.iter().all(|arm| arm.name != **name))
+            .map(|name| (&**name, baseline))
+            .collect();
+        elsewhere.sort_by_key(|(name, _)| (name.len(), *name));
+        let rows = here
+            .chain(elsewhere)
+            .filter_map(|pair| self.row(figures, measured, pair));
+        FiguresFindings {
+            load: measured.map(|(load, _)| load.load.clone()),
+            metric: measured.map(|(_, metric)| metric),
+            rows: rows.collect(),
+        }
+    }
+
+    fn row(
+        &self,
+        figures: &BTreeMap<String, f64>,
+        measured: Option<(&LoadFindings, Metric)>,
+        (arm, against): (&str, &str),
+    ) -> Option<FigureFindings> {
+        let figure = *figures.get(arm)?;
+        let against = Some(against).filter(|against| *against != arm);
+        let base = against.and_then(|against| figures.get(against));
+        let ratio = base.map(|base| figure / base);
+        let ours = measured.and_then(|(load, metric)| compared(load, arm, Some(metric)));
+        let judged = ratio.map(|ratio| self.verdict(Kind::Figure, arm, (ratio, ratio), ours));
+        let (verdict, because) = judged.unzip();
+        Some(FigureFindings {
+            arm: arm.to_owned(),
+            against: against.map(str::to_owned),
+            figure,
+            ratio,
+            measured: ours.map(as_measured),
+            verdict,
+            because: because.unwrap_or_default(),
+        })
+    }
+
+    /// The objective's metric where a load gives it, else the first that it gives.
+    fn metric_of(&self, load: &LoadFindings) -> Option<Metric> {
+        let wanted = self.study.objective.metric;
+        let given = load.metrics.contains(&wanted).then_some(wanted);
+        given.or_else(|| load.metrics.first().copied())
+    }
+
+    /// The verdict on the published effect of `arm`. A level that is not in force, and advice that is
+    /// known to be dated, decide more than figures do.
+    fn verdict(
+        &self,
+        kind: Kind,
+        arm: &str,
+        theirs: Ratios,
+        ours: Option<&Comparison>,
+    ) -> (PublishedVerdict, String) {
+        let mut inert = self.inert.iter();
+        if let Some(inert) = inert.find(|inert| inert.arm == arm && inert.whole) {
+            return (PublishedVerdict::Inert, inert.why());
+        }
+        let (verdict, because) = compare(kind, theirs, ours, self.study.objective.band);
+        match (verdict, self.published.dated.get(arm)) {
+            (PublishedVerdict::NoEffectHere, Some(since)) => {
+                (PublishedVerdict::Obsolete, since.clone())
+            }
+            _ => (verdict, because),
+        }
+    }
+}
+
+/// The comparison of `arm` on `metric` under a load.
+fn compared<'a>(
+    load: &'a LoadFindings,
+    arm: &str,
+    metric: Option<Metric>,
+) -> Option<&'a Comparison> {
+    let mut all = load.comparisons.iter();
+    all.find(|c| c.arm == arm && Some(c.metric) == metric)
+}
+
+fn as_measured(ours: &Comparison) -> Measured {
+    Measured {
+        value: ours.ratio,
+        interval: ours.interval,
+    }
+}
+
+/// Sets a published ratio beside a measured one. Published ratios are of the metric's own direction;
+/// whether that is good or bad does not matter for whether it is confirmed.
+fn compare(
+    kind: Kind,
+    theirs: Ratios,
+    ours: Option<&Comparison>,
+    band: f64,
+) -> (PublishedVerdict, String) {
+    let measured = ours.filter(|c| c.verdict != Verdict::Invalid && c.ratio.is_finite());
+    let Some(ours) = measured else {
+        let because = ours.map_or(String::new(), |c| c.because.clone());
+        return (PublishedVerdict::NotMeasured, because);
+    };
+    if !theirs.1.is_finite() || theirs.1 <= 0.0 {
+        return (PublishedVerdict::Inconclusive, String::new());
+    }
+    let band = band.ln_1p();
+    let they_saw_none = theirs.0.ln() <= band && theirs.1.ln() >= -band;
+    let (low, high) = ours.interval;
+    let overlap = low <= theirs.1 && theirs.0 <= high;
+    let larger = theirs.0 > 1.0;
+    let verdict = match (ours.verdict, they_saw_none) {
+        (Verdict::Equivalent, true) => PublishedVerdict::NoneEither,
+        (Verdict::Equivalent, false) => PublishedVerdict::NoEffectHere,
+        (Verdict::Better | Verdict::Worse, true) => PublishedVerdict::EffectHere,
+        (Verdict::Better | Verdict::Worse, false) => match (ours.ratio > 1.0) == larger {
+            false => PublishedVerdict::Opposite,
+            true if overlap => PublishedVerdict::Confirmed,
+            true if (ours.ratio > theirs.1) == larger => PublishedVerdict::ConfirmedLarger,
+            true => PublishedVerdict::ConfirmedSmaller,
+        },
+        (Verdict::Inconclusive, false) if kind == Kind::Time && !overlap => {
+            let because = "the interval rules the published size out".to_owned();
+            return (PublishedVerdict::NoEffectHere, because);
+        }
+        (Verdict::Inconclusive | Verdict::Invalid, _) => PublishedVerdict::Inconclusive,
+    };
+    (verdict, String::new())
+}
+
+#[cfg(test)]
+mod tests;

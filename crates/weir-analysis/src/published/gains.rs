@@ -1,0 +1,163 @@
+//! Published gains.
+//!
+//! They are means and peaks over machines and settings that are not here, so sizes are not compared:
+//! a gain is confirmed where ours has its direction and lies beyond the equivalence band.
+
+use weir_model::study::{Arm, ArmRole, GainOf, Metric, Published, PublishedGain, Study};
+
+use crate::findings::{Comparison, GainFindings, LoadFindings, PublishedVerdict, Verdict};
+use crate::names::are_different_proxies;
+
+/// All published gains, each under each load that it is for.
+pub(super) fn gains(
+    study: &Study,
+    published: &Published,
+    loads: &[LoadFindings],
+) -> Vec<GainFindings> {
+    let mut all = Vec::new();
+    for gain in &published.gains {
+        let is_for = |load: &&LoadFindings| match &gain.load {
+            Some(name) => load.load == *name,
+            None => load.metrics.contains(&gain.metric),
+        };
+        let before = all.len();
+        let under = loads.iter().filter(is_for);
+        all.extend(under.map(|load| of_gain(study, Some(load), gain)));
+        if all.len() == before {
+            all.push(of_gain(study, None, gain));
+        }
+    }
+    all
+}
+
+fn of_gain(study: &Study, load: Option<&LoadFindings>, gain: &PublishedGain) -> GainFindings {
+    let arms = load.map_or_else(Vec::new, |load| measured(study, load, gain));
+    let up = gain.mean.or(gain.peak).is_some_and(|change| change > 0.0);
+    let (verdict, because) = match arms.is_empty() {
+        true => (
+            PublishedVerdict::NotMeasured,
+            missing(study, load, gain).to_owned(),
+        ),
+        false => judge(&arms, up, study.objective.band),
+    };
+    let ratios = || arms.iter().map(|own| own.ratio);
+    let largest = match up {
+        true => ratios().reduce(f64::max),
+        false => ratios().reduce(f64::min),
+    };
+    let logs = ratios().map(f64::ln).sum::<f64>();
+    GainFindings {
+        of: gain.of.clone(),
+        metric: gain.metric,
+        load: load.map(|load| load.load.clone()),
+        mean: gain.mean,
+        peak: gain.peak,
+        mean_here: (!arms.is_empty()).then(|| (logs / arms.len() as f64).exp()),
+        peak_here: largest,
+        arms,
+        verdict,
+        because,
+    }
+}
+
+/// Ours for each arm that the gain is of and that has valid figures.
+fn measured(study: &Study, load: &LoadFindings, gain: &PublishedGain) -> Vec<Comparison> {
+    let arms = study.arms.iter();
+    let of_arm = |arm: &Arm| -> Option<Comparison> {
+        let against = match &gain.of {
+            GainOf::Arms(names) if names.contains(&arm.name) => study.arms.get(arm.against)?,
+            GainOf::Arms(_) => return None,
+            GainOf::Level { id, level } => without(study, arm, id, level)?,
+        };
+        pair(load, gain.metric, &arm.name, &against.name)
+    };
+    arms.filter(|arm| arm.role != ArmRole::SameAsBaseline)
+        .filter_map(of_arm)
+        .filter(|own| own.verdict != Verdict::Invalid && own.ratio > 0.0)
+        .collect()
+}
+
+/// The arm that differs from `arm` in nothing but that it does not have `level`: the one that it is
+/// compared with, if that is such a one, else the first.
+fn without<'a>(study: &'a Study, arm: &Arm, id: &str, level: &str) -> Option<&'a Arm> {
+    if arm.settings.get(id).map(String::as_str) != Some(level) {
+        return None;
+    }
+    let is_twin = |other: &&'a Arm| {
+        let alike = |arm: &Arm| {
+            let mut settings = arm.settings.clone();
+            settings.remove(id);
+            settings
+        };
+        other.role != ArmRole::SameAsBaseline
+            && other.settings.get(id) != arm.settings.get(id)
+            && !are_different_proxies(study, &other.name, &arm.name)
+            && alike(other) == alike(arm)
+    };
+    let against = study.arms.get(arm.against).filter(is_twin);
+    against.or_else(|| study.arms.iter().find(is_twin))
+}
+
+/// The comparison of two arms: as the study makes it, or from its pairs.
+fn pair(load: &LoadFindings, metric: Metric, arm: &str, against: &str) -> Option<Comparison> {
+    let mut all = load.comparisons.iter().chain(&load.pairs);
+    all.find_map(|own| match () {
+        () if own.metric != metric => None,
+        () if own.arm == arm && own.against == against => Some(own.clone()),
+        () if own.arm == against && own.against == arm => Some(own.mirrored()),
+        () => None,
+    })
+}
+
+fn missing(study: &Study, load: Option<&LoadFindings>, gain: &PublishedGain) -> &'static str {
+    match (load, &gain.of) {
+        (None, _) => "no load gives this metric",
+        (Some(load), _) if !load.metrics.contains(&gain.metric) => {
+            "this load does not give this metric"
+        }
+        (_, GainOf::Level { id, level }) => {
+            let mut arms = study.arms.iter();
+            match arms.any(|arm| without(study, arm, id, level).is_some()) {
+                true => {
+                    "no valid figures of arms that differ in it alone; with `compare: pairs` \
+                         every two arms are compared"
+                }
+                false => "no two arms differ in it alone",
+            }
+        }
+        (_, GainOf::Arms(_)) => "no valid figures",
+    }
+}
+
+/// Confirmed where an arm's whole interval lies beyond the band in the published direction and none
+/// in the other.
+fn judge(measured: &[Comparison], up: bool, band: f64) -> (PublishedVerdict, String) {
+    let is_beyond = |own: &&Comparison, up: bool| {
+        let (low, high) = own.interval;
+        let is_shown = matches!(own.verdict, Verdict::Better | Verdict::Worse);
+        is_shown
+            && match up {
+                true => low > 1.0 + band,
+                false => high < (1.0 + band).recip(),
+            }
+    };
+    let count = |up: bool| measured.iter().filter(|own| is_beyond(own, up)).count();
+    let (same, opposite, all) = (count(up), count(!up), measured.len());
+    let is_equivalent = |own: &Comparison| own.verdict == Verdict::Equivalent;
+    let of = |count: usize| match (count, all) {
+        (count, all) if count == all => String::new(),
+        (count, all) => format!("in {count} of {all} arms"),
+    };
+    match (same, opposite) {
+        (0, 0) if measured.iter().all(is_equivalent) => {
+            (PublishedVerdict::NoEffectHere, String::new())
+        }
+        (0, 0) => (PublishedVerdict::Inconclusive, String::new()),
+        (0, opposite) => (PublishedVerdict::Opposite, of(opposite)),
+        (same, 0) => (PublishedVerdict::Confirmed, of(same)),
+        (same, opposite) => (
+            PublishedVerdict::Inconclusive,
+            format!("confirmed in {same} and the opposite in {opposite} of {all} arms"),
+        ),
+    }
+}

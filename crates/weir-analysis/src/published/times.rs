@@ -1,0 +1,152 @@
+//! Published response times.
+//!
+//! Times of another machine mean little here; whether a change made them shorter does. An arm's
+//! published time over that of the arm it is compared with is a ratio, or a range of ratios where a
+//! range of times was published.
+
+use std::time::Duration;
+
+use weir_model::record::Validity;
+use weir_model::study::{LoadSpec, Metric, PublishedQuantile, PublishedTimes, StudyArrivals};
+
+use crate::figures::QUANTILES;
+use crate::findings::{ArmFindings, LoadFindings, TimeFindings, Verdict};
+
+use super::{Judge, Kind, Ratios, as_measured, compared};
+
+impl<'a> Judge<'a> {
+    /// All published response times.
+    pub(super) fn times(&self) -> Vec<TimeFindings> {
+        let entries = self.published.times.iter();
+        entries.flat_map(|entry| self.times_of(entry)).collect()
+    }
+
+    fn times_of(&self, entry: &PublishedTimes) -> Vec<TimeFindings> {
+        if entry.unchanged {
+            return vec![self.time(entry, 0.5, None), self.time(entry, 0.99, None)];
+        }
+        let each = entry.quantiles.iter();
+        each.map(|published| self.time(entry, published.quantile, Some(*published)))
+            .collect()
+    }
+
+    fn time(
+        &self,
+        entry: &PublishedTimes,
+        quantile: f64,
+        published: Option<PublishedQuantile>,
+    ) -> TimeFindings {
+        let metric = metric_of(quantile);
+        let load = self.load_for(entry, metric);
+        let found = load.and_then(|load| load.arms.iter().find(|arm| arm.arm == entry.arm));
+        let ours = load.and_then(|load| compared(load, &entry.arm, metric));
+        let theirs = self.ratio(entry, quantile, published);
+        let judged = theirs.map(|theirs| self.verdict(Kind::Time, &entry.arm, theirs, ours));
+        let (verdict, because) = judged.unzip();
+        let ns = |time: Duration| time.as_nanos() as u64;
+        TimeFindings {
+            arm: entry.arm.clone(),
+            published_load: entry.load.clone(),
+            connections: entry.connections,
+            rate: entry.rate,
+            load: load.map(|load| load.load.clone()),
+            quantile,
+            published_ns: published.map(|times| (ns(times.low), ns(times.high))),
+            measured_ns: found.and_then(|arm| measured(arm, quantile)),
+            ratio: theirs,
+            measured: ours.map(as_measured),
+            verdict,
+            because: because.unwrap_or_default(),
+        }
+    }
+
+    /// The load that is set beside an entry: of those that it is for and that may be used, one in which
+    /// the arm could be compared, and the hardest of these.
+    fn load_for(&self, entry: &PublishedTimes, metric: Option<Metric>) -> Option<&'a LoadFindings> {
+        let fitting = self.loads.iter().filter_map(|found| {
+            let mut specs = self.study.loads.iter();
+            let spec = specs.find(|spec| spec.name == found.load)?;
+            (is_for(entry, spec) && found.blocks > 0).then_some((spec, found))
+        });
+        let best = fitting.max_by_key(|(spec, found)| {
+            let ours = compared(found, &entry.arm, metric);
+            let (connections, rate) = place(spec);
+            (
+                found.validity != Validity::Invalid,
+                ours.is_some_and(|ours| ours.verdict != Verdict::Invalid),
+                connections,
+                rate.unwrap_or(0.0) as u64,
+            )
+        });
+        best.map(|(_, found)| found)
+    }
+
+    /// The published ratio to the arm that this one is compared with; none for the baseline, and where
+    /// nothing was published for the other.
+    fn ratio(
+        &self,
+        entry: &PublishedTimes,
+        quantile: f64,
+        published: Option<PublishedQuantile>,
+    ) -> Option<Ratios> {
+        let arm = self.study.arms.iter().find(|arm| arm.name == entry.arm)?;
+        let against = &self.study.arms.get(arm.against)?.name;
+        if *against == entry.arm {
+            return None;
+        }
+        let Some(own) = published else {
+            return Some((1.0, 1.0));
+        };
+        let base = self.published.times.iter().find_map(|other| {
+            let same = other.arm == *against
+                && other.load == entry.load
+                && other.connections == entry.connections
+                && other.rate == entry.rate;
+            let mut quantiles = other.quantiles.iter().filter(|_| same);
+            quantiles.find(|base| base.quantile == quantile)
+        })?;
+        let over = |a: Duration, b: Duration| a.as_secs_f64() / b.as_secs_f64().max(1e-12);
+        Some((over(own.low, base.high), over(own.high, base.low)))
+    }
+}
+
+/// Connections and rate of a load: of a matrix, those that the study was written with.
+fn place(spec: &LoadSpec) -> (u32, Option<f64>) {
+    match (&spec.cell, spec.arrivals) {
+        (Some(cell), _) => (cell.connections, cell.rate),
+        (None, StudyArrivals::Constant(rate)) => (spec.connections, Some(rate)),
+        (None, _) => (spec.connections, None),
+    }
+}
+
+fn is_for(entry: &PublishedTimes, spec: &LoadSpec) -> bool {
+    let (connections, rate) = place(spec);
+    let named = entry.load.as_ref().is_none_or(|load| *load == spec.name);
+    let connected = entry
+        .connections
+        .is_none_or(|(low, high)| (low..=high).contains(&connections));
+    let timed = entry
+        .rate
+        .is_none_or(|(low, high)| rate.is_some_and(|rate| (low..=high).contains(&rate)));
+    named && connected && timed
+}
+
+/// The metric that a quantile is, where it is compared.
+fn metric_of(quantile: f64) -> Option<Metric> {
+    let metrics = [Metric::ResponseP50, Metric::ResponseP99];
+    let mut metrics = metrics.into_iter();
+    metrics.find(|metric| metric.response_quantile() == Some(quantile))
+}
+
+/// An arm's quantile in nanoseconds. Those that have no figure of their own are read off the curve.
+fn measured(arm: &ArmFindings, quantile: f64) -> Option<f64> {
+    if arm.samples == 0 {
+        return None;
+    }
+    if let Some(place) = QUANTILES.iter().position(|known| *known == quantile) {
+        return Some(arm.response_ns[place] as f64);
+    }
+    let x = 1.0 / (1.0 - quantile) - 1e-9;
+    let mut curve = arm.percentile_curve.iter();
+    curve.find(|(at, _)| *at >= x).map(|(_, ns)| *ns as f64)
+}

@@ -1,0 +1,160 @@
+//! What a report's reader sees first, and what others published, as `--format json` has them.
+
+use weir_model::record::{EndRecord, Outcome, Record, Validity};
+use weir_model::study::{MatrixCell, Metric, Published};
+
+use super::fixture::{header, run, three_arms, trials};
+use super::world;
+use crate::findings::{Findings, Incomplete, PublishedVerdict};
+use crate::{analyze, conclude};
+
+use Validity::{Invalid, Suspect, Valid};
+
+#[test]
+fn the_headline_is_the_worst_of_what_the_answer_rests_on() {
+    let header = header(three_arms());
+    let (_folder, run) = run(&header, Vec::new());
+    // Validity of the closed load, which gives the objective's metric, and of the open one.
+    let cases = [
+        ([Valid, Valid], Valid, &[][..]),
+        ([Suspect, Valid], Suspect, &[]),
+        ([Valid, Suspect], Valid, &[]),
+        ([Valid, Invalid], Valid, &["open"]),
+        ([Invalid, Invalid], Invalid, &[]),
+    ];
+    for (each, validity, left_out) in cases {
+        let mut findings = analyze(&run);
+        for (load, validity) in findings.loads.iter_mut().zip(each) {
+            load.validity = validity;
+        }
+        conclude(&header.study, &run.records, &mut findings);
+        assert_eq!(findings.headline.validity, validity, "{each:?}");
+        assert_eq!(findings.headline.left_out, left_out, "{each:?}");
+    }
+    let mut none = Findings::default();
+    conclude(&header.study, &run.records, &mut none);
+    assert_eq!(none.headline.validity, Invalid);
+}
+
+#[test]
+fn a_matrix_is_as_valid_as_most_of_its_loads() {
+    let mut header = header(three_arms());
+    header.study.loads = (0..20)
+        .map(|connections| {
+            let mut load = header.study.loads[0].clone();
+            load.name = format!("c{connections}");
+            load.cell = Some(MatrixCell {
+                matrix: "m".to_owned(),
+                connections,
+                rate: None,
+            });
+            load
+        })
+        .collect();
+    let (_folder, run) = run(&header, Vec::new());
+    for (suspect, invalid, validity) in [
+        (0, 0, Valid),
+        (1, 0, Valid),
+        (0, 1, Valid),
+        (1, 1, Suspect),
+        (0, 10, Suspect),
+        (0, 11, Invalid),
+    ] {
+        let mut findings = analyze(&run);
+        for (index, load) in findings.loads.iter_mut().enumerate() {
+            load.blocks_used = 1;
+            load.validity = match index {
+                index if index < invalid => Invalid,
+                index if index < invalid + suspect => Suspect,
+                _ => Valid,
+            };
+        }
+        conclude(&header.study, &run.records, &mut findings);
+        let [matrix] = &findings.matrices[..] else {
+            panic!("{:?}", findings.matrices);
+        };
+        assert_eq!(matrix.validity, validity, "{suspect} and {invalid} of 20");
+        assert_eq!((matrix.loads, matrix.used), (20, 20 - invalid as u32));
+        assert_eq!(findings.headline.validity, validity);
+        assert!(
+            findings.headline.left_out.is_empty(),
+            "cells are counted, not named"
+        );
+    }
+}
+
+#[test]
+fn a_run_that_did_not_end_as_planned_says_how() {
+    let header = header(three_arms());
+    let (_folder, run) = run(&header, Vec::new());
+    let end = |outcome| {
+        vec![Record::End(EndRecord {
+            at: String::new(),
+            outcome,
+            error: " no room\n".to_owned(),
+        })]
+    };
+    let how = |outcome, error: &str| {
+        let error = error.to_owned();
+        Some(Incomplete { outcome, error })
+    };
+    let complete = Some(Outcome::Complete);
+    for (records, is_complete, expected) in [
+        (end(Outcome::Complete), true, None),
+        (end(Outcome::Complete), false, how(complete, "no room")),
+        (
+            end(Outcome::Interrupted),
+            false,
+            how(Some(Outcome::Interrupted), "no room"),
+        ),
+        (
+            end(Outcome::Failed),
+            true,
+            how(Some(Outcome::Failed), "no room"),
+        ),
+        (Vec::new(), true, None),
+        (Vec::new(), false, how(None, "")),
+    ] {
+        let mut findings = analyze(&run);
+        findings.complete = is_complete;
+        conclude(&header.study, &records, &mut findings);
+        assert_eq!(findings.headline.incomplete, expected, "{records:?}");
+    }
+}
+
+#[test]
+fn published_effects_are_among_the_findings() {
+    let mut header = header(three_arms());
+    let figures = [("stock", 1000.0), ("keepalive", 2600.0), ("x64", 9.0)];
+    header.study.published = Some(Published {
+        source: "a paper".to_owned(),
+        metric: "requests/s".to_owned(),
+        figures: figures.map(|(arm, figure)| (arm.to_owned(), figure)).into(),
+        by_load: Default::default(),
+        times: Vec::new(),
+        gains: Vec::new(),
+        dated: Default::default(),
+    });
+    let (_folder, run) = run(&header, trials(&header, "closed", 30, world(0.01)));
+    let findings = analyze(&run);
+    let published = findings.published.unwrap();
+    let [table] = &published.figures[..] else {
+        panic!("{published:?}");
+    };
+    assert_eq!(table.load.as_deref(), Some("closed"));
+    assert_eq!(table.metric, Some(Metric::Rate));
+    let said: Vec<_> = table
+        .rows
+        .iter()
+        .map(|row| (&*row.arm, row.ratio, row.verdict))
+        .collect();
+    assert_eq!(
+        said,
+        [
+            ("stock", None, None),
+            ("keepalive", Some(2.6), Some(PublishedVerdict::Confirmed)),
+            ("x64", Some(0.009), Some(PublishedVerdict::NotMeasured)),
+        ]
+    );
+    assert!((table.rows[1].measured.unwrap().value - 2.6).abs() < 0.05);
+}

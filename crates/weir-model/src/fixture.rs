@@ -1,0 +1,126 @@
+//! A small study, its header and its trials for the tests of other crates. Tests that need something else
+//! change a value that they got from here, so that a new field has one place to go.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use crate::environment::Environment;
+use crate::load::{Censored, Lifetime, RequestSpec};
+use crate::quantity::CpuSet;
+use crate::record::{FORMAT, QuantileSummary, RunHeader, TrialRecord};
+use crate::study::{
+    Arm, ArmRole, BlockSpec, Compare, CpuRoles, LoadSpec, NetworkSpec, Objective, OriginSpec,
+    ProxyKind, ProxyRole, ProxySpec, Settings, Study, StudyArrivals,
+};
+
+/// Settings from pairs of an id and a level.
+pub fn settings(pairs: &[(&str, &str)]) -> Settings {
+    let pairs = pairs.iter();
+    pairs
+        .map(|(id, level)| ((*id).to_owned(), (*level).to_owned()))
+        .collect()
+}
+
+/// An arm of the study's own proxy with these settings, compared with the first one.
+pub fn arm(name: &str, role: ArmRole, all: &[(&str, &str)]) -> Arm {
+    Arm {
+        name: name.to_owned(),
+        role,
+        changes: Settings::new(),
+        against: 0,
+        settings: settings(all),
+        proxy: None,
+    }
+}
+
+/// A load of 50 kept connections in clear that ask for `/`, for 60 s, with a timeout of 2 s.
+pub fn load(name: &str, arrivals: StudyArrivals) -> LoadSpec {
+    LoadSpec {
+        name: name.to_owned(),
+        arrivals,
+        burst: None,
+        connections: 50,
+        lifetime: Lifetime::Kept,
+        tls: None,
+        held: 0,
+        request: RequestSpec::get("/"),
+        size: None,
+        duration: Duration::from_secs(60),
+        timeout: Duration::from_secs(2),
+        cell: None,
+    }
+}
+
+/// nginx as a reverse proxy, with its own defaults.
+pub fn proxy() -> ProxySpec {
+    ProxySpec {
+        kind: ProxyKind::Nginx,
+        executable: None,
+        role: ProxyRole::ReverseProxy,
+        settings: Settings::new(),
+        configuration: None,
+        external: None,
+    }
+}
+
+/// A study of [`proxy`] named `s`, with these arms, no load, and the default of everything else.
+pub fn study(arms: Vec<Arm>) -> Study {
+    Study {
+        name: "s".to_owned(),
+        title: String::new(),
+        question: "?".to_owned(),
+        proxy: proxy(),
+        origin: OriginSpec::default(),
+        loads: Vec::new(),
+        arms,
+        launchers: BTreeMap::new(),
+        compare: Compare::Against,
+        blocks: BlockSpec::default(),
+        objective: Objective::default(),
+        cpus: None,
+        network: NetworkSpec::default(),
+        published: None,
+        left_out: Vec::new(),
+        scale: None,
+    }
+}
+
+/// The header of a run named `r` on this host: the proxies on CPU 0, the others on CPU 1.
+pub fn header(study: Study) -> RunHeader {
+    let cpu = |cpu| CpuSet::new(vec![cpu]).expect("a set with a CPU in it");
+    RunHeader {
+        format: FORMAT.to_owned(),
+        run: "r".to_owned(),
+        weir_version: "0".to_owned(),
+        started_at: "2026-01-01T00:00:00Z".to_owned(),
+        study,
+        cpus: CpuRoles {
+            proxy: cpu(0),
+            generator: cpu(1),
+            origin: cpu(1),
+        },
+        network: Default::default(),
+        places: Default::default(),
+        environment: Environment::default(),
+        remarks: Vec::new(),
+        rows: Vec::new(),
+    }
+}
+
+/// A valid trial without slices: nothing was counted, no errors, all times 0.
+pub fn trial(load: &str, arm: &str, block: u32) -> TrialRecord {
+    TrialRecord {
+        session: 0,
+        load: load.to_owned(),
+        arm: arm.to_owned(),
+        block,
+        slices: Vec::new(),
+        errors: Vec::new(),
+        status_classes: [0; 6],
+        censored: Censored::default(),
+        response_time: QuantileSummary::default(),
+        service_time: QuantileSummary::default(),
+        dispatch_lag: QuantileSummary::default(),
+        validity: Vec::new(),
+    }
+}
