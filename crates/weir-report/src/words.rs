@@ -4,8 +4,6 @@ use weir_analysis::findings::{LimitVerdict, PublishedVerdict, Verdict};
 use weir_model::record::Validity;
 use weir_model::study::{Metric, ProxyKind};
 
-use crate::tree::{Mark, Tone};
-
 /// Name of a metric in running text: `completed rate`.
 pub fn metric(metric: Metric) -> &'static str {
     match metric {
@@ -92,28 +90,6 @@ pub fn verdict_sign(verdict: Verdict) -> &'static str {
     }
 }
 
-/// How a verdict is coloured.
-pub(crate) fn tone(verdict: Verdict) -> Tone {
-    match verdict {
-        Verdict::Better => Tone::Better,
-        Verdict::Worse => Tone::Worse,
-        Verdict::Equivalent => Tone::Equivalent,
-        Verdict::Inconclusive => Tone::Inconclusive,
-        Verdict::Invalid => Tone::Invalid,
-    }
-}
-
-/// The shape of a verdict in a chart.
-pub(crate) fn mark(verdict: Verdict) -> Mark {
-    match verdict {
-        Verdict::Better => Mark::Up,
-        Verdict::Worse => Mark::Down,
-        Verdict::Equivalent => Mark::Square,
-        Verdict::Inconclusive => Mark::Ring,
-        Verdict::Invalid => Mark::Cross,
-    }
-}
-
 /// Place of a verdict in a list: those that say most first.
 pub fn verdict_rank(verdict: Verdict) -> usize {
     match verdict {
@@ -158,20 +134,6 @@ pub fn published(verdict: PublishedVerdict) -> &'static str {
         PublishedVerdict::Obsolete => "obsolete",
         PublishedVerdict::Inert => "inert here",
         PublishedVerdict::NotMeasured => "not measured",
-    }
-}
-
-/// A verdict on something published as it is coloured.
-pub(crate) fn published_tone(verdict: PublishedVerdict) -> Tone {
-    match verdict {
-        PublishedVerdict::Confirmed
-        | PublishedVerdict::ConfirmedSmaller
-        | PublishedVerdict::ConfirmedLarger
-        | PublishedVerdict::NoneEither => Tone::Better,
-        PublishedVerdict::NoEffectHere | PublishedVerdict::Obsolete => Tone::Equivalent,
-        PublishedVerdict::Inert => Tone::Inert,
-        PublishedVerdict::Opposite | PublishedVerdict::EffectHere => Tone::Worse,
-        PublishedVerdict::Inconclusive | PublishedVerdict::NotMeasured => Tone::Inconclusive,
     }
 }
 

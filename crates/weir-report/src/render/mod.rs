@@ -6,6 +6,8 @@ mod page;
 mod pairs;
 mod svg;
 mod terminal;
+#[cfg(test)]
+mod tests;
 
 pub(crate) use html::html;
 pub(crate) use markdown::markdown;

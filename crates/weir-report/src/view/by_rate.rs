@@ -4,8 +4,8 @@ use weir_analysis::findings::{Comparison, LoadFindings};
 use weir_model::record::Validity;
 use weir_model::study::{ArmRole, LoadSpec, Metric, Study, StudyArrivals};
 
-use super::charts;
 use super::load::{manner, quantiles};
+use super::{charts, tones};
 use crate::tree::{
     Axis, Block, Cell, Chart, Column, Extent, Figure, Heading, Kind, Line, Lines, Outputs, Row,
     Style, Table, text,
@@ -179,7 +179,7 @@ fn cell(load: &AtRate<'_>, arm: &str, metric: Metric, place: usize) -> Cell {
         None => Cell::from(format!("{time}{mark}")).title(title),
         Some(Comparison { verdict, .. }) => {
             let signed = format!("{} {time}{mark}", words::verdict_sign(*verdict));
-            Cell::tone(words::tone(*verdict), signed)
+            Cell::tone(tones::tone(*verdict), signed)
                 .title(format!("{title}: {}", words::verdict(*verdict)))
         }
     }

@@ -4,8 +4,8 @@ use weir_analysis::are_steps;
 use weir_analysis::findings::{ArmFindings, Comparison, LoadFindings, Verdict};
 use weir_model::study::{Arm, ArmRole, Metric, Study};
 
-use super::about;
 use super::load::quantiles;
+use super::{about, tones};
 use crate::tree::{
     Block, Cell, Chart, Column, Effect, Figure, Forest, ForestRow, Heading, Kind, List, Outputs,
     Part, Role, Row, Style, Table, Text, Tone, clause, labelled,
@@ -46,7 +46,7 @@ impl Compared<'_> {
             (_, Verdict::Better | Verdict::Worse) if is_same => {
                 (sign, words::DIFFERS, Tone::Differs)
             }
-            _ => (sign, words::verdict(verdict), words::tone(verdict)),
+            _ => (sign, words::verdict(verdict), tones::tone(verdict)),
         })
     }
 
@@ -305,7 +305,7 @@ pub(super) fn forests(input: &ReportInput<'_>, load: &LoadFindings, metric: Metr
         Some(ForestRow {
             label: label(row),
             part: row.part(),
-            mark: words::mark(row.found?.verdict),
+            mark: tones::mark(row.found?.verdict),
             tone,
             word,
             ratio: row.ratio(),

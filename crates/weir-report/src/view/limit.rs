@@ -3,6 +3,7 @@
 use weir_analysis::findings::{LimitFindings, LoadFindings};
 use weir_model::study::Study;
 
+use super::tones;
 use crate::tree::{Block, Cell, Column, Heading, Kind, Row, Table};
 use crate::{number, words};
 
@@ -37,7 +38,7 @@ fn row(limit: &LimitFindings) -> Row {
     );
     let cells = [
         Cell::from(number::time(limit.value_ns)).small(number::time_interval(limit.interval_ns)),
-        Cell::tone(words::tone(like), verdict),
+        Cell::tone(tones::tone(like), verdict),
         Cell::from(&*limit.because),
     ];
     Row::new(&*limit.arm, cells)

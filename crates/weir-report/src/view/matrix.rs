@@ -115,6 +115,19 @@ fn section(input: &ReportInput<'_>, matrix: &Matrix<'_>, number: usize) -> Vec<B
             Block::Table(tallies(input, cells, metric)),
         ]);
     }
+    let arms = input.findings.inert.iter().filter(|inert| inert.whole);
+    let inert = arms.map(|inert| {
+        let sign = format!("{} {}", words::INERT_SIGN, words::INERT);
+        let text = Text::of(Role::Tone(Tone::Inert), sign);
+        text.plain(format!(": {} ({})", inert.why(), inert.arm))
+    });
+    blocks.push(Block::Only(
+        Outputs::TERMINAL,
+        vec![Block::List(List {
+            items: inert.collect(),
+            attached: true,
+        })],
+    ));
     let wrong = ((1.0 - study.objective.confidence) * cells.len() as f64).ceil();
     let caveat = format!(
         "every p is corrected for the arms of its load, not for all {loads}: where nothing differs, up to {wrong} of them \

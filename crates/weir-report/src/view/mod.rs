@@ -13,6 +13,7 @@ mod matrix;
 mod pairs;
 mod published;
 mod setup;
+mod tones;
 
 use weir_analysis::findings::{Findings, Incomplete, LoadFindings};
 use weir_model::record::Outcome;

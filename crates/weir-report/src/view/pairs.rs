@@ -4,6 +4,7 @@ use weir_analysis::findings::{Comparison, LoadFindings, Verdict};
 use weir_model::study::{ArmRole, Metric, Study};
 
 use super::compare::LEAST_CONFIDENCE;
+use super::tones;
 use crate::tree::{Block, Cell, Column, Kind, Role, Row, Style, Table, Text, labelled, text};
 use crate::{ReportInput, number, words};
 
@@ -100,7 +101,7 @@ fn cell(pairs: &[&Comparison], arm: &str, against: &str) -> Cell {
     };
     let signed = format!("{} {ratio}", words::verdict_sign(found.verdict));
     let word = words::verdict(found.verdict);
-    Cell::tone(words::tone(found.verdict), signed)
+    Cell::tone(tones::tone(found.verdict), signed)
         .small(interval)
         .title(format!(
             "{arm} against {against}: {word}, {}",

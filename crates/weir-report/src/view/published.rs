@@ -8,6 +8,7 @@ use weir_analysis::findings::{
 };
 use weir_model::study::GainOf;
 
+use super::tones;
 use crate::tree::{
     Block, Cell, Column, Heading, Kind, List, Outputs, Row, Style, Table, Text, clause, labelled,
     text,
@@ -63,7 +64,7 @@ fn none() -> String {
 /// A verdict and, where there is more to say, why.
 fn said(verdict: Option<PublishedVerdict>, because: &str) -> Cell {
     let cell = verdict.map_or(Cell::from(Text::default()), |verdict| {
-        Cell::tone(words::published_tone(verdict), words::published(verdict))
+        Cell::tone(tones::published(verdict), words::published(verdict))
     });
     cell.detail(because)
 }
