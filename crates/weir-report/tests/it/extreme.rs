@@ -128,7 +128,7 @@ pub(crate) fn crowd() -> Fixture {
 fn forty_arms_with_long_names() {
     let run = crowd();
     let [text, _, page] = all(&run);
-    std::fs::write(format!("{}/crowd.html", env!("CARGO_TARGET_TMPDIR")), &page).unwrap();
+    markup::keep("crowd.html", &page);
     for line in text.lines() {
         assert!(line.chars().count() <= 80, "{line}");
     }

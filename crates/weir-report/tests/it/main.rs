@@ -5,6 +5,7 @@ mod browser;
 mod by_rate;
 mod extreme;
 mod fixture;
+mod gains;
 mod limits;
 mod markup;
 mod matrix;

@@ -114,8 +114,7 @@ fn a_matrix_has_a_summary_and_a_suite_for_each_arm_in_all_outputs() {
 fn a_page_of_a_matrix_has_a_plot_for_each_suite_and_folds_the_loads() {
     let run = matrix();
     let page = html(&run.input());
-    let path = format!("{}/matrix.html", env!("CARGO_TARGET_TMPDIR"));
-    std::fs::write(path, &page).unwrap();
+    markup::keep("matrix.html", &page);
     // Eight arms, two widths; no other chart.
     assert_eq!(page.matches("class=\"chart ").count(), 16);
     assert!(page.contains(
