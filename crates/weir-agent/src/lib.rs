@@ -18,6 +18,7 @@ pub mod ssh;
 
 pub use client::{AgentError, Client, Part, Served};
 pub use message::{Failure, FailureKind};
+pub use weir_host::journal::Restored;
 
 /// CLOCK_MONOTONIC in nanoseconds.
 pub fn monotonic_ns() -> u64 {

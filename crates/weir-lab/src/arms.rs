@@ -1,22 +1,27 @@
-//! All arms of a study, started side by side and proved to answer.
+//! The arms of a run: started when they are needed, proved to answer, renewed, and ended when they are not.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::net::SocketAddr;
 use std::path::Path;
-use std::time::Duration;
 
-use weir_agent::message::{ArmJob, ArmRenewed, ArmStarted, Ask, FlowJob, OnceJob, OriginJob};
-use weir_agent::{AgentError, Client};
-use weir_model::load::Arrivals;
+use weir_agent::message::{
+    Alive, ArmJob, ArmStarted, Counters, End, FlowJob, Log, MakeCertificate, OriginJob,
+    OriginListener, Renew,
+};
+use weir_model::quantity::CpuSet;
 use weir_model::record::{Inert, ProxyRecord, Record};
-use weir_model::study::{Arm, CpuRoles, LoadSpec, ProxyKind, ProxyRole, Settings, Study};
+use weir_model::study::{Arm, CpuRoles, LoadSpec, ProxyKind, Settings, Study};
 use weir_parameters::Catalog;
 use weir_record::RunWriter;
 
+use crate::cell::ArmId;
+use crate::first_answer::FirstAnswer;
 use crate::flows::{Doors, HOST, flow};
+use crate::host::Host;
+use crate::hosts::Hosts;
 use crate::left_out::is_bypassed_inbound;
-use crate::places::{Places, Role};
+use crate::options::Role;
 use crate::{Event, LabError, preflight};
 
 /// Soft limit of open descriptors that proxies start with: what systemd gives a service
@@ -31,13 +36,26 @@ pub const REVERT: &str = "revert.diff";
 /// And sums of the user's files, by which a run that goes on knows them again.
 const SUMS: &str = "configuration.sha256";
 
-/// How long an arm's first answer may take.
-const FIRST_ANSWER: Duration = Duration::from_secs(10);
+/// What all arms are started from.
+#[derive(Clone, Copy)]
+pub(crate) struct Bench<'a> {
+    pub(crate) study: &'a Study,
+    pub(crate) roles: &'a CpuRoles,
+    pub(crate) hosts: &'a Hosts,
+    pub(crate) catalog: &'a Catalog,
+    pub(crate) session: u32,
+}
 
-/// Arms that run. Their agent ends them.
+/// The arms of a run. Their agent ends those that run.
 pub(crate) struct Arms<'a> {
-    places: &'a Places,
-    started: Vec<Started>,
+    bench: Bench<'a>,
+    /// All of them, whether they run or not; the place is the [`ArmId`].
+    specs: Vec<Arm>,
+    /// Those that run.
+    running: BTreeMap<ArmId, Started>,
+    /// What the last instance of each arm is, or was, running with.
+    records: BTreeMap<ArmId, ProxyRecord>,
+    has_origin: bool,
     /// What all proxies show to clients that ask over TLS, when some load does; PEM.
     certificate: Option<String>,
     /// Some arm's client sockets go past the kernel's TCP and cannot drop content there. Then none
@@ -45,174 +63,198 @@ pub(crate) struct Arms<'a> {
     keeps_content: bool,
 }
 
-/// One arm.
+/// An arm that runs.
 struct Started {
-    name: String,
+    /// What tells it from the others that run; free again when it ends.
+    slot: usize,
     listen: SocketAddr,
     tls_listen: Option<SocketAddr>,
-    /// What its last instance is running with.
-    record: ProxyRecord,
-}
-
-/// What all arms are started from.
-#[derive(Clone, Copy)]
-pub(crate) struct Bench<'a> {
-    pub(crate) study: &'a Study,
-    pub(crate) roles: &'a CpuRoles,
-    pub(crate) places: &'a Places,
-    pub(crate) catalog: &'a Catalog,
-    pub(crate) session: u32,
 }
 
 impl<'a> Arms<'a> {
-    /// Starts everything, writes what each proxy really runs with, and asks each arm once.
-    pub(crate) fn start(
-        bench: Bench<'a>,
-        writer: &mut RunWriter,
-        events: &mut dyn FnMut(Event),
-    ) -> Result<Arms<'a>, LabError> {
-        let (study, places) = (bench.study, bench.places);
-        let proxy = places.agent(Role::Proxy);
-        let certificate = match study.loads.iter().any(|load| load.tls.is_some()) {
-            true => Some(proxy.ask(Ask::Certificate(HOST.to_owned()))?),
-            false => None,
-        };
-        let origins = match Places::has_origin(study) {
-            true => bench.start_origin()?.into_iter().map(Some).collect(),
-            false => vec![None; study.arms.len()],
-        };
-        let mut arms = Arms {
-            places,
-            started: Vec::new(),
-            certificate,
+    /// Those of a study, none of which runs yet; and what they have in common, the origin server.
+    pub(crate) fn new(bench: Bench<'a>) -> Result<Arms<'a>, LabError> {
+        let study = bench.study;
+        let arms = Arms {
+            bench,
+            specs: study.arms.clone(),
+            running: BTreeMap::new(),
+            records: BTreeMap::new(),
+            has_origin: Hosts::has_origin(study),
+            certificate: match study.loads.iter().any(|load| load.tls.is_some()) {
+                true => Some(bench.proxies().ask(MakeCertificate(HOST.to_owned()))?),
+                false => None,
+            },
             keeps_content: is_bypassed_inbound(study, bench.catalog),
         };
-        for (index, origin) in origins.into_iter().enumerate() {
-            let of_arm = study.proxy_of(&study.arms[index]);
-            let origin = origin.filter(|_| of_arm.kind.is_started());
-            let (started, remarks) = arms.start_one(bench, index, origin, writer)?;
-            let (arm, address) = (started.name.clone(), started.listen.to_string());
-            arms.started.push(started);
-            for load in &study.loads {
-                arms.ask_once(study, load, index)?;
-            }
-            events(Event::ArmReady {
-                arm,
-                address,
-                remarks,
-            });
+        if arms.has_origin {
+            bench.start_origin()?;
         }
         Ok(arms)
     }
 
-    /// Starts the proxy of one arm, and keeps in the run folder what was written and what the proxy
-    /// made of it. Gives the proxy's remarks too.
-    fn start_one(
-        &self,
-        bench: Bench<'_>,
-        index: usize,
-        origin: Option<SocketAddr>,
+    /// All arms, whether they run or not.
+    pub(crate) fn all(&self) -> &[Arm] {
+        &self.specs
+    }
+
+    /// Knows one more arm; it is started when it is needed.
+    pub(crate) fn add(&mut self, arm: Arm) {
+        self.specs.push(arm);
+    }
+
+    /// Has exactly these run: ends the others, and starts those that do not.
+    pub(crate) fn only(
+        &mut self,
+        wanted: &[ArmId],
         writer: &mut RunWriter,
-    ) -> Result<(Started, Vec<String>), LabError> {
-        let arm = &bench.study.arms[index];
-        let job = bench.job(index, self.certificate.is_some(), origin)?;
-        let at_arm = |source| LabError::Arm {
-            arm: arm.name.clone(),
-            source,
-        };
-        let started: ArmStarted = self
-            .proxy()
-            .ask(Ask::Start(Box::new(job)))
-            .map_err(at_arm)?;
-        let in_arm = |name: &str| format!("arms/{}/{name}", arm.name);
-        let sums = in_arm(SUMS);
-        must_be_as_before(&writer.dir().join(&sums), &started.sums)?;
-        if !started.sums.is_empty() {
-            writer.write_file(&sums, started.sums.as_bytes())?;
+        events: &mut dyn FnMut(Event),
+    ) -> Result<(), LabError> {
+        let superfluous: Vec<ArmId> = self.running.keys().copied().collect();
+        for arm in superfluous.into_iter().filter(|arm| !wanted.contains(arm)) {
+            self.end(arm, writer)?;
         }
-        for (name, text) in &started.written {
-            writer.write_file(&in_arm(name), text.as_bytes())?;
-        }
-        if !started.effective_text.is_empty() {
-            writer.write_file(&in_arm("effective.conf"), started.effective_text.as_bytes())?;
-        }
-        if let Some((forward, revert)) = &started.patch {
-            writer.write_file(&in_arm(PATCH), forward.as_bytes())?;
-            writer.write_file(&in_arm(REVERT), revert.as_bytes())?;
-        }
-        let kind_of = |arm: &Arm| bench.study.proxy_of(arm).kind;
-        let against = self.started.get(arm.against).map(|against| {
-            let kind = kind_of(&bench.study.arms[arm.against]);
-            (kind, &against.record.effective)
-        });
-        let ours = (kind_of(arm), &started.effective);
-        let inert = inert(bench.catalog, &arm.changes, ours, against);
-        let record = ProxyRecord {
-            session: bench.session,
-            arm: arm.name.clone(),
-            address: started.listen.to_string(),
-            program: started.program,
-            effective: started.effective,
-            nofile: started.nofile,
-            pid: started.pid,
-            inert,
-        };
-        writer.append(&Record::Proxy(record.clone()))?;
-        let started_arm = Started {
-            name: arm.name.clone(),
-            listen: started.listen,
-            tls_listen: started.tls_listen,
-            record,
-        };
-        Ok((started_arm, started.remarks))
+        self.have(wanted, writer, events)
     }
 
-    fn proxy(&self) -> &Client {
-        self.places.agent(Role::Proxy)
-    }
-
-    /// Ends all proxies and starts new instances of them, at the same addresses.
-    pub(crate) fn renew(&mut self, writer: &mut RunWriter) -> Result<(), LabError> {
-        for index in 0..self.started.len() {
-            let at_arm = |source| LabError::Arm {
-                arm: self.started[index].name.clone(),
-                source,
-            };
-            let renewed: ArmRenewed = self.proxy().ask(Ask::Renew(index)).map_err(at_arm)?;
-            let record = &mut self.started[index].record;
-            record.pid = renewed.pid;
-            // The configuration is the same file, so what was read back of it holds on.
-            writer.append(&Record::Proxy(record.clone()))?;
+    /// Starts those of these that do not run, in this order.
+    pub(crate) fn have(
+        &mut self,
+        wanted: &[ArmId],
+        writer: &mut RunWriter,
+        events: &mut dyn FnMut(Event),
+    ) -> Result<(), LabError> {
+        for &arm in wanted {
+            if !self.running.contains_key(&arm) {
+                self.start(arm, writer, events)?;
+            }
         }
         Ok(())
     }
 
-    /// The generator's side of each arm, or of the first `only`, all with the same arrivals.
-    pub(crate) fn flows(
-        &self,
-        load: &LoadSpec,
-        only: usize,
-        arrivals: &Arrivals,
-    ) -> Result<Vec<FlowJob>, LabError> {
-        let arms = 0..self.started.len().min(only);
-        arms.map(|arm| {
-            Ok(FlowJob {
-                arrivals: arrivals.clone(),
-                ..self.flow(load, arm)?
-            })
-        })
-        .collect()
+    /// Starts an arm, writes what its proxy really runs with, and asks it once under each load.
+    fn start(
+        &mut self,
+        id: ArmId,
+        writer: &mut RunWriter,
+        events: &mut dyn FnMut(Event),
+    ) -> Result<(), LabError> {
+        let (bench, arm) = (self.bench, self.specs[id].clone());
+        let taken: BTreeSet<usize> = self.running.values().map(|arm| arm.slot).collect();
+        let slot = (0..).find(|slot| !taken.contains(slot)).unwrap_or(0);
+        let is_started = bench.study.proxy_of(&arm).kind.is_started();
+        let origin = match self.has_origin && is_started {
+            true => Some(
+                bench
+                    .hosts
+                    .host(Role::Origin)
+                    .ask(OriginListener { slot })?,
+            ),
+            false => None,
+        };
+        let job = bench.job(&arm, slot, self.certificate.is_some(), origin)?;
+        let started = bench.proxies().ask(job);
+        let started: ArmStarted = started.map_err(|error| error.of_arm(&arm.name))?;
+        keep_files(&arm.name, &started, writer)?;
+        let record = self.record_of(&arm, &started);
+        writer.append(&Record::Proxy(record.clone()))?;
+        self.records.insert(id, record);
+        let running = Started {
+            slot,
+            listen: started.listen,
+            tls_listen: started.tls_listen,
+        };
+        self.running.insert(id, running);
+        for load in &bench.study.loads {
+            self.ask_once(load, id)?;
+        }
+        events(Event::ArmReady {
+            arm: arm.name,
+            address: started.listen.to_string(),
+            remarks: started.remarks,
+        });
+        Ok(())
     }
 
-    /// What the engine has to know about an arm under a load.
-    fn flow(&self, load: &LoadSpec, arm: usize) -> Result<FlowJob, LabError> {
-        let started = &self.started[arm];
+    fn record_of(&self, arm: &Arm, started: &ArmStarted) -> ProxyRecord {
+        let kind_of = |arm: &Arm| self.bench.study.proxy_of(arm).kind;
+        let against = self.records.get(&arm.against).map(|against| {
+            let kind = kind_of(&self.specs[arm.against]);
+            (kind, &against.effective)
+        });
+        let ours = (kind_of(arm), &started.effective);
+        ProxyRecord {
+            session: self.bench.session,
+            arm: arm.name.clone(),
+            address: started.listen.to_string(),
+            program: started.program.clone(),
+            effective: started.effective.clone(),
+            nofile: started.nofile,
+            pid: started.pid,
+            inert: inert(self.bench.catalog, &arm.changes, ours, against),
+        }
+    }
+
+    /// Ends an arm, and keeps its log.
+    fn end(&mut self, id: ArmId, writer: &mut RunWriter) -> Result<(), LabError> {
+        self.keep_log(id, writer)?;
+        if let Some(arm) = self.running.remove(&id) {
+            self.bench.proxies().ask(End(arm.slot))?;
+        }
+        Ok(())
+    }
+
+    /// Ends the proxies of these arms and starts new instances of them, at the same addresses.
+    pub(crate) fn renew(&mut self, arms: &[ArmId], writer: &mut RunWriter) -> Result<(), LabError> {
+        for id in arms {
+            let Some(arm) = self.running.get(id) else {
+                continue;
+            };
+            let renewed = self.bench.proxies().ask(Renew(arm.slot));
+            let renewed = renewed.map_err(|error| error.of_arm(&self.specs[*id].name))?;
+            if let Some(record) = self.records.get_mut(id) {
+                record.pid = renewed.pid;
+                // The configuration is the same file, so what was read back of it holds on.
+                writer.append(&Record::Proxy(record.clone()))?;
+            }
+        }
+        Ok(())
+    }
+
+    fn running(&self, id: ArmId) -> Result<&Started, LabError> {
+        let name = || self.specs.get(id).map_or("?", |arm| &arm.name).to_owned();
+        let missing = || LabError::NotRunning { arm: name() };
+        self.running.get(&id).ok_or_else(missing)
+    }
+
+    /// The slots of these arms.
+    pub(crate) fn slots(&self, arms: &[ArmId]) -> Result<Vec<usize>, LabError> {
+        arms.iter()
+            .map(|&arm| Ok(self.running(arm)?.slot))
+            .collect()
+    }
+
+    /// The CPUs that the proxies of these arms have.
+    pub(crate) fn cpus(&self, arms: &[ArmId]) -> Vec<CpuSet> {
+        let cpus = |&arm: &ArmId| self.specs[arm].cpus(self.bench.roles).clone();
+        arms.iter().map(cpus).collect()
+    }
+
+    /// What the engine has to know about an arm that is the `place`-th of a cell, but for when it asks.
+    pub(crate) fn flow(
+        &self,
+        load: &LoadSpec,
+        id: ArmId,
+        place: usize,
+    ) -> Result<FlowJob, LabError> {
+        let (started, hosts) = (self.running(id)?, self.bench.hosts);
         let doors = Doors {
             clear: started.listen,
             tls: started.tls_listen.zip(self.certificate.as_deref()),
         };
-        let local_ports = self.places.host(Role::Generator).is.local_ports;
-        let mut flow = flow(load, arm, doors, &self.places.sources(arm), local_ports)?;
+        let local_ports = hosts.host(Role::Generator).is.local_ports;
+        let sources = hosts.sources(started.slot);
+        let mut flow = flow(load, place, doors, &sources, local_ports)?;
         flow.keeps_content = self.keeps_content;
         Ok(flow)
     }
@@ -220,48 +262,25 @@ impl<'a> Arms<'a> {
     /// Sends one request and looks at the response as the engine would. It is sent in clear whatever
     /// the load does: both listeners are one server to the proxy. To a configuration of the user's they
     /// need not be: there may be none in clear, or one that sends everybody to the other.
-    fn ask_once(&self, study: &Study, load: &LoadSpec, index: usize) -> Result<(), LabError> {
-        let (arm, flow) = (&self.started[index], self.flow(load, index)?);
-        let at = arm.listen;
-        let proxy = study.proxy_of(&study.arms[index]);
+    fn ask_once(&self, load: &LoadSpec, id: ArmId) -> Result<(), LabError> {
+        let (arm, started) = (&self.specs[id], self.running(id)?);
+        let proxy = self.bench.study.proxy_of(arm);
         let is_other = proxy.configuration.is_some() && load.tls.is_some();
-        if is_other && Some(at) == arm.tls_listen {
+        if is_other && Some(started.listen) == started.tls_listen {
             return Ok(());
         }
-        let wrong = |what: String| LabError::Answer {
-            arm: arm.name.clone(),
-            what,
-            is_started: proxy.kind.is_started(),
+        let answer = FirstAnswer {
+            arm: &arm.name,
+            proxy,
+            origin: &self.bench.study.origin,
+            load,
+            at: started.listen,
+            may_redirect: is_other,
         };
-        let job = OnceJob {
-            address: at,
-            request: flow.request,
-            head: flow.head,
-            timeout: FIRST_ANSWER,
-        };
-        let asked: Result<u16, AgentError> = self.places.agent(Role::Generator).ask(Ask::Once(job));
-        let status = match asked {
-            Ok(status) => status,
-            Err(AgentError::Failed(error)) => {
-                let load = &load.name;
-                return Err(wrong(format!("{error} (asked {at} under load `{load}`)")));
-            }
-            Err(error) => return Err(error.into()),
-        };
-        let expected = match proxy.role {
-            // What somebody else's proxy answers is known to somebody else.
-            _ if !proxy.kind.is_started() && (200..400).contains(&status) => status,
-            _ if is_other && (300..400).contains(&status) => status,
-            ProxyRole::ReverseProxy if proxy.kind.is_started() => study.origin.status,
-            ProxyRole::ReverseProxy | ProxyRole::StaticFiles { .. } => 200,
-        };
-        if status == expected {
-            return Ok(());
-        }
-        Err(wrong(format!(
-            "status {status} instead of {expected}, under load `{}`",
-            load.name
-        )))
+        answer.ask(
+            self.bench.hosts.host(Role::Generator),
+            self.flow(load, id, 0)?,
+        )
     }
 
     /// Every proxy still runs as it was started.
@@ -269,48 +288,62 @@ impl<'a> Arms<'a> {
     /// # Errors
     /// One has ended, or lost a worker.
     pub(crate) fn alive(&self) -> Result<(), LabError> {
-        Ok(self.proxy().ask(Ask::Alive)?)
+        Ok(self.bench.proxies().ask(Alive)?)
     }
 
-    /// What each proxy has counted of itself, in the order of the arms.
+    /// What each of these proxies has counted of itself.
     ///
     /// # Errors
     /// One does not answer: that it has ended, if it has.
-    pub(crate) fn counters(&self) -> Result<Vec<BTreeMap<String, u64>>, LabError> {
-        let of_arm = |(index, arm): (usize, &Started)| {
-            let counted = self.proxy().ask(Ask::Counters(index));
-            counted.map_err(|source| LabError::Arm {
-                arm: arm.name.clone(),
-                source,
-            })
+    pub(crate) fn counters(&self, arms: &[ArmId]) -> Result<Vec<BTreeMap<String, u64>>, LabError> {
+        let counted = |&arm: &ArmId| {
+            let counted = self.bench.proxies().ask(Counters(self.running(arm)?.slot));
+            Ok(counted.map_err(|error| error.of_arm(&self.specs[arm].name))?)
         };
-        let counted: Result<_, LabError> = self.started.iter().enumerate().map(of_arm).collect();
+        let counted: Result<_, LabError> = arms.iter().map(counted).collect();
         if counted.is_err() {
             self.alive()?;
         }
         counted
     }
 
-    /// Keeps the end of each proxy's error log in the run folder.
+    /// Keeps the end of each error log in the run folder.
     pub(crate) fn keep_logs(&self, writer: &mut RunWriter) -> Result<(), LabError> {
-        for (index, arm) in self.started.iter().enumerate() {
-            let tail: String = self.proxy().ask(Ask::Log(index))?;
-            if !tail.is_empty() {
-                let name = format!("arms/{}/error.log", arm.name);
-                writer.write_file(&name, tail.as_bytes())?;
-            }
+        let mut running = self.running.keys();
+        running.try_for_each(|&arm| self.keep_log(arm, writer))
+    }
+
+    fn keep_log(&self, id: ArmId, writer: &mut RunWriter) -> Result<(), LabError> {
+        let Some(arm) = self.running.get(&id) else {
+            return Ok(());
+        };
+        let tail = self.bench.proxies().ask(Log(arm.slot))?;
+        if !tail.is_empty() {
+            let name = format!("arms/{}/error.log", self.specs[id].name);
+            writer.write_file(&name, tail.as_bytes())?;
         }
         Ok(())
     }
 }
 
 impl Bench<'_> {
-    fn job(&self, index: usize, tls: bool, origin: Option<SocketAddr>) -> Result<ArmJob, LabError> {
-        let (study, arm) = (self.study, &self.study.arms[index]);
+    /// The host of the proxies.
+    fn proxies(&self) -> &Host {
+        self.hosts.host(Role::Proxy)
+    }
+
+    fn job(
+        &self,
+        arm: &Arm,
+        slot: usize,
+        tls: bool,
+        origin: Option<SocketAddr>,
+    ) -> Result<ArmJob, LabError> {
+        let study = self.study;
         let proxy = study.proxy_of(arm);
         let launcher = self.catalog.split(proxy.kind, &arm.settings).launcher;
         Ok(ArmJob {
-            index,
+            slot,
             name: arm.name.clone(),
             kind: proxy.kind,
             executable: proxy.executable.clone(),
@@ -319,26 +352,47 @@ impl Bench<'_> {
             own: proxy.configuration.clone(),
             external: proxy.external,
             launcher: launcher.and_then(|name| study.launchers.get(&name).cloned()),
-            address: self.places.address(Role::Proxy, Role::Generator)?,
+            address: self.hosts.address(Role::Proxy, Role::Generator)?,
             tls,
             origin,
             sizes: sizes(study),
-            cpus: self.roles.proxy.clone(),
+            cpus: arm.cpus(self.roles).clone(),
             nofile: STOCK_NOFILE,
         })
     }
 
-    fn start_origin(&self) -> Result<Vec<SocketAddr>, LabError> {
+    fn start_origin(&self) -> Result<(), LabError> {
         let job = OriginJob {
             spec: self.study.origin.clone(),
             sizes: sizes(self.study),
-            arms: self.study.arms.len(),
-            address: self.places.address(Role::Origin, Role::Proxy)?,
+            address: self.hosts.address(Role::Origin, Role::Proxy)?,
             cpus: self.roles.origin.clone(),
             descriptors: preflight::descriptors_of_origin(self.study),
         };
-        Ok(self.places.agent(Role::Origin).ask(Ask::Origin(job))?)
+        Ok(self.hosts.host(Role::Origin).ask(job)?)
     }
+}
+
+/// Keeps in the run folder what was written for an arm, and what its proxy made of it.
+fn keep_files(arm: &str, started: &ArmStarted, writer: &mut RunWriter) -> Result<(), LabError> {
+    let in_arm = |name: &str| format!("arms/{arm}/{name}");
+    let sums = in_arm(SUMS);
+    must_be_as_before(&writer.dir().join(&sums), &started.sums)?;
+    let written = started.written.iter();
+    let mut files: Vec<(&str, &str)> = written
+        .map(|(name, text)| (name.as_str(), text.as_str()))
+        .collect();
+    if !started.sums.is_empty() {
+        files.push((SUMS, &started.sums));
+    }
+    if !started.effective_text.is_empty() {
+        files.push(("effective.conf", &started.effective_text));
+    }
+    if let Some((forward, revert)) = &started.patch {
+        files.extend([(PATCH, forward.as_str()), (REVERT, revert.as_str())]);
+    }
+    let mut files = files.into_iter();
+    Ok(files.try_for_each(|(name, text)| writer.write_file(&in_arm(name), text.as_bytes()))?)
 }
 
 /// Those of an arm's changes that change nothing against the arm that it is compared with; each is a

@@ -134,6 +134,12 @@ impl<'a> Assembly<'a> {
         }
     }
 
+    /// Whether the load has told of every slice.
+    pub(crate) fn has_all_slices(&self) -> bool {
+        let mut turns = self.timeline.turns.iter().zip(&self.records);
+        turns.all(|(turn, record)| turn.block.is_none() || record.is_some())
+    }
+
     /// Hands on the blocks that are whole, in order.
     pub(crate) fn hand_on(&mut self, on_block: &mut dyn FnMut(&FinishedBlock)) {
         while let Some(slices) = self.open.front().and_then(|open| self.slices_of(open)) {
@@ -181,9 +187,9 @@ impl<'a> Assembly<'a> {
             origin_connects: again.origin_connects.saturating_sub(begin.origin_connects),
             origin_cpu_ns: end.origin_cpu_ns.saturating_sub(begin.origin_cpu_ns),
             // The kernel's idle and iowait counters are known to step back now and then (proc(5)).
-            proxy_steal_ns: end.proxy_steal_ns.saturating_sub(begin.proxy_steal_ns),
+            proxy_steal_ns: end.left_steal_ns.saturating_sub(begin.proxy_steal_ns),
             generator_steal_ns: (end.generator_steal_ns).saturating_sub(begin.generator_steal_ns),
-            proxy_cpus_idle_ns: end.proxy_idle_ns.saturating_sub(begin.proxy_idle_ns),
+            proxy_cpus_idle_ns: end.left_idle_ns.saturating_sub(begin.proxy_idle_ns),
             late_ns: begin.late_ns.max(end.late_ns).max(again.late_ns),
             ..self.records[place]?
         })

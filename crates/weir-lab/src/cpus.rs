@@ -3,7 +3,7 @@
 use weir_model::quantity::CpuSet;
 use weir_model::study::CpuRoles;
 
-use crate::places::Role;
+use crate::options::Role;
 
 /// Shares out the CPUs that weir may use: half of them to the proxy, alone; the others to the
 /// generator and the origin server, apart from each other where there are enough.

@@ -10,14 +10,6 @@ use weir_record::RecordError;
 /// Why a run could not be made, or not to its end.
 #[derive(Debug, thiserror::Error)]
 pub enum LabError {
-    /// A proxy, or what it needs.
-    #[error("arm `{arm}`: {source}")]
-    Arm {
-        /// The arm.
-        arm: String,
-        /// What happened.
-        source: AgentError,
-    },
     /// The proxy's program is not there, or is something else.
     #[error("{0}")]
     Program(AgentError),
@@ -41,6 +33,12 @@ pub enum LabError {
     /// A host cannot be reached.
     #[error(transparent)]
     Ssh(#[from] SshError),
+    /// An arm is to be measured that was ended: a mistake of weir's.
+    #[error("arm `{arm}` does not run")]
+    NotRunning {
+        /// The arm.
+        arm: String,
+    },
     /// An arm does not answer as it should, before anything was measured.
     #[error("arm `{arm}` does not answer as it should: {what}")]
     Answer {
@@ -157,21 +155,27 @@ impl LabError {
     pub fn is_bad_input(&self) -> bool {
         match self {
             LabError::Address { .. } | LabError::Request { .. } => true,
-            LabError::Arm {
-                source: AgentError::Failed(failure),
-                ..
-            } => failure.kind == FailureKind::BadInput,
+            LabError::Agent(AgentError::Failed(failure)) => {
+                failure.arm().is_some() && failure.kind == FailureKind::BadInput
+            }
             _ => false,
+        }
+    }
+
+    /// The arm that is broken, where it is one: it does not run any more, or refuses what it took before.
+    pub fn broken_arm(&self) -> Option<&str> {
+        match self {
+            LabError::Agent(AgentError::Failed(failure)) => failure.arm(),
+            _ => None,
         }
     }
 
     /// What the user can do about it, when that is known.
     pub fn hint(&self) -> Option<String> {
         match self {
-            LabError::Arm { source, .. }
-            | LabError::Load { source, .. }
-            | LabError::Program(source)
-            | LabError::Agent(source) => source.hint(),
+            LabError::Load { source, .. } | LabError::Program(source) | LabError::Agent(source) => {
+                source.hint()
+            }
             LabError::Ssh(error) => error.hint(),
             LabError::Record(error) => error.hint().map(str::to_owned),
             LabError::Answer {

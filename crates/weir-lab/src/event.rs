@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use weir_host::journal::Restored;
-use weir_model::record::PilotRecord;
+use weir_model::record::{PilotRecord, Remark};
 
 /// What a run tells while it goes on.
 #[derive(Debug, Clone, PartialEq)]
@@ -16,7 +16,7 @@ pub enum Event {
         /// How long the trials of all loads will take, without pilots.
         trials: Duration,
         /// What the reader of the figures must know about the place.
-        remarks: Vec<String>,
+        remarks: Vec<Remark>,
     },
     /// An arm's proxy accepts connections and answered rightly.
     ArmReady {

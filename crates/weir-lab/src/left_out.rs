@@ -2,12 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use weir_agent::message::{Ask, Missing, Wanted};
+use weir_agent::message::{Missing, Wanted};
+use weir_model::record::Remark;
 use weir_model::study::{Arm, ArmRole, LauncherSpec, ProxyRole, Study};
 use weir_parameters::Catalog;
 
 use crate::LabError;
-use crate::places::{Places, Role};
+use crate::hosts::Hosts;
+use crate::options::Role;
 
 /// The study without the arms that the proxies' host has no program, launcher or kernel for, and what
 /// was left out.
@@ -16,10 +18,10 @@ use crate::places::{Places, Role};
 /// The baseline cannot be had, or nothing is left to compare.
 pub(crate) fn by_host(
     study: &Study,
-    places: &Places,
+    hosts: &Hosts,
     catalog: &Catalog,
-) -> Result<(Study, Vec<String>), LabError> {
-    let missing = missing(study, places, catalog)?;
+) -> Result<(Study, Vec<Remark>), LabError> {
+    let missing = missing(study, hosts, catalog)?;
     let mut refused: BTreeMap<String, String> = BTreeMap::new();
     for arm in &study.arms {
         let proxy = study.proxy_of(arm);
@@ -27,7 +29,7 @@ pub(crate) fn by_host(
         let launcher = scoped.launcher.as_deref();
         let no_launcher = launcher.and_then(|name| missing.launchers.get(name));
         let no_sockmap = missing.sockmap.as_ref();
-        let why = match places.program_of(proxy) {
+        let why = match hosts.program_of(proxy) {
             // Without its baseline a study is nothing; the error says what to do.
             Err(error) if arm.role != ArmRole::Change => return Err(error),
             Err(error) => Some(in_a_line(&error)),
@@ -50,7 +52,7 @@ pub(crate) fn by_host(
 fn without(
     study: &Study,
     mut refused: BTreeMap<String, String>,
-) -> Result<(Study, Vec<String>), LabError> {
+) -> Result<(Study, Vec<Remark>), LabError> {
     let baseline = study.arms.first();
     if let Some((arm, why)) = baseline.and_then(|arm| refused.remove_entry(&arm.name)) {
         return Err(LabError::Baseline { arm, why });
@@ -58,7 +60,10 @@ fn without(
     let told = |(arm, why)| (arm, format!("is left out: {why}"));
     let (left, remarks) = leave_out(study, &refused.into_iter().map(told).collect());
     match compares_nothing(study, &left) {
-        true => Err(LabError::NothingLeft(remarks.join("; "))),
+        true => {
+            let why: Vec<String> = remarks.iter().map(ToString::to_string).collect();
+            Err(LabError::NothingLeft(why.join("; ")))
+        }
         false => Ok((left, remarks)),
     }
 }
@@ -99,7 +104,7 @@ fn transport(arm: &Arm, catalog: &Catalog, study: &Study) -> Option<String> {
         .transport
 }
 
-fn missing(study: &Study, places: &Places, catalog: &Catalog) -> Result<Missing, LabError> {
+fn missing(study: &Study, hosts: &Hosts, catalog: &Catalog) -> Result<Missing, LabError> {
     let arms = study.arms.iter();
     let used: Vec<String> = arms
         .clone()
@@ -120,10 +125,9 @@ fn missing(study: &Study, places: &Places, catalog: &Catalog) -> Result<Missing,
     if wanted == Wanted::default() {
         return Ok(Missing::default());
     }
-    let mut missing: Missing = places
-        .agent(Role::Proxy)
-        .ask(Ask::Missing(wanted.clone()))?;
-    if wanted.sockmap && !places.together() {
+    let is_bypassing = wanted.sockmap;
+    let mut missing = hosts.host(Role::Proxy).ask(wanted)?;
+    if is_bypassing && !hosts.together() {
         missing.sockmap = Some(
             "bytes go past the kernel's TCP only between sockets of one host, and the roles are on \
              several"
@@ -135,7 +139,7 @@ fn missing(study: &Study, places: &Places, catalog: &Catalog) -> Result<Missing,
 
 /// The study without some arms, and a remark for each. Those that were compared with one of them are
 /// compared with the baseline.
-pub(crate) fn leave_out(study: &Study, refused: &BTreeMap<String, String>) -> (Study, Vec<String>) {
+pub(crate) fn leave_out(study: &Study, refused: &BTreeMap<String, String>) -> (Study, Vec<Remark>) {
     let mut left = study.clone();
     let mut remarks = Vec::new();
     // The place of each arm among those that stay.
@@ -144,7 +148,8 @@ pub(crate) fn leave_out(study: &Study, refused: &BTreeMap<String, String>) -> (S
     for arm in &study.arms {
         if let Some(why) = refused.get(&arm.name) {
             places.push(None);
-            remarks.push(format!("not varied: arm `{}` {why}", arm.name));
+            let text = format!("not varied: arm `{}` {why}", arm.name);
+            remarks.push(Remark::of_arm(&arm.name, text));
             continue;
         }
         places.push(Some(left.arms.len()));
@@ -166,8 +171,7 @@ pub(crate) fn compares_nothing(study: &Study, left: &Study) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use weir_agent::AgentError;
-    use weir_agent::message::{Failure, FailureKind};
+    use weir_agent::Failure;
 
     use super::*;
     use weir_model::fixture::{arm, study};
@@ -188,7 +192,7 @@ mod tests {
         let (left, remarks) = without(&three(), refused(&["one"])).unwrap();
         assert_eq!(left.arms.len(), 2);
         let said = "not varied: arm `one` is left out: `onload` is not installed";
-        assert_eq!(remarks, [said]);
+        assert_eq!(remarks, [Remark::of_arm("one", said)]);
 
         let error = without(&three(), refused(&["stock", "one"])).unwrap_err();
         let said = "arm `stock`, with which the others are compared, cannot be had here: `onload` is \
@@ -202,11 +206,8 @@ mod tests {
     #[test]
     fn what_to_do_about_it_is_said_too() {
         let error = |hint: Option<&str>| {
-            LabError::Program(AgentError::Failed(Failure {
-                words: "envoy was not found".to_owned(),
-                hint: hint.map(str::to_owned),
-                kind: FailureKind::Other,
-            }))
+            let failure = Failure::other("envoy was not found");
+            LabError::Program(failure.with_hint(hint.map(str::to_owned)).into())
         };
         let said = in_a_line(&error(Some("install it")));
         assert_eq!(said, "envoy was not found; install it");

@@ -1,44 +1,60 @@
 //! Trials in order: arms side by side, slices, blocks, records.
 //!
-//! The lab is the only place that knows both the load and the system under test. A run goes
+//! The lab is the only place that knows both the load and the system under test. Whoever asks for figures
+//! ([`Proposer`]) proposes [`Cell`]s one after the other, sees what comes of each, and decides; the [`session`] is
+//! the loop between the two, and [`lab`] measures:
 //!
 //! 1. [`preflight`]: what can be known to fail is found out before anything is started;
-//! 2. [`places`]: an agent on each host that takes part; [`network`]: what connects them;
-//! 3. [`arms`]: every arm's proxy is started in a network namespace of its own or on its own port,
-//!    with its own origin listener, and has to answer one request rightly ([`flows`] says what the
-//!    engine then does there);
-//! 4. for each load a [`pilot`] chooses the slice, then a continuous trial for each instance of the
-//!    proxies ([`measure`]) switches the load between the arms by a [`timeline`] and hands on block
-//!    after block;
-//! 5. each block becomes one `TrialRecord` for each arm, appended the moment it is whole, and the
-//!    trial itself a `PartRecord` ([`part`]) when it has ended.
+//! 2. [`host`]: how a host is reached; [`hosts`]: which of them has which role; [`network`]: what connects them;
+//! 3. [`arms`]: an arm's proxy is started when a cell needs it, in a network namespace of its own or on its own
+//!    port, with its own origin listener, and has to answer one request rightly;
+//! 4. a continuous [`trial`] switches the load between the arms of a cell by a [`timeline`] and puts what all hosts
+//!    tell together to blocks ([`assembly`]);
+//! 5. each block becomes one `TrialRecord` for each arm, appended the moment it is whole, and the trial itself a
+//!    `PartRecord` ([`record`]) when it has ended.
 //!
-//! Everything that happens on the way is told as an [`Event`]; nothing is printed here.
+//! `weir run` is the proposer of a fixed [`plan`], with a [`pilot`] before each load. What a run knows of its past,
+//! this session's or an earlier one's, is its [`History`]. Everything that happens on the way is told as an
+//! [`Event`]; nothing is printed here.
 
 mod arms;
 mod arrivals;
 mod assembly;
+mod cell;
 mod cpus;
-mod done;
+mod deal;
 mod error;
 mod event;
+mod first_answer;
 mod flows;
+mod history;
+mod host;
+mod hosts;
+mod lab;
 mod left_out;
-mod measure;
 mod network;
-mod part;
+mod options;
 mod pilot;
-mod places;
+mod plan;
 mod preflight;
+mod proposer;
 mod record;
 mod run;
 mod session;
 mod settings;
 mod timeline;
+mod trial;
+
+#[cfg(test)]
+mod tests;
 
 pub use arms::{PATCH, REVERT, STOCK_NOFILE};
+pub use cell::{ArmId, Block, Cell, CellEnd, Outcome, Rates};
 pub use error::LabError;
 pub use event::Event;
-pub use places::{Facts, PlaceSpec, Role, facts};
+pub use history::History;
+pub use hosts::{Facts, facts};
+pub use options::{Options, PlaceSpec, Role};
 pub use preflight::plan_of;
-pub use run::{Options, Summary, resume, run};
+pub use proposer::{Proposer, Step};
+pub use run::{Summary, resume, run};

@@ -1,12 +1,12 @@
 //! What connects generator, proxies and origin server, and what cannot be varied without namespaces.
 
-use weir_model::record::NetworkUsed;
+use weir_model::record::{NetworkUsed, Remark};
 use weir_model::study::{Arm, NetworkKind, Study};
 use weir_parameters::{Catalog, Scope};
 
 use crate::LabError;
+use crate::hosts::Hosts;
 use crate::left_out::{compares_nothing, leave_out};
-use crate::places::Places;
 
 /// Why a study of which a proxy runs already has no network namespaces.
 const OUTSIDER: &str = "a proxy that weir does not start cannot be put into one";
@@ -17,10 +17,10 @@ const OUTSIDER: &str = "a proxy that weir does not start cannot be put into one"
 /// The study asks for network namespaces and there can be none, or nothing is left to compare.
 pub(crate) fn decide(
     study: &Study,
-    places: &Places,
+    hosts: &Hosts,
     catalog: &Catalog,
-) -> Result<(NetworkUsed, Study, Vec<String>), LabError> {
-    decided(study, places.no_networks(), places.together(), catalog)
+) -> Result<(NetworkUsed, Study, Vec<Remark>), LabError> {
+    decided(study, hosts.no_networks(), hosts.together(), catalog)
 }
 
 /// The same, by what is known of the hosts: why there can be no namespaces, and whether they are one.
@@ -29,7 +29,7 @@ fn decided(
     no_networks: Option<String>,
     together: bool,
     catalog: &Catalog,
-) -> Result<(NetworkUsed, Study, Vec<String>), LabError> {
+) -> Result<(NetworkUsed, Study, Vec<Remark>), LabError> {
     let mtu = study.network.mtu;
     let kinds = study.proxy_kinds();
     let has_outsider = kinds.iter().any(|kind| !kind.is_started());
@@ -48,9 +48,9 @@ fn decided(
     // Where others have put their proxies is not known.
     let is_shared = kinds.iter().any(|kind| kind.is_started());
     if study.network.kind == NetworkKind::Auto && is_shared {
-        remarks.push(format!(
+        remarks.push(Remark::of_run(format!(
             "all arms share one network and its kernel settings, without network namespaces: {without}"
-        ));
+        )));
     }
     Ok((used, study, remarks))
 }
@@ -59,13 +59,13 @@ fn decided(
 ///
 /// # Errors
 /// It had network namespaces, and there can be none any more; or the other way round with hosts.
-pub(crate) fn same_as(then: NetworkUsed, places: &Places) -> Result<(), LabError> {
+pub(crate) fn same_as(then: NetworkUsed, hosts: &Hosts) -> Result<(), LabError> {
     let refuse = |why: String| Err(LabError::Resume(why));
-    match (then, places.no_networks()) {
+    match (then, hosts.no_networks()) {
         (NetworkUsed::Namespaces { .. }, Some(why)) => refuse(format!(
             "it was begun with network namespaces, and now there are none: {why}"
         )),
-        (NetworkUsed::Hosts, _) if places.together() => {
+        (NetworkUsed::Hosts, _) if hosts.together() => {
             refuse("it was begun on several hosts: name them again with --place".to_owned())
         }
         _ => Ok(()),
@@ -77,7 +77,7 @@ fn without_kernel(
     study: &Study,
     why: &str,
     catalog: &Catalog,
-) -> Result<(Study, Vec<String>), LabError> {
+) -> Result<(Study, Vec<Remark>), LabError> {
     let kernel = |arm: &Arm| catalog.split(study.proxy_of(arm).kind, &arm.settings).netns;
     let Some(baseline) = study.arms.first().map(&kernel) else {
         return Ok((study.clone(), Vec::new()));
@@ -85,10 +85,10 @@ fn without_kernel(
     let mut remarks = Vec::new();
     if !baseline.is_empty() {
         let names: Vec<&str> = baseline.keys().map(String::as_str).collect();
-        remarks.push(format!(
-            "not set in any arm, because they take a network namespace: {}",
+        remarks.push(Remark::of_run(format!(
+            "not set in any arm, because they need a network namespace: {}",
             names.join(", ")
-        ));
+        )));
     }
     // What others have started has the kernel settings that they gave it.
     let is_started = |arm: &&Arm| study.proxy_of(arm).kind.is_started();
@@ -152,7 +152,7 @@ mod tests {
     }
 
     /// On one host that may have namespaces.
-    fn here(study: &Study) -> Result<(NetworkUsed, Study, Vec<String>), LabError> {
+    fn here(study: &Study) -> Result<(NetworkUsed, Study, Vec<Remark>), LabError> {
         decided(study, None, true, &Catalog::builtin())
     }
 
@@ -170,6 +170,7 @@ mod tests {
         let (used, left, remarks) = here(&study_in(NetworkKind::Auto, arms)).unwrap();
         assert_eq!(used, NetworkUsed::Loopback);
         assert_eq!(names(&left), ["baseline", "outside"]);
+        let remarks: Vec<String> = remarks.into_iter().map(|remark| remark.text).collect();
         let remarks = remarks.join("\n");
         let said = "arm `queue` sets net.core.somaxconn, which takes a network namespace";
         assert!(
@@ -188,7 +189,10 @@ mod tests {
         let (_, left, remarks) = here(&study_in(NetworkKind::Auto, arms)).unwrap();
         assert_eq!(names(&left), ["baseline", "same", "outside"]);
         assert!(left.arms.iter().all(|arm| arm.settings.is_empty()));
-        assert!(remarks[0].starts_with("not set in any arm"), "{remarks:?}");
+        assert!(
+            remarks[0].text.starts_with("not set in any arm"),
+            "{remarks:?}"
+        );
     }
 
     #[test]
@@ -231,6 +235,6 @@ mod tests {
         assert!(left.arms.iter().all(|arm| arm.settings.is_empty()));
         let said = "not varied: arm `other` sets net.core.somaxconn, which takes a network namespace of \
                     its own";
-        assert_eq!(remarks[1..], [said]);
+        assert_eq!(remarks[1..], [Remark::of_arm("other", said)]);
     }
 }

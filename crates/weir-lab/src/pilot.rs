@@ -12,7 +12,7 @@ use std::time::Duration;
 use weir_model::record::{PilotCandidate, SliceRecord};
 use weir_stats::qn;
 
-use crate::assembly::FinishedBlock;
+use crate::cell::Block;
 
 /// Lengths that are tried, in this order: what has most often been best comes first.
 pub(crate) const CANDIDATES_MS: [u64; 5] = [100, 50, 250, 500, 1000];
@@ -50,8 +50,8 @@ impl Quantity {
 }
 
 /// Log ratios of neighbouring slices of the two arms: two for each block.
-pub(crate) fn log_ratios(block: &FinishedBlock, quantity: Quantity) -> Vec<f64> {
-    let [a, b] = &block.arms[..] else {
+pub(crate) fn log_ratios(block: &Block, quantity: Quantity) -> Vec<f64> {
+    let [a, b] = &block[..] else {
         return Vec::new();
     };
     // ABBA: the first slices of both arms are neighbours, and so are the second ones.
@@ -68,14 +68,13 @@ pub(crate) fn fits(slice: Duration, discard: f64, response: Option<Duration>) ->
     response.is_some_and(|response| response <= slice.mul_f64(discard))
 }
 
-/// The mean time that the requests of some blocks took, their responses' time weighed by how many
-/// there were: (sum of nanoseconds, count).
-pub(crate) fn response_times(block: &FinishedBlock) -> (f64, u64) {
-    let each = block.arms.iter().map(|arm| &arm.data.histograms.response);
-    each.fold((0.0, 0), |(sum, count), histogram| {
-        let more = histogram.len();
-        (sum + histogram.mean() * more as f64, count + more)
-    })
+/// The mean time that the requests of some blocks took; `None`: nothing was answered.
+pub(crate) fn mean_response_time(blocks: &[Block]) -> Option<Duration> {
+    let times = blocks.iter().flatten().map(|trial| &trial.response_time);
+    let (sum_ns, count) = times.fold((0.0, 0), |(sum, count), times| {
+        (sum + times.mean * times.count as f64, count + times.count)
+    });
+    (count > 0).then(|| Duration::from_nanos((sum_ns / count as f64) as u64))
 }
 
 /// What a candidate promises. `fits`: see [`fits`].

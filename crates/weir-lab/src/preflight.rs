@@ -7,7 +7,9 @@ use weir_model::quantity::CpuSet;
 use weir_model::study::{CpuRoles, LoadSpec, Study};
 
 use crate::LabError;
-use crate::places::{Host, Places, Role};
+use crate::host::Host;
+use crate::hosts::Hosts;
+use crate::options::Role;
 
 /// Descriptors beside connections: logs, listeners, counters, the run folder.
 const OTHER_DESCRIPTORS: u64 = 64;
@@ -77,23 +79,19 @@ fn room(path: &Path, free: u64, needed: u64) -> Result<(), LabError> {
 /// # Errors
 /// Some load has more connections than the generator's process, or as many threads of it as it can
 /// have, may have descriptors, or than it has ports; or than the origin server's process may have.
-pub(crate) fn connections(
-    study: &Study,
-    roles: &CpuRoles,
-    places: &Places,
-) -> Result<(), LabError> {
-    let generator = places.host(Role::Generator);
+pub(crate) fn connections(study: &Study, roles: &CpuRoles, hosts: &Hosts) -> Result<(), LabError> {
+    let generator = hosts.host(Role::Generator);
     study.loads.iter().try_for_each(|load| {
-        let wanted = Descriptors::of(study, load, places);
+        let wanted = Descriptors::of(study, load, hosts);
         // First as many as one thread would need: what is not there then takes more threads.
         let limit = generator.is.most_descriptors;
         let cpus = roles.generator.cpus().len() as u64;
         enough(wanted.for_each_of(wanted.threads(limit, cpus)), generator)?;
-        ports(load, places)
+        ports(load, hosts)
     })?;
-    match places.share(Role::Generator, Role::Origin) || !Places::has_origin(study) {
+    match hosts.share(Role::Generator, Role::Origin) || !Hosts::has_origin(study) {
         true => Ok(()),
-        false => enough(descriptors_of_origin(study), places.host(Role::Origin)),
+        false => enough(descriptors_of_origin(study), hosts.host(Role::Origin)),
     }
 }
 
@@ -110,11 +108,11 @@ fn enough(needed: u64, host: &Host) -> Result<(), LabError> {
 }
 
 /// Between hosts the generator has one address, and each arm a port of its own to be asked at.
-fn ports(load: &LoadSpec, places: &Places) -> Result<(), LabError> {
-    let generator = places.host(Role::Generator);
+fn ports(load: &LoadSpec, hosts: &Hosts) -> Result<(), LabError> {
+    let generator = hosts.host(Role::Generator);
     let needed = u64::from(load.connections) + u64::from(load.held);
     let ports = generator.is.local_ports;
-    match needed <= ports || places.together() {
+    match needed <= ports || hosts.together() {
         true => Ok(()),
         false => Err(LabError::Ports {
             load: load.name.clone(),
@@ -143,11 +141,11 @@ pub(crate) fn descriptors_of_origin(study: &Study) -> u64 {
 pub(crate) fn threads(
     study: &Study,
     load: &LoadSpec,
-    places: &Places,
+    hosts: &Hosts,
     cpus: &CpuSet,
 ) -> (Vec<Option<u32>>, u64) {
-    let wanted = Descriptors::of(study, load, places);
-    let limit = places.host(Role::Generator).is.most_descriptors;
+    let wanted = Descriptors::of(study, load, hosts);
+    let limit = hosts.host(Role::Generator).is.most_descriptors;
     let threads = wanted.threads(limit, cpus.cpus().len() as u64);
     let cpus = cpus.cpus().iter().copied().map(Some).cycle();
     let threads: Vec<Option<u32>> = cpus.take(threads as usize).collect();
@@ -171,11 +169,11 @@ struct Descriptors {
 }
 
 impl Descriptors {
-    fn of(study: &Study, load: &LoadSpec, places: &Places) -> Descriptors {
+    fn of(study: &Study, load: &LoadSpec, hosts: &Hosts) -> Descriptors {
         let (arms, asking) = (study.arms.len() as u64, u64::from(load.connections));
         // What is held asks nothing, so the origin server never hears of it.
-        let at_origin = match places.share(Role::Generator, Role::Origin) {
-            true if Places::has_origin(study) => asking,
+        let at_origin = match hosts.share(Role::Generator, Role::Origin) {
+            true if Hosts::has_origin(study) => asking,
             _ => 0,
         };
         Descriptors {
@@ -183,7 +181,7 @@ impl Descriptors {
             of_generator: (asking + u64::from(load.held)) * arms,
             // Every thread has a share of the requests, so it must have a connection to send them on.
             most_threads: MOST_THREADS.min(asking),
-            own_tables: places.host(Role::Generator).is.own_tables,
+            own_tables: hosts.host(Role::Generator).is.own_tables,
         }
     }
 

@@ -1,47 +1,62 @@
-//! From a finished block to records.
+//! From a finished block, and from the end of a trial, to records.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
+use weir_agent::message::FlowEnd;
 use weir_load::SliceData;
-use weir_model::record::{QuantileSummary, Record, RunHeader, TrialRecord};
-use weir_model::study::{LoadSpec, StudyArrivals};
+use weir_model::record::{
+    ArmConnections, PartRecord, Phase, QuantileSummary, RunHeader, TrialRecord,
+};
+use weir_model::study::{Arm, StudyArrivals};
 use weir_record::{HistogramKind, RecordError, RunWriter, summarize, tag};
 
 use crate::assembly::{ArmBlock, FinishedBlock};
+use crate::cell::{Block, Cell};
+use crate::timeline::Timeline;
+use crate::trial::TrialEnd;
 
-/// Where records go and what they belong to.
+/// What the records of a cell belong to.
+#[derive(Clone, Copy)]
 pub(crate) struct Recorder<'a> {
-    pub(crate) writer: &'a mut RunWriter,
     pub(crate) header: &'a RunHeader,
-    pub(crate) load: &'a LoadSpec,
+    pub(crate) cell: &'a Cell,
+    /// Those of the cell, in its order.
+    pub(crate) arms: &'a [Arm],
     pub(crate) session: u32,
-    /// Rate of the open loop.
-    pub(crate) rate: Option<f64>,
 }
 
 impl Recorder<'_> {
-    /// Appends a block: histograms first, then a record for each arm.
-    pub(crate) fn block(&mut self, block: &FinishedBlock) -> Result<Vec<TrialRecord>, RecordError> {
-        let mut trials = Vec::with_capacity(block.arms.len());
-        for arm in &block.arms {
-            trials.push(self.trial(block.block, arm)?);
-        }
-        for trial in &trials {
-            self.writer
-                .append(&Record::Trial(Box::new(trial.clone())))?;
-        }
-        Ok(trials)
+    /// A record for each arm of a block. Histograms are written first.
+    pub(crate) fn block(
+        &self,
+        block: &FinishedBlock,
+        writer: &mut RunWriter,
+    ) -> Result<Block, RecordError> {
+        let trials = block.arms.iter();
+        trials
+            .map(|arm| self.trial(block.block, arm, writer))
+            .collect()
     }
 
-    fn trial(&mut self, block: u32, arm: &ArmBlock) -> Result<TrialRecord, RecordError> {
-        let data = &arm.data;
-        let name = &self.header.study.arms[arm.arm].name;
-        let [response_time, service_time, dispatch_lag] = self.histograms(block, name, arm)?;
+    fn trial(
+        &self,
+        block: u32,
+        arm: &ArmBlock,
+        writer: &mut RunWriter,
+    ) -> Result<TrialRecord, RecordError> {
+        let (data, cell) = (&arm.data, self.cell);
+        let name = &self.arms[arm.arm].name;
+        let [response_time, service_time, dispatch_lag] = self.histograms(block, arm, writer)?;
+        let in_cell = (block - cell.first_block) as usize;
+        let rate_intended = cell.rates.mean(in_cell, arm.arm);
         let mut trial = TrialRecord {
             session: self.session,
-            load: self.load.name.clone(),
+            load: cell.load.name.clone(),
             arm: name.clone(),
             block,
+            phase: cell.phase,
+            rate_intended,
             slices: arm.slices.clone(),
             errors: data.errors.counts(),
             status_classes: data.status_classes(),
@@ -51,23 +66,21 @@ impl Recorder<'_> {
             dispatch_lag,
             validity: Vec::new(),
         };
-        trial.validity = weir_analysis::validity(&trial, self.header, self.rate);
+        trial.validity = weir_analysis::validity(&trial, self.header, rate_intended);
         Ok(trial)
     }
 
     fn histograms(
-        &mut self,
+        &self,
         block: u32,
-        name: &str,
         arm: &ArmBlock,
+        writer: &mut RunWriter,
     ) -> Result<[QuantileSummary; 3], RecordError> {
         let data: &SliceData = &arm.data;
         let overflow = data.histograms.overflow;
         let start = Duration::from_nanos(arm.slices.first().map_or(0, |slice| slice.start_ns));
-        let end = arm
-            .slices
-            .last()
-            .map_or(0, |slice| slice.start_ns + slice.measured_ns);
+        let last = arm.slices.last();
+        let end = last.map_or(0, |slice| slice.start_ns + slice.measured_ns);
         let length = Duration::from_nanos(end).saturating_sub(start);
         let all = [
             (HistogramKind::ResponseTime, &data.histograms.response),
@@ -76,20 +89,66 @@ impl Recorder<'_> {
         ];
         let mut summaries: [QuantileSummary; 3] = Default::default();
         for (summary, (kind, histogram)) in summaries.iter_mut().zip(all) {
-            // In a closed loop the service time is the response time: one of them is enough.
-            let same =
-                self.load.arrivals == StudyArrivals::Closed && kind == HistogramKind::ServiceTime;
-            let tag = if same {
-                String::new()
-            } else {
-                tag(&self.load.name, name, block, kind)
+            let tag = match self.is_kept(kind) {
+                true => tag(&self.cell.load.name, &self.arms[arm.arm].name, block, kind),
+                false => String::new(),
             };
             if !tag.is_empty() {
-                self.writer
-                    .append_histogram(&tag, start, length, histogram)?;
+                writer.append_histogram(&tag, start, length, histogram)?;
             }
             *summary = summarize(&tag, histogram, overflow);
         }
         Ok(summaries)
     }
+
+    /// Nobody asks again for a pilot's times; and in a closed loop the service time is the response time.
+    fn is_kept(&self, kind: HistogramKind) -> bool {
+        let is_closed = self.cell.load.arrivals == StudyArrivals::Closed;
+        self.cell.phase != Phase::Pilot && !(is_closed && kind == HistogramKind::ServiceTime)
+    }
+
+    /// What is known of a continuous trial when it has ended, and belongs to none of its blocks: connections,
+    /// handshakes, memory, the generator's own troubles.
+    pub(crate) fn part(&self, timeline: &Timeline, end: TrialEnd) -> PartRecord {
+        let TrialEnd {
+            load,
+            watch,
+            answered,
+        } = end;
+        let arms = load.arms.into_iter().enumerate();
+        let connections = |(place, flow): (usize, FlowEnd)| ArmConnections {
+            arm: self.arms[place].name.clone(),
+            answered: answered.get(place).copied().unwrap_or(0),
+            asking: flow.asking,
+            held: flow.held,
+            tls: flow.tls,
+            listen_overflows: watch.arm_overflows.get(place).copied(),
+            proxy_memory_bytes: watch.memory.get(place).copied().unwrap_or(0),
+        };
+        PartRecord {
+            session: self.session,
+            load: self.cell.load.name.clone(),
+            first_block: timeline.first_block,
+            blocks: timeline.blocks,
+            threads: load.threads,
+            io: load.io,
+            starved: load.starved,
+            listen_overflows: watch.listen_overflows,
+            late_ns: watch.late_ns,
+            errors: load.errors,
+            arms: arms.map(connections).collect(),
+        }
+    }
+}
+
+/// What a proxy counts of itself, by its own names.
+pub(crate) type Counted = BTreeMap<String, u64>;
+
+/// What a proxy counted between two looks at its counters. One that was not there before began at 0.
+pub(crate) fn counted(before: &Counted, after: &Counted) -> Counted {
+    let since = |(name, now): (&String, &u64)| {
+        let then = before.get(name).copied().unwrap_or(0);
+        (name.clone(), now.saturating_sub(then))
+    };
+    after.iter().map(since).collect()
 }

@@ -1,41 +1,17 @@
 //! A run from its begin to its end, and on again after an interruption.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 
 use jiff::Timestamp;
-use weir_model::record::{FORMAT, Outcome, RunHeader};
+use weir_model::record::{FORMAT, Outcome, Remark, RunHeader};
 use weir_model::study::{Arm, Study};
-use weir_parameters::Catalog;
 use weir_record::RunWriter;
-use weir_sut::Launcher;
 
-use crate::done::Done;
-use crate::places::{PlaceSpec, Places, Role};
+use crate::history::History;
+use crate::hosts::Hosts;
+use crate::options::{Options, PlaceSpec, Role};
 use crate::session::Session;
 use crate::{Event, LabError, cpus, left_out, network, preflight, settings};
-
-/// What a run needs to know beside its study.
-#[derive(Debug, Clone)]
-pub struct Options {
-    /// The run's folder: not there yet for a new run.
-    pub folder: PathBuf,
-    /// Starts processes; see `weir_sut::launch`.
-    pub launcher: Launcher,
-    /// Exact version of weir.
-    pub weir_version: String,
-    /// What is worth saying about the study itself (see `weir_study::remarks`).
-    pub remarks: Vec<String>,
-    /// Every parameter that the study may name.
-    pub catalog: Catalog,
-    /// Which host each role is on.
-    pub places: PlaceSpec,
-    /// Whether settings of a whole host may be changed while the run lasts.
-    pub allow_host_settings: bool,
-    /// Set it to end the run in order: what was measured is kept.
-    pub stop: Arc<AtomicBool>,
-}
 
 /// What a run came to.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -57,29 +33,30 @@ pub fn run(
     options: &Options,
     events: &mut dyn FnMut(Event),
 ) -> Result<Summary, LabError> {
-    let places = Places::open(options)?;
+    let hosts = Hosts::open(options)?;
     settings::check(study, options)?;
-    let (study, mut remarks) = left_out::by_host(study, &places, &options.catalog)?;
-    let (network, study, of_network) = network::decide(&study, &places, &options.catalog)?;
-    remarks.extend(of_network);
+    let (study, mut remarks) = left_out::by_host(study, &hosts, &options.catalog)?;
+    let (network, study, network_remarks) = network::decide(&study, &hosts, &options.catalog)?;
+    remarks.extend(network_remarks);
     let study = &study;
-    let roles = places.cpu_roles(study)?;
-    preflight::connections(study, &roles, &places)?;
-    preflight::disk_space(study, &options.folder, places.host(Role::Proxy))?;
-    let mut environment = places.host(Role::Proxy).is.environment.clone();
+    let roles = hosts.cpu_roles(study)?;
+    preflight::connections(study, &roles, &hosts)?;
+    preflight::disk_space(study, &options.folder, hosts.host(Role::Proxy))?;
+    let mut environment = hosts.host(Role::Proxy).is.environment.clone();
     for arm in &study.arms {
-        let program = places.program_of(study.proxy_of(arm))?;
+        let program = hosts.program_of(study.proxy_of(arm))?;
         if !program.version.is_empty() {
             environment.versions.insert(program.name, program.version);
         }
     }
-    let has_origin = Places::has_origin(study);
-    let share = |one, other| places.share(one, other);
-    remarks.extend(cpus::remarks(&roles, has_origin, &share));
+    let has_origin = Hosts::has_origin(study);
+    let share = |one, other| hosts.share(one, other);
+    let shared = cpus::remarks(&roles, has_origin, &share);
+    remarks.extend(shared.into_iter().map(Remark::of_run));
     let catalog = &options.catalog;
     let workers = |arm: &Arm| catalog.workers(study.proxy_of(arm).kind, &arm.settings);
-    let of_arms = study.arms.iter().map(|arm| (&*arm.name, workers(arm)));
-    remarks.extend(cpus::crowded_arms(&roles.proxy, of_arms));
+    let arm_workers = study.arms.iter().map(|arm| (&*arm.name, workers(arm)));
+    remarks.extend(cpus::crowded_arms(&roles.proxy, arm_workers).map(Remark::of_run));
     remarks.extend(of_arms_that_run(&options.remarks, study));
     let header = RunHeader {
         format: FORMAT.to_owned(),
@@ -91,7 +68,7 @@ pub fn run(
         rows: options.catalog.user_rows().to_vec(),
         cpus: roles,
         network,
-        places: places.used(),
+        places: hosts.used(),
         environment,
     };
     let writer = RunWriter::create(&options.folder, &header, study_text)?;
@@ -100,11 +77,11 @@ pub fn run(
         options,
         number: 0,
         writer,
-        done: Done::default(),
+        history: History::new(study.arms.len()),
     };
-    let result = session.run(places, events);
+    let result = session.run(hosts, events);
     let is_refused = result.as_ref().is_err_and(LabError::is_bad_input);
-    if is_refused && session.done.totals.is_empty() {
+    if is_refused && session.history.is_empty() {
         // The same again, once it is right, is to find the folder as this one did. Why it was refused is
         // what matters, not what could not be removed.
         let _ = session.writer.discard();
@@ -133,8 +110,8 @@ pub fn resume(options: &Options, events: &mut dyn FnMut(Event)) -> Result<Summar
         places: same_places(&header, &options.places)?,
         ..options.clone()
     };
-    let places = Places::open(options)?;
-    let here = &places.host(Role::Proxy).is.environment;
+    let hosts = Hosts::open(options)?;
+    let here = &hosts.host(Role::Proxy).is.environment;
     let then = &header.environment;
     if (&here.kernel, &here.cpu_model) != (&then.kernel, &then.cpu_model) {
         return Err(LabError::Resume(format!(
@@ -142,35 +119,30 @@ pub fn resume(options: &Options, events: &mut dyn FnMut(Event)) -> Result<Summar
             then.cpu_model, then.kernel
         )));
     }
-    places.cpu_roles(&Study {
+    hosts.cpu_roles(&Study {
         cpus: Some(header.cpus.clone()),
         ..header.study.clone()
     })?;
-    network::same_as(header.network, &places)?;
-    preflight::connections(&header.study, &header.cpus, &places)?;
-    preflight::disk_space(&header.study, &options.folder, places.host(Role::Proxy))?;
-    let done = Done::of(&run);
-    let number = done.sessions;
+    network::same_as(header.network, &hosts)?;
+    preflight::connections(&header.study, &header.cpus, &hosts)?;
+    preflight::disk_space(&header.study, &options.folder, hosts.host(Role::Proxy))?;
+    let history = History::of(&run);
+    let number = history.sessions;
     Session {
         header: &header,
         options,
         number,
         writer,
-        done,
+        history,
     }
-    .run(places, events)
+    .run(hosts, events)
 }
 
 /// Remarks about the study, without those about arms that are left out.
-fn of_arms_that_run(remarks: &[String], study: &Study) -> Vec<String> {
-    let is_left_out = |remark: &&String| {
-        let named = remark
-            .strip_prefix("arm `")
-            .and_then(|rest| rest.split_once('`'));
-        named.is_some_and(|(name, _)| !study.arms.iter().any(|arm| arm.name == name))
-    };
-    let (_, left): (Vec<_>, Vec<_>) = remarks.iter().partition(is_left_out);
-    left.into_iter().cloned().collect()
+fn of_arms_that_run(remarks: &[Remark], study: &Study) -> Vec<Remark> {
+    let runs = |name: &String| study.arms.iter().any(|arm| arm.name == *name);
+    let stays = |remark: &&Remark| remark.arm.as_ref().is_none_or(runs);
+    remarks.iter().filter(stays).cloned().collect()
 }
 
 /// A run goes on where it was begun; its places need not be named again.

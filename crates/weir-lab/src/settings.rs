@@ -2,12 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use weir_agent::message::{Ask, SettingsJob};
+use weir_agent::message::{HostSettingsJob, PutBack};
 use weir_model::study::{Arm, Study};
 use weir_parameters::Catalog;
 
-use crate::places::{Places, Role};
-use crate::run::Options;
+use crate::hosts::Hosts;
+use crate::options::{Options, Role};
 use crate::{Event, LabError};
 
 /// Whether the host may be changed as the study asks.
@@ -27,20 +27,19 @@ pub(crate) fn check(study: &Study, options: &Options) -> Result<(), LabError> {
     }
 }
 
-/// Gives the proxies' host the settings of the first arm, if any arm has settings of a whole host.
-pub(crate) fn begin(study: &Study, places: &Places, options: &Options) -> Result<(), LabError> {
+/// Takes the journal of the proxies' host, if any arm has settings of a whole host.
+pub(crate) fn begin(study: &Study, hosts: &Hosts, options: &Options) -> Result<(), LabError> {
     let arms = by_arm(study, &options.catalog);
     if arms.iter().all(BTreeMap::is_empty) {
         return Ok(());
     }
     let purpose = format!("weir run {}", study.name);
-    let job = SettingsJob { purpose, arms };
-    Ok(places.agent(Role::Proxy).ask(Ask::Settings(job))?)
+    Ok(hosts.host(Role::Proxy).ask(HostSettingsJob { purpose })?)
 }
 
 /// Puts them back, and says of each that could not be.
-pub(crate) fn put_back(places: &Places, events: &mut dyn FnMut(Event)) -> Result<(), LabError> {
-    let restored = places.agent(Role::Proxy).ask(Ask::PutBack)?;
+pub(crate) fn put_back(hosts: &Hosts, events: &mut dyn FnMut(Event)) -> Result<(), LabError> {
+    let restored = hosts.host(Role::Proxy).ask(PutBack)?;
     events(Event::PutBack(restored));
     Ok(())
 }

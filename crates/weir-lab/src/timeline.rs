@@ -5,7 +5,7 @@ use std::time::Duration;
 use weir_load::Slice;
 use weir_stats::{SplitMix64, block_order};
 
-use crate::part::Place;
+use crate::cell::Cell;
 
 /// Each arm is loaded once, unmeasured, for at least this long before the first block: connections
 /// are warm, caches filled, processes scheduled.
@@ -18,6 +18,8 @@ pub(crate) struct Turn {
     pub(crate) arm: usize,
     /// The block it counts for; `None` before the first and after the last.
     pub(crate) block: Option<u32>,
+    /// Whether it is the arm's first or second in the block: 0 or 1.
+    pub(crate) turn: usize,
 }
 
 /// The slices of a trial and what each is for.
@@ -28,74 +30,44 @@ pub(crate) struct Timeline {
     /// For each slice the next one of the same arm, or the number of slices.
     pub(crate) next_of_arm: Vec<usize>,
     pub(crate) arms: usize,
+    /// Number of the first block.
+    pub(crate) first_block: u32,
+    /// Blocks.
+    pub(crate) blocks: u32,
 }
 
 impl Timeline {
-    /// `blocks` blocks of `arms` arms, numbered from `first`: every arm twice in a block, in a
-    /// random order and its mirror image. The first part of each slice, `discard` of its length, is
-    /// not measured.
-    pub(crate) fn new(
-        arms: usize,
-        blocks: u32,
-        first: u32,
-        slice: Duration,
-        discard: f64,
-        rng: &mut SplitMix64,
-    ) -> Timeline {
-        let mut turns: Vec<Turn> = (0..arms).map(|arm| Turn { arm, block: None }).collect();
+    /// The blocks of a cell: every arm twice in a block, in a random order and its mirror image. The first
+    /// part of each slice is not measured. Arms are places in [`Cell::arms`].
+    pub(crate) fn of(cell: &Cell) -> Timeline {
+        let (arms, blocks, first) = (cell.arms.len(), cell.blocks, cell.first_block);
+        let mut rng = SplitMix64::new(cell.seed);
+        let rest = |arm| Turn {
+            arm,
+            block: None,
+            turn: 0,
+        };
+        let mut turns: Vec<Turn> = (0..arms).map(rest).collect();
         for block in first..first + blocks {
-            let order = order_after(turns.last().map(|turn| turn.arm), arms, rng);
-            turns.extend(order.into_iter().map(|arm| Turn {
+            let order = order_after(turns.last().map(|turn| turn.arm), arms, &mut rng);
+            turns.extend(order.into_iter().enumerate().map(|(place, arm)| Turn {
                 arm,
                 block: Some(block),
+                turn: place / arms,
             }));
         }
         // The last block's arms rest before the counters are read for the last time.
         let last = turns.last().map_or(0, |turn| turn.arm);
-        turns.push(Turn {
-            arm: (last + 1) % arms,
-            block: None,
-        });
-
-        let ns = slice.as_nanos() as u64;
-        let lead = (slice.as_secs_f64() * discard * 1e9) as u64;
-        // Whole slices: bursts then come in the same places of all slices.
-        let warm_up = ns * (WARM_UP.as_nanos() as u64).div_ceil(ns.max(1)).max(1);
-        let mut start = 0;
-        let mut slices = Vec::with_capacity(turns.len());
-        for (place, turn) in turns.iter().enumerate() {
-            let length = if place < arms { warm_up } else { ns };
-            let end = start + length;
-            let measure_from = if turn.block.is_some() {
-                start + lead
-            } else {
-                end
-            };
-            slices.push(Slice {
-                arm: turn.arm,
-                start,
-                measure_from,
-                end,
-            });
-            start = end;
-        }
+        turns.push(rest((last + 1) % arms));
+        let slices = slices(&turns, arms, cell.slice, cell.unmeasured());
         let next_of_arm = next_of_arm(&turns, arms);
         Timeline {
             slices,
             turns,
             next_of_arm,
             arms,
-        }
-    }
-
-    /// Which blocks it has.
-    pub(crate) fn place(&self, session: u32) -> Place {
-        let mut blocks = self.turns.iter().filter_map(|turn| turn.block);
-        let first_block = blocks.next().unwrap_or(0);
-        Place {
-            session,
-            first_block,
-            blocks: blocks.next_back().map_or(0, |last| last + 1 - first_block),
+            first_block: first,
+            blocks,
         }
     }
 
@@ -116,6 +88,31 @@ fn order_after(before: Option<usize>, arms: usize, rng: &mut SplitMix64) -> Vec<
     }
 }
 
+/// The turns as slices in time, without gaps; the first `arms` are the warm-up.
+fn slices(turns: &[Turn], arms: usize, slice: Duration, discard: f64) -> Vec<Slice> {
+    let ns = slice.as_nanos() as u64;
+    let lead = (slice.as_secs_f64() * discard * 1e9) as u64;
+    // Whole slices: bursts then come in the same places of all slices.
+    let warm_up = ns * (WARM_UP.as_nanos() as u64).div_ceil(ns.max(1)).max(1);
+    let mut start = 0;
+    let one = |(place, turn): (usize, &Turn)| {
+        let end = start + if place < arms { warm_up } else { ns };
+        let measure_from = match turn.block {
+            Some(_) => start + lead,
+            None => end,
+        };
+        let slice = Slice {
+            arm: turn.arm,
+            start,
+            measure_from,
+            end,
+        };
+        start = end;
+        slice
+    };
+    turns.iter().enumerate().map(one).collect()
+}
+
 fn next_of_arm(turns: &[Turn], arms: usize) -> Vec<usize> {
     let mut next = vec![turns.len(); arms];
     let mut places = vec![turns.len(); turns.len()];
@@ -128,13 +125,15 @@ fn next_of_arm(turns: &[Turn], arms: usize) -> Vec<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cell::tests::cell;
 
     #[test]
     fn every_arm_comes_twice_in_a_block_and_rests_before_the_next() {
         for arms in 2..9 {
-            let mut rng = SplitMix64::new(arms as u64);
-            let slice = Duration::from_millis(100);
-            let timeline = Timeline::new(arms, 20, 3, slice, 0.2, &mut rng);
+            let timeline = Timeline::of(&Cell {
+                first_block: 3,
+                ..cell(arms, 20, Duration::from_millis(100))
+            });
             for block in 3..23 {
                 let mut seen = vec![0; arms];
                 let turns = timeline
@@ -158,8 +157,7 @@ mod tests {
 
     #[test]
     fn the_next_slice_of_an_arm_is_found() {
-        let mut rng = SplitMix64::new(1);
-        let timeline = Timeline::new(3, 2, 0, Duration::from_millis(50), 0.2, &mut rng);
+        let timeline = Timeline::of(&cell(3, 2, Duration::from_millis(50)));
         for (place, &next) in timeline.next_of_arm.iter().enumerate() {
             let arm = timeline.turns[place].arm;
             let between = place + 1..next.min(timeline.turns.len());

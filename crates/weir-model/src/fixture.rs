@@ -7,7 +7,7 @@ use std::time::Duration;
 use crate::environment::Environment;
 use crate::load::{Censored, Lifetime, RequestSpec};
 use crate::quantity::CpuSet;
-use crate::record::{FORMAT, QuantileSummary, RunHeader, TrialRecord};
+use crate::record::{FORMAT, Phase, QuantileSummary, RunHeader, TrialRecord};
 use crate::study::{
     Arm, ArmRole, BlockSpec, Compare, CpuRoles, LoadSpec, NetworkSpec, Objective, OriginSpec,
     ProxyKind, ProxyRole, ProxySpec, Settings, Study, StudyArrivals,
@@ -30,6 +30,7 @@ pub fn arm(name: &str, role: ArmRole, all: &[(&str, &str)]) -> Arm {
         against: 0,
         settings: settings(all),
         proxy: None,
+        cpus: None,
     }
 }
 
@@ -114,6 +115,8 @@ pub fn trial(load: &str, arm: &str, block: u32) -> TrialRecord {
         load: load.to_owned(),
         arm: arm.to_owned(),
         block,
+        phase: Phase::Measurement,
+        rate_intended: None,
         slices: Vec::new(),
         errors: Vec::new(),
         status_classes: [0; 6],

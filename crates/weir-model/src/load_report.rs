@@ -120,6 +120,28 @@ pub struct TlsReport {
     pub groups: Vec<NameCount>,
 }
 
+impl TlsReport {
+    /// Adds the handshakes of others.
+    pub fn add(&mut self, other: TlsReport) {
+        self.handshakes += other.handshakes;
+        self.resumed += other.resumed;
+        self.early_data += other.early_data;
+        let names = [
+            (&mut self.versions, other.versions),
+            (&mut self.ciphers, other.ciphers),
+            (&mut self.groups, other.groups),
+        ];
+        for (sum, more) in names {
+            for named in more {
+                match sum.iter_mut().find(|known| known.name == named.name) {
+                    Some(known) => known.count += named.count,
+                    None => sum.push(named),
+                }
+            }
+        }
+    }
+}
+
 /// How often something with a name was seen.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NameCount {

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use crate::environment::Environment;
 use crate::load::{Censored, ErrorCount};
 use crate::load_report::TlsReport;
-use crate::study::{CpuRoles, Study};
+use crate::study::{Arm, CpuRoles, Study};
 
 /// Version of the run folder's formats.
 pub const FORMAT: &str = "weir-run/1";
@@ -41,12 +41,68 @@ pub struct RunHeader {
     pub places: PlacesUsed,
     /// The machine, which is the proxies' host.
     pub environment: Environment,
-    /// What could not be as the study asks, in words (for example CPUs shared by two roles).
-    pub remarks: Vec<String>,
+    /// What could not be as the study asks (for example CPUs shared by two roles).
+    pub remarks: Vec<Remark>,
     /// Files with parameters of the user's own, each with its name: the study cannot be understood
     /// without them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub rows: Vec<(String, String)>,
+}
+
+/// What the reader of a run's figures must know.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "RemarkText")]
+pub struct Remark {
+    /// The arm that it is about; `None`: the whole run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub arm: Option<String>,
+    /// One sentence, which names the arm.
+    pub text: String,
+}
+
+/// A remark as it may be written: before they were data, they were sentences alone.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum RemarkText {
+    Sentence(String),
+    Remark {
+        #[serde(default)]
+        arm: Option<String>,
+        text: String,
+    },
+}
+
+impl From<RemarkText> for Remark {
+    fn from(text: RemarkText) -> Remark {
+        match text {
+            RemarkText::Sentence(text) => Remark { arm: None, text },
+            RemarkText::Remark { arm, text } => Remark { arm, text },
+        }
+    }
+}
+
+impl Remark {
+    /// About the whole run.
+    pub fn of_run(text: impl Into<String>) -> Remark {
+        Remark {
+            arm: None,
+            text: text.into(),
+        }
+    }
+
+    /// About an arm, which the sentence names.
+    pub fn of_arm(arm: &str, text: impl Into<String>) -> Remark {
+        Remark {
+            arm: Some(arm.to_owned()),
+            text: text.into(),
+        }
+    }
+}
+
+impl std::fmt::Display for Remark {
+    fn fmt(&self, to: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        to.write_str(&self.text)
+    }
 }
 
 /// The host of each role by the name that ssh(1) was given; `None`: the host that weir ran on.
@@ -102,10 +158,71 @@ pub enum Record {
     Part(Box<PartRecord>),
     /// What the proxies counted of themselves while a load lasted.
     Counters(CountersRecord),
+    /// An arm that the study does not have was added while the run went on.
+    Arm(Box<ArmRecord>),
+    /// Somebody decided something by what had been measured.
+    Decision(DecisionRecord),
     /// All trials of one load are complete.
     LoadEnd(LoadEndRecord),
     /// The run ended.
     End(EndRecord),
+}
+
+/// What a trial is for. Reports and verdicts rest on [`Phase::Measurement`] and
+/// [`Phase::Confirmation`] alone.
+#[derive(
+    Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
+#[serde(rename_all = "snake_case")]
+pub enum Phase {
+    /// To find out how to measure: the slice, a first rate.
+    Pilot,
+    /// So that caches are filled and processes scheduled.
+    WarmUp,
+    /// To find out what is worth measuring.
+    Screening,
+    /// To answer the question.
+    #[default]
+    Measurement,
+    /// To see on fresh blocks whether an answer holds.
+    Confirmation,
+}
+
+impl Phase {
+    /// Whether it is the usual one, which records do not name.
+    fn is_usual(&self) -> bool {
+        *self == Phase::default()
+    }
+
+    /// Whether figures and verdicts rest on it.
+    pub fn counts(self) -> bool {
+        matches!(self, Phase::Measurement | Phase::Confirmation)
+    }
+}
+
+/// An arm that was added while the run went on; it stands behind those of the study, in the order of these
+/// records.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ArmRecord {
+    /// The session that added it.
+    pub session: u32,
+    /// What it is.
+    pub arm: Arm,
+}
+
+/// What was decided by what had been measured.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct DecisionRecord {
+    /// The session.
+    pub session: u32,
+    /// The load that it is about; empty: the whole run.
+    pub load: String,
+    /// The phase that it ended.
+    pub phase: Phase,
+    /// What was decided: `stop`, `take 800/s`.
+    pub decision: String,
+    /// Why, with figures.
+    pub because: String,
 }
 
 /// A weir process began to work on the run.
@@ -213,6 +330,13 @@ pub struct TrialRecord {
     pub arm: String,
     /// Block number within the load, counted on over sessions.
     pub block: u32,
+    /// What it was for.
+    #[serde(default, skip_serializing_if = "Phase::is_usual")]
+    pub phase: Phase,
+    /// Rate of the open loop in requests per second, the mean of its slices; absent in a closed one and in
+    /// records from before it was kept, where the pilot's record has it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rate_intended: Option<f64>,
     /// The arm's slices in this block, in order of time.
     pub slices: Vec<SliceRecord>,
     /// Errors by kind, over whole slices.
@@ -342,6 +466,16 @@ pub struct ConnectionCounts {
     pub open_at_end: u64,
     /// Opened in all, the first time or again.
     pub opened: u64,
+}
+
+impl ConnectionCounts {
+    /// Adds those of another generator.
+    pub fn add(&mut self, other: &ConnectionCounts) {
+        self.wanted += other.wanted;
+        self.open_at_start += other.open_at_start;
+        self.open_at_end += other.open_at_end;
+        self.opened += other.opened;
+    }
 }
 
 /// A histogram in short; the lossless one is in `histograms.hlog` under `tag`.

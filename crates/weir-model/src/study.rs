@@ -219,6 +219,16 @@ pub struct Arm {
     /// Its proxy, where that is another than the study's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub proxy: Option<Box<ProxySpec>>,
+    /// CPUs of its proxy, where they are others than those of all proxies ([`CpuRoles::proxy`]).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cpus: Option<CpuSet>,
+}
+
+impl Arm {
+    /// The CPUs that its proxy has.
+    pub fn cpus<'a>(&'a self, roles: &'a CpuRoles) -> &'a CpuSet {
+        self.cpus.as_ref().unwrap_or(&roles.proxy)
+    }
 }
 
 impl Study {

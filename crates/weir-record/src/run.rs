@@ -78,10 +78,10 @@ impl Run {
         self.histograms.read(tag)
     }
 
-    /// All trials, in order of time.
+    /// All trials that figures rest on, in order of time: those of other phases are left out.
     pub fn trials(&self) -> impl Iterator<Item = &TrialRecord> {
         self.records.iter().filter_map(|record| match record {
-            Record::Trial(trial) => Some(&**trial),
+            Record::Trial(trial) if trial.phase.counts() => Some(&**trial),
             _ => None,
         })
     }

@@ -20,7 +20,7 @@ fn header() -> RunHeader {
         ..fixture::study(vec![arm("baseline"), arm("keepalive")])
     };
     RunHeader {
-        remarks: vec!["one \"quoted\" line\nand another".to_owned()],
+        remarks: vec![Remark::of_run("one \"quoted\" line\nand another")],
         ..fixture::header(study)
     }
 }

@@ -1,5 +1,6 @@
 //! What is not wrong with a study and still worth saying before it is run.
 
+use weir_model::record::Remark;
 use weir_model::study::{ArmRole, LoadSpec, Study};
 use weir_parameters::{Catalog, Severity};
 
@@ -8,9 +9,10 @@ use crate::CheckContext;
 /// Settings that can do nothing as they stand, and loads that a proxy will turn part of away: both
 /// are fair questions, so they are remarks and no errors. What the study had to leave out on this
 /// machine comes first. One sentence each.
-pub fn remarks(study: &Study, catalog: &Catalog, context: &CheckContext) -> Vec<String> {
-    let mut remarks: Vec<String> = study.scale.map(scaled).into_iter().collect();
-    remarks.extend(study.left_out.iter().cloned());
+pub fn remarks(study: &Study, catalog: &Catalog, context: &CheckContext) -> Vec<Remark> {
+    let scale = study.scale.map(scaled);
+    let about_run = scale.into_iter().chain(study.left_out.iter().cloned());
+    let mut remarks: Vec<Remark> = about_run.map(Remark::of_run).collect();
     for arm in &study.arms {
         let limit = context.descriptor_limit;
         let proxy = study.proxy_of(arm);
@@ -20,7 +22,8 @@ pub fn remarks(study: &Study, catalog: &Catalog, context: &CheckContext) -> Vec<
                 .first()
                 .is_some_and(|id| arm.changes.contains_key(id));
             if conflict.severity == Severity::Warning && of_this_arm {
-                remarks.push(format!("arm `{}`: {}", arm.name, conflict.message));
+                let text = format!("arm `{}`: {}", arm.name, conflict.message);
+                remarks.push(Remark::of_arm(&arm.name, text));
             }
         }
     }
@@ -44,11 +47,12 @@ pub fn remarks(study: &Study, catalog: &Catalog, context: &CheckContext) -> Vec<
                 }
                 matrices.push(&cell.matrix);
             }
-            remarks.push(format!(
+            let text = format!(
                 "arm `{}` has connections for {most} clients, and load `{}` brings {}: some will \
                  wait or be refused",
                 arm.name, load.name, load.connections
-            ));
+            );
+            remarks.push(Remark::of_arm(&arm.name, text));
         }
     }
     remarks

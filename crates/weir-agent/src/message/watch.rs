@@ -14,8 +14,8 @@ pub struct WatchJob {
     pub arms: Vec<usize>,
     /// The slots of the arms that take part.
     pub slots: Vec<usize>,
-    /// Whether the proxies are on this host, and the CPUs that they have.
-    pub proxies: Option<CpuSet>,
+    /// Whether the proxies are on this host, and the CPUs that each has, in the order of `slots`.
+    pub proxies: Option<Vec<CpuSet>>,
     /// Whether the generator is, and its CPUs.
     pub generator: Option<CpuSet>,
     /// Whether the origin server is.
@@ -37,10 +37,14 @@ pub struct Reading {
     pub origin_connects: u64,
     /// CPU time of the origin server.
     pub origin_cpu_ns: u64,
-    /// Steal of the proxy's CPUs.
+    /// Steal of the arm's CPUs.
     pub proxy_steal_ns: u64,
-    /// Idle time of the proxy's CPUs.
+    /// Idle time of the arm's CPUs.
     pub proxy_idle_ns: u64,
+    /// Steal of the CPUs of the arm that had the load until now, which may be others.
+    pub left_steal_ns: u64,
+    /// Idle time of those.
+    pub left_idle_ns: u64,
     /// Steal of the generator's CPUs.
     pub generator_steal_ns: u64,
     /// How late it was read, nanoseconds.
@@ -56,6 +60,8 @@ impl Reading {
         self.origin_cpu_ns += other.origin_cpu_ns;
         self.proxy_steal_ns += other.proxy_steal_ns;
         self.proxy_idle_ns += other.proxy_idle_ns;
+        self.left_steal_ns += other.left_steal_ns;
+        self.left_idle_ns += other.left_idle_ns;
         self.generator_steal_ns += other.generator_steal_ns;
         self.late_ns = self.late_ns.max(other.late_ns);
     }

@@ -257,9 +257,17 @@ impl Hands for Bench {
     fn start(&mut self, job: ArmJob) -> Result<ArmStarted, Failure> {
         self.check_free(&job)?;
         let slot = job.slot;
-        if let Some(settings) = &self.settings {
-            let own = self.catalog.split(job.kind, &job.settings).host;
-            settings.add(slot, &own, &self.catalog)?;
+        let host_wide = self.catalog.split(job.kind, &job.settings).host;
+        match &self.settings {
+            Some(settings) => settings.add(slot, &host_wide, &self.catalog)?,
+            None if host_wide.is_empty() => {}
+            None => {
+                let names: Vec<String> = host_wide.into_keys().collect();
+                return Err(Failure::other(format!(
+                    "settings of the whole host without a journal: {}",
+                    names.join(", ")
+                )));
+            }
         }
         self.turn_to(slot)?;
         let network = match &mut self.networks {

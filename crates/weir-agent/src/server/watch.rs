@@ -10,8 +10,9 @@ use std::time::Duration;
 
 use rustix::process::setpriority_process;
 use rustix::thread::set_current_timer_slack;
+use weir_model::quantity::CpuSet;
 use weir_origin::Origin;
-use weir_probe::{CpuTimesReader, NetstatReader, ProbeError, ProcessCpu, ThreadCpu};
+use weir_probe::{CpuTimes, CpuTimesReader, NetstatReader, ProbeError, ProcessCpu, ThreadCpu};
 
 use super::networks::MOST_ARMS;
 use super::settings::HostSettings;
@@ -29,7 +30,10 @@ pub(super) struct Watcher {
     netstats: Vec<NetstatReader>,
     origin: Option<Arc<Origin>>,
     origin_threads: Vec<ThreadCpu>,
-    proxy_cpus: Option<CpuTimesReader>,
+    /// Readers of the CPUs that proxies have, each set once.
+    proxy_cpus: Vec<CpuTimesReader>,
+    /// For each arm the place of its CPUs among those.
+    cpus_of: Vec<usize>,
     generator_cpus: Option<CpuTimesReader>,
     settings: Option<Arc<HostSettings>>,
     /// The slot of each arm.
@@ -49,6 +53,16 @@ impl Watcher {
             .as_ref()
             .map_or_else(Vec::new, |origin| origin.thread_ids().to_vec());
         let cpus = |set: &Option<_>| set.as_ref().map(CpuTimesReader::open).transpose();
+        let mut sets: Vec<&CpuSet> = Vec::new();
+        let place_of = |set| {
+            sets.iter()
+                .position(|known| *known == set)
+                .unwrap_or_else(|| {
+                    sets.push(set);
+                    sets.len() - 1
+                })
+        };
+        let cpus_of = job.proxies.iter().flatten().map(place_of).collect();
         Ok(Watcher {
             proxies: proxies.iter().map(open_all).collect::<Result<_, _>>()?,
             netstats,
@@ -57,7 +71,11 @@ impl Watcher {
                 .into_iter()
                 .map(ThreadCpu::of_own_thread)
                 .collect::<Result<_, _>>()?,
-            proxy_cpus: cpus(&job.proxies)?,
+            proxy_cpus: sets
+                .into_iter()
+                .map(CpuTimesReader::open)
+                .collect::<Result<_, _>>()?,
+            cpus_of,
             generator_cpus: cpus(&job.generator)?,
             settings,
             slots: job.slots.clone(),
@@ -66,11 +84,15 @@ impl Watcher {
 
     /// A counter that cannot be read any more stands still; that its process has ended is found
     /// out elsewhere, and ends the run.
-    fn read(&mut self, slice: usize, arm: usize, late_ns: u64) -> Reading {
+    fn read(&mut self, slice: usize, arm: usize, before: usize, late_ns: u64) -> Reading {
         let slot = self.slots.get(arm).copied().unwrap_or(arm);
         let origin = self.origin.as_ref().map(|origin| origin.counters(slot));
+        let proxy = self.times_of(arm);
+        let left = match self.cpus_of.get(arm) == self.cpus_of.get(before) {
+            true => proxy,
+            false => self.times_of(before),
+        };
         let proxies = self.proxies.get_mut(arm).map_or(&mut [][..], |all| all);
-        let proxy = times(&mut self.proxy_cpus);
         Reading {
             slice,
             arm,
@@ -84,9 +106,19 @@ impl Watcher {
                 .sum(),
             proxy_steal_ns: proxy.steal_ns,
             proxy_idle_ns: proxy.idle_ns,
+            left_steal_ns: left.steal_ns,
+            left_idle_ns: left.idle_ns,
             generator_steal_ns: times(&mut self.generator_cpus).steal_ns,
             late_ns,
         }
+    }
+
+    /// Those of an arm's CPUs.
+    fn times_of(&mut self, arm: usize) -> CpuTimes {
+        let place = self.cpus_of.get(arm).copied();
+        let reader = place.and_then(|place| self.proxy_cpus.get_mut(place));
+        let read = reader.and_then(|reader| reader.read().ok());
+        read.unwrap_or_default()
     }
 
     /// How often listen queues have overflowed: in this thread's namespace, and in each arm's.
@@ -111,7 +143,7 @@ impl Watcher {
     }
 }
 
-fn times(reader: &mut Option<CpuTimesReader>) -> weir_probe::CpuTimes {
+fn times(reader: &mut Option<CpuTimesReader>) -> CpuTimes {
     let read = reader.as_mut().and_then(|reader| reader.read().ok());
     read.unwrap_or_default()
 }
@@ -149,8 +181,11 @@ pub(super) fn run(
             settings.turn_to(job.slots[arm])?;
         }
         match job.arms.get(slice) {
-            Some(&arm) => tell(&watcher.read(slice, arm, late_ns)),
-            None => (0..arms).for_each(|arm| tell(&watcher.read(slice, arm, late_ns))),
+            Some(&arm) => {
+                let before = slice.checked_sub(1).map_or(arm, |before| job.arms[before]);
+                tell(&watcher.read(slice, arm, before, late_ns));
+            }
+            None => (0..arms).for_each(|arm| tell(&watcher.read(slice, arm, arm, late_ns))),
         }
         if slice + 1 == job.arms.len() {
             // Before the end, when all connections are still open. This slice is not measured.

@@ -84,7 +84,7 @@ fn head(input: &ReportInput<'_>) -> Vec<Block> {
         blocks.push(warn("no load was measured".to_owned()));
     }
     let remarks = input.header.remarks.iter();
-    let remarks = remarks.map(|remark| labelled("remark", Style::Soft, remark.as_str()));
+    let remarks = remarks.map(|remark| labelled("remark", Style::Soft, remark.to_string()));
     blocks.push(Block::Only(Outputs::TERMINAL, remarks.collect()));
     blocks
 }

@@ -33,7 +33,7 @@ fn environment(header: &RunHeader, records: &[Record]) -> Vec<Block> {
         let remarks = header.remarks.iter();
         blocks.push(part("Remarks"));
         blocks.push(Block::List(List {
-            items: remarks.map(|remark| remark.as_str().into()).collect(),
+            items: remarks.map(|remark| remark.to_string().into()).collect(),
             attached: false,
         }));
     }

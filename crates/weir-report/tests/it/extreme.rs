@@ -1,7 +1,7 @@
 //! Input at the edges: nothing measured, too much measured, numbers that are none, hostile names.
 
 use weir_analysis::findings::{Findings, Verdict};
-use weir_model::record::{EndRecord, Outcome, Record, Validity};
+use weir_model::record::{EndRecord, Outcome, Record, Remark, Validity};
 use weir_model::study::{ArmRole, Metric};
 use weir_report::{html, markdown, terminal};
 
@@ -154,7 +154,7 @@ fn names_that_are_markup_stay_names() {
     run.header.study.question = hostile.to_owned();
     run.findings.answer = hostile.to_owned();
     run.study_text = format!("```\n{hostile}\n````");
-    run.header.remarks = vec![hostile.to_owned()];
+    run.header.remarks = vec![Remark::of_run(hostile)];
     run.header.study.arms[2].name = hostile.to_owned();
     for load in &mut run.findings.loads {
         load.load = hostile.to_owned();

@@ -11,7 +11,7 @@ use weir_analysis::findings::{
 use weir_model::environment::Environment;
 use weir_model::fixture::{self, settings};
 use weir_model::record::{
-    EndRecord, Outcome, ProxyRecord, Record, RunHeader, Validity, ValidityReason,
+    EndRecord, Outcome, ProxyRecord, Record, Remark, RunHeader, Validity, ValidityReason,
 };
 use weir_model::study::{
     Arm, ArmRole, LoadSpec, Metric, ProxySpec, Published, Settings, Study, StudyArrivals,
@@ -113,7 +113,9 @@ pub(crate) fn run() -> Fixture {
             weir_version: "0.1.0 (d878f56)".to_owned(),
             started_at: "2026-11-21T06:17:45Z".to_owned(),
             environment: environment(),
-            remarks: vec!["generator and origin share CPU 1: there are only two".to_owned()],
+            remarks: vec![Remark::of_run(
+                "generator and origin share CPU 1: there are only two",
+            )],
             ..fixture::header(study)
         },
         study_text: STUDY_TEXT.to_owned(),

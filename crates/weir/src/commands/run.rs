@@ -8,7 +8,7 @@ use weir_agent::AgentError;
 use weir_host::journal::Restored;
 use weir_lab::{Event, LabError, Options, Summary};
 use weir_model::quantity::format_duration;
-use weir_model::record::Outcome;
+use weir_model::record::{Outcome, Remark};
 use weir_model::study::{ArmRole, LoadSpec, Study};
 use weir_parameters::Catalog;
 use weir_record::{HEADER_FILE, RecordError};
@@ -84,7 +84,7 @@ fn options(
     folder: PathBuf,
     args: &RunArgs,
     catalog: Catalog,
-    remarks: Vec<String>,
+    remarks: Vec<Remark>,
 ) -> Result<Options, Failure> {
     let weir = std::env::current_exe()
         .map_err(|error| Failure::failed(format!("cannot find weir's own program: {error}")))?;

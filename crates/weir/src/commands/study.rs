@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use weir_lab::Facts;
+use weir_model::record::Remark;
 use weir_model::study::{ProxyKind, Study};
 use weir_parameters::Catalog;
 use weir_study::{CheckContext, ReadyMade, Scale};
@@ -90,7 +91,7 @@ pub(crate) fn fit(ready: &ReadyMade) -> Result<Study, String> {
 }
 
 /// What is worth saying about a study before it is run.
-pub(crate) fn remarks(study: &Study, catalog: &Catalog, machine: &CheckContext) -> Vec<String> {
+pub(crate) fn remarks(study: &Study, catalog: &Catalog, machine: &CheckContext) -> Vec<Remark> {
     weir_study::remarks(study, catalog, machine)
 }
 

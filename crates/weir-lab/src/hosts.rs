@@ -1,80 +1,46 @@
-//! Where the generator, the proxies and the origin server are, and how each is reached.
+//! The hosts of a run, and which role each has.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
-use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, UdpSocket};
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::time::Duration;
+use std::path::PathBuf;
+use std::rc::Rc;
 
-use weir_agent::message::{Ask, Description, NetworksJob, Program};
-use weir_agent::ssh::{self, SshPlace};
-use weir_agent::{AgentError, Client, local, server};
+use weir_agent::message::{FindProgram, NetworksJob, Program, Settle};
+use weir_agent::server;
 use weir_model::quantity::CpuSet;
 use weir_model::record::PlacesUsed;
 use weir_model::study::{CpuRoles, ProxyKind, ProxyRole, ProxySpec, Study};
+use weir_simulation::World;
 
-use crate::run::Options;
+use crate::host::Host;
+use crate::options::{Options, ROLES, Role};
 use crate::{LabError, cpus, flows};
 
-/// How long it may take to have an agent on another host, a copy of weir included.
-const CONNECT: Duration = Duration::from_secs(90);
-
-/// One of the three that a trial has.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Role {
-    /// The load engine.
-    Generator,
-    /// The proxies of all arms.
-    Proxy,
-    /// The origin server.
-    Origin,
-}
-
-/// All three, in the order in which they are kept.
-const ROLES: [Role; 3] = [Role::Generator, Role::Proxy, Role::Origin];
-
-/// A host and the agent there.
-#[derive(Debug)]
-pub(crate) struct Host {
-    pub(crate) agent: Client,
-    pub(crate) is: Description,
-    /// As ssh(1) takes it; `None`: this host.
-    name: Option<String>,
-    /// Where others reach a distant one.
-    address: Option<IpAddr>,
-}
-
-impl Host {
-    /// What errors call it.
-    pub(crate) fn called(&self) -> &str {
-        self.name.as_deref().unwrap_or(local::PLACE)
-    }
-
-    /// A path there, as scp(1) names it.
-    pub(crate) fn at(&self, path: &Path) -> PathBuf {
-        match &self.name {
-            Some(name) => PathBuf::from(format!("{name}:{}", path.display())),
-            None => path.to_owned(),
-        }
-    }
-}
-
 /// Where everything is.
-pub(crate) struct Places {
+pub(crate) struct Hosts {
     hosts: Vec<Host>,
-    /// The host of each role.
+    /// The host of each role; of the generators the first.
     of: [usize; 3],
+    /// The hosts of all generators, which share a load: at least one.
+    generators: Vec<usize>,
     /// Source addresses towards each arm, where all have network namespaces of their own.
     networks: Option<u8>,
     /// Programs of proxies that were asked for: arms share them, and to ask runs them.
     programs: RefCell<BTreeMap<(ProxyKind, Option<PathBuf>), Program>>,
 }
 
-impl Places {
-    /// Starts an agent at each host, and asks what it is.
-    pub(crate) fn open(options: &Options) -> Result<Places, LabError> {
+impl Hosts {
+    /// Reaches each host, and asks what it is.
+    pub(crate) fn open(options: &Options) -> Result<Hosts, LabError> {
+        if let Some(model) = &options.places.model {
+            let world = Rc::new(RefCell::new(World::new(model)));
+            // The first has all roles; the others generate load as well.
+            let hosts = (0..model.generators.max(1)).map(|_| Host::simulated(&world));
+            let hosts: Vec<Host> = hosts.collect::<Result<_, _>>()?;
+            let generators = (0..hosts.len()).collect();
+            return Ok(Hosts::of(hosts, [0; 3], generators));
+        }
         let mut names: Vec<Option<&str>> = Vec::new();
         let of = ROLES.map(|role| {
             let name = options.places.host_of(role);
@@ -84,53 +50,47 @@ impl Places {
                 names.len() - 1
             })
         });
-        let mut hosts = Vec::new();
-        for name in &names {
-            let (agent, address) = match name {
-                None => (this_host(options)?, None),
-                Some(name) => distant(name, options)?,
-            };
-            let is = agent.ask(Ask::Describe)?;
-            if name.is_some() {
-                let rows = options.catalog.user_rows().to_vec();
-                agent.ask::<()>(Ask::Rows(rows))?;
-            }
-            hosts.push(Host {
-                agent,
-                is,
-                name: name.map(str::to_owned),
-                address,
-            });
-        }
-        Ok(Places {
+        let open = |name: &Option<&str>| match name {
+            None => Host::here(options),
+            Some(name) => Host::distant(name, options),
+        };
+        let hosts = names.iter().map(open).collect::<Result<_, _>>()?;
+        Ok(Hosts::of(hosts, of, vec![of[Role::Generator as usize]]))
+    }
+
+    fn of(hosts: Vec<Host>, of: [usize; 3], generators: Vec<usize>) -> Hosts {
+        Hosts {
             hosts,
             of,
+            generators,
             networks: None,
             programs: RefCell::default(),
-        })
+        }
     }
 
     pub(crate) fn host(&self, role: Role) -> &Host {
         &self.hosts[self.of[role as usize]]
     }
 
-    pub(crate) fn agent(&self, role: Role) -> &Client {
-        &self.host(role).agent
+    /// Every generator.
+    pub(crate) fn generators(&self) -> impl ExactSizeIterator<Item = &Host> {
+        self.generators.iter().map(|&place| &self.hosts[place])
     }
 
-    /// Every agent once, with the roles of its host.
-    pub(crate) fn each(&self) -> impl Iterator<Item = (&Client, Vec<Role>)> {
+    /// Every host once, with its roles.
+    pub(crate) fn each(&self) -> impl ExactSizeIterator<Item = (&Host, Vec<Role>)> {
         self.hosts.iter().enumerate().map(|(place, host)| {
-            let here = ROLES
-                .into_iter()
-                .filter(|&role| self.of[role as usize] == place);
-            (&host.agent, here.collect())
+            let is_here = |role: &Role| match role {
+                Role::Generator => self.generators.contains(&place),
+                _ => self.of[*role as usize] == place,
+            };
+            (host, ROLES.into_iter().filter(is_here).collect())
         })
     }
 
     /// Whether all roles are on one host.
     pub(crate) fn together(&self) -> bool {
-        self.hosts.len() == 1
+        self.of.iter().all(|place| *place == self.of[0])
     }
 
     /// Whether two roles are on the same host.
@@ -140,7 +100,7 @@ impl Places {
 
     /// For the run's header.
     pub(crate) fn used(&self) -> PlacesUsed {
-        let name = |role| self.host(role).name.clone();
+        let name = |role| self.host(role).name().map(str::to_owned);
         PlacesUsed {
             generator: name(Role::Generator),
             proxy: name(Role::Proxy),
@@ -162,8 +122,8 @@ impl Places {
             host: host.called().to_owned(),
         };
         let (host, other) = (self.host(role), self.host(asker));
-        match (&host.name, other.address) {
-            (Some(_), _) => host.address.ok_or_else(|| unknown(host)),
+        match (host.name(), other.address()) {
+            (Some(_), _) => host.address().ok_or_else(|| unknown(host)),
             (None, None) => Err(unknown(other)),
             (None, Some(other)) => source_towards(other).ok_or_else(|| unknown(host)),
         }
@@ -175,7 +135,7 @@ impl Places {
             true => {
                 let host = &self.hosts[0];
                 let why = host.is.no_networks.clone();
-                match &host.name {
+                match host.name() {
                     Some(name) => why.map(|why| format!("{name}: {why}")),
                     None => why,
                 }
@@ -186,7 +146,7 @@ impl Places {
         }
     }
 
-    /// Makes a namespace for the generator, one for the origin server and one for each arm.
+    /// Makes a namespace for the generator and one for the origin server; arms get theirs when they start.
     pub(crate) fn make_networks(&mut self, study: &Study, mtu: u32) -> Result<(), LabError> {
         let local_ports = self.host(Role::Generator).is.local_ports;
         let wanted = study
@@ -194,20 +154,16 @@ impl Places {
             .iter()
             .map(|load| flows::sources_for(load, local_ports));
         let sources = wanted.max().unwrap_or(1);
-        let job = NetworksJob {
-            arms: study.arms.len(),
-            mtu,
-            sources,
-        };
-        self.agent(Role::Proxy).ask::<()>(Ask::Networks(job))?;
+        let job = NetworksJob { mtu, sources };
+        self.host(Role::Proxy).ask(job)?;
         self.networks = Some(sources);
         Ok(())
     }
 
-    /// Addresses that the generator can ask an arm from; empty: the kernel's choice.
-    pub(crate) fn sources(&self, arm: usize) -> Vec<Ipv4Addr> {
+    /// Addresses that the generator can ask the arm in a slot from; empty: the kernel's choice.
+    pub(crate) fn sources(&self, slot: usize) -> Vec<Ipv4Addr> {
         match self.networks {
-            Some(count) => server::networks::source_addresses(arm, count),
+            Some(count) => server::networks::source_addresses(slot, count),
             None if self.together() => (1..=flows::MOST_SOURCES as u8)
                 .map(|last| Ipv4Addr::new(127, 0, 0, last))
                 .collect(),
@@ -267,12 +223,12 @@ impl Places {
     pub(crate) fn settle(&self, roles: &CpuRoles) -> Result<(), LabError> {
         // Messages are read on this host, wherever they come from.
         let own = self.own_cpus(roles);
-        for (agent, here) in self.each() {
+        for (host, here) in self.each() {
             if let Some(cpus) = own {
-                agent.keep_to(cpus);
+                host.read_on(cpus);
             }
             if let Some(cpus) = beside_proxy(&here, roles) {
-                agent.ask::<()>(Ask::Settle(CpuSet::clone(cpus)))?;
+                host.ask(Settle(cpus.clone()))?;
             }
         }
         Ok(())
@@ -281,8 +237,7 @@ impl Places {
     /// The CPUs of this host that weir itself is to keep to; `None`: no role is here, or the proxies
     /// have it for themselves.
     pub(crate) fn own_cpus<'r>(&self, roles: &'r CpuRoles) -> Option<&'r CpuSet> {
-        let mut hosts = self.each().zip(&self.hosts);
-        let ((_, here), _) = hosts.find(|(_, host)| host.name.is_none())?;
+        let (_, here) = self.each().find(|(host, _)| host.is_this_one())?;
         beside_proxy(&here, roles)
     }
 
@@ -293,10 +248,8 @@ impl Places {
             return Ok(known.clone());
         }
         let (kind, executable) = key.clone();
-        let asked = self
-            .agent(Role::Proxy)
-            .ask(Ask::Program { kind, executable });
-        let program: Program = asked.map_err(LabError::Program)?;
+        let asked = self.host(Role::Proxy).ask(FindProgram { kind, executable });
+        let program = asked.map_err(LabError::Program)?;
         self.programs.borrow_mut().insert(key, program.clone());
         Ok(program)
     }
@@ -337,7 +290,7 @@ pub struct Facts {
 /// # Errors
 /// A host cannot be reached.
 pub fn facts(options: &Options) -> Result<Facts, LabError> {
-    let places = Places::open(options)?;
+    let places = Hosts::open(options)?;
     let generator = &places.host(Role::Generator).is;
     Ok(Facts {
         cpus: places.host(Role::Proxy).is.cpus.clone(),
@@ -346,43 +299,6 @@ pub fn facts(options: &Options) -> Result<Facts, LabError> {
         local_ports: generator.local_ports,
         one_machine: places.together(),
     })
-}
-
-fn this_host(options: &Options) -> Result<Client, LabError> {
-    let options = server::Options {
-        weir: options.weir_version.clone(),
-        launcher: options.launcher.clone(),
-        catalog: options.catalog.clone(),
-        silence: None,
-        stop: Arc::default(),
-    };
-    local::start(options).map_err(|error| {
-        LabError::Agent(AgentError::Lost {
-            place: local::PLACE.to_owned(),
-            words: error.to_string(),
-        })
-    })
-}
-
-fn distant(name: &str, options: &Options) -> Result<(Client, Option<IpAddr>), LabError> {
-    let place = SshPlace {
-        options: options.places.ssh_options.clone(),
-        remote: options.places.remote.clone(),
-        ..SshPlace::new(name)
-    };
-    // The very program that runs, even if its file has been replaced since.
-    let weir = Path::new("/proc/self/exe");
-    let connected = ssh::connect(&place, weir, &options.weir_version, CONNECT)?;
-    if connected.hello.weir != options.weir_version {
-        // Its load engine, or the way it sets up a proxy, may be another.
-        return Err(LabError::Version {
-            host: name.to_owned(),
-            theirs: connected.hello.weir,
-            ours: options.weir_version.clone(),
-        });
-    }
-    let address = connected.address;
-    Ok((ssh::client(name, connected), address))
 }
 
 /// The address that this host sends from to another.
@@ -397,73 +313,18 @@ fn source_towards(other: IpAddr) -> Option<IpAddr> {
     Some(socket.local_addr().ok()?.ip())
 }
 
-impl fmt::Display for PlaceSpec {
-    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let name = |role| self.host_of(role).unwrap_or(local::PLACE);
-        write!(
-            to,
-            "the generator on {}, the proxies on {} and the origin server on {}",
-            name(Role::Generator),
-            name(Role::Proxy),
-            name(Role::Origin)
-        )
-    }
-}
-
-/// Which host each role is on, as it was asked for; a role that is not named is on this host.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct PlaceSpec {
-    /// Hosts as ssh(1) takes them, in the order generator, proxy, origin.
-    hosts: [Option<String>; 3],
-    /// Further words for ssh(1).
-    ssh_options: Vec<String>,
-    /// The weir to run there, instead of a copy of this one.
-    remote: Option<PathBuf>,
-}
-
-impl PlaceSpec {
-    /// All roles on this host; others are reached with these words for ssh(1) and this weir there.
-    pub fn new(ssh_options: Vec<String>, remote: Option<PathBuf>) -> PlaceSpec {
-        PlaceSpec {
-            ssh_options,
-            remote,
-            ..PlaceSpec::default()
-        }
-    }
-
-    /// The places of a run that goes on, reached with the same words.
-    pub(crate) fn again(&self, used: &PlacesUsed) -> PlaceSpec {
-        PlaceSpec {
-            hosts: [&used.generator, &used.proxy, &used.origin].map(Clone::clone),
-            ..self.clone()
-        }
-    }
-
-    /// Whether all roles are on this host.
-    pub fn is_here(&self) -> bool {
-        self.hosts.iter().all(Option::is_none)
-    }
-
-    /// Puts a role on a host.
-    pub fn put(&mut self, role: Role, host: String) {
-        self.hosts[role as usize] = Some(host);
-    }
-
-    /// The host of a role; `None`: this one.
-    pub fn host_of(&self, role: Role) -> Option<&str> {
-        self.hosts[role as usize].as_deref()
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::fs::{self, Permissions};
     use std::os::unix::fs::PermissionsExt;
 
+    use std::sync::Arc;
+
     use weir_parameters::Catalog;
     use weir_sut::Launcher;
 
     use super::*;
+    use crate::options::PlaceSpec;
     use weir_model::fixture::study;
 
     #[test]
@@ -483,7 +344,7 @@ mod tests {
             allow_host_settings: false,
             stop: Arc::default(),
         };
-        let places = Places::open(&options).unwrap();
+        let places = Hosts::open(&options).unwrap();
         let mut proxy = study(Vec::new()).proxy;
         proxy.executable = Some(program.clone());
         for _ in 0..3 {

@@ -1,0 +1,153 @@
+//! What is measured, and what came of it: the two types that everybody who asks for figures speaks in.
+
+use std::time::Duration;
+
+use weir_model::record::{Phase, TrialRecord};
+use weir_model::study::{BlockSpec, LoadSpec};
+
+use crate::LabError;
+
+/// A place among the arms of a run: those of its study in the study's order, then those that were added.
+pub type ArmId = usize;
+
+/// One thing to measure: a set of arms under one load.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Cell {
+    /// The arms that take turns, each once; at least one. Those that do not run are started.
+    pub arms: Vec<ArmId>,
+    /// What is sent.
+    pub load: LoadSpec,
+    /// How much of it.
+    pub rates: Rates,
+    /// Blocks at most; the stopping rule may end it sooner.
+    pub blocks: u32,
+    /// Number of the first block within the load.
+    pub first_block: u32,
+    /// Blocks that the load is to have in all its cells, for whoever shows how far it is.
+    pub planned: u32,
+    /// How long the load stays with an arm.
+    pub slice: Duration,
+    /// First part of each slice that is not to be measured, as a share of the slice, 0..1; of a load with
+    /// bursts only whole periods of it.
+    pub discard: f64,
+    /// What it is for; it stands in the records.
+    pub phase: Phase,
+    /// Whether the arms get new instances of their proxies before.
+    pub renew: bool,
+    /// Seed of the order of the arms.
+    pub seed: u64,
+}
+
+impl Cell {
+    /// First part of each slice that is not measured, as a share of the slice.
+    pub(crate) fn unmeasured(&self) -> f64 {
+        self.load.discard(&BlockSpec {
+            slice: Some(self.slice),
+            discard: self.discard,
+            ..BlockSpec::default()
+        })
+    }
+}
+
+/// How much load there is.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Rates {
+    /// A closed loop.
+    Closed,
+    /// An open loop at one rate, requests per second, whoever has the load.
+    Same(f64),
+    /// An open loop with a rate for each block, arm (in the order of [`Cell::arms`]) and turn: an arm has two
+    /// slices in a block. What differs in rate alone can so share one trial. A block beyond the last has the
+    /// last one's rates.
+    ByTurn(Vec<Vec<[f64; 2]>>),
+}
+
+impl Rates {
+    /// Requests per second of a slice: of the `block`-th block of the cell, the arm at a place, its first turn
+    /// or its second. `None`: a closed loop, or nobody has said.
+    pub(crate) fn of(&self, block: usize, place: usize, turn: usize) -> Option<f64> {
+        match self {
+            Rates::Closed => None,
+            Rates::Same(rate) => Some(*rate),
+            Rates::ByTurn(blocks) => {
+                let block = blocks.get(block).or(blocks.last())?;
+                block.get(place).map(|turns| turns[turn.min(1)])
+            }
+        }
+    }
+
+    /// The mean over an arm's two slices in a block.
+    pub(crate) fn mean(&self, block: usize, place: usize) -> Option<f64> {
+        let [first, second] = [0, 1].map(|turn| self.of(block, place, turn));
+        Some(f64::midpoint(first?, second?))
+    }
+
+    /// Whether anything is due at times of its own.
+    pub(crate) fn are_open(&self) -> bool {
+        *self != Rates::Closed
+    }
+}
+
+/// A block: one record for each arm, in the order of [`Cell::arms`].
+pub type Block = Vec<TrialRecord>;
+
+/// What came of a cell.
+#[derive(Debug)]
+pub struct Outcome {
+    /// The blocks that are whole and recorded, in order.
+    pub blocks: Vec<Block>,
+    /// Why there are no more.
+    pub end: CellEnd,
+}
+
+/// Why a cell has ended.
+#[derive(Debug)]
+pub enum CellEnd {
+    /// It has all its blocks.
+    Whole,
+    /// Whoever was asked after each block had seen enough.
+    Decided,
+    /// The user stopped the run.
+    Interrupted,
+    /// An arm does not run any more as it was started, or does not answer.
+    Broken(Box<LabError>),
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use weir_model::fixture;
+    use weir_model::study::StudyArrivals;
+
+    use super::*;
+
+    /// A closed loop over the first `arms` arms, a fifth of each slice not measured.
+    pub(crate) fn cell(arms: usize, blocks: u32, slice: Duration) -> Cell {
+        Cell {
+            arms: (0..arms).collect(),
+            load: fixture::load("l", StudyArrivals::Closed),
+            rates: Rates::Closed,
+            blocks,
+            first_block: 0,
+            planned: blocks,
+            slice,
+            discard: 0.2,
+            phase: Phase::Measurement,
+            renew: false,
+            seed: arms as u64,
+        }
+    }
+
+    #[test]
+    fn a_rate_belongs_to_a_block_an_arm_and_a_turn() {
+        let rates = Rates::ByTurn(vec![
+            vec![[1.0, 3.0], [5.0, 5.0]],
+            vec![[7.0, 7.0], [9.0, 9.0]],
+        ]);
+        let of = |block, place, turn| rates.of(block, place, turn);
+        assert_eq!((of(0, 0, 0), of(0, 0, 1)), (Some(1.0), Some(3.0)));
+        assert_eq!(of(5, 1, 0), Some(9.0), "the last block's rates stay");
+        assert_eq!((of(0, 2, 0), rates.mean(0, 0)), (None, Some(2.0)));
+        assert_eq!(Rates::Closed.of(0, 0, 0), None);
+        assert_eq!(Rates::Same(4.0).mean(9, 9), Some(4.0));
+    }
+}

@@ -1,0 +1,53 @@
+//! A load dealt to several generators: each has its share of the connections and of the rate, and all have the
+//! same slices. What they count is added.
+
+use weir_agent::message::{FlowJob, LoadJob};
+use weir_model::load::{Arrivals, Segment};
+
+/// Each generator's share: as many as there are generators, or connections of the flow that has fewest.
+pub(crate) fn deal(job: &LoadJob, generators: usize) -> Vec<LoadJob> {
+    let fewest = job
+        .flows
+        .iter()
+        .map(|flow| flow.connections)
+        .min()
+        .unwrap_or(1);
+    let shares = (generators as u32).clamp(1, fewest.max(1));
+    let share = |number: u32| LoadJob {
+        flows: job
+            .flows
+            .iter()
+            .map(|flow| share_of(flow, number, shares))
+            .collect(),
+        ..job.clone()
+    };
+    (0..shares).map(share).collect()
+}
+
+/// The `number`-th of so many shares of a flow.
+fn share_of(flow: &FlowJob, number: u32, shares: u32) -> FlowJob {
+    let part = |whole: u32| whole / shares + u32::from(number < whole % shares);
+    let factor = 1.0 / f64::from(shares);
+    FlowJob {
+        connections: part(flow.connections),
+        held: part(flow.held),
+        arrivals: match &flow.arrivals {
+            Arrivals::Constant { rate } => Arrivals::Constant {
+                rate: rate * factor,
+            },
+            Arrivals::Varied { segments, spacing } => Arrivals::Varied {
+                segments: segments
+                    .iter()
+                    .map(|segment| Segment {
+                        from: segment.from * factor,
+                        to: segment.to * factor,
+                        ns: segment.ns,
+                    })
+                    .collect(),
+                spacing: *spacing,
+            },
+            same @ (Arrivals::Closed | Arrivals::Held | Arrivals::Trace { .. }) => same.clone(),
+        },
+        ..flow.clone()
+    }
+}

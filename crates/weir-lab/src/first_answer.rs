@@ -1,0 +1,76 @@
+//! Whether an arm answers at all, and rightly, before anything is measured.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use weir_agent::AgentError;
+use weir_agent::message::{FlowJob, OnceJob};
+use weir_model::study::{LoadSpec, OriginSpec, ProxyRole, ProxySpec};
+
+use crate::LabError;
+use crate::host::Host;
+
+/// How long an arm's first answer may take.
+const WITHIN: Duration = Duration::from_secs(10);
+
+/// One question to an arm, and what is known of the right answer.
+pub(crate) struct FirstAnswer<'a> {
+    pub(crate) arm: &'a str,
+    pub(crate) proxy: &'a ProxySpec,
+    pub(crate) origin: &'a OriginSpec,
+    pub(crate) load: &'a LoadSpec,
+    /// Its listener in clear.
+    pub(crate) at: SocketAddr,
+    /// Whether this listener may send everybody to another.
+    pub(crate) may_redirect: bool,
+}
+
+impl FirstAnswer<'_> {
+    /// Sends the load's request once, from the generator's host.
+    ///
+    /// # Errors
+    /// There was no answer, or it has another status than it should.
+    pub(crate) fn ask(&self, generator: &Host, flow: FlowJob) -> Result<(), LabError> {
+        let job = OnceJob {
+            address: self.at,
+            request: flow.request,
+            head: flow.head,
+            timeout: WITHIN,
+        };
+        let load = &self.load.name;
+        let status = match generator.ask(job) {
+            Ok(status) => status,
+            Err(AgentError::Failed(error)) => {
+                let at = self.at;
+                return Err(self.wrong(format!("{error} (asked {at} under load `{load}`)")));
+            }
+            Err(error) => return Err(error.into()),
+        };
+        let expected = self.expected(status);
+        match status == expected {
+            true => Ok(()),
+            false => Err(self.wrong(format!(
+                "status {status} instead of {expected}, under load `{load}`"
+            ))),
+        }
+    }
+
+    fn expected(&self, status: u16) -> u16 {
+        let is_started = self.proxy.kind.is_started();
+        match self.proxy.role {
+            // What somebody else's proxy answers is known to somebody else.
+            _ if !is_started && (200..400).contains(&status) => status,
+            _ if self.may_redirect && (300..400).contains(&status) => status,
+            ProxyRole::ReverseProxy if is_started => self.origin.status,
+            ProxyRole::ReverseProxy | ProxyRole::StaticFiles { .. } => 200,
+        }
+    }
+
+    fn wrong(&self, what: String) -> LabError {
+        LabError::Answer {
+            arm: self.arm.to_owned(),
+            what,
+            is_started: self.proxy.kind.is_started(),
+        }
+    }
+}

@@ -1,0 +1,113 @@
+//! What a run has measured so far, in this session and in earlier ones: made from its records one by one, so
+//! that a run that goes on knows exactly what the one that was interrupted knew.
+
+use std::collections::BTreeMap;
+
+use weir_model::record::{DecisionRecord, PilotRecord, Record, TrialRecord};
+use weir_model::study::Arm;
+use weir_record::Run;
+
+/// What a run has measured so far.
+#[derive(Debug, Default)]
+pub struct History {
+    /// Sessions that have begun.
+    pub sessions: u32,
+    /// The latest pilot of each load.
+    pub pilots: BTreeMap<String, PilotRecord>,
+    /// What was decided, in order of time.
+    pub decisions: Vec<DecisionRecord>,
+    /// Arms that were added, in order.
+    pub added: Vec<Arm>,
+    arms: usize,
+    loads: BTreeMap<String, LoadHistory>,
+}
+
+/// What was measured under one load.
+#[derive(Debug, Default)]
+struct LoadHistory {
+    /// Blocks that every arm has a trial in.
+    whole: u32,
+    /// Number of the next block: no number is used twice.
+    next: u32,
+    /// Trials of the block that is not whole yet.
+    open: Vec<(String, u64, u64)>,
+    /// (session, block) of those.
+    open_block: (u32, u32),
+    /// For each arm, responses and nanoseconds measured in whole blocks.
+    totals: BTreeMap<String, (u64, u64)>,
+}
+
+impl History {
+    /// Of a study with so many arms.
+    pub fn new(arms: usize) -> History {
+        History {
+            arms,
+            ..History::default()
+        }
+    }
+
+    /// What a run's folder tells.
+    pub fn of(run: &Run) -> History {
+        let mut history = History::new(run.header.study.arms.len());
+        run.records.iter().for_each(|record| history.add(record));
+        history
+    }
+
+    /// Takes a record in.
+    pub fn add(&mut self, record: &Record) {
+        match record {
+            Record::Session(session) => self.sessions = session.session + 1,
+            Record::Pilot(pilot) => {
+                self.pilots.insert(pilot.load.clone(), pilot.clone());
+            }
+            Record::Decision(decision) => self.decisions.push(decision.clone()),
+            Record::Arm(added) => self.added.push(added.arm.clone()),
+            Record::Trial(trial) if trial.phase.counts() => self.add_trial(trial),
+            _ => {}
+        }
+    }
+
+    fn add_trial(&mut self, trial: &TrialRecord) {
+        let load = self.loads.entry(trial.load.clone()).or_default();
+        load.next = load.next.max(trial.block + 1);
+        let block = (trial.session, trial.block);
+        if load.open_block != block {
+            // One that a kill has cut short is never whole.
+            load.open.clear();
+            load.open_block = block;
+        }
+        let completed = trial.slices.iter().map(|slice| slice.completed).sum();
+        let ns = trial.slices.iter().map(|slice| slice.measured_ns).sum();
+        load.open.push((trial.arm.clone(), completed, ns));
+        if load.open.len() == self.arms {
+            load.whole += 1;
+            for (arm, completed, ns) in load.open.drain(..) {
+                let total = load.totals.entry(arm).or_default();
+                *total = (total.0 + completed, total.1 + ns);
+            }
+        }
+    }
+
+    /// Blocks of a load that every arm of the study has a trial in.
+    pub fn whole_blocks(&self, load: &str) -> u32 {
+        self.loads.get(load).map_or(0, |load| load.whole)
+    }
+
+    /// The number of a load's next block.
+    pub fn next_block(&self, load: &str) -> u32 {
+        self.loads.get(load).map_or(0, |load| load.next)
+    }
+
+    /// Whether anything was measured that counts.
+    pub fn is_empty(&self) -> bool {
+        self.loads.values().all(|load| load.whole == 0)
+    }
+
+    /// Requests per second that the slowest arm completed under a load.
+    pub fn slowest(&self, load: &str) -> Option<f64> {
+        let totals = self.loads.get(load)?.totals.values();
+        totals
+            .map(|&(completed, ns)| completed as f64 / (ns.max(1) as f64 / 1e9))
+            .min_by(f64::total_cmp)
+    }
+}

@@ -1,0 +1,235 @@
+//! A host, and how it is reached. This is the one place that knows the ways: an agent on a thread of this
+//! process, an agent behind ssh(1), or a model that answers the same questions.
+
+use std::cell::RefCell;
+use std::net::IpAddr;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::mpsc::Sender;
+use std::time::Duration;
+
+use weir_agent::message::{Describe, Description, LoadJob, Rows, Task, WatchJob};
+use weir_agent::ssh::{self, SshPlace};
+use weir_agent::{AgentError, Client, Part, local, server};
+use weir_model::quantity::CpuSet;
+use weir_simulation::World;
+
+use crate::LabError;
+use crate::options::Options;
+
+/// How long it may take to have an agent on another host, a copy of weir included.
+const CONNECT: Duration = Duration::from_secs(90);
+
+/// What errors call a host that is only modelled.
+const SIMULATED: &str = "the simulated host";
+
+/// A host.
+pub(crate) struct Host {
+    link: Link,
+    pub(crate) is: Description,
+}
+
+/// How a host is reached.
+enum Link {
+    /// An agent on a thread of this process.
+    Here(Client),
+    /// An agent that ssh(1) has started there.
+    Ssh {
+        agent: Client,
+        /// As ssh(1) takes it.
+        name: String,
+        /// Where others reach it; `None`: nobody here knows.
+        address: Option<IpAddr>,
+    },
+    /// A model.
+    Simulated(Rc<RefCell<World>>),
+}
+
+/// What is told while a trial goes on.
+pub(crate) enum Told {
+    /// By a generator, the place of which among the generators stands before it.
+    Load(usize, Part<LoadJob>),
+    /// By whoever reads counters, the place of which among the hosts stands before it.
+    Watch(usize, Part<WatchJob>),
+}
+
+impl Host {
+    /// This host.
+    pub(crate) fn here(options: &Options) -> Result<Host, LabError> {
+        let agent = local::start(server::Options {
+            weir: options.weir_version.clone(),
+            launcher: options.launcher.clone(),
+            catalog: options.catalog.clone(),
+            silence: None,
+            stop: Arc::default(),
+        });
+        let agent = agent.map_err(|error| AgentError::Lost {
+            place: local::PLACE.to_owned(),
+            words: error.to_string(),
+        })?;
+        Ok(Host {
+            is: agent.ask(Describe)?,
+            link: Link::Here(agent),
+        })
+    }
+
+    /// One that ssh(1) reaches by this name.
+    pub(crate) fn distant(name: &str, options: &Options) -> Result<Host, LabError> {
+        let place = SshPlace {
+            options: options.places.ssh_options.clone(),
+            remote: options.places.remote.clone(),
+            ..SshPlace::new(name)
+        };
+        // The very program that runs, even if its file has been replaced since.
+        let weir = Path::new("/proc/self/exe");
+        let connected = ssh::connect(&place, weir, &options.weir_version, CONNECT)?;
+        if connected.hello.weir != options.weir_version {
+            // Its load engine, or the way it sets up a proxy, may be another.
+            return Err(LabError::Version {
+                host: name.to_owned(),
+                theirs: connected.hello.weir,
+                ours: options.weir_version.clone(),
+            });
+        }
+        let address = connected.address;
+        let agent = ssh::client(name, connected);
+        let is = agent.ask(Describe)?;
+        agent.ask(Rows(options.catalog.user_rows().to_vec()))?;
+        Ok(Host {
+            is,
+            link: Link::Ssh {
+                agent,
+                name: name.to_owned(),
+                address,
+            },
+        })
+    }
+
+    /// A part of a world that is only modelled.
+    pub(crate) fn simulated(world: &Rc<RefCell<World>>) -> Result<Host, LabError> {
+        let is = Describe.put_to(&mut *world.borrow_mut());
+        Ok(Host {
+            is: is.map_err(AgentError::from)?,
+            link: Link::Simulated(Rc::clone(world)),
+        })
+    }
+
+    /// The agent there, where there is one.
+    fn agent(&self) -> Option<&Client> {
+        match &self.link {
+            Link::Here(agent) | Link::Ssh { agent, .. } => Some(agent),
+            Link::Simulated(_) => None,
+        }
+    }
+
+    /// As ssh(1) takes it; `None`: this host.
+    pub(crate) fn name(&self) -> Option<&str> {
+        match &self.link {
+            Link::Ssh { name, .. } => Some(name),
+            Link::Here(_) | Link::Simulated(_) => None,
+        }
+    }
+
+    /// What errors call it.
+    pub(crate) fn called(&self) -> &str {
+        match &self.link {
+            Link::Ssh { name, .. } => name,
+            Link::Here(_) => local::PLACE,
+            Link::Simulated(_) => SIMULATED,
+        }
+    }
+
+    /// Where others reach it, where it is another host than this one.
+    pub(crate) fn address(&self) -> Option<IpAddr> {
+        match &self.link {
+            Link::Ssh { address, .. } => *address,
+            Link::Here(_) | Link::Simulated(_) => None,
+        }
+    }
+
+    /// Whether threads of this process run there.
+    pub(crate) fn is_this_one(&self) -> bool {
+        matches!(self.link, Link::Here(_))
+    }
+
+    /// A path there, as scp(1) names it.
+    pub(crate) fn at(&self, path: &Path) -> PathBuf {
+        match self.name() {
+            Some(name) => PathBuf::from(format!("{name}:{}", path.display())),
+            None => path.to_owned(),
+        }
+    }
+
+    /// Asks and waits for the answer.
+    ///
+    /// # Errors
+    /// It could not be done, or the host is gone.
+    pub(crate) fn ask<Q: Task>(&self, question: Q) -> Result<Q::Answer, AgentError> {
+        match &self.link {
+            Link::Here(agent) | Link::Ssh { agent, .. } => agent.ask(question),
+            Link::Simulated(world) => Ok(question.put_to(&mut *world.borrow_mut())?),
+        }
+    }
+
+    /// Begins to carry a load out. What it tells goes to `to` as the `generator`-th one's; its number is for
+    /// [`Host::stop`].
+    pub(crate) fn begin_load(
+        &self,
+        job: LoadJob,
+        generator: usize,
+        to: &Sender<Told>,
+    ) -> Result<u64, AgentError> {
+        let to = to.clone();
+        // Whoever waited may have given up.
+        let tell = move |part| drop(to.send(Told::Load(generator, part)));
+        match &self.link {
+            Link::Here(agent) | Link::Ssh { agent, .. } => agent.begin(job, tell),
+            Link::Simulated(world) => Ok(world.borrow_mut().begin_load(job, Box::new(tell))),
+        }
+    }
+
+    /// Begins to read counters. What is read goes to `to` as the `place`-th host's.
+    pub(crate) fn begin_watch(
+        &self,
+        job: WatchJob,
+        place: usize,
+        to: &Sender<Told>,
+    ) -> Result<u64, AgentError> {
+        let to = to.clone();
+        let tell = move |part| drop(to.send(Told::Watch(place, part)));
+        match &self.link {
+            Link::Here(agent) | Link::Ssh { agent, .. } => agent.begin(job, tell),
+            Link::Simulated(world) => Ok(world.borrow_mut().begin_watch(job, Box::new(tell))),
+        }
+    }
+
+    /// Ends something that goes on before its time.
+    pub(crate) fn stop(&self, id: u64) {
+        match &self.link {
+            Link::Here(agent) | Link::Ssh { agent, .. } => agent.stop(id),
+            Link::Simulated(world) => world.borrow_mut().stop(id),
+        }
+    }
+
+    /// Lets simulated time go on until something is told; `false` where time goes by itself, or nothing goes
+    /// on.
+    pub(crate) fn advance(&self) -> bool {
+        match &self.link {
+            Link::Here(_) | Link::Ssh { .. } => false,
+            Link::Simulated(world) => world.borrow_mut().advance(),
+        }
+    }
+
+    /// How far its clock is ahead of this host's, nanoseconds.
+    pub(crate) fn clock_offset_ns(&self) -> Result<i64, AgentError> {
+        self.agent().map_or(Ok(0), Client::clock_offset_ns)
+    }
+
+    /// Keeps what reads its messages in this process to some CPUs.
+    pub(crate) fn read_on(&self, cpus: &CpuSet) {
+        if let Some(agent) = self.agent() {
+            agent.keep_to(cpus);
+        }
+    }
+}

@@ -1,0 +1,282 @@
+//! [`Lab::measure`]: the one call that everything which asks for figures is made of.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use weir_agent::message::LoadJob;
+use weir_agent::{AgentError, FailureKind};
+use weir_model::quantity::CpuSet;
+use weir_model::record::{ArmRecord, CountersRecord, Phase, Record, RunHeader, TrialRecord};
+use weir_model::study::Arm;
+use weir_record::RunWriter;
+
+use crate::arms::Arms;
+use crate::assembly::Before;
+use crate::cell::{ArmId, Block, Cell, CellEnd, Outcome};
+use crate::history::History;
+use crate::hosts::Hosts;
+use crate::record::{self, Recorder};
+use crate::timeline::Timeline;
+use crate::trial::{Trial, TrialEnd, Watched};
+use crate::{Event, LabError, arrivals, deal, preflight};
+
+/// Hosts, arms and records of a run, ready to measure.
+pub(crate) struct Lab<'a> {
+    pub(crate) header: &'a RunHeader,
+    pub(crate) session: u32,
+    pub(crate) hosts: &'a Hosts,
+    pub(crate) arms: Arms<'a>,
+    pub(crate) writer: &'a mut RunWriter,
+    pub(crate) history: &'a mut History,
+    pub(crate) events: &'a mut dyn FnMut(Event),
+    /// The user's wish to end the run.
+    pub(crate) interrupted: &'a AtomicBool,
+    /// Load and what of it this session has measured already: records count on.
+    pub(crate) before: (String, Before),
+}
+
+/// Why a trial went on no further, as seen from inside it.
+#[derive(Default)]
+struct Seen {
+    blocks: Vec<Block>,
+    decided: bool,
+    broken: Option<LabError>,
+}
+
+impl Lab<'_> {
+    /// Appends a record; what is decided from now on knows of it.
+    pub(crate) fn record(&mut self, record: &Record) -> Result<(), LabError> {
+        self.writer.append(record)?;
+        self.history.add(record);
+        Ok(())
+    }
+
+    /// Has exactly these arms run.
+    pub(crate) fn only(&mut self, arms: &[ArmId]) -> Result<(), LabError> {
+        self.arms.only(arms, self.writer, self.events)
+    }
+
+    /// Adds an arm, which starts when it is needed.
+    pub(crate) fn add(&mut self, arm: Arm, cpus: Option<CpuSet>) -> Result<(), LabError> {
+        let arm = Arm {
+            cpus: cpus.or(arm.cpus),
+            ..arm
+        };
+        self.arms.add(arm.clone());
+        let session = self.session;
+        self.record(&Record::Arm(Box::new(ArmRecord { session, arm })))
+    }
+
+    /// Measures a cell. Whoever asked hears of each block, and says whether to go on.
+    ///
+    /// # Errors
+    /// A host is gone, records cannot be written, a load cannot be sent. An arm that is broken is no error
+    /// but an outcome, as is the user's wish to stop.
+    pub(crate) fn measure(
+        &mut self,
+        cell: &Cell,
+        go_on: &mut dyn FnMut(&Block) -> bool,
+    ) -> Result<Outcome, LabError> {
+        self.arms.have(&cell.arms, self.writer, self.events)?;
+        if cell.renew {
+            self.arms.renew(&cell.arms, self.writer)?;
+        }
+        let timeline = Timeline::of(cell);
+        let specs = self.arms.all();
+        let arms: Vec<Arm> = cell.arms.iter().map(|&arm| specs[arm].clone()).collect();
+        let recorder = Recorder {
+            header: self.header,
+            cell,
+            arms: &arms,
+            session: self.session,
+        };
+        let counts = cell.phase != Phase::Pilot;
+        let before = match counts {
+            true => self.arms.counters(&cell.arms)?,
+            false => Vec::new(),
+        };
+        let mut seen = Seen::default();
+        let result = self.trial(recorder, &timeline, &mut seen, go_on)?;
+        if seen.broken.is_none() {
+            // A proxy that ended between blocks shows as refused connections: name the cause.
+            seen.broken = self.arms.alive().err();
+        }
+        if let Some(error) = seen.broken.take() {
+            return broken(error, seen.blocks);
+        }
+        if counts {
+            self.count_on(cell, &timeline);
+        }
+        let Some(end) = self.ended(cell, result)? else {
+            return Ok(Outcome {
+                blocks: seen.blocks,
+                end: CellEnd::Interrupted,
+            });
+        };
+        if counts {
+            let after = self.arms.counters(&cell.arms)?;
+            self.keep_counters(recorder, before.iter().zip(&after))?;
+            let part = recorder.part(&timeline, end);
+            // The last of all: where it stands, a proxy without counters has counted nothing.
+            self.record(&Record::Part(Box::new(part)))?;
+        }
+        let end = match () {
+            () if seen.decided => CellEnd::Decided,
+            () if self.interrupted.load(Ordering::Relaxed) => CellEnd::Interrupted,
+            () => CellEnd::Whole,
+        };
+        Ok(Outcome {
+            blocks: seen.blocks,
+            end,
+        })
+    }
+
+    /// The load's share for each generator.
+    fn jobs(&self, cell: &Cell, timeline: &Timeline) -> Result<Vec<LoadJob>, LabError> {
+        let flows = cell.arms.iter().enumerate().map(|(place, &arm)| {
+            let mut flow = self.arms.flow(&cell.load, arm, place)?;
+            flow.arrivals = arrivals::of(cell, timeline, place);
+            Ok(flow)
+        });
+        let (threads, descriptors) = preflight::threads(
+            &self.header.study,
+            &cell.load,
+            self.hosts,
+            &self.header.cpus.generator,
+        );
+        let job = LoadJob {
+            flows: flows.collect::<Result<_, LabError>>()?,
+            slices: Vec::new(),
+            drain: cell.load.timeout,
+            threads,
+            descriptors,
+        };
+        Ok(deal::deal(&job, self.hosts.generators().len()))
+    }
+
+    /// Runs the trial and records its blocks as they come; what was seen is left in `seen`.
+    fn trial(
+        &mut self,
+        recorder: Recorder<'_>,
+        timeline: &Timeline,
+        seen: &mut Seen,
+        go_on: &mut dyn FnMut(&Block) -> bool,
+    ) -> Result<Result<TrialEnd, AgentError>, LabError> {
+        let cell = recorder.cell;
+        let trial = Trial {
+            timeline,
+            jobs: self.jobs(cell, timeline)?,
+            hosts: self.hosts,
+            watched: Watched {
+                slots: self.arms.slots(&cell.arms)?,
+                proxies: self.arms.cpus(&cell.arms),
+                generator: &self.header.cpus.generator,
+            },
+            before: match self.before.0 == cell.load.name {
+                true => self.before.1,
+                false => Before::default(),
+            },
+            interrupted: self.interrupted,
+        };
+        Ok(trial.run(&mut |finished| {
+            let block = recorder.block(finished, self.writer);
+            match block
+                .map_err(LabError::from)
+                .and_then(|block| self.keep(cell, block))
+            {
+                Ok(block) => {
+                    seen.decided = !go_on(&block);
+                    seen.blocks.push(block);
+                }
+                Err(error) => seen.broken = Some(error),
+            }
+            !seen.decided && seen.broken.is_none()
+        }))
+    }
+
+    /// Records a block and tells of it. A block of a proxy that has ended meanwhile is none.
+    fn keep(&mut self, cell: &Cell, block: Block) -> Result<Block, LabError> {
+        for trial in &block {
+            self.record(&Record::Trial(Box::new(trial.clone())))?;
+        }
+        self.arms.alive()?;
+        if cell.phase.counts() {
+            let load = &cell.load.name;
+            (self.events)(Event::Block {
+                load: load.clone(),
+                done: self.history.whole_blocks(load),
+                of: cell.planned,
+                baseline_rate: block.first().map_or(0.0, rate_completed),
+            });
+        }
+        Ok(block)
+    }
+
+    /// Slices and time go on from here in the load's next trial.
+    fn count_on(&mut self, cell: &Cell, timeline: &Timeline) {
+        if self.before.0 != cell.load.name {
+            self.before = (cell.load.name.clone(), Before::default());
+        }
+        self.before.1.slices += timeline.slices.len() as u64;
+        self.before.1.ns += timeline.length().as_nanos() as u64;
+    }
+
+    /// What the generator says about the end of a trial. One that was stopped before a connection was
+    /// open has measured nothing (`None`), and nothing is wrong with it.
+    fn ended(
+        &self,
+        cell: &Cell,
+        result: Result<TrialEnd, AgentError>,
+    ) -> Result<Option<TrialEnd>, LabError> {
+        let interrupted = self.interrupted.load(Ordering::Relaxed);
+        match result {
+            Err(AgentError::Failed(failure))
+                if failure.kind == FailureKind::NoConnection && interrupted =>
+            {
+                Ok(None)
+            }
+            Err(source @ AgentError::Failed(_)) => Err(LabError::Load {
+                load: cell.load.name.clone(),
+                source,
+            }),
+            result => Ok(Some(result?)),
+        }
+    }
+
+    fn keep_counters<'c>(
+        &mut self,
+        recorder: Recorder<'_>,
+        counted: impl Iterator<Item = (&'c record::Counted, &'c record::Counted)>,
+    ) -> Result<(), LabError> {
+        for (arm, (before, after)) in recorder.arms.iter().zip(counted) {
+            let counted = record::counted(before, after);
+            if counted.is_empty() {
+                continue;
+            }
+            self.record(&Record::Counters(CountersRecord {
+                session: self.session,
+                load: recorder.cell.load.name.clone(),
+                arm: arm.name.clone(),
+                first_block: recorder.cell.first_block,
+                counted,
+            }))?;
+        }
+        Ok(())
+    }
+}
+
+/// A broken arm is an outcome; anything else that went wrong is an error.
+fn broken(error: LabError, blocks: Vec<Block>) -> Result<Outcome, LabError> {
+    match error.broken_arm() {
+        Some(_) => Ok(Outcome {
+            blocks,
+            end: CellEnd::Broken(Box::new(error)),
+        }),
+        None => Err(error),
+    }
+}
+
+fn rate_completed(trial: &TrialRecord) -> f64 {
+    let completed: u64 = trial.slices.iter().map(|slice| slice.completed).sum();
+    let ns: u64 = trial.slices.iter().map(|slice| slice.measured_ns).sum();
+    completed as f64 / (ns.max(1) as f64 / 1e9)
+}

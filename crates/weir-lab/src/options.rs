@@ -1,0 +1,115 @@
+//! What a run needs to know beside its study: where, with what, and how it is ended.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use weir_agent::local;
+use weir_model::record::{PlacesUsed, Remark};
+use weir_parameters::Catalog;
+use weir_simulation::Model;
+use weir_sut::Launcher;
+
+/// What a run needs to know beside its study.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// The run's folder: not there yet for a new run.
+    pub folder: PathBuf,
+    /// Starts processes; see `weir_sut::launch`.
+    pub launcher: Launcher,
+    /// Exact version of weir.
+    pub weir_version: String,
+    /// What is worth saying about the study itself (see `weir_study::remarks`).
+    pub remarks: Vec<Remark>,
+    /// Every parameter that the study may name.
+    pub catalog: Catalog,
+    /// Which host each role is on.
+    pub places: PlaceSpec,
+    /// Whether settings of a whole host may be changed while the run lasts.
+    pub allow_host_settings: bool,
+    /// The user's wish to end the run in order: what was measured is kept. Nobody else sets it.
+    pub stop: Arc<AtomicBool>,
+}
+
+/// One of the three that a trial has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Role {
+    /// The load engine.
+    Generator,
+    /// The proxies of all arms.
+    Proxy,
+    /// The origin server.
+    Origin,
+}
+
+/// All three, in the order in which they are kept.
+pub(crate) const ROLES: [Role; 3] = [Role::Generator, Role::Proxy, Role::Origin];
+
+/// Which host each role is on, as it was asked for; a role that is not named is on this host.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct PlaceSpec {
+    /// Hosts as ssh(1) takes them, in the order generator, proxy, origin.
+    hosts: [Option<String>; 3],
+    /// Further words for ssh(1).
+    pub(crate) ssh_options: Vec<String>,
+    /// The weir to run there, instead of a copy of this one.
+    pub(crate) remote: Option<PathBuf>,
+    /// The model of a host that all roles are on, instead of any that exists.
+    pub(crate) model: Option<Arc<Model>>,
+}
+
+impl PlaceSpec {
+    /// All roles on this host; others are reached with these words for ssh(1) and this weir there.
+    pub fn new(ssh_options: Vec<String>, remote: Option<PathBuf>) -> PlaceSpec {
+        PlaceSpec {
+            ssh_options,
+            remote,
+            ..PlaceSpec::default()
+        }
+    }
+
+    /// All roles on a host that is only modelled: nothing is started, sent or waited for.
+    pub fn simulated(model: Model) -> PlaceSpec {
+        PlaceSpec {
+            model: Some(Arc::new(model)),
+            ..PlaceSpec::default()
+        }
+    }
+
+    /// The places of a run that goes on, reached with the same words.
+    pub(crate) fn again(&self, used: &PlacesUsed) -> PlaceSpec {
+        PlaceSpec {
+            hosts: [&used.generator, &used.proxy, &used.origin].map(Clone::clone),
+            ..self.clone()
+        }
+    }
+
+    /// Whether all roles are on this host.
+    pub fn is_here(&self) -> bool {
+        self.hosts.iter().all(Option::is_none)
+    }
+
+    /// Puts a role on a host.
+    pub fn put(&mut self, role: Role, host: String) {
+        self.hosts[role as usize] = Some(host);
+    }
+
+    /// The host of a role; `None`: this one.
+    pub fn host_of(&self, role: Role) -> Option<&str> {
+        self.hosts[role as usize].as_deref()
+    }
+}
+
+impl fmt::Display for PlaceSpec {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = |role| self.host_of(role).unwrap_or(local::PLACE);
+        write!(
+            to,
+            "the generator on {}, the proxies on {} and the origin server on {}",
+            name(Role::Generator),
+            name(Role::Proxy),
+            name(Role::Origin)
+        )
+    }
+}

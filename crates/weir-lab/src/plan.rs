@@ -1,0 +1,263 @@
+//! The proposer of `weir run`: all arms under each load of the study, in its order. A pilot chooses the slice,
+//! then the load's blocks are spread over a few instances of the proxies.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use weir_model::record::{LoadEndRecord, Phase, PilotCandidate, PilotRecord, Record};
+use weir_model::study::{LoadSpec, Study, StudyArrivals};
+
+use crate::cell::{Cell, CellEnd, Outcome, Rates};
+use crate::history::History;
+use crate::pilot::{self, Quantity};
+use crate::proposer::{Proposer, Step};
+use crate::timeline::Timeline;
+use crate::{Event, LabError, preflight};
+
+/// A fixed plan.
+pub(crate) struct Plan<'a> {
+    study: &'a Study,
+    session: u32,
+    /// Loads that are not done with, the first of which it is the turn of.
+    loads: VecDeque<&'a LoadSpec>,
+    /// What was thought out already and is to be done before anything else.
+    steps: VecDeque<Step>,
+    stage: Stage,
+}
+
+/// Where the plan stands with the first of its loads.
+enum Stage {
+    /// At the begin.
+    Fresh,
+    /// A pilot tries slices.
+    Pilot(Vec<PilotCandidate>),
+    /// Its cells have been proposed.
+    Measured { planned: u32 },
+}
+
+impl<'a> Plan<'a> {
+    /// All loads of a study.
+    pub(crate) fn new(study: &'a Study, session: u32) -> Plan<'a> {
+        Plan {
+            study,
+            session,
+            loads: study.loads.iter().collect(),
+            steps: VecDeque::from([Step::Arms((0..study.arms.len()).collect())]),
+            stage: Stage::Fresh,
+        }
+    }
+
+    /// Thinks out the next steps for a load.
+    fn think(&mut self, load: &LoadSpec, history: &History) {
+        let name = || load.name.clone();
+        if let Some(pilot) = history.pilots.get(&load.name) {
+            return self.after_pilot(load, pilot, history);
+        }
+        let rate = self.rate(load, history);
+        match (&self.stage, self.study.blocks.slice) {
+            (_, Some(slice)) => self.choose(load, slice, rate),
+            (Stage::Pilot(tried), None) => match pilot::CANDIDATES_MS.get(tried.len()) {
+                Some(ms) if !pilot::settled(tried) => {
+                    let slice = Duration::from_millis(*ms);
+                    let cell = self.pilot_cell(load, slice, rate);
+                    self.steps.push_back(Step::Measure(Box::new(cell)));
+                }
+                _ => {
+                    let chosen = pilot::choose(tried).map_or(0, |chosen| chosen.slice_ns);
+                    self.choose(load, Duration::from_nanos(chosen), rate);
+                }
+            },
+            (_, None) => {
+                self.stage = Stage::Pilot(Vec::new());
+                self.steps
+                    .push_back(Step::Tell(Event::PilotBegun { load: name() }));
+            }
+        }
+    }
+
+    /// Writes the choice of the slice down.
+    fn choose(&mut self, load: &LoadSpec, slice: Duration, rate: Option<f64>) {
+        let candidates = match std::mem::replace(&mut self.stage, Stage::Fresh) {
+            Stage::Pilot(candidates) => candidates,
+            Stage::Fresh | Stage::Measured { .. } => Vec::new(),
+        };
+        let was_tried = self.study.blocks.slice.is_none();
+        let pilot = PilotRecord {
+            load: load.name.clone(),
+            slice_ns: slice.as_nanos() as u64,
+            rate,
+            candidates,
+        };
+        let told = was_tried.then(|| Step::Tell(Event::PilotEnded(pilot.clone())));
+        self.steps
+            .push_back(Step::Record(Box::new(Record::Pilot(pilot))));
+        self.steps.extend(told);
+    }
+
+    /// Proposes what earlier sessions have left of a load; ends it when that is measured.
+    fn after_pilot(&mut self, load: &LoadSpec, pilot: &PilotRecord, history: &History) {
+        if let Stage::Measured { planned } = self.stage {
+            let end = LoadEndRecord {
+                load: load.name.clone(),
+                blocks: planned,
+            };
+            let ended = Event::TrialEnded {
+                load: load.name.clone(),
+            };
+            self.steps.push_back(Step::Tell(ended));
+            self.steps
+                .push_back(Step::Record(Box::new(Record::LoadEnd(end))));
+            self.loads.pop_front();
+            self.stage = Stage::Fresh;
+            return;
+        }
+        let slice = Duration::from_nanos(pilot.slice_ns);
+        let planned = preflight::blocks(self.study, load, slice);
+        let left = planned.saturating_sub(history.whole_blocks(&load.name));
+        self.stage = Stage::Measured { planned };
+        if left == 0 {
+            return;
+        }
+        let first = history.next_block(&load.name);
+        let cell = |blocks, first_block| Cell {
+            blocks,
+            first_block,
+            planned,
+            renew: first_block > first,
+            // Each session and part has an order of its own, and the same again for the same seed.
+            seed: self.study.blocks.seed ^ (u64::from(self.session) << 32) ^ u64::from(first_block),
+            ..self.cell(load, slice, pilot.rate)
+        };
+        let mut next = first;
+        let cells: Vec<Cell> = parts(left, self.study.blocks.instances)
+            .map(|blocks| {
+                let cell = cell(blocks, next);
+                next += blocks;
+                cell
+            })
+            .collect();
+        self.steps.push_back(Step::Tell(Event::TrialBegun {
+            load: load.name.clone(),
+            blocks: left,
+            length: cells.iter().map(|cell| Timeline::of(cell).length()).sum(),
+            rate: pilot.rate,
+        }));
+        let cells = cells.into_iter();
+        self.steps
+            .extend(cells.map(|cell| Step::Measure(Box::new(cell))));
+    }
+
+    /// All arms under a load.
+    fn cell(&self, load: &LoadSpec, slice: Duration, rate: Option<f64>) -> Cell {
+        let study = self.study;
+        Cell {
+            arms: (0..study.arms.len()).collect(),
+            load: load.clone(),
+            rates: rate.map_or(Rates::Closed, Rates::Same),
+            blocks: 0,
+            first_block: 0,
+            planned: 0,
+            slice,
+            discard: study.blocks.discard,
+            phase: Phase::Measurement,
+            renew: false,
+            seed: study.blocks.seed,
+        }
+    }
+
+    /// The first two arms take turns.
+    fn pilot_cell(&self, load: &LoadSpec, slice: Duration, rate: Option<f64>) -> Cell {
+        let fit = (pilot::TRY.as_nanos() / (slice * 4).as_nanos().max(1)) as u32;
+        Cell {
+            arms: (0..self.study.arms.len().min(2)).collect(),
+            blocks: fit.max(pilot::AT_LEAST_BLOCKS),
+            phase: Phase::Pilot,
+            ..self.cell(load, slice, rate)
+        }
+    }
+
+    /// Rate of the open loop; `None` for a closed one.
+    fn rate(&self, load: &LoadSpec, history: &History) -> Option<f64> {
+        match load.arrivals {
+            StudyArrivals::Closed => None,
+            StudyArrivals::Constant(rate) => Some(rate),
+            StudyArrivals::ShareOfSlowest(share) => {
+                let closed = |load: &&LoadSpec| load.arrivals == StudyArrivals::Closed;
+                let first = self.study.loads.iter().find(closed)?;
+                // Whole requests per second read better, and nobody needs more.
+                let slowest = history.slowest(&first.name);
+                slowest.map(|rate| (rate * share).round().max(1.0))
+            }
+        }
+    }
+
+    /// What a pilot's trial says of its slice.
+    fn judge(&self, load: &LoadSpec, outcome: &Outcome, tried: usize) -> PilotCandidate {
+        let slice = Duration::from_millis(pilot::CANDIDATES_MS[tried]);
+        let is_open = load.arrivals != StudyArrivals::Closed;
+        let quantity = match is_open {
+            true => Quantity::CpuPerRequest,
+            false => Quantity::Rate,
+        };
+        let blocks = &outcome.blocks;
+        let ratios = blocks
+            .iter()
+            .flat_map(|block| pilot::log_ratios(block, quantity));
+        let ratios: Vec<f64> = ratios.collect();
+        // In an open loop the rate is given, and a slow arm's queue is what is to be seen.
+        let mean = pilot::mean_response_time(blocks);
+        let fits = is_open || pilot::fits(slice, self.study.blocks.discard, mean);
+        pilot::judge(slice, blocks.len() as u32, &ratios, fits)
+    }
+}
+
+impl Proposer for Plan<'_> {
+    fn next(&mut self, history: &History) -> Step {
+        loop {
+            if let Some(step) = self.steps.pop_front() {
+                return step;
+            }
+            match self.loads.front() {
+                Some(&load) => self.think(load, history),
+                None => return Step::Done,
+            }
+        }
+    }
+
+    fn outcome(&mut self, outcome: Outcome) -> Result<(), LabError> {
+        if let CellEnd::Broken(error) = outcome.end {
+            // A slice that is chosen by the figures of a dead proxy would be chosen in vain.
+            return Err(*error);
+        }
+        if let (Stage::Pilot(tried), Some(&load)) = (&self.stage, self.loads.front()) {
+            let candidate = self.judge(load, &outcome, tried.len());
+            if let Stage::Pilot(tried) = &mut self.stage {
+                tried.push(candidate);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// `blocks` in as many parts of nearly the same size as there are instances.
+fn parts(blocks: u32, instances: u32) -> impl Iterator<Item = u32> {
+    let count = instances.clamp(1, blocks.max(1));
+    (0..count).map(move |part| blocks / count + u32::from(part < blocks % count))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn blocks_are_spread_evenly_over_instances() {
+        let split = |blocks, instances| parts(blocks, instances).collect::<Vec<_>>();
+        assert_eq!(split(93, 4), [24, 23, 23, 23]);
+        assert_eq!(split(12, 1), [12]);
+        assert_eq!(
+            split(2, 4),
+            [1, 1],
+            "an instance without a block is not started"
+        );
+    }
+}

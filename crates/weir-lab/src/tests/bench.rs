@@ -1,0 +1,106 @@
+//! Studies on a simulated host, from a study to what its folder says.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use tempfile::TempDir;
+use weir_analysis::findings::Findings;
+use weir_model::fixture;
+use weir_model::record::Outcome;
+use weir_model::study::{Arm, ArmRole, LoadSpec, Study, StudyArrivals};
+use weir_parameters::Catalog;
+use weir_record::Run;
+use weir_simulation::Model;
+use weir_sut::Launcher;
+
+use crate::options::{Options, PlaceSpec};
+use crate::{Event, LabError, Summary};
+
+/// A study, a model of the host that it runs on, and a folder.
+pub(crate) struct Bench {
+    pub(crate) study: Study,
+    pub(crate) model: Model,
+    folder: TempDir,
+    stop: Arc<AtomicBool>,
+}
+
+/// A folder in memory where there is one: what is flushed costs nothing there.
+fn folder() -> TempDir {
+    tempfile::tempdir_in("/dev/shm")
+        .or_else(|_| tempfile::tempdir())
+        .unwrap()
+}
+
+/// An arm named `name` that is compared with the first.
+pub(crate) fn arm(name: &str) -> Arm {
+    match name {
+        "stock" => fixture::arm(name, ArmRole::Baseline, &[]),
+        "same" => fixture::arm(name, ArmRole::SameAsBaseline, &[]),
+        _ => fixture::arm(name, ArmRole::Change, &[]),
+    }
+}
+
+/// A load of 8 connections.
+pub(crate) fn load(name: &str, arrivals: StudyArrivals, seconds: u64) -> LoadSpec {
+    LoadSpec {
+        connections: 8,
+        duration: Duration::from_secs(seconds),
+        ..fixture::load(name, arrivals)
+    }
+}
+
+impl Bench {
+    /// Slices of 100 ms, and a closed loop for so many seconds.
+    pub(crate) fn new(arms: &[&str], seconds: u64, model: Model) -> Bench {
+        let mut study = fixture::study(arms.iter().map(|name| arm(name)).collect());
+        study.loads = vec![load("closed", StudyArrivals::Closed, seconds)];
+        study.blocks.slice = Some(Duration::from_millis(100));
+        Bench {
+            study,
+            model,
+            folder: folder(),
+            stop: Arc::default(),
+        }
+    }
+
+    pub(crate) fn options(&self) -> Options {
+        Options {
+            folder: self.folder.path().join("run"),
+            launcher: Launcher::new("weir".into()),
+            weir_version: "0".to_owned(),
+            remarks: Vec::new(),
+            catalog: Catalog::builtin(),
+            places: PlaceSpec::simulated(self.model.clone()),
+            allow_host_settings: false,
+            stop: Arc::clone(&self.stop),
+        }
+    }
+
+    /// Runs the study from its begin. `on_event` may stop it.
+    pub(crate) fn run(
+        &self,
+        on_event: &mut dyn FnMut(&Event, &AtomicBool),
+    ) -> Result<Summary, LabError> {
+        let mut events = |event: Event| on_event(&event, &self.stop);
+        crate::run(&self.study, "", &self.options(), &mut events)
+    }
+
+    /// Goes on with it.
+    pub(crate) fn resume(&self) -> Result<Summary, LabError> {
+        self.stop.store(false, Ordering::Relaxed);
+        crate::resume(&self.options(), &mut |_| {})
+    }
+
+    /// What the folder says.
+    pub(crate) fn read(&self) -> Run {
+        Run::read(&self.folder.path().join("run")).unwrap()
+    }
+
+    /// Runs it to its end: what was found.
+    pub(crate) fn findings(&self) -> Findings {
+        let summary = self.run(&mut |_, _| {}).unwrap();
+        assert_eq!(summary.outcome, Outcome::Complete);
+        weir_analysis::analyze(&self.read())
+    }
+}

@@ -1,0 +1,4 @@
+//! Whole runs on a simulated host.
+
+mod bench;
+mod faults;

@@ -1,0 +1,317 @@
+//! One continuous trial over several arms: the load moves, counters are read at every switch, and
+//! each block is handed on when everything that belongs to it is known.
+//!
+//! The load and the counters may be on different hosts. Whoever has counters is told when the trial
+//! began, in the time of its own clock, and reads by the timeline from then on. How far the clocks are
+//! apart is found out before the load begins: it takes some round trips. A load may be shared by several
+//! generators: what they count of a slice is added.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::time::Duration;
+
+use weir_agent::message::{LoadEnd, LoadEvent, LoadJob, SliceJob, WatchEnd, WatchJob};
+use weir_agent::{AgentError, Part};
+use weir_load::SliceData;
+use weir_model::quantity::CpuSet;
+
+use crate::assembly::{Assembly, Before, FinishedBlock};
+use crate::host::{Host, Told};
+use crate::hosts::Hosts;
+use crate::options::Role;
+use crate::timeline::Timeline;
+
+/// How often the user's wish to stop is looked for.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// What a trial is to do.
+pub(crate) struct Trial<'a> {
+    pub(crate) timeline: &'a Timeline,
+    /// Each generator's share of the load, but for the slices, which are the timeline's.
+    pub(crate) jobs: Vec<LoadJob>,
+    pub(crate) hosts: &'a Hosts,
+    pub(crate) watched: Watched<'a>,
+    /// Slices and time of the load's earlier trials in this session: records count on.
+    pub(crate) before: Before,
+    /// The user's wish.
+    pub(crate) interrupted: &'a AtomicBool,
+}
+
+/// Whose counters are read, on which CPUs.
+pub(crate) struct Watched<'a> {
+    /// The slot of each arm, in the order of the cell.
+    pub(crate) slots: Vec<usize>,
+    /// The CPUs of each arm's proxy.
+    pub(crate) proxies: Vec<CpuSet>,
+    pub(crate) generator: &'a CpuSet,
+}
+
+/// What a trial leaves beside its blocks.
+#[derive(Debug, Default)]
+pub(crate) struct TrialEnd {
+    /// What all generators have counted, together.
+    pub(crate) load: LoadEnd,
+    /// What all hosts have watched, together.
+    pub(crate) watch: WatchEnd,
+    /// Requests answered, by arm.
+    pub(crate) answered: Vec<u64>,
+}
+
+impl Trial<'_> {
+    /// Runs it and hands every block on as soon as it is whole; `on_block` says whether to go on. After a no it
+    /// hears of no further block.
+    pub(crate) fn run(
+        &self,
+        on_block: &mut dyn FnMut(&FinishedBlock) -> bool,
+    ) -> Result<TrialEnd, AgentError> {
+        let ahead = self.clocks_ahead()?;
+        let (send, told) = channel();
+        let mut going = Going {
+            trial: self,
+            send,
+            loads: Vec::new(),
+            ahead,
+            watches: Vec::new(),
+            dealt: BTreeMap::new(),
+            assembly: Assembly::new(self.timeline, self.before, self.hosts.each().len()),
+            end: TrialEnd {
+                answered: vec![0; self.timeline.arms],
+                ..TrialEnd::default()
+            },
+        };
+        let result = going.through(&told, on_block);
+        if result.is_err() {
+            going.stop();
+        }
+        result.map(|()| going.end)
+    }
+
+    fn slices(&self) -> Vec<SliceJob> {
+        let slices = self.timeline.slices.iter().map(|slice| SliceJob {
+            arm: slice.arm,
+            start: slice.start,
+            measure_from: slice.measure_from,
+            end: slice.end,
+        });
+        slices.collect()
+    }
+
+    /// How far each host's clock is ahead of the generator's, nanoseconds.
+    fn clocks_ahead(&self) -> Result<Vec<i64>, AgentError> {
+        if self.hosts.each().len() == 1 {
+            return Ok(vec![0]);
+        }
+        let generator = self.hosts.host(Role::Generator);
+        let generator_ahead = generator.clock_offset_ns()?;
+        let ahead = |host: &Host| match std::ptr::eq(host, generator) {
+            true => Ok(0),
+            false => Ok(host.clock_offset_ns()? - generator_ahead),
+        };
+        self.hosts.each().map(|(host, _)| ahead(host)).collect()
+    }
+
+    /// The counters that a host is to read, if it has any.
+    fn watch(&self, here: &[Role], start_ns: u64) -> WatchJob {
+        let slices = &self.timeline.slices;
+        let mut times: Vec<u64> = slices.iter().map(|slice| slice.start).collect();
+        times.extend(slices.last().map(|slice| slice.end));
+        let has = |role: Role| here.contains(&role);
+        WatchJob {
+            start_ns,
+            times,
+            arms: self.timeline.turns.iter().map(|turn| turn.arm).collect(),
+            slots: self.watched.slots.clone(),
+            proxies: has(Role::Proxy).then(|| self.watched.proxies.clone()),
+            generator: has(Role::Generator).then(|| self.watched.generator.clone()),
+            origin: has(Role::Origin),
+        }
+    }
+}
+
+/// Something that goes on at a host.
+struct Request<'a> {
+    host: &'a Host,
+    id: u64,
+    has_ended: bool,
+}
+
+/// A trial that goes on.
+struct Going<'a> {
+    trial: &'a Trial<'a>,
+    send: Sender<Told>,
+    /// One for each generator.
+    loads: Vec<Request<'a>>,
+    /// How far the clock of each host is ahead of the generator's, nanoseconds.
+    ahead: Vec<i64>,
+    /// One for each host, once the load has begun.
+    watches: Vec<Request<'a>>,
+    /// Slices that some generators have told of and others not yet: what was counted, and by how many.
+    dealt: BTreeMap<usize, (SliceData, usize)>,
+    assembly: Assembly<'a>,
+    end: TrialEnd,
+}
+
+impl Going<'_> {
+    fn through(
+        &mut self,
+        told: &Receiver<Told>,
+        on_block: &mut dyn FnMut(&FinishedBlock) -> bool,
+    ) -> Result<(), AgentError> {
+        self.begin_loads()?;
+        let (mut is_wanted, mut stopping) = (true, false);
+        while self.goes_on() {
+            match told.try_recv() {
+                Ok(told) => self.take(told)?,
+                Err(_) if self.loads.iter().any(|load| load.host.advance()) => {}
+                Err(_) => match told.recv_timeout(LOOK) {
+                    Ok(told) => self.take(told)?,
+                    Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {}
+                },
+            }
+            self.assembly.hand_on(&mut |block| {
+                is_wanted = is_wanted && on_block(block);
+            });
+            let interrupted = self.trial.interrupted.load(Ordering::Relaxed);
+            if !stopping && (interrupted || !is_wanted) {
+                stopping = true;
+                self.stop();
+            }
+        }
+        Ok(())
+    }
+
+    fn goes_on(&self) -> bool {
+        let mut all = self.loads.iter().chain(&self.watches);
+        all.any(|request| !request.has_ended)
+    }
+
+    fn begin_loads(&mut self) -> Result<(), AgentError> {
+        let trial = self.trial;
+        for (generator, (host, job)) in trial.hosts.generators().zip(&trial.jobs).enumerate() {
+            let job = LoadJob {
+                slices: trial.slices(),
+                ..job.clone()
+            };
+            let id = host.begin_load(job, generator, &self.send)?;
+            self.loads.push(Request {
+                host,
+                id,
+                has_ended: false,
+            });
+        }
+        Ok(())
+    }
+
+    /// Ends what still goes on, as far as it can be reached.
+    fn stop(&self) {
+        let all = self.loads.iter().chain(&self.watches);
+        let going_on = all.filter(|request| !request.has_ended);
+        going_on.for_each(|request| request.host.stop(request.id));
+    }
+
+    fn take(&mut self, told: Told) -> Result<(), AgentError> {
+        match told {
+            Told::Load(_, Part::Event(LoadEvent::Started { at_ns })) => self.watch_all(at_ns),
+            Told::Load(generator, Part::Event(LoadEvent::Slice { slice, data })) => {
+                self.counted(generator, slice, &data)
+            }
+            Told::Load(generator, Part::End(end)) => {
+                self.loads[generator].has_ended = true;
+                self.add_load(end?);
+                // One that was stopped ended before its time: so do the watches then.
+                if self.loads.iter().all(|load| load.has_ended) && !self.assembly.has_all_slices() {
+                    self.stop();
+                }
+                Ok(())
+            }
+            Told::Watch(_, Part::Event(reading)) => {
+                self.assembly.reading(&reading);
+                Ok(())
+            }
+            Told::Watch(host, Part::End(end)) => {
+                self.watches[host].has_ended = true;
+                self.add_watch(end?);
+                Ok(())
+            }
+        }
+    }
+
+    /// What a generator has counted of a slice; the slice is known when all have told theirs.
+    fn counted(
+        &mut self,
+        generator: usize,
+        slice: usize,
+        data: &SliceData,
+    ) -> Result<(), AgentError> {
+        let Some(turn) = self.trial.timeline.turns.get(slice) else {
+            return Err(AgentError::Confused {
+                place: self.loads[generator].host.called().to_owned(),
+                words: "a slice that the trial does not have".to_owned(),
+            });
+        };
+        self.end.answered[turn.arm] += data.completed_whole;
+        if self.loads.len() == 1 {
+            self.assembly.take(slice, data);
+            return Ok(());
+        }
+        let (sum, tellers) = self.dealt.entry(slice).or_default();
+        sum.add(data);
+        *tellers += 1;
+        if *tellers == self.loads.len()
+            && let Some((sum, _)) = self.dealt.remove(&slice)
+        {
+            self.assembly.take(slice, &sum);
+        }
+        Ok(())
+    }
+
+    /// Has all hosts read their counters, once. `at_ns` is the start by the generator's clock.
+    fn watch_all(&mut self, at_ns: u64) -> Result<(), AgentError> {
+        if !self.watches.is_empty() {
+            return Ok(());
+        }
+        let hosts = self.trial.hosts.each().zip(&self.ahead);
+        for (place, ((host, here), &ahead)) in hosts.enumerate() {
+            let job = self.trial.watch(&here, at_ns.saturating_add_signed(ahead));
+            let id = host.begin_watch(job, place, &self.send)?;
+            self.watches.push(Request {
+                host,
+                id,
+                has_ended: false,
+            });
+        }
+        Ok(())
+    }
+
+    fn add_load(&mut self, end: LoadEnd) {
+        let all = &mut self.end.load;
+        if all.arms.is_empty() {
+            *all = end;
+            return;
+        }
+        for (all, one) in all.arms.iter_mut().zip(end.arms) {
+            all.asking.add(&one.asking);
+            all.held.add(&one.held);
+            match (&mut all.tls, one.tls) {
+                (Some(all), Some(one)) => all.add(one),
+                (all, one) => *all = all.take().or(one),
+            }
+        }
+        all.errors.extend(end.errors);
+        all.threads += end.threads;
+        all.starved += end.starved;
+    }
+
+    fn add_watch(&mut self, end: WatchEnd) {
+        let all = &mut self.end.watch;
+        all.listen_overflows += end.listen_overflows;
+        all.late_ns = all.late_ns.max(end.late_ns);
+        if !end.memory.is_empty() {
+            all.memory = end.memory;
+        }
+        if !end.arm_overflows.is_empty() {
+            all.arm_overflows = end.arm_overflows;
+        }
+    }
+}

@@ -1,0 +1,170 @@
+//! What an agent's host does, as a simulated one does it: at once, and without touching anything.
+
+use std::collections::BTreeMap;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+
+use weir_agent::message::{
+    Alive, ArmJob, ArmRenewed, ArmStarted, Counters, Describe, Description, End, FindProgram,
+    Hands, HostSettingsJob, Leftovers, Log, MakeCertificate, Missing, NetworksJob, OnceJob,
+    OriginJob, OriginListener, Program, PutBack, Renew, Restore, Rows, Settle, Wanted,
+};
+use weir_agent::{Failure, FailureKind};
+use weir_model::environment::Environment;
+use weir_model::quantity::CpuSet;
+
+use crate::world::World;
+
+/// Address of the arm in a slot.
+fn address(slot: usize) -> SocketAddr {
+    SocketAddr::new(IpAddr::V4(Ipv4Addr::new(10, 0, slot as u8, 1)), 8080)
+}
+
+fn no_arm(slot: usize) -> Failure {
+    Failure::other(format!("there is no arm in slot {slot}"))
+}
+
+impl Hands for World {
+    fn describe(&mut self, Describe: Describe) -> Result<Description, Failure> {
+        let cpus = (0..self.model.machine.cpus.max(1)).collect();
+        let cpus = CpuSet::new(cpus).ok_or_else(|| Failure::other("a host without CPUs"))?;
+        Ok(Description {
+            environment: Environment {
+                kernel: "simulated".to_owned(),
+                cpu_model: "simulated".to_owned(),
+                cpus: cpus.to_string(),
+                ..Environment::default()
+            },
+            cpus,
+            local_ports: 28_232,
+            most_descriptors: 1 << 20,
+            temp_folder: "/tmp".into(),
+            temp_free_bytes: u64::MAX,
+            own_tables: true,
+            no_networks: None,
+        })
+    }
+
+    fn settle(&mut self, _: Settle) -> Result<(), Failure> {
+        Ok(())
+    }
+
+    fn rows(&mut self, _: Rows) -> Result<(), Failure> {
+        Ok(())
+    }
+
+    fn find_program(&mut self, wanted: FindProgram) -> Result<Program, Failure> {
+        let name = wanted.kind.name().to_owned();
+        let version = format!("{name}/simulated");
+        Ok(Program { name, version })
+    }
+
+    fn missing(&mut self, _: Wanted) -> Result<Missing, Failure> {
+        Ok(Missing::default())
+    }
+
+    fn make_networks(&mut self, _: NetworksJob) -> Result<(), Failure> {
+        Ok(())
+    }
+
+    fn begin_settings(&mut self, _: HostSettingsJob) -> Result<(), Failure> {
+        Ok(())
+    }
+
+    fn put_back(&mut self, PutBack: PutBack) -> Result<Vec<weir_agent::Restored>, Failure> {
+        Ok(Vec::new())
+    }
+
+    fn restore(&mut self, _: Restore) -> Result<Leftovers, Failure> {
+        Ok(Leftovers {
+            settings: Vec::new(),
+            held: None,
+            folders: Vec::new(),
+        })
+    }
+
+    fn start_origin(&mut self, job: OriginJob) -> Result<(), Failure> {
+        self.status = job.spec.status;
+        Ok(())
+    }
+
+    fn open_origin(&mut self, at: OriginListener) -> Result<SocketAddr, Failure> {
+        Ok(address(at.slot))
+    }
+
+    fn make_certificate(&mut self, name: MakeCertificate) -> Result<String, Failure> {
+        Ok(name.0)
+    }
+
+    fn start(&mut self, job: ArmJob) -> Result<ArmStarted, Failure> {
+        if self.arms.contains_key(&job.slot) {
+            return Err(Failure::other(format!(
+                "slot {} is another arm's",
+                job.slot
+            )));
+        }
+        let arm = self.instance(&job.name)?;
+        let started = ArmStarted {
+            listen: address(job.slot),
+            tls_listen: job.tls.then(|| address(job.slot)),
+            program: format!("{}/simulated", job.kind.name()),
+            written: Vec::new(),
+            patch: None,
+            sums: String::new(),
+            effective_text: String::new(),
+            effective: job.settings,
+            nofile: job.nofile,
+            pid: arm.pid,
+            remarks: Vec::new(),
+        };
+        self.arms.insert(job.slot, arm);
+        Ok(started)
+    }
+
+    fn renew(&mut self, Renew(slot): Renew) -> Result<ArmRenewed, Failure> {
+        let pid = self.renewed(slot)?;
+        Ok(ArmRenewed { pid })
+    }
+
+    fn end_arm(&mut self, End(slot): End) -> Result<(), Failure> {
+        self.arms
+            .remove(&slot)
+            .map(drop)
+            .ok_or_else(|| no_arm(slot))
+    }
+
+    fn alive(&mut self, Alive: Alive) -> Result<(), Failure> {
+        let now_ns = self.now_ns;
+        match self.arms.values().find(|arm| arm.has_crashed(now_ns)) {
+            None => Ok(()),
+            Some(arm) => Err(Failure {
+                kind: FailureKind::ArmEnded,
+                ..Failure::other("it has ended by itself").of_arm(&arm.name)
+            }),
+        }
+    }
+
+    fn log(&mut self, Log(slot): Log) -> Result<String, Failure> {
+        let arm = self.arms.get(&slot).ok_or_else(|| no_arm(slot))?;
+        Ok(match arm.has_crashed(self.now_ns) {
+            true => format!("{} has crashed\n", arm.name),
+            false => String::new(),
+        })
+    }
+
+    fn counters(&mut self, Counters(slot): Counters) -> Result<BTreeMap<String, u64>, Failure> {
+        let arm = self.arms.get(&slot).ok_or_else(|| no_arm(slot))?;
+        Ok(BTreeMap::from([("requests".to_owned(), arm.requests)]))
+    }
+
+    fn once(&mut self, job: OnceJob) -> Result<u16, Failure> {
+        let now_ns = self.now_ns;
+        let asked = self
+            .arms
+            .iter()
+            .find(|(slot, _)| address(**slot) == job.address);
+        match asked {
+            Some((_, arm)) if !arm.has_crashed(now_ns) => Ok(self.status),
+            _ => Err(Failure::other("Connection refused (os error 111)")),
+        }
+    }
+}

@@ -1,0 +1,296 @@
+//! One slice, request by request: through the generators' connections and the arm's workers, first come first
+//! served.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap};
+use std::ops::Range;
+
+use weir_load::{Errors, Slice, SliceData};
+use weir_model::load::{ErrorCount, ErrorKind};
+
+use crate::chance::Chance;
+use crate::model::{ArmModel, Distribution, Fault};
+
+/// Bytes of a response, head and content.
+const RESPONSE_BYTES: u64 = 1200;
+/// What the kernel says where nobody listens.
+const REFUSED: &str = "Connection refused (os error 111)";
+/// What the engine says of a response that takes too long.
+const TIMEOUT: &str = "no complete response within the timeout";
+
+/// What a slice is played with. Times are nanoseconds since the trial's start, but for those of the world.
+pub(crate) struct Play<'a> {
+    pub(crate) slice: Slice,
+    /// The trial's start in the world.
+    pub(crate) origin_ns: u64,
+    pub(crate) arm: &'a ArmModel,
+    /// What service times are multiplied by, and lags.
+    pub(crate) factor: f64,
+    pub(crate) lag: Distribution,
+    /// Times of the world in which nothing is sent.
+    pub(crate) held_up: &'a [(f64, f64)],
+    /// What each generator sends.
+    pub(crate) senders: Vec<Sender>,
+    pub(crate) status: u16,
+}
+
+/// A generator's part in a slice.
+pub(crate) struct Sender {
+    pub(crate) connections: u32,
+    pub(crate) timeout_ns: u64,
+    /// When requests are due, ascending; `None`: a closed loop.
+    pub(crate) due: Option<Vec<u64>>,
+}
+
+/// What became of a slice.
+pub(crate) struct Played {
+    /// What each generator counted.
+    pub(crate) data: Vec<SliceData>,
+    /// Time that the arm's workers were busy, nanoseconds.
+    pub(crate) busy_ns: f64,
+    /// Requests that reached the arm.
+    pub(crate) requests: u64,
+}
+
+/// A sender while the slice lasts.
+struct Going {
+    /// When each connection is free again.
+    free: BinaryHeap<Reverse<u64>>,
+    data: SliceData,
+    errors: BTreeMap<(ErrorKind, &'static str), u64>,
+}
+
+/// One request on its way.
+#[derive(Clone, Copy)]
+struct Request {
+    sender: usize,
+    intended: u64,
+    sent: u64,
+}
+
+impl Play<'_> {
+    /// Plays it. `failing`: whether the last response was an error, which is so for the next as well then.
+    pub(crate) fn play(&self, chance: &mut Chance, failing: &mut bool) -> Played {
+        let mut senders: Vec<Going> = self.senders.iter().map(|one| self.begin(one)).collect();
+        let workers = vec![Reverse(self.slice.start); self.arm.workers.max(1)];
+        let mut workers = BinaryHeap::from(workers);
+        let mut played = Played {
+            data: Vec::new(),
+            busy_ns: 0.0,
+            requests: 0,
+        };
+        let mut due = self.merged();
+        while let Some(request) = self.next(&mut senders, &mut due, chance) {
+            let ended = self.serve(
+                request,
+                &mut senders[request.sender],
+                (chance, failing),
+                |service| {
+                    played.busy_ns += service as f64;
+                    played.requests += 1;
+                    // The worker that is free first, but not before the request is there.
+                    let free = workers.pop().map_or(0, |Reverse(free)| free);
+                    let begin = self.unstalled(free.max(request.sent));
+                    workers.push(Reverse(begin + service));
+                    begin + service
+                },
+            );
+            senders[request.sender].free.push(Reverse(ended));
+        }
+        played.data = senders.into_iter().map(Going::told).collect();
+        played
+    }
+
+    fn begin(&self, sender: &Sender) -> Going {
+        let free = vec![Reverse(self.slice.start); sender.connections as usize];
+        Going {
+            free: BinaryHeap::from(free),
+            data: SliceData::new(),
+            errors: BTreeMap::new(),
+        }
+    }
+
+    /// Due requests of all generators in order of time, last first: (due, sender).
+    fn merged(&self) -> Vec<(u64, usize)> {
+        let senders = self.senders.iter().enumerate();
+        let each = senders.flat_map(|(place, sender)| {
+            let due = sender.due.iter().flatten();
+            due.map(move |due| (*due, place))
+        });
+        let mut all: Vec<(u64, usize)> = each.collect();
+        all.sort_unstable_by(|a, b| b.cmp(a));
+        all
+    }
+
+    /// The next request that is sent before the slice ends. What is due and finds no connection before that is
+    /// given up.
+    fn next(
+        &self,
+        senders: &mut [Going],
+        due: &mut Vec<(u64, usize)>,
+        chance: &mut Chance,
+    ) -> Option<Request> {
+        if self.senders.iter().all(|sender| sender.due.is_none()) {
+            let first = senders.iter().enumerate();
+            let first = first.filter_map(|(place, going)| Some((going.free.peek()?.0, place)));
+            let (at, sender) = first.min()?;
+            senders[sender].free.pop();
+            return (at < self.slice.end).then(|| self.sent(sender, at, at, chance));
+        }
+        while let Some((intended, sender)) = due.pop() {
+            let going = &mut senders[sender];
+            let is_measured = self.slice.measures(intended);
+            going.data.due += u64::from(is_measured);
+            let free = going
+                .free
+                .pop()
+                .map_or(self.slice.end, |Reverse(free)| free);
+            let request = self.sent(sender, intended, intended.max(free), chance);
+            if request.sent < self.slice.end {
+                let idle_from = intended.max(free);
+                if is_measured {
+                    let lag = request.sent - idle_from;
+                    going
+                        .data
+                        .histograms
+                        .dispatch_lag
+                        .saturating_record(lag.max(1));
+                }
+                return Some(request);
+            }
+            going.free.push(Reverse(free));
+            let censored = &mut going.data.censored;
+            censored.queued += 1;
+            censored.oldest_ns = censored.oldest_ns.max(self.slice.end - intended);
+        }
+        None
+    }
+
+    /// A request that could be sent at a moment, and is when the generator gets to it.
+    fn sent(&self, sender: usize, intended: u64, at: u64, chance: &mut Chance) -> Request {
+        let is_open = self.senders[sender].due.is_some();
+        let lag = if is_open {
+            chance.time(self.lag).max(0.0) as u64
+        } else {
+            0
+        };
+        let mut sent = at + lag;
+        for (from, length) in self.held_up {
+            let from = self.of_trial(*from);
+            let until = from + (length * 1e9) as i64;
+            if (from..until).contains(&(sent as i64)) {
+                sent = until as u64;
+            }
+        }
+        Request {
+            sender,
+            intended: if is_open { intended } else { sent },
+            sent,
+        }
+    }
+
+    /// Seconds of the world as nanoseconds of the trial.
+    fn of_trial(&self, seconds: f64) -> i64 {
+        (seconds * 1e9) as i64 - self.origin_ns as i64
+    }
+
+    fn is_within(&self, at: u64, times: &Range<f64>) -> bool {
+        (self.of_trial(times.start)..self.of_trial(times.end)).contains(&(at as i64))
+    }
+
+    /// Whether connections are refused at a moment.
+    fn refuses(&self, at: u64) -> bool {
+        self.arm.faults.iter().any(|fault| match fault {
+            Fault::Refuse(times) => self.is_within(at, times),
+            Fault::Crash { at_s } => at as i64 >= self.of_trial(*at_s),
+            Fault::Stall(_) | Fault::DoesNotStart(_) => false,
+        })
+    }
+
+    /// The first moment from this one on at which the arm does not stand still.
+    fn unstalled(&self, at: u64) -> u64 {
+        let stalls = self.arm.faults.iter().filter_map(|fault| match fault {
+            Fault::Stall(times) if self.is_within(at, times) => Some(self.of_trial(times.end)),
+            _ => None,
+        });
+        stalls.max().map_or(at, |end| end as u64)
+    }
+
+    /// What becomes of a request; when its connection is free again. `work` has the arm do it.
+    fn serve(
+        &self,
+        request: Request,
+        going: &mut Going,
+        (chance, failing): (&mut Chance, &mut bool),
+        work: impl FnOnce(u64) -> u64,
+    ) -> u64 {
+        let data = &mut going.data;
+        data.offered += u64::from(self.slice.measures(request.sent));
+        if self.refuses(request.sent) {
+            *going
+                .errors
+                .entry((ErrorKind::Connect, REFUSED))
+                .or_default() += 1;
+            // The engine waits a moment before it tries again.
+            return request.sent + 1_000_000;
+        }
+        let service = (chance.time(self.arm.service) * self.factor).max(1.0) as u64;
+        let done = work(service);
+        let timeout = self.senders[request.sender].timeout_ns;
+        if done - request.sent > timeout {
+            *going
+                .errors
+                .entry((ErrorKind::Timeout, TIMEOUT))
+                .or_default() += 1;
+            return request.sent + timeout;
+        }
+        let status = self.status_of(chance, failing);
+        data.statuses[usize::from(status) - 100] += 1;
+        data.completed_whole += 1;
+        data.completed += u64::from(self.slice.measures(done));
+        data.received_bytes += RESPONSE_BYTES;
+        if self.slice.measures(request.intended) {
+            let times = &mut data.histograms;
+            times
+                .response
+                .saturating_record((done - request.intended).max(1));
+            if self.senders[request.sender].due.is_some() {
+                times
+                    .service
+                    .saturating_record((done - request.sent).max(1));
+            }
+        }
+        done
+    }
+
+    /// Errors come in runs: a chain of two states with the share and the mean length of the model.
+    fn status_of(&self, chance: &mut Chance, failing: &mut bool) -> u16 {
+        let errors = self.arm.errors;
+        if errors.share <= 0.0 {
+            return self.status;
+        }
+        let leave = 1.0 / errors.run.max(1.0);
+        let enter = leave * errors.share / (1.0 - errors.share).max(1e-9);
+        *failing = match *failing {
+            true => !chance.happens(leave),
+            false => chance.happens(enter),
+        };
+        if *failing { 502 } else { self.status }
+    }
+}
+
+impl Going {
+    fn told(self) -> SliceData {
+        let mut data = self.data;
+        let counts = self.errors.into_iter();
+        let counts: Vec<ErrorCount> = counts
+            .map(|((kind, words), count)| ErrorCount {
+                kind,
+                words: words.to_owned(),
+                count,
+            })
+            .collect();
+        data.errors = Errors::told(&counts);
+        data
+    }
+}

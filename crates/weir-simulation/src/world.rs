@@ -1,0 +1,482 @@
+//! A simulated host in its time: arms, counters, and trials that go on.
+
+use std::collections::BTreeMap;
+
+use weir_agent::message::{
+    FlowEnd, FlowJob, LoadEnd, LoadEvent, LoadJob, Reading, WatchEnd, WatchJob,
+};
+use weir_agent::{Failure, FailureKind, Part};
+use weir_load::schedule::Schedule;
+use weir_load::{Slice, SliceData};
+use weir_model::record::ConnectionCounts;
+use weir_stats::SplitMix64;
+
+use crate::chance::Chance;
+use crate::model::{ArmModel, Fault, Model};
+use crate::noise::NoiseState;
+use crate::slice::{Play, Played, Sender};
+
+/// What opening connections takes before a trial's first slice.
+const OPENING_NS: u64 = 10_000_000;
+/// Requests of a generator whose connections are opened.
+const NS_PER_S: f64 = 1e9;
+
+type ToLoad = Box<dyn FnMut(Part<LoadJob>)>;
+type ToWatch = Box<dyn FnMut(Part<WatchJob>)>;
+
+/// A simulated host. Time goes on when something is started, and in [`World::advance`].
+pub struct World {
+    pub(crate) model: Model,
+    /// Nanoseconds since the world began.
+    pub(crate) now_ns: u64,
+    seeds: SplitMix64,
+    machine: NoiseState,
+    /// Arms that run, by slot.
+    pub(crate) arms: BTreeMap<usize, RunningArm>,
+    pub(crate) status: u16,
+    next_id: u64,
+    loads: Vec<Load>,
+    watches: Vec<Watch>,
+    /// The next slice of the trial that goes on.
+    slice: usize,
+    origin_ns: u64,
+    /// Counters of the whole host.
+    generator_steal_ns: f64,
+    origin_cpu_ns: f64,
+}
+
+/// An arm that runs.
+pub(crate) struct RunningArm {
+    pub(crate) name: String,
+    pub(crate) model: ArmModel,
+    noise: NoiseState,
+    chance: Chance,
+    /// When its instance was started.
+    pub(crate) born_ns: u64,
+    pub(crate) pid: u32,
+    /// How much slower this instance is than others.
+    instance: f64,
+    failing: bool,
+    /// Counters: CPU time, requests, connections; idle time and steal of its CPUs.
+    cpu_ns: f64,
+    pub(crate) requests: u64,
+    connections: u64,
+    busy_ns: f64,
+}
+
+struct Load {
+    id: u64,
+    job: LoadJob,
+    /// When requests are due, of each flow.
+    schedules: Vec<Option<Schedule>>,
+    to: ToLoad,
+    has_told: bool,
+    is_stopped: bool,
+    opened: Vec<u64>,
+}
+
+struct Watch {
+    id: u64,
+    job: WatchJob,
+    to: ToWatch,
+    is_stopped: bool,
+}
+
+impl World {
+    /// A host as a model says, on which nothing runs yet.
+    pub fn new(model: &Model) -> World {
+        let mut seeds = SplitMix64::new(model.seed);
+        World {
+            machine: NoiseState::new(&model.machine.noise, seeds.next_u64()),
+            model: model.clone(),
+            now_ns: 0,
+            seeds,
+            arms: BTreeMap::new(),
+            status: 200,
+            next_id: 1,
+            loads: Vec::new(),
+            watches: Vec::new(),
+            slice: 0,
+            origin_ns: 0,
+            generator_steal_ns: 0.0,
+            origin_cpu_ns: 0.0,
+        }
+    }
+
+    /// Begins to carry a load out; `to` is told of it as time goes on. Gives its number.
+    pub fn begin_load(&mut self, job: LoadJob, to: Box<dyn FnMut(Part<LoadJob>)>) -> u64 {
+        let schedules = job
+            .flows
+            .iter()
+            .map(|flow| Schedule::new(&flow.arrivals, 0));
+        let id = self.number();
+        self.loads.push(Load {
+            id,
+            schedules: schedules.collect(),
+            opened: job
+                .flows
+                .iter()
+                .map(|flow| u64::from(flow.connections))
+                .collect(),
+            job,
+            to,
+            has_told: false,
+            is_stopped: false,
+        });
+        id
+    }
+
+    /// Begins to read counters; `to` is told of them as time goes on. Gives its number.
+    pub fn begin_watch(&mut self, job: WatchJob, to: Box<dyn FnMut(Part<WatchJob>)>) -> u64 {
+        let id = self.number();
+        self.watches.push(Watch {
+            id,
+            job,
+            to,
+            is_stopped: false,
+        });
+        id
+    }
+
+    fn number(&mut self) -> u64 {
+        self.next_id += 1;
+        self.next_id
+    }
+
+    /// Ends something that goes on before its time.
+    pub fn stop(&mut self, id: u64) {
+        let load = self.loads.iter_mut().find(|load| load.id == id);
+        load.into_iter().for_each(|load| load.is_stopped = true);
+        let watch = self.watches.iter_mut().find(|watch| watch.id == id);
+        watch.into_iter().for_each(|watch| watch.is_stopped = true);
+    }
+
+    /// Lets time go on until somebody is told something; `false`: nothing goes on.
+    pub fn advance(&mut self) -> bool {
+        if self.loads.iter().all(|load| load.has_told) && self.end_stopped_watches() {
+            return true;
+        }
+        if self.loads.is_empty() {
+            return false;
+        }
+        if let Some(load) = self.loads.iter_mut().find(|load| !load.has_told) {
+            if self.slice == 0 && self.origin_ns < self.now_ns {
+                self.origin_ns = self.now_ns + OPENING_NS;
+            }
+            load.has_told = true;
+            if let Err(failure) = opened(&load.job, &self.arms, self.now_ns) {
+                let mut load = self.loads.remove(0);
+                (load.to)(Part::End(Err(failure.into())));
+                self.slice = 0;
+                return true;
+            }
+            let at_ns = self.origin_ns;
+            (load.to)(Part::Event(LoadEvent::Started { at_ns }));
+            return true;
+        }
+        let slices = self.loads[0].job.slices.len();
+        match self.slice < slices && !self.loads.iter().any(|load| load.is_stopped) {
+            true => self.play_slice(),
+            false => self.end_trial(),
+        }
+        true
+    }
+
+    /// Watches that were stopped, or have nothing more to watch, end.
+    fn end_stopped_watches(&mut self) -> bool {
+        let ended: Vec<usize> = (0..self.watches.len())
+            .filter(|&place| self.watches[place].is_stopped)
+            .collect();
+        for place in ended.iter().rev() {
+            let mut watch = self.watches.remove(*place);
+            (watch.to)(Part::End(Ok(WatchEnd::default())));
+        }
+        !ended.is_empty()
+    }
+
+    fn play_slice(&mut self) {
+        let (place, load) = (self.slice, &self.loads[0]);
+        let job = load.job.slices[place];
+        let slice = Slice {
+            arm: job.arm,
+            start: job.start,
+            measure_from: job.measure_from,
+            end: job.end,
+        };
+        self.tell_reading(place, slice.start);
+        let played = self.play(slice);
+        let length = (slice.end - slice.start) as f64;
+        self.now_ns = self.origin_ns + slice.end;
+        let steal = length * self.model.machine.steal;
+        self.generator_steal_ns += steal;
+        let sent: u64 = played.iter().map(|data| data.offered).sum();
+        self.origin_cpu_ns += 5e3 * sent as f64;
+        self.slice += 1;
+        for (load, data) in self.loads.iter_mut().zip(played) {
+            (load.to)(Part::Event(LoadEvent::Slice {
+                slice: place,
+                data: Box::new(data),
+            }));
+        }
+    }
+
+    /// Has the slice's arm do what it is asked; what each generator counts of it.
+    fn play(&mut self, slice: Slice) -> Vec<SliceData> {
+        let flow_of = |load: &Load| load.job.flows.iter().position(|flow| flow.arm == slice.arm);
+        let mut senders = Vec::new();
+        for load in &mut self.loads {
+            let Some(flow) = flow_of(load) else { continue };
+            senders.push(sender(
+                &load.job.flows[flow],
+                &mut load.schedules[flow],
+                slice,
+            ));
+        }
+        let at_ns = self.origin_ns + slice.start;
+        let machine = self.machine.factor(at_ns);
+        let slot = self.slot_of(slice.arm);
+        let (generator, status) = (&self.model.generator, self.status);
+        let Some(arm) = self.arms.get_mut(&slot) else {
+            return self.loads.iter().map(|_| SliceData::new()).collect();
+        };
+        let factor = machine * arm.factor(at_ns);
+        let mut chance = arm.chance.clone();
+        let play = Play {
+            slice,
+            origin_ns: self.origin_ns,
+            arm: &arm.model,
+            factor,
+            lag: generator.lag,
+            held_up: &generator.held_up,
+            senders,
+            status,
+        };
+        let Played {
+            mut data,
+            busy_ns,
+            requests,
+        } = play.play(&mut chance, &mut arm.failing);
+        arm.chance = chance;
+        arm.cpu_ns += busy_ns * arm.model.cpu_share;
+        arm.busy_ns += busy_ns * arm.model.cpu_share;
+        arm.requests += requests;
+        for data in &mut data {
+            data.cpu_ns = (generator.cpu_ns * data.completed_whole as f64) as u64;
+        }
+        data
+    }
+
+    /// The slot of the arm at a place of the trial; without a watch the places are the slots.
+    fn slot_of(&self, place: usize) -> usize {
+        let watch = self.watches.first();
+        watch
+            .and_then(|watch| watch.job.slots.get(place).copied())
+            .unwrap_or(place)
+    }
+
+    /// Tells the watches what counters show when a slice begins, or when the last has ended.
+    fn tell_reading(&mut self, slice: usize, at: u64) {
+        let mut watches = std::mem::take(&mut self.watches);
+        for watch in &mut watches {
+            let arms: Vec<usize> = match watch.job.arms.get(slice) {
+                Some(arm) => vec![*arm],
+                None => (0..watch.job.slots.len()).collect(),
+            };
+            for arm in arms {
+                let before = slice
+                    .checked_sub(1)
+                    .and_then(|before| watch.job.arms.get(before));
+                let left = if watch.job.arms.len() > slice {
+                    before.copied()
+                } else {
+                    None
+                };
+                let reading = self.reading(&watch.job, slice, (arm, left.unwrap_or(arm)), at);
+                (watch.to)(Part::Event(reading));
+            }
+        }
+        self.watches = watches;
+    }
+
+    fn reading(
+        &self,
+        job: &WatchJob,
+        slice: usize,
+        (arm, left): (usize, usize),
+        at: u64,
+    ) -> Reading {
+        let running = |place: usize| self.arms.get(job.slots.get(place)?);
+        let proxies = |value: u64| if job.proxies.is_some() { value } else { 0 };
+        let origin = |value: u64| if job.origin { value } else { 0 };
+        let own = running(arm);
+        let steal = self.model.machine.steal;
+        let wall = (self.origin_ns + at) as f64;
+        let cpus = |place: usize| {
+            let sets = job.proxies.as_deref().unwrap_or_default();
+            sets.get(place).map_or(1, |set| set.cpus().len()) as f64
+        };
+        // What others did meanwhile on the same CPUs is all arms' together.
+        let busy: f64 = self.arms.values().map(|arm| arm.busy_ns).sum();
+        let idle = |place: usize| (wall * cpus(place) * (1.0 - steal) - busy).max(0.0) as u64;
+        let stolen = |place: usize| (wall * cpus(place) * steal) as u64;
+        Reading {
+            slice,
+            arm,
+            proxy_cpu_ns: proxies(own.map_or(0, |arm| arm.cpu_ns as u64)),
+            origin_requests: origin(own.map_or(0, |arm| arm.requests)),
+            origin_connects: origin(own.map_or(0, |arm| arm.connections)),
+            origin_cpu_ns: origin(self.origin_cpu_ns as u64),
+            proxy_steal_ns: proxies(stolen(arm)),
+            proxy_idle_ns: proxies(idle(arm)),
+            left_steal_ns: proxies(stolen(left)),
+            left_idle_ns: proxies(idle(left)),
+            generator_steal_ns: match job.generator {
+                Some(_) => self.generator_steal_ns as u64,
+                None => 0,
+            },
+            late_ns: self.model.generator.late_ns,
+        }
+    }
+
+    /// Everybody who goes on ends.
+    fn end_trial(&mut self) {
+        let is_whole = self.slice == self.loads[0].job.slices.len();
+        if is_whole {
+            let end = self.loads[0].job.slices.last().map_or(0, |slice| slice.end);
+            self.tell_reading(self.slice, end);
+        }
+        let arms = self.loads[0].job.flows.len();
+        for mut watch in std::mem::take(&mut self.watches) {
+            let memory = if watch.job.proxies.is_some() {
+                vec![10 << 20; arms]
+            } else {
+                Vec::new()
+            };
+            (watch.to)(Part::End(Ok(WatchEnd {
+                memory,
+                late_ns: self.model.generator.late_ns,
+                ..WatchEnd::default()
+            })));
+        }
+        for mut load in std::mem::take(&mut self.loads) {
+            let end = load_end(&load);
+            (load.to)(Part::End(Ok(end)));
+        }
+        self.slice = 0;
+    }
+
+    /// Starts an instance of an arm.
+    pub(crate) fn instance(&mut self, name: &str) -> Result<RunningArm, Failure> {
+        let model = self
+            .model
+            .arms
+            .get(name)
+            .unwrap_or(&self.model.others)
+            .clone();
+        for fault in &model.faults {
+            if let Fault::DoesNotStart(why) = fault {
+                return Err(Failure {
+                    kind: FailureKind::BadInput,
+                    ..Failure::other(why)
+                });
+            }
+        }
+        // A proxy takes a moment to start.
+        self.now_ns += 50_000_000;
+        let mut chance = Chance::new(self.seeds.next_u64());
+        Ok(RunningArm {
+            name: name.to_owned(),
+            noise: NoiseState::new(&model.noise, self.seeds.next_u64()),
+            instance: (model.instance_sd * chance.normal()).exp(),
+            chance,
+            model,
+            born_ns: self.now_ns,
+            pid: 1000 + self.next_id as u32,
+            failing: false,
+            cpu_ns: 0.0,
+            requests: 0,
+            connections: 0,
+            busy_ns: 0.0,
+        })
+    }
+
+    /// A new instance of the arm in a slot: its counters begin at 0.
+    pub(crate) fn renewed(&mut self, slot: usize) -> Result<u32, Failure> {
+        let missing = || Failure::other(format!("there is no arm in slot {slot}"));
+        let name = self.arms.get(&slot).ok_or_else(missing)?.name.clone();
+        self.next_id += 1;
+        let arm = self.instance(&name)?;
+        let pid = arm.pid;
+        self.arms.insert(slot, arm);
+        Ok(pid)
+    }
+}
+
+impl RunningArm {
+    /// What its service times are multiplied by at a moment.
+    fn factor(&mut self, at_ns: u64) -> f64 {
+        let age_s = at_ns.saturating_sub(self.born_ns) as f64 / NS_PER_S;
+        let slow = self.model.slow_start;
+        let slow = slow.map_or(1.0, |slow| {
+            1.0 + (slow.factor - 1.0) * (-age_s / slow.time_s).exp()
+        });
+        let leak = 1.0 + self.model.leak_per_s * age_s;
+        self.noise.factor(at_ns) * self.instance * slow * leak
+    }
+
+    /// Whether it has ended by itself.
+    pub(crate) fn has_crashed(&self, now_ns: u64) -> bool {
+        self.model.faults.iter().any(
+            |fault| matches!(fault, Fault::Crash { at_s } if now_ns as f64 / NS_PER_S >= *at_s),
+        )
+    }
+}
+
+/// What a generator sends in a slice.
+fn sender(flow: &FlowJob, schedule: &mut Option<Schedule>, slice: Slice) -> Sender {
+    let due = schedule.as_mut().map(|schedule| {
+        schedule.prepare(slice.end);
+        let numbers = schedule.count_before(slice.start)..schedule.count_before(slice.end);
+        numbers.map(|number| schedule.time_of(number)).collect()
+    });
+    Sender {
+        connections: flow.connections,
+        timeout_ns: flow.timeout.as_nanos() as u64,
+        due,
+    }
+}
+
+/// Whether a load's connections can be opened.
+fn opened(job: &LoadJob, arms: &BTreeMap<usize, RunningArm>, now_ns: u64) -> Result<(), Failure> {
+    let all_gone = !arms.is_empty() && arms.values().all(|arm| arm.has_crashed(now_ns));
+    match all_gone || job.flows.is_empty() {
+        true => Err(Failure {
+            kind: FailureKind::NoConnection,
+            ..Failure::other("no connection could be opened: Connection refused (os error 111)")
+        }),
+        false => Ok(()),
+    }
+}
+
+fn load_end(load: &Load) -> LoadEnd {
+    let flows = load.job.flows.iter().zip(&load.opened);
+    let counts = |wanted: u64| ConnectionCounts {
+        wanted,
+        open_at_start: wanted,
+        open_at_end: wanted,
+        opened: wanted,
+    };
+    LoadEnd {
+        arms: flows
+            .map(|(flow, opened)| FlowEnd {
+                asking: counts(*opened),
+                held: counts(u64::from(flow.held)),
+                tls: None,
+            })
+            .collect(),
+        errors: Vec::new(),
+        threads: load.job.threads.len() as u32,
+        starved: 0,
+        io: "simulated".to_owned(),
+    }
+}
