@@ -13,6 +13,7 @@
 //! the same input gives the same bytes, years later too. Names come from a user's file and are escaped where they are
 //! drawn, and nowhere else.
 
+mod input;
 pub mod load;
 pub mod number;
 mod render;
@@ -20,21 +21,7 @@ mod tree;
 mod view;
 pub mod words;
 
-use weir_analysis::findings::Findings;
-use weir_model::record::{Record, RunHeader};
-
-/// Everything that a report is made from.
-#[derive(Debug, Clone, Copy)]
-pub struct ReportInput<'a> {
-    /// What was done, where, and by which weir.
-    pub header: &'a RunHeader,
-    /// The study as it was written.
-    pub study_text: &'a str,
-    /// The run's records; effective settings and the run's end are read from them.
-    pub records: &'a [Record],
-    /// What the analysis says.
-    pub findings: &'a Findings,
-}
+pub use input::ReportInput;
 
 /// Formats a report for a terminal of `width` columns, with colours if `color` says so. Ends with a line feed.
 pub fn terminal(input: &ReportInput<'_>, color: bool, width: usize) -> String {

@@ -91,6 +91,16 @@ pub fn time(ns: f64) -> String {
     format!("{} {unit}", three_digits(value))
 }
 
+/// Times at five quantiles. Where even the largest is zero nothing was recorded: no request takes
+/// no time.
+pub(crate) fn quantiles(ns: &[u64; 5], samples: u64) -> [String; 5] {
+    let recorded = samples > 0 && ns.iter().any(|ns| *ns > 0);
+    ns.map(|ns| match recorded {
+        false => NONE.to_owned(),
+        true => time(ns as f64),
+    })
+}
+
 /// A time that somebody chose, without superfluous digits: `100 ms`, `62.5 µs`.
 pub fn short_time(ns: f64) -> String {
     let text = time(ns);

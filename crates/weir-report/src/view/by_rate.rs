@@ -4,7 +4,7 @@ use weir_analysis::findings::{Comparison, LoadFindings};
 use weir_model::record::Validity;
 use weir_model::study::{ArmRole, LoadSpec, Metric, Study, StudyArrivals};
 
-use super::load::{manner, quantiles};
+use super::load::manner;
 use super::{charts, tones};
 use crate::tree::{
     Axis, Block, Cell, Chart, Column, Extent, Figure, Heading, Kind, Line, Lines, Outputs, Row,
@@ -171,7 +171,7 @@ fn cell(load: &AtRate<'_>, arm: &str, metric: Metric, place: usize) -> Cell {
     let found = arms.find(|found| found.arm == arm);
     let time = found.map_or_else(
         || number::NONE.to_owned(),
-        |found| quantiles(&found.response_ns, found.samples)[place].clone(),
+        |found| number::quantiles(&found.response_ns, found.samples)[place].clone(),
     );
     let mark = if validity == Validity::Valid { "" } else { "?" };
     let mut comparisons = load.found.comparisons.iter();

@@ -3,7 +3,7 @@
 use weir_analysis::findings::ArmFindings;
 use weir_model::study::ArmRole;
 
-use super::load::quantiles;
+use crate::number;
 use crate::tree::{Axis, Chart, Extent, Line, Lines, Panel, Panels};
 
 /// Number of each arm's colour: changes are counted, so that the hues go to them alone; baseline and A/A get numbers of
@@ -43,7 +43,7 @@ pub(super) fn class(series: usize, role: ArmRole) -> String {
 
 /// An arm's times in words, for its line.
 pub(super) fn tooltip(name: &str, arm: &ArmFindings) -> String {
-    let [p50, _, p99, p999, max] = quantiles(&arm.response_ns, arm.samples);
+    let [p50, _, p99, p999, max] = number::quantiles(&arm.response_ns, arm.samples);
     format!("{name}: 50 % {p50}, 99 % {p99}, 99.9 % {p999}, slowest {max}")
 }
 

@@ -4,13 +4,13 @@ use weir_analysis::are_steps;
 use weir_analysis::findings::{ArmFindings, Comparison, LoadFindings, Verdict};
 use weir_model::study::{Arm, ArmRole, Metric, Study};
 
-use super::load::quantiles;
 use super::{about, tones};
+use crate::input::ReportInput;
 use crate::tree::{
     Block, Cell, Chart, Column, Effect, Figure, Forest, ForestRow, Heading, Kind, List, Outputs,
     Part, Role, Row, Style, Table, Text, Tone, clause, labelled,
 };
-use crate::{ReportInput, number, words};
+use crate::{number, words};
 
 /// An interval that is believed less than this is not shown: it would look like knowledge.
 pub(super) const LEAST_CONFIDENCE: f64 = 0.8;
@@ -428,8 +428,8 @@ fn metric_value(arm: &ArmFindings, metric: Metric) -> String {
         Metric::Rate => number::rate(arm.rate_completed),
         Metric::ReceivedBytes => number::gigabits(arm.received_per_second.unwrap_or(f64::NAN)),
         Metric::CpuPerRequest => number::time(arm.cpu_per_request_ns.unwrap_or(f64::NAN)),
-        Metric::ResponseP50 => quantiles(&arm.response_ns, arm.samples)[0].clone(),
-        Metric::ResponseP99 => quantiles(&arm.response_ns, arm.samples)[2].clone(),
+        Metric::ResponseP50 => number::quantiles(&arm.response_ns, arm.samples)[0].clone(),
+        Metric::ResponseP99 => number::quantiles(&arm.response_ns, arm.samples)[2].clone(),
     }
 }
 

@@ -4,15 +4,16 @@ use weir_analysis::findings::{ArmFindings, CountedReason, LoadFindings};
 use weir_model::bursts::Bursts;
 use weir_model::load::Lifetime;
 use weir_model::record::Validity;
-use weir_model::study::{LoadSpec, Metric, StudyArrivals, TlsOffer};
+use weir_model::study::{LoadSpec, Metric, Study, StudyArrivals, TlsOffer};
 use weir_model::tls::{Resumption, TlsVersion};
 
-use super::{charts, compare, connections, counted, is_cell, limit, pairs};
+use super::{charts, compare, connections, counted, limit, pairs};
+use crate::input::ReportInput;
+use crate::number;
 use crate::tree::{
     Block, Cell, Chart, Column, Figure, Fold, Heading, Kind, List, Outputs, Role, Row, Style,
     Table, Text, clause, text,
 };
-use crate::{ReportInput, number};
 
 /// A section for each load that is not a cell of a matrix.
 pub(super) fn sections(input: &ReportInput<'_>) -> Vec<Block> {
@@ -30,6 +31,12 @@ pub(super) fn sections(input: &ReportInput<'_>) -> Vec<Block> {
         is_said |= load.validity != Validity::Invalid && !load.metrics.is_empty();
     }
     blocks
+}
+
+/// Whether a load is a cell of a matrix.
+fn is_cell(study: &Study, load: &LoadFindings) -> bool {
+    let mut specs = study.loads.iter();
+    specs.any(|spec| spec.name == load.load && spec.cell.is_some())
 }
 
 fn section(
@@ -219,7 +226,7 @@ fn times(arms: &[ArmFindings], service: bool, lag: bool) -> Table {
         columns.push(Column::new("dispatch lag").small("p99"));
     }
     let rows = arms.iter().map(|arm| {
-        let shown = |ns| quantiles(ns, arm.samples);
+        let shown = |ns| number::quantiles(ns, arm.samples);
         let mut cells: Vec<String> = shown(&arm.response_ns).into();
         let [p50, _, p99, ..] = shown(&arm.service_ns);
         cells.extend(service.then_some([p50, p99]).into_iter().flatten());
@@ -361,14 +368,4 @@ fn tls(offer: &TlsOffer) -> String {
         Resumption::Ratio(share) => format!("{} resumed", number::level(share)),
     };
     format!("TLS {} offered{ciphers}, {resumed}", versions.join(" or "))
-}
-
-/// Times at five quantiles. Where even the largest is zero nothing was recorded: no request takes
-/// no time.
-pub(super) fn quantiles(ns: &[u64; 5], samples: u64) -> [String; 5] {
-    let recorded = samples > 0 && ns.iter().any(|ns| *ns > 0);
-    ns.map(|ns| match recorded {
-        false => number::NONE.to_owned(),
-        true => number::time(ns as f64),
-    })
 }

@@ -13,13 +13,14 @@ use weir_model::record::Validity;
 use weir_model::study::{ArmRole, LoadSpec, Metric};
 
 use super::charts;
-use super::compare::{changes, compared};
-use super::load::{manner, quantiles};
+use super::compare::{Compared, changes, compared};
+use super::load::manner;
+use crate::input::ReportInput;
 use crate::tree::{
     Axis, Block, Cell as TableCell, Chart, Column, Extent, Figure, Fold, Heading, Kind, Line,
     Lines, List, Outputs, Part, Role, Row, Style, Table, Text, Tone, clause, text,
 };
-use crate::{ReportInput, number, words};
+use crate::{number, words};
 
 /// Colours of a scale from few to many, as the style sheet has them.
 const COLOURS: f64 = 10.0;
@@ -431,7 +432,7 @@ fn quantile_table(cells: &[Cell<'_>], arm: &str, rate: Option<f64>, at: &str) ->
     let row = row_at(cells, rate).into_iter();
     let rows = row.filter_map(|cell| {
         let found = cell.arm(arm)?;
-        let times = quantiles(&found.response_ns, found.samples);
+        let times = number::quantiles(&found.response_ns, found.samples);
         Some(Row::new(cell_name(cell), times.map(TableCell::from)))
     });
     Table::new(Kind::Figures, format!("Response times of {arm}"), at)
@@ -465,7 +466,7 @@ fn each(input: &ReportInput<'_>, matrix: &Matrix<'_>) -> Table {
                 .iter()
                 .flatten()
                 .filter(|row| row.arm.arm == arm.arm);
-            cells.extend(of_arm.flat_map(|row| row.short()));
+            cells.extend(of_arm.flat_map(Compared::short));
             cells.push(number::count(arm.failures).into());
             cells.push(number::count(arm.censored).into());
             rows.push(Row::new(&*arm.arm, cells));

@@ -15,15 +15,16 @@ mod published;
 mod setup;
 mod tones;
 
-use weir_analysis::findings::{Findings, Incomplete, LoadFindings};
+use weir_analysis::findings::{Findings, Incomplete};
 use weir_model::record::Outcome;
 use weir_model::study::Study;
 
+use crate::input::ReportInput;
 use crate::tree::{
     Block, Callout, Cell, Column, Document, Heading, Kind, Outputs, Role, Row, Style, Table, Text,
     clause, labelled, text,
 };
-use crate::{ReportInput, number, words};
+use crate::{number, words};
 
 /// Formats everything that a report shows.
 pub(crate) fn document(input: &ReportInput<'_>) -> Document {
@@ -99,12 +100,6 @@ fn objective(study: &Study) -> String {
         number::level(objective.band),
         number::level(objective.confidence),
     )
-}
-
-/// Whether a load is a cell of a matrix.
-fn is_cell(study: &Study, load: &LoadFindings) -> bool {
-    let mut specs = study.loads.iter();
-    specs.any(|spec| spec.name == load.load && spec.cell.is_some())
 }
 
 /// What is said of loads that are not to be used.

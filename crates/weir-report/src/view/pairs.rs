@@ -5,8 +5,9 @@ use weir_model::study::{ArmRole, Metric, Study};
 
 use super::compare::LEAST_CONFIDENCE;
 use super::tones;
+use crate::input::ReportInput;
 use crate::tree::{Block, Cell, Column, Kind, Role, Row, Style, Table, Text, labelled, text};
-use crate::{ReportInput, number, words};
+use crate::{number, words};
 
 /// Stands where an arm meets itself.
 const ITSELF: &str = "·";

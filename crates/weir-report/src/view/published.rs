@@ -9,11 +9,12 @@ use weir_analysis::findings::{
 use weir_model::study::GainOf;
 
 use super::tones;
+use crate::input::ReportInput;
 use crate::tree::{
     Block, Cell, Column, Heading, Kind, List, Outputs, Row, Style, Table, Text, clause, labelled,
     text,
 };
-use crate::{ReportInput, number, words};
+use crate::{number, words};
 
 /// Nothing where nothing was published.
 pub(super) fn section(input: &ReportInput<'_>) -> Vec<Block> {

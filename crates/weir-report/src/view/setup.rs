@@ -7,10 +7,11 @@ use weir_model::record::{NetworkUsed, ProxyRecord, Record, RunHeader};
 use weir_model::study::{Arm, Study};
 
 use super::{about, compare};
+use crate::input::ReportInput;
+use crate::number;
 use crate::tree::{
     Block, Cell, Code, Column, Fold, Heading, Kind, List, Role, Row, Style, Table, Text, fact, text,
 };
-use crate::{ReportInput, number};
 
 /// Names with their values.
 type Facts = Vec<(String, Vec<Text>)>;

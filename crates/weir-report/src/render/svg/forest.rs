@@ -4,8 +4,8 @@
 //! The verdict is a shape and a word beside its colour. The equivalence band is shaded: an interval
 //! inside it is an effect too small to matter.
 
+use super::canvas::{Anchor, Canvas, Px, Width, fit, polyline};
 use super::scale::{RATIOS, Scale};
-use super::{Anchor, Canvas, Width, fit};
 use crate::tree::{Effect, Forest, ForestRow, Mark, Part};
 
 /// Effects beyond this, either way, are drawn at the axis' end with an arrow.
@@ -258,7 +258,7 @@ fn part(part: Part) -> &'static str {
 /// The interval goes on beyond the axis.
 fn arrow(canvas: &mut Canvas, (x, y): (f64, f64), back: f64) {
     let points = [(x + back, y - 5.0), (x, y), (x + back, y + 5.0)];
-    canvas.path("whisker", &super::polyline(points.into_iter()));
+    canvas.path("whisker", &polyline(points.into_iter()));
 }
 
 /// A shape for each verdict, so that colour is never alone.
@@ -270,8 +270,8 @@ fn shape(canvas: &mut Canvas, mark: Mark, (x, y): (f64, f64)) {
         Mark::Ring => {
             canvas.put(format_args!(
                 "<circle class=\"mark hollow\" cx=\"{}\" cy=\"{}\" r=\"4.5\"/>",
-                super::Px(x),
-                super::Px(y)
+                Px(x),
+                Px(y)
             ));
             return;
         }
@@ -282,6 +282,6 @@ fn shape(canvas: &mut Canvas, mark: Mark, (x, y): (f64, f64)) {
             return;
         }
     };
-    let d = super::polyline(corners.iter().map(|(dx, dy)| (x + dx, y + dy)));
+    let d = polyline(corners.iter().map(|(dx, dy)| (x + dx, y + dy)));
     canvas.path("mark", &format!("{d}Z"));
 }

@@ -1,8 +1,8 @@
 //! Lines of times over one axis. That of quantiles is the axis of HdrHistogram's plotter: x is 1/(1-quantile),
 //! logarithmic, so each further nine of the quantile takes the same room and the tail can be read.
 
+use super::canvas::{Anchor, Canvas, Width, fit, polyline};
 use super::scale::{Scale, decades, round_steps, tick_rate, tick_time};
-use super::{Anchor, Canvas, Width, fit, polyline};
 use crate::tree::{Axis, Extent, Line, Lines};
 
 /// With more lines than this, names beside the lines cannot be told apart; the legend remains.

@@ -1,8 +1,8 @@
 //! Small multiples over time: one panel for each arm, all with the same axes, the baseline behind
 //! each in grey. Eight noisy lines in one chart would show nothing.
 
+use super::canvas::{Anchor, Canvas, Escaped, polyline};
 use super::scale::{Scale, round_steps, tick_rate, tick_time};
-use super::{Anchor, Canvas, Escaped, polyline};
 use crate::number;
 use crate::tree::{Panel, Panels};
 
