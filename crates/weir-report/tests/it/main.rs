@@ -6,7 +6,6 @@ mod by_rate;
 mod extreme;
 mod fixture;
 mod gains;
-mod limits;
 mod markup;
 mod matrix;
 mod page;
