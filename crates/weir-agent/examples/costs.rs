@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 
 use rustix::time::{ClockId, clock_gettime};
 use weir_agent::client::{Client, Served};
-use weir_agent::message::{ArmJob, ArmStarted, Ask, NetworksJob};
+use weir_agent::message::{Alive, ArmJob, Clock, NetworksJob, Ping};
 use weir_agent::server::Options;
 use weir_agent::{AgentError, local};
 use weir_model::study::{ProxyKind, ProxyRole, Settings};
@@ -121,10 +121,10 @@ fn table(
         writeln!(out, "  {what:24} {median:>10} {p99:>10} {cpu:>12}")?;
         Ok(())
     };
-    row("ping", &|| agent.ask(Ask::Ping))?;
-    row("clock", &|| agent.ask::<u64>(Ask::Clock).map(drop))?;
+    row("ping", &|| agent.ask(Ping))?;
+    row("clock", &|| agent.ask(Clock).map(drop))?;
     match two_arms(agent) {
-        Ok(()) => row("alive, two arms", &|| agent.ask(Ask::Alive))?,
+        Ok(()) => row("alive, two arms", &|| agent.ask(Alive))?,
         Err(error) => writeln!(out, "  alive: {error}")?,
     }
     writeln!(out)?;
@@ -134,13 +134,13 @@ fn table(
 /// Two proxies that serve a file, each in a namespace where there can be some.
 fn two_arms(agent: &Client) -> Result<(), AgentError> {
     if weir_host::may_have_networks().is_ok() {
-        let (arms, mtu, sources) = (2, 1500, 1);
-        agent.ask::<()>(Ask::Networks(NetworksJob { arms, mtu, sources }))?;
+        let (mtu, sources) = (1500, 1);
+        agent.ask(NetworksJob { mtu, sources })?;
     }
-    for index in 0..2 {
+    for slot in 0..2 {
         let job = ArmJob {
-            index,
-            name: format!("arm{index}"),
+            slot,
+            name: format!("arm{slot}"),
             kind: ProxyKind::Nginx,
             executable: None,
             role: ProxyRole::StaticFiles { size: 1024 },
@@ -158,7 +158,7 @@ fn two_arms(agent: &Client) -> Result<(), AgentError> {
             })?,
             nofile: 1024,
         };
-        agent.ask::<ArmStarted>(Ask::Start(Box::new(job)))?;
+        agent.ask(job)?;
     }
     Ok(())
 }

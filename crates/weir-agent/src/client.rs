@@ -15,7 +15,7 @@ use weir_model::quantity::CpuSet;
 
 use crate::frame::{self, FrameError};
 use crate::hello::{self, Hello, HelloError};
-use crate::message::{Body, Clock, Failure, Ping, Question, Reply, Request, Stop, Task};
+use crate::message::{Body, Clock, Failure, Nothing, Ping, Question, Reply, Request, Stop};
 
 /// How often a distant agent is asked whether it lives.
 const HEARTBEAT: Duration = Duration::from_secs(2);
@@ -227,11 +227,7 @@ impl Client {
     ///
     /// # Errors
     /// The agent could not do it, or is gone.
-    pub fn ask<Q: Task>(&self, question: Q) -> Result<Q::Answer, AgentError> {
-        self.answer_of(question)
-    }
-
-    fn answer_of<Q: Question>(&self, question: Q) -> Result<Q::Answer, AgentError> {
+    pub fn ask<Q: Question<Event = Nothing>>(&self, question: Q) -> Result<Q::Answer, AgentError> {
         let (to, from) = channel();
         self.begin(question, move |part| {
             if let Part::End(end) = part {
@@ -287,7 +283,7 @@ impl Client {
     /// Asks a request that goes on to end early. Its end comes as for any other.
     pub fn stop(&self, id: u64) {
         // An agent that is gone has stopped.
-        let _ = self.answer_of(Stop(id));
+        let _ = self.ask(Stop(id));
     }
 
     /// How far the agent's clock is ahead of this host's, in nanoseconds: from the quickest of some
@@ -299,7 +295,7 @@ impl Client {
         let mut best: Option<(u64, i64)> = None;
         for _ in 0..16 {
             let before = crate::monotonic_ns();
-            let theirs: u64 = self.answer_of(Clock)?;
+            let theirs: u64 = self.ask(Clock)?;
             let after = crate::monotonic_ns();
             let trip = after - before;
             let offset = theirs as i64 - (before + trip / 2) as i64;

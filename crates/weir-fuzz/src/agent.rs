@@ -13,7 +13,7 @@ use weir_agent::message::{
     ArmStarted, Ask, Body, Description, Incoming, LoadEnd, LoadEvent, Reading, Reply, Request,
     WatchEnd,
 };
-use weir_agent::server::{Options, counts_of, data_of, serve};
+use weir_agent::server::{Options, serve};
 use weir_parameters::Catalog;
 use weir_sut::Launcher;
 
@@ -59,10 +59,9 @@ fn replies(data: &[u8]) {
             continue;
         };
         let text = raw.get();
-        if let Ok(LoadEvent::Slice { counts, .. }) = serde_json::from_str(text)
-            && let Some(data) = data_of(&counts)
-        {
-            assert!(data_of(&counts_of(&data)).is_some());
+        if let Ok(event @ LoadEvent::Slice { .. }) = serde_json::from_str::<LoadEvent>(text) {
+            let again = serde_json::to_string(&event).expect("own words");
+            assert!(serde_json::from_str::<LoadEvent>(&again).is_ok());
         }
         let _ = serde_json::from_str::<Reading>(text);
         let _ = serde_json::from_str::<WatchEnd>(text);
@@ -81,7 +80,7 @@ fn requests(data: &[u8]) -> Vec<Vec<u8>> {
         let mut bytes = Vec::new();
         match incoming.understand() {
             Err(failure) => {
-                assert!(!failure.words.is_empty());
+                assert!(!failure.evidence.is_empty());
                 let nothing = serde_json::json!({"id": id, "ask": null});
                 frame::write(&mut bytes, &nothing).expect("memory takes it");
             }
@@ -104,10 +103,10 @@ fn requests(data: &[u8]) -> Vec<Vec<u8>> {
 
 fn touches_nothing(ask: &Ask) -> bool {
     match ask {
-        Ask::Ping | Ask::Clock | Ask::Stop(_) | Ask::Rows(_) | Ask::PutBack => true,
+        Ask::Ping(_) | Ask::Clock(_) | Ask::Stop(_) | Ask::Rows(_) | Ask::PutBack(_) => true,
         // There are no arms.
-        Ask::Alive | Ask::Log(_) | Ask::Renew(_) => true,
-        Ask::Watch(job) => job.proxies.is_none() && job.generator.is_none(),
+        Ask::Alive(_) | Ask::Log(_) | Ask::Renew(_) | Ask::End(_) => true,
+        Ask::WatchJob(job) => job.proxies.is_none() && job.generator.is_none(),
         _ => false,
     }
 }

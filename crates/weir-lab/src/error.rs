@@ -7,6 +7,15 @@ use weir_agent::{AgentError, FailureKind};
 use weir_probe::ProbeError;
 use weir_record::RecordError;
 
+/// Whose fault an error is, which decides the exit code.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Blame {
+    /// What was asked for has to change.
+    Input,
+    /// It was right; the work could not be done.
+    Work,
+}
+
 /// Why a run could not be made, or not to its end.
 #[derive(Debug, thiserror::Error)]
 pub enum LabError {
@@ -159,6 +168,38 @@ impl LabError {
                 failure.arm().is_some() && failure.kind == FailureKind::BadInput
             }
             _ => false,
+        }
+    }
+
+    /// Whose fault it is. Before the run's folder was there nothing had been started, so whatever was refused
+    /// has to be asked for in another way; unless a host, or the way to it, has failed.
+    pub fn blame(&self, has_begun: bool) -> Blame {
+        let is_of_a_host = match self {
+            LabError::Ssh(error) => !error.is_input(),
+            LabError::Agent(error) | LabError::Program(error) => {
+                matches!(error, AgentError::Lost { .. })
+            }
+            _ => false,
+        };
+        let is_input = match self {
+            _ if is_of_a_host => false,
+            _ if !has_begun || self.is_bad_input() => true,
+            LabError::DiskSpace { .. }
+            | LabError::Descriptors { .. }
+            | LabError::Ports { .. }
+            | LabError::Version { .. }
+            | LabError::Cpus { .. }
+            | LabError::Resume(_)
+            | LabError::Program(AgentError::Failed(_))
+            | LabError::NoNetworks(_)
+            | LabError::HostSettings { .. }
+            | LabError::Ssh(_) => true,
+            LabError::Record(error) => !error.is_of_writing(),
+            _ => false,
+        };
+        match is_input {
+            true => Blame::Input,
+            false => Blame::Work,
         }
     }
 

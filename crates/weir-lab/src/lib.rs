@@ -50,7 +50,7 @@ mod tests;
 
 pub use arms::{PATCH, REVERT, STOCK_NOFILE};
 pub use cell::{ArmId, Block, Cell, CellEnd, Outcome, Rates};
-pub use error::LabError;
+pub use error::{Blame, LabError};
 pub use event::Event;
 pub use history::History;
 pub use hosts::{Facts, facts};

@@ -91,6 +91,14 @@ impl RecordError {
         }
     }
 
+    /// Whether a run that had begun could not be written on, as when a disk is full.
+    pub fn is_of_writing(&self) -> bool {
+        match self {
+            RecordError::Io { action, .. } => ["create", "write", "flush"].contains(action),
+            _ => false,
+        }
+    }
+
     /// What the user could do about it, where there is something.
     pub fn hint(&self) -> Option<&'static str> {
         match self {

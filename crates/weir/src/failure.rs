@@ -1,7 +1,11 @@
 //! How a command fails: what it says and with which exit code.
 
 use std::fmt::Display;
+use std::path::Path;
 use std::process::ExitCode;
+
+use weir_lab::{Blame, LabError};
+use weir_record::HEADER_FILE;
 
 /// Exit code when the work could not be done although the input was right.
 pub(crate) const FAILED: u8 = 1;
@@ -41,6 +45,21 @@ impl Failure {
             hint: None,
             verbatim: false,
         }
+    }
+
+    /// A run that was not made, or not to its end; `folder` is where its records are, if there are any.
+    pub(crate) fn of_run(error: LabError, folder: Option<&Path>) -> Failure {
+        let hint = error.hint();
+        let begun = folder.filter(|folder| folder.join(HEADER_FILE).exists());
+        let failure = match (error.blame(begun.is_some()), begun) {
+            (Blame::Input, _) => Failure::input(error),
+            (Blame::Work, None) => Failure::failed(error),
+            (Blame::Work, Some(folder)) => Failure::failed(format!(
+                "{error}\nwhat was recorded is in {}",
+                folder.display()
+            )),
+        };
+        failure.maybe_hint(hint)
     }
 
     /// The user stopped it before there was anything to report.

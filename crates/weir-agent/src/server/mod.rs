@@ -408,7 +408,7 @@ mod tests {
 
     #[test]
     fn a_panic_is_a_failure_with_its_words() {
-        let words = |work: fn() -> Result<(), Failure>| unpanicked(work).unwrap_err().words;
+        let words = |work: fn() -> Result<(), Failure>| unpanicked(work).unwrap_err().evidence;
         assert_eq!(words(|| panic!("fixed")), "a mistake of weir's: fixed");
         let made = words(|| panic!("{}", 7));
         assert_eq!(made, "a mistake of weir's: 7");

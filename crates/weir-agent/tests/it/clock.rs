@@ -27,7 +27,7 @@ fn agent(ahead_ns: i64) -> Client {
         hello::greet(&mut reader, &mut theirs, "far").expect("it is weir");
         let mut slow = true;
         while let Ok(Some(Request { id, ask })) = frame::read(&mut reader) {
-            assert!(matches!(ask, Ask::Clock));
+            assert!(matches!(ask, Ask::Clock(_)));
             let now = monotonic_ns().saturating_add_signed(ahead_ns);
             // Every other answer is late, so that a mean of all would be wrong.
             slow = !slow;

@@ -12,8 +12,8 @@ use serde_json::{Value, json};
 use weir_agent::frame::{self, LARGEST};
 use weir_agent::hello::{self, HelloError, PROTOCOL};
 use weir_agent::message::{
-    ArmJob, Ask, Body, Bytes, FlowJob, LoadJob, NetworksJob, Reply, Request, SettingsJob, SliceJob,
-    WatchJob,
+    Alive, ArmJob, Body, Bytes, End, FlowJob, HostSettingsJob, LoadJob, Log, NetworksJob, Ping,
+    PutBack, Question, Renew, Reply, Request, Rows, SliceJob, Stop, WatchJob,
 };
 use weir_agent::server::{Options, serve};
 use weir_model::load::{Arrivals, Lifetime};
@@ -68,9 +68,10 @@ impl Line {
         hello::greet(&mut reader, &mut self.socket, "test").expect("it greets");
     }
 
-    fn send(&mut self, ask: Ask) -> u64 {
+    fn send(&mut self, question: impl Question) -> u64 {
         let id = self.next;
         self.next += 1;
+        let ask = question.ask();
         frame::write(&mut self.socket, &Request { id, ask }).expect("it listens");
         id
     }
@@ -91,17 +92,17 @@ impl Line {
 
     /// Asks what must fail, and gives the words.
     #[track_caller]
-    fn fails(&mut self, ask: Ask) -> String {
-        let id = self.send(ask);
+    fn fails(&mut self, question: impl Question) -> String {
+        let id = self.send(question);
         match self.end_of(id) {
-            Body::Failed(failure) => failure.words,
+            Body::Failed(failure) => failure.evidence,
             other => panic!("{other:?}"),
         }
     }
 
     #[track_caller]
-    fn works(&mut self, ask: Ask) -> Value {
-        let id = self.send(ask);
+    fn works(&mut self, question: impl Question) -> Value {
+        let id = self.send(question);
         match self.end_of(id) {
             Body::Done(answer) => serde_json::from_str(answer.get()).expect("JSON"),
             other => panic!("{other:?}"),
@@ -162,15 +163,16 @@ fn watch() -> WatchJob {
         start_ns: weir_agent::monotonic_ns(),
         times: vec![3_600_000_000_000],
         arms: vec![0],
+        slots: vec![0],
         proxies: None,
         generator: None,
         origin: false,
     }
 }
 
-fn arm(index: usize, name: &str) -> ArmJob {
+fn arm(slot: usize, name: &str) -> ArmJob {
     ArmJob {
-        index,
+        slot,
         name: name.to_owned(),
         kind: ProxyKind::Nginx,
         executable: Some("/nowhere/nginx".into()),
@@ -240,11 +242,16 @@ fn a_gibibyte_is_refused_and_costs_no_memory() {
 
 #[test]
 fn garbage_and_half_frames_end_it() {
-    let mut garbage = frame_of(&json!({"id": 1, "ask": "ping"}));
+    let mut garbage = frame_of(&json!({"id": 1, "ask": {"ping": null}}));
     let half = garbage[..garbage.len() - 1].to_vec();
     let last = garbage.len() - 1;
     garbage[last] = 0xff;
-    for bytes in [half, garbage, frame_of(&json!({"ask": "ping"})), vec![0, 0]] {
+    for bytes in [
+        half,
+        garbage,
+        frame_of(&json!({"ask": {"ping": null}})),
+        vec![0, 0],
+    ] {
         let mut line = Line::greeted();
         line.socket.write_all(&bytes).unwrap();
         line.socket.shutdown(Shutdown::Write).unwrap();
@@ -260,20 +267,20 @@ fn what_it_does_not_understand_is_answered_and_it_goes_on() {
         (70, json!({"ask_of_a_newer_weir": {"x": 1}})),
         (71, json!("hover")),
         (72, json!({"renew": "first"})),
-        (73, json!({"load": {"flows": 7}})),
+        (73, json!({"load_job": {"flows": 7}})),
         (74, json!(null)),
     ] {
         let request = json!({"id": id, "ask": ask});
         frame::write(&mut line.socket, &request).unwrap();
         match line.end_of(id) {
             Body::Failed(failure) => assert!(
-                failure.words.contains("does not understand") && failure.hint.is_some(),
+                failure.evidence.contains("does not understand") && failure.hint.is_some(),
                 "{failure:?}"
             ),
             other => panic!("{request}: {other:?}"),
         }
     }
-    assert_eq!(line.works(Ask::Ping), json!(null));
+    assert_eq!(line.works(Ping), json!(null));
     line.close().unwrap();
 }
 
@@ -320,18 +327,18 @@ fn loads_that_make_no_sense_fail_and_harm_nobody() {
         },
     ];
     for job in wrong {
-        let words = line.fails(Ask::Load(Box::new(job)));
+        let words = line.fails(job);
         assert!(words.starts_with("a load with"), "{words}");
     }
     // And one that does, to nobody: two at once, each with its own answer.
-    let ids = [0, 1].map(|_| line.send(Ask::Load(Box::new(right.clone()))));
+    let ids = [0, 1].map(|_| line.send(right.clone()));
     let mut ended = Vec::new();
     while ended.len() < 2 {
         let reply = line.reply().expect("an answer");
         match reply.body {
             Body::Event(_) => {}
             Body::Failed(failure) => {
-                assert!(failure.words.contains("no connection"), "{failure}");
+                assert!(failure.evidence.contains("no connection"), "{failure}");
                 ended.push(reply.id);
             }
             Body::Done(_) => panic!("somebody answers on the discard port"),
@@ -345,34 +352,31 @@ fn loads_that_make_no_sense_fail_and_harm_nobody() {
 #[test]
 fn jobs_that_make_no_sense_fail_and_it_goes_on() {
     let mut line = Line::greeted();
-    assert!(line.fails(Ask::Renew(3)).contains("no arm 3"));
-    assert!(line.fails(Ask::Log(3)).contains("no arm 3"));
-    let words = line.fails(Ask::Start(Box::new(arm(4, "a"))));
-    assert!(words.contains("the next one is arm 0"), "{words}");
-    let networks = |arms, mtu, sources| Ask::Networks(NetworksJob { arms, mtu, sources });
-    assert!(line.fails(networks(257, 1500, 1)).contains("257 arms"));
-    assert!(line.fails(networks(1, 1500, 0)).contains("1 to 253"));
-    assert!(line.fails(networks(1, 1500, 254)).contains("1 to 253"));
-    if weir_host::may_have_networks().is_ok() {
-        assert!(line.fails(networks(1, 67, 1)).contains("67"));
+    assert!(line.fails(Renew(3)).contains("no arm in slot 3"));
+    assert!(line.fails(Log(3)).contains("no arm in slot 3"));
+    assert!(line.fails(End(3)).contains("no arm in slot 3"));
+    let words = line.fails(arm(256, "a"));
+    assert!(
+        words.contains("256 arms can run at the same time"),
+        "{words}"
+    );
+    for sources in [0, 254] {
+        let networks = NetworksJob { mtu: 1500, sources };
+        assert!(line.fails(networks).contains("1 to 253"));
     }
     let many = WatchJob {
         arms: vec![usize::MAX],
         ..watch()
     };
-    assert!(line.fails(Ask::Watch(many)).contains("a watch of"));
+    assert!(line.fails(many).contains("a watch of"));
     let more = WatchJob {
         times: Vec::new(),
         ..watch()
     };
-    assert!(line.fails(Ask::Watch(more)).contains("more slices"));
-    assert!(
-        !line
-            .fails(Ask::Rows(vec![("f".into(), "]".into())]))
-            .is_empty()
-    );
-    assert_eq!(line.works(Ask::Stop(99)), json!(null));
-    assert_eq!(line.works(Ask::Alive), json!(null));
+    assert!(line.fails(more).contains("more slices"));
+    assert!(!line.fails(Rows(vec![("f".into(), "]".into())])).is_empty());
+    assert_eq!(line.works(Stop(99)), json!(null));
+    assert_eq!(line.works(Alive), json!(null));
     line.close().unwrap();
 }
 
@@ -396,11 +400,8 @@ fn settings_have_one_holder() {
         );
         return;
     }
-    let job = || {
-        Ask::Settings(SettingsJob {
-            purpose: "a test".to_owned(),
-            arms: Vec::new(),
-        })
+    let job = || HostSettingsJob {
+        purpose: "a test".to_owned(),
     };
     let mut line = Line::greeted();
     line.works(job());
@@ -408,7 +409,7 @@ fn settings_have_one_holder() {
         line.fails(job()).contains("weir"),
         "its own journal is held"
     );
-    line.works(Ask::PutBack);
+    line.works(PutBack);
     line.works(job());
     line.close().unwrap();
 }
@@ -416,11 +417,11 @@ fn settings_have_one_holder() {
 #[test]
 fn a_watch_is_stopped_and_its_number_is_its_own() {
     let mut line = Line::greeted();
-    let id = line.send(Ask::Watch(watch()));
+    let id = line.send(watch());
     // The same number again, while it goes on.
     line.next = id;
-    assert!(line.fails(Ask::Watch(watch())).contains("goes on already"));
-    let stop = line.send(Ask::Stop(id));
+    assert!(line.fails(watch()).contains("goes on already"));
+    let stop = line.send(Stop(id));
     let mut left = vec![id, stop];
     while !left.is_empty() {
         let reply = line.reply().expect("an answer");
@@ -434,9 +435,9 @@ fn what_was_asked_before_the_end_of_the_input_is_answered() {
     let mut line = Line::greeted();
     let ids: Vec<u64> = (0..100)
         .map(|number| match number % 3 {
-            0 => line.send(Ask::Alive),
-            1 => line.send(Ask::Ping),
-            _ => line.send(Ask::Watch(watch())),
+            0 => line.send(Alive),
+            1 => line.send(Ping),
+            _ => line.send(watch()),
         })
         .collect();
     line.socket.shutdown(Shutdown::Write).unwrap();
@@ -455,7 +456,7 @@ fn what_was_asked_before_the_end_of_the_input_is_answered() {
 fn a_peer_that_falls_silent_is_left() {
     let mut line = Line::mute(Some(Duration::from_secs(1)));
     line.greet();
-    let id = line.send(Ask::Watch(watch()));
+    let id = line.send(watch());
     // The line stands, and nobody speaks: the watch ends, and so does the server.
     line.end_of(id);
     line.ended().unwrap();
@@ -469,7 +470,7 @@ fn a_peer_that_speaks_and_does_not_read_is_left() {
     line.socket
         .set_write_timeout(Some(Duration::from_secs(1)))
         .unwrap();
-    let ask = frame_of(&json!({"id": 1, "ask": "clock"}));
+    let ask = frame_of(&json!({"id": 1, "ask": {"clock": null}}));
     let many = ask.repeat(1 << 16);
     let _ = line.socket.write_all(&many);
     line.ended().unwrap();

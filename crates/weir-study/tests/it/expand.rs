@@ -319,6 +319,14 @@ fn settings_without_effect_and_crowded_proxies_are_remarks() {
     let study = read(&text).unwrap_or_else(|errors| panic!("{}", errors.render(false)));
     let remarks = remarks(&study, &Catalog::builtin(), &context());
     assert_eq!(remarks.len(), 3, "{remarks:?}");
-    assert!(remarks[0].starts_with("arm `level`: `gzip_comp_level` has no effect"));
-    assert!(remarks[1].starts_with("arm `baseline` has connections for 200 clients"));
+    assert!(
+        remarks[0]
+            .text
+            .starts_with("arm `level`: `gzip_comp_level` has no effect")
+    );
+    assert!(
+        remarks[1]
+            .text
+            .starts_with("arm `baseline` has connections for 200 clients")
+    );
 }

@@ -1,6 +1,7 @@
 //! Kernel parameters and limits in studies, and users' own parameters: wherever those of the proxy may
 //! stand, with errors as good.
 
+use weir_model::record::Remark;
 use weir_model::study::Study;
 use weir_parameters::Catalog;
 use weir_study::{parse, remarks};
@@ -133,10 +134,11 @@ fn what_will_be_inert_is_said_before_the_run() {
     let remarks = remarks(&study, &Catalog::builtin(), &context());
     assert_eq!(
         remarks,
-        [
+        [Remark::of_arm(
+            "queue",
             "arm `queue`: `net.core.somaxconn` 32768 is above `backlog` 511: a listener's queue is the \
              smaller of the two, so what is above does nothing"
-        ]
+        )]
     );
 }
 

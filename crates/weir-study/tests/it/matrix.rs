@@ -83,7 +83,7 @@ fn a_scale_changes_numbers_and_names_and_keeps_the_place() {
     let cell = study.loads[0].cell.as_ref().expect("a cell");
     assert_eq!((cell.connections, cell.rate), (100, Some(50.0)));
     let said = remarks(&study, &Catalog::builtin(), &context());
-    assert!(said[0].contains("0.25 times"), "{said:?}");
+    assert!(said[0].text.contains("0.25 times"), "{said:?}");
     assert_eq!(scaled(&text(SMALL, ""), "1x").expect("right").scale, None);
 }
 

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use serde::Serialize;
-use weir_agent::message::{Ask, Leftovers};
+use weir_agent::message::Restore;
 use weir_host::journal::{self, Journal, JournalError, Outcome, Restored, put_back_command};
 use weir_sut::WorkFolder;
 
@@ -70,8 +70,7 @@ fn undo(folder: &Path, dry_run: bool) -> Result<Undone, JournalError> {
 /// The same on another host, by an agent there.
 fn undo_at(host: &str, args: &RestoreArgs) -> Result<Undone, Failure> {
     let (dry_run, agent) = (args.dry_run, place::connect(host, &args.ssh)?);
-    let ask = Ask::Restore { dry_run };
-    let left: Leftovers = agent.ask(ask).map_err(|error| {
+    let left = agent.ask(Restore { dry_run }).map_err(|error| {
         let hint = error.hint();
         Failure::failed(error).maybe_hint(hint)
     })?;

@@ -4,14 +4,12 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use weir_agent::AgentError;
 use weir_host::journal::Restored;
-use weir_lab::{Event, LabError, Options, Summary};
+use weir_lab::{Event, Options, Summary};
 use weir_model::quantity::format_duration;
 use weir_model::record::{Outcome, Remark};
 use weir_model::study::{ArmRole, LoadSpec, Study};
 use weir_parameters::Catalog;
-use weir_record::{HEADER_FILE, RecordError};
 use weir_study::{CheckContext, Scale};
 use weir_sut::Launcher;
 
@@ -60,7 +58,7 @@ pub(crate) fn run(args: RunArgs) -> Result<ExitCode, Failure> {
     narrator.line.clear();
     match result {
         Ok(summary) => finish(&summary),
-        Err(error) => Err(explain(error, &folder)),
+        Err(error) => Err(Failure::of_run(error, Some(&folder))),
     }
 }
 
@@ -69,14 +67,7 @@ fn machine(options: &Options) -> Result<CheckContext, Failure> {
     if options.places.is_here() {
         return Ok(study::context());
     }
-    let facts = weir_lab::facts(options).map_err(|error| {
-        let hint = error.hint();
-        let failure = match is_of_a_host(&error) {
-            true => Failure::failed(error),
-            false => Failure::input(error),
-        };
-        failure.maybe_hint(hint)
-    })?;
+    let facts = weir_lab::facts(options).map_err(|error| Failure::of_run(error, None))?;
     Ok(study::elsewhere(facts))
 }
 
@@ -214,55 +205,6 @@ fn finish(summary: &Summary) -> Result<ExitCode, Failure> {
         return Ok(ExitCode::from(INTERRUPTED));
     }
     Ok(ExitCode::SUCCESS)
-}
-
-fn explain(error: LabError, folder: &Path) -> Failure {
-    let hint = error.hint();
-    let begun = folder.join(HEADER_FILE).exists();
-    let failure = match error {
-        error if !begun && is_of_a_host(&error) => Failure::failed(error),
-        // Nothing had been started; the place or the request has to change first.
-        error if !begun => Failure::input(error),
-        error if error.is_bad_input() => Failure::input(error),
-        LabError::DiskSpace { .. }
-        | LabError::Descriptors { .. }
-        | LabError::Ports { .. }
-        | LabError::Version { .. }
-        | LabError::Cpus { .. }
-        | LabError::Resume(_)
-        | LabError::Program(AgentError::Failed(_))
-        | LabError::NoNetworks(_)
-        | LabError::HostSettings { .. } => Failure::input(error),
-        LabError::Ssh(ref why) if why.is_input() => Failure::input(error),
-        LabError::Record(ref why) if !is_write(why) => Failure::input(error),
-        _ => Failure::failed(format!(
-            "{error}\nwhat was recorded is in {}",
-            folder.display()
-        )),
-    };
-    failure.maybe_hint(hint)
-}
-
-/// Whether a host, or the way to it, has failed: what was asked for may be right all the same.
-fn is_of_a_host(error: &LabError) -> bool {
-    match error {
-        LabError::Ssh(error) => !error.is_input(),
-        LabError::Agent(AgentError::Lost { .. }) | LabError::Program(AgentError::Lost { .. }) => {
-            true
-        }
-        _ => false,
-    }
-}
-
-/// Whether a run that had begun could not be written on.
-fn is_write(error: &RecordError) -> bool {
-    matches!(
-        error,
-        RecordError::Io {
-            action: "create" | "write" | "flush",
-            ..
-        }
-    )
 }
 
 /// Tells people what is going on, on standard error.

@@ -8,6 +8,7 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
+use weir_record::Run;
 
 /// Far longer than anything takes; only a program that hangs gets there.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -22,6 +23,12 @@ pub(crate) fn weir<S: AsRef<OsStr>>(arguments: impl IntoIterator<Item = S>) -> C
 /// Runs a command line of words without spaces, to its end.
 pub(crate) fn run(line: &str) -> Ended {
     Running::start(&mut weir(line.split_whitespace())).end()
+}
+
+/// A run's remarks, one a line.
+pub(crate) fn remarks_of(run: &Run) -> String {
+    let remarks = run.header.remarks.iter();
+    remarks.map(|remark| format!("{remark}\n")).collect()
 }
 
 /// Waits until something has happened.

@@ -11,7 +11,7 @@ use weir_record::Run;
 
 use crate::place::Place;
 use crate::places_support::{Lan, Like};
-use crate::program::{Running, wait_until};
+use crate::program::{Running, remarks_of, wait_until};
 use crate::run_own;
 
 const ARMS: [&str; 3] = ["sockmap", "sockmap-inbound", "sockmap-outbound"];
@@ -304,7 +304,7 @@ fn between_hosts_there_is_no_way_past_tcp() {
     let ended = lan.run(&text, &["--place", "proxy=web1"]).end();
     ended.with_code(0);
     let run = lan.records();
-    let remarks = run.header.remarks.join("\n");
+    let remarks = remarks_of(&run);
     let said =
         "arm `past` is left out: bytes go past the kernel's TCP only between sockets of one host";
     assert!(remarks.contains(said), "{remarks}");

@@ -108,7 +108,7 @@ fn a_library_is_preloaded_into_the_arm_that_asks_for_it_and_a_missing_launcher_i
     let run = Run::read(&place.run_folder()).expect("the run can be read");
     assert!(proxy(&run, "bypassed").is_none(), "it was not started");
     let remark = "arm `bypassed` is left out: `onload-that-is-not-here` is not installed";
-    let remarks = run.header.remarks.join("\n");
+    let remarks = crate::program::remarks_of(&run);
     assert!(remarks.contains(remark), "{remarks}");
     assert!(ended.stdout.contains("bypassed"), "{}", ended.stdout);
     let launcher = |arm| &*proxy(&run, arm).expect("it ran").effective["launcher"];

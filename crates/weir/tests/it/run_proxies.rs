@@ -251,7 +251,7 @@ fn a_proxy_that_is_not_installed_is_left_out_and_the_rest_is_measured() {
     let run = Run::read(&place.run_folder()).expect("the run can be read");
     let arms: Vec<&str> = of_arms(&run).into_keys().collect();
     assert_eq!(arms, ["caddy", "haproxy", "httpd", "nginx"]);
-    let remarks = run.header.remarks.join("\n");
+    let remarks = crate::program::remarks_of(&run);
     for words in ["arm `envoy` is left out", "/nowhere/envoy was not found"] {
         assert!(remarks.contains(words), "{remarks}");
     }
