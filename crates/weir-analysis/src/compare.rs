@@ -1,25 +1,29 @@
-//! One arm against another: estimate, interval, p, verdict, and why.
+//! From blocks to verdicts: log ratios that may be taken for independent, and one arm against another by
+//! them, with estimate, interval, p, verdict, and why.
 
+use hdrhistogram::Histogram;
+use weir_model::record::TrialRecord;
 use weir_model::study::{ArmRole, Compare, Metric, Objective};
 use weir_record::Run;
 use weir_stats::verdict::LEAST_REPLICATES;
 use weir_stats::{
-    Evidence, Outcome, SignedRank, hodges_lehmann, holm, minimum_detectable, qn, sd, verdict,
+    Evidence, Outcome, SignedRank, autocorrelation, autocorrelation_critical, hodges_lehmann, holm,
+    minimum_detectable, qn, sd, verdict,
 };
 
-use crate::findings::{Comparison, LimitFindings, Verdict};
-use crate::gather::LoadData;
-use crate::limits::limits;
-use crate::replicates::{GroupSize, Replicates, Values, group_size, replicates, samples_wanted};
+use crate::blocks::{LoadData, cpu_per_request, rate, received_per_second};
+use crate::findings::{Comparison, Verdict};
 
 /// Response times of two arms are compared only at the same achieved rate: a proxy that answers
 /// less has an easier life. As a ratio.
 const SAME_RATE: f64 = 0.01;
 
-/// Compares the arms of one load after another and keeps what can be used again.
+/// Compares the arms under one load.
 pub(crate) struct Comparer<'a> {
-    run: &'a Run,
-    tests: SignedRank,
+    pub(crate) data: &'a LoadData<'a>,
+    pub(crate) values: Values<'a>,
+    /// Kept from load to load: it has tables that can be used again.
+    pub(crate) tests: &'a mut SignedRank,
 }
 
 /// Why there is nothing to compare, in half a sentence.
@@ -32,89 +36,73 @@ pub(crate) struct Compared {
     pub(crate) comparisons: Vec<Comparison>,
     /// Every pair, where the study asks for them, by metric, then by arm.
     pub(crate) pairs: Vec<Comparison>,
-    pub(crate) limits: Vec<LimitFindings>,
 }
 
 /// What the replicates of one comparison are, or why there are none.
 type Drawn = Result<(Replicates, Option<GroupSize>), NotComparable>;
 
 impl<'a> Comparer<'a> {
-    pub(crate) fn new(run: &'a Run) -> Comparer<'a> {
+    pub(crate) fn new(
+        run: &Run,
+        data: &'a LoadData<'a>,
+        tests: &'a mut SignedRank,
+    ) -> Comparer<'a> {
+        let values = Values::new(run, data);
         Comparer {
-            run,
-            tests: SignedRank::new(),
+            data,
+            values,
+            tests,
         }
     }
 
-    /// Compares everything that is to be compared under a load, and whether each arm stays within the
-    /// study's limit.
-    pub(crate) fn compare(&mut self, data: &LoadData<'_>) -> Compared {
-        let mut values = Values::new(self.run, data);
+    /// Compares everything that is to be compared.
+    pub(crate) fn compare(&mut self) -> Compared {
         let mut compared = Compared::default();
-        for metric in data.metrics() {
-            match data.study.compare {
-                Compare::Against => {
-                    let family = self.against(data, &mut values, metric);
-                    compared.comparisons.extend(family);
-                }
+        for metric in self.data.metrics() {
+            match self.data.study.compare {
+                Compare::Against => compared.comparisons.extend(self.against(metric)),
                 Compare::Pairs => {
-                    let pairs = self.pairs(data, &mut values, metric);
-                    let own = self.among(&pairs, data, &mut values, metric);
-                    compared.comparisons.extend(own);
+                    let pairs = self.pairs(metric);
+                    compared.comparisons.extend(self.among(&pairs, metric));
                     compared.pairs.extend(pairs);
                 }
             }
         }
-        compared.limits = limits(data, &mut values, &mut self.tests);
         compared
     }
 
     /// Each arm with the one that it is compared with: one family.
-    fn against(
-        &mut self,
-        data: &LoadData<'_>,
-        values: &mut Values<'_>,
-        metric: Metric,
-    ) -> Vec<Comparison> {
-        let arms = 1..data.study.arms.len();
-        let mut family: Vec<Comparison> = arms
-            .map(|arm| self.estimate(data, values, metric, (arm, data.study.arms[arm].against)))
+    fn against(&mut self, metric: Metric) -> Vec<Comparison> {
+        let arms = &self.data.study.arms;
+        let each = arms.iter().enumerate().skip(1);
+        let mut family: Vec<Comparison> = each
+            .map(|(arm, spec)| self.estimate(metric, (arm, spec.against)))
             .collect();
-        correct(&mut family, data);
-        judge_all(&mut family, data);
+        correct(&mut family, self.data);
+        self.judge_all(&mut family);
         family
     }
 
     /// Every arm but the A/A arm with every one before it: one family.
-    fn pairs(
-        &mut self,
-        data: &LoadData<'_>,
-        values: &mut Values<'_>,
-        metric: Metric,
-    ) -> Vec<Comparison> {
-        let is_of_pairs = |arm: &usize| data.study.arms[*arm].role != ArmRole::SameAsBaseline;
-        let arms: Vec<usize> = (0..data.study.arms.len()).filter(is_of_pairs).collect();
+    fn pairs(&mut self, metric: Metric) -> Vec<Comparison> {
+        let arms = self.data.study.arms.iter().enumerate();
+        let of_pairs = arms.filter(|(_, arm)| arm.role != ArmRole::SameAsBaseline);
+        let arms: Vec<usize> = of_pairs.map(|(index, _)| index).collect();
         let mut family = Vec::new();
         for (place, &arm) in arms.iter().enumerate() {
             for &against in &arms[..place] {
-                family.push(self.estimate(data, values, metric, (arm, against)));
+                family.push(self.estimate(metric, (arm, against)));
             }
         }
         holm_over(&mut family.iter_mut().filter(is_valid).collect::<Vec<_>>());
-        judge_all(&mut family, data);
+        self.judge_all(&mut family);
         family
     }
 
     /// Each arm with the one that it is compared with, taken from the pairs: a verdict is the same
     /// wherever it stands. The A/A arm is in no pair and is compared by itself.
-    fn among(
-        &mut self,
-        pairs: &[Comparison],
-        data: &LoadData<'_>,
-        values: &mut Values<'_>,
-        metric: Metric,
-    ) -> Vec<Comparison> {
-        let arms = &data.study.arms;
+    fn among(&mut self, pairs: &[Comparison], metric: Metric) -> Vec<Comparison> {
+        let arms = &self.data.study.arms;
         let tests = pairs.iter().filter(is_valid).count();
         let each = arms.iter().enumerate().skip(1).map(|(index, arm)| {
             let against = &arms[arm.against].name;
@@ -122,24 +110,18 @@ impl<'a> Comparer<'a> {
             if let Some(pair) = pairs.iter().find(is_it) {
                 return pair.clone();
             }
-            let mut own = self.estimate(data, values, metric, (index, arm.against));
+            let mut own = self.estimate(metric, (index, arm.against));
             own.p_holm = (own.p * tests.max(1) as f64).min(1.0);
-            judge(&mut own, data);
+            self.judge_all(std::slice::from_mut(&mut own));
             own
         });
         each.collect()
     }
 
     /// Everything but the verdict, which needs the comparisons made beside this one.
-    fn estimate(
-        &mut self,
-        data: &LoadData<'_>,
-        values: &mut Values<'_>,
-        metric: Metric,
-        (arm, against): (usize, usize),
-    ) -> Comparison {
-        let mut comparison = blank(data, metric, arm, against);
-        let (drawn, size) = match draw(data, values, metric, arm, against) {
+    fn estimate(&mut self, metric: Metric, (arm, against): (usize, usize)) -> Comparison {
+        let mut comparison = blank(self.data, metric, arm, against);
+        let (drawn, size) = match self.draw(metric, arm, against) {
             Ok(drawn) => drawn,
             Err(NotComparable(why)) => {
                 comparison.because = why;
@@ -148,7 +130,8 @@ impl<'a> Comparer<'a> {
         };
         let d = &drawn.log_ratios;
         let estimate = hodges_lehmann(d);
-        let interval = self.tests.interval(d, data.study.objective.confidence);
+        let confidence = self.data.study.objective.confidence;
+        let interval = self.tests.interval(d, confidence);
         let p = self.tests.p_two_sided(d);
         let (Some(estimate), Some(interval), Some(p)) = (estimate, interval, p) else {
             comparison.because = "the metric was not recorded".to_owned();
@@ -171,69 +154,49 @@ impl<'a> Comparer<'a> {
         comparison.because = caveats(&drawn, size.as_ref());
         comparison
     }
-}
 
-/// A comparison of which nothing is known yet.
-fn blank(data: &LoadData<'_>, metric: Metric, arm: usize, against: usize) -> Comparison {
-    let arms = &data.study.arms;
-    Comparison {
-        metric,
-        arm: arms[arm].name.clone(),
-        against: arms[against].name.clone(),
-        n: 0,
-        merged: 1,
-        autocorrelation: 0.0,
-        ratio: f64::NAN,
-        interval: (f64::NAN, f64::NAN),
-        confidence: 0.0,
-        p: 1.0,
-        p_holm: 1.0,
-        minimum_detectable: f64::NAN,
-        verdict: Verdict::Invalid,
-        because: String::new(),
+    /// The replicates of `metric`, from the blocks in which both arms are usable.
+    fn draw(&mut self, metric: Metric, arm: usize, against: usize) -> Drawn {
+        let data = self.data;
+        let unseen = [arm, against].map(|index| &data.study.arms[index]);
+        let unseen = unseen.into_iter().find(|arm| !data.sees_process(arm));
+        if let (Metric::CpuPerRequest, Some(unseen)) = (metric, unseen) {
+            return Err(NotComparable(format!(
+                "weir did not start the proxy of {} and does not see its CPU time",
+                unseen.name
+            )));
+        }
+        let blocks = data.usable_pairs(arm, against);
+        if blocks.is_empty() {
+            return Err(NotComparable(match data.blocks.len() {
+                0 => "nothing was measured".to_owned(),
+                n => format!("none of {n} blocks was valid for both arms"),
+            }));
+        }
+        let values = &mut self.values;
+        let size = match metric.response_quantile().is_some() {
+            true => Some(quantile_groups(values, metric, &blocks, (arm, against))?),
+            false => None,
+        };
+        let least = size.as_ref().map_or(1, |size| size.blocks);
+        let drawn = replicates(&blocks, least, |group| {
+            (values.value(metric, arm, group) / values.value(metric, against, group)).ln()
+        });
+        Ok((drawn, size))
     }
-}
 
-/// The replicates of `metric`, from the blocks in which both arms are usable.
-fn draw(
-    data: &LoadData<'_>,
-    values: &mut Values<'_>,
-    metric: Metric,
-    arm: usize,
-    against: usize,
-) -> Drawn {
-    let unseen = [arm, against].map(|index| &data.study.arms[index]);
-    let unseen = unseen.into_iter().find(|arm| !data.sees_process(arm));
-    if let (Metric::CpuPerRequest, Some(unseen)) = (metric, unseen) {
-        return Err(NotComparable(format!(
-            "weir did not start the proxy of {} and does not see its CPU time",
-            unseen.name
-        )));
+    /// Verdicts and their reasons; leaves what is not comparable as it is.
+    fn judge_all(&self, family: &mut [Comparison]) {
+        let valid = family.iter_mut().filter(is_valid);
+        valid.for_each(|comparison| judge(comparison, &self.data.study.objective));
     }
-    let blocks = data.usable_pairs(arm, against);
-    if blocks.is_empty() {
-        return Err(NotComparable(match data.blocks.len() {
-            0 => "nothing was measured".to_owned(),
-            n => format!("none of {n} blocks was valid for both arms"),
-        }));
-    }
-    let size = match metric.response_quantile().is_some() {
-        true => Some(quantile_groups(values, metric, &blocks, arm, against)?),
-        false => None,
-    };
-    let least = size.as_ref().map_or(1, |size| size.blocks);
-    let drawn = replicates(&blocks, least, |group| {
-        (values.value(metric, arm, group) / values.value(metric, against, group)).ln()
-    });
-    Ok((drawn, size))
 }
 
 fn quantile_groups(
     values: &Values<'_>,
     metric: Metric,
     blocks: &[usize],
-    arm: usize,
-    against: usize,
+    (arm, against): (usize, usize),
 ) -> Result<GroupSize, NotComparable> {
     let (ours, theirs) = (values.rate(arm, blocks), values.rate(against, blocks));
     // A rate that is not a number is not the same as any other.
@@ -255,6 +218,27 @@ fn quantile_groups(
         )));
     }
     Ok(size)
+}
+
+/// A comparison of which nothing is known yet.
+fn blank(data: &LoadData<'_>, metric: Metric, arm: usize, against: usize) -> Comparison {
+    let arms = &data.study.arms;
+    Comparison {
+        metric,
+        arm: arms[arm].name.clone(),
+        against: arms[against].name.clone(),
+        n: 0,
+        merged: 1,
+        autocorrelation: 0.0,
+        ratio: f64::NAN,
+        interval: (f64::NAN, f64::NAN),
+        confidence: 0.0,
+        p: 1.0,
+        p_holm: 1.0,
+        minimum_detectable: f64::NAN,
+        verdict: Verdict::Invalid,
+        because: String::new(),
+    }
 }
 
 /// What a reader should know beside the verdict, to be appended to its reason.
@@ -300,30 +284,18 @@ fn holm_over(family: &mut [&mut Comparison]) {
     }
 }
 
-fn judge_all(family: &mut [Comparison], data: &LoadData<'_>) {
-    for comparison in family {
-        judge(comparison, data);
-    }
-}
-
-/// The verdict and its reason; leaves what is not comparable as it is.
-fn judge(comparison: &mut Comparison, data: &LoadData<'_>) {
-    if comparison.verdict == Verdict::Invalid {
-        return;
-    }
-    let objective = &data.study.objective;
+fn judge(comparison: &mut Comparison, objective: &Objective) {
     let evidence = Evidence {
         interval: comparison.interval,
         confidence: comparison.confidence,
         p: comparison.p_holm,
         n: comparison.n as usize,
     };
-    let higher_is_better = comparison.metric.higher_is_better();
     let outcome = verdict(
         &evidence,
         objective.band,
         objective.confidence,
-        higher_is_better,
+        comparison.metric.higher_is_better(),
     );
     comparison.verdict = match outcome {
         Outcome::Better => Verdict::Better,
@@ -331,41 +303,168 @@ fn judge(comparison: &mut Comparison, data: &LoadData<'_>) {
         Outcome::Equivalent => Verdict::Equivalent,
         Outcome::Inconclusive => Verdict::Inconclusive,
     };
-    let reason = reason(comparison, objective);
+    let reason = comparison.reason(objective);
     comparison.because.insert_str(0, &reason);
 }
 
-fn reason(comparison: &Comparison, objective: &Objective) -> String {
-    let (low, high) = comparison.interval;
-    let band = format!("±{} %", (objective.band * 1e4).round() / 1e2);
-    // For the A/A arm, or a single change, there was nothing to correct for.
-    let corrected = match comparison.p_holm > comparison.p {
-        true => " after correction",
-        false => "",
-    };
-    let p = match comparison.p_holm {
-        p if p < 1e-4 => format!("p is below 0.0001{corrected}"),
-        p => format!("p is {p:.4}{corrected}"),
-    };
-    let few = (comparison.n as usize) < LEAST_REPLICATES;
-    match comparison.verdict {
-        Verdict::Better | Verdict::Worse => {
-            let side = if low > 1.0 { "above" } else { "below" };
-            format!("the whole interval lies {side} 1 and {p}")
+/// The replicates of one comparison.
+pub(crate) struct Replicates {
+    /// ln(arm / against), in order of time; finite.
+    pub(crate) log_ratios: Vec<f64>,
+    /// Neighbouring blocks in each.
+    pub(crate) merged: u32,
+    pub(crate) autocorrelation: f64,
+    /// Still autocorrelated, with no blocks left to merge.
+    pub(crate) correlated: bool,
+}
+
+/// Log ratios of groups of neighbouring `blocks`, at least `size` in each. Where they follow from
+/// one another (lag-1 autocorrelation significantly above zero), an interval that takes them for
+/// independent is too narrow: groups are doubled until that is over or fewer than
+/// [`LEAST_REPLICATES`] would be left.
+pub(crate) fn replicates(
+    blocks: &[usize],
+    mut size: usize,
+    mut log_ratio: impl FnMut(&[usize]) -> f64,
+) -> Replicates {
+    loop {
+        let log_ratios: Vec<f64> = groups(blocks, size)
+            .map(&mut log_ratio)
+            .filter(|d| d.is_finite())
+            .collect();
+        let autocorrelation = autocorrelation(&log_ratios).unwrap_or(0.0);
+        let correlated = autocorrelation > autocorrelation_critical(log_ratios.len());
+        if !correlated || blocks.len() / (2 * size) < LEAST_REPLICATES {
+            return Replicates {
+                log_ratios,
+                merged: size as u32,
+                autocorrelation,
+                correlated,
+            };
         }
-        Verdict::Equivalent => format!("the whole interval lies within {band}"),
-        _ if few => format!(
-            "too few replicates ({}); nothing is claimed from fewer than {LEAST_REPLICATES}",
-            comparison.n
-        ),
-        _ if comparison.confidence < objective.confidence => format!(
-            "{} replicates reach a confidence of {:.1} % only",
-            comparison.n,
-            comparison.confidence * 100.0
-        ),
-        _ if low <= 1.0 && high >= 1.0 => {
-            format!("the interval holds 1 and reaches beyond {band}")
-        }
-        _ => format!("the interval excludes 1, but {p}"),
+        size *= 2;
     }
+}
+
+/// As many groups of neighbours as hold at least `size` blocks each, their sizes as even as can be.
+pub(crate) fn groups(blocks: &[usize], size: usize) -> impl Iterator<Item = &[usize]> {
+    let count = (blocks.len() / size).max(1);
+    let edge = move |i: usize| i * blocks.len() / count;
+    (0..count)
+        .map(move |i| &blocks[edge(i)..edge(i + 1)])
+        .filter(|group| !group.is_empty())
+}
+
+/// How many neighbouring blocks make a replicate of a response-time quantile.
+pub(crate) struct GroupSize {
+    pub(crate) blocks: usize,
+    /// Requests of the arm with fewer, in a replicate on average.
+    pub(crate) samples: u64,
+    /// Requests that there should be.
+    pub(crate) wanted: u64,
+}
+
+/// Requests wanted behind each quantile, and those below which it is not compared at all. For the
+/// p99: 10,000 leave a hundred beyond it; with fewer than 1,000 it rests on fewer than ten.
+pub(crate) fn samples_wanted(metric: Metric) -> (u64, u64) {
+    match metric {
+        Metric::ResponseP99 => (10_000, 1_000),
+        _ => (1_000, 100),
+    }
+}
+
+/// Groups large enough for `wanted` requests each, or, where the run is too short for that, the
+/// largest that leave [`LEAST_REPLICATES`].
+pub(crate) fn group_size(requests: u64, blocks: usize, wanted: u64) -> GroupSize {
+    let per_block = requests / blocks.max(1) as u64;
+    let enough = wanted.div_ceil(per_block.max(1)) as usize;
+    let most = (blocks / LEAST_REPLICATES).max(1);
+    let blocks = enough.clamp(1, most);
+    GroupSize {
+        blocks,
+        samples: per_block * blocks as u64,
+        wanted,
+    }
+}
+
+/// Values of metrics over groups of blocks.
+pub(crate) struct Values<'a> {
+    data: &'a LoadData<'a>,
+    /// By arm and block: the response-time buckets (value in nanoseconds, count) of a usable trial.
+    /// Kept sparse: dense ones would take a quarter of a megabyte each. Empty in the closed loop.
+    responses: Vec<Vec<Buckets>>,
+    scratch: Histogram<u64>,
+}
+
+type Buckets = Vec<(u64, u64)>;
+
+impl<'a> Values<'a> {
+    pub(crate) fn new(run: &Run, data: &'a LoadData<'a>) -> Values<'a> {
+        let buckets = |block: usize, arm: usize| -> Buckets {
+            let trial = data.usable(block, arm);
+            let histogram = trial.and_then(|trial| run.histogram(&trial.response_time.tag));
+            let histogram = histogram.unwrap_or_else(empty_histogram);
+            let recorded = histogram.iter_recorded();
+            recorded
+                .map(|bucket| (bucket.value_iterated_to(), bucket.count_at_value()))
+                .collect()
+        };
+        let all_blocks = |arm| (0..data.blocks.len()).map(|b| buckets(b, arm)).collect();
+        let responses = match data.open {
+            true => (0..data.study.arms.len()).map(all_blocks).collect(),
+            false => Vec::new(),
+        };
+        Values {
+            data,
+            responses,
+            scratch: empty_histogram(),
+        }
+    }
+
+    /// Requests behind the response-time quantiles of `arm` in `blocks`.
+    pub(crate) fn samples(&self, arm: usize, blocks: &[usize]) -> u64 {
+        let buckets = blocks.iter().flat_map(|block| &self.responses[arm][*block]);
+        buckets.map(|(_, count)| count).sum()
+    }
+
+    /// Completed requests per second of `arm` in `blocks`.
+    pub(crate) fn rate(&self, arm: usize, blocks: &[usize]) -> f64 {
+        rate(self.trials(arm, blocks))
+    }
+
+    /// `metric` of `arm` over `blocks` taken together; zero or not a number when nothing is known.
+    pub(crate) fn value(&mut self, metric: Metric, arm: usize, blocks: &[usize]) -> f64 {
+        match metric {
+            Metric::Rate => self.rate(arm, blocks),
+            Metric::ReceivedBytes => received_per_second(self.trials(arm, blocks)),
+            Metric::CpuPerRequest => cpu_per_request(self.trials(arm, blocks)),
+            Metric::ResponseP50 => self.quantile(arm, blocks, 0.5),
+            Metric::ResponseP99 => self.quantile(arm, blocks, 0.99),
+        }
+    }
+
+    fn trials<'b>(
+        &self,
+        arm: usize,
+        blocks: &'b [usize],
+    ) -> impl Iterator<Item = &'a TrialRecord> + Clone + use<'a, 'b> {
+        let data = self.data;
+        blocks
+            .iter()
+            .filter_map(move |block| data.usable(*block, arm))
+    }
+
+    fn quantile(&mut self, arm: usize, blocks: &[usize], quantile: f64) -> f64 {
+        self.scratch.reset();
+        for (value, count) in blocks.iter().flat_map(|block| &self.responses[arm][*block]) {
+            self.scratch.saturating_record_n(*value, *count);
+        }
+        self.scratch.value_at_quantile(quantile) as f64
+    }
+}
+
+/// An empty histogram with the bounds that weir records with: 1 ns to 1 h, 3 digits.
+pub(crate) fn empty_histogram() -> Histogram<u64> {
+    Histogram::new_with_bounds(1, 3_600_000_000_000, 3)
+        .expect("constant bounds that the crate accepts")
 }

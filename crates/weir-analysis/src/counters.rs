@@ -2,8 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use weir_model::record::Record;
+use weir_model::record::{PartRecord, Record};
+use weir_model::study::{ProxyRole, Study};
 use weir_record::Run;
+
+use crate::blocks::Hop;
 
 /// How names of counters end that tell of requests or connections which the proxy turned away, gave up
 /// or had to try again: a ratio beside which one of them moved may be the ratio of a proxy that did
@@ -55,6 +58,50 @@ pub(crate) fn of(run: &Run, load: &str, arm: &str) -> BTreeMap<String, u64> {
         }
     }
     sums
+}
+
+/// What the bypass counted on each hop that an arm's bytes are to go past TCP on, in a continuous trial;
+/// nothing where nobody counted.
+pub(crate) fn hops(run: &Run, part: &PartRecord, arm: &str) -> impl Iterator<Item = Hop> {
+    let counted = run.records.iter().find_map(|record| match record {
+        Record::Counters(own)
+            if own.arm == arm
+                && own.load == part.load
+                && (own.session, own.first_block) == (part.session, part.first_block) =>
+        {
+            Some(own)
+        }
+        _ => None,
+    });
+    bypassed(&run.header.study, arm).iter().map(move |name| {
+        let count = |what: &str| {
+            let count = counted.and_then(|own| own.counted.get(&format!("sockmap.{name}.{what}")));
+            count.copied().unwrap_or(0)
+        };
+        Hop {
+            name,
+            redirected_bytes: count("redirected_bytes"),
+            tcp_bytes: count("tcp_bytes"),
+            redirected: count("redirected"),
+            tcp: count("tcp"),
+            refused: count("refused"),
+            sockets: count("sockets"),
+        }
+    })
+}
+
+/// The hops that an arm's bytes are to go past TCP on.
+fn bypassed(study: &Study, arm: &str) -> &'static [&'static str] {
+    let Some(arm) = study.arms.iter().find(|known| known.name == arm) else {
+        return &[];
+    };
+    let has_origin = !matches!(study.proxy_of(arm).role, ProxyRole::StaticFiles { .. });
+    match arm.settings.get("transport").map(String::as_str) {
+        Some("sockmap") if has_origin => &["inbound", "outbound"],
+        Some("sockmap" | "sockmap-inbound") => &["inbound"],
+        Some("sockmap-outbound") => &["outbound"],
+        _ => &[],
+    }
 }
 
 #[cfg(test)]

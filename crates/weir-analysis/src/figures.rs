@@ -6,11 +6,11 @@ use hdrhistogram::Histogram;
 use weir_model::record::{QuantileSummary, SliceRecord, TrialRecord};
 use weir_record::Run;
 
+use crate::blocks::{LoadData, failure_count, rate, received_per_second, sum};
+use crate::compare::empty_histogram;
+use crate::connections;
 use crate::counters;
 use crate::findings::ArmFindings;
-use crate::gather::LoadData;
-use crate::part;
-use crate::validity::failure_count;
 
 /// Quantiles of [`ArmFindings::response_ns`] and its like.
 pub(crate) const QUANTILES: [f64; 5] = [0.5, 0.9, 0.99, 0.999, 1.0];
@@ -18,38 +18,6 @@ pub(crate) const QUANTILES: [f64; 5] = [0.5, 0.9, 0.99, 0.999, 1.0];
 const TICKS_PER_HALF_DISTANCE: u32 = 5;
 /// More points over time than this cannot be told apart in a plot.
 const POINTS_OVER_TIME: usize = 300;
-
-/// Sum of a field over all slices of some trials.
-pub(crate) fn sum<'a>(
-    trials: impl IntoIterator<Item = &'a TrialRecord>,
-    field: fn(&SliceRecord) -> u64,
-) -> f64 {
-    let slices = trials.into_iter().flat_map(|trial| &trial.slices);
-    slices.map(field).sum::<u64>() as f64
-}
-
-/// Completed requests per second of measured time; not a number without time.
-pub(crate) fn rate<'a>(trials: impl IntoIterator<Item = &'a TrialRecord> + Clone) -> f64 {
-    sum(trials.clone(), |slice| slice.completed) * 1e9 / sum(trials, |slice| slice.measured_ns)
-}
-
-/// Bytes received per second of measured time: the completed rate, each response at the mean size of
-/// all. Bytes are counted over whole slices, in which large responses that began in one arm's slice
-/// still arrive after its end; by themselves they would be too many for its time.
-pub(crate) fn received_per_second<'a>(
-    trials: impl IntoIterator<Item = &'a TrialRecord> + Clone,
-) -> f64 {
-    let bytes = sum(trials.clone(), |slice| slice.received_bytes);
-    rate(trials.clone()) * bytes / sum(trials, |slice| slice.completed_whole)
-}
-
-/// CPU time of the proxy per completed request in nanoseconds; not a number without requests.
-pub(crate) fn cpu_per_request<'a>(
-    trials: impl IntoIterator<Item = &'a TrialRecord> + Clone,
-) -> f64 {
-    let cpu = sum(trials.clone(), |slice| slice.proxy_cpu_ns);
-    cpu / sum(trials, |slice| slice.completed_whole)
-}
 
 /// The figures of all arms, in the order of the study.
 pub(crate) fn arms(run: &Run, data: &LoadData<'_>) -> Vec<ArmFindings> {
@@ -93,19 +61,13 @@ fn figures(run: &Run, data: &LoadData<'_>, arm: usize, clock: &Clock) -> ArmFind
             over(|slice| slice.origin_connects),
             over(|slice| slice.origin_requests),
         ),
-        connections: part::together(run.parts(data.load), &data.study.arms[arm].name),
+        connections: connections::together(run.parts(data.load), &data.study.arms[arm].name),
         counters: counters::of(run, data.load, &data.study.arms[arm].name),
         failures: failures.sum(),
         censored: censored.sum(),
         percentile_curve: percentile_curve(&response),
         over_time: over_time(data, arm, clock),
     }
-}
-
-/// An empty histogram with the bounds that weir records with: 1 ns to 1 h, 3 digits.
-pub(crate) fn empty_histogram() -> Histogram<u64> {
-    Histogram::new_with_bounds(1, 3_600_000_000_000, 3)
-        .expect("constant bounds that the crate accepts")
 }
 
 /// The sum of the histograms behind some summaries; those that were not kept are left out.

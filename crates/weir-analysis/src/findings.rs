@@ -6,7 +6,8 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use weir_model::record::{ArmConnections, Inert, Outcome, Validity, ValidityReason};
-use weir_model::study::{ArmRole, Metric};
+use weir_model::study::{ArmRole, Metric, Objective};
+use weir_stats::verdict::LEAST_REPLICATES;
 
 pub use published::*;
 
@@ -241,6 +242,42 @@ pub struct Comparison {
 }
 
 impl Comparison {
+    /// Why the verdict is what it is. [`Comparison::mirrored`] knows these words.
+    pub(crate) fn reason(&self, objective: &Objective) -> String {
+        let (low, high) = self.interval;
+        let band = format!("±{} %", (objective.band * 1e4).round() / 1e2);
+        // For the A/A arm, or a single change, there was nothing to correct for.
+        let corrected = match self.p_holm > self.p {
+            true => " after correction",
+            false => "",
+        };
+        let p = match self.p_holm {
+            p if p < 1e-4 => format!("p is below 0.0001{corrected}"),
+            p => format!("p is {p:.4}{corrected}"),
+        };
+        let few = (self.n as usize) < LEAST_REPLICATES;
+        match self.verdict {
+            Verdict::Better | Verdict::Worse => {
+                let side = if low > 1.0 { "above" } else { "below" };
+                format!("the whole interval lies {side} 1 and {p}")
+            }
+            Verdict::Equivalent => format!("the whole interval lies within {band}"),
+            _ if few => format!(
+                "too few replicates ({}); nothing is claimed from fewer than {LEAST_REPLICATES}",
+                self.n
+            ),
+            _ if self.confidence < objective.confidence => format!(
+                "{} replicates reach a confidence of {:.1} % only",
+                self.n,
+                self.confidence * 100.0
+            ),
+            _ if low <= 1.0 && high >= 1.0 => {
+                format!("the interval holds 1 and reaches beyond {band}")
+            }
+            _ => format!("the interval excludes 1, but {p}"),
+        }
+    }
+
     /// The same seen from the other arm. Estimate, interval and test are symmetric in the two, so this
     /// is what comparing the other way round would give.
     pub fn mirrored(&self) -> Comparison {

@@ -1,14 +1,94 @@
-//! Whether the answer may be believed: the worst of what it rests on, and what it leaves out.
+//! Whether the answer may be believed: loads by their trials, matrices by their loads, and the answer by the
+//! worst of what it rests on, and what it leaves out.
+
+use std::collections::{BTreeMap, BTreeSet};
 
 use weir_model::record::{Outcome, Record, Validity};
 use weir_model::study::Study;
 
-use crate::findings::{Findings, Headline, Incomplete, LoadFindings, MatrixFindings};
+use crate::blocks::LoadData;
+use crate::findings::{
+    CountedReason, Findings, Headline, Incomplete, LoadFindings, MatrixFindings,
+};
+use crate::validity::Reason;
+
+/// A load is SUSPECT as a whole when more than this share of any arm's trials are, or of all blocks
+/// were INVALID. One stolen tick among a thousand slices says nothing about their median; every
+/// reason is listed with its count all the same.
+const SUSPECT_SHARE: f64 = 0.05;
 
 /// More than this share of SUSPECT and INVALID loads make a matrix SUSPECT.
 const DOUBTFUL_SHARE: f64 = 0.05;
-/// More than this share of INVALID ones make it INVALID.
+/// More than this share of INVALID loads make a matrix INVALID, and of INVALID blocks a load SUSPECT.
 const INVALID_SHARE: f64 = 0.5;
+
+/// The load's validity and every reason once, INVALID before SUSPECT, frequent before rare.
+pub(crate) fn load(data: &LoadData<'_>) -> (Validity, Vec<CountedReason>) {
+    let used = data.blocks_used();
+    let lost = data.blocks.len() as f64 - f64::from(used);
+    let validity = match () {
+        () if !comparable(data) => Validity::Invalid,
+        () if lost > INVALID_SHARE * data.blocks.len() as f64 => Validity::Suspect,
+        () if (0..data.study.arms.len()).any(|arm| mostly_suspect(data, arm)) => Validity::Suspect,
+        () => Validity::Valid,
+    };
+    (validity, reasons(data))
+}
+
+/// Whether at least one arm has a block in common with the one that it is compared with; an arm
+/// that is alone has nobody to be compared with.
+fn comparable(data: &LoadData<'_>) -> bool {
+    if data.study.arms.len() == 1 {
+        return data.usable_of(0).next().is_some();
+    }
+    let arms = data.study.arms.iter().enumerate().skip(1);
+    let mut pairs = arms.map(|(index, arm)| data.usable_pairs(index, arm.against));
+    pairs.any(|blocks| !blocks.is_empty())
+}
+
+fn mostly_suspect(data: &LoadData<'_>, arm: usize) -> bool {
+    let trials = data.blocks.iter().filter_map(|block| block[arm].as_ref());
+    let usable: Vec<_> = trials.filter(|judged| judged.usable()).collect();
+    let suspect = usable.iter().filter(|j| j.validity() == Validity::Suspect);
+    suspect.count() as f64 > SUSPECT_SHARE * usable.len() as f64
+}
+
+fn reasons(data: &LoadData<'_>) -> Vec<CountedReason> {
+    let mut found: BTreeMap<(Validity, &str), (f64, CountedReason)> = BTreeMap::new();
+    let trials = || data.blocks.iter().flatten().flatten();
+    let of = trials().count() as u32;
+    for judged in trials() {
+        let mut seen = BTreeSet::new();
+        for Reason { reason, size } in &judged.reasons {
+            let key = (reason.validity, &reason.rule[..]);
+            let (worst, counted) = found.entry(key).or_insert_with(|| {
+                let reason = reason.clone();
+                let (arms, trials) = (Vec::new(), 0);
+                (
+                    *size,
+                    CountedReason {
+                        reason,
+                        arms,
+                        trials,
+                        of,
+                    },
+                )
+            });
+            if size > worst {
+                *worst = *size;
+                counted.reason = reason.clone();
+            }
+            // Two hops, or two flows, of one trial are one trial.
+            counted.trials += u32::from(seen.insert(key));
+            if !counted.arms.contains(&judged.trial.arm) {
+                counted.arms.push(judged.trial.arm.clone());
+            }
+        }
+    }
+    let mut reasons: Vec<_> = found.into_values().map(|(_, counted)| counted).collect();
+    reasons.sort_by_key(|r| std::cmp::Reverse((r.reason.validity, r.trials)));
+    reasons
+}
 
 /// The headline of a run whose loads and matrices were judged.
 pub(crate) fn headline(study: &Study, records: &[Record], findings: &Findings) -> Headline {

@@ -1,60 +1,78 @@
 //! Validity, contrasts and verdicts: pure functions of records.
 //!
-//! The order of the work is the guard against wishful thinking:
+//! The order of the work is the guard against wishful thinking. Three files lead from a block to a verdict:
 //!
-//! 1. [`mod@validity`] judges every trial by what happened around it (stolen CPU time, a generator
-//!    that lagged, errors), never by its outcome.
-//! 2. `gather` puts the trials into blocks; what is INVALID is out from here on.
-//! 3. `replicates` turns blocks into independent log ratios, merging neighbours where blocks follow
-//!    from one another.
-//! 4. `compare` asks `weir-stats` for estimate, interval, p and verdict; `ranking` puts arms in order
-//!    by their pairs, where the study compares all; `limits` says whether each arm stays within an
-//!    absolute limit, where there is one.
-//! 5. `figures` and `answer` put the rest into numbers and one sentence; `headline` says what the
-//!    sentence rests on and leaves out, `published` what it does to published effects.
+//! 1. `blocks` puts the trials into blocks, with what is known of each.
+//! 2. [`mod@validity`] judges every trial by what happened around it (stolen CPU time, a generator
+//!    that lagged, errors), never by its outcome. What is INVALID is out from here on. Its rules are those
+//!    of `weir load` too, whose results `load` turns into the same evidence.
+//! 3. `compare` turns blocks into independent log ratios, merging neighbours where blocks follow from one
+//!    another, and asks `weir-stats` for estimate, interval, p and verdict.
+//!
+//! `ranking` puts arms in order by their pairs, where the study compares all; `limits` says whether each arm
+//! stays within an absolute limit, where there is one. `figures` and `answer` put the rest into numbers and
+//! one sentence; `headline` says what the sentence rests on and leaves out, `published` what it does to
+//! published effects.
 
 mod answer;
-mod bypass;
+mod blocks;
 mod compare;
+mod connections;
 mod counters;
 mod figures;
 pub mod findings;
-mod gather;
 mod headline;
 mod inert;
 mod limits;
 mod load;
 mod names;
-mod part;
 mod published;
 mod ranking;
-mod replicates;
 pub mod validity;
 
-use weir_model::record::{Outcome, Record};
+use weir_model::record::{Outcome, Record, RunHeader, TrialRecord, ValidityReason};
 use weir_model::study::Study;
 use weir_record::Run;
+use weir_stats::SignedRank;
 
+use crate::blocks::LoadData;
+use crate::compare::Comparer;
 use crate::findings::{Findings, LoadFindings};
-use crate::gather::LoadData;
+use crate::validity::Use;
 
 pub use crate::counters::is_telling;
 pub use crate::load::load_validity;
 pub use crate::names::{are_different_proxies, are_steps};
-pub use crate::validity::validity;
+
+/// Every reason not to use `trial`, or to use it with care; none: VALID. The end of the continuous trial that
+/// it is part of may give more.
+///
+/// `rate_intended` is the open loop's rate in requests per second, which for
+/// [`weir_model::study::StudyArrivals::ShareOfSlowest`] only the pilot's record knows; without it the
+/// study's own figure is used, and no offered rate is judged when that is a share.
+pub fn validity(
+    trial: &TrialRecord,
+    header: &RunHeader,
+    rate_intended: Option<f64>,
+) -> Vec<ValidityReason> {
+    let evidence = blocks::evidence(trial, header, rate_intended);
+    let reasons = validity::judge(Use::Study, &evidence).into_iter();
+    reasons.map(|found| found.reason).collect()
+}
 
 /// Everything that `run` says. A run that was cut short says less, one without trials nothing;
 /// neither is an error.
 pub fn analyze(run: &Run) -> Findings {
-    let mut comparer = compare::Comparer::new(run);
+    let mut tests = SignedRank::new();
     let study = &run.header.study;
     let loads: Vec<LoadFindings> = study
         .loads
         .iter()
         .map(|load| {
             let data = LoadData::gather(run, load);
-            let (validity, reasons) = data.validity();
-            let compared = comparer.compare(&data);
+            let (validity, reasons) = headline::load(&data);
+            let mut comparer = Comparer::new(run, &data, &mut tests);
+            let compared = comparer.compare();
             let rankings = ranking::rankings(study, &data.metrics(), &compared.pairs);
             LoadFindings {
                 load: load.name.clone(),
@@ -67,7 +85,7 @@ pub fn analyze(run: &Run) -> Findings {
                 pairs: compared.pairs,
                 rankings,
                 metrics: data.metrics(),
-                limits: compared.limits,
+                limits: limits::limits(&mut comparer),
                 validity,
                 reasons,
             }

@@ -8,20 +8,16 @@ use std::time::Duration;
 
 use weir_model::record::TrialRecord;
 use weir_model::study::Metric;
-use weir_stats::{SignedRank, hodges_lehmann};
+use weir_stats::hodges_lehmann;
 
+use crate::blocks::{LoadData, failure_count};
+use crate::compare::{Comparer, group_size, replicates, samples_wanted};
 use crate::findings::{LimitFindings, LimitVerdict};
-use crate::gather::LoadData;
-use crate::replicates::{Values, group_size, replicates, samples_wanted};
-use crate::validity::failure_count;
 
 /// The findings of all arms under a load; none when the study has no limit, or the load does not
 /// give the metric that it is for.
-pub(crate) fn limits(
-    data: &LoadData<'_>,
-    values: &mut Values<'_>,
-    tests: &mut SignedRank,
-) -> Vec<LimitFindings> {
+pub(crate) fn limits(comparer: &mut Comparer<'_>) -> Vec<LimitFindings> {
+    let data = comparer.data;
     let objective = &data.study.objective;
     let (Some(limit), Some(quantile)) = (objective.within, objective.metric.response_quantile())
     else {
@@ -33,7 +29,7 @@ pub(crate) fn limits(
     (0..data.study.arms.len())
         .map(|arm| {
             let mut found = blank(data, arm, limit);
-            judge(&mut found, data, values, tests, arm, quantile);
+            judge(&mut found, comparer, arm, quantile);
             found
         })
         .collect()
@@ -53,14 +49,8 @@ fn blank(data: &LoadData<'_>, arm: usize, limit: Duration) -> LimitFindings {
     }
 }
 
-fn judge(
-    found: &mut LimitFindings,
-    data: &LoadData<'_>,
-    values: &mut Values<'_>,
-    tests: &mut SignedRank,
-    arm: usize,
-    quantile: f64,
-) {
+fn judge(found: &mut LimitFindings, comparer: &mut Comparer<'_>, arm: usize, quantile: f64) {
+    let data = comparer.data;
     let blocks: Vec<usize> = (0..data.blocks.len())
         .filter(|block| data.usable(*block, arm).is_some())
         .collect();
@@ -78,7 +68,7 @@ fn judge(
         found.because = format!("{:.1} % of the requests were not answered", lost * 100.0);
         return;
     }
-    match estimate(data, values, tests, arm, &blocks) {
+    match estimate(comparer, arm, &blocks) {
         Ok(estimate) => conclude(found, estimate, data.study.objective.confidence),
         Err(why) => found.because = why,
     }
@@ -107,13 +97,12 @@ struct Estimate {
 }
 
 /// The quantile over groups of `blocks`, or why there is none.
-fn estimate(
-    data: &LoadData<'_>,
-    values: &mut Values<'_>,
-    tests: &mut SignedRank,
-    arm: usize,
-    blocks: &[usize],
-) -> Result<Estimate, String> {
+fn estimate(comparer: &mut Comparer<'_>, arm: usize, blocks: &[usize]) -> Result<Estimate, String> {
+    let Comparer {
+        data,
+        values,
+        tests,
+    } = comparer;
     let metric: Metric = data.study.objective.metric;
     let (wanted, least) = samples_wanted(metric);
     let size = group_size(values.samples(arm, blocks), blocks.len(), wanted);

@@ -1,12 +1,14 @@
 //! Runs whose truth is known, and what the analysis makes of them.
 
 mod bypass;
+mod evidence;
 mod fixture;
 mod headline;
 mod limits;
 mod matrix;
 mod open_loop;
 mod pairs;
+mod replicates;
 mod rules;
 
 use weir_model::record::{Validity, ValidityReason};

@@ -1,111 +1,55 @@
-//! May this trial be used? Judged by what happened around it, before anybody looks at its outcome.
+//! May this measurement be used? Judged by what happened around it, before anybody looks at its outcome.
 //!
-//! The lab judges each trial as it records it; the analysis judges again, so that rules that got
-//! better also apply to old runs.
+//! There is one table of rules, [`RULES`], for the trials of a study and for `weir load`. What is known of
+//! either is [`Evidence`]: `blocks` fills it from a run's records, `load` from a load test's result. The lab
+//! judges each trial as it records it; the analysis judges again, so that rules that got better also
+//! apply to old runs.
 
-use weir_model::load::ErrorCount;
-use weir_model::record::{RunHeader, SliceRecord, TrialRecord, Validity, ValidityReason};
-use weir_model::study::{ProxyRole, Study, StudyArrivals};
+use weir_model::load::{ErrorCount, ErrorKind};
+use weir_model::record::{Validity, ValidityReason};
 
-/// Failures among responses. One in a thousand is what published capacity goals still call loss;
-/// at one in twenty the proxy spends itself on something else than the study's question.
-const FAILURES: Limits = Limits {
-    suspect: 0.001,
-    invalid: 0.05,
-};
-/// Connections for which the generator had no port left. Its own trouble, so the first one is said;
-/// from where on too many requests failed is as for [`FAILURES`].
-const NO_PORT: Limits = Limits {
-    suspect: 0.0,
-    invalid: FAILURES.invalid,
-};
-/// How the kernel's words for EADDRNOTAVAIL end, which connect(2) gives when all ports of the local
-/// range are taken.
-const NO_PORT_WORDS: &str = "(os error 99)";
-/// Time that the hypervisor kept the proxy's CPUs for others. The arms of a block are measured
-/// alternately, so a little falls on both alike; a fifth does not.
-const STEAL: Limits = Limits {
-    suspect: 0.05,
-    invalid: 0.20,
-};
-/// Time of the proxy's CPUs that went to processes of other people. They also share it out by the
-/// number of processes that want it, so an arm with more workers gets more of it.
-const CROWDED: Limits = Limits {
-    suspect: 0.05,
-    invalid: f64::INFINITY,
-};
-/// Requests offered too few or too many in the open loop: 0.1 % is what the engine promises.
-const RATE_ERROR: Limits = Limits {
-    suspect: 0.001,
-    invalid: 0.01,
-};
-/// Lateness at the edge of a slice that does not count as a wrong rate, in seconds.
-const EDGE_S: f64 = 1e-3;
-/// Dispatch lag against the response time, both at the same quantile: the part of a response time
-/// that is the generator's own lateness. It burdens both sides of a ratio alike and pulls it towards
-/// 1; beyond a quarter that must be said, from one half on the figure is more about the generator
-/// than about the proxy.
-pub(crate) const DISPATCH_LAG: Limits = Limits {
-    suspect: 0.25,
-    invalid: 0.50,
-};
-/// Requests of the open loop that never ended: beyond one in a hundred the p99 is not known.
-const CENSORED: Limits = Limits {
-    suspect: 0.01,
-    invalid: f64::INFINITY,
-};
-/// CPU time of the generator in the open loop, where it should be waiting most of the time. In the
-/// closed loop being busy is its business.
-const GENERATOR_BUSY: Limits = Limits {
-    suspect: 0.95,
-    invalid: f64::INFINITY,
-};
-/// Idle time of the proxy's CPUs in the closed loop while somebody else is busy: what was measured
-/// is then somebody else, and ratios understate what the proxy gained.
-const PROXY_IDLE: Limits = Limits {
-    suspect: 0.20,
-    invalid: f64::INFINITY,
-};
-/// Median response time of the closed loop against the part of a slice that is not measured. Requests
-/// in flight when the load moves on are answered while another arm has it, so what the measured part
-/// sees of a longer one is how a queue fills.
-const SLICE: Limits = Limits {
-    suspect: 1.0,
-    invalid: f64::INFINITY,
-};
-/// Lateness of the readings of counters against a slice: as much of the CPU time that they tell may
-/// belong to a neighbouring slice, which is another arm's.
-const LATE: Limits = Limits {
-    suspect: 0.05,
-    invalid: 0.50,
-};
+use crate::blocks::Evidence;
+
+/// The kernel shows steal and idle time in ticks of 10 ms: one tick more or less is no evidence.
+const TICK_NS: f64 = 1e7;
 /// From when on generator or origin count as busy. Not higher, because the kernel's work on their
 /// behalf (softirq) is not in the CPU time of their threads.
 const BUSY: f64 = 0.80;
-/// The kernel shows steal and idle time in ticks of 10 ms: one tick more or less is no evidence.
-const TICK_NS: f64 = 1e7;
+/// Less than everything: a limit that every byte is needed to pass.
+const BYPASSED: f64 = 1.0 - f64::EPSILON;
+/// No limit.
+const NEVER: f64 = f64::INFINITY;
 
-/// Every rule that [`validity`] knows, by the name that stands in the reasons.
-pub const RULES: [&str; 12] = [
-    "nothing-answered",
-    "failures",
-    "ports-exhausted",
-    "proxy-steal",
-    "proxy-crowded",
-    "proxy-not-limit",
-    "slice-too-short",
-    "late-counters",
-    "offered-rate",
-    "dispatch-lag",
-    "generator-busy",
-    "censored",
-];
+/// Where figures are used that a rule is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Use {
+    /// A trial of a study.
+    Study,
+    /// The result of `weir load`.
+    Load,
+}
 
-/// From which share on something is suspect or invalid; exclusive.
-#[derive(Clone, Copy)]
-pub(crate) struct Limits {
-    pub(crate) suspect: f64,
-    pub(crate) invalid: f64,
+/// From which size on something is suspect or invalid; exclusive, infinite where it never is.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Limits {
+    /// SUSPECT beyond.
+    pub suspect: f64,
+    /// INVALID beyond.
+    pub invalid: f64,
+}
+
+/// One rule.
+#[derive(Debug)]
+pub struct Rule {
+    /// The name that stands in reasons.
+    pub name: &'static str,
+    /// What is compared with the limits.
+    pub compares: &'static str,
+    /// The limits by [`Use`]; infinite ones where the rule does not apply.
+    pub limits: [Limits; 2],
+    /// Why the limits are what they are, and why those of the two uses differ where they do.
+    pub why: &'static str,
+    judge: fn(&Evidence<'_>, Grade) -> Option<Reason>,
 }
 
 /// A reason with the size of what was seen, so that the gravest of many can be shown.
@@ -116,338 +60,432 @@ pub(crate) struct Reason {
     pub(crate) size: f64,
 }
 
-/// Every reason not to use `trial`, or to use it with care; none: VALID.
-///
-/// `rate_intended` is the open loop's rate in requests per second, which for
-/// [`StudyArrivals::ShareOfSlowest`] only the pilot's record knows; without it the study's own
-/// figure is used, and no offered rate is judged when that is a share.
-pub fn validity(
-    trial: &TrialRecord,
-    header: &RunHeader,
-    rate_intended: Option<f64>,
-) -> Vec<ValidityReason> {
-    let reasons = judge(trial, header, rate_intended);
-    reasons.into_iter().map(|reason| reason.reason).collect()
+/// Every reason to doubt what `evidence` is of; none: VALID.
+pub(crate) fn judge(used: Use, evidence: &Evidence<'_>) -> Vec<Reason> {
+    let each = RULES.iter().filter_map(|rule| {
+        let grade = Grade(rule.name, rule.limits[used as usize]);
+        let mut found = (rule.judge)(evidence, grade)?;
+        if let Some(subject) = evidence.name {
+            found.reason.seen.insert_str(0, &format!("{subject}: "));
+        }
+        Some(found)
+    });
+    each.collect()
 }
 
-/// [`validity`], with sizes.
-pub(crate) fn judge(
-    trial: &TrialRecord,
-    header: &RunHeader,
-    rate_intended: Option<f64>,
-) -> Vec<Reason> {
-    let study = &header.study;
-    let load = study.loads.iter().find(|load| load.name == trial.load);
-    let blocks = &study.blocks;
-    let discard = load.map_or(blocks.discard, |load| load.discard(blocks));
-    let totals = Totals::of(&trial.slices, discard);
-    if totals.completed == 0 {
-        let seen = match first_words(&trial.errors) {
-            Some(words) => format!("no response was complete: {words}"),
-            None => "no response was complete".to_owned(),
+/// A rule's name and limits, for it to be judged by.
+struct Grade(&'static str, Limits);
+
+impl Grade {
+    /// A reason when `size` is beyond a limit.
+    fn of(self, size: f64, seen: impl FnOnce() -> String) -> Option<Reason> {
+        let Grade(rule, limits) = self;
+        let validity = match size {
+            size if size > limits.invalid => Validity::Invalid,
+            size if size > limits.suspect => Validity::Suspect,
+            _ => return None,
         };
-        return vec![Reason {
-            reason: ValidityReason {
-                validity: Validity::Invalid,
-                rule: "nothing-answered".to_owned(),
-                seen,
-            },
-            size: 1.0,
-        }];
+        let reason = ValidityReason {
+            validity,
+            rule: rule.to_owned(),
+            seen: seen(),
+        };
+        Some(Reason { reason, size })
     }
-    let mut found = vec![
-        failures(trial, study, &totals),
-        ports_exhausted(trial, &totals),
-        steal(header, &totals),
-        crowded(header, &trial.arm, &totals),
-        late_counters(&totals),
-    ];
-    match load.map(|load| load.arrivals) {
-        Some(StudyArrivals::Closed) => {
-            found.push(proxy_not_limit(header, &totals));
-            found.push(slice_too_short(trial, &totals));
-        }
-        Some(open) => {
-            let rate = rate_intended.or(match open {
-                StudyArrivals::Constant(rate) => Some(rate),
-                _ => None,
-            });
-            found.push(rate.and_then(|rate| rate_error(rate, &totals)));
-            found.push(dispatch_lag(trial));
-            found.push(generator_busy(header, &totals));
-            found.push(censored(trial, &totals));
-        }
-        None => {}
-    }
-    found.into_iter().flatten().collect()
-}
 
-/// Sums over a trial's slices.
-struct Totals {
-    slices: f64,
-    measured_ns: f64,
-    /// Whole slices; the record has the measured parts, the study the share that they leave out.
-    whole_ns: f64,
-    offered: u64,
-    completed: u64,
-    completed_whole: u64,
-    proxy_steal_ns: f64,
-    proxy_idle_ns: f64,
-    proxy_cpu_ns: f64,
-    generator_cpu_ns: f64,
-    origin_cpu_ns: f64,
-    late_ns: f64,
-}
-
-impl Totals {
-    fn of(slices: &[SliceRecord], discard: f64) -> Totals {
-        let sum = |field: fn(&SliceRecord) -> u64| slices.iter().map(field).sum::<u64>();
-        let measured_ns = sum(|slice| slice.measured_ns) as f64;
-        Totals {
-            slices: slices.len() as f64,
-            measured_ns,
-            whole_ns: measured_ns / (1.0 - discard.clamp(0.0, 0.99)),
-            offered: sum(|slice| slice.offered),
-            completed: sum(|slice| slice.completed),
-            completed_whole: sum(|slice| slice.completed_whole),
-            proxy_steal_ns: sum(|slice| slice.proxy_steal_ns) as f64,
-            proxy_idle_ns: sum(|slice| slice.proxy_cpus_idle_ns) as f64,
-            proxy_cpu_ns: sum(|slice| slice.proxy_cpu_ns) as f64,
-            generator_cpu_ns: sum(|slice| slice.generator_cpu_ns) as f64,
-            origin_cpu_ns: sum(|slice| slice.origin_cpu_ns) as f64,
-            late_ns: sum(|slice| slice.late_ns) as f64,
-        }
+    /// The same for so many of so many.
+    fn share(self, part: u64, of: u64, seen: impl FnOnce(f64) -> String) -> Option<Reason> {
+        let share = part as f64 / of.max(1) as f64;
+        self.of(share, || seen(share))
     }
 }
 
-/// A reason of kind `rule` when `share` is beyond one of `limits`.
-pub(crate) fn graded(
-    rule: &str,
-    share: f64,
-    limits: Limits,
-    seen: impl FnOnce() -> String,
-) -> Option<Reason> {
-    let validity = match share {
-        s if s > limits.invalid => Validity::Invalid,
-        s if s > limits.suspect => Validity::Suspect,
-        _ => return None,
-    };
-    let reason = ValidityReason {
-        validity,
-        rule: rule.to_owned(),
-        seen: seen(),
-    };
-    Some(Reason {
-        reason,
-        size: share,
-    })
+const fn limits(suspect: f64, invalid: f64) -> Limits {
+    Limits { suspect, invalid }
 }
 
-/// Errors, and responses whose status nobody asked for: outside 1xx to 3xx and not of the class that
-/// the study has the origin answer with.
-pub(crate) fn failure_count(trial: &TrialRecord, study: &Study) -> u64 {
-    let expected = match study.proxy.role {
-        ProxyRole::ReverseProxy => usize::from(study.origin.status / 100),
-        ProxyRole::StaticFiles { .. } => 2,
-    };
-    let errors: u64 = trial.errors.iter().map(|error| error.count).sum();
-    let classes = trial.status_classes.iter().enumerate();
-    let unexpected: u64 = classes
-        .filter(|(class, _)| !(1..=3).contains(class) && *class != expected)
-        .map(|(_, count)| count)
-        .sum();
-    errors + unexpected
+const fn both(suspect: f64, invalid: f64) -> [Limits; 2] {
+    [limits(suspect, invalid); 2]
 }
 
-fn first_words(errors: &[ErrorCount]) -> Option<String> {
-    let most = errors.iter().max_by_key(|error| error.count)?;
-    Some(format!("{} times `{}`", most.count, most.words))
+const fn study(suspect: f64, invalid: f64) -> [Limits; 2] {
+    [limits(suspect, invalid), limits(NEVER, NEVER)]
 }
 
-fn failures(trial: &TrialRecord, study: &Study, totals: &Totals) -> Option<Reason> {
-    let failures = failure_count(trial, study);
-    let errors: u64 = trial.errors.iter().map(|error| error.count).sum();
-    let of = (totals.completed_whole + errors).max(1);
-    let share = failures as f64 / of as f64;
-    graded("failures", share, FAILURES, || {
-        let words = first_words(&trial.errors).map_or(String::new(), |words| format!(", {words}"));
-        format!(
-            "{failures} of {of} requests failed ({}){words}",
-            percent(share)
-        )
-    })
+const fn load(suspect: f64, invalid: f64) -> [Limits; 2] {
+    [limits(NEVER, NEVER), limits(suspect, invalid)]
 }
 
-fn ports_exhausted(trial: &TrialRecord, totals: &Totals) -> Option<Reason> {
-    let without = trial.errors.iter();
-    let without = without.filter(|error| error.words.ends_with(NO_PORT_WORDS));
-    let times: u64 = without.map(|error| error.count).sum();
-    let share = times as f64 / (totals.completed_whole + times).max(1) as f64;
-    graded("ports-exhausted", share, NO_PORT, || {
-        format!(
-            "the generator had no local port left {times} times (net.ipv4.ip_local_port_range; closed              connections keep theirs for a minute)"
-        )
-    })
+/// Every rule, in the order in which reasons are named.
+pub static RULES: [Rule; 21] = [
+    Rule {
+        name: "nothing-answered",
+        compares: "whether no response was complete",
+        limits: both(0.0, 0.0),
+        why: "there is nothing to make figures of",
+        judge: |e, grade| {
+            let nothing = f64::from(e.answered? == 0);
+            grade.of(nothing, || format!("no response was complete{}", mostly(e)))
+        },
+    },
+    Rule {
+        name: "failures",
+        compares: "errors, and responses with a status that nobody asked for, of all requests",
+        limits: both(0.001, 0.05),
+        why: "one in a thousand is what published capacity goals still call loss; at one in twenty the \
+              server spends itself on something else than the question",
+        judge: |e, grade| {
+            // A response that is not as expected is complete all the same.
+            let of = e.completed? + count(e, |error| error.kind != ErrorKind::Unexpected);
+            let failed = (e.unexpected + count(e, |_| true)).min(of);
+            grade.share(failed, of, |share| {
+                let share = percent(share);
+                format!("{failed} of {of} requests failed ({share}){}", mostly(e))
+            })
+        },
+    },
+    Rule {
+        name: "ports-exhausted",
+        compares: "connections that the generator had no local port for, per response",
+        limits: both(0.0, 0.05),
+        why: "the generator's own trouble, so the first one is said; from where on too many requests \
+              failed is as for `failures`",
+        judge: |e, grade| {
+            let times = count(e, ErrorCount::lacks_port);
+            grade.share(times, e.completed? + times, |_| {
+                format!(
+                    "the generator had no local port left {times} times (net.ipv4.ip_local_port_range; closed \
+                     connections keep theirs for a minute, and each own address has as many: `--source`)"
+                )
+            })
+        },
+    },
+    Rule {
+        name: "proxy-steal",
+        compares: "time that the hypervisor took of the proxy's CPUs, less one tick, of their time",
+        limits: study(0.05, 0.20),
+        why: "the arms of a block are measured alternately, so a little falls on both alike; a fifth does not",
+        judge: |e, grade| {
+            let s = e.slices?;
+            grade.of(s.of_proxy(s.proxy_steal_ns - TICK_NS), || {
+                let share = percent(s.of_proxy(s.proxy_steal_ns));
+                format!("the hypervisor kept {share} of the proxy's CPU time for others")
+            })
+        },
+    },
+    Rule {
+        name: "steal",
+        compares: "time that the hypervisor took of the generator's CPUs, of their time",
+        limits: load(0.01, 0.10),
+        why: "a load test has no other arm that it falls on alike: one in a hundred reaches the p99 by itself. \
+              In a study it shows as `dispatch-lag`, which both sides of a ratio have",
+        judge: |e, grade| {
+            let steal = e.steal?;
+            grade.of(steal, || {
+                format!(
+                    "the hypervisor took {} of the generator's CPU time",
+                    percent(steal)
+                )
+            })
+        },
+    },
+    Rule {
+        name: "proxy-crowded",
+        compares: "time of the proxy's CPUs that went to processes of other people",
+        limits: study(0.05, NEVER),
+        why: "they also share it out by the number of processes that want it, so an arm with more workers \
+              gets more of it",
+        judge: |e, grade| {
+            let s = e.slices?;
+            let others = s.others_ns?;
+            // Idle time comes in ticks: in every slice each CPU may have one more than was counted.
+            let grain = TICK_NS * s.count * s.proxy_cpus;
+            grade.of(s.of_proxy(others - grain), || {
+                let share = percent(s.of_proxy(others));
+                format!("other processes took {share} of the time of the proxy's CPUs")
+            })
+        },
+    },
+    Rule {
+        name: "proxy-not-limit",
+        compares: "in a closed loop, idle time of the proxy's CPUs while generator or origin used 80 % of theirs",
+        limits: study(0.20, NEVER),
+        why: "what was measured is then somebody else, and ratios understate what the proxy gained",
+        judge: |e, grade| {
+            let s = e.slices?;
+            let (who, busy) = s.peer.filter(|(_, busy)| *busy >= BUSY)?;
+            grade.of(s.of_proxy(s.proxy_idle_ns - TICK_NS), || {
+                format!(
+                    "the proxy was not the limit: its CPUs were idle {} of the time while {who} used {} of theirs",
+                    percent(s.of_proxy(s.proxy_idle_ns)),
+                    percent(busy.min(1.0)),
+                )
+            })
+        },
+    },
+    Rule {
+        name: "slice-too-short",
+        compares: "in a closed loop, the median response time, of the part of a slice that is not measured",
+        limits: study(1.0, NEVER),
+        why: "requests in flight when the load moves on are answered while another arm has it, so what the \
+              measured part sees of a longer one is how a queue fills",
+        judge: |e, grade| {
+            let s = e.slices?;
+            let median_ns = s.median_ns?;
+            let lead_ns = (s.whole_ns - s.measured_ns) / s.count.max(1.0);
+            // A study that discards nothing has said so.
+            let share = if lead_ns < 1.0 {
+                0.0
+            } else {
+                median_ns / lead_ns
+            };
+            grade.of(share, || {
+                format!(
+                    "half of the responses took longer ({:.0} ms) than the part of a slice that is not \
+                     measured ({:.0} ms): longer slices or fewer connections are wanted",
+                    median_ns / 1e6,
+                    lead_ns / 1e6
+                )
+            })
+        },
+    },
+    Rule {
+        name: "late-counters",
+        compares: "lateness of the readings of counters, of a slice",
+        limits: study(0.05, 0.50),
+        why: "as much of the CPU time that they tell may belong to a neighbouring slice, which is another arm's",
+        judge: |e, grade| {
+            let s = e.slices?;
+            grade.of(s.late_ns / s.whole_ns, || {
+                let ms = s.late_ns / s.count.max(1.0) / 1e6;
+                let share = percent(s.late_ns / s.whole_ns);
+                format!("the counters of its slices were read {ms:.1} ms late, {share} of a slice")
+            })
+        },
+    },
+    Rule {
+        name: "offered-rate",
+        compares: "requests sent or left out too few or too many, of those due",
+        limits: both(0.001, 0.01),
+        why: "0.1 % is what the engine promises; beyond, the load was not the one asked for",
+        judge: |e, grade| {
+            let s = e.schedule?;
+            let off = (s.sent as f64 - s.due).abs() - s.grain;
+            grade.of(off / s.due.max(1.0), || {
+                let (sent, due) = (s.sent, s.due);
+                format!("{sent} requests were offered where {due:.0} were intended")
+            })
+        },
+    },
+    Rule {
+        name: "dropped",
+        compares: "requests that were left out, of those due",
+        limits: both(0.001, NEVER),
+        why: "as for `offered-rate`, but what was left out is known, and it was asked for",
+        judge: |e, grade| {
+            let (dropped, due) = e.dropped?;
+            grade.share(dropped, due, |_| {
+                format!("{dropped} of {due} requests found no idle connection and were left out")
+            })
+        },
+    },
+    Rule {
+        name: "dispatch-lag",
+        compares: "the generator's own lateness, of the response time, both at p50 or both at p99",
+        limits: both(0.25, 0.50),
+        why: "it burdens both sides of a ratio alike and pulls it towards 1: beyond a quarter that must be \
+              said; from one half on a figure is more about the generator than about the server",
+        judge: |e, grade| {
+            let share = |lag: u64, response: u64| lag as f64 / response.max(1) as f64;
+            let each = e.lag.iter().copied();
+            let (quantile, lag, response) =
+                each.max_by(|a, b| share(a.1, a.2).total_cmp(&share(b.1, b.2)))?;
+            grade.of(share(lag, response), || {
+                let (lag, response) = (lag as f64 / 1e3, response as f64 / 1e3);
+                format!(
+                    "at {quantile} the generator itself was {lag:.0} µs late, of a response time of {response:.0} µs"
+                )
+            })
+        },
+    },
+    Rule {
+        name: "generator-busy",
+        compares: "CPU time of the generator, of what it had",
+        limits: both(0.95, NEVER),
+        why: "a thread without time to spare is not punctual in an open loop, and in a closed one it is as \
+              likely the limit as the server, which `proxy-not-limit` says of a study",
+        judge: |e, grade| {
+            let busy = e.generator_busy?;
+            grade.of(busy, || match (e.is_open, percent(busy)) {
+                (true, share) => format!("the generator used {share} of its CPU time"),
+                (false, share) => format!(
+                    "the generator used {share} of its CPU time: the server may be able to carry more"
+                ),
+            })
+        },
+    },
+    Rule {
+        name: "near-self-capacity",
+        compares: "the rate, of what `weir load --calibrate` found on this machine",
+        limits: load(0.8, NEVER),
+        why: "a rate close to what the generator can do at all says little about the server. A study's \
+              load stays on each arm for a slice, which no calibration was made with",
+        judge: |e, grade| {
+            let (offered, most) = e.capacity?;
+            grade.of(offered / most, || {
+                format!(
+                    "{offered:.0}/s is {} of the {most:.0}/s that this generator can send (weir load --calibrate)",
+                    percent(offered / most),
+                )
+            })
+        },
+    },
+    Rule {
+        name: "censored",
+        compares: "requests that never ended, of all",
+        limits: [limits(0.01, NEVER), limits(0.0, NEVER)],
+        why: "the quantiles leave them out. A study compares the p50 and the p99, which are known up to one \
+              in a hundred; a load test shows quantiles up to the maximum, and one is enough for that to be \
+              unknown",
+        judge: |e, grade| {
+            let censored = e.censored?;
+            let never = censored.in_flight + censored.queued;
+            grade.share(never, never + e.completed?, |share| {
+                let oldest = censored.oldest_ns as f64 / 1e6;
+                format!(
+                    "{never} requests ({}) never ended, the oldest after {oldest:.0} ms; the quantiles leave them out",
+                    percent(share)
+                )
+            })
+        },
+    },
+    Rule {
+        name: "generator-starved",
+        compares: "receives that waited for one of the generator's own buffers, of all",
+        limits: both(0.001, NEVER),
+        why: "each is some microseconds of the generator in the response times; one in a thousand is the p99.9",
+        judge: |e, grade| {
+            let (starved, receives) = e.starved?;
+            grade.share(starved, receives, |share| {
+                let share = percent(share);
+                format!(
+                    "received bytes waited {starved} times for one of the generator's buffers (about {share} of the receives)"
+                )
+            })
+        },
+    },
+    Rule {
+        name: "listen-overflows",
+        compares: "connections that a full listen queue on this host kept waiting, per response",
+        limits: both(0.001, NEVER),
+        why: "a wait is a fifth of a second or more, so one in a thousand is the p99.9. The kernel does not \
+              say whose queue it was: no more can have been ours than connections were opened",
+        judge: |e, grade| {
+            let o = e.overflows?;
+            let ours = o.seen.min(o.opened);
+            grade.share(ours, o.responses, |_| {
+                let seen = o.seen;
+                format!(
+                    "{seen} connections on this host found the listener's queue full and waited for a retransmission, \
+                     up to {ours} of them this trial's (net.core.somaxconn, `backlog`)"
+                )
+            })
+        },
+    },
+    Rule {
+        name: "connections-missing",
+        compares: "connections that were not open when the trial began, of those wanted",
+        limits: both(0.001, 0.05),
+        why: "a load of fewer connections is another load. One that is renewed may be closed at any moment, and \
+              one for each request is not open before",
+        judge: |e, grade| {
+            let (wanted, open) = (e.asking?.wanted, e.asking?.open_at_start);
+            grade.share(wanted.saturating_sub(open), wanted, |_| {
+                format!("of {wanted} connections only {open} were open when the trial began")
+            })
+        },
+    },
+    Rule {
+        name: "held-connections",
+        compares: "held connections that were not open from the start to the end, of those wanted",
+        limits: both(0.001, 0.05),
+        why: "as for `connections-missing`; those that were closed were not held",
+        judge: |e, grade| {
+            let held = e.held?;
+            let lost = held.opened.saturating_sub(held.open_at_start);
+            let least = held.open_at_start.min(held.open_at_end);
+            let missing = held.wanted.saturating_sub(least).max(lost);
+            grade.share(missing, held.wanted, |_| {
+                format!(
+                    "of {} connections to be held {} were open at the start and {} at the end, and {lost} were \
+                     lost in between",
+                    held.wanted, held.open_at_start, held.open_at_end
+                )
+            })
+        },
+    },
+    Rule {
+        name: "bypass-idle",
+        compares: "bytes of a hop that went by TCP though the arm is to go past it",
+        limits: study(0.5, BYPASSED),
+        why: "below one half an effect is mostly TCP's; without a byte there is none",
+        judge: |e, grade| {
+            let hop = e.hop?;
+            let (past, by_tcp) = (hop.redirected_bytes as f64, hop.tcp_bytes as f64);
+            let share = match hop.redirected_bytes {
+                0 => 1.0,
+                _ => (by_tcp / (past + by_tcp)).min(BYPASSED),
+            };
+            grade.of(share, || match hop.redirected_bytes {
+                0 => format!(
+                    "not a byte of the {} hop went past TCP, which this arm is about",
+                    hop.name
+                ),
+                _ => format!(
+                    "only {} of the bytes of the {} hop went past TCP ({} messages by TCP, of {})",
+                    percent(1.0 - share),
+                    hop.name,
+                    hop.tcp,
+                    hop.tcp + hop.redirected
+                ),
+            })
+        },
+    },
+    Rule {
+        name: "bypass-refused",
+        compares: "sockets of a hop that the bypass had no place for",
+        limits: study(0.0, NEVER),
+        why: "their bytes went by TCP and are in no share, so the first one is said",
+        judge: |e, grade| {
+            let (hop, refused) = (e.hop?, e.hop?.refused);
+            grade.share(refused, refused + hop.sockets, |share| {
+                format!(
+                    "{refused} sockets of the {} hop ({}) found no place in the bypass, and what they sent \
+                     went by TCP uncounted",
+                    hop.name,
+                    percent(share)
+                )
+            })
+        },
+    },
+];
+
+/// Errors of a kind.
+fn count(evidence: &Evidence<'_>, is_such: fn(&ErrorCount) -> bool) -> u64 {
+    let such = evidence.errors.iter().filter(|error| is_such(error));
+    such.map(|error| error.count).sum()
 }
 
-fn steal(header: &RunHeader, totals: &Totals) -> Option<Reason> {
-    let time = totals.whole_ns * header.cpus.proxy.cpus().len() as f64;
-    let share = (totals.proxy_steal_ns - TICK_NS) / time;
-    graded("proxy-steal", share, STEAL, || {
-        let seen = percent(totals.proxy_steal_ns / time);
-        format!("the hypervisor kept {seen} of the proxy's CPU time for others")
-    })
-}
-
-fn late_counters(totals: &Totals) -> Option<Reason> {
-    let share = totals.late_ns / totals.whole_ns;
-    graded("late-counters", share, LATE, || {
-        let ms = totals.late_ns / totals.slices.max(1.0) / 1e6;
-        format!(
-            "the counters of its slices were read {ms:.1} ms late, {} of a slice",
-            percent(share)
-        )
-    })
-}
-
-/// What of its CPUs' time was neither idle, nor stolen, nor the proxy's own. Where the proxy shares a
-/// CPU with weir itself that is no news; of a proxy that weir did not start the own share is not known.
-fn crowded(header: &RunHeader, arm: &str, totals: &Totals) -> Option<Reason> {
-    let study = &header.study;
-    let arm = study.arms.iter().find(|known| known.name == arm);
-    if arm.is_some_and(|arm| !study.proxy_of(arm).kind.is_started()) {
-        return None;
-    }
-    let cpus = &header.cpus;
-    let of_weir = [&cpus.generator, &cpus.origin];
-    if of_weir
-        .iter()
-        .any(|own| !cpus.proxy.shared_with(own).is_empty())
-    {
-        return None;
-    }
-    let count = cpus.proxy.cpus().len() as f64;
-    let time = totals.whole_ns * count;
-    // Idle time comes in ticks: in every slice each CPU may have one more than was counted.
-    let grain = TICK_NS * totals.slices * count;
-    let others = time - totals.proxy_idle_ns - totals.proxy_steal_ns - totals.proxy_cpu_ns;
-    graded("proxy-crowded", (others - grain) / time, CROWDED, || {
-        format!(
-            "other processes took {} of the time of the proxy's CPUs",
-            percent(others / time)
-        )
-    })
-}
-
-fn rate_error(rate: f64, totals: &Totals) -> Option<Reason> {
-    let intended = rate * totals.measured_ns / 1e9;
-    // Where a slice ends between two arrivals is chance, and a pause of the generator just there
-    // moves requests across its edge: lateness, which has a rule of its own.
-    let grain = totals.slices * (1.0 + rate * EDGE_S);
-    let off = (totals.offered as f64 - intended).abs() - grain;
-    graded("offered-rate", off / intended, RATE_ERROR, || {
-        format!(
-            "{} requests were offered where {intended:.0} were intended",
-            totals.offered
-        )
-    })
-}
-
-fn dispatch_lag(trial: &TrialRecord) -> Option<Reason> {
-    let (lag, response) = (&trial.dispatch_lag, &trial.response_time);
-    let shares = [
-        ("p50", lag.p50, response.p50),
-        ("p99", lag.p99, response.p99),
-    ];
-    let share = |lag: u64, response: u64| lag as f64 / response.max(1) as f64;
-    let (quantile, lag, response) = shares
-        .into_iter()
-        .max_by(|a, b| share(a.1, a.2).total_cmp(&share(b.1, b.2)))?;
-    graded("dispatch-lag", share(lag, response), DISPATCH_LAG, || {
-        lag_seen(quantile, lag, response)
-    })
-}
-
-/// How lateness is told, of one trial and of a load test alike.
-pub(crate) fn lag_seen(quantile: &str, lag: u64, response: u64) -> String {
-    let (lag, response) = (lag as f64 / 1e3, response as f64 / 1e3);
-    format!(
-        "at {quantile} the generator itself was {lag:.0} µs late, of a response time of {response:.0} µs"
-    )
-}
-
-fn generator_busy(header: &RunHeader, totals: &Totals) -> Option<Reason> {
-    let time = totals.whole_ns * header.cpus.generator.cpus().len() as f64;
-    let share = totals.generator_cpu_ns / time;
-    graded("generator-busy", share, GENERATOR_BUSY, || {
-        format!("the generator used {} of its CPUs' time", percent(share))
-    })
-}
-
-fn censored(trial: &TrialRecord, totals: &Totals) -> Option<Reason> {
-    let censored = trial.censored.in_flight + trial.censored.queued;
-    let share = censored as f64 / (censored + totals.completed_whole) as f64;
-    graded("censored", share, CENSORED, || {
-        let oldest = trial.censored.oldest_ns as f64 / 1e6;
-        format!(
-            "{censored} requests ({}) never ended, the oldest after {oldest:.0} ms",
-            percent(share)
-        )
-    })
-}
-
-fn proxy_not_limit(header: &RunHeader, totals: &Totals) -> Option<Reason> {
-    let cpus = &header.cpus;
-    let per_cpu = |ns: f64, count: usize| ns / (totals.whole_ns * count as f64);
-    let shared = cpus.generator.shared_with(&cpus.origin).len();
-    let (generators, origins) = (cpus.generator.cpus().len(), cpus.origin.cpus().len());
-    let generator = per_cpu(totals.generator_cpu_ns, generators);
-    let origin = per_cpu(totals.origin_cpu_ns, origins);
-    // Two roles on the same CPUs are busy together.
-    let both = per_cpu(
-        totals.generator_cpu_ns + totals.origin_cpu_ns,
-        generators + origins - shared,
-    );
-    let (who, busy) = match shared {
-        0 if generator >= origin => ("the generator", generator),
-        0 => ("the origin", origin),
-        _ => ("generator and origin together", both),
-    };
-    if busy < BUSY {
-        return None;
-    }
-    let proxies = cpus.proxy.cpus().len();
-    let idle = per_cpu(totals.proxy_idle_ns - TICK_NS, proxies);
-    graded("proxy-not-limit", idle, PROXY_IDLE, || {
-        format!(
-            "the proxy was not the limit: its CPUs were idle {} of the time while {who} used {} of theirs",
-            percent(per_cpu(totals.proxy_idle_ns, proxies)),
-            percent(busy.min(1.0)),
-        )
-    })
-}
-
-fn slice_too_short(trial: &TrialRecord, totals: &Totals) -> Option<Reason> {
-    let lead_ns = (totals.whole_ns - totals.measured_ns) / totals.slices.max(1.0);
-    let median_ns = trial.response_time.p50 as f64;
-    // A study that discards nothing has said so.
-    let share = if lead_ns >= 1.0 {
-        median_ns / lead_ns
-    } else {
-        0.0
-    };
-    graded("slice-too-short", share, SLICE, || {
-        format!(
-            "half of the responses took longer ({:.0} ms) than the part of a slice that is not measured \
-             ({:.0} ms): longer slices or fewer connections are wanted",
-            median_ns / 1e6,
-            lead_ns / 1e6
-        )
+/// The most frequent error; empty without errors.
+fn mostly(evidence: &Evidence<'_>) -> String {
+    let most = evidence.errors.iter().max_by_key(|error| error.count);
+    most.map_or(String::new(), |most| {
+        format!(", {} times `{}`", most.count, most.words)
     })
 }
 
 /// A share in words.
-pub(crate) fn percent(share: f64) -> String {
+fn percent(share: f64) -> String {
     match share * 100.0 {
         p if p < 1.0 => format!("{p:.2} %"),
         p if p < 10.0 => format!("{p:.1} %"),

@@ -93,8 +93,8 @@ pub(crate) enum Cause {
     Tls(Box<TlsError>),
     /// The engine.
     Own(&'static str),
-    /// Whoever counted it elsewhere.
-    Told(String),
+    /// Whoever counted it elsewhere, with the kernel's number where there was one.
+    Told(String, Option<i32>),
 }
 
 impl Cause {
@@ -105,7 +105,15 @@ impl Cause {
             Cause::Closed(error) => error.to_string(),
             Cause::Tls(error) => error.words().into_owned(),
             Cause::Own(words) => (*words).to_owned(),
-            Cause::Told(words) => words.clone(),
+            Cause::Told(words, _) => words.clone(),
+        }
+    }
+
+    fn errno(&self) -> Option<i32> {
+        match self {
+            Cause::Kernel(errno) => Some(errno.raw_os_error()),
+            Cause::Told(_, errno) => *errno,
+            _ => None,
         }
     }
 }
@@ -130,7 +138,8 @@ impl Errors {
     pub fn told(counts: &[ErrorCount]) -> Errors {
         let mut errors = Errors::default();
         for error in counts {
-            errors.count_n(error.kind, Cause::Told(error.words.clone()), error.count);
+            let cause = Cause::Told(error.words.clone(), error.errno);
+            errors.count_n(error.kind, cause, error.count);
         }
         errors
     }
@@ -160,6 +169,7 @@ impl Errors {
             .map(|(kind, cause, count)| ErrorCount {
                 kind: *kind,
                 words: cause.words(),
+                errno: cause.errno(),
                 count: *count,
             })
             .collect();

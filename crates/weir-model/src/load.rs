@@ -164,8 +164,22 @@ pub struct ErrorCount {
     pub kind: ErrorKind,
     /// What the kernel or the parser said, word for word: `Connection refused (os error 111)`.
     pub words: String,
+    /// The kernel's error number, where the kernel reported it (errno(3)). Records of weir before it was
+    /// kept have it in `words` alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub errno: Option<i32>,
     /// How often.
     pub count: u64,
+}
+
+/// What connect(2) and bind(2) give when all local ports of an address are taken.
+const EADDRNOTAVAIL: i32 = 99;
+
+impl ErrorCount {
+    /// Whether a connection could not be opened because the generator had no local port left.
+    pub fn lacks_port(&self) -> bool {
+        self.errno == Some(EADDRNOTAVAIL)
+    }
 }
 
 /// Work that had not ended when the trial did. It is part of the result: leaving it out would make

@@ -51,7 +51,7 @@ impl Run {
         let records = whole
             .split_inclusive(|&byte| byte == b'\n')
             .enumerate()
-            .map(|(index, line)| parse(&path, index, line.trim_ascii_end()))
+            .map(|(index, line)| parse(&path, index, line.trim_ascii_end()).map(with_errno))
             .collect::<Result<_, _>>()?;
         let (histograms, half_histogram) = HistogramFile::open(dir.join(HISTOGRAMS_FILE))?;
         Ok(Run {
@@ -179,6 +179,22 @@ fn read_header(dir: &Path) -> Result<RunHeader, RecordError> {
         });
     }
     parse(&path, 0, &text)
+}
+
+/// Records of weir before errors had a number have it in their words alone, as the standard library
+/// writes it: `Connection refused (os error 111)`. This is the one place that reads it from there.
+fn with_errno(mut record: Record) -> Record {
+    let errors = match &mut record {
+        Record::Trial(trial) => &mut trial.errors,
+        Record::Part(part) => &mut part.errors,
+        _ => return record,
+    };
+    for error in errors.iter_mut().filter(|error| error.errno.is_none()) {
+        let end = error.words.rsplit_once("(os error ");
+        let number = end.and_then(|(_, end)| end.strip_suffix(')'));
+        error.errno = number.and_then(|number| number.parse().ok());
+    }
+    record
 }
 
 /// Reads JSON that begins on line `index` (from 0) of `path`.

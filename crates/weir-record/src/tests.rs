@@ -43,6 +43,7 @@ fn trial(arm: &str, block: u32) -> TrialRecord {
         errors: vec![ErrorCount {
             kind: ErrorKind::Connect,
             words: "Connection refused (os error 111)".to_owned(),
+            errno: Some(111),
             count: 3,
         }],
         status_classes: [0, 0, 7, 0, 0, 1],
@@ -118,6 +119,28 @@ fn what_was_written_reads_back_equal() {
         of_baseline.iter().map(|t| t.block).collect::<Vec<_>>(),
         [0, 1]
     );
+}
+
+#[test]
+fn errors_of_before_they_had_a_number_get_it_from_their_words() {
+    let folder = tempfile::tempdir().unwrap();
+    let dir = folder.path().join("run");
+    RunWriter::create(&dir, &header(), "").unwrap();
+    let read = |words: &str| {
+        let mut record = serde_json::to_value(record("baseline", 0)).unwrap();
+        let error = &mut record.pointer_mut("/errors/0").unwrap();
+        error["words"] = words.into();
+        error.as_object_mut().unwrap().remove("errno");
+        fs::write(dir.join(RECORDS_FILE), format!("{record}\n")).unwrap();
+        let run = Run::read(&dir).unwrap();
+        run.trials().next().unwrap().errors[0].errno
+    };
+    assert_eq!(
+        read("Cannot assign requested address (os error 99)"),
+        Some(99)
+    );
+    assert_eq!(read("closed by the peer"), None);
+    assert_eq!(read("(os error many)"), None);
 }
 
 #[test]

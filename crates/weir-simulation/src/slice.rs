@@ -287,6 +287,8 @@ impl Going {
             .map(|((kind, words), count)| ErrorCount {
                 kind,
                 words: words.to_owned(),
+                // ECONNREFUSED: an arm that is not there refuses connections.
+                errno: (kind == ErrorKind::Connect).then_some(111),
                 count,
             })
             .collect();

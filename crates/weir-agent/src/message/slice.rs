@@ -125,8 +125,9 @@ mod tests {
         (data.statuses[0], data.statuses[499]) = (7, 8);
         data.censored.in_flight = 9;
         let errors = [ErrorCount {
-            kind: ErrorKind::Timeout,
+            kind: ErrorKind::Connect,
             words: "too late".to_owned(),
+            errno: Some(99),
             count: 10,
         }];
         data.errors = Errors::told(&errors);

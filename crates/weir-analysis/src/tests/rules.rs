@@ -1,239 +1,332 @@
-//! Every rule of validity, just inside and just outside its limits.
+//! The table of rules: each just at and just beyond its limits, in both uses.
 
-use weir_model::load::{ErrorCount, ErrorKind};
-use weir_model::record::{RunHeader, TrialRecord, Validity};
+use std::collections::BTreeSet;
 
-use super::fixture::{SLICE_NS, header, slice, three_arms, trial};
-use crate::validity;
-use crate::validity::RULES;
+use weir_model::load::{Censored, ErrorCount, ErrorKind};
+use weir_model::record::{ConnectionCounts, Validity};
 
-/// What is said of a trial of two slices at 10,000 per second after `change`.
-fn said(
-    load: &str,
-    change: impl FnOnce(&mut TrialRecord, &mut RunHeader),
-) -> Vec<(String, Validity)> {
-    let mut header = header(three_arms());
-    let slices = vec![slice(0, 10_000.0), slice(1, 10_000.0)];
-    let mut trial = trial(load, "stock", 0, slices);
-    change(&mut trial, &mut header);
-    let reasons = validity(&trial, &header, None).into_iter();
-    let said: Vec<_> = reasons
-        .map(|reason| (reason.rule, reason.validity))
-        .collect();
-    assert!(
-        said.iter().all(|(rule, _)| RULES.contains(&&rule[..])),
-        "{said:?}"
-    );
-    said
+use crate::blocks::{Evidence, Hop, Overflows, Schedule, Slices};
+use crate::validity::{RULES, Use, judge};
+
+use Validity::{Invalid as I, Suspect as S};
+
+type Said = &'static [(&'static str, Validity)];
+
+/// 100,000 responses, and a trial of a second on one CPU, of which a fifth is not measured.
+fn quiet() -> Evidence<'static> {
+    Evidence {
+        is_open: true,
+        answered: Some(100_000),
+        completed: Some(100_000),
+        slices: Some(Slices {
+            count: 1.0,
+            whole_ns: 1e9,
+            measured_ns: 8e8,
+            late_ns: 0.0,
+            proxy_cpus: 1.0,
+            proxy_steal_ns: 0.0,
+            proxy_idle_ns: 0.0,
+            others_ns: Some(0.0),
+            peer: None,
+            median_ns: None,
+        }),
+        ..Evidence::default()
+    }
 }
 
-fn one(rule: &str, validity: Validity) -> Vec<(String, Validity)> {
-    vec![(rule.to_owned(), validity)]
+fn said(used: Use, evidence: &Evidence<'_>) -> Vec<(String, Validity)> {
+    let each = judge(used, evidence).into_iter();
+    each.map(|found| (found.reason.rule, found.reason.validity))
+        .collect()
 }
 
-fn refused(count: u64) -> ErrorCount {
-    ErrorCount {
+fn with(change: impl FnOnce(&mut Evidence<'static>)) -> Evidence<'static> {
+    let mut evidence = quiet();
+    change(&mut evidence);
+    evidence
+}
+
+fn sliced(change: impl FnOnce(&mut Slices)) -> Evidence<'static> {
+    with(|e| change(e.slices.as_mut().unwrap()))
+}
+
+fn errors(kind: ErrorKind, errno: Option<i32>, count: u64) -> Evidence<'static> {
+    let words = "as it was said".to_owned();
+    with(|e| {
+        e.errors = vec![ErrorCount {
+            kind,
+            words,
+            errno,
+            count,
+        }]
+        .leak()
+    })
+}
+
+fn idle(busy: f64, ns: f64) -> Evidence<'static> {
+    sliced(|s| (s.peer, s.proxy_idle_ns) = (Some(("the origin", busy)), ns))
+}
+
+fn median(ns: f64, measured_ns: f64) -> Evidence<'static> {
+    sliced(|s| (s.median_ns, s.measured_ns) = (Some(ns), measured_ns))
+}
+
+fn sent(sent: u64) -> Evidence<'static> {
+    let (due, grain) = (1e6, 10.0);
+    with(|e| e.schedule = Some(Schedule { due, sent, grain }))
+}
+
+/// In percent of the response time.
+fn lag(p50: u64, p99: u64) -> Evidence<'static> {
+    with(|e| e.lag = vec![("p50", p50, 100), ("p99", p99, 100)])
+}
+
+fn censored(in_flight: u64, queued: u64) -> Evidence<'static> {
+    let oldest_ns = 1;
+    with(|e| {
+        e.censored = Some(Censored {
+            in_flight,
+            queued,
+            oldest_ns,
+        })
+    })
+}
+
+fn overflows(seen: u64, opened: u64) -> Evidence<'static> {
+    let responses = 100_000;
+    with(|e| {
+        e.overflows = Some(Overflows {
+            seen,
+            opened,
+            responses,
+        })
+    })
+}
+
+fn of_thousand(open_at_start: u64, open_at_end: u64, lost: u64) -> Option<ConnectionCounts> {
+    let (wanted, opened) = (1000, open_at_start + lost);
+    Some(ConnectionCounts {
+        wanted,
+        open_at_start,
+        open_at_end,
+        opened,
+    })
+}
+
+fn held(open_at_start: u64, open_at_end: u64, lost: u64) -> Evidence<'static> {
+    with(|e| e.held = of_thousand(open_at_start, open_at_end, lost))
+}
+
+fn hop(redirected_bytes: u64, tcp_bytes: u64, refused: u64) -> Evidence<'static> {
+    let (name, redirected, tcp, sockets) = ("inbound", 1, 1, 10);
+    Hop {
+        name,
+        redirected_bytes,
+        tcp_bytes,
+        redirected,
+        tcp,
+        refused,
+        sockets,
+    }
+    .into()
+}
+
+/// A name, what was seen, and what is said of it in a study and of a load test.
+type Row = (&'static str, Evidence<'static>, Said, Said);
+
+#[rustfmt::skip]
+fn of_requests() -> Vec<Row> {
+    use ErrorKind::{Connect, Receive, Unexpected};
+    const FAILED: Said = &[("failures", S)];
+    const LOST: Said = &[("failures", I)];
+    const NO_PORT: Option<i32> = Some(99);
+    vec![
+        ("quiet", quiet(), &[], &[]),
+        ("nothing", with(|e| e.answered = Some(0)), &[("nothing-answered", I)], &[("nothing-answered", I)]),
+        ("one", with(|e| e.answered = Some(1)), &[], &[]),
+        ("nothing asked", with(|e| e.answered = None), &[], &[]),
+        ("0.1 % failed", with(|e| e.unexpected = 100), &[], &[]),
+        ("more failed", with(|e| e.unexpected = 101), FAILED, FAILED),
+        ("5 % failed", with(|e| e.unexpected = 5000), FAILED, FAILED),
+        ("more than 5 % failed", with(|e| e.unexpected = 5001), LOST, LOST),
+        ("0.1 % errors", errors(Receive, Some(104), 100), &[], &[]),
+        ("more errors", errors(Receive, Some(104), 101), FAILED, FAILED),
+        ("less than 5 % errors", errors(Receive, None, 5263), FAILED, FAILED),
+        ("5 % errors", errors(Receive, None, 5264), LOST, LOST),
+        // They are complete all the same: of 100,000 requests, not of more.
+        ("0.1 % wrong", errors(Unexpected, None, 100), &[], &[]),
+        ("more wrong", errors(Unexpected, None, 101), FAILED, FAILED),
+        ("all wrong, and so by status", Evidence { unexpected: 100_000, ..errors(Unexpected, None, 100_000) }, LOST, LOST),
+        ("no port once", errors(Connect, NO_PORT, 1), &[("ports-exhausted", S)], &[("ports-exhausted", S)]),
+        ("another error", errors(Connect, Some(111), 1), &[], &[]),
+        ("no port for 5 %", errors(Connect, NO_PORT, 5263), &[("failures", S), ("ports-exhausted", S)], &[("failures", S), ("ports-exhausted", S)]),
+        ("no port for more", errors(Connect, NO_PORT, 5264), &[("failures", I), ("ports-exhausted", I)], &[("failures", I), ("ports-exhausted", I)]),
+    ]
+}
+
+#[rustfmt::skip]
+fn of_cpus_and_hops() -> Vec<Row> {
+    vec![
+        ("5 % stolen, and a tick", sliced(|s| s.proxy_steal_ns = 6e7), &[], &[]),
+        ("more stolen", sliced(|s| s.proxy_steal_ns = 6.1e7), &[("proxy-steal", S)], &[]),
+        ("20 % stolen", sliced(|s| s.proxy_steal_ns = 2.1e8), &[("proxy-steal", S)], &[]),
+        ("more than 20 % stolen", sliced(|s| s.proxy_steal_ns = 2.2e8), &[("proxy-steal", I)], &[]),
+        ("1 % of the generator stolen", with(|e| e.steal = Some(0.01)), &[], &[]),
+        ("more of the generator stolen", with(|e| e.steal = Some(0.011)), &[], &[("steal", S)]),
+        ("10 % of the generator stolen", with(|e| e.steal = Some(0.10)), &[], &[("steal", S)]),
+        ("more than 10 % of it stolen", with(|e| e.steal = Some(0.11)), &[], &[("steal", I)]),
+        ("5 % of others, and a tick", sliced(|s| s.others_ns = Some(6e7)), &[], &[]),
+        ("more of others", sliced(|s| s.others_ns = Some(6.1e7)), &[("proxy-crowded", S)], &[]),
+        ("all of others", sliced(|s| s.others_ns = Some(1e9)), &[("proxy-crowded", S)], &[]),
+        ("a fifth idle, and a tick", idle(0.8, 2.1e8), &[], &[]),
+        ("more idle", idle(0.8, 2.2e8), &[("proxy-not-limit", S)], &[]),
+        ("idle, and so are the others", idle(0.79, 9e8), &[], &[]),
+        ("as long as what is not measured", median(2e8, 8e8), &[], &[]),
+        ("longer", median(2.01e8, 8e8), &[("slice-too-short", S)], &[]),
+        ("all is measured", median(1e9, 1e9), &[], &[]),
+        ("5 % late", sliced(|s| s.late_ns = 5e7), &[], &[]),
+        ("later", sliced(|s| s.late_ns = 5.1e7), &[("late-counters", S)], &[]),
+        ("half a slice late", sliced(|s| s.late_ns = 5e8), &[("late-counters", S)], &[]),
+        ("later than half", sliced(|s| s.late_ns = 5.1e8), &[("late-counters", I)], &[]),
+        ("half by TCP", hop(500, 500, 0), &[], &[]),
+        ("more by TCP", hop(499, 501, 0), &[("bypass-idle", S)], &[]),
+        ("one byte past TCP", hop(1, u64::MAX, 0), &[("bypass-idle", S)], &[]),
+        ("nothing past TCP", hop(0, 5, 0), &[("bypass-idle", I)], &[]),
+        ("nothing at all", hop(0, 0, 0), &[("bypass-idle", I)], &[]),
+        ("a socket without a place", hop(1, 0, 1), &[("bypass-refused", S)], &[]),
+        ("most without a place", hop(1, 0, 1000), &[("bypass-refused", S)], &[]),
+    ]
+}
+
+#[rustfmt::skip]
+fn of_generator_and_connections() -> Vec<Row> {
+    const RATE: Said = &[("offered-rate", S)];
+    const WRONG_RATE: Said = &[("offered-rate", I)];
+    const LAG: Said = &[("dispatch-lag", S)];
+    const LATE: Said = &[("dispatch-lag", I)];
+    const HELD: Said = &[("held-connections", S)];
+    const CLOSED: Said = &[("held-connections", I)];
+    vec![
+        ("0.1 % and the grain too many", sent(1_001_010), &[], &[]),
+        ("more too many", sent(1_001_011), RATE, RATE),
+        ("0.1 % and the grain too few", sent(998_990), &[], &[]),
+        ("more too few", sent(998_989), RATE, RATE),
+        ("1 % too many", sent(1_010_010), RATE, RATE),
+        ("more than 1 % too many", sent(1_010_011), WRONG_RATE, WRONG_RATE),
+        ("0.1 % left out", with(|e| e.dropped = Some((100, 100_000))), &[], &[]),
+        ("more left out", with(|e| e.dropped = Some((101, 100_000))), &[("dropped", S)], &[("dropped", S)]),
+        ("all left out", with(|e| e.dropped = Some((100_000, 100_000))), &[("dropped", S)], &[("dropped", S)]),
+        ("a quarter late", lag(25, 25), &[], &[]),
+        ("more at p50", lag(26, 0), LAG, LAG),
+        ("more at p99", lag(0, 26), LAG, LAG),
+        ("half", lag(50, 50), LAG, LAG),
+        ("more than half at p50", lag(51, 26), LATE, LATE),
+        ("more than half at p99", lag(26, 51), LATE, LATE),
+        ("95 % busy", with(|e| e.generator_busy = Some(0.95)), &[], &[]),
+        ("busier", with(|e| e.generator_busy = Some(0.96)), &[("generator-busy", S)], &[("generator-busy", S)]),
+        ("80 % of what it can", with(|e| e.capacity = Some((80.0, 100.0))), &[], &[]),
+        ("nearer", with(|e| e.capacity = Some((81.0, 100.0))), &[], &[("near-self-capacity", S)]),
+        ("all ended", censored(0, 0), &[], &[]),
+        ("one never ended", censored(1, 0), &[], &[("censored", S)]),
+        ("one never began", censored(0, 1), &[], &[("censored", S)]),
+        ("1 % never ended", censored(1000, 10), &[], &[("censored", S)]),
+        ("more never ended", censored(1000, 11), &[("censored", S)], &[("censored", S)]),
+        ("0.1 % of receives waited", with(|e| e.starved = Some((100, 100_000))), &[], &[]),
+        ("more waited", with(|e| e.starved = Some((101, 100_000))), &[("generator-starved", S)], &[("generator-starved", S)]),
+        ("0.1 % found a queue full", overflows(100, 1000), &[], &[]),
+        ("more found it full", overflows(101, 1000), &[("listen-overflows", S)], &[("listen-overflows", S)]),
+        ("of which few can be ours", overflows(1000, 100), &[], &[]),
+        ("0.1 % missing", with(|e| e.asking = of_thousand(999, 0, 0)), &[], &[]),
+        ("more missing", with(|e| e.asking = of_thousand(998, 0, 0)), &[("connections-missing", S)], &[("connections-missing", S)]),
+        ("5 % missing", with(|e| e.asking = of_thousand(950, 0, 0)), &[("connections-missing", S)], &[("connections-missing", S)]),
+        ("more than 5 % missing", with(|e| e.asking = of_thousand(949, 0, 0)), &[("connections-missing", I)], &[("connections-missing", I)]),
+        ("held", held(999, 999, 1), &[], &[]),
+        ("never opened", held(998, 1000, 0), HELD, HELD),
+        ("closed", held(1000, 998, 0), HELD, HELD),
+        ("opened again", held(1000, 1000, 2), HELD, HELD),
+        ("5 % opened again", held(1000, 1000, 50), HELD, HELD),
+        ("more opened again", held(1000, 1000, 51), CLOSED, CLOSED),
+        ("more never opened", held(949, 949, 0), CLOSED, CLOSED),
+    ]
+}
+
+#[test]
+fn every_rule_speaks_beyond_its_limits_and_not_at_them() {
+    let mut seen = BTreeSet::new();
+    let table = [
+        of_requests(),
+        of_cpus_and_hops(),
+        of_generator_and_connections(),
+    ];
+    for (name, evidence, in_study, of_load) in table.concat() {
+        for (used, expected) in [(Use::Study, in_study), (Use::Load, of_load)] {
+            let found = said(used, &evidence);
+            let found: Vec<_> = found.iter().map(|(rule, v)| (&rule[..], *v)).collect();
+            assert_eq!(found, expected, "{name}, {used:?}");
+            seen.extend(expected.iter().map(|(rule, _)| *rule));
+        }
+    }
+    let rules: BTreeSet<&str> = RULES.iter().map(|rule| rule.name).collect();
+    assert_eq!(seen, rules, "each has a row that fails without it");
+    assert_eq!(rules.len(), RULES.len(), "each has a name of its own");
+}
+
+#[test]
+fn what_is_not_known_is_no_reason_to_doubt() {
+    for used in [Use::Study, Use::Load] {
+        assert_eq!(said(used, &Evidence::default()), []);
+    }
+}
+
+#[test]
+fn words_name_the_flow_and_the_most_frequent_error() {
+    let error = |words: &str, count| ErrorCount {
         kind: ErrorKind::Connect,
-        words: "Connection refused (os error 111)".to_owned(),
+        words: words.to_owned(),
+        errno: None,
         count,
+    };
+    let errors = [error("Connection refused (os error 111)", 7), error("x", 2)];
+    let evidence = Evidence {
+        name: Some("main"),
+        answered: Some(0),
+        errors: &errors,
+        ..Evidence::default()
+    };
+    let found = judge(Use::Load, &evidence);
+    assert_eq!(
+        found[0].reason.seen,
+        "main: no response was complete, 7 times `Connection refused (os error 111)`"
+    );
+}
+
+/// The limits in the manual are those of the table.
+#[test]
+fn the_manual_lists_the_rules_of_a_load_test() {
+    let manual = include_str!("../../../../docs/load.md");
+    let limit = |limit: f64| match limit {
+        f64::INFINITY => String::new(),
+        0.0 => "any".to_owned(),
+        share => format!("{} %", (share * 1e4).round() / 1e2),
+    };
+    for rule in &RULES {
+        let limits = rule.limits[Use::Load as usize];
+        let begin = format!("| `{}` |", rule.name);
+        let row = manual.lines().find(|line| line.starts_with(&begin));
+        if limits.suspect.is_infinite() {
+            assert_eq!(row, None, "{} is of studies alone", rule.name);
+            continue;
+        }
+        let cells: Vec<&str> = row.unwrap_or_default().split('|').map(str::trim).collect();
+        let expected = match rule.name {
+            "nothing-answered" => [String::new(), "always".to_owned()],
+            _ => [limits.suspect, limits.invalid].map(limit),
+        };
+        assert_eq!(
+            cells.get(3..5),
+            Some(&expected.each_ref().map(|s| &**s)[..]),
+            "{}",
+            rule.name
+        );
     }
-}
-
-#[test]
-fn nothing_speaks_against_a_quiet_trial() {
-    assert_eq!(said("closed", |_, _| {}), []);
-    assert_eq!(said("open", |_, _| {}), []);
-}
-
-#[test]
-fn failures_are_errors_and_statuses_that_nobody_asked_for() {
-    let with = |errors: u64| {
-        said("closed", move |trial, _| {
-            trial.errors = vec![refused(errors)];
-        })
-    };
-    assert_eq!(with(2), []);
-    assert_eq!(with(3), one("failures", Validity::Suspect));
-    assert_eq!(with(106), one("failures", Validity::Invalid));
-    let bad_gateway = said("closed", |trial, _| {
-        trial.status_classes = [0, 0, 1990, 0, 0, 10];
-    });
-    assert_eq!(bad_gateway, one("failures", Validity::Suspect));
-    // An origin that is told to answer 404 is answered 404.
-    let asked_for = said("closed", |trial, header| {
-        trial.status_classes = [0, 0, 0, 0, 2000, 0];
-        header.study.origin.status = 404;
-    });
-    assert_eq!(asked_for, []);
-}
-
-#[test]
-fn without_a_response_the_errors_own_words_are_the_reason() {
-    let header = header(three_arms());
-    let mut trial = trial("closed", "stock", 0, vec![slice(0, 0.0)]);
-    trial.errors = vec![refused(7)];
-    let reasons = validity(&trial, &header, None);
-    assert_eq!(reasons.len(), 1);
-    assert_eq!(reasons[0].rule, "nothing-answered");
-    assert!(
-        reasons[0]
-            .seen
-            .contains("Connection refused (os error 111)"),
-        "{reasons:?}"
-    );
-    trial.slices.clear();
-    assert_eq!(
-        validity(&trial, &header, None)[0].validity,
-        Validity::Invalid
-    );
-}
-
-#[test]
-fn stolen_time_counts_beyond_one_tick() {
-    let stolen = |ms: u64| {
-        said("closed", move |trial, _| {
-            trial.slices[0].proxy_steal_ns = ms * 1_000_000;
-        })
-    };
-    assert_eq!(stolen(10), [], "one tick of 200 ms");
-    assert_eq!(stolen(20), [], "5 % beyond one tick");
-    assert_eq!(stolen(30), one("proxy-steal", Validity::Suspect));
-    assert_eq!(stolen(60), one("proxy-steal", Validity::Invalid));
-}
-
-#[test]
-fn the_offered_rate_is_judged_with_some_grain_per_slice() {
-    // 1,600 intended in 160 ms measured; two slices, each with a request and a millisecond of grain.
-    let offered = |more: u64| said("open", move |trial, _| trial.slices[0].offered += more);
-    assert_eq!(offered(23), []);
-    assert_eq!(offered(24), one("offered-rate", Validity::Suspect));
-    assert_eq!(offered(39), one("offered-rate", Validity::Invalid));
-    let closed = said("closed", |trial, _| trial.slices[0].offered += 500);
-    assert_eq!(closed, [], "nothing is intended in the closed loop");
-}
-
-#[test]
-fn a_generator_that_lags_or_is_out_of_breath_matters_in_the_open_loop() {
-    let lag =
-        |ns: u64| move |trial: &mut TrialRecord, _: &mut RunHeader| trial.dispatch_lag.p99 = ns;
-    assert_eq!(said("open", lag(100_000)), [], "a quarter of 400 µs");
-    assert_eq!(
-        said("open", lag(101_000)),
-        one("dispatch-lag", Validity::Suspect)
-    );
-    assert_eq!(
-        said("open", lag(201_000)),
-        one("dispatch-lag", Validity::Invalid)
-    );
-    assert_eq!(said("closed", lag(201_000)), []);
-
-    let busy = |trial: &mut TrialRecord, _: &mut RunHeader| {
-        trial
-            .slices
-            .iter_mut()
-            .for_each(|slice| slice.generator_cpu_ns = SLICE_NS * 96 / 100);
-    };
-    assert_eq!(said("open", busy), one("generator-busy", Validity::Suspect));
-    assert_eq!(said("closed", busy), [], "the proxy was busy as well");
-}
-
-#[test]
-fn requests_that_never_ended_matter_in_the_open_loop() {
-    let lost = |trial: &mut TrialRecord, _: &mut RunHeader| trial.censored.queued = 21;
-    assert_eq!(said("open", lost), one("censored", Validity::Suspect));
-    assert_eq!(said("closed", lost), []);
-}
-
-#[test]
-fn a_proxy_that_waits_for_the_others_was_not_the_limit() {
-    let idle = |trial: &mut TrialRecord| {
-        let slices = trial.slices.iter_mut();
-        slices.for_each(|slice| slice.proxy_cpus_idle_ns = SLICE_NS * 3 / 10);
-    };
-    // Generator and origin share a CPU: together they use 75 %, then 85 % of it.
-    assert_eq!(said("closed", |trial, _| idle(trial)), []);
-    let more = |trial: &mut TrialRecord| {
-        let slices = trial.slices.iter_mut();
-        slices.for_each(|slice| slice.generator_cpu_ns += SLICE_NS / 10);
-    };
-    let both = said("closed", |trial, _| {
-        idle(trial);
-        more(trial);
-    });
-    assert_eq!(both, one("proxy-not-limit", Validity::Suspect));
-    // With a CPU each, neither is busy.
-    let apart = said("closed", |trial, header| {
-        idle(trial);
-        more(trial);
-        header.cpus.origin = "2".parse().unwrap();
-    });
-    assert_eq!(apart, []);
-}
-
-#[test]
-fn processes_of_others_on_the_proxys_cpus_are_told() {
-    let with = |own: f64, change: fn(&mut RunHeader)| {
-        said("closed", move |trial, header| {
-            let own = (own * SLICE_NS as f64) as u64;
-            let slices = trial.slices.iter_mut();
-            slices.for_each(|slice| slice.proxy_cpu_ns = own);
-            change(header);
-        })
-    };
-    // A tick of idle time that was not counted is a tenth of a slice here.
-    assert_eq!(with(0.86, |_| {}), []);
-    let crowded = one("proxy-crowded", Validity::Suspect);
-    assert_eq!(with(0.84, |_| {}), crowded);
-    assert_eq!(with(0.2, |_| {}), crowded);
-    let shared = |header: &mut RunHeader| header.cpus.proxy = header.cpus.generator.clone();
-    assert_eq!(with(0.2, shared), [], "one's own processes are no others");
-}
-
-#[test]
-fn a_slice_must_be_longer_than_a_response() {
-    let with = |load: &'static str, p50| said(load, move |trial, _| trial.response_time.p50 = p50);
-    assert_eq!(with("closed", 20_000_000), []);
-    let too_short = one("slice-too-short", Validity::Suspect);
-    assert_eq!(with("closed", 20_100_000), too_short);
-    assert_eq!(with("open", 20_100_000), [], "its rate is given");
-}
-
-#[test]
-fn ports_that_ran_out_have_a_name_of_their_own() {
-    let with = |count| {
-        said("closed", move |trial, _| {
-            trial.errors = vec![ErrorCount {
-                kind: ErrorKind::Connect,
-                words: "Cannot assign requested address (os error 99)".to_owned(),
-                count,
-            }];
-        })
-    };
-    assert_eq!(with(1), one("ports-exhausted", Validity::Suspect));
-    let many = with(200);
-    let rules: Vec<&str> = many.iter().map(|(rule, _)| &rule[..]).collect();
-    assert_eq!(rules, ["failures", "ports-exhausted"]);
-    assert!(
-        many.iter()
-            .all(|(_, validity)| *validity == Validity::Invalid)
-    );
-}
-
-#[test]
-fn counters_must_be_read_when_a_slice_begins() {
-    let with = |load: &'static str, late_ns| {
-        said(load, move |trial, _| {
-            for slice in &mut trial.slices {
-                slice.late_ns = late_ns;
-            }
-        })
-    };
-    let of_slice = |share: f64| (SLICE_NS as f64 * share) as u64;
-    assert_eq!(with("closed", of_slice(0.05)), []);
-    for load in ["closed", "open"] {
-        let late = with(load, of_slice(0.06));
-        assert_eq!(late, one("late-counters", Validity::Suspect), "{load}");
-    }
-    let too_late = with("closed", of_slice(0.51));
-    assert_eq!(too_late, one("late-counters", Validity::Invalid));
 }

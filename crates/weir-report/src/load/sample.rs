@@ -140,6 +140,7 @@ pub(super) fn known_to_wrk2() -> LoadReport {
     let error = |kind, count| ErrorCount {
         kind,
         words: String::new(),
+        errno: None,
         count,
     };
     report.errors = vec![

@@ -138,7 +138,11 @@ fn a_server_that_closes_held_connections_is_found_out() {
     closer.join().expect("the server was closed");
     assert_eq!(report.counts.lost, 50);
     assert_eq!(report.counts.open_at_end, 0);
-    assert!(rules(&report).contains(&"held"), "{:?}", report.validity);
+    assert!(
+        rules(&report).contains(&"held-connections"),
+        "{:?}",
+        report.validity
+    );
 }
 
 #[test]

@@ -11,7 +11,7 @@ use weir_model::load_report::{
 };
 use weir_report::load::time_report;
 
-use super::job::{Job, Named};
+use super::job::Job;
 use crate::args;
 
 /// What has been gathered of a trial.
@@ -86,19 +86,16 @@ impl Collected {
         if let Some(last) = self.seconds.last_mut() {
             last.seconds = last.seconds.min(ended_at - last.at);
         }
-        let mut flows = Vec::new();
-        for (index, data) in self.flows.iter().enumerate() {
-            let (flow, totals) = (&plan.flows[index], &outcome.flows[index]);
-            flows.push(flow_report(
-                plan,
-                flow,
-                &job.flows[index],
-                data,
-                totals,
-                sustain,
-            ));
-        }
-        let together = self.together(outcome, plan, job, sustain);
+        let flows = self.flows.iter().zip(&outcome.flows).enumerate();
+        let flows = flows.map(|(index, (data, totals))| Measured {
+            job,
+            index,
+            data,
+            totals,
+            sustain,
+        });
+        let flows: Vec<FlowReport> = flows.map(|flow| flow.report()).collect();
+        let together = self.together(outcome, job, sustain);
         let mut report = LoadReport {
             format: FORMAT.to_owned(),
             weir_version: args::version().to_owned(),
@@ -135,13 +132,21 @@ impl Collected {
     }
 
     /// All flows as if they were one, asked as the first one is.
-    fn together(&self, outcome: &Outcome, plan: &Plan, job: &Job, sustain: f64) -> FlowReport {
+    fn together(&self, outcome: &Outcome, job: &Job, sustain: f64) -> FlowReport {
+        let plan = &job.plan;
         let mut all = SliceData::new();
         self.flows.iter().for_each(|data| all.add(data));
         all.errors.add(&outcome.errors);
         let mut totals = outcome.flows[0].clone();
         outcome.flows[1..].iter().for_each(|flow| totals.add(flow));
-        let mut report = flow_report(plan, &plan.flows[0], &job.flows[0], &all, &totals, sustain);
+        let of_all = Measured {
+            job,
+            index: 0,
+            data: &all,
+            totals: &totals,
+            sustain,
+        };
+        let mut report = of_all.report();
         report.load.connections = totals.connections as u32;
         report.rates.intended = plan
             .flows
@@ -153,59 +158,73 @@ impl Collected {
     }
 }
 
-fn flow_report(
-    plan: &Plan,
-    flow: &Flow,
-    named: &Named,
-    data: &SliceData,
-    totals: &FlowTotals,
+/// What was measured of a flow.
+struct Measured<'a> {
+    job: &'a Job,
+    /// The flow's place among those of the plan.
+    index: usize,
+    data: &'a SliceData,
+    totals: &'a FlowTotals,
+    /// Seconds.
     sustain: f64,
-) -> FlowReport {
-    FlowReport {
-        name: named.name.clone(),
-        target: named.target.clone(),
-        load: LoadShape {
-            arrivals: flow.arrivals.clone(),
-            connections: flow.connections,
-            cpus: plan.cpus.clone(),
-            timeout_ns: flow.timeout.as_nanos() as u64,
-            requests: flow.limit,
-            lifetime: flow.lifetime,
-            pipeline: flow.pipeline,
-            assignment: flow.assignment,
-            overflow: flow.overflow,
-            status_expected: flow.requests.expects_status(),
-        },
-        rates: Rates {
-            intended: intended(plan, flow, sustain),
-            offered: data.offered as f64 / sustain,
-            completed: data.completed as f64 / sustain,
-            received_bytes: data.received_bytes as f64 / sustain,
-        },
-        counts: Counts {
-            due: data.due,
-            offered: data.offered,
-            dropped: data.dropped,
-            completed: data.completed,
-            completed_whole: data.completed_whole,
-            received_bytes: data.received_bytes,
-            content_bytes: data.content_bytes,
-            connected: totals.connected,
-            connects: totals.connects,
-            reconnects: totals.connects.saturating_sub(totals.connections),
-            lost: data.lost,
-            open_at_end: totals.open_at_end,
-        },
-        statuses: statuses(data),
-        errors: data.errors.counts(),
-        censored: data.censored,
-        response_time: time_report(&data.histograms.response),
-        service_time: time_report(&data.histograms.service),
-        first_byte: time_report(&data.histograms.first_byte),
-        dispatch_lag: time_report(&data.histograms.dispatch_lag),
-        connect_time: time_report(&totals.connect_time),
-        tls_time: time_report(&totals.tls_time),
-        tls: flow.tls.is_some().then(|| TlsReport::from(&totals.tls)),
+}
+
+impl Measured<'_> {
+    fn report(&self) -> FlowReport {
+        let Measured {
+            data,
+            totals,
+            sustain,
+            ..
+        } = *self;
+        let plan = &self.job.plan;
+        let (flow, named) = (&plan.flows[self.index], &self.job.flows[self.index]);
+        FlowReport {
+            name: named.name.clone(),
+            target: named.target.clone(),
+            load: LoadShape {
+                arrivals: flow.arrivals.clone(),
+                connections: flow.connections,
+                cpus: plan.cpus.clone(),
+                timeout_ns: flow.timeout.as_nanos() as u64,
+                requests: flow.limit,
+                lifetime: flow.lifetime,
+                pipeline: flow.pipeline,
+                assignment: flow.assignment,
+                overflow: flow.overflow,
+                status_expected: flow.requests.expects_status(),
+            },
+            rates: Rates {
+                intended: intended(plan, flow, sustain),
+                offered: data.offered as f64 / sustain,
+                completed: data.completed as f64 / sustain,
+                received_bytes: data.received_bytes as f64 / sustain,
+            },
+            counts: Counts {
+                due: data.due,
+                offered: data.offered,
+                dropped: data.dropped,
+                completed: data.completed,
+                completed_whole: data.completed_whole,
+                received_bytes: data.received_bytes,
+                content_bytes: data.content_bytes,
+                connected: totals.connected,
+                connects: totals.connects,
+                reconnects: totals.connects.saturating_sub(totals.connections),
+                lost: data.lost,
+                open_at_end: totals.open_at_end,
+            },
+            statuses: statuses(data),
+            errors: data.errors.counts(),
+            censored: data.censored,
+            response_time: time_report(&data.histograms.response),
+            service_time: time_report(&data.histograms.service),
+            first_byte: time_report(&data.histograms.first_byte),
+            dispatch_lag: time_report(&data.histograms.dispatch_lag),
+            connect_time: time_report(&totals.connect_time),
+            tls_time: time_report(&totals.tls_time),
+            tls: flow.tls.is_some().then(|| TlsReport::from(&totals.tls)),
+        }
     }
 }
 

@@ -1,0 +1,488 @@
+//! From a run's records to blocks: what is known of every trial, and what the rules of `validity` say of it
+//! before its outcome is looked at.
+
+use weir_model::load::{Censored, ErrorCount, Lifetime};
+use weir_model::record::{
+    ConnectionCounts, PartRecord, RunHeader, SliceRecord, TrialRecord, Validity,
+};
+use weir_model::study::{Arm, LoadSpec, Metric, ProxyRole, Study, StudyArrivals};
+use weir_record::Run;
+
+use crate::counters;
+use crate::validity::{RULES, Reason, Use, judge};
+
+/// Lateness at the edge of a slice that does not count as a wrong rate, in seconds.
+const EDGE_S: f64 = 1e-3;
+/// Bytes that one receive brings, about: what loopback's segments carry.
+pub(crate) const RECEIVE: u64 = 64 * 1024;
+
+/// What is known of a measurement: of a study's trial, of the continuous trial that it was part of, of a
+/// load test, or of one of its flows. What is `None` is not known or does not matter there, and rules
+/// that ask for it say nothing.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Evidence<'a> {
+    /// Said before what was seen, where several are judged together.
+    pub(crate) name: Option<&'a str>,
+    /// Requests come by a schedule, whatever the responses do.
+    pub(crate) is_open: bool,
+    /// Responses that the figures are made of.
+    pub(crate) answered: Option<u64>,
+    /// Responses that were complete, those of unmeasured time included.
+    pub(crate) completed: Option<u64>,
+    /// Of these, those with a status that nobody asked for.
+    pub(crate) unexpected: u64,
+    /// Errors by kind.
+    pub(crate) errors: &'a [ErrorCount],
+    /// Requests that never ended.
+    pub(crate) censored: Option<Censored>,
+    /// Of an open loop.
+    pub(crate) schedule: Option<Schedule>,
+    /// Requests that found no idle connection and were left out, and all that were due.
+    pub(crate) dropped: Option<(u64, u64)>,
+    /// Name of a quantile, dispatch lag and response time there, in nanoseconds.
+    pub(crate) lag: Vec<(&'static str, u64, u64)>,
+    /// CPU time of the generator as a share of what it had.
+    pub(crate) generator_busy: Option<f64>,
+    /// Requests per second that were sent, and that the generator has shown to be able to send.
+    pub(crate) capacity: Option<(f64, f64)>,
+    /// Share of the time of the generator's CPUs that the hypervisor took.
+    pub(crate) steal: Option<f64>,
+    /// Receives that waited for a buffer of the generator, and all, about.
+    pub(crate) starved: Option<(u64, u64)>,
+    /// Of a host's listen queues.
+    pub(crate) overflows: Option<Overflows>,
+    /// Connections that ask, where they are to be open from the start.
+    pub(crate) asking: Option<ConnectionCounts>,
+    /// Connections that are held.
+    pub(crate) held: Option<ConnectionCounts>,
+    /// Of a study's slices.
+    pub(crate) slices: Option<Slices>,
+    /// A hop that an arm is to go past TCP on.
+    pub(crate) hop: Option<Hop>,
+}
+
+/// What was to be sent, and what was.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Schedule {
+    /// Requests that were due.
+    pub(crate) due: f64,
+    /// Requests that were sent or left out.
+    pub(crate) sent: u64,
+    /// Requests more or less that are no evidence: they fall to either side of a bound by chance.
+    pub(crate) grain: f64,
+}
+
+/// Connections that found a listen queue full.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Overflows {
+    /// On the whole host, whoever listened.
+    pub(crate) seen: u64,
+    /// At most so many were opened by the measurement.
+    pub(crate) opened: u64,
+    /// Responses that they are to be seen beside.
+    pub(crate) responses: u64,
+}
+
+/// Sums over a trial's slices, in nanoseconds where a name says so.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Slices {
+    pub(crate) count: f64,
+    pub(crate) whole_ns: f64,
+    pub(crate) measured_ns: f64,
+    /// Lateness of the counters' readings.
+    pub(crate) late_ns: f64,
+    /// CPUs of the proxy.
+    pub(crate) proxy_cpus: f64,
+    pub(crate) proxy_steal_ns: f64,
+    pub(crate) proxy_idle_ns: f64,
+    /// What of the time of the proxy's CPUs was neither idle, nor stolen, nor the proxy's; `None` where
+    /// they are shared with weir itself, and where weir does not see the proxy's own.
+    pub(crate) others_ns: Option<f64>,
+    /// Closed loop: who else is busy, and how much of its CPUs it used.
+    pub(crate) peer: Option<(&'static str, f64)>,
+    /// Closed loop: median response time.
+    pub(crate) median_ns: Option<f64>,
+}
+
+impl Slices {
+    /// `ns` as a share of the time of the proxy's CPUs.
+    pub(crate) fn of_proxy(&self, ns: f64) -> f64 {
+        ns / (self.whole_ns * self.proxy_cpus)
+    }
+}
+
+/// What a bypass counted on a hop.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Hop {
+    pub(crate) name: &'static str,
+    pub(crate) redirected_bytes: u64,
+    pub(crate) tcp_bytes: u64,
+    /// Messages.
+    pub(crate) redirected: u64,
+    pub(crate) tcp: u64,
+    /// Sockets that the bypass had no place for, and those that it had one for.
+    pub(crate) refused: u64,
+    pub(crate) sockets: u64,
+}
+
+impl From<Hop> for Evidence<'_> {
+    fn from(hop: Hop) -> Self {
+        Evidence {
+            hop: Some(hop),
+            ..Evidence::default()
+        }
+    }
+}
+
+/// What is known of `trial` by itself. Of one without a response nothing else is worth judging.
+pub(crate) fn evidence<'a>(
+    trial: &'a TrialRecord,
+    header: &RunHeader,
+    rate_intended: Option<f64>,
+) -> Evidence<'a> {
+    let study = &header.study;
+    let load = study.loads.iter().find(|load| load.name == trial.load);
+    let arrivals = load.map(|load| load.arrivals);
+    let of_trial = |field: fn(&SliceRecord) -> u64| sum([trial], field);
+    let mut known = Evidence {
+        answered: Some(of_trial(|slice| slice.completed) as u64),
+        errors: &trial.errors,
+        ..Evidence::default()
+    };
+    if known.answered == Some(0) {
+        return known;
+    }
+    let discard = load.map_or(study.blocks.discard, |load| load.discard(&study.blocks));
+    let mut slices = Slices::of(trial, header, discard);
+    known.completed = Some(of_trial(|slice| slice.completed_whole) as u64);
+    known.unexpected = unexpected_count(trial, study);
+    if arrivals == Some(StudyArrivals::Closed) {
+        slices.peer = Some(peer(trial, header, slices.whole_ns));
+        slices.median_ns = Some(trial.response_time.p50 as f64);
+    } else if let Some(open) = arrivals {
+        let fixed = match open {
+            StudyArrivals::Constant(rate) => Some(rate),
+            _ => None,
+        };
+        let (lag, response) = (&trial.dispatch_lag, &trial.response_time);
+        let generators = header.cpus.generator.cpus().len() as f64;
+        let generator_ns = of_trial(|slice| slice.generator_cpu_ns);
+        known.is_open = true;
+        known.schedule = rate_intended.or(fixed).map(|rate| Schedule {
+            due: rate * slices.measured_ns / 1e9,
+            sent: of_trial(|slice| slice.offered) as u64,
+            // Where a slice ends between two arrivals is chance, and a pause of the generator just there
+            // moves requests across its edge: lateness, which has a rule of its own.
+            grain: slices.count * (1.0 + rate * EDGE_S),
+        });
+        known.lag = vec![
+            ("p50", lag.p50, response.p50),
+            ("p99", lag.p99, response.p99),
+        ];
+        known.generator_busy = Some(generator_ns / (slices.whole_ns * generators));
+        known.censored = Some(trial.censored);
+    }
+    known.slices = Some(slices);
+    known
+}
+
+impl Slices {
+    fn of(trial: &TrialRecord, header: &RunHeader, discard: f64) -> Slices {
+        let (study, cpus) = (&header.study, &header.cpus);
+        let sum = |field: fn(&SliceRecord) -> u64| sum([trial], field);
+        let measured_ns = sum(|slice| slice.measured_ns);
+        // The record has the measured parts, the study the share that they leave out.
+        let whole_ns = measured_ns / (1.0 - discard.clamp(0.0, 0.99));
+        let proxy_cpus = cpus.proxy.cpus().len() as f64;
+        let proxy_steal_ns = sum(|slice| slice.proxy_steal_ns);
+        let proxy_idle_ns = sum(|slice| slice.proxy_cpus_idle_ns);
+        let own_ns = sum(|slice| slice.proxy_cpu_ns);
+        let arm = study.arms.iter().find(|known| known.name == trial.arm);
+        let is_seen = arm.is_none_or(|arm| study.proxy_of(arm).kind.is_started());
+        let mut of_weir = [&cpus.generator, &cpus.origin].into_iter();
+        let is_alone = of_weir.all(|own| cpus.proxy.shared_with(own).is_empty());
+        let others_ns = whole_ns * proxy_cpus - proxy_idle_ns - proxy_steal_ns - own_ns;
+        Slices {
+            count: trial.slices.len() as f64,
+            whole_ns,
+            measured_ns,
+            late_ns: sum(|slice| slice.late_ns),
+            proxy_cpus,
+            proxy_steal_ns,
+            proxy_idle_ns,
+            others_ns: (is_seen && is_alone).then_some(others_ns),
+            peer: None,
+            median_ns: None,
+        }
+    }
+}
+
+/// Which of generator and origin used more of its CPUs, and how much. On the same CPUs they are busy
+/// together.
+fn peer(trial: &TrialRecord, header: &RunHeader, whole_ns: f64) -> (&'static str, f64) {
+    let cpus = &header.cpus;
+    let generator_ns = sum([trial], |slice| slice.generator_cpu_ns);
+    let origin_ns = sum([trial], |slice| slice.origin_cpu_ns);
+    let shared = cpus.generator.shared_with(&cpus.origin).len();
+    let (generators, origins) = (cpus.generator.cpus().len(), cpus.origin.cpus().len());
+    let used = |ns: f64, count: usize| ns / (whole_ns * count as f64);
+    let (generator, origin) = (used(generator_ns, generators), used(origin_ns, origins));
+    let both = used(generator_ns + origin_ns, generators + origins - shared);
+    match shared {
+        0 if generator >= origin => ("the generator", generator),
+        0 => ("the origin", origin),
+        _ => ("generator and origin together", both),
+    }
+}
+
+/// Responses whose status nobody asked for: outside 1xx to 3xx and not of the class that the study has the
+/// origin answer with.
+fn unexpected_count(trial: &TrialRecord, study: &Study) -> u64 {
+    let expected = match study.proxy.role {
+        ProxyRole::ReverseProxy => usize::from(study.origin.status / 100),
+        ProxyRole::StaticFiles { .. } => 2,
+    };
+    let classes = trial.status_classes.iter().enumerate();
+    let unexpected = classes.filter(|(class, _)| !(1..=3).contains(class) && *class != expected);
+    unexpected.map(|(_, count)| count).sum()
+}
+
+/// Errors, and responses whose status nobody asked for.
+pub(crate) fn failure_count(trial: &TrialRecord, study: &Study) -> u64 {
+    let errors = trial.errors.iter().map(|error| error.count);
+    errors.sum::<u64>() + unexpected_count(trial, study)
+}
+
+/// What the lab of then knew beyond the rules of today.
+fn only_the_lab(trial: &TrialRecord) -> impl Iterator<Item = Reason> {
+    let unknown = |rule: &str| RULES.iter().all(|known| known.name != rule);
+    let recorded = trial
+        .validity
+        .iter()
+        .filter(move |reason| unknown(&reason.rule));
+    recorded.map(|reason| Reason {
+        reason: reason.clone(),
+        size: 0.0,
+    })
+}
+
+/// A continuous trial, and what all of its blocks saw together.
+pub(crate) struct Part<'a> {
+    pub(crate) part: &'a PartRecord,
+    pub(crate) load: &'a LoadSpec,
+    pub(crate) responses: u64,
+    pub(crate) received_bytes: u64,
+    pub(crate) origin_connects: u64,
+}
+
+impl<'a> Part<'a> {
+    fn of(run: &'a Run, part: &'a PartRecord, load: &'a LoadSpec) -> Part<'a> {
+        let own = run.trials().filter(|trial| trial.load == load.name);
+        let own: Vec<&TrialRecord> = own.filter(|trial| holds(part, trial)).collect();
+        let total = |field| sum(own.iter().copied(), field) as u64;
+        Part {
+            part,
+            load,
+            responses: total(|slice| slice.completed_whole),
+            received_bytes: total(|slice| slice.received_bytes),
+            origin_connects: total(|slice| slice.origin_connects),
+        }
+    }
+
+    /// What its end says about the trials of `arm`: connections that were not there, and the generator's
+    /// own troubles. Of a part that was cut short nothing is known.
+    pub(crate) fn evidence(&self, arm: &str) -> Evidence<'static> {
+        let part = self.part;
+        let receives = self.responses.max(self.received_bytes / RECEIVE);
+        let own = part.arms.iter().find(|own| own.arm == arm);
+        let asks = self.load.lifetime != Lifetime::Request;
+        let wanted = |counts: &ConnectionCounts| counts.wanted > 0;
+        Evidence {
+            starved: Some((part.starved, receives)),
+            overflows: Some(self.overflows()),
+            asking: own
+                .map(|own| own.asking)
+                .filter(|asking| asks && wanted(asking)),
+            held: own.map(|own| own.held).filter(wanted),
+            ..Evidence::default()
+        }
+    }
+
+    /// What an arm's own namespace counts is the arm's and no reason to doubt: it is shown among its
+    /// connections. Of the rest, what was opened before the trial does not count.
+    fn overflows(&self) -> Overflows {
+        let arms = &self.part.arms;
+        let by_client = arms.iter().flat_map(|arm| [&arm.asking, &arm.held]);
+        let by_client = by_client.map(|counts| counts.opened.saturating_sub(counts.open_at_start));
+        let of_arms = arms.iter().filter_map(|arm| arm.listen_overflows).sum();
+        Overflows {
+            seen: self.part.listen_overflows.saturating_sub(of_arms),
+            opened: by_client.sum::<u64>() + self.origin_connects,
+            responses: self.responses,
+        }
+    }
+}
+
+/// Whether a continuous trial holds a trial's block.
+pub(crate) fn holds(part: &PartRecord, trial: &TrialRecord) -> bool {
+    let blocks = part.first_block..part.first_block.saturating_add(part.blocks);
+    part.session == trial.session && blocks.contains(&trial.block)
+}
+
+/// A trial and what speaks against it.
+pub(crate) struct Judged<'a> {
+    pub(crate) trial: &'a TrialRecord,
+    pub(crate) reasons: Vec<Reason>,
+}
+
+impl Judged<'_> {
+    /// The worst of the reasons.
+    pub(crate) fn validity(&self) -> Validity {
+        let worst = self.reasons.iter().map(|reason| reason.reason.validity);
+        worst.max().unwrap_or(Validity::Valid)
+    }
+
+    pub(crate) fn usable(&self) -> bool {
+        self.validity() != Validity::Invalid
+    }
+}
+
+/// One block: a trial for each arm of the study, by the arm's index; `None` when a kill or an error
+/// cut the block short.
+pub(crate) type Block<'a> = Vec<Option<Judged<'a>>>;
+
+/// Everything measured under one load.
+pub(crate) struct LoadData<'a> {
+    pub(crate) study: &'a Study,
+    /// Name of the load.
+    pub(crate) load: &'a str,
+    pub(crate) open: bool,
+    pub(crate) rate_intended: Option<f64>,
+    pub(crate) slice_ns: u64,
+    /// In order of time.
+    pub(crate) blocks: Vec<Block<'a>>,
+}
+
+impl<'a> LoadData<'a> {
+    pub(crate) fn gather(run: &'a Run, load: &'a LoadSpec) -> LoadData<'a> {
+        let study = &run.header.study;
+        let pilot = run.pilot(&load.name);
+        let rate_intended = match load.arrivals {
+            StudyArrivals::Closed => None,
+            StudyArrivals::Constant(rate) => Some(rate),
+            StudyArrivals::ShareOfSlowest(_) => pilot.and_then(|pilot| pilot.rate),
+        };
+        let chosen = pilot.map(|pilot| pilot.slice_ns);
+        let fixed = study.blocks.slice.map(|slice| slice.as_nanos() as u64);
+        let parts: Vec<Part<'_>> = run
+            .parts(&load.name)
+            .map(|p| Part::of(run, p, load))
+            .collect();
+        let blocks = run.blocks(&load.name).into_values().map(|trials| {
+            let mut block: Block<'a> = study.arms.iter().map(|_| None).collect();
+            for trial in trials {
+                if let Some(arm) = study.arms.iter().position(|arm| arm.name == trial.arm) {
+                    let mut reasons =
+                        judge(Use::Study, &evidence(trial, &run.header, rate_intended));
+                    reasons.extend(only_the_lab(trial));
+                    if let Some(part) = parts.iter().find(|part| holds(part.part, trial)) {
+                        reasons.extend(judge(Use::Study, &part.evidence(&trial.arm)));
+                        let hops = counters::hops(run, part.part, &trial.arm);
+                        reasons.extend(hops.flat_map(|hop| judge(Use::Study, &hop.into())));
+                    }
+                    block[arm] = Some(Judged { trial, reasons });
+                }
+            }
+            block
+        });
+        LoadData {
+            study,
+            load: &load.name,
+            open: load.arrivals != StudyArrivals::Closed,
+            rate_intended,
+            slice_ns: chosen.or(fixed).unwrap_or(0),
+            blocks: blocks.collect(),
+        }
+    }
+
+    /// What this load can give, the objective's metric first.
+    pub(crate) fn metrics(&self) -> Vec<Metric> {
+        let mut metrics = match self.open {
+            // Where all content has one size, both are the same but for their unit.
+            false => match self.study.objective.metric {
+                Metric::ReceivedBytes => vec![Metric::ReceivedBytes, Metric::CpuPerRequest],
+                _ => vec![Metric::Rate, Metric::CpuPerRequest],
+            },
+            true => vec![
+                Metric::ResponseP50,
+                Metric::ResponseP99,
+                Metric::CpuPerRequest,
+            ],
+        };
+        metrics.sort_by_key(|metric| *metric != self.study.objective.metric);
+        metrics
+    }
+
+    /// The trial of `arm` in `block`, if it is there and usable.
+    pub(crate) fn usable(&self, block: usize, arm: usize) -> Option<&'a TrialRecord> {
+        let judged = self.blocks.get(block)?.get(arm)?.as_ref()?;
+        judged.usable().then_some(judged.trial)
+    }
+
+    /// Whether an arm's proxy is a process of weir's, of which it knows CPU time and memory.
+    pub(crate) fn sees_process(&self, arm: &Arm) -> bool {
+        self.study.proxy_of(arm).kind.is_started()
+    }
+
+    /// Usable trials of an arm, in order of time.
+    pub(crate) fn usable_of(&self, arm: usize) -> impl Iterator<Item = &'a TrialRecord> {
+        (0..self.blocks.len()).filter_map(move |block| self.usable(block, arm))
+    }
+
+    /// Blocks in which both arms are usable.
+    pub(crate) fn usable_pairs(&self, arm: usize, against: usize) -> Vec<usize> {
+        let both = |block: &usize| {
+            self.usable(*block, arm).is_some() && self.usable(*block, against).is_some()
+        };
+        (0..self.blocks.len()).filter(both).collect()
+    }
+
+    /// Blocks in which every arm is usable.
+    pub(crate) fn blocks_used(&self) -> u32 {
+        let whole =
+            |block: &&Block<'_>| block.iter().all(|t| t.as_ref().is_some_and(Judged::usable));
+        self.blocks.iter().filter(whole).count() as u32
+    }
+}
+
+/// Sum of a field over all slices of some trials.
+pub(crate) fn sum<'a>(
+    trials: impl IntoIterator<Item = &'a TrialRecord>,
+    field: fn(&SliceRecord) -> u64,
+) -> f64 {
+    let slices = trials.into_iter().flat_map(|trial| &trial.slices);
+    slices.map(field).sum::<u64>() as f64
+}
+
+/// Completed requests per second of measured time; not a number without time.
+pub(crate) fn rate<'a>(trials: impl IntoIterator<Item = &'a TrialRecord> + Clone) -> f64 {
+    sum(trials.clone(), |slice| slice.completed) * 1e9 / sum(trials, |slice| slice.measured_ns)
+}
+
+/// Bytes received per second of measured time: the completed rate, each response at the mean size of
+/// all. Bytes are counted over whole slices, in which large responses that began in one arm's slice
+/// still arrive after its end; by themselves they would be too many for its time.
+pub(crate) fn received_per_second<'a>(
+    trials: impl IntoIterator<Item = &'a TrialRecord> + Clone,
+) -> f64 {
+    let bytes = sum(trials.clone(), |slice| slice.received_bytes);
+    rate(trials.clone()) * bytes / sum(trials, |slice| slice.completed_whole)
+}
+
+/// CPU time of the proxy per completed request in nanoseconds; not a number without requests.
+pub(crate) fn cpu_per_request<'a>(
+    trials: impl IntoIterator<Item = &'a TrialRecord> + Clone,
+) -> f64 {
+    let cpu = sum(trials.clone(), |slice| slice.proxy_cpu_ns);
+    cpu / sum(trials, |slice| slice.completed_whole)
+}

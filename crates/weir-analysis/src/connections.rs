@@ -1,0 +1,79 @@
+//! What became of an arm's connections over several continuous trials.
+
+use weir_model::load_report::{NameCount, TlsReport};
+use weir_model::record::{ArmConnections, ConnectionCounts, PartRecord};
+
+/// One arm's connections over several continuous trials; see
+/// [`ArmFindings::connections`](crate::findings::ArmFindings::connections).
+pub(crate) fn together<'a>(
+    parts: impl Iterator<Item = &'a PartRecord>,
+    arm: &str,
+) -> Option<ArmConnections> {
+    let own = parts.filter_map(|part| part.arms.iter().find(|own| own.arm == arm).cloned());
+    let own = own.map(|mut own| {
+        own.held.opened = own.held.opened.saturating_sub(own.held.open_at_start);
+        own
+    });
+    own.reduce(|mut sum, next| {
+        add_counts(&mut sum.asking, &next.asking);
+        add_counts(&mut sum.held, &next.held);
+        sum.answered += next.answered;
+        // Known of every part, or of none.
+        let overflows = sum.listen_overflows.zip(next.listen_overflows);
+        sum.listen_overflows = overflows.map(|(sum, next)| sum + next);
+        match (&mut sum.tls, next.tls) {
+            (Some(sum), Some(next)) => add_tls(sum, next),
+            (tls @ None, next) => *tls = next,
+            (Some(_), None) => {}
+        }
+        sum.proxy_memory_bytes = sum.proxy_memory_bytes.max(next.proxy_memory_bytes);
+        sum
+    })
+}
+
+fn add_counts(sum: &mut ConnectionCounts, next: &ConnectionCounts) {
+    sum.wanted = sum.wanted.max(next.wanted);
+    sum.open_at_start = sum.open_at_start.min(next.open_at_start);
+    sum.open_at_end = sum.open_at_end.min(next.open_at_end);
+    sum.opened += next.opened;
+}
+
+fn add_tls(sum: &mut TlsReport, next: TlsReport) {
+    sum.handshakes += next.handshakes;
+    sum.resumed += next.resumed;
+    sum.early_data += next.early_data;
+    add_names(&mut sum.versions, next.versions);
+    add_names(&mut sum.ciphers, next.ciphers);
+    add_names(&mut sum.groups, next.groups);
+}
+
+fn add_names(sum: &mut Vec<NameCount>, next: Vec<NameCount>) {
+    for named in next {
+        match sum.iter_mut().find(|known| known.name == named.name) {
+            Some(known) => known.count += named.count,
+            None => sum.push(named),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn full_queues_of_an_arm_are_known_of_all_parts_or_of_none() {
+        let part = |listen_overflows| PartRecord {
+            arms: vec![ArmConnections {
+                arm: "a".to_owned(),
+                listen_overflows,
+                ..ArmConnections::default()
+            }],
+            ..PartRecord::default()
+        };
+        let of = |parts: [PartRecord; 2]| {
+            together(parts.iter(), "a").and_then(|own| own.listen_overflows)
+        };
+        assert_eq!(of([part(Some(500)), part(Some(500))]), Some(1000));
+        assert_eq!(of([part(Some(500)), part(None)]), None);
+    }
+}

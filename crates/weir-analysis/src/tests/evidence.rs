@@ -1,0 +1,414 @@
+//! What of a trial, of the end of a continuous trial, and of a load test's report the rules are judged by.
+
+use std::collections::BTreeSet;
+
+use weir_model::fixture::load;
+use weir_model::load::{Arrivals, ErrorCount, ErrorKind, Lifetime};
+use weir_model::load_report::{FlowReport, LoadReport, StatusCount};
+use weir_model::record::{
+    ArmConnections, ConnectionCounts, PartRecord, RunHeader, SliceRecord, TrialRecord, Validity,
+    ValidityReason,
+};
+use weir_model::study::{LoadSpec, StudyArrivals};
+use weir_stats::SplitMix64;
+
+use super::fixture::{SLICE_NS, header, load_report, slice, three_arms, trial};
+use crate::blocks::{Part, holds};
+use crate::validity::{RULES, Use, judge};
+use crate::{load_validity, validity};
+
+use Validity::{Invalid as I, Suspect as S};
+
+type Said = &'static [(&'static str, Validity)];
+
+const FAILED: Said = &[("failures", S)];
+
+fn error(errno: i32, count: u64) -> Vec<ErrorCount> {
+    vec![ErrorCount {
+        kind: ErrorKind::Connect,
+        words: format!("it failed (os error {errno})"),
+        errno: Some(errno),
+        count,
+    }]
+}
+
+fn each_slice(trial: &mut TrialRecord, change: impl Fn(&mut SliceRecord)) {
+    trial.slices.iter_mut().for_each(change);
+}
+
+/// A load, a change to a trial of two slices at 10,000 per second or to its run, and what is said.
+type TrialRow = (&'static str, fn(&mut TrialRecord, &mut RunHeader), Said);
+
+/// A slice is 100 ms, of which 80 are measured.
+#[rustfmt::skip]
+const TRIALS: &[TrialRow] = &[
+    ("closed", |_, _| {}, &[]),
+    ("open", |_, _| {}, &[]),
+    ("closed", |t, _| t.errors = error(111, 2), &[]),
+    ("closed", |t, _| t.errors = error(111, 3), FAILED),
+    ("closed", |t, _| t.errors = error(111, 106), &[("failures", I)]),
+    ("closed", |t, _| t.status_classes = [0, 0, 1990, 0, 0, 10], FAILED),
+    ("closed", |t, _| t.status_classes = [10, 0, 1990, 0, 0, 0], FAILED),
+    // An origin that is told to answer 404 is answered 404.
+    ("closed", |t, h| { t.status_classes = [0, 0, 0, 0, 2000, 0]; h.study.origin.status = 404; }, &[]),
+    ("closed", |t, _| t.errors = error(99, 1), &[("ports-exhausted", S)]),
+    ("closed", |t, _| t.errors = error(99, 200), &[("failures", I), ("ports-exhausted", I)]),
+    // Nothing else is judged of a trial without a response.
+    ("open", |t, _| { each_slice(t, |s| { s.completed = 0; s.late_ns = SLICE_NS; }); t.errors = error(99, 7); }, &[("nothing-answered", I)]),
+    ("open", |t, _| t.slices.clear(), &[("nothing-answered", I)]),
+    // One tick of 10 ms, then 5 % beyond it.
+    ("closed", |t, _| t.slices[0].proxy_steal_ns = 10_000_000, &[]),
+    ("closed", |t, _| t.slices[0].proxy_steal_ns = 20_000_000, &[]),
+    ("closed", |t, _| t.slices[0].proxy_steal_ns = 30_000_000, &[("proxy-steal", S)]),
+    ("closed", |t, _| t.slices[0].proxy_steal_ns = 60_000_000, &[("proxy-steal", I)]),
+    // 1,600 intended in 160 ms measured; two slices, each with a request and a millisecond of grain.
+    ("open", |t, _| t.slices[0].offered += 23, &[]),
+    ("open", |t, _| t.slices[0].offered += 24, &[("offered-rate", S)]),
+    ("open", |t, _| t.slices[0].offered += 39, &[("offered-rate", I)]),
+    ("closed", |t, _| t.slices[0].offered += 500, &[]),
+    ("open", |t, h| { t.slices[0].offered += 500; h.study.loads[1].arrivals = StudyArrivals::ShareOfSlowest(0.5); }, &[]),
+    ("open", |t, _| t.dispatch_lag.p99 = 100_000, &[]),
+    ("open", |t, _| t.dispatch_lag.p99 = 101_000, &[("dispatch-lag", S)]),
+    ("open", |t, _| t.dispatch_lag.p99 = 201_000, &[("dispatch-lag", I)]),
+    ("open", |t, _| t.dispatch_lag.p50 = 101_000, &[("dispatch-lag", I)]),
+    ("closed", |t, _| t.dispatch_lag.p99 = 201_000, &[]),
+    ("open", |t, _| each_slice(t, |s| s.generator_cpu_ns = SLICE_NS * 96 / 100), &[("generator-busy", S)]),
+    // The proxy was busy as well.
+    ("closed", |t, _| each_slice(t, |s| s.generator_cpu_ns = SLICE_NS * 96 / 100), &[]),
+    ("open", |t, _| t.censored.queued = 21, &[("censored", S)]),
+    ("open", |t, _| t.censored.in_flight = 21, &[("censored", S)]),
+    ("closed", |t, _| t.censored.queued = 21, &[]),
+    // Generator and origin share a CPU: together they use 75 %, then 85 % of it; with one each, neither.
+    ("closed", |t, _| each_slice(t, |s| s.proxy_cpus_idle_ns = SLICE_NS * 3 / 10), &[]),
+    ("closed", |t, _| each_slice(t, idle), &[("proxy-not-limit", S)]),
+    ("open", |t, _| each_slice(t, idle), &[]),
+    ("closed", |t, h| { each_slice(t, idle); h.cpus.origin = "2".parse().unwrap(); }, &[]),
+    // A tick of idle time that was not counted is a tenth of a slice here.
+    ("closed", |t, _| own_cpu(t, 86), &[]),
+    ("closed", |t, _| own_cpu(t, 84), &[("proxy-crowded", S)]),
+    ("open", |t, _| own_cpu(t, 20), &[("proxy-crowded", S)]),
+    ("closed", |t, h| { own_cpu(t, 20); h.cpus.proxy = h.cpus.generator.clone(); }, &[]),
+    ("closed", |t, _| t.response_time.p50 = 20_000_000, &[]),
+    ("closed", |t, _| t.response_time.p50 = 20_100_000, &[("slice-too-short", S)]),
+    // Its rate is given.
+    ("open", |t, _| t.response_time.p50 = 20_100_000, &[]),
+    ("closed", |t, _| each_slice(t, |s| s.late_ns = SLICE_NS * 5 / 100), &[]),
+    ("closed", |t, _| each_slice(t, |s| s.late_ns = SLICE_NS * 6 / 100), &[("late-counters", S)]),
+    ("open", |t, _| each_slice(t, |s| s.late_ns = SLICE_NS * 6 / 100), &[("late-counters", S)]),
+    ("closed", |t, _| each_slice(t, |s| s.late_ns = SLICE_NS * 51 / 100), &[("late-counters", I)]),
+];
+
+fn idle(slice: &mut SliceRecord) {
+    slice.proxy_cpus_idle_ns = SLICE_NS * 3 / 10;
+    slice.generator_cpu_ns += SLICE_NS / 10;
+}
+
+/// The proxy's own CPU time, in percent of a slice.
+fn own_cpu(trial: &mut TrialRecord, percent: u64) {
+    each_slice(trial, |slice| slice.proxy_cpu_ns = SLICE_NS * percent / 100);
+}
+
+#[test]
+fn trials_are_judged_by_what_their_records_say() {
+    for (row, (load, change, expected)) in TRIALS.iter().enumerate() {
+        let mut header = header(three_arms());
+        let slices = vec![slice(0, 10_000.0), slice(1, 10_000.0)];
+        let mut trial = trial(load, "stock", 0, slices);
+        change(&mut trial, &mut header);
+        let reasons = validity(&trial, &header, None);
+        let said: Vec<_> = reasons.iter().map(|r| (&*r.rule, r.validity)).collect();
+        assert_eq!(&said[..], *expected, "row {row}: {reasons:?}");
+    }
+}
+
+fn counts(wanted: u64, open_at_start: u64, open_at_end: u64, opened: u64) -> ConnectionCounts {
+    ConnectionCounts {
+        wanted,
+        open_at_start,
+        open_at_end,
+        opened,
+    }
+}
+
+/// 50 connections that ask and 1,000 that are held, to the arm `a`, and 10,000 responses.
+fn part() -> PartRecord {
+    PartRecord {
+        first_block: 10,
+        blocks: 5,
+        session: 1,
+        arms: vec![ArmConnections {
+            arm: "a".to_owned(),
+            asking: counts(50, 50, 50, 50),
+            held: counts(1000, 1000, 1000, 1000),
+            ..ArmConnections::default()
+        }],
+        ..PartRecord::default()
+    }
+}
+
+type PartChange = fn(&mut PartRecord, &mut LoadSpec, &mut [u64; 3]);
+
+/// A change to a continuous trial, its load, or to responses, bytes and connections to the origin; what is
+/// said of the trials of `a`.
+#[rustfmt::skip]
+const PARTS: &[(PartChange, Said)] = &[
+    (|_, _, _| {}, &[]),
+    (|p, _, _| p.arms[0].held = counts(0, 0, 0, 0), &[]),
+    (|p, _, _| p.arms[0].held = counts(1000, 990, 990, 990), &[("held-connections", S)]),
+    (|p, _, _| p.arms[0].held = counts(1000, 1000, 990, 1000), &[("held-connections", S)]),
+    (|p, _, _| p.arms[0].held = counts(1000, 1000, 1000, 1010), &[("held-connections", S)]),
+    (|p, _, _| p.arms[0].held = counts(1000, 900, 900, 900), &[("held-connections", I)]),
+    (|p, _, _| p.arms[0].held = counts(1000, 1000, 1000, 1100), &[("held-connections", I)]),
+    (|p, _, _| p.arms[0].asking = counts(50, 40, 40, 40), &[("connections-missing", I)]),
+    (|p, _, _| p.arms[0].asking = counts(0, 0, 0, 0), &[]),
+    // Each request opens its own.
+    (|p, l, _| { p.arms[0].asking = counts(50, 0, 0, 40); l.lifetime = Lifetime::Request; }, &[]),
+    (|p, _, _| { p.arms[0].asking = counts(50, 0, 0, 40); p.arms[0].arm = "b".to_owned(); }, &[]),
+    (|p, _, _| p.starved = 50, &[("generator-starved", S)]),
+    (|p, _, seen| { p.starved = 50; seen[0] = 1_000_000; }, &[]),
+    // Of large responses each brings many.
+    (|p, _, seen| { p.starved = 50; seen[1] = 10_000 << 20; }, &[]),
+    // Nobody opened one: they are another's. Then one in a thousand, and more.
+    (|p, _, _| p.listen_overflows = 500, &[]),
+    (|p, _, seen| { p.listen_overflows = 500; seen[2] = 10; }, &[]),
+    (|p, _, seen| { p.listen_overflows = 500; seen[2] = 11; }, &[("listen-overflows", S)]),
+    (|p, _, _| { p.listen_overflows = 500; p.arms[0].asking.opened = 1050; }, &[("listen-overflows", S)]),
+    // An arm's own count is no reason to doubt; the rest is.
+    (|p, _, seen| { p.listen_overflows = 500; p.arms[0].listen_overflows = Some(500); seen[2] = 900; }, &[]),
+    (|p, _, seen| { p.listen_overflows = 600; p.arms[0].listen_overflows = Some(500); seen[2] = 900; }, &[("listen-overflows", S)]),
+];
+
+#[test]
+fn continuous_trials_are_judged_by_their_ends() {
+    for (row, (change, expected)) in PARTS.iter().enumerate() {
+        let (mut part, mut load) = (part(), load("l", StudyArrivals::Closed));
+        let mut seen = [10_000, 0, 0];
+        change(&mut part, &mut load, &mut seen);
+        let [responses, received_bytes, origin_connects] = seen;
+        let part = Part {
+            part: &part,
+            load: &load,
+            responses,
+            received_bytes,
+            origin_connects,
+        };
+        let reasons = judge(Use::Study, &part.evidence("a"));
+        let said = reasons.iter().map(|r| (&*r.reason.rule, r.reason.validity));
+        assert_eq!(
+            &said.collect::<Vec<_>>()[..],
+            *expected,
+            "row {row}: {reasons:?}"
+        );
+    }
+}
+
+#[test]
+fn blocks_belong_to_the_part_of_their_session() {
+    let holds = |session, block| {
+        let mut trial = trial("closed", "a", block, Vec::new());
+        trial.session = session;
+        holds(&part(), &trial)
+    };
+    assert!(holds(1, 10) && holds(1, 14));
+    assert!(!holds(1, 15) && !holds(1, 9) && !holds(0, 12));
+}
+
+/// The report's flow, to be one of several.
+fn flow(report: &LoadReport, name: &str) -> FlowReport {
+    let mut flow = serde_json::to_value(report).unwrap();
+    flow["name"] = name.into();
+    serde_json::from_value(flow).unwrap()
+}
+
+fn statuses(report: &mut LoadReport, status: u16, count: u64) {
+    report.statuses = vec![StatusCount { status, count }];
+}
+
+/// The load holds its 100 connections and asks nothing.
+fn hold(report: &mut LoadReport) {
+    report.load.arrivals = Arrivals::Held;
+    (report.rates.intended, report.counts.due) = (None, 0);
+    (report.counts.offered, report.counts.completed_whole) = (0, 0);
+    report.response_time.count = 0;
+}
+
+/// The same load as two flows, of which the second is changed.
+fn two(report: &mut LoadReport, change: fn(&mut LoadReport)) {
+    let first = flow(report, "main");
+    let mut other = report.clone();
+    change(&mut other);
+    report.flows = vec![first, flow(&other, "other")];
+    report.errors = other.errors;
+}
+
+type ReportChange = fn(&mut LoadReport);
+
+/// Changes to the report of an open loop of 10,000/s on 100 connections for 10 s; what is said.
+#[rustfmt::skip]
+const REPORTS: &[(ReportChange, Said)] = &[
+    (|_| {}, &[]),
+    (|r| { r.counts.completed_whole = 0; r.errors = error(111, 100_000); }, &[("nothing-answered", I), ("failures", I)]),
+    (hold, &[]),
+    (|r| { hold(r); r.counts.lost = 50; r.counts.open_at_end = 50; }, &[("held-connections", I)]),
+    (|r| { hold(r); r.counts.connected = 99; }, &[("held-connections", S)]),
+    (|r| r.errors = error(111, 101), FAILED),
+    (|r| r.errors = error(99, 1), &[("ports-exhausted", S)]),
+    (|r| statuses(r, 399, 1000), &[]),
+    (|r| statuses(r, 400, 1000), FAILED),
+    // What is wrong is among the errors then.
+    (|r| { statuses(r, 400, 1000); r.load.status_expected = true; }, &[]),
+    (|r| r.counts.offered -= 110, &[("offered-rate", S)]),
+    // A thread counts whole requests: 2 at either bound of each of 4.
+    (|r| { r.counts.offered -= 108; r.load.cpus = vec![None; 4]; }, &[]),
+    (|r| { r.counts.offered -= 50_000; r.load.requests = Some(50_000); }, &[]),
+    (|r| { r.counts.offered -= 50_000; r.counts.dropped = 50_000; }, &[("dropped", S)]),
+    (|r| r.dispatch_lag.quantiles = vec![(0.5, 30), (0.99, 40)], &[("dispatch-lag", S)]),
+    (|r| r.dispatch_lag.quantiles = vec![(0.5, 0), (0.99, 101)], &[("dispatch-lag", I)]),
+    (|r| { r.dispatch_lag.quantiles = vec![(0.5, 60)]; r.response_time.count = 0; }, &[]),
+    (|r| { r.dispatch_lag.quantiles = vec![(0.5, 60)]; r.load.arrivals = Arrivals::Closed; }, &[]),
+    (|r| r.generator_cpu_ns = vec![1, 11_500_000_000], &[("generator-busy", S)]),
+    (|r| r.generator_cpu_ns = vec![6_000_000_000; 2], &[]),
+    (|r| r.generator.self_capacity = Some(12_000.0), &[("near-self-capacity", S)]),
+    (|r| { r.generator.self_capacity = Some(12_000.0); r.generator_cpu_ns = vec![1, 1]; }, &[]),
+    (|r| r.generator.steal = 0.02, &[("steal", S)]),
+    (|r| r.generator.starved = 101, &[("generator-starved", S)]),
+    (|r| { r.generator.starved = 101; r.counts.received_bytes = 100_000 << 20; }, &[]),
+    (|r| { r.generator.listen_overflows = 200; r.counts.connects = 200; }, &[("listen-overflows", S)]),
+    (|r| r.generator.listen_overflows = 200, &[]),
+    (|r| r.censored.in_flight = 1, &[("censored", S)]),
+    (|r| r.counts.connected = 90, &[("connections-missing", I)]),
+    // None is open at the start.
+    (|r| { r.counts.connected = 0; r.load.lifetime = Lifetime::Request; }, &[]),
+    // Of several flows the one is named, and what is the generator's is said once.
+    (|r| { r.generator.steal = 0.02; two(r, |_| {}); }, &[("steal", S)]),
+    (|r| two(r, |r| r.errors = error(111, 101)), FAILED),
+    (|r| two(r, |r| { hold(r); r.counts.lost = 2; }), &[("held-connections", S)]),
+];
+
+#[test]
+fn load_tests_are_judged_by_their_reports() {
+    for (row, (change, expected)) in REPORTS.iter().enumerate() {
+        let mut report = load_report();
+        change(&mut report);
+        let reasons = load_validity(&report);
+        let said: Vec<_> = reasons.iter().map(|r| (&*r.rule, r.validity)).collect();
+        assert_eq!(&said[..], *expected, "row {row}: {reasons:?}");
+        if !report.flows.is_empty() && said[0].0 != "steal" {
+            assert!(
+                reasons[0].seen.starts_with("other: "),
+                "row {row}: {reasons:?}"
+            );
+        }
+    }
+}
+
+/// What happened, whoever measured it: so much of 100,000 requests at 10,000 per second, and of 1,000
+/// connections that ask and 1,000 that are held.
+struct Happened {
+    errors: Vec<ErrorCount>,
+    /// Responses with a status that nobody asked for.
+    bad: u64,
+    /// Requests too many.
+    off: u64,
+    /// Percent of the median response time.
+    lag: u64,
+    /// Percent of the generator's CPU.
+    busy: u64,
+    starved: u64,
+    overflows: u64,
+    missing: u64,
+    lost: u64,
+}
+
+impl Happened {
+    fn any(rng: &mut SplitMix64) -> Happened {
+        let mut any = |of: &[u64]| match rng.unit() {
+            unit if unit < 0.7 => 0,
+            _ => of[(rng.unit() * of.len() as f64) as usize],
+        };
+        let shares = [50, 500, 20_000];
+        Happened {
+            errors: [error(111, any(&shares)), error(99, any(&shares))].concat(),
+            bad: any(&shares),
+            off: any(&[500, 5_000]),
+            lag: any(&[20, 40, 60]),
+            busy: any(&[90, 97]),
+            starved: any(&[10, 500]),
+            overflows: any(&[10, 500]),
+            missing: any(&[2, 4, 50, 60]),
+            lost: any(&[2, 4, 50, 60]),
+        }
+    }
+
+    fn in_a_load_test(&self) -> Vec<ValidityReason> {
+        let mut report = load_report();
+        report.errors.clone_from(&self.errors);
+        statuses(&mut report, 500, self.bad);
+        report.counts.offered += self.off;
+        report.dispatch_lag.quantiles = vec![(0.5, self.lag), (0.99, 0)];
+        report.generator_cpu_ns = vec![self.busy * 120_000_000];
+        report.generator.starved = self.starved;
+        report.generator.listen_overflows = self.overflows;
+        report.counts.connects = 500;
+        (report.load.connections, report.counts.connected) = (1000, 1000 - self.missing);
+        let mut held = load_report();
+        hold(&mut held);
+        (held.load.connections, held.counts.connected) = (1000, 1000);
+        held.counts.open_at_end = 1000 - self.lost;
+        report.flows = vec![flow(&report, "main"), flow(&held, "held")];
+        load_validity(&report)
+    }
+
+    /// 10 s measured of 12.5, on a CPU of the proxy's own.
+    fn in_a_study(&self) -> Vec<ValidityReason> {
+        let mut trial = trial("open", "stock", 0, vec![slice(0, 10_000.0)]);
+        let whole = &mut trial.slices[0];
+        whole.measured_ns = 10_000_000_000;
+        (whole.offered, whole.completed_whole) = (100_000 + self.off, 100_000);
+        let whole_ns = 12_500_000_000;
+        (whole.proxy_cpu_ns, whole.generator_cpu_ns) = (whole_ns, whole_ns / 100 * self.busy);
+        trial.errors.clone_from(&self.errors);
+        trial.status_classes = [0, 0, 100_000, 0, 0, self.bad];
+        (trial.response_time.p50, trial.dispatch_lag.p50) = (100, self.lag);
+        trial.dispatch_lag.p99 = 0;
+        let mut part = part();
+        (part.starved, part.listen_overflows) = (self.starved, self.overflows);
+        let open = 1000 - self.missing;
+        part.arms[0].asking = counts(1000, open, 1000, open);
+        part.arms[0].held = counts(1000, 1000, 1000 - self.lost, 1000);
+        let part = Part {
+            part: &part,
+            load: &load("open", StudyArrivals::Closed),
+            responses: 100_000,
+            received_bytes: 0,
+            origin_connects: 500,
+        };
+        let of_part = judge(Use::Study, &part.evidence("a")).into_iter();
+        let mut reasons = validity(&trial, &header(three_arms()), None);
+        reasons.extend(of_part.map(|found| found.reason));
+        reasons
+    }
+}
+
+/// Rules with the same limits in both uses say the same of the same evidence, wherever it comes from.
+#[test]
+fn a_trial_and_a_load_test_with_the_same_evidence_get_the_same_verdict() {
+    let agreed = RULES.iter().filter(|rule| rule.limits[0] == rule.limits[1]);
+    let agreed: Vec<&str> = agreed.map(|rule| rule.name).collect();
+    let of = |reasons: Vec<ValidityReason>| -> BTreeSet<(String, Validity)> {
+        let found = reasons.into_iter().filter(|r| agreed.contains(&&*r.rule));
+        found.map(|reason| (reason.rule, reason.validity)).collect()
+    };
+    let mut rng = SplitMix64::new(6);
+    let mut seen = BTreeSet::new();
+    for round in 0..2000 {
+        let happened = Happened::any(&mut rng);
+        let found = of(happened.in_a_study());
+        assert_eq!(found, of(happened.in_a_load_test()), "round {round}");
+        seen.extend(found.into_iter().map(|(rule, _)| rule));
+    }
+    // Of a trial without a response nothing else is judged, and studies leave no request out.
+    let elsewhere = ["nothing-answered", "dropped"];
+    let met = |rule: &&str| seen.contains(*rule) || elsewhere.contains(rule);
+    assert!(agreed.iter().all(met), "{seen:?}");
+}
