@@ -4,6 +4,21 @@ use weir_model::record::Validity;
 
 use super::text::{Outputs, Role, Text, Tone};
 
+/// Methods that set a field and hand the value back.
+macro_rules! setters {
+    ($type:ident: $($field:ident $value:ty),+) => {
+        impl $type {
+            $(pub(crate) fn $field(self, $field: impl Into<$value>) -> $type {
+                $type { $field: $field.into(), ..self }
+            })+
+        }
+    };
+}
+
+setters!(Column: small String, short String);
+setters!(Row: about Text, part Part);
+setters!(Cell: small String, detail String, title String);
+
 /// Rows of cells, the first of which names the row.
 #[derive(Debug)]
 pub(crate) struct Table {
@@ -121,20 +136,6 @@ impl Column {
         }
     }
 
-    pub(crate) fn small(self, small: impl Into<String>) -> Column {
-        Column {
-            small: small.into(),
-            ..self
-        }
-    }
-
-    pub(crate) fn short(self, short: impl Into<String>) -> Column {
-        Column {
-            short: short.into(),
-            ..self
-        }
-    }
-
     pub(crate) fn whole(self) -> Column {
         Column {
             whole: true,
@@ -197,17 +198,6 @@ impl Row {
             ..Row::default()
         }
     }
-
-    pub(crate) fn about(self, about: impl Into<Text>) -> Row {
-        Row {
-            about: about.into(),
-            ..self
-        }
-    }
-
-    pub(crate) fn part(self, part: Part) -> Row {
-        Row { part, ..self }
-    }
 }
 
 /// A cell of a table.
@@ -247,27 +237,6 @@ impl Cell {
             text: lines.next().unwrap_or_default().into(),
             more: lines.collect(),
             ..Cell::default()
-        }
-    }
-
-    pub(crate) fn small(self, small: impl Into<String>) -> Cell {
-        Cell {
-            small: small.into(),
-            ..self
-        }
-    }
-
-    pub(crate) fn detail(self, detail: impl Into<String>) -> Cell {
-        Cell {
-            detail: detail.into(),
-            ..self
-        }
-    }
-
-    pub(crate) fn title(self, title: impl Into<String>) -> Cell {
-        Cell {
-            title: title.into(),
-            ..self
         }
     }
 }
