@@ -114,7 +114,7 @@ fn left_out(place: &Place, stderr: &str) {
     let arms: Vec<_> = run.header.study.arms.iter().map(|arm| &*arm.name).collect();
     assert_eq!(arms, ["baseline", "backlog", "keepalive"]);
     for words in [
-        "not set in any arm, because they take a network namespace: net.core.somaxconn",
+        "not set in any arm, because they need a network namespace: net.core.somaxconn",
         "not varied: arm `somaxconn` sets net.core.somaxconn",
         "not varied: arm `low-ports`",
     ] {
