@@ -244,99 +244,48 @@ pub fn plural(number: u64, noun: &str) -> String {
 mod tests {
     use super::*;
 
-    #[test]
-    fn what_was_asked_for_is_whole_where_it_was_written_so() {
-        let shown = [10.0, 1000.0, 33.2, 0.5].map(asked);
-        assert_eq!(shown, ["10", "1,000", "33.2", "0.50"]);
-        assert_eq!(asked(f64::NAN), NONE);
-    }
+    /// A way to write a number, and what becomes of numbers.
+    type Case = (fn(f64) -> String, &'static [(f64, &'static str)]);
+
+    const INFINITE: f64 = f64::INFINITY;
+
+    #[rustfmt::skip]
+    const CASES: [Case; 12] = [
+        // What was asked for is whole where it was written so.
+        (asked, &[(10.0, "10"), (1000.0, "1,000"), (33.2, "33.2"), (0.5, "0.50"), (f64::NAN, NONE)]),
+        // Digits suit the size of the number.
+        (rate, &[(12_345.6, "12,346"), (1_234_567.0, "1,234,567"), (999.99, "1,000"), (84.21, "84.2"),
+            (1.0 / 3.0, "0.33"), (-0.001, "0.00"), (f64::NAN, NONE), (INFINITE, NONE)]),
+        (tenths, &[(12_345.67, "12,345.7"), (999.96, "1,000.0")]),
+        // A time never shows a thousand of its unit.
+        (time, &[(0.0, "0 ns"), (999.4, "999 ns"), (999.6, "1.00 µs"), (12_345.0, "12.3 µs"), (9_996.0, "10.0 µs"),
+            (99_960.0, "100 µs"), (999_600.0, "1.00 ms"), (1_240_000.0, "1.24 ms"), (12e9, "12.0 s"), (3_600e9, "3,600 s")]),
+        (short_time, &[(50e6, "50 ms"), (62_500.0, "62.5 µs"), (100e6, "100 ms")]),
+        (ratio, &[(2.6134, "2.61×"), (1.0042, "1.004×"), (f64::NAN, NONE), (INFINITE, NONE), (0.0, NONE), (-1.0, NONE)]),
+        // Changes carry their sign, and nothing carries none.
+        (change, &[(1.0042, "+0.4 %"), (0.97, "−3.0 %"), (1.0, "0.0 %"), (1.0001, "0.0 %"), (2.61, "+161 %")]),
+        // Small probabilities are bounded and not rounded to nothing.
+        (p_value, &[(0.0, "<0.0001"), (0.00042, "0.0004"), (0.0021, "0.002"), (0.0499, "0.050"), (0.431, "0.43"),
+            (1.2, "1.00")]),
+        (level, &[(0.95, "95 %"), (0.9876, "98.76 %")]),
+        (bytes_per_second, &[(999.0, "999 B/s"), (1024.0, "1.00 KiB/s"), (1_230_000.5, "1.17 MiB/s"), (5e9, "4.66 GiB/s")]),
+        (|value| bytes(value as u64), &[((8_u64 << 30) as f64, "8 GiB"), (1536.0, "1.5 KiB")]),
+        (|value| plural(value as u64, "block"), &[(1.0, "1 block"), (1200.0, "1,200 blocks")]),
+    ];
 
     #[test]
-    fn digits_suit_the_size_of_the_number() {
-        let cases = [
-            (12_345.6, "12,346"),
-            (1_234_567.0, "1,234,567"),
-            (999.99, "1,000"),
-            (84.21, "84.2"),
-            (1.0 / 3.0, "0.33"),
-            (-0.001, "0.00"),
-            (f64::NAN, NONE),
-            (f64::INFINITY, NONE),
-        ];
-        for (value, text) in cases {
-            assert_eq!(rate(value), text, "{value}");
+    fn numbers_have_the_digits_units_and_signs_that_suit_them() {
+        for (place, (write, cases)) in CASES.into_iter().enumerate() {
+            for (value, text) in cases {
+                assert_eq!(write(*value), *text, "{value} in row {place}");
+            }
         }
-    }
-
-    #[test]
-    fn a_time_never_shows_a_thousand_of_its_unit() {
-        let cases = [
-            (0.0, "0 ns"),
-            (999.4, "999 ns"),
-            (999.6, "1.00 µs"),
-            (999_600.0, "1.00 ms"),
-            (1_240_000.0, "1.24 ms"),
-            (99_960.0, "100 µs"),
-            (12.0e9, "12.0 s"),
-            (3_600e9, "3,600 s"),
-        ];
-        for (ns, text) in cases {
-            assert_eq!(time(ns), text, "{ns}");
-        }
-        assert_eq!(short_time(50e6), "50 ms");
-        assert_eq!(short_time(62_500.0), "62.5 µs");
-        assert_eq!(short_time(100e6), "100 ms");
     }
 
     #[test]
     fn ratio_and_interval_have_the_same_decimals() {
-        assert_eq!(ratio(2.6134), "2.61×");
         assert_eq!(ratio_interval(2.6134, (1.9, 2.671)), "1.90–2.67");
-        assert_eq!(ratio(1.0042), "1.004×");
-        assert_eq!(
-            ratio_interval(1.004, (0.0, f64::INFINITY)),
-            "0.000–∞",
-            "an unbounded side is said so"
-        );
-        for bad in [f64::NAN, f64::INFINITY, 0.0, -1.0] {
-            assert_eq!(ratio(bad), NONE, "{bad}");
-        }
-    }
-
-    #[test]
-    fn changes_carry_their_sign_and_nothing_carries_none() {
-        assert_eq!(change(1.0042), "+0.4 %");
-        assert_eq!(change(0.97), "−3.0 %");
-        assert_eq!(change(1.0), "0.0 %");
-        assert_eq!(change(1.0001), "0.0 %");
-        assert_eq!(change(2.61), "+161 %");
-    }
-
-    #[test]
-    fn small_probabilities_are_bounded_and_not_rounded_to_nothing() {
-        let cases = [
-            (0.0, "<0.0001"),
-            (0.00042, "0.0004"),
-            (0.0021, "0.002"),
-            (0.0499, "0.050"),
-            (0.431, "0.43"),
-            (1.2, "1.00"),
-        ];
-        for (p, text) in cases {
-            assert_eq!(p_value(p), text, "{p}");
-        }
-    }
-
-    #[test]
-    fn levels_and_sizes_drop_superfluous_zeros() {
-        assert_eq!(level(0.95), "95 %");
-        assert_eq!(level(0.9876), "98.76 %");
-        assert_eq!(bytes(8 << 30), "8 GiB");
-        assert_eq!(bytes(1536), "1.5 KiB");
-        let rates = [999.0, 1024.0, 1_230_000.5, 5e9].map(bytes_per_second);
-        assert_eq!(rates, ["999 B/s", "1.00 KiB/s", "1.17 MiB/s", "4.66 GiB/s"]);
-        assert_eq!([12_345.67, 999.96].map(tenths), ["12,345.7", "1,000.0"]);
-        assert_eq!(plural(1, "block"), "1 block");
-        assert_eq!(plural(1200, "block"), "1,200 blocks");
+        // An unbounded side is said so.
+        assert_eq!(ratio_interval(1.004, (0.0, INFINITE)), "0.000–∞");
     }
 }
