@@ -11,8 +11,8 @@ use super::times::{HistogramError, histogram};
 use crate::number::{self, plural, time};
 use crate::render;
 use crate::tree::{
-    Block, Callout, Cell, Code, Column, Document, Heading, Kind, List, Row, Style, Table, Text,
-    clause,
+    Block, Callout, Cell, Code, Column, Document, Heading, Kind, Row, Style, Table, Text, clause,
+    list,
 };
 
 /// Columns of the summary.
@@ -128,30 +128,25 @@ fn pinning(cpus: &[Option<u32>]) -> String {
     }
 }
 
-fn validity(report: &LoadReport) -> [Block; 2] {
+fn validity(report: &LoadReport) -> impl Iterator<Item = Block> {
     let worst = report.validity.iter().map(|reason| reason.validity).max();
     let worst = worst.unwrap_or(Validity::Valid);
     let reasons = report.validity.iter().map(|reason| {
         let said = format!(" {}: {}", reason.rule, reason.seen);
         Text::from("  ").badge(reason.validity).plain(said)
     });
-    [
-        Block::Callout(Callout {
-            label: "",
-            badge: worst,
-            paragraphs: Vec::new(),
-            basis: match worst {
-                Validity::Valid => "",
-                Validity::Suspect => "use these figures with care",
-                Validity::Invalid => "do not use these figures",
-            }
-            .to_owned(),
-        }),
-        Block::List(List {
-            items: reasons.collect(),
-            attached: true,
-        }),
-    ]
+    let callout = Block::Callout(Callout {
+        label: "",
+        badge: worst,
+        paragraphs: Vec::new(),
+        basis: match worst {
+            Validity::Valid => "",
+            Validity::Suspect => "use these figures with care",
+            Validity::Invalid => "do not use these figures",
+        }
+        .to_owned(),
+    });
+    std::iter::once(callout).chain(list(reasons, true))
 }
 
 /// Along the axis of HdrHistogram's plots. In a closed loop one column says it all.

@@ -150,34 +150,49 @@ pub(crate) struct Fold {
     pub(crate) blocks: Vec<Block>,
 }
 
+fn paragraph(label: &'static str, style: Style, text: Text, clause: bool) -> Block {
+    Block::Paragraph(Paragraph {
+        label,
+        style,
+        text,
+        clause,
+    })
+}
+
 /// A paragraph of a clause.
 pub(crate) fn clause(style: Style, text: impl Into<Text>) -> Block {
-    Block::Paragraph(Paragraph {
-        label: "",
-        style,
-        text: text.into(),
-        clause: true,
-    })
+    paragraph("", style, text.into(), true)
 }
 
 /// A paragraph of whole sentences.
 pub(crate) fn text(style: Style, text: impl Into<Text>) -> Block {
-    Block::Paragraph(Paragraph {
-        label: "",
-        style,
-        text: text.into(),
-        clause: false,
-    })
+    paragraph("", style, text.into(), false)
 }
 
 /// A clause behind its label.
 pub(crate) fn labelled(label: &'static str, style: Style, text: impl Into<Text>) -> Block {
-    Block::Paragraph(Paragraph {
-        label,
-        style,
-        text: text.into(),
-        clause: true,
+    paragraph(label, style, text.into(), true)
+}
+
+/// A list; `None` without items.
+pub(crate) fn list(items: impl IntoIterator<Item = Text>, attached: bool) -> Option<Block> {
+    let items: Vec<Text> = items.into_iter().collect();
+    (!items.is_empty()).then_some(Block::List(List { items, attached }))
+}
+
+/// What most readers need not see, of figures that may be used.
+pub(crate) fn fold(summary: impl Into<String>, blocks: Vec<Block>) -> Block {
+    Block::Fold(Fold {
+        summary: summary.into(),
+        unusable: false,
+        blocks,
     })
+}
+
+/// A chart below its caption.
+pub(crate) fn figure(caption: impl Into<Text>, chart: Chart) -> Block {
+    let caption = caption.into();
+    Block::Figure(Figure { caption, chart })
 }
 
 /// A name and one line.

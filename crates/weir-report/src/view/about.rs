@@ -7,7 +7,7 @@ use std::path::Path;
 use weir_model::record::{ProxyRecord, Record};
 use weir_model::study::{Arm, ArmRole, LauncherSpec, ProxyKind, Settings, Study};
 
-use crate::tree::{Block, Cell, Column, Heading, Kind, List, Outputs, Role, Row, Table, Text};
+use crate::tree::{Block, Cell, Column, Heading, Kind, Outputs, Role, Row, Table, Text, list};
 
 /// Settings that are said by themselves: how the process is started, and what carries its bytes.
 const LAUNCHER: &str = "launcher";
@@ -46,10 +46,7 @@ pub(super) fn blocks(study: &Study, records: &[Record]) -> Vec<Block> {
             .collect();
         Text::of(Role::Soft, format!("{arm}: {}", all.join("; ")))
     });
-    let list = Block::List(List {
-        items: items.collect(),
-        attached: false,
-    });
+    let list = list(items, false).into_iter().collect();
     let rows = arms.into_iter().map(|(arm, proxy, clauses)| {
         let clauses = Cell::lines(clauses);
         Row::new(arm, [proxy.into(), clauses])
@@ -59,7 +56,7 @@ pub(super) fn blocks(study: &Study, records: &[Record]) -> Vec<Block> {
         .rows(rows);
     let heading = Block::Heading(Heading::section("arms", "The arms"));
     vec![
-        Block::Only(Outputs::TERMINAL, vec![list]),
+        Block::Only(Outputs::TERMINAL, list),
         Block::Only(Outputs::FILES, vec![heading, Block::Table(table)]),
     ]
 }

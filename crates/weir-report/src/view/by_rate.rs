@@ -7,8 +7,8 @@ use weir_model::study::{ArmRole, LoadSpec, Metric, Study, StudyArrivals};
 use super::load::manner;
 use super::{charts, tones};
 use crate::tree::{
-    Axis, Block, Cell, Chart, Column, Extent, Figure, Heading, Kind, Line, Lines, Outputs, Row,
-    Style, Table, text,
+    Axis, Block, Cell, Chart, Column, Extent, Heading, Kind, Line, Lines, Outputs, Row, Style,
+    Table, figure, text,
 };
 use crate::{number, words};
 
@@ -89,7 +89,7 @@ fn section(study: &Study, loads: &[AtRate<'_>], number: usize) -> Vec<Block> {
     let remark = format!("loads {}: {}", names.join(", "), summary.join(", "));
     let mut blocks = vec![Block::Heading(heading.badge(validity).remark(&remark))];
     for (metric, place) in SHOWN {
-        blocks.push(figure(study, loads, metric, place));
+        blocks.push(plot(study, loads, metric, place));
         blocks.push(Block::Table(table(study, loads, metric, place)));
     }
     let signs = "Signs are the verdicts of each load (▲ better, ▼ worse, ■ equivalent, ○ inconclusive); × marks a load \
@@ -99,7 +99,7 @@ fn section(study: &Study, loads: &[AtRate<'_>], number: usize) -> Vec<Block> {
 }
 
 /// A line for each arm; nothing where no load can be used.
-fn figure(study: &Study, loads: &[AtRate<'_>], metric: Metric, place: usize) -> Block {
+fn plot(study: &Study, loads: &[AtRate<'_>], metric: Metric, place: usize) -> Block {
     let roles: Vec<ArmRole> = study.arms.iter().map(|arm| arm.role).collect();
     let arms = study.arms.iter().zip(charts::series(&roles));
     let lines = arms.map(|(arm, series)| Line {
@@ -118,20 +118,18 @@ fn figure(study: &Study, loads: &[AtRate<'_>], metric: Metric, place: usize) -> 
     } else {
         ""
     };
-    Block::Figure(Figure {
-        caption: format!(
-            "{quantile} by requests per second to each arm{log}, from the moment each request was due; loads that are \
-             INVALID are left out."
-        )
-        .into(),
-        chart: Chart::Lines(Lines {
-            title: format!("{quantile} of the response time by rate"),
-            each: "arm",
-            axis: Axis::Rate,
-            lines,
-            extent,
-        }),
-    })
+    let caption = format!(
+        "{quantile} by requests per second to each arm{log}, from the moment each request was due; loads that are \
+         INVALID are left out."
+    );
+    let chart = Chart::Lines(Lines {
+        title: format!("{quantile} of the response time by rate"),
+        each: "arm",
+        axis: Axis::Rate,
+        lines,
+        extent,
+    });
+    figure(caption, chart)
 }
 
 /// (requests per second, nanoseconds) of the loads that can be used.

@@ -7,8 +7,8 @@ use weir_model::study::{Arm, ArmRole, Metric, Study};
 use super::{about, tones};
 use crate::input::ReportInput;
 use crate::tree::{
-    Block, Cell, Chart, Column, Effect, Figure, Forest, ForestRow, Heading, Kind, List, Outputs,
-    Part, Role, Row, Style, Table, Text, Tone, clause, labelled,
+    Block, Cell, Chart, Column, Effect, Forest, ForestRow, Heading, Kind, Outputs, Part, Role, Row,
+    Style, Table, Text, Tone, clause, figure, labelled, list,
 };
 use crate::{number, words};
 
@@ -68,7 +68,7 @@ impl Compared<'_> {
         }
     }
 
-    /// Figure, ratio with its interval, and verdict.
+    /// ratio with its interval, and verdict.
     pub(super) fn short(&self) -> [Cell; 3] {
         let verdict = self
             .verdict()
@@ -282,17 +282,12 @@ fn why(rows: &[Compared<'_>]) -> Vec<Block> {
                 .found
                 .is_some_and(|found| found.verdict == Verdict::Invalid)
     };
-    let list = |items: Vec<Text>| match items.is_empty() {
-        true => Vec::new(),
-        false => vec![Block::List(List {
-            items,
-            attached: true,
-        })],
-    };
+    let drawn = |items: Vec<Text>| list(items, true).into_iter().collect();
     let few = all.iter().filter(is_without).filter_map(item).collect();
+    let every = all.iter().filter_map(item).collect();
     vec![
-        Block::Only(Outputs::TERMINAL, list(few)),
-        Block::Only(Outputs::FILES, list(all.iter().filter_map(item).collect())),
+        Block::Only(Outputs::TERMINAL, drawn(few)),
+        Block::Only(Outputs::FILES, drawn(every)),
     ]
 }
 
@@ -339,13 +334,11 @@ pub(super) fn forests(input: &ReportInput<'_>, load: &LoadFindings, metric: Metr
         number::level(objective.band)
     );
     let near = " The same near 1. Arrows lead to effects beyond this axis.";
-    let figure = |caption: &str, forest| {
-        Block::Figure(Figure {
-            caption: Text::validity(load.validity).plain(caption),
-            chart: Chart::Forest(forest),
-        })
+    let drawn = |caption: &str, forest| {
+        let caption = Text::validity(load.validity).plain(caption);
+        figure(caption, Chart::Forest(forest))
     };
-    vec![figure(&whole, forest), figure(near, close_up)]
+    vec![drawn(&whole, forest), drawn(near, close_up)]
 }
 
 /// The arm's name; an A/A arm is called one, whatever its name is.

@@ -5,7 +5,7 @@ use weir_analysis::is_telling;
 use weir_model::study::{ProxyKind, Study};
 
 use crate::number;
-use crate::tree::{Block, Cell, Column, Fold, Kind, Part, Row, Style, Table, clause};
+use crate::tree::{Block, Cell, Column, Kind, Part, Row, Style, Table, clause, fold};
 
 /// More telling counters of one arm than this are counted rather than listed.
 const LISTED: usize = 5;
@@ -29,11 +29,7 @@ pub(super) fn tables(study: &Study, load: &LoadFindings) -> Vec<Block> {
     let note = "sums over all continuous trials of this load, unmeasured slices included, by the proxies' own names; what \
                 stayed 0 is left out. Requests and connections that were turned away, given up or tried again stand first";
     blocks.push(clause(Style::Soft, note));
-    vec![Block::Fold(Fold {
-        summary: "What the proxies counted of themselves".to_owned(),
-        unusable: false,
-        blocks,
-    })]
+    vec![fold("What the proxies counted of themselves", blocks)]
 }
 
 /// The counters of all arms of one kind of proxy: names are its own.

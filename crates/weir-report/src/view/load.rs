@@ -11,8 +11,8 @@ use super::{charts, compare, connections, counted, limit, pairs};
 use crate::input::ReportInput;
 use crate::number;
 use crate::tree::{
-    Block, Cell, Chart, Column, Figure, Fold, Heading, Kind, List, Outputs, Role, Row, Style,
-    Table, Text, clause, text,
+    Block, Cell, Chart, Column, Fold, Heading, Kind, Outputs, Role, Row, Style, Table, Text,
+    clause, figure, list, text,
 };
 
 /// A section for each load that is not a cell of a matrix.
@@ -133,24 +133,16 @@ fn drawn(load: &LoadFindings, open_loop: bool) -> Vec<Block> {
             false => "Each further nine of the percentile takes the same room.",
         };
         blocks.push(part("Response time by percentile"));
-        blocks.push(Block::Figure(Figure {
-            caption: format!("{what} {axes}").into(),
-            chart: Chart::Lines(lines),
-        }));
+        blocks.push(figure(format!("{what} {axes}"), Chart::Lines(lines)));
     }
     if load.arms.iter().any(|arm| !arm.over_time.is_empty()) {
-        let figure = |caption: &str, times| {
-            Block::Figure(Figure {
-                caption: caption.into(),
-                chart: charts::over_time(&load.arms, times),
-            })
-        };
+        let panels = |caption: &str, times| figure(caption, charts::over_time(&load.arms, times));
         blocks.push(part("Over time"));
-        blocks.push(figure(
+        blocks.push(panels(
             "Completed requests per second, one point for each block; the baseline behind each arm in grey.",
             false,
         ));
-        blocks.push(figure(
+        blocks.push(panels(
             "Median response time, one point for each block. Marks at the upper edge are points beyond the axis.",
             true,
         ));
@@ -249,16 +241,8 @@ fn validity(load: &LoadFindings) -> Vec<Block> {
         Outputs::FILES,
         vec![heading, text(Style::Soft, found)],
     )];
-    if !load.reasons.is_empty() {
-        blocks.push(Block::List(List {
-            items: load
-                .reasons
-                .iter()
-                .map(|counted| reason(counted, load))
-                .collect(),
-            attached: false,
-        }));
-    }
+    let reasons = load.reasons.iter().map(|counted| reason(counted, load));
+    blocks.extend(list(reasons, false));
     blocks
 }
 

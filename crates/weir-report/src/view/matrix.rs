@@ -17,8 +17,8 @@ use super::compare::{Compared, changes, compared};
 use super::load::manner;
 use crate::input::ReportInput;
 use crate::tree::{
-    Axis, Block, Cell as TableCell, Chart, Column, Extent, Figure, Fold, Heading, Kind, Line,
-    Lines, List, Outputs, Part, Role, Row, Style, Table, Text, Tone, clause, text,
+    Axis, Block, Cell as TableCell, Chart, Column, Extent, Heading, Kind, Line, Lines, Outputs,
+    Part, Role, Row, Style, Table, Text, Tone, clause, figure, fold, list, text,
 };
 use crate::{number, words};
 
@@ -101,13 +101,7 @@ fn section(input: &ReportInput<'_>, matrix: &Matrix<'_>, number: usize) -> Vec<B
         Block::Heading(heading.remark(&measured)),
         clause(Style::Soft, summary(cells)),
     ];
-    let reasons = reasons(cells);
-    if !reasons.is_empty() {
-        blocks.push(Block::List(List {
-            items: reasons,
-            attached: false,
-        }));
-    }
+    blocks.extend(list(reasons(cells), false));
     for metric in matrix.metrics() {
         let name = words::capital(words::metric(metric));
         let heading = Heading::part(format!("{name}: verdicts over all loads")).badge(validity);
@@ -122,13 +116,8 @@ fn section(input: &ReportInput<'_>, matrix: &Matrix<'_>, number: usize) -> Vec<B
         let text = Text::of(Role::Tone(Tone::Inert), sign);
         text.plain(format!(": {} ({})", inert.why(), inert.arm))
     });
-    blocks.push(Block::Only(
-        Outputs::TERMINAL,
-        vec![Block::List(List {
-            items: inert.collect(),
-            attached: true,
-        })],
-    ));
+    let inert = list(inert, true).into_iter().collect();
+    blocks.push(Block::Only(Outputs::TERMINAL, inert));
     let wrong = ((1.0 - study.objective.confidence) * cells.len() as f64).ceil();
     let caveat = format!(
         "every p is corrected for the arms of its load, not for all {loads}: where nothing differs, up to {wrong} of them \
@@ -139,11 +128,8 @@ fn section(input: &ReportInput<'_>, matrix: &Matrix<'_>, number: usize) -> Vec<B
                  all suites.";
     blocks.push(Block::Only(Outputs::FILES, vec![text(Style::Soft, signs)]));
     blocks.extend(suites(input, cells, validity));
-    let each = Block::Fold(Fold {
-        summary: "Each of the loads by itself".to_owned(),
-        unusable: false,
-        blocks: vec![Block::Table(each(input, matrix))],
-    });
+    let each = vec![Block::Table(each(input, matrix))];
+    let each = fold("Each of the loads by itself", each);
     blocks.push(Block::Only(Outputs::HTML, vec![each]));
     blocks
 }
@@ -339,14 +325,14 @@ fn suites(input: &ReportInput<'_>, cells: &[Cell<'_>], validity: Validity) -> Ve
                 Block::Only(Outputs::FILES, vec![clause(Style::Soft, changes)]),
                 Block::Only(Outputs::TERMINAL, vec![table]),
             ];
-            blocks.push(figure(lines, extent, &at));
+            blocks.push(plot(lines, extent, &at));
             blocks.extend(heat::blocks(cells, &arm.name));
             blocks
         })
         .collect()
 }
 
-fn figure(lines: Vec<Line>, extent: Extent, at: &str) -> Block {
+fn plot(lines: Vec<Line>, extent: Extent, at: &str) -> Block {
     if lines.iter().all(|line| line.points.is_empty()) {
         let none = clause(Style::Soft, "no load of this suite can be drawn");
         return Block::Only(Outputs::HTML, vec![none]);
@@ -356,20 +342,17 @@ fn figure(lines: Vec<Line>, extent: Extent, at: &str) -> Block {
     } else {
         ""
     };
-    Block::Figure(Figure {
-        caption: format!(
-            "Response time by percentile {at}, a line for each number of connections. All suites have the same axes{log}."
-        )
-        .replace(" ,", ",")
-        .into(),
-        chart: Chart::Lines(Lines {
-            title: "Response time by percentile".to_owned(),
-            each: "number of connections",
-            axis: Axis::Nines,
-            lines,
-            extent,
-        }),
-    })
+    let caption = format!(
+        "Response time by percentile {at}, a line for each number of connections. All suites have the same axes{log}."
+    );
+    let chart = Chart::Lines(Lines {
+        title: "Response time by percentile".to_owned(),
+        each: "number of connections",
+        axis: Axis::Nines,
+        lines,
+        extent,
+    });
+    figure(caption.replace(" ,", ","), chart)
 }
 
 /// The rate at which most numbers of connections have figures; the highest of several.

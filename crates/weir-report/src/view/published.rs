@@ -11,7 +11,7 @@ use weir_model::study::GainOf;
 use super::tones;
 use crate::input::ReportInput;
 use crate::tree::{
-    Block, Cell, Column, Heading, Kind, List, Outputs, Row, Style, Table, Text, clause, labelled,
+    Block, Cell, Column, Heading, Kind, Outputs, Row, Style, Table, Text, clause, labelled, list,
     text,
 };
 use crate::{number, words};
@@ -302,13 +302,10 @@ fn gains(all: &[GainFindings], findings: &Findings) -> Vec<Block> {
     let table = table
         .columns(columns)
         .rows(gains.iter().map(|gain| gain.row(findings)));
-    let list = Block::List(List {
-        items: gains.iter().flat_map(|gain| gain.lines(findings)).collect(),
-        attached: true,
-    });
+    let lines = gains.iter().flat_map(|gain| gain.lines(findings));
     vec![
         text(Style::Soft, caveat),
-        Block::Only(Outputs::TERMINAL, vec![list]),
+        Block::Only(Outputs::TERMINAL, list(lines, true).into_iter().collect()),
         Block::Only(Outputs::FILES, vec![Block::Table(table)]),
     ]
 }

@@ -10,7 +10,7 @@ use super::{about, compare};
 use crate::input::ReportInput;
 use crate::number;
 use crate::tree::{
-    Block, Cell, Code, Column, Fold, Heading, Kind, List, Role, Row, Style, Table, Text, fact, text,
+    Block, Cell, Code, Column, Heading, Kind, Role, Row, Style, Table, Text, fact, fold, list, text,
 };
 
 /// Names with their values.
@@ -33,10 +33,7 @@ fn environment(header: &RunHeader, records: &[Record]) -> Vec<Block> {
     if !header.remarks.is_empty() {
         let remarks = header.remarks.iter();
         blocks.push(part("Remarks"));
-        blocks.push(Block::List(List {
-            items: remarks.map(|remark| remark.to_string().into()).collect(),
-            attached: false,
-        }));
+        blocks.extend(list(remarks.map(|remark| remark.to_string().into()), false));
     }
     blocks.extend([part("Machine"), Block::Facts(machine(header))]);
     blocks.extend([part("CPUs by role"), Block::Facts(cpus(header))]);
@@ -56,13 +53,7 @@ fn environment(header: &RunHeader, records: &[Record]) -> Vec<Block> {
 
 /// Facts that most readers need not see; nothing where there are none.
 fn folded(summary: String, facts: Facts) -> Option<Block> {
-    (!facts.is_empty()).then(|| {
-        Block::Fold(Fold {
-            summary,
-            unusable: false,
-            blocks: vec![Block::Facts(facts)],
-        })
-    })
+    (!facts.is_empty()).then(|| fold(summary, vec![Block::Facts(facts)]))
 }
 
 fn machine(header: &RunHeader) -> Facts {

@@ -3,7 +3,7 @@
 use weir_model::record::Validity;
 
 use super::{Cell, axes};
-use crate::tree::{Block, Cell as TableCell, Column, Fold, Kind, Outputs, Row, Table};
+use crate::tree::{Block, Cell as TableCell, Column, Kind, Outputs, Row, Table, fold};
 use crate::{number, words};
 
 /// Quantiles shown, by their place in the findings of an arm.
@@ -17,11 +17,11 @@ const LEAST_FACTOR: f64 = 4.0;
 pub(super) fn blocks(cells: &[Cell<'_>], arm: &str) -> Vec<Block> {
     let [p50, p90, p99, max] = QUANTILES;
     let table = |quantile| Block::Table(heat(cells, arm, quantile));
-    let folded = Block::Fold(Fold {
-        summary: "The same at the median, p90 and the slowest request".to_owned(),
-        unusable: false,
-        blocks: [p50, p90, max].map(table).into(),
-    });
+    let others = [p50, p90, max].map(table).into();
+    let folded = fold(
+        "The same at the median, p90 and the slowest request",
+        others,
+    );
     vec![
         Block::Only(Outputs::MARKDOWN, vec![table(p50)]),
         Block::Only(Outputs::FILES, vec![table(p99)]),
