@@ -6,7 +6,7 @@ mod proxies;
 use weir_model::study::{ArmRole, Metric, Study};
 
 use crate::findings::{Comparison, InertArm, LimitFindings, LimitVerdict, LoadFindings, Verdict};
-use crate::names::{are_different_proxies, are_steps, capitalized, find};
+use crate::names::{self, are_different_proxies, are_steps, capitalized, find};
 
 /// More names than this are counted rather than listed.
 const NAMES_LISTED: usize = 3;
@@ -88,31 +88,21 @@ fn one_arm_under_many(study: &Study, loads: &[&LoadFindings]) -> Option<String> 
         .map(|load| Some((&*load.load, load.limits.first()?)))
         .collect();
     let found = found?;
-    let limit = ms(found[0].1.limit_ns as f64);
-    let name = &arm.name;
     let mut parts = Vec::new();
-    for (verdict, what) in [
-        (
-            LimitVerdict::Holds,
-            format!("{name} stays within {limit} ms"),
-        ),
-        (
-            LimitVerdict::DoesNotHold,
-            format!("{name} does not stay within {limit} ms"),
-        ),
-        (
-            LimitVerdict::NotShown,
-            format!("whether {name} stays within {limit} ms could not be shown"),
-        ),
-        (
-            LimitVerdict::Invalid,
-            format!("{name} has no valid figures"),
-        ),
+    for verdict in [
+        LimitVerdict::Holds,
+        LimitVerdict::DoesNotHold,
+        LimitVerdict::NotShown,
+        LimitVerdict::Invalid,
     ] {
         let such = found.iter().filter(|(_, limit)| limit.verdict == verdict);
         let such: Vec<(&str, &LimitFindings)> = such.copied().collect();
-        if !such.is_empty() {
-            parts.push(format!("{what} under {}", listed(&such)));
+        if let Some((_, first)) = such.first() {
+            parts.push(format!(
+                "{} under {}",
+                stays(&arm.name, first),
+                listed(&such)
+            ));
         }
     }
     Some(format!("{}.", capitalized(&parts.join("; "))))
@@ -124,11 +114,7 @@ fn listed(loads: &[(&str, &LimitFindings)]) -> String {
         value if value.is_finite() => format!("{load} ({} ms)", ms(value)),
         _ => (*load).to_owned(),
     });
-    let each: Vec<String> = each.collect();
-    match each.split_last() {
-        Some((last, rest)) if !rest.is_empty() => format!("{} and {last}", rest.join(", ")),
-        _ => each.concat(),
-    }
+    names::listed(&each.collect::<Vec<_>>())
 }
 
 /// Which arms stay within the study's limit; empty without one. The A/A arm is the baseline.
@@ -142,17 +128,22 @@ fn within(study: &Study, load: &LoadFindings) -> String {
     }
 }
 
-/// "nginx stays within 30 ms (0.99 quantile 2.10 ms, 95 % interval 1.90 to 2.40)".
-fn limit_of(study: &Study, found: &LimitFindings) -> String {
-    let (arm, limit) = (&found.arm, ms(found.limit_ns as f64));
-    let what = match found.verdict {
+/// "nginx stays within 30 ms", or what else a limit comes to.
+fn stays(arm: &str, found: &LimitFindings) -> String {
+    let limit = ms(found.limit_ns as f64);
+    match found.verdict {
         LimitVerdict::Holds => format!("{arm} stays within {limit} ms"),
         LimitVerdict::DoesNotHold => format!("{arm} does not stay within {limit} ms"),
         LimitVerdict::NotShown => {
             format!("whether {arm} stays within {limit} ms could not be shown")
         }
         LimitVerdict::Invalid => format!("{arm} has no valid figures"),
-    };
+    }
+}
+
+/// "nginx stays within 30 ms (0.99 quantile 2.10 ms, 95 % interval 1.90 to 2.40)".
+fn limit_of(study: &Study, found: &LimitFindings) -> String {
+    let what = stays(&found.arm, found);
     if !found.value_ns.is_finite() {
         return format!("{what} ({})", found.because);
     }
@@ -287,11 +278,8 @@ fn subject<'a>(who: &[&Comparison], other: &str, one: &'a str, many: &'a str) ->
     if who.len() > NAMES_LISTED {
         return (format!("{} {other}changes", who.len()), verb);
     }
-    let names: Vec<&str> = who.iter().map(|comparison| &comparison.arm[..]).collect();
-    let text = match names.split_last() {
-        Some((last, rest)) if !rest.is_empty() => format!("{} and {last}", rest.join(", ")),
-        _ => names.concat(),
-    };
+    let names: Vec<String> = who.iter().map(|c| c.arm.clone()).collect();
+    let text = names::listed(&names);
     (text, verb)
 }
 

@@ -53,7 +53,12 @@ fn said(run: &Run, arm: &str, block: u32) -> Vec<(Validity, String)> {
         .collect()
 }
 
-type Said = &'static [(Validity, &'static str)];
+/// Level, counters, and what is said.
+type Row = (
+    &'static str,
+    &'static [(&'static str, u64)],
+    &'static [(Validity, &'static str)],
+);
 
 #[test]
 fn each_hop_of_a_level_is_judged_by_what_was_counted_on_it() {
@@ -63,7 +68,7 @@ fn each_hop_of_a_level_is_judged_by_what_was_counted_on_it() {
     const OUT_TCP: &str = "outbound.tcp_bytes";
     const REFUSED: &str = "inbound.refused";
     #[rustfmt::skip]
-    let cases: &[(&str, &[(&str, u64)], Said)] = &[
+    let cases: &[Row] = &[
         ("sockmap", &[(IN, 700), (IN_TCP, 300), (OUT, 500), (OUT_TCP, 500)], &[]),
         ("sockmap", &[(IN_TCP, 5), (OUT, 499), (OUT_TCP, 501)], &[(I, "the inbound hop"), (S, "only 50 %")]),
         ("sockmap-inbound", &[(IN, 1), (IN_TCP, u64::MAX)], &[(S, "inbound")]),

@@ -94,27 +94,19 @@ fn a_run_that_did_not_end_as_planned_says_how() {
             error: " no room\n".to_owned(),
         })]
     };
-    let how = |outcome, error: &str| {
-        let error = error.to_owned();
-        Some(Incomplete { outcome, error })
-    };
-    let complete = Some(Outcome::Complete);
-    for (records, is_complete, expected) in [
-        (end(Outcome::Complete), true, None),
-        (end(Outcome::Complete), false, how(complete, "no room")),
-        (
-            end(Outcome::Interrupted),
-            false,
-            how(Some(Outcome::Interrupted), "no room"),
-        ),
-        (
-            end(Outcome::Failed),
-            true,
-            how(Some(Outcome::Failed), "no room"),
-        ),
-        (Vec::new(), true, None),
-        (Vec::new(), false, how(None, "")),
+    use Outcome::{Complete, Failed, Interrupted};
+    // Whether it says so, the outcome in its last record, and whether that is what was planned.
+    for (is_complete, outcome, is_planned) in [
+        (true, Some(Complete), true),
+        (false, Some(Complete), false),
+        (false, Some(Interrupted), false),
+        (true, Some(Failed), false),
+        (true, None, true),
+        (false, None, false),
     ] {
+        let records = outcome.map_or_else(Vec::new, end);
+        let error = outcome.map_or("", |_| "no room").to_owned();
+        let expected = (!is_planned).then_some(Incomplete { outcome, error });
         let mut findings = analyze(&run);
         findings.complete = is_complete;
         conclude(&header.study, &records, &mut findings);
@@ -137,6 +129,10 @@ fn published_effects_are_among_the_findings() {
     });
     let (_folder, run) = run(&header, trials(&header, "closed", 30, world(0.01)));
     let findings = analyze(&run);
+    let json = serde_json::to_value(&findings).unwrap();
+    assert_eq!(json["headline"]["validity"], "VALID");
+    let keepalive = &json["published"]["figures"][0]["rows"][1];
+    assert_eq!(keepalive["verdict"], "confirmed");
     let published = findings.published.unwrap();
     let [table] = &published.figures[..] else {
         panic!("{published:?}");

@@ -52,15 +52,13 @@ fn sliced(change: impl FnOnce(&mut Slices)) -> Evidence<'static> {
 
 fn errors(kind: ErrorKind, errno: Option<i32>, count: u64) -> Evidence<'static> {
     let words = "as it was said".to_owned();
-    with(|e| {
-        e.errors = vec![ErrorCount {
-            kind,
-            words,
-            errno,
-            count,
-        }]
-        .leak()
-    })
+    let error = ErrorCount {
+        kind,
+        words,
+        errno,
+        count,
+    };
+    with(|e| e.errors = vec![error].leak())
 }
 
 fn idle(busy: f64, ns: f64) -> Evidence<'static> {
@@ -82,25 +80,21 @@ fn lag(p50: u64, p99: u64) -> Evidence<'static> {
 }
 
 fn censored(in_flight: u64, queued: u64) -> Evidence<'static> {
-    let oldest_ns = 1;
-    with(|e| {
-        e.censored = Some(Censored {
-            in_flight,
-            queued,
-            oldest_ns,
-        })
-    })
+    let censored = Censored {
+        in_flight,
+        queued,
+        oldest_ns: 1,
+    };
+    with(|e| e.censored = Some(censored))
 }
 
 fn overflows(seen: u64, opened: u64) -> Evidence<'static> {
-    let responses = 100_000;
-    with(|e| {
-        e.overflows = Some(Overflows {
-            seen,
-            opened,
-            responses,
-        })
-    })
+    let overflows = Overflows {
+        seen,
+        opened,
+        responses: 100_000,
+    };
+    with(|e| e.overflows = Some(overflows))
 }
 
 fn of_thousand(open_at_start: u64, open_at_end: u64, lost: u64) -> Option<ConnectionCounts> {
