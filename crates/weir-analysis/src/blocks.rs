@@ -1,11 +1,12 @@
 //! From a run's records to blocks: what is known of every trial, and what the rules of `validity` say of it
 //! before its outcome is looked at.
 
-use weir_model::load::{Censored, ErrorCount, Lifetime};
+use weir_model::flow::FlowSpec;
+use weir_model::load::{Censored, ErrorCount, Lifetime, Spacing};
 use weir_model::record::{
     ConnectionCounts, PartRecord, RunHeader, SliceRecord, TrialRecord, Validity,
 };
-use weir_model::study::{Arm, LoadSpec, Metric, ProxyRole, Study, StudyArrivals};
+use weir_model::study::{Arm, LoadSpec, Metric, ProxyRole, Study};
 use weir_record::Run;
 
 use crate::counters;
@@ -13,6 +14,8 @@ use crate::validity::{RULES, Reason, Use, judge};
 
 /// Lateness at the edge of a slice that does not count as a wrong rate, in seconds.
 const EDGE_S: f64 = 1e-3;
+/// How many standard deviations a number of Poisson arrivals may be off by chance.
+const CHANCE: f64 = 4.0;
 /// Bytes that one receive brings, about: what loopback's segments carry.
 pub(crate) const RECEIVE: u64 = 64 * 1024;
 
@@ -142,7 +145,6 @@ pub(crate) fn evidence<'a>(
 ) -> Evidence<'a> {
     let study = &header.study;
     let load = study.loads.iter().find(|load| load.name == trial.load);
-    let arrivals = load.map(|load| load.arrivals);
     let of_trial = |field: fn(&SliceRecord) -> u64| sum([trial], field);
     let mut known = Evidence {
         answered: Some(of_trial(|slice| slice.completed) as u64),
@@ -156,24 +158,30 @@ pub(crate) fn evidence<'a>(
     let mut slices = Slices::of(trial, header, discard);
     known.completed = Some(of_trial(|slice| slice.completed_whole) as u64);
     known.unexpected = unexpected_count(trial, study);
-    if arrivals == Some(StudyArrivals::Closed) {
+    if load.is_some_and(|load| !load.is_open()) {
         slices.peer = Some(peer(trial, header, slices.whole_ns));
         slices.median_ns = Some(trial.response_time.p50 as f64);
-    } else if let Some(open) = arrivals {
-        let fixed = match open {
-            StudyArrivals::Constant(rate) => Some(rate),
-            _ => None,
+    } else if let Some(load) = load {
+        let is_poisson = |flow: &FlowSpec| matches!(flow.spacing, Spacing::Poisson { .. });
+        let chance = if load.flows().any(is_poisson) {
+            CHANCE
+        } else {
+            0.0
         };
         let (lag, response) = (&trial.dispatch_lag, &trial.response_time);
         let generators = header.cpus.generator.cpus().len() as f64;
         let generator_ns = of_trial(|slice| slice.generator_cpu_ns);
         known.is_open = true;
-        known.schedule = rate_intended.or(fixed).map(|rate| Schedule {
-            due: rate * slices.measured_ns / 1e9,
-            sent: of_trial(|slice| slice.offered) as u64,
-            // Where a slice ends between two arrivals is chance, and a pause of the generator just there
-            // moves requests across its edge: lateness, which has a rule of its own.
-            grain: slices.count * (1.0 + rate * EDGE_S),
+        known.schedule = rate_intended.or(load.rate()).map(|rate| {
+            let due = rate * slices.measured_ns / 1e9;
+            Schedule {
+                due,
+                sent: of_trial(|slice| slice.offered) as u64,
+                // Where a slice ends between two arrivals is chance, and a pause of the generator just there
+                // moves requests across its edge: lateness, which has a rule of its own. How many arrivals of
+                // a Poisson process come is chance, with their number as variance.
+                grain: slices.count * (1.0 + rate * EDGE_S) + chance * due.sqrt(),
+            }
         });
         known.lag = vec![
             ("p50", lag.p50, response.p50),
@@ -238,6 +246,11 @@ fn peer(trial: &TrialRecord, header: &RunHeader, whole_ns: f64) -> (&'static str
 /// Responses whose status nobody asked for: outside 1xx to 3xx and not of the class that the study has the
 /// origin answer with.
 fn unexpected_count(trial: &TrialRecord, study: &Study) -> u64 {
+    let load = study.loads.iter().find(|load| load.name == trial.load);
+    // Where the load says which it expects, others are among the errors.
+    if load.is_some_and(LoadSpec::expects_status) {
+        return 0;
+    }
     let expected = match study.proxy.role {
         ProxyRole::ReverseProxy => usize::from(study.origin.status / 100),
         ProxyRole::StaticFiles { .. } => 2,
@@ -367,10 +380,9 @@ impl<'a> LoadData<'a> {
     pub(crate) fn gather(run: &'a Run, load: &'a LoadSpec) -> LoadData<'a> {
         let study = &run.header.study;
         let pilot = run.pilot(&load.name);
-        let rate_intended = match load.arrivals {
-            StudyArrivals::Closed => None,
-            StudyArrivals::Constant(rate) => Some(rate),
-            StudyArrivals::ShareOfSlowest(_) => pilot.and_then(|pilot| pilot.rate),
+        let rate_intended = match load.is_open() {
+            false => None,
+            true => load.rate().or_else(|| pilot.and_then(|pilot| pilot.rate)),
         };
         let chosen = pilot.map(|pilot| pilot.slice_ns);
         let fixed = study.blocks.slice.map(|slice| slice.as_nanos() as u64);
@@ -398,7 +410,7 @@ impl<'a> LoadData<'a> {
         LoadData {
             study,
             load: &load.name,
-            open: load.arrivals != StudyArrivals::Closed,
+            open: load.is_open(),
             rate_intended,
             slice_ns: chosen.or(fixed).unwrap_or(0),
             blocks: blocks.collect(),

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use weir_model::record::{PartRecord, Record};
 use weir_model::study::{ProxyRole, Study};
+use weir_parameters::Catalog;
 use weir_record::Run;
 
 use crate::blocks::Hop;
@@ -73,7 +74,8 @@ pub(crate) fn hops(run: &Run, part: &PartRecord, arm: &str) -> impl Iterator<Ite
         }
         _ => None,
     });
-    bypassed(&run.header.study, arm).iter().map(move |name| {
+    let hops = bypassed(&run.header.study, arm).into_iter();
+    hops.map(move |name| {
         let count = |what: &str| {
             let count = counted.and_then(|own| own.counted.get(&format!("sockmap.{name}.{what}")));
             count.copied().unwrap_or(0)
@@ -91,17 +93,15 @@ pub(crate) fn hops(run: &Run, part: &PartRecord, arm: &str) -> impl Iterator<Ite
 }
 
 /// The hops that an arm's bytes are to go past TCP on.
-fn bypassed(study: &Study, arm: &str) -> &'static [&'static str] {
+fn bypassed(study: &Study, arm: &str) -> Vec<&'static str> {
     let Some(arm) = study.arms.iter().find(|known| known.name == arm) else {
-        return &[];
+        return Vec::new();
     };
     let has_origin = !matches!(study.proxy_of(arm).role, ProxyRole::StaticFiles { .. });
-    match arm.settings.get("transport").map(String::as_str) {
-        Some("sockmap") if has_origin => &["inbound", "outbound"],
-        Some("sockmap" | "sockmap-inbound") => &["inbound"],
-        Some("sockmap-outbound") => &["outbound"],
-        _ => &[],
-    }
+    let hops = Catalog::builtin().bypassed(&arm.settings).into_iter();
+    hops.filter(|hop| has_origin || *hop == weir_parameters::Hop::Inbound)
+        .map(weir_parameters::Hop::name)
+        .collect()
 }
 
 #[cfg(test)]

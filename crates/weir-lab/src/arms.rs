@@ -11,18 +11,20 @@ use weir_agent::message::{
 };
 use weir_model::quantity::CpuSet;
 use weir_model::record::{Inert, ProxyRecord, Record};
+use weir_model::room;
 use weir_model::study::{Arm, CpuRoles, LoadSpec, ProxyKind, Settings, Study};
 use weir_parameters::Catalog;
 use weir_record::RunWriter;
 
+use crate::arrivals::When;
 use crate::cell::ArmId;
 use crate::first_answer::FirstAnswer;
-use crate::flows::{Doors, HOST, flow};
+use crate::flows::{Doors, Flows, From, HOST};
 use crate::host::Host;
 use crate::hosts::Hosts;
 use crate::left_out::is_bypassed_inbound;
 use crate::options::Role;
-use crate::{Event, LabError, preflight};
+use crate::{Event, LabError};
 
 /// Soft limit of open descriptors that proxies start with: what systemd gives a service
 /// (DefaultLimitNOFILE=1024:524288 in systemd-system.conf(5)), so that a stock proxy meets here
@@ -81,7 +83,7 @@ impl<'a> Arms<'a> {
             running: BTreeMap::new(),
             records: BTreeMap::new(),
             has_origin: Hosts::has_origin(study),
-            certificate: match study.loads.iter().any(|load| load.tls.is_some()) {
+            certificate: match study.loads.iter().any(LoadSpec::is_secure) {
                 true => Some(bench.proxies().ask(MakeCertificate(HOST.to_owned()))?),
                 false => None,
             },
@@ -240,23 +242,28 @@ impl<'a> Arms<'a> {
         arms.iter().map(cpus).collect()
     }
 
-    /// What the engine has to know about an arm that is the `place`-th of a cell, but for when it asks.
-    pub(crate) fn flow(
+    /// What the engine has to know about an arm that is the `place`-th of a cell. `when` says when each of
+    /// the load's flows asks.
+    pub(crate) fn flows(
         &self,
-        load: &LoadSpec,
+        flows: &Flows<'_>,
         id: ArmId,
         place: usize,
-    ) -> Result<FlowJob, LabError> {
+        when: &[When],
+    ) -> Result<Vec<FlowJob>, LabError> {
         let (started, hosts) = (self.running(id)?, self.bench.hosts);
         let doors = Doors {
             clear: started.listen,
             tls: started.tls_listen.zip(self.certificate.as_deref()),
         };
-        let local_ports = hosts.host(Role::Generator).is.local_ports;
-        let sources = hosts.sources(started.slot);
-        let mut flow = flow(load, place, doors, &sources, local_ports)?;
-        flow.keeps_content = self.keeps_content;
-        Ok(flow)
+        let from = From {
+            addresses: &hosts.sources(started.slot),
+            ports: hosts.host(Role::Generator).is.local_ports,
+        };
+        let mut jobs = flows.of_arm(place, when, doors, from)?;
+        let keeps = self.keeps_content;
+        jobs.iter_mut().for_each(|job| job.keeps_content = keeps);
+        Ok(jobs)
     }
 
     /// Sends one request and looks at the response as the engine would. It is sent in clear whatever
@@ -265,7 +272,7 @@ impl<'a> Arms<'a> {
     fn ask_once(&self, load: &LoadSpec, id: ArmId) -> Result<(), LabError> {
         let (arm, started) = (&self.specs[id], self.running(id)?);
         let proxy = self.bench.study.proxy_of(arm);
-        let is_other = proxy.configuration.is_some() && load.tls.is_some();
+        let is_other = proxy.configuration.is_some() && load.is_secure();
         if is_other && Some(started.listen) == started.tls_listen {
             return Ok(());
         }
@@ -277,10 +284,12 @@ impl<'a> Arms<'a> {
             at: started.listen,
             may_redirect: is_other,
         };
-        answer.ask(
-            self.bench.hosts.host(Role::Generator),
-            self.flow(load, id, 0)?,
-        )
+        let flows = Flows::read(load, None)?;
+        // When it would ask does not matter.
+        let when: Vec<When> = load.flows().map(When::said).collect();
+        let main = self.flows(&flows, id, 0, &when)?.swap_remove(0);
+        let generator = self.bench.hosts.host(Role::Generator);
+        answer.ask(generator, main, flows.files)
     }
 
     /// Every proxy still runs as it was started.
@@ -367,7 +376,7 @@ impl Bench<'_> {
             sizes: sizes(self.study),
             address: self.hosts.address(Role::Origin, Role::Proxy)?,
             cpus: self.roles.origin.clone(),
-            descriptors: preflight::descriptors_of_origin(self.study),
+            descriptors: room::at_origin(&self.study.loads, self.study.arms.len() as u64),
         };
         Ok(self.hosts.host(Role::Origin).ask(job)?)
     }

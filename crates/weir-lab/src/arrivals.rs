@@ -1,51 +1,98 @@
 //! When the requests of a load are due, in the engine's words.
+//!
+//! Arms take turns in slices, and all must be asked the same. Closed loops, constant rates and
+//! Poisson processes are the same at any time. A rate that changes, and a trace, begin anew in every
+//! slice; bursts come in the same places of every slice.
 
+use std::path::Path;
 use std::time::Duration;
 
+use weir_load::schedule::Schedule;
+use weir_load::{Trace, TraceError};
 use weir_model::bursts::Bursts;
+use weir_model::flow::{ArrivalsSpec, FlowSpec, LoadSpec};
 use weir_model::load::{Arrivals, Segment, Spacing};
-use weir_model::study::LoadSpec;
+use weir_model::study::BlockSpec;
 
 use crate::cell::{Cell, Rates};
 use crate::timeline::Timeline;
 
-/// Any length will do: the last rate stays for ever.
-const ON: u64 = 1_000_000_000;
+/// When a flow asks.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct When {
+    pub(crate) arrivals: Arrivals,
+    /// They begin anew each time so many nanoseconds have passed.
+    pub(crate) every_ns: Option<u64>,
+}
 
-/// Arrivals of the arm at a place of a cell.
-pub(crate) fn of(cell: &Cell, timeline: &Timeline, place: usize) -> Arrivals {
-    match &cell.rates {
-        Rates::Closed => Arrivals::Closed,
-        Rates::Same(rate) => at_one_rate(&cell.load, *rate, cell.slice, cell.discard),
-        Rates::ByTurn(_) => by_turn(cell, timeline, place),
+impl When {
+    /// As the flow's description says.
+    pub(crate) fn said(flow: &FlowSpec) -> When {
+        When {
+            arrivals: flow.resolved(None),
+            every_ns: None,
+        }
     }
 }
 
-/// Arrivals at `rate` requests per second. Bursts begin so late after the trial that they come in the same
-/// places of every slice.
-fn at_one_rate(load: &LoadSpec, rate: f64, slice: Duration, discard: f64) -> Arrivals {
-    let Some(bursts) = Bursts::of(load) else {
-        return Arrivals::Constant { rate };
+/// The arrivals of a flow's trace, if it has one.
+pub(crate) fn trace(flow: &FlowSpec) -> Result<Option<Trace>, TraceError> {
+    match &flow.arrivals {
+        ArrivalsSpec::Trace(trace) => Trace::read(Path::new(&trace.file), trace.speed).map(Some),
+        _ => Ok(None),
+    }
+}
+
+/// When each flow of a cell's load asks the arm at a place. The main flow gets what the others leave of the
+/// cell's rate.
+pub(crate) fn of(cell: &Cell, timeline: &Timeline, place: usize) -> Vec<When> {
+    let load = &cell.load;
+    let asking = load.beside.iter().filter(|flow| !flow.is_held());
+    let others: f64 = asking.filter_map(FlowSpec::rate).sum();
+    let arrivals = match (&cell.rates, Bursts::of(load)) {
+        (Rates::ByTurn(_), _) => by_turn(cell, timeline, place, others),
+        (Rates::Same(rate), Some(bursts)) => {
+            let bursts = Bursts {
+                rate: *rate,
+                ..bursts
+            };
+            bursting(bursts, cell.slice, cell.discard)
+        }
+        (Rates::Same(rate), None) => load.main.resolved(Some((rate - others).max(0.0))),
+        (Rates::Closed, _) => load.main.resolved(None),
     };
+    let anew = |flow: &FlowSpec| flow.changes().then_some(cell.slice.as_nanos() as u64);
+    let main = When {
+        arrivals,
+        every_ns: anew(&load.main).filter(|_| !matches!(cell.rates, Rates::ByTurn(_))),
+    };
+    let beside = load.beside.iter().map(|flow| When {
+        every_ns: anew(flow),
+        ..When::said(flow)
+    });
+    std::iter::once(main).chain(beside).collect()
+}
+
+/// Bursts begin so late after the trial that they come in the same places of every slice.
+fn bursting(bursts: Bursts, slice: Duration, discard: f64) -> Arrivals {
     let quiet = Segment {
-        from: 0.0,
-        to: 0.0,
         ns: bursts.first(slice, discard).as_nanos() as u64,
-    };
-    let on = Segment {
-        from: rate,
-        to: rate,
-        ns: ON,
+        ..Segment::flat(0.0)
     };
     Arrivals::Varied {
-        segments: vec![quiet, on],
+        segments: vec![quiet, Segment::flat(bursts.rate)],
         spacing: Spacing::Burst { size: bursts.size },
     }
 }
 
 /// The arm's own rate in each of its slices, and nothing due in those of the others. The unmeasured slices before
 /// the first block have the first block's.
-fn by_turn(cell: &Cell, timeline: &Timeline, place: usize) -> Arrivals {
+fn by_turn(cell: &Cell, timeline: &Timeline, place: usize, others: f64) -> Arrivals {
+    let spacing = match cell.load.spacing {
+        // Bursts come by one rate.
+        Spacing::Burst { .. } => Spacing::Even,
+        spacing => spacing,
+    };
     let slices = timeline.slices.iter().zip(&timeline.turns);
     let segments = slices.map(|(slice, turn)| {
         let block = turn.block.unwrap_or(cell.first_block) - cell.first_block;
@@ -54,35 +101,69 @@ fn by_turn(cell: &Cell, timeline: &Timeline, place: usize) -> Arrivals {
             false => None,
         };
         Segment {
-            from: rate.unwrap_or(0.0),
-            to: rate.unwrap_or(0.0),
             ns: slice.end - slice.start,
+            ..Segment::flat(rate.map_or(0.0, |rate| (rate - others).max(0.0)))
         }
     });
     Arrivals::Varied {
         segments: segments.collect(),
-        spacing: Spacing::Even,
+        spacing,
     }
+}
+
+/// Requests per second of a load in the measured parts of its slices; `None` in a closed loop, and where
+/// that is a share of what nobody has measured. `slowest` is what the slowest arm has carried.
+pub(crate) fn rate(
+    load: &LoadSpec,
+    blocks: &BlockSpec,
+    slowest: Option<f64>,
+) -> Result<Option<f64>, TraceError> {
+    let asking = load.flows().filter(|flow| !flow.is_held());
+    let each = asking.map(|flow| flow_rate(flow, blocks, slowest));
+    each.collect::<Result<Vec<_>, _>>()
+        .map(|rates| rates.into_iter().sum())
+}
+
+fn flow_rate(
+    flow: &FlowSpec,
+    blocks: &BlockSpec,
+    slowest: Option<f64>,
+) -> Result<Option<f64>, TraceError> {
+    if let ArrivalsSpec::ShareOfSlowest(share) = flow.arrivals {
+        // Whole requests per second read better, and nobody needs more.
+        return Ok(slowest.map(|rate| (rate * share).round().max(1.0)));
+    }
+    let schedule = match trace(flow)? {
+        Some(trace) => Some(Schedule::trace(trace.times, 0, None)),
+        None if flow.changes() => Schedule::new(&flow.resolved(None), 0),
+        None => return Ok(flow.rate()),
+    };
+    let slice = blocks.slice.unwrap_or_default().as_nanos() as f64;
+    let (from, to) = ((slice * blocks.discard) as u64, slice as u64);
+    let seconds = (to - from) as f64 / 1e9;
+    Ok(schedule.map(|schedule| schedule.expected(from, to) / seconds))
 }
 
 #[cfg(test)]
 mod tests {
-    use weir_load::schedule::Schedule;
     use weir_model::load::Lifetime;
-    use weir_model::study::StudyArrivals;
 
     use super::*;
     use crate::cell::tests::cell;
 
+    fn main(cell: &Cell, timeline: &Timeline, place: usize) -> Arrivals {
+        of(cell, timeline, place).remove(0).arrivals
+    }
+
     /// Bursts of so many at this mean rate, for three arms.
     fn bursts(size: u32, rate: f64, slice_ms: u64, discard: f64) -> Cell {
+        let main = FlowSpec {
+            spacing: Spacing::Burst { size },
+            lifetime: Lifetime::Request,
+            ..FlowSpec::new(size, ArrivalsSpec::Constant(rate))
+        };
         Cell {
-            load: LoadSpec {
-                burst: Some(size),
-                connections: size,
-                lifetime: Lifetime::Request,
-                ..weir_model::fixture::load("l", StudyArrivals::Constant(rate))
-            },
+            load: LoadSpec::new("l", main, Duration::from_secs(60)),
             rates: Rates::Same(rate),
             discard,
             ..cell(3, 2000, Duration::from_millis(slice_ms))
@@ -92,7 +173,7 @@ mod tests {
     /// Arrivals of an arm in the measured part of each of its slices, in order: (block, turn, count).
     fn measured(cell: &Cell, place: usize) -> Vec<(u32, usize, u64)> {
         let timeline = Timeline::of(cell);
-        let mut schedule = Schedule::new(&of(cell, &timeline, place), 0).unwrap();
+        let mut schedule = Schedule::new(&main(cell, &timeline, place), 0).unwrap();
         let slices = timeline.slices.iter().zip(&timeline.turns);
         let own = slices.filter(|(_, turn)| turn.arm == place);
         own.filter_map(|(slice, turn)| {
@@ -131,19 +212,9 @@ mod tests {
     #[test]
     fn the_first_burst_of_a_slice_comes_when_measuring_begins() {
         let cell = bursts(500, 100.0, 5000, 0.2);
-        let mut schedule = Schedule::new(&of(&cell, &Timeline::of(&cell), 0), 0).unwrap();
+        let mut schedule = Schedule::new(&main(&cell, &Timeline::of(&cell), 0), 0).unwrap();
         let due = [0, 499, 500].map(|k| schedule.time_of(k) / 1_000_000);
         assert_eq!(due, [1000, 1000, 6000]);
-    }
-
-    #[test]
-    fn without_bursts_a_rate_is_even_and_a_closed_loop_has_none() {
-        let closed = cell(2, 1, Duration::from_millis(100));
-        let timeline = Timeline::of(&closed);
-        assert_eq!(of(&closed, &timeline, 0), Arrivals::Closed);
-        let rates = Rates::Same(100.0);
-        let constant = Arrivals::Constant { rate: 100.0 };
-        assert_eq!(of(&Cell { rates, ..closed }, &timeline, 0), constant);
     }
 
     #[test]
@@ -166,5 +237,85 @@ mod tests {
                 );
             }
         }
+    }
+
+    #[test]
+    fn flows_share_a_rate_and_what_changes_begins_anew() {
+        let blocks = BlockSpec {
+            slice: Some(Duration::from_secs(4)),
+            discard: 0.25,
+            ..BlockSpec::default()
+        };
+        let minute = Duration::from_secs(60);
+        let open = |arrivals| FlowSpec::new(1, arrivals);
+        let load = |main, beside| LoadSpec {
+            beside,
+            ..LoadSpec::new("l", open(main), minute)
+        };
+        let whole = |load: &LoadSpec| rate(load, &blocks, Some(1000.0)).unwrap();
+        let arrivals = |load: &LoadSpec| {
+            let cell = Cell {
+                load: load.clone(),
+                rates: whole(load).map_or(Rates::Closed, Rates::Same),
+                ..cell(2, 2, Duration::from_secs(4))
+            };
+            of(&cell, &Timeline::of(&cell), 0)
+        };
+
+        let closed = load(ArrivalsSpec::Closed, vec![FlowSpec::held(9)]);
+        assert_eq!(whole(&closed), None);
+        let each = arrivals(&closed);
+        assert_eq!(each[0].arrivals, Arrivals::Closed);
+        assert_eq!(each[1].arrivals, Arrivals::Held);
+        assert_eq!(closed.discard(&blocks), blocks.discard);
+
+        let poisson = FlowSpec {
+            spacing: Spacing::Poisson { seed: 7 },
+            ..open(ArrivalsSpec::Constant(50.0))
+        };
+        let share = load(ArrivalsSpec::ShareOfSlowest(0.6), vec![poisson]);
+        assert_eq!(whole(&share), Some(650.0));
+        let each = arrivals(&share);
+        assert_eq!(each[0].arrivals, Arrivals::Constant { rate: 600.0 });
+        let spacing = Spacing::Poisson { seed: 7 };
+        let segments = vec![Segment::flat(50.0)];
+        assert_eq!(each[1].arrivals, Arrivals::Varied { segments, spacing });
+        assert_eq!((each[0].every_ns, each[1].every_ns), (None, None));
+
+        let (from, to, ns) = (0.0, 400.0, 2_000_000_000);
+        let ramp = vec![Segment { from, to, ns }];
+        let ramp = load(ArrivalsSpec::Varied(ramp), Vec::new());
+        // From 200/s at 1 s to 400/s at 2 s, which then stays.
+        let mean = whole(&ramp).unwrap();
+        assert!((mean - (300.0 + 2.0 * 400.0) / 3.0).abs() < 1e-6, "{mean}");
+        let main = arrivals(&ramp).remove(0);
+        assert_eq!(main.every_ns, Some(4_000_000_000));
+        let repeated = main.arrivals.repeated(4_000_000_000, 40_000_000_000);
+        let schedule = Schedule::new(&repeated, 0).unwrap();
+        for slice in 0..10 {
+            let begin = slice * 4_000_000_000;
+            let due = schedule.expected(begin + 1_000_000_000, begin + 4_000_000_000);
+            assert!((due - 3.0 * mean).abs() < 1e-3, "{slice}: {due}");
+        }
+    }
+
+    #[test]
+    fn a_trace_has_the_rate_of_what_fits_into_a_slice() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), "0\n0.5\n1\n1.5\n9\n").unwrap();
+        let main = FlowSpec::new(
+            1,
+            ArrivalsSpec::Trace(weir_model::flow::TraceSpec {
+                file: file.path().display().to_string(),
+                speed: 1.0,
+            }),
+        );
+        let load = LoadSpec::new("l", main, Duration::from_secs(60));
+        let blocks = BlockSpec {
+            slice: Some(Duration::from_secs(2)),
+            discard: 0.5,
+            ..BlockSpec::default()
+        };
+        assert_eq!(rate(&load, &blocks, None).unwrap(), Some(2.0));
     }
 }

@@ -9,7 +9,8 @@ pub(crate) fn deal(job: &LoadJob, generators: usize) -> Vec<LoadJob> {
     let fewest = job
         .flows
         .iter()
-        .map(|flow| flow.connections)
+        .filter(|flow| !flow.spec.is_held())
+        .map(|flow| flow.spec.connections)
         .min()
         .unwrap_or(1);
     let shares = (generators as u32).clamp(1, fewest.max(1));
@@ -18,6 +19,11 @@ pub(crate) fn deal(job: &LoadJob, generators: usize) -> Vec<LoadJob> {
             .flows
             .iter()
             .map(|flow| share_of(flow, number, shares))
+            .collect(),
+        traces: job
+            .traces
+            .iter()
+            .map(|trace| trace.share(number as usize, shares as usize))
             .collect(),
         ..job.clone()
     };
@@ -28,9 +34,11 @@ pub(crate) fn deal(job: &LoadJob, generators: usize) -> Vec<LoadJob> {
 fn share_of(flow: &FlowJob, number: u32, shares: u32) -> FlowJob {
     let part = |whole: u32| whole / shares + u32::from(number < whole % shares);
     let factor = 1.0 / f64::from(shares);
+    let mut spec = flow.spec.clone();
+    spec.connections = part(spec.connections);
+    spec.connect_rate = spec.connect_rate.map(|rate| rate * factor);
     FlowJob {
-        connections: part(flow.connections),
-        held: part(flow.held),
+        spec,
         arrivals: match &flow.arrivals {
             Arrivals::Constant { rate } => Arrivals::Constant {
                 rate: rate * factor,

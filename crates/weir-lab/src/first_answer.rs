@@ -1,10 +1,11 @@
 //! Whether an arm answers at all, and rightly, before anything is measured.
 
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::time::Duration;
 
 use weir_agent::AgentError;
-use weir_agent::message::{FlowJob, OnceJob};
+use weir_agent::message::{Bytes, FlowJob, OnceJob};
 use weir_model::study::{LoadSpec, OriginSpec, ProxyRole, ProxySpec};
 
 use crate::LabError;
@@ -30,11 +31,16 @@ impl FirstAnswer<'_> {
     ///
     /// # Errors
     /// There was no answer, or it has another status than it should.
-    pub(crate) fn ask(&self, generator: &Host, flow: FlowJob) -> Result<(), LabError> {
+    pub(crate) fn ask(
+        &self,
+        generator: &Host,
+        flow: FlowJob,
+        files: BTreeMap<String, Bytes>,
+    ) -> Result<(), LabError> {
         let job = OnceJob {
             address: self.at,
-            request: flow.request,
-            head: flow.head,
+            flow: Box::new(flow),
+            files,
             timeout: WITHIN,
         };
         let load = &self.load.name;
@@ -47,7 +53,8 @@ impl FirstAnswer<'_> {
             Err(error) => return Err(error.into()),
         };
         let expected = self.expected(status);
-        match status == expected {
+        let allowed = self.load.expect().and_then(|expect| expect.allows(status));
+        match allowed.unwrap_or(status == expected) {
             true => Ok(()),
             false => Err(self.wrong(format!(
                 "status {status} instead of {expected}, under load `{load}`"

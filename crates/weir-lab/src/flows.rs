@@ -1,29 +1,25 @@
-//! What the load engine has to do at one arm under one load, in one plain struct.
+//! What the load engine has to do at one arm under one load.
 //!
-//! [`flow`] puts it together from the study and the addresses of the arm; whoever makes the engine's
-//! plan has to look nowhere else.
+//! [`Flows::of_arm`] puts it together from the description of the load and the addresses of the arm;
+//! whoever makes the engine's plan has to look nowhere else.
 
+use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr};
+use std::time::Duration;
 
-use weir_agent::message::{Bytes, FlowJob, TlsJob};
-use weir_http::request::encode;
-use weir_model::load::{Arrivals, Lifetime, RequestSpec};
+use weir_agent::message::{Bytes, FlowJob, TraceJob};
+use weir_load::template::Files;
+use weir_load::{RequestSet, Trace};
+use weir_model::flow::FlowSpec;
+use weir_model::room;
 use weir_model::study::LoadSpec;
 
 use crate::LabError;
+use crate::arrivals::{self, When};
 
 /// Host that all requests and handshakes name, and the certificate is for; the same length for every
 /// arm, whatever its port.
 pub(crate) const HOST: &str = "weir.test";
-
-/// Source addresses at most: all of a network of 256 but its own, the broadcast's and the arm's. The
-/// study's check counts on as many.
-pub(crate) const MOST_SOURCES: u64 = 253;
-
-/// Source addresses at least for connections that are renewed: ports of closed ones rest for a
-/// while (TIME_WAIT, RFC 9293 §3.6.1), and the kernel looks for free ones the longer the fewer there
-/// are.
-const SOURCES_OF_RENEWED: u64 = 4;
 
 /// Where an arm can be asked.
 #[derive(Debug, Clone, Copy)]
@@ -34,144 +30,178 @@ pub(crate) struct Doors<'a> {
     pub(crate) tls: Option<(SocketAddr, &'a str)>,
 }
 
-/// All that the engine has to know about one arm under one load, but for when it asks: until that is
-/// said, in a closed loop. `from` are the addresses that it can
-/// be asked from (none: the kernel's choice), and `local_ports` is what the kernel has for each.
-///
-/// # Errors
-/// The request cannot be written, or the load wants TLS and the arm has no listener for it.
-pub(crate) fn flow(
-    load: &LoadSpec,
-    arm: usize,
-    doors: Doors<'_>,
-    from: &[Ipv4Addr],
-    local_ports: u64,
-) -> Result<FlowJob, LabError> {
-    let wrong = |what: String| LabError::Request {
-        load: load.name.clone(),
-        what,
-    };
-    let (peer, tls) = match (&load.tls, doors.tls) {
-        (None, _) => (doors.clear, None),
-        (Some(offer), Some((address, trust))) => {
-            let tls = TlsJob {
-                offer: offer.clone(),
-                server_name: HOST.to_owned(),
-                trust: trust.to_owned(),
+/// Where the generator can ask from.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct From<'a> {
+    /// Addresses; none: the kernel's choice.
+    pub(crate) addresses: &'a [Ipv4Addr],
+    /// Ports that the kernel has for each.
+    pub(crate) ports: u64,
+}
+
+/// The flows of a load with what their descriptions name, read and found fit to be sent.
+pub(crate) struct Flows<'a> {
+    load: &'a LoadSpec,
+    /// Arrivals of traces.
+    pub(crate) traces: Vec<TraceJob>,
+    /// By flow, its place among them.
+    trace_of: Vec<Option<usize>>,
+    /// Files that fill slots, and the client's certificates.
+    pub(crate) files: BTreeMap<String, Bytes>,
+}
+
+impl<'a> Flows<'a> {
+    /// Reads all that the load's flows name; of traces what fits into a slice.
+    ///
+    /// # Errors
+    /// A file cannot be read, or a request cannot be written.
+    pub(crate) fn read(load: &'a LoadSpec, slice: Option<Duration>) -> Result<Flows<'a>, LabError> {
+        let mut flows = Flows {
+            load,
+            traces: Vec::new(),
+            trace_of: Vec::new(),
+            files: BTreeMap::new(),
+        };
+        for flow in load.flows() {
+            let wrong = |what: String| LabError::Request {
+                load: load.name.clone(),
+                what,
             };
-            (address, Some(tls))
+            flows.read_one(flow, slice).map_err(wrong)?;
         }
-        (Some(_), None) => return Err(wrong("the arm has no listener with TLS".to_owned())),
-    };
-    let request = request(load);
-    let bytes = encode(&request, HOST).map_err(|error| wrong(error.to_string()))?;
-    let sources = match sources_for(load, local_ports) {
-        1 => &[],
-        wanted => &from[..from.len().min(usize::from(wanted))],
-    };
-    Ok(FlowJob {
-        arm,
-        peer,
-        tls,
-        request: Bytes(bytes),
-        head: request.method == "HEAD",
-        connections: load.connections,
-        arrivals: Arrivals::Closed,
-        lifetime: load.lifetime,
-        held: load.held,
-        sources: sources.to_vec(),
-        timeout: load.timeout,
-        keeps_content: false,
-    })
-}
-
-/// The load's request. On a connection for one request it says so (RFC 9112 §9.6), so that the
-/// server closes at once, as a client without keep-alive would have it.
-fn request(load: &LoadSpec) -> RequestSpec {
-    let mut request = load.request.clone();
-    let is_connection = |(name, _): &(String, String)| name.eq_ignore_ascii_case("connection");
-    if load.lifetime == Lifetime::Request && !request.fields.iter().any(is_connection) {
-        let close = ("Connection".to_owned(), "close".to_owned());
-        request.fields.push(close);
+        Ok(flows)
     }
-    request
-}
 
-/// As many addresses that half of the ports of each are enough: others use ports too, and the last
-/// free ones are found slowly.
-pub(crate) fn sources_for(load: &LoadSpec, local_ports: u64) -> u8 {
-    let connections = u64::from(load.connections) + u64::from(load.held);
-    let enough = connections.div_ceil((local_ports / 2).max(1));
-    let least = match load.lifetime {
-        Lifetime::Kept => 1,
-        _ => SOURCES_OF_RENEWED,
-    };
-    enough.max(least).min(MOST_SOURCES) as u8
+    fn read_one(&mut self, flow: &FlowSpec, slice: Option<Duration>) -> Result<(), String> {
+        let mut files = Files::default();
+        let trace = arrivals::trace(flow).map_err(|error| error.to_string())?;
+        RequestSet::of_flow(flow, trace.as_ref(), HOST, &mut files)
+            .map_err(|error| error.to_string())?;
+        let texts = files.texts();
+        let texts = texts.map(|(path, text)| (path.display().to_string(), Bytes(text)));
+        self.files.extend(texts);
+        let client = flow.tls.as_ref().and_then(|tls| tls.client.as_ref());
+        for path in client
+            .into_iter()
+            .flat_map(|own| [&own.certificate, &own.key])
+        {
+            let text =
+                std::fs::read(path).map_err(|error| format!("cannot read {path}: {error}"))?;
+            self.files.insert(path.clone(), Bytes(text));
+        }
+        self.trace_of.push(trace.map(|trace| {
+            let within: Option<Trace> = slice.map(|slice| trace.within(slice.as_nanos() as u64));
+            self.traces
+                .push(TraceJob::from(within.as_ref().unwrap_or(&trace)));
+            self.traces.len() - 1
+        }));
+        Ok(())
+    }
+
+    /// All that the engine has to know about one arm. `when` says when each flow asks.
+    ///
+    /// # Errors
+    /// The load wants TLS and the arm has no listener for it.
+    pub(crate) fn of_arm(
+        &self,
+        arm: usize,
+        when: &[When],
+        doors: Doors<'_>,
+        from: From<'_>,
+    ) -> Result<Vec<FlowJob>, LabError> {
+        let sources = room::sources(self.load, from.ports);
+        let sources = match sources {
+            1 => &[],
+            wanted => &from.addresses[..from.addresses.len().min(usize::from(wanted))],
+        };
+        let flows = self.load.flows().zip(when).zip(&self.trace_of);
+        let job = |((flow, when), trace): ((&FlowSpec, &When), &Option<usize>)| {
+            let (peer, trust) = match (&flow.tls, doors.tls) {
+                (None, _) => (doors.clear, ""),
+                (Some(_), Some(door)) => door,
+                (Some(_), None) => {
+                    return Err(LabError::Request {
+                        load: self.load.name.clone(),
+                        what: "the arm has no listener with TLS".to_owned(),
+                    });
+                }
+            };
+            Ok(FlowJob {
+                arm,
+                peer,
+                host: HOST.to_owned(),
+                trust: trust.to_owned(),
+                spec: flow.clone(),
+                arrivals: when.arrivals.clone(),
+                every_ns: when.every_ns,
+                trace: *trace,
+                sources: sources.to_vec(),
+                keeps_content: false,
+            })
+        };
+        flows.map(job).collect()
+    }
 }
 
 #[cfg(test)]
 mod tests {
-    use weir_model::study::{StudyArrivals, TlsOffer};
+    use weir_model::flow::{ArrivalsSpec, SourceSpec};
+    use weir_model::load::RequestSpec;
+    use weir_model::request::WeightedRequest;
+    use weir_model::tls::TlsSpec;
 
     use super::*;
 
     fn load() -> LoadSpec {
-        weir_model::fixture::load("l", StudyArrivals::Closed)
+        let main = FlowSpec::new(50, ArrivalsSpec::Closed);
+        LoadSpec::new("l", main, Duration::from_secs(60))
     }
 
-    fn doors(tls: bool) -> Doors<'static> {
-        let at = |port| SocketAddr::from(([127, 0, 0, 1], port));
-        Doors {
-            clear: at(1),
-            tls: tls.then(|| (at(2), "PEM")),
-        }
-    }
-
-    fn of(load: &LoadSpec, tls: bool) -> Result<FlowJob, LabError> {
-        let from: Vec<_> = (1..=253)
+    fn jobs(load: &LoadSpec, tls: bool) -> Result<Vec<FlowJob>, LabError> {
+        let addresses: Vec<_> = (1..=253)
             .map(|last| Ipv4Addr::new(127, 0, 0, last))
             .collect();
-        flow(load, 0, doors(tls), &from, 28_232)
+        let at = |port| SocketAddr::from(([127, 0, 0, 1], port));
+        let doors = Doors {
+            clear: at(1),
+            tls: tls.then(|| (at(2), "PEM")),
+        };
+        let from = From {
+            addresses: &addresses,
+            ports: 28_232,
+        };
+        let when: Vec<When> = load.flows().map(When::said).collect();
+        Flows::read(load, None)?.of_arm(0, &when, doors, from)
     }
 
     #[test]
     fn a_flow_over_tls_knows_where_and_whom_to_trust() {
         let mut load = load();
-        let clear = of(&load, true).unwrap();
-        assert_eq!((clear.tls, clear.sources), (None, Vec::new()));
-        load.tls = Some(TlsOffer::default());
-        let flow = of(&load, true).unwrap();
-        let tls = flow.tls.unwrap();
-        assert_eq!(flow.peer.port(), 2);
-        assert_eq!((&*tls.server_name, &*tls.trust), (HOST, "PEM"));
-        assert!(of(&load, false).is_err());
+        let clear = jobs(&load, true).unwrap().remove(0);
+        assert_eq!((&*clear.trust, clear.sources), ("", Vec::new()));
+        load.main.tls = Some(TlsSpec::default());
+        load.beside.push(FlowSpec::held(9));
+        load.main.sources = SourceSpec::Count(3);
+        let both = jobs(&load, true).unwrap();
+        assert_eq!(both[0].peer.port(), 2);
+        assert_eq!((&*both[0].host, &*both[0].trust), (HOST, "PEM"));
+        assert_eq!(both[0].sources.len(), 3);
+        assert_eq!((both[1].peer.port(), both[1].spec.is_held()), (1, true));
+        assert!(jobs(&load, false).is_err());
     }
 
     #[test]
-    fn a_connection_for_one_request_says_that_it_is() {
+    fn what_requests_name_goes_with_them_or_is_refused() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), "a\nb\n").unwrap();
+        let name = file.path().display().to_string();
         let mut load = load();
-        let bytes =
-            |load: &LoadSpec| String::from_utf8(of(load, false).unwrap().request.0).unwrap();
-        assert!(!bytes(&load).contains("Connection"));
-        load.lifetime = Lifetime::Request;
-        assert!(bytes(&load).contains("Connection: close\r\n"));
-        load.request.fields = vec![("connection".to_owned(), "keep-alive".to_owned())];
-        assert!(!bytes(&load).contains("close"));
-    }
-
-    #[test]
-    fn there_are_source_addresses_for_all_connections() {
-        let count = |held, lifetime, ports| {
-            let load = LoadSpec {
-                held,
-                lifetime,
-                ..load()
-            };
-            sources_for(&load, ports)
-        };
-        assert_eq!(count(10_000, Lifetime::Kept, 28_232), 1);
-        assert_eq!(count(100_000, Lifetime::Kept, 28_232), 8);
-        assert_eq!(count(1_000_000, Lifetime::Kept, 5_000), 253);
-        assert_eq!(count(0, Lifetime::Request, 28_232), 4);
+        let request = |target: &str| vec![WeightedRequest::single(RequestSpec::get(target))];
+        load.main.requests = request(&format!("/{{{{line:{name}}}}}"));
+        let flows = Flows::read(&load, None).unwrap();
+        assert_eq!(flows.files[&name].0, b"a\nb\n");
+        load.main.requests = request("/{{lines}}");
+        let error = jobs(&load, false).unwrap_err().to_string();
+        assert!(error.contains("`lines` is not a slot"), "{error}");
     }
 }

@@ -10,12 +10,13 @@ use weir_agent::message::{FindProgram, NetworksJob, Program, Settle};
 use weir_agent::server;
 use weir_model::quantity::CpuSet;
 use weir_model::record::PlacesUsed;
+use weir_model::room;
 use weir_model::study::{CpuRoles, ProxyKind, ProxyRole, ProxySpec, Study};
 use weir_simulation::World;
 
 use crate::host::Host;
 use crate::options::{Options, ROLES, Role};
-use crate::{LabError, cpus, flows};
+use crate::{LabError, cpus};
 
 /// Where everything is.
 pub(crate) struct Hosts {
@@ -152,7 +153,7 @@ impl Hosts {
         let wanted = study
             .loads
             .iter()
-            .map(|load| flows::sources_for(load, local_ports));
+            .map(|load| room::sources(load, local_ports));
         let sources = wanted.max().unwrap_or(1);
         let job = NetworksJob { mtu, sources };
         self.host(Role::Proxy).ask(job)?;
@@ -164,7 +165,7 @@ impl Hosts {
     pub(crate) fn sources(&self, slot: usize) -> Vec<Ipv4Addr> {
         match self.networks {
             Some(count) => server::networks::source_addresses(slot, count),
-            None if self.together() => (1..=flows::MOST_SOURCES as u8)
+            None if self.together() => (1..=room::MOST_SOURCES as u8)
                 .map(|last| Ipv4Addr::new(127, 0, 0, last))
                 .collect(),
             None => Vec::new(),

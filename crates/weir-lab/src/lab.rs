@@ -12,6 +12,7 @@ use weir_record::RunWriter;
 use crate::arms::Arms;
 use crate::assembly::Before;
 use crate::cell::{ArmId, Block, Cell, CellEnd, Outcome};
+use crate::flows::Flows;
 use crate::history::History;
 use crate::hosts::Hosts;
 use crate::record::{self, Recorder};
@@ -132,10 +133,10 @@ impl Lab<'_> {
 
     /// The load's share for each generator.
     fn jobs(&self, cell: &Cell, timeline: &Timeline) -> Result<Vec<LoadJob>, LabError> {
-        let flows = cell.arms.iter().enumerate().map(|(place, &arm)| {
-            let mut flow = self.arms.flow(&cell.load, arm, place)?;
-            flow.arrivals = arrivals::of(cell, timeline, place);
-            Ok(flow)
+        let flows = Flows::read(&cell.load, Some(cell.slice))?;
+        let each = cell.arms.iter().enumerate().map(|(place, &arm)| {
+            let when = arrivals::of(cell, timeline, place);
+            self.arms.flows(&flows, arm, place, &when)
         });
         let (threads, descriptors) = preflight::threads(
             &self.header.study,
@@ -144,9 +145,12 @@ impl Lab<'_> {
             &self.header.cpus.generator,
         );
         let job = LoadJob {
-            flows: flows.collect::<Result<_, LabError>>()?,
+            flows: each.collect::<Result<Vec<_>, LabError>>()?.concat(),
+            traces: flows.traces,
+            files: flows.files,
             slices: Vec::new(),
-            drain: cell.load.timeout,
+            drain: cell.load.longest_timeout(),
+            spin: cell.load.spin,
             threads,
             descriptors,
         };

@@ -1,11 +1,11 @@
 //! Arms that cannot be had here: they are left out with the reason, and the rest runs.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use weir_agent::message::{Missing, Wanted};
 use weir_model::record::Remark;
 use weir_model::study::{Arm, ArmRole, LauncherSpec, ProxyRole, Study};
-use weir_parameters::Catalog;
+use weir_parameters::{Catalog, Hop};
 
 use crate::LabError;
 use crate::hosts::Hosts;
@@ -25,8 +25,7 @@ pub(crate) fn by_host(
     let mut refused: BTreeMap<String, String> = BTreeMap::new();
     for arm in &study.arms {
         let proxy = study.proxy_of(arm);
-        let scoped = catalog.split(proxy.kind, &arm.settings);
-        let launcher = scoped.launcher.as_deref();
+        let launcher = catalog.started_through(&arm.settings);
         let no_launcher = launcher.and_then(|name| missing.launchers.get(name));
         let no_sockmap = missing.sockmap.as_ref();
         let why = match hosts.program_of(proxy) {
@@ -34,7 +33,7 @@ pub(crate) fn by_host(
             Err(error) if arm.role != ArmRole::Change => return Err(error),
             Err(error) => Some(in_a_line(&error)),
             Ok(_) => no_launcher
-                .or_else(|| no_sockmap.filter(|_| is_bypassed(arm, catalog, study)))
+                .or_else(|| no_sockmap.filter(|_| !catalog.bypassed(&arm.settings).is_empty()))
                 .cloned()
                 .or_else(|| has_no_such_hop(arm, catalog, study)),
         };
@@ -76,51 +75,35 @@ fn in_a_line(error: &LabError) -> String {
     }
 }
 
-/// Whether an arm's bytes go past the kernel's TCP.
-fn is_bypassed(arm: &Arm, catalog: &Catalog, study: &Study) -> bool {
-    transport(arm, catalog, study).is_some_and(|transport| transport != "tcp")
-}
-
 /// Whether some arm's bytes from and to clients do.
 pub(crate) fn is_bypassed_inbound(study: &Study, catalog: &Catalog) -> bool {
-    let mut levels = study
-        .arms
-        .iter()
-        .filter_map(|arm| transport(arm, catalog, study));
-    levels.any(|level| ["sockmap", "sockmap-inbound"].contains(&&*level))
+    let mut hops = study.arms.iter().map(|arm| catalog.bypassed(&arm.settings));
+    hops.any(|hops| hops.contains(&Hop::Inbound))
 }
 
 /// Why an arm that is to go past TCP towards its origin server alone cannot, whatever the host.
 fn has_no_such_hop(arm: &Arm, catalog: &Catalog, study: &Study) -> Option<String> {
     let serves_files = matches!(study.proxy_of(arm).role, ProxyRole::StaticFiles { .. });
-    let level = transport(arm, catalog, study);
-    let is_none = serves_files && level.as_deref() == Some("sockmap-outbound");
+    let outbound_alone = BTreeSet::from([Hop::Outbound]);
+    let is_none = serves_files && catalog.bypassed(&arm.settings) == outbound_alone;
     is_none.then(|| "a server of files has no origin server to go past TCP to".to_owned())
-}
-
-fn transport(arm: &Arm, catalog: &Catalog, study: &Study) -> Option<String> {
-    catalog
-        .split(study.proxy_of(arm).kind, &arm.settings)
-        .transport
 }
 
 fn missing(study: &Study, hosts: &Hosts, catalog: &Catalog) -> Result<Missing, LabError> {
     let arms = study.arms.iter();
-    let used: Vec<String> = arms
+    let used: Vec<&str> = arms
         .clone()
-        .filter_map(|arm| {
-            catalog
-                .split(study.proxy_of(arm).kind, &arm.settings)
-                .launcher
-        })
+        .filter_map(|arm| catalog.started_through(&arm.settings))
         .collect();
-    let is_used = |(name, _): &(&String, &LauncherSpec)| used.contains(name);
+    let is_used = |(name, _): &(&String, &LauncherSpec)| used.contains(&name.as_str());
     let launchers = study.launchers.iter().filter(is_used);
     let wanted = Wanted {
         launchers: launchers
             .map(|(name, spec)| (name.clone(), spec.clone()))
             .collect(),
-        sockmap: arms.clone().any(|arm| is_bypassed(arm, catalog, study)),
+        sockmap: arms
+            .clone()
+            .any(|arm| !catalog.bypassed(&arm.settings).is_empty()),
     };
     if wanted == Wanted::default() {
         return Ok(Missing::default());

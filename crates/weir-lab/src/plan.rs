@@ -5,14 +5,14 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use weir_model::record::{LoadEndRecord, Phase, PilotCandidate, PilotRecord, Record};
-use weir_model::study::{LoadSpec, Study, StudyArrivals};
+use weir_model::study::{LoadSpec, Study};
 
 use crate::cell::{Cell, CellEnd, Outcome, Rates};
 use crate::history::History;
 use crate::pilot::{self, Quantity};
 use crate::proposer::{Proposer, Step};
 use crate::timeline::Timeline;
-use crate::{Event, LabError, preflight};
+use crate::{Event, LabError, arrivals, preflight};
 
 /// A fixed plan.
 pub(crate) struct Plan {
@@ -178,23 +178,17 @@ impl Plan {
 
     /// Rate of the open loop; `None` for a closed one.
     fn rate(&self, load: &LoadSpec, history: &History) -> Option<f64> {
-        match load.arrivals {
-            StudyArrivals::Closed => None,
-            StudyArrivals::Constant(rate) => Some(rate),
-            StudyArrivals::ShareOfSlowest(share) => {
-                let closed = |load: &&LoadSpec| load.arrivals == StudyArrivals::Closed;
-                let first = self.study.loads.iter().find(closed)?;
-                // Whole requests per second read better, and nobody needs more.
-                let slowest = history.slowest(&first.name);
-                slowest.map(|rate| (rate * share).round().max(1.0))
-            }
-        }
+        let closed = |load: &&LoadSpec| !load.is_open();
+        let first = self.study.loads.iter().find(closed);
+        let slowest = first.and_then(|first| history.slowest(&first.name));
+        // A trace that cannot be read any more is an error where it is read to be sent.
+        arrivals::rate(load, &self.study.blocks, slowest).ok()?
     }
 
     /// What a pilot's trial says of its slice.
     fn judge(&self, load: &LoadSpec, outcome: &Outcome, tried: usize) -> PilotCandidate {
         let slice = Duration::from_millis(pilot::CANDIDATES_MS[tried]);
-        let is_open = load.arrivals != StudyArrivals::Closed;
+        let is_open = load.is_open();
         let quantity = match is_open {
             true => Quantity::CpuPerRequest,
             false => Quantity::Rate,

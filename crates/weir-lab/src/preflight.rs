@@ -4,18 +4,13 @@ use std::path::Path;
 use std::time::Duration;
 
 use weir_model::quantity::CpuSet;
+use weir_model::room::{self, Descriptors};
 use weir_model::study::{CpuRoles, LoadSpec, Study};
 
 use crate::LabError;
 use crate::host::Host;
 use crate::hosts::Hosts;
 use crate::options::Role;
-
-/// Descriptors beside connections: logs, listeners, counters, the run folder.
-const OTHER_DESCRIPTORS: u64 = 64;
-
-/// Threads of the generator at most. The study's check counts on as many.
-const MOST_THREADS: u64 = 64;
 
 /// Longest slice that a pilot may choose; what a study without a slice is planned with.
 const PLANNED_SLICE: Duration = Duration::from_millis(100);
@@ -82,16 +77,20 @@ fn room(path: &Path, free: u64, needed: u64) -> Result<(), LabError> {
 pub(crate) fn connections(study: &Study, roles: &CpuRoles, hosts: &Hosts) -> Result<(), LabError> {
     let generator = hosts.host(Role::Generator);
     study.loads.iter().try_for_each(|load| {
-        let wanted = Descriptors::of(study, load, hosts);
+        let wanted = descriptors(study, load, hosts);
         // First as many as one thread would need: what is not there then takes more threads.
         let limit = generator.is.most_descriptors;
         let cpus = roles.generator.cpus().len() as u64;
         enough(wanted.for_each_of(wanted.threads(limit, cpus)), generator)?;
         ports(load, hosts)
     })?;
+    let arms = study.arms.len() as u64;
     match hosts.share(Role::Generator, Role::Origin) || !Hosts::has_origin(study) {
         true => Ok(()),
-        false => enough(descriptors_of_origin(study), hosts.host(Role::Origin)),
+        false => enough(
+            room::at_origin(&study.loads, arms),
+            hosts.host(Role::Origin),
+        ),
     }
 }
 
@@ -110,7 +109,7 @@ fn enough(needed: u64, host: &Host) -> Result<(), LabError> {
 /// Between hosts the generator has one address, and each arm a port of its own to be asked at.
 fn ports(load: &LoadSpec, hosts: &Hosts) -> Result<(), LabError> {
     let generator = hosts.host(Role::Generator);
-    let needed = u64::from(load.connections) + u64::from(load.held);
+    let needed = load.asking() + load.held();
     let ports = generator.is.local_ports;
     match needed <= ports || hosts.together() {
         true => Ok(()),
@@ -123,18 +122,6 @@ fn ports(load: &LoadSpec, hosts: &Hosts) -> Result<(), LabError> {
     }
 }
 
-/// Descriptors that the origin server needs under the largest load, those of the generator included
-/// that may be in the same process.
-pub(crate) fn descriptors_of_origin(study: &Study) -> u64 {
-    let arms = study.arms.len() as u64;
-    let loads = study.loads.iter();
-    let most = loads
-        .map(|load| u64::from(load.connections))
-        .max()
-        .unwrap_or(0);
-    most * 2 * arms + arms * 4 + OTHER_DESCRIPTORS
-}
-
 /// The generator's threads under a load, each with the CPU that it is bound to: one for each CPU,
 /// and more, in turn, where connections need the descriptors of more of them. And the descriptors
 /// that each may need.
@@ -144,7 +131,7 @@ pub(crate) fn threads(
     hosts: &Hosts,
     cpus: &CpuSet,
 ) -> (Vec<Option<u32>>, u64) {
-    let wanted = Descriptors::of(study, load, hosts);
+    let wanted = descriptors(study, load, hosts);
     let limit = hosts.host(Role::Generator).is.most_descriptors;
     let threads = wanted.threads(limit, cpus.cpus().len() as u64);
     let cpus = cpus.cpus().iter().copied().map(Some).cycle();
@@ -152,89 +139,8 @@ pub(crate) fn threads(
     (threads, wanted.at_most())
 }
 
-/// Descriptors that a load takes in the generator's process.
-///
-/// Where each thread of the generator has a table of its own, the limit is one for each; such a table
-/// begins as a copy of the process's, so what the origin server has open counts in all of them.
-#[derive(Debug, Clone, Copy)]
-struct Descriptors {
-    /// In the process's own table: the origin server's connections, logs, listeners.
-    of_process: u64,
-    /// The generator's connections.
-    of_generator: u64,
-    /// Threads at most.
-    most_threads: u64,
-    /// Whether each can have a table of its own.
-    own_tables: bool,
-}
-
-impl Descriptors {
-    fn of(study: &Study, load: &LoadSpec, hosts: &Hosts) -> Descriptors {
-        let (arms, asking) = (study.arms.len() as u64, u64::from(load.connections));
-        // What is held asks nothing, so the origin server never hears of it.
-        let at_origin = match hosts.share(Role::Generator, Role::Origin) {
-            true if Hosts::has_origin(study) => asking,
-            _ => 0,
-        };
-        Descriptors {
-            of_process: at_origin * arms + arms * 4 + OTHER_DESCRIPTORS,
-            of_generator: (asking + u64::from(load.held)) * arms,
-            // Every thread has a share of the requests, so it must have a connection to send them on.
-            most_threads: MOST_THREADS.min(asking),
-            own_tables: hosts.host(Role::Generator).is.own_tables,
-        }
-    }
-
-    /// With everything in one table.
-    fn at_most(self) -> u64 {
-        self.of_process + self.of_generator
-    }
-
-    /// In the table of each of so many threads.
-    fn for_each_of(self, threads: u64) -> u64 {
-        match self.own_tables {
-            true => self.of_process + self.of_generator.div_ceil(threads),
-            false => self.at_most(),
-        }
-    }
-
-    /// One thread for each CPU, or as many as it takes with `limit` descriptors for each.
-    fn threads(self, limit: u64, cpus: u64) -> u64 {
-        let room = limit.saturating_sub(self.of_process).max(1);
-        let enough = match self.own_tables {
-            true => self.of_generator.div_ceil(room),
-            false => 1,
-        };
-        enough.max(cpus).min(self.most_threads).max(1)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn connections_beyond_the_limit_of_one_thread_take_more_threads() {
-        let wanted = Descriptors {
-            of_process: 118,
-            of_generator: 100_050,
-            most_threads: 50,
-            own_tables: true,
-        };
-        assert_eq!(wanted.threads(u64::MAX, 2), 2);
-        let in_one = Descriptors {
-            own_tables: false,
-            ..wanted
-        };
-        assert_eq!(in_one.threads(20_000, 2), 2);
-        assert_eq!(wanted.threads(20_000, 2), 6);
-        assert!(wanted.for_each_of(6) <= 20_000);
-        assert!(wanted.for_each_of(5) > 20_000);
-        assert_eq!(wanted.threads(20_000, 8), 8, "no fewer than CPUs");
-        let few = Descriptors {
-            most_threads: 3,
-            ..wanted
-        };
-        assert_eq!(few.threads(20_000, 8), 3, "each must have one that asks");
-    }
+fn descriptors(study: &Study, load: &LoadSpec, hosts: &Hosts) -> Descriptors {
+    let at_origin = hosts.share(Role::Generator, Role::Origin) && Hosts::has_origin(study);
+    let own_tables = hosts.host(Role::Generator).is.own_tables;
+    Descriptors::of_load(load, study.arms.len() as u64, at_origin, own_tables)
 }

@@ -4,12 +4,14 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use weir_model::flow::{ArrivalsSpec, FlowSpec};
 use weir_model::load::{Arrivals, Assignment, Lifetime, Overflow};
 
 use crate::reactor::{Io, Route};
 use crate::request_set::RequestSet;
 use crate::schedule::Schedule;
 use crate::tls::Connector;
+use crate::trace::Trace;
 
 /// A trial.
 #[derive(Debug, Clone)]
@@ -99,21 +101,35 @@ impl Flow {
         connections: u32,
         arrivals: Arrivals,
     ) -> Flow {
+        // When requests are due is given beside it.
+        let spec = FlowSpec::new(connections, ArrivalsSpec::Closed);
+        Flow::described(&spec, requests, vec![Route::to(peer)], arrivals, None)
+    }
+
+    /// The flow that is described, of arm 0: what sends `requests` to whom `routes` lead, at
+    /// `arrivals`, or at the times of `trace`.
+    pub fn described(
+        spec: &FlowSpec,
+        requests: RequestSet,
+        routes: Vec<Route>,
+        arrivals: Arrivals,
+        trace: Option<&Trace>,
+    ) -> Flow {
         Flow {
             arm: 0,
-            connections,
-            routes: vec![Route::to(peer)],
+            connections: spec.connections,
+            routes,
             tls: None,
-            lifetime: Lifetime::Kept,
-            connect_rate: None,
+            lifetime: spec.lifetime,
+            connect_rate: spec.connect_rate,
             arrivals,
-            trace: None,
-            assignment: Assignment::Global,
-            overflow: Overflow::Queue,
+            trace: trace.map(|trace| trace.times.clone()),
+            assignment: spec.assignment,
+            overflow: spec.overflow,
             requests,
-            pipeline: 1,
-            timeout: Duration::from_secs(2),
-            limit: None,
+            pipeline: spec.pipeline.max(1),
+            timeout: spec.timeout,
+            limit: spec.limit,
             keeps_content: false,
         }
     }
@@ -134,7 +150,13 @@ impl Flow {
     pub(crate) fn schedule(&self, ramp_up: Duration) -> Option<Schedule> {
         let ramp_up = ramp_up.as_nanos() as u64;
         match &self.trace {
-            Some(times) => Some(Schedule::trace(times.clone(), ramp_up)),
+            Some(times) => {
+                let every = match &self.arrivals {
+                    Arrivals::Trace { every_ns, .. } => *every_ns,
+                    _ => None,
+                };
+                Some(Schedule::trace(times.clone(), ramp_up, every))
+            }
             None => Schedule::new(&self.arrivals, ramp_up),
         }
     }

@@ -4,11 +4,13 @@ mod alias;
 
 use std::sync::Arc;
 
-use weir_model::request::WeightedRequest;
+use weir_model::flow::FlowSpec;
+use weir_model::request::{WeightedRequest, escape};
 
 use crate::expect::{ExpectError, Expectation};
 use crate::random::Random;
 use crate::template::{Files, Template, TemplateError};
+use crate::trace::Trace;
 
 pub use alias::{AliasTable, WeightError};
 
@@ -174,6 +176,35 @@ impl RequestSet {
         }
         let choice = Choice::ByArrival(arrivals);
         Ok(RequestSet { requests, choice })
+    }
+
+    /// The requests of a flow, from its description: mixed by weight, or those of its trace where that
+    /// has requests. `host` is the authority for Host fields.
+    ///
+    /// # Errors
+    /// The first request that cannot be sent.
+    pub fn of_flow(
+        flow: &FlowSpec,
+        trace: Option<&Trace>,
+        host: &str,
+        files: &mut Files,
+    ) -> Result<RequestSet, SetError> {
+        let specs = flow.sent();
+        let recorded = trace.and_then(|trace| Some((&trace.requests, trace.which.clone()?)));
+        let (Some((requests, which)), Some(pattern)) = (recorded, specs.first()) else {
+            return RequestSet::weighted(&specs, host, files);
+        };
+        let specs: Vec<_> = requests
+            .iter()
+            .map(|(method, target)| {
+                let mut own = pattern.clone();
+                own.request.method.clone_from(method);
+                let target = escape(target.as_bytes());
+                own.request.target = String::from_utf8_lossy(&target).into_owned();
+                own
+            })
+            .collect();
+        RequestSet::by_arrival(&specs, which, host, files)
     }
 
     /// The index of the request that this arrival, counted from 0, sends.

@@ -7,7 +7,8 @@
 
 use std::time::Duration;
 
-use crate::study::{BlockSpec, LoadSpec, StudyArrivals};
+use crate::load::Spacing;
+use crate::study::{BlockSpec, LoadSpec};
 
 const NS_PER_S: f64 = 1e9;
 
@@ -31,8 +32,8 @@ pub struct Bursts {
 impl Bursts {
     /// The bursts of `load`; `None`: its arrivals are evenly spread, or wait for responses.
     pub fn of(load: &LoadSpec) -> Option<Bursts> {
-        match (load.burst, load.arrivals) {
-            (Some(size), StudyArrivals::Constant(rate)) => Some(Bursts { size, rate }),
+        match (load.spacing, load.main.rate()) {
+            (Spacing::Burst { size }, Some(rate)) => Some(Bursts { size, rate }),
             _ => None,
         }
     }

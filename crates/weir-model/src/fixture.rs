@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use crate::environment::Environment;
-use crate::load::{Censored, Lifetime, RequestSpec};
+use crate::flow::FlowSpec;
+use crate::load::Censored;
 use crate::quantity::CpuSet;
 use crate::record::{FORMAT, Phase, QuantileSummary, RunHeader, TrialRecord};
 use crate::study::{
@@ -36,20 +37,8 @@ pub fn arm(name: &str, role: ArmRole, all: &[(&str, &str)]) -> Arm {
 
 /// A load of 50 kept connections in clear that ask for `/`, for 60 s, with a timeout of 2 s.
 pub fn load(name: &str, arrivals: StudyArrivals) -> LoadSpec {
-    LoadSpec {
-        name: name.to_owned(),
-        arrivals,
-        burst: None,
-        connections: 50,
-        lifetime: Lifetime::Kept,
-        tls: None,
-        held: 0,
-        request: RequestSpec::get("/"),
-        size: None,
-        duration: Duration::from_secs(60),
-        timeout: Duration::from_secs(2),
-        cell: None,
-    }
+    let main = FlowSpec::new(50, arrivals);
+    LoadSpec::new(name, main, Duration::from_secs(60))
 }
 
 /// nginx as a reverse proxy, with its own defaults.

@@ -10,10 +10,12 @@ pub mod calibration;
 pub mod environment;
 #[cfg(feature = "fixture")]
 pub mod fixture;
+pub mod flow;
 pub mod load;
 pub mod load_report;
 pub mod quantity;
 pub mod record;
 pub mod request;
+pub mod room;
 pub mod study;
 pub mod tls;

@@ -31,9 +31,55 @@ pub enum Arrivals {
         arrivals: u64,
         /// From the first to the last, in nanoseconds.
         length_ns: u64,
+        /// They begin anew each time this many nanoseconds have passed, and those that come later
+        /// are left out; `None`: they come once.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        every_ns: Option<u64>,
     },
     /// No requests: connections are opened and held.
     Held,
+}
+
+impl Arrivals {
+    /// The same, begun anew each time `every_ns` have passed, until `until_ns` after the start. A rate
+    /// that is said for less than that stays what it is at its end.
+    #[must_use]
+    pub fn repeated(self, every_ns: u64, until_ns: u64) -> Arrivals {
+        match self {
+            Arrivals::Varied {
+                mut segments,
+                spacing,
+            } => {
+                let said: u64 = segments.iter().map(|segment| segment.ns).sum();
+                if let Some(last) = segments.last()
+                    && said < every_ns
+                {
+                    let ns = every_ns - said;
+                    segments.push(Segment {
+                        ns,
+                        ..Segment::flat(last.to)
+                    });
+                }
+                let times = until_ns.div_ceil(every_ns.max(1)) as usize;
+                Arrivals::Varied {
+                    segments: segments.repeat(times),
+                    spacing,
+                }
+            }
+            Arrivals::Trace {
+                file,
+                arrivals,
+                length_ns,
+                ..
+            } => Arrivals::Trace {
+                file,
+                arrivals,
+                length_ns,
+                every_ns: Some(every_ns),
+            },
+            other => other,
+        }
+    }
 }
 
 /// A stretch of time in which the rate changes evenly.
@@ -45,6 +91,17 @@ pub struct Segment {
     pub to: f64,
     /// Length in nanoseconds.
     pub ns: u64,
+}
+
+impl Segment {
+    /// A rate that stays. Any length will do where it is the last: its rate goes on for ever.
+    pub fn flat(rate: f64) -> Segment {
+        Segment {
+            from: rate,
+            to: rate,
+            ns: 1_000_000_000,
+        }
+    }
 }
 
 /// How arrivals are spread at a given rate.
@@ -125,6 +182,14 @@ impl RequestSpec {
             target: target.to_owned(),
             fields: Vec::new(),
             content: Vec::new(),
+        }
+    }
+
+    /// Adds a field unless there is one of this name.
+    pub fn add_field(&mut self, name: &str, value: &str) {
+        let mut names = self.fields.iter().map(|(own, _)| own);
+        if !names.any(|own| own.eq_ignore_ascii_case(name)) {
+            self.fields.push((name.to_owned(), value.to_owned()));
         }
     }
 }

@@ -67,6 +67,17 @@ pub enum StatusSpec {
     Class(u8),
 }
 
+impl ExpectSpec {
+    /// Whether a status code is one of those that are right; `None`: nothing is said about it.
+    pub fn allows(&self, status: u16) -> Option<bool> {
+        let allows = |allowed: &StatusSpec| match allowed {
+            StatusSpec::Code(code) => *code == status,
+            StatusSpec::Class(class) => u16::from(*class) == status / 100,
+        };
+        (!self.status.is_empty()).then(|| self.status.iter().any(allows))
+    }
+}
+
 impl StatusSpec {
     /// Reads `200` or `2xx`; `None` when the text is neither.
     pub fn parse(text: &str) -> Option<StatusSpec> {

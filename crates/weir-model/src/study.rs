@@ -7,9 +7,8 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::load::{Lifetime, RequestSpec};
+pub use crate::flow::{ArrivalsSpec as StudyArrivals, LoadSpec};
 use crate::quantity::CpuSet;
-use crate::tls::{Resumption, TlsVersion};
 
 mod proxy;
 
@@ -112,43 +111,6 @@ pub enum DelaySpec {
     Exponential(Duration),
 }
 
-/// One load. Every arm is measured under every load.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct LoadSpec {
-    /// Short name, unique in the study.
-    pub name: String,
-    /// Closed or open loop.
-    pub arrivals: StudyArrivals,
-    /// Requests that come at the same moment, in an open loop with a rate of its own
-    /// ([`Bursts`](crate::bursts::Bursts)); `None`: arrivals are evenly spread.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub burst: Option<u32>,
-    /// Connections to each arm that ask, opened before the trial.
-    pub connections: u32,
-    /// How long each of them is used.
-    #[serde(default)]
-    pub lifetime: Lifetime,
-    /// What the client offers in its TLS handshakes; `None`: the arms are asked in clear.
-    #[serde(default)]
-    pub tls: Option<TlsOffer>,
-    /// Connections to each arm beside those that ask: opened before the trial and left idle.
-    #[serde(default)]
-    pub held: u32,
-    /// What is asked.
-    pub request: RequestSpec,
-    /// Size in bytes of the file that is asked for, which then is the request's target
-    /// ([`file_target`]); `None`: the target is the study's own.
-    #[serde(default)]
-    pub size: Option<u64>,
-    /// How long the slices of all arms together last.
-    pub duration: Duration,
-    /// How long a response may take.
-    pub timeout: Duration,
-    /// Where it stands in a matrix of loads; `None`: it is no part of one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub cell: Option<MatrixCell>,
-}
-
 /// A load's place in a matrix: the numbers as the file has them. After a scale
 /// ([`Study::scale`]) the load's own are others, and figures published for a place still find it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -165,41 +127,6 @@ pub struct MatrixCell {
 /// loads that ask for a size: the size in decimal digits, `/1024`.
 pub fn file_target(size: u64) -> String {
     format!("/{size}")
-}
-
-/// What the client of a load offers in a TLS handshake. What is spoken is for the proxy's settings
-/// to choose from it.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct TlsOffer {
-    /// Versions, ascending; at least one.
-    pub versions: Vec<TlsVersion>,
-    /// Cipher suites by their OpenSSL names, in the order of preference; empty: all of the engine's.
-    pub ciphers: Vec<String>,
-    /// Whether new connections resume sessions of earlier ones.
-    pub resumption: Resumption,
-}
-
-impl Default for TlsOffer {
-    fn default() -> TlsOffer {
-        TlsOffer {
-            versions: vec![TlsVersion::V1_2, TlsVersion::V1_3],
-            ciphers: Vec::new(),
-            resumption: Resumption::Off,
-        }
-    }
-}
-
-/// Arrivals as a study asks for them: a rate may be relative to what was measured before.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum StudyArrivals {
-    /// Closed loop.
-    Closed,
-    /// Open loop at a rate in requests per second.
-    Constant(f64),
-    /// Open loop at a share (0..1) of the rate that the slowest arm completed in the first
-    /// closed-loop load of the study: the same rate for all arms, and one that each can carry.
-    ShareOfSlowest(f64),
 }
 
 /// One complete configuration of the system under test.

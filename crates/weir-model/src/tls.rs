@@ -5,6 +5,8 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
+pub mod names;
+
 /// TLS of a load or a probe. The default is that of a careful client: both versions, the system's
 /// trust, HTTP/1.1, no resumption.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -1,19 +1,20 @@
 //! The catalog itself: rows of proxies and of the kernel, and questions about whole settings.
 
-use std::sync::Arc;
+use std::collections::BTreeSet;
+use std::sync::{Arc, LazyLock};
 
 use weir_model::record::Inert;
 use weir_model::study::{ProxyKind, ProxyRole, Settings};
 
-use crate::constraint::{ClientLimits, Clients, Conflict, DescriptorLimits, Facts};
-use crate::file::{CatalogError, Rows, check};
+use crate::constraint::{ClientLimits, Clients, Conflict, Facts, Means};
+use crate::file::{CatalogError, OTHER, Rows, check};
 use crate::quantity::{self, Quantities, Quantity};
-use crate::row::{EffectiveFrom, Parameter, Scope};
+use crate::row::{Context, EffectiveFrom, Hop, Parameter, Scope};
 use crate::scoped::Scoped;
 
 /// The name of a file in `parameters/`, and its text.
 macro_rules! builtin {
-    ($name:literal) => {
+    ($name:expr) => {
         (
             concat!("parameters/", $name, ".yaml"),
             include_str!(concat!("../../../parameters/", $name, ".yaml")),
@@ -21,16 +22,14 @@ macro_rules! builtin {
     };
 }
 
-/// Files of rows that come with weir, by name.
-const BUILTIN: [(&str, &str); 7] = [
-    builtin!("nginx"),
-    builtin!("haproxy"),
-    builtin!("envoy"),
-    builtin!("caddy"),
-    builtin!("httpd"),
-    builtin!("kernel"),
-    builtin!("process"),
-];
+/// Files of rows that come with weir, by name: one for each proxy, and what goes with every proxy.
+macro_rules! builtin_files {
+    ($($variant:ident $name:ident $title:literal $files:literal;)*) => {
+        &[$(builtin!(stringify!($name)),)* builtin!("kernel"), builtin!("process")]
+    };
+}
+
+const BUILTIN: &[(&str, &str)] = weir_model::proxies!(builtin_files);
 
 /// All rows. A clone shares them.
 #[derive(Debug, Clone, PartialEq)]
@@ -51,8 +50,11 @@ struct Shared {
 impl Catalog {
     /// The rows that come with weir.
     pub fn builtin() -> Catalog {
-        Catalog::parse(&BUILTIN)
-            .expect("the embedded rows are data of this crate and its tests read them")
+        static READ: LazyLock<Catalog> = LazyLock::new(|| {
+            Catalog::parse(BUILTIN)
+                .expect("the embedded rows are data of this crate and its tests read them")
+        });
+        READ.clone()
     }
 
     /// A catalog with the rows of some files, each a name and its text, and of no others.
@@ -160,6 +162,46 @@ impl Catalog {
         self.get(proxy, id).map(|row| row.scope)
     }
 
+    /// The parameter that says what a proxy's process is started through.
+    pub fn launcher(&self) -> Option<&Parameter> {
+        let is_it = |row: &&Parameter| row.effective == EffectiveFrom::Launcher;
+        self.host_parameters().find(is_it)
+    }
+
+    /// The parameter that says what carries an arm's bytes.
+    pub fn transport(&self) -> Option<&Parameter> {
+        let is_it = |row: &&Parameter| matches!(row.effective, EffectiveFrom::Transport { .. });
+        self.host_parameters().find(is_it)
+    }
+
+    /// Name of the launcher that `settings` start a proxy through, where they name one.
+    pub fn started_through<'a>(&self, settings: &'a Settings) -> Option<&'a str> {
+        let row = self.launcher()?;
+        let level = settings.get(&row.id)?;
+        (Some(level) != row.default.newest().level.as_ref()).then_some(level)
+    }
+
+    /// Hops on which `settings` have an arm's bytes go past the kernel's TCP.
+    pub fn bypassed(&self, settings: &Settings) -> BTreeSet<Hop> {
+        let row = self.transport();
+        row.map_or_else(BTreeSet::new, |row| {
+            row.bypassed(settings.get(&row.id).map(String::as_str))
+        })
+    }
+
+    /// The transport's id and its level that bypasses exactly these hops.
+    pub fn level_bypassing(&self, hops: &BTreeSet<Hop>) -> Option<(&str, String)> {
+        let row = self.transport()?;
+        let mut levels = row.level.words();
+        let level = levels.find(|level| row.bypassed(Some(level)) == *hops)?;
+        Some((&row.id, level.to_owned()))
+    }
+
+    /// All quantities, by name.
+    pub fn quantities(&self) -> impl Iterator<Item = (&String, &Quantity)> {
+        self.shared.quantities.iter()
+    }
+
     /// The quantity with this name.
     pub fn quantity(&self, name: &str) -> Option<&Quantity> {
         self.shared.quantities.get(name)
@@ -232,7 +274,7 @@ impl Catalog {
         let of_arm = |row: &&Parameter| {
             matches!(
                 row.effective,
-                EffectiveFrom::Launcher | EffectiveFrom::Transport
+                EffectiveFrom::Launcher | EffectiveFrom::Transport { .. }
             )
         };
         let level = |row: &Parameter| Some((row.id.clone(), row.default.newest().level.clone()?));
@@ -244,7 +286,11 @@ impl Catalog {
 
     /// Shares `settings` out to those who put them into force.
     pub fn split(&self, proxy: ProxyKind, settings: &Settings) -> Scoped {
-        let mut scoped = Scoped::default();
+        let mut scoped = Scoped {
+            launcher: self.started_through(settings).map(str::to_owned),
+            bypassed: self.bypassed(settings),
+            ..Scoped::default()
+        };
         for (id, level) in settings {
             scoped.add(id, level, self.get(proxy, id));
         }
@@ -290,6 +336,22 @@ impl Catalog {
         contexts.map(|(name, words)| (name.as_str(), words.as_str()))
     }
 
+    /// What a proxy is asked for its effective configuration, in words.
+    pub fn asked(&self, proxy: ProxyKind) -> &str {
+        let mut asked = self.rows(proxy).filter_map(|rows| rows.asked.as_deref());
+        asked.next().unwrap_or("nothing: it is not asked")
+    }
+
+    /// A piece of a proxy's configuration as a line for people: `http { gzip on; }`.
+    pub fn line(&self, proxy: ProxyKind, context: &Context, text: &str) -> String {
+        let lines = || self.rows(proxy).map(|rows| &rows.lines);
+        let own = lines().find_map(|lines| lines.get(context.name()));
+        let line = own.or_else(|| lines().find_map(|lines| lines.get(OTHER)));
+        line.map_or("{context}: {text}", String::as_str)
+            .replace("{context}", context.name())
+            .replace("{text}", text)
+    }
+
     /// Settings that do not go together, among those in `settings` (the rules of parameters that
     /// are left out do not speak). `descriptor_limit` is the soft limit that the proxy inherits.
     pub fn conflicts(
@@ -325,21 +387,18 @@ impl Catalog {
         complete.get(&self.clients(proxy)?.workers)?.parse().ok()
     }
 
-    /// How many clients a proxy with `settings` can serve at once beside `held` connections that ask
-    /// nothing. `cpus_online` is what `auto` workers come to. `None` where the catalog has no word
+    /// How many clients a proxy with `settings` can serve at once. `None` where the catalog has no word
     /// on it.
     pub fn client_limits(
         &self,
         proxy: ProxyKind,
         settings: &Settings,
         role: &ProxyRole,
-        limits: DescriptorLimits,
-        cpus_online: u64,
-        held: u64,
+        means: Means,
     ) -> Option<ClientLimits> {
         let complete = self.complete(proxy, settings);
         let clients = self.clients(proxy)?;
-        clients.limits(&complete, role.into(), limits, cpus_online, held)
+        clients.limits(&complete, role.into(), means)
     }
 }
 

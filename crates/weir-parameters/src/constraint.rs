@@ -147,6 +147,17 @@ pub struct DescriptorLimits {
     pub hard: u64,
 }
 
+/// What a proxy has to serve clients with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Means {
+    /// Descriptors of each of its processes.
+    pub descriptors: DescriptorLimits,
+    /// CPUs: what `auto` workers come to.
+    pub cpus_online: u64,
+    /// Connections that ask nothing, which it serves besides.
+    pub held: u64,
+}
+
 /// Which settings decide how many clients a proxy can hold.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -184,21 +195,20 @@ impl Clients {
             .chain(&self.descriptors)
     }
 
-    /// Limits of `settings`, which must be complete (defaults filled in), beside `held` connections
-    /// that ask nothing: such a one takes a connection and a descriptor in every role.
+    /// Limits of `settings`, which must be complete (defaults filled in). A connection that asks nothing
+    /// takes a connection and a descriptor in every role.
     pub(crate) fn limits(
         &self,
         settings: &Settings,
         role: Role,
-        limits: DescriptorLimits,
-        cpus_online: u64,
-        held: u64,
+        means: Means,
     ) -> Option<ClientLimits> {
+        let limits = means.descriptors;
         let per_client = self.per_client.get(&role)?;
         let number = |id: &str| settings.get(id).and_then(|level| level.parse::<u64>().ok());
         let processes = match self.one_process {
             true => 1,
-            false => number(&self.workers).unwrap_or(cpus_online).max(1),
+            false => number(&self.workers).unwrap_or(means.cpus_online).max(1),
         };
         let connections = number(&self.connections)?;
         let descriptors = self.descriptors.iter().find_map(|id| number(id));
@@ -207,7 +217,11 @@ impl Clients {
             false => limits.soft,
         };
         let descriptors = descriptors.unwrap_or(inherited).min(limits.hard);
-        let left = |of_worker: u64| of_worker.saturating_mul(processes).saturating_sub(held);
+        let left = |of_worker: u64| {
+            of_worker
+                .saturating_mul(processes)
+                .saturating_sub(means.held)
+        };
         Some(ClientLimits {
             connections: left(connections) / per_client.connections.max(1),
             descriptors: left(descriptors) / per_client.descriptors.max(1),

@@ -14,8 +14,8 @@ use crate::template;
 /// Placeholders that a template may hold besides the level: folders of the arm.
 const LOGS: &str = "{logs}";
 
-/// Limits that a proxy can be started with.
-const LAUNCH_LIMITS: [&str; 1] = ["nofile"];
+/// Among [`Rows::lines`]: every other context.
+pub(crate) const OTHER: &str = "other";
 
 /// One file of rows.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
@@ -32,6 +32,13 @@ pub(crate) struct Rows {
     /// name those that the proxy's own file declares.
     #[serde(default)]
     pub(crate) contexts: BTreeMap<String, String>,
+    /// What the proxy is asked for its effective configuration, in words.
+    #[serde(default)]
+    pub(crate) asked: Option<String>,
+    /// How a piece of its configuration is written, by context: `{context} { {text}; }`. [`OTHER`] is
+    /// for all contexts that are not here.
+    #[serde(default)]
+    pub(crate) lines: BTreeMap<String, String>,
     /// Version of the program or the kernel that the rows were tried with; for people.
     #[serde(default)]
     #[allow(dead_code, reason = "part of the file format; read by people")]
@@ -167,6 +174,9 @@ impl<'a> All<'a> {
         let spelled = spelled.flat_map(|c| c.values.keys().chain(&c.except));
         let levels = levels.chain(&row.debian).chain(written).chain(spelled);
         check_levels(row, levels)?;
+        if let EffectiveFrom::Transport { bypassed } = &row.effective {
+            check_levels(row, bypassed.keys())?;
+        }
         if let Some(name) = &row.quantity
             && !self.quantities.contains_key(name)
         {
@@ -306,9 +316,6 @@ fn check_scope(row: &Parameter, proxy: Option<ProxyKind>) -> Result<(), String> 
         (_, Scope::ProxyDirective) if proxy.is_none() => {
             Err("whose directive is it? Write `proxy: nginx` at the head of the file".to_owned())
         }
-        (EffectiveFrom::ProcessLimit { name }, _) if !LAUNCH_LIMITS.contains(&&**name) => Err(
-            format!("the limit `{name}` is none of {}", LAUNCH_LIMITS.join(", ")),
-        ),
         (EffectiveFrom::ProcessLimit { .. }, Scope::ProcessLaunch)
             if !matches!(row.level, LevelKind::Integer { .. }) =>
         {
@@ -316,11 +323,13 @@ fn check_scope(row: &Parameter, proxy: Option<ProxyKind>) -> Result<(), String> 
         }
         (EffectiveFrom::ProcessLimit { .. }, Scope::ProcessLaunch)
         | (EffectiveFrom::Launcher, Scope::ProcessLaunch)
-        | (EffectiveFrom::Transport, Scope::Transport) => Ok(()),
-        (EffectiveFrom::Launcher | EffectiveFrom::Transport, _) | (_, Scope::Transport) => Err(
-            "`launcher` and `transport` are weir's own: a file of rows cannot add another"
-                .to_owned(),
-        ),
+        | (EffectiveFrom::Transport { .. }, Scope::Transport) => Ok(()),
+        (EffectiveFrom::Launcher | EffectiveFrom::Transport { .. }, _) | (_, Scope::Transport) => {
+            Err(
+                "`launcher` and `transport` are weir's own: a file of rows cannot add another"
+                    .to_owned(),
+            )
+        }
         (_, Scope::ProcessLaunch) => {
             Err("a limit is read as `effective: {process_limit: {name}}`".to_owned())
         }

@@ -26,12 +26,15 @@ mod scoped;
 mod template;
 
 pub use catalog::Catalog;
-pub use constraint::{ClientLimits, Conflict, Constraint, DescriptorLimits, Limit, Rule, Severity};
+pub use constraint::{
+    ClientLimits, Conflict, Constraint, DescriptorLimits, Limit, Means, Rule, Severity,
+};
 pub use default::{DefaultLevel, Defaults};
 pub use file::CatalogError;
 pub use level::{Bounds, LevelError, LevelKind};
-pub use quantity::Quantity;
+pub use quantity::{Quantity, Reading};
 pub use row::{
-    Context, Directive, EffectiveFrom, Kubernetes, Parameter, Role, Safe, Scope, Spelling, Write,
+    Context, Directive, EffectiveFrom, Hop, Kubernetes, Parameter, ProcessLimit, Role, Safe, Scope,
+    Spelling, Write,
 };
 pub use scoped::Scoped;

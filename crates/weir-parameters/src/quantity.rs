@@ -21,6 +21,9 @@ pub struct Quantity {
     pub is: String,
     /// How it is measured, for people.
     pub measured: String,
+    /// What the agent reads to know it; `None`: it follows from others.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub read: Option<Reading>,
     /// Who decides, fit to stand before "the smaller of": `the kernel takes`.
     pub by: String,
     /// Parameters and other quantities, of which it is the smallest.
@@ -29,6 +32,21 @@ pub struct Quantity {
     /// Parameters of which the first that is set decides.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub first_of: Vec<String>,
+}
+
+/// What is read of an arm that runs in order to know a quantity.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum Reading {
+    /// How long a queue the kernel keeps for the proxy's listener (sock_diag(7)).
+    AcceptQueue,
+    /// The soft limit of descriptors that a worker has (/proc/PID/limits).
+    WorkerDescriptors,
+    /// A kernel setting, as the arm's network namespace shows it.
+    Sysctl {
+        /// Its name, with dots.
+        name: String,
+    },
 }
 
 /// All quantities by name.

@@ -1,6 +1,6 @@
 //! One row of the catalog: a tunable and everything weir knows about it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 use weir_model::study::ProxyRole;
@@ -170,7 +170,10 @@ pub enum EffectiveFrom {
     /// How the process was started: its launcher's name.
     Launcher,
     /// What really carries the bytes between the proxy and its peers.
-    Transport,
+    Transport {
+        /// Hops whose bytes go past the kernel's TCP, by level; a level that is not here has none.
+        bypassed: BTreeMap<String, BTreeSet<Hop>>,
+    },
     /// A flag of the listen directive. Absent: the default.
     ListenFlag {
         /// The flag, without `=` and value.
@@ -178,14 +181,51 @@ pub enum EffectiveFrom {
     },
     /// A limit of the worker's process, from /proc/PID/limits.
     ProcessLimit {
-        /// Which: `nofile`.
-        name: String,
+        /// Which one.
+        name: ProcessLimit,
     },
     /// A kernel setting, below /proc/sys as the network namespace of the proxy shows it.
     Sysctl {
         /// Its name, with dots.
         name: String,
     },
+}
+
+/// A limit that a proxy can be started with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ProcessLimit {
+    /// The soft limit of open descriptors (RLIMIT_NOFILE of setrlimit(2)).
+    Nofile,
+}
+
+impl ProcessLimit {
+    /// Its name, as limits.conf(5) has it.
+    pub fn name(self) -> &'static str {
+        match self {
+            ProcessLimit::Nofile => "nofile",
+        }
+    }
+}
+
+/// A hop of an arm: the proxy and the peers on one side of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Hop {
+    /// Between clients and the proxy.
+    Inbound,
+    /// Between the proxy and its origin server.
+    Outbound,
+}
+
+impl Hop {
+    /// Its name in records: `inbound`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Hop::Inbound => "inbound",
+            Hop::Outbound => "outbound",
+        }
+    }
 }
 
 /// The block of a configuration that something stands in, by one of the names that its file of rows
@@ -298,6 +338,16 @@ impl Parameter {
         }
     }
 
+    /// Hops whose bytes go past the kernel's TCP at `level`; none for what is no transport.
+    pub(crate) fn bypassed(&self, level: Option<&str>) -> BTreeSet<Hop> {
+        match (&self.effective, level) {
+            (EffectiveFrom::Transport { bypassed }, Some(level)) => {
+                bypassed.get(level).cloned().unwrap_or_default()
+            }
+            _ => BTreeSet::new(),
+        }
+    }
+
     /// Whether `level` is above what is in force, `now`; `false` where one of the two is no number.
     pub fn is_raised_by(&self, level: &str, now: &str) -> bool {
         first_number(level)
@@ -349,7 +399,7 @@ impl Parameter {
             EffectiveFrom::ProcessLimit { .. }
             | EffectiveFrom::Sysctl { .. }
             | EffectiveFrom::Launcher
-            | EffectiveFrom::Transport => self.check(found).ok(),
+            | EffectiveFrom::Transport { .. } => self.check(found).ok(),
         }
     }
 

@@ -1,8 +1,10 @@
 //! Settings by what they reach: who writes them, and where.
 
+use std::collections::BTreeSet;
+
 use weir_model::study::Settings;
 
-use crate::row::{EffectiveFrom, Parameter, Scope};
+use crate::row::{EffectiveFrom, Hop, Parameter, Scope};
 
 /// Settings of an arm, shared out to those who put them into force.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -14,37 +16,27 @@ pub struct Scoped {
     pub netns: Settings,
     /// For the whole host: sysctl name to the value as it is written.
     pub host: Settings,
-    /// For the start of the process: name of the limit (`nofile`) to its soft value.
-    pub launch: Settings,
+    /// Soft limit of descriptors that the process starts with.
+    pub nofile: Option<u64>,
     /// Name of what the process is started through.
     pub launcher: Option<String>,
-    /// What carries the bytes between the proxy and its peers.
-    pub transport: Option<String>,
+    /// Hops whose bytes go past the kernel's TCP.
+    pub bypassed: BTreeSet<Hop>,
 }
 
 impl Scoped {
     pub(crate) fn add(&mut self, id: &str, level: &str, row: Option<&Parameter>) {
-        match row.map(|row| &row.effective) {
-            Some(EffectiveFrom::Launcher) => self.launcher = Some(level.to_owned()),
-            Some(EffectiveFrom::Transport) => self.transport = Some(level.to_owned()),
-            _ => self.add_named(id, level, row),
-        }
-    }
-
-    fn add_named(&mut self, id: &str, level: &str, row: Option<&Parameter>) {
-        let into = match row.map(|row| row.scope) {
-            None | Some(Scope::ProxyDirective) => &mut self.proxy,
-            Some(Scope::KernelNetns) => &mut self.netns,
-            Some(Scope::KernelHost) => &mut self.host,
-            Some(Scope::ProcessLaunch | Scope::CpuSet | Scope::Transport) => &mut self.launch,
-        };
-        let name = match row.map(|row| (row.scope, &row.effective)) {
-            Some((Scope::ProxyDirective, _)) | None => id,
-            Some((_, EffectiveFrom::Sysctl { name } | EffectiveFrom::ProcessLimit { name })) => {
-                name
+        let (into, name) = match row.map(|row| (row.scope, &row.effective)) {
+            Some((Scope::KernelNetns, EffectiveFrom::Sysctl { name })) => (&mut self.netns, name),
+            Some((Scope::KernelHost, EffectiveFrom::Sysctl { name })) => (&mut self.host, name),
+            Some((Scope::ProcessLaunch, EffectiveFrom::ProcessLimit { .. })) => {
+                self.nofile = level.parse().ok();
+                return;
             }
-            Some(_) => id,
+            None | Some((Scope::ProxyDirective, _)) => (&mut self.proxy, &id.to_owned()),
+            // What a process is started through and what carries its bytes are asked of the catalog.
+            Some(_) => return,
         };
-        into.insert(name.to_owned(), level.to_owned());
+        into.insert(name.clone(), level.to_owned());
     }
 }

@@ -67,6 +67,8 @@ pub(crate) struct RunningArm {
 struct Load {
     id: u64,
     job: LoadJob,
+    /// Connections that are held, by arm.
+    held: BTreeMap<usize, u64>,
     /// When requests are due, of each flow.
     schedules: Vec<Option<Schedule>>,
     to: ToLoad,
@@ -104,11 +106,23 @@ impl World {
     }
 
     /// Begins to carry a load out; `to` is told of it as time goes on. Gives its number.
-    pub fn begin_load(&mut self, job: LoadJob, to: Box<dyn FnMut(Part<LoadJob>)>) -> u64 {
-        let schedules = job
-            .flows
-            .iter()
-            .map(|flow| Schedule::new(&flow.arrivals, 0));
+    ///
+    /// An arm's main flow is what the model answers; of the others it knows the connections alone.
+    pub fn begin_load(&mut self, mut job: LoadJob, to: Box<dyn FnMut(Part<LoadJob>)>) -> u64 {
+        let mut held: BTreeMap<usize, u64> = BTreeMap::new();
+        job.flows.retain(|flow| {
+            let is_main = !held.contains_key(&flow.arm);
+            let held = held.entry(flow.arm).or_default();
+            if flow.spec.is_held() {
+                *held += u64::from(flow.spec.connections);
+            }
+            is_main
+        });
+        let end = job.slices.last().map_or(0, |slice| slice.end);
+        let schedules = job.flows.iter().map(|flow| match flow.every_ns {
+            Some(every) => Schedule::new(&flow.arrivals.clone().repeated(every, end), 0),
+            None => Schedule::new(&flow.arrivals, 0),
+        });
         let id = self.number();
         self.loads.push(Load {
             id,
@@ -116,8 +130,9 @@ impl World {
             opened: job
                 .flows
                 .iter()
-                .map(|flow| u64::from(flow.connections))
+                .map(|flow| u64::from(flow.spec.connections))
                 .collect(),
+            held,
             job,
             to,
             has_told: false,
@@ -440,8 +455,8 @@ fn sender(flow: &FlowJob, schedule: &mut Option<Schedule>, slice: Slice) -> Send
         numbers.map(|number| schedule.time_of(number)).collect()
     });
     Sender {
-        connections: flow.connections,
-        timeout_ns: flow.timeout.as_nanos() as u64,
+        connections: flow.spec.connections,
+        timeout_ns: flow.spec.timeout.as_nanos() as u64,
         due,
     }
 }
@@ -470,7 +485,7 @@ fn load_end(load: &Load) -> LoadEnd {
         arms: flows
             .map(|(flow, opened)| FlowEnd {
                 asking: counts(*opened),
-                held: counts(u64::from(flow.held)),
+                held: counts(load.held.get(&flow.arm).copied().unwrap_or(0)),
                 tls: None,
             })
             .collect(),

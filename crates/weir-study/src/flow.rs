@@ -1,60 +1,219 @@
-//! How a load's connections are used: the keys `connection`, `tls`, `hold` and `size` of a load.
+//! A flow of a load: the words that `weir load` has too, and those that a study has instead of its
+//! flags.
 
-use std::collections::BTreeSet;
-use std::ops::Range;
+use std::path::Path;
 use std::time::Duration;
 
-use weir_model::load::Lifetime;
-use weir_model::study::{TlsOffer, file_target};
-use weir_model::tls::{Resumption, TlsVersion};
+use weir_model::flow::words::{self, Key};
+use weir_model::flow::{ArrivalsSpec, FlowSpec, SourceSpec};
+use weir_model::request::WeightedRequest;
+use weir_model::room::MOST_SOURCES;
+use weir_model::study::file_target;
 
-use crate::arms;
-use crate::check::{Checker, Fields, fraction, nearest, short};
-use crate::load;
+use crate::arrivals;
+use crate::check::{Checker, Fields, short};
+use crate::matrix;
 use crate::plan::MAX_CONTENT;
-use crate::proxy;
+use crate::requests;
+use crate::tls;
 use crate::tree::{Node, Value};
+use crate::words::{Slices, Words};
+
+/// Keys of a flow.
+pub(crate) const KEYS: [&str; 20] = [
+    "closed",
+    "rate",
+    "arrivals",
+    "burst",
+    "trace",
+    "trace-speed",
+    "connections",
+    "connection",
+    "connect-rate",
+    "pipeline",
+    "schedule",
+    "overflow",
+    "tls",
+    "source",
+    "timeout",
+    "request",
+    "requests",
+    "request-set",
+    "expect",
+    "ramp-up",
+];
+
+/// Keys whose text is read as `weir load` reads it.
+const AS_TYPED: [&str; 7] = [
+    "arrivals",
+    "connect-rate",
+    "pipeline",
+    "schedule",
+    "overflow",
+    "trace",
+    "trace-speed",
+];
 
 /// Most connections that are held at each arm.
 const MOST_HELD: u64 = 1_000_000;
-/// Longest time that a connection can be told to be used for.
+/// Longest time that a connection can be told to be used for, and a response to take.
 const LONGEST: Duration = Duration::from_secs(24 * 3600);
 
-/// Cipher suites that the engine can speak and an arm's certificate (RSA) allows, by their OpenSSL
-/// names, and the version of TLS that each belongs to.
-const CIPHERS: [(&str, TlsVersion); 6] = [
-    ("TLS_AES_128_GCM_SHA256", TlsVersion::V1_3),
-    ("TLS_AES_256_GCM_SHA384", TlsVersion::V1_3),
-    ("TLS_CHACHA20_POLY1305_SHA256", TlsVersion::V1_3),
-    ("ECDHE-RSA-AES128-GCM-SHA256", TlsVersion::V1_2),
-    ("ECDHE-RSA-AES256-GCM-SHA384", TlsVersion::V1_2),
-    ("ECDHE-RSA-CHACHA20-POLY1305", TlsVersion::V1_2),
-];
-
-/// `keep-alive`, `per-request`, `{requests: N}`, `{time: 10s}`.
-pub(crate) fn lifetime(node: &Node, check: &mut Checker) -> Option<Lifetime> {
-    let Value::Mapping(_) = &node.value else {
-        return check.choice(
-            node,
-            &[
-                ("keep-alive", Lifetime::Kept),
-                ("per-request", Lifetime::Request),
-            ],
-        );
+/// Reads a flow. Parts that are wrong are reported and left as they are by default.
+pub(crate) fn read(
+    fields: &Fields<'_>,
+    name: &str,
+    slices: Slices,
+    check: &mut Checker,
+) -> FlowSpec {
+    let mut words = Words::default();
+    let mut base = FlowSpec {
+        name: name.to_owned(),
+        requests: sent(fields, check),
+        ..FlowSpec::new(1, ArrivalsSpec::Closed)
     };
-    let fields = Fields::known(node, "`connection`", &["requests", "time"], check)?;
+    arrivals::read(fields, slices, &mut base, &mut words, check);
+    let connections = fields.required("connections", check);
+    if let Some(node) = connections.filter(|node| !matrix::is_axis(node))
+        && let Some(number) = check.whole(node, 1..=1_000_000)
+    {
+        words.say(Key::Connections, number.to_string(), node);
+    }
+    if let Some(node) = fields.get("connection") {
+        connection(node, &mut words, check);
+    }
+    for key in AS_TYPED {
+        if let (Some(node), Some(about)) = (fields.get(key), Key::of_word(key))
+            && let Some(text) = check.text(node)
+        {
+            words.say(about, text, node);
+        }
+    }
+    if let Some(node) = fields.get("timeout")
+        && check
+            .duration(node, Duration::from_millis(1)..=LONGEST)
+            .is_some()
+        && let Some(text) = check.text(node)
+    {
+        words.say(Key::Timeout, text, node);
+    }
+    if let Some(node) = fields.get("source")
+        && let Some(count) = check.whole(node, 1..=MOST_SOURCES)
+    {
+        base.sources = SourceSpec::Count(count as u8);
+    }
+    if let Some(node) = fields.get("tls") {
+        tls::read(node, &mut words, check);
+    }
+    expect(fields, &mut base, &mut words, check);
+    refuse_what_ends(fields, check);
+    let spec = match words::read(&words.said, base.clone(), slices.length.unwrap_or(LONGEST)) {
+        Ok(spec) => spec,
+        Err(faults) => {
+            faults
+                .iter()
+                .for_each(|fault| words.report(fault, fields, check));
+            base
+        }
+    };
+    arrivals::check_slices(&spec, fields, slices, check);
+    spec
+}
+
+/// What is sent: `requests`, `request-set` or `request`.
+fn sent(fields: &Fields<'_>, check: &mut Checker) -> Vec<WeightedRequest> {
+    let ways = ["requests", "request-set", "request"];
+    let given: Vec<_> = ways.iter().filter_map(|key| fields.entry(key)).collect();
+    if let [_, second, ..] = given[..] {
+        let message = "a load says in one way what it asks for";
+        check.error(second.span.clone(), message).hint(
+            "write `request` for one, `requests` for a mix, or `request-set` for a file of them",
+        );
+    }
+    let mut read_file = |path: &Path| requests::read_small(path);
+    let plain = || FlowSpec::new(1, ArrivalsSpec::Closed).requests;
+    let Some(entry) = given.first() else {
+        return plain();
+    };
+    let node = &entry.value;
+    let read = match &*entry.key {
+        "requests" if matches!(node.value, Value::Scalar(_)) => {
+            check
+                .error(
+                    entry.span.clone(),
+                    "a number of requests would end the load in the middle of a turn of the arms",
+                )
+                .hint("a study ends by `duration`; a mix is a list: `requests: [{path: /, weight: 3}]`");
+            Vec::new()
+        }
+        "requests" => {
+            let nodes = check.list(node, "a list of requests").unwrap_or_default();
+            requests::list(nodes, &mut read_file, check)
+        }
+        "request-set" => file_of_requests(node, check).unwrap_or_default(),
+        _ => {
+            let one = requests::request(node, false, &mut read_file, check);
+            one.into_iter().collect()
+        }
+    };
+    match read.is_empty() {
+        true => plain(),
+        false => read,
+    }
+}
+
+/// The requests of a file. What is wrong in it has its own line and column.
+fn file_of_requests(node: &Node, check: &mut Checker) -> Option<Vec<WeightedRequest>> {
+    let name = check.text(node)?;
+    let text = requests::read_small(Path::new(&name));
+    let text = text.map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
+    let text = match text {
+        Ok(text) => text,
+        Err(error) => {
+            let message = format!("cannot read `{}`: {error}", short(&name));
+            let error = check.error(node.span.clone(), message);
+            error.hint("a relative path starts from the current folder");
+            return None;
+        }
+    };
+    match requests::parse_requests(&text, &name, &mut |path| requests::read_small(path)) {
+        Ok(read) => Some(read.requests),
+        Err(errors) => {
+            for error in errors.errors() {
+                let place = format!("{name}:{}:{}", error.line, error.column);
+                let message = format!("{place}: {}", error.message);
+                check.error(node.span.clone(), message);
+            }
+            None
+        }
+    }
+}
+
+/// `keep-alive`, `per-request`, `1000`, `30s`, `{requests: N}`, `{time: 10s}`.
+fn connection(node: &Node, words: &mut Words, check: &mut Checker) {
+    let Value::Mapping(_) = &node.value else {
+        if let Some(text) = check.text(node) {
+            words.say(Key::Connection, text, node);
+        }
+        return;
+    };
+    let Some(fields) = Fields::known(node, "`connection`", &["requests", "time"], check) else {
+        return;
+    };
     match (fields.get("requests"), fields.get("time")) {
         (Some(requests), None) => {
-            let number = check.whole(requests, 1..=u64::from(u32::MAX))?;
-            Some(match number as u32 {
-                // Opening it is then a part of every request, and is measured as one.
-                1 => Lifetime::Request,
-                number => Lifetime::Requests(number),
-            })
+            if let Some(number) = check.whole(requests, 1..=u64::from(u32::MAX)) {
+                words.say(Key::Connection, number.to_string(), requests);
+            }
         }
         (None, Some(time)) => {
-            let time = check.duration(time, Duration::from_millis(1)..=LONGEST)?;
-            Some(Lifetime::Time(time.as_nanos() as u64))
+            if check
+                .duration(time, Duration::from_millis(1)..=LONGEST)
+                .is_some()
+                && let Some(text) = check.text(time)
+            {
+                words.say(Key::Connection, text, time);
+            }
         }
         _ => {
             check
@@ -63,103 +222,52 @@ pub(crate) fn lifetime(node: &Node, check: &mut Checker) -> Option<Lifetime> {
                     "a connection is used for so many requests or for so long",
                 )
                 .hint("write `keep-alive`, `per-request`, `{requests: 100}` or `{time: 10s}`");
-            None
         }
     }
 }
 
-/// `true`, `false`, or what is offered.
-pub(crate) fn tls(node: &Node, check: &mut Checker) -> Option<TlsOffer> {
-    if !matches!(node.value, Value::Mapping(_)) {
-        return check.flag(node)?.then(TlsOffer::default);
+/// What would have one arm asked otherwise than another.
+fn refuse_what_ends(fields: &Fields<'_>, check: &mut Checker) {
+    if let Some(entry) = fields.entry("ramp-up") {
+        check
+            .error(
+                entry.span.clone(),
+                "a load that grows once would be another for each arm, since they take turns",
+            )
+            .hint("write a rate that grows in every slice, `rate: 0..5000`; the first part of a slice is not measured anyway (`blocks: {discard: 20%}`)");
     }
-    let known = ["version", "ciphers", "resumption"];
-    let fields = Fields::known(node, "`tls`", &known, check)?;
-    let mut offer = TlsOffer::default();
-    if let Some(node) = fields.get("version") {
-        let versions = [("1.2", TlsVersion::V1_2), ("1.3", TlsVersion::V1_3)];
-        offer.versions.clear();
-        offer.versions.extend(check.choice(node, &versions));
-    }
-    if let Some(node) = fields.get("ciphers") {
-        offer.ciphers = ciphers(node, &offer.versions, check);
-    }
-    if let Some(node) = fields.get("resumption") {
-        offer.resumption = resumption(node, check).unwrap_or_default();
-    }
-    Some(offer)
 }
 
-/// A cipher suite or a list of them, each one that can be spoken in one of `versions`.
-fn ciphers(node: &Node, versions: &[TlsVersion], check: &mut Checker) -> Vec<String> {
-    let nodes = match &node.value {
-        Value::List(_) => check.list(node, "a cipher suite").unwrap_or_default(),
-        _ => std::slice::from_ref(node),
+/// `expect: status=200`, a list of such, or a mapping as requests have it.
+fn expect(fields: &Fields<'_>, base: &mut FlowSpec, words: &mut Words, check: &mut Checker) {
+    let Some(entry) = fields.entry("expect") else {
+        return;
     };
-    let mut ciphers: Vec<String> = Vec::new();
-    for node in nodes {
-        let Some(name) = check.text(node) else {
-            continue;
-        };
-        let known = CIPHERS.iter().find(|(known, _)| *known == name);
-        match known {
-            None => report_cipher(node, &name, check),
-            // Nothing is left of a version that was refused.
-            Some((_, version)) if !versions.is_empty() && !versions.contains(version) => {
-                let message = format!("`{name}` is not of the TLS version that is offered");
-                check.error(node.span.clone(), message);
-            }
-            Some(_) if ciphers.contains(&name) => {
-                check.error(node.span.clone(), format!("`{name}` is there twice"));
-            }
-            Some(_) => ciphers.push(name),
-        }
-    }
-    ciphers
-}
-
-fn report_cipher(node: &Node, name: &str, check: &mut Checker) {
-    let names = CIPHERS.map(|(name, _)| name);
-    let upper = name.to_ascii_uppercase();
-    let meant = names
+    let own = ["requests", "request-set"]
         .iter()
-        .map(|known| (strsim::damerau_levenshtein(known, &upper), *known))
-        .filter(|(distance, known)| *distance <= known.len().div_ceil(4))
-        .min_by_key(|(distance, _)| *distance)
-        .map(|(_, known)| known);
-    let message = format!(
-        "`{}` is no cipher suite that can be spoken here",
-        short(name)
-    );
-    check
-        .error(node.span.clone(), message)
-        .hint(format!(
-            "with the arms' RSA certificate there are {}",
-            names.join(", ")
-        ))
-        .nearest(meant.or_else(|| nearest(name, &names)));
-}
-
-/// `off`, `on`, or a share of new connections.
-fn resumption(node: &Node, check: &mut Checker) -> Option<Resumption> {
-    let text = check.text(node)?;
-    match &*text {
-        "off" => return Some(Resumption::Off),
-        "on" => return Some(Resumption::On),
-        _ => {}
+        .any(|key| fields.get(key).is_some());
+    if own {
+        let message = "of several requests each says itself what it expects";
+        let error = check.error(entry.span.clone(), message);
+        error.hint("write `expect` beside its path");
+        return;
     }
-    let share = fraction(&text).filter(|share| *share <= 1.0);
-    match share {
-        Some(0.0) => Some(Resumption::Off),
-        Some(1.0) => Some(Resumption::On),
-        Some(share) => Some(Resumption::Ratio(share)),
-        None => {
-            let message = format!("`{}` is not `on`, `off` or a share", short(&text));
-            check
-                .error(node.span.clone(), message)
-                .hint("write `off`, `on`, or the share of new connections that resume, as `80%`")
-                .nearest(nearest(&text, &["off", "on"]));
-            None
+    let nodes = match &entry.value.value {
+        Value::Mapping(_) => {
+            let expected = requests::expect(&entry.value, check);
+            base.requests
+                .iter_mut()
+                .for_each(|one| one.expect.clone_from(&expected));
+            return;
+        }
+        Value::List(_) => check
+            .list(&entry.value, "what is expected")
+            .unwrap_or_default(),
+        _ => std::slice::from_ref(&entry.value),
+    };
+    for node in nodes {
+        if let Some(text) = check.text(node) {
+            words.say(Key::Expect, text, node);
         }
     }
 }
@@ -170,50 +278,31 @@ pub(crate) fn held(node: &Node, check: &mut Checker) -> Option<u32> {
     Some(number as u32)
 }
 
-/// Size and request target of the content that a load asks for.
-pub(crate) fn size(node: &Node, fields: &Fields<'_>, check: &mut Checker) -> Option<(u64, String)> {
+/// Size of the content that a load asks for, which is its request's target then.
+pub(crate) fn size(
+    node: &Node,
+    fields: &Fields<'_>,
+    flow: &mut FlowSpec,
+    check: &mut Checker,
+) -> Option<u64> {
     let size = check.bytes(node, MAX_CONTENT)?;
-    let request = fields.get("request").map(|node| &node.value);
-    if let Some(Value::Mapping(entries)) = request
-        && let Some(path) = entries.iter().find(|entry| entry.key == "path")
-    {
+    let target = file_target(size);
+    let of_request = |key: &str| match &fields.get(key)?.value {
+        Value::Mapping(entries) => entries.iter().find(|entry| entry.key == "path"),
+        _ => None,
+    };
+    let mix = ["requests", "request-set"]
+        .iter()
+        .find_map(|key| fields.entry(key));
+    if let Some(path) = of_request("request").or(mix) {
         check
             .error(path.span.clone(), "a load asks for a size or for a path")
             .hint(format!(
-                "content of that size is at {}: leave one of the two out",
-                file_target(size)
+                "content of that size is at {target}: leave one of the two out"
             ));
     }
-    Some((size, file_target(size)))
-}
-
-/// A proxy that runs already is one address, asked in clear, with content of its own: content of a size
-/// is there where weir has put it, and a listener with TLS where weir has made one.
-pub(crate) fn check_external(
-    loads: &[load::Draft],
-    arms: &[arms::Draft],
-    of_study: Option<&proxy::Draft>,
-    check: &mut Checker,
-) {
-    let Some(of_study) = of_study else { return };
-    let is_started = |arm: &arms::Draft| arm.proxy(&of_study.spec).kind.is_started();
-    if arms.iter().all(is_started) {
-        return;
+    for one in &mut flow.requests {
+        one.request.target.clone_from(&target);
     }
-    // The cells of a matrix say the same thing once.
-    let sizes: BTreeSet<_> = loads.iter().filter_map(|load| place(&load.size)).collect();
-    for (start, end) in sizes {
-        let message = "what an external proxy answers is not weir's to choose";
-        let error = check.error(start..end, message);
-        error.hint("leave `size` out, or ask for a `path`");
-    }
-    let secure: BTreeSet<_> = loads.iter().filter_map(|load| place(&load.tls)).collect();
-    for (start, end) in secure {
-        let error = check.error(start..end, "an external proxy is asked in clear");
-        error.hint("leave `tls` out, or let weir start the proxy");
-    }
-}
-
-fn place(at: &Option<Range<usize>>) -> Option<(usize, usize)> {
-    at.as_ref().map(|at| (at.start, at.end))
+    Some(size)
 }

@@ -4,24 +4,26 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use weir_model::study::LauncherSpec;
+use weir_parameters::Catalog;
 
 use crate::arms;
 use crate::check::{Checker, Fields, nearest, short};
 use crate::tree::{Node, Value};
 
-/// The parameter whose levels these are.
-const PARAMETER: &str = "launcher";
-/// The level that is no launcher.
-const NONE: &str = "none";
-
 /// Reads all of them.
-pub(crate) fn read(node: Option<&Node>, check: &mut Checker) -> BTreeMap<String, LauncherSpec> {
+pub(crate) fn read(
+    node: Option<&Node>,
+    catalog: &Catalog,
+    check: &mut Checker,
+) -> BTreeMap<String, LauncherSpec> {
+    // The level that is no launcher cannot be the name of one.
+    let none = catalog.launcher().and_then(|row| row.read_back(None));
     let mut launchers = BTreeMap::new();
     let Some(node) = node else { return launchers };
     let wanted = "a launcher such as `onload: {prefix: onload --profile=latency}`";
     for entry in check.entries(node, wanted).unwrap_or_default() {
         let fit = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
-        if entry.key == NONE || !entry.key.chars().all(fit) {
+        if Some(&entry.key) == none.as_ref() || !entry.key.chars().all(fit) {
             let message = format!("`{}` is no name for a launcher", short(&entry.key));
             check
                 .error(entry.span.clone(), message)
@@ -116,20 +118,24 @@ fn preload(node: &Node, check: &mut Checker) -> Vec<PathBuf> {
 pub(crate) fn check_used(
     launchers: &BTreeMap<String, LauncherSpec>,
     arms: &[arms::Draft],
+    catalog: &Catalog,
     check: &mut Checker,
 ) {
+    let Some(parameter) = catalog.launcher() else {
+        return;
+    };
     let names: Vec<&str> = launchers.keys().map(String::as_str).collect();
     let mut said = Vec::new();
     for draft in arms {
-        let Some(name) = draft.arm.settings.get(PARAMETER) else {
+        let Some(name) = catalog.started_through(&draft.arm.settings) else {
             continue;
         };
-        if name == NONE || launchers.contains_key(name) || said.contains(name) {
+        if launchers.contains_key(name) || said.contains(&name) {
             continue;
         }
-        said.push(name.clone());
+        said.push(name);
         let message = format!("there is no launcher `{}`", short(name));
-        let error = check.error(draft.place_of(PARAMETER), message);
+        let error = check.error(draft.place_of(&parameter.id), message);
         match nearest(name, &names) {
             Some(near) => error.nearest(Some(near)),
             None => error.hint("name it under `launchers`"),

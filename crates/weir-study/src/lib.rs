@@ -13,6 +13,7 @@
 //! in the same way.
 
 mod arms;
+mod arrivals;
 mod check;
 mod error;
 mod factors;
@@ -30,7 +31,9 @@ mod remarks;
 mod requests;
 mod room;
 mod scale;
+mod tls;
 mod tree;
+mod words;
 
 use weir_model::study::{Compare, Study};
 use weir_parameters::Catalog;
@@ -148,14 +151,14 @@ fn study(
     let origin = plan::origin(fields.get("origin"), check);
     let blocks = plan::blocks(fields.get("blocks"), check);
     let network = plan::network(fields.get("network"), check);
-    let loads = load::read(fields.required("loads", check), scale, check);
+    let loads = load::read(fields.required("loads", check), &blocks, scale, check);
     let merged = loads.left_out(scale);
     let objective = plan::objective(fields.get("objective"), &loads.drafts, check);
     let serves_files = proxy.as_ref().is_some_and(proxy::Draft::serves_files);
     let cpus = plan::cpus(fields.get("cpus"), serves_files, context, check);
     let arms = arms::read(&fields, proxy.as_ref(), catalog, context, check);
-    let launchers = launchers::read(fields.get("launchers"), check);
-    launchers::check_used(&launchers, &arms.drafts, check);
+    let launchers = launchers::read(fields.get("launchers"), catalog, check);
+    launchers::check_used(&launchers, &arms.drafts, catalog, check);
     let choices = [("against", Compare::Against), ("pairs", Compare::Pairs)];
     let compare = fields
         .get("compare")
@@ -165,7 +168,7 @@ fn study(
     let has_limit = objective.within.is_some();
     load::check_fit(&loads, &arms.drafts, &blocks, has_limit, check);
     load::check_bursts(&loads, &blocks, check);
-    flow::check_external(&loads, &arms.drafts, proxy.as_ref(), check);
+    load::check_external(&loads, &arms.drafts, proxy.as_ref(), check);
     let room = Room {
         arms: &arms.drafts,
         proxy: proxy.as_ref(),

@@ -1,39 +1,36 @@
 //! The section `loads`: who sends what, when, for how long.
 
+use std::collections::BTreeSet;
 use std::ops::Range;
 use std::time::Duration;
 
 use weir_model::bursts::Bursts;
-use weir_model::load::{Lifetime, RequestSpec};
-use weir_model::quantity::{format_duration, parse_rate};
-use weir_model::study::{BlockSpec, LoadSpec, StudyArrivals};
+use weir_model::flow::{ArrivalsSpec, FlowSpec, LoadSpec, MAIN};
+use weir_model::load::Spacing;
+use weir_model::quantity::format_duration;
+use weir_model::study::BlockSpec;
 
 use crate::arms;
-use crate::check::{Checker, Fields, fraction, short};
+use crate::check::{Checker, Fields};
 use crate::flow;
 use crate::matrix::{self, Axes, Cell};
+use crate::proxy;
 use crate::scale::Scale;
-use crate::tree::{Node, Value};
+use crate::tree::Node;
+use crate::words::Slices;
 
-const KEYS: [&str; 13] = [
-    "name",
-    "closed",
-    "rate",
-    "burst",
-    "connections",
-    "connection",
-    "tls",
-    "hold",
-    "duration",
-    "size",
-    "request",
-    "timeout",
-    "optional",
+/// Keys of a load; those of its main flow come with them.
+const KEYS: [&str; 7] = [
+    "name", "duration", "size", "hold", "flows", "spin", "optional",
 ];
-const TIMEOUT: Duration = Duration::from_secs(2);
+
 const LONGEST: Duration = Duration::from_secs(24 * 3600);
 /// Shortest slice that the pilot tries: what a block takes at least, for each arm.
 const SHORTEST_SLICE: Duration = Duration::from_millis(50);
+/// Longest time that the generator can be told to stay awake before each arrival.
+const LONGEST_SPIN: Duration = Duration::from_secs(1);
+/// Flows of a load at most, the main one included.
+const MOST_FLOWS: usize = 16;
 
 /// A load, and where its parts stand.
 #[derive(Debug)]
@@ -43,12 +40,17 @@ pub(crate) struct Draft {
     pub(crate) written: String,
     /// Whether it is left out where the machine has no room for its connections.
     pub(crate) optional: bool,
-    /// Where its connections stand.
+    pub(crate) places: Places,
+}
+
+/// Where the parts of a load stand that are judged when all of the study is known.
+#[derive(Debug, Clone)]
+pub(crate) struct Places {
+    /// Its connections, or those that are held: what there may be too many of.
     pub(crate) connections: Range<usize>,
     duration: Range<usize>,
-    /// Where its burst stands.
     burst: Option<Range<usize>>,
-    /// Where the size of the content that it asks for stands.
+    /// The size of the content that it asks for.
     pub(crate) size: Option<Range<usize>>,
     /// Where it says that it asks over TLS.
     pub(crate) tls: Option<Range<usize>>,
@@ -73,15 +75,24 @@ impl Loads {
     }
 }
 
-pub(crate) fn read(node: Option<&Node>, scale: Scale, check: &mut Checker) -> Loads {
+pub(crate) fn read(
+    node: Option<&Node>,
+    blocks: &BlockSpec,
+    scale: Scale,
+    check: &mut Checker,
+) -> Loads {
     let mut loads = Loads::default();
     let nodes = node.and_then(|node| check.list(node, "a list of loads"));
     for node in nodes.unwrap_or_default() {
         let closed_before = loads
             .drafts
             .iter()
-            .any(|load| load.spec.arrivals == StudyArrivals::Closed);
-        let Some(template) = read_load(node, closed_before, check) else {
+            .any(|load| load.spec.arrivals == ArrivalsSpec::Closed);
+        let slices = Slices {
+            length: blocks.slice,
+            closed_before,
+        };
+        let Some(template) = read_load(node, slices, check) else {
             continue;
         };
         for load in expanded(&template, scale, &mut loads.merged) {
@@ -130,44 +141,60 @@ fn expanded(template: &Template, scale: Scale, merged: &mut Vec<String>) -> Vec<
             continue;
         }
         drafts.push(Draft {
-            spec: LoadSpec {
-                held: scale.held(cell.spec.held),
-                ..cell.spec
-            },
+            spec: beside_scaled(cell.spec, scale),
             written: cell.written,
             optional: template.draft.optional,
-            connections: template.draft.connections.clone(),
-            duration: template.draft.duration.clone(),
-            burst: template.draft.burst.clone(),
-            size: template.draft.size.clone(),
-            tls: template.draft.tls.clone(),
+            places: template.draft.places.clone(),
         });
     }
     drafts
 }
 
-/// A load that is no matrix, scaled. Shares of what was measured scale by themselves.
-fn scaled(spec: LoadSpec, scale: Scale) -> LoadSpec {
-    let burst = spec.burst.map(|size| scale.connections(size));
-    LoadSpec {
-        arrivals: match (spec.arrivals, spec.burst, burst) {
-            // As many bursts as before, so that slices still hold whole ones.
-            (StudyArrivals::Constant(rate), Some(size), Some(scaled)) => {
-                StudyArrivals::Constant(rate * f64::from(scaled) / f64::from(size))
+/// A load that is no matrix, scaled, but for what is beside its main flow.
+fn scaled(mut spec: LoadSpec, scale: Scale) -> LoadSpec {
+    scale_flow(&mut spec.main, scale);
+    spec
+}
+
+fn beside_scaled(mut spec: LoadSpec, scale: Scale) -> LoadSpec {
+    spec.beside
+        .iter_mut()
+        .for_each(|flow| scale_flow(flow, scale));
+    spec.beside.retain(|flow| flow.connections > 0);
+    spec
+}
+
+/// Shares of what was measured scale by themselves, and so do traces, whose times stay.
+fn scale_flow(flow: &mut FlowSpec, scale: Scale) {
+    flow.connections = match flow.is_held() {
+        true => scale.held(flow.connections),
+        false => scale.connections(flow.connections),
+    };
+    let mut factor = None;
+    if let Spacing::Burst { size } = &mut flow.spacing {
+        // As many bursts as before, so that slices still hold whole ones.
+        let before = f64::from(*size);
+        *size = scale.connections(*size);
+        factor = Some(f64::from(*size) / before);
+    }
+    match (&mut flow.arrivals, factor) {
+        (ArrivalsSpec::Constant(rate), Some(factor)) => *rate *= factor,
+        (ArrivalsSpec::Constant(rate), None) => *rate = scale.rate(*rate),
+        (ArrivalsSpec::Varied(segments), _) => {
+            for segment in segments {
+                segment.from *= scale.factor();
+                segment.to *= scale.factor();
             }
-            (StudyArrivals::Constant(rate), ..) => StudyArrivals::Constant(scale.rate(rate)),
-            (other, ..) => other,
-        },
-        burst,
-        connections: scale.connections(spec.connections),
-        ..spec
+        }
+        _ => {}
     }
 }
 
 /// Reads a load. Parts that are wrong are reported and replaced, so that the load still counts for
 /// whoever looks at it next.
-fn read_load(node: &Node, closed_before: bool, check: &mut Checker) -> Option<Template> {
-    let fields = Fields::known(node, "a load", &KEYS, check)?;
+fn read_load(node: &Node, slices: Slices, check: &mut Checker) -> Option<Template> {
+    let known = [&KEYS[..], &flow::KEYS[..]].concat();
+    let fields = Fields::known(node, "a load", &known, check)?;
     let axes = matrix::axes(&fields, check);
     // The cells of a matrix are named by their numbers.
     let name = match axes {
@@ -176,68 +203,51 @@ fn read_load(node: &Node, closed_before: bool, check: &mut Checker) -> Option<Te
     };
     let name_at = name.map_or(fields.span(), |node| node.span.clone());
     let name = name.and_then(|node| check.name(node));
-    let arrivals = arrivals(&fields, closed_before, check);
-    let burst = burst(&fields, arrivals, check);
-    let connections = fields.required("connections", check);
-    let connections_at = connections.map_or(fields.span(), |node| node.span.clone());
-    let connections = connections
-        .filter(|node| !matrix::is_axis(node))
-        .and_then(|node| check.whole(node, 1..=1_000_000));
+    let mut main = flow::read(&fields, MAIN, slices, check);
+    if main.is_held() {
+        let at = fields
+            .entry("connection")
+            .map_or(fields.span(), |entry| entry.value.span.clone());
+        check
+            .error(at, "a load must ask for something")
+            .hint("write the connections that are held as `hold: 10000` beside those that ask");
+    }
     let duration = fields.required("duration", check);
     let duration_at = duration.map_or(fields.span(), |node| node.span.clone());
     let duration = duration.and_then(|node| check.duration(node, Duration::from_secs(1)..=LONGEST));
-    let mut request = fields
-        .get("request")
-        .and_then(|node| request(node, check))
-        .unwrap_or_else(|| RequestSpec::get("/"));
     let size_node = fields.get("size");
-    let size = size_node
-        .and_then(|node| flow::size(node, &fields, check))
-        .map(|(size, target)| {
-            request.target = target;
-            size
-        });
-    let lifetime = fields
-        .get("connection")
-        .and_then(|node| flow::lifetime(node, check))
-        .unwrap_or(Lifetime::Kept);
-    let tls_node = fields.get("tls");
-    let tls = tls_node.and_then(|node| flow::tls(node, check));
-    let tls_at = tls_node.filter(|_| tls.is_some());
+    let size = size_node.and_then(|node| flow::size(node, &fields, &mut main, check));
     let hold = fields.get("hold");
     let held = hold.and_then(|node| flow::held(node, check)).unwrap_or(0);
+    let mut beside = beside(&fields, &main, slices, check);
+    beside.extend((held > 0).then(|| FlowSpec::held(held)));
+    let spin = fields.get("spin");
+    let spin = spin.and_then(|node| check.duration(node, Duration::ZERO..=LONGEST_SPIN));
     let optional = fields
         .get("optional")
         .and_then(|node| check.flag(node))
         .unwrap_or(false);
-    let timeout = fields
-        .get("timeout")
-        .and_then(|node| check.duration(node, Duration::from_millis(1)..=LONGEST))
-        .unwrap_or(TIMEOUT);
+    let at = |key: &str| fields.get(key).map(|node| node.span.clone());
+    let places = Places {
+        connections: at("hold").or(at("connections")).unwrap_or(fields.span()),
+        duration: duration_at,
+        burst: at("burst").or(at("arrivals")),
+        size: size.and(at("size")),
+        tls: main.tls.as_ref().and(at("tls")),
+    };
+    // Without a name it was refused, so the load equals no other by name.
+    let name = name.unwrap_or_default();
+    let spec = LoadSpec {
+        beside,
+        spin: spin.unwrap_or_default(),
+        size,
+        ..LoadSpec::new(&name, main, duration.unwrap_or(LONGEST))
+    };
     let draft = Draft {
-        spec: LoadSpec {
-            // Empty: the name was refused, so the load equals no other by name.
-            name: name.unwrap_or_default(),
-            arrivals: arrivals.unwrap_or(StudyArrivals::Closed),
-            burst,
-            connections: connections.map_or(1, |number| number as u32),
-            lifetime,
-            tls,
-            held,
-            request,
-            size,
-            duration: duration.unwrap_or(LONGEST),
-            timeout,
-            cell: None,
-        },
+        spec,
         written: String::new(),
         optional,
-        // What is held is what there may be too many of.
-        connections: hold.map_or(connections_at, |node| node.span.clone()),
-        duration: duration_at,
-        burst: fields.get("burst").map(|node| node.span.clone()),
-        size: size.and(size_node).map(|node| node.span.clone()),
-        tls: tls_at.map(|node| node.span.clone()),
+        places,
     };
     Some(Template {
         draft,
@@ -246,162 +256,62 @@ fn read_load(node: &Node, closed_before: bool, check: &mut Checker) -> Option<Te
     })
 }
 
-fn arrivals(
+/// Flows at the same time as the main one.
+fn beside(
     fields: &Fields<'_>,
-    closed_before: bool,
+    main: &FlowSpec,
+    slices: Slices,
     check: &mut Checker,
-) -> Option<StudyArrivals> {
-    match (fields.entry("closed"), fields.entry("rate")) {
-        (Some(closed), None) => match check.flag(&closed.value)? {
-            true => Some(StudyArrivals::Closed),
-            false => {
-                check
-                    .error(
-                        closed.value.span.clone(),
-                        "a load that is not closed needs a rate",
-                    )
-                    .hint("write `rate: 5000`, or `rate: 60% of slowest`, in its place");
-                None
-            }
-        },
-        // The levels of a matrix are read by it.
-        (None, Some(rate)) if matrix::is_axis(&rate.value) => Some(StudyArrivals::Constant(1.0)),
-        (None, Some(rate)) => read_rate(&rate.value, closed_before, check),
-        (Some(_), Some(rate)) => {
-            check
-                .error(rate.span.clone(), "a load is either closed or has a rate")
-                .hint("leave one of the two out, or make two loads of it");
-            None
-        }
-        (None, None) => {
-            check
-                .error(fields.span(), "a load needs `closed: true` or a `rate`")
-                .hint("closed: a connection asks again when it was answered; rate: requests per second, whatever the answers do");
-            None
-        }
-    }
-}
-
-/// Requests that come at once: of an open loop whose rate the study itself gives, because slices are
-/// made for it.
-fn burst(fields: &Fields<'_>, arrivals: Option<StudyArrivals>, check: &mut Checker) -> Option<u32> {
-    let entry = fields.entry("burst")?;
-    let size = check.whole(&entry.value, 2..=1_000_000)?;
-    let (message, hint) = match arrivals {
-        Some(StudyArrivals::Closed) => (
-            "a closed load has no bursts",
-            "give it a `rate` in place of `closed`: in a closed load a connection asks again when it was answered",
-        ),
-        Some(StudyArrivals::ShareOfSlowest(_)) => (
-            "a load with bursts needs its rate in requests per second",
-            "slices hold whole bursts, so how often these come must be known before anything is measured",
-        ),
-        Some(StudyArrivals::Constant(_)) | None => return Some(size as u32),
-    };
-    check.error(entry.span.clone(), message).hint(hint);
-    None
-}
-
-fn read_rate(node: &Node, closed_before: bool, check: &mut Checker) -> Option<StudyArrivals> {
-    let text = check.text(node)?;
-    let Some((percent, of)) = text.split_once('%') else {
-        return match parse_rate(&text) {
-            Ok(rate) => Some(StudyArrivals::Constant(rate)),
-            Err(error) => {
-                check
-                    .error(node.span.clone(), error.to_string())
-                    .hint("a share of what was measured before is written `60% of slowest`");
-                None
-            }
+) -> Vec<FlowSpec> {
+    let mut flows: Vec<FlowSpec> = Vec::new();
+    let nodes = fields
+        .get("flows")
+        .and_then(|node| check.list(node, "a list of flows"));
+    for node in nodes.unwrap_or_default() {
+        let known = [&["name"][..], &flow::KEYS[..]].concat();
+        let Some(own) = Fields::known(node, "a flow", &known, check) else {
+            continue;
         };
-    };
-    let share = fraction(&format!("{percent}%")).filter(|share| *share > 0.0 && *share <= 1.0);
-    let Some(share) = share.filter(|_| of.trim() == "of slowest") else {
-        check
-            .error(node.span.clone(), format!("`{}` is not a rate", short(&text)))
-            .hint("write `60% of slowest`, from above 0 % to 100 %, or requests per second such as 5000");
-        return None;
-    };
-    if !closed_before {
-        check
-            .error(node.span.clone(), "no closed load comes before this one")
-            .hint("the slowest arm's rate is measured in a closed load: put one first, or give requests per second");
-    }
-    Some(StudyArrivals::ShareOfSlowest(share))
-}
-
-fn request(node: &Node, check: &mut Checker) -> Option<RequestSpec> {
-    let known = ["method", "path", "fields", "content"];
-    let fields = Fields::known(node, "a request", &known, check)?;
-    let mut request = RequestSpec::get("/");
-    if let Some(node) = fields.get("method")
-        && let Some(method) = check.text(node)
-    {
-        if !is_token(&method) {
-            let message = format!("`{}` is not a method (RFC 9110 §9)", short(&method));
-            check.error(node.span.clone(), message);
+        let name = own
+            .required("name", check)
+            .and_then(|node| check.name(node));
+        let name = name.unwrap_or_default();
+        let flow = flow::read(&own, &name, slices, check);
+        let faults = [
+            (
+                name == MAIN
+                    || flows
+                        .iter()
+                        .any(|other| !name.is_empty() && other.name == name),
+                "a second flow of the load has this name",
+                "each has a name of its own; the load's own flow is called `main`",
+            ),
+            (
+                !flow.is_held() && flow.is_open() != main.is_open(),
+                "the flows of a load are all closed, or all have rates",
+                "what is measured is another thing for each kind: make two loads of them",
+            ),
+            (
+                matches!(flow.arrivals, ArrivalsSpec::ShareOfSlowest(_)),
+                "a flow beside another needs its rate in requests per second",
+                "the load's own rate may be a share of what was measured",
+            ),
+            (
+                matches!(flow.spacing, Spacing::Burst { .. }),
+                "only the load's own flow has bursts",
+                "slices are made for the bursts of one flow",
+            ),
+        ];
+        for (_, message, hint) in faults.iter().filter(|(is_so, ..)| *is_so) {
+            check.error(own.span(), *message).hint(*hint);
         }
-        request.method = method;
+        flows.push(flow);
     }
-    if let Some(node) = fields.get("path")
-        && let Some(path) = check.text(node)
-    {
-        if !path.starts_with('/') || !path.bytes().all(|b| b.is_ascii_graphic() && b != b'#') {
-            let message = format!("`{}` is not a path", short(&path));
-            check
-                .error(node.span.clone(), message)
-                .hint("a path begins with `/` and has printable ASCII characters only, no blank and no `#`");
-        }
-        request.target = path;
+    if flows.len() >= MOST_FLOWS {
+        let message = format!("a load has {MOST_FLOWS} flows at most, its own included");
+        check.error(fields.span(), message);
     }
-    if let Some(node) = fields.get("fields") {
-        request.fields = request_fields(node, check);
-    }
-    if let Some(node) = fields.get("content")
-        && let Some(content) = check.text(node)
-    {
-        request.content = content.into_bytes();
-    }
-    Some(request)
-}
-
-/// Fields of a request, in the user's order.
-pub(crate) fn request_fields(node: &Node, check: &mut Checker) -> Vec<(String, String)> {
-    let mut fields = Vec::new();
-    for entry in check
-        .entries(node, "a field such as `Accept: text/html`")
-        .unwrap_or_default()
-    {
-        let name = &entry.key;
-        if !is_token(name) {
-            let message = format!("`{}` is no name of a field (RFC 9110 §5.1)", short(name));
-            check.error(entry.span.clone(), message);
-        }
-        // Whoever frames the request must be the only one who says how long it is.
-        if ["content-length", "transfer-encoding"].contains(&&*name.to_ascii_lowercase()) {
-            check
-                .error(entry.span.clone(), format!("weir writes `{name}` itself"))
-                .hint("leave it out");
-        }
-        let value = match &entry.value.value {
-            Value::Empty => Some(String::new()),
-            _ => check.text(&entry.value),
-        };
-        if let Some(value) = value {
-            if value.chars().any(|c| c.is_control() && c != '\t') {
-                let message = "a field's value holds a control character (RFC 9110 §5.5)";
-                check.error(entry.value.span.clone(), message);
-            }
-            fields.push((name.clone(), value));
-        }
-    }
-    fields
-}
-
-/// A token (RFC 9110 §5.6.2).
-pub(crate) fn is_token(text: &str) -> bool {
-    let token = |b: u8| b.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&b);
-    !text.is_empty() && text.bytes().all(token)
+    flows
 }
 
 /// Every load must have the time for the blocks that the study wants at least.
@@ -424,7 +334,7 @@ pub(crate) fn check_fit(
     let mut said: Option<&Range<usize>> = None;
     for load in loads.iter().filter(|load| load.spec.duration < needed) {
         // The cells of a matrix have one duration.
-        if said.replace(&load.duration) == Some(&load.duration) {
+        if said.replace(&load.places.duration) == Some(&load.places.duration) {
             continue;
         }
         let message = format!(
@@ -442,14 +352,16 @@ pub(crate) fn check_fit(
             format_duration(slice),
             format_duration(needed)
         );
-        check.error(load.duration.clone(), message).hint(hint);
+        check
+            .error(load.places.duration.clone(), message)
+            .hint(hint);
     }
 }
 
 /// Every slice must have the same bursts, and every request of a burst a connection of its own.
 pub(crate) fn check_bursts(loads: &[Draft], blocks: &BlockSpec, check: &mut Checker) {
     for load in loads {
-        let (Some(bursts), Some(at)) = (Bursts::of(&load.spec), &load.burst) else {
+        let (Some(bursts), Some(at)) = (Bursts::of(&load.spec), &load.places.burst) else {
             continue;
         };
         let (size, connections) = (bursts.size, load.spec.connections);
@@ -487,4 +399,41 @@ pub(crate) fn check_bursts(loads: &[Draft], blocks: &BlockSpec, check: &mut Chec
             return;
         }
     }
+}
+
+/// A proxy that runs already is one address, asked in clear, with content of its own: content of a size
+/// is there where weir has put it, and a listener with TLS where weir has made one.
+pub(crate) fn check_external(
+    loads: &[Draft],
+    arms: &[arms::Draft],
+    of_study: Option<&proxy::Draft>,
+    check: &mut Checker,
+) {
+    let Some(of_study) = of_study else { return };
+    let is_started = |arm: &arms::Draft| arm.proxy(&of_study.spec).kind.is_started();
+    if arms.iter().all(is_started) {
+        return;
+    }
+    // The cells of a matrix say the same thing once.
+    let sizes: BTreeSet<_> = loads
+        .iter()
+        .filter_map(|load| place(&load.places.size))
+        .collect();
+    for (start, end) in sizes {
+        let message = "what an external proxy answers is not weir's to choose";
+        let error = check.error(start..end, message);
+        error.hint("leave `size` out, or ask for a `path`");
+    }
+    let secure: BTreeSet<_> = loads
+        .iter()
+        .filter_map(|load| place(&load.places.tls))
+        .collect();
+    for (start, end) in secure {
+        let error = check.error(start..end, "an external proxy is asked in clear");
+        error.hint("leave `tls` out, or let weir start the proxy");
+    }
+}
+
+fn place(at: &Option<Range<usize>>) -> Option<(usize, usize)> {
+    at.as_ref().map(|at| (at.start, at.end))
 }

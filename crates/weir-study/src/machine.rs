@@ -2,7 +2,7 @@
 
 use weir_model::quantity::CpuSet;
 use weir_model::study::{ProxySpec, Settings};
-use weir_parameters::{Catalog, ClientLimits, DescriptorLimits};
+use weir_parameters::{Catalog, ClientLimits, DescriptorLimits, Means};
 
 /// What a study must fit on.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -57,18 +57,15 @@ impl CheckContext {
         settings: &Settings,
         held: u32,
     ) -> Option<ClientLimits> {
-        let limits = DescriptorLimits {
-            soft: self.descriptor_limit,
-            hard: self.most_descriptors,
+        let means = Means {
+            descriptors: DescriptorLimits {
+                soft: self.descriptor_limit,
+                hard: self.most_descriptors,
+            },
+            cpus_online: self.cpus().unwrap_or(1),
+            held: u64::from(held),
         };
-        catalog.client_limits(
-            proxy.kind,
-            settings,
-            &proxy.role,
-            limits,
-            self.cpus().unwrap_or(1),
-            u64::from(held),
-        )
+        catalog.client_limits(proxy.kind, settings, &proxy.role, means)
     }
 }
 

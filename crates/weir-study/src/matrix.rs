@@ -2,8 +2,10 @@
 
 use std::ops::RangeInclusive;
 
+use weir_model::flow::{ArrivalsSpec, LoadSpec};
+use weir_model::load::Spacing;
 use weir_model::quantity::parse_rate;
-use weir_model::study::{LoadSpec, MatrixCell, StudyArrivals};
+use weir_model::study::MatrixCell;
 
 use crate::check::{Checker, Fields, short};
 use crate::scale::Scale;
@@ -45,6 +47,15 @@ pub(crate) struct Axes {
     broken: bool,
 }
 
+/// Whether the rates of `node` are levels of a matrix; `100..1000` without a step is a rate that grows.
+pub(crate) fn is_axis_of_rates(node: &Node) -> bool {
+    match &node.value {
+        Value::List(_) => true,
+        Value::Scalar(text) => text.contains("..") && text.contains("step"),
+        _ => false,
+    }
+}
+
 /// Whether `node` has several levels: a list, or a range such as `100..1000 step 100`.
 pub(crate) fn is_axis(node: &Node) -> bool {
     match &node.value {
@@ -56,8 +67,8 @@ pub(crate) fn is_axis(node: &Node) -> bool {
 
 /// Reads both axes of a load; `None` when neither is one.
 pub(crate) fn axes(fields: &Fields<'_>, check: &mut Checker) -> Option<Axes> {
-    let axis = |key: &str| fields.get(key).filter(|node| is_axis(node));
-    let (connections, rates) = (axis("connections"), axis("rate"));
+    let connections = fields.get("connections").filter(|node| is_axis(node));
+    let rates = fields.get("rate").filter(|node| is_axis_of_rates(node));
     let first = connections.or(rates)?;
     let before = check.count();
     let mut levels = |node: Option<&Node>, kind| -> Vec<u64> {
@@ -191,10 +202,9 @@ impl Axes {
             true => &own[..],
             false => &self.connections,
         };
-        let rates: Vec<Option<f64>> = match (self.rates.is_empty(), template.arrivals) {
-            (false, _) => self.rates.iter().map(|rate| Some(*rate as f64)).collect(),
-            (true, StudyArrivals::Constant(rate)) => vec![Some(rate)],
-            (true, _) => vec![None],
+        let rates: Vec<Option<f64>> = match self.rates.is_empty() {
+            false => self.rates.iter().map(|rate| Some(*rate as f64)).collect(),
+            true => vec![template.main.rate()],
         };
         let all = connections.iter().flat_map(|connections| {
             let each = rates.iter();
@@ -210,11 +220,8 @@ fn cell(template: &LoadSpec, connections: u32, rate: Option<f64>, scale: Scale) 
         scale.connections(connections),
         rate.map(|rate| scale.rate(rate)),
     );
-    let spec = LoadSpec {
+    let mut spec = LoadSpec {
         name: name(&template.name, scaled.0, scaled.1),
-        arrivals: scaled.1.map_or(template.arrivals, StudyArrivals::Constant),
-        burst: template.burst.map(|size| scale.connections(size)),
-        connections: scaled.0,
         cell: Some(MatrixCell {
             matrix: template.name.clone(),
             connections,
@@ -222,6 +229,13 @@ fn cell(template: &LoadSpec, connections: u32, rate: Option<f64>, scale: Scale) 
         }),
         ..template.clone()
     };
+    spec.main.connections = scaled.0;
+    if let Some(rate) = scaled.1 {
+        spec.main.arrivals = ArrivalsSpec::Constant(rate);
+    }
+    if let Spacing::Burst { size } = &mut spec.main.spacing {
+        *size = scale.connections(*size);
+    }
     Cell {
         spec,
         written: name(&template.name, connections, rate),

@@ -6,7 +6,6 @@ use std::time::Duration;
 use weir_model::quantity::CpuSet;
 use weir_model::study::{
     BlockSpec, CpuRoles, DelaySpec, Metric, NetworkKind, NetworkSpec, Objective, OriginSpec,
-    StudyArrivals,
 };
 
 use crate::check::{Checker, Fields, short};
@@ -198,7 +197,7 @@ fn within(node: &Node, metric: Metric, check: &mut Checker) -> Option<Duration> 
 }
 
 fn is_closed(load: &load::Draft) -> bool {
-    load.spec.arrivals == StudyArrivals::Closed
+    !load.spec.is_open()
 }
 
 /// The metric must be measured by some load.

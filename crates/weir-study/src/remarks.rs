@@ -30,14 +30,14 @@ pub fn remarks(study: &Study, catalog: &Catalog, context: &CheckContext) -> Vec<
     let others = study.arms.iter();
     for arm in others.filter(|arm| arm.role != ArmRole::SameAsBaseline) {
         let short = |load: &&LoadSpec| {
-            let limits =
-                context.client_limits(catalog, study.proxy_of(arm), &arm.settings, load.held);
+            let held = load.held() as u32;
+            let limits = context.client_limits(catalog, study.proxy_of(arm), &arm.settings, held);
             let most = limits.map(|limits| limits.connections);
-            most.filter(|most| *most < u64::from(load.connections))
+            most.filter(|most| *most < load.asking())
         };
         // The most demanding cell speaks for all of a matrix.
         let mut loads: Vec<&LoadSpec> = study.loads.iter().collect();
-        loads.sort_by_key(|load| std::cmp::Reverse(load.connections));
+        loads.sort_by_key(|load| std::cmp::Reverse(load.asking()));
         let mut matrices: Vec<&str> = Vec::new();
         for load in loads {
             let Some(most) = short(&load) else { continue };
@@ -50,7 +50,9 @@ pub fn remarks(study: &Study, catalog: &Catalog, context: &CheckContext) -> Vec<
             let text = format!(
                 "arm `{}` has connections for {most} clients, and load `{}` brings {}: some will \
                  wait or be refused",
-                arm.name, load.name, load.connections
+                arm.name,
+                load.name,
+                load.asking()
             );
             remarks.push(Remark::of_arm(&arm.name, text));
         }

@@ -22,7 +22,6 @@ use weir_model::request::{ExpectSpec, FieldSpec, StatusSpec, WeightedRequest, es
 
 use crate::StudyErrors;
 use crate::check::{Checker, Fields, short};
-use crate::load::{is_token, request_fields};
 use crate::tree::{self, Form, Node, Value};
 
 const KEYS: [&str; 8] = [
@@ -61,7 +60,7 @@ pub struct Requests {
 }
 
 /// Reads the files that `content-file` names.
-type ReadFile<'r> = &'r mut dyn FnMut(&Path) -> io::Result<Vec<u8>>;
+pub(crate) type ReadFile<'r> = &'r mut dyn FnMut(&Path) -> io::Result<Vec<u8>>;
 
 /// Reads a file of requests and checks all of it, slots apart. `file_name` is what errors call the
 /// text; `read_file` reads the files that requests name for their content, which is sent as it is and
@@ -87,29 +86,57 @@ fn read(root: &Node, text: &str, read_file: ReadFile<'_>, check: &mut Checker) -
     let fields = Fields::known(root, "a set of requests", &["requests"], check)?;
     let nodes = fields.required("requests", check)?;
     let mut places = Places::new(text);
-    let mut read = Requests {
-        requests: Vec::new(),
-        places: Vec::new(),
-    };
-    for node in check.list(nodes, "a list of requests")? {
-        if let Some(request) = request(node, read_file, check) {
-            read.requests.push(request);
-            read.places.push(places.of(node.span.start));
-        }
-    }
-    Some(read)
+    let nodes = check.list(nodes, "a list of requests")?;
+    Some(Requests {
+        requests: list(nodes, read_file, check),
+        places: nodes
+            .iter()
+            .map(|node| places.of(node.span.start))
+            .collect(),
+    })
 }
 
-fn request(node: &Node, read_file: ReadFile<'_>, check: &mut Checker) -> Option<WeightedRequest> {
+/// Requests that a load is mixed from.
+pub(crate) fn list(
+    nodes: &[Node],
+    read_file: ReadFile<'_>,
+    check: &mut Checker,
+) -> Vec<WeightedRequest> {
+    let read = nodes
+        .iter()
+        .map(|node| request(node, true, read_file, check));
+    read.flatten().collect()
+}
+
+/// Reads a file that a study names, as far as it may hold what a study can: a file of another kind may
+/// never end.
+pub(crate) fn read_small(path: &Path) -> io::Result<Vec<u8>> {
+    let is = std::fs::metadata(path)?;
+    if !is.is_file() || is.len() > REQUESTS.max_bytes as u64 {
+        let most = REQUESTS.max_bytes >> 20;
+        let message = format!("it is not a file of at most {most} MiB");
+        return Err(io::Error::other(message));
+    }
+    std::fs::read(path)
+}
+
+/// One request. Of several, each must say its path.
+pub(crate) fn request(
+    node: &Node,
+    needs_path: bool,
+    read_file: ReadFile<'_>,
+    check: &mut Checker,
+) -> Option<WeightedRequest> {
     let fields = Fields::known(node, "a request", &KEYS, check)?;
     let mut request = RequestSpec::get("/");
     if let Some(method) = fields.get("method").and_then(|node| method(node, check)) {
         request.method = method;
     }
-    if let Some(path) = fields
-        .required("path", check)
-        .and_then(|node| path(node, check))
-    {
+    let target = match needs_path {
+        true => fields.required("path", check),
+        false => fields.get("path"),
+    };
+    if let Some(path) = target.and_then(|node| path(node, check)) {
         request.target = path;
     }
     if let Some(node) = fields.get("fields") {
@@ -127,6 +154,48 @@ fn request(node: &Node, read_file: ReadFile<'_>, check: &mut Checker) -> Option<
         request,
         expect: fields.get("expect").and_then(|node| expect(node, check)),
     })
+}
+
+/// Fields of a request, in the user's order.
+fn request_fields(node: &Node, check: &mut Checker) -> Vec<(String, String)> {
+    let mut fields = Vec::new();
+    for entry in check
+        .entries(node, "a field such as `Accept: text/html`")
+        .unwrap_or_default()
+    {
+        let name = &entry.key;
+        if !is_token(name) {
+            let message = format!(
+                "`{}` is not a valid header name (RFC 9110 §5.1)",
+                short(name)
+            );
+            check.error(entry.span.clone(), message);
+        }
+        // Whoever frames the request must be the only one who says how long it is.
+        if ["content-length", "transfer-encoding"].contains(&&*name.to_ascii_lowercase()) {
+            check
+                .error(entry.span.clone(), format!("weir writes `{name}` itself"))
+                .hint("leave it out");
+        }
+        let value = match &entry.value.value {
+            Value::Empty => Some(String::new()),
+            _ => check.text(&entry.value),
+        };
+        if let Some(value) = value {
+            if value.chars().any(|c| c.is_control() && c != '\t') {
+                let message = "a header's value holds a control character (RFC 9110 §5.5)";
+                check.error(entry.value.span.clone(), message);
+            }
+            fields.push((name.clone(), value));
+        }
+    }
+    fields
+}
+
+/// A token (RFC 9110 §5.6.2).
+fn is_token(text: &str) -> bool {
+    let token = |b: u8| b.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&b);
+    !text.is_empty() && text.bytes().all(token)
 }
 
 fn method(node: &Node, check: &mut Checker) -> Option<String> {
@@ -149,14 +218,14 @@ fn method(node: &Node, check: &mut Checker) -> Option<String> {
 
 fn path(node: &Node, check: &mut Checker) -> Option<String> {
     let path = check.text(node)?;
-    // Blanks and control characters outside of slots are found by who knows slots.
-    if !path.starts_with('/') && !path.starts_with("{{") && path != "*" {
+    let begins = path.starts_with('/') || path.starts_with("{{") || path == "*";
+    // What is wrong within slots is found by who knows slots.
+    let has_slots = path.contains("{{");
+    if !begins || !has_slots && !path.bytes().all(|b| b.is_ascii_graphic() && b != b'#') {
+        let message = format!("`{}` is not a path", short(&path));
         check
-            .error(
-                node.span.clone(),
-                format!("`{}` is not a path", short(&path)),
-            )
-            .hint("a path begins with `/`; the address is given once for all requests");
+            .error(node.span.clone(), message)
+            .hint("a path begins with `/` and has printable ASCII characters only, no blank and no `#`; the address is given once for all requests");
     }
     Some(path)
 }
@@ -211,7 +280,7 @@ fn content(fields: &Fields<'_>, read_file: ReadFile<'_>, check: &mut Checker) ->
     }
 }
 
-fn expect(node: &Node, check: &mut Checker) -> Option<ExpectSpec> {
+pub(crate) fn expect(node: &Node, check: &mut Checker) -> Option<ExpectSpec> {
     let fields = Fields::known(node, "what is expected", &EXPECT_KEYS, check)?;
     let status = fields.get("status").map(|node| statuses(node, check));
     let wanted = fields
@@ -258,7 +327,7 @@ fn expected_fields(node: &Node, check: &mut Checker) -> Vec<(String, FieldSpec)>
     for entry in entries.unwrap_or_default() {
         if !is_token(&entry.key) {
             let message = format!(
-                "`{}` is no name of a field (RFC 9110 §5.1)",
+                "`{}` is not a valid header name (RFC 9110 §5.1)",
                 short(&entry.key)
             );
             check.error(entry.span.clone(), message);
@@ -278,7 +347,7 @@ fn expected_fields(node: &Node, check: &mut Checker) -> Vec<(String, FieldSpec)>
 
 fn field_value(text: String, span: Range<usize>, check: &mut Checker) -> FieldSpec {
     if text.chars().any(|c| c.is_control() && c != '\t') {
-        let message = "a field's value holds a control character (RFC 9110 §5.5)";
+        let message = "a header's value holds a control character (RFC 9110 §5.5)";
         check.error(span, message);
     }
     FieldSpec::Value(text)

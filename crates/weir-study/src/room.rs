@@ -3,6 +3,7 @@
 
 use std::ops::Range;
 
+use weir_model::room::{Descriptors, MOST_SOURCES, MOST_THREADS};
 use weir_model::study::LoadSpec;
 use weir_parameters::Catalog;
 
@@ -11,16 +12,6 @@ use crate::check::Checker;
 use crate::load::Draft;
 use crate::machine::CheckContext;
 use crate::proxy;
-
-/// Descriptors that weir needs besides its connections: files, pipes, listeners.
-const RESERVE: u64 = 64;
-
-/// Threads that the lab gives the load engine at most, however many connections there are.
-const MOST_THREADS: u64 = 64;
-
-/// Source addresses that the lab may take for the connections to one arm: 127.0.0.1 to
-/// 127.0.0.254.
-const SOURCE_ADDRESSES: u64 = 253;
 
 /// A worker closes idle connections when fewer than one in sixteen of its own is free
 /// (ngx_drain_connections in nginx), and workers do not share connections out quite evenly: beside
@@ -66,10 +57,10 @@ impl Room<'_> {
                 }
                 return false;
             }
-            if !said.contains(&load.connections) {
-                said.push(load.connections.clone());
+            if !said.contains(&load.places.connections) {
+                said.push(load.places.connections.clone());
                 check
-                    .error(load.connections.clone(), shortage.message)
+                    .error(load.places.connections.clone(), shortage.message)
                     .hint(shortage.hint);
             }
             true
@@ -91,15 +82,12 @@ impl Room<'_> {
     fn of_weir(&self, load: &LoadSpec) -> Option<Shortage> {
         let (arms, limit) = (self.arms.len() as u64, self.context.most_descriptors);
         let has_origin = self.proxy.is_some_and(|proxy| !proxy.serves_files());
-        let asking = u64::from(load.connections);
-        let at_origin = if has_origin { asking } else { 0 };
-        let of_process = at_origin * arms + RESERVE;
-        let of_engine = all_connections(load) * arms;
-        let threads = match self.context.own_tables {
-            true => MOST_THREADS.min(asking),
+        let wanted = Descriptors::of_load(load, arms, has_origin, self.context.own_tables);
+        let threads = match wanted.own_tables {
+            true => MOST_THREADS.min(wanted.most_threads),
             false => 1,
         };
-        let needed = of_process + of_engine.div_ceil(threads);
+        let needed = wanted.for_each_of(threads);
         (needed > limit).then(|| Shortage {
             message: format!(
                 "{} to {} need {} descriptors, and the limit is {limit}{}",
@@ -108,7 +96,7 @@ impl Room<'_> {
                     1 => "the one arm".to_owned(),
                     arms => format!("each of {arms} arms"),
                 },
-                of_process + of_engine,
+                wanted.at_most(),
                 match threads {
                     1 => String::new(),
                     threads => format!(" for each of {threads} threads"),
@@ -120,10 +108,10 @@ impl Room<'_> {
 
     /// Arms have addresses of their own, so each has all ports to itself.
     fn of_ports(&self, load: &LoadSpec) -> Option<Shortage> {
-        let ports = self.context.local_ports.saturating_mul(SOURCE_ADDRESSES);
-        (all_connections(load) > ports).then(|| Shortage {
+        let ports = self.context.local_ports.saturating_mul(MOST_SOURCES);
+        (load.asking() + load.held() > ports).then(|| Shortage {
             message: format!(
-                "{} need as many local ports, and {SOURCE_ADDRESSES} source addresses have {ports}",
+                "{} need as many local ports, and {MOST_SOURCES} source addresses have {ports}",
                 named(load)
             ),
             hint: "widen net.ipv4.ip_local_port_range",
@@ -135,15 +123,16 @@ impl Room<'_> {
     /// remark then); but connections that are held never make room for those that ask.
     fn of_a_proxy(&self, load: &LoadSpec) -> Option<Shortage> {
         let proxy = self.proxy?;
-        let clients = u64::from(load.connections);
+        let clients = load.asking();
         self.arms.iter().find_map(|draft| {
             let (arm, settings) = (&draft.arm.name, &draft.arm.settings);
-            let held = load.held + load.held / SPARE;
+            let held = load.held() as u32;
+            let held = held + held / SPARE;
             let of_arm = draft.proxy(&proxy.spec);
             let limits = self
                 .context
                 .client_limits(self.catalog, of_arm, settings, held)?;
-            let beside = match load.held {
+            let beside = match load.held() {
                 0 => String::new(),
                 held => format!(" beside {held} held connections"),
             };
@@ -157,7 +146,7 @@ impl Room<'_> {
                     message: short("descriptors", limits.descriptors),
                     hint: "ask for fewer connections, or raise the proxy's limit of descriptors, such as nginx's `worker_rlimit_nofile` (and `ulimit -Hn`, which it cannot exceed)",
                 })
-            } else if load.held > 0 && limits.connections < clients {
+            } else if load.held() > 0 && limits.connections < clients {
                 Some(Shortage {
                     message: short("connections", limits.connections),
                     hint: "hold fewer connections, or raise the proxy's limit of connections, such as nginx's `worker_connections`",
@@ -180,15 +169,10 @@ fn sentence((why, loads): (String, Vec<String>)) -> String {
     }
 }
 
-/// Connections to one arm.
-fn all_connections(load: &LoadSpec) -> u64 {
-    u64::from(load.connections) + u64::from(load.held)
-}
-
 /// `50 connections`, `50 connections and 10000 held ones`.
 fn named(load: &LoadSpec) -> String {
-    match load.held {
-        0 => format!("{} connections", load.connections),
-        held => format!("{} connections and {held} held ones", load.connections),
+    match load.held() {
+        0 => format!("{} connections", load.asking()),
+        held => format!("{} connections and {held} held ones", load.asking()),
     }
 }

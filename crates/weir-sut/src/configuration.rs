@@ -5,15 +5,13 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use weir_configuration::Wanted;
-use weir_model::study::{ProxyKind, ProxyRole, Settings, file_target};
-use weir_parameters::{Catalog, Directive};
+use weir_model::study::{ProxyKind, ProxyRole, file_target};
 
 use crate::content::write_content;
 use crate::own::OwnCopy;
 use crate::user::WorkerUser;
 use crate::work_folder::make_folder;
-use crate::{Site, SutError};
+use crate::{SutError, Task};
 
 /// Folders of a prefix.
 const FOLDERS: [&str; 6] = ["", "conf", "logs", "temp", "files", "run"];
@@ -69,12 +67,11 @@ impl Configuration {
     /// Makes the folders of a prefix, and what belongs there whatever the proxy: content, certificate
     /// and key. `file` is the main file's name.
     pub(crate) fn prepare(
-        kind: ProxyKind,
-        prefix: &Path,
+        task: &Task<'_>,
         file: &str,
-        site: &Site<'_>,
         user: Option<&WorkerUser>,
     ) -> Result<Configuration, SutError> {
+        let Task { prefix, site, .. } = *task;
         for folder in FOLDERS {
             let path = prefix.join(folder);
             if !path.is_dir() {
@@ -93,7 +90,7 @@ impl Configuration {
             tls.certificate.copy_to(&prefix.join("conf"))?;
         }
         Ok(Configuration {
-            kind,
+            kind: task.kind,
             prefix,
             file: Path::new("conf").join(file),
             listen: site.listen,
@@ -213,44 +210,6 @@ impl Configuration {
 /// The socket for administration, relative to the prefix: proxies are started there, and a path to it
 /// from the root may be longer than a socket's address (108 bytes, unix(7)).
 pub(crate) const ADMIN_SOCKET: &str = "run/admin.sock";
-
-/// The rows behind settings.
-///
-/// # Errors
-/// A parameter is not in the catalog for this proxy, or is none of its configuration.
-pub(crate) fn wanted<'a>(
-    kind: ProxyKind,
-    settings: &'a Settings,
-    catalog: &'a Catalog,
-) -> Result<Vec<Wanted<'a>>, SutError> {
-    let row = |(id, level): (&String, &'a String)| {
-        let unknown = || SutError::UnknownParameter {
-            kind,
-            id: id.clone(),
-        };
-        let row = catalog.get(kind, id).ok_or_else(unknown)?;
-        match row.scope.is_configuration() {
-            true => Ok(Wanted { row, level }),
-            false => Err(SutError::NotOfProxy { id: id.clone() }),
-        }
-    };
-    settings.iter().map(row).collect()
-}
-
-/// All that settings lead to, parameter by parameter.
-///
-/// # Errors
-/// As [`wanted`].
-pub(crate) fn directives(
-    kind: ProxyKind,
-    settings: &Settings,
-    catalog: &Catalog,
-) -> Result<Vec<Directive>, SutError> {
-    let wanted = wanted(kind, settings, catalog)?.into_iter();
-    Ok(wanted
-        .flat_map(|wanted| wanted.row.directives(wanted.level))
-        .collect())
-}
 
 /// The page of a proxy that serves files, and files of other sizes beside it.
 fn write_files(folder: &Path, page: u64, sizes: &[u64]) -> Result<(), SutError> {

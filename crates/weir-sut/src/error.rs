@@ -10,6 +10,8 @@ use weir_probe::ProbeError;
 use weir_configuration::ConfigurationError;
 use weir_configuration::nginx::syntax::SyntaxError;
 
+use crate::proxy::marks;
+
 /// Why a proxy cannot be had, configured, started or trusted. Where the proxy itself said
 /// something, its own words are kept.
 #[derive(Debug, thiserror::Error)]
@@ -212,7 +214,7 @@ impl SutError {
         let hint = match self {
             SutError::NotFound { kind, .. } => format!(
                 "install it: {}; or name it under proxy.executable",
-                how_to_install(*kind)
+                marks(*kind).map_or("weir does not start it", |marks| marks.install)
             ),
             SutError::Spawn { .. } | SutError::NotTheProgram { .. } => {
                 "name the proxy's executable under proxy.executable".to_owned()
@@ -274,17 +276,6 @@ impl SutError {
             path,
             source,
         }
-    }
-}
-
-fn how_to_install(kind: ProxyKind) -> &'static str {
-    match kind {
-        ProxyKind::Nginx => "apt-get install nginx-light",
-        ProxyKind::Haproxy => "apt-get install haproxy",
-        ProxyKind::Envoy => "scripts/setup proxies, or see envoyproxy.io",
-        ProxyKind::Caddy => "apt-get install caddy",
-        ProxyKind::Httpd => "apt-get install apache2-bin",
-        ProxyKind::External => "weir does not start it",
     }
 }
 

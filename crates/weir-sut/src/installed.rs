@@ -1,13 +1,15 @@
 //! Programs that are installed: where they are, and what they say when they are asked something.
 
+use std::ffi::OsString;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
+use std::sync::Arc;
 
 use weir_model::study::ProxyKind;
 
-use crate::SutError;
+use crate::{Configuration, Proxy, SutError};
 
 /// Folders of system programs, where an unprivileged user's PATH does not look, and where weir's
 /// set-up puts what no package brings.
@@ -25,6 +27,10 @@ pub(crate) struct Marks {
     pub(crate) ask: &'static str,
     /// The version in what it says, as records have it; none in the words of another program.
     pub(crate) version_of: fn(&str) -> Option<String>,
+    /// What somebody without it can do.
+    pub(crate) install: &'static str,
+    /// What asks and starts the one that was found.
+    pub(crate) open: fn(Installed) -> Result<Arc<dyn Proxy>, SutError>,
 }
 
 /// A proxy's program on this machine.
@@ -69,6 +75,25 @@ impl Installed {
     /// A command that asks the program something.
     pub(crate) fn command(&self) -> Command {
         command(&self.program)
+    }
+
+    /// Runs the program to its end as it is run to serve with a configuration: in its prefix, with its
+    /// arguments and variables.
+    ///
+    /// # Errors
+    /// [`SutError::Spawn`].
+    pub(crate) fn ask(
+        &self,
+        configuration: &Configuration,
+        arguments: impl IntoIterator<Item = OsString>,
+    ) -> Result<Output, SutError> {
+        let mut command = self.command();
+        command
+            .args(arguments)
+            .args(&configuration.arguments)
+            .envs(configuration.environment.iter().cloned())
+            .current_dir(configuration.prefix());
+        output(command)
     }
 }
 

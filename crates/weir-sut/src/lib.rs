@@ -3,9 +3,9 @@
 //! The way of a proxy through this crate:
 //!
 //! 1. [`find`] looks for the program and asks its version;
-//! 2. [`Proxy::write`] writes a configuration of weir's own, or a changed copy of the user's, into a
+//! 2. `Proxy::write` writes a configuration of weir's own, or a changed copy of the user's, into a
 //!    prefix of its own under the run's [`WorkFolder`] — never the system's service, files or logs;
-//! 3. [`Proxy::check`] lets the program itself say whether it accepts it;
+//! 3. `Proxy::check` lets the program itself say whether it accepts it;
 //! 4. [`start`] starts it through a [`Launcher`], which pins it, bounds it and ties its life
 //!    to weir's, and gives a [`RunningProxy`] that is stopped when it is dropped;
 //! 5. [`Proxy::effective`] says what it understood, [`Proxy::counters`] what it counts.
@@ -16,40 +16,37 @@
 //! configuration is laid out, and how the program is run, is here. This crate knows no load.
 
 mod admin;
-pub mod caddy;
+mod caddy;
 mod certificate;
 mod configuration;
 mod content;
-pub mod envoy;
+mod envoy;
 mod error;
-pub mod haproxy;
+mod haproxy;
 mod httpd;
 mod installed;
 pub mod launch;
-pub mod nginx;
+mod nginx;
 mod orphans;
 mod own;
 mod port;
 mod proxy;
 mod running;
 mod site;
+mod task;
 mod through;
 mod user;
 mod work_folder;
 
-pub use caddy::Caddy;
 pub use certificate::Certificate;
 pub use configuration::{Configuration, Patch};
-pub use envoy::Envoy;
 pub use error::SutError;
-pub use haproxy::Haproxy;
-pub use httpd::Httpd;
 pub use installed::Installed;
 pub use launch::{Launch, LaunchError, Launcher, launch_main};
-pub use nginx::Nginx;
 pub use port::{free_port, free_ports};
-pub use proxy::{Effective, Proxy, drain, find, start};
+pub use proxy::{Effective, Proxy, find, start};
 pub use running::RunningProxy;
 pub use site::{Own, Site, TlsListener};
+pub use task::Task;
 pub use through::launcher_missing;
 pub use work_folder::WorkFolder;

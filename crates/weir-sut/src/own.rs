@@ -10,12 +10,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use weir_configuration::{ConfigurationError, Pem, Source, Surroundings, diff, former_line};
-use weir_model::study::{ProxyKind, ProxyRole};
+
+use weir_model::study::ProxyRole;
 
 use crate::certificate::{CERTIFICATE_FILE, KEY_FILE};
 use crate::configuration::{Configuration, Patch};
 use crate::user::WorkerUser;
-use crate::{Own, Site, SutError};
+use crate::{Own, Site, SutError, Task};
 
 /// What origin servers are replaced by where the study has none, so that no copy asks the user's: the
 /// port of the discard protocol (RFC 863), at which nobody listens.
@@ -58,26 +59,24 @@ pub(crate) struct Copying<'a> {
 impl<'a> Copying<'a> {
     /// Prepares the prefix for a copy of `changed`, which has what is wanted of `user`'s files.
     pub(crate) fn begin(
-        kind: ProxyKind,
-        prefix: &Path,
-        site: &'a Site<'a>,
+        task: &Task<'a>,
         own: Own<'a>,
         [user, changed]: [Source; 2],
         workers: Option<&WorkerUser>,
     ) -> Result<Copying<'a>, SutError> {
-        if site.role == &ProxyRole::ReverseProxy && site.origin.is_none() {
-            return Err(SutError::NoOrigin);
+        if task.site.role == &ProxyRole::ReverseProxy {
+            task.origin()?;
         }
-        let configuration = Configuration::prepare(kind, prefix, "", site, workers)?;
+        let configuration = Configuration::prepare(task, "", workers)?;
         let folder = configuration.prefix().join("conf");
         let files = [CERTIFICATE_FILE, KEY_FILE].map(|name| folder.join(name));
         Ok(Copying {
-            site,
+            site: task.site,
             own,
             user,
             changed,
             configuration,
-            certificate: site.tls.map(|_| files),
+            certificate: task.site.tls.map(|_| files),
         })
     }
 
@@ -103,13 +102,13 @@ impl<'a> Copying<'a> {
         }
     }
 
-    /// Writes the copy, whose main file is called `name` or as the user's. `is_in_clear` says whether
-    /// it has a listener in clear; else the one with TLS is all that there is.
+    /// Writes the copy, whose main file is called `name` or as the user's. `addresses` are those of its
+    /// listeners: where none is the one in clear, the one with TLS is all that there is.
     pub(crate) fn finish(
         self,
         mut copy: Source,
         name: Option<&str>,
-        is_in_clear: bool,
+        mut addresses: impl Iterator<Item = String>,
     ) -> Result<Configuration, SutError> {
         if let (Some(name), Some(main)) = (name, copy.files.first_mut()) {
             main.path.set_file_name(name);
@@ -136,6 +135,8 @@ impl<'a> Copying<'a> {
         let originals = self.user.files.into_iter();
         let originals = originals.map(|file| (file.path, file.text)).collect();
         let main = files.first().map(|file| file.copy.clone());
+        let in_clear = self.site.listen.to_string();
+        let is_in_clear = addresses.any(|address| address == in_clear);
         let listen = self.site.tls.filter(|_| !is_in_clear).map(|tls| tls.listen);
         Ok(Configuration {
             file: main.unwrap_or_default(),
@@ -144,15 +145,6 @@ impl<'a> Copying<'a> {
             originals,
             ..self.configuration
         })
-    }
-
-    /// Whether one of a copy's listeners is where it is asked in clear.
-    pub(crate) fn is_asked_in_clear<'l>(
-        &self,
-        mut addresses: impl Iterator<Item = &'l str>,
-    ) -> bool {
-        let listen = self.site.listen.to_string();
-        addresses.any(|address| address == listen)
     }
 }
 

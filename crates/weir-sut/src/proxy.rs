@@ -9,25 +9,19 @@ use std::fmt::Debug;
 use std::fs::{self, File};
 use std::net::TcpStream;
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
+use std::process::{Output, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use rustix::process::Signal;
 use weir_model::study::{ProxyKind, Settings};
 use weir_parameters::Catalog;
 use weir_probe::port_is_free;
 
-use crate::caddy::Caddy;
-use crate::envoy::Envoy;
-use crate::haproxy::Haproxy;
-use crate::httpd::Httpd;
-use crate::installed::Installed;
+use crate::installed::{Installed, Marks, words as said};
 use crate::launch::Launch;
-use crate::nginx::Nginx;
 use crate::orphans::PROGRAM_FILE;
 use crate::running::{RunningProxy, tail, tail_of};
-use crate::{Configuration, Launcher, Site, SutError};
+use crate::{Configuration, Launcher, Site, SutError, Task};
 
 /// How long a proxy may take until it accepts connections. nginx tries for 2.5 s to get a port that is
 /// taken (`ngx_open_listening_sockets`: five times, half a second apart).
@@ -63,29 +57,24 @@ pub trait Proxy: Debug + Send + Sync {
         &self.installed().version
     }
 
-    /// Writes a configuration into `prefix`, which is made if need be; its parent must be there.
-    ///
-    /// `settings` are levels as the catalog accepts them; what they leave out stays the program's
-    /// default. With [`Site::own`] it is a copy of the user's configuration in which only `settings`
-    /// are changed.
+    /// Writes a configuration, of weir's own or a changed copy of the user's.
     ///
     /// # Errors
-    /// A parameter is not in the catalog, a reverse proxy has no origin, the user's configuration
-    /// cannot be understood, a file cannot be written, or the workers' user could not reach the prefix.
-    fn write(
-        &self,
-        prefix: &Path,
-        settings: &Settings,
-        site: &Site<'_>,
-        catalog: &Catalog,
-    ) -> Result<Configuration, SutError>;
+    /// The user's configuration cannot be understood, a file cannot be written, or the workers' user
+    /// could not reach the prefix.
+    fn configure(&self, task: &Task<'_>) -> Result<Configuration, SutError>;
 
-    /// Lets the program itself check a configuration and gives its remarks, one per line: warnings that
-    /// do not keep it from running.
-    ///
-    /// # Errors
-    /// [`SutError::Refused`] with the program's own words.
-    fn check(&self, configuration: &Configuration) -> Result<Vec<String>, SutError>;
+    /// The arguments upon which it checks a configuration and ends.
+    fn checking(&self, configuration: &Configuration) -> Vec<OsString>;
+
+    /// Remarks in what it says of a configuration that it accepts: warnings that do not keep it from
+    /// running.
+    fn remarks(&self, said: &str) -> Vec<String>;
+
+    /// Why it refuses a configuration, in what it says of it.
+    fn refusal(&self, said: &str) -> String {
+        said.to_owned()
+    }
 
     /// The arguments that run it in the foreground with a configuration.
     fn arguments(&self, configuration: &Configuration) -> Vec<OsString>;
@@ -149,32 +138,69 @@ pub trait Proxy: Debug + Send + Sync {
     fn logs_why(&self) -> bool {
         false
     }
+}
 
-    /// The signal that ends it once the requests in flight are answered.
-    fn graceful(&self) -> Signal;
-
-    /// Lets the requests in flight be answered, for a proxy whose signals cannot: before that of
-    /// [`Proxy::graceful`] is sent. Returns when there is none left, or after `at_most`.
+impl dyn Proxy + '_ {
+    /// Writes a configuration into `prefix`, which is made if need be; its parent must be there.
+    ///
+    /// `settings` are levels as the catalog accepts them; what they leave out stays the program's
+    /// default. With [`Site::own`] it is a copy of the user's configuration in which only `settings`
+    /// are changed.
     ///
     /// # Errors
-    /// It cannot be asked.
-    fn let_finish(
+    /// A parameter is not in the catalog, a reverse proxy has no origin, the proxy does not serve
+    /// files, or as for [`Proxy::configure`].
+    pub fn write(
         &self,
-        _configuration: &Configuration,
-        _at_most: Duration,
-    ) -> Result<(), SutError> {
-        Ok(())
+        prefix: &Path,
+        settings: &Settings,
+        site: &Site<'_>,
+        catalog: &Catalog,
+    ) -> Result<Configuration, SutError> {
+        let task = Task {
+            kind: self.kind(),
+            prefix,
+            settings,
+            site,
+            catalog,
+        };
+        task.check()?;
+        self.configure(&task)
     }
 
-    /// Has it read its configuration again without losing a request. Workers may be others then.
+    /// Lets the program itself check a configuration and gives its remarks, one per line.
     ///
     /// # Errors
-    /// It refuses, or has no way to.
-    fn reload(
-        &self,
-        configuration: &Configuration,
-        proxy: &mut RunningProxy,
-    ) -> Result<(), SutError>;
+    /// [`SutError::Refused`] with the program's own words.
+    pub fn check(&self, configuration: &Configuration) -> Result<Vec<String>, SutError> {
+        check(self, configuration)
+    }
+}
+
+/// As [`dyn Proxy::check`], for the proxies' modules.
+pub(crate) fn check<P: Proxy + ?Sized>(
+    proxy: &P,
+    configuration: &Configuration,
+) -> Result<Vec<String>, SutError> {
+    let answer = answer(proxy, configuration, proxy.checking(configuration))?;
+    let remarks = proxy.remarks(&said(&answer)).into_iter();
+    Ok(remarks.map(|remark| configuration.told(&remark)).collect())
+}
+
+/// What a program answers when it is run with arguments that make it look at a configuration and end.
+///
+/// # Errors
+/// [`SutError::Refused`] with the program's own words.
+pub(crate) fn answer<P: Proxy + ?Sized>(
+    proxy: &P,
+    configuration: &Configuration,
+    arguments: Vec<OsString>,
+) -> Result<Output, SutError> {
+    let answer = proxy.installed().ask(configuration, arguments)?;
+    match answer.status.success() {
+        true => Ok(answer),
+        false => Err(configuration.refused(&proxy.refusal(&said(&answer)))),
+    }
 }
 
 /// A configuration as the proxy understood it.
@@ -193,15 +219,24 @@ pub struct Effective {
 /// # Errors
 /// [`SutError::NotFound`]; or the program is something else; or weir does not start this kind.
 pub fn find(kind: ProxyKind, executable: Option<&Path>) -> Result<Arc<dyn Proxy>, SutError> {
-    Ok(match kind {
-        ProxyKind::Nginx => Arc::new(Nginx::find(executable)?),
-        ProxyKind::Caddy => Arc::new(Caddy::find(executable)?),
-        ProxyKind::Envoy => Arc::new(Envoy::find(executable)?),
-        ProxyKind::Httpd => Arc::new(Httpd::find(executable)?),
-        ProxyKind::Haproxy => Arc::new(Haproxy::find(executable)?),
-        other => return Err(SutError::NotStartable { kind: other }),
-    })
+    let marks = marks(kind).ok_or(SutError::NotStartable { kind })?;
+    (marks.open)(Installed::find(marks, executable)?)
 }
+
+/// How the proxies of weir's list are known: each has a module here by its name.
+macro_rules! marks_by_kind {
+    ($($variant:ident $name:ident $title:literal $files:literal;)*) => {
+        /// How a kind of proxy is known; `None` for one that weir does not start.
+        pub(crate) fn marks(kind: ProxyKind) -> Option<&'static Marks> {
+            match kind {
+                $(ProxyKind::$variant => Some(&crate::$name::MARKS),)*
+                ProxyKind::External => None,
+            }
+        }
+    };
+}
+
+weir_model::proxies!(marks_by_kind);
 
 /// Starts a proxy and waits until it accepts connections and all its parts are there. The calling
 /// thread must live as long as the proxy: see [`crate::launch`].
@@ -245,23 +280,6 @@ pub fn start(
     passing.retain(|&pid| proxy.is_passing(pid));
     running.note_processes_but(&passing)?;
     Ok(running)
-}
-
-/// Ends a proxy once its requests in flight are answered. What is left after `at_most` is ended as
-/// [`RunningProxy::stop`] does. Whether it ended by itself.
-///
-/// # Errors
-/// It does not answer; it is ended all the same.
-pub fn drain(
-    proxy: &dyn Proxy,
-    configuration: &Configuration,
-    running: RunningProxy,
-    at_most: Duration,
-) -> Result<bool, SutError> {
-    let begin = Instant::now();
-    proxy.let_finish(configuration, at_most)?;
-    let left = at_most.saturating_sub(begin.elapsed());
-    Ok(running.drain(proxy.graceful(), left))
 }
 
 /// Refuses an address at which somebody listens.

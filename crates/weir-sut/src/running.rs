@@ -108,26 +108,6 @@ impl RunningProxy {
         self.below().len()
     }
 
-    /// Processes below its own first one that are none of those noted so far.
-    pub(crate) fn successors(&self) -> Vec<u32> {
-        let is_noted = |pid: &u32| self.cpu.iter().any(|process| process.pid() == *pid);
-        let mut below = descendants(self.main);
-        below.retain(|pid| !is_noted(pid));
-        below
-    }
-
-    /// Notes the workers that took the place of those before them. These may end now, and their CPU
-    /// time still counts.
-    pub(crate) fn note_successors(&mut self) -> Result<(), SutError> {
-        let successors = self.successors();
-        let ids = successors.iter().map(|&pid| ProcessId::of(pid));
-        self.workers = ids.collect::<Result<_, _>>()?;
-        for pid in successors {
-            self.cpu.push(ProcessCpu::open(pid)?);
-        }
-        Ok(())
-    }
-
     /// How the master process ended, if it did.
     pub(crate) fn exit_status(&mut self) -> Option<String> {
         let status = self.child.try_wait().ok()??;
@@ -194,29 +174,10 @@ impl RunningProxy {
         }
     }
 
-    /// Sends a signal to its first process.
-    pub fn signal(&self, to_send: Signal) {
-        signal(self.main, to_send);
-    }
-
     /// Ends master and workers: SIGTERM, and SIGKILL to what is left after five seconds. Returns
     /// when none is left and all are reaped.
     pub fn stop(mut self) {
         self.end();
-    }
-
-    /// Lets the requests in flight be answered and ends it then, by the signal that asks for that.
-    /// What is left after `at_most` is ended as [`RunningProxy::stop`] does. Whether it ended by
-    /// itself.
-    pub fn drain(mut self, graceful: Signal, at_most: Duration) -> bool {
-        signal(self.main, graceful);
-        let deadline = Instant::now() + at_most;
-        while self.exit_status().is_none() && Instant::now() < deadline {
-            std::thread::sleep(POLL);
-        }
-        let by_itself = self.ended;
-        self.end();
-        by_itself
     }
 
     fn end(&mut self) {

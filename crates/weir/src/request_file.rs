@@ -11,23 +11,14 @@ use weir_study::parse_requests;
 use crate::failure::Failure;
 use crate::terminal;
 
-/// What a file of requests came to.
-#[derive(Debug)]
-pub(crate) struct RequestFile {
-    /// What the user wrote, with what `add` put to it.
-    pub(crate) specs: Vec<WeightedRequest>,
-    /// What is sent.
-    pub(crate) set: RequestSet,
-}
-
-/// Reads the file and everything it names. `host` is the authority for Host fields; `add` may put
-/// something to every request.
+/// Reads the file and everything it names, and finds out whether its requests can be sent. `host` is the
+/// authority for Host fields; `add` may put something to every request.
 pub(crate) fn read(
     path: &Path,
     host: &str,
     files: &mut Files,
     add: impl Fn(&mut RequestSpec),
-) -> Result<RequestFile, Failure> {
+) -> Result<Vec<WeightedRequest>, Failure> {
     let name = path.display().to_string();
     let text = std::fs::read_to_string(path)
         .map_err(|error| Failure::input(format_args!("cannot read {name}: {error}")))?;
@@ -36,12 +27,9 @@ pub(crate) fn read(
         .map_err(|errors| Failure::described(errors.render(terminal::color_on_stderr())))?;
     let requests = read.requests.iter_mut();
     requests.for_each(|one| add(&mut one.request));
-    let set = RequestSet::weighted(&read.requests, host, files)
+    RequestSet::weighted(&read.requests, host, files)
         .map_err(|error| refused(&error, &name, &read.places))?;
-    Ok(RequestFile {
-        specs: read.requests,
-        set,
-    })
+    Ok(read.requests)
 }
 
 /// What is found out only when the requests are made still has its place in the file.
@@ -58,7 +46,7 @@ fn refused(error: &SetError, name: &str, places: &[(usize, usize)]) -> Failure {
 mod tests {
     use super::*;
 
-    fn read_text(text: &str) -> Result<RequestFile, String> {
+    fn read_text(text: &str) -> Result<Vec<WeightedRequest>, String> {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("requests.yaml");
         std::fs::write(&path, text).unwrap();
@@ -68,13 +56,11 @@ mod tests {
     }
 
     #[test]
-    fn a_file_becomes_a_set() {
+    fn a_file_becomes_requests() {
         let file = read_text("requests:\n- {path: /, weight: 3}\n- {path: \"/{{random}}\"}\n");
         let file = file.unwrap();
-        assert_eq!((file.specs.len(), file.set.requests().len()), (2, 2));
-        let fixed = file.set.get(0).template.fixed().unwrap();
-        assert_eq!(fixed, b"GET / HTTP/1.1\r\nHost: example:80\r\n\r\n");
-        assert!(file.set.get(1).template.fixed().is_none());
+        assert_eq!((file.len(), file[0].weight, file[1].weight), (2, 3.0, 1.0));
+        assert_eq!(file[1].request.target, "/{{random}}");
     }
 
     #[test]

@@ -26,7 +26,7 @@ use weir_model::study::{
 };
 
 pub use failure::{Failure, FailureKind, Subject};
-pub use load::{FlowEnd, FlowJob, LoadEnd, LoadEvent, LoadJob, SliceJob, TlsJob};
+pub use load::{FlowEnd, FlowJob, LoadEnd, LoadEvent, LoadJob, SliceJob, TraceJob};
 pub use watch::{Reading, WatchEnd, WatchJob};
 
 /// What an agent can be asked, and what it answers: one type for each question, which names the type of its
@@ -439,14 +439,14 @@ pub struct ArmRenewed {
 }
 
 /// To ask an arm once, from the generator's place: its status code.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct OnceJob {
     /// Whom to ask, in clear.
     pub address: SocketAddr,
-    /// The request's bytes.
-    pub request: Bytes,
-    /// Whether it is a HEAD request.
-    pub head: bool,
+    /// The flow whose first request is sent.
+    pub flow: Box<FlowJob>,
+    /// Files that its description names.
+    pub files: BTreeMap<String, Bytes>,
     /// How long it may take.
     pub timeout: Duration,
 }

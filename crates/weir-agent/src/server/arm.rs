@@ -17,14 +17,9 @@ use weir_sut::{
 use super::keeper::Keeper;
 use super::kernel;
 use super::networks::arm_addresses;
-use super::transport::{Hops, Sides, TCP, TRANSPORT, Transport};
+use super::transport::{Hops, Sides, Transport};
 use crate::message::{ArmJob, ArmStarted, Failure};
 use crate::sha256;
-
-/// Name of the limit of open descriptors, also among an arm's effective levels: a worker's.
-const NOFILE: &str = "nofile";
-/// Name of the parameter that says what a process is started through.
-const LAUNCHER: &str = "launcher";
 
 /// One arm.
 pub(super) struct Arm {
@@ -95,13 +90,13 @@ impl Arm {
         written.map_err(kernel::told_apart)?;
         let (mut own, remarks) = OwnProxy::prepare(&job, &place, &scoped, &keeper)?;
         // Before the proxy is there, so that no connection of it is older.
-        let level = scoped.transport.as_deref().unwrap_or(TCP);
-        let bypassed = own.hops(job.origin).of(level);
+        let bypassed = own.hops(job.origin).only(&scoped.bypassed);
         transport.bypass(&bypassed, &place.sides)?;
         own.start(&keeper, &place.launcher)?;
         let mut started = own.describe(&keeper, catalog, remarks)?;
-        let level = bypassed.level().to_owned();
-        started.effective.insert(TRANSPORT.to_owned(), level);
+        let level = catalog.level_bypassing(&bypassed.sides());
+        let level = level.map(|(id, level)| (id.to_owned(), level));
+        started.effective.extend(level);
         let arm = Arm {
             name: job.name,
             keeper,
@@ -210,7 +205,7 @@ impl OwnProxy {
         let launcher = scoped.launcher.clone().zip(job.launcher.clone());
         let launch = Launch {
             cpus: Some(job.cpus.clone()),
-            nofile: Some(nofile(scoped, job.nofile)),
+            nofile: Some(scoped.nofile.unwrap_or(job.nofile)),
             ..Launch::default()
         };
         let launch = match &launcher {
@@ -271,13 +266,15 @@ impl OwnProxy {
         let understood = self.effective(running, &own)?;
         let mut effective = understood.levels;
         let (rows, listen) = (catalog.clone(), running.address());
-        let of_kernel = keeper.run(move || kernel::levels(&rows, listen))?;
+        let of_kernel = keeper.run(move || kernel::levels(&rows, listen, nofile))?;
         effective.extend(of_kernel);
         let started_with = process::nofile(running.master_pid())?.0;
-        effective.extend(kernel::limits(catalog, &[(NOFILE, started_with)]));
-        effective.insert(NOFILE.to_owned(), nofile.to_string());
-        let launcher = self.launcher.as_ref().map_or("none", |(name, _)| name);
-        effective.insert(LAUNCHER.to_owned(), launcher.to_owned());
+        effective.extend(kernel::limits(catalog, started_with));
+        if let Some(row) = catalog.launcher() {
+            let launcher = self.launcher.as_ref().map(|(name, _)| name.clone());
+            let level = launcher.or_else(|| row.read_back(None));
+            effective.extend(level.map(|level| (row.id.clone(), level)));
+        }
         let patch = self.configuration.patch();
         Ok(ArmStarted {
             listen: self.configuration.listen(),
@@ -315,14 +312,6 @@ fn must_be_none(settings: &Settings) -> Result<(), Failure> {
             names.join(", ")
         ))),
     }
-}
-
-/// The soft descriptor limit that an arm starts with.
-fn nofile(scoped: &Scoped, otherwise: u64) -> u64 {
-    let level = scoped.launch.get(NOFILE);
-    level
-        .and_then(|level| level.parse().ok())
-        .unwrap_or(otherwise)
 }
 
 /// Two addresses of this host where nobody listens.

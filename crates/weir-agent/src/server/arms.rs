@@ -12,7 +12,7 @@ use weir_parameters::Catalog;
 use weir_sut::{Certificate, Launcher, WorkFolder};
 
 use super::arm::{Arm, ArmPlace};
-use super::load::Place;
+use super::load::{self, Place};
 use super::networks::{MOST_ARMS, Networks, origin_address};
 use super::settings::{self, HostSettings};
 use super::transport::{Sides, Transport, unavailable};
@@ -338,7 +338,8 @@ impl Hands for Bench {
     }
 
     fn once(&mut self, job: OnceJob) -> Result<u16, Failure> {
-        let ask = || once::status(&job);
+        let requests = load::requests(&job.flow, None, &job.files)?;
+        let ask = || once::status(&job, requests.get(0));
         let answer = match &self.networks {
             Some(networks) => networks.generator.within(ask)?,
             None => ask(),

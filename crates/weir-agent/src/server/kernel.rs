@@ -6,12 +6,7 @@ use std::net::SocketAddr;
 use weir_host::listeners;
 use weir_host::sysctl::{self, SysctlError};
 use weir_model::study::Settings;
-use weir_parameters::{Catalog, EffectiveFrom, Parameter};
-
-/// What the kernel really keeps for the arm's listener, among its effective levels.
-const LISTEN_BACKLOG: &str = "listen-backlog";
-/// The range of local ports that the arm's namespace has.
-const LOCAL_PORTS: &str = "local-ports";
+use weir_parameters::{Catalog, EffectiveFrom, Parameter, ProcessLimit, Reading};
 
 /// Sets kernel settings of the calling thread's namespace.
 ///
@@ -47,9 +42,13 @@ pub(super) fn told_apart(error: SysctlError) -> SysctlError {
     }
 }
 
-/// What the kernel has in the calling thread's namespace: every setting of the catalog that it has,
-/// and the accept queue of the listener at an address.
-pub(super) fn levels(catalog: &Catalog, listen: SocketAddr) -> BTreeMap<String, String> {
+/// What the catalog's rows and quantities are in the calling thread's namespace, for the listener at an
+/// address whose workers have this limit of descriptors.
+pub(super) fn levels(
+    catalog: &Catalog,
+    listen: SocketAddr,
+    descriptors: u64,
+) -> BTreeMap<String, String> {
     let level = |row: &Parameter| match &row.effective {
         EffectiveFrom::Sysctl { name } => row.read_back(Some(&sysctl::read(name).ok()?)),
         _ => None,
@@ -58,24 +57,32 @@ pub(super) fn levels(catalog: &Catalog, listen: SocketAddr) -> BTreeMap<String, 
         .host_parameters()
         .filter_map(|row| Some((row.id.clone(), level(row)?)))
         .collect();
-    let queues = listeners::listen_queues().unwrap_or_default();
-    // With SO_REUSEPORT there is one for each worker, all alike.
-    if let Some(queue) = queues.iter().find(|queue| queue.address == listen) {
-        levels.insert(LISTEN_BACKLOG.to_owned(), queue.backlog.to_string());
-    }
-    if let Ok(range) = sysctl::read("net.ipv4.ip_local_port_range") {
-        levels.insert(LOCAL_PORTS.to_owned(), range);
-    }
+    let measured = catalog.quantities().filter_map(|(name, quantity)| {
+        let value = match quantity.read.as_ref()? {
+            Reading::AcceptQueue => accept_queue(listen)?,
+            Reading::WorkerDescriptors => descriptors.to_string(),
+            Reading::Sysctl { name } => sysctl::read(name).ok()?,
+        };
+        Some((name.clone(), value))
+    });
+    levels.extend(measured);
     levels
 }
 
-/// Levels of the parameters that are limits of the process, by the limits' names.
-pub(super) fn limits(catalog: &Catalog, found: &[(&str, u64)]) -> BTreeMap<String, String> {
+/// How long a queue the kernel keeps for a listener.
+fn accept_queue(listen: SocketAddr) -> Option<String> {
+    let queues = listeners::listen_queues().unwrap_or_default();
+    // With SO_REUSEPORT there is one for each worker, all alike.
+    let queue = queues.iter().find(|queue| queue.address == listen)?;
+    Some(queue.backlog.to_string())
+}
+
+/// Levels of the parameters that are limits of the process: it started with so many descriptors.
+pub(super) fn limits(catalog: &Catalog, descriptors: u64) -> BTreeMap<String, String> {
     let level = |row: &Parameter| match &row.effective {
-        EffectiveFrom::ProcessLimit { name } => {
-            let (_, limit) = found.iter().find(|(limit, _)| limit == name)?;
-            row.read_back(Some(&limit.to_string()))
-        }
+        EffectiveFrom::ProcessLimit {
+            name: ProcessLimit::Nofile,
+        } => row.read_back(Some(&descriptors.to_string())),
         _ => None,
     };
     let rows = catalog.host_parameters();

@@ -1,24 +1,29 @@
 //! A load, from the job as it came over the wire to the engine's plan.
 
+use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use weir_host::Network;
+use weir_load::engine::{FlowTotals, TlsCounts};
+use weir_load::template::Files;
 use weir_load::tls::Connector;
 use weir_load::{
-    Control, Errors, Flow, Io, LoadError, Outcome, Plan, RequestSet, Route, Slice, SliceData,
+    Control, Errors, Flow, Io, LoadError, Outcome, Plan, RequestSet, Route, Slice, SliceData, Trace,
 };
-use weir_model::load::{Arrivals, Lifetime};
+use weir_model::flow::words::DEEPEST;
+use weir_model::load::Lifetime;
 use weir_model::load_report::TlsReport;
 use weir_model::record::ConnectionCounts;
 use weir_model::tls::{TlsSpec, Trust};
 
 use super::{told, unwritable};
 use crate::message::{
-    Failure, FailureKind, FlowEnd, FlowJob, LoadEnd, LoadEvent, LoadJob, SliceJob, TlsJob,
+    Bytes, Failure, FailureKind, FlowEnd, FlowJob, LoadEnd, LoadEvent, LoadJob, SliceJob,
 };
 
 /// Where a load is made.
@@ -42,12 +47,20 @@ pub(super) fn check(job: &LoadJob) -> Result<(), Failure> {
         (job.slices.is_empty(), "without slices"),
         (job.threads.is_empty(), "without threads"),
         (
+            job.flows.iter().any(|flow| flow.every_ns == Some(0)),
+            "with arrivals that begin anew all the time",
+        ),
+        (
             !job.slices.iter().all(has_flow),
             "with a slice of an arm that has no flow",
         ),
         (
             !job.slices.iter().all(in_order) || !ends.is_sorted(),
             "with slices that are not in the order of time",
+        ),
+        (
+            !job.flows.iter().all(|flow| flow.spec.pipeline <= DEEPEST),
+            "with more requests in flight on a connection than it can have",
         ),
         (
             !job.threads.iter().all(is_cpu),
@@ -83,7 +96,7 @@ pub(super) fn run(
             let _ = send.try_send(begun.started_at.load(Ordering::Relaxed));
         }
     });
-    let mut of_held = Errors::default();
+    let mut held_errors = Errors::default();
     let outcome = std::thread::scope(|scope| {
         scope.spawn(move || {
             if let Ok(at_ns) = started.recv() {
@@ -91,13 +104,8 @@ pub(super) fn run(
             }
         });
         weir_load::run(&plan, &control, Some(hook), |slice, data| {
-            // Connections that are held have no requests: what fails there is no block's failure.
-            let (asking, held) = (&data[0], &data[1..]);
-            held.iter().for_each(|held| of_held.add(&held.errors));
-            tell(&LoadEvent::Slice {
-                slice,
-                data: asking,
-            });
+            let data = asking(job, slice, data, &mut held_errors);
+            tell(&LoadEvent::Slice { slice, data: &data });
         })
     });
     let mut outcome = outcome.map_err(|error| Failure {
@@ -107,17 +115,16 @@ pub(super) fn run(
         },
         ..told(error)
     })?;
-    outcome.errors.add(&of_held);
+    outcome.errors.add(&held_errors);
     Ok(end(job, &outcome))
 }
 
 fn plan(job: &LoadJob, place: &Place) -> Result<Plan, Failure> {
-    let mut flows = Vec::new();
-    for flow in &job.flows {
-        flows.extend(flows_of(flow, place)?);
-    }
-    // The flows that ask come first: their places among those of their arm are 0.
-    flows.sort_by_key(Flow::is_held);
+    let traces: Vec<Trace> = job.traces.iter().map(Trace::from).collect();
+    let flows = job.flows.iter().map(|flow| {
+        let trace = flow.trace.and_then(|place| traces.get(place));
+        engine_flow(job, flow, trace, place)
+    });
     let slices = job.slices.iter().map(|slice| Slice {
         arm: slice.arm,
         start: slice.start,
@@ -125,83 +132,117 @@ fn plan(job: &LoadJob, place: &Place) -> Result<Plan, Failure> {
         end: slice.end,
     });
     Ok(Plan {
-        flows,
+        flows: flows.collect::<Result<_, _>>()?,
         slices: slices.collect(),
         ramp_up: Duration::ZERO,
         drain: job.drain,
-        spin: Duration::ZERO,
+        spin: job.spin,
         io: Io::Auto,
         cpus: job.threads.clone(),
     })
 }
 
-/// The engine's side of an arm: those that ask, and those that are held beside them.
-fn flows_of(flow: &FlowJob, place: &Place) -> Result<Vec<Flow>, Failure> {
-    let tls = match &flow.tls {
-        Some(tls) => Some(Arc::new(connector(tls, place)?)),
+/// The engine's side of a flow.
+fn engine_flow(
+    of: &LoadJob,
+    job: &FlowJob,
+    trace: Option<&Trace>,
+    place: &Place,
+) -> Result<Flow, Failure> {
+    let to = Route::to(job.peer);
+    let from = job.sources.iter().map(|&source| Route {
+        source: Some(source.into()),
+        ..to
+    });
+    let routes = match job.sources.is_empty() {
+        true => vec![to],
+        false => from.collect(),
+    };
+    let within = job.every_ns.and_then(|ns| Some(trace?.within(ns)));
+    let trace = within.as_ref().or(trace);
+    let arrivals = match job.every_ns {
+        Some(every) => {
+            let end = of.slices.last().map_or(0, |slice| slice.end);
+            job.arrivals.clone().repeated(every, end)
+        }
+        None => job.arrivals.clone(),
+    };
+    let requests = requests(job, trace, &of.files)?;
+    let mut flow = Flow::described(&job.spec, requests, routes, arrivals, trace);
+    flow.arm = job.arm;
+    flow.keeps_content = job.keeps_content;
+    flow.tls = match &job.spec.tls {
+        Some(tls) => Some(Arc::new(connector(of, job, tls, place)?)),
         None => None,
     };
-    let requests = RequestSet::plain(flow.request.0.clone(), flow.head);
-    let routes: Vec<Route> = match flow.sources.is_empty() {
-        true => vec![Route::to(flow.peer)],
-        false => flow
-            .sources
-            .iter()
-            .map(|&source| Route {
-                source: Some(source.into()),
-                ..Route::to(flow.peer)
-            })
-            .collect(),
-    };
-    let of = |connections, arrivals: Arrivals| {
-        let mut own = Flow::new(flow.peer, requests.clone(), connections, arrivals);
-        own.arm = flow.arm;
-        own.routes.clone_from(&routes);
-        own.tls.clone_from(&tls);
-        own.timeout = flow.timeout;
-        own.keeps_content = flow.keeps_content;
-        own
-    };
-    let mut asking = of(flow.connections, flow.arrivals.clone());
-    asking.lifetime = flow.lifetime;
-    let mut flows = vec![asking];
-    if flow.held > 0 {
-        flows.push(of(flow.held, Arrivals::Held));
+    Ok(flow)
+}
+
+/// What a flow sends.
+pub(super) fn requests(
+    job: &FlowJob,
+    trace: Option<&Trace>,
+    texts: &BTreeMap<String, Bytes>,
+) -> Result<RequestSet, Failure> {
+    let mut files = Files::default();
+    for (name, text) in texts {
+        // Some of them fill no slots; those need not have lines.
+        let _ = files.provide(Path::new(name), &text.0);
     }
-    Ok(flows)
+    RequestSet::of_flow(&job.spec, trace, &job.host, &mut files).map_err(Failure::other)
 }
 
-/// The engine reads what it trusts from a file.
-fn connector(tls: &TlsJob, place: &Place) -> Result<Connector, Failure> {
-    let path = place.folder.join("trust.pem");
-    fs::write(&path, &tls.trust).map_err(unwritable(path.clone()))?;
-    let spec = TlsSpec {
-        versions: tls.offer.versions.clone(),
-        ciphers: tls.offer.ciphers.clone(),
-        trust: Trust::Ca(path.display().to_string()),
-        resumption: tls.offer.resumption,
-        ..TlsSpec::default()
+/// The engine reads certificates from files: those that came with the job are put where it can.
+fn connector(
+    of: &LoadJob,
+    job: &FlowJob,
+    tls: &TlsSpec,
+    place: &Place,
+) -> Result<Connector, Failure> {
+    let here = |name: &str, text: &[u8]| {
+        let path = place.folder.join(name);
+        fs::write(&path, text).map_err(unwritable(path.clone()))?;
+        Ok::<_, Failure>(path.display().to_string())
     };
-    Connector::new(&spec, &tls.server_name).map_err(told)
+    let mut spec = tls.clone();
+    if !job.trust.is_empty() {
+        spec.trust = Trust::Ca(here("trust.pem", job.trust.as_bytes())?);
+    }
+    if let Some(client) = &mut spec.client {
+        for (path, name) in [
+            (&mut client.certificate, "client.pem"),
+            (&mut client.key, "key.pem"),
+        ] {
+            if let Some(text) = of.files.get(path) {
+                *path = here(name, &text.0)?;
+            }
+        }
+    }
+    Connector::new(&spec, &job.host).map_err(told)
 }
 
+/// What became of the connections to each arm.
 fn end(job: &LoadJob, outcome: &Outcome) -> LoadEnd {
-    // The flows that ask come first, in the order of the arms; then those that are held.
-    let asking = job.flows.len().min(outcome.flows.len());
-    let (asking, held) = outcome.flows.split_at(asking);
-    let mut held = held.iter();
-    let arms = job.flows.iter().zip(asking).map(|(flow, totals)| FlowEnd {
-        asking: counts(totals, flow.lifetime),
-        held: match flow.held {
-            0 => ConnectionCounts::default(),
-            _ => held
-                .next()
-                .map_or_else(Default::default, |held| counts(held, Lifetime::Kept)),
-        },
-        tls: flow.tls.is_some().then(|| TlsReport::from(&totals.tls)),
-    });
+    let mut arms: Vec<(usize, FlowEnd, TlsCounts)> = Vec::new();
+    for (flow, totals) in job.flows.iter().zip(&outcome.flows) {
+        let index = arms.iter().position(|(arm, ..)| *arm == flow.arm);
+        let index = index.unwrap_or_else(|| {
+            arms.push((flow.arm, FlowEnd::default(), TlsCounts::default()));
+            arms.len() - 1
+        });
+        let (_, end, tls) = &mut arms[index];
+        let counts = match flow.spec.is_held() {
+            true => &mut end.held,
+            false => &mut end.asking,
+        };
+        add(counts, totals, flow.spec.lifetime);
+        if flow.spec.tls.is_some() && !flow.spec.is_held() {
+            tls.add(&totals.tls);
+            end.tls = Some(TlsReport::from(&*tls));
+        }
+    }
     LoadEnd {
-        arms: arms.collect(),
+        arms: arms.into_iter().map(|(_, end, _)| end).collect(),
         errors: outcome.errors.counts(),
         threads: outcome.cpu_ns.len() as u32,
         starved: outcome.starved,
@@ -210,15 +251,34 @@ fn end(job: &LoadJob, outcome: &Outcome) -> LoadEnd {
 }
 
 /// Connections that are opened for each request are not open when nothing is asked.
-fn counts(totals: &weir_load::engine::FlowTotals, lifetime: Lifetime) -> ConnectionCounts {
+fn add(counts: &mut ConnectionCounts, totals: &FlowTotals, lifetime: Lifetime) {
     let kept = |open: u64| match lifetime {
         Lifetime::Request => 0,
         _ => open,
     };
-    ConnectionCounts {
-        wanted: totals.connections,
-        open_at_start: kept(totals.connected),
-        open_at_end: kept(totals.open_at_end),
-        opened: totals.connects,
+    counts.wanted += totals.connections;
+    counts.open_at_start += kept(totals.connected);
+    counts.open_at_end += kept(totals.open_at_end);
+    counts.opened += totals.connects;
+}
+
+/// What the flows of a slice's arm that ask have counted, together; connections that are held have
+/// no requests, so what fails there is no block's failure and goes to `held_errors`.
+fn asking<'d>(
+    job: &LoadJob,
+    slice: usize,
+    data: &'d [SliceData],
+    held_errors: &mut Errors,
+) -> Cow<'d, SliceData> {
+    let arm = job.slices[slice].arm;
+    let flows = job.flows.iter().filter(|flow| flow.arm == arm);
+    let mut sum: Option<Cow<'d, SliceData>> = None;
+    for (flow, data) in flows.zip(data) {
+        match &mut sum {
+            _ if flow.spec.is_held() => held_errors.add(&data.errors),
+            Some(sum) => sum.to_mut().add(data),
+            None => sum = Some(Cow::Borrowed(data)),
+        }
     }
+    sum.unwrap_or_default()
 }

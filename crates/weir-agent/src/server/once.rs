@@ -6,15 +6,20 @@ use std::time::Instant;
 
 use weir_http::response::{Progress, ResponseParser};
 
+use weir_load::random::Random;
+use weir_load::request_set::Request;
+
 use crate::message::OnceJob;
 
-/// Sends a request and gives the status code of the response.
-pub(super) fn status(job: &OnceJob) -> io::Result<u16> {
+/// Sends `request`, and gives the status code of the response.
+pub(super) fn status(job: &OnceJob, request: &Request) -> io::Result<u16> {
+    let mut bytes = Vec::new();
+    request.template.render(0, &mut Random::new(0), &mut bytes);
     let mut stream = TcpStream::connect_timeout(&job.address, job.timeout)?;
     stream.set_read_timeout(Some(job.timeout))?;
-    stream.write_all(&job.request.0)?;
+    stream.write_all(&bytes)?;
     let mut parser = ResponseParser::default();
-    parser.begin(job.head);
+    parser.begin(request.head);
     let mut buffer = vec![0; 64 * 1024];
     let until = Instant::now() + job.timeout;
     loop {

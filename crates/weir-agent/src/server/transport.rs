@@ -4,18 +4,14 @@
 //! of this process's cgroup, those of arms that keep to TCP among them, so one of them burdens all arms
 //! alike and less than many would.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 
-use weir_bypass::{Bypass, Counts, Ends, Hop, Namespace};
+use weir_bypass::{Bypass, Counts, Ends, Namespace};
 use weir_host::Network;
+use weir_parameters::Hop;
 
 use crate::message::Failure;
-
-/// Name of the parameter, also among an arm's effective levels.
-pub(super) const TRANSPORT: &str = "transport";
-/// Its level that asks for nothing.
-pub(super) const TCP: &str = "tcp";
 
 /// The bypass, attached when the first arm asks for it and until this is dropped. Dropping it loses
 /// what is unread on bypassed sockets: loads and proxies end before.
@@ -42,28 +38,20 @@ pub(super) struct Hops {
 }
 
 impl Hops {
-    /// Those of them that a level of the parameter bypasses.
-    pub(super) fn of(self, level: &str) -> Hops {
-        let (inbound, outbound) = match level {
-            "sockmap" => (true, true),
-            "sockmap-inbound" => (true, false),
-            "sockmap-outbound" => (false, true),
-            _ => (false, false),
-        };
-        Hops {
-            inbound: if inbound { self.inbound } else { Vec::new() },
-            outbound: self.outbound.filter(|_| outbound),
+    /// Those of them on these sides of the proxy.
+    pub(super) fn only(mut self, sides: &BTreeSet<Hop>) -> Hops {
+        if !sides.contains(&Hop::Inbound) {
+            self.inbound.clear();
         }
+        self.outbound = self.outbound.filter(|_| sides.contains(&Hop::Outbound));
+        self
     }
 
-    /// The level that bypasses these.
-    pub(super) fn level(&self) -> &'static str {
-        match (self.inbound.is_empty(), self.outbound) {
-            (false, Some(_)) => "sockmap",
-            (false, None) => "sockmap-inbound",
-            (true, Some(_)) => "sockmap-outbound",
-            (true, None) => TCP,
-        }
+    /// The sides of the proxy that have any.
+    pub(super) fn sides(&self) -> BTreeSet<Hop> {
+        let inbound = (!self.inbound.is_empty()).then_some(Hop::Inbound);
+        let outbound = self.outbound.map(|_| Hop::Outbound);
+        inbound.into_iter().chain(outbound).collect()
     }
 }
 
@@ -76,7 +64,7 @@ pub(super) fn unavailable() -> Option<String> {
 impl Transport {
     /// Bypasses the connections of these hops that begin from now on.
     pub(super) fn bypass(&mut self, hops: &Hops, sides: &Sides) -> Result<(), Failure> {
-        if hops.level() == TCP {
+        if hops.sides().is_empty() {
             return Ok(());
         }
         let bypass = match &mut self.bypass {
@@ -94,7 +82,7 @@ impl Transport {
         };
         let inbound = hops.inbound.iter().map(|&server| (server, inbound));
         for (server, ends) in inbound.chain(hops.outbound.map(|server| (server, outbound))) {
-            bypass.add(Hop {
+            bypass.add(weir_bypass::Hop {
                 server,
                 namespaces: Some(ends),
             })?;
@@ -104,7 +92,7 @@ impl Transport {
 
     /// What happened on these hops: `sockmap.inbound.redirected_bytes` and so on.
     pub(super) fn counters(&self, hops: &Hops) -> Result<BTreeMap<String, u64>, Failure> {
-        let Some(bypass) = self.bypass.as_ref().filter(|_| hops.level() != TCP) else {
+        let Some(bypass) = self.bypass.as_ref().filter(|_| !hops.sides().is_empty()) else {
             return Ok(BTreeMap::new());
         };
         let counters = bypass.counters()?;
@@ -116,10 +104,10 @@ impl Transport {
         };
         let mut named = BTreeMap::new();
         if !hops.inbound.is_empty() {
-            named.extend(by_name("inbound", of(&hops.inbound)));
+            named.extend(by_name(Hop::Inbound, of(&hops.inbound)));
         }
         if let Some(origin) = hops.outbound {
-            named.extend(by_name("outbound", of(&[origin])));
+            named.extend(by_name(Hop::Outbound, of(&[origin])));
         }
         Ok(named)
     }
@@ -133,7 +121,7 @@ fn namespace(bypass: &mut Bypass, network: Option<&Network>) -> Result<Namespace
     Ok(asked?)
 }
 
-fn by_name(hop: &str, counts: Counts) -> impl Iterator<Item = (String, u64)> {
+fn by_name(hop: Hop, counts: Counts) -> impl Iterator<Item = (String, u64)> {
     let named = [
         ("sockets", counts.sockets),
         ("redirected", counts.redirected),
@@ -143,7 +131,7 @@ fn by_name(hop: &str, counts: Counts) -> impl Iterator<Item = (String, u64)> {
         ("refused", counts.refused),
     ];
     named
-        .map(|(name, count)| (format!("sockmap.{hop}.{name}"), count))
+        .map(|(name, count)| (format!("sockmap.{}.{name}", hop.name()), count))
         .into_iter()
 }
 
@@ -159,24 +147,33 @@ mod tests {
         }
     }
 
-    #[test]
-    fn a_level_says_which_hops_are_bypassed() {
-        for level in ["tcp", "sockmap", "sockmap-inbound", "sockmap-outbound"] {
-            assert_eq!(hops(true).of(level).level(), level);
-        }
-        assert_eq!(hops(true).of("sockmap-inbound").inbound.len(), 2);
+    /// What hops of an arm with these settings are bypassed at, by the catalog.
+    fn level(transport: &str, origin: bool) -> String {
+        let catalog = weir_parameters::Catalog::builtin();
+        let settings = BTreeMap::from([("transport".to_owned(), transport.to_owned())]);
+        let hops = hops(origin).only(&catalog.bypassed(&settings));
+        catalog.level_bypassing(&hops.sides()).unwrap().1
     }
 
     #[test]
-    fn without_an_origin_server_there_is_no_outbound_hop() {
-        assert_eq!(hops(false).of("sockmap").level(), "sockmap-inbound");
-        assert_eq!(hops(false).of("sockmap-outbound").level(), "tcp");
+    fn a_level_says_which_hops_are_bypassed() {
+        for (asked, with_origin, without) in [
+            ("tcp", "tcp", "tcp"),
+            ("sockmap", "sockmap", "sockmap-inbound"),
+            ("sockmap-inbound", "sockmap-inbound", "sockmap-inbound"),
+            ("sockmap-outbound", "sockmap-outbound", "tcp"),
+        ] {
+            assert_eq!(level(asked, true), with_origin);
+            assert_eq!(level(asked, false), without, "no origin server");
+        }
+        let inbound = hops(true).only(&BTreeSet::from([Hop::Inbound]));
+        assert_eq!((inbound.inbound.len(), inbound.outbound), (2, None));
     }
 
     #[test]
     fn where_nothing_is_bypassed_nothing_is_attached_or_counted() {
         let mut transport = Transport::default();
-        let none = hops(true).of(TCP);
+        let none = hops(true).only(&BTreeSet::new());
         transport.bypass(&none, &Sides::default()).unwrap();
         assert!(transport.bypass.is_none());
         assert!(transport.counters(&none).unwrap().is_empty());

@@ -1,5 +1,6 @@
 //! The protocol on a real server, over a pair of sockets: what is said rightly, wrongly, and not at all.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::io::Write;
 use std::net::{Ipv4Addr, Shutdown, SocketAddr};
@@ -12,11 +13,12 @@ use serde_json::{Value, json};
 use weir_agent::frame::{self, LARGEST};
 use weir_agent::hello::{self, HelloError, PROTOCOL};
 use weir_agent::message::{
-    Alive, ArmJob, Body, Bytes, End, FlowJob, HostSettingsJob, LoadJob, Log, NetworksJob, Ping,
-    PutBack, Question, Renew, Reply, Request, Rows, SliceJob, Stop, WatchJob,
+    Alive, ArmJob, Body, End, FlowJob, HostSettingsJob, LoadJob, Log, NetworksJob, Ping, PutBack,
+    Question, Renew, Reply, Request, Rows, SliceJob, Stop, WatchJob,
 };
 use weir_agent::server::{Options, serve};
-use weir_model::load::{Arrivals, Lifetime};
+use weir_model::flow::{ArrivalsSpec, FlowSpec};
+use weir_model::load::Arrivals;
 use weir_model::quantity::CpuSet;
 use weir_model::study::{ProxyKind, ProxyRole, Settings};
 use weir_parameters::Catalog;
@@ -134,17 +136,17 @@ fn load() -> LoadJob {
             arm: 0,
             // The discard port: nobody listens there.
             peer: SocketAddr::from((Ipv4Addr::LOCALHOST, 9)),
-            tls: None,
-            request: Bytes(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n".to_vec()),
-            head: false,
-            connections: 1,
+            host: "a".to_owned(),
+            trust: String::new(),
+            spec: FlowSpec::new(1, ArrivalsSpec::Closed),
             arrivals: Arrivals::Closed,
-            lifetime: Lifetime::Kept,
-            held: 0,
+            every_ns: None,
+            trace: None,
             sources: Vec::new(),
-            timeout: Duration::from_secs(1),
             keeps_content: false,
         }],
+        traces: Vec::new(),
+        files: BTreeMap::new(),
         slices: vec![SliceJob {
             arm: 0,
             start: 0,
@@ -152,6 +154,7 @@ fn load() -> LoadJob {
             end: 1_000_000,
         }],
         drain: Duration::from_millis(10),
+        spin: Duration::ZERO,
         threads: vec![None],
         descriptors: 64,
     }

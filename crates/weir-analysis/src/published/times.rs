@@ -7,7 +7,7 @@
 use std::time::Duration;
 
 use weir_model::record::Validity;
-use weir_model::study::{LoadSpec, Metric, PublishedQuantile, PublishedTimes, StudyArrivals};
+use weir_model::study::{LoadSpec, Metric, PublishedQuantile, PublishedTimes};
 
 use crate::figures::QUANTILES;
 use crate::findings::{ArmFindings, LoadFindings, TimeFindings, Verdict};
@@ -112,10 +112,9 @@ impl<'a> Judge<'a> {
 
 /// Connections and rate of a load: of a matrix, those that the study was written with.
 fn place(spec: &LoadSpec) -> (u32, Option<f64>) {
-    match (&spec.cell, spec.arrivals) {
-        (Some(cell), _) => (cell.connections, cell.rate),
-        (None, StudyArrivals::Constant(rate)) => (spec.connections, Some(rate)),
-        (None, _) => (spec.connections, None),
+    match &spec.cell {
+        Some(cell) => (cell.connections, cell.rate),
+        None => (spec.connections, spec.rate()),
     }
 }
 

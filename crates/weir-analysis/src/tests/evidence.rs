@@ -3,12 +3,13 @@
 use std::collections::BTreeSet;
 
 use weir_model::fixture::load;
-use weir_model::load::{Arrivals, ErrorCount, ErrorKind, Lifetime};
+use weir_model::load::{Arrivals, ErrorCount, ErrorKind, Lifetime, Spacing};
 use weir_model::load_report::{FlowReport, LoadReport, StatusCount};
 use weir_model::record::{
     ArmConnections, ConnectionCounts, PartRecord, RunHeader, SliceRecord, TrialRecord, Validity,
     ValidityReason,
 };
+use weir_model::request::{ExpectSpec, StatusSpec};
 use weir_model::study::{LoadSpec, StudyArrivals};
 use weir_stats::SplitMix64;
 
@@ -51,6 +52,8 @@ const TRIALS: &[TrialRow] = &[
     ("closed", |t, _| t.status_classes = [10, 0, 1990, 0, 0, 0], FAILED),
     // An origin that is told to answer 404 is answered 404.
     ("closed", |t, h| { t.status_classes = [0, 0, 0, 0, 2000, 0]; h.study.origin.status = 404; }, &[]),
+    // What a load expects is among the errors.
+    ("closed", |t, h| { t.status_classes = [0, 0, 0, 0, 2000, 0]; expect(h); }, &[]),
     ("closed", |t, _| t.errors = error(99, 1), &[("ports-exhausted", S)]),
     ("closed", |t, _| t.errors = error(99, 200), &[("failures", I), ("ports-exhausted", I)]),
     // Nothing else is judged of a trial without a response.
@@ -67,6 +70,9 @@ const TRIALS: &[TrialRow] = &[
     ("open", |t, _| t.slices[0].offered += 39, &[("offered-rate", I)]),
     ("closed", |t, _| t.slices[0].offered += 500, &[]),
     ("open", |t, h| { t.slices[0].offered += 500; h.study.loads[1].arrivals = StudyArrivals::ShareOfSlowest(0.5); }, &[]),
+    // Of 1,600 Poisson arrivals 160 more or less are chance.
+    ("open", |t, h| { t.slices[0].offered += 183; poisson(h); }, &[]),
+    ("open", |t, h| { t.slices[0].offered += 184; poisson(h); }, &[("offered-rate", S)]),
     ("open", |t, _| t.dispatch_lag.p99 = 100_000, &[]),
     ("open", |t, _| t.dispatch_lag.p99 = 101_000, &[("dispatch-lag", S)]),
     ("open", |t, _| t.dispatch_lag.p99 = 201_000, &[("dispatch-lag", I)]),
@@ -97,6 +103,20 @@ const TRIALS: &[TrialRow] = &[
     ("open", |t, _| each_slice(t, |s| s.late_ns = SLICE_NS * 6 / 100), &[("late-counters", S)]),
     ("closed", |t, _| each_slice(t, |s| s.late_ns = SLICE_NS * 51 / 100), &[("late-counters", I)]),
 ];
+
+fn poisson(header: &mut RunHeader) {
+    header.study.loads[1].spacing = Spacing::Poisson { seed: 1 };
+}
+
+/// Every request of the closed load says that it expects 404.
+fn expect(header: &mut RunHeader) {
+    for request in &mut header.study.loads[0].requests {
+        request.expect = Some(ExpectSpec {
+            status: vec![StatusSpec::Code(404)],
+            ..ExpectSpec::default()
+        });
+    }
+}
 
 fn idle(slice: &mut SliceRecord) {
     slice.proxy_cpus_idle_ns = SLICE_NS * 3 / 10;

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use weir_configuration::nginx::{Plain, directives, pattern};
-use weir_sut::{Nginx, Proxy};
+use weir_model::study::ProxyKind;
 
 use super::GatherError;
 use super::processes::command_line;
@@ -102,7 +102,7 @@ fn version(source: &mut Source, facts: &Facts) -> Option<[u32; 3]> {
         .proxy
         .as_ref()
         .and_then(|proxy| std::fs::read_link(format!("/proc/{}/exe", proxy.master)).ok());
-    match Nginx::find(running.as_deref()) {
+    match weir_sut::find(ProxyKind::Nginx, running.as_deref()) {
         Ok(nginx) => {
             source.looked(format!(
                 "{} -V: {}",

@@ -1,6 +1,7 @@
 //! Queues of listeners: what listen(2) was given, what the kernel lets it have, and what they have
 //! overflowed with.
 
+use super::numbers::{LONGEST_QUEUE, PAUSE_S};
 use super::shape::Shape;
 use super::sources::{IP_SYSCTL, LISTEN, LISTEN_2};
 use super::{figure, rate, rounded};
@@ -8,14 +9,8 @@ use crate::configuration::Statement;
 use crate::examination::{Finding, Severity};
 use crate::facts::Listener;
 
-/// What nginx gives listen(2) on Linux unless told otherwise.
-const NGINX_BACKLOG: u64 = 511;
 /// nginx calls listen(2) again at a reload only where backlog= has changed.
 const RESTART: &str = "systemctl restart nginx   # a reload leaves queues as they are";
-/// The longest queue to advise: 16 bits, which is all that somaxconn has in older kernels.
-const MOST: u64 = 65_535;
-/// A pause in accepting that any busy worker has now and then.
-const PAUSE_S: f64 = 0.1;
 
 /// One `listen` and its backlog.
 pub(super) struct Listen<'a> {
@@ -38,7 +33,8 @@ pub(super) fn rules(shape: &Shape<'_>, found: &mut Vec<Finding>) {
 
 /// TCP listeners of the configuration, one for each address.
 pub(super) fn listens<'a>(shape: &Shape<'a>) -> Vec<Listen<'a>> {
-    let Some(configuration) = shape.configuration else {
+    let unset = shape.nginx_number("backlog");
+    let Some((configuration, unset)) = shape.configuration.zip(unset) else {
         return Vec::new();
     };
     let mut listens: Vec<Listen<'a>> = Vec::new();
@@ -67,7 +63,7 @@ pub(super) fn listens<'a>(shape: &Shape<'a>) -> Vec<Listen<'a>> {
             (None, set) => listens.push(Listen {
                 statement,
                 port: port(address),
-                asked: set.map_or(NGINX_BACKLOG, u64::from),
+                asked: set.map_or(unset, u64::from),
                 is_set: set.is_some(),
             }),
         }
@@ -130,7 +126,7 @@ fn advised(shape: &Shape<'_>, listens: &[Listen<'_>]) -> u64 {
     let asked = listens.iter().map(|one| one.asked).max();
     let wanted = [rounded(burst), rounded(clients), asked.unwrap_or(0)];
     let most = wanted.into_iter().max().unwrap_or(0);
-    most.min(MOST).max(raised.unwrap_or(0))
+    most.min(LONGEST_QUEUE).max(raised.unwrap_or(0))
 }
 
 /// Commands that have every listener ask for it.
@@ -177,7 +173,7 @@ fn capped(shape: &Shape<'_>, listens: &[Listen<'_>]) -> Option<Finding> {
         )
         .evidence_all(above.iter().map(|one| match one.is_set {
             true => one.statement.evidence(),
-            false => format!("{} (backlog is {NGINX_BACKLOG} unless set)", one.statement.evidence()),
+            false => format!("{} (backlog is {} unless set)", one.statement.evidence(), one.asked),
         }))
         .evidence(format!("net.core.somaxconn = {somaxconn}"))
         .evidence_all(lines.map(crate::facts::SysctlLine::evidence))
@@ -204,6 +200,7 @@ fn inert(shape: &Shape<'_>, listens: &[Listen<'_>]) -> Option<Finding> {
     if somaxconn <= most.asked {
         return None;
     }
+    let unset = shape.nginx_number("backlog")?;
     Some(
         Finding::new(
             "somaxconn-inert",
@@ -218,14 +215,18 @@ fn inert(shape: &Shape<'_>, listens: &[Listen<'_>]) -> Option<Finding> {
         .evidence(match most.is_set {
             true => most.statement.evidence(),
             false => format!(
-                "{}: backlog is not set: {NGINX_BACKLOG}",
-                most.statement.evidence()
+                "{}: backlog is not set: {}",
+                most.statement.evidence(),
+                most.asked
             ),
         })
         .evidence_all(measured(shape, most).map(queue))
         .why(
-            "The accept queue holds the smaller of the two. nginx asks for 511 on Linux unless its \
-             listen directive says backlog=, so raising somaxconn alone changes nothing above 511.",
+            format!(
+                "The accept queue holds the smaller of the two. nginx asks for {unset} on Linux unless \
+                 its listen directive says backlog=, so raising somaxconn alone changes nothing above \
+                 {unset}."
+            ),
             LISTEN,
         )
         .change_nginx(raise(listens, advised(shape, listens))),

@@ -1,13 +1,11 @@
 //! Workers and the CPUs that they may use.
 
+use super::numbers::MANY_PER_SECOND;
 use super::shape::Shape;
 use super::sources::{CGROUP, LISTEN, WORKERS};
 use super::{counted, figure, rate};
 use crate::configuration::Statement;
 use crate::examination::{Finding, Severity};
-
-/// New connections per second from which spreading them matters.
-const MANY: f64 = 1000.0;
 
 pub(super) fn rules(shape: &Shape<'_>, found: &mut Vec<Finding>) {
     found.extend(above(shape));
@@ -49,10 +47,7 @@ fn set_workers(shape: &Shape<'_>, count: u64) -> Option<String> {
 
 fn said(shape: &Shape<'_>) -> Option<String> {
     let set = shape.configuration?.main("worker_processes");
-    Some(set.map_or_else(
-        || "worker_processes is not set: 1".to_owned(),
-        Statement::evidence,
-    ))
+    Some(shape.said("worker_processes", set))
 }
 
 fn above(shape: &Shape<'_>) -> Option<Finding> {
@@ -110,7 +105,7 @@ fn below(shape: &Shape<'_>) -> Option<Finding> {
 
 fn reuseport(shape: &Shape<'_>) -> Option<Finding> {
     let per_second = shape.client_connections_per_second()?;
-    if per_second < MANY || shape.workers? < 2 {
+    if per_second < MANY_PER_SECOND || shape.workers? < 2 {
         return None;
     }
     let listens = super::backlog::listens(shape);

@@ -1,13 +1,10 @@
 //! Connections and descriptors: what one worker, one process and the host may have.
 
+use super::numbers::OF_ITS_OWN;
 use super::shape::Shape;
 use super::sources::{CORE, FS_SYSCTL, LIMITS_CONF, RLIMIT};
 use super::{counted, figure, limit, rounded};
-use crate::configuration::Statement;
 use crate::examination::{Finding, Room, Severity};
-
-/// Descriptors of a worker that are no connections: logs, epoll, its channel, listeners.
-const OF_ITS_OWN: u64 = 32;
 
 pub(super) fn rules(shape: &Shape<'_>, found: &mut Vec<Finding>) {
     found.extend(worker_connections(shape));
@@ -60,10 +57,7 @@ fn worker_connections(shape: &Shape<'_>) -> Option<Finding> {
         )),
         _ => None,
     };
-    let evidence = set.map_or_else(
-        || "worker_connections is not set: 512".to_owned(),
-        Statement::evidence,
-    );
+    let evidence = shape.said("worker_connections", set);
     Some(
         Finding::new(
             "worker-connections-too-few",
@@ -153,10 +147,7 @@ fn above_nofile(shape: &Shape<'_>) -> Option<Finding> {
     if connections <= soft {
         return None;
     }
-    let said = set.map_or_else(
-        || "worker_connections is not set: 512".to_owned(),
-        Statement::evidence,
-    );
+    let said = shape.said("worker_connections", set);
     Some(
         Finding::new(
             "worker-connections-above-descriptors",

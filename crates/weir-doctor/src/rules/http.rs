@@ -1,13 +1,14 @@
 //! What nginx's configuration says about connections and contents.
 
+use super::figure;
+use super::numbers::KEPT;
 use super::ports::keep;
 use super::shape::{Keepalive, Pass, Shape};
 use super::sources::{ACCESS_LOG, CLIENT_REQUESTS, CLIENT_TIMEOUT, GZIP, ORIGIN_KEEPALIVE};
+use weir_parameters::DefaultLevel;
+
 use crate::configuration::{Placed, Statement};
 use crate::examination::{Finding, Severity};
-
-/// nginx's own default since 1.19.10; before that it was 100.
-const REQUESTS: u64 = 1000;
 
 pub(super) fn rules(shape: &Shape<'_>, found: &mut Vec<Finding>) {
     found.extend(inert_keepalive(shape));
@@ -74,7 +75,7 @@ fn no_keepalive(shape: &Shape<'_>) -> Option<Finding> {
         (Some(commands), _) => finding.change_nginx(commands),
         // Without an upstream block there is no place for `keepalive`.
         (None, Some(origin)) => finding.change(format!(
-            "# in http: upstream origin {{ server {origin}; keepalive 64; }}   and there: proxy_pass \
+            "# in http: upstream origin {{ server {origin}; {KEPT}; }}   and there: proxy_pass \
              http://origin; proxy_http_version 1.1; proxy_set_header Connection \"\";"
         )),
         (None, None) => finding,
@@ -82,28 +83,30 @@ fn no_keepalive(shape: &Shape<'_>) -> Option<Finding> {
 }
 
 fn few_requests(shape: &Shape<'_>) -> Option<Finding> {
-    let all = shape.configuration?.all(&["keepalive_requests"]);
-    let low = |placed: &&Placed<'_>| placed.statement.number().is_some_and(|n| n < REQUESTS);
+    const NAME: &str = "keepalive_requests";
+    let here = shape.nginx_default(NAME)?;
+    let newest = shape.newest_nginx_default(NAME)?;
+    let number = |default: &DefaultLevel| default.level.as_ref()?.parse::<u64>().ok();
+    let (of_here, usual) = (number(here)?, number(newest)?);
+    let all = shape.configuration?.all(&[NAME]);
+    let low = |placed: &&Placed<'_>| placed.statement.number().is_some_and(|n| n < usual);
     let low: Vec<&Statement> = all
         .iter()
         .filter(low)
         .map(|placed| placed.statement)
         .collect();
-    let old = shape
-        .facts
-        .nginx_version
-        .is_some_and(|version| version < [1, 19, 10]);
-    if low.is_empty() && !(old && all.is_empty()) {
+    if low.is_empty() && !(of_here < usual && all.is_empty()) {
         return None;
     }
-    let finding = Finding::new(
-        "keepalive-requests-low",
-        Severity::Note,
-        "connections are closed after fewer requests than nginx's default of 1,000",
-    )
-    .evidence_all(low.iter().map(|set| set.evidence()));
+    let title = format!(
+        "connections are closed after fewer requests than nginx's default of {}",
+        figure(usual)
+    );
+    let finding = Finding::new("keepalive-requests-low", Severity::Note, title)
+        .evidence_all(low.iter().map(|set| set.evidence()));
+    let since = newest.since.as_deref().unwrap_or_default();
     let finding = match low.is_empty() {
-        true => finding.evidence("not set: 100 before nginx 1.19.10"),
+        true => finding.evidence(format!("not set: {of_here} before nginx {since}")),
         false => finding,
     };
     Some(
@@ -114,12 +117,13 @@ fn few_requests(shape: &Shape<'_>) -> Option<Finding> {
                  then frees memory.",
                 CLIENT_REQUESTS,
             )
-            .change_nginx(low.iter().map(|set| set.replace_with("keepalive_requests 1000"))),
+            .change_nginx(low.iter().map(|set| set.replace_with(&format!("{NAME} {usual}")))),
     )
 }
 
 fn no_clients_kept(shape: &Shape<'_>) -> Option<Finding> {
     let set = shape.keeps_no_clients()?;
+    let usual = shape.nginx_default("keepalive_timeout")?.level.as_deref();
     Some(
         Finding::new(
             "client-keepalive-off",
@@ -132,7 +136,7 @@ fn no_clients_kept(shape: &Shape<'_>) -> Option<Finding> {
              costs a handshake, with TLS two, and a place in the accept queue.",
             CLIENT_TIMEOUT,
         )
-        .change_nginx([set.replace_with("keepalive_timeout 75s")]),
+        .change_nginx(usual.map(|level| set.replace_with(&format!("keepalive_timeout {level}")))),
     )
 }
 

@@ -6,6 +6,7 @@ mod backlog;
 mod cpu;
 mod descriptors;
 mod http;
+mod numbers;
 mod ports;
 mod shape;
 mod sources;

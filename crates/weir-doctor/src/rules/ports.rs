@@ -2,17 +2,11 @@
 
 use std::collections::BTreeSet;
 
+use super::numbers::{KEPT, REUSED_AFTER_S, TIME_WAIT_S, WIDEST};
 use super::shape::{LocalPorts, Pass, Shape};
 use super::sources::IP_SYSCTL;
 use super::{counted, figure, rate};
 use crate::examination::{Finding, Room, Severity};
-
-/// TCP_TIMEWAIT_LEN of Linux's include/net/tcp.h: no setting changes it.
-const TIME_WAIT_S: f64 = 60.0;
-/// With tcp_tw_reuse a tuple may be had again after a second.
-const REUSED_AFTER_S: f64 = 1.0;
-/// The widest range that leaves the privileged ports alone.
-const WIDEST: &str = "1024 65535";
 
 pub(super) fn rules(shape: &Shape<'_>, found: &mut Vec<Finding>) {
     let Some(ports) = shape.local_ports() else {
@@ -130,10 +124,10 @@ pub(super) fn keep(unkept: &[&Pass<'_>]) -> Option<Vec<String>> {
         let last = statements.iter().rfind(|one| one.name == "server")?;
         if told.insert(upstream.words()) && set.is_none_or(|set| set.number() == Some(0)) {
             commands.push(match set {
-                Some(set) => set.replace_with("keepalive 64"),
+                Some(set) => set.replace_with(KEPT),
                 // It must stand behind a balancing method, and behind the servers is always right.
                 None => format!(
-                    "sed -i '{}s/\\(server [^;]*;\\)/\\1 keepalive 64;/' {}",
+                    "sed -i '{}s/\\(server [^;]*;\\)/\\1 {KEPT};/' {}",
                     last.line, last.file
                 ),
             });

@@ -2,13 +2,13 @@
 
 use std::collections::BTreeSet;
 
+use weir_model::study::ProxyKind;
+use weir_parameters::{Catalog, DefaultLevel};
+
+use super::numbers::KEEPS_BY_DEFAULT;
 use crate::configuration::{Configuration, Placed, Statement};
 use crate::facts::Facts;
 
-/// nginx's own default of worker_connections.
-const WORKER_CONNECTIONS: u64 = 512;
-/// Since this version connections to origin servers are kept without being told to.
-const KEEPS_BY_DEFAULT: [u32; 3] = [1, 29, 7];
 /// Directives that pass requests on, over connections of their own.
 const PASSES: &[&str] = &[
     "proxy_pass",
@@ -23,6 +23,7 @@ const PASSES: &[&str] = &[
 pub(super) struct Shape<'a> {
     pub(super) facts: &'a Facts,
     pub(super) configuration: Option<&'a Configuration>,
+    catalog: Catalog,
     /// Places where requests are passed to origin servers.
     pub(super) passes: Vec<Pass<'a>>,
     /// Workers that run, or would.
@@ -67,16 +68,72 @@ impl<'a> Shape<'a> {
                 .map(|placed| Pass::of(configuration, placed, keeps))
                 .collect()
         });
-        Shape {
+        let mut shape = Shape {
             facts,
             configuration,
+            catalog: Catalog::builtin(),
             passes,
-            workers: workers(facts),
-            worker_connections: configuration.map(|configuration| {
-                let set = configuration.events("worker_connections");
-                set.and_then(Statement::number)
-                    .unwrap_or(WORKER_CONNECTIONS)
-            }),
+            workers: None,
+            worker_connections: None,
+        };
+        let set = configuration.and_then(|all| all.events("worker_connections"));
+        shape.worker_connections = configuration.and_then(|_| {
+            let set = set.and_then(Statement::number);
+            set.or_else(|| shape.nginx_number("worker_connections"))
+        });
+        shape.workers = shape.count_workers();
+        shape
+    }
+
+    /// What nginx does where a parameter of the catalog is not set: the version that is there, or else
+    /// the newest.
+    pub(super) fn nginx_default(&self, id: &str) -> Option<&DefaultLevel> {
+        let default = &self.catalog.get(ProxyKind::Nginx, id)?.default;
+        Some(match self.facts.nginx_version {
+            Some(version) => default.at(&version.map(|part| part.to_string()).join(".")),
+            None => default.newest(),
+        })
+    }
+
+    /// What the newest nginx does.
+    pub(super) fn newest_nginx_default(&self, id: &str) -> Option<&DefaultLevel> {
+        Some(self.catalog.get(ProxyKind::Nginx, id)?.default.newest())
+    }
+
+    /// nginx's default, where it is a number.
+    pub(super) fn nginx_number(&self, id: &str) -> Option<u64> {
+        self.nginx_default(id)?.level.as_ref()?.parse().ok()
+    }
+
+    /// The kernel's default of a setting, where it is a number: of the kernel that is there, or else of
+    /// the newest.
+    pub(super) fn kernel_default(&self, name: &str) -> Option<u64> {
+        let default = &self.catalog.get(ProxyKind::Nginx, name)?.default;
+        let default = match &self.facts.kernel {
+            Some(release) => default.at(release),
+            None => default.newest(),
+        };
+        default.level.as_ref()?.parse().ok()
+    }
+
+    /// A directive where it is set, or else that it is not, and what nginx does then.
+    pub(super) fn said(&self, name: &str, set: Option<&Statement>) -> String {
+        let unset = || self.nginx_default(name)?.level.clone();
+        set.map_or_else(
+            || format!("{name} is not set: {}", unset().unwrap_or_default()),
+            Statement::evidence,
+        )
+    }
+
+    fn count_workers(&self) -> Option<u64> {
+        if let Some(proxy) = &self.facts.proxy {
+            return Some(proxy.workers.len() as u64);
+        }
+        let set = self.configuration?.main("worker_processes");
+        match set.and_then(Statement::argument) {
+            Some("auto") => self.facts.cpus_online,
+            Some(_) => set.and_then(Statement::number),
+            None => self.nginx_number("worker_processes"),
         }
     }
 
@@ -200,18 +257,6 @@ fn ranges(list: &str) -> Vec<(u64, u64)> {
         Some((first.trim().parse().ok()?, last.trim().parse().ok()?))
     };
     list.split(',').filter_map(range).collect()
-}
-
-fn workers(facts: &Facts) -> Option<u64> {
-    if let Some(proxy) = &facts.proxy {
-        return Some(proxy.workers.len() as u64);
-    }
-    let set = facts.configuration.as_ref()?.main("worker_processes");
-    match set.and_then(Statement::argument) {
-        Some("auto") => facts.cpus_online,
-        Some(_) => set.and_then(Statement::number),
-        None => Some(1),
-    }
 }
 
 impl<'a> Pass<'a> {

@@ -1,5 +1,6 @@
 //! The kernel's own tables: tracked connections, TIME_WAIT, memory of TCP.
 
+use super::numbers::{FEW_TIME_WAIT, USUAL_TIME_WAIT};
 use super::shape::Shape;
 use super::sources::{CONNTRACK, IP_SYSCTL};
 use super::{figure, rate, rounded};
@@ -17,6 +18,7 @@ pub(super) fn rules(shape: &Shape<'_>, found: &mut Vec<Finding>) {
 }
 
 fn conntrack(shape: &Shape<'_>) -> Option<Finding> {
+    const HELD: &str = "net.netfilter.nf_conntrack_tcp_timeout_time_wait";
     let most = shape.facts.sysctl("net.netfilter.nf_conntrack_max")?;
     let count = shape.facts.sysctl("net.netfilter.nf_conntrack_count")?;
     // Nothing is tracked until a rule needs it.
@@ -25,8 +27,8 @@ fn conntrack(shape: &Shape<'_>) -> Option<Finding> {
     }
     let held = shape
         .facts
-        .sysctl("net.netfilter.nf_conntrack_tcp_timeout_time_wait")
-        .unwrap_or(120);
+        .sysctl(HELD)
+        .or_else(|| shape.kernel_default(HELD))?;
     let open = shape.facts.asked.connections.unwrap_or(0) * shape.connections_per_client();
     let per_second = shape.client_connections_per_second().unwrap_or(0.0)
         + shape.origin_connections_per_second().unwrap_or(0.0);
@@ -83,7 +85,7 @@ fn tw_buckets(shape: &Shape<'_>) -> Option<Finding> {
     let overflows = shape.facts.counters.get("TCPTimeWaitOverflow").copied();
     let overflows = overflows.unwrap_or(0);
     let line = shape.facts.winning_line("net.ipv4.tcp_max_tw_buckets");
-    if overflows == 0 && (line.is_none() || most >= 16_384) {
+    if overflows == 0 && (line.is_none() || most >= FEW_TIME_WAIT) {
         return None;
     }
     Some(
@@ -102,7 +104,7 @@ fn tw_buckets(shape: &Shape<'_>) -> Option<Finding> {
              not to lower it.",
             IP_SYSCTL,
         )
-        .change_sysctl("net.ipv4.tcp_max_tw_buckets", "262144"),
+        .change_sysctl("net.ipv4.tcp_max_tw_buckets", USUAL_TIME_WAIT),
     )
 }
 

@@ -43,11 +43,10 @@ pub(crate) fn arm(name: &str) -> Arm {
 
 /// A load of 8 connections.
 pub(crate) fn load(name: &str, arrivals: StudyArrivals, seconds: u64) -> LoadSpec {
-    LoadSpec {
-        connections: 8,
-        duration: Duration::from_secs(seconds),
-        ..fixture::load(name, arrivals)
-    }
+    let mut load = fixture::load(name, arrivals);
+    load.connections = 8;
+    load.duration = Duration::from_secs(seconds);
+    load
 }
 
 impl Bench {

@@ -53,8 +53,7 @@ impl<R: Reactor> Engine<'_, R> {
         }
         if conn.outstanding > 0 {
             if !sent {
-                let place = self.oldest(id);
-                self.transmit(id, place);
+                self.transmit(self.awaited(id));
                 self.uncork();
             }
             return;
@@ -76,9 +75,10 @@ impl<R: Reactor> Engine<'_, R> {
         let conn = &self.conns[id as usize];
         let flow = usize::from(conn.flow);
         if conn.outstanding > 0 {
-            let slice = self.in_flight[self.oldest(id)].slice as usize;
+            let key = self.awaited(id);
+            let slice = self.request_of(key).slice as usize;
             self.error(id, Some(slice), kind, cause.clone());
-            self.end_request(id, now);
+            self.end_request(key, now);
         } else {
             self.opening -= 1;
             self.error(id, None, kind, cause);
@@ -151,9 +151,10 @@ impl<R: Reactor> Engine<'_, R> {
     pub(super) fn fail(&mut self, id: ConnId, kind: ErrorKind, cause: Cause) {
         let now = self.reactor.now();
         while self.conns[id as usize].outstanding > 0 {
-            let slice = self.in_flight[self.oldest(id)].slice as usize;
+            let key = self.awaited(id);
+            let slice = self.request_of(key).slice as usize;
             self.error(id, Some(slice), kind, cause.clone());
-            self.end_request(id, now);
+            self.end_request(key, now);
         }
         self.renew(id, now);
     }
@@ -162,43 +163,18 @@ impl<R: Reactor> Engine<'_, R> {
     pub(super) fn lose_requests(&mut self, id: ConnId, now: u64) {
         let cause = Cause::Own("the server closes after an earlier response");
         while self.conns[id as usize].outstanding > 0 {
-            let slice = self.in_flight[self.oldest(id)].slice as usize;
+            let key = self.awaited(id);
+            let slice = self.request_of(key).slice as usize;
             self.error(id, Some(slice), ErrorKind::ClosedUnanswered, cause.clone());
-            self.end_request(id, now);
+            self.end_request(key, now);
         }
-    }
-
-    /// The oldest request in flight on a connection has ended, one way or another.
-    pub(super) fn end_request(&mut self, id: ConnId, now: u64) {
-        let slice = self.in_flight[self.oldest(id)].slice as usize;
-        let conn = &mut self.conns[id as usize];
-        let flow = usize::from(conn.flow);
-        let state = &mut self.flows[flow];
-        conn.oldest = (conn.oldest + 1) % self.plan.flows[flow].pipeline;
-        conn.outstanding -= 1;
-        self.links.remove(&mut state.awaited, id);
-        if conn.outstanding == 0 {
-            state.busy -= 1;
-        } else {
-            // The next response of a pipeline is awaited from now on.
-            conn.since = now;
-            self.links.push(&mut state.awaited, id);
-        }
-        self.outstanding -= 1;
-        self.slots.release(slice);
     }
 
     /// The requests in flight on a connection will never be heard of again.
     pub(super) fn censor_all(&mut self, id: ConnId, now: u64) {
-        let flow = usize::from(self.conns[id as usize].flow);
         while self.conns[id as usize].outstanding > 0 {
-            let entry = self.in_flight[self.oldest(id)];
-            let waited = now.saturating_sub(entry.intended);
-            if let Some(data) = self.data(entry.slice as usize, flow) {
-                data.censored.in_flight += 1;
-                data.censored.oldest_ns = data.censored.oldest_ns.max(waited);
-            }
-            self.end_request(id, now);
+            self.censor_oldest(id, now);
+            self.end_request(self.awaited(id), now);
         }
     }
 
@@ -338,7 +314,7 @@ impl<R: Reactor> Engine<'_, R> {
                 self.not_opened(id, kind, cause, now);
                 continue;
             }
-            let slice = self.in_flight[self.oldest(id)].slice as usize;
+            let slice = self.request_of(self.awaited(id)).slice as usize;
             let cause = Cause::Own("no complete response within the timeout");
             self.error(id, Some(slice), ErrorKind::Timeout, cause);
             self.censor_all(id, now);
@@ -346,13 +322,13 @@ impl<R: Reactor> Engine<'_, R> {
         }
     }
 
-    /// Counts the request that a connection is being opened for as one never heard of again.
+    /// Counts a connection's oldest request in flight, if there is one, as never heard of again.
     fn censor_oldest(&mut self, id: ConnId, now: u64) {
         if self.conns[id as usize].outstanding == 0 {
             return;
         }
         let flow = usize::from(self.conns[id as usize].flow);
-        let entry = self.in_flight[self.oldest(id)];
+        let entry = self.request_of(self.awaited(id));
         let waited = now.saturating_sub(entry.intended);
         if let Some(data) = self.data(entry.slice as usize, flow) {
             data.censored.in_flight += 1;

@@ -28,7 +28,7 @@ pub(super) struct FlowState {
     pub(super) open: u32,
     /// Place of the first connection among the flow's on all threads.
     pub(super) offset: u64,
-    /// Begin of its rings in [`Engine::in_flight`].
+    /// Begin of its streams in [`Engine::in_flight`].
     pub(super) rings: usize,
     /// Place among the flows of its arm.
     pub(super) place: usize,
@@ -104,9 +104,9 @@ impl FlowState {
 }
 
 impl FlowState {
-    /// Where a connection's requests in flight are.
+    /// Where the requests of a connection's streams are.
     #[inline]
-    pub(super) fn ring_of(&self, id: ConnId, depth: u16) -> std::ops::Range<usize> {
+    pub(super) fn streams_of(&self, id: ConnId, depth: u16) -> std::ops::Range<usize> {
         let depth = usize::from(depth);
         let start = self.rings + (id - self.first) as usize * depth;
         start..start + depth

@@ -37,6 +37,7 @@ mod responses;
 mod secure;
 mod slices;
 pub(crate) mod slots;
+mod streams;
 mod totals;
 
 use flow::FlowState;
@@ -113,7 +114,7 @@ struct Conn {
     discarding: bool,
     /// Requests in flight, or waiting for the connection to open.
     outstanding: u16,
-    /// Place of the oldest of them in the connection's ring.
+    /// Stream of the oldest of them.
     oldest: u16,
     /// Responses since it was opened.
     served: u32,
@@ -151,6 +152,7 @@ struct Due {
 /// A response that has ended in the bytes at hand.
 #[derive(Debug, Clone, Copy)]
 struct Ended {
+    stream: u16,
     end: ResponseEnd,
     first_byte: u64,
     verdict: Result<(), Unexpected>,
@@ -166,6 +168,7 @@ pub(crate) struct Engine<'a, R> {
     thread: u64,
     threads: u64,
     conns: Vec<Conn>,
+    /// By connection and stream; see [`streams`].
     in_flight: Vec<InFlight>,
     links: Links,
     /// By connection, where some response is checked; else empty.

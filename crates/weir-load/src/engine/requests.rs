@@ -2,6 +2,7 @@
 
 use weir_model::load::{Assignment, ErrorKind, Lifetime, Overflow};
 
+use super::streams::{StreamKey, ahead_of};
 use super::{Due, Engine, InFlight, State, Unsent};
 use crate::ledger::Cause;
 use crate::reactor::{ConnId, Reactor};
@@ -250,8 +251,9 @@ impl<R: Reactor> Engine<'_, R> {
         let plan = &self.plan.flows[flow];
         let state = &mut self.flows[flow];
         let request = plan.requests.choose(due.number, &mut state.random);
-        let place = ring(state, id, plan.pipeline, conn.oldest + conn.outstanding);
-        self.in_flight[place] = InFlight {
+        let stream = ahead_of(conn.oldest, conn.outstanding, plan.pipeline);
+        let streams = state.streams_of(id, plan.pipeline);
+        self.in_flight[streams.start + usize::from(stream)] = InFlight {
             intended: due.intended,
             sent: now,
             number: due.number,
@@ -286,7 +288,7 @@ impl<R: Reactor> Engine<'_, R> {
         self.slots.hold(due.slice);
         self.count_sent(flow, due, lag, now);
         match self.conns[id as usize].state {
-            State::Open => self.transmit(id, place),
+            State::Open => self.transmit(StreamKey { conn: id, stream }),
             State::Connecting | State::Securing => {}
             State::Closed => self.open_for_request(id, now),
         }
@@ -303,12 +305,12 @@ impl<R: Reactor> Engine<'_, R> {
         }
     }
 
-    /// Sends a request on a connection that is open. Pipelined ones are gathered first.
-    pub(super) fn transmit(&mut self, id: ConnId, place: usize) {
+    /// Sends a stream's request on a connection that is open. Pipelined ones are gathered first.
+    pub(super) fn transmit(&mut self, key: StreamKey) {
+        let (id, entry) = (key.conn, self.request_of(key));
         let conn = &mut self.conns[id as usize];
         let flow = usize::from(conn.flow);
         let plan = &self.plan.flows[flow];
-        let entry = self.in_flight[place];
         let template = &plan.requests.get(entry.request).template;
         if plan.pipeline == 1
             && plan.tls.is_none()
@@ -355,15 +357,13 @@ impl<R: Reactor> Engine<'_, R> {
 
     /// There is room for more of what a connection has to send.
     pub(super) fn send_on(&mut self, id: ConnId) {
+        let entry = self.request_of(self.awaited(id));
         let conn = &mut self.conns[id as usize];
-        let flow = usize::from(conn.flow);
-        let state = &self.flows[flow];
-        let plan = &self.plan.flows[flow];
+        let plan = &self.plan.flows[usize::from(conn.flow)];
         let (bytes, at) = match &mut conn.unsent {
             Unsent::Nothing => return,
             Unsent::Bytes(rest) => (rest.bytes.as_slice(), &mut rest.sent),
             Unsent::Request(at) => {
-                let entry = self.in_flight[ring(state, id, plan.pipeline, conn.oldest)];
                 let template = &plan.requests.get(entry.request).template;
                 (template.fixed().unwrap_or_default(), at)
             }
@@ -379,22 +379,8 @@ impl<R: Reactor> Engine<'_, R> {
         }
     }
 
-    /// The place of a connection's oldest request in flight.
-    pub(super) fn oldest(&self, id: ConnId) -> usize {
-        let conn = &self.conns[id as usize];
-        let flow = usize::from(conn.flow);
-        let depth = self.plan.flows[flow].pipeline;
-        ring(&self.flows[flow], id, depth, conn.oldest)
-    }
-
     /// Whether the flow's connections serve one request each.
     pub(super) fn opens_for_each(&self, flow: usize) -> bool {
         self.plan.flows[flow].lifetime == Lifetime::Request
     }
-}
-
-/// The place of the `number`-th entry of a connection's ring.
-#[inline]
-fn ring(state: &super::FlowState, id: ConnId, depth: u16, number: u16) -> usize {
-    state.ring_of(id, depth).start + usize::from(number % depth)
 }

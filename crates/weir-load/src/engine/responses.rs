@@ -4,6 +4,7 @@ use weir_http::ParseError;
 use weir_http::response::{Fed, Progress as Parsing, ResponseEnd};
 use weir_model::load::{ErrorKind, Lifetime};
 
+use super::streams::{StreamKey, ahead_of};
 use super::{Conn, Ended, Engine, InFlight, Progress};
 use crate::expect::{Check, Expectation};
 use crate::ledger::{Cause, LONGEST_NS};
@@ -25,7 +26,7 @@ pub(super) enum Fault {
 /// Reads the responses of one connection.
 pub(super) struct Reader<'e> {
     pub(super) conn: &'e mut Conn,
-    /// The connection's ring.
+    /// Those of the connection's streams.
     pub(super) in_flight: &'e [InFlight],
     pub(super) requests: &'e RequestSet,
     /// Where responses are checked.
@@ -39,9 +40,16 @@ impl<'e> Reader<'e> {
     /// The request that the next response to be complete is for.
     #[inline]
     fn asked(&self) -> &'e Request {
-        let place = usize::from(self.conn.oldest) + self.ended.len();
-        let entry = &self.in_flight[place % self.in_flight.len()];
+        let entry = &self.in_flight[usize::from(self.next_stream())];
         self.requests.get(entry.request)
+    }
+
+    /// The stream that the next response to be complete is of.
+    #[inline]
+    fn next_stream(&self) -> u16 {
+        // No more responses end than requests are outstanding, and these fit into the pipeline.
+        let depth = self.in_flight.len() as u16;
+        ahead_of(self.conn.oldest, self.ended.len() as u16, depth)
     }
 
     /// Reads on.
@@ -86,6 +94,7 @@ impl<'e> Reader<'e> {
             _ => Ok(()),
         };
         self.ended.push(Ended {
+            stream: self.next_stream(),
             end,
             first_byte: self.conn.first_byte,
             verdict,
@@ -139,7 +148,7 @@ impl<R: Reactor> Engine<'_, R> {
     }
 
     fn count_received(&mut self, id: ConnId, bytes: u64) {
-        let slice = self.in_flight[self.oldest(id)].slice as usize;
+        let slice = self.request_of(self.awaited(id)).slice as usize;
         let flow = usize::from(self.conns[id as usize].flow);
         if let Some(data) = self.data(slice, flow) {
             data.received_bytes += bytes;
@@ -152,10 +161,10 @@ impl<R: Reactor> Engine<'_, R> {
         let conn = &mut self.conns[id as usize];
         let flow = usize::from(conn.flow);
         let plan = &self.plan.flows[flow];
-        let ring = self.flows[flow].ring_of(id, plan.pipeline);
+        let streams = self.flows[flow].streams_of(id, plan.pipeline);
         let mut reader = Reader {
             conn,
-            in_flight: &self.in_flight[ring],
+            in_flight: &self.in_flight[streams],
             requests: &plan.requests,
             check: self.checks.get_mut(id as usize),
             ended: &mut self.ended,
@@ -169,10 +178,10 @@ impl<R: Reactor> Engine<'_, R> {
         let conn = &mut self.conns[id as usize];
         let flow = usize::from(conn.flow);
         let plan = &self.plan.flows[flow];
-        let ring = self.flows[flow].ring_of(id, plan.pipeline);
+        let streams = self.flows[flow].streams_of(id, plan.pipeline);
         let mut reader = Reader {
             conn,
-            in_flight: &self.in_flight[ring],
+            in_flight: &self.in_flight[streams],
             requests: &plan.requests,
             check: self.checks.get_mut(id as usize),
             ended: &mut self.ended,
@@ -213,7 +222,7 @@ impl<R: Reactor> Engine<'_, R> {
 
     /// Long content that nobody looks at need not leave the kernel.
     fn ask_to_discard(&mut self, id: ConnId) {
-        let request = self.in_flight[self.oldest(id)].request;
+        let request = self.request_of(self.awaited(id)).request;
         let conn = &mut self.conns[id as usize];
         let flow = &self.plan.flows[usize::from(conn.flow)];
         if flow.tls.is_some() || flow.keeps_content {
@@ -232,14 +241,16 @@ impl<R: Reactor> Engine<'_, R> {
         }
     }
 
-    /// Writes the oldest request in flight down as answered.
+    /// Writes the request of the response's stream down as answered.
     fn complete(&mut self, id: ConnId, response: Ended, stamp: u64) {
         let Ended {
+            stream,
             end,
             first_byte,
             verdict,
         } = response;
-        let entry = self.in_flight[self.oldest(id)];
+        let key = StreamKey { conn: id, stream };
+        let entry = self.request_of(key);
         let flow = usize::from(self.conns[id as usize].flow);
         let slice = entry.slice as usize;
         let measured = self.plan.slices[slice].measures(entry.intended - self.start);
@@ -273,7 +284,7 @@ impl<R: Reactor> Engine<'_, R> {
             self.error(id, Some(slice), ErrorKind::Unexpected, cause);
         }
         Progress::add(&self.progress.completed, 1);
-        self.end_request(id, stamp);
+        self.end_request(key, stamp);
         let conn = &mut self.conns[id as usize];
         conn.served += 1;
         conn.discarding = false;

@@ -39,7 +39,8 @@ impl TlsCounts {
         }
     }
 
-    pub(super) fn add(&mut self, other: &TlsCounts) {
+    /// Adds what another thread or flow has counted.
+    pub fn add(&mut self, other: &TlsCounts) {
         self.handshakes += other.handshakes;
         self.resumed += other.resumed;
         self.early_data += other.early_data;
@@ -116,7 +117,7 @@ impl<R: Reactor> Engine<'_, R> {
 
     /// Puts the oldest request of a connection into the scratch buffer.
     fn render(&mut self, id: ConnId) {
-        let entry = self.in_flight[self.oldest(id)];
+        let entry = self.request_of(self.awaited(id));
         let flow = usize::from(self.conns[id as usize].flow);
         let request = self.plan.flows[flow].requests.get(entry.request);
         self.scratch.clear();
@@ -198,10 +199,10 @@ impl<R: Reactor> Engine<'_, R> {
         let conn = &mut self.conns[id as usize];
         let flow = usize::from(conn.flow);
         let plan = &self.plan.flows[flow];
-        let ring = self.flows[flow].ring_of(id, plan.pipeline);
+        let streams = self.flows[flow].streams_of(id, plan.pipeline);
         let mut reader = Reader {
             conn,
-            in_flight: &self.in_flight[ring],
+            in_flight: &self.in_flight[streams],
             requests: &plan.requests,
             check: self.checks.get_mut(id as usize),
             ended: &mut self.ended,

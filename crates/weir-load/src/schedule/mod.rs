@@ -35,10 +35,16 @@ enum Law {
         rate: CumulativeRate,
         spread: Spread,
     },
-    Recorded {
-        times: Arc<[u64]>,
-        offset_ns: u64,
-    },
+    Recorded(Recorded),
+}
+
+/// Arrivals at times in a list.
+#[derive(Debug, Clone)]
+struct Recorded {
+    times: Arc<[u64]>,
+    offset_ns: u64,
+    /// The list begins anew each time this many nanoseconds have passed; all times in it are below.
+    every_ns: Option<u64>,
 }
 
 /// s_k, in arrivals.
@@ -79,10 +85,20 @@ impl Schedule {
 
     /// Arrivals at recorded times: ascending, nanoseconds since the first of them, which is due
     /// `offset_ns` after the trial's start.
-    pub fn trace(times: Arc<[u64]>, offset_ns: u64) -> Schedule {
+    ///
+    /// With `every_ns` they come again each time so many nanoseconds have passed; all of them must be
+    /// due before that.
+    pub fn trace(times: Arc<[u64]>, offset_ns: u64, every_ns: Option<u64>) -> Schedule {
         debug_assert!(times.is_sorted());
-        let law = Law::Recorded { times, offset_ns };
-        Schedule { law }
+        let last = times.last().copied().unwrap_or(0);
+        debug_assert!(every_ns.is_none_or(|every| last < every));
+        Schedule {
+            law: Law::Recorded(Recorded {
+                times,
+                offset_ns,
+                every_ns,
+            }),
+        }
     }
 
     /// Does what takes time or memory before the trial, up to `until_ns` after its start, so that the
@@ -112,9 +128,7 @@ impl Schedule {
                 Spread::Burst(size) => (k - k % *size) as f64,
                 Spread::Poisson(poisson) => poisson.time_of(k, rate.total()),
             })),
-            Law::Recorded { times, offset_ns } => times
-                .get(k as usize)
-                .map_or(u64::MAX, |time| time.saturating_add(*offset_ns)),
+            Law::Recorded(recorded) => recorded.time_of(k),
         }
     }
 
@@ -131,10 +145,7 @@ impl Schedule {
                     Spread::Poisson(poisson) => (poisson.count_before(value), 1),
                 }
             }
-            Law::Recorded { times, offset_ns } => {
-                let due = |time: &u64| time.saturating_add(*offset_ns) < t_ns;
-                return times.partition_point(due) as u64;
-            }
+            Law::Recorded(recorded) => return recorded.count_before(t_ns),
         };
         // Λ and its inverse round differently; `time_of` is the one that decides.
         first_from(near, |n| self.time_of(n.saturating_mul(step)) >= t_ns).saturating_mul(step)
@@ -146,9 +157,7 @@ impl Schedule {
         let until = |t_ns: u64| match &self.law {
             Law::Constant(constant) => constant.expected(t_ns as f64),
             Law::Varied { rate, .. } => rate.value_at(t_ns as f64),
-            Law::Recorded { times, offset_ns } => {
-                times.partition_point(|time| time.saturating_add(*offset_ns) < t_ns) as f64
-            }
+            Law::Recorded(recorded) => recorded.count_before(t_ns) as f64,
         };
         until(to_ns.max(from_ns)) - until(from_ns)
     }
@@ -164,6 +173,32 @@ impl Law {
                 Spacing::Poisson { seed } => Spread::Poisson(Poisson::new(seed)),
             },
         }
+    }
+}
+
+impl Recorded {
+    fn time_of(&self, k: u64) -> u64 {
+        let count = self.times.len() as u64;
+        let (round, place) = match self.every_ns {
+            Some(_) if count > 0 => (k / count, k % count),
+            _ => (0, k),
+        };
+        let begin = round.saturating_mul(self.every_ns.unwrap_or(0));
+        self.times.get(place as usize).map_or(u64::MAX, |time| {
+            time.saturating_add(self.offset_ns).saturating_add(begin)
+        })
+    }
+
+    fn count_before(&self, t_ns: u64) -> u64 {
+        let Some(t_ns) = t_ns.checked_sub(self.offset_ns) else {
+            return 0;
+        };
+        let (round, rest) = match self.every_ns {
+            Some(every) => (t_ns / every, t_ns % every),
+            None => (0, t_ns),
+        };
+        let before = self.times.partition_point(|time| *time < rest) as u64;
+        round * self.times.len() as u64 + before
     }
 }
 

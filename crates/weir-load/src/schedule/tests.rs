@@ -119,14 +119,24 @@ fn a_burst_is_due_at_one_moment() {
 
 #[test]
 fn a_trace_is_repeated_as_it_was() {
-    let mut schedule = Schedule::trace(Arc::from([0, 5, 5, 70]), 10);
-    let times: Vec<_> = (0..5).map(|k| schedule.time_of(k)).collect();
-    assert_eq!(times, [10, 15, 15, 80, u64::MAX]);
+    let times: Arc<[u64]> = Arc::from([0, 5, 5, 70]);
+    let mut schedule = Schedule::trace(times.clone(), 10, None);
+    let due: Vec<_> = (0..5).map(|k| schedule.time_of(k)).collect();
+    assert_eq!(due, [10, 15, 15, 80, u64::MAX]);
     let counts: Vec<_> = [0, 10, 11, 15, 16, 80, 81, u64::MAX]
         .map(|t| schedule.count_before(t))
         .into();
     assert_eq!(counts, [0, 0, 1, 1, 3, 3, 4, 4]);
     assert_eq!(schedule.expected(11, 80), 2.0);
+    // And again each time 100 ns have passed.
+    let mut schedule = Schedule::trace(times, 10, Some(100));
+    let due: Vec<_> = (2..7).map(|k| schedule.time_of(k)).collect();
+    assert_eq!(due, [15, 80, 110, 115, 115]);
+    let counts: Vec<_> = [0, 80, 81, 110, 111, 181, 1010]
+        .map(|t| schedule.count_before(t))
+        .into();
+    assert_eq!(counts, [0, 3, 4, 4, 5, 8, 40]);
+    assert_eq!(schedule.expected(210, 310), 4.0);
 }
 
 #[test]

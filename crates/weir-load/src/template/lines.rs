@@ -43,6 +43,24 @@ pub enum LinesError {
 pub struct Files(BTreeMap<PathBuf, Arc<Lines>>);
 
 impl Files {
+    /// Takes the text of a file from elsewhere, so that it need not be on this machine.
+    ///
+    /// # Errors
+    /// The text cannot be used.
+    pub fn provide(&mut self, path: &Path, text: &[u8]) -> Result<(), LinesError> {
+        let lines = Arc::new(Lines::new(path, text)?);
+        self.0.insert(path.to_owned(), lines);
+        Ok(())
+    }
+
+    /// The files read so far, each with a text that has its lines.
+    pub fn texts(&self) -> impl Iterator<Item = (&Path, Vec<u8>)> {
+        self.0.iter().map(|(path, lines)| {
+            let all: Vec<&[u8]> = (0..lines.count()).map(|n| lines.get(n)).collect();
+            (path.as_path(), [&all.join(&b'\n')[..], b"\n"].concat())
+        })
+    }
+
     /// The lines of a file; a relative path starts from the current folder.
     ///
     /// # Errors
@@ -152,6 +170,18 @@ mod tests {
         assert_eq!(lines(b"a\r\nbc"), ["a", "bc"]);
         assert_eq!(lines(b"\n\nx\n"), ["", "", "x"]);
         assert_eq!(lines(b"\n"), [""]);
+    }
+
+    #[test]
+    fn files_go_elsewhere_with_all_their_lines() {
+        for text in [&b"a\nb"[..], b"a\r\n\n", b"\n", b"x"] {
+            let (mut here, mut there) = (Files::default(), Files::default());
+            here.provide(Path::new("f"), text).unwrap();
+            for (path, text) in here.texts() {
+                there.provide(path, &text).unwrap();
+            }
+            assert_eq!(here.0, there.0, "{}", text.escape_ascii());
+        }
     }
 
     #[test]

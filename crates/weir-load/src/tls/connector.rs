@@ -6,11 +6,11 @@ use rustls::client::{Resumption as ClientResumption, Tls12Resumption, WebPkiServ
 use rustls::crypto::{CryptoProvider, SupportedKxGroup, aws_lc_rs};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use rustls::{ClientConfig, Error, RootCertStore, SupportedCipherSuite, SupportedProtocolVersion};
-use weir_model::tls::{ClientCertificate, Resumption, TlsSpec, TlsVersion, Trust};
+use weir_model::tls::{ClientCertificate, Resumption, TlsSpec, TlsVersion, Trust, names};
 
 use super::error::SetupError;
 use super::files;
-use super::names::{self, CIPHERS, DEFAULT_GROUPS, GROUPS};
+use super::names::{CIPHERS, DEFAULT_GROUPS, GROUPS};
 use super::tickets::{Share, Tickets};
 use super::verify::Verifier;
 
@@ -116,10 +116,10 @@ fn provider(spec: &TlsSpec) -> Result<CryptoProvider, SetupError> {
 
 fn ciphers(typed: &[String]) -> Result<Vec<SupportedCipherSuite>, SetupError> {
     if typed.is_empty() {
-        return Ok(CIPHERS.iter().map(|names| names.suite).collect());
+        return Ok(CIPHERS.to_vec());
     }
     let indices = unique(typed.iter().map(|name| names::cipher(name)))?;
-    Ok(indices.iter().map(|&index| CIPHERS[index].suite).collect())
+    Ok(indices.iter().map(|&index| CIPHERS[index]).collect())
 }
 
 fn groups(typed: &[String]) -> Result<Vec<&'static dyn SupportedKxGroup>, SetupError> {
@@ -128,7 +128,7 @@ fn groups(typed: &[String]) -> Result<Vec<&'static dyn SupportedKxGroup>, SetupE
     } else {
         unique(typed.iter().map(|name| names::group(name)))?
     };
-    Ok(indices.iter().map(|&index| GROUPS[index].group).collect())
+    Ok(indices.iter().map(|&index| GROUPS[index]).collect())
 }
 
 fn unique(

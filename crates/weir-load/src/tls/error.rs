@@ -4,7 +4,9 @@ use std::borrow::Cow;
 
 use rustls::{CertificateError, Error, PeerMisbehaved};
 
-use super::names::{self, NameError};
+use weir_model::tls::names::NameError;
+
+use super::names;
 
 /// TLS cannot be set up as it was asked for.
 #[derive(Debug, thiserror::Error)]

@@ -46,7 +46,7 @@ mod connector;
 mod error;
 mod files;
 mod handshake;
-pub mod names;
+mod names;
 mod negotiated;
 mod open;
 mod records;

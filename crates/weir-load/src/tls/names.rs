@@ -1,157 +1,31 @@
-//! The names of ciphers, groups and alerts: as typed, as reported.
-//!
-//! Two spellings are in use for ciphers: IANA's (`TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384`) and, for
-//! TLS 1.2, OpenSSL's (`ECDHE-RSA-AES256-GCM-SHA384`), which is what nginx, HAProxy and curl take.
-//! Either is understood, in any case. Reported is OpenSSL's, because that is what servers log.
+//! What the names of ciphers and groups stand for in rustls, and the names of alerts.
 
 use rustls::SupportedCipherSuite;
 use rustls::crypto::SupportedKxGroup;
 use rustls::crypto::aws_lc_rs::{cipher_suite as suite, kx_group};
 
-/// A cipher or group that cannot be used.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum NameError {
-    /// There is none of this name.
-    #[error("there is no {what} `{name}`{}\nhint: known are {known}", nearest_words(.nearest))]
-    Unknown {
-        /// Cipher or group.
-        what: &'static str,
-        /// What was typed.
-        name: String,
-        /// The name that is nearest to it, if one is near.
-        nearest: Option<&'static str>,
-        /// All that can be used.
-        known: String,
-    },
-    /// It exists, but weir cannot speak it.
-    #[error("{what} `{name}` exists but cannot be spoken: {why}\nhint: known are {known}")]
-    Unspoken {
-        /// Cipher or group.
-        what: &'static str,
-        /// What was typed.
-        name: String,
-        /// Why not.
-        why: &'static str,
-        /// All that can be used.
-        known: String,
-    },
-}
-
-fn nearest_words(nearest: &Option<&'static str>) -> String {
-    nearest.map_or_else(String::new, |name| format!("; did you mean `{name}`?"))
-}
-
-/// A cipher suite's names.
-pub(super) struct CipherNames {
-    pub(super) usual: &'static str,
-    iana: &'static str,
-    pub(super) suite: SupportedCipherSuite,
-}
-
-macro_rules! cipher {
-    ($usual:literal, $iana:literal, $suite:ident) => {
-        CipherNames {
-            usual: $usual,
-            iana: $iana,
-            suite: suite::$suite,
-        }
-    };
-}
-
-/// All cipher suites that can be spoken, in the order in which they are offered by default. That
-/// is OpenSSL's and rustls': the strongest first, AES before ChaCha20.
-pub(super) static CIPHERS: [CipherNames; 9] = [
-    cipher!(
-        "TLS_AES_256_GCM_SHA384",
-        "TLS_AES_256_GCM_SHA384",
-        TLS13_AES_256_GCM_SHA384
-    ),
-    cipher!(
-        "TLS_AES_128_GCM_SHA256",
-        "TLS_AES_128_GCM_SHA256",
-        TLS13_AES_128_GCM_SHA256
-    ),
-    cipher!(
-        "TLS_CHACHA20_POLY1305_SHA256",
-        "TLS_CHACHA20_POLY1305_SHA256",
-        TLS13_CHACHA20_POLY1305_SHA256
-    ),
-    cipher!(
-        "ECDHE-ECDSA-AES256-GCM-SHA384",
-        "TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384",
-        TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384
-    ),
-    cipher!(
-        "ECDHE-ECDSA-AES128-GCM-SHA256",
-        "TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256",
-        TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256
-    ),
-    cipher!(
-        "ECDHE-ECDSA-CHACHA20-POLY1305",
-        "TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256",
-        TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256
-    ),
-    cipher!(
-        "ECDHE-RSA-AES256-GCM-SHA384",
-        "TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384",
-        TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384
-    ),
-    cipher!(
-        "ECDHE-RSA-AES128-GCM-SHA256",
-        "TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256",
-        TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256
-    ),
-    cipher!(
-        "ECDHE-RSA-CHACHA20-POLY1305",
-        "TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256",
-        TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256
-    ),
+/// The cipher suites of [`weir_model::tls::names::CIPHERS`], in its order.
+pub(super) static CIPHERS: [SupportedCipherSuite; 9] = [
+    suite::TLS13_AES_256_GCM_SHA384,
+    suite::TLS13_AES_128_GCM_SHA256,
+    suite::TLS13_CHACHA20_POLY1305_SHA256,
+    suite::TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384,
+    suite::TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256,
+    suite::TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256,
+    suite::TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384,
+    suite::TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256,
+    suite::TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256,
 ];
 
-/// A key exchange group's names.
-pub(super) struct GroupNames {
-    pub(super) usual: &'static str,
-    others: &'static [&'static str],
-    pub(super) group: &'static dyn SupportedKxGroup,
-}
-
-/// All groups that can be used; [`DEFAULT_GROUPS`] says which are by default.
-pub(super) static GROUPS: [GroupNames; 7] = [
-    GroupNames {
-        usual: "x25519",
-        others: &["curve25519"],
-        group: kx_group::X25519,
-    },
-    GroupNames {
-        usual: "secp256r1",
-        others: &["P-256", "prime256v1"],
-        group: kx_group::SECP256R1,
-    },
-    GroupNames {
-        usual: "secp384r1",
-        others: &["P-384"],
-        group: kx_group::SECP384R1,
-    },
-    GroupNames {
-        usual: "X25519MLKEM768",
-        others: &[],
-        group: kx_group::X25519MLKEM768,
-    },
-    GroupNames {
-        usual: "SecP256r1MLKEM768",
-        others: &[],
-        group: kx_group::SECP256R1MLKEM768,
-    },
-    GroupNames {
-        usual: "MLKEM768",
-        others: &[],
-        group: kx_group::MLKEM768,
-    },
-    GroupNames {
-        usual: "MLKEM1024",
-        others: &[],
-        group: kx_group::MLKEM1024,
-    },
+/// The groups of [`weir_model::tls::names::GROUPS`], in its order.
+pub(super) static GROUPS: [&dyn SupportedKxGroup; 7] = [
+    kx_group::X25519,
+    kx_group::SECP256R1,
+    kx_group::SECP384R1,
+    kx_group::X25519MLKEM768,
+    kx_group::SECP256R1MLKEM768,
+    kx_group::MLKEM768,
+    kx_group::MLKEM1024,
 ];
 
 /// How many of [`GROUPS`] are offered by default: x25519, secp256r1, secp384r1.
@@ -163,139 +37,6 @@ pub(super) static GROUPS: [GroupNames; 7] = [
 /// HelloRetryRequest and every handshake would take another round trip. Who wants to measure it says
 /// so; rustls then sends an x25519 share beside the hybrid, as browsers do, if both are named.
 pub(super) const DEFAULT_GROUPS: usize = 3;
-
-/// Reads a list of ciphers, separated by commas or colons; gives their usual names.
-///
-/// # Errors
-/// A name is unknown, or that of a cipher that cannot be spoken.
-pub fn parse_ciphers(text: &str) -> Result<Vec<String>, NameError> {
-    list(text)
-        .map(|name| cipher(name).map(|index| CIPHERS[index].usual.to_owned()))
-        .collect()
-}
-
-/// Reads a list of key exchange groups, separated by commas or colons; gives their usual names.
-///
-/// # Errors
-/// A name is unknown, or that of a group that cannot be used.
-pub fn parse_groups(text: &str) -> Result<Vec<String>, NameError> {
-    list(text)
-        .map(|name| group(name).map(|index| GROUPS[index].usual.to_owned()))
-        .collect()
-}
-
-fn list(text: &str) -> impl Iterator<Item = &str> {
-    text.split([',', ':'])
-        .map(str::trim)
-        .filter(|name| !name.is_empty())
-}
-
-/// The place in [`CIPHERS`] of a cipher by any of its names.
-pub(super) fn cipher(name: &str) -> Result<usize, NameError> {
-    let is =
-        |c: &CipherNames| c.usual.eq_ignore_ascii_case(name) || c.iana.eq_ignore_ascii_case(name);
-    CIPHERS.iter().position(is).ok_or_else(|| {
-        let names = CIPHERS.iter().flat_map(|c| [c.usual, c.iana]);
-        let known = CIPHERS.iter().map(|c| c.usual).collect::<Vec<_>>();
-        wrong("cipher", name, unspoken_cipher(name), names, &known)
-    })
-}
-
-/// The place in [`GROUPS`] of a group by any of its names.
-pub(super) fn group(name: &str) -> Result<usize, NameError> {
-    let is = |g: &GroupNames| {
-        let mut names = std::iter::once(&g.usual).chain(g.others);
-        names.any(|known| known.eq_ignore_ascii_case(name))
-    };
-    GROUPS.iter().position(is).ok_or_else(|| {
-        let names = GROUPS
-            .iter()
-            .flat_map(|g| std::iter::once(g.usual).chain(g.others.iter().copied()));
-        let known = GROUPS.iter().map(|g| g.usual).collect::<Vec<_>>();
-        wrong("group", name, unspoken_group(name), names, &known)
-    })
-}
-
-fn wrong(
-    what: &'static str,
-    name: &str,
-    unspoken: Option<&'static str>,
-    names: impl Iterator<Item = &'static str>,
-    known: &[&'static str],
-) -> NameError {
-    let known = known.join(", ");
-    let name = name.to_owned();
-    if let Some(why) = unspoken {
-        return NameError::Unspoken {
-            what,
-            name,
-            why,
-            known,
-        };
-    }
-    let upper = name.to_ascii_uppercase();
-    let nearest = names
-        .map(|known| {
-            (
-                strsim::jaro_winkler(&upper, &known.to_ascii_uppercase()),
-                known,
-            )
-        })
-        .filter(|(likeness, _)| *likeness > 0.8)
-        .max_by(|(a, _), (b, _)| a.total_cmp(b))
-        .map(|(_, known)| known);
-    NameError::Unknown {
-        what,
-        name,
-        nearest,
-        known,
-    }
-}
-
-/// Why a cipher is not spoken, if its name is that of one that exists somewhere.
-fn unspoken_cipher(name: &str) -> Option<&'static str> {
-    let name = name.to_ascii_uppercase().replace('_', "-");
-    let has = |part: &str| name.contains(part);
-    let hash = name.ends_with("-SHA") || name.ends_with("-SHA256") || name.ends_with("-SHA384");
-    if name.ends_with("-MD5") || has("RC4-") || has("3DES") || has("DES-CBC") || has("NULL-") {
-        return Some("it is broken or encrypts nothing");
-    }
-    let bulk = has("AES") || has("CAMELLIA") || has("ARIA") || has("CHACHA20") || has("SEED");
-    if !bulk {
-        return None;
-    }
-    if has("AES128-CCM") || has("AES256-CCM") || has("-CCM") {
-        return Some("CCM suites are not built in");
-    }
-    if !has("GCM") && !has("CHACHA20") {
-        return hash.then_some("CBC suites authenticate before they encrypt; use a GCM suite");
-    }
-    if has("CAMELLIA") || has("ARIA") {
-        return Some("only AES and ChaCha20 are built in");
-    }
-    if has("PSK") || has("SRP") {
-        return Some("pre-shared keys are not built in");
-    }
-    if name.starts_with("DHE-") || has("TLS-DHE") || name.starts_with("EDH") {
-        return Some("finite-field Diffie-Hellman is not built in; use an ECDHE suite");
-    }
-    let rsa = name.starts_with("AES") || name.starts_with("TLS-RSA-WITH");
-    rsa.then_some("RSA key exchange has no forward secrecy; use an ECDHE suite")
-}
-
-fn unspoken_group(name: &str) -> Option<&'static str> {
-    const UNSPOKEN: [(&str, &str); 6] = [
-        ("x448", "curve448 is not built in"),
-        ("secp521r1", "P-521 is not built in"),
-        ("p-521", "P-521 is not built in"),
-        ("ffdhe", "finite-field groups are not built in"),
-        ("brainpool", "brainpool curves are not built in"),
-        ("x25519kyber768", "the draft was replaced by X25519MLKEM768"),
-    ];
-    let name = name.to_ascii_lowercase();
-    let known = UNSPOKEN.iter().find(|(start, _)| name.starts_with(start));
-    known.map(|(_, why)| *why)
-}
 
 /// An alert's name (RFC 8446 §6, RFC 5246 §7.2).
 pub(super) fn alert(code: u8) -> &'static str {
@@ -338,81 +79,25 @@ pub(super) fn alert(code: u8) -> &'static str {
 
 #[cfg(test)]
 mod tests {
+    use weir_model::tls::names;
+
     use super::*;
 
     #[test]
-    fn both_spellings_in_any_case() {
-        for (index, names) in CIPHERS.iter().enumerate() {
-            assert_eq!(cipher(names.usual), Ok(index));
-            assert_eq!(cipher(&names.iana.to_ascii_lowercase()), Ok(index));
-        }
-        let typed =
-            "ecdhe-rsa-aes256-gcm-sha384:TLS_AES_128_GCM_SHA256, ECDHE-RSA-AES128-GCM-SHA256";
-        let usual = [
-            "ECDHE-RSA-AES256-GCM-SHA384",
-            "TLS_AES_128_GCM_SHA256",
-            "ECDHE-RSA-AES128-GCM-SHA256",
-        ];
-        assert_eq!(parse_ciphers(typed).unwrap(), usual);
-        assert_eq!(
-            parse_groups("P-256,X25519:prime256v1").unwrap(),
-            ["secp256r1", "x25519", "secp256r1"]
-        );
-    }
-
-    #[test]
-    fn every_cipher_of_the_library_has_a_name() {
+    fn every_cipher_and_group_of_the_library_has_its_name() {
         let all = rustls::crypto::aws_lc_rs::ALL_CIPHER_SUITES;
         assert_eq!(all.len(), CIPHERS.len());
         for suite in all {
-            assert!(CIPHERS.iter().any(|c| c.suite == *suite), "{suite:?}");
+            assert!(CIPHERS.contains(suite), "{suite:?}");
         }
         assert_eq!(rustls::crypto::aws_lc_rs::ALL_KX_GROUPS.len(), GROUPS.len());
-    }
-
-    #[test]
-    fn an_unknown_cipher_names_the_nearest_and_all() {
-        let Err(error) = parse_ciphers("ECDHE-RSA-AES256-GCM-SHA348") else {
-            panic!("accepted");
-        };
-        let words = error.to_string();
-        assert!(
-            words.contains("did you mean `ECDHE-RSA-AES256-GCM-SHA384`?"),
-            "{words}"
-        );
-        for names in &CIPHERS {
-            assert!(words.contains(names.usual), "{words}");
+        for (index, suite) in CIPHERS.iter().enumerate() {
+            let theirs = format!("{:?}", suite.suite()).replace("TLS13_", "TLS_");
+            assert_eq!(names::cipher(&theirs), Ok(index), "{theirs}");
         }
-    }
-
-    #[test]
-    fn ciphers_that_exist_elsewhere_say_why_not() {
-        let cases = [
-            ("AES256-GCM-SHA384", "RSA key exchange"),
-            ("TLS_RSA_WITH_AES_128_GCM_SHA256", "RSA key exchange"),
-            ("ECDHE-RSA-AES256-SHA384", "CBC"),
-            ("TLS_ECDHE_RSA_WITH_AES_128_CBC_SHA", "CBC"),
-            ("AES128-SHA", "CBC"),
-            ("DHE-RSA-AES128-GCM-SHA256", "finite-field"),
-            ("RC4-MD5", "broken"),
-            ("TLS_AES_128_CCM_SHA256", "CCM"),
-        ];
-        for (name, why) in cases {
-            let Err(NameError::Unspoken { why: said, .. }) = cipher(name) else {
-                panic!("{name}: {:?}", cipher(name));
-            };
-            assert!(said.contains(why), "{name}: {said}");
+        for (index, group) in GROUPS.iter().enumerate() {
+            let theirs = format!("{:?}", group.name());
+            assert_eq!(names::group(&theirs), Ok(index), "{theirs}");
         }
-        assert!(matches!(
-            group("secp521r1"),
-            Err(NameError::Unspoken { .. })
-        ));
-        assert!(matches!(
-            group("x22519"),
-            Err(NameError::Unknown {
-                nearest: Some("x25519"),
-                ..
-            })
-        ));
     }
 }

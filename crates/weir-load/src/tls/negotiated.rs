@@ -2,7 +2,7 @@
 
 use rustls::client::UnbufferedClientConnection;
 use rustls::{HandshakeKind, ProtocolVersion};
-use weir_model::tls::TlsVersion;
+use weir_model::tls::{TlsVersion, names};
 
 use super::names::{CIPHERS, GROUPS};
 
@@ -26,7 +26,7 @@ impl Cipher {
 
     /// The usual name of the cipher of a number below [`Cipher::COUNT`].
     pub fn name_of(index: usize) -> &'static str {
-        CIPHERS[index].usual
+        names::CIPHERS[index].usual
     }
 }
 
@@ -53,7 +53,7 @@ impl Group {
 
     /// The name of the group of a number below [`Group::COUNT`].
     pub fn name_of(index: usize) -> &'static str {
-        GROUPS.get(index).map_or("none", |names| names.usual)
+        names::GROUPS.get(index).map_or("none", |names| names.usual)
     }
 }
 
@@ -121,10 +121,10 @@ impl Negotiated {
             _ => return None,
         };
         let suite = connection.negotiated_cipher_suite()?;
-        let cipher = CIPHERS.iter().position(|names| names.suite == suite)?;
+        let cipher = CIPHERS.iter().position(|own| *own == suite)?;
         let group = connection
             .negotiated_key_exchange_group()
-            .and_then(|group| GROUPS.iter().position(|g| g.group.name() == group.name()));
+            .and_then(|group| GROUPS.iter().position(|own| own.name() == group.name()));
         let alpn = connection
             .alpn_protocol()
             .and_then(|chosen| offered.iter().position(|name| name == chosen));

@@ -164,12 +164,25 @@ impl Trace {
         self.times.last().copied().unwrap_or(0)
     }
 
+    /// What of it is due before `ns` nanoseconds have passed; never nothing, since the first arrival is
+    /// due at once.
+    pub fn within(&self, ns: u64) -> Trace {
+        let count = self.times.partition_point(|time| *time < ns.max(1));
+        Trace {
+            times: self.times[..count].into(),
+            requests: self.requests.clone(),
+            which: self.which.as_ref().map(|which| which[..count].into()),
+            skipped: self.skipped,
+        }
+    }
+
     /// The trace in the words of a load; `file` is where it was read from.
     pub fn arrivals(&self, file: &str) -> Arrivals {
         Arrivals::Trace {
             file: file.to_owned(),
             arrivals: self.times.len() as u64,
             length_ns: self.length_ns(),
+            every_ns: None,
         }
     }
 }

@@ -27,7 +27,8 @@ fn times_count_from_the_first_and_keep_their_gaps() {
         Arrivals::Trace {
             file: "day.log".to_owned(),
             arrivals: 4,
-            length_ns: 1500 * MS
+            length_ns: 1500 * MS,
+            every_ns: None,
         }
     );
     // Whole numbers are numbers: three at once are three at once.

@@ -60,62 +60,71 @@ pub struct LauncherSpec {
     pub preload: Vec<PathBuf>,
 }
 
-/// A proxy that weir knows how to run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum ProxyKind {
-    /// nginx.
-    Nginx,
-    /// HAProxy.
-    Haproxy,
-    /// Envoy.
-    Envoy,
-    /// Caddy.
-    Caddy,
-    /// The Apache HTTP server.
-    Httpd,
-    /// One that runs without weir.
-    External,
+/// The one list of the proxies that weir starts: variant, name, title, and whether it can answer from
+/// files of its own. The name is the one in studies and in files; the proxy's module in `weir-sut` and
+/// its file of rows in `parameters/` have it too. `$each` is a macro that takes the whole list.
+#[macro_export]
+macro_rules! proxies {
+    ($each:ident) => {
+        $each! {
+            Nginx nginx "nginx" true;
+            Haproxy haproxy "HAProxy" false;
+            Envoy envoy "Envoy" false;
+            Caddy caddy "Caddy" true;
+            Httpd httpd "Apache httpd" true;
+        }
+    };
 }
 
+macro_rules! kinds {
+    ($($variant:ident $name:ident $title:literal $files:literal;)*) => {
+        /// A proxy that weir knows how to run.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+        #[serde(rename_all = "snake_case")]
+        pub enum ProxyKind {
+            $(#[doc = $title] $variant,)*
+            /// One that runs without weir.
+            External,
+        }
+
+        impl ProxyKind {
+            /// All of them.
+            pub const ALL: [ProxyKind; [$($title),*].len() + 1] =
+                [$(ProxyKind::$variant,)* ProxyKind::External];
+
+            /// Its name in studies and files: `haproxy`.
+            pub fn name(self) -> &'static str {
+                match self {
+                    $(ProxyKind::$variant => stringify!($name),)*
+                    ProxyKind::External => "external",
+                }
+            }
+
+            /// Its name in sentences: `HAProxy`.
+            pub fn title(self) -> &'static str {
+                match self {
+                    $(ProxyKind::$variant => $title,)*
+                    ProxyKind::External => "the proxy",
+                }
+            }
+
+            /// Whether it can answer from files of its own.
+            pub fn serves_files(self) -> bool {
+                match self {
+                    $(ProxyKind::$variant => $files,)*
+                    ProxyKind::External => false,
+                }
+            }
+        }
+    };
+}
+
+proxies!(kinds);
+
 impl ProxyKind {
-    /// All of them.
-    pub const ALL: [ProxyKind; 6] = [
-        ProxyKind::Nginx,
-        ProxyKind::Haproxy,
-        ProxyKind::Envoy,
-        ProxyKind::Caddy,
-        ProxyKind::Httpd,
-        ProxyKind::External,
-    ];
-
-    /// Its name in studies and files: `nginx`.
-    pub fn name(self) -> &'static str {
-        match self {
-            ProxyKind::Nginx => "nginx",
-            ProxyKind::Haproxy => "haproxy",
-            ProxyKind::Envoy => "envoy",
-            ProxyKind::Caddy => "caddy",
-            ProxyKind::Httpd => "httpd",
-            ProxyKind::External => "external",
-        }
-    }
-
-    /// Its name in sentences: `HAProxy`.
-    pub fn title(self) -> &'static str {
-        match self {
-            ProxyKind::Nginx => "nginx",
-            ProxyKind::Haproxy => "HAProxy",
-            ProxyKind::Envoy => "Envoy",
-            ProxyKind::Caddy => "Caddy",
-            ProxyKind::Httpd => "Apache httpd",
-            ProxyKind::External => "the proxy",
-        }
-    }
-
-    /// Whether it can answer from files of its own.
-    pub fn serves_files(self) -> bool {
-        matches!(self, ProxyKind::Nginx | ProxyKind::Caddy | ProxyKind::Httpd)
+    /// Those that weir starts.
+    pub fn started() -> impl Iterator<Item = ProxyKind> {
+        ProxyKind::ALL.into_iter().filter(|kind| kind.is_started())
     }
 
     /// Whether weir starts it.

@@ -162,7 +162,7 @@ fn settings_go_to_those_who_put_them_into_force() {
             ("net.ipv4.ip_local_port_range", "1024 65000"),
         ]),
         host: settings(&[("fs.file-max", "1048576"), ("net.core.rmem_max", "4194304")]),
-        launch: settings(&[("nofile", "65536")]),
+        nofile: Some(65_536),
         ..Scoped::default()
     };
     assert_eq!(catalog.split(Nginx, &all), expected);

@@ -2,12 +2,20 @@
 
 use weir_model::study::ProxyKind::{Haproxy, Nginx};
 use weir_model::study::{ProxyRole, Settings};
-use weir_parameters::{Catalog, ClientLimits, Conflict, DescriptorLimits, Severity};
+use weir_parameters::{Catalog, ClientLimits, Conflict, DescriptorLimits, Means, Severity};
 
 const LIMITS: DescriptorLimits = DescriptorLimits {
     soft: 1024,
     hard: 524_288,
 };
+
+fn means(cpus_online: u64, held: u64) -> Means {
+    Means {
+        descriptors: LIMITS,
+        cpus_online,
+        held,
+    }
+}
 
 const FILES: ProxyRole = ProxyRole::StaticFiles { size: 1024 };
 
@@ -112,7 +120,7 @@ fn a_gateway_takes_two_of_everything_per_client() {
     let catalog = Catalog::builtin();
     let one = stock_with(&[("worker_processes", "1")]);
     let limits = |settings: &Settings, role: &ProxyRole| {
-        catalog.client_limits(Nginx, settings, role, LIMITS, 4, 0)
+        catalog.client_limits(Nginx, settings, role, means(4, 0))
     };
     let expected = |connections, descriptors| {
         Some(ClientLimits {
@@ -142,7 +150,7 @@ fn connections_that_ask_nothing_take_one_of_everything_in_every_role() {
         (&FILES, 700, 68, 162),
         (&FILES, 5000, 0, 0),
     ] {
-        let limits = catalog.client_limits(Nginx, &one, role, LIMITS, 4, held);
+        let limits = catalog.client_limits(Nginx, &one, role, means(4, held));
         let expected = ClientLimits {
             connections,
             descriptors,
@@ -164,59 +172,21 @@ fn complete_settings_tell_equal_configurations() {
 #[test]
 fn rows_that_contradict_themselves_are_refused() {
     let text = include_str!("../../../../parameters/nginx.yaml");
+    #[rustfmt::skip]
     let cases = [
         ("id: multi_accept", "id: reuseport", "the id is there twice"),
         ("id: multi_accept", "id: Multi-Accept", "lower-case letters"),
-        (
-            "id: multi_accept",
-            "id: fs.file-max",
-            "the id is there twice",
-        ),
-        (
-            "descriptors: [worker_rlimit_nofile",
-            "descriptors: [nofiles",
-            "`clients` names it",
-        ),
-        (
-            "quantity: listen-backlog",
-            "quantity: backlogs",
-            "controls `backlogs`, which is no quantity",
-        ),
-        (
-            "or: rlimit_nofile",
-            "or: rlimit_nofiles",
-            "names `rlimit_nofiles`",
-        ),
-        (
-            "debian: \"768\"",
-            "debian: \"0768\"",
-            "must be written `768`",
-        ),
-        (
-            "default: {level: 75s}",
-            "default: {level: often}",
-            "is not a duration",
-        ),
-        (
-            "{logs}/access.log\"",
-            "{log}/access.log\"",
-            "`{log}` is no placeholder",
-        ),
-        (
-            "text: access_log off",
-            "text: access_log off; user root",
-            "more than one directive",
-        ),
-        (
-            "{setting: sendfile, levels",
-            "{setting: sendfil, levels",
-            "names `sendfil`",
-        ),
-        (
-            "workers: worker_processes",
-            "workers: threads",
-            "`clients` names it",
-        ),
+        ("id: multi_accept", "id: fs.file-max", "the id is there twice"),
+        ("descriptors: [worker_rlimit_nofile", "descriptors: [nofiles", "`clients` names it"),
+        ("quantity: listen-backlog", "quantity: backlogs",
+         "controls `backlogs`, which is no quantity"),
+        ("or: rlimit_nofile", "or: rlimit_nofiles", "names `rlimit_nofiles`"),
+        ("debian: \"768\"", "debian: \"0768\"", "must be written `768`"),
+        ("default: {level: 75s}", "default: {level: often}", "is not a duration"),
+        ("{logs}/access.log\"", "{log}/access.log\"", "`{log}` is no placeholder"),
+        ("text: access_log off", "text: access_log off; user root", "more than one directive"),
+        ("{setting: sendfile, levels", "{setting: sendfil, levels", "names `sendfil`"),
+        ("workers: worker_processes", "workers: threads", "`clients` names it"),
         ("scope: proxy_directive", "scope: moon", "moon"),
         ("level: switch", "levle: switch", "levle"),
     ];
@@ -337,7 +307,7 @@ fn the_limit_that_the_proxy_is_started_with_is_a_limit_of_its_connections() {
     assert_eq!(conflicts(&own, &ProxyRole::ReverseProxy), []);
     let one = stock_with(&[("worker_processes", "1"), ("rlimit_nofile", "400")]);
     let limits =
-        Catalog::builtin().client_limits(Nginx, &one, &ProxyRole::ReverseProxy, LIMITS, 4, 0);
+        Catalog::builtin().client_limits(Nginx, &one, &ProxyRole::ReverseProxy, means(4, 0));
     assert_eq!(limits.map(|limits| limits.descriptors), Some(200));
 }
 
@@ -350,7 +320,7 @@ fn threads_of_one_process_share_its_connections() {
             .map(|(k, v)| ((*k).to_owned(), (*v).to_owned()));
         let settings: Settings = settings.collect();
         let role = ProxyRole::ReverseProxy;
-        Catalog::builtin().client_limits(Haproxy, &settings, &role, LIMITS, 8, 100)
+        Catalog::builtin().client_limits(Haproxy, &settings, &role, means(8, 100))
     };
     let expected = |connections, descriptors| {
         Some(ClientLimits {

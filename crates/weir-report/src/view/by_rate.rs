@@ -64,11 +64,12 @@ pub(super) fn sections(study: &Study, loads: &[LoadFindings]) -> Vec<Block> {
 
 /// Whether two loads are the same at another rate.
 fn alike(a: &LoadSpec, b: &LoadSpec) -> bool {
-    let but_rate = |spec: &LoadSpec| LoadSpec {
-        name: String::new(),
-        arrivals: StudyArrivals::Closed,
-        duration: std::time::Duration::ZERO,
-        ..spec.clone()
+    let but_rate = |spec: &LoadSpec| {
+        let mut spec = spec.clone();
+        spec.name.clear();
+        spec.main.arrivals = StudyArrivals::Closed;
+        spec.duration = std::time::Duration::ZERO;
+        spec
     };
     but_rate(a) == but_rate(b)
 }

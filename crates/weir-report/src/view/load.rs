@@ -4,8 +4,8 @@ use weir_analysis::findings::{ArmFindings, CountedReason, LoadFindings};
 use weir_model::bursts::Bursts;
 use weir_model::load::Lifetime;
 use weir_model::record::Validity;
-use weir_model::study::{LoadSpec, Metric, Study, StudyArrivals, TlsOffer};
-use weir_model::tls::{Resumption, TlsVersion};
+use weir_model::study::{LoadSpec, Metric, Study};
+use weir_model::tls::{Resumption, TlsSpec, TlsVersion};
 
 use super::{charts, compare, connections, counted, limit, pairs};
 use crate::input::ReportInput;
@@ -282,7 +282,7 @@ fn measured(load: &LoadFindings) -> String {
 
 /// Whether arrivals are independent of responses.
 fn is_open(spec: Option<&LoadSpec>, load: &LoadFindings) -> bool {
-    load.rate_intended.is_some() || spec.is_some_and(|spec| spec.arrivals != StudyArrivals::Closed)
+    load.rate_intended.is_some() || spec.is_some_and(|spec| spec.is_open())
 }
 
 /// What it is: `closed loop, 50 connections to each arm, GET /`.
@@ -310,12 +310,27 @@ pub(super) fn manner(spec: &LoadSpec) -> Vec<String> {
             number::short_time(bursts.period().as_nanos() as f64)
         ));
     }
-    if spec.held > 0 {
-        parts.push(format!("{} held idle", number::count(u64::from(spec.held))));
+    if spec.held() > 0 {
+        parts.push(format!("{} held idle", number::count(spec.held())));
     }
     parts.extend(lifetime(spec.lifetime));
     parts.extend(spec.tls.as_ref().map(tls));
-    parts.push(format!("{} {}", spec.request.method, spec.request.target));
+    parts.extend(asked(spec));
+    parts
+}
+
+/// What is asked for, and by whom beside the main flow.
+fn asked(spec: &LoadSpec) -> Vec<String> {
+    let mut parts = Vec::new();
+    match &spec.requests[..] {
+        [only] => parts.push(only.title()),
+        several => parts.push(format!("a mix of {} requests", several.len())),
+    }
+    let beside = spec.beside.iter().filter(|flow| !flow.is_held());
+    parts.extend(beside.map(|flow| {
+        let connections = number::plural(u64::from(flow.connections), "connection");
+        format!("beside it {} with {connections}", flow.name)
+    }));
     parts
 }
 
@@ -333,15 +348,13 @@ fn lifetime(lifetime: Lifetime) -> Option<String> {
 }
 
 /// `TLS 1.2 offered (ECDHE-RSA-AES256-GCM-SHA384), never resumed`.
-fn tls(offer: &TlsOffer) -> String {
-    let versions: Vec<&str> = offer
-        .versions
-        .iter()
-        .map(|version| match version {
-            TlsVersion::V1_2 => "1.2",
-            TlsVersion::V1_3 => "1.3",
-        })
-        .collect();
+fn tls(offer: &TlsSpec) -> String {
+    let both = [TlsVersion::V1_2, TlsVersion::V1_3];
+    let versions = match offer.versions.is_empty() {
+        true => &both[..],
+        false => &offer.versions,
+    };
+    let versions: Vec<&str> = versions.iter().map(|version| version.name()).collect();
     let ciphers = match offer.ciphers.is_empty() {
         true => String::new(),
         false => format!(" ({})", offer.ciphers.join(" ")),

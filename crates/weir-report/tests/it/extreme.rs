@@ -3,10 +3,11 @@
 use std::time::Duration;
 
 use weir_analysis::findings::{Findings, LimitFindings, LimitVerdict, Verdict};
+use weir_model::flow::FlowSpec;
 use weir_model::load::Lifetime;
 use weir_model::record::{EndRecord, Outcome, Record, Remark, Validity};
-use weir_model::study::{ArmRole, Metric, TlsOffer};
-use weir_model::tls::{Resumption, TlsVersion};
+use weir_model::study::{ArmRole, Metric};
+use weir_model::tls::{Resumption, TlsSpec, TlsVersion};
 use weir_report::{html, markdown, terminal};
 
 use crate::fixture::{self, Fixture};
@@ -93,11 +94,12 @@ fn alone(run: &mut Fixture) {
 fn renewed_and_encrypted(run: &mut Fixture) {
     let load = &mut run.header.study.loads[0];
     load.lifetime = Lifetime::Request;
-    load.held = 10_000;
-    load.tls = Some(TlsOffer {
+    load.beside.push(FlowSpec::held(10_000));
+    load.tls = Some(TlsSpec {
         versions: vec![TlsVersion::V1_2],
         ciphers: vec!["ECDHE-RSA-AES256-GCM-SHA384".to_owned()],
         resumption: Resumption::Ratio(0.8),
+        ..TlsSpec::default()
     });
 }
 

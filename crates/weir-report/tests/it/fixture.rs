@@ -156,11 +156,10 @@ fn study() -> Study {
 }
 
 fn load(name: &str, arrivals: StudyArrivals, connections: u32) -> LoadSpec {
-    LoadSpec {
-        connections,
-        duration: Duration::from_secs(120),
-        ..fixture::load(name, arrivals)
-    }
+    let mut load = fixture::load(name, arrivals);
+    load.connections = connections;
+    load.duration = Duration::from_secs(120);
+    load
 }
 
 fn environment() -> Environment {

@@ -32,7 +32,7 @@ fn what_is_left_out_has_the_documented_default() {
     assert_eq!(study.blocks, BlockSpec::default());
     assert_eq!(study.objective, Objective::default());
     assert_eq!(study.loads[0].timeout, Duration::from_secs(2));
-    assert_eq!(study.loads[0].request.target, "/");
+    assert_eq!(study.loads[0].requests[0].request.target, "/");
     assert_eq!(study.cpus, None);
     assert_eq!(names(&study), ["baseline", "same-as-baseline"]);
     let stock = &study.arms[0].settings;
@@ -270,10 +270,10 @@ published: {source: a blog, metric: requests per second, figures: {baseline: 100
     let open = &study.loads[1];
     assert_eq!(open.arrivals, StudyArrivals::Constant(2500.0));
     assert_eq!(open.timeout, Duration::from_millis(500));
-    assert_eq!(open.request.method, "POST");
-    assert_eq!(open.request.target, "/a?b=1");
-    assert_eq!(open.request.content, b"abc");
-    let fields = &open.request.fields;
+    assert_eq!(open.requests[0].request.method, "POST");
+    assert_eq!(open.requests[0].request.target, "/a?b=1");
+    assert_eq!(open.requests[0].request.content, b"abc");
+    let fields = &open.requests[0].request.fields;
     assert_eq!(fields[0], ("Accept".to_owned(), "*/*".to_owned()));
     assert_eq!(fields[1], ("X-Empty".to_owned(), String::new()));
     let blocks = BlockSpec {

@@ -41,13 +41,13 @@ fn connections_must_fit_into_descriptors() {
     let (message, place) = many("connections: 241", "worker_processes: 1");
     assert_eq!(
         message,
-        "241 connections to each of 2 arms need 1028 descriptors, and the limit is 1024"
+        "241 connections to each of 2 arms need 1036 descriptors, and the limit is 1024"
     );
     assert_eq!(place, "241");
     let (message, place) = many("connections: 20, hold: 500", "worker_processes: 1");
     assert_eq!(
         message,
-        "20 connections and 500 held ones to each of 2 arms need 1144 descriptors, and the limit is 1024"
+        "20 connections and 500 held ones to each of 2 arms need 1152 descriptors, and the limit is 1024"
     );
     assert_eq!(place, "500");
     let of_a_proxy = |load: &str| {
@@ -102,12 +102,12 @@ fn threads_with_tables_of_their_own_hold_more_than_one_limit_of_connections() {
     };
     assert_eq!(
         refused(&one_table, &text(13_000))[0].0,
-        "20 connections and 13000 held ones to each of 2 arms need 26144 descriptors, and the limit is 2048"
+        "20 connections and 13000 held ones to each of 2 arms need 26152 descriptors, and the limit is 2048"
     );
     // Every thread has one that asks, so there are 20 at most.
     assert_eq!(
         refused(&small, &text(40_000))[0].0,
-        "20 connections and 40000 held ones to each of 2 arms need 80144 descriptors, and the limit is 2048 for each of 20 threads"
+        "20 connections and 40000 held ones to each of 2 arms need 80152 descriptors, and the limit is 2048 for each of 20 threads"
     );
     // A proxy's own limit cannot be above the hard one.
     let smaller = CheckContext {
@@ -142,7 +142,7 @@ fn optional_loads_without_room_are_left_out_and_the_last_one_is_an_error() {
     assert_eq!(
         study.left_out,
         [
-            "load `many` is left out: 9000 connections to each of 2 arms need 36064 descriptors, and the limit is 1024"
+            "load `many` is left out: 9000 connections to each of 2 arms need 36072 descriptors, and the limit is 1024"
         ]
     );
     let both = loads("few, optional: true").replace("connections: 20", "connections: 8000");

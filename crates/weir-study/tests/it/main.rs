@@ -5,6 +5,7 @@ mod expand;
 mod flows;
 mod gains;
 mod kernel;
+mod loads;
 mod machine;
 mod matrix;
 mod mutate;

@@ -43,7 +43,7 @@ fn every_combination_is_a_load_that_knows_its_place() {
     assert_eq!(names(&study), expected);
     let last = &study.loads[5];
     assert_eq!(
-        (last.connections, last.arrivals),
+        (last.connections, last.arrivals.clone()),
         (300, StudyArrivals::Constant(1000.0))
     );
     assert_eq!(last.timeout, Duration::from_secs(3));

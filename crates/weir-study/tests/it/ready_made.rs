@@ -226,7 +226,7 @@ fn five_proxies_are_compared_on_equal_terms() {
 fn connections_are_held_as_far_as_the_machine_has_room() {
     for (descriptors, most) in [(524_288, 100_000), (20_000, 100_000), (8_192, 50_000)] {
         let study = on_a_machine("held-connections", "0-1", descriptors);
-        let held: Vec<u32> = study.loads.iter().map(|load| load.held).collect();
+        let held: Vec<u64> = study.loads.iter().map(|load| load.held()).collect();
         assert_eq!(held.last(), Some(&most), "{held:?}");
         assert_eq!(held.len() + study.left_out.len(), 5);
         let remarks = remarks(&study, &Catalog::builtin(), &context());

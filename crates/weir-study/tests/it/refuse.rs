@@ -393,11 +393,11 @@ fn loads_say_what_they_want() {
         ),
         (
             "closed: true, request: {fields: {'a b': c}}",
-            &["`a b` is no name of a field (RFC 9110 §5.1)"],
+            &["`a b` is not a valid header name (RFC 9110 §5.1)"],
         ),
         (
             "closed: true, request: {fields: {Accept: \"a\\r\\nb: c\"}}",
-            &["a field's value holds a control character (RFC 9110 §5.5)"],
+            &["a header's value holds a control character (RFC 9110 §5.5)"],
         ),
         (
             "closed: true, request: {fields: {Content-Length: 5}}",

@@ -120,7 +120,7 @@ requests:
             "requests.yaml:8:45: `abc` is not a status code",
             "requests.yaml:8:57: `big` is not a size such as 600, 1KiB, 64k or 1MB",
             "requests.yaml:8:70: `abc` is not 64 hexadecimal digits",
-            "requests.yaml:8:84: `a b` is no name of a field (RFC 9110 §5.1)",
+            "requests.yaml:8:84: `a b` is not a valid header name (RFC 9110 §5.1)",
         ]
     );
 }

@@ -57,7 +57,7 @@ impl Sections {
     fn gather(directives: &[Directive]) -> Result<Sections, SutError> {
         let mut sections = BTreeMap::new();
         for directive in directives {
-            let text = directive.text.replace("{logs}", "logs");
+            let text = &directive.text;
             let misplaced = |why: &str| SutError::Unable {
                 kind: KIND,
                 what: format!("take `{text}` from the catalog: {why}"),
@@ -66,7 +66,7 @@ impl Sections {
                 .at
                 .as_deref()
                 .ok_or_else(|| misplaced("the row says no `at`"))?;
-            let value = serde_json::from_str(&text)
+            let value = serde_json::from_str(text)
                 .map_err(|error| misplaced(&format!("it is no JSON ({error})")))?;
             let section = sections
                 .entry(directive.context.name().to_owned())

@@ -17,19 +17,16 @@ mod own;
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::fs;
-use std::path::Path;
-use std::process::{Command, Output};
+use std::sync::Arc;
 use std::time::Duration;
 
-use rustix::process::Signal;
-use weir_model::study::{ProxyKind, Settings};
+use weir_model::study::ProxyKind;
 use weir_parameters::Catalog;
 
 use crate::admin;
-use crate::configuration::directives;
-use crate::installed::{Installed, Marks, output, words};
-use crate::{Configuration, Effective, Proxy, RunningProxy, Site, SutError};
+use crate::installed::{Installed, Marks};
+use crate::proxy::check;
+use crate::{Configuration, Effective, Proxy, RunningProxy, SutError, Task};
 
 const KIND: ProxyKind = ProxyKind::Caddy;
 
@@ -43,41 +40,20 @@ const FOLDERS: [(&str, &str); 3] = [
     ("XDG_DATA_HOME", "temp/data"),
 ];
 
-const MARKS: Marks = Marks {
+pub(crate) const MARKS: Marks = Marks {
     kind: KIND,
     names: &["caddy"],
     // `caddy version` says a number and not whose.
     ask: "environ",
     version_of,
+    install: "apt-get install caddy",
+    open: |installed| Ok(Arc::new(Caddy { installed })),
 };
 
 /// A Caddy that is installed.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Caddy {
+#[derive(Debug)]
+pub(crate) struct Caddy {
     installed: Installed,
-}
-
-impl Caddy {
-    /// Looks for Caddy, where it is said to be or else on PATH and in the folders of system programs,
-    /// and asks its version.
-    ///
-    /// # Errors
-    /// [`SutError::NotFound`]; or the program is something else.
-    pub fn find(executable: Option<&Path>) -> Result<Caddy, SutError> {
-        let installed = Installed::find(&MARKS, executable)?;
-        Ok(Caddy { installed })
-    }
-
-    /// Runs the program in the prefix, as it is run to serve.
-    fn ask(&self, configuration: &Configuration, subcommand: &str) -> Result<Output, SutError> {
-        let mut command: Command = self.installed.command();
-        command
-            .arg(subcommand)
-            .args(config_arguments(configuration))
-            .envs(configuration.environment.iter().cloned())
-            .current_dir(configuration.prefix());
-        output(command)
-    }
 }
 
 impl Proxy for Caddy {
@@ -85,42 +61,34 @@ impl Proxy for Caddy {
         &self.installed
     }
 
-    fn write(
-        &self,
-        prefix: &Path,
-        settings: &Settings,
-        site: &Site<'_>,
-        catalog: &Catalog,
-    ) -> Result<Configuration, SutError> {
-        if let Some(own) = site.own {
-            return own::write(self, prefix, settings, site, own, catalog);
+    fn configure(&self, task: &Task<'_>) -> Result<Configuration, SutError> {
+        if let Some(own) = task.site.own {
+            return own::write(self, task, own);
         }
-        let laid_out = layout::lay_out(&directives(KIND, settings, catalog)?, site)?;
+        let laid_out = layout::lay_out(&task.directives()?, task.site)?;
         let configuration = Configuration {
             environment: folders().chain(laid_out.environment).collect(),
-            ..Configuration::prepare(KIND, prefix, FILE, site, None)?
+            ..Configuration::prepare(task, FILE, None)?
         };
         configuration.write(&format!("{:#}\n", laid_out.document))?;
         Ok(configuration)
     }
 
-    /// `caddy validate`, which loads everything and listens nowhere. Its warnings are the remarks.
-    fn check(&self, configuration: &Configuration) -> Result<Vec<String>, SutError> {
-        let answer = self.ask(configuration, "validate")?;
-        let printed = words(&answer);
-        match answer.status.success() {
-            true => {
-                let warnings = log::warnings(&printed).into_iter();
-                Ok(warnings.map(|remark| configuration.told(&remark)).collect())
-            }
-            false => Err(configuration.refused(&log::without_notices(&printed))),
-        }
+    /// `caddy validate` loads everything and listens nowhere.
+    fn checking(&self, configuration: &Configuration) -> Vec<OsString> {
+        with_file("validate", configuration)
+    }
+
+    fn remarks(&self, said: &str) -> Vec<String> {
+        log::warnings(said)
+    }
+
+    fn refusal(&self, said: &str) -> String {
+        log::without_notices(said)
     }
 
     fn arguments(&self, configuration: &Configuration) -> Vec<OsString> {
-        let mut arguments = vec!["run".into()];
-        arguments.extend(config_arguments(configuration));
-        arguments
+        with_file("run", configuration)
     }
 
     fn shares_ports(&self, _configuration: &Configuration) -> bool {
@@ -151,7 +119,7 @@ impl Proxy for Caddy {
                 effective::environment_of(proxy.master_pid())?,
             ),
             None => {
-                self.check(configuration)?;
+                check(self, configuration)?;
                 let environment = configuration.environment.iter().cloned().collect();
                 (effective::written(configuration)?, environment)
             }
@@ -166,23 +134,6 @@ impl Proxy for Caddy {
     fn counters(&self, configuration: &Configuration) -> Result<BTreeMap<String, u64>, SutError> {
         admin::get(configuration, "/metrics").map(|text| counters::parse(&text))
     }
-
-    fn graceful(&self) -> Signal {
-        Signal::TERM
-    }
-
-    /// `POST /load`. Requests in flight are answered by the old configuration; idle connections of
-    /// clients are closed, and those to the origin begin anew. What is in the environment stays.
-    fn reload(
-        &self,
-        configuration: &Configuration,
-        _proxy: &mut RunningProxy,
-    ) -> Result<(), SutError> {
-        self.check(configuration)?;
-        let file = configuration.file();
-        let text = fs::read_to_string(&file).map_err(SutError::file("read", &file))?;
-        admin::request(configuration, "POST", "/load", &text).map(drop)
-    }
 }
 
 /// What tells Caddy where it may keep something.
@@ -191,9 +142,10 @@ fn folders() -> impl Iterator<Item = (String, String)> {
     FOLDERS.into_iter().map(owned)
 }
 
-/// Relative, as everything in the prefix is to Caddy.
-fn config_arguments(configuration: &Configuration) -> [OsString; 2] {
-    ["--config".into(), configuration.file.clone().into()]
+/// The file is relative, as everything in the prefix is to Caddy.
+fn with_file(subcommand: &str, configuration: &Configuration) -> Vec<OsString> {
+    let file = configuration.file.clone().into();
+    vec![subcommand.into(), "--config".into(), file]
 }
 
 /// `caddy/2.6.2` of what `caddy environ` prints. Debian leaves out the `v` and the checksum that others

@@ -5,25 +5,20 @@ use std::path::Path;
 use serde_json::Value;
 use weir_configuration::document::{Dialect, Format, adapt_caddy, change, listeners, read};
 use weir_configuration::{ConfigurationError, Source, SourceFile, Wanted};
-use weir_model::study::Settings;
-use weir_parameters::Catalog;
 
 use super::layout::{ENVIRONMENT, Servers, environment};
 use super::{Caddy, FILE, KIND, folders, log};
-use crate::configuration::{Configuration, directives, wanted};
+use crate::configuration::Configuration;
 use crate::installed::output;
 use crate::own::{Copying, about};
-use crate::{Own, Site, SutError};
+use crate::{Own, SutError, Task};
 
 pub(super) fn write(
     caddy: &Caddy,
-    prefix: &Path,
-    settings: &Settings,
-    site: &Site<'_>,
+    task: &Task<'_>,
     own: Own<'_>,
-    catalog: &Catalog,
 ) -> Result<Configuration, SutError> {
-    let wanted = wanted(KIND, settings, catalog)?;
+    let wanted = task.wanted()?;
     let is_json = own.file.extension().is_some_and(|it| it == "json");
     let [user, changed] = match is_json {
         true => {
@@ -37,16 +32,15 @@ pub(super) fn write(
             [adapted.clone(), adapted]
         }
     };
-    let variables = environment(&directives(KIND, settings, catalog)?)?;
-    let copying = Copying::begin(KIND, prefix, site, own, [user, changed], None)?;
+    let variables = environment(&task.directives()?)?;
+    let copying = Copying::begin(task, own, [user, changed], None)?;
     let copy = adapt_caddy(copying.changed(), &copying.surroundings(None))?;
     let listeners = listeners(&copy, Dialect::Caddy)?;
-    let addresses = listeners.iter().map(|listener| &*listener.address);
-    let is_in_clear = copying.is_asked_in_clear(addresses);
+    let addresses = listeners.into_iter().map(|listener| listener.address);
     Ok(Configuration {
         environment: folders().chain(variables).collect(),
         // Caddy takes the language from the name.
-        ..copying.finish(copy, Some(FILE), is_in_clear)?
+        ..copying.finish(copy, Some(FILE), addresses)?
     })
 }
 

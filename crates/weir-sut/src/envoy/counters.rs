@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use super::layout::STATISTICS;
 use crate::{Configuration, SutError, admin};
 
 /// What is asked for: counters of the parts that weir wrote, not of Envoy's administration.
@@ -70,21 +69,6 @@ pub(super) fn read(configuration: &Configuration) -> Result<BTreeMap<String, u64
         true => sum(&admin::get(configuration, ASK_OWN)?),
         false => parse(&admin::get(configuration, ASK)?),
     })
-}
-
-/// Requests of clients that are not answered yet.
-pub(super) fn requests_in_flight(configuration: &Configuration) -> Result<u64, SutError> {
-    let part = match configuration.own.is_some() {
-        true => ".*",
-        false => STATISTICS,
-    };
-    let ask = format!("/stats?filter=^http[.]{part}[.]downstream_rq_active$");
-    let text = admin::get(configuration, &ask)?;
-    let others = text
-        .lines()
-        .filter(|line| !line.starts_with(OF_ADMINISTRATION));
-    let values = others.filter_map(|line| line.rsplit_once(':')?.1.trim().parse::<u64>().ok());
-    Ok(values.sum())
 }
 
 /// What asking for statistics counts itself.

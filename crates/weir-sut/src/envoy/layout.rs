@@ -1,17 +1,15 @@
 //! Writing a configuration: the settings of an arm, put into Envoy's document.
 
 use std::net::SocketAddr;
-use std::path::Path;
 
 use serde_json::{Value, json};
-use weir_model::study::{ProxyKind, ProxyRole, Settings};
-use weir_parameters::{Catalog, Directive};
+use weir_parameters::Directive;
 
 use super::document::{CLEAR, CLUSTER, ROUTER, TLS, UPSTREAM_HTTP, put_all};
 use super::own;
 use crate::certificate::{CERTIFICATE_FILE, KEY_FILE};
-use crate::configuration::{ADMIN_SOCKET, Configuration, directives};
-use crate::{Site, SutError};
+use crate::configuration::{ADMIN_SOCKET, Configuration};
+use crate::{Site, SutError, Task};
 
 /// Name of the configuration file; its ending tells Envoy the format.
 const FILE: &str = "envoy.json";
@@ -19,51 +17,26 @@ const FILE: &str = "envoy.json";
 /// What the statistics of client connections stand under, for both listeners together.
 pub(super) const STATISTICS: &str = "ingress";
 
-pub(super) fn write(
-    prefix: &Path,
-    settings: &Settings,
-    site: &Site<'_>,
-    catalog: &Catalog,
-) -> Result<Configuration, SutError> {
-    let unable = |what: &str| SutError::Unable {
-        kind: ProxyKind::Envoy,
-        what: what.to_owned(),
-    };
-    if let Some(own) = site.own {
-        return own::write(prefix, settings, site, own, catalog);
+pub(super) fn write(task: &Task<'_>) -> Result<Configuration, SutError> {
+    if let Some(own) = task.site.own {
+        return own::write(task, own);
     }
-    if let ProxyRole::StaticFiles { .. } = site.role {
-        return Err(unable(
-            "serve files: it passes on what an origin server has",
-        ));
-    }
-    let origin = site.origin.ok_or(SutError::NoOrigin)?;
-    let mut directives = directives(ProxyKind::Envoy, settings, catalog)?;
-    for directive in &mut directives {
-        // Envoy is started in the prefix.
-        directive.text = directive.text.replace("{logs}", "logs");
-    }
+    let directives = task.directives()?;
     let layout = Layout {
         directives: &directives,
     };
-    let document = layout.bootstrap(site, origin)?;
-    let arguments = layout.arguments()?;
-    let configuration = Configuration::prepare(ProxyKind::Envoy, prefix, FILE, site, None)?;
+    let document = layout.bootstrap(task.site, task.origin()?)?;
     let configuration = Configuration {
-        arguments,
-        ..configuration
+        arguments: layout.arguments()?,
+        ..Configuration::prepare(task, FILE, None)?
     };
     configuration.write(&format!("{document:#}\n"))?;
     Ok(configuration)
 }
 
 /// Options of the command line that settings lead to.
-pub(super) fn arguments(settings: &Settings, catalog: &Catalog) -> Result<Vec<String>, SutError> {
-    let directives = directives(ProxyKind::Envoy, settings, catalog)?;
-    let layout = Layout {
-        directives: &directives,
-    };
-    layout.arguments()
+pub(super) fn arguments(directives: &[Directive]) -> Result<Vec<String>, SutError> {
+    Layout { directives }.arguments()
 }
 
 /// Puts directives into the objects of their contexts, and these into one another.

@@ -18,45 +18,32 @@ mod own;
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::path::Path;
-use std::time::{Duration, Instant};
+use std::sync::Arc;
+use std::time::Duration;
 
-use rustix::process::Signal;
-use weir_model::study::{ProxyKind, Settings};
+use weir_model::study::ProxyKind;
 use weir_parameters::Catalog;
 
-use crate::installed::{Installed, Marks, output};
-use crate::{Configuration, Effective, Proxy, RunningProxy, Site, SutError, admin};
+use crate::installed::{Installed, Marks};
+use crate::proxy::check;
+use crate::{Configuration, Effective, Proxy, RunningProxy, SutError, Task, admin};
 
 /// The mark of a warning in Envoy's log, behind time and thread.
 const WARNING: &str = "[warning]";
 
-/// How often requests in flight are looked at.
-const POLL: Duration = Duration::from_millis(10);
-
-const MARKS: Marks = Marks {
+pub(crate) const MARKS: Marks = Marks {
     kind: ProxyKind::Envoy,
     names: &["envoy"],
     ask: "--version",
     version_of,
+    install: "scripts/setup proxies, or see envoyproxy.io",
+    open: |installed| Ok(Arc::new(Envoy { installed })),
 };
 
 /// An Envoy that is installed.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Envoy {
+#[derive(Debug)]
+pub(crate) struct Envoy {
     installed: Installed,
-}
-
-impl Envoy {
-    /// Looks for Envoy, where it is said to be or else on PATH and in the folders of system programs,
-    /// and asks its version.
-    ///
-    /// # Errors
-    /// [`SutError::NotFound`]; or the program is something else.
-    pub fn find(executable: Option<&Path>) -> Result<Envoy, SutError> {
-        let installed = Installed::find(&MARKS, executable)?;
-        Ok(Envoy { installed })
-    }
 }
 
 impl Proxy for Envoy {
@@ -64,34 +51,26 @@ impl Proxy for Envoy {
         &self.installed
     }
 
-    fn write(
-        &self,
-        prefix: &Path,
-        settings: &Settings,
-        site: &Site<'_>,
-        catalog: &Catalog,
-    ) -> Result<Configuration, SutError> {
-        layout::write(prefix, settings, site, catalog)
+    fn configure(&self, task: &Task<'_>) -> Result<Configuration, SutError> {
+        layout::write(task)
     }
 
     /// `envoy --mode validate`. Listeners, clusters and certificates are made as for a start; no
     /// port is bound.
-    fn check(&self, configuration: &Configuration) -> Result<Vec<String>, SutError> {
-        let mut check = self.installed.command();
-        check
-            .current_dir(configuration.prefix())
-            .args(["--mode", "validate"])
-            .args(self.arguments(configuration))
-            .args(&configuration.arguments);
-        let output = output(check)?;
-        let said = String::from_utf8_lossy(&output.stderr);
-        match output.status.success() {
-            true => {
-                let remarks = said.lines().filter_map(remark);
-                Ok(remarks.map(|remark| configuration.told(&remark)).collect())
-            }
-            false => Err(configuration.refused(&refusal(&said))),
-        }
+    fn checking(&self, configuration: &Configuration) -> Vec<OsString> {
+        let mut arguments = vec!["--mode".into(), "validate".into()];
+        arguments.extend(self.arguments(configuration));
+        arguments
+    }
+
+    /// Its warnings, without time and thread, which differ each time.
+    fn remarks(&self, said: &str) -> Vec<String> {
+        let remark = |line: &str| Some(line[line.find(WARNING)?..].to_owned());
+        said.lines().filter_map(remark).collect()
+    }
+
+    fn refusal(&self, said: &str) -> String {
+        refusal(said)
     }
 
     fn arguments(&self, configuration: &Configuration) -> Vec<OsString> {
@@ -127,7 +106,7 @@ impl Proxy for Envoy {
         match proxy {
             Some(proxy) => effective::of_process(configuration, proxy, catalog),
             None => {
-                self.check(configuration)?;
+                check(self, configuration)?;
                 effective::of_file(configuration, catalog)
             }
         }
@@ -145,34 +124,6 @@ impl Proxy for Envoy {
     fn is_telling(&self, line: &str) -> bool {
         !line.starts_with([' ', '{', '}', '[', ']']) || line.starts_with("[2")
     }
-
-    fn graceful(&self) -> Signal {
-        Signal::TERM
-    }
-
-    /// Envoy ends at once at every signal, so its listeners are closed first
-    /// (`/drain_listeners`), and the requests that it still has are waited for.
-    fn let_finish(&self, configuration: &Configuration, at_most: Duration) -> Result<(), SutError> {
-        let deadline = Instant::now() + at_most;
-        admin::request(configuration, "POST", "/drain_listeners", "")?;
-        while counters::requests_in_flight(configuration)? > 0 && Instant::now() < deadline {
-            std::thread::sleep(POLL);
-        }
-        Ok(())
-    }
-
-    fn reload(
-        &self,
-        _configuration: &Configuration,
-        _proxy: &mut RunningProxy,
-    ) -> Result<(), SutError> {
-        Err(SutError::Unable {
-            kind: ProxyKind::Envoy,
-            what: "read its configuration again: a static one is replaced by a hot restart alone, \
-                   which is another process that shares memory with this one outside of the prefix"
-                .to_owned(),
-        })
-    }
 }
 
 /// `envoy/1.40.0` of `envoy  version: <commit>/1.40.0/Clean/RELEASE/BoringSSL`.
@@ -182,11 +133,6 @@ fn version_of(words: &str) -> Option<String> {
     let number = build.split('/').nth(1)?;
     let is_number = number.starts_with(|c: char| c.is_ascii_digit());
     is_number.then(|| format!("envoy/{number}"))
-}
-
-/// A warning without time and thread, which differ each time.
-fn remark(line: &str) -> Option<String> {
-    Some(line[line.find(WARNING)?..].to_owned())
 }
 
 /// What `--mode validate` said, without the document that it shows behind some refusals, and with the
@@ -213,6 +159,15 @@ mod tests {
         assert_eq!(version_of(""), None);
     }
 
+    fn installed() -> Installed {
+        Installed {
+            kind: ProxyKind::Envoy,
+            program: "envoy".into(),
+            version: "envoy/1.40.0".to_owned(),
+            said: String::new(),
+        }
+    }
+
     #[test]
     fn a_refusal_is_shown_without_the_document() {
         let said =
@@ -221,11 +176,12 @@ mod tests {
             refusal(said),
             "[t][1][critical][main] cannot do it (duration must):"
         );
-        let remarks = remark("[2026-11-21 19:43:18.799][27002][warning][main] [s.cc:1] no limit");
+        let remarks = |line: &str| (MARKS.open)(installed()).unwrap().remarks(line);
+        let line = "[2026-11-21 19:43:18.799][27002][warning][main] [s.cc:1] no limit";
+        assert_eq!(remarks(line), ["[warning][main] [s.cc:1] no limit"]);
         assert_eq!(
-            remarks.as_deref(),
-            Some("[warning][main] [s.cc:1] no limit")
+            remarks("[2026-11-21][1][info][main] x"),
+            Vec::<String>::new()
         );
-        assert_eq!(remark("[2026-11-21][1][info][main] x"), None);
     }
 }

@@ -7,14 +7,13 @@ use std::net::SocketAddr;
 use std::os::unix::fs::symlink;
 use std::path::Path;
 
-use weir_model::study::{ProxyKind, ProxyRole, Settings};
-use weir_parameters::{Catalog, Directive};
+use weir_parameters::Directive;
 
 use super::own;
 use crate::certificate::{CERTIFICATE_FILE, KEY_FILE};
-use crate::configuration::{ADMIN_SOCKET, Configuration, directives};
+use crate::configuration::{ADMIN_SOCKET, Configuration};
 use crate::user::WorkerUser;
-use crate::{Site, SutError};
+use crate::{Site, SutError, Task};
 
 /// Name of the configuration file.
 const FILE: &str = "haproxy.cfg";
@@ -29,28 +28,12 @@ pub(super) const USERS: [&str; 3] = ["haproxy", "www-data", "nobody"];
 /// connection that asks nothing keeps the former worker until it ends.
 const HARD_STOP_AFTER: &str = "10s";
 
-pub(super) fn write(
-    prefix: &Path,
-    settings: &Settings,
-    site: &Site<'_>,
-    catalog: &Catalog,
-) -> Result<Configuration, SutError> {
-    let kind = ProxyKind::Haproxy;
-    let unable = |what: &str| SutError::Unable {
-        kind,
-        what: what.to_owned(),
-    };
-    if let Some(own) = site.own {
-        return own::write(prefix, settings, site, own, catalog);
+pub(super) fn write(task: &Task<'_>) -> Result<Configuration, SutError> {
+    if let Some(own) = task.site.own {
+        return own::write(task, own);
     }
-    if let ProxyRole::StaticFiles { .. } = site.role {
-        return Err(unable(
-            "serve files: it passes requests on to an origin server and has none of its own",
-        ));
-    }
-    let origin = site.origin.ok_or(SutError::NoOrigin)?;
     let layout = Layout {
-        directives: directives(kind, settings, catalog)?,
+        directives: task.directives()?,
         user: WorkerUser::find(&USERS),
     };
     // The master reads everything as the user it was started by, so nobody else has to get there.
@@ -58,13 +41,13 @@ pub(super) fn write(
         stdout: Some(ACCESS_LOG.into()),
         workers: 1,
         shares_port: layout.shares_port(),
-        ..Configuration::prepare(kind, prefix, FILE, site, None)?
+        ..Configuration::prepare(task, FILE, None)?
     };
-    if site.tls.is_some() {
+    if task.site.tls.is_some() {
         let folder = configuration.prefix().join("conf");
         offer_key(&folder).map_err(SutError::file("write", folder))?;
     }
-    configuration.write(&layout.render(site, origin))?;
+    configuration.write(&layout.render(task.site, task.origin()?))?;
     Ok(configuration)
 }
 

@@ -19,71 +19,33 @@ mod way;
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::path::Path;
-use std::time::{Duration, Instant};
+use std::sync::Arc;
+use std::time::Duration;
 
-use rustix::process::Signal;
-use weir_model::study::{ProxyKind, Settings};
+use weir_model::study::ProxyKind;
 use weir_parameters::Catalog;
 
 use crate::admin;
-use crate::installed::{Installed, Marks, output};
+use crate::installed::{Installed, Marks};
 use crate::proxy::has_workers;
-use crate::{Configuration, Effective, Proxy, RunningProxy, Site, SutError};
-
-/// How long a reload may take until the new worker answers.
-const RELOAD_LIMIT: Duration = Duration::from_secs(10);
+use crate::{Configuration, Effective, Proxy, RunningProxy, SutError, Task};
 
 /// The master's own socket, below the prefix, as Debian's service has one.
 const MASTER_SOCKET: &str = "run/master.sock";
 
-/// How often a reload is looked at.
-const POLL: Duration = Duration::from_millis(10);
-
-const MARKS: Marks = Marks {
+pub(crate) const MARKS: Marks = Marks {
     kind: ProxyKind::Haproxy,
     names: &["haproxy"],
     ask: "-v",
     version_of,
+    install: "apt-get install haproxy",
+    open: |installed| Ok(Arc::new(Haproxy { installed })),
 };
 
 /// A HAProxy that is installed.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Haproxy {
+#[derive(Debug)]
+pub(crate) struct Haproxy {
     installed: Installed,
-}
-
-impl Haproxy {
-    /// Looks for HAProxy, where it is said to be or else on PATH and in the folders of system
-    /// programs, and asks its version.
-    ///
-    /// # Errors
-    /// [`SutError::NotFound`]; or the program is something else.
-    pub fn find(executable: Option<&Path>) -> Result<Haproxy, SutError> {
-        let installed = Installed::find(&MARKS, executable)?;
-        Ok(Haproxy { installed })
-    }
-
-    /// Waits until a worker other than `former` answers, and the master that watches it.
-    fn wait_for_another(
-        &self,
-        configuration: &Configuration,
-        proxy: &mut RunningProxy,
-        former: u64,
-    ) -> Result<(), SutError> {
-        let begin = Instant::now();
-        loop {
-            // Between two workers nobody may answer for a moment.
-            let is_there = worker(configuration).is_ok_and(|pid| pid != former);
-            if is_there && master_answers(configuration) {
-                return Ok(());
-            }
-            if proxy.exit_status().is_some() || begin.elapsed() > RELOAD_LIMIT {
-                return Err(configuration.refused(&proxy.error_log_tail()));
-            }
-            std::thread::sleep(POLL);
-        }
-    }
 }
 
 impl Proxy for Haproxy {
@@ -91,39 +53,25 @@ impl Proxy for Haproxy {
         &self.installed
     }
 
-    fn write(
-        &self,
-        prefix: &Path,
-        settings: &Settings,
-        site: &Site<'_>,
-        catalog: &Catalog,
-    ) -> Result<Configuration, SutError> {
-        layout::write(prefix, settings, site, catalog)
+    fn configure(&self, task: &Task<'_>) -> Result<Configuration, SutError> {
+        layout::write(task)
     }
 
-    /// What `haproxy -c` says; it opens no listener.
-    fn check(&self, configuration: &Configuration) -> Result<Vec<String>, SutError> {
-        let mut command = self.installed.command();
-        command
-            .arg("-c")
-            .args(self.arguments(configuration))
-            .current_dir(configuration.prefix());
-        let output = output(command)?;
-        let text = String::from_utf8_lossy(&output.stderr);
-        let said = |tag: &str| -> Vec<String> {
-            let lines = text.lines().filter(|line| line.starts_with(tag));
-            lines.map(without_pid).collect()
-        };
-        match output.status.success() {
-            true => {
-                let remarks = said("[WARNING]").into_iter();
-                Ok(remarks.map(|remark| configuration.told(&remark)).collect())
-            }
-            false => {
-                let words = [said("[WARNING]"), said("[ALERT]")].concat();
-                Err(configuration.refused(&words.join("\n")))
-            }
-        }
+    /// `haproxy -c` opens no listener.
+    fn checking(&self, configuration: &Configuration) -> Vec<OsString> {
+        let mut arguments = vec!["-c".into()];
+        arguments.extend(self.arguments(configuration));
+        arguments
+    }
+
+    fn remarks(&self, said: &str) -> Vec<String> {
+        tagged(said, "[WARNING]")
+    }
+
+    fn refusal(&self, said: &str) -> String {
+        [tagged(said, "[WARNING]"), tagged(said, "[ALERT]")]
+            .concat()
+            .join("\n")
     }
 
     fn arguments(&self, configuration: &Configuration) -> Vec<OsString> {
@@ -170,27 +118,6 @@ impl Proxy for Haproxy {
     fn counters(&self, configuration: &Configuration) -> Result<BTreeMap<String, u64>, SutError> {
         counters::read(configuration)
     }
-
-    /// The master has its worker stop softly: no new connections, idle ones that have asked before are
-    /// closed, requests in flight are answered. A connection that never asked holds it up until it
-    /// does, or `hard-stop-after`.
-    fn graceful(&self) -> Signal {
-        Signal::USR1
-    }
-
-    fn reload(
-        &self,
-        configuration: &Configuration,
-        proxy: &mut RunningProxy,
-    ) -> Result<(), SutError> {
-        self.check(configuration)?;
-        let former = worker(configuration)?;
-        // With those that leave since an earlier reload.
-        let leaving = proxy.below();
-        proxy.signal(Signal::USR2);
-        self.wait_for_another(configuration, proxy, former)?;
-        proxy.note_processes_but(&leaving)
-    }
 }
 
 /// Whether the master is there. Once it has a worker it becomes another program that only watches it
@@ -220,6 +147,12 @@ fn version_of(words: &str) -> Option<String> {
         .or_else(|| line.strip_prefix("HA-Proxy version "))?;
     let version = version.split_ascii_whitespace().next()?;
     Some(format!("haproxy/{version}"))
+}
+
+/// The messages with this tag.
+fn tagged(said: &str, tag: &str) -> Vec<String> {
+    let lines = said.lines().filter(|line| line.starts_with(tag));
+    lines.map(without_pid).collect()
 }
 
 /// A message without the number of the process that wrote it, which says nothing and differs each

@@ -1,38 +1,26 @@
 //! A copy of a user's haproxy.cfg.
 
-use std::path::Path;
-
 use weir_configuration::Source;
 use weir_configuration::haproxy::{Tree, adapt, change, listeners, read};
-use weir_model::study::{ProxyKind, Settings};
-use weir_parameters::Catalog;
 
 use super::layout::{ACCESS_LOG, USERS, offer_key};
-use crate::configuration::{Configuration, wanted};
+use crate::configuration::Configuration;
 use crate::own::Copying;
 use crate::user::{Id, WorkerUser};
-use crate::{Own, Site, SutError};
+use crate::{Own, SutError, Task};
 
-pub(super) fn write(
-    prefix: &Path,
-    settings: &Settings,
-    site: &Site<'_>,
-    own: Own<'_>,
-    catalog: &Catalog,
-) -> Result<Configuration, SutError> {
-    const KIND: ProxyKind = ProxyKind::Haproxy;
-    let wanted = wanted(KIND, settings, catalog)?;
+pub(super) fn write(task: &Task<'_>, own: Own<'_>) -> Result<Configuration, SutError> {
+    let wanted = task.wanted()?;
     let user = read(own.file)?;
     let changed = change(&user, &wanted)?;
     let worker = worker_of(&changed)?;
     // The master reads everything as the user it was started by, so nobody else has to get there.
-    let copying = Copying::begin(KIND, prefix, site, own, [user, changed], None)?;
+    let copying = Copying::begin(task, own, [user, changed], None)?;
     let copy = adapt(copying.changed(), &copying.surroundings(worker.as_ref()))?;
     let listeners = listeners(&copy)?;
-    let addresses = listeners.iter().map(|listener| &*listener.address);
-    let is_in_clear = copying.is_asked_in_clear(addresses);
-    let configuration = copying.finish(copy, None, is_in_clear)?;
-    if site.tls.is_some() {
+    let addresses = listeners.into_iter().map(|listener| listener.address);
+    let configuration = copying.finish(copy, None, addresses)?;
+    if task.site.tls.is_some() {
         let folder = configuration.prefix().join("conf");
         offer_key(&folder).map_err(SutError::file("write", folder))?;
     }

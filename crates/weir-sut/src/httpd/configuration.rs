@@ -4,15 +4,15 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
 
-use weir_model::study::{ProxyKind, ProxyRole, Settings};
-use weir_parameters::{Catalog, Context, Directive};
+use weir_model::study::ProxyRole;
+use weir_parameters::{Context, Directive};
 
 use super::Httpd;
 use super::status::{CONFIGURATION, HIDDEN, STATUS};
 use crate::certificate::{CERTIFICATE_FILE, KEY_FILE};
-use crate::configuration::{Configuration, directives};
+use crate::configuration::Configuration;
 use crate::user::WorkerUser;
-use crate::{Site, SutError};
+use crate::{Site, SutError, Task};
 
 /// Name of the configuration file.
 const FILE: &str = "httpd.conf";
@@ -46,31 +46,14 @@ const WORKERS_OF_PREFORK: usize = 256;
 const SERVER_LIMIT: usize = 16;
 const THREAD_LIMIT: usize = 64;
 
-pub(super) fn write(
-    httpd: &Httpd,
-    prefix: &Path,
-    settings: &Settings,
-    site: &Site<'_>,
-    catalog: &Catalog,
-) -> Result<Configuration, SutError> {
-    const KIND: ProxyKind = ProxyKind::Httpd;
-    if site.own.is_some() {
-        return Err(SutError::Unable {
-            kind: KIND,
-            what: "be started with a configuration of yours: weir cannot change one of its yet"
-                .to_owned(),
-        });
+pub(super) fn write(httpd: &Httpd, task: &Task<'_>) -> Result<Configuration, SutError> {
+    if task.site.own.is_some() {
+        let what = "be started with a configuration of yours: weir cannot change one of its yet";
+        return Err(task.unable(what));
     }
-    let mut directives = directives(KIND, settings, catalog)?;
-    for directive in &mut directives {
-        // Relative paths of logs are taken from the prefix.
-        directive.text = directive.text.replace("{logs}", "logs");
-    }
-    if let ProxyRole::ReverseProxy = site.role {
-        site.origin.ok_or(SutError::NoOrigin)?;
-    }
+    let directives = task.directives()?;
     let user = WorkerUser::find(&USERS);
-    let configuration = Configuration::prepare(KIND, prefix, FILE, site, user.as_ref())?;
+    let configuration = Configuration::prepare(task, FILE, user.as_ref())?;
     httpd.modules.link(configuration.prefix())?;
     let (name, text) = MEDIA_TYPES;
     let file = configuration.prefix().join(name);
@@ -84,7 +67,7 @@ pub(super) fn write(
         pool: &pool,
         prefix: configuration.prefix(),
     }
-    .render(site)?;
+    .render(task.site)?;
     let configuration = Configuration {
         error_log: Some(ERROR_LOG.into()),
         workers: pool.processes,

@@ -3,7 +3,8 @@
 use weir_model::study::ProxyKind;
 use weir_parameters::{Catalog, EffectiveFrom, Parameter};
 
-use super::Httpd;
+use super::{Httpd, with};
+use crate::proxy::answer;
 use crate::{Configuration, Effective, SutError};
 
 /// The directive of the one origin: what follows are the parameters of its worker.
@@ -17,7 +18,7 @@ impl Httpd {
     /// loads, which are not in there.
     pub(super) fn dump(&self, configuration: &Configuration) -> Result<String, SutError> {
         let dumps = ["-t", "-D", "DUMP_CONFIG", "-D", "DUMP_MODULES"];
-        let output = self.run_with(configuration, &dumps)?;
+        let output = answer(self, configuration, with(configuration, &dumps))?;
         let text = String::from_utf8_lossy(&output.stdout);
         let (tree, modules) = text.split_once(MODULES).unwrap_or((&text, ""));
         Ok(with_mpm(mpm_in(modules), tree))
@@ -63,7 +64,7 @@ fn level(row: &Parameter, lines: &[Line<'_>], nofile: Option<u64>) -> Option<Str
         | EffectiveFrom::ListenFlag { .. }
         | EffectiveFrom::Sysctl { .. }
         | EffectiveFrom::Launcher
-        | EffectiveFrom::Transport => Vec::new(),
+        | EffectiveFrom::Transport { .. } => Vec::new(),
     };
     // The last one counts. Of those that go together (LoadModule) only some are the row's.
     let known = found

@@ -16,69 +16,38 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fs;
 use std::io;
-use std::path::Path;
-use std::process::Output;
-use std::time::{Duration, Instant};
+use std::sync::Arc;
+use std::time::Duration;
 
-use rustix::process::Signal;
-use weir_model::study::{ProxyKind, Settings};
+use weir_model::study::ProxyKind;
 use weir_parameters::Catalog;
 
 use self::modules::Modules;
-use crate::installed::{Installed, Marks, output, words};
+use crate::installed::{Installed, Marks};
 use crate::proxy::has_workers;
-use crate::{Configuration, Effective, Proxy, RunningProxy, Site, SutError};
+use crate::{Configuration, Effective, Proxy, RunningProxy, SutError, Task};
 
 /// What it logs once its processes are started.
 const STARTED: &str = "resuming normal operations";
 
-/// How long it may take to run with a changed configuration.
-const RELOAD_LIMIT: Duration = Duration::from_secs(10);
-
-/// How often it is asked meanwhile.
-const POLL: Duration = Duration::from_millis(20);
-
-const MARKS: Marks = Marks {
+pub(crate) const MARKS: Marks = Marks {
     kind: ProxyKind::Httpd,
     // Debian's name first: on PATH, `httpd` may be another program's.
     names: &["apache2", "httpd"],
     ask: "-v",
     version_of,
+    install: "apt-get install apache2-bin",
+    open: |installed| {
+        let modules = Modules::of(&installed.program)?;
+        Ok(Arc::new(Httpd { installed, modules }))
+    },
 };
 
 /// An httpd that is installed.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Httpd {
+#[derive(Debug)]
+pub(crate) struct Httpd {
     installed: Installed,
     modules: Modules,
-}
-
-impl Httpd {
-    /// Looks for httpd, where it is said to be or else on PATH and in the folders of system programs,
-    /// and asks its version.
-    ///
-    /// # Errors
-    /// [`SutError::NotFound`]; or the program is something else.
-    pub fn find(executable: Option<&Path>) -> Result<Httpd, SutError> {
-        let installed = Installed::find(&MARKS, executable)?;
-        let modules = Modules::of(&installed.program)?;
-        Ok(Httpd { installed, modules })
-    }
-
-    /// Runs it with a configuration and options that make it answer and end.
-    fn run_with(
-        &self,
-        configuration: &Configuration,
-        options: &[&str],
-    ) -> Result<Output, SutError> {
-        let mut command = self.installed.command();
-        command.args(place(configuration)).args(options);
-        let output = output(command)?;
-        match output.status.success() {
-            true => Ok(output),
-            false => Err(configuration.refused(&words(&output))),
-        }
-    }
 }
 
 impl Proxy for Httpd {
@@ -86,26 +55,21 @@ impl Proxy for Httpd {
         &self.installed
     }
 
-    fn write(
-        &self,
-        prefix: &Path,
-        settings: &Settings,
-        site: &Site<'_>,
-        catalog: &Catalog,
-    ) -> Result<Configuration, SutError> {
-        configuration::write(self, prefix, settings, site, catalog)
+    fn configure(&self, task: &Task<'_>) -> Result<Configuration, SutError> {
+        configuration::write(self, task)
     }
 
-    fn check(&self, configuration: &Configuration) -> Result<Vec<String>, SutError> {
-        let said = words(&self.run_with(configuration, &["-t"])?);
+    fn checking(&self, configuration: &Configuration) -> Vec<OsString> {
+        with(configuration, &["-t"])
+    }
+
+    fn remarks(&self, said: &str) -> Vec<String> {
         let is_remark = |line: &&str| !line.trim().is_empty() && *line != "Syntax OK";
-        Ok(said.lines().filter(is_remark).map(str::to_owned).collect())
+        said.lines().filter(is_remark).map(str::to_owned).collect()
     }
 
     fn arguments(&self, configuration: &Configuration) -> Vec<OsString> {
-        let mut arguments = place(configuration).to_vec();
-        arguments.extend(["-D".into(), "FOREGROUND".into()]);
-        arguments
+        with(configuration, &["-D", "FOREGROUND"])
     }
 
     fn shares_ports(&self, configuration: &Configuration) -> bool {
@@ -164,53 +128,18 @@ impl Proxy for Httpd {
     fn counters(&self, configuration: &Configuration) -> Result<BTreeMap<String, u64>, SutError> {
         status::counters(configuration)
     }
-
-    fn graceful(&self) -> Signal {
-        Signal::WINCH
-    }
-
-    fn reload(
-        &self,
-        configuration: &Configuration,
-        proxy: &mut RunningProxy,
-    ) -> Result<(), SutError> {
-        self.check(configuration)?;
-        let before = status::generation(configuration)?;
-        proxy.signal(Signal::USR1);
-        let begin = Instant::now();
-        let mut begun = None;
-        while begin.elapsed() < RELOAD_LIMIT {
-            std::thread::sleep(POLL);
-            if proxy.exit_status().is_some() {
-                // What its check does not see, such as a key that cannot be read, is its end.
-                proxy.alive()?;
-            }
-            if begun.is_none() && !status::generation(configuration).is_ok_and(|now| now > before) {
-                continue;
-            }
-            let since = begun.get_or_insert_with(Instant::now).elapsed();
-            if has_workers(proxy.successors().len(), configuration.workers, since) {
-                return proxy.note_successors();
-            }
-        }
-        Err(SutError::Unable {
-            kind: ProxyKind::Httpd,
-            what: format!(
-                "read its configuration again: it has not done so after {} s",
-                RELOAD_LIMIT.as_secs()
-            ),
-        })
-    }
 }
 
-/// The arguments that say which configuration.
-fn place(configuration: &Configuration) -> [OsString; 4] {
-    [
+/// Arguments that say which configuration, and others.
+fn with(configuration: &Configuration, others: &[&str]) -> Vec<OsString> {
+    let mut arguments: Vec<OsString> = vec![
         "-d".into(),
         configuration.prefix().into(),
         "-f".into(),
         configuration.file().into(),
-    ]
+    ];
+    arguments.extend(others.iter().map(OsString::from));
+    arguments
 }
 
 /// `Apache/2.4.57` of `Server version: Apache/2.4.57 (Debian)`.

@@ -36,17 +36,6 @@ pub(super) fn configuration(configuration: &Configuration) -> Result<String, Sut
     Ok(with_mpm(field(&status, "ServerMPM"), &directives(&page)))
 }
 
-/// How often it has read its configuration.
-pub(super) fn generation(configuration: &Configuration) -> Result<u64, SutError> {
-    const FIELD: &str = "ParentServerConfigGeneration";
-    let status = status(configuration)?;
-    let number = field(&status, FIELD).and_then(|number| number.parse().ok());
-    number.ok_or_else(|| SutError::Unreadable {
-        kind: ProxyKind::Httpd,
-        what: format!("{STATUS} does not say `{FIELD}`"),
-    })
-}
-
 /// All that it counts.
 pub(super) fn counters(configuration: &Configuration) -> Result<BTreeMap<String, u64>, SutError> {
     let mut all = totals(&status(configuration)?);

@@ -4,15 +4,15 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use weir_configuration::nginx;
-use weir_model::study::{ProxyKind, ProxyRole, Settings};
-use weir_parameters::{Catalog, Context, Directive};
+use weir_model::study::ProxyRole;
+use weir_parameters::{Context, Directive};
 use weir_probe::host;
 
 use super::{Nginx, own};
 use crate::certificate::{CERTIFICATE_FILE, KEY_FILE};
-use crate::configuration::{ADMIN_SOCKET, Configuration, directives};
+use crate::configuration::{ADMIN_SOCKET, Configuration};
 use crate::user::WorkerUser;
-use crate::{Site, SutError};
+use crate::{Site, SutError, Task};
 
 /// Name of the configuration file.
 const FILE: &str = "nginx.conf";
@@ -29,32 +29,24 @@ const TEMP_PATHS: [(&str, &str); 5] = [
     ("--without-http_scgi_module", "scgi_temp_path"),
 ];
 
-pub(super) fn write(
-    nginx: &Nginx,
-    prefix: &Path,
-    settings: &Settings,
-    site: &Site<'_>,
-    catalog: &Catalog,
-) -> Result<Configuration, SutError> {
-    if let Some(own) = site.own {
-        return own::write(nginx, prefix, settings, site, own, catalog);
+pub(super) fn write(nginx: &Nginx, task: &Task<'_>) -> Result<Configuration, SutError> {
+    if let Some(own) = task.site.own {
+        return own::write(nginx, task, own);
     }
-    let directives = logged(directives(ProxyKind::Nginx, settings, catalog)?);
+    let directives = logged(task.directives()?);
     let user = WorkerUser::find(&USERS);
     let text = Layout {
         nginx,
         user: user.as_ref(),
         directives: &directives,
     }
-    .render(site)?;
+    .render(task.site)?;
     let tree = nginx::directives(&text)?;
-    let configuration =
-        Configuration::prepare(ProxyKind::Nginx, prefix, FILE, site, user.as_ref())?;
     let configuration = Configuration {
         error_log: Some("logs/error.log".into()),
         workers: own::workers(&tree),
         shares_port: own::shares_port(&tree),
-        ..configuration
+        ..Configuration::prepare(task, FILE, user.as_ref())?
     };
     configuration.write(&text)?;
     Ok(configuration)
@@ -68,12 +60,8 @@ fn logged(mut all: Vec<Directive>) -> Vec<Directive> {
         all.push(Directive {
             context: Context::new("http"),
             at: None,
-            text: "access_log {logs}/access.log".to_owned(),
+            text: "access_log logs/access.log".to_owned(),
         });
-    }
-    for directive in &mut all {
-        // Relative paths of logs are taken from the prefix.
-        directive.text = directive.text.replace("{logs}", "logs");
     }
     all
 }

@@ -9,49 +9,34 @@ mod status;
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::path::Path;
-use std::process::Output;
+use std::sync::Arc;
 use std::time::Duration;
 
-use rustix::process::Signal;
 use weir_configuration::nginx::directives;
-use weir_model::study::{ProxyKind, Settings};
+use weir_model::study::ProxyKind;
 use weir_parameters::Catalog;
 
 use crate::admin;
-use crate::installed::{Installed, Marks, output};
-use crate::proxy::has_workers;
-use crate::{Configuration, Effective, Proxy, RunningProxy, Site, SutError};
+use crate::installed::{Installed, Marks};
+use crate::proxy::{answer, has_workers};
+use crate::{Configuration, Effective, Proxy, RunningProxy, SutError, Task};
 
-const MARKS: Marks = Marks {
+pub(crate) const MARKS: Marks = Marks {
     kind: ProxyKind::Nginx,
     names: &["nginx"],
     ask: "-V",
     version_of,
+    install: "apt-get install nginx-light",
+    open: |installed| Ok(Arc::new(Nginx { installed })),
 };
 
 /// An nginx that is installed.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Nginx {
+#[derive(Debug)]
+pub(crate) struct Nginx {
     installed: Installed,
 }
 
 impl Nginx {
-    /// Looks for nginx, where it is said to be or else on PATH and in the folders of system
-    /// programs, and asks its version.
-    ///
-    /// # Errors
-    /// [`SutError::NotFound`]; or the program is something else.
-    pub fn find(executable: Option<&Path>) -> Result<Nginx, SutError> {
-        let installed = Installed::find(&MARKS, executable)?;
-        Ok(Nginx { installed })
-    }
-
-    /// All that `nginx -V` prints: version, libraries, how it was built.
-    pub fn build(&self) -> &str {
-        &self.installed.said
-    }
-
     /// Whether it tells its own counters (ngx_http_stub_status_module).
     fn tells_status(&self) -> bool {
         self.installed
@@ -72,20 +57,11 @@ impl Nginx {
         std::array::from_fn(|_| parts.next().unwrap_or(0)) >= wanted
     }
 
-    fn run_with(&self, configuration: &Configuration, option: &str) -> Result<Output, SutError> {
-        let mut command = self.installed.command();
-        command
-            .arg(option)
-            .args(self.arguments(configuration))
-            .current_dir(configuration.prefix());
-        let output = output(command)?;
-        match output.status.success() {
-            true => Ok(output),
-            false => {
-                let words = String::from_utf8_lossy(&output.stderr);
-                Err(configuration.refused(words.trim()))
-            }
-        }
+    /// Arguments that make it look at a configuration and end.
+    fn with(&self, option: &str, configuration: &Configuration) -> Vec<OsString> {
+        let mut arguments = vec![option.into()];
+        arguments.extend(self.arguments(configuration));
+        arguments
     }
 }
 
@@ -94,22 +70,17 @@ impl Proxy for Nginx {
         &self.installed
     }
 
-    fn write(
-        &self,
-        prefix: &Path,
-        settings: &Settings,
-        site: &Site<'_>,
-        catalog: &Catalog,
-    ) -> Result<Configuration, SutError> {
-        configuration::write(self, prefix, settings, site, catalog)
+    fn configure(&self, task: &Task<'_>) -> Result<Configuration, SutError> {
+        configuration::write(self, task)
     }
 
-    fn check(&self, configuration: &Configuration) -> Result<Vec<String>, SutError> {
-        let output = self.run_with(configuration, "-t")?;
-        let words = String::from_utf8_lossy(&output.stderr);
-        let is_remark = |line: &&str| line.contains(": [");
-        let remarks = words.lines().filter(is_remark);
-        Ok(remarks.map(|remark| configuration.told(remark)).collect())
+    fn checking(&self, configuration: &Configuration) -> Vec<OsString> {
+        self.with("-t", configuration)
+    }
+
+    fn remarks(&self, said: &str) -> Vec<String> {
+        let remarks = said.lines().filter(|line| line.contains(": ["));
+        remarks.map(str::to_owned).collect()
     }
 
     fn arguments(&self, configuration: &Configuration) -> Vec<OsString> {
@@ -154,7 +125,7 @@ impl Proxy for Nginx {
         proxy: Option<&RunningProxy>,
         catalog: &Catalog,
     ) -> Result<Effective, SutError> {
-        let output = self.run_with(configuration, "-T")?;
+        let output = answer(self, configuration, self.with("-T", configuration))?;
         let text = String::from_utf8_lossy(&output.stdout).into_owned();
         let nofile = proxy.map(RunningProxy::nofile).transpose()?;
         let tree = match configuration.own.is_some() {
@@ -175,20 +146,6 @@ impl Proxy for Nginx {
             kind: ProxyKind::Nginx,
             what: format!("`{}` is no stub_status", text.trim()),
         })
-    }
-
-    fn graceful(&self) -> Signal {
-        Signal::QUIT
-    }
-
-    fn reload(
-        &self,
-        configuration: &Configuration,
-        proxy: &mut RunningProxy,
-    ) -> Result<(), SutError> {
-        self.check(configuration)?;
-        proxy.signal(Signal::HUP);
-        Ok(())
     }
 }
 

@@ -1,30 +1,23 @@
 //! A copy of a user's nginx.conf.
 
-use std::path::Path;
 use std::time::Duration;
 
 use weir_configuration::nginx::{Plain, adapt, change, expanded, listeners, read};
-use weir_model::study::{ProxyKind, Settings};
-use weir_parameters::Catalog;
 use weir_probe::process::command_line;
 
 use super::Nginx;
 use super::configuration::{USERS, workers_of};
-use crate::configuration::{Configuration, wanted};
+use crate::configuration::Configuration;
 use crate::own::Copying;
 use crate::user::{Id, WorkerUser};
-use crate::{Own, RunningProxy, Site, SutError, proxy};
+use crate::{Own, RunningProxy, SutError, Task, proxy};
 
 pub(super) fn write(
     nginx: &Nginx,
-    prefix: &Path,
-    settings: &Settings,
-    site: &Site<'_>,
+    task: &Task<'_>,
     own: Own<'_>,
-    catalog: &Catalog,
 ) -> Result<Configuration, SutError> {
-    const KIND: ProxyKind = ProxyKind::Nginx;
-    let wanted = wanted(KIND, settings, catalog)?;
+    let wanted = task.wanted()?;
     let user = read(own.file, None)?;
     let changed = change(&user, &wanted)?;
     let tree = expanded(&changed)?;
@@ -34,13 +27,12 @@ pub(super) fn write(
     let [named, group] = names.map(|name| name.map(|name| Id::Name(name)));
     let workers_user = WorkerUser::named(named, group, &USERS);
     let user_of_workers = workers_user.as_ref();
-    let copying = Copying::begin(KIND, prefix, site, own, [user, changed], user_of_workers)?;
+    let copying = Copying::begin(task, own, [user, changed], user_of_workers)?;
     let surroundings = copying.surroundings(user_of_workers);
     let copy = adapt(copying.changed(), &surroundings, &nginx.installed.said)?;
     let listeners = listeners(&copy)?;
-    let addresses = listeners.iter().map(|listener| &*listener.address);
-    let is_in_clear = copying.is_asked_in_clear(addresses);
-    let configuration = copying.finish(copy, None, is_in_clear)?;
+    let addresses = listeners.into_iter().map(|listener| listener.address);
+    let configuration = copying.finish(copy, None, addresses)?;
     Ok(Configuration {
         error_log: Some("logs/error.log".into()),
         workers: workers(&tree),

@@ -1,17 +1,19 @@
 //! Configurations of the real Envoy: accepted, read back, refused.
 
 use std::fs;
-use std::net::SocketAddr;
+use std::net::{SocketAddr, TcpListener};
 use std::path::Path;
+
+use std::sync::Arc;
 
 use weir_model::study::{ProxyKind, ProxyRole, Settings};
 use weir_parameters::{Catalog, LevelKind, Parameter};
 use weir_sut::{
-    Certificate, Configuration, Envoy, Launch, Own, Proxy, RunningProxy, Site, SutError,
-    TlsListener, WorkFolder,
+    Certificate, Configuration, Launch, Own, Proxy, RunningProxy, Site, SutError, TlsListener,
+    WorkFolder,
 };
 
-use crate::support::{free_address, launcher};
+use crate::support::{free_address, launcher, program};
 
 /// Where nobody listens: nothing here asks an origin server.
 const ORIGIN: &str = "127.0.0.1:9";
@@ -19,10 +21,8 @@ const ORIGIN: &str = "127.0.0.1:9";
 /// Rows that make the filter that compresses what it is; without compression there is none.
 const OF_GZIP: [&str; 2] = ["gzip_comp_level", "gzip_min_length"];
 
-/// The Envoy of this machine. Tests that need it fail without it: to pass would say that something was
-/// looked at.
-pub(crate) fn envoy() -> Envoy {
-    Envoy::find(None).expect("these tests need Envoy: scripts/setup proxies")
+pub(crate) fn envoy() -> Arc<dyn Proxy> {
+    program(ProxyKind::Envoy)
 }
 
 /// Settings from pairs; Envoy's stock has none of its own.
@@ -37,7 +37,6 @@ pub(crate) fn settings(changes: &[(&str, &str)]) -> Settings {
 pub(crate) struct Arm {
     pub(crate) proxy: RunningProxy,
     pub(crate) configuration: Configuration,
-    pub(crate) certificate: Certificate,
     pub(crate) _folder: WorkFolder,
 }
 
@@ -58,12 +57,11 @@ pub(crate) fn start(settings: &Settings, origin: SocketAddr, launch: &Launch) ->
         let configuration = envoy()
             .write(&prefix, settings, &site, &Catalog::builtin())
             .expect("the configuration can be written");
-        match weir_sut::start(&envoy(), &configuration, &launcher(), launch) {
+        match weir_sut::start(&*envoy(), &configuration, &launcher(), launch) {
             Ok(proxy) => {
                 return Arm {
                     proxy,
                     configuration,
-                    certificate,
                     _folder: folder,
                 };
             }
@@ -283,7 +281,7 @@ fn a_refusal_is_in_envoy_s_own_words() {
     assert!(error.hint().is_some());
     // Also when it is started all the same.
     let error =
-        weir_sut::start(&envoy(), &configuration, &launcher(), &Launch::default()).unwrap_err();
+        weir_sut::start(&*envoy(), &configuration, &launcher(), &Launch::default()).unwrap_err();
     assert!(
         matches!(&error, SutError::NotStarted { words, .. } if words.contains("idle_timeout")),
         "{error}"
@@ -341,28 +339,24 @@ fn what_cannot_be_configured_is_refused_before_anything_is_written() {
 }
 
 #[test]
-fn a_missing_or_wrong_program_is_said_with_what_to_do() {
-    for executable in [
-        "envoy-that-is-not-there",
-        "/nonexistent/envoy",
-        "/etc/passwd",
-    ] {
-        let error = Envoy::find(Some(Path::new(executable))).unwrap_err();
-        let words = error.to_string();
-        assert!(
-            words.starts_with(&format!("{executable} was not found")),
-            "{words}"
-        );
-        assert!(error.hint().unwrap().contains("scripts/setup proxies"));
-    }
-    for other in ["true", "uname"] {
-        let error = Envoy::find(Some(Path::new(other))).unwrap_err();
-        assert!(matches!(error, SutError::NotTheProgram { .. }), "{error}");
-        assert!(error.to_string().contains("does not look like Envoy"));
-    }
-    assert!(envoy().version().starts_with("envoy/1."));
-    assert_eq!(
-        weir_sut::find(ProxyKind::Envoy, None).unwrap().version(),
-        envoy().version()
+fn its_own_words_about_a_taken_port_are_understood() {
+    // What weir's look before the start misses when the port is taken right after it: here, since the
+    // file names another than weir knows.
+    let folder = WorkFolder::create().unwrap();
+    let settings = settings(&[("reuseport", "off")]);
+    let configuration = write(&folder, &settings, free_address()).unwrap();
+    let text = fs::read_to_string(configuration.file()).unwrap();
+    let mut document: serde_json::Value = serde_json::from_str(&text).unwrap();
+    let other = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = other.local_addr().unwrap().port();
+    let at = "/static_resources/listeners/0/address/socket_address/port_value";
+    *document.pointer_mut(at).unwrap() = port.into();
+    fs::write(configuration.file(), document.to_string()).unwrap();
+    let error = weir_sut::start(&*envoy(), &configuration, &launcher(), &Launch::default());
+    let error = error.unwrap_err();
+    assert!(
+        matches!(&error, SutError::PortTaken { words, .. }
+            if words.contains("Address already in use")),
+        "{error}"
     );
 }

@@ -4,10 +4,8 @@ use std::fs;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::{Arc, Condvar, Mutex};
-use std::time::Duration;
 
-use weir_model::study::Settings;
-use weir_sut::{Launch, Proxy, SutError};
+use weir_sut::Launch;
 
 use crate::envoy::{Arm, envoy, settings, start};
 use crate::support::{Origin, get, until};
@@ -314,58 +312,6 @@ fn the_access_log_is_in_the_arm_s_own_folder_and_whole_at_the_end() {
         let found = text.map(|text| text.matches("GET /logged HTTP/1.1").count());
         assert_eq!(found, lines);
     }
-}
-
-#[test]
-fn a_request_in_flight_is_answered_before_the_end() {
-    let origin = Mirror::start(false);
-    let arm = arm(&[], origin.address);
-    let address = arm.proxy.address();
-    let mut client = ask(address, "/slow", "");
-    until("the origin was asked", || origin.asked() == 1);
-    let Arm {
-        proxy,
-        configuration,
-        _folder,
-        ..
-    } = arm;
-    std::thread::scope(|scope| {
-        scope.spawn(|| {
-            until("nobody is let in any more", || {
-                TcpStream::connect(address).is_err()
-            });
-            origin.open();
-        });
-        let ended = weir_sut::drain(&envoy(), &configuration, proxy, Duration::from_secs(20));
-        assert!(ended.unwrap(), "by itself");
-    });
-    let (head, content) = answer(&mut client);
-    assert!(head.starts_with("HTTP/1.1 200 "), "{head}");
-    assert!(content.starts_with("GET /slow "));
-}
-
-#[test]
-fn a_request_that_is_never_answered_is_not_waited_for_any_longer_than_said() {
-    let origin = Mirror::start(false);
-    let arm = arm(&[], origin.address);
-    let _client = ask(arm.proxy.address(), "/", "");
-    until("the origin was asked", || origin.asked() == 1);
-    let most = Duration::from_millis(300);
-    let before = std::time::Instant::now();
-    weir_sut::drain(&envoy(), &arm.configuration, arm.proxy, most).unwrap();
-    assert!(before.elapsed() >= most);
-    origin.open();
-}
-
-#[test]
-fn there_is_no_reload_and_the_reason_is_said() {
-    let origin = Origin::start();
-    let mut arm = start(&Settings::new(), origin.address, &Launch::default());
-    let error = envoy().reload(&arm.configuration, &mut arm.proxy);
-    let error = error.unwrap_err();
-    assert!(matches!(error, SutError::Unable { .. }), "{error}");
-    assert!(error.to_string().contains("hot restart"), "{error}");
-    arm.proxy.alive().unwrap();
 }
 
 #[test]

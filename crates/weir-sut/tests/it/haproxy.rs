@@ -2,31 +2,24 @@
 
 use std::fs;
 use std::net::SocketAddr;
-use std::path::Path;
-use std::process::Command;
+
+use std::sync::Arc;
 
 use weir_model::quantity::CpuSet;
 use weir_model::study::{ProxyKind, ProxyRole, Settings};
 use weir_parameters::{Catalog, Parameter};
-use weir_sut::{Certificate, Haproxy, Launch, Proxy, Site, SutError, TlsListener, WorkFolder};
+use weir_sut::{Certificate, Launch, Proxy, Site, SutError, TlsListener, WorkFolder};
 
-use crate::support::{Arm, Origin, free_address, get, start_any, until};
+use crate::support::{Arm, Origin, free_address, get, program, start_any, stock, until};
 
 const ORIGIN: &str = "127.0.0.1:9";
 
-/// The HAProxy of this machine; tests that need it fail without it.
-pub(crate) fn haproxy() -> Haproxy {
-    Haproxy::find(None).expect("these tests need HAProxy: apt-get install haproxy")
+pub(crate) fn haproxy() -> Arc<dyn Proxy> {
+    program(ProxyKind::Haproxy)
 }
 
-/// Debian's settings with others on top.
 pub(crate) fn stock_with(changes: &[(&str, &str)]) -> Settings {
-    let mut settings = Catalog::builtin().stock(ProxyKind::Haproxy);
-    let changes = changes
-        .iter()
-        .map(|&(id, level)| (id.to_owned(), level.to_owned()));
-    settings.extend(changes);
-    settings
+    stock(ProxyKind::Haproxy, changes)
 }
 
 pub(crate) fn start(changes: &[(&str, &str)], origin: SocketAddr) -> Arm {
@@ -36,7 +29,7 @@ pub(crate) fn start(changes: &[(&str, &str)], origin: SocketAddr) -> Arm {
 fn start_with(changes: &[(&str, &str)], origin: SocketAddr, launch: &Launch) -> Arm {
     let role = ProxyRole::ReverseProxy;
     start_any(
-        &haproxy(),
+        &*haproxy(),
         &stock_with(changes),
         &role,
         Some(origin),
@@ -394,7 +387,7 @@ fn a_refusal_is_in_haproxy_s_own_words() {
     assert!(words.contains("'timeout client'"), "{words}");
     assert!(error.hint().is_some());
     let launcher = crate::support::launcher();
-    let error = weir_sut::start(&haproxy(), &configuration, &launcher, &Launch::default());
+    let error = weir_sut::start(&*haproxy(), &configuration, &launcher, &Launch::default());
     let error = error.unwrap_err();
     assert!(
         matches!(&error, SutError::NotStarted { words, .. } if words.contains("'timeout client'")),
@@ -428,43 +421,4 @@ fn what_cannot_be_configured_is_refused_before_anything_is_written() {
     let refused = write(&kernel, &proxy, Some(ORIGIN));
     assert!(matches!(refused, Err(SutError::NotOfProxy { .. })));
     assert!(!folder.prefix("arm").exists());
-}
-
-#[test]
-fn a_missing_or_wrong_program_is_said_with_what_to_do() {
-    for executable in ["haproxy-that-is-not-there", "/nonexistent/haproxy"] {
-        let error = Haproxy::find(Some(Path::new(executable))).unwrap_err();
-        assert!(
-            error
-                .to_string()
-                .starts_with(&format!("{executable} was not found")),
-            "{error}"
-        );
-        assert!(error.hint().unwrap().contains("apt-get install haproxy"));
-    }
-    for wrong in ["true", "cat"] {
-        let error = Haproxy::find(Some(Path::new(wrong))).unwrap_err();
-        assert!(matches!(error, SutError::NotTheProgram { .. }), "{error}");
-    }
-    let version = Command::new(haproxy().program())
-        .arg("-v")
-        .output()
-        .unwrap();
-    let version = String::from_utf8_lossy(&version.stdout).into_owned();
-    let number = haproxy()
-        .version()
-        .strip_prefix("haproxy/")
-        .unwrap()
-        .to_owned();
-    assert!(
-        version.starts_with(&format!("HAProxy version {number} ")),
-        "{version}"
-    );
-}
-
-#[test]
-fn it_is_found_by_its_kind() {
-    let found = weir_sut::find(ProxyKind::Haproxy, None).unwrap();
-    assert_eq!(found.kind(), ProxyKind::Haproxy);
-    assert_eq!(found.version(), haproxy().version());
 }

@@ -6,33 +6,31 @@ use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::path::Path;
 use std::thread::JoinHandle;
 
+use std::sync::Arc;
+use std::time::Duration;
+
 use weir_model::study::{ProxyKind, ProxyRole, Settings};
 use weir_parameters::{Catalog, LevelKind, Parameter};
-use weir_sut::{Httpd, Launch, Own, Proxy, Site, SutError, WorkFolder};
+use weir_sut::{Launch, Own, Proxy, Site, SutError, WorkFolder};
 
-use crate::support::{Arm, Origin, free_address, get, launcher, start_any};
+use crate::support::{Arm, Origin, free_address, get, launcher, program, start_any, stock};
 
 const ORIGIN: &str = "127.0.0.1:9";
 
 /// One process, so that there is one pool of connections to the origin.
 pub(crate) const ALONE: (&str, &str) = ("max_request_workers", "25");
 
-/// The httpd of this machine; without it these tests fail.
-pub(crate) fn httpd() -> Httpd {
-    Httpd::find(None).expect("these tests need httpd: apt-get install apache2-bin")
+pub(crate) fn httpd() -> Arc<dyn Proxy> {
+    program(ProxyKind::Httpd)
 }
 
-/// Debian's settings with others on top.
 pub(crate) fn stock_with(changes: &[(&str, &str)]) -> Settings {
-    let mut settings = Catalog::builtin().stock(ProxyKind::Httpd);
-    let changes = changes.iter();
-    settings.extend(changes.map(|&(id, level)| (id.to_owned(), level.to_owned())));
-    settings
+    stock(ProxyKind::Httpd, changes)
 }
 
 pub(crate) fn start(changes: &[(&str, &str)], role: &ProxyRole, origin: Option<SocketAddr>) -> Arm {
     let settings = stock_with(changes);
-    start_any(&httpd(), &settings, role, origin, &Launch::default())
+    start_any(&*httpd(), &settings, role, origin, &Launch::default())
 }
 
 /// Levels of a parameter in their canonical spelling.
@@ -125,7 +123,7 @@ fn what_runs_is_what_was_asked_for() {
             settings.insert("max_request_workers".to_owned(), workers.to_owned());
             let origin = Origin::start();
             let launch = Launch::default();
-            let arm = start_any(&httpd, &settings, &role, Some(origin.address), &launch);
+            let arm = start_any(&*httpd, &settings, &role, Some(origin.address), &launch);
             assert_eq!(arm.proxy.worker_pids().len(), 3, "{mpm}");
             let effective = httpd
                 .effective(&arm.configuration, Some(&arm.proxy), &catalog)
@@ -252,7 +250,7 @@ fn files_have_the_sizes_and_types_that_were_asked_for() {
     let httpd = httpd();
     let prefix = folder.prefix("arm");
     let configuration = httpd.write(&prefix, &settings, &site, &catalog).unwrap();
-    let proxy = weir_sut::start(&httpd, &configuration, &launcher(), &Launch::default()).unwrap();
+    let proxy = weir_sut::start(&*httpd, &configuration, &launcher(), &Launch::default()).unwrap();
     for (target, size, media_type) in [
         ("/", 5000, "text/html"),
         ("/index.html", 5000, "text/html"),
@@ -372,7 +370,7 @@ fn remarks_and_refusals_are_in_httpd_s_own_words() {
     assert!(words.contains("KeepAlive must be On or Off"), "{words}");
     assert!(words.contains("httpd.conf"), "with the place: {words}");
     assert!(error.hint().is_some());
-    let error = weir_sut::start(&httpd(), &configuration, &launcher(), &Launch::default());
+    let error = weir_sut::start(&*httpd(), &configuration, &launcher(), &Launch::default());
     let error = error.unwrap_err();
     assert!(
         matches!(&error, SutError::NotStarted { words, .. } if words.contains("On or Off")),
@@ -413,28 +411,49 @@ fn what_cannot_be_configured_is_refused_before_anything_is_written() {
     assert!(!folder.prefix("arm").exists());
 }
 
+/// Its pool is the same after a load of more connections than it has threads for, and after none.
 #[test]
-fn a_missing_or_wrong_program_is_said_with_what_to_do() {
-    for executable in [
-        "httpd-that-is-not-there",
-        "/nonexistent/httpd",
-        "/etc/passwd",
-    ] {
-        let error = Httpd::find(Some(Path::new(executable))).unwrap_err();
-        assert!(matches!(error, SutError::NotFound { .. }), "{error}");
-        assert!(
-            error
-                .hint()
-                .unwrap()
-                .contains("apt-get install apache2-bin")
-        );
-    }
-    let error = Httpd::find(Some(Path::new("true"))).unwrap_err();
-    assert!(matches!(error, SutError::NotTheProgram { .. }), "{error}");
-    let found = weir_sut::find(ProxyKind::Httpd, None).unwrap();
+fn workers_stay_the_same_under_load_and_without() {
+    let origin = Origin::start();
+    let changes = [("max_request_workers", "6"), ("threads_per_child", "2")];
+    let mut arm = start(&changes, &ProxyRole::ReverseProxy, Some(origin.address));
+    let workers = arm.proxy.worker_pids();
+    assert_eq!(workers.len(), 3);
+    let address = arm.proxy.address();
+    std::thread::scope(|scope| {
+        for _ in 0..20 {
+            scope.spawn(|| (0..20).for_each(|_| assert!(get(address, "/").ends_with("hello"))));
+        }
+    });
+    // Once a second httpd looks whether processes are too many or too few.
+    std::thread::sleep(Duration::from_millis(2500));
+    arm.proxy.alive().unwrap();
+    let now = weir_probe::process::children(arm.proxy.master_pid()).unwrap();
+    assert_eq!(now, workers);
+}
+
+/// What only the start finds out httpd logs, and prints no more than that it failed.
+#[test]
+fn a_start_that_fails_has_the_words_of_the_log() {
+    let folder = WorkFolder::create().unwrap();
+    let site = Site::new(&ProxyRole::StaticFiles { size: 1 }, free_address(), None);
+    let configuration = httpd()
+        .write(
+            &folder.prefix("arm"),
+            &stock_with(&[ALONE]),
+            &site,
+            &Catalog::builtin(),
+        )
+        .unwrap();
+    let types = configuration.prefix().join("conf/mime.types");
+    fs::remove_file(types).unwrap();
+    let error = weir_sut::start(&*httpd(), &configuration, &launcher(), &Launch::default());
+    let error = error.unwrap_err();
+    let SutError::NotStarted { words, .. } = &error else {
+        panic!("{error}");
+    };
     assert!(
-        found.version().starts_with("Apache/2.4."),
-        "{}",
-        found.version()
+        words.contains("could not open mime types config file"),
+        "{words}"
     );
 }

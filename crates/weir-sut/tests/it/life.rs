@@ -1,311 +1,440 @@
-//! Begin and end of proxies: no process is left behind, however things end.
+//! Begin and end of every proxy: no process is left behind, however things end, and what goes wrong is
+//! told apart.
 
-use std::io::{BufRead, BufReader};
-use std::net::TcpListener;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::fs;
+use std::net::{SocketAddr, TcpListener};
+use std::path::Path;
+use std::sync::Arc;
 
-use rustix::process::{Pid, Signal, kill_process};
-use weir_model::study::ProxyRole;
+use weir_model::study::{ProxyKind, ProxyRole};
 use weir_parameters::Catalog;
 use weir_probe::ProcessId;
-use weir_sut::{Launch, Proxy, RunningProxy, Site, SutError, WorkFolder};
+use weir_sut::{Configuration, Launch, Proxy, RunningProxy, Site, SutError, WorkFolder};
 
-use crate::support::{free_address, launcher, nginx, shared_folder, start, stock_with, until};
+use crate::support::{
+    Arm, Origin, executable, free_address, get, kill, launcher, nginx, processes, start_any, stock,
+    until,
+};
 
-const FILES: ProxyRole = ProxyRole::StaticFiles { size: 1 };
-
-fn processes(proxy: &RunningProxy) -> Vec<ProcessId> {
-    let mut pids = proxy.worker_pids();
-    pids.push(proxy.master_pid());
-    pids.into_iter()
-        .map(|pid| ProcessId::of(pid).expect("it runs"))
-        .collect()
+/// A proxy with some settings, and what is to be seen of it.
+pub(crate) struct Subject {
+    pub(crate) kind: ProxyKind,
+    changes: &'static [(&'static str, &'static str)],
+    /// Processes below its first one.
+    pub(crate) workers: usize,
+    /// Among its arguments when it is to serve, and not when it is asked something.
+    serves: &'static str,
+    /// What it says of a port that is taken, where weir does not look first because it would share it.
+    taken: Option<&'static str>,
 }
 
-fn kill(pid: u32) {
-    let pid = i32::try_from(pid)
-        .ok()
-        .and_then(Pid::from_raw)
-        .expect("a process number");
-    kill_process(pid, Signal::KILL).expect("it is this test's");
+const NGINX: Subject = Subject {
+    kind: ProxyKind::Nginx,
+    changes: &[("worker_processes", "2")],
+    workers: 2,
+    serves: "-p ",
+    taken: Some("bind() to {} failed (98: Address already in use)"),
+};
+
+const HAPROXY: Subject = Subject {
+    kind: ProxyKind::Haproxy,
+    changes: &[],
+    workers: 1,
+    serves: "-W ",
+    taken: Some("cannot bind socket (Address already in use) for [{}]"),
+};
+
+const ENVOY: Subject = Subject {
+    kind: ProxyKind::Envoy,
+    changes: &[],
+    workers: 0,
+    serves: "--config-path ",
+    taken: None,
+};
+
+const CADDY: Subject = Subject {
+    kind: ProxyKind::Caddy,
+    serves: "run --config",
+    ..ENVOY
+};
+
+const HTTPD: Subject = Subject {
+    kind: ProxyKind::Httpd,
+    changes: &[("mpm", "event"), ("max_request_workers", "50")],
+    workers: 2,
+    serves: "FOREGROUND",
+    taken: Some("could not bind to address {}"),
+};
+
+/// Those of a proxy stand together, the plainest first.
+const SUBJECTS: &[Subject] = &[
+    NGINX,
+    Subject {
+        changes: &[("worker_processes", "1"), ("reuseport", "on")],
+        workers: 1,
+        taken: None,
+        ..NGINX
+    },
+    HAPROXY,
+    Subject {
+        changes: &[("nbthread", "2"), ("shards", "2")],
+        taken: None,
+        ..HAPROXY
+    },
+    ENVOY,
+    Subject {
+        changes: &[("reuseport", "off")],
+        ..ENVOY
+    },
+    CADDY,
+    HTTPD,
+    Subject {
+        changes: &[
+            ("mpm", "worker"),
+            ("max_request_workers", "50"),
+            ("listen_cores_buckets_ratio", "1"),
+        ],
+        taken: None,
+        ..HTTPD
+    },
+    Subject {
+        changes: &[("mpm", "prefork"), ("max_request_workers", "50")],
+        workers: 50,
+        ..HTTPD
+    },
+];
+
+/// The first subject of each proxy.
+pub(crate) fn one_of_each() -> impl Iterator<Item = &'static Subject> {
+    let chunks = SUBJECTS.chunk_by(|one, next| one.kind == next.kind);
+    chunks.map(|of_proxy| &of_proxy[0])
+}
+
+impl Subject {
+    pub(crate) fn program(&self) -> Arc<dyn Proxy> {
+        crate::support::program(self.kind)
+    }
+
+    pub(crate) fn start(&self, origin: &Origin) -> Arm {
+        let settings = stock(self.kind, self.changes);
+        let role = ProxyRole::ReverseProxy;
+        let origin = Some(origin.address);
+        start_any(
+            &*self.program(),
+            &settings,
+            &role,
+            origin,
+            &Launch::default(),
+        )
+    }
+
+    pub(crate) fn write(
+        &self,
+        prefix: &Path,
+        listen: SocketAddr,
+        origin: &Origin,
+    ) -> Configuration {
+        let settings = stock(self.kind, self.changes);
+        let site = Site::new(&ProxyRole::ReverseProxy, listen, Some(origin.address));
+        let written = self
+            .program()
+            .write(prefix, &settings, &site, &Catalog::builtin());
+        written.expect("the configuration can be written")
+    }
+
+    /// Starts what is this proxy when it is asked, and does something else first, or instead, when it
+    /// is to serve.
+    fn disguised(&self, folder: &WorkFolder, does: &str) -> Arc<dyn Proxy> {
+        let file = folder.path().join(self.kind.name());
+        let (mark, real) = (self.serves, self.program());
+        let real = real.program().display();
+        let script =
+            format!("#!/bin/sh\ncase \"$*\" in *'{mark}'*) {does};; esac\nexec {real} \"$@\"\n");
+        executable(&file, &script);
+        weir_sut::find(self.kind, Some(&file)).expect("it answers as the real one")
+    }
+}
+
+pub(crate) fn run(
+    program: &dyn Proxy,
+    configuration: &Configuration,
+) -> Result<RunningProxy, SutError> {
+    weir_sut::start(program, configuration, &launcher(), &Launch::default())
 }
 
 #[test]
 fn stopping_or_dropping_a_proxy_leaves_no_process() {
-    let stopped = start(&stock_with(&[("worker_processes", "2")]), &FILES, None);
-    let dropped = start(&stock_with(&[("worker_processes", "2")]), &FILES, None);
-    let mut all = processes(&stopped.proxy);
-    all.extend(processes(&dropped.proxy));
-    assert!(all.len() == 6 && all.iter().all(|process| process.is_alive()));
-    stopped.proxy.stop();
-    drop(dropped.proxy);
-    // Reaped, too: a zombie would still have its number.
-    assert!(
-        all.iter()
-            .all(|process| ProcessId::of(process.pid).ok() != Some(*process))
-    );
-    let path = stopped.folder.path().to_owned();
-    drop(stopped.folder);
-    assert!(!path.exists());
+    let origin = Origin::start();
+    for subject in SUBJECTS {
+        let stopped = subject.start(&origin);
+        let dropped = subject.start(&origin);
+        let mut all = processes(&stopped.proxy);
+        all.extend(processes(&dropped.proxy));
+        let (kind, changes) = (subject.kind, subject.changes);
+        assert_eq!(all.len(), 2 * (subject.workers + 1), "{kind:?} {changes:?}");
+        assert!(all.iter().all(|process| process.is_alive()));
+        stopped.proxy.stop();
+        drop(dropped.proxy);
+        // Reaped, too: a zombie would still have its number.
+        let is_gone = |process: &ProcessId| ProcessId::of(process.pid).ok() != Some(*process);
+        assert!(all.iter().all(is_gone), "{kind:?} {changes:?}");
+        let path = stopped.folder.path().to_owned();
+        drop(stopped.folder);
+        assert!(!path.exists());
+    }
 }
 
+/// Many listen with SO_REUSEPORT, and would share the port with another of the same user.
 #[test]
-fn a_port_that_is_taken_is_said_in_nginx_s_own_words() {
-    // Somebody who accepts, so that a mere connection would pass for a proxy that is ready.
-    let other = TcpListener::bind("127.0.0.1:0").unwrap();
-    let address = other.local_addr().unwrap();
+fn a_port_that_is_taken_is_said_and_never_shared() {
+    let origin = Origin::start();
     let folder = WorkFolder::create().unwrap();
-    let configuration = nginx()
-        .write(
-            &folder.prefix("arm"),
-            &stock_with(&[]),
-            &Site::new(&FILES, address, None),
-            &Catalog::builtin(),
-        )
-        .unwrap();
-    let error =
-        weir_sut::start(&nginx(), &configuration, &launcher(), &Launch::default()).unwrap_err();
-    let SutError::PortTaken { words, .. } = &error else {
-        panic!("{error}");
-    };
-    let bind = format!("bind() to {address} failed (98: Address already in use)");
-    assert_eq!(
-        words.matches(&bind).count(),
-        1,
-        "said once, not five times: {words}"
-    );
-    assert!(error.hint().unwrap().contains(&address.port().to_string()));
-}
-
-/// With SO_REUSEPORT nginx would share the port with another nginx of the same user.
-#[test]
-fn a_port_that_is_taken_is_never_shared() {
-    let sharing = stock_with(&[("reuseport", "on")]);
-    let arm = start(&sharing, &FILES, None);
-    let other = TcpListener::bind("127.0.0.1:0").unwrap();
-    let folder = WorkFolder::create().unwrap();
-    for address in [arm.proxy.address(), other.local_addr().unwrap()] {
-        let site = Site::new(&FILES, address, None);
-        let configuration = nginx()
-            .write(&folder.prefix("arm"), &sharing, &site, &Catalog::builtin())
-            .unwrap();
-        let error =
-            weir_sut::start(&nginx(), &configuration, &launcher(), &Launch::default()).unwrap_err();
-        assert!(
-            matches!(&error, SutError::PortTaken { address: at, .. } if *at == address),
-            "{error}"
-        );
+    for subject in SUBJECTS {
+        let arm = subject.start(&origin);
+        // Somebody who accepts, so that a mere connection would pass for a proxy that is ready.
+        let other = TcpListener::bind("127.0.0.1:0").unwrap();
+        for address in [arm.proxy.address(), other.local_addr().unwrap()] {
+            let configuration = subject.write(&folder.prefix("arm"), address, &origin);
+            let error = run(&*subject.program(), &configuration).unwrap_err();
+            let SutError::PortTaken {
+                words, address: at, ..
+            } = &error
+            else {
+                panic!("{:?}: {error}", subject.kind);
+            };
+            assert_eq!(*at, address);
+            assert!(error.hint().unwrap().contains(&address.port().to_string()));
+            if let Some(own) = subject.taken {
+                let own = own.replace("{}", &address.to_string());
+                assert_eq!(words.matches(&own).count(), 1, "said once: {words}");
+            }
+        }
+        for _ in 0..8 {
+            assert!(get(arm.proxy.address(), "/").ends_with("hello"));
+        }
     }
 }
 
 #[test]
 fn a_worker_or_master_that_dies_is_noticed() {
-    let mut arm = start(&stock_with(&[("worker_processes", "1")]), &FILES, None);
-    arm.proxy.alive().unwrap();
-    let worker = arm.proxy.worker_pids()[0];
-    kill(worker);
-    until("the worker is missed", || arm.proxy.alive().is_err());
-    let died = arm.proxy.alive().unwrap_err();
-    assert!(
-        matches!(died, SutError::Died { what: "worker process", pid, .. } if pid == worker),
-        "{died}"
-    );
-
-    let mut arm = start(&stock_with(&[("worker_processes", "2")]), &FILES, None);
-    let all = processes(&arm.proxy);
-    kill(arm.proxy.master_pid());
-    until("the master is missed", || arm.proxy.alive().is_err());
-    let died = arm.proxy.alive().unwrap_err();
-    assert!(
-        matches!(
-            died,
-            SutError::Died {
-                what: "master process",
-                ..
+    let origin = Origin::start();
+    for subject in one_of_each() {
+        for of_worker in [true, false] {
+            if of_worker && subject.workers == 0 {
+                continue;
             }
-        ),
-        "{died}"
-    );
-    assert!(
-        all.iter().any(|process| process.is_alive()),
-        "workers outlive their master"
-    );
-    arm.proxy.stop();
-    assert!(!all.iter().any(|process| process.is_alive()));
+            let mut arm = subject.start(&origin);
+            arm.proxy.alive().unwrap();
+            let all = processes(&arm.proxy);
+            let (victim, name) = match of_worker {
+                true => (arm.proxy.worker_pids()[0], "worker process"),
+                false => (arm.proxy.master_pid(), "master process"),
+            };
+            kill(victim);
+            until("it is missed", || arm.proxy.alive().is_err());
+            let error = arm.proxy.alive().unwrap_err();
+            let SutError::Died { what, pid, .. } = error else {
+                panic!("{:?}: {error}", subject.kind);
+            };
+            // HAProxy's two take each other along; which is missed first is for the kernel to say.
+            if subject.kind != ProxyKind::Haproxy {
+                assert_eq!((what, pid), (name, victim), "{:?}", subject.kind);
+            }
+            if subject.workers == 0 {
+                let asked = subject.program().counters(&arm.configuration);
+                assert!(matches!(asked, Err(SutError::Admin { .. })));
+            }
+            if subject.kind == ProxyKind::Nginx && !of_worker {
+                let outlives = all.iter().any(|process| process.is_alive());
+                assert!(outlives, "workers outlive their master");
+            }
+            if subject.kind == ProxyKind::Haproxy && of_worker {
+                until("none is left", || {
+                    !all.iter().any(|process| process.is_alive())
+                });
+                let words = fs::read_to_string(arm.configuration.output()).unwrap();
+                assert!(words.contains("exited with code 137 (Killed)"), "{words}");
+            }
+            arm.proxy.stop();
+            assert!(!all.iter().any(|process| process.is_alive()));
+        }
+    }
 }
 
-/// A worker takes the place of one that died, and then loses its master: nobody has noted it.
 #[test]
-fn a_worker_that_nobody_has_noted_is_ended_too() {
-    let arm = start(&stock_with(&[("worker_processes", "1")]), &FILES, None);
-    let (master, first) = (arm.proxy.master_pid(), arm.proxy.worker_pids()[0]);
-    kill(first);
-    let mut second = Orphans(Vec::new());
-    until("another worker", || {
-        let workers = weir_probe::process::children(master).unwrap();
-        let others = workers.into_iter().filter(|&pid| pid != first);
-        second.0 = others.filter_map(|pid| ProcessId::of(pid).ok()).collect();
-        second.some_alive()
-    });
-    let ended = ProcessId::of(master).unwrap();
-    kill(master);
-    until("the master's end", || !ended.is_alive());
-    assert!(second.some_alive(), "workers outlive their master");
-    arm.proxy.stop();
-    assert!(!second.some_alive());
-}
-
-/// Says to [`is_a_weir_that_will_be_killed`] what it is to do.
-const ROLE: &str = "WEIR_TEST_DOOMED";
-
-/// Not a test by itself: a weir that starts a proxy in the folder named by the environment, tells
-/// the numbers of its processes, and waits to be killed. By itself the proxy ends with it; started
-/// `bare`, without the launcher, it does not.
-#[test]
-fn is_a_weir_that_will_be_killed() {
-    let Some(role) = std::env::var_os(ROLE) else {
-        return;
-    };
-    let role = role.into_string().unwrap();
-    let (kind, parent) = role.split_once(':').unwrap();
-    let folder = WorkFolder::create_in(Path::new(parent)).unwrap();
-    let configuration = nginx()
-        .write(
-            &folder.prefix("arm"),
-            &stock_with(&[]),
-            &Site::new(&FILES, free_address(), None),
-            &Catalog::builtin(),
+fn what_an_earlier_instance_left_in_the_prefix_does_not_matter() {
+    let origin = Origin::start();
+    for subject in one_of_each() {
+        let folder = WorkFolder::create().unwrap();
+        let prefix = folder.prefix("arm");
+        let configuration = subject.write(&prefix, free_address(), &origin);
+        let first = run(&*subject.program(), &configuration).unwrap();
+        for process in processes(&first) {
+            // HAProxy's and httpd's follow each other.
+            let _ = rustix::process::kill_process(
+                rustix::process::Pid::from_raw(process.pid.cast_signed()).unwrap(),
+                rustix::process::Signal::KILL,
+            );
+        }
+        drop(first);
+        // A socket that nobody listens at, and numbers of processes that are others' by now.
+        match subject.kind {
+            ProxyKind::Httpd => assert!(prefix.join("run/httpd.pid").exists()),
+            _ => assert!(prefix.join("run/admin.sock").exists(), "{:?}", subject.kind),
+        }
+        let own = format!("{}\n", std::process::id());
+        fs::write(
+            prefix
+                .join("run")
+                .join(format!("{}.pid", subject.kind.name())),
+            own,
         )
         .unwrap();
-    if kind == "bare" {
-        // As weir leaves word of what it starts.
-        let program = std::fs::canonicalize(nginx().program()).unwrap();
-        let text = format!("{}\n", program.display());
-        std::fs::write(configuration.prefix().join("program"), text).unwrap();
-        let mut master = Command::new(nginx().program())
-            .args([
-                "-p".as_ref(),
-                configuration.prefix().as_os_str(),
-                "-c".as_ref(),
-                configuration.file().as_os_str(),
-            ])
-            .current_dir(configuration.prefix())
-            .stdin(Stdio::null())
-            .stdout(std::fs::File::create(configuration.output()).unwrap())
-            .stderr(Stdio::null())
-            .spawn()
-            .unwrap();
-        until("nginx has workers and a pid file", || {
-            let pid = std::fs::read_to_string(configuration.prefix().join("run/nginx.pid"))
-                .unwrap_or_default();
-            !pid.is_empty()
-                && !weir_probe::process::children(master.id())
-                    .unwrap()
-                    .is_empty()
+        // Its port may have been taken meanwhile by whoever runs beside this.
+        let configuration = subject.write(&prefix, free_address(), &origin);
+        let mut second = run(&*subject.program(), &configuration).unwrap();
+        second.alive().unwrap();
+        assert!(get(second.address(), "/").ends_with("hello"));
+        assert!(subject.program().counters(&configuration).is_ok());
+    }
+}
+
+#[test]
+fn one_that_crashes_listens_late_or_never_is_told_apart() {
+    let origin = &Origin::start();
+    let look_at = |subject: &Subject| {
+        let folder = WorkFolder::create().unwrap();
+        let configuration = subject.write(&folder.prefix("arm"), free_address(), origin);
+        let started = |does: &str| run(&*subject.disguised(&folder, does), &configuration);
+        let crashed = started("echo out of luck >&2; exit 3");
+        assert!(
+            matches!(&crashed, Err(SutError::NotStarted { words, status, .. })
+                if words.contains("out of luck") && status.contains('3')),
+            "{:?}: {crashed:?}",
+            subject.kind
+        );
+
+        let late = started("sleep 0.5").unwrap();
+        assert!(get(late.address(), "/").ends_with("hello"));
+        assert_eq!(late.worker_pids().len(), subject.workers);
+        let (program, catalog) = (subject.program(), Catalog::builtin());
+        assert!(program.counters(&configuration).is_ok());
+        assert!(
+            program
+                .effective(&configuration, Some(&late), &catalog)
+                .is_ok()
+        );
+        late.stop();
+
+        let never = started("echo waiting >&2; echo $$ > run/pid; exec sleep 600");
+        assert!(
+            matches!(&never, Err(SutError::NotListening { seconds: 10, words, .. })
+                if words.ends_with("waiting")),
+            "{:?}: {never:?}",
+            subject.kind
+        );
+        let pid = fs::read_to_string(configuration.prefix().join("run/pid")).unwrap();
+        assert!(ProcessId::of(pid.trim().parse().unwrap()).is_err());
+    };
+    side_by_side(look_at);
+}
+
+/// Somebody accepts at the address before the proxy is there: a mere connection is not taken for
+/// readiness.
+#[test]
+fn a_listener_of_somebody_else_s_is_not_taken_for_the_proxy() {
+    let origin = Origin::start();
+    side_by_side(|subject| {
+        let folder = WorkFolder::create().unwrap();
+        let configuration = subject.write(&folder.prefix("arm"), free_address(), &origin);
+        let silent = subject.disguised(&folder, "touch run/started; exec sleep 600");
+        let started = configuration.prefix().join("run/started");
+        std::thread::scope(|scope| {
+            // The listener is open until the thread is joined.
+            let other = scope.spawn(|| {
+                until("the program was started", || started.exists());
+                TcpListener::bind(configuration.listen()).unwrap()
+            });
+            let error = run(&*silent, &configuration).unwrap_err();
+            assert!(matches!(error, SutError::NotListening { .. }), "{error}");
+            other.join().unwrap();
         });
-        println!("\nprocess {}", master.id());
-        master.wait().unwrap();
-    } else {
-        let proxy =
-            weir_sut::start(&nginx(), &configuration, &launcher(), &Launch::default()).unwrap();
-        for process in processes(&proxy) {
-            println!("\nprocess {}", process.pid);
-        }
-        println!("\nready");
-        std::thread::sleep(std::time::Duration::from_secs(600));
-    }
+    });
 }
 
-/// Processes of a proxy whose weir was killed. A test that fails ends them itself.
-struct Orphans(Vec<ProcessId>);
-
-impl Orphans {
-    fn some_alive(&self) -> bool {
-        self.0.iter().any(|process| process.is_alive())
-    }
-}
-
-impl Drop for Orphans {
-    fn drop(&mut self) {
-        for process in self.0.iter().filter(|process| process.is_alive()) {
-            kill(process.pid);
-        }
-    }
-}
-
-/// Starts a weir, waits for its proxy, kills it; the proxy's processes and the folder it left.
-fn kill_a_weir(kind: &str, parent: &Path) -> (Orphans, PathBuf) {
-    let mut weir = Command::new(std::env::current_exe().expect("a test knows its executable"))
-        .args([
-            "--exact",
-            "life::is_a_weir_that_will_be_killed",
-            "--nocapture",
-        ])
-        .env(ROLE, format!("{kind}:{}", parent.display()))
-        .stdout(Stdio::piped())
-        .spawn()
-        .expect("this executable can be started");
-    let mut all = Vec::new();
-    let lines = BufReader::new(weir.stdout.take().expect("it is piped")).lines();
-    for line in lines.map_while(Result::ok) {
-        if let Some(pid) = line.strip_prefix("process ") {
-            all.push(ProcessId::of(pid.parse().expect("a number")).expect("it runs"));
-        }
-        if line == "ready" || (kind == "bare" && !all.is_empty()) {
-            break;
-        }
-    }
-    weir.kill().expect("it runs");
-    weir.wait().expect("it was started here");
-    assert!(!all.is_empty(), "the proxy was started");
-    let mut left = std::fs::read_dir(parent).expect("the folder is there");
-    let left = left
-        .next()
-        .expect("it leaves its folder behind")
-        .expect("it can be read");
-    (Orphans(all), left.path())
+/// Looks at one subject of each proxy, all at the same time: what is waited for is waited for once.
+fn side_by_side(look_at: impl Fn(&Subject) + Sync) {
+    let look_at = &look_at;
+    std::thread::scope(|scope| {
+        one_of_each().for_each(|subject| drop(scope.spawn(move || look_at(subject))));
+    });
 }
 
 #[test]
-fn a_killed_weir_takes_its_proxy_along_and_its_folder_is_swept() {
-    let work = WorkFolder::create().unwrap();
-    let parent = shared_folder(&work);
-    let (orphans, left) = kill_a_weir("launched", &parent);
-    until("the proxy ends after its weir", || !orphans.some_alive());
-    assert_eq!(WorkFolder::sweep_in(&parent), [left]);
+fn a_missing_or_wrong_program_is_said_with_what_to_do() {
+    for (kind, install, version) in [
+        (ProxyKind::Nginx, "apt-get install nginx-light", "nginx/1."),
+        (ProxyKind::Haproxy, "apt-get install haproxy", "haproxy/2."),
+        (ProxyKind::Envoy, "scripts/setup proxies", "envoy/1."),
+        (ProxyKind::Caddy, "apt-get install caddy", "caddy/2."),
+        (
+            ProxyKind::Httpd,
+            "apt-get install apache2-bin",
+            "Apache/2.4.",
+        ),
+    ] {
+        for missing in [
+            "proxy-that-is-not-there",
+            "/nonexistent/proxy",
+            "/etc/passwd",
+        ] {
+            let error = weir_sut::find(kind, Some(Path::new(missing))).unwrap_err();
+            assert!(matches!(error, SutError::NotFound { .. }), "{error}");
+            let words = error.to_string();
+            assert!(
+                words.starts_with(&format!("{missing} was not found")),
+                "{words}"
+            );
+            assert!(error.hint().unwrap().contains(install));
+        }
+        for other in ["true", "uname", "/bin/echo"] {
+            let error = weir_sut::find(kind, Some(Path::new(other))).unwrap_err();
+            assert!(matches!(error, SutError::NotTheProgram { .. }), "{error}");
+            assert!(
+                error
+                    .to_string()
+                    .contains(&format!("does not look like {}", kind.title()))
+            );
+        }
+        let found = weir_sut::find(kind, None).unwrap();
+        assert_eq!(found.kind(), kind);
+        assert!(found.version().starts_with(version), "{}", found.version());
+    }
+    let other = weir_sut::find(ProxyKind::External, None).unwrap_err();
+    assert!(matches!(other, SutError::NotStartable { .. }), "{other}");
 }
 
 #[test]
-fn a_proxy_that_outlived_its_weir_is_ended_by_the_next_sweep() {
-    let work = WorkFolder::create().unwrap();
-    // TMPDIR may well be a link.
-    let parent = work.prefix("link");
-    std::os::unix::fs::symlink(shared_folder(&work), &parent).unwrap();
-    let (orphans, left) = kill_a_weir("bare", &parent);
-    assert!(orphans.some_alive(), "nothing ties it to its weir");
-    assert_eq!(WorkFolder::sweep_in(&parent), [left]);
-    until("the sweep ended it", || !orphans.some_alive());
+fn a_relative_path_of_the_program_is_one_below_weir_s_folder() {
+    let here = std::env::current_dir().unwrap();
+    let up = "../".repeat(here.components().count() - 1);
+    let below_root = nginx().program().strip_prefix("/").unwrap().to_owned();
+    let program = Path::new(&up).join(below_root);
+    let program = weir_sut::find(ProxyKind::Nginx, Some(&program)).unwrap();
+    // It is checked and run in another folder than this.
+    assert_eq!(
+        program.program().canonicalize().unwrap(),
+        nginx().program().canonicalize().unwrap()
+    );
+    assert!(program.program().is_absolute(), "{program:?}");
 }
 
 #[test]
-fn workers_that_outlived_their_master_too_are_ended_by_the_next_sweep() {
-    let work = WorkFolder::create().unwrap();
-    let parent = shared_folder(&work);
-    let (masters, left) = kill_a_weir("bare", &parent);
-    let master = masters.0[0].pid;
-    let workers = weir_probe::process::children(master).unwrap();
-    let workers = workers.into_iter().map(|pid| ProcessId::of(pid).unwrap());
-    let workers = Orphans(workers.collect());
-    kill(master);
-    until("the master's end", || !masters.some_alive());
-    assert!(workers.some_alive(), "workers outlive their master");
-    // Somebody who only looks at the log is nobody's orphan.
-    let log = std::fs::File::open(left.join("arm/logs/error.log")).unwrap();
-    let mut reader = Command::new("sleep").arg("600").stdin(log).spawn().unwrap();
-    assert_eq!(WorkFolder::sweep_in(&parent), [left]);
-    assert!(!workers.some_alive());
-    assert!(matches!(reader.try_wait(), Ok(None)));
-    reader.kill().unwrap();
-    reader.wait().unwrap();
+fn a_proxy_ends_with_the_thread_that_started_it() {
+    let origin = Origin::start();
+    for subject in one_of_each() {
+        let mut arm =
+            std::thread::scope(|scope| scope.spawn(|| subject.start(&origin)).join().unwrap());
+        until("it follows its thread", || arm.proxy.alive().is_err());
+    }
 }

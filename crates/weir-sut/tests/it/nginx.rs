@@ -2,15 +2,12 @@
 
 use std::fs;
 use std::net::SocketAddr;
-use std::path::Path;
 
 use weir_model::study::{ProxyKind, ProxyRole, Settings};
 use weir_parameters::{Catalog, LevelKind, Parameter};
-use weir_sut::{Launch, Nginx, Proxy, Site, SutError, WorkFolder};
+use weir_sut::{Launch, Site, SutError, WorkFolder};
 
-use crate::support::{
-    Origin, free_address, get, launcher, nginx, start, start_with, stock_with, until,
-};
+use crate::support::{Origin, free_address, get, launcher, nginx, start, start_with, stock_with};
 
 const ORIGIN: &str = "127.0.0.1:9";
 
@@ -237,7 +234,7 @@ fn a_refusal_is_in_nginx_s_own_words() {
     );
     assert!(error.hint().is_some());
     let error =
-        weir_sut::start(&nginx(), &configuration, &launcher(), &Launch::default()).unwrap_err();
+        weir_sut::start(&*nginx(), &configuration, &launcher(), &Launch::default()).unwrap_err();
     assert!(
         matches!(&error, SutError::NotStarted { words, .. } if words.contains("invalid value")),
         "{error}"
@@ -270,46 +267,6 @@ fn what_cannot_be_configured_is_refused_before_anything_is_written() {
 }
 
 #[test]
-fn a_missing_or_wrong_program_is_said_with_what_to_do() {
-    for executable in [
-        "nginx-that-is-not-there",
-        "/nonexistent/nginx",
-        "/etc/passwd",
-    ] {
-        let error = Nginx::find(Some(Path::new(executable))).unwrap_err();
-        assert!(
-            error
-                .to_string()
-                .starts_with(&format!("{executable} was not found")),
-            "{error}"
-        );
-        assert!(
-            error
-                .hint()
-                .unwrap()
-                .contains("apt-get install nginx-light")
-        );
-    }
-    let error = Nginx::find(Some(Path::new("true"))).unwrap_err();
-    assert!(matches!(error, SutError::NotTheProgram { .. }), "{error}");
-    assert!(nginx().version().starts_with("nginx/"));
-}
-
-#[test]
-fn a_relative_path_of_the_program_is_one_below_weir_s_folder() {
-    let here = std::env::current_dir().unwrap();
-    let up = "../".repeat(here.components().count() - 1);
-    let below_root = nginx().program().strip_prefix("/").unwrap().to_owned();
-    let program = Nginx::find(Some(&Path::new(&up).join(below_root))).unwrap();
-    // It is checked and run in another folder than this.
-    assert_eq!(
-        program.program().canonicalize().unwrap(),
-        nginx().program().canonicalize().unwrap()
-    );
-    assert!(program.program().is_absolute(), "{program:?}");
-}
-
-#[test]
 fn its_own_counters_count_what_it_was_asked() {
     let arm = start(&stock_with(&[]), &ProxyRole::StaticFiles { size: 1 }, None);
     let before = nginx().counters(&arm.configuration).unwrap();
@@ -321,65 +278,4 @@ fn its_own_counters_count_what_it_was_asked() {
     for name in ["accepts", "handled", "requests"] {
         assert_eq!(after[name] - before[name], 6, "{name}");
     }
-}
-
-#[test]
-fn what_a_killed_instance_left_behind_is_no_hindrance() {
-    let arm = start(&stock_with(&[]), &ProxyRole::StaticFiles { size: 1 }, None);
-    let (configuration, folder) = (arm.configuration.clone(), arm.folder);
-    let all: Vec<u32> = std::iter::once(arm.proxy.master_pid())
-        .chain(arm.proxy.worker_pids())
-        .collect();
-    for pid in all {
-        let pid = rustix::process::Pid::from_raw(pid.cast_signed()).unwrap();
-        rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
-    }
-    drop(arm.proxy);
-    let socket = configuration.prefix().join("run/admin.sock");
-    assert!(socket.exists(), "the kernel removes no socket's name");
-    let again = weir_sut::start(&nginx(), &configuration, &launcher(), &Launch::default()).unwrap();
-    assert!(get(configuration.listen(), "/").starts_with("HTTP/1.1 200"));
-    again.stop();
-    drop(folder);
-}
-
-#[test]
-fn a_request_in_flight_is_answered_by_a_proxy_that_drains() {
-    use std::io::{Read, Write};
-    let arm = start(&stock_with(&[]), &ProxyRole::StaticFiles { size: 1 }, None);
-    let mut stream = std::net::TcpStream::connect(arm.configuration.listen()).unwrap();
-    stream.write_all(b"GET / HTTP/1.1\r\nHost: a\r\n").unwrap();
-    let draining = std::thread::spawn(move || {
-        let by_itself = arm
-            .proxy
-            .drain(nginx().graceful(), std::time::Duration::from_secs(20));
-        (by_itself, arm.folder)
-    });
-    until("nobody is accepted any more", || {
-        std::net::TcpStream::connect(stream.peer_addr().unwrap()).is_err()
-    });
-    stream.write_all(b"Connection: close\r\n\r\n").unwrap();
-    let mut response = String::new();
-    stream.read_to_string(&mut response).unwrap();
-    assert!(response.starts_with("HTTP/1.1 200"), "{response}");
-    let (by_itself, _folder) = draining.join().unwrap();
-    assert!(by_itself);
-}
-
-#[test]
-fn a_configuration_that_was_changed_is_in_force_after_a_reload() {
-    let mut arm = start(&stock_with(&[]), &ProxyRole::StaticFiles { size: 1 }, None);
-    let listen = arm.configuration.listen();
-    assert!(get(listen, "/").contains("Server: nginx/"));
-    let file = arm.configuration.file();
-    let text = std::fs::read_to_string(&file).unwrap();
-    std::fs::write(&file, text.replace("http {", "http { server_tokens off;")).unwrap();
-    nginx().reload(&arm.configuration, &mut arm.proxy).unwrap();
-    until("the new workers answer", || {
-        get(listen, "/").contains("Server: nginx\r\n")
-    });
-    std::fs::write(&file, "nonsense").unwrap();
-    let refused = nginx().reload(&arm.configuration, &mut arm.proxy);
-    assert!(matches!(refused, Err(SutError::Refused { .. })));
-    assert!(get(listen, "/").starts_with("HTTP/1.1 200"));
 }

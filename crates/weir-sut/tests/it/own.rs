@@ -44,13 +44,13 @@ fn copy(proxy: &dyn Proxy, folder: &WorkFolder, text: &str, listen: SocketAddr) 
 #[test]
 fn nginx_is_ready_behind_a_launcher_that_stays() {
     let folder = WorkFolder::create().unwrap();
-    let configuration = copy(&nginx(), &folder, &nginx_conf("", ""), free_address());
+    let configuration = copy(&*nginx(), &folder, &nginx_conf("", ""), free_address());
     let prefix = ["sh", "-c", "\"$@\"; exit", "sh"].map(str::to_owned);
     let launch = Launch {
         prefix: prefix.to_vec(),
         ..Launch::default()
     };
-    let mut proxy = weir_sut::start(&nginx(), &configuration, &launcher(), &launch).unwrap();
+    let mut proxy = weir_sut::start(&*nginx(), &configuration, &launcher(), &launch).unwrap();
     proxy.alive().unwrap();
     let title = command_line(proxy.master_pid()).unwrap();
     assert!(title.starts_with("nginx: master process"), "{title}");
@@ -69,8 +69,8 @@ fn nginx_is_ready_behind_a_launcher_that_stays() {
 fn a_port_that_is_taken_is_not_shared_because_the_user_s_file_would() {
     let text = nginx_conf("", " reuseport");
     let start = |folder: &WorkFolder, listen| {
-        let configuration = copy(&nginx(), folder, &text, listen);
-        weir_sut::start(&nginx(), &configuration, &launcher(), &Launch::default())
+        let configuration = copy(&*nginx(), folder, &text, listen);
+        weir_sut::start(&*nginx(), &configuration, &launcher(), &Launch::default())
     };
     let folders = [(); 2].map(|()| WorkFolder::create().unwrap());
     let first = start(&folders[0], free_address()).unwrap();
@@ -98,7 +98,7 @@ fn workers_are_of_the_group_that_the_user_s_file_names() {
         proxy.check(&configuration).unwrap();
         configuration.texts().unwrap().remove(0).1
     };
-    let text = written(&nginx(), &nginx_conf("user nobody daemon;", ""));
+    let text = written(&*nginx(), &nginx_conf("user nobody daemon;", ""));
     assert_eq!(text.contains("user nobody daemon;"), is_root, "{text}");
 
     let by_number = format!(
@@ -108,7 +108,7 @@ fn workers_are_of_the_group_that_the_user_s_file_names() {
     );
     for named in ["user nobody\n    group daemon", &by_number] {
         let text = written(
-            &haproxy(),
+            &*haproxy(),
             &format!(
                 "global\n    {named}\n\
                  defaults\n    mode http\n    timeout connect 1s\n    timeout client 1s\n    timeout server 1s\n\

@@ -8,16 +8,32 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
+use rustix::process::{Pid, Signal, kill_process};
 use weir_model::study::{ProxyKind, ProxyRole, Settings};
 use weir_parameters::Catalog;
-use weir_sut::{
-    Configuration, Launch, Launcher, Nginx, Proxy, RunningProxy, Site, WorkFolder, free_port,
-};
+use weir_probe::ProcessId;
+use weir_sut::{Configuration, Launch, Launcher, Proxy, RunningProxy, Site, WorkFolder, free_port};
 
-/// The nginx of this machine. Tests that need it fail without it: to pass would say that something
+/// A proxy of this machine. Tests that need it fail without it: to pass would say that something
 /// was looked at.
-pub(crate) fn nginx() -> Nginx {
-    Nginx::find(None).expect("these tests need nginx: apt-get install nginx-light")
+pub(crate) fn program(kind: ProxyKind) -> Arc<dyn Proxy> {
+    weir_sut::find(kind, None).unwrap_or_else(|error| panic!("{error}; {:?}", error.hint()))
+}
+
+pub(crate) fn nginx() -> Arc<dyn Proxy> {
+    program(ProxyKind::Nginx)
+}
+
+/// Its first process and its workers.
+pub(crate) fn processes(proxy: &RunningProxy) -> Vec<ProcessId> {
+    let pids = proxy.worker_pids().into_iter().chain([proxy.master_pid()]);
+    pids.map(|pid| ProcessId::of(pid).expect("it runs"))
+        .collect()
+}
+
+pub(crate) fn kill(pid: u32) {
+    let pid = i32::try_from(pid).ok().and_then(Pid::from_raw);
+    kill_process(pid.expect("a process number"), Signal::KILL).expect("it is this test's");
 }
 
 /// A launcher that goes through this test executable: see `launch::becomes_the_program`.
@@ -56,15 +72,16 @@ pub(crate) fn free_address() -> SocketAddr {
     SocketAddr::new(ip, free_port(ip).expect("some port is free"))
 }
 
-/// Debian's settings with others on top.
-pub(crate) fn stock_with(changes: &[(&str, &str)]) -> Settings {
-    let mut settings = Catalog::builtin().stock(ProxyKind::Nginx);
-    settings.extend(
-        changes
-            .iter()
-            .map(|&(id, level)| (id.to_owned(), level.to_owned())),
-    );
+/// Debian's settings of a proxy with others on top.
+pub(crate) fn stock(kind: ProxyKind, changes: &[(&str, &str)]) -> Settings {
+    let mut settings = Catalog::builtin().stock(kind);
+    let changes = changes.iter();
+    settings.extend(changes.map(|&(id, level)| (id.to_owned(), level.to_owned())));
     settings
+}
+
+pub(crate) fn stock_with(changes: &[(&str, &str)]) -> Settings {
+    stock(ProxyKind::Nginx, changes)
 }
 
 /// A proxy and the folder it lives in; the proxy ends first.
@@ -86,7 +103,7 @@ pub(crate) fn start_with(
     origin: Option<SocketAddr>,
     launch: &Launch,
 ) -> Arm {
-    start_any(&nginx(), settings, role, origin, launch)
+    start_any(&*nginx(), settings, role, origin, launch)
 }
 
 /// Starts an arm of any proxy.

@@ -1,116 +1,301 @@
-//! The real nginx asked over TLS by OpenSSL's own client: certificate, versions, ciphers, tickets.
+//! The real proxies asked over TLS by OpenSSL's own client: certificate, versions, ciphers, sessions.
 
 use std::fs;
-use std::net::SocketAddr;
 use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
 
+use weir_model::study::ProxyKind::{self, Caddy, Envoy, Haproxy, Httpd, Nginx};
 use weir_model::study::{ProxyRole, file_target};
 use weir_parameters::Catalog;
-use weir_sut::{Certificate, Proxy, SutError, WorkFolder};
+use weir_sut::{Certificate, SutError, WorkFolder};
 
 use crate::secure::{self, NAME, TlsArm};
-use crate::support::{Origin, get, nginx, stock_with};
+use crate::support::{Origin, get, nginx, program, stock};
 
-fn start(
-    changes: &[(&str, &str)],
-    role: &ProxyRole,
-    sizes: &[u64],
-    origin: Option<SocketAddr>,
-) -> TlsArm {
-    secure::start(&nginx(), &stock_with(changes), role, sizes, origin)
+/// Settings of a proxy.
+type Changes = &'static [(&'static str, &'static str)];
+
+/// Counters of a proxy's own, and what they are to say.
+type Counted = &'static [(&'static str, u64)];
+
+/// A cipher suite of TLS 1.2 and one of TLS 1.3.
+const CIPHER: &str = "ECDHE-RSA-AES256-GCM-SHA384";
+const SUITE: &str = "TLS_CHACHA20_POLY1305_SHA256";
+
+/// httpd with one process.
+const ALONE: (&str, &str) = crate::httpd::ALONE;
+
+fn start(kind: ProxyKind, changes: Changes, origin: &Origin) -> TlsArm {
+    let (settings, role) = (stock(kind, changes), ProxyRole::ReverseProxy);
+    secure::start(&*program(kind), &settings, &role, &[], Some(origin.address))
 }
 
-#[test]
-fn a_client_trusts_the_certificate_and_gets_its_file_over_tls_and_in_clear() {
-    let sizes = [0, 1024, 1 << 20];
-    let arm = start(
-        &[("gzip", "off")],
-        &ProxyRole::StaticFiles { size: 10 },
-        &sizes,
-        None,
-    );
-    for size in sizes {
-        let target = file_target(size);
-        let in_clear = get(arm.proxy.address(), &target);
-        let (head, content) = in_clear.split_once("\r\n\r\n").unwrap();
-        assert!(head.starts_with("HTTP/1.1 200 OK\r\n"), "{head}");
-        assert_eq!(content.len() as u64, size);
-
-        let (trusted, text) = arm.ask(&target, &[]);
-        assert!(trusted, "{text}");
-        assert!(text.contains("Verification: OK"), "{text}");
-        assert!(text.contains("Server public key is 2048 bit"), "{text}");
-        assert!(text.contains(&format!("Content-Length: {size}\r\n")));
+/// Looks at counters of the proxy's own; one that is not there has counted nothing.
+fn must_have_counted(kind: ProxyKind, arm: &TlsArm, counted: Counted) {
+    let counters = program(kind)
+        .counters(&arm.configuration)
+        .expect("it answers");
+    for (name, count) in counted {
+        let found = counters.get(*name).copied().unwrap_or(0);
+        assert_eq!(found, *count, "{kind:?} {name}");
     }
-    assert!(get(arm.proxy.address(), "/").contains("Content-Length: 10\r\n"));
+}
+
+/// Looks whether the levels that were asked for are in force.
+fn must_have(kind: ProxyKind, arm: &TlsArm, changes: Changes) {
+    let catalog = Catalog::builtin();
+    let effective = program(kind).effective(&arm.configuration, Some(&arm.proxy), &catalog);
+    let levels = effective.expect("it answers").levels;
+    for (id, level) in changes {
+        assert_eq!(
+            levels.get(*id).map(String::as_str),
+            Some(*level),
+            "{kind:?} {id}"
+        );
+    }
 }
 
 #[test]
-fn a_reverse_proxy_passes_on_what_it_was_asked_over_tls() {
-    let origin = Origin::start();
-    let arm = start(&[], &ProxyRole::ReverseProxy, &[], Some(origin.address));
-    let (trusted, text) = arm.ask("/", &[]);
-    assert!(trusted && text.contains("\r\n\r\nhello"), "{text}");
-    assert_eq!(origin.connections(), 1);
+fn both_listeners_pass_on_what_they_are_asked_with_a_certificate_that_is_trusted() {
+    // Connections to the origin for two requests, one over TLS: where it says how they are shared.
+    for (kind, changes, connections, counted) in [
+        (Nginx, &[][..], Some(2), &[][..]),
+        (Httpd, &[ALONE], Some(1), &[]),
+        (Caddy, &[], Some(2), &[]),
+        (
+            Haproxy,
+            &[("nbthread", "2"), ("shards", "2")],
+            Some(2),
+            &[("frontend.hrsp_2xx", 2), ("frontend.ssl_sess", 1)],
+        ),
+        (Envoy, &[], None, &[("http.ingress.downstream_rq_total", 2)]),
+    ] {
+        let origin = Origin::start();
+        let arm = start(kind, changes, &origin);
+        assert!(get(arm.proxy.address(), "/").ends_with("hello"));
+        let (trusted, text) = arm.ask("/", &[]);
+        assert!(
+            trusted && text.contains("Verification: OK"),
+            "{kind:?} {text}"
+        );
+        assert!(text.contains("Server public key is 2048 bit"), "{text}");
+        assert!(text.contains("\r\n\r\nhello"), "{text}");
+        must_have_counted(kind, &arm, counted);
+        if let Some(connections) = connections {
+            assert_eq!(origin.connections(), connections, "{kind:?}");
+        }
+        let remarks = program(kind).check(&arm.configuration).unwrap();
+        assert_eq!(remarks, Vec::<String>::new(), "{kind:?}");
+    }
 }
 
 #[test]
-fn versions_and_ciphers_are_those_of_the_settings() {
-    const CIPHER: &str = "ECDHE-RSA-AES256-GCM-SHA384";
-    let arm = start(
-        &[("ssl_protocols", "TLSv1.2"), ("ssl_ciphers", CIPHER)],
-        &ProxyRole::StaticFiles { size: 1 },
-        &[],
-        None,
-    );
-    let (spoken, text) = arm.ask("/", &[]);
-    assert!(spoken, "{text}");
-    assert!(
-        text.contains(&format!("New, TLSv1.2, Cipher is {CIPHER}")),
-        "{text}"
-    );
-    let (spoken, text) = arm.ask("/", &["-tls1_3"]);
-    assert!(!spoken && text.contains("alert protocol version"), "{text}");
-    let other = ["-tls1_2", "-cipher", "ECDHE-RSA-AES128-GCM-SHA256"];
-    let (spoken, text) = arm.ask("/", &other);
-    assert!(!spoken && text.contains("handshake failure"), "{text}");
+fn files_are_the_same_over_tls_and_in_clear() {
+    let sizes = [0, 1024, 1 << 20];
+    for kind in ProxyKind::ALL
+        .into_iter()
+        .filter(|kind| kind.serves_files())
+    {
+        let role = ProxyRole::StaticFiles { size: 10 };
+        let arm = secure::start(&*program(kind), &stock(kind, &[]), &role, &sizes, None);
+        for size in sizes {
+            let target = file_target(size);
+            let in_clear = get(arm.proxy.address(), &target);
+            let (head, content) = in_clear.split_once("\r\n\r\n").unwrap();
+            assert!(head.starts_with("HTTP/1.1 200 OK\r\n"), "{kind:?} {head}");
+            assert_eq!(content.len() as u64, size);
+            let (trusted, text) = arm.ask(&target, &[]);
+            assert!(
+                trusted && text.contains("Verification: OK"),
+                "{kind:?} {text}"
+            );
+            assert!(
+                text.contains(&format!("Content-Length: {size}\r\n")),
+                "{kind:?}"
+            );
+            assert!(text.contains(content), "the same file over either");
+        }
+        assert!(get(arm.proxy.address(), "/").contains("Content-Length: 10\r\n"));
+    }
 }
+
+#[test]
+fn the_newest_version_and_the_ciphers_are_those_of_the_settings() {
+    let of_apache: Changes = &[("ssl_protocols", "TLSv1.2"), ("ssl_ciphers", CIPHER)];
+    for (kind, changes, also, counted) in [
+        (Nginx, of_apache, "", &[][..]),
+        (Httpd, of_apache, "", &[]),
+        (
+            Haproxy,
+            &[("ssl_max_ver", "TLSv1.2"), ("ssl_ciphers", CIPHER)],
+            "",
+            &[],
+        ),
+        (
+            Envoy,
+            &[
+                ("tls_maximum_protocol_version", "TLSv1_2"),
+                ("cipher_suites", CIPHER),
+            ],
+            "",
+            &[
+                ("listener.tls.ssl.handshake", 1),
+                ("listener.tls.ssl.connection_error", 2),
+                ("http.ingress.downstream_rq_total", 2),
+                ("http.ingress.downstream_cx_ssl_total", 3),
+            ],
+        ),
+        (
+            Caddy,
+            &[
+                ("tls_protocol_max", "tls1.2"),
+                ("tls_cipher_suite", "TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384"),
+                ("tls_curve", "secp256r1"),
+            ],
+            "ECDH, prime256v1, 256 bits",
+            &[],
+        ),
+    ] {
+        let origin = Origin::start();
+        let arm = start(kind, changes, &origin);
+        let (spoken, text) = arm.ask("/", &[]);
+        assert!(spoken && text.contains("hello"), "{kind:?} {text}");
+        let agreed = format!("New, TLSv1.2, Cipher is {CIPHER}");
+        assert!(
+            text.contains(&agreed) && text.contains(also),
+            "{kind:?} {text}"
+        );
+        let (spoken, text) = arm.ask("/", &["-tls1_3"]);
+        assert!(
+            !spoken && text.contains("alert protocol version"),
+            "{kind:?} {text}"
+        );
+        let other = ["-tls1_2", "-cipher", "ECDHE-RSA-AES128-GCM-SHA256"];
+        let (spoken, text) = arm.ask("/", &other);
+        assert!(
+            !spoken && text.contains("handshake failure"),
+            "{kind:?} {text}"
+        );
+        // In clear it answers as well.
+        assert!(get(arm.proxy.address(), "/").ends_with("hello"));
+        must_have_counted(kind, &arm, counted);
+        must_have(kind, &arm, changes);
+    }
+}
+
+#[test]
+fn the_oldest_version_is_that_of_the_settings() {
+    let of_haproxy: Changes = &[("ssl_min_ver", "TLSv1.3"), ("ssl_ciphersuites", SUITE)];
+    for (kind, changes, agreed) in [
+        (Nginx, &[("ssl_protocols", "TLSv1.3")][..], ""),
+        (Httpd, &[("ssl_protocols", "TLSv1.3")], ""),
+        (Haproxy, of_haproxy, SUITE),
+        (Envoy, &[("tls_minimum_protocol_version", "TLSv1_3")], ""),
+        (Caddy, &[("tls_protocol_min", "tls1.3")], ""),
+    ] {
+        let arm = start(kind, changes, &Origin::start());
+        let (spoken, text) = arm.ask("/", &["-tls1_3"]);
+        let words = format!("New, TLSv1.3, Cipher is {agreed}");
+        assert!(spoken && text.contains(&words), "{kind:?} {text}");
+        let (spoken, text) = arm.ask("/", &["-tls1_2"]);
+        assert!(!spoken, "{kind:?} {text}");
+        must_have(kind, &arm, changes);
+    }
+}
+
+const TICKETS: (&str, &str) = ("ssl_session_tickets", "on");
+const NO_TICKETS: (&str, &str) = ("ssl_session_tickets", "off");
+const FORGETS: (&str, &str) = ("tune_ssl_cachesize", "0");
+const TWO: (&str, &str) = ("max_request_workers", "50");
+const REUSED: &str = "frontend.ssl_reused_sess";
+const OF_ENVOY: &str = "listener.tls.ssl.session_reused";
+const OF_HTTPD: &str = "CacheRetrieveHitCount";
+/// Whether sessions are resumed, by settings.
+const SESSIONS: [(ProxyKind, Changes, bool, Counted); 14] = [
+    (Nginx, &[TICKETS], true, &[]),
+    (Nginx, &[NO_TICKETS], false, &[]),
+    (Nginx, &[NO_TICKETS, ("ssl_session_cache", "1m")], true, &[]),
+    (Haproxy, &[TICKETS, FORGETS], true, &[(REUSED, 1)]),
+    (Haproxy, &[NO_TICKETS, FORGETS], false, &[(REUSED, 0)]),
+    (Haproxy, &[NO_TICKETS], true, &[(REUSED, 1)]),
+    (
+        Envoy,
+        &[TICKETS, ("stateful_session_resumption", "off")],
+        true,
+        &[(OF_ENVOY, 1)],
+    ),
+    (
+        Envoy,
+        &[NO_TICKETS, ("stateful_session_resumption", "off")],
+        false,
+        &[(OF_ENVOY, 0)],
+    ),
+    (
+        Envoy,
+        &[NO_TICKETS, ("stateful_session_resumption", "on")],
+        true,
+        &[(OF_ENVOY, 1)],
+    ),
+    (Caddy, &[], true, &[]),
+    (Caddy, &[("tls_session_tickets", "off")], false, &[]),
+    // Whichever process of the two the second connection comes to.
+    (
+        Httpd,
+        &[TWO, TICKETS, ("ssl_session_cache", "none")],
+        true,
+        &[(OF_HTTPD, 0)],
+    ),
+    (
+        Httpd,
+        &[TWO, NO_TICKETS, ("ssl_session_cache", "none")],
+        false,
+        &[(OF_HTTPD, 0)],
+    ),
+    (
+        Httpd,
+        &[TWO, NO_TICKETS, ("ssl_session_cache", "500k")],
+        true,
+        &[(OF_HTTPD, 1)],
+    ),
+];
 
 #[test]
 fn sessions_are_resumed_as_the_settings_say() {
-    for (changes, resumed) in [
-        (&[("ssl_session_tickets", "on")][..], true),
-        (&[("ssl_session_tickets", "off")], false),
-        (
-            &[("ssl_session_tickets", "off"), ("ssl_session_cache", "1m")],
-            true,
-        ),
-    ] {
-        let arm = start(changes, &ProxyRole::StaticFiles { size: 1 }, &[], None);
+    for (kind, changes, resumed, counted) in SESSIONS {
+        let origin = Origin::start();
+        let arm = start(kind, changes, &origin);
         let session = arm.configuration.prefix().join("session.pem");
-        let session = session.to_str().unwrap();
-        let (first, text) = arm.ask("/", &["-tls1_2", "-sess_out", session]);
-        assert!(first && text.contains("New, TLSv1.2"), "{text}");
-        let (second, text) = arm.ask("/", &["-tls1_2", "-sess_in", session]);
-        assert!(second, "{text}");
-        assert_eq!(text.contains("Reused, TLSv1.2"), resumed, "{changes:?}");
+        let file = session.to_str().unwrap();
+        let (first, text) = arm.ask("/", &["-tls1_2", "-sess_out", file]);
+        assert!(first && text.contains("New, TLSv1.2"), "{kind:?} {text}");
+        // Without a ticket and a number there is no session for OpenSSL to write down.
+        assert!(session.exists() || !resumed, "{kind:?} {changes:?}");
+        if session.exists() {
+            let (second, text) = arm.ask("/", &["-tls1_2", "-sess_in", file]);
+            assert!(second, "{kind:?} {text}");
+            assert_eq!(
+                text.contains("Reused, TLSv1.2"),
+                resumed,
+                "{kind:?} {changes:?}"
+            );
+        }
+        must_have_counted(kind, &arm, counted);
     }
 }
 
 #[test]
 fn settings_of_tls_read_back_beside_the_flags_of_the_listener_in_clear() {
-    let arm = start(
+    let settings = stock(
+        Nginx,
         &[
             ("backlog", "99"),
             ("ssl_protocols", "TLSv1.2"),
             ("ssl_session_cache", "10m"),
             ("ssl_buffer_size", "4k"),
         ],
-        &ProxyRole::StaticFiles { size: 1 },
-        &[],
-        None,
     );
+    let role = ProxyRole::StaticFiles { size: 1 };
+    let arm = secure::start(&*nginx(), &settings, &role, &[], None);
     let effective = nginx()
         .effective(&arm.configuration, None, &Catalog::builtin())
         .unwrap();

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
 use weir_model::study::ProxyKind;
 
@@ -10,9 +11,7 @@ mod load;
 mod patch;
 
 pub(crate) use doctor::{DoctorArgs, DoctorFormat};
-pub(crate) use load::{
-    FlowArgs, FlowText, IoChoice, LoadArgs, LoadFormat, OverflowChoice, ScheduleChoice,
-};
+pub(crate) use load::{FlowArgs, FlowText, IoChoice, LoadArgs, LoadFormat};
 pub(crate) use patch::PatchArgs;
 
 /// An ingress performance lab in one binary.
@@ -185,8 +184,8 @@ pub(crate) struct ParametersArgs {
     pub(crate) name: Option<String>,
 
     /// Whose parameters: nginx's, unless NAME is another proxy's
-    #[arg(long, value_enum, value_name = "PROXY")]
-    pub(crate) proxy: Option<ProxyName>,
+    #[arg(long, value_parser = proxy_name(), value_name = "PROXY")]
+    pub(crate) proxy: Option<ProxyKind>,
 
     /// A file with parameters of your own (docs/parameters.md); may be given many times
     #[arg(long, value_name = "FILE")]
@@ -197,27 +196,13 @@ pub(crate) struct ParametersArgs {
     pub(crate) format: ParametersFormat,
 }
 
-/// A proxy that has parameters.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum ProxyName {
-    Nginx,
-    Haproxy,
-    Envoy,
-    Caddy,
-    Httpd,
-}
-
-impl ProxyName {
-    /// Which it is.
-    pub(crate) fn kind(self) -> ProxyKind {
-        match self {
-            ProxyName::Nginx => ProxyKind::Nginx,
-            ProxyName::Haproxy => ProxyKind::Haproxy,
-            ProxyName::Envoy => ProxyKind::Envoy,
-            ProxyName::Caddy => ProxyKind::Caddy,
-            ProxyName::Httpd => ProxyKind::Httpd,
-        }
-    }
+/// A proxy that has parameters, by its name.
+fn proxy_name() -> impl TypedValueParser<Value = ProxyKind> {
+    let names = ProxyKind::started().map(ProxyKind::name);
+    PossibleValuesParser::new(names).try_map(|name| {
+        let kind = ProxyKind::started().find(|kind| kind.name() == name);
+        kind.ok_or("no such proxy")
+    })
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

@@ -38,7 +38,9 @@ mod run_bypass;
 mod run_flows;
 mod run_kernel;
 mod run_launch;
+mod run_loads;
 mod run_own;
+mod run_own_cases;
 mod run_own_refused;
 mod run_own_untouched;
 mod run_proxies;
@@ -51,3 +53,4 @@ mod secure;
 #[path = "../../../weir-agent/tests/it/ssh_support.rs"]
 mod ssh_support;
 mod studies;
+mod tidy;

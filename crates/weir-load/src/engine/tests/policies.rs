@@ -275,6 +275,7 @@ fn a_trace_is_repeated_arrival_by_arrival() {
         file: "a.log".to_owned(),
         arrivals: 6,
         length_ns: 900 * MS,
+        every_ns: None,
     };
     let plan = one(arrivals, 10, |flow| flow.trace = Some(times.into()));
     let all = simulate(&plan, steady(MS)).all();

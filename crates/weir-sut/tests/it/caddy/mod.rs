@@ -11,29 +11,23 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 
 use weir_model::study::{ProxyKind, ProxyRole, Settings};
-use weir_parameters::Catalog;
-use weir_sut::{Caddy, Launch};
+use weir_sut::{Launch, Proxy};
 
-use crate::support::{Arm, start_any};
+use crate::support::{Arm, program, start_any, stock};
 
 const FILES: ProxyRole = ProxyRole::StaticFiles { size: 10 };
 
-/// The Caddy of this machine. Tests that need it fail without it.
-fn caddy() -> Caddy {
-    Caddy::find(None).expect("these tests need caddy: apt-get install caddy")
+fn caddy() -> Arc<dyn Proxy> {
+    program(ProxyKind::Caddy)
 }
 
-/// What Debian sets, with changes on top.
 fn stock_with(changes: &[(&str, &str)]) -> Settings {
-    let mut settings = Catalog::builtin().stock(ProxyKind::Caddy);
-    let changes = changes.iter();
-    settings.extend(changes.map(|&(id, level)| (id.to_owned(), level.to_owned())));
-    settings
+    stock(ProxyKind::Caddy, changes)
 }
 
 fn start(changes: &[(&str, &str)], role: &ProxyRole, origin: Option<SocketAddr>) -> Arm {
     let settings = stock_with(changes);
-    start_any(&caddy(), &settings, role, origin, &Launch::default())
+    start_any(&*caddy(), &settings, role, origin, &Launch::default())
 }
 
 fn start_proxy(changes: &[(&str, &str)], origin: &Gate) -> Arm {

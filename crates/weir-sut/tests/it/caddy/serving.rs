@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use weir_model::study::{ProxyRole, file_target};
 use weir_parameters::Catalog;
-use weir_sut::{Launch, Proxy, Site, WorkFolder};
+use weir_sut::{Launch, Site, WorkFolder};
 
 use super::{Client, FILES, Gate, ask_aside, caddy, start, start_proxy, stock_with};
 use crate::support::{Arm, free_address, get, launcher, until};
@@ -176,7 +176,8 @@ fn files_of_the_sizes_that_were_asked_for_are_served() {
             &Catalog::builtin(),
         )
         .unwrap();
-    let proxy = weir_sut::start(&caddy(), &configuration, &launcher(), &Launch::default()).unwrap();
+    let proxy =
+        weir_sut::start(&*caddy(), &configuration, &launcher(), &Launch::default()).unwrap();
     let mut client = Client::connect(proxy.address());
     for target in ["/", "/index.html"] {
         let (head, content) = client.get(target).unwrap();

@@ -1,16 +1,14 @@
 //! Settings: accepted, read back, refused.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use weir_model::study::{ProxyKind, ProxyRole, Settings};
 use weir_parameters::{Catalog, LevelKind, Parameter, Rule};
-use weir_sut::{
-    Caddy, Certificate, Configuration, Launch, Own, Proxy, Site, SutError, TlsListener, WorkFolder,
-};
+use weir_sut::{Certificate, Configuration, Launch, Own, Site, SutError, TlsListener, WorkFolder};
 
 use super::{FILES, caddy, start, stock_with};
-use crate::support::{executable, free_address, launcher};
+use crate::support::{free_address, launcher};
 
 /// Levels of a parameter in their canonical spelling: bounds, words, and something of every kind.
 fn levels(row: &Parameter) -> Vec<String> {
@@ -202,7 +200,7 @@ fn a_refusal_is_in_caddy_s_own_words() {
     assert!(words.contains("invalid duration \"soon\""), "{words}");
     assert!(!words.contains("\"level\":\"info\""), "{words}");
     let error =
-        weir_sut::start(&caddy(), &configuration, &launcher(), &Launch::default()).unwrap_err();
+        weir_sut::start(&*caddy(), &configuration, &launcher(), &Launch::default()).unwrap_err();
     assert!(
         matches!(&error, SutError::NotStarted { words, .. } if words.contains("\"soon\"")),
         "{error}"
@@ -272,36 +270,4 @@ fn what_cannot_be_configured_is_refused_before_anything_is_written() {
         Err(SutError::Own(_))
     ));
     assert!(!folder.prefix("arm").exists());
-}
-
-/// A program that answers `environ` as Caddy does, and whatever else with a script.
-pub(super) fn impostor(folder: &WorkFolder, script: &str) -> PathBuf {
-    let program = folder.prefix("caddy-impostor");
-    let text = format!(
-        "#!/bin/sh\nif [ \"$1\" = environ ]; then echo caddy.Version=0.1; exit; fi\n{script}\n"
-    );
-    executable(&program, &text);
-    program
-}
-
-#[test]
-fn what_is_not_caddy_is_not_taken_for_it() {
-    let found = weir_sut::find(ProxyKind::Caddy, None).unwrap();
-    assert_eq!(found.kind(), ProxyKind::Caddy);
-    let version = found.version().strip_prefix("caddy/").unwrap();
-    assert!(
-        version.starts_with(|c: char| c.is_ascii_digit()),
-        "{version}"
-    );
-
-    let error = Caddy::find(Some(Path::new("/bin/echo"))).unwrap_err();
-    assert!(
-        matches!(&error, SutError::NotTheProgram { words, .. } if words == "environ"),
-        "{error}"
-    );
-    let error = Caddy::find(Some(Path::new("/nonexistent/caddy"))).unwrap_err();
-    assert!(matches!(error, SutError::NotFound { .. }), "{error}");
-    let folder = WorkFolder::create().unwrap();
-    let program = impostor(&folder, "");
-    assert_eq!(Caddy::find(Some(&program)).unwrap().version(), "caddy/0.1");
 }

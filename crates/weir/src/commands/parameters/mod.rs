@@ -8,7 +8,7 @@ use serde_json::json;
 use weir_model::study::ProxyKind;
 use weir_parameters::Catalog;
 
-use crate::args::{ParametersArgs, ParametersFormat, ProxyName};
+use crate::args::{ParametersArgs, ParametersFormat};
 use crate::failure::Failure;
 use crate::terminal;
 
@@ -20,7 +20,7 @@ use shown::Shown;
 /// Runs the command.
 pub(crate) fn run(args: &ParametersArgs) -> Result<ExitCode, Failure> {
     let catalog = catalog(&args.parameters)?;
-    let proxy = args.proxy.map(ProxyName::kind);
+    let proxy = args.proxy;
     let of_table = proxy.unwrap_or(ProxyKind::Nginx);
     let text = match (&args.name, args.format) {
         (Some(name), format) => one(&catalog, proxy, name, format)?,

@@ -85,8 +85,8 @@ impl<'a> Shown<'a> {
             needs: row.needs.as_deref(),
             only_raises: row.only_raises,
             why: row.why.trim(),
-            by_hand: by_hand(row, example, proxy),
-            read_back: read_back(row, proxy),
+            by_hand: by_hand(row, example, catalog, proxy),
+            read_back: read_back(row, catalog, proxy),
             quantity: row
                 .quantity
                 .as_ref()
@@ -124,7 +124,12 @@ fn here(row: &Parameter) -> Option<String> {
 }
 
 /// How to set it without weir; `level` is the one that the commands are written with.
-fn by_hand(row: &Parameter, level: Option<&str>, proxy: ProxyKind) -> Vec<String> {
+fn by_hand(
+    row: &Parameter,
+    level: Option<&str>,
+    catalog: &Catalog,
+    proxy: ProxyKind,
+) -> Vec<String> {
     let level = level.filter(|level| !level.is_empty()).unwrap_or("LEVEL");
     match (&row.effective, row.scope) {
         (EffectiveFrom::Sysctl { name }, _) if level.contains(' ') => {
@@ -132,9 +137,13 @@ fn by_hand(row: &Parameter, level: Option<&str>, proxy: ProxyKind) -> Vec<String
         }
         (EffectiveFrom::Sysctl { name }, _) => vec![format!("sysctl -w {name}={level}")],
         (EffectiveFrom::ProcessLimit { name }, Scope::ProcessLaunch) => {
-            vec![format!("prlimit --{name}={level}: PROGRAM")]
+            vec![format!("prlimit --{}={level}: PROGRAM", name.name())]
         }
-        _ => row.writes.iter().map(|write| line(write, proxy)).collect(),
+        _ => row
+            .writes
+            .iter()
+            .map(|write| line(write, catalog, proxy))
+            .collect(),
     }
 }
 
@@ -149,16 +158,11 @@ pub(super) fn in_words(template: &str) -> String {
 }
 
 /// `http { gzip LEVEL; }`, and for which levels.
-fn line(write: &Write, proxy: ProxyKind) -> String {
+fn line(write: &Write, catalog: &Catalog, proxy: ProxyKind) -> String {
     let text = in_words(&write.text);
-    let context = write.context.name();
-    let line = match (proxy, &write.at, context) {
-        (_, Some(at), _) => format!("{context}{at}: {text}"),
-        (ProxyKind::Nginx, None, "main") => format!("{text};"),
-        (ProxyKind::Nginx, None, "listen") => format!("listen ADDRESS {text};"),
-        (ProxyKind::Nginx, None, _) => format!("{context} {{ {text}; }}"),
-        (_, None, "main" | "global" | "arguments" | "environment") => text,
-        (_, None, _) => format!("{context}: {text}"),
+    let line = match &write.at {
+        Some(at) => format!("{}{at}: {text}", write.context.name()),
+        None => catalog.line(proxy, &write.context, &text),
     };
     match (write.only.is_empty(), write.except.is_empty()) {
         (false, _) => format!("{line}  for {}", write.only.join(", ")),
@@ -167,13 +171,15 @@ fn line(write: &Write, proxy: ProxyKind) -> String {
     }
 }
 
-fn read_back(row: &Parameter, proxy: ProxyKind) -> String {
-    let asked = asked(proxy);
+fn read_back(row: &Parameter, catalog: &Catalog, proxy: ProxyKind) -> String {
+    let asked = catalog.asked(proxy);
     match &row.effective {
         EffectiveFrom::Launcher => {
             "/proc/PID/environ and /proc/PID/maps of the proxy's first process".to_owned()
         }
-        EffectiveFrom::Transport => "the program's own counters of what it redirected".to_owned(),
+        EffectiveFrom::Transport { .. } => {
+            "the program's own counters of what it redirected".to_owned()
+        }
         EffectiveFrom::Value { context, at } => {
             format!(
                 "`{}{at}` in {asked}; the default where it is not there",
@@ -185,6 +191,7 @@ fn read_back(row: &Parameter, proxy: ProxyKind) -> String {
         }
         EffectiveFrom::Sysctl { name } => format!("sysctl -n {name}"),
         EffectiveFrom::ProcessLimit { name } => {
+            let name = name.name();
             format!("/proc/PID/limits of a worker: the soft limit {name}")
         }
         EffectiveFrom::Directive { name, .. } => {
@@ -193,17 +200,5 @@ fn read_back(row: &Parameter, proxy: ProxyKind) -> String {
         EffectiveFrom::ListenFlag { name } => {
             format!("the flag `{name}` of listen in {asked}; the default where it is not there")
         }
-    }
-}
-
-/// What a proxy is asked for its effective configuration.
-fn asked(proxy: ProxyKind) -> &'static str {
-    match proxy {
-        ProxyKind::Nginx => "what nginx -T prints",
-        ProxyKind::Haproxy => "the configuration, and what its runtime API says",
-        ProxyKind::Envoy => "what its /config_dump and /server_info answer",
-        ProxyKind::Caddy => "what its /config/ answers",
-        ProxyKind::Httpd => "what httpd -t -D DUMP_CONFIG prints",
-        ProxyKind::External => "nothing: it is not asked",
     }
 }

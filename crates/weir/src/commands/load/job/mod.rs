@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use clap::Parser;
 use weir_load::{Io, Plan};
+use weir_model::flow::{ArrivalsSpec, CONNECTIONS, FlowSpec, LoadSpec, MAIN};
 use weir_model::load_report::Target;
 use weir_model::quantity::{CpuSet, parse_duration};
 
@@ -12,12 +13,12 @@ use crate::commands::flag;
 use crate::failure::Failure;
 
 mod addresses;
+mod describe;
 mod flow;
-mod requests;
 mod room;
-mod tls;
 mod url;
 
+use describe::{Described, describe};
 use flow::Prepared;
 
 /// Longest trial when only a number of requests was asked for.
@@ -25,9 +26,6 @@ const LONGEST: Duration = Duration::from_secs(24 * 3600);
 
 /// How long is measured where nothing says otherwise.
 const DEFAULT_DURATION: Duration = Duration::from_secs(10);
-
-/// Name of the load that is not a `--flow`, where there are several.
-const MAIN: &str = "main";
 
 /// A load test, ready to run.
 pub(crate) struct Job {
@@ -46,23 +44,20 @@ impl Job {
     pub(crate) fn new(args: &LoadArgs) -> Result<Job, Failure> {
         let ramp_up = flag("--ramp-up", parse_duration(&args.ramp_up))?;
         let spin = flag("--spin", parse_duration(&args.spin))?;
-        let typed = typed_flows(args)?;
         let given = duration(args)?;
-        let counts = typed.iter().map(|(_, flow)| flow::connections(flow));
-        let counts = counts.collect::<Result<Vec<_>, _>>()?;
-        let cpus = cpus(args, &counts)?;
-        // Before a name is resolved or an address is tried.
-        room::enough_for_each_thread(&counts, cpus.len())?;
-        let mut prepared = Vec::new();
-        for (name, flow) in typed {
-            let within = |failure: Failure| match name.as_str() {
-                MAIN => failure,
-                other => failure.within(&format!("--flow {other}")),
-            };
-            prepared.push(flow::prepare(&name, &flow, given).map_err(within)?);
+        let mut described = Vec::new();
+        for (name, flow) in typed_flows(args)? {
+            described.push(describe(&name, &flow, given).map_err(within(&name))?);
         }
+        let load = load(&described, given);
+        let cpus = cpus(args, &load)?;
+        // Before a name is resolved or an address is tried.
+        room::enough_for_each_thread(&load, cpus.len())?;
+        let prepared: Vec<Prepared> = described
+            .iter()
+            .map(|flow| flow::prepare(flow).map_err(within(&flow.spec.name)))
+            .collect::<Result<_, _>>()?;
         let sustain = given.unwrap_or_else(|| default_duration(&prepared));
-        let drain = prepared.iter().map(|flow| flow.plan.timeout).max();
         let (plans, flows) = prepared
             .into_iter()
             .map(|flow| (flow.plan, flow.named))
@@ -71,7 +66,7 @@ impl Job {
             flows: plans,
             slices: Plan::seconds(ramp_up, sustain),
             ramp_up,
-            drain: drain.unwrap_or_default(),
+            drain: load.longest_timeout(),
             spin,
             io: match args.io {
                 IoChoice::Auto => Io::Auto,
@@ -81,6 +76,25 @@ impl Job {
             cpus,
         };
         Ok(Job { plan, flows })
+    }
+}
+
+/// What went wrong with a flow, by its name if it is a `--flow`.
+fn within(name: &str) -> impl Fn(Failure) -> Failure {
+    move |failure| match name {
+        MAIN => failure,
+        other => failure.within(&format!("--flow {other}")),
+    }
+}
+
+/// All flows together.
+fn load(flows: &[Described], duration: Option<Duration>) -> LoadSpec {
+    let mut specs = flows.iter().map(|flow| flow.spec.clone());
+    let main = specs.next();
+    let main = main.unwrap_or_else(|| FlowSpec::new(CONNECTIONS, ArrivalsSpec::Closed));
+    LoadSpec {
+        beside: specs.collect(),
+        ..LoadSpec::new(MAIN, main, duration.unwrap_or(DEFAULT_DURATION))
     }
 }
 
@@ -140,7 +154,7 @@ fn default_duration(flows: &[Prepared]) -> Duration {
 }
 
 /// The CPU of each thread.
-fn cpus(args: &LoadArgs, counts: &[u32]) -> Result<Vec<Option<u32>>, Failure> {
+fn cpus(args: &LoadArgs, load: &LoadSpec) -> Result<Vec<Option<u32>>, Failure> {
     let allowed = weir_probe::allowed_cpus()
         .map_err(|error| Failure::failed(format!("cannot read the CPUs allowed: {error}")))?;
     if let Some(text) = &args.cpus {
@@ -160,11 +174,7 @@ fn cpus(args: &LoadArgs, counts: &[u32]) -> Result<Vec<Option<u32>>, Failure> {
     let threads = match args.threads {
         Some(0) => return Err(Failure::input("-t 0: at least one thread is needed")),
         Some(threads) => threads as usize,
-        None => {
-            let fewest = counts.iter().copied().min().unwrap_or(1);
-            let threads = all.len().max(room::threads_for(counts.iter().sum()));
-            threads.min(fewest as usize)
-        }
+        None => room::threads(load, all.len()),
     };
     // More threads than CPUs share them evenly.
     Ok(all.cycle().take(threads).map(Some).collect())

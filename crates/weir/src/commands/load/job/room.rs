@@ -2,50 +2,45 @@
 
 use weir_load::descriptors::{self, make_room};
 use weir_load::{Flow, ports};
+use weir_model::flow::LoadSpec;
+use weir_model::room::Descriptors;
 
 use crate::failure::Failure;
 
-/// Descriptors that a thread needs beside its connections.
-const OTHERS: u64 = 64;
-
-/// Threads that it takes for every connection to have a descriptor, when each has a table of its own.
-pub(super) fn threads_for(connections: u32) -> usize {
-    let wanted = u64::from(connections) + OTHERS;
+/// Threads for a load: one for each CPU, and more where connections need the descriptors of more.
+pub(super) fn threads(load: &LoadSpec, cpus: usize) -> usize {
+    let wanted = descriptors(load);
     // What cannot be had is said when the threads are known.
-    let limit = make_room(wanted).err().unwrap_or(wanted);
-    if limit >= wanted || limit <= OTHERS || !descriptors::tables_can_be_own() {
-        return 1;
-    }
-    u64::from(connections).div_ceil(limit - OTHERS) as usize
+    let limit = make_room(wanted.at_most()).err().unwrap_or(u64::MAX);
+    let threads = wanted.threads(limit, cpus as u64);
+    let fewest = load.flows().map(|flow| flow.connections).min();
+    threads.min(u64::from(fewest.unwrap_or(1))) as usize
+}
+
+fn descriptors(load: &LoadSpec) -> Descriptors {
+    Descriptors::of_load(load, 1, false, descriptors::tables_can_be_own())
 }
 
 /// Every flow has connections for every thread, and every thread has descriptors for its share.
-pub(super) fn enough_for_each_thread(flows: &[u32], threads: usize) -> Result<(), Failure> {
-    for &connections in flows {
+pub(super) fn enough_for_each_thread(load: &LoadSpec, threads: usize) -> Result<(), Failure> {
+    for connections in load.flows().map(|flow| flow.connections) {
         if (connections as usize) < threads {
             let message = format!("-c {connections}: fewer connections than threads");
             return Err(Failure::input(message).hint(format!("use -t {connections}")));
         }
     }
-    let total: u64 = flows
-        .iter()
-        .map(|&connections| u64::from(connections))
-        .sum();
-    let own = descriptors::tables_can_be_own();
-    let each = match own {
-        true => total.div_ceil(threads as u64) + flows.len() as u64,
-        false => total,
-    };
-    let needed = each + OTHERS;
+    let wanted = descriptors(load);
+    let needed = wanted.for_each_of(threads as u64);
     make_room(needed).map_err(|limit| {
+        let (total, own) = (wanted.of_generator, wanted.own_tables);
         let who = if own { "a thread" } else { "this process" };
         let message =
             format!("-c {total}: {who} needs {needed} open descriptors, and may have {limit}");
         let failure = Failure::input(message);
-        match limit > OTHERS && own {
+        match limit > wanted.of_process && own {
             true => failure.hint(format!(
                 "use -t {} or leave -t and --cpus out; or raise the limit: ulimit -n {needed}",
-                total.div_ceil(limit - OTHERS)
+                wanted.needed_threads(limit)
             )),
             false => failure.hint(format!("raise the limit: ulimit -n {needed}")),
         }

@@ -1,0 +1,178 @@
+//! Room for the connections of a load: descriptors, threads, ports and own addresses, computed here
+//! for studies, for the lab and for `weir load`.
+
+use crate::flow::{LoadSpec, SourceSpec};
+use crate::load::Lifetime;
+
+/// Descriptors that a process of weir's needs beside its connections: logs, listeners, counters, pipes,
+/// the run folder.
+pub const OTHERS: u64 = 64;
+
+/// Threads of the generator at most, unless there are more CPUs for it, however many connections there
+/// are.
+pub const MOST_THREADS: u64 = 64;
+
+/// Own addresses for the connections to one arm at most: all of a network of 256 but its own, the
+/// broadcast's and the arm's.
+pub const MOST_SOURCES: u64 = 253;
+
+/// Own addresses at least for connections that are renewed: ports of closed ones rest for a while
+/// (TIME_WAIT, RFC 9293 §3.6.1), and the kernel looks for free ones the longer the fewer there are.
+const SOURCES_OF_RENEWED: u64 = 4;
+
+/// Descriptors that a load takes in the generator's process.
+///
+/// Where each thread of the generator has a table of its own, the limit is one for each; such a table
+/// begins as a copy of the process's, so what else the process has open counts in all of them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Descriptors {
+    /// In the process's own table: an origin server's connections, logs, listeners.
+    pub of_process: u64,
+    /// The generator's connections.
+    pub of_generator: u64,
+    /// Threads at most.
+    pub most_threads: u64,
+    /// Whether each can have a table of its own.
+    pub own_tables: bool,
+}
+
+impl Descriptors {
+    /// What a load takes that goes to so many arms. `at_origin` says whether the origin server is in the
+    /// same process. What is held asks nothing, so the origin server never hears of it.
+    pub fn of_load(load: &LoadSpec, arms: u64, at_origin: bool, own_tables: bool) -> Descriptors {
+        let asking = load.asking();
+        let origin = if at_origin { asking * arms } else { 0 };
+        Descriptors {
+            of_process: origin + arms * 4 + OTHERS,
+            of_generator: (asking + load.held()) * arms,
+            // Every thread has a share of every flow, so each flow must have a connection for it.
+            most_threads: fewest(load),
+            own_tables,
+        }
+    }
+
+    /// With everything in one table.
+    pub fn at_most(self) -> u64 {
+        self.of_process + self.of_generator
+    }
+
+    /// In the table of each of so many threads.
+    pub fn for_each_of(self, threads: u64) -> u64 {
+        match self.own_tables {
+            true => self.of_process + self.of_generator.div_ceil(threads.max(1)),
+            false => self.at_most(),
+        }
+    }
+
+    /// One thread for each CPU, or as many as it takes with `limit` descriptors for each.
+    pub fn threads(self, limit: u64, cpus: u64) -> u64 {
+        let needed = self.needed_threads(limit).min(MOST_THREADS);
+        needed.max(cpus).min(self.most_threads).max(1)
+    }
+
+    /// Threads that it takes for every connection to have a descriptor; 1 where that would not help.
+    pub fn needed_threads(self, limit: u64) -> u64 {
+        match limit.saturating_sub(self.of_process) {
+            room if room > 0 && self.own_tables => self.of_generator.div_ceil(room),
+            _ => 1,
+        }
+    }
+}
+
+/// Connections of the smallest flow that asks.
+fn fewest(load: &LoadSpec) -> u64 {
+    let asking = load.flows().filter(|flow| !flow.is_held());
+    let fewest = asking.map(|flow| u64::from(flow.connections)).min();
+    fewest.unwrap_or(u64::MAX)
+}
+
+/// Descriptors that the origin server needs under the largest of `loads`, those of the generator
+/// included that may be in the same process.
+pub fn at_origin(loads: &[LoadSpec], arms: u64) -> u64 {
+    let most = loads.iter().map(LoadSpec::asking).max().unwrap_or(0);
+    most * 2 * arms + arms * 4 + OTHERS
+}
+
+/// Own addresses for the connections of a load to one arm: as many that half of the ports of each are
+/// enough, since others use ports too, and the last free ones are found slowly.
+pub fn sources(load: &LoadSpec, local_ports: u64) -> u8 {
+    let enough = (load.asking() + load.held()).div_ceil((local_ports / 2).max(1));
+    let least = load
+        .flows()
+        .map(|flow| match (&flow.sources, flow.lifetime) {
+            (SourceSpec::Count(count), _) => u64::from(*count),
+            (_, Lifetime::Kept) => 1,
+            _ => SOURCES_OF_RENEWED,
+        });
+    enough.max(least.max().unwrap_or(1)).min(MOST_SOURCES) as u8
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::flow::{ArrivalsSpec, FlowSpec};
+
+    #[test]
+    fn connections_beyond_the_limit_of_one_thread_take_more_threads() {
+        let wanted = Descriptors {
+            of_process: 118,
+            of_generator: 100_050,
+            most_threads: 50,
+            own_tables: true,
+        };
+        assert_eq!(wanted.threads(u64::MAX, 2), 2);
+        let in_one = Descriptors {
+            own_tables: false,
+            ..wanted
+        };
+        assert_eq!(in_one.threads(20_000, 2), 2);
+        assert_eq!(wanted.threads(20_000, 2), 6);
+        assert!(wanted.for_each_of(6) <= 20_000);
+        assert!(wanted.for_each_of(5) > 20_000);
+        assert_eq!(wanted.threads(20_000, 8), 8, "no fewer than CPUs");
+        let few = Descriptors {
+            most_threads: 3,
+            ..wanted
+        };
+        assert_eq!(few.threads(20_000, 8), 3, "each must have one that asks");
+    }
+
+    #[test]
+    fn there_are_source_addresses_for_all_connections() {
+        let count = |held, lifetime, ports, sources| {
+            let main = FlowSpec {
+                lifetime,
+                sources,
+                ..FlowSpec::new(50, ArrivalsSpec::Closed)
+            };
+            let mut load = LoadSpec::new("l", main, Duration::from_secs(1));
+            load.beside.push(FlowSpec::held(held));
+            super::sources(&load, ports)
+        };
+        use SourceSpec::{Count, Needed};
+        assert_eq!(count(10_000, Lifetime::Kept, 28_232, Needed), 1);
+        assert_eq!(count(100_000, Lifetime::Kept, 28_232, Needed), 8);
+        assert_eq!(count(1_000_000, Lifetime::Kept, 5_000, Needed), 253);
+        assert_eq!(count(0, Lifetime::Request, 28_232, Needed), 4);
+        assert_eq!(count(0, Lifetime::Kept, 28_232, Count(7)), 7);
+    }
+
+    #[test]
+    fn a_load_takes_descriptors_in_all_arms_and_at_the_origin() {
+        let main = FlowSpec::new(50, ArrivalsSpec::Closed);
+        let mut load = LoadSpec::new("l", main, Duration::from_secs(1));
+        load.beside.push(FlowSpec::held(1000));
+        load.beside.push(FlowSpec::new(5, ArrivalsSpec::Closed));
+        let wanted = Descriptors::of_load(&load, 3, true, true);
+        let expected = Descriptors {
+            of_process: 55 * 3 + 12 + OTHERS,
+            of_generator: 1055 * 3,
+            most_threads: 5,
+            own_tables: true,
+        };
+        assert_eq!(wanted, expected);
+        assert_eq!(at_origin(&[load], 3), 55 * 2 * 3 + 12 + OTHERS);
+    }
+}

@@ -1,0 +1,146 @@
+//! When a flow asks: the keys `closed`, `rate`, `trace` and `burst`.
+
+use weir_model::arrivals::length_of_steps;
+use weir_model::flow::words::Key;
+use weir_model::flow::{ArrivalsSpec, FlowSpec};
+use weir_model::load::Spacing;
+
+use crate::check::{Checker, Fields, fraction, short};
+use crate::matrix;
+use crate::tree::{Node, Value};
+use crate::words::{Slices, Words};
+
+/// `closed`, `rate` and `burst`.
+pub(crate) fn read(
+    fields: &Fields<'_>,
+    slices: Slices,
+    base: &mut FlowSpec,
+    words: &mut Words,
+    check: &mut Checker,
+) {
+    let is_held =
+        |node: &Node| matches!(&node.value, Value::Scalar(text) if text.starts_with("hold"));
+    let held = fields.get("connection").is_some_and(is_held);
+    let closed = fields.entry("closed");
+    let timed = fields.entry("rate").or(fields.entry("trace"));
+    match (closed, timed) {
+        (Some(closed), None) => {
+            if check.flag(&closed.value) == Some(false) {
+                check
+                    .error(
+                        closed.value.span.clone(),
+                        "a load that is not closed needs a rate",
+                    )
+                    .hint("write `rate: 5000`, or `rate: 60% of slowest`, in its place");
+            }
+        }
+        (Some(_), Some(timed)) => {
+            check
+                .error(timed.span.clone(), "a load is either closed or has a rate")
+                .hint("leave one of the two out, or make two loads of it");
+        }
+        (None, Some(_)) if fields.get("rate").is_some() && fields.get("trace").is_some() => {
+            let message = "a trace has times of its own, and no rate";
+            check
+                .error(fields.span(), message)
+                .hint("leave one of the two out");
+        }
+        (None, None) if !held => {
+            check
+                .error(fields.span(), "a load needs `closed: true` or a `rate`")
+                .hint("closed: a connection asks again when it was answered; rate: requests per second, whatever the answers do");
+        }
+        _ => {}
+    }
+    match fields.get("rate") {
+        // The levels of a matrix are read by it.
+        Some(rate) if matrix::is_axis_of_rates(rate) => {
+            base.arrivals = ArrivalsSpec::Constant(1.0);
+        }
+        Some(rate) => read_rate(rate, slices, base, words, check),
+        None => {}
+    }
+    burst(fields, base, words, check);
+}
+
+fn read_rate(
+    node: &Node,
+    slices: Slices,
+    base: &mut FlowSpec,
+    words: &mut Words,
+    check: &mut Checker,
+) {
+    let Some(text) = check.text(node) else { return };
+    // What is wrong with it leaves an open loop.
+    base.arrivals = ArrivalsSpec::Constant(1.0);
+    let Some((percent, of)) = text.split_once('%') else {
+        // A rate that changes needs a slice, which is told with better words than of its length.
+        match length_of_steps(&text) {
+            Ok(_) => words.say(Key::Rate, text, node),
+            Err(error) => {
+                check
+                    .error(node.span.clone(), error.to_string())
+                    .hint("a share of what was measured before is written `60% of slowest`");
+            }
+        }
+        return;
+    };
+    let share = fraction(&format!("{percent}%")).filter(|share| *share > 0.0 && *share <= 1.0);
+    let Some(share) = share.filter(|_| of.trim() == "of slowest") else {
+        check
+            .error(node.span.clone(), format!("`{}` is not a rate", short(&text)))
+            .hint("write `60% of slowest`, from above 0 % to 100 %, or requests per second such as 5000");
+        return;
+    };
+    base.arrivals = ArrivalsSpec::ShareOfSlowest(share);
+    if !slices.closed_before {
+        check
+            .error(node.span.clone(), "no closed load comes before this one")
+            .hint("the slowest arm's rate is measured in a closed load: put one first, or give requests per second");
+    }
+}
+
+/// `burst: 50` is what `arrivals: burst:50` is.
+fn burst(fields: &Fields<'_>, base: &FlowSpec, words: &mut Words, check: &mut Checker) {
+    let Some(entry) = fields.entry("burst") else {
+        return;
+    };
+    let Some(size) = check.whole(&entry.value, 2..=1_000_000) else {
+        return;
+    };
+    if let Some(arrivals) = fields.entry("arrivals") {
+        let message = "`burst` says how arrivals are spread, and so does `arrivals`";
+        check
+            .error(arrivals.span.clone(), message)
+            .hint("leave one of the two out");
+    } else if base.is_open() {
+        words.say(Key::Arrivals, format!("burst:{size}"), &entry.value);
+    } else if fields.get("closed").is_some() {
+        check.error(entry.span.clone(), "a closed load has no bursts").hint(
+            "give it a `rate` in place of `closed`: in a closed load a connection asks again when it was answered",
+        );
+    }
+}
+
+/// Arms take turns in slices and must all be asked the same: what changes begins anew in every slice,
+/// so its length must be known, and bursts must be known too.
+pub(crate) fn check_slices(
+    spec: &FlowSpec,
+    fields: &Fields<'_>,
+    slices: Slices,
+    check: &mut Checker,
+) {
+    let at = |key: &str| fields.entry(key).map(|entry| entry.span.clone());
+    if spec.changes() && slices.length.is_none() {
+        let message = "a load whose rate changes needs a slice";
+        check
+            .error(at("rate").or(at("trace")).unwrap_or(fields.span()), message)
+            .hint("it begins anew in every slice, so that all arms are asked the same: write `blocks: {slice: 10s}`");
+    }
+    let of_bursts = at("burst").or(at("arrivals")).unwrap_or(fields.span());
+    if matches!(spec.spacing, Spacing::Burst { .. }) && spec.is_open() && spec.rate().is_none() {
+        check
+            .error(of_bursts, "a load with bursts needs its rate in requests per second")
+            .hint("slices hold whole bursts, so how often these come must be known before anything is measured");
+    }
+}

@@ -1,0 +1,118 @@
+//! What the client of a load offers in TLS handshakes: the key `tls`.
+
+use weir_model::flow::words::Key;
+use weir_model::tls::{TlsVersion, names};
+
+use crate::check::{Checker, Fields, nearest};
+use crate::tree::{Node, Value};
+use crate::words::Words;
+
+/// `true`, `false`, or what is offered.
+pub(crate) fn read(node: &Node, words: &mut Words, check: &mut Checker) {
+    if !matches!(node.value, Value::Mapping(_)) {
+        if check.flag(node) == Some(true) {
+            words.say(Key::Secure, "", node);
+        }
+        return;
+    }
+    let known = [
+        "version",
+        "ciphers",
+        "groups",
+        "alpn",
+        "resumption",
+        "early-data",
+        "cert",
+        "key",
+    ];
+    let Some(fields) = Fields::known(node, "`tls`", &known, check) else {
+        return;
+    };
+    words.say(Key::Secure, "", node);
+    for key in ["version", "groups", "alpn", "resumption", "cert", "key"] {
+        if let (Some(node), Some(about)) = (fields.get(key), Key::of_word(key)) {
+            let texts = texts(node, check);
+            if !texts.is_empty() {
+                words.say(about, texts.join(","), node);
+            }
+        }
+    }
+    if let Some(node) = fields.get("early-data")
+        && check.flag(node) == Some(true)
+    {
+        words.say(Key::EarlyData, "", node);
+    }
+    let pair = [fields.entry("cert"), fields.entry("key")];
+    if let [Some(alone), None] | [None, Some(alone)] = pair {
+        let message = "a client's certificate and its key go together";
+        check
+            .error(alone.span.clone(), message)
+            .hint("give `cert` and `key`");
+    }
+    if let Some(node) = fields.get("ciphers") {
+        let version = fields
+            .get("version")
+            .map(|node| texts(node, &mut Checker::default()));
+        ciphers(node, &version.unwrap_or_default(), words, check);
+    }
+}
+
+/// A text or a list of them.
+fn texts(node: &Node, check: &mut Checker) -> Vec<String> {
+    let nodes = match &node.value {
+        Value::List(_) => check.list(node, "a list of names").unwrap_or_default(),
+        _ => std::slice::from_ref(node),
+    };
+    nodes.iter().filter_map(|node| check.text(node)).collect()
+}
+
+/// A cipher suite or a list of them, each one that can be spoken in one of `versions` and with an arm's
+/// certificate, which is RSA.
+fn ciphers(node: &Node, versions: &[String], words: &mut Words, check: &mut Checker) {
+    let nodes = match &node.value {
+        Value::List(_) => check.list(node, "a cipher suite").unwrap_or_default(),
+        _ => std::slice::from_ref(node),
+    };
+    let mut ciphers: Vec<&str> = Vec::new();
+    for node in nodes {
+        let Some(name) = check.text(node) else {
+            continue;
+        };
+        let cipher = match names::cipher(&name) {
+            Ok(index) => names::CIPHERS[index].usual,
+            Err(error) => {
+                let text = error.to_string();
+                let (message, hint) = text.split_once("\nhint: ").unwrap_or((&text, ""));
+                let message = message.split("; did you mean").next().unwrap_or_default();
+                let known = names::CIPHERS.each_ref().map(|names| names.usual);
+                let near = nearest(&name, &known).or_else(|| error.nearest());
+                check
+                    .error(node.span.clone(), message)
+                    .hint(hint)
+                    .nearest(near);
+                continue;
+            }
+        };
+        let version = match cipher.starts_with("TLS_") {
+            true => TlsVersion::V1_3,
+            false => TlsVersion::V1_2,
+        };
+        let offered =
+            versions.is_empty() || versions.iter().any(|own| own.contains(version.name()));
+        if cipher.contains("-ECDSA-") {
+            let message = format!("`{cipher}` needs another certificate than the arms have");
+            let error = check.error(node.span.clone(), message);
+            error.hint("theirs is RSA");
+        } else if !offered {
+            let message = format!("`{name}` is not of the TLS version that is offered");
+            check.error(node.span.clone(), message);
+        } else if ciphers.contains(&cipher) {
+            check.error(node.span.clone(), format!("`{name}` is there twice"));
+        } else {
+            ciphers.push(cipher);
+        }
+    }
+    if !ciphers.is_empty() {
+        words.say(Key::Ciphers, ciphers.join(","), node);
+    }
+}

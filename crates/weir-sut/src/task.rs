@@ -1,0 +1,87 @@
+//! What a configuration is written from, whatever the proxy.
+
+use std::net::SocketAddr;
+use std::path::Path;
+
+use weir_configuration::Wanted;
+use weir_model::study::{ProxyKind, ProxyRole, Settings};
+use weir_parameters::{Catalog, Directive};
+
+use crate::{Site, SutError};
+
+/// A configuration to be written: for which proxy, where, and with what in it.
+#[derive(Debug, Clone, Copy)]
+pub struct Task<'a> {
+    pub(crate) kind: ProxyKind,
+    /// The folder that it is to live in.
+    pub(crate) prefix: &'a Path,
+    pub(crate) settings: &'a Settings,
+    pub(crate) site: &'a Site<'a>,
+    pub(crate) catalog: &'a Catalog,
+}
+
+impl<'a> Task<'a> {
+    /// Refuses what no proxy, or not this one, could do, before anything is written.
+    pub(crate) fn check(&self) -> Result<(), SutError> {
+        self.wanted()?;
+        match self.site.role {
+            // What a configuration of the user's serves is for that to say.
+            _ if self.site.own.is_some() => Ok(()),
+            ProxyRole::ReverseProxy => self.origin().map(drop),
+            ProxyRole::StaticFiles { .. } if self.kind.serves_files() => Ok(()),
+            ProxyRole::StaticFiles { .. } => Err(self.unable(
+                "serve files: it passes requests on to an origin server and has none of its own",
+            )),
+        }
+    }
+
+    /// The rows behind the settings.
+    ///
+    /// # Errors
+    /// A parameter is not in the catalog for this proxy, or is none of its configuration.
+    pub(crate) fn wanted(&self) -> Result<Vec<Wanted<'a>>, SutError> {
+        let Task { kind, catalog, .. } = *self;
+        let row = |(id, level): (&'a String, &'a String)| {
+            let id = || id.clone();
+            let unknown = || SutError::UnknownParameter { kind, id: id() };
+            let row = catalog.get(kind, &id()).ok_or_else(unknown)?;
+            match row.scope.is_configuration() {
+                true => Ok(Wanted { row, level }),
+                false => Err(SutError::NotOfProxy { id: id() }),
+            }
+        };
+        self.settings.iter().map(row).collect()
+    }
+
+    /// All that the settings lead to, parameter by parameter. Proxies are started in the prefix, below
+    /// which their logs are.
+    ///
+    /// # Errors
+    /// As [`Task::wanted`].
+    pub(crate) fn directives(&self) -> Result<Vec<Directive>, SutError> {
+        let wanted = self.wanted()?.into_iter();
+        let directives = wanted.flat_map(|wanted| wanted.row.directives(wanted.level));
+        Ok(directives
+            .map(|directive| Directive {
+                text: directive.text.replace("{logs}", "logs"),
+                ..directive
+            })
+            .collect())
+    }
+
+    /// The origin server.
+    ///
+    /// # Errors
+    /// [`SutError::NoOrigin`].
+    pub(crate) fn origin(&self) -> Result<SocketAddr, SutError> {
+        self.site.origin.ok_or(SutError::NoOrigin)
+    }
+
+    /// That the proxy cannot do something.
+    pub(crate) fn unable(&self, what: &str) -> SutError {
+        SutError::Unable {
+            kind: self.kind,
+            what: what.to_owned(),
+        }
+    }
+}

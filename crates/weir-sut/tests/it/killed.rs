@@ -1,0 +1,191 @@
+//! What is left when a weir or a part of a proxy is killed is ended by the proxy's own tie to its weir, or
+//! by the next sweep.
+
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use weir_model::study::{ProxyKind, ProxyRole};
+use weir_probe::ProcessId;
+use weir_sut::WorkFolder;
+
+use crate::life::{one_of_each, run};
+use crate::support::{
+    Origin, free_address, kill, nginx, processes, shared_folder, start, stock_with, until,
+};
+
+const FILES: ProxyRole = ProxyRole::StaticFiles { size: 1 };
+
+/// A worker takes the place of one that died, and then loses its master: nobody has noted it.
+#[test]
+fn a_worker_that_nobody_has_noted_is_ended_too() {
+    let arm = start(&stock_with(&[("worker_processes", "1")]), &FILES, None);
+    let (master, first) = (arm.proxy.master_pid(), arm.proxy.worker_pids()[0]);
+    kill(first);
+    let mut second = Orphans(Vec::new());
+    until("another worker", || {
+        let workers = weir_probe::process::children(master).unwrap();
+        let others = workers.into_iter().filter(|&pid| pid != first);
+        second.0 = others.filter_map(|pid| ProcessId::of(pid).ok()).collect();
+        second.some_alive()
+    });
+    let ended = ProcessId::of(master).unwrap();
+    kill(master);
+    until("the master's end", || !ended.is_alive());
+    assert!(second.some_alive(), "workers outlive their master");
+    arm.proxy.stop();
+    assert!(!second.some_alive());
+}
+
+/// Says to [`is_a_weir_that_will_be_killed`] what it is to do.
+const ROLE: &str = "WEIR_TEST_DOOMED";
+
+/// Not a test by itself: a weir that starts a proxy in the folder named by the environment, tells
+/// the numbers of its processes, and waits to be killed. By itself the proxy ends with it; started
+/// `bare`, without the launcher, it does not.
+#[test]
+fn is_a_weir_that_will_be_killed() {
+    let Some(role) = std::env::var_os(ROLE) else {
+        return;
+    };
+    let role = role.into_string().unwrap();
+    let mut role = role.splitn(3, ':');
+    let (how, kind, parent) = (role.next().unwrap(), role.next(), role.next().unwrap());
+    let subject = one_of_each()
+        .find(|subject| Some(subject.kind.name()) == kind)
+        .unwrap();
+    let folder = WorkFolder::create_in(Path::new(parent)).unwrap();
+    let configuration = subject.write(&folder.prefix("arm"), free_address(), &Origin::start());
+    if how == "bare" {
+        // As weir leaves word of what it starts.
+        let program = std::fs::canonicalize(nginx().program()).unwrap();
+        let text = format!("{}\n", program.display());
+        std::fs::write(configuration.prefix().join("program"), text).unwrap();
+        let mut master = Command::new(nginx().program())
+            .args([
+                "-p".as_ref(),
+                configuration.prefix().as_os_str(),
+                "-c".as_ref(),
+                configuration.file().as_os_str(),
+            ])
+            .current_dir(configuration.prefix())
+            .stdin(Stdio::null())
+            .stdout(std::fs::File::create(configuration.output()).unwrap())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        until("nginx has workers and a pid file", || {
+            let pid = std::fs::read_to_string(configuration.prefix().join("run/nginx.pid"))
+                .unwrap_or_default();
+            !pid.is_empty()
+                && !weir_probe::process::children(master.id())
+                    .unwrap()
+                    .is_empty()
+        });
+        println!("\nprocess {}", master.id());
+        master.wait().unwrap();
+    } else {
+        let proxy = run(&*subject.program(), &configuration).unwrap();
+        for process in processes(&proxy) {
+            println!("\nprocess {}", process.pid);
+        }
+        println!("\nready");
+        std::thread::sleep(std::time::Duration::from_secs(600));
+    }
+}
+
+/// Processes of a proxy whose weir was killed. A test that fails ends them itself.
+struct Orphans(Vec<ProcessId>);
+
+impl Orphans {
+    fn some_alive(&self) -> bool {
+        self.0.iter().any(|process| process.is_alive())
+    }
+}
+
+impl Drop for Orphans {
+    fn drop(&mut self) {
+        for process in self.0.iter().filter(|process| process.is_alive()) {
+            kill(process.pid);
+        }
+    }
+}
+
+/// Starts a weir, waits for its proxy, kills it; the proxy's processes and the folder it left.
+fn kill_a_weir(how: &str, kind: ProxyKind, parent: &Path) -> (Orphans, PathBuf) {
+    let mut weir = Command::new(std::env::current_exe().expect("a test knows its executable"))
+        .args([
+            "--exact",
+            "killed::is_a_weir_that_will_be_killed",
+            "--nocapture",
+        ])
+        .env(ROLE, format!("{how}:{}:{}", kind.name(), parent.display()))
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("this executable can be started");
+    let mut all = Vec::new();
+    let lines = BufReader::new(weir.stdout.take().expect("it is piped")).lines();
+    for line in lines.map_while(Result::ok) {
+        if let Some(pid) = line.strip_prefix("process ") {
+            all.push(ProcessId::of(pid.parse().expect("a number")).expect("it runs"));
+        }
+        if line == "ready" || (how == "bare" && !all.is_empty()) {
+            break;
+        }
+    }
+    weir.kill().expect("it runs");
+    weir.wait().expect("it was started here");
+    assert!(!all.is_empty(), "the proxy was started");
+    let mut left = std::fs::read_dir(parent).expect("the folder is there");
+    let left = left
+        .next()
+        .expect("it leaves its folder behind")
+        .expect("it can be read");
+    (Orphans(all), left.path())
+}
+
+#[test]
+fn a_killed_weir_takes_its_proxy_along_and_its_folder_is_swept() {
+    for subject in one_of_each() {
+        let work = WorkFolder::create().unwrap();
+        let parent = shared_folder(&work);
+        let (orphans, left) = kill_a_weir("launched", subject.kind, &parent);
+        assert_eq!(orphans.0.len(), subject.workers + 1, "{:?}", subject.kind);
+        until("the proxy ends after its weir", || !orphans.some_alive());
+        assert_eq!(WorkFolder::sweep_in(&parent), [left]);
+    }
+}
+
+#[test]
+fn a_proxy_that_outlived_its_weir_is_ended_by_the_next_sweep() {
+    let work = WorkFolder::create().unwrap();
+    // TMPDIR may well be a link.
+    let parent = work.prefix("link");
+    std::os::unix::fs::symlink(shared_folder(&work), &parent).unwrap();
+    let (orphans, left) = kill_a_weir("bare", ProxyKind::Nginx, &parent);
+    assert!(orphans.some_alive(), "nothing ties it to its weir");
+    assert_eq!(WorkFolder::sweep_in(&parent), [left]);
+    until("the sweep ended it", || !orphans.some_alive());
+}
+
+#[test]
+fn workers_that_outlived_their_master_too_are_ended_by_the_next_sweep() {
+    let work = WorkFolder::create().unwrap();
+    let parent = shared_folder(&work);
+    let (masters, left) = kill_a_weir("bare", ProxyKind::Nginx, &parent);
+    let master = masters.0[0].pid;
+    let workers = weir_probe::process::children(master).unwrap();
+    let workers = workers.into_iter().map(|pid| ProcessId::of(pid).unwrap());
+    let workers = Orphans(workers.collect());
+    kill(master);
+    until("the master's end", || !masters.some_alive());
+    assert!(workers.some_alive(), "workers outlive their master");
+    // Somebody who only looks at the log is nobody's orphan.
+    let log = std::fs::File::open(left.join("arm/logs/error.log")).unwrap();
+    let mut reader = Command::new("sleep").arg("600").stdin(log).spawn().unwrap();
+    assert_eq!(WorkFolder::sweep_in(&parent), [left]);
+    assert!(!workers.some_alive());
+    assert!(matches!(reader.try_wait(), Ok(None)));
+    reader.kill().unwrap();
+    reader.wait().unwrap();
+}

@@ -1,0 +1,174 @@
+//! From the options of a flow to its description.
+
+use std::path::Path;
+use std::time::Duration;
+
+use clap::ValueEnum;
+use weir_load::template::Files;
+use weir_model::arrivals;
+use weir_model::flow::words::{Fault, Key, Said, read};
+use weir_model::flow::{ArrivalsSpec, CONNECTIONS, FlowSpec, SourceSpec};
+use weir_model::load::RequestSpec;
+use weir_model::request::{WeightedRequest, escape};
+
+use super::url::Url;
+use super::{DEFAULT_DURATION, addresses};
+use crate::args::FlowArgs;
+use crate::failure::Failure;
+use crate::request_file;
+
+/// A flow as it was typed: what it is, and whom it asks.
+pub(super) struct Described {
+    pub(super) spec: FlowSpec,
+    pub(super) url: Url,
+    /// Addresses that are asked instead of the URL's.
+    pub(super) to: Option<String>,
+    /// How long the steps of its rate last, when each says so itself.
+    pub(super) steps: Option<Duration>,
+}
+
+/// Reads what was typed of a flow. `duration` is that of the trial, if it was given.
+pub(super) fn describe(
+    name: &str,
+    args: &FlowArgs,
+    duration: Option<Duration>,
+) -> Result<Described, Failure> {
+    let url = args.url.as_deref().ok_or_else(|| {
+        Failure::input("where are requests to be sent?").hint("weir load http://127.0.0.1:8080/")
+    })?;
+    let url = Url::parse(url)?;
+    let steps = match &args.rate {
+        Some(text) => arrivals::length_of_steps(text)
+            .map_err(|error| Failure::input(format!("-R: {error}")))?,
+        None => None,
+    };
+    let base = FlowSpec {
+        name: name.to_owned(),
+        requests: requests(args, &url)?,
+        sources: match &args.source {
+            Some(text) => SourceSpec::These(addresses::sources(text)?),
+            None => SourceSpec::Needed,
+        },
+        ..FlowSpec::new(CONNECTIONS, ArrivalsSpec::Closed)
+    };
+    let length = duration.or(steps).unwrap_or(DEFAULT_DURATION);
+    let spec = read(&said(args, &url), base, length).map_err(|faults| refused(faults, &url))?;
+    Ok(Described {
+        spec,
+        url,
+        to: args.to.clone(),
+        steps,
+    })
+}
+
+/// What was typed, by what it is about.
+fn said(args: &FlowArgs, url: &Url) -> Vec<Said> {
+    fn number<T: ToString>(value: Option<T>) -> Option<String> {
+        value.map(|value| value.to_string())
+    }
+    fn choice<T: ValueEnum>(value: Option<T>) -> Option<String> {
+        let value = value?.to_possible_value()?;
+        Some(value.get_name().to_owned())
+    }
+    let file = |path: &Option<std::path::PathBuf>| path.as_deref().map(text);
+    let flag = |is_set: bool| is_set.then(String::new);
+    let all = [
+        (Key::Secure, flag(url.secure)),
+        (Key::Connections, number(args.connections)),
+        (Key::Connection, args.connection.clone()),
+        (Key::ConnectRate, args.connect_rate.clone()),
+        (Key::Pipeline, number(args.pipeline)),
+        (Key::Rate, args.rate.clone()),
+        (Key::Arrivals, args.arrivals.clone()),
+        (Key::Trace, file(&args.trace)),
+        (Key::TraceSpeed, number(args.trace_speed)),
+        (Key::Schedule, choice(args.schedule)),
+        (Key::Overflow, choice(args.overflow)),
+        (Key::Limit, number(args.requests)),
+        (Key::Timeout, args.timeout.clone()),
+        (Key::Authorities, file(&args.ca)),
+        (Key::Insecure, flag(args.insecure)),
+        (Key::TlsVersion, args.tls.clone()),
+        (Key::Ciphers, args.ciphers.clone()),
+        (Key::Groups, args.groups.clone()),
+        (Key::Alpn, args.alpn.clone()),
+        (Key::ServerName, args.sni.clone()),
+        (Key::Resumption, args.resumption.clone()),
+        (Key::EarlyData, flag(args.early_data)),
+        (Key::Certificate, file(&args.cert)),
+        (Key::CertificateKey, file(&args.key)),
+    ];
+    let expect = args.expect.iter().cloned().map(Some);
+    all.into_iter()
+        .chain(expect.map(|text| (Key::Expect, text)))
+        .filter_map(|(key, text)| Some(Said { key, text: text? }))
+        .collect()
+}
+
+/// The first thing that is wrong, by its flag.
+fn refused(faults: Vec<Fault>, url: &Url) -> Failure {
+    let Some(fault) = faults.into_iter().next() else {
+        return Failure::input("what was typed is no load");
+    };
+    let flag = fault.key.flag();
+    let message = match fault.text {
+        Some(text) => format!("{flag} {text}: {}", fault.message),
+        None if !url.secure && fault.is_about_tls() => {
+            format!("{flag}: `{}` is asked in clear", url.text)
+        }
+        None => format!("{flag}: {}", fault.message),
+    };
+    Failure::input(message).maybe_hint(fault.hint)
+}
+
+/// The requests of a file, or the one of the command line.
+fn requests(args: &FlowArgs, url: &Url) -> Result<Vec<WeightedRequest>, Failure> {
+    let fields = fields(args)?;
+    if let Some(path) = &args.request_set {
+        if !args.expect.is_empty() {
+            let message = "--expect: with --request-set, each request says itself what it expects";
+            return Err(Failure::input(message));
+        }
+        // What a request says itself goes before what all of them say.
+        let add = |request: &mut RequestSpec| {
+            let each = fields.iter();
+            each.for_each(|(name, value)| request.add_field(name, value));
+        };
+        return request_file::read(path, &url.authority, &mut Files::default(), add);
+    }
+    Ok(vec![WeightedRequest::single(RequestSpec {
+        method: args.method.clone().unwrap_or_else(|| "GET".to_owned()),
+        target: url.target.clone(),
+        fields,
+        content: content(args)?,
+    })])
+}
+
+/// What `-H` says.
+fn fields(args: &FlowArgs) -> Result<Vec<(String, String)>, Failure> {
+    let field = |field: &String| {
+        let (name, value) = field.split_once(':').ok_or_else(|| {
+            Failure::input(format!(
+                "-H `{field}`: a field is a name, a colon and a value"
+            ))
+            .hint("for example -H 'Accept: text/html'")
+        })?;
+        Ok((name.trim().to_owned(), value.trim().to_owned()))
+    };
+    args.fields.iter().map(field).collect()
+}
+
+fn content(args: &FlowArgs) -> Result<Vec<u8>, Failure> {
+    match (&args.content, &args.content_file) {
+        (Some(text), _) => Ok(text.clone().into_bytes()),
+        // A file is sent as it is.
+        (None, Some(path)) => Ok(escape(&std::fs::read(path).map_err(|error| {
+            Failure::input(format!("--content-file {}: {error}", path.display()))
+        })?)),
+        (None, None) => Ok(Vec::new()),
+    }
+}
+
+fn text(path: &Path) -> String {
+    path.display().to_string()
+}

@@ -1,0 +1,120 @@
+//! `weir run` with loads as `weir load` has them: a mix of requests with slots and expectations, a
+//! pipeline, Poisson arrivals, a second flow; a rate that grows, and a trace.
+
+use weir_record::Run;
+
+use crate::place::Place;
+
+const ARMS: [&str; 2] = ["baseline", "log-off"];
+
+/// A study with these loads, of nginx that serves a file of 1 KiB, with slices of a second.
+fn study(loads: &str) -> String {
+    format!(
+        "weir: 1
+name: loads
+question: Is a study asked what weir load asks?
+proxy:
+  kind: nginx
+  role: {{static-files: {{size: 1KiB}}}}
+  settings: {{worker_processes: 1}}
+loads:
+{loads}
+a/a: false
+arms:
+  - {{name: log-off, settings: {{access_log: off}}}}
+blocks: {{slice: 1s, discard: 20%, at-least: 6, instances: 1}}
+objective: {{metric: response-p50}}
+"
+    )
+}
+
+const MIX: &str = "
+  - name: mix
+    rate: 300
+    arrivals: poisson:7
+    connections: 4
+    pipeline: 4
+    requests:
+      - {path: /, weight: 3, expect: {status: 200, size: 1KiB}}
+      - {path: '/none-{{sequence}}', expect: {status: 404}}
+    flows:
+      - {name: beside, rate: 50, connections: 2, request: {method: HEAD}, expect: status=200}
+    duration: 24s";
+
+#[test]
+fn a_mix_with_slots_expectations_a_pipeline_and_a_second_flow() {
+    let place = Place::new();
+    place.run(&study(MIX)).end().with_code(0);
+    place.assert_clean();
+    let run = Run::read(&place.run_folder()).expect("the run can be read");
+    assert_eq!(run.pilot("mix").and_then(|pilot| pilot.rate), Some(350.0));
+    for arm in ARMS {
+        let trials = run.trials_of("mix", arm);
+        let mut classes = [0_u64; 6];
+        for trial in &trials {
+            // One that is not as expected would be an error.
+            assert_eq!(trial.errors, [], "{arm}");
+            let counted = classes.iter_mut().zip(&trial.status_classes);
+            counted.for_each(|(sum, count)| *sum += count);
+        }
+        // 75 of 300 requests per second are for what is not there, beside 50 of the other flow.
+        let (found, missing) = (classes[2] as f64, classes[4] as f64);
+        let share = missing / (found + missing);
+        assert!((share - 75.0 / 350.0).abs() < 0.03, "{arm}: {classes:?}");
+        let slices: Vec<_> = trials.iter().flat_map(|trial| &trial.slices).collect();
+        let offered: Vec<u64> = slices.iter().map(|slice| slice.offered).collect();
+        let mean = offered.iter().sum::<u64>() as f64 / offered.len() as f64;
+        assert!((mean - 280.0).abs() < 20.0, "{arm}: {mean}");
+        // Evenly spaced, all would be 280, or one more.
+        let distance = |count: &u64| (*count as f64 - mean).abs();
+        let widest = offered.iter().map(distance).fold(0.0, f64::max);
+        assert!(widest > 5.0, "{arm}: {offered:?}");
+    }
+    let parts: Vec<_> = run.parts("mix").flat_map(|part| &part.arms).collect();
+    assert!(parts.iter().all(|arm| arm.asking.wanted == 6), "{parts:?}");
+    let report = place.read("report.md");
+    assert!(report.contains("a mix of 2 requests"), "{report}");
+    assert!(
+        report.contains("beside it beside with 2 connections"),
+        "{report}"
+    );
+}
+
+#[test]
+fn a_rate_that_grows_and_a_trace_are_the_same_in_every_slice() {
+    let place = Place::new();
+    let trace = place.write("times", "0\n0.1\n0.5\n0.5\n0.75\n7\n");
+    let loads = format!(
+        "
+  - {{name: grows, rate: 0..400, connections: 8, duration: 12s}}
+  - {{name: trace, trace: {}, connections: 8, duration: 12s}}",
+        trace.display()
+    );
+    place.run(&study(&loads)).end().with_code(0);
+    place.assert_clean();
+    let run = Run::read(&place.run_folder()).expect("the run can be read");
+    for arm in ARMS {
+        let offered = |load: &str| -> Vec<u64> {
+            let trials = run.trials_of(load, arm);
+            let slices = trials.iter().flat_map(|trial| &trial.slices);
+            slices.map(|slice| slice.offered).collect()
+        };
+        // 200 in a slice, 8 of them before it is measured. Where the machine is late at a slice's end,
+        // its last ones count in the next.
+        let mut grows = offered("grows");
+        grows.sort_unstable();
+        assert!(grows.len() >= 12, "{arm}: {grows:?}");
+        let mean = grows.iter().sum::<u64>() as f64 / grows.len() as f64;
+        assert!(
+            (191..=193).contains(&grows[grows.len() / 2]),
+            "{arm}: {grows:?}"
+        );
+        assert!((mean - 192.0).abs() < 3.0, "{arm}: {grows:?}");
+        // What comes 7 s after the first arrival has no place in a slice.
+        let trace = offered("trace");
+        assert!(trace.iter().all(|count| *count == 3), "{arm}: {trace:?}");
+    }
+    let rate = |load| run.pilot(load).and_then(|pilot| pilot.rate);
+    assert_eq!(rate("trace"), Some(3.75));
+    assert!(rate("grows").is_some_and(|rate| (rate - 240.0).abs() < 1e-6));
+}
