@@ -18,8 +18,8 @@ pub(super) const NAME: usize = 24;
 pub(super) const LEAST_NAME: usize = 8;
 /// What stands beside a name does so where this much room is left, and takes no more than the other.
 const BESIDE: (usize, usize) = (28, 48);
-/// Least width of the names of facts.
-const FACT: usize = 12;
+/// Least width of the names of facts, the space behind them included.
+const FACT: usize = 14;
 
 /// Draws a report for `width` columns, with colours if `color` says so. Ends with a line feed. Control characters are
 /// replaced: no name can steer the terminal.
@@ -146,7 +146,7 @@ impl Page {
     fn facts(&mut self, facts: &[(String, Vec<Text>)]) {
         self.gap();
         let names = facts.iter().map(|(name, _)| width_of(name));
-        let width = names.max().unwrap_or(0).max(FACT) + 2;
+        let width = (names.max().unwrap_or(0) + 1).max(FACT);
         for (name, lines) in facts {
             let mut label = pad_right(&clean(name), width);
             for line in lines {
