@@ -229,11 +229,10 @@ impl Client {
     /// The agent could not do it, or is gone.
     pub fn ask<Q: Question<Event = Nothing>>(&self, question: Q) -> Result<Q::Answer, AgentError> {
         let (to, from) = channel();
-        self.begin(question, move |part| {
-            if let Part::End(end) = part {
-                // Whoever asked is there: it waits.
-                let _ = to.send(end);
-            }
+        self.begin(question, move |part| match part {
+            Part::Event(nothing) => match nothing {},
+            // Whoever asked is there: it waits.
+            Part::End(end) => drop(to.send(end)),
         })?;
         let end = from.recv().map_err(|_| self.lost("it ended"))?;
         end.map_err(|error| self.with_words(error))

@@ -81,11 +81,6 @@ impl Rates {
         let [first, second] = [0, 1].map(|turn| self.of(block, place, turn));
         Some(f64::midpoint(first?, second?))
     }
-
-    /// Whether anything is due at times of its own.
-    pub(crate) fn are_open(&self) -> bool {
-        *self != Rates::Closed
-    }
 }
 
 /// A block: one record for each arm, in the order of [`Cell::arms`].

@@ -56,5 +56,5 @@ pub use history::History;
 pub use hosts::{Facts, facts};
 pub use options::{Options, PlaceSpec, Role};
 pub use preflight::plan_of;
-pub use proposer::{Proposer, Step};
-pub use run::{Summary, resume, run};
+pub use proposer::{MakeProposer, Proposer, Step};
+pub use run::{Summary, ask, ask_again, resume, run};

@@ -15,11 +15,11 @@ use crate::timeline::Timeline;
 use crate::{Event, LabError, arrivals, preflight};
 
 /// A fixed plan.
-pub(crate) struct Plan<'a> {
-    study: &'a Study,
+pub(crate) struct Plan {
+    study: Study,
     session: u32,
     /// Loads that are not done with, the first of which it is the turn of.
-    loads: VecDeque<&'a LoadSpec>,
+    loads: VecDeque<LoadSpec>,
     /// What was thought out already and is to be done before anything else.
     steps: VecDeque<Step>,
     stage: Stage,
@@ -35,13 +35,13 @@ enum Stage {
     Measured { planned: u32 },
 }
 
-impl<'a> Plan<'a> {
+impl Plan {
     /// All loads of a study.
-    pub(crate) fn new(study: &'a Study, session: u32) -> Plan<'a> {
+    pub(crate) fn new(study: &Study, session: u32) -> Plan {
         Plan {
-            study,
+            study: study.clone(),
             session,
-            loads: study.loads.iter().collect(),
+            loads: study.loads.iter().cloned().collect(),
             steps: VecDeque::from([Step::Arms((0..study.arms.len()).collect())]),
             stage: Stage::Fresh,
         }
@@ -112,7 +112,7 @@ impl<'a> Plan<'a> {
             return;
         }
         let slice = Duration::from_nanos(pilot.slice_ns);
-        let planned = preflight::blocks(self.study, load, slice);
+        let planned = preflight::blocks(&self.study, load, slice);
         let left = planned.saturating_sub(history.whole_blocks(&load.name));
         self.stage = Stage::Measured { planned };
         if left == 0 {
@@ -149,7 +149,7 @@ impl<'a> Plan<'a> {
 
     /// All arms under a load.
     fn cell(&self, load: &LoadSpec, slice: Duration, rate: Option<f64>) -> Cell {
-        let study = self.study;
+        let study = &self.study;
         Cell {
             arms: (0..study.arms.len()).collect(),
             load: load.clone(),
@@ -205,14 +205,14 @@ impl<'a> Plan<'a> {
     }
 }
 
-impl Proposer for Plan<'_> {
+impl Proposer for Plan {
     fn next(&mut self, history: &History) -> Step {
         loop {
             if let Some(step) = self.steps.pop_front() {
                 return step;
             }
-            match self.loads.front() {
-                Some(&load) => self.think(load, history),
+            match self.loads.front().cloned() {
+                Some(load) => self.think(&load, history),
                 None => return Step::Done,
             }
         }
@@ -223,7 +223,7 @@ impl Proposer for Plan<'_> {
             // A slice that is chosen by the figures of a dead proxy would be chosen in vain.
             return Err(*error);
         }
-        if let (Stage::Pilot(tried), Some(&load)) = (&self.stage, self.loads.front()) {
+        if let (Stage::Pilot(tried), Some(load)) = (&self.stage, self.loads.front()) {
             let candidate = self.judge(load, &outcome, tried.len());
             if let Stage::Pilot(tried) = &mut self.stage {
                 tried.push(candidate);

@@ -2,7 +2,7 @@
 //! its decisions can be tried on outcomes that a test makes up.
 
 use weir_model::quantity::CpuSet;
-use weir_model::record::Record;
+use weir_model::record::{Record, RunHeader};
 use weir_model::study::Arm;
 
 use crate::cell::{ArmId, Block, Cell, Outcome};
@@ -25,6 +25,9 @@ pub enum Step {
     /// Nothing: the question is answered.
     Done,
 }
+
+/// Makes the proposer of a session: of the run as it can be made on its hosts, and the session's number.
+pub type MakeProposer<'m> = &'m mut dyn FnMut(&RunHeader, u32) -> Box<dyn Proposer>;
 
 /// Decides what is measured next.
 pub trait Proposer {

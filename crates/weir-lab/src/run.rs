@@ -10,6 +10,8 @@ use weir_record::RunWriter;
 use crate::history::History;
 use crate::hosts::Hosts;
 use crate::options::{Options, PlaceSpec, Role};
+use crate::plan::Plan;
+use crate::proposer::{MakeProposer, Proposer};
 use crate::session::Session;
 use crate::{Event, LabError, cpus, left_out, network, preflight, settings};
 
@@ -31,6 +33,24 @@ pub fn run(
     study: &Study,
     study_text: &str,
     options: &Options,
+    events: &mut dyn FnMut(Event),
+) -> Result<Summary, LabError> {
+    ask((study, study_text), options, &mut fixed_plan, events)
+}
+
+/// The proposer of `weir run`.
+fn fixed_plan(header: &RunHeader, session: u32) -> Box<dyn Proposer> {
+    Box::new(Plan::new(&header.study, session))
+}
+
+/// The same with whoever decides what is measured: `study` with its text says of which arms and loads.
+///
+/// # Errors
+/// As for [`run`].
+pub fn ask(
+    (study, study_text): (&Study, &str),
+    options: &Options,
+    proposer: MakeProposer<'_>,
     events: &mut dyn FnMut(Event),
 ) -> Result<Summary, LabError> {
     let hosts = Hosts::open(options)?;
@@ -79,7 +99,7 @@ pub fn run(
         writer,
         history: History::new(study.arms.len()),
     };
-    let result = session.run(hosts, events);
+    let result = session.run(hosts, proposer, events);
     let is_refused = result.as_ref().is_err_and(LabError::is_bad_input);
     if is_refused && session.history.is_empty() {
         // The same again, once it is right, is to find the folder as this one did. Why it was refused is
@@ -94,6 +114,18 @@ pub fn run(
 /// # Errors
 /// There is no such run, it is complete, this is another machine, or as for [`run`].
 pub fn resume(options: &Options, events: &mut dyn FnMut(Event)) -> Result<Summary, LabError> {
+    ask_again(options, &mut fixed_plan, events)
+}
+
+/// The same with whoever decides what is measured.
+///
+/// # Errors
+/// As for [`resume`].
+pub fn ask_again(
+    options: &Options,
+    proposer: MakeProposer<'_>,
+    events: &mut dyn FnMut(Event),
+) -> Result<Summary, LabError> {
     let (writer, run) = RunWriter::resume(&options.folder)?;
     if run.outcome() == Some(Outcome::Complete) {
         return Err(LabError::Resume("it is complete".to_owned()));
@@ -135,7 +167,7 @@ pub fn resume(options: &Options, events: &mut dyn FnMut(Event)) -> Result<Summar
         writer,
         history,
     }
-    .run(hosts, events)
+    .run(hosts, proposer, events)
 }
 
 /// Remarks about the study, without those about arms that are left out.

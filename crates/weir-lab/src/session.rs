@@ -13,8 +13,7 @@ use crate::history::History;
 use crate::hosts::Hosts;
 use crate::lab::Lab;
 use crate::options::Options;
-use crate::plan::Plan;
-use crate::proposer::{Proposer, Step};
+use crate::proposer::{MakeProposer, Proposer, Step};
 use crate::run::Summary;
 use crate::{Event, LabError, preflight, settings};
 
@@ -28,10 +27,11 @@ pub(crate) struct Session<'a> {
 }
 
 impl Session<'_> {
-    /// Starts everything, does what the study plans, and ends everything.
+    /// Starts everything, measures what is proposed, and ends everything.
     pub(crate) fn run(
         &mut self,
         mut hosts: Hosts,
+        proposer: MakeProposer<'_>,
         events: &mut dyn FnMut(Event),
     ) -> Result<Summary, LabError> {
         let at = Timestamp::now().to_string();
@@ -50,7 +50,8 @@ impl Session<'_> {
             // Off the proxy's CPUs. If one has gone offline since the check, any will do.
             let _ = weir_probe::keep_to(None, cpus.cpus());
         }
-        let result = self.work(&mut hosts, events);
+        let mut proposer = proposer(self.header, self.number);
+        let result = self.work(&mut hosts, &mut *proposer, events);
         // All processes end, and all settings are put back, before the run is said to have ended.
         drop(hosts);
         let (outcome, error) = match &result {
@@ -71,7 +72,12 @@ impl Session<'_> {
         self.options.stop.load(Ordering::Relaxed)
     }
 
-    fn work(&mut self, hosts: &mut Hosts, events: &mut dyn FnMut(Event)) -> Result<(), LabError> {
+    fn work(
+        &mut self,
+        hosts: &mut Hosts,
+        proposer: &mut dyn Proposer,
+        events: &mut dyn FnMut(Event),
+    ) -> Result<(), LabError> {
         let (study, roles) = (&self.header.study, &self.header.cpus);
         hosts.settle(roles)?;
         if let NetworkUsed::Namespaces { mtu } = self.header.network {
@@ -98,7 +104,7 @@ impl Session<'_> {
             interrupted: &self.options.stop,
             before: (String::new(), Before::default()),
         };
-        let worked = follow(&mut Plan::new(study, self.number), &mut lab);
+        let worked = follow(proposer, &mut lab);
         // A host that is gone has no logs to give; why it is gone is what matters then.
         let kept = lab.arms.keep_logs(lab.writer);
         drop(lab);
@@ -112,7 +118,7 @@ impl Session<'_> {
 /// # Errors
 /// A host is gone, a record cannot be written, an arm does not start; or the proposer says of an outcome that
 /// the run cannot go on with it.
-pub(crate) fn follow(proposer: &mut dyn Proposer, lab: &mut Lab<'_>) -> Result<(), LabError> {
+fn follow(proposer: &mut dyn Proposer, lab: &mut Lab<'_>) -> Result<(), LabError> {
     while !lab.interrupted.load(Ordering::Relaxed) {
         match proposer.next(lab.history) {
             Step::Arms(arms) => lab.only(&arms)?,

@@ -32,16 +32,28 @@ struct Line {
     open: bool,
 }
 
-/// Runs a closed loop for `duration` on the calling thread. All responses must be of one length,
-/// which the first one tells.
-pub fn run<R: Reactor>(
-    mut reactor: R,
-    route: &Route,
-    request: &[u8],
-    connections: u32,
-    duration: Duration,
-    stop: &AtomicBool,
-) -> Floor {
+/// What is sent.
+#[derive(Debug, Clone, Copy)]
+pub struct Loop<'a> {
+    /// To whom.
+    pub route: &'a Route,
+    /// The bytes of each request.
+    pub request: &'a [u8],
+    /// One request at a time on each.
+    pub connections: u32,
+    /// From the moment when all connections are open.
+    pub duration: Duration,
+}
+
+/// Runs a closed loop on the calling thread. All responses must be of one length, which the first one
+/// tells.
+pub fn run<R: Reactor>(mut reactor: R, job: Loop<'_>, stop: &AtomicBool) -> Floor {
+    let Loop {
+        route,
+        request,
+        connections,
+        duration,
+    } = job;
     let mut lines = vec![Line::default(); connections as usize];
     for id in 0..connections {
         // Those that cannot be opened are not in the count.

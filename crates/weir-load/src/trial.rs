@@ -129,14 +129,19 @@ pub fn run(
     }
     drop(full);
     let gate = Gate::new(threads, &control.started_at);
+    let crew = Crew {
+        plan,
+        io,
+        control,
+        gate: &gate,
+    };
     std::thread::scope(|scope| {
         let mut handles = Vec::new();
         let mut hook = hook;
         for outlet in outlets {
             let builder = std::thread::Builder::new().name("weir-load".to_owned());
-            let (gate, hook) = (&gate, hook.take());
-            let handle =
-                builder.spawn_scoped(scope, move || thread(plan, io, control, outlet, hook, gate));
+            let (crew, hook) = (&crew, hook.take());
+            let handle = builder.spawn_scoped(scope, move || crew.thread(outlet, hook));
             handles.push(handle.map_err(LoadError::Thread)?);
         }
         merge(plan, &deliveries, &returns, &mut on_slice);
@@ -148,32 +153,35 @@ pub fn run(
     })
 }
 
-/// One thread of a trial, from its begin to its end.
-fn thread(
-    plan: &Plan,
+/// What the threads of a trial have in common.
+struct Crew<'a> {
+    plan: &'a Plan,
     io: Io,
-    control: &Control,
-    outlet: Outlet,
-    hook: Option<SliceHook>,
-    gate: &Gate<'_>,
-) -> Result<ThreadTotals, Errno> {
-    let thread = outlet.thread;
-    settle(plan.cpus[thread], plan.flows.iter().any(Flow::is_open_loop));
-    // A thread that shares the table after all has fewer descriptors; connections say so.
-    let _ = own_descriptor_table();
-    let (progress, stop) = (&control.progress[thread], &*control.stop);
-    let connections = plan.connections_of(thread);
-    let patience = patience_ns(plan);
-    match io {
-        Io::Uring => {
-            let reactor = Uring::new(connections).inspect_err(|_| gate.give_up())?;
-            let engine = Engine::new(plan, thread, reactor, outlet, progress, stop, hook);
-            Ok(work(engine, gate, patience))
-        }
-        Io::Auto | Io::Epoll => {
-            let reactor = Epoll::new(connections).inspect_err(|_| gate.give_up())?;
-            let engine = Engine::new(plan, thread, reactor, outlet, progress, stop, hook);
-            Ok(work(engine, gate, patience))
+    control: &'a Control,
+    gate: &'a Gate<'a>,
+}
+
+impl Crew<'_> {
+    /// One thread of a trial, from its start to its end.
+    fn thread(&self, outlet: Outlet, hook: Option<SliceHook>) -> Result<ThreadTotals, Errno> {
+        let (plan, gate, thread) = (self.plan, self.gate, outlet.thread);
+        settle(plan.cpus[thread], plan.flows.iter().any(Flow::is_open_loop));
+        // A thread that shares the table after all has fewer descriptors; connections say so.
+        let _ = own_descriptor_table();
+        let (progress, stop) = (&self.control.progress[thread], &*self.control.stop);
+        let connections = plan.connections_of(thread);
+        let patience = patience_ns(plan);
+        match self.io {
+            Io::Uring => {
+                let reactor = Uring::new(connections).inspect_err(|_| gate.give_up())?;
+                let engine = Engine::new(plan, thread, reactor, outlet, progress, stop, hook);
+                Ok(work(engine, gate, patience))
+            }
+            Io::Auto | Io::Epoll => {
+                let reactor = Epoll::new(connections).inspect_err(|_| gate.give_up())?;
+                let engine = Engine::new(plan, thread, reactor, outlet, progress, stop, hook);
+                Ok(work(engine, gate, patience))
+            }
         }
     }
 }
@@ -208,16 +216,15 @@ pub fn floor(plan: &Plan, duration: Duration, stop: &AtomicBool) -> Result<Floor
     let io = resolve(plan)?;
     let work = || -> Result<Floor, Errno> {
         settle(plan.cpus[0], false);
-        let (route, count) = (&flow.routes[0], connections as u32);
+        let job = floor::Loop {
+            route: &flow.routes[0],
+            request,
+            connections: connections as u32,
+            duration,
+        };
         Ok(match io {
-            Io::Uring => {
-                let reactor = Uring::new(connections)?;
-                floor::run(reactor, route, request, count, duration, stop)
-            }
-            Io::Auto | Io::Epoll => {
-                let reactor = Epoll::new(connections)?;
-                floor::run(reactor, route, request, count, duration, stop)
-            }
+            Io::Uring => floor::run(Uring::new(connections)?, job, stop),
+            Io::Auto | Io::Epoll => floor::run(Epoll::new(connections)?, job, stop),
         })
     };
     std::thread::scope(|scope| {

@@ -1,6 +1,6 @@
 //! The catalog itself: rows of proxies and of the kernel, and questions about whole settings.
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use weir_model::record::Inert;
 use weir_model::study::{ProxyKind, ProxyRole, Settings};
@@ -51,8 +51,12 @@ struct Shared {
 impl Catalog {
     /// The rows that come with weir.
     pub fn builtin() -> Catalog {
-        Catalog::parse(&BUILTIN)
-            .expect("the embedded rows are data of this crate and its tests read them")
+        // Reading them takes longer than all that is asked of them; a copy does not.
+        static READ: LazyLock<Catalog> = LazyLock::new(|| {
+            Catalog::parse(&BUILTIN)
+                .expect("the embedded rows are data of this crate and its tests read them")
+        });
+        READ.clone()
     }
 
     /// A catalog with the rows of some files, each a name and its text, and of no others.

@@ -14,6 +14,7 @@ mod chance;
 mod hands;
 mod model;
 mod noise;
+mod scenarios;
 mod slice;
 mod world;
 
@@ -21,4 +22,5 @@ pub use model::{
     ArmModel, Bursts, Correlated, Distribution, Errors, Fault, Generator, Machine, Model, Noise,
     SlowStart,
 };
+pub use scenarios::{SICK, scenarios};
 pub use world::World;

@@ -182,24 +182,20 @@ fn what_the_kernel_keeps_stands_above_what_the_files_say() {
 
 #[test]
 fn advice_that_does_nothing_is_caught() {
-    for (line, id) in [
+    #[rustfmt::skip]
+    let rows = [
         ("sys.fs.file-max = 1048576", "sysctl-no-such-name"),
         ("net.ipv4.tcp_tw_recycle = 1", "tw-recycle-advice"),
         ("net.ipv4.tcp_fin_timeout = 60", "fin-timeout-advice"),
         ("net.ipv4.tcp_low_latency = 0", "sysctl-without-effect"),
         ("net.ipv4.ip_local_port_range = 1024", "port-range-half"),
-        (
-            "net.ipv4.ip_local_port_range = 80 60999",
-            "port-range-privileged",
-        ),
-        (
-            "net/ipv4/ip_local_port_range = 1024 65535",
-            "sysctl-not-live",
-        ),
+        ("net.ipv4.ip_local_port_range = 80 60999", "port-range-privileged"),
+        ("net/ipv4/ip_local_port_range = 1024 65535", "sysctl-not-live"),
         ("net.core.rmem_max = 212992", "socket-buffers-inert"),
         ("net.ipv4.tcp_max_syn_backlog = 512", "syn-backlog-inert"),
         ("fs.file-max = 100000", "file-max-advice"),
-    ] {
+    ];
+    for (line, id) in rows {
         let host = Host::debian();
         host.is_silent_about(id);
         host.write("/etc/sysctl.d/60-advice.conf", &format!("\n{line}\n"));
@@ -271,19 +267,11 @@ fn other_rules_have_their_cause() {
     let nginx = |from: &'static str, to: &'static str| {
         move |host: &Host| host.write("/etc/nginx/nginx.conf", &DEBIAN_NGINX.replace(from, to))
     };
+    #[rustfmt::skip]
     let cases: [(&str, Change); 8] = [
-        (
-            "client-keepalive-off",
-            Box::new(nginx("sendfile on;", "keepalive_timeout 0;")),
-        ),
-        (
-            "keepalive-requests-low",
-            Box::new(nginx("sendfile on;", "keepalive_requests 100;")),
-        ),
-        (
-            "gzip-of-compressed",
-            Box::new(nginx("gzip on;", "gzip on; gzip_types image/png;")),
-        ),
+        ("client-keepalive-off", Box::new(nginx("sendfile on;", "keepalive_timeout 0;"))),
+        ("keepalive-requests-low", Box::new(nginx("sendfile on;", "keepalive_requests 100;"))),
+        ("gzip-of-compressed", Box::new(nginx("gzip on;", "gzip on; gzip_types image/png;"))),
         (
             "workers-below-cpus",
             Box::new(|host| {
@@ -300,10 +288,7 @@ fn other_rules_have_their_cause() {
                 );
             }),
         ),
-        (
-            "tcp-mem",
-            Box::new(|host| host.sysctl("net/ipv4/tcp_mem", "10 20 300")),
-        ),
+        ("tcp-mem", Box::new(|host| host.sysctl("net/ipv4/tcp_mem", "10 20 300"))),
         (
             "time-wait-cut-short",
             Box::new(|host| {
@@ -314,10 +299,7 @@ fn other_rules_have_their_cause() {
                 );
             }),
         ),
-        (
-            "abort-on-overflow",
-            Box::new(|host| host.sysctl("net/ipv4/tcp_abort_on_overflow", "1")),
-        ),
+        ("abort-on-overflow", Box::new(|host| host.sysctl("net/ipv4/tcp_abort_on_overflow", "1"))),
     ];
     for (id, change) in &cases {
         with(&|_| {}).is_silent_about(id);

@@ -1,13 +1,38 @@
 //! What keeps weir from changing a setting, or from putting it back.
 
+use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::entry::in_words;
-use super::lock::Holder;
-use super::log::FORMAT;
+use serde::{Deserialize, Serialize};
+
+use super::key::{Key, in_words, put_back_command};
 use super::settings::SettingError;
-use super::{Key, put_back_command};
+
+/// Name and version of the format.
+pub(super) const FORMAT: &str = "weir-journal/1";
+
+/// The weir that has the settings of a host in hand.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Holder {
+    /// Its process number.
+    pub pid: u32,
+    /// Since when, as RFC 3339 has it, in UTC.
+    pub since: String,
+    /// What for, in its own words.
+    pub purpose: String,
+}
+
+impl fmt::Display for Holder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Holder {
+            pid,
+            since,
+            purpose,
+        } = self;
+        write!(f, "process {pid}, since {since}, for {purpose}")
+    }
+}
 
 /// What keeps weir from changing a setting, or from putting it back.
 #[derive(Debug, thiserror::Error)]

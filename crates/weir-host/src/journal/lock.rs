@@ -3,7 +3,6 @@
 //! The lock is flock(2) on a file of the journal's folder: the kernel lets it go however its holder
 //! ends. The text in the file only tells others who that is.
 
-use std::fmt;
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Seek, Write};
 use std::os::unix::fs::OpenOptionsExt;
@@ -15,7 +14,7 @@ use jiff::{Timestamp, Unit};
 use serde::{Deserialize, Serialize};
 use weir_probe::ProcessId;
 
-use super::JournalError;
+use super::error::{Holder, JournalError};
 use super::place::boot_id;
 
 const FILE: &str = "lock";
@@ -23,28 +22,6 @@ const FILE: &str = "lock";
 /// A process that is being killed, or that only looks who holds the lock, has it a moment longer.
 const PATIENCE: Duration = Duration::from_millis(500);
 const LOOK: Duration = Duration::from_millis(5);
-
-/// The weir that has the settings of a host in hand.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Holder {
-    /// Its process number.
-    pub pid: u32,
-    /// Since when, as RFC 3339 has it, in UTC.
-    pub since: String,
-    /// What for, in its own words.
-    pub purpose: String,
-}
-
-impl fmt::Display for Holder {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Holder {
-            pid,
-            since,
-            purpose,
-        } = self;
-        write!(f, "process {pid}, since {since}, for {purpose}")
-    }
-}
 
 /// What stands in the file. Process numbers mean something only within one boot and one PID
 /// namespace, and are used again.

@@ -12,11 +12,9 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use super::entry::Entry;
-use super::{JournalError, Key, Outcome};
-
-/// Name and version of the format.
-pub(super) const FORMAT: &str = "weir-journal/1";
+use super::entry::{Entry, Outcome};
+use super::error::{FORMAT, JournalError};
+use super::key::Key;
 
 const FILE: &str = "journal.jsonl";
 /// The one before, kept for those who want to know what was done.

@@ -30,6 +30,7 @@ use serde::{Deserialize, Serialize};
 
 mod entry;
 mod error;
+mod key;
 mod lock;
 mod log;
 mod place;
@@ -37,13 +38,15 @@ mod settings;
 #[cfg(test)]
 mod tests;
 
-pub use entry::{Key, Outcome, Restored, put_back_command};
-pub use error::JournalError;
-pub use lock::Holder;
+pub use entry::{Outcome, Restored};
+pub use error::{Holder, JournalError};
+pub use key::{Key, put_back_command};
 
-use entry::{Entry, normal, same};
+use entry::{Entry, same};
+use error::FORMAT;
+use key::normal;
 use lock::Lock;
-use log::{Closed, FORMAT, Header, Line, Log, Open, Recorded, create_folder};
+use log::{Closed, Header, Line, Log, Open, Recorded, create_folder};
 use settings::{Kernel, Settings};
 
 /// The settings of this host, in the hand of one weir: holds the host's lock while it lives.

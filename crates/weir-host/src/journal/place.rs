@@ -6,7 +6,8 @@ use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use super::{JournalError, Key};
+use super::error::JournalError;
+use super::key::Key;
 
 /// Identifies the time since the last boot (proc_sys_kernel(5), `random/boot_id`).
 pub(super) fn boot_id() -> Result<String, JournalError> {

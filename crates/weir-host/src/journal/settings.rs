@@ -4,7 +4,7 @@ use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
 use std::path::PathBuf;
 
-use super::Key;
+use super::key::Key;
 use crate::sysctl;
 
 /// Why a setting could not be read or written.
@@ -66,18 +66,14 @@ mod tests {
 
     #[test]
     fn names_are_those_of_sysctl_8() {
-        for (name, file) in [
+        #[rustfmt::skip]
+        let rows = [
             ("net.core.somaxconn", "/proc/sys/net/core/somaxconn"),
             ("net/core/somaxconn", "/proc/sys/net/core/somaxconn"),
-            (
-                "net.ipv4.conf.eth0/5.mtu",
-                "/proc/sys/net/ipv4/conf/eth0.5/mtu",
-            ),
-            (
-                "net/ipv4/conf/eth0.5/mtu",
-                "/proc/sys/net/ipv4/conf/eth0.5/mtu",
-            ),
-        ] {
+            ("net.ipv4.conf.eth0/5.mtu", "/proc/sys/net/ipv4/conf/eth0.5/mtu"),
+            ("net/ipv4/conf/eth0.5/mtu", "/proc/sys/net/ipv4/conf/eth0.5/mtu"),
+        ];
+        for (name, file) in rows {
             assert_eq!(path(name), Ok(PathBuf::from(file)), "{name}");
         }
     }

@@ -99,29 +99,17 @@ mod tests {
 
     #[test]
     fn both_spellings_lead_to_the_same_file() {
-        for (text, path, shown) in [
-            (
-                "net.core.somaxconn",
-                "/proc/sys/net/core/somaxconn",
-                "net.core.somaxconn",
-            ),
-            (
-                "net/core/somaxconn",
-                "/proc/sys/net/core/somaxconn",
-                "net.core.somaxconn",
-            ),
+        #[rustfmt::skip]
+        let rows = [
+            ("net.core.somaxconn", "/proc/sys/net/core/somaxconn", "net.core.somaxconn"),
+            ("net/core/somaxconn", "/proc/sys/net/core/somaxconn", "net.core.somaxconn"),
             // The examples of sysctl.d(5).
-            (
-                "net.ipv4.conf.enp3s0/200.forwarding",
-                "/proc/sys/net/ipv4/conf/enp3s0.200/forwarding",
-                "net.ipv4.conf.enp3s0/200.forwarding",
-            ),
-            (
-                "net/ipv4/conf/enp3s0.200/forwarding",
-                "/proc/sys/net/ipv4/conf/enp3s0.200/forwarding",
-                "net.ipv4.conf.enp3s0/200.forwarding",
-            ),
-        ] {
+            ("net.ipv4.conf.enp3s0/200.forwarding", "/proc/sys/net/ipv4/conf/enp3s0.200/forwarding",
+             "net.ipv4.conf.enp3s0/200.forwarding"),
+            ("net/ipv4/conf/enp3s0.200/forwarding", "/proc/sys/net/ipv4/conf/enp3s0.200/forwarding",
+             "net.ipv4.conf.enp3s0/200.forwarding"),
+        ];
+        for (text, path, shown) in rows {
             let name = Name::parse(text).unwrap();
             assert_eq!(name.path(), Path::new(path));
             assert_eq!(name.to_string(), shown);
@@ -158,22 +146,15 @@ mod tests {
 
     #[test]
     fn settings_of_an_interface_are_looked_up_on_another() {
-        for (text, expected) in [
-            (
-                "net.ipv4.conf.eth0.rp_filter",
-                "net.ipv4.conf.default.rp_filter",
-            ),
-            (
-                "net.ipv6.neigh.eth0/1.locktime",
-                "net.ipv6.neigh.lo.locktime",
-            ),
+        #[rustfmt::skip]
+        let rows = [
+            ("net.ipv4.conf.eth0.rp_filter", "net.ipv4.conf.default.rp_filter"),
+            ("net.ipv6.neigh.eth0/1.locktime", "net.ipv6.neigh.lo.locktime"),
             ("net.ipv4.conf.all.rp_filter", "net.ipv4.conf.all.rp_filter"),
-            (
-                "net.ipv4.neigh.default.gc_thresh3",
-                "net.ipv4.neigh.default.gc_thresh3",
-            ),
+            ("net.ipv4.neigh.default.gc_thresh3", "net.ipv4.neigh.default.gc_thresh3"),
             ("net.core.somaxconn", "net.core.somaxconn"),
-        ] {
+        ];
+        for (text, expected) in rows {
             let name = Name::parse(text).unwrap().of_any_interface();
             assert_eq!(name.to_string(), expected);
         }

@@ -188,23 +188,14 @@ fn a_missing_capability_is_named() {
     }
     let network = Network::create().unwrap();
     let refused = || may_have_networks().unwrap_err();
-    for (dropped, name, error) in [
-        (
-            CapabilitySet::SYS_ADMIN,
-            "CAP_SYS_ADMIN",
-            without(CapabilitySet::SYS_ADMIN, refused),
-        ),
-        (
-            CapabilitySet::NET_ADMIN,
-            "CAP_NET_ADMIN",
-            without(CapabilitySet::NET_ADMIN, refused),
-        ),
-        (
-            CapabilitySet::SYS_ADMIN,
-            "CAP_SYS_ADMIN",
-            without(CapabilitySet::SYS_ADMIN, || network.join().unwrap_err()),
-        ),
-    ] {
+    #[rustfmt::skip]
+    let rows = [
+        (CapabilitySet::SYS_ADMIN, "CAP_SYS_ADMIN", without(CapabilitySet::SYS_ADMIN, refused)),
+        (CapabilitySet::NET_ADMIN, "CAP_NET_ADMIN", without(CapabilitySet::NET_ADMIN, refused)),
+        (CapabilitySet::SYS_ADMIN, "CAP_SYS_ADMIN",
+         without(CapabilitySet::SYS_ADMIN, || network.join().unwrap_err())),
+    ];
+    for (dropped, name, error) in rows {
         assert!(
             matches!(error, HostError::NotPermitted { capability, .. } if capability == name),
             "{dropped:?}: {error}"

@@ -43,6 +43,7 @@ fn a_trailer_section_decides_nothing() {
 #[test]
 fn what_is_no_request() {
     let line = ParseError::RequestLine;
+    #[rustfmt::skip]
     let cases: [(&str, ParseError); 20] = [
         ("GET /\r\n\r\n", line),
         ("GET  / HTTP/1.1\r\n\r\n", line),
@@ -57,34 +58,14 @@ fn what_is_no_request() {
         ("GET / HTTP/1.1\r\nno colon\r\n\r\n", ParseError::FieldLine),
         ("GET / HTTP/1.1\r\nHost : a\r\n\r\n", ParseError::FieldLine),
         ("GET / HTTP/1.1\r\n Host: a\r\n\r\n", ParseError::FieldLine),
-        (
-            "GET / HTTP/1.1\r\nContent-Length: 1, 2\r\n\r\n",
-            ParseError::ContentLength,
-        ),
-        (
-            "GET / HTTP/1.1\r\nContent-Length: x\r\n\r\n",
-            ParseError::ContentLength,
-        ),
-        (
-            "GET / HTTP/1.1\r\nTransfer-Encoding: gzip\r\n\r\n",
-            ParseError::TransferEncoding,
-        ),
-        (
-            "GET / HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n",
-            ParseError::TransferEncoding,
-        ),
-        (
-            "GET / HTTP/1.1\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n",
-            ParseError::TransferEncoding,
-        ),
-        (
-            "GET / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\nx\r\n",
-            ParseError::Chunk,
-        ),
-        (
-            "GET / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nab",
-            ParseError::Chunk,
-        ),
+        ("GET / HTTP/1.1\r\nContent-Length: 1, 2\r\n\r\n", ParseError::ContentLength),
+        ("GET / HTTP/1.1\r\nContent-Length: x\r\n\r\n", ParseError::ContentLength),
+        ("GET / HTTP/1.1\r\nTransfer-Encoding: gzip\r\n\r\n", ParseError::TransferEncoding),
+        ("GET / HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n", ParseError::TransferEncoding),
+        ("GET / HTTP/1.1\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n",
+         ParseError::TransferEncoding),
+        ("GET / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\nx\r\n", ParseError::Chunk),
+        ("GET / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nab", ParseError::Chunk),
     ];
     for (text, error) in cases {
         assert_eq!(read(text.as_bytes()), (vec![], Some(error), true), "{text}");

@@ -65,18 +65,13 @@ fn responses_in_one_buffer_are_told_apart() {
 
 #[test]
 fn content_length() {
+    #[rustfmt::skip]
     let cases: [(&[u8], u64); 6] = [
         (b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nabc", 3),
         (b"HTTP/1.1 200 OK\r\ncontent-LENGTH:3\r\n\r\nabc", 3),
-        (
-            b"HTTP/1.1 200 OK\r\nContent-Length: \t 003 \t\r\n\r\nabc",
-            3,
-        ),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: \t 003 \t\r\n\r\nabc", 3),
         (b"HTTP/1.1 200 OK\r\nContent-Length: 3, 3\r\n\r\nabc", 3),
-        (
-            b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\nContent-Length: 3\r\n\r\nabc",
-            3,
-        ),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\nContent-Length: 3\r\n\r\nabc", 3),
         (b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n", 0),
     ];
     for (bytes, length) in cases {

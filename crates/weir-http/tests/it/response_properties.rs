@@ -296,11 +296,9 @@ fn has_odd_status_line(bytes: &[u8]) -> bool {
 fn the_parser_says_which_kind_of_error_it_was() {
     use weir_model::load::ErrorKind;
     let limit = 10;
+    #[rustfmt::skip]
     let kinds = [
-        (
-            ParseError::HeadTooLarge { limit }.kind(),
-            ErrorKind::HeadTooLarge,
-        ),
+        (ParseError::HeadTooLarge { limit }.kind(), ErrorKind::HeadTooLarge),
         (ParseError::Unsolicited.kind(), ErrorKind::Unsolicited),
         (ParseError::Chunk.kind(), ErrorKind::Malformed),
     ];

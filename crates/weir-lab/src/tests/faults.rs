@@ -1,28 +1,190 @@
-//! What becomes of a run when something goes wrong.
+//! What becomes of a run when something goes wrong, on every scenario of the simulated host.
 
-use weir_analysis::findings::Verdict;
-use weir_model::record::Validity;
+use std::collections::BTreeMap;
+
+use weir_analysis::findings::{Findings, Verdict};
+use weir_model::record::{Outcome, Record, Validity};
 use weir_model::study::Metric;
-use weir_simulation::{ArmModel, Model};
+use weir_simulation::{ArmModel, Fault, Model, SICK, scenarios};
 
 use super::bench::Bench;
 
-#[test]
-fn a_slower_arm_is_found_and_an_equal_one_is_not() {
-    let mut model = Model::default();
-    let slow = ArmModel::default().slower(1.1);
-    model.arms.insert("slow".to_owned(), slow);
-    let findings = Bench::new(&["stock", "same", "slow"], 20, model).findings();
-    let load = &findings.loads[0];
-    assert_eq!(load.validity, Validity::Valid, "{:?}", load.reasons);
-    let rate: Vec<_> = load
-        .comparisons
+/// Scenario; the load's validity; the rules that were broken; what the rate of the arm that something happens to
+/// is found to be, where the scenario decides that.
+type Row = (
+    &'static str,
+    Validity,
+    &'static [&'static str],
+    Option<Verdict>,
+);
+
+/// Scenarios in which the run goes to its end.
+const ROWS: [Row; 20] = {
+    use Validity::{Suspect, Valid};
+    use Verdict::{Equivalent, Inconclusive, Worse};
+    [
+        ("quiet", Valid, &[], Some(Equivalent)),
+        ("slower", Valid, &[], Some(Worse)),
+        ("white noise", Valid, &[], Some(Inconclusive)),
+        ("drift", Valid, &[], Some(Equivalent)),
+        ("bursts", Valid, &[], Some(Equivalent)),
+        ("step", Valid, &[], Some(Equivalent)),
+        ("correlated noise", Valid, &[], Some(Equivalent)),
+        (
+            "an arm with noise of its own",
+            Valid,
+            &[],
+            Some(Inconclusive),
+        ),
+        ("instances that differ", Valid, &[], None),
+        ("slow start", Valid, &[], Some(Worse)),
+        ("leak", Valid, &[], Some(Worse)),
+        ("errors in runs", Suspect, &["failures"], None),
+        ("two modes", Valid, &[], None),
+        ("stall", Valid, &[], Some(Equivalent)),
+        ("refusal", Valid, &["failures", "nothing-answered"], None),
+        ("generator held up", Valid, &[], None),
+        ("generator late", Valid, &[], Some(Equivalent)),
+        ("counters late", Suspect, &["late-counters"], None),
+        ("steal", Suspect, &["proxy-steal"], None),
+        ("two generators", Valid, &[], Some(Equivalent)),
+    ]
+};
+
+fn models() -> BTreeMap<&'static str, Model> {
+    scenarios(1).into_iter().collect()
+}
+
+fn bench(model: &Model) -> Bench {
+    Bench::new(&["stock", "same", SICK], 12, model.clone())
+}
+
+fn rate_of(findings: &Findings, arm: &str) -> Verdict {
+    let all = &findings.loads[0].comparisons;
+    let mut own = all
         .iter()
-        .filter(|comparison| comparison.metric == Metric::Rate)
-        .map(|comparison| (comparison.arm.as_str(), comparison.verdict))
-        .collect();
+        .filter(|one| one.arm == arm && one.metric == Metric::Rate);
+    own.next().expect("a comparison").verdict
+}
+
+#[test]
+fn every_scenario_is_judged_as_it_should_be() {
+    let models = models();
+    let ended = ["crash", "does not start"];
     assert_eq!(
-        rate,
-        [("same", Verdict::Equivalent), ("slow", Verdict::Worse)]
+        models.len(),
+        ROWS.len() + ended.len(),
+        "a row for each scenario"
+    );
+    for (name, validity, rules, verdict) in ROWS {
+        let findings = bench(&models[name]).findings();
+        let load = &findings.loads[0];
+        let reasons = load.reasons.iter();
+        let mut broken: Vec<&str> = reasons.map(|reason| &*reason.reason.rule).collect();
+        broken.sort_unstable();
+        broken.dedup();
+        assert_eq!((load.validity, &broken[..]), (validity, rules), "{name}");
+        if let Some(verdict) = verdict {
+            assert_eq!(rate_of(&findings, SICK), verdict, "{name}");
+            assert_eq!(rate_of(&findings, "same"), same_verdict(name), "{name}");
+        }
+    }
+}
+
+/// The A/A arm is found equal wherever the machine allows it.
+fn same_verdict(scenario: &str) -> Verdict {
+    match scenario {
+        "white noise" => Verdict::Inconclusive,
+        _ => Verdict::Equivalent,
+    }
+}
+
+#[test]
+fn the_same_seed_repeats_a_run_exactly() {
+    let model = &models()["correlated noise"];
+    let trials = || {
+        let bench = bench(model);
+        bench.findings();
+        bench.read().trials().cloned().collect::<Vec<_>>()
+    };
+    let first = trials();
+    assert_eq!(first, trials());
+    let other = Model {
+        seed: 2,
+        ..model.clone()
+    };
+    let other = bench(&other);
+    other.findings();
+    assert_ne!(first, other.read().trials().cloned().collect::<Vec<_>>());
+}
+
+#[test]
+fn a_crash_is_named_and_what_was_measured_is_kept() {
+    let crash = bench(&models()["crash"]);
+    let error = crash.run(&mut |_, _| {}).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        format!("arm `{SICK}`: it has ended by itself")
+    );
+    assert_eq!(error.broken_arm(), Some(SICK));
+    let run = crash.read();
+    assert_eq!(run.outcome(), Some(Outcome::Failed));
+    let whole = run
+        .blocks("closed")
+        .values()
+        .filter(|block| block.len() == 3)
+        .count();
+    assert!((5..20).contains(&whole), "{whole} blocks before it, of 20");
+}
+
+#[test]
+fn an_arm_that_does_not_start_leaves_no_run_behind() {
+    let bench = bench(&models()["does not start"]);
+    let error = bench.run(&mut |_, _| {}).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        format!("arm `{SICK}`: no such directive")
+    );
+    assert!(error.is_bad_input());
+    assert!(!bench.options().folder.exists());
+}
+
+#[test]
+fn a_run_that_has_crashed_goes_on_when_its_arm_is_well_again() {
+    let mut bench = bench(&models()["crash"]);
+    bench.run(&mut |_, _| {}).unwrap_err();
+    let kept: Vec<_> = bench.read().trials().cloned().collect();
+    bench.model = Model::default();
+    assert_eq!(bench.resume().unwrap().outcome, Outcome::Complete);
+    let run = bench.read();
+    let all: Vec<_> = run.trials().cloned().collect();
+    assert_eq!(all[..kept.len()], kept, "what was recorded stays");
+    let whole = run
+        .blocks("closed")
+        .values()
+        .filter(|block| block.len() == 3)
+        .count();
+    assert_eq!(whole, 20);
+    let sessions = run
+        .records
+        .iter()
+        .filter(|record| matches!(record, Record::Session(_)));
+    assert_eq!(sessions.count(), 2);
+}
+
+#[test]
+fn all_arms_that_refuse_are_an_error_of_the_load() {
+    let others = ArmModel {
+        faults: vec![Fault::Crash { at_s: 0.0 }],
+        ..ArmModel::default()
+    };
+    let bench = bench(&Model {
+        others,
+        ..Model::default()
+    });
+    let error = bench.run(&mut |_, _| {}).unwrap_err();
+    assert!(
+        error.to_string().contains("does not answer as it should"),
+        "{error}"
     );
 }

@@ -2,3 +2,5 @@
 
 mod bench;
 mod faults;
+mod going_on;
+mod measuring;

@@ -276,25 +276,16 @@ mod tests {
 
     #[test]
     fn requests_of_json_lines() {
-        for (line, want) in [
-            (
-                r#"{"msec":1795266001.123,"time":"x","request":"PUT /a HTTP/2.0"}"#,
-                Some("PUT /a"),
-            ),
-            (
-                r#"{"uri":"\/a","request_uri":"/a?b","method":"GET","timestamp":"2026-11-21T13:00:01Z"}"#,
-                Some("GET /a?b"),
-            ),
+        #[rustfmt::skip]
+        let rows = [
+            (r#"{"msec":1795266001.123,"time":"x","request":"PUT /a HTTP/2.0"}"#, Some("PUT /a")),
+            (r#"{"uri":"\/a","request_uri":"/a?b","method":"GET","timestamp":"2026-11-21T13:00:01Z"}"#,
+             Some("GET /a?b")),
             (r#"{"path":"/","ts":1795266001}"#, Some("GET /")),
-            (
-                r#"{"time":"21/Nov/2026:13:00:01 +0000","request":""}"#,
-                None,
-            ),
-            (
-                r#"{"time":1795266001.5,"method":"GET","path":"http://a/"}"#,
-                None,
-            ),
-        ] {
+            (r#"{"time":"21/Nov/2026:13:00:01 +0000","request":""}"#, None),
+            (r#"{"time":1795266001.5,"method":"GET","path":"http://a/"}"#, None),
+        ];
+        for (line, want) in rows {
             let want = want.map(str::to_owned);
             assert_eq!(read(line), Ok((Format::Json, want)), "{line}");
         }

@@ -57,6 +57,11 @@ fn the_response_times_of_a_freeze_are_what_theory_says() {
     assert_eq!(all.errors.total(), 0);
     assert_eq!(all.censored.in_flight + all.censored.queued, 0);
 
+    follows_theory(&all, rate);
+}
+
+#[allow(clippy::print_stdout)]
+fn follows_theory(all: &SliceData, rate: f64) {
     // Theory: 200 of 800 requests wait evenly between 0 and 1 s; so above quantile 0.75 the
     // response time at quantile q is (q - 0.75) / 0.25 seconds. What may come on top is measured:
     // the engine's own lateness, and the time that the server takes for the burst after the freeze,

@@ -230,44 +230,15 @@ fn certificates_that_must_not_be_believed() {
     let stranger = Authority::named("a stranger").issue(Key::P256, |_| {});
     let impostor = Authority::new().issue(Key::P256, |_| {});
     let own = self_signed();
+    #[rustfmt::skip]
     let cases = [
-        (
-            &expired,
-            "localhost",
-            TlsErrorKind::CertificateExpired,
-            "expired",
-        ),
-        (
-            &early,
-            "localhost",
-            TlsErrorKind::CertificateNotYetValid,
-            "not valid yet",
-        ),
-        (
-            &good,
-            "elsewhere.example",
-            TlsErrorKind::NameMismatch,
-            "elsewhere.example",
-        ),
+        (&expired, "localhost", TlsErrorKind::CertificateExpired, "expired"),
+        (&early, "localhost", TlsErrorKind::CertificateNotYetValid, "not valid yet"),
+        (&good, "elsewhere.example", TlsErrorKind::NameMismatch, "elsewhere.example"),
         (&good, "127.0.0.1", TlsErrorKind::NameMismatch, "127.0.0.1"),
-        (
-            &stranger,
-            "localhost",
-            TlsErrorKind::UnknownIssuer,
-            "unknown issuer",
-        ),
-        (
-            &impostor,
-            "localhost",
-            TlsErrorKind::BadCertificate,
-            "of the same name",
-        ),
-        (
-            &own,
-            "localhost",
-            TlsErrorKind::UnknownIssuer,
-            "self-signed",
-        ),
+        (&stranger, "localhost", TlsErrorKind::UnknownIssuer, "unknown issuer"),
+        (&impostor, "localhost", TlsErrorKind::BadCertificate, "of the same name"),
+        (&own, "localhost", TlsErrorKind::UnknownIssuer, "self-signed"),
     ];
     for (identity, name, kind, words) in cases {
         let server = Arc::new(server(identity));
@@ -359,7 +330,12 @@ fn what_cannot_be_set_up_says_where_and_what_to_do() {
         error.contains("locked.key:1: the private key is encrypted\nhint: "),
         "{error}"
     );
+}
 
+#[test]
+fn what_contradicts_itself_or_is_nothing_is_refused() {
+    let authority = Authority::new();
+    let fails = |spec: &TlsSpec| Connector::new(spec, "localhost").unwrap_err();
     let spec = TlsSpec {
         versions: vec![TlsVersion::V1_3],
         ciphers: vec!["ECDHE-RSA-AES256-GCM-SHA384".to_owned()],

@@ -33,29 +33,15 @@ fn a_connection_is_used_again() {
 #[test]
 fn persistence_is_the_clients_choice() {
     let origin = start(|_| ());
+    #[rustfmt::skip]
     let cases: [(&str, bool, &str); 6] = [
         ("GET / HTTP/1.1\r\n\r\n", true, ""),
-        (
-            "GET / HTTP/1.1\r\nConnection: close\r\n\r\n",
-            false,
-            "Connection: close",
-        ),
+        ("GET / HTTP/1.1\r\nConnection: close\r\n\r\n", false, "Connection: close"),
         ("GET / HTTP/1.0\r\n\r\n", false, "Connection: close"),
-        (
-            "GET / HTTP/1.0\r\nConnection: keep-alive\r\n\r\n",
-            true,
-            "Connection: keep-alive",
-        ),
-        (
-            "HEAD / HTTP/1.0\r\nHost: nginx-default\r\nConnection: close\r\n\r\n",
-            false,
-            "Connection: close",
-        ),
-        (
-            "HEAD / HTTP/1.0\r\nConnection: keep-alive\r\n\r\n",
-            true,
-            "Connection: keep-alive",
-        ),
+        ("GET / HTTP/1.0\r\nConnection: keep-alive\r\n\r\n", true, "Connection: keep-alive"),
+        ("HEAD / HTTP/1.0\r\nHost: nginx-default\r\nConnection: close\r\n\r\n", false,
+         "Connection: close"),
+        ("HEAD / HTTP/1.0\r\nConnection: keep-alive\r\n\r\n", true, "Connection: keep-alive"),
     ];
     for (request, stays, field) in cases {
         let mut client = Client::new(&origin);

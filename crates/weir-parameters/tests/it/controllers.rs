@@ -18,24 +18,16 @@ fn written(id: &str, controller: &str, level: &str) -> Option<(String, String)> 
 #[test]
 fn levels_become_values_in_the_controller_s_own_units_and_words() {
     let community = "ingress-nginx";
-    for (id, level, key, value) in [
-        (
-            "worker_connections",
-            "1024",
-            "max-worker-connections",
-            "1024",
-        ),
+    #[rustfmt::skip]
+    let rows = [
+        ("worker_connections", "1024", "max-worker-connections", "1024"),
         ("keepalive_timeout", "75s", "keep-alive", "75"),
         ("gzip_min_length", "1k", "gzip-min-length", "1024"),
         ("gzip", "on", "use-gzip", "true"),
         ("access_log", "off", "disable-access-log", "true"),
-        (
-            "origin_keepalive",
-            "64",
-            "upstream-keepalive-connections",
-            "64",
-        ),
-    ] {
+        ("origin_keepalive", "64", "upstream-keepalive-connections", "64"),
+    ];
+    for (id, level, key, value) in rows {
         let expected = (key.to_owned(), value.to_owned());
         assert_eq!(written(id, community, level), Some(expected), "{id}");
     }

@@ -13,6 +13,7 @@ fn check(id: &str, level: &str) -> Result<String, LevelError> {
 
 #[test]
 fn equal_levels_have_one_spelling() {
+    #[rustfmt::skip]
     let cases = [
         ("keepalive_timeout", "1m", "60s"),
         ("keepalive_timeout", "65", "65s"),
@@ -21,32 +22,17 @@ fn equal_levels_have_one_spelling() {
         ("worker_connections", "0768", "768"),
         ("gzip_min_length", "1024", "1k"),
         ("gzip_min_length", "1KiB", "1k"),
-        (
-            "open_file_cache",
-            "inactive=1m  max=10",
-            "max=10 inactive=60s",
-        ),
-        (
-            "gzip_types",
-            "text/plain text/css text/css",
-            "text/css text/plain",
-        ),
+        ("open_file_cache", "inactive=1m  max=10", "max=10 inactive=60s"),
+        ("gzip_types", "text/plain text/css text/css", "text/css text/plain"),
         ("worker_processes", "auto", "auto"),
         ("ssl_protocols", "TLSv1.3  TLSv1.2", "TLSv1.2 TLSv1.3"),
         ("ssl_session_cache", "1MiB", "1m"),
         ("ssl_ciphers", "DEFAULT:@SECLEVEL=1", "DEFAULT:@SECLEVEL=1"),
         ("net.core.somaxconn", "04096", "4096"),
-        (
-            "net.ipv4.ip_local_port_range",
-            " 1024\t 65000",
-            "1024 65000",
-        ),
+        ("net.ipv4.ip_local_port_range", " 1024\t 65000", "1024 65000"),
         ("net.ipv4.ip_local_port_range", "40000 40000", "40000 40000"),
-        (
-            "net.ipv4.ip_local_reserved_ports",
-            "9000-9010,80,81,9005-9020,8080",
-            "80-81,8080,9000-9020",
-        ),
+        ("net.ipv4.ip_local_reserved_ports", "9000-9010,80,81,9005-9020,8080",
+         "80-81,8080,9000-9020"),
         ("net.ipv4.ip_local_reserved_ports", "65535,0-1", "0-1,65535"),
     ];
     for (id, level, canonical) in cases {
@@ -56,75 +42,30 @@ fn equal_levels_have_one_spelling() {
 
 #[test]
 fn a_wrong_level_is_answered_with_what_is_right() {
+    #[rustfmt::skip]
     let cases = [
         ("gzip", "onn", "`onn` is not `on` or `off`", Some("on")),
         ("gzip", "true", "`true` is not `on` or `off`", Some("on")),
-        (
-            "access_log",
-            "bufered",
-            "`bufered` is not `on`, `buffered` or `off`",
-            Some("buffered"),
-        ),
-        (
-            "gzip_comp_level",
-            "12",
-            "`12` is not a whole number from 1 to 9",
-            Some("9"),
-        ),
-        (
-            "worker_connections",
-            "-1",
-            "`-1` is not a whole number from 16 to 1048576",
-            Some("16"),
-        ),
-        (
-            "worker_processes",
-            "atuo",
-            "`atuo` is not `auto` or a whole number from 1 to 1024",
-            Some("auto"),
-        ),
-        (
-            "open_file_cache_valid",
-            "1500ms",
-            "`1500ms` is not a duration from 1s to 86400s in steps of 1s",
-            Some("1s"),
-        ),
-        (
-            "gzip_min_length",
-            "1g",
-            "`1g` is not a size from 0 to 1m, such as 600 or 4k",
-            Some("1m"),
-        ),
-        (
-            "open_file_cache",
-            "max=0",
-            "`max=0` is not `off` or max=N (N from 1 to 1000000) [inactive=DURATION in steps of 1s]",
-            None,
-        ),
-        (
-            "gzip_types",
-            "text",
-            "`text` is not a list of media types such as `text/css application/json`",
-            None,
-        ),
-        (
-            "ssl_protocols",
-            "TLSv1.2 TLSv1.2",
-            "`TLSv1.2 TLSv1.2` is not one or more of TLSv1 TLSv1.1 TLSv1.2 TLSv1.3",
-            None,
-        ),
-        (
-            "ssl_session_cache",
-            "nome",
-            "`nome` is not `off`, `none` or a size from 32k to 1024m, such as 600 or 4k",
-            Some("none"),
-        ),
-        (
-            "ssl_ciphers",
-            "HIGH::MD5",
-            "`HIGH::MD5` is not a cipher list such as `HIGH:!aNULL:!MD5`",
-            None,
-        ),
+        ("access_log", "bufered", "`bufered` is not `on`, `buffered` or `off`", Some("buffered")),
+        ("gzip_comp_level", "12", "`12` is not a whole number from 1 to 9", Some("9")),
+        ("worker_connections", "-1", "`-1` is not a whole number from 16 to 1048576", Some("16")),
+        ("worker_processes", "atuo", "`atuo` is not `auto` or a whole number from 1 to 1024",
+         Some("auto")),
+        ("open_file_cache_valid", "1500ms",
+         "`1500ms` is not a duration from 1s to 86400s in steps of 1s", Some("1s")),
+        ("gzip_min_length", "1g", "`1g` is not a size from 0 to 1m, such as 600 or 4k", Some("1m")),
+        ("open_file_cache", "max=0",
+         "`max=0` is not `off` or max=N (N from 1 to 1000000) [inactive=DURATION in steps of 1s]",
+         None),
+        ("gzip_types", "text",
+         "`text` is not a list of media types such as `text/css application/json`", None),
+        ("ssl_protocols", "TLSv1.2 TLSv1.2",
+         "`TLSv1.2 TLSv1.2` is not one or more of TLSv1 TLSv1.1 TLSv1.2 TLSv1.3", None),
+        ("ssl_session_cache", "nome",
+         "`nome` is not `off`, `none` or a size from 32k to 1024m, such as 600 or 4k",
+         Some("none")),
+        ("ssl_ciphers", "HIGH::MD5", "`HIGH::MD5` is not a cipher list such as `HIGH:!aNULL:!MD5`",
+         None),
         (
             "net.ipv4.ip_local_port_range",
             "1024",
@@ -139,12 +80,8 @@ fn a_wrong_level_is_answered_with_what_is_right() {
              smaller than the one before",
             Some("1024 65000"),
         ),
-        (
-            "net.ipv4.ip_local_reserved_ports",
-            "9010-9000",
-            "`9010-9000` is not ports and ranges such as `8080,9000-9010`",
-            None,
-        ),
+        ("net.ipv4.ip_local_reserved_ports", "9010-9000",
+         "`9010-9000` is not ports and ranges such as `8080,9000-9010`", None),
         (
             "net.ipv4.tcp_congestion_control",
             "cubik",

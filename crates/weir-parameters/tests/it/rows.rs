@@ -131,45 +131,23 @@ fn listen_flags_are_flags() {
 
 #[test]
 fn what_nginx_says_is_read_back_as_a_level() {
+    #[rustfmt::skip]
     let cases = [
         ("access_log", "access_log /tmp/a b/access.log", Some("on")),
-        (
-            "access_log",
-            "access_log /t/access.log combined buffer=64k flush=1s",
-            Some("buffered"),
-        ),
+        ("access_log", "access_log /t/access.log combined buffer=64k flush=1s", Some("buffered")),
         ("access_log", "access_log off", Some("off")),
         ("access_log", "access_log /var/log/else.txt main", None),
         ("keepalive_timeout", "keepalive_timeout 65", Some("65s")),
         ("origin_keepalive", "keepalive 32", Some("32")),
-        (
-            "open_file_cache",
-            "open_file_cache max=1024  inactive=10s",
-            Some("max=1024 inactive=10s"),
-        ),
+        ("open_file_cache", "open_file_cache max=1024  inactive=10s",
+         Some("max=1024 inactive=10s")),
         ("worker_processes", "worker_processes auto", Some("auto")),
         ("worker_rlimit_nofile", "1024", Some("1024")),
         ("ssl_session_cache", "ssl_session_cache none", Some("none")),
-        (
-            "ssl_session_cache",
-            "ssl_session_cache shared:weir:10m",
-            Some("10m"),
-        ),
-        (
-            "ssl_session_cache",
-            "ssl_session_cache shared:other:10m",
-            None,
-        ),
-        (
-            "ssl_protocols",
-            "ssl_protocols TLSv1.3 TLSv1.2",
-            Some("TLSv1.2 TLSv1.3"),
-        ),
-        (
-            "ssl_ciphers",
-            "ssl_ciphers HIGH:!aNULL:!MD5",
-            Some("HIGH:!aNULL:!MD5"),
-        ),
+        ("ssl_session_cache", "ssl_session_cache shared:weir:10m", Some("10m")),
+        ("ssl_session_cache", "ssl_session_cache shared:other:10m", None),
+        ("ssl_protocols", "ssl_protocols TLSv1.3 TLSv1.2", Some("TLSv1.2 TLSv1.3")),
+        ("ssl_ciphers", "ssl_ciphers HIGH:!aNULL:!MD5", Some("HIGH:!aNULL:!MD5")),
     ];
     for (id, found, level) in cases {
         assert_eq!(row(id).read_back(Some(found)).as_deref(), level, "{found}");
@@ -386,29 +364,16 @@ fn defaults_are_those_of_the_version() {
     assert_eq!(settings["gzip"], "off");
     let settings = of("nginx/1.18.0").complete(Nginx, &Default::default());
     assert_eq!(settings["keepalive_requests"], "100");
-    for (kind, program, id, level) in [
-        (
-            ProxyKind::Envoy,
-            "envoy/1.21.6",
-            "tls_minimum_protocol_version",
-            Some("TLSv1_0"),
-        ),
-        (
-            ProxyKind::Envoy,
-            "envoy/1.40.0",
-            "tls_minimum_protocol_version",
-            Some("TLSv1_2"),
-        ),
+    #[rustfmt::skip]
+    let rows = [
+        (ProxyKind::Envoy, "envoy/1.21.6", "tls_minimum_protocol_version", Some("TLSv1_0")),
+        (ProxyKind::Envoy, "envoy/1.40.0", "tls_minimum_protocol_version", Some("TLSv1_2")),
         (ProxyKind::Caddy, "caddy/2.2.1", "keepalive_timeout", None),
-        (
-            ProxyKind::Caddy,
-            "caddy/2.6.2",
-            "keepalive_timeout",
-            Some("300s"),
-        ),
+        (ProxyKind::Caddy, "caddy/2.6.2", "keepalive_timeout", Some("300s")),
         (ProxyKind::Caddy, "caddy/2.5.2", "metrics", Some("on")),
         (ProxyKind::Caddy, "caddy/2.6.2", "metrics", Some("off")),
-    ] {
+    ];
+    for (kind, program, id, level) in rows {
         let catalog = Catalog::builtin().for_proxy(kind, program);
         let defaults = catalog.complete(kind, &Default::default());
         assert_eq!(

@@ -164,59 +164,21 @@ fn complete_settings_tell_equal_configurations() {
 #[test]
 fn rows_that_contradict_themselves_are_refused() {
     let text = include_str!("../../../../parameters/nginx.yaml");
+    #[rustfmt::skip]
     let cases = [
         ("id: multi_accept", "id: reuseport", "the id is there twice"),
         ("id: multi_accept", "id: Multi-Accept", "lower-case letters"),
-        (
-            "id: multi_accept",
-            "id: fs.file-max",
-            "the id is there twice",
-        ),
-        (
-            "descriptors: [worker_rlimit_nofile",
-            "descriptors: [nofiles",
-            "`clients` names it",
-        ),
-        (
-            "quantity: listen-backlog",
-            "quantity: backlogs",
-            "controls `backlogs`, which is no quantity",
-        ),
-        (
-            "or: rlimit_nofile",
-            "or: rlimit_nofiles",
-            "names `rlimit_nofiles`",
-        ),
-        (
-            "debian: \"768\"",
-            "debian: \"0768\"",
-            "must be written `768`",
-        ),
-        (
-            "default: {level: 75s}",
-            "default: {level: often}",
-            "is not a duration",
-        ),
-        (
-            "{logs}/access.log\"",
-            "{log}/access.log\"",
-            "`{log}` is no placeholder",
-        ),
-        (
-            "text: access_log off",
-            "text: access_log off; user root",
-            "more than one directive",
-        ),
-        (
-            "{setting: sendfile, levels",
-            "{setting: sendfil, levels",
-            "names `sendfil`",
-        ),
-        (
-            "workers: worker_processes",
-            "workers: threads",
-            "`clients` names it",
-        ),
+        ("id: multi_accept", "id: fs.file-max", "the id is there twice"),
+        ("descriptors: [worker_rlimit_nofile", "descriptors: [nofiles", "`clients` names it"),
+        ("quantity: listen-backlog", "quantity: backlogs",
+         "controls `backlogs`, which is no quantity"),
+        ("or: rlimit_nofile", "or: rlimit_nofiles", "names `rlimit_nofiles`"),
+        ("debian: \"768\"", "debian: \"0768\"", "must be written `768`"),
+        ("default: {level: 75s}", "default: {level: often}", "is not a duration"),
+        ("{logs}/access.log\"", "{log}/access.log\"", "`{log}` is no placeholder"),
+        ("text: access_log off", "text: access_log off; user root", "more than one directive"),
+        ("{setting: sendfile, levels", "{setting: sendfil, levels", "names `sendfil`"),
+        ("workers: worker_processes", "workers: threads", "`clients` names it"),
         ("scope: proxy_directive", "scope: moon", "moon"),
         ("level: switch", "levle: switch", "levle"),
     ];

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use weir_agent::frame;
 use weir_agent::hello::{self, PROTOCOL};
 
-use crate::program::{wait_until, weir};
+use crate::program::{HasAll, wait_until, weir};
 use crate::ssh_support::Host;
 
 fn start() -> Child {
@@ -55,10 +55,7 @@ fn it_refuses_another_version_and_what_is_no_weir() {
     frame::write(writer, &later).expect("it listens");
     let (code, words) = end(agent);
     assert_eq!(code, Some(1));
-    assert!(
-        words.contains(&format!("version {}", PROTOCOL + 1)),
-        "{words}"
-    );
+    words.has_all(&[&format!("version {}", PROTOCOL + 1)]);
 
     // Nobody at all, which is an error too: an agent is of no use by itself.
     let (code, words) = end(start());

@@ -9,7 +9,7 @@ use rustix::process::Signal;
 use weir_sut::free_port;
 
 use crate::place::Place;
-use crate::program::{Running, run, wait_until, weir};
+use crate::program::{HasAll, Running, run, wait_until, weir};
 
 /// An nginx that listens at a free port and passes requests on to nobody.
 struct Proxy {
@@ -116,10 +116,7 @@ fn a_load_that_fits_and_one_that_does_not() {
         text.starts_with("load      20 connections, 1.0 requests/s\n"),
         "{text}"
     );
-    assert!(
-        text.contains("512 clients at once: 2 workers × 512"),
-        "{text}"
-    );
+    text.has_all(&["512 clients at once: 2 workers × 512"]);
 
     let much = Running::start(&mut proxy.doctor("--connections 5000 --rate 100k")).end();
     let text = much.with_code(1).stdout;

@@ -68,6 +68,24 @@ impl Victim {
         After::Close
     }
 
+    /// Sends bytes, and then a reset.
+    pub(crate) fn reset_after(&mut self, bytes: &[u8]) -> After {
+        self.send(bytes);
+        self.reset()
+    }
+
+    /// Sends bytes, and closes.
+    pub(crate) fn close_after(&mut self, bytes: &[u8]) -> After {
+        self.send(bytes);
+        After::Close
+    }
+
+    /// Sends bytes, and then neither answers nor closes, until the client does.
+    pub(crate) fn stall_after(&mut self, bytes: &[u8]) -> After {
+        self.send(bytes);
+        self.stall()
+    }
+
     /// Sends bytes below TLS, if there is TLS; gives whether the client still takes any.
     pub(crate) fn send_below(&mut self, bytes: &[u8]) -> bool {
         self.wire.socket().write_all(bytes).is_ok()

@@ -4,12 +4,12 @@ use std::net::{Ipv6Addr, SocketAddr};
 use std::process::Stdio;
 
 use rustix::process::Signal;
-use weir_model::load::Arrivals;
+use weir_model::load::{Arrivals, ErrorKind};
 use weir_model::load_report::{FORMAT, LoadReport};
 use weir_origin::{Origin, OriginConfig};
 
-use crate::peer::{Peer, origin};
-use crate::program::{Ended, Running, run, wait_until, weir};
+use crate::peer::{Peer, origin, url};
+use crate::program::{Ended, HasAll, Running, run, wait_until, weir};
 
 /// Runs `weir load` for its document.
 pub(crate) fn report(line: &str) -> (LoadReport, Ended) {
@@ -17,20 +17,32 @@ pub(crate) fn report(line: &str) -> (LoadReport, Ended) {
     (document(&ended), ended)
 }
 
+/// The document of a `weir load` that ends well.
+#[track_caller]
+pub(crate) fn reported(line: &str) -> LoadReport {
+    let (report, ended) = report(line);
+    ended.with_code(0);
+    report
+}
+
+/// The kind, the words and the number of the errors, which are all alike.
+#[track_caller]
+pub(crate) fn only_error(report: &LoadReport) -> (ErrorKind, &str, u64) {
+    let [error] = &report.errors[..] else {
+        panic!("{:?}", report.errors)
+    };
+    (error.kind, &error.words, error.count)
+}
+
 fn document(ended: &Ended) -> LoadReport {
     serde_json::from_str(&ended.stdout)
         .unwrap_or_else(|error| panic!("{error}:\n{}\n{}", ended.stdout, ended.stderr))
 }
 
-fn url(origin: &Origin) -> String {
-    format!("http://{}/", origin.addresses()[0])
-}
-
 #[test]
 fn the_document_agrees_with_what_the_server_counted() {
     let origin = origin();
-    let (report, ended) = report(&format!("-n 1000 -c 7 -t 2 {}", url(&origin)));
-    ended.with_code(0);
+    let report = reported(&format!("-n 1000 -c 7 -t 2 {}", url(&origin)));
     let seen = origin.counters(0);
     assert_eq!(report.format, FORMAT);
     assert_eq!(report.outcome, "complete");
@@ -62,14 +74,12 @@ fn every_format_says_what_happened() {
         ended.stdout
     };
     let text = load("");
-    for words in [
+    text.has_all(&[
         "GET http://",
         "2 connections",
         "2xx 200",
         "errors        none",
-    ] {
-        assert!(text.contains(words), "{words}:\n{text}");
-    }
+    ]);
     assert!(!text.contains("quantile"), "{text}");
     assert!(load("-L").contains("\n  quantile "), "the spectrum");
     let wrk2 = load("--format wrk2");
@@ -95,8 +105,7 @@ fn every_format_says_what_happened() {
 #[test]
 fn an_open_loop_sends_what_it_intended() {
     let origin = origin();
-    let (report, ended) = report(&format!("-R 500 -d 1s -c 4 -t 1 {}", url(&origin)));
-    ended.with_code(0);
+    let report = reported(&format!("-R 500 -d 1s -c 4 -t 1 {}", url(&origin)));
     assert_eq!(report.load.arrivals, Arrivals::Constant { rate: 500.0 });
     assert_eq!(report.rates.intended, Some(500.0));
     assert_eq!(report.counts.due, 500);
@@ -110,8 +119,7 @@ fn an_open_loop_sends_what_it_intended() {
 fn ramp_up_is_not_measured() {
     let origin = origin();
     let line = format!("-R 400 --ramp-up 500ms -d 500ms -c 2 -t 1 {}", url(&origin));
-    let (report, ended) = report(&line);
-    ended.with_code(0);
+    let report = reported(&line);
     assert_eq!((report.phases.ramp_up, report.phases.sustain), (0.5, 0.5));
     assert_eq!(report.counts.due, 200);
     // An even growth from nothing sends half as many.
@@ -138,8 +146,7 @@ fn the_request_is_as_asked_for() {
     assert!(plain.contains(&format!("\r\nHost: {host}\r\n")), "{plain}");
     let fields = load(&["-H", "X-One: 1", "-H", "Host: example.test", "-m", "DELETE"]);
     assert!(fields.starts_with("DELETE "), "{fields}");
-    assert!(fields.contains("\r\nX-One: 1\r\n"), "{fields}");
-    assert!(fields.contains("\r\nHost: example.test\r\n"), "{fields}");
+    fields.has_all(&["\r\nX-One: 1\r\n", "\r\nHost: example.test\r\n"]);
     assert_eq!(
         fields.to_lowercase().matches("\r\nhost:").count(),
         1,
@@ -159,8 +166,7 @@ fn the_request_is_as_asked_for() {
 #[test]
 fn head_has_no_content() {
     let origin = origin();
-    let (report, ended) = report(&format!("-m HEAD -n 50 -c 1 {}", url(&origin)));
-    ended.with_code(0);
+    let report = reported(&format!("-m HEAD -n 50 -c 1 {}", url(&origin)));
     assert_eq!(report.target.method, "HEAD");
     assert_eq!(report.counts.completed_whole, 50);
     assert_eq!(
@@ -173,8 +179,7 @@ fn head_has_no_content() {
 fn over_ipv6() {
     let any = SocketAddr::from((Ipv6Addr::LOCALHOST, 0));
     let origin = Origin::start(OriginConfig::new(vec![any])).expect("an IPv6 loopback interface");
-    let (report, ended) = report(&format!("-n 20 -c 2 {}", url(&origin)));
-    ended.with_code(0);
+    let report = reported(&format!("-n 20 -c 2 {}", url(&origin)));
     assert_eq!(report.counts.completed_whole, 20);
     assert_eq!(report.target.address, origin.addresses()[0].to_string());
 }
@@ -274,7 +279,9 @@ fn a_wrk2_users_command_line_works_unchanged() {
     let same = run(&format!("load --format wrk2 {wrk2}"))
         .with_code(0)
         .stdout;
-    assert!(same.contains("  2 threads and 20 connections\n"), "{same}");
-    assert!(same.contains("Detailed Percentile spectrum:"), "{same}");
+    same.has_all(&[
+        "  2 threads and 20 connections\n",
+        "Detailed Percentile spectrum:",
+    ]);
     assert_eq!(origin.counters(0).requests, 400);
 }

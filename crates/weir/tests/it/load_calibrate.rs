@@ -5,8 +5,8 @@ use std::path::Path;
 use weir_model::calibration::{Calibration, FORMAT};
 use weir_model::load_report::LoadReport;
 
-use crate::peer::origin;
-use crate::program::{Ended, Running, weir};
+use crate::peer::{origin, url};
+use crate::program::{Ended, HasAll, Running, weir};
 
 /// Runs weir with a cache of its own.
 fn with_cache(cache: &Path, line: &str) -> Ended {
@@ -18,7 +18,7 @@ fn with_cache(cache: &Path, line: &str) -> Ended {
 fn a_calibration_is_remembered_and_used() {
     let cache = tempfile::tempdir().expect("a folder");
     let origin = origin();
-    let url = format!("http://{}/", origin.addresses()[0]);
+    let url = url(&origin);
     let load = |more: &str| {
         let line = format!("load -q --format json -n 200 -c 4 -t 1 --io epoll {more} {url}");
         let ended = with_cache(cache.path(), &line).with_code(0);
@@ -54,21 +54,19 @@ fn a_calibration_is_remembered_and_used() {
 fn people_are_told_what_it_means() {
     let cache = tempfile::tempdir().expect("a folder");
     let ended = with_cache(cache.path(), "load --calibrate -d 30ms").with_code(0);
-    for words in [
+    ended.stdout.has_all(&[
         "epoll\n  CPU time per request",
         "the floor",
         "one thread can send",
         "p99.9",
-    ] {
-        assert!(ended.stdout.contains(words), "{words}:\n{}", ended.stdout);
-    }
+    ]);
     assert!(ended.stderr.contains("measuring the generator on epoll"));
 }
 
 #[test]
 fn the_floor_is_counted_by_the_server_too() {
     let origin = origin();
-    let url = format!("http://{}/", origin.addresses()[0]);
+    let url = url(&origin);
     for io in ["epoll", "auto"] {
         let before = origin.counters(0).requests;
         let mut command = weir([

@@ -11,7 +11,7 @@ use weir_model::load::{ErrorCount, ErrorKind};
 use weir_model::load_report::LoadReport;
 
 use crate::faulty::{After, Faulty, RIGHT, Victim};
-use crate::load::report;
+use crate::load::{report, reported};
 use crate::load_faults::{ASKED, Fault, LOADS, TIMEOUT};
 
 #[test]
@@ -64,8 +64,7 @@ fn every_second_connection_is_closed_at_once() {
             // A connection for each request, so that there are many.
             let server = Faulty::connections(2, fault);
             let line = format!("{load} -c 4 -t 1 -H Connection:close {}", server.url());
-            let (report, ended) = report(&line);
-            ended.with_code(0);
+            let report = reported(&line);
             assert!(server.faults() > 0, "{load}");
             accounted(&report, &kinds);
             assert!(report.counts.completed_whole > 0, "{load}");
@@ -95,8 +94,7 @@ fn a_backlog_that_overflows() {
     for load in ["-n 1000", "-R 400 -d 1500ms"] {
         let server = Away::start();
         let line = format!("{load} -T 150ms -c 8 -t 1 http://{}/", server.address);
-        let (report, ended) = report(&line);
-        ended.with_code(0);
+        let report = reported(&line);
         let errors = &report.errors;
         // The kernel has room for two or three of the eight.
         let words = "Connection timed out (os error 110)";

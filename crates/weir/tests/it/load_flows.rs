@@ -8,16 +8,12 @@ use weir_model::load_report::LoadReport;
 use weir_model::record::Validity;
 use weir_origin::Origin;
 
-use crate::load::report;
-use crate::peer::{Peer, origin};
-use crate::program::{Running, run, wait_until};
+use crate::load::{report, reported};
+use crate::peer::{Peer, origin, url};
+use crate::program::{Running, behind, run, wait_until};
 
 /// Both ways of asking the kernel do the same.
 const WAYS: [&str; 2] = ["--io epoll", "--io auto"];
-
-fn url(origin: &Origin) -> String {
-    format!("http://{}/", origin.addresses()[0])
-}
 
 fn rules(report: &LoadReport) -> Vec<&str> {
     let reasons = report.validity.iter();
@@ -32,8 +28,7 @@ fn a_connection_for_each_request() {
             "{way} -n 300 -c 8 -t 2 --connection per-request {}",
             url(&origin)
         );
-        let (report, ended) = report(&line);
-        ended.with_code(0);
+        let report = reported(&line);
         assert_eq!(report.load.lifetime, Lifetime::Request);
         assert_eq!(report.counts.completed_whole, 300, "{:?}", report.errors);
         assert_eq!(report.counts.connects, 300);
@@ -146,8 +141,7 @@ fn pipelined_requests_are_answered_in_order_and_said_to_be() {
     for way in WAYS {
         let origin = origin();
         let line = format!("{way} -n 5000 -c 2 -t 1 --pipeline 16 {}", url(&origin));
-        let (report, ended) = report(&line);
-        ended.with_code(0);
+        let report = reported(&line);
         assert_eq!(report.counts.completed_whole, 5000, "{:?}", report.errors);
         assert_eq!(report.load.pipeline, 16);
         assert_eq!(origin.counters(0).requests, 5000);
@@ -165,8 +159,7 @@ fn large_content_is_counted_though_it_is_dropped_unseen() {
         let mut config = weir_origin::OriginConfig::new(vec![(Ipv4Addr::LOCALHOST, 0).into()]);
         config.content = weir_origin::Content::text(SIZE);
         let origin = Origin::start(config).expect("the origin server starts");
-        let (report, ended) = report(&format!("{way} -n 40 -c 4 -t 1 {}", url(&origin)));
-        ended.with_code(0);
+        let report = reported(&format!("{way} -n 40 -c 4 -t 1 {}", url(&origin)));
         assert_eq!(report.counts.completed_whole, 40, "{:?}", report.errors);
         assert_eq!(report.counts.content_bytes, 40 * SIZE);
         assert_eq!(report.counts.received_bytes, origin.counters(0).sent_bytes);
@@ -185,8 +178,7 @@ fn arrivals_of_every_shape() {
         ("-R 200 -d 1s --arrivals burst:20", 200..=200),
         ("-R 400 -d 1s --arrivals poisson:3", 320..=480),
     ] {
-        let (report, ended) = report(&format!("{flags} -c 30 -t 2 {url}"));
-        ended.with_code(0);
+        let report = reported(&format!("{flags} -c 30 -t 2 {url}"));
         assert!(
             due.contains(&report.counts.due),
             "{flags}: {:?}",
@@ -226,8 +218,7 @@ fn the_times_of_a_file_are_repeated() {
         file.display(),
         url(&origin)
     );
-    let (report, ended) = report(&line);
-    ended.with_code(0);
+    let report = reported(&line);
     assert_eq!(report.counts.due, 100);
     assert_eq!(origin.counters(0).requests, 100);
     // 1.98 s at four times the speed.
@@ -261,8 +252,7 @@ fn own_addresses_are_used_in_turn() {
             "{way} -n 6 -c 6 -t 1 --source 127.0.0.2-127.0.0.4 {}",
             peer.url()
         );
-        let (report, ended) = report(&line);
-        ended.with_code(0);
+        let report = reported(&line);
         assert_eq!(report.counts.completed_whole, 6);
         let mut seen = peer.clients();
         seen.retain(|address| *address != IpAddr::from(Ipv4Addr::LOCALHOST));
@@ -282,8 +272,7 @@ fn other_addresses_than_the_urls_are_asked_with_the_urls_host() {
         "-n 2 -c 2 -t 1 --to {} http://shop.example/cart",
         to.join(",")
     );
-    let (report, ended) = report(&line);
-    ended.with_code(0);
+    let report = reported(&line);
     // One for each connection: who is answered first may ask again first.
     assert_eq!(report.counts.completed_whole, 2);
     for peer in &peers {
@@ -299,13 +288,9 @@ fn other_addresses_than_the_urls_are_asked_with_the_urls_host() {
 #[test]
 fn more_connections_than_one_table_of_descriptors_holds() {
     let origin = origin();
-    let line = format!(
-        "ulimit -n 300; exec {} load -q --format json -d 300ms -c 1000 --connection hold http://{}/",
-        env!("CARGO_BIN_EXE_weir"),
-        origin.addresses()[0]
-    );
-    let mut shell = std::process::Command::new("sh");
-    let ended = Running::start(shell.args(["-c", &line])).end().with_code(0);
+    let line = "load -q --format json -d 300ms -c 1000 --connection hold";
+    let mut weir = behind("ulimit -n 300", &format!("{line} {}", url(&origin)));
+    let ended = Running::start(&mut weir).end().with_code(0);
     let report: LoadReport = serde_json::from_str(&ended.stdout).expect("a document");
     assert_eq!(report.counts.connected, 1000, "{:?}", report.errors);
     assert!(
@@ -325,45 +310,26 @@ fn more_connections_than_one_table_of_descriptors_holds() {
 fn loads_that_cannot_be() {
     let origin = origin();
     let url = url(&origin);
-    for (flags, words) in [
-        (
-            "--connection sometimes",
-            "--connection sometimes: is no policy\nhint: keep-alive",
-        ),
+    #[rustfmt::skip]
+    let rows = [
+        ("--connection sometimes", "--connection sometimes: is no policy\nhint: keep-alive"),
         ("--connection 0", "--connection 0: is no policy"),
-        (
-            "--connection hold -R 5",
-            "held connections are not given a rate",
-        ),
+        ("--connection hold -R 5", "held connections are not given a rate"),
         ("--pipeline 0", "--pipeline 0: from 1 to 1024"),
-        (
-            "--pipeline 4 --connection per-request",
-            "cannot have several in flight",
-        ),
+        ("--pipeline 4 --connection per-request", "cannot have several in flight"),
         ("--connect-rate 0", "--connect-rate: `0` is out of range"),
-        (
-            "--source 10.11.12.13",
-            "--source 10.11.12.13: Cannot assign requested address",
-        ),
+        ("--source 10.11.12.13", "--source 10.11.12.13: Cannot assign requested address"),
         ("--source nowhere", "`nowhere` is not an address\nhint: "),
-        (
-            "--to nowhere:80",
-            "`nowhere:80` is not an address with a port\nhint: ",
-        ),
+        ("--to nowhere:80", "`nowhere:80` is not an address with a port\nhint: "),
         ("-R 10 --arrivals poison", "`poison`"),
         ("-R 10.. -d 1", "-R: "),
-        (
-            "--trace /nonexistent",
-            "--trace cannot read `/nonexistent`: No such",
-        ),
+        ("--trace /nonexistent", "--trace cannot read `/nonexistent`: No such"),
         ("--flow held:-q", "--flow held: unexpected argument '-q'"),
         ("--flow=-c5", "has no name\nhint: a flow is a name"),
-        (
-            "--flow held:--connection=x",
-            "--flow held: --connection x: is no policy",
-        ),
+        ("--flow held:--connection=x", "--flow held: --connection x: is no policy"),
         ("--spin soon", "--spin: `soon` is not a duration"),
-    ] {
+    ];
+    for (flags, words) in rows {
         run(&format!("load {flags} {url}")).refused(&[words]);
     }
     assert_eq!(origin.counters(0).requests, 0);

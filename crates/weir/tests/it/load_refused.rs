@@ -2,8 +2,8 @@
 
 use std::net::TcpListener;
 
-use crate::peer::origin;
-use crate::program::{Running, run, weir};
+use crate::peer::{origin, url};
+use crate::program::{Running, behind, run, weir};
 
 #[test]
 fn urls_that_are_none_of_weirs() {
@@ -43,13 +43,11 @@ fn a_port_where_nobody_listens() {
 #[test]
 fn values_that_cannot_be() {
     let origin = origin();
-    let url = format!("http://{}/", origin.addresses()[0]);
-    for (flags, words) in [
+    let url = url(&origin);
+    #[rustfmt::skip]
+    let rows = [
         ("-c 0", "-c 0: at least one connection"),
-        (
-            "-c 2 -t 3",
-            "-c 2: fewer connections than threads\nhint: use -t 2",
-        ),
+        ("-c 2 -t 3", "-c 2: fewer connections than threads\nhint: use -t 2"),
         ("-t 0", "-t 0: at least one thread"),
         ("-R 0", "-R: `0` is out of range"),
         ("-R fast", "-R: `fast` is not a rate"),
@@ -62,22 +60,14 @@ fn values_that_cannot_be() {
         ("--ramp-up soon", "--ramp-up: `soon` is not a duration"),
         ("--cpus 0-", "--cpus: `0-` is not a list of CPUs"),
         ("--cpus 900", "CPU 900 is not one that weir may use\nhint: "),
-        (
-            "-H nocolon",
-            "-H `nocolon`: a field is a name, a colon and a value\nhint: ",
-        ),
+        ("-H nocolon", "-H `nocolon`: a field is a name, a colon and a value\nhint: "),
         ("-H :value", "field name"),
         ("-m G(T", "method `G(T` is not a token"),
-        (
-            "--content-file /nonexistent",
-            "--content-file /nonexistent: No such file",
-        ),
-        (
-            "-o /nonexistent/result",
-            "-o /nonexistent/result: No such file",
-        ),
+        ("--content-file /nonexistent", "--content-file /nonexistent: No such file"),
+        ("-o /nonexistent/result", "-o /nonexistent/result: No such file"),
         ("-o /", "-o /: Is a directory"),
-    ] {
+    ];
+    for (flags, words) in rows {
         run(&format!("load {flags} {url}")).refused_in_a_line(&[words]);
     }
     assert_eq!(origin.counters(0).requests, 0);
@@ -86,32 +76,22 @@ fn values_that_cannot_be() {
 #[test]
 fn more_connections_than_descriptors() {
     let origin = origin();
-    let line = format!(
-        "ulimit -n 64; exec {} load -c 100 http://{}/",
-        env!("CARGO_BIN_EXE_weir"),
-        origin.addresses()[0]
-    );
-    let mut shell = std::process::Command::new("sh");
-    Running::start(shell.args(["-c", &line]))
-        .end()
-        .refused_in_a_line(&[
-            "-c 100: a thread needs 1",
-            "open descriptors, and may have 64",
-            "\nhint: raise the limit: ulimit -n ",
-        ]);
+    let line = format!("load -c 100 {}", url(&origin));
+    let ended = Running::start(&mut behind("ulimit -n 64", &line)).end();
+    ended.refused_in_a_line(&[
+        "-c 100: a thread needs 1",
+        "open descriptors, and may have 64",
+        "\nhint: raise the limit: ulimit -n ",
+    ]);
     assert_eq!(origin.counters(0).connections, 0);
 }
 
 #[test]
 fn the_soft_limit_of_descriptors_is_no_obstacle() {
     let origin = origin();
-    let line = format!(
-        "ulimit -S -n 64; exec {} load -q -n 100 -c 100 http://{}/",
-        env!("CARGO_BIN_EXE_weir"),
-        origin.addresses()[0]
-    );
-    let mut shell = std::process::Command::new("sh");
-    Running::start(shell.args(["-c", &line])).end().with_code(0);
+    let line = format!("load -q -n 100 -c 100 {}", url(&origin));
+    let ended = Running::start(&mut behind("ulimit -S -n 64", &line)).end();
+    ended.with_code(0);
     assert_eq!(origin.counters(0).requests, 100);
 }
 

@@ -6,9 +6,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use weir_model::load::ErrorKind;
 use weir_model::load_report::LoadReport;
 
-use crate::load::report;
-use crate::peer::{Peer, origin};
-use crate::program::run;
+use crate::load::reported;
+use crate::peer::{Peer, origin, url};
+use crate::program::{HasAll, run};
 
 const EMPTY: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n";
 
@@ -53,8 +53,7 @@ fn a_mix_is_sent_by_its_weights() {
         "--request-set {path} -H X-All:1 -n 400 -c 4 -t 2 {}",
         peer.url()
     );
-    let (report, ended) = report(&line);
-    ended.with_code(0);
+    let report = reported(&line);
     assert_eq!(report.counts.completed_whole, 400);
     let counts = count(first_words(&peer));
     assert_eq!(counts.len(), 2, "{counts:?}");
@@ -64,11 +63,10 @@ fn a_mix_is_sent_by_its_weights() {
     for request in peer.requests() {
         assert!(request.contains("\r\nX-All: 1\r\n"), "{request}");
         if request.starts_with("POST /cart HTTP/1.1\r\n") {
-            assert!(
-                request.contains("\r\nContent-Type: text/plain\r\n"),
-                "{request}"
-            );
-            assert!(request.contains("\r\nContent-Length: 3\r\n"), "{request}");
+            request.has_all(&[
+                "\r\nContent-Type: text/plain\r\n",
+                "\r\nContent-Length: 3\r\n",
+            ]);
             assert!(request.ends_with("\r\n\r\na b"), "{request}");
         }
     }
@@ -90,8 +88,7 @@ fn slots_are_filled_in_for_every_request() {
         set.display(),
         peer.url()
     );
-    let (report, ended) = report(&line);
-    ended.with_code(0);
+    let report = reported(&line);
     assert_eq!(report.counts.completed_whole, 300);
     let (mut numbers, mut rolls) = (Vec::new(), BTreeSet::new());
     let (mut lines, mut picks) = (Vec::new(), BTreeSet::new());
@@ -159,7 +156,8 @@ fn answers_are_what_was_expected_or_counted_apart() {
     let peer = obedient();
     let hash = format!("sha256={ABC}");
     let other = format!("sha256={}", ABC.replace('b', "c"));
-    for (path, expect, words) in [
+    #[rustfmt::skip]
+    let rows = [
         ("200/abc", "status=200", None),
         ("204", "status=2xx", None),
         ("304", "status=200,304", None),
@@ -167,36 +165,16 @@ fn answers_are_what_was_expected_or_counted_apart() {
         ("200/abc", &hash, None),
         ("200/abc", "field=x-cache", None),
         ("200/abc", "field=X-Cache:MISS", None),
-        (
-            "503/abc",
-            "status=2xx",
-            Some("status is not one of those expected"),
-        ),
-        (
-            "200/abcd",
-            "size=3",
-            Some("content has another size than expected"),
-        ),
-        (
-            "200/abc",
-            &other,
-            Some("content has another SHA-256 than expected"),
-        ),
-        (
-            "200/abc",
-            "field=ETag",
-            Some("an expected field is missing"),
-        ),
-        (
-            "200/abc",
-            "field=X-Cache:HIT",
-            Some("an expected field has another value"),
-        ),
-    ] {
+        ("503/abc", "status=2xx", Some("status is not one of those expected")),
+        ("200/abcd", "size=3", Some("content has another size than expected")),
+        ("200/abc", &other, Some("content has another SHA-256 than expected")),
+        ("200/abc", "field=ETag", Some("an expected field is missing")),
+        ("200/abc", "field=X-Cache:HIT", Some("an expected field has another value")),
+    ];
+    for (path, expect, words) in rows {
         for load in ["-n 40", "-R 200 -d 200ms"] {
             let line = format!("--expect {expect} {load} -c 4 -t 1 {}{path}", peer.url());
-            let (report, ended) = report(&line);
-            ended.with_code(0);
+            let report = reported(&line);
             // The answers came, whatever they were.
             let done = report.statuses[0].count;
             let never = report.censored.queued + report.censored.in_flight;
@@ -233,11 +211,10 @@ fn each_request_of_a_mix_has_its_own_expectation() {
              - {{path: /500/abc, expect: {{status: 2xx}}}}\n- {{path: /500}}\n"
         ),
     );
-    let (report, ended) = report(&format!(
+    let report = reported(&format!(
         "--request-set {path} -n 200 -c 4 -t 2 {}",
         peer.url()
     ));
-    ended.with_code(0);
     let counts = count(first_words(&peer));
     assert_eq!(counts.len(), 4, "{counts:?}");
     let bad = counts["GET /500/abc"];
@@ -248,23 +225,13 @@ fn each_request_of_a_mix_has_its_own_expectation() {
 
 #[test]
 fn an_answer_is_not_judged_by_the_one_before_it() {
-    for (right, wrong, words) in [
-        (
-            "fields: {ETag: '*'}",
-            "/200/abc",
-            "an expected field is missing",
-        ),
-        (
-            "fields: {ETag: x}",
-            "/200/abc/y",
-            "an expected field has another value",
-        ),
-        (
-            &format!("sha256: {ABC}"),
-            "/200/abd/x",
-            "content has another SHA-256 than expected",
-        ),
-    ] {
+    #[rustfmt::skip]
+    let rows = [
+        ("fields: {ETag: '*'}", "/200/abc", "an expected field is missing"),
+        ("fields: {ETag: x}", "/200/abc/y", "an expected field has another value"),
+        (&format!("sha256: {ABC}"), "/200/abd/x", "content has another SHA-256 than expected"),
+    ];
+    for (right, wrong, words) in rows {
         let (_folder, path) = file(
             "mix.yaml",
             &format!(
@@ -275,8 +242,7 @@ fn an_answer_is_not_judged_by_the_one_before_it() {
         for pipeline in [1, 4] {
             let peer = obedient();
             let line = format!("--pipeline {pipeline} --request-set {path} -n 100 -c 1");
-            let (report, ended) = report(&format!("{line} {}", peer.url()));
-            ended.with_code(0);
+            let report = reported(&format!("{line} {}", peer.url()));
             let bad = count(first_words(&peer))[&format!("GET {wrong}")];
             assert!((1..100).contains(&bad), "{line}: {bad}");
             unexpected(&report, words, bad);
@@ -302,8 +268,7 @@ fn a_log_is_repeated_with_its_methods_and_paths() {
         "--trace {path} --trace-speed 10 -d 2s -H X-All:1 -c 1 -t 1 {}",
         peer.url()
     );
-    let (report, ended) = report(&line);
-    ended.with_code(0);
+    let report = reported(&line);
     assert_eq!(
         first_words(&peer),
         ["GET /a?b=1", "DELETE /b", "GET /{{sequence}}", "HEAD /c"]
@@ -325,8 +290,7 @@ fn times_alone_repeat_the_request_of_the_command_line() {
         "--trace {path} -m PUT -b x --expect status=200 -c 2 -t 1 {}p",
         peer.url()
     );
-    let (report, ended) = report(&line);
-    ended.with_code(0);
+    let report = reported(&line);
     assert!(first_words(&peer).iter().all(|line| line == "PUT /p"));
     // One that was due at the very end may have come too late.
     let done = report.counts.completed_whole;
@@ -342,65 +306,35 @@ fn times_alone_repeat_the_request_of_the_command_line() {
 #[test]
 fn what_is_wrong_in_a_file_has_its_place() {
     let origin = origin();
-    let url = format!("http://{}/", origin.addresses()[0]);
-    for (text, place, words) in [
+    let url = url(&origin);
+    #[rustfmt::skip]
+    let rows = [
         ("requests:\n- {pth: /}\n", ":2:4", "did you mean `path`?"),
-        (
-            "requests:\n- {path: /}\n- {path: /, weight: -1}\n",
-            ":3:21",
-            "weight",
-        ),
-        (
-            "requests:\n- {path: /}\n- {path: '/{{sequense}}'}\n",
-            ":3:3",
-            "did you mean `{{sequence}}`?",
-        ),
-        (
-            "requests:\n- {path: /, expect: {status: 99}}\n",
-            ":2:30",
-            "99",
-        ),
-        (
-            "requests:\n- {path: /, expect: {sha256: xyz}}\n",
-            ":2:",
-            "sha256",
-        ),
-        (
-            "requests:\n- {path: /, content-file: /nonexistent}\n",
-            ":2:",
-            "/nonexistent",
-        ),
+        ("requests:\n- {path: /}\n- {path: /, weight: -1}\n", ":3:21", "weight"),
+        ("requests:\n- {path: /}\n- {path: '/{{sequense}}'}\n", ":3:3",
+         "did you mean `{{sequence}}`?"),
+        ("requests:\n- {path: /, expect: {status: 99}}\n", ":2:30", "99"),
+        ("requests:\n- {path: /, expect: {sha256: xyz}}\n", ":2:", "sha256"),
+        ("requests:\n- {path: /, content-file: /nonexistent}\n", ":2:", "/nonexistent"),
         ("requests: []\n", ":1:11", "request"),
         ("requests:\n- {path: /\n", ":2:3", "this is not YAML"),
-        (
-            "requests:\n- {path: '/{{line:/nonexistent}}'}\n",
-            ":2:3",
-            "/nonexistent",
-        ),
-    ] {
+        ("requests:\n- {path: '/{{line:/nonexistent}}'}\n", ":2:3", "/nonexistent"),
+    ];
+    for (text, place, words) in rows {
         let (_folder, path) = file("mix.yaml", text);
         let ended = run(&format!("load --request-set {path} {url}"));
         ended.refused(&[&format!("mix.yaml{place}"), words]);
     }
-    for (text, place, words) in [
-        (
-            "hello\n",
-            ":1:1",
-            "expected a time in seconds or of RFC 3339",
-        ),
+    #[rustfmt::skip]
+    let rows = [
+        ("hello\n", ":1:1", "expected a time in seconds or of RFC 3339"),
         ("0.1\n0.2\nsoon\n", ":3:1", "found `soon`"),
         ("0.1 x\n", ":1:1", "found `0.1 x`"),
-        (
-            "- - - [21/Nov/2026:13:00:01 +0000] \"GET / HTTP/1.1\" 200 0\n- - - [21/Nov\n",
-            ":2:7",
-            "expected a time such as [21/Nov/2026:13:00:01 +0000]",
-        ),
-        (
-            "{\"time\":1795266001}\n",
-            ":1:1",
-            "expected a key `request`",
-        ),
-    ] {
+        ("- - - [21/Nov/2026:13:00:01 +0000] \"GET / HTTP/1.1\" 200 0\n- - - [21/Nov\n", ":2:7",
+         "expected a time such as [21/Nov/2026:13:00:01 +0000]"),
+        ("{\"time\":1795266001}\n", ":1:1", "expected a key `request`"),
+    ];
+    for (text, place, words) in rows {
         let (_folder, path) = file("trace", text);
         let line = format!("load --trace {path} {url}");
         run(&line).refused_in_a_line(&["--trace ", &format!("/trace{place}: "), words]);
@@ -415,21 +349,17 @@ fn what_is_wrong_in_a_file_has_its_place() {
 #[test]
 fn expectations_that_nothing_can_meet() {
     let origin = origin();
-    let url = format!("http://{}/", origin.addresses()[0]);
-    for (expect, words) in [
-        (
-            "status",
-            "--expect status: is nothing that can be expected\nhint: ",
-        ),
+    let url = url(&origin);
+    #[rustfmt::skip]
+    let rows = [
+        ("status", "--expect status: is nothing that can be expected\nhint: "),
         ("status=20", "--expect status=20: is nothing"),
         ("size=big", "--expect size"),
-        (
-            "sha256=xyz",
-            "--expect: sha256 `xyz` is not 64 hexadecimal digits",
-        ),
+        ("sha256=xyz", "--expect: sha256 `xyz` is not 64 hexadecimal digits"),
         ("colour=red", "--expect colour=red: is nothing"),
         ("field=a(b", "--expect: field name `a(b` is not a token"),
-    ] {
+    ];
+    for (expect, words) in rows {
         run(&format!("load --expect {expect} {url}")).refused_in_a_line(&[words]);
     }
     let (_folder, path) = file("mix.yaml", "requests: [{path: /}]\n");

@@ -15,9 +15,9 @@ use weir_model::load::ErrorKind;
 use weir_model::load_report::LoadReport;
 
 use crate::faulty::{After, Faulty, Victim, Wire};
-use crate::load::report;
-use crate::load_faults::{ASKED, EACH, Fault, LOADS, lost};
-use crate::program::{Running, weir};
+use crate::load::{report, reported};
+use crate::load_faults::{ASKED, CLOSED_EARLY, CLOSED_UNANSWERED, EACH, Fault, LOADS, RESET, lost};
+use crate::program::{Running, row, weir};
 use crate::secure::Authority;
 
 /// How connections are used while handshakes fail.
@@ -30,24 +30,24 @@ fn config() -> Arc<ServerConfig> {
     Authority::new().issue(|_| {}).server()
 }
 
-/// Loads a server of which each second connection meets `fault` instead of a handshake, in all ways.
-fn shake(
-    more: &str,
-    fault: impl Fn(&mut Victim) -> After + Copy + Send + Sync + 'static,
-    words: &[&str],
-) {
+/// Loads a server of which each second connection meets the fault instead of a handshake, in all ways.
+fn shake(shaken: &Shaken) {
     let config = config();
+    let fault = shaken.fault;
     for policy in POLICIES {
         for load in LOADS {
-            let server = Faulty::handshakes(2, Arc::clone(&config), fault);
-            let line = format!(
-                "{load} -k -c 4 -t 1 --connection {policy} {more} {}",
-                server.url()
-            );
+            let server = Faulty::handshakes(2, Arc::clone(&config), move |victim| {
+                let flight = flight(victim);
+                fault(victim, &flight)
+            });
+            let more = if shaken.waits { "-T 500ms" } else { "" };
+            let url = server.url();
+            let line = format!("{load} -k -c 4 -t 1 --connection {policy} {more} {url}");
+            row(&format!("{}: {line}", shaken.name));
             let (report, ended) = report(&line);
             assert_eq!(ended.with_code(0).stderr, "", "{line}");
             assert_eq!(report.outcome, "complete", "{line}");
-            counted(&line, &report, server.faults(), words);
+            counted(&line, &report, server.faults(), shaken.words);
             let failed: u64 = report.errors.iter().map(|error| error.count).sum();
             let done = report.counts.completed_whole;
             assert!(done > 0, "{line}");
@@ -108,121 +108,83 @@ fn flight(victim: &mut Victim) -> Vec<u8> {
 
 const CLOSED: &str = "connection closed during the handshake";
 const NO_HANDSHAKE: &str = "no complete TLS handshake within the timeout";
-const RESET: &str = "Connection reset by peer (os error 104)";
 
-#[test]
-fn closed_after_the_client_hello() {
-    shake(
-        "",
-        |victim| {
-            flight(victim);
-            After::Close
-        },
-        &[CLOSED],
-    );
+/// A handshake that fails: its name, whether the client has to wait for its timeout, what the server does
+/// once the client has said hello (given the flight that it should send), and what the error says.
+struct Shaken {
+    name: &'static str,
+    waits: bool,
+    fault: fn(&mut Victim, &[u8]) -> After,
+    words: &'static [&'static str],
 }
 
-#[test]
-fn closed_in_the_middle_of_the_server_hello() {
-    shake(
-        "",
-        |victim| {
-            let flight = flight(victim);
-            victim.send(&flight[..flight.len().min(40)]);
-            After::Close
-        },
-        &[CLOSED],
-    );
-}
-
-#[test]
-fn closed_before_the_end_of_the_flight() {
-    shake(
-        "",
-        |victim| {
-            let flight = flight(victim);
-            victim.send(&flight[..flight.len().saturating_sub(1)]);
-            After::Close
-        },
+const SHAKEN: [Shaken; 10] = [
+    Shaken {
+        name: "closed after the ClientHello",
+        waits: false,
+        fault: |_, _| After::Close,
+        words: &[CLOSED],
+    },
+    Shaken {
+        name: "closed in the middle of the ServerHello",
+        waits: false,
+        fault: |victim, flight| victim.close_after(&flight[..flight.len().min(40)]),
+        words: &[CLOSED],
+    },
+    Shaken {
+        name: "closed before the end of the flight",
+        waits: false,
+        fault: |victim, flight| victim.close_after(&flight[..flight.len().saturating_sub(1)]),
         // What the client says to the ServerHello is never read.
-        &[CLOSED, RESET],
-    );
-}
+        words: &[CLOSED, RESET],
+    },
+    Shaken {
+        name: "reset in the middle of the flight",
+        waits: false,
+        fault: |victim, flight| victim.reset_after(&flight[..flight.len() / 2]),
+        words: &[RESET],
+    },
+    Shaken {
+        name: "another protocol",
+        waits: false,
+        fault: |victim, _| victim.stall_after(b"SSH-2.0-OpenSSH_9.2\r\n"),
+        words: &["the server does not speak TLS on this port"],
+    },
+    Shaken {
+        name: "a record of a handshake, and no message of one",
+        waits: false,
+        fault: |victim, _| victim.stall_after(&[22, 3, 3, 0, 8, 2, 0, 0, 4, 1, 2, 3, 4]),
+        words: &["received corrupt message"],
+    },
+    Shaken {
+        name: "an alert",
+        waits: false,
+        fault: |victim, _| victim.stall_after(&[21, 3, 3, 0, 2, 2, 40]),
+        words: &["alert received: handshake_failure (40)"],
+    },
+    Shaken {
+        name: "an oversize record",
+        waits: false,
+        fault: |victim, _| victim.stall_after(&[22, 3, 3, 0xff, 0xff]),
+        words: &["record longer than TLS allows"],
+    },
+    Shaken {
+        name: "never answered",
+        waits: true,
+        fault: |victim, _| victim.stall(),
+        words: &[NO_HANDSHAKE],
+    },
+    Shaken {
+        name: "half a flight",
+        waits: true,
+        fault: |victim, flight| victim.stall_after(&flight[..flight.len() / 2]),
+        words: &[NO_HANDSHAKE],
+    },
+];
 
 #[test]
-fn reset_in_the_handshake() {
-    shake(
-        "",
-        |victim| {
-            let flight = flight(victim);
-            victim.send(&flight[..flight.len() / 2]);
-            victim.reset()
-        },
-        &[RESET],
-    );
-}
-
-#[test]
-fn garbage_instead_of_a_handshake() {
-    shake(
-        "",
-        |victim| {
-            flight(victim);
-            victim.send(b"SSH-2.0-OpenSSH_9.2\r\n");
-            victim.stall()
-        },
-        &["the server does not speak TLS on this port"],
-    );
-    shake(
-        "",
-        |victim| {
-            flight(victim);
-            // A record of a handshake, and no message of one.
-            victim.send(&[22, 3, 3, 0, 8, 2, 0, 0, 4, 1, 2, 3, 4]);
-            victim.stall()
-        },
-        &["received corrupt message"],
-    );
-}
-
-#[test]
-fn an_alert_instead_of_a_handshake() {
-    shake(
-        "",
-        |victim| {
-            flight(victim);
-            victim.send(&[21, 3, 3, 0, 2, 2, 40]);
-            victim.stall()
-        },
-        &["alert received: handshake_failure (40)"],
-    );
-}
-
-#[test]
-fn an_oversize_record_in_the_handshake() {
-    shake(
-        "",
-        |victim| {
-            flight(victim);
-            victim.send(&[22, 3, 3, 0xff, 0xff]);
-            victim.stall()
-        },
-        &["record longer than TLS allows"],
-    );
-}
-
-#[test]
-fn a_handshake_that_is_never_answered() {
-    shake("-T 500ms", Victim::stall, &[NO_HANDSHAKE]);
-    shake(
-        "-T 500ms",
-        |victim| {
-            let flight = flight(victim);
-            victim.send(&flight[..flight.len() / 2]);
-            victim.stall()
-        },
-        &[NO_HANDSHAKE],
-    );
+fn a_handshake_that_fails_is_counted_and_the_other_requests_are_answered() {
+    SHAKEN.iter().for_each(shake);
 }
 
 /// Sends one byte at a time.
@@ -268,8 +230,7 @@ fn a_handshake_and_answers_that_trickle_are_right() {
                     "-n 40 -k -c 4 -t 1 -T 30s --tls {version} --io {io} --connection {policy} {}",
                     server.url()
                 );
-                let (report, ended) = report(&line);
-                ended.with_code(0);
+                let report = reported(&line);
                 assert!(report.errors.is_empty(), "{line}: {:?}", report.errors);
                 assert_eq!(report.counts.completed_whole, ASKED, "{line}");
                 assert!(server.faults() > 0, "{line}");
@@ -278,90 +239,80 @@ fn a_handshake_and_answers_that_trickle_are_right() {
     }
 }
 
-/// Loads a server over TLS of which each [`EACH`]-th request meets `fault`, in both ways.
-fn meet(fault: Fault, kind: ErrorKind, words: &str) {
-    let config = config();
-    for load in LOADS {
-        let server = Faulty::secure_requests(EACH, Arc::clone(&config), fault);
-        let (report, ended) = report(&format!("{load} -k -c 4 -t 1 {}", server.url()));
-        assert_eq!(ended.with_code(0).stderr, "", "{load}");
-        assert_eq!(report.outcome, "complete", "{load}");
-        assert_eq!(server.seen(), ASKED, "{load}");
-        lost(&report, kind, words);
-    }
-}
-
-#[test]
-fn closed_inside_a_record() {
-    meet(
+/// A fault behind a handshake: its name, what the server does, and the error. The ends between records
+/// are those of HTTP.
+const BROKEN: [(&str, Fault, ErrorKind, &str); 7] = [
+    (
+        "closed inside a record",
         |victim| {
             victim.send_below(&[23, 3, 3, 0, 100, 1, 2, 3]);
             After::Close
         },
         ErrorKind::Tls,
         "connection closed inside a record",
-    );
-}
-
-#[test]
-fn an_oversize_record() {
-    meet(
+    ),
+    (
+        "an oversize record",
         |victim| {
             victim.send_below(&[23, 3, 3, 0xff, 0xff, 1, 2, 3]);
             victim.stall()
         },
         ErrorKind::Tls,
         "record longer than TLS allows",
-    );
-}
-
-#[test]
-fn a_record_of_somebody_else() {
-    meet(
+    ),
+    (
+        "a record of somebody else",
         |victim| {
             victim.send_below(&[&[23, 3, 3, 0, 40][..], &[7; 40]].concat());
             victim.stall()
         },
         ErrorKind::Tls,
         "record failed its authentication (bad record MAC)",
-    );
-}
-
-#[test]
-fn an_answer_in_clear() {
-    meet(
+    ),
+    (
+        "an answer in clear",
         |victim| {
             victim.send_below(crate::faulty::RIGHT);
             victim.stall()
         },
         ErrorKind::Tls,
         "bytes that are no TLS record",
-    );
-}
-
-#[test]
-fn ends_between_records_are_those_of_http() {
-    meet(
+    ),
+    (
+        "closed without an answer",
         |_| After::Close,
         ErrorKind::ClosedUnanswered,
-        "closed before any byte of the response",
-    );
-    meet(
-        |victim| {
-            victim.send(b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhalf");
-            After::Close
-        },
+        CLOSED_UNANSWERED,
+    ),
+    (
+        "closed in the middle of content",
+        |victim| victim.close_after(b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhalf"),
         ErrorKind::ClosedEarly,
-        "closed in the middle of the response",
-    );
-    meet(
-        |victim| {
-            victim.send(b"HTTP/1.1 200 OK\r\nContent-Le");
-            victim.reset()
-        },
+        CLOSED_EARLY,
+    ),
+    (
+        "reset in the middle of a head",
+        |victim| victim.reset_after(b"HTTP/1.1 200 OK\r\nContent-Le"),
         ErrorKind::Receive,
         RESET,
-    );
+    ),
+];
+
+/// Over TLS, each [`EACH`]-th request meets the fault, in both ways.
+#[test]
+fn a_fault_behind_a_handshake_is_counted_by_its_kind() {
+    let config = config();
+    for (name, fault, kind, words) in BROKEN {
+        for load in LOADS {
+            row(&format!("{name}, {load}"));
+            let server = Faulty::secure_requests(EACH, Arc::clone(&config), fault);
+            let (report, ended) = report(&format!("{load} -k -c 4 -t 1 {}", server.url()));
+            assert_eq!(ended.with_code(0).stderr, "", "{load}");
+            assert_eq!(report.outcome, "complete", "{load}");
+            assert_eq!(server.seen(), ASKED, "{load}");
+            lost(&report, kind, words);
+        }
+    }
 }
 
 #[test]

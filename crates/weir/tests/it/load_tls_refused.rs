@@ -4,52 +4,34 @@ use rcgen::date_time_ymd;
 
 use crate::faulty::Faulty;
 use crate::load::report;
-use crate::peer::origin;
-use crate::program::run;
+use crate::peer::{origin, url};
+use crate::program::{HasAll, run};
 use crate::secure::{Authority, Nginx};
 
 #[test]
 fn words_that_nobody_speaks_get_the_nearest_right_one() {
-    for (flags, words) in [
+    #[rustfmt::skip]
+    let rows = [
         (
             "--ciphers ECDHE-RSA-AES256-GCM-SHA38",
             "--ciphers: there is no cipher `ECDHE-RSA-AES256-GCM-SHA38`; \
              did you mean `ECDHE-RSA-AES256-GCM-SHA384`?\nhint: known are TLS_AES_256_GCM_SHA384,",
         ),
-        (
-            "--ciphers TLS_AES_128_GCM_SHA265",
-            "did you mean `TLS_AES_128_GCM_SHA256`?\nhint: ",
-        ),
-        (
-            "--groups x25591",
-            "did you mean `x25519`?\nhint: known are ",
-        ),
+        ("--ciphers TLS_AES_128_GCM_SHA265", "did you mean `TLS_AES_128_GCM_SHA256`?\nhint: "),
+        ("--groups x25591", "did you mean `x25519`?\nhint: known are "),
         ("--groups p-265", "did you mean `P-256`?\nhint: "),
         ("--ciphers RC4-SHA", "`RC4-SHA`"),
         ("--tls 1.1", "--tls: `1.1` is not a TLS version"),
         ("--resumption 120%", "--resumption: `120%` is not a share"),
-        (
-            "--early-data",
-            "early data needs TLS 1.3 and resumption\nhint: ",
-        ),
-        (
-            "--early-data --resumption on --tls 1.2",
-            "early data needs TLS 1.3 and resumption",
-        ),
-        (
-            "--tls 1.3 --ciphers ECDHE-RSA-AES256-GCM-SHA384",
-            "none of the ciphers asked for is for TLS 1.3\nhint: ",
-        ),
+        ("--early-data", "early data needs TLS 1.3 and resumption\nhint: "),
+        ("--early-data --resumption on --tls 1.2", "early data needs TLS 1.3 and resumption"),
+        ("--tls 1.3 --ciphers ECDHE-RSA-AES256-GCM-SHA384",
+         "none of the ciphers asked for is for TLS 1.3\nhint: "),
         ("--sni under_score..test", "`under_score..test` is neither"),
-        (
-            "--ca /nonexistent/ca.pem",
-            "cannot read /nonexistent/ca.pem",
-        ),
-        (
-            "--cert /nonexistent/a --key /nonexistent/b",
-            "cannot read /nonexistent/a",
-        ),
-    ] {
+        ("--ca /nonexistent/ca.pem", "cannot read /nonexistent/ca.pem"),
+        ("--cert /nonexistent/a --key /nonexistent/b", "cannot read /nonexistent/a"),
+    ];
+    for (flags, words) in rows {
         run(&format!("load {flags} https://127.0.0.1:9/")).refused_in_a_line(&[words]);
     }
     run("load --cert a https://127.0.0.1:9/").refused(&["--key <FILE>"]);
@@ -79,7 +61,7 @@ fn files_that_hold_something_else() {
 #[test]
 fn options_of_tls_are_for_https() {
     let origin = origin();
-    let url = format!("http://{}/", origin.addresses()[0]);
+    let url = url(&origin);
     for flags in [
         "--tls 1.3",
         "--ciphers TLS_AES_256_GCM_SHA384",
@@ -158,7 +140,5 @@ fn http_on_a_port_that_speaks_tls() {
     let server = Faulty::secure(authority.issue(|_| {}).server());
     let url = server.url().replace("https", "http");
     let ended = run(&format!("load -q -n 4 -c 2 -t 1 {url}")).with_code(1);
-    for words in ["TLS", "\nhint: "] {
-        assert!(ended.stderr.contains(words), "{}", ended.stderr);
-    }
+    ended.stderr.has_all(&["TLS", "\nhint: "]);
 }

@@ -40,6 +40,7 @@ mod run_kernel;
 mod run_launch;
 mod run_loads;
 mod run_own;
+mod run_own_cases;
 mod run_own_refused;
 mod run_own_untouched;
 mod run_proxies;
@@ -52,3 +53,4 @@ mod secure;
 #[path = "../../../weir-agent/tests/it/ssh_support.rs"]
 mod ssh_support;
 mod studies;
+mod tidy;

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
 
-use crate::program::{Ended, Running, run, weir};
+use crate::program::{Ended, HasAll, Running, run, weir};
 
 /// An origin server on a free port, and its address.
 pub(crate) fn start(flags: &[&str]) -> (Running, String) {
@@ -57,11 +57,10 @@ fn it_serves_what_it_was_asked_to_and_counts() {
     let (origin, address) = start(&flags);
     let response = ask(&address);
     assert!(response.starts_with("HTTP/1.1 201 "), "{response}");
-    assert!(
-        response.contains("\r\nContent-Type: text/x-five\r\n"),
-        "{response}"
-    );
-    assert!(response.contains("\r\nContent-Length: 5\r\n"), "{response}");
+    response.has_all(&[
+        "\r\nContent-Type: text/x-five\r\n",
+        "\r\nContent-Length: 5\r\n",
+    ]);
     assert_eq!(response.split_once("\r\n\r\n").unwrap().1.len(), 5);
     ask(&address);
     let ended = stop(origin, Signal::INT);
@@ -117,17 +116,12 @@ fn it_serves_although_nobody_reads_what_it_says() {
 
 #[test]
 fn values_that_cannot_be() {
-    for (flags, words) in [
-        (
-            "--listen nonsense",
-            "--listen nonsense: invalid socket address\nhint: ",
-        ),
+    #[rustfmt::skip]
+    let rows = [
+        ("--listen nonsense", "--listen nonsense: invalid socket address\nhint: "),
         ("--delay slow", "--delay: `slow` is not a duration"),
         ("--delay exp:", "--delay: `` is not a duration"),
-        (
-            "--delay 9ms..1ms",
-            "--delay 9ms..1ms: the second is the longer one",
-        ),
+        ("--delay 9ms..1ms", "--delay 9ms..1ms: the second is the longer one"),
         ("--stall 1s", "--stall `1s` is not LENGTH@TIME\nhint: "),
         ("--stall 1s@x", "--stall: `x` is not a duration"),
         ("--size big", "--size: `big` is not a size"),
@@ -135,7 +129,8 @@ fn values_that_cannot_be() {
         ("--file /nonexistent", "--file /nonexistent: No such file"),
         ("--cpus 900", "cannot serve: cannot run on CPU 900"),
         ("--duration x", "-d: `x` is not a duration"),
-    ] {
+    ];
+    for (flags, words) in rows {
         let listen = if flags.starts_with("--listen") {
             ""
         } else {

@@ -1,7 +1,7 @@
 //! `weir parameters`: the table, one in full, and users' own.
 
 use crate::place::Place;
-use crate::program::{Running, run};
+use crate::program::{HasAll, Running, run};
 
 #[test]
 fn all_are_in_the_table() {
@@ -31,7 +31,7 @@ fn all_are_in_the_table() {
 #[test]
 fn one_is_shown_in_full() {
     let text = run("parameters net.core.somaxconn").with_code(0).stdout;
-    for words in [
+    text.has_all(&[
         "a kernel parameter of each network namespace",
         "a whole number from 1 to 2147483647",
         "128; 4096 since Linux 5.4",
@@ -41,26 +41,19 @@ fn one_is_shown_in_full() {
         "listen backlog: Send-Q",
         "not above `backlog`",
         "https://docs.kernel.org/networking/ip-sysctl.html",
-    ] {
-        assert!(text.contains(words), "{words}:\n{text}");
-    }
+    ]);
     // An unquoted pair sets the first port alone.
     let range = run("parameters net.ipv4.ip_local_port_range")
         .with_code(0)
         .stdout;
-    assert!(
-        range.contains("sysctl -w net.ipv4.ip_local_port_range=\""),
-        "{range}"
-    );
+    range.has_all(&["sysctl -w net.ipv4.ip_local_port_range=\""]);
     let gzip = run("parameters gzip").with_code(0).stdout;
     assert!(gzip.contains("http { gzip LEVEL; }"), "{gzip}");
     let connections = run("parameters worker_connections").with_code(0).stdout;
-    for words in [
+    connections.has_all(&[
         "max-worker-connections: \"LEVEL\" (ingress-nginx; left out: 16384)",
         "worker-connections: \"LEVEL\" (nginx-ingress; left out: 1024)",
-    ] {
-        assert!(connections.contains(words), "{words}:\n{connections}");
-    }
+    ]);
     let requests = run("parameters keepalive_requests --proxy envoy").with_code(0);
     let words = "listener.max-requests-per-connection: \"LEVEL\", none for unlimited (contour)";
     assert!(requests.stdout.contains(words), "{}", requests.stdout);

@@ -105,6 +105,11 @@ impl Drop for Peer {
     }
 }
 
+/// Where an origin server is asked.
+pub(crate) fn url(origin: &Origin) -> String {
+    format!("http://{}/", origin.addresses()[0])
+}
+
 /// One connection to a peer.
 pub(crate) struct Exchange {
     stream: TcpStream,

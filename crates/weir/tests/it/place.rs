@@ -8,11 +8,13 @@ use std::process::Command;
 
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
+use weir_model::record::{ProxyRecord, Record};
 use weir_probe::ProcessId;
 use weir_probe::process::{children, command_line};
+use weir_record::Run;
 use weir_sut::Nginx;
 
-use crate::program::{Ended, Running, wait_until, weir};
+use crate::program::{Ended, Running, behind, wait_until, weir};
 
 pub(crate) struct Place {
     folder: TempDir,
@@ -94,6 +96,27 @@ impl Place {
         Running::start(&mut self.weir(&["run", "study.yaml", "--out", "a run"]))
     }
 
+    /// A whole run of a study with this text that ends well and leaves nothing, and its records.
+    #[track_caller]
+    pub(crate) fn measured(&self, study: &str) -> (Ended, Run) {
+        let ended = self.run(study).end().with_code(0);
+        self.assert_clean();
+        (ended, self.records())
+    }
+
+    /// As [`Place::run`] of a study that is there already, started by a shell that sets limits first.
+    pub(crate) fn run_behind(&self, before: &str) -> Ended {
+        let mut shell = behind(before, "run study.yaml --out 'a run'");
+        let shell = shell.env("TMPDIR", self.temporary());
+        Running::start(shell.current_dir(self.folder.path())).end()
+    }
+
+    /// What the run has recorded.
+    #[track_caller]
+    pub(crate) fn records(&self) -> Run {
+        Run::read(&self.run_folder()).expect("the run can be read")
+    }
+
     pub(crate) fn resume(&self) -> Ended {
         Running::start(&mut self.weir(&["run", "--resume", "a run"])).end()
     }
@@ -144,6 +167,15 @@ impl Drop for Place {
             }
         }
     }
+}
+
+/// What an arm's proxy was running with, its last instance.
+pub(crate) fn proxy_of<'r>(run: &'r Run, arm: &str) -> Option<&'r ProxyRecord> {
+    let mut proxies = run.records.iter().filter_map(|record| match record {
+        Record::Proxy(proxy) if proxy.arm == arm => Some(proxy),
+        _ => None,
+    });
+    proxies.next_back()
 }
 
 /// The names in a folder, sorted.

@@ -7,9 +7,9 @@ use rustix::process::Signal;
 use weir_model::record::{NetworkUsed, Outcome, PlacesUsed, Record, TrialRecord};
 use weir_record::Run;
 
-use crate::place::names_in;
+use crate::place::{names_in, proxy_of};
 use crate::places_support::{Lan, Like};
-use crate::program::Running;
+use crate::program::{HasAll, Running};
 
 /// Two arms and no pilot: what has to be there, as short as can be.
 const STUDY: &str = "\
@@ -44,18 +44,10 @@ const AHEAD: Duration = Duration::from_secs(36_000);
 /// Whoever is a minute late has misread a clock; a busy machine is late by milliseconds.
 const LATE_NS: u64 = 60_000_000_000;
 
-fn trials(run: &Run) -> Vec<&TrialRecord> {
-    let trials = run.records.iter().filter_map(|record| match record {
-        Record::Trial(trial) => Some(&**trial),
-        _ => None,
-    });
-    trials.collect()
-}
-
 /// Every counter that some host has read is there, and readings belong to their slices.
 #[track_caller]
 fn counted(run: &Run) {
-    let trials = trials(run);
+    let trials: Vec<&TrialRecord> = run.trials().collect();
     assert!(!trials.is_empty());
     let sum = |of: fn(&weir_model::record::SliceRecord) -> u64| -> u64 {
         let slices = trials.iter().flat_map(|trial| &trial.slices);
@@ -153,9 +145,7 @@ fn a_configuration_that_is_on_the_proxy_s_host_alone() {
     let patch =
         Running::start(&mut lan.place.weir(&["patch", "a run", "--arm", "keeps-origin"])).end();
     let patch = patch.with_code(0).stdout;
-    for line in ["--- a/run/shop/nginx.conf", "+    keepalive_requests 50;"] {
-        assert!(patch.contains(line), "{line}:\n{patch}");
-    }
+    patch.has_all(&["--- a/run/shop/nginx.conf", "+    keepalive_requests 50;"]);
     let there = lan.host(1).root().join("run/shop");
     assert_eq!(names_in(&there), ["nginx.conf", "sites"]);
     assert_eq!(names_in(&there.join("sites")), ["shop.conf"]);
@@ -207,11 +197,9 @@ fn everything_on_another_host_has_network_namespaces_there() {
     let run = complete(&lan);
     assert_eq!(run.header.network, NetworkUsed::Namespaces { mtu: 1500 });
     counted(&run);
-    let effective = run.records.iter().find_map(|record| match record {
-        Record::Proxy(proxy) if proxy.arm == "short-queue" => Some(&proxy.effective),
-        _ => None,
-    });
-    let effective = effective.expect("it was started");
+    let effective = &proxy_of(&run, "short-queue")
+        .expect("it was started")
+        .effective;
     assert_eq!(effective["net.core.somaxconn"], "77");
     assert_eq!(effective["listen-backlog"], "77");
     assert_eq!(host.does("cat /proc/sys/net/core/somaxconn"), backlog);

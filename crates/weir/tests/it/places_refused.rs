@@ -10,7 +10,7 @@ use rustix::process::Signal;
 use weir_model::record::Outcome;
 
 use crate::places_support::{Lan, Like};
-use crate::program::{Ended, Running};
+use crate::program::{Ended, HasAll, Running};
 use crate::ssh_support::signal;
 
 const STUDY: &str = "\
@@ -183,19 +183,13 @@ parameters:
 fn settings_that_a_hosts_kernel_does_not_take() {
     let Some(lan) = one("") else { return };
     lan.place.write("rows.yaml", ROWS);
+    #[rustfmt::skip]
     let cases: [(&str, &[&str]); 4] = [
-        (
-            "net.core.no_such_setting: 7",
-            &["web1: this kernel has no setting net.core.no_such_setting"],
-        ),
-        (
-            "net.core.dev_weight: 100",
-            &["web1: this kernel has no setting net.core.dev_weight"],
-        ),
-        (
-            "net.ipv4.tcp_retries1: 900",
-            &["web1: the kernel refuses `900` for net.ipv4.tcp_retries1"],
-        ),
+        ("net.core.no_such_setting: 7",
+         &["web1: this kernel has no setting net.core.no_such_setting"]),
+        ("net.core.dev_weight: 100", &["web1: this kernel has no setting net.core.dev_weight"]),
+        ("net.ipv4.tcp_retries1: 900",
+         &["web1: the kernel refuses `900` for net.ipv4.tcp_retries1"]),
         (
             "net.ipv4.tcp_available_congestion_control: cubic",
             &[
@@ -240,9 +234,9 @@ fn begun(lan: &Lan) -> Running {
 /// weir has given the host up: in time, with what it recorded, and a word about what to do.
 fn given_up(lan: &Lan, ended: Ended, begun: Instant) {
     let ended = ended.with_code(1);
-    for words in ["web1", "a run", "weir restore --host web1"] {
-        assert!(ended.stderr.contains(words), "{words}:\n{}", ended.stderr);
-    }
+    ended
+        .stderr
+        .has_all(&["web1", "a run", "weir restore --host web1"]);
     // Far longer than it takes: the silence, and the time for a last word.
     assert!(begun.elapsed() < Duration::from_secs(58));
     let run = lan.records();

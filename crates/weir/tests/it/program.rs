@@ -25,6 +25,34 @@ pub(crate) fn run(line: &str) -> Ended {
     Running::start(&mut weir(line.split_whitespace())).end()
 }
 
+/// A text has all of these words in it.
+pub(crate) trait HasAll {
+    fn has_all(&self, all: &[&str]);
+}
+
+impl HasAll for str {
+    #[track_caller]
+    fn has_all(&self, all: &[&str]) {
+        for words in all {
+            assert!(self.contains(words), "{words}:\n{self}");
+        }
+    }
+}
+
+/// Says which row of a table is looked at, which the harness shows where the test fails.
+#[allow(clippy::print_stdout)]
+pub(crate) fn row(name: &str) {
+    println!("{name}");
+}
+
+/// The program with the words of `line`, started by a shell that does something first: sets limits.
+pub(crate) fn behind(before: &str, line: &str) -> Command {
+    let mut shell = Command::new("sh");
+    let line = format!("{before}; exec {} {line}", env!("CARGO_BIN_EXE_weir"));
+    shell.args(["-c", &line]);
+    shell
+}
+
 /// A run's remarks, one a line.
 pub(crate) fn remarks_of(run: &Run) -> String {
     let remarks = run.header.remarks.iter();
@@ -172,9 +200,7 @@ impl Ended {
     pub(crate) fn refused(self, words: &[&str]) -> Ended {
         let ended = self.with_code(2);
         assert_eq!(ended.stdout, "", "{}", ended.stderr);
-        for words in words {
-            assert!(ended.stderr.contains(words), "{words}:\n{}", ended.stderr);
-        }
+        ended.stderr.has_all(words);
         assert!(!ended.stderr.contains("panicked"), "{}", ended.stderr);
         ended
     }

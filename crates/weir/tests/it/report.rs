@@ -3,7 +3,7 @@
 use std::fs;
 
 use crate::place::Place;
-use crate::program::{Ended, Running, run};
+use crate::program::{Ended, HasAll, Running, run};
 
 const ARMS: [&str; 3] = ["baseline", "same-as-baseline", "keeps-origin"];
 
@@ -47,9 +47,8 @@ pub(crate) fn of_a_complete_run(place: &Place) {
 }
 
 fn has_all(text: &str) {
-    for words in ARMS.iter().chain(&["origin_keepalive", "closed", "open"]) {
-        assert!(text.contains(words), "{words}:\n{text}");
-    }
+    text.has_all(&ARMS);
+    text.has_all(&["origin_keepalive", "closed", "open"]);
 }
 
 /// The page is complete in itself: no address in it is ever asked.

@@ -2,7 +2,6 @@
 //! shorter than a burst is told from one that is not.
 
 use weir_model::record::NetworkUsed;
-use weir_record::Run;
 
 use crate::place::Place;
 
@@ -30,9 +29,7 @@ objective: {metric: response-p50}
 #[test]
 fn every_slice_gets_its_burst_and_only_a_short_queue_overflows() {
     let place = Place::new();
-    place.run(STUDY).end().with_code(0);
-    place.assert_clean();
-    let run = Run::read(&place.run_folder()).expect("the run can be read");
+    let (_, run) = place.measured(STUDY);
     for arm in ["baseline", "short-queue"] {
         let trials = run.trials_of("bursts", arm).into_iter();
         for slice in trials.flat_map(|trial| &trial.slices) {

@@ -9,7 +9,7 @@ use weir_analysis::analyze;
 use weir_model::record::{ProxyRecord, Record, TrialRecord, Validity};
 use weir_record::Run;
 
-use crate::place::Place;
+use crate::place::{Place, proxy_of};
 use crate::places_support::{Lan, Like};
 use crate::program::{Running, remarks_of, wait_until};
 use crate::run_own;
@@ -87,11 +87,7 @@ fn trials<'r>(run: &'r Run, load: &str, arm: &str) -> Vec<&'r TrialRecord> {
 }
 
 fn proxy<'r>(run: &'r Run, arm: &str) -> &'r ProxyRecord {
-    let mut proxies = run.records.iter().filter_map(|record| match record {
-        Record::Proxy(proxy) if proxy.arm == arm => Some(proxy),
-        _ => None,
-    });
-    proxies.next_back().expect("each arm has a record")
+    proxy_of(run, arm).expect("each arm has a record")
 }
 
 /// Whether an arm's bytes are to go past TCP on a hop.
@@ -103,7 +99,7 @@ fn carries_what_it_says(network: &str) {
     let place = Place::new();
     let ended = place.run(&study(network)).end().with_code(0);
     place.assert_clean();
-    let run = Run::read(&place.run_folder()).expect("the run can be read");
+    let run = place.records();
     let arms: Vec<&str> = run.header.study.arms.iter().map(|arm| &*arm.name).collect();
     assert_eq!(arms.len(), 4, "{}", ended.stderr);
     for load in ["small", "renewed", "large", "secure"] {
@@ -203,7 +199,7 @@ fn two_runs_side_by_side_count_their_own() {
     }
     for place in &places {
         place.assert_clean();
-        let run = Run::read(&place.run_folder()).expect("the run can be read");
+        let run = place.records();
         let counted = counted(&run, "closed", "past");
         no_response_is_wrong(&run, "closed", "past");
         // Counted from before the load's connections were opened: the first messages may find a peer
@@ -235,9 +231,7 @@ fn a_user_s_only_listener_is_bypassed_once() {
         .replace("timeout: 10s", "timeout: 10s, tls: true")
         .replace("50ms", "250ms")
         .replace("duration: 2s", "duration: 4s");
-    place.run(&text).end().with_code(0);
-    place.assert_clean();
-    let run = Run::read(&place.run_folder()).expect("the run can be read");
+    let (_, run) = place.measured(&text);
     no_response_is_wrong(&run, "closed", "past");
     assert_eq!(self::proxy(&run, "past").effective["transport"], "sockmap");
     let counted = counted(&run, "closed", "past");

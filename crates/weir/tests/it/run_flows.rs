@@ -5,7 +5,7 @@ use weir_model::record::{ArmConnections, Record};
 use weir_record::Run;
 
 use crate::place::Place;
-use crate::program::{Ended, Running};
+use crate::program::Ended;
 
 const STUDY: &str = "\
 weir: 1
@@ -37,9 +37,7 @@ const ARMS: [&str; 2] = ["baseline", "keeps-origin"];
 #[test]
 fn tls_lifetimes_held_connections_and_large_content() {
     let place = Place::new();
-    let ended = place.run(STUDY).end().with_code(0);
-    place.assert_clean();
-    let run = Run::read(&place.run_folder()).expect("the run can be read");
+    let (ended, run) = place.measured(STUDY);
     handshakes(&run);
     per_request(&run);
     held(&run);
@@ -70,21 +68,14 @@ objective: {metric: response-p99, within: 10s}
 fn more_connections_are_held_than_a_thread_may_have_descriptors() {
     let place = Place::new();
     place.write("study.yaml", HELD);
-    let weir = env!("CARGO_BIN_EXE_weir");
-    let line = format!("ulimit -n 1024; exec {weir} run study.yaml --out 'a run'");
-    let mut shell = std::process::Command::new("sh");
-    shell
-        .args(["-c", &line])
-        .current_dir(place.path(""))
-        .env("TMPDIR", place.temporary());
-    let ended = Running::start(&mut shell).end();
+    let ended = place.run_behind("ulimit -n 1024");
     // Containers may forbid threads a table of their own: then there is one limit for all.
     if !weir_load::descriptors::tables_can_be_own() {
         ended.refused(&["1204", "and the limit is 1024"]);
         return;
     }
     ended.with_code(0);
-    let run = Run::read(&place.run_folder()).expect("the run can be read");
+    let run = place.records();
     let connections = of_arm(&run, "held", "baseline");
     let held = connections.held;
     assert_eq!((held.open_at_start, held.open_at_end), (1200, 1200));
@@ -228,7 +219,7 @@ fn told(ended: &Ended, place: &Place) {
             assert!(output.contains(words.trim()), "{words} in the {name}");
         }
     }
-    let run = Run::read(&place.run_folder()).expect("the run can be read");
+    let run = place.records();
     let parts = run
         .records
         .iter()

@@ -6,11 +6,10 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use rustix::process::Signal;
-use weir_model::record::{ProxyRecord, Record};
-use weir_record::Run;
 
 use crate::origin;
-use crate::place::Place;
+use crate::place::{Place, proxy_of};
+use crate::program::HasAll;
 
 /// A library that sees connections being accepted, as stacks that bypass the kernel do.
 const LIBRARY: &str = r#"
@@ -73,13 +72,6 @@ fn study(launchers: &str, arms: &str) -> String {
     )
 }
 
-fn proxy<'r>(run: &'r Run, arm: &str) -> Option<&'r ProxyRecord> {
-    run.records.iter().find_map(|record| match record {
-        Record::Proxy(proxy) if proxy.arm == arm => Some(proxy),
-        _ => None,
-    })
-}
-
 /// What the preloaded library has seen.
 fn seen(file: &Path) -> usize {
     let text = fs::read_to_string(file).unwrap_or_default();
@@ -103,15 +95,13 @@ fn a_library_is_preloaded_into_the_arm_that_asks_for_it_and_a_missing_launcher_i
     let arms = "  - {name: seen, settings: {launcher: seen}}\n  \
                 - {name: bypassed, settings: {launcher: onload}}\n";
     let text = study(&launchers, arms);
-    let ended = place.run(&text).end().with_code(0);
-    place.assert_clean();
-    let run = Run::read(&place.run_folder()).expect("the run can be read");
-    assert!(proxy(&run, "bypassed").is_none(), "it was not started");
+    let (ended, run) = place.measured(&text);
+    assert!(proxy_of(&run, "bypassed").is_none(), "it was not started");
     let remark = "arm `bypassed` is left out: `onload-that-is-not-here` is not installed";
     let remarks = crate::program::remarks_of(&run);
     assert!(remarks.contains(remark), "{remarks}");
     assert!(ended.stdout.contains("bypassed"), "{}", ended.stdout);
-    let launcher = |arm| &*proxy(&run, arm).expect("it ran").effective["launcher"];
+    let launcher = |arm| &*proxy_of(&run, arm).expect("it ran").effective["launcher"];
     assert_eq!(launcher("baseline"), "none");
     assert_eq!(launcher("seen"), "seen");
     assert!(seen(&log) >= 2, "the library saw the load's connections");
@@ -128,8 +118,7 @@ fn what_was_not_loaded_is_said_and_nothing_is_measured() {
     let arms = "  - {name: lost, settings: {launcher: lost}}\n";
     let ended = place.run(&study(&launchers, arms)).end().with_code(1);
     let said = "arm `lost`: launcher `lost`: ";
-    assert!(ended.stderr.contains(said), "{}", ended.stderr);
-    assert!(ended.stderr.contains("was not loaded into process"));
+    ended.stderr.has_all(&[said, "was not loaded into process"]);
     place.assert_clean();
 }
 
@@ -167,8 +156,8 @@ fn a_proxy_that_weir_does_not_start_is_asked_and_left_alone() {
     let (second, there) = origin::start(&["--size", "100"]);
     place.run(&external(&at, &there)).end().with_code(0);
     place.assert_clean();
-    let run = Run::read(&place.run_folder()).expect("the run can be read");
-    let of_other = proxy(&run, "other").expect("it was asked");
+    let run = place.records();
+    let of_other = proxy_of(&run, "other").expect("it was asked");
     assert_eq!((&*of_other.address, of_other.pid), (&*there, 0));
     assert!(of_other.effective.is_empty(), "nothing of it is known");
     for origin in [first, second] {
@@ -185,8 +174,7 @@ fn a_proxy_that_does_not_answer_is_named_before_anything_is_measured() {
     let ended = place.run(&external(nobody, "127.0.0.1:2")).end();
     let stderr = ended.with_code(1).stderr;
     let said = "arm `baseline` does not answer as it should: Connection refused";
-    assert!(stderr.contains(said), "{stderr}");
-    assert!(stderr.contains("hint: is the proxy running"), "{stderr}");
+    stderr.has_all(&[said, "hint: is the proxy running"]);
 }
 
 #[test]

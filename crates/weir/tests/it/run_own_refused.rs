@@ -8,7 +8,7 @@ use std::path::Path;
 use rustix::process::Signal;
 
 use crate::place::Place;
-use crate::program::{Ended, Running};
+use crate::program::{Ended, HasAll, Running};
 use crate::run_own::{User, study};
 
 const SITE: &str = "server {\n    listen 18080;\n    location / {\n        proxy_pass http://192.0.2.1;\n    \
@@ -311,8 +311,7 @@ fn a_proxy_that_crashes_at_its_start_has_the_last_word() {
     let stderr = scripted(&place, "echo 'out of luck' >&2; exit 7", "duration: 2s")
         .with_code(1)
         .stderr;
-    assert!(stderr.contains("arm `baseline`: "), "{stderr}");
-    assert!(stderr.contains("out of luck"), "{stderr}");
+    stderr.has_all(&["arm `baseline`: ", "out of luck"]);
 }
 
 #[test]
@@ -320,8 +319,7 @@ fn a_proxy_that_crashes_under_load_ends_the_run() {
     let place = Place::new();
     let does = "nginx \"$@\" & pid=$!\nsleep 4\nkill -9 $pid\nwait $pid\nexit 1";
     let stderr = scripted(&place, does, "duration: 50s").with_code(1).stderr;
-    assert!(stderr.contains("arm `"), "{stderr}");
-    assert!(stderr.contains("what was recorded is in"), "{stderr}");
+    stderr.has_all(&["arm `", "what was recorded is in"]);
 }
 
 #[test]
@@ -336,6 +334,5 @@ fn a_proxy_that_never_listens_is_given_up() {
     let stderr = scripted(&place, "exec sleep 100", "duration: 2s")
         .with_code(1)
         .stderr;
-    assert!(stderr.contains("arm `baseline`: "), "{stderr}");
-    assert!(stderr.contains("10 s"), "{stderr}");
+    stderr.has_all(&["arm `baseline`: ", "10 s"]);
 }

@@ -7,6 +7,7 @@ use weir_model::record::{CountersRecord, ProxyRecord, Record, TrialRecord};
 use weir_record::Run;
 
 use crate::place::Place;
+use crate::program::HasAll;
 
 /// Names of the arms of [`study`], which are those of their proxies.
 pub(crate) const PROXIES: [&str; 5] = ["nginx", "haproxy", "envoy", "caddy", "httpd"];
@@ -75,9 +76,7 @@ fn five_proxies_are_measured_side_by_side_under_every_kind_of_load() {
         - {name: anew, closed: true, connections: 4, connection: per-request, duration: 3s}\n\
         - {name: tls, closed: true, connections: 4, tls: true, duration: 3s}\n";
     let text = study(loads, "{slice: 50ms, at-least: 6, instances: 1}");
-    let ended = place.run(&text).end().with_code(0);
-    place.assert_clean();
-    let run = Run::read(&place.run_folder()).expect("the run can be read");
+    let (ended, run) = place.measured(&text);
     let arms = of_arms(&run);
     for (arm, setting, level) in ASKED {
         let proxy = arms[arm];
@@ -218,9 +217,7 @@ fn files_are_served_by_those_that_serve_files() {
                 - {name: caddy, proxy: caddy}\n\
                 - {name: httpd, proxy: httpd}\n\
                 blocks: {slice: 50ms, at-least: 6, instances: 1}\n";
-    place.run(text).end().with_code(0);
-    place.assert_clean();
-    let run = Run::read(&place.run_folder()).expect("the run can be read");
+    let (_, run) = place.measured(text);
     for arm in ["nginx", "caddy", "httpd"] {
         let of_arm: Vec<_> = run.trials().filter(|trial| trial.arm == arm).collect();
         let slices = of_arm.iter().flat_map(|trial| &trial.slices);
@@ -246,15 +243,11 @@ fn a_proxy_that_is_not_installed_is_left_out_and_the_rest_is_measured() {
         "proxy: envoy",
         "proxy: {kind: envoy, executable: /nowhere/envoy}",
     );
-    let ended = place.run(&text).end().with_code(0);
-    place.assert_clean();
-    let run = Run::read(&place.run_folder()).expect("the run can be read");
+    let (ended, run) = place.measured(&text);
     let arms: Vec<&str> = of_arms(&run).into_keys().collect();
     assert_eq!(arms, ["caddy", "haproxy", "httpd", "nginx"]);
     let remarks = crate::program::remarks_of(&run);
-    for words in ["arm `envoy` is left out", "/nowhere/envoy was not found"] {
-        assert!(remarks.contains(words), "{remarks}");
-    }
+    remarks.has_all(&["arm `envoy` is left out", "/nowhere/envoy was not found"]);
     assert!(ended.stdout.contains("envoy"), "{}", ended.stdout);
 }
 
@@ -288,9 +281,7 @@ fn a_limit_that_a_proxy_raises_by_itself_is_found_inert() {
              blocks: {{slice: 50ms, at-least: 6, instances: 1}}\n"
         )
         .replace("proxy: ", "proxy:\n  kind: ");
-        place.run(&text).end().with_code(0);
-        place.assert_clean();
-        let run = Run::read(&place.run_folder()).expect("the run can be read");
+        let (_, run) = place.measured(&text);
         let arms = of_arms(&run);
         let (stock, more) = (arms["baseline"], arms["more"]);
         assert_eq!(stock.nofile, more.nofile, "{kind}");

@@ -6,10 +6,9 @@ use std::fs;
 use rustix::process::{Pid, Signal, kill_process};
 use weir_model::record::{Outcome, Record};
 use weir_probe::process::children;
-use weir_record::Run;
 
 use crate::place::Place;
-use crate::program::{Running, wait_until};
+use crate::program::{HasAll, Running, wait_until};
 use crate::run_proxies::{PROXIES, of_arms, study};
 
 /// 20 blocks of half a second, and new instances after ten of them.
@@ -52,14 +51,12 @@ fn dies(arm: &str, pid_of: impl Fn(u32) -> u32, words: &str) {
     kill(pid_of(first_process(&place, arm)));
     let ended = run.end().with_code(1);
     place.assert_clean();
-    for words in [
+    ended.stderr.has_all(&[
         &*format!("arm `{arm}`: the "),
         words,
         "ended during the run",
-    ] {
-        assert!(ended.stderr.contains(words), "{words}:\n{}", ended.stderr);
-    }
-    let run = Run::read(&place.run_folder()).expect("the run can be read");
+    ]);
+    let run = place.records();
     assert_eq!(run.outcome(), Some(Outcome::Failed));
     assert!(run.trials().count() >= 2 * PROXIES.len());
 }
@@ -111,7 +108,7 @@ fn a_killed_run_leaves_none_of_five_proxies_and_goes_on() {
 fn goes_on(place: &Place, outcomes: &[Outcome]) {
     place.resume().with_code(0);
     place.assert_clean();
-    let run = Run::read(&place.run_folder()).expect("the run can be read");
+    let run = place.records();
     let ends = run.records.iter().filter_map(|record| match record {
         Record::End(end) => Some(end.outcome),
         _ => None,

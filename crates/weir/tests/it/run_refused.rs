@@ -3,7 +3,7 @@
 use std::fs;
 
 use crate::place::{Place, names_in};
-use crate::program::{Ended, Running, run};
+use crate::program::{Ended, HasAll, Running, run};
 
 /// A study that is right but for what stands in `proxy` and below.
 fn study(rest: &str) -> String {
@@ -42,11 +42,7 @@ fn all_mistakes_at_once() {
         "study.yaml:6:",
     ]);
     for line in [6, 9, 10, 11] {
-        assert!(
-            ended.stderr.contains(&format!("study.yaml:{line}:")),
-            "{}",
-            ended.stderr
-        );
+        ended.stderr.has_all(&[&format!("study.yaml:{line}:")]);
     }
 }
 
@@ -129,12 +125,9 @@ fn nginx_refuses_the_configuration() {
         )))
         .end()
         .with_code(1);
-    assert!(ended.stderr.contains(words), "{}", ended.stderr);
-    assert!(
-        ended.stderr.contains("hint: these are nginx's own words"),
-        "{}",
-        ended.stderr
-    );
+    ended
+        .stderr
+        .has_all(&[words, "hint: these are nginx's own words"]);
     assert_eq!(ended.stdout, "");
     place.assert_clean();
     assert_eq!(place.records_with(r#""outcome":"failed""#), 1);
@@ -178,14 +171,7 @@ fn too_few_descriptors_for_all_connections() {
         "study.yaml",
         &study("proxy: {kind: nginx}\n").replace("connections: 2", "connections: 500"),
     );
-    let weir = env!("CARGO_BIN_EXE_weir");
-    let line = format!("ulimit -n 1024; exec {weir} run study.yaml --out 'a run'");
-    let mut shell = std::process::Command::new("sh");
-    shell
-        .args(["-c", &line])
-        .current_dir(place.path(""))
-        .env("TMPDIR", place.temporary());
-    Running::start(&mut shell).end().refused(&[
+    place.run_behind("ulimit -n 1024").refused(&[
         "500 connections to each of 2 arms need 2064 descriptors, and the limit is 1024",
         "raise `ulimit -Hn`",
     ]);
@@ -204,15 +190,13 @@ fn a_check_starts_nothing() {
         Running::start(&mut place.weir(&arguments)).end()
     };
     let stdout = check(&[]).with_code(0).stdout;
-    for words in [
+    stdout.has_all(&[
         "baseline",
         "the baseline again (A/A)",
         "gzip = off",
         " 6 blocks, ",
         "Nothing was started",
-    ] {
-        assert!(stdout.contains(words), "{words}:\n{stdout}");
-    }
+    ]);
     let longer = check(&["--time", "200%"]).with_code(0).stdout;
     assert!(longer.contains(" 13 blocks, "), "{longer}");
     check(&["--time", "half"]).refused_in_a_line(&["--time: `half` is not a share such as 25%"]);

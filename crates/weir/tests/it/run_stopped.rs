@@ -6,7 +6,7 @@ use weir_model::record::{Outcome, Record};
 use weir_record::Run;
 
 use crate::place::Place;
-use crate::program::Running;
+use crate::program::{HasAll, Running};
 
 /// 20 blocks of 200 ms, by the same proxies: a test that is late finds those that it has seen.
 const STUDY: &str = "\
@@ -46,7 +46,7 @@ fn resumes(place: &Place) -> Run {
     assert!((4..2 * BLOCKS).contains(&measured), "{measured}");
     place.resume().with_code(0);
     place.assert_clean();
-    let run = Run::read(&place.run_folder()).expect("the run can be read");
+    let run = place.records();
     assert!(!run.truncated);
     assert_eq!(run.outcome(), Some(Outcome::Complete));
     // Nothing that was there has changed.
@@ -80,12 +80,8 @@ fn an_interrupted_run_goes_on() {
     place.assert_clean();
     let words = "Interrupted. Go on with: weir run --resume ";
     assert!(ended.stderr.contains(words), "{}", ended.stderr);
-    assert!(
-        ended.stdout.contains("same-as-baseline"),
-        "{}",
-        ended.stdout
-    );
-    let interrupted = Run::read(&place.run_folder()).expect("the run can be read");
+    ended.stdout.has_all(&["same-as-baseline"]);
+    let interrupted = place.records();
     assert_eq!(interrupted.outcome(), Some(Outcome::Interrupted));
     let run = resumes(&place);
     assert_eq!(outcomes(&run), [Outcome::Interrupted, Outcome::Complete]);
@@ -106,21 +102,14 @@ fn a_run_that_cannot_be_written_on_ends_and_goes_on_when_it_can() {
         "study.yaml",
         &STUDY.replace("{worker", "{access_log: off, worker"),
     );
-    let weir = env!("CARGO_BIN_EXE_weir");
     // 32 times 512 bytes (POSIX ulimit) hold some blocks of 20.
-    let line = format!("trap '' XFSZ; ulimit -f 32; exec {weir} run study.yaml --out 'a run'");
-    let mut shell = std::process::Command::new("sh");
-    shell.args(["-c", &line]).current_dir(place.path(""));
-    shell.env("TMPDIR", place.temporary());
-    let ended = Running::start(&mut shell).end().with_code(1);
+    let ended = place.run_behind("trap '' XFSZ; ulimit -f 32").with_code(1);
     place.assert_clean();
-    for words in [
+    ended.stderr.has_all(&[
         "weir: cannot write a run/",
         "File too large",
         "what was recorded is in a run",
-    ] {
-        assert!(ended.stderr.contains(words), "{words}:\n{}", ended.stderr);
-    }
+    ]);
     let run = resumes(&place);
     assert_eq!(outcomes(&run).last(), Some(&Outcome::Complete));
 }
@@ -135,17 +124,9 @@ fn a_run_that_is_interrupted_before_it_has_measured_anything() {
     run.signal(Signal::INT);
     let ended = run.end().with_code(130);
     place.assert_clean();
-    assert!(
-        ended.stdout.contains("Nothing was measured"),
-        "{}",
-        ended.stdout
-    );
-    assert!(
-        ended.stderr.contains("weir run --resume "),
-        "{}",
-        ended.stderr
-    );
-    let run = Run::read(&place.run_folder()).expect("the run can be read");
+    ended.stdout.has_all(&["Nothing was measured"]);
+    ended.stderr.has_all(&["weir run --resume "]);
+    let run = place.records();
     assert_eq!(run.outcome(), Some(Outcome::Interrupted));
     assert_eq!(run.trials().count(), 0);
 }
@@ -187,7 +168,7 @@ fn a_worker_that_dies_ends_the_run_and_is_named() {
         "{}",
         ended.stderr
     );
-    let run = Run::read(&place.run_folder()).expect("the run can be read");
+    let run = place.records();
     assert_eq!(run.outcome(), Some(Outcome::Failed));
     assert!(run.trials().count() >= 4);
 }

@@ -1,7 +1,7 @@
 //! `weir studies`: the ready-made ones, by name and as text.
 
 use crate::place::Place;
-use crate::program::{Running, run};
+use crate::program::{HasAll, Running, behind, run};
 
 const NAMES: [&str; 16] = [
     "stock-reverse-proxy",
@@ -58,10 +58,9 @@ fn an_unknown_one_is_refused_with_those_that_there_are() {
 #[test]
 fn one_that_does_not_fit_does_not_hide_the_others() {
     let place = Place::new();
-    let line = format!("ulimit -n 256; exec {} studies", env!("CARGO_BIN_EXE_weir"));
-    let mut shell = std::process::Command::new("sh");
-    shell.args(["-c", &line]).env("TMPDIR", place.temporary());
-    let text = Running::start(&mut shell).end().with_code(0).stdout;
+    let mut weir = behind("ulimit -n 256", "studies");
+    let ended = Running::start(weir.env("TMPDIR", place.temporary())).end();
+    let text = ended.with_code(0).stdout;
     for name in NAMES {
         let found = text.lines().find(|line| line.starts_with(name));
         let line = found.unwrap_or_else(|| panic!("{name}:\n{text}"));
@@ -83,8 +82,7 @@ fn a_matrix_is_one_line_of_a_check_and_has_the_scale_that_was_asked_for() {
         Running::start(&mut place.weir(&arguments)).end()
     };
     let plain = check(&[]).with_code(0).stdout;
-    assert!(plain.contains("c10-r10 to c100-r100"), "{plain}");
-    assert!(plain.contains("100 loads"), "{plain}");
+    plain.has_all(&["c10-r10 to c100-r100", "100 loads"]);
     assert!(plain.lines().count() < 10, "{plain}");
     let scaled = check(&["--scale", "2x"]).with_code(0).stdout;
     assert!(scaled.contains("c20-r20 to c200-r200"), "{scaled}");

@@ -232,13 +232,10 @@ fn a_key_goes_with_its_line() {
 
 #[test]
 fn kinds_of_values_replace_each_other() {
-    for (before, at, value, after) in [
-        (
-            "a: 1 # c\n",
-            "/a",
-            "{\"b\": [1, {\"c\": 2}]}",
-            "a:\n  b:\n    - 1\n    - {\"c\": 2} # c\n",
-        ),
+    #[rustfmt::skip]
+    let rows = [
+        ("a: 1 # c\n", "/a", "{\"b\": [1, {\"c\": 2}]}",
+         "a:\n  b:\n    - 1\n    - {\"c\": 2} # c\n"),
         ("a:\n  b: 1\nc: 2\n", "/a", "5", "a: 5\nc: 2\n"),
         ("a:\n# x\nc: 2\n", "/a/b", "5", "a:\n  b: 5\n# x\nc: 2\n"),
         ("a:   'x y'\n", "/a", "\"it's\"", "a:   'it''s'\n"),
@@ -246,47 +243,25 @@ fn kinds_of_values_replace_each_other() {
         ("a: x\n", "/a", "\"12\"", "a: \"12\"\n"),
         ("a: \"x\"\n", "/a", "true", "a: true\n"),
         ("a: {}\n", "/a/b", "1", "a:\n  b: 1\n"),
-        (
-            "a: [1, {b: 1}]\n",
-            "/a/1/c",
-            "\"x\"",
-            "a: [1, {b: 1, \"c\": \"x\"}]\n",
-        ),
-        (
-            "- 1\n- a: 2\n  b: 3\n",
-            "/1/c",
-            "1",
-            "- 1\n- a: 2\n  b: 3\n  c: 1\n",
-        ),
+        ("a: [1, {b: 1}]\n", "/a/1/c", "\"x\"", "a: [1, {b: 1, \"c\": \"x\"}]\n"),
+        ("- 1\n- a: 2\n  b: 3\n", "/1/c", "1", "- 1\n- a: 2\n  b: 3\n  c: 1\n"),
         ("a: 1", "/b", "1", "a: 1\nb: 1"),
-    ] {
+    ];
+    for (before, at, value, after) in rows {
         assert_eq!(
             text(&set(&source("a.yaml", before), at, Some(value))),
             after,
             "{before}"
         );
     }
-    for (before, at, value, after) in [
+    #[rustfmt::skip]
+    let rows = [
         ("{}", "/a/b", "1", "{\"a\": {\"b\": 1}}"),
-        (
-            "{\n\t\"a\": {}\n}\n",
-            "/a/b",
-            "1",
-            "{\n\t\"a\": {\n\t\t\"b\": 1\n\t}\n}\n",
-        ),
-        (
-            "{\n\t\"a\": null\n}\n",
-            "/a/b",
-            "1",
-            "{\n\t\"a\": {\n\t\t\"b\": 1\n\t}\n}\n",
-        ),
-        (
-            "{\"a\":[1,{}]}",
-            "/a/1/x~1y~0",
-            "\"\\u00e9\"",
-            "{\"a\":[1,{\"x/y~\": \"é\"}]}",
-        ),
-    ] {
+        ("{\n\t\"a\": {}\n}\n", "/a/b", "1", "{\n\t\"a\": {\n\t\t\"b\": 1\n\t}\n}\n"),
+        ("{\n\t\"a\": null\n}\n", "/a/b", "1", "{\n\t\"a\": {\n\t\t\"b\": 1\n\t}\n}\n"),
+        ("{\"a\":[1,{}]}", "/a/1/x~1y~0", "\"\\u00e9\"", "{\"a\":[1,{\"x/y~\": \"é\"}]}"),
+    ];
+    for (before, at, value, after) in rows {
         assert_eq!(
             text(&set(&source("a.json", before), at, Some(value))),
             after,
@@ -457,26 +432,18 @@ fn an_item_that_a_row_names_comes_and_goes_with_its_list() {
 fn several_keys_of_one_object_go_at_once() {
     let document = "{\"a\": 1, \"b\": {\"c\": 2, \"d\": 3}, \"e\": 4}\n";
     let block = "a: 1\nb:\n  c: 2 # two\n  d: 3\n# four\ne: 4\n";
-    for (gone, in_json, in_yaml) in [
-        (
-            &["/a", "/b/d"][..],
-            "{\"b\": {\"c\": 2}, \"e\": 4}\n",
-            "b:\n  c: 2 # two\n# four\ne: 4\n",
-        ),
+    #[rustfmt::skip]
+    let rows = [
+        (&["/a", "/b/d"][..], "{\"b\": {\"c\": 2}, \"e\": 4}\n",
+         "b:\n  c: 2 # two\n# four\ne: 4\n"),
         (&["/a", "/b"], "{\"e\": 4}\n", "e: 4\n"),
         // What is in `b` goes with it.
         (&["/b", "/b/c", "/e"], "{\"a\": 1}\n", "a: 1\n# four\n"),
-        (
-            &["/b/d", "/b/c", "/x", "/a/x"],
-            "{\"a\": 1, \"b\": {}, \"e\": 4}\n",
-            "a: 1\nb:\n  {}\n# four\ne: 4\n",
-        ),
-        (
-            &["/e", "/a"],
-            "{\"b\": {\"c\": 2, \"d\": 3}}\n",
-            "b:\n  c: 2 # two\n  d: 3\n# four\n",
-        ),
-    ] {
+        (&["/b/d", "/b/c", "/x", "/a/x"], "{\"a\": 1, \"b\": {}, \"e\": 4}\n",
+         "a: 1\nb:\n  {}\n# four\ne: 4\n"),
+        (&["/e", "/a"], "{\"b\": {\"c\": 2, \"d\": 3}}\n", "b:\n  c: 2 # two\n  d: 3\n# four\n"),
+    ];
+    for (gone, in_json, in_yaml) in rows {
         let edit = |at: &&str| document::Edit {
             at: document::Pointer::parse(at),
             value: None,

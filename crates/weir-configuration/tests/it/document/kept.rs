@@ -121,21 +121,14 @@ fn an_object_that_is_there_keeps_what_is_in_it() {
     };
     let both = [("compression", "gzip"), ("gzip_comp_level", "7")];
     for settings in [both, [both[1], both[0]]] {
-        for (before, after) in [
-            (
-                r#""encodings":{"gzip":{"level":3}}"#,
-                r#""encodings":{"gzip":{"level":7}}"#,
-            ),
-            (
-                r#""encodings":{"gzip":{}}"#,
-                r#""encodings":{"gzip":{"level": 7}}"#,
-            ),
-            (
-                r#""encodings":{"gzip":null}"#,
-                r#""encodings":{"gzip":{"level": 7}}"#,
-            ),
+        #[rustfmt::skip]
+        let rows = [
+            (r#""encodings":{"gzip":{"level":3}}"#, r#""encodings":{"gzip":{"level":7}}"#),
+            (r#""encodings":{"gzip":{}}"#, r#""encodings":{"gzip":{"level": 7}}"#),
+            (r#""encodings":{"gzip":null}"#, r#""encodings":{"gzip":{"level": 7}}"#),
             (r#""encodings":{}"#, r#""encodings":{"gzip": {"level": 7}}"#),
-        ] {
+        ];
+        for (before, after) in rows {
             let set = settle("caddy.json", &encode(before), &settings).unwrap();
             let prefer = format!("{after}, \"prefer\": [\"gzip\"]");
             assert_eq!(set, encode(&prefer), "{before}");

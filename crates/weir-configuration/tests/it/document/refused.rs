@@ -19,69 +19,23 @@ fn refused(bytes: &[u8], format: Format) -> ConfigurationError {
 
 #[test]
 fn every_bad_document_has_its_place() {
-    for (bytes, format, line, column, what) in [
-        (
-            &b"a: [1, 2\nb: 3\n"[..],
-            Format::Yaml,
-            2,
-            2,
-            "this is not YAML",
-        ),
+    #[rustfmt::skip]
+    let rows = [
+        (&b"a: [1, 2\nb: 3\n"[..], Format::Yaml, 2, 2, "this is not YAML"),
         (b"a:\n\t- 1\n", Format::Yaml, 2, 2, "this is not YAML"),
         (b"a: *nobody\n", Format::Yaml, 1, 4, "this is not YAML"),
         (b"a: \"b", Format::Yaml, 1, 4, "this is not YAML"),
-        (
-            b"a: 1\n---\nb: 1\n",
-            Format::Yaml,
-            2,
-            1,
-            "a second document begins here",
-        ),
+        (b"a: 1\n---\nb: 1\n", Format::Yaml, 2, 1, "a second document begins here"),
         (b"a: 1\n[b]: 1\n", Format::Yaml, 2, 1, "a key must be text"),
         (b"# nothing\n", Format::Yaml, 1, 1, "the file is empty"),
-        (
-            b"a: \xc3\xa9\xff\n",
-            Format::Yaml,
-            1,
-            5,
-            "the byte 0xff is not UTF-8",
-        ),
-        (
-            b"{\n  \"a\": 1,\n}\n",
-            Format::Json,
-            3,
-            1,
-            "this is not JSON: trailing comma",
-        ),
-        (
-            b"{\"a\": 1 \"b\": 2}",
-            Format::Json,
-            1,
-            9,
-            "this is not JSON: expected `,` or `}`",
-        ),
-        (
-            b"{'a': 1}",
-            Format::Json,
-            1,
-            2,
-            "this is not JSON: key must be a string",
-        ),
-        (
-            b"{\"\xc3\xa9\": tru}",
-            Format::Json,
-            1,
-            10,
-            "this is not JSON: expected ident",
-        ),
-        (
-            b"",
-            Format::Json,
-            1,
-            1,
-            "this is not JSON: EOF while parsing a value",
-        ),
-    ] {
+        (b"a: \xc3\xa9\xff\n", Format::Yaml, 1, 5, "the byte 0xff is not UTF-8"),
+        (b"{\n  \"a\": 1,\n}\n", Format::Json, 3, 1, "this is not JSON: trailing comma"),
+        (b"{\"a\": 1 \"b\": 2}", Format::Json, 1, 9, "this is not JSON: expected `,` or `}`"),
+        (b"{'a': 1}", Format::Json, 1, 2, "this is not JSON: key must be a string"),
+        (b"{\"\xc3\xa9\": tru}", Format::Json, 1, 10, "this is not JSON: expected ident"),
+        (b"", Format::Json, 1, 1, "this is not JSON: EOF while parsing a value"),
+    ];
+    for (bytes, format, line, column, what) in rows {
         let error = refused(bytes, format);
         let bytes = String::from_utf8_lossy(bytes);
         assert!(error.what.starts_with(what), "{bytes}: {error}");
@@ -107,36 +61,18 @@ fn depth_is_bounded() {
 
 #[test]
 fn a_path_that_cannot_be_gone_has_its_place() {
-    for (name, at, line, column, what) in [
-        (
-            "front.yaml",
-            "/admin/access_log_path/x",
-            3,
-            20,
-            "`/admin/access_log_path` is no object, so it has no `x`",
-        ),
-        (
-            "front.yaml",
-            "/static_resources/listeners/2/x",
-            11,
-            5,
-            "`/static_resources/listeners` has no item 2",
-        ),
-        (
-            "front.yaml",
-            "/static_resources/listeners/web",
-            11,
-            5,
-            "`/static_resources/listeners` has no item web",
-        ),
-        (
-            "plain.json",
-            "/admin/address/socket_address/address/x",
-            5,
-            28,
-            "`/admin/address/socket_address/address` is no object, so it has no `x`",
-        ),
-    ] {
+    #[rustfmt::skip]
+    let rows = [
+        ("front.yaml", "/admin/access_log_path/x", 3, 20,
+         "`/admin/access_log_path` is no object, so it has no `x`"),
+        ("front.yaml", "/static_resources/listeners/2/x", 11, 5,
+         "`/static_resources/listeners` has no item 2"),
+        ("front.yaml", "/static_resources/listeners/web", 11, 5,
+         "`/static_resources/listeners` has no item web"),
+        ("plain.json", "/admin/address/socket_address/address/x", 5, 28,
+         "`/admin/address/socket_address/address` is no object, so it has no `x`"),
+    ];
+    for (name, at, line, column, what) in rows {
         let source = source(name, named(name));
         let format = Dialect::Envoy.format(name.as_ref());
         let edit = Edit {
@@ -152,17 +88,13 @@ fn a_path_that_cannot_be_gone_has_its_place() {
 #[test]
 fn what_is_shared_is_not_changed_for_one_alone() {
     let source = source("anchors.yaml", named("anchors.yaml"));
-    for (at, line) in [
+    #[rustfmt::skip]
+    let rows = [
         ("/static_resources/clusters/0/connect_timeout", 5),
-        (
-            "/static_resources/clusters/1/circuit_breakers/thresholds/0/max_connections",
-            16,
-        ),
-        (
-            "/static_resources/clusters/0/circuit_breakers/thresholds/0/max_connections",
-            9,
-        ),
-    ] {
+        ("/static_resources/clusters/1/circuit_breakers/thresholds/0/max_connections", 16),
+        ("/static_resources/clusters/0/circuit_breakers/thresholds/0/max_connections", 9),
+    ];
+    for (at, line) in rows {
         let edit = Edit {
             at: Pointer::parse(at),
             value: Some("7".to_owned()),

@@ -5,7 +5,7 @@ use std::process::Command;
 use proptest::prelude::*;
 use weir_configuration::{Source, Wanted, haproxy};
 use weir_model::study::ProxyKind;
-use weir_parameters::{Catalog, LevelKind, Parameter};
+use weir_parameters::{Catalog, Parameter};
 
 use super::{NAMES, Users, text as named};
 use crate::support::{checked, free_address, has, prefix, row, source, surroundings, text, write};
@@ -59,7 +59,7 @@ fn flag(context: &str, name: &str) -> Parameter {
     )
 }
 
-fn set(source: &Source, row: &Parameter, level: &str) -> Source {
+pub(super) fn set(source: &Source, row: &Parameter, level: &str) -> Source {
     haproxy::change(source, &[Wanted { row, level }]).unwrap_or_else(|e| panic!("{e}"))
 }
 
@@ -87,202 +87,139 @@ fn difference(before: &Source, after: &Source) -> Vec<String> {
     gone.chain(come).collect()
 }
 
-fn changes(name: &str, row: &Parameter, level: &str) -> Vec<String> {
-    let before = Users::new(name).read();
-    difference(&before, &set(&before, row, level))
+#[test]
+fn only_the_lines_that_must_change_do() {
+    #[rustfmt::skip]
+    let rows: [(_, _, _, &[&str]); 8] = [
+        ("many", integer("global", "nbthread {value}"), "4",
+         &["-    nbthread    2", "+    nbthread    4"]),
+        ("from", integer("global", "maxconn {value}"), "7", &["-  maxconn 20000", "+  maxconn 7"]),
+        ("tabs", duration("timeout connect"), "7s",
+         &["-\ttimeout\tconnect\t5s", "+\ttimeout\tconnect\t7s"]),
+        ("many", duration("timeout tunnel"), "1h", &["+    timeout tunnel 1h"]),
+        // What is so already.
+        ("from", integer("global", "maxconn {value}"), "20000", &[]),
+        ("quoted", duration("timeout client"), "30s", &[]),
+        // 5000 says that.
+        ("debian", duration("timeout connect"), "5s", &[]),
+        ("many", dontlognull(), "on", &[]),
+    ];
+    for (name, row, level, lines) in rows {
+        let before = Users::new(name).read();
+        let after = set(&before, &row, level);
+        assert_eq!(
+            difference(&before, &after),
+            lines,
+            "{name}: {:?}",
+            row.writes
+        );
+    }
 }
 
 #[test]
-fn only_the_argument_changes() {
-    assert_eq!(
-        changes("many", &integer("global", "nbthread {value}"), "4"),
-        ["-    nbthread    2", "+    nbthread    4"]
-    );
-    let expected = ["-  maxconn 20000", "+  maxconn 7"];
-    assert_eq!(
-        changes("from", &integer("global", "maxconn {value}"), "7"),
-        expected
-    );
-    let tabs = ["-\ttimeout\tconnect\t5s", "+\ttimeout\tconnect\t7s"];
-    assert_eq!(changes("tabs", &duration("timeout connect"), "7s"), tabs);
-}
-
-#[test]
-fn what_is_so_already_is_left() {
-    let none: [&str; 0] = [];
-    assert_eq!(
-        changes("from", &integer("global", "maxconn {value}"), "20000"),
-        none
-    );
-    assert_eq!(changes("quoted", &duration("timeout client"), "30s"), none);
-    assert_eq!(
-        changes("debian", &duration("timeout connect"), "5s"),
-        none,
-        "5000 says that"
-    );
-    assert_eq!(changes("many", &dontlognull(), "on"), none);
-}
-
-#[test]
-fn proxies_that_say_otherwise_are_changed_too() {
-    let source = set(
-        &Users::new("many").read(),
-        &duration("timeout server"),
-        "9s",
-    );
-    assert!(text(&source).contains("    timeout server          9s   # the reports are slow\n"));
-    assert!(text(&source).contains("    balance leastconn\n    timeout server 9s\n"));
-    let source = set(
-        &Users::new("from").read(),
-        &duration("timeout server"),
-        "9s",
-    );
-    assert_eq!(text(&source).matches("timeout server 9s").count(), 3);
-}
-
-#[test]
-fn what_is_missing_goes_beside_its_like() {
-    assert_eq!(
-        changes("many", &duration("timeout tunnel"), "1h"),
-        ["+    timeout tunnel 1h"]
-    );
-    let after = set(
-        &Users::new("many").read(),
-        &duration("timeout tunnel"),
-        "1h",
-    );
-    assert!(text(&after).contains("    timeout check           10s\n    timeout tunnel 1h\n"));
-    // Of three `defaults`, those that need it: `long` has it of `base`.
-    let after = set(&Users::new("from").read(), &duration("timeout queue"), "3s");
-    let expected = named("from")
-        .replace(
-            "client 30s\n  timeout server 30s\n",
-            "client 30s\n  timeout server 30s\n  timeout queue 3s\n",
-        )
-        .replace("server 10m\n", "server 10m\n  timeout queue 3s\n");
-    assert_eq!(text(&after), expected);
-    // No `defaults`: into the proxies.
-    let after = set(&Users::new("bare").read(), &duration("timeout queue"), "3s");
-    assert_eq!(
-        text(&after)
-            .matches("  timeout server 30s\n  timeout queue 3s\n")
-            .count(),
-        2
-    );
+fn settings_go_where_users_would_write_them() {
+    let pool = || integer("server", "pool-max-conn {value}");
+    // The configuration, a row and its level, and a text that is there then so many times.
+    #[rustfmt::skip]
+    let rows = [
+        // Proxies that say otherwise than their `defaults` are changed too.
+        ("many", duration("timeout server"), "9s",
+         "    timeout server          9s   # the reports are slow\n", 1),
+        ("many", duration("timeout server"), "9s", "    balance leastconn\n    timeout server 9s\n", 1),
+        ("from", duration("timeout server"), "9s", "timeout server 9s", 3),
+        // What is missing goes beside its like; without `defaults`, into the proxies.
+        ("many", duration("timeout tunnel"), "1h",
+         "    timeout check           10s\n    timeout tunnel 1h\n", 1),
+        ("bare", duration("timeout queue"), "3s", "  timeout server 30s\n  timeout queue 3s\n", 2),
+        // Options that contradict each other take turns, in the `defaults`, which hold whatever `.if`
+        // says, and in all branches.
+        ("macros", mode(), "close", "option httpclose\n", 4),
+        ("many", mode(), "keep-alive", "option http-server-close", 0),
+        ("many", mode(), "keep-alive",
+         "    option                  dontlognull\n    option http-keep-alive\n", 1),
+        ("many", mode(), "default", "http-keep-alive\n", 0),
+        ("many", mode(), "default", "close", 0),
+        ("many", dontlognull(), "off", "    no option                  dontlognull\n", 1),
+        ("tabs", integer("bind", "maxconn {value}"), "5", "\tbind\t:80\tname\tweb\tmaxconn\t5\n", 1),
+        ("many", flag("bind", "tfo"), "on", "    bind :8080,:8081 tfo\n", 1),
+        // Servers get options on few lines: those that have them of `default-server` need none.
+        ("many", pool(), "100",
+         "default-server inter 3s fall 3 rise 2 maxconn 100 pool-max-conn 100\n", 1),
+        ("many", pool(), "100", "weight 10 cookie a\n", 1),
+        ("many", pool(), "100", "weight 20 cookie b pool-max-conn 100\n", 1),
+        ("many", pool(), "100", "127.0.0.1:5001 check cookie app1 pool-max-conn 100\n", 1),
+    ];
+    for (name, row, level, words, times) in rows {
+        let after = set(&Users::new(name).read(), &row, level);
+        let after = text(&after);
+        assert_eq!(
+            after.matches(words).count(),
+            times,
+            "{name}: {words}\n{after}"
+        );
+    }
     let after = set(
         &Users::new("bare").read(),
         &integer("global", "nbthread {value}"),
         "2",
     );
     assert!(text(&after).starts_with("global\n  nbthread 2\n\nlisten web\n"));
+    // Of three `defaults`, those that need it: `long` has it of `base`.
+    let after = set(&Users::new("from").read(), &duration("timeout queue"), "3s");
+    let (client, server) = ("client 30s\n  timeout server 30s\n", "server 10m\n");
+    let queue = "  timeout queue 3s\n";
+    let expected = named("from")
+        .replace(client, &format!("{client}{queue}"))
+        .replace(server, &format!("{server}{queue}"));
+    assert_eq!(text(&after), expected);
+    for (row, [there, back]) in [
+        (dontlognull(), ["off", "on"]),
+        (flag("bind", "tfo"), ["on", "off"]),
+    ] {
+        let after = set(&Users::new("many").read(), &row, there);
+        assert_eq!(text(&set(&after, &row, back)), named("many"));
+    }
 }
 
-/// `timeout client` in a backend would only bring a warning.
 #[test]
-fn keywords_go_to_the_side_that_has_them() {
-    let before = source(
-        "a.cfg",
-        "frontend f\n bind :80\n default_backend b\n\nbackend b\n server s 127.0.0.1:1\n",
-    );
-    let after = set(&before, &duration("timeout client"), "3s");
-    assert!(text(&after).contains(" default_backend b\n timeout client 3s\n\nbackend b\n server"));
-    let after = set(&before, &duration("timeout connect"), "3s");
-    assert!(text(&after).contains(" server s 127.0.0.1:1\n timeout connect 3s\n"));
-    assert!(!text(&after).contains("default_backend b\n timeout"));
-}
-
-#[test]
-fn a_line_without_an_end_stays_so() {
-    let before = source("a.cfg", "global\r\n  maxconn 1\r\n  nbthread 1");
-    let after = set(&before, &integer("global", "tune.maxaccept {value}"), "5");
-    assert_eq!(
-        text(&after),
-        "global\r\n  maxconn 1\r\n  nbthread 1\r\n  tune.maxaccept 5"
-    );
+fn small_configurations_become_what_they_should() {
     let off = row(
         r#"{"choice": ["on", "off"]}"#,
         r#"{"directive": {"name": "nbthread", "context": "global"}}"#,
         r#"[{"context": "global", "text": "nbthread 1", "only": ["on"]}]"#,
     );
-    assert_eq!(text(&set(&before, &off, "off")), "global\r\n  maxconn 1");
-}
-
-#[test]
-fn options_that_contradict_each_other_take_turns() {
-    // In the `defaults`, which hold whatever `.if` says, and in all branches.
-    let after = set(&Users::new("macros").read(), &mode(), "close");
-    assert_eq!(text(&after).matches("option httpclose\n").count(), 4);
-    let after = set(&Users::new("many").read(), &mode(), "keep-alive");
-    assert!(!text(&after).contains("option http-server-close"));
-    assert!(
-        text(&after)
-            .contains("    option                  dontlognull\n    option http-keep-alive\n")
-    );
-    let after = set(&Users::new("many").read(), &mode(), "default");
-    assert!(!text(&after).contains("http-keep-alive\n") && !text(&after).contains("close"));
-    let off = set(&Users::new("many").read(), &dontlognull(), "off");
-    assert!(
-        text(&off).contains("    no option                  dontlognull\n"),
-        "{}",
-        text(&off)
-    );
-    assert_eq!(text(&set(&off, &dontlognull(), "on")), named("many"));
-}
-
-#[test]
-fn a_comment_outlives_its_statement() {
-    let before = source(
-        "a.cfg",
-        "defaults\n  option httpclose # for the old clients\n",
-    );
-    let after = set(&before, &mode(), "default");
-    assert_eq!(text(&after), "defaults\n  # for the old clients\n");
-}
-
-#[test]
-fn bind_lines_get_options() {
-    let after = set(
-        &Users::new("tabs").read(),
-        &integer("bind", "maxconn {value}"),
-        "5",
-    );
-    assert!(text(&after).contains("\tbind\t:80\tname\tweb\tmaxconn\t5\n"));
-    let after = set(&Users::new("many").read(), &flag("bind", "tfo"), "on");
-    assert!(text(&after).contains("    bind :8080,:8081 tfo\n"));
-    assert_eq!(
-        text(&set(&after, &flag("bind", "tfo"), "off")),
-        named("many")
-    );
-    // The name of a listener is no option.
-    let before = source("a.cfg", "listen a\n bind :80 name tfo # tfo\n");
-    assert_eq!(
-        text(&set(&before, &flag("bind", "tfo"), "off")),
-        text(&before)
-    );
-    let after = set(&before, &flag("bind", "tfo"), "on");
-    assert_eq!(text(&after), "listen a\n bind :80 name tfo tfo # tfo\n");
-}
-
-#[test]
-fn servers_get_options_on_few_lines() {
-    let row = integer("server", "pool-max-conn {value}");
-    let after = set(&Users::new("many").read(), &row, "100");
-    let text = text(&after);
-    assert!(text.contains("default-server inter 3s fall 3 rise 2 maxconn 100 pool-max-conn 100\n"));
-    assert!(
-        text.contains("weight 10 cookie a\n"),
-        "it has it of default-server"
-    );
-    assert!(
-        text.contains("weight 20 cookie b pool-max-conn 100\n"),
-        "it said otherwise"
-    );
-    assert!(text.contains("127.0.0.1:5001 check cookie app1 pool-max-conn 100\n"));
-
-    let cfg = "defaults\n default-server inter 1s\nbackend b\n server s 127.0.0.1:1\n server t 127.0.0.1:2\n";
-    let after = set(&source("a.cfg", cfg), &row, "9");
-    let expected = cfg.replace("inter 1s", "inter 1s pool-max-conn 9");
-    assert_eq!(crate::support::text(&after), expected);
+    let sides = "frontend f\n bind :80\n default_backend b\n\nbackend b\n server s 127.0.0.1:1\n";
+    #[rustfmt::skip]
+    let rows = [
+        // `timeout client` in a backend would only bring a warning.
+        (sides, duration("timeout client"), "3s",
+         "frontend f\n bind :80\n default_backend b\n timeout client 3s\n\nbackend b\n server s 127.0.0.1:1\n"),
+        (sides, duration("timeout connect"), "3s",
+         "frontend f\n bind :80\n default_backend b\n\nbackend b\n server s 127.0.0.1:1\n timeout connect 3s\n"),
+        // A line without an end stays so.
+        ("global\r\n  maxconn 1\r\n  nbthread 1", integer("global", "tune.maxaccept {value}"), "5",
+         "global\r\n  maxconn 1\r\n  nbthread 1\r\n  tune.maxaccept 5"),
+        ("global\r\n  maxconn 1\r\n  nbthread 1", off, "off", "global\r\n  maxconn 1"),
+        // A comment outlives its statement.
+        ("defaults\n  option httpclose # for the old clients\n", mode(), "default",
+         "defaults\n  # for the old clients\n"),
+        // The name of a listener is no option.
+        ("listen a\n bind :80 name tfo # tfo\n", flag("bind", "tfo"), "off",
+         "listen a\n bind :80 name tfo # tfo\n"),
+        ("listen a\n bind :80 name tfo # tfo\n", flag("bind", "tfo"), "on",
+         "listen a\n bind :80 name tfo tfo # tfo\n"),
+        ("defaults\n default-server inter 1s\nbackend b\n server s 127.0.0.1:1\n server t 127.0.0.1:2\n",
+         integer("server", "pool-max-conn {value}"), "9",
+         "defaults\n default-server inter 1s pool-max-conn 9\nbackend b\n server s 127.0.0.1:1\n \
+          server t 127.0.0.1:2\n"),
+    ];
+    for (before, row, level, after) in rows {
+        assert_eq!(
+            text(&set(&source("a.cfg", before), &row, level)),
+            after,
+            "{before}"
+        );
+    }
 }
 
 #[test]
@@ -316,34 +253,17 @@ fn options_of_lists_come_and_go_alone() {
         after.files[0].text.clone()
     };
     let list = "global\n  ssl-default-bind-options ssl-min-ver TLSv1.2 no-tls-tickets\n";
-    for (id, level, expected) in [
-        (
-            "ssl_min_ver",
-            "TLSv1.3",
-            "ssl-min-ver TLSv1.3 no-tls-tickets",
-        ),
-        (
-            "ssl_max_ver",
-            "TLSv1.2",
-            "ssl-min-ver TLSv1.2 no-tls-tickets ssl-max-ver TLSv1.2",
-        ),
-        (
-            "ssl_prefer_server_ciphers",
-            "off",
-            "ssl-min-ver TLSv1.2 no-tls-tickets prefer-client-ciphers",
-        ),
-        (
-            "ssl_prefer_server_ciphers",
-            "on",
-            "ssl-min-ver TLSv1.2 no-tls-tickets",
-        ),
+    #[rustfmt::skip]
+    let rows = [
+        ("ssl_min_ver", "TLSv1.3", "ssl-min-ver TLSv1.3 no-tls-tickets"),
+        ("ssl_max_ver", "TLSv1.2", "ssl-min-ver TLSv1.2 no-tls-tickets ssl-max-ver TLSv1.2"),
+        ("ssl_prefer_server_ciphers", "off",
+         "ssl-min-ver TLSv1.2 no-tls-tickets prefer-client-ciphers"),
+        ("ssl_prefer_server_ciphers", "on", "ssl-min-ver TLSv1.2 no-tls-tickets"),
         ("ssl_session_tickets", "on", "ssl-min-ver TLSv1.2"),
-        (
-            "ssl_session_tickets",
-            "off",
-            "ssl-min-ver TLSv1.2 no-tls-tickets",
-        ),
-    ] {
+        ("ssl_session_tickets", "off", "ssl-min-ver TLSv1.2 no-tls-tickets"),
+    ];
+    for (id, level, expected) in rows {
         let expected = format!("global\n  ssl-default-bind-options {expected}\n");
         assert_eq!(changed(list, id, level), expected, "{id}: {level}");
     }
@@ -392,101 +312,6 @@ fn logs_of_the_users_stay_where_a_log_is_to_be() {
         text(&on).replace("raw local0", "raw sample 1:10 local0")
     );
     assert_eq!(set(&sampled, row, "on"), on);
-}
-
-/// Levels of a row in the manner of those that studies have.
-fn levels(row: &Parameter) -> Vec<String> {
-    let some: Vec<String> = match &row.level {
-        LevelKind::Switch => vec!["on".to_owned(), "off".to_owned()],
-        LevelKind::Choice(levels) => levels.clone(),
-        LevelKind::Integer { min, max, words } => {
-            let numbers = [min.to_string(), max.to_string()];
-            numbers.into_iter().chain(words.iter().cloned()).collect()
-        }
-        LevelKind::Size { min, max, .. } => vec![min.to_string(), max.to_string()],
-        LevelKind::MediaTypes => vec!["text/html text/css".to_owned()],
-        LevelKind::CipherList => vec!["HIGH".to_owned()],
-        _ => vec!["1s".to_owned(), "20s".to_owned()],
-    };
-    some.iter().map(|level| row.check(level).unwrap()).collect()
-}
-
-/// Whether words begin with those of a row's text, whatever its level.
-fn begins(row: &Parameter, words: &[&str], own: &[&str]) -> bool {
-    let is_level = |word: &str| match &row.level {
-        LevelKind::Choice(levels) => levels.iter().any(|level| level == word),
-        _ => true,
-    };
-    let is_own = |(own, word): (&&str, &&str)| match own.starts_with('{') {
-        true => is_level(word),
-        false => own == word,
-    };
-    words.len() >= own.len() && own.iter().zip(words).all(is_own)
-}
-
-/// The words of a statement that are none of a row's.
-fn foreign(row: &Parameter, statement: &haproxy::Statement<'_>) -> Vec<String> {
-    let words: Vec<&str> = statement.words.iter().map(|word| &*word.text).collect();
-    let mut owned = vec![false; words.len()];
-    for write in &row.writes {
-        let own: Vec<&str> = write.text.split_whitespace().collect();
-        let own = &own[usize::from(own[0] == "no")..];
-        let is_option = match write.context.name() {
-            "bind" => words[0] == "bind",
-            "server" => ["server", "server-template", "default-server"].contains(&words[0]),
-            _ => false,
-        };
-        let is_listed = own[0].ends_with("-options") && [own[0], "bind"].contains(&words[0]);
-        let from = usize::from(words[0] == "no");
-        if is_option || is_listed {
-            let own = &own[usize::from(is_listed)..];
-            for at in 1..words.len() {
-                if begins(row, &words[at..], own) {
-                    owned[at..at + own.len()].fill(true);
-                }
-            }
-        } else if begins(row, &words[from..], own) {
-            owned.fill(true);
-        }
-    }
-    // The keyword of a list goes with its last option.
-    if words[0].ends_with("-options") && owned[1..].iter().all(|owned| *owned) {
-        owned[0] = true;
-    }
-    let kept = words.iter().zip(owned).filter(|(_, owned)| !owned);
-    kept.map(|(word, _)| (*word).to_owned()).collect()
-}
-
-/// Whatever row of the catalog is put into force: what is not its own stays as it is, in its order.
-#[test]
-fn rows_leave_alone_what_is_not_theirs() {
-    let catalog = Catalog::builtin();
-    let rest = |source: &Source, row: &Parameter, level: &str| -> Vec<Vec<String>> {
-        let tree = haproxy::Tree::parse(source).unwrap();
-        let statements = tree.sections.iter().flat_map(|section| &section.statements);
-        // Without a log, those of the user's go too.
-        let is_gone = |it: &&haproxy::Statement<'_>| {
-            row.id == "access_log" && level == "off" && it.word(0) == "log"
-        };
-        let kept = statements.filter(|it| !is_gone(it));
-        let words = kept.map(|statement| foreign(row, statement));
-        words.filter(|words| !words.is_empty()).collect()
-    };
-    for name in &NAMES[..13] {
-        let before = Users::new(name).read();
-        for row in catalog.parameters(ProxyKind::Haproxy) {
-            for level in levels(row) {
-                let after = set(&before, row, &level);
-                let what = format!("{name}: {} = {level}", row.id);
-                assert_eq!(
-                    rest(&after, row, &level),
-                    rest(&before, row, &level),
-                    "{what}"
-                );
-                assert_eq!(set(&after, row, &level), after, "{what}");
-            }
-        }
-    }
 }
 
 fn rows() -> Vec<(Parameter, Vec<&'static str>)> {

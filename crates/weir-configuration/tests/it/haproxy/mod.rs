@@ -2,7 +2,7 @@
 
 mod adapted;
 mod changed;
-
+mod left_alone;
 mod refused;
 
 use std::fs;

@@ -15,51 +15,18 @@ fn refused(bytes: &[u8]) -> ConfigurationError {
 
 #[test]
 fn every_bad_input_has_its_place() {
-    for (bytes, line, column, what) in [
-        (
-            &b"globl\n  maxconn 1\n"[..],
-            1,
-            1,
-            "unknown section `globl`",
-        ),
-        (
-            b"# a\n\n  maxconn 1\nglobal\n",
-            3,
-            3,
-            "unknown section `maxconn`",
-        ),
-        (
-            b"global\n  log \xc3\xa9 \xff\n",
-            2,
-            9,
-            "the byte 0xff is not UTF-8",
-        ),
-        (
-            b"global\n  setenv A \"b # c\n",
-            2,
-            12,
-            "this quote is not closed in its line",
-        ),
-        (
-            b"global\n  setenv A b'c\\'d'\n",
-            2,
-            18,
-            "this quote is not closed in its line",
-        ),
-        (
-            b"global\n .if 1\n  maxconn 1\n",
-            2,
-            2,
-            "`.if` has no `.endif`",
-        ),
+    #[rustfmt::skip]
+    let rows = [
+        (&b"globl\n  maxconn 1\n"[..], 1, 1, "unknown section `globl`"),
+        (b"# a\n\n  maxconn 1\nglobal\n", 3, 3, "unknown section `maxconn`"),
+        (b"global\n  log \xc3\xa9 \xff\n", 2, 9, "the byte 0xff is not UTF-8"),
+        (b"global\n  setenv A \"b # c\n", 2, 12, "this quote is not closed in its line"),
+        (b"global\n  setenv A b'c\\'d'\n", 2, 18, "this quote is not closed in its line"),
+        (b"global\n .if 1\n  maxconn 1\n", 2, 2, "`.if` has no `.endif`"),
         (b"global\n .endif\n", 2, 2, "`.endif` has no `.if`"),
-        (
-            b"global\n .if 1\n .endif\n .else\n",
-            4,
-            2,
-            "`.else` has no `.if`",
-        ),
-    ] {
+        (b"global\n .if 1\n .endif\n .else\n", 4, 2, "`.else` has no `.if`"),
+    ];
+    for (bytes, line, column, what) in rows {
         let error = refused(bytes);
         assert_eq!(
             (error.line, error.column, error.what.as_str()),

@@ -73,7 +73,8 @@ fn what_is_not_there_goes_behind_the_simple_directives_as_they_are_written() {
 
 #[test]
 fn what_means_the_same_is_left_alone() {
-    for (name, settings) in [
+    #[rustfmt::skip]
+    let rows = [
         (
             "debian",
             &[
@@ -82,10 +83,7 @@ fn what_means_the_same_is_left_alone() {
                 ("access_log", "on"),
             ][..],
         ),
-        (
-            "wordpress",
-            &[("keepalive_timeout", "65s"), ("backlog", "1024")],
-        ),
+        ("wordpress", &[("keepalive_timeout", "65s"), ("backlog", "1024")]),
         ("quotes", &[("worker_processes", "2")]),
         (
             "tls",
@@ -101,16 +99,11 @@ fn what_means_the_same_is_left_alone() {
                 ("open_file_cache", "max=1000 inactive=20s"),
             ],
         ),
-        (
-            "static",
-            &[("gzip_types", "application/json text/css text/plain")],
-        ),
+        ("static", &[("gzip_types", "application/json text/css text/plain")]),
         ("cache", &[("reuseport", "on")]),
-        (
-            "endless",
-            &[("gzip_types", "text/html"), ("origin_keepalive", "0")],
-        ),
-    ] {
+        ("endless", &[("gzip_types", "text/html"), ("origin_keepalive", "0")]),
+    ];
+    for (name, settings) in rows {
         let source = User::of(name).read();
         assert_eq!(changed_lines(&source, settings), [""; 0], "{name}");
     }

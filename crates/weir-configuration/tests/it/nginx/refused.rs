@@ -73,25 +73,17 @@ fn bytes_that_are_no_utf_8_are_told_in_their_own_file() {
 
 #[test]
 fn what_is_not_nginx_s_language_is_told_with_its_place() {
-    for (text, line, column, what) in [
+    #[rustfmt::skip]
+    let rows = [
         ("events { }\n}\n", 2, 1, "`}` too many"),
-        (
-            "events { }\nhttp {\n server {\n }\n",
-            2,
-            6,
-            "`}` of this block is missing",
-        ),
+        ("events { }\nhttp {\n server {\n }\n", 2, 6, "`}` of this block is missing"),
         ("a 'b", 1, 3, "quote is not closed"),
         ("a \"b\"c;", 1, 6, "behind a closing quote"),
         ("a;\n\tb c\n", 2, 2, "not ended"),
         ("\u{feff} ;", 1, 2, "no name"),
-        (
-            "http { content_by_lua_block { \"}\" ",
-            1,
-            29,
-            "of Lua is missing",
-        ),
-    ] {
+        ("http { content_by_lua_block { \"}\" ", 1, 29, "of Lua is missing"),
+    ];
+    for (text, line, column, what) in rows {
         let error = refused(&User::with(text));
         assert_eq!(
             (error.line, error.column),
@@ -106,44 +98,22 @@ fn what_is_not_nginx_s_language_is_told_with_its_place() {
 
 #[test]
 fn a_wrong_block_is_told_with_the_right_one() {
-    for (text, line, what, hint) in [
-        (
-            "events { }\nhttp { server {\n http { } } }",
-            3,
-            "`http` cannot stand in `server`",
-            "it belongs outside all blocks",
-        ),
-        (
-            "events { }\nhttp {\n worker_connections 5; }",
-            3,
-            "`worker_connections` cannot stand in `http`",
-            "it belongs in `events`",
-        ),
-        (
-            "events { }\n gzip on;",
-            2,
-            "`gzip` cannot stand outside all blocks",
-            "it belongs in `http` or in `server` or in `location`",
-        ),
-        (
-            "http { location / { } }",
-            1,
-            "`location` cannot stand in `http`",
-            "it belongs in `server` or in `location`",
-        ),
-        (
-            "events { include inner; }",
-            1,
-            "`worker_processes` cannot stand in `events`",
-            "it belongs outside all blocks",
-        ),
-        (
-            "http { server { keepalive 5; } }",
-            1,
-            "`keepalive` cannot stand in `server`",
-            "it belongs in `upstream`",
-        ),
-    ] {
+    #[rustfmt::skip]
+    let rows = [
+        ("events { }\nhttp { server {\n http { } } }", 3, "`http` cannot stand in `server`",
+         "it belongs outside all blocks"),
+        ("events { }\nhttp {\n worker_connections 5; }", 3,
+         "`worker_connections` cannot stand in `http`", "it belongs in `events`"),
+        ("events { }\n gzip on;", 2, "`gzip` cannot stand outside all blocks",
+         "it belongs in `http` or in `server` or in `location`"),
+        ("http { location / { } }", 1, "`location` cannot stand in `http`",
+         "it belongs in `server` or in `location`"),
+        ("events { include inner; }", 1, "`worker_processes` cannot stand in `events`",
+         "it belongs outside all blocks"),
+        ("http { server { keepalive 5; } }", 1, "`keepalive` cannot stand in `server`",
+         "it belongs in `upstream`"),
+    ];
+    for (text, line, what, hint) in rows {
         let user = User::with(text);
         user.write("inner", "worker_processes 1;");
         let error = refused(&user);

@@ -383,25 +383,17 @@ fn journals_have_one_place_for_each_user() {
     };
     let (own, state) = (("WEIR_JOURNAL", "/j"), ("XDG_STATE_HOME", "/state"));
     let home = Some("/home/u");
-    for (set, is_root, home, expected) in [
+    #[rustfmt::skip]
+    let rows = [
         (&[own, state][..], true, home, "/j"),
         (&[own][..], false, home, "/j"),
-        (
-            &[("WEIR_JOURNAL", ""), state][..],
-            true,
-            home,
-            "/var/lib/weir/journal",
-        ),
+        (&[("WEIR_JOURNAL", ""), state][..], true, home, "/var/lib/weir/journal"),
         (&[state][..], false, home, "/state/weir/journal"),
-        (
-            &[("XDG_STATE_HOME", "state")][..],
-            false,
-            home,
-            "/home/u/.local/state/weir/journal",
-        ),
+        (&[("XDG_STATE_HOME", "state")][..], false, home, "/home/u/.local/state/weir/journal"),
         (&[][..], false, home, "/home/u/.local/state/weir/journal"),
         (&[][..], false, None, "/var/lib/weir/journal"),
-    ] {
+    ];
+    for (set, is_root, home, expected) in rows {
         assert_eq!(folder(set, is_root, home), Path::new(expected));
     }
 }

@@ -1,0 +1,103 @@
+//! What stays as it is when a row of the catalog is put into force.
+
+use weir_configuration::{Source, haproxy};
+use weir_model::study::ProxyKind;
+use weir_parameters::{Catalog, LevelKind, Parameter};
+
+use super::changed::set;
+use super::{NAMES, Users};
+
+/// Levels of a row in the manner of those that studies have.
+fn levels(row: &Parameter) -> Vec<String> {
+    let some: Vec<String> = match &row.level {
+        LevelKind::Switch => vec!["on".to_owned(), "off".to_owned()],
+        LevelKind::Choice(levels) => levels.clone(),
+        LevelKind::Integer { min, max, words } => {
+            let numbers = [min.to_string(), max.to_string()];
+            numbers.into_iter().chain(words.iter().cloned()).collect()
+        }
+        LevelKind::Size { min, max, .. } => vec![min.to_string(), max.to_string()],
+        LevelKind::MediaTypes => vec!["text/html text/css".to_owned()],
+        LevelKind::CipherList => vec!["HIGH".to_owned()],
+        _ => vec!["1s".to_owned(), "20s".to_owned()],
+    };
+    some.iter().map(|level| row.check(level).unwrap()).collect()
+}
+
+/// Whether words begin with those of a row's text, whatever its level.
+fn begins(row: &Parameter, words: &[&str], own: &[&str]) -> bool {
+    let is_level = |word: &str| match &row.level {
+        LevelKind::Choice(levels) => levels.iter().any(|level| level == word),
+        _ => true,
+    };
+    let is_own = |(own, word): (&&str, &&str)| match own.starts_with('{') {
+        true => is_level(word),
+        false => own == word,
+    };
+    words.len() >= own.len() && own.iter().zip(words).all(is_own)
+}
+
+/// The words of a statement that are none of a row's.
+fn foreign(row: &Parameter, statement: &haproxy::Statement<'_>) -> Vec<String> {
+    let words: Vec<&str> = statement.words.iter().map(|word| &*word.text).collect();
+    let mut owned = vec![false; words.len()];
+    for write in &row.writes {
+        let own: Vec<&str> = write.text.split_whitespace().collect();
+        let own = &own[usize::from(own[0] == "no")..];
+        let is_option = match write.context.name() {
+            "bind" => words[0] == "bind",
+            "server" => ["server", "server-template", "default-server"].contains(&words[0]),
+            _ => false,
+        };
+        let is_listed = own[0].ends_with("-options") && [own[0], "bind"].contains(&words[0]);
+        let from = usize::from(words[0] == "no");
+        if is_option || is_listed {
+            let own = &own[usize::from(is_listed)..];
+            for at in 1..words.len() {
+                if begins(row, &words[at..], own) {
+                    owned[at..at + own.len()].fill(true);
+                }
+            }
+        } else if begins(row, &words[from..], own) {
+            owned.fill(true);
+        }
+    }
+    // The keyword of a list goes with its last option.
+    if words[0].ends_with("-options") && owned[1..].iter().all(|owned| *owned) {
+        owned[0] = true;
+    }
+    let kept = words.iter().zip(owned).filter(|(_, owned)| !owned);
+    kept.map(|(word, _)| (*word).to_owned()).collect()
+}
+
+/// Whatever row of the catalog is put into force: what is not its own stays as it is, in its order.
+#[test]
+fn rows_leave_alone_what_is_not_theirs() {
+    let catalog = Catalog::builtin();
+    let rest = |source: &Source, row: &Parameter, level: &str| -> Vec<Vec<String>> {
+        let tree = haproxy::Tree::parse(source).unwrap();
+        let statements = tree.sections.iter().flat_map(|section| &section.statements);
+        // Without a log, those of the user's go too.
+        let is_gone = |it: &&haproxy::Statement<'_>| {
+            row.id == "access_log" && level == "off" && it.word(0) == "log"
+        };
+        let kept = statements.filter(|it| !is_gone(it));
+        let words = kept.map(|statement| foreign(row, statement));
+        words.filter(|words| !words.is_empty()).collect()
+    };
+    for name in &NAMES[..13] {
+        let before = Users::new(name).read();
+        for row in catalog.parameters(ProxyKind::Haproxy) {
+            for level in levels(row) {
+                let after = set(&before, row, &level);
+                let what = format!("{name}: {} = {level}", row.id);
+                assert_eq!(
+                    rest(&after, row, &level),
+                    rest(&before, row, &level),
+                    "{what}"
+                );
+                assert_eq!(set(&after, row, &level), after, "{what}");
+            }
+        }
+    }
+}

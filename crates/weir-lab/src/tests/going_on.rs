@@ -1,0 +1,107 @@
+//! Runs that are interrupted and go on: nothing is lost, and nothing is measured twice.
+
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use weir_model::record::{Outcome, Phase, Record, TrialRecord};
+use weir_model::study::StudyArrivals;
+use weir_simulation::Model;
+
+use super::bench::{Bench, load};
+use crate::Event;
+
+/// A closed loop, then an open one at a share of its rate, with pilots.
+fn bench() -> Bench {
+    let mut bench = Bench::new(&["stock", "same", "other"], 6, Model::default());
+    bench.study.blocks.slice = None;
+    let share = StudyArrivals::ShareOfSlowest(0.5);
+    bench.study.loads.push(load("open", share, 6));
+    bench
+}
+
+/// Blocks of a load that every arm has a trial in, and the numbers of all blocks.
+fn blocks(bench: &Bench, load: &str) -> (usize, Vec<u32>) {
+    let run = bench.read();
+    let blocks = run.blocks(load);
+    let whole = blocks.values().filter(|trials| trials.len() == 3).count();
+    (whole, blocks.keys().map(|(block, _)| *block).collect())
+}
+
+#[test]
+fn a_run_that_is_stopped_anywhere_goes_on_to_the_same_end() {
+    let whole = bench();
+    whole.findings();
+    let wanted = ["closed", "open"].map(|load| blocks(&whole, load).0);
+    assert!(wanted.iter().all(|blocks| *blocks >= 10), "{wanted:?}");
+    for stop_at in [0, 1, 2, 9, 14] {
+        let bench = bench();
+        let mut told = 0;
+        let summary = bench.run(&mut |event, stop| {
+            let counts = match event {
+                Event::PilotBegun { .. } => stop_at == 0,
+                Event::Block { .. } => true,
+                _ => false,
+            };
+            told += u32::from(counts);
+            if counts && told > stop_at {
+                stop.store(true, Ordering::Relaxed);
+            }
+        });
+        assert_eq!(summary.unwrap().outcome, Outcome::Interrupted, "{stop_at}");
+        let before: Vec<TrialRecord> = bench.read().trials().cloned().collect();
+        assert_eq!(
+            bench.resume().unwrap().outcome,
+            Outcome::Complete,
+            "{stop_at}"
+        );
+        let after: Vec<TrialRecord> = bench.read().trials().cloned().collect();
+        assert_eq!(after[..before.len()], before, "{stop_at}: records stay");
+        for (load, wanted) in ["closed", "open"].into_iter().zip(wanted) {
+            let (whole, mut numbers) = blocks(&bench, load);
+            assert_eq!(whole, wanted, "{stop_at}: {load}");
+            numbers.dedup();
+            assert!(
+                numbers.len() >= wanted,
+                "{stop_at}: no number is used twice"
+            );
+        }
+        // What is finished is not run again.
+        assert!(bench.resume().is_err(), "{stop_at}");
+    }
+}
+
+#[test]
+fn pilots_stand_in_the_records_by_their_phase_and_are_no_figures() {
+    let bench = bench();
+    let findings = bench.findings();
+    let run = bench.read();
+    let pilots = run.records.iter().filter_map(|record| match record {
+        Record::Trial(trial) if trial.phase == Phase::Pilot => Some(&trial.arm),
+        _ => None,
+    });
+    let mut arms: Vec<&String> = pilots.collect();
+    assert!(arms.len() > 20, "{}", arms.len());
+    arms.sort_unstable();
+    arms.dedup();
+    assert_eq!(arms, ["same", "stock"], "the first two arms take turns");
+    assert!(run.trials().all(|trial| trial.phase == Phase::Measurement));
+    let counted: u32 = findings.loads.iter().map(|load| load.blocks).sum();
+    let whole = ["closed", "open"].map(|load| blocks(&bench, load).0 as u32);
+    assert_eq!(counted, whole.iter().sum::<u32>());
+}
+
+#[test]
+fn the_rate_of_an_open_loop_follows_from_the_closed_one_and_is_kept() {
+    let bench = bench();
+    bench.findings();
+    let run = bench.read();
+    let pilot = run.pilot("open").unwrap();
+    let rate = pilot.rate.unwrap();
+    // One worker of half a millisecond carries about 2,000/s.
+    assert!((900.0..1100.0).contains(&rate), "{rate}");
+    let mut open = run.trials().filter(|trial| trial.load == "open");
+    assert!(open.all(|trial| trial.rate_intended == Some(rate)));
+    let mut closed = run.trials().filter(|trial| trial.load == "closed");
+    assert!(closed.all(|trial| trial.rate_intended.is_none()));
+    assert!(run.pilot("closed").unwrap().slice_ns >= Duration::from_millis(50).as_nanos() as u64);
+}

@@ -1,0 +1,286 @@
+//! Cells that somebody else than a study's plan proposes.
+
+use std::cell::RefCell;
+use std::collections::VecDeque;
+use std::rc::Rc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use weir_model::record::{DecisionRecord, Outcome as RunOutcome, Phase, Record};
+use weir_model::study::StudyArrivals;
+use weir_simulation::{ArmModel, Fault, Model, SICK};
+
+use super::bench::{Bench, arm, load};
+use crate::cell::{Block, Cell, CellEnd, Outcome, Rates};
+use crate::history::History;
+use crate::{LabError, Proposer, Step};
+
+/// What a proposer was told: for each cell its blocks and why it ended.
+type Heard = Rc<RefCell<Vec<(Vec<Block>, String)>>>;
+
+/// Does what it was told to, and keeps what it hears.
+struct Script {
+    steps: VecDeque<Step>,
+    /// A cell is to end after so many blocks.
+    enough: usize,
+    blocks: usize,
+    heard: Heard,
+}
+
+impl Proposer for Script {
+    fn next(&mut self, _: &History) -> Step {
+        self.blocks = 0;
+        self.steps.pop_front().unwrap_or(Step::Done)
+    }
+
+    fn go_on(&mut self, _: &Block) -> bool {
+        self.blocks += 1;
+        self.blocks < self.enough
+    }
+
+    fn outcome(&mut self, outcome: Outcome) -> Result<(), LabError> {
+        let end = match outcome.end {
+            CellEnd::Whole => "whole".to_owned(),
+            CellEnd::Decided => "decided".to_owned(),
+            CellEnd::Interrupted => "interrupted".to_owned(),
+            CellEnd::Broken(error) => format!("broken: {error}"),
+        };
+        self.heard.borrow_mut().push((outcome.blocks, end));
+        Ok(())
+    }
+}
+
+/// Ten blocks of these arms in a closed loop.
+fn cell(arms: &[usize]) -> Cell {
+    Cell {
+        arms: arms.to_vec(),
+        load: load("closed", StudyArrivals::Closed, 12),
+        rates: Rates::Closed,
+        blocks: 10,
+        first_block: 0,
+        planned: 10,
+        slice: Duration::from_millis(100),
+        discard: 0.2,
+        phase: Phase::Measurement,
+        renew: false,
+        seed: 1,
+    }
+}
+
+fn measure(cell: Cell) -> Step {
+    Step::Measure(Box::new(cell))
+}
+
+/// Runs a script on a study of four arms; what was heard, and the bench.
+fn script(model: Model, steps: Vec<Step>, enough: usize) -> (Vec<(Vec<Block>, String)>, Bench) {
+    let bench = Bench::new(&["stock", "same", SICK, "other"], 12, model);
+    let heard = Heard::default();
+    let mut script = Some(Script {
+        steps: steps.into(),
+        enough,
+        blocks: 0,
+        heard: Rc::clone(&heard),
+    });
+    let mut proposer =
+        |_: &_, _| Box::new(script.take().expect("one session")) as Box<dyn Proposer>;
+    let study = (&bench.study, "");
+    let summary = crate::ask(study, &bench.options(), &mut proposer, &mut |_| {}).unwrap();
+    assert_eq!(summary.outcome, RunOutcome::Complete);
+    (heard.take(), bench)
+}
+
+fn names(block: &Block) -> Vec<&str> {
+    block.iter().map(|trial| trial.arm.as_str()).collect()
+}
+
+fn rate_of(blocks: &[Block], place: usize) -> f64 {
+    let trials = blocks.iter().map(|block| &block[place]);
+    let slices: Vec<_> = trials.flat_map(|trial| &trial.slices).collect();
+    let completed: u64 = slices.iter().map(|slice| slice.completed).sum();
+    let ns: u64 = slices.iter().map(|slice| slice.measured_ns).sum();
+    completed as f64 / (ns as f64 / 1e9)
+}
+
+#[test]
+fn any_set_of_arms_is_measured_and_no_other_runs() {
+    let steps = vec![
+        Step::Arms(vec![3, 1]),
+        measure(cell(&[3, 1])),
+        Step::Arms(vec![0]),
+        measure(Cell {
+            first_block: 10,
+            ..cell(&[0, 2])
+        }),
+    ];
+    let (heard, bench) = script(Model::default(), steps, usize::MAX);
+    let arms: Vec<_> = heard.iter().map(|(blocks, _)| names(&blocks[0])).collect();
+    assert_eq!(arms, [["other", "same"], ["stock", SICK]]);
+    let run = bench.read();
+    let started = run.records.iter().filter_map(|record| match record {
+        Record::Proxy(proxy) => Some((proxy.arm.as_str(), proxy.address.as_str())),
+        _ => None,
+    });
+    let started: Vec<_> = started.collect();
+    let (first, second) = ("10.0.0.1:8080", "10.0.1.1:8080");
+    // The second pair has the slots of the first, which has ended.
+    assert_eq!(
+        started,
+        [
+            ("other", first),
+            ("same", second),
+            ("stock", first),
+            (SICK, second)
+        ]
+    );
+}
+
+#[test]
+fn a_decision_ends_a_cell_and_is_recorded_and_no_wish_of_the_user() {
+    let decision = DecisionRecord {
+        session: 0,
+        load: "closed".to_owned(),
+        phase: Phase::Screening,
+        decision: "stop".to_owned(),
+        because: "four blocks are enough".to_owned(),
+    };
+    let screening = Cell {
+        phase: Phase::Screening,
+        ..cell(&[0, 1])
+    };
+    let steps = vec![
+        measure(screening),
+        Step::Record(Box::new(Record::Decision(decision.clone()))),
+        measure(Cell {
+            phase: Phase::Confirmation,
+            first_block: 10,
+            blocks: 3,
+            ..cell(&[0, 1])
+        }),
+    ];
+    let (heard, bench) = script(Model::default(), steps, 4);
+    let ends: Vec<_> = heard
+        .iter()
+        .map(|(blocks, end)| (blocks.len(), &**end))
+        .collect();
+    assert_eq!(ends, [(4, "decided"), (3, "whole")]);
+    assert!(!bench.options().stop.load(Ordering::Relaxed));
+    let run = bench.read();
+    assert_eq!(History::of(&run).decisions, [decision]);
+    // Screening is not what figures rest on, confirmation is.
+    assert_eq!(run.blocks("closed").len(), 3);
+}
+
+#[test]
+fn a_broken_arm_is_an_outcome_and_the_others_go_on() {
+    let mut model = Model::default();
+    model.arms.insert(
+        SICK.to_owned(),
+        ArmModel {
+            faults: vec![Fault::Crash { at_s: 2.0 }],
+            ..ArmModel::default()
+        },
+    );
+    let others = Cell {
+        first_block: 10,
+        ..cell(&[0, 1])
+    };
+    let steps = vec![
+        measure(cell(&[0, 2])),
+        Step::Arms(vec![0, 1]),
+        measure(others),
+    ];
+    let (heard, _) = script(model, steps, usize::MAX);
+    let ends: Vec<&str> = heard.iter().map(|(_, end)| end.as_str()).collect();
+    let broken = format!("broken: arm `{SICK}`: it has ended by itself");
+    assert_eq!(ends, [broken.as_str(), "whole"]);
+    assert!((1..10).contains(&heard[0].0.len()), "{}", heard[0].0.len());
+    assert_eq!(heard[1].0.len(), 10);
+}
+
+#[test]
+fn arms_are_added_renewed_and_have_cpus_of_their_own() {
+    let steps = vec![
+        measure(cell(&[0, 1])),
+        Step::Add(Box::new(arm("added")), Some("3".parse().unwrap())),
+        measure(Cell {
+            renew: true,
+            first_block: 10,
+            ..cell(&[0, 4])
+        }),
+    ];
+    let mut model = Model::default();
+    let slower = ArmModel::default().slower(2.0);
+    model.arms.insert("added".to_owned(), slower);
+    let (heard, bench) = script(model, steps, usize::MAX);
+    let (blocks, _) = &heard[1];
+    assert_eq!(names(&blocks[0]), ["stock", "added"]);
+    let ratio = rate_of(blocks, 1) / rate_of(blocks, 0);
+    assert!((ratio - 0.5).abs() < 0.02, "{ratio}");
+    let run = bench.read();
+    let added = History::of(&run).added;
+    assert_eq!(added.len(), 1);
+    assert_eq!(added[0].cpus, Some("3".parse().unwrap()));
+    let pids = run.records.iter().filter_map(|record| match record {
+        Record::Proxy(proxy) if proxy.arm == "stock" => Some(proxy.pid),
+        _ => None,
+    });
+    let pids: Vec<u32> = pids.collect();
+    assert!(pids.len() == 2 && pids[0] != pids[1], "{pids:?}");
+}
+
+#[test]
+fn cells_that_differ_in_rate_alone_share_a_trial() {
+    let ladder: Vec<Vec<[f64; 2]>> = (1..=5)
+        .map(|step| {
+            let rate = f64::from(step) * 200.0;
+            vec![[rate, rate], [rate / 2.0, rate / 2.0]]
+        })
+        .collect();
+    let open = Cell {
+        load: load("open", StudyArrivals::Constant(1.0), 12),
+        rates: Rates::ByTurn(ladder.clone()),
+        blocks: 5,
+        ..cell(&[0, 1])
+    };
+    let (heard, bench) = script(Model::default(), vec![measure(open)], usize::MAX);
+    let (blocks, _) = &heard[0];
+    for (block, rates) in blocks.iter().zip(&ladder) {
+        for (trial, rate) in block.iter().zip(rates) {
+            assert_eq!(trial.rate_intended, Some(rate[0]));
+            let offered: u64 = trial.slices.iter().map(|slice| slice.offered).sum();
+            // Two slices, 80 ms of each measured.
+            let wanted = rate[0] * 0.16;
+            assert!(
+                (offered as f64 - wanted).abs() <= 2.0,
+                "{offered} for {wanted}"
+            );
+        }
+    }
+    assert_eq!(
+        bench.read().parts("open").count(),
+        1,
+        "one continuous trial"
+    );
+}
+
+#[test]
+fn overload_builds_a_queue_that_ends_with_the_slice() {
+    // 2,000/s is what the arm carries.
+    for (rate, is_overload) in [(1000.0, false), (3000.0, true)] {
+        let open = Cell {
+            load: load("open", StudyArrivals::Constant(rate), 12),
+            rates: Rates::Same(rate),
+            ..cell(&[0, 1])
+        };
+        let (heard, _) = script(Model::default(), vec![measure(open)], usize::MAX);
+        let trials: Vec<_> = heard[0].0.iter().flatten().collect();
+        let queued: u64 = trials.iter().map(|trial| trial.censored.queued).sum();
+        let slowest = trials.iter().map(|trial| trial.response_time.p99).max();
+        assert_eq!(queued > 0, is_overload, "{rate}: {queued}");
+        assert_eq!(
+            slowest > Some(20_000_000),
+            is_overload,
+            "{rate}: {slowest:?}"
+        );
+    }
+}

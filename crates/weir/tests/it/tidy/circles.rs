@@ -1,0 +1,182 @@
+//! Files of a crate that import each other in a circle.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::Source;
+use super::text::{closed, parts, places, word};
+
+/// The files of one crate by the module that each is; of a module's names, those that it imports.
+#[derive(Default)]
+struct House<'s> {
+    files: BTreeMap<Vec<&'s str>, &'s Source>,
+    imported: BTreeMap<Vec<&'s str>, BTreeMap<&'s str, Vec<&'s str>>>,
+}
+
+/// All circles of two files and more, by their files' paths. Tests do not count.
+pub(super) fn circles(sources: &[Source]) -> Vec<Vec<&str>> {
+    let mut houses: BTreeMap<&str, House<'_>> = BTreeMap::new();
+    for source in sources {
+        let Some((name, module)) = source.path.split_once("/src/") else {
+            continue;
+        };
+        let module = module.trim_end_matches(".rs").split('/');
+        let mut module: Vec<&str> = module.collect();
+        if module.contains(&"tests") {
+            continue;
+        }
+        if ["lib", "main", "mod"].contains(module.last().expect("a name")) {
+            module.pop();
+        }
+        houses.entry(name).or_default().files.insert(module, source);
+    }
+    houses.into_values().flat_map(House::knotted).collect()
+}
+
+impl<'s> House<'s> {
+    fn knotted(mut self) -> Vec<Vec<&'s str>> {
+        let paths: Vec<_> = self
+            .files
+            .iter()
+            .map(|(at, one)| (at.clone(), paths(&one.code)))
+            .collect();
+        for (module, paths) in &paths {
+            let names = paths
+                .iter()
+                .filter(|path| path.inside.is_empty() && path.is_use);
+            let names = names.filter_map(|path| Some((path.name?, path.segments.clone())));
+            self.imported.insert(module.clone(), names.collect());
+        }
+        let mut arrows: BTreeMap<&'s str, BTreeSet<&'s str>> = BTreeMap::new();
+        for (module, paths) in &paths {
+            let to = arrows.entry(&self.files[module].path).or_default();
+            // A module may use those below it, which are its parts, and hand on what they have.
+            let is_arrow = |path: &&Import<'_>| {
+                !path.is_handed_on && matches!(path.segments[..], ["crate" | "super", ..])
+            };
+            for path in paths.iter().filter(is_arrow) {
+                let from = [&module[..], &path.inside].concat();
+                to.extend(self.target(from, &path.segments, 0));
+            }
+        }
+        let reached = |from: &'s str| {
+            let (mut seen, mut left) = (BTreeSet::new(), vec![from]);
+            while let Some(one) = left.pop() {
+                left.extend(arrows[one].iter().filter(|to| seen.insert(**to)));
+            }
+            seen
+        };
+        let all: BTreeMap<&str, _> = arrows.keys().map(|file| (*file, reached(file))).collect();
+        let circle = |(file, reached): (&&'s str, &BTreeSet<&'s str>)| {
+            let both = reached.iter().filter(|to| all[*to].contains(file));
+            both.copied().collect::<Vec<_>>()
+        };
+        let circles: BTreeSet<_> = all.iter().map(circle).filter(|all| all.len() > 1).collect();
+        circles.into_iter().collect()
+    }
+
+    /// The file that a path leads to, from a module. A path that begins with none of the modules there is
+    /// a name of another crate's, or of the file's own.
+    fn target(&self, mut at: Vec<&'s str>, segments: &[&'s str], depth: usize) -> Option<&'s str> {
+        for (number, segment) in segments.iter().enumerate() {
+            let below = [&at[..], &[segment]].concat();
+            match *segment {
+                "crate" => at.clear(),
+                "super" => at.truncate(at.len().saturating_sub(1)),
+                "self" => {}
+                _ if self.files.contains_key(&below) => at = below,
+                name => {
+                    let path = self.imported.get(&at).and_then(|names| names.get(name));
+                    match path {
+                        // What it imports may in turn be imported.
+                        Some(path) if number > 0 && depth < 8 => {
+                            return self.target(at, path, depth + 1);
+                        }
+                        _ if number == 0 => return None,
+                        _ => break,
+                    }
+                }
+            }
+        }
+        self.files.get(&at).map(|source| &*source.path)
+    }
+}
+
+/// A path somewhere in a file.
+struct Import<'c> {
+    /// The modules of the file's own that it stands in.
+    inside: Vec<&'c str>,
+    segments: Vec<&'c str>,
+    /// What it is called here: its last segment, or what stands behind `as`.
+    name: Option<&'c str>,
+    is_use: bool,
+    is_handed_on: bool,
+}
+
+/// All paths of a file that may lead to another one.
+fn paths(code: &str) -> Vec<Import<'_>> {
+    let inner = places(code, "mod").filter_map(|at| {
+        let name = word(code[at + "mod".len()..].trim_start());
+        let begin = at + code[at..].find(['{', ';'])?;
+        let is_here = code.as_bytes()[begin] == b'{';
+        is_here.then(|| (begin..begin + closed(&code[begin..]), name))
+    });
+    let inner: Vec<_> = inner.collect();
+    let mut all = Vec::new();
+    let mut read = |at: usize, is_use: bool, is_handed_on: bool| {
+        let around = inner.iter().filter(|(range, _)| range.contains(&at));
+        let inside: Vec<&str> = around.map(|(_, name)| *name).collect();
+        if !inside.contains(&"tests") {
+            for (segments, name) in branches(&code[at..], &[]) {
+                let inside = inside.clone();
+                all.push(Import {
+                    inside,
+                    segments,
+                    name,
+                    is_use,
+                    is_handed_on,
+                });
+            }
+        }
+    };
+    let mut uses = Vec::new();
+    for at in places(code, "use") {
+        let is_handed_on = code[..at].trim_end().ends_with([')', 'b']);
+        read(at + "use".len(), true, is_handed_on);
+        uses.push(at..at + code[at..].find(';').unwrap_or(0));
+    }
+    for (at, _) in code.match_indices("::") {
+        let begin = code[..at].rfind(|c: char| !c.is_ascii_alphanumeric() && c != '_');
+        let begin = begin.map_or(0, |before| before + 1);
+        let is_in_use = uses.iter().any(|range| range.contains(&at));
+        if !code[..begin].ends_with(':') && begin < at && !is_in_use {
+            read(begin, false, false);
+        }
+    }
+    all
+}
+
+/// The paths of a tree such as `a::{b, c::D as E}`, each with its name here.
+fn branches<'c>(tree: &'c str, before: &[&'c str]) -> Vec<(Vec<&'c str>, Option<&'c str>)> {
+    let mut segments = before.to_vec();
+    let mut rest = tree.trim_start();
+    loop {
+        if rest.starts_with('{') {
+            let list = parts(&rest[1..closed(rest) - 1]).into_iter();
+            return list.flat_map(|one| branches(one, &segments)).collect();
+        }
+        let segment = word(rest);
+        if segment.is_empty() {
+            return vec![(segments, None)];
+        }
+        segments.push(segment);
+        rest = &rest[segment.len()..];
+        match rest.strip_prefix("::") {
+            Some(more) => rest = more,
+            None => break,
+        }
+    }
+    let alias = rest.trim_start().strip_prefix("as ").map(word);
+    let name = alias.or(segments.last().copied().filter(|name| *name != "self"));
+    let name = name.or_else(|| before.last().copied());
+    vec![(segments, name)]
+}

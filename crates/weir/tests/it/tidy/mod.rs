@@ -1,0 +1,211 @@
+//! The source of weir is tidy: files, functions and lists of parameters are short, and files import each
+//! other in small circles alone. Reads text, and knows as much Rust as that takes.
+
+mod circles;
+mod functions;
+mod text;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use circles::circles;
+use functions::{functions, traits};
+use text::code;
+
+const MOST_LINES_OF_A_FILE: usize = 500;
+const MOST_LINES_OF_A_FUNCTION: usize = 70;
+/// Besides `self`, and not where somebody else's trait says how many there are.
+const MOST_PARAMETERS: usize = 5;
+const MOST_FILES_OF_A_CIRCLE: usize = 3;
+
+/// Offences that are known and allowed, by how their line begins behind the number of its line:
+/// `crates/weir/src/main.rs: function main`.
+const ALLOWED: &[&str] = &[
+    "crates/weir-model/src/record.rs: the file",
+    "crates/weir/src/commands/load/result.rs: function flow_report",
+    "crates/weir/src/commands/run.rs: function tell",
+    "crates/weir-analysis/src/limits.rs: function judge",
+    "crates/weir-lab/src/places.rs: the file",
+    "crates/weir-lab/src/session.rs: function load",
+    "crates/weir-lab/src/session.rs: function trial",
+    "crates/weir-lab/src/session.rs: function prepared",
+    "crates/weir-lab/src/timeline.rs: function new",
+    "crates/weir-load/src/engine/flow.rs: function new",
+    "crates/weir-load/src/engine/mod.rs: function new",
+    "crates/weir-parameters/src/catalog.rs: function client_limits",
+    "crates/weir-report/src/load/human.rs: the file",
+    "crates/weir-report/src/load/sample.rs: function open_loop",
+    "crates/weir-report/src/svg/forest.rs: function one_row",
+    "crates/weir-report/src/svg/forest.rs: function mark",
+    "crates/weir-report/src/svg/lines.rs: function direct_labels",
+    "crates/weir-report/src/svg/over_time.rs: function panel",
+    "crates/weir-report/src/view/published_times.rs: function published_ranges_are_judged_by_direction_and_overlap",
+    "crates/weir-report/tests/it/fixture.rs: function arm",
+    "crates/weir-report/tests/it/proxies.rs: the file",
+    "crates/weir-report/tests/it/proxies.rs: function run_of",
+    "crates/weir-study/src/lib.rs: function study",
+    "crates/weir-study/src/load.rs: function read_load",
+    "crates/weir-study/src/proxy.rs: function read_level",
+    "crates/weir-study/tests/it/flows.rs: function what_cannot_be_is_refused_with_what_is_right",
+    "crates/weir-study/tests/it/refuse.rs: function sections_say_what_they_want",
+    "crates/weir-sut/src/caddy/own.rs: function write",
+    "crates/weir-sut/src/nginx/own.rs: function write",
+    "crates/weir-sut/src/own.rs: function begin",
+    "crates/weir-lab/src/arms.rs: imports in a circle",
+    "crates/weir-study/src/arms/mod.rs: imports in a circle",
+    "crates/weir-sut/src/caddy/mod.rs: imports in a circle",
+    "crates/weir-sut/src/configuration.rs: imports in a circle",
+];
+
+/// A file below the workspace's folder, and its text without comments, strings and characters.
+struct Source {
+    path: String,
+    code: String,
+}
+
+/// What is wrong with some files, a line for each offence.
+fn offences(sources: &[Source]) -> Vec<String> {
+    let own: Vec<&str> = sources.iter().flat_map(|one| traits(&one.code)).collect();
+    let mut all = Vec::new();
+    for Source { path, code } in sources {
+        let lines = code.lines().count();
+        if lines > MOST_LINES_OF_A_FILE {
+            all.push(format!("{path}:1: the file has {lines} lines"));
+        }
+        for one in functions(code, &own) {
+            let at = format!("{path}:{}: function {}", one.line, one.name);
+            if one.lines > MOST_LINES_OF_A_FUNCTION {
+                all.push(format!("{at} has {} lines", one.lines));
+            }
+            if one.parameters > MOST_PARAMETERS {
+                all.push(format!("{at} has {} parameters", one.parameters));
+            }
+        }
+    }
+    let large = |circle: &Vec<&str>| circle.len() > MOST_FILES_OF_A_CIRCLE;
+    for circle in circles(sources).into_iter().filter(large) {
+        let (first, others) = (circle[0], circle[1..].join(", "));
+        all.push(format!("{first}:1: imports in a circle with {others}"));
+    }
+    all
+}
+
+/// Whether an offence is one of those that are known.
+fn is_allowed(offence: &str) -> bool {
+    let mut parts = offence.splitn(3, ':');
+    let (file, _, what) = (parts.next(), parts.next(), parts.next());
+    let line = format!("{}:{}", file.unwrap_or(""), what.unwrap_or(""));
+    ALLOWED.iter().any(|known| line.starts_with(known))
+}
+
+fn rust_files(folder: &Path, found: &mut Vec<PathBuf>) {
+    for entry in fs::read_dir(folder).expect("a folder").flatten() {
+        let path = entry.path();
+        let is_data = path.file_name().is_some_and(|name| name == "data");
+        if path.is_dir() && !is_data {
+            rust_files(&path, found);
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            found.push(path);
+        }
+    }
+}
+
+#[test]
+fn the_source_is_tidy() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let mut files = Vec::new();
+    rust_files(&root.join("crates"), &mut files);
+    files.sort();
+    assert!(files.len() > 300, "{} files", files.len());
+    let read = |path: PathBuf| Source {
+        code: code(&fs::read_to_string(&path).expect("a file")),
+        path: path
+            .strip_prefix(&root)
+            .expect("below")
+            .display()
+            .to_string(),
+    };
+    let sources: Vec<Source> = files.into_iter().map(read).collect();
+    let mut found = offences(&sources);
+    found.retain(|offence| !is_allowed(offence));
+    assert!(
+        found.is_empty(),
+        "{} offences:\n{}",
+        found.len(),
+        found.join("\n")
+    );
+}
+
+fn source(path: &str, text: &str) -> Source {
+    let path = format!("crates/a/src/{path}");
+    Source {
+        path,
+        code: code(text),
+    }
+}
+
+#[test]
+fn what_is_too_long_is_named_with_its_place() {
+    let lines = |count: usize| "\n".repeat(count);
+    let body = |count: usize| format!("\nfn f() {{{}}}\n", lines(count));
+    #[rustfmt::skip]
+    let rows = [
+        ("a file", lines(500), ""),
+        ("a longer file", lines(501), "lib.rs:1: the file has 501 lines"),
+        ("a function", body(69), ""),
+        ("a longer function", body(70), "lib.rs:2: function f has 71 lines"),
+        (
+            "a `}` in a string",
+            format!(
+                "fn f() {{ \"}}\"; '}}'; r#\"}}\"#; /* }} */ {}}}",
+                lines(70)
+            ),
+            "lib.rs:1: function f has 71 lines",
+        ),
+        ("five parameters",
+         "fn f(&self, a: A<B, C>, b: (), c: fn(A, B) -> C, d: [A; 2], e: E,) {}".to_owned(), ""),
+        ("six parameters", "fn f<T: Fn() -> A>(a: A, b: B, c: C, d: D, e: E, f: F) {}".to_owned(),
+         "lib.rs:1: function f has 6 parameters"),
+        ("of a trait of its own",
+         "trait T { fn f(&self, a: A, b: B, c: C, d: D, e: E, f: F); }".to_owned(),
+         "lib.rs:1: function f has 6 parameters"),
+        (
+            "of somebody else's trait",
+            "impl<A> x::T<A> for S { fn f(&self, a: A, b: B, c: C, d: D, e: E, f: F) {} }"
+                .to_owned(),
+            "",
+        ),
+    ];
+    for (name, text, expected) in rows {
+        let expected: Vec<String> = expected
+            .lines()
+            .map(|line| format!("crates/a/src/{line}"))
+            .collect();
+        assert_eq!(offences(&[source("lib.rs", &text)]), expected, "{name}");
+    }
+}
+
+#[test]
+fn a_circle_of_more_than_three_files_is_named() {
+    let lib = "mod a; mod b; mod c; mod d; pub use d::Deep;";
+    let [a, c] = ["use crate::{b::B, x};", "fn f() { super::Deep::new() }"];
+    #[rustfmt::skip]
+    let rows = [
+        ("use crate::c;", "use super::a::A;", true),
+        ("use crate::c;", "// use super::a::A;", false),
+        ("use crate::c;", "mod tests { use super::super::a::A; }", false),
+        ("use crate::c;", "mod inner { use super::super::a::A; }", true),
+        ("mod c {}", "use super::a::A;", false),
+    ];
+    for (b, d, is_circle) in rows {
+        let files = [
+            ("lib.rs", lib),
+            ("a.rs", a),
+            ("b.rs", b),
+            ("c.rs", c),
+            ("d/mod.rs", d),
+        ];
+        let found = offences(&files.map(|(path, text)| source(path, text)));
+        assert_eq!(!found.is_empty(), is_circle, "{b} {d}: {found:?}");
+    }
+}
