@@ -17,7 +17,7 @@ use weir_analysis::findings::{Findings, Verdict};
 use weir_lab::{LabError, Options, PlaceSpec};
 use weir_model::fixture;
 use weir_model::record::Validity;
-use weir_model::study::{ArmRole, LoadSpec, Study, StudyArrivals};
+use weir_model::study::{ArmRole, Study, StudyArrivals};
 use weir_parameters::Catalog;
 use weir_record::Run;
 use weir_simulation::{Model, SICK, scenarios};
@@ -109,11 +109,10 @@ fn study() -> Study {
     ];
     let arms = arms.map(|(name, role)| fixture::arm(name, role, &[]));
     let mut study = fixture::study(arms.to_vec());
-    study.loads = vec![LoadSpec {
-        connections: 8,
-        duration: Duration::from_secs(12),
-        ..fixture::load("closed", StudyArrivals::Closed)
-    }];
+    let mut load = fixture::load("closed", StudyArrivals::Closed);
+    load.connections = 8;
+    load.duration = Duration::from_secs(12);
+    study.loads = vec![load];
     study.blocks.slice = Some(Duration::from_millis(100));
     study
 }

@@ -24,15 +24,11 @@ pub(crate) fn read(
     let closed = fields.entry("closed");
     let timed = fields.entry("rate").or(fields.entry("trace"));
     match (closed, timed) {
-        (Some(closed), None) => {
-            if check.flag(&closed.value) == Some(false) {
-                check
-                    .error(
-                        closed.value.span.clone(),
-                        "a load that is not closed needs a rate",
-                    )
-                    .hint("write `rate: 5000`, or `rate: 60% of slowest`, in its place");
-            }
+        (Some(closed), None) if check.flag(&closed.value) == Some(false) => {
+            let at = closed.value.span.clone();
+            check
+                .error(at, "a load that is not closed needs a rate")
+                .hint("write `rate: 5000`, or `rate: 60% of slowest`, in its place");
         }
         (Some(_), Some(timed)) => {
             check

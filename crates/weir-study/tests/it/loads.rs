@@ -75,22 +75,22 @@ fn every_word_of_a_flow_changes_what_it_says() {
         }),
         ("closed: true, pipeline: 4", |flow| flow.pipeline = 4),
         ("closed: true, connect-rate: 2k", |flow| {
-            flow.connect_rate = Some(2000.0)
+            flow.connect_rate = Some(2000.0);
         }),
         ("closed: true, connection: 100", |flow| {
-            flow.lifetime = Lifetime::Requests(100)
+            flow.lifetime = Lifetime::Requests(100);
         }),
         ("closed: true, connection: 30s", |flow| {
             flow.lifetime = Lifetime::Time(30_000_000_000);
         }),
         ("connection: hold:10s", |flow| {
-            flow.arrivals = ArrivalsSpec::Constant(2.0)
+            flow.arrivals = ArrivalsSpec::Constant(2.0);
         }),
         ("closed: true, source: 8", |flow| {
-            flow.sources = SourceSpec::Count(8)
+            flow.sources = SourceSpec::Count(8);
         }),
         ("closed: true, timeout: 5s", |flow| {
-            flow.timeout = Duration::from_secs(5)
+            flow.timeout = Duration::from_secs(5);
         }),
         ("closed: true, expect: status=2xx", |flow| {
             flow.requests[0].expect = Some(ExpectSpec {
@@ -155,7 +155,7 @@ fn every_word_of_a_flow_changes_what_it_says() {
             });
         }),
         ("closed: true, tls: true", |flow| {
-            flow.tls = Some(TlsSpec::default())
+            flow.tls = Some(TlsSpec::default());
         }),
     ];
     for (keys, changes) in cases {

@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use weir_model::load::Lifetime;
-use weir_model::study::{ArmRole, Compare, ProxyKind, PublishedGain, Study, StudyArrivals};
+use weir_model::study::{
+    ArmRole, Compare, LoadSpec, ProxyKind, PublishedGain, Study, StudyArrivals,
+};
 use weir_model::tls::{Resumption, TlsVersion};
 use weir_parameters::Catalog;
 use weir_study::{CheckContext, StudyErrors, parse, remarks, studies};
@@ -226,7 +228,7 @@ fn five_proxies_are_compared_on_equal_terms() {
 fn connections_are_held_as_far_as_the_machine_has_room() {
     for (descriptors, most) in [(524_288, 100_000), (20_000, 100_000), (8_192, 50_000)] {
         let study = on_a_machine("held-connections", "0-1", descriptors);
-        let held: Vec<u64> = study.loads.iter().map(|load| load.held()).collect();
+        let held: Vec<u64> = study.loads.iter().map(LoadSpec::held).collect();
         assert_eq!(held.last(), Some(&most), "{held:?}");
         assert_eq!(held.len() + study.left_out.len(), 5);
         let remarks = remarks(&study, &Catalog::builtin(), &context());

@@ -32,19 +32,19 @@ fn each_word_changes_what_it_says() {
         ("connection close", |spec| spec.lifetime = Lifetime::Request),
         ("connection 1", |spec| spec.lifetime = Lifetime::Request),
         ("connection 100", |spec| {
-            spec.lifetime = Lifetime::Requests(100)
+            spec.lifetime = Lifetime::Requests(100);
         }),
         ("connection 10s", |spec| {
-            spec.lifetime = Lifetime::Time(10_000_000_000)
+            spec.lifetime = Lifetime::Time(10_000_000_000);
         }),
         ("connection hold", |spec| spec.arrivals = ArrivalsSpec::Held),
         ("connection hold:10s", |spec| {
-            spec.arrivals = ArrivalsSpec::Constant(5.0)
+            spec.arrivals = ArrivalsSpec::Constant(5.0);
         }),
         ("connect-rate 2k", |spec| spec.connect_rate = Some(2000.0)),
         ("pipeline 4", |spec| spec.pipeline = 4),
         ("rate 300", |spec| {
-            spec.arrivals = ArrivalsSpec::Constant(300.0)
+            spec.arrivals = ArrivalsSpec::Constant(300.0);
         }),
         ("rate 100..500", |spec| {
             let (from, to, ns) = (100.0, 500.0, 10_000_000_000);
