@@ -2,38 +2,38 @@
 //! HTML page.
 //!
 //! ```text
-//! RunHeader, study text, records, Findings ──► view::ReportView ──► terminal | markdown | html
-//!                                               every number is       (html adds svg charts)
-//!                                               formatted here, once
+//! RunHeader, study text, records, Findings ──► view ──► tree ──► render: terminal | markdown | html
+//! LoadReport ──────────────────────────────► load ──►   │                                (with svg)
+//!                                                 every text is
+//!                                                 formatted here, once
 //! ```
 //!
-//! The three outputs hold no arithmetic and no number formats of their own, so they cannot
-//! disagree. Nothing here reads a file, a clock or a process: the same input gives the same bytes,
-//! years later too. Names come from a user's file and are escaped for each output.
+//! The tree is filled once; what draws it holds no arithmetic and no number formats of its own, so the
+//! outputs cannot disagree, and knows nothing of studies and metrics. Nothing here reads a file, a clock or a process:
+//! the same input gives the same bytes, years later too. Names come from a user's file and are escaped where they are
+//! drawn, and nowhere else.
 
-mod html;
+mod input;
 pub mod load;
-mod markdown;
-mod svg;
-mod terminal;
-pub mod view;
+pub mod number;
+mod render;
+mod tree;
+mod view;
+pub mod words;
 
-use weir_analysis::findings::Findings;
-use weir_model::record::{Record, RunHeader};
+pub use input::ReportInput;
 
-pub use html::html;
-pub use markdown::markdown;
-pub use terminal::terminal;
+/// Formats a report for a terminal of `width` columns, with colours if `color` says so. Ends with a line feed.
+pub fn terminal(input: &ReportInput<'_>, color: bool, width: usize) -> String {
+    render::terminal(&view::document(input), color, width)
+}
 
-/// Everything that a report is made from.
-#[derive(Debug, Clone, Copy)]
-pub struct ReportInput<'a> {
-    /// What was done, where, and by which weir.
-    pub header: &'a RunHeader,
-    /// The study as it was written.
-    pub study_text: &'a str,
-    /// The run's records; effective settings and the run's end are read from them.
-    pub records: &'a [Record],
-    /// What the analysis says.
-    pub findings: &'a Findings,
+/// Formats a report as Markdown. Ends with a line feed.
+pub fn markdown(input: &ReportInput<'_>) -> String {
+    render::markdown(&view::document(input))
+}
+
+/// Formats a report as one self-contained HTML page.
+pub fn html(input: &ReportInput<'_>) -> String {
+    render::html(&view::document(input))
 }

@@ -4,15 +4,15 @@ use weir_model::load::{Arrivals, Assignment, Lifetime, Overflow, Spacing};
 use weir_model::load_report::LoadShape;
 use weir_model::quantity::format_duration;
 
-use super::text::{counted, rate};
+use crate::number::{plural, tenths};
 
 /// Arrivals, connections and what becomes of them.
 pub(super) fn load(load: &LoadShape) -> String {
-    let connections = counted(load.connections.into(), "connection");
+    let connections = plural(load.connections.into(), "connection");
     let lifetime = match load.lifetime {
         Lifetime::Kept => String::new(),
         Lifetime::Request => " at a time, one for each request".to_owned(),
-        Lifetime::Requests(most) => format!(", renewed after {}", counted(most.into(), "request")),
+        Lifetime::Requests(most) => format!(", renewed after {}", plural(most.into(), "request")),
         Lifetime::Time(ns) => {
             let time = std::time::Duration::from_nanos(ns);
             format!(", renewed after {}", format_duration(time))
@@ -43,14 +43,14 @@ fn arrivals(arrivals: &Arrivals) -> String {
     };
     match arrivals {
         Arrivals::Closed => "closed loop".to_owned(),
-        Arrivals::Constant { rate: r } => format!("open loop, {} requests/s intended", rate(*r)),
+        Arrivals::Constant { rate: r } => format!("open loop, {} requests/s intended", tenths(*r)),
         Arrivals::Varied { segments, spacing } => {
             let mut rates: Vec<String> = Vec::new();
             for end in segments
                 .iter()
                 .flat_map(|segment| [segment.from, segment.to])
             {
-                let words = rate(end);
+                let words = tenths(end);
                 if rates.last() != Some(&words) {
                     rates.push(words);
                 }
@@ -62,7 +62,7 @@ fn arrivals(arrivals: &Arrivals) -> String {
             )
         }
         Arrivals::Trace { file, arrivals, .. } => {
-            format!("open loop, {} of {file}", counted(*arrivals, "arrival"))
+            format!("open loop, {} of {file}", plural(*arrivals, "arrival"))
         }
         Arrivals::Held => "connections held".to_owned(),
     }

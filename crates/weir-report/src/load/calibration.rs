@@ -1,48 +1,55 @@
 //! What the generator can do, for people.
 
-use std::fmt::Write;
+use weir_model::calibration::{Calibration, WayCalibration};
 
-use weir_model::calibration::Calibration;
+use crate::number::{tenths, time};
+use crate::render;
+use crate::tree::{Block, Document, Heading, Style, clause, fact};
 
-use super::text::{rate, time};
+/// Columns of the page.
+const WIDTH: usize = 100;
 
 /// A page about a calibration. `apart`: generator and null server had a CPU each.
 pub fn calibration(made: &Calibration, apart: bool) -> String {
-    let mut page = format!("{}\n", made.machine);
-    page.push_str(
-        "against a server that looks at nothing, 50 kept connections, 1 KiB of content\n",
-    );
+    let line = |text: &str| clause(Style::Plain, text);
+    let mut blocks = vec![
+        line(&made.machine),
+        line("against a server that looks at nothing, 50 kept connections, 1 KiB of content"),
+    ];
     if !apart {
-        page.push_str(
-            "on the same CPU as that server: a thread with a CPU to itself can do more\n",
-        );
+        blocks.push(line(
+            "on the same CPU as that server: a thread with a CPU to itself can do more",
+        ));
     }
-    for way in &made.ways {
-        let share = 100.0 * way.floor_ns / way.request_ns;
-        // Writing to a String cannot fail.
-        let _ = writeln!(page, "\n{}", way.io);
-        let _ = writeln!(
-            page,
-            "  CPU time per request   {:>10}   {share:.0} % of it the floor, {}",
-            time(way.request_ns),
-            time(way.floor_ns)
-        );
-        let _ = writeln!(
-            page,
-            "  one thread can send    {:>10} requests/s",
-            rate(way.capacity)
-        );
-        let lag = way.lag.iter().map(|&(quantile, ns)| match quantile {
-            1.0 => format!("max {}", time(ns as f64)),
-            quantile => format!("p{} {}", quantile * 100.0, time(ns as f64)),
-        });
-        let lag: Vec<_> = lag.collect();
-        let _ = writeln!(
-            page,
-            "  dispatch lag           {} at {} requests/s",
-            lag.join(", "),
-            rate(way.lag_rate)
-        );
-    }
-    page
+    blocks.extend(made.ways.iter().flat_map(way));
+    let document = Document {
+        blocks,
+        ..Document::default()
+    };
+    render::terminal(&document, false, WIDTH)
+}
+
+fn way(way: &WayCalibration) -> [Block; 2] {
+    let share = 100.0 * way.floor_ns / way.request_ns;
+    let (request, floor) = (time(way.request_ns), time(way.floor_ns));
+    let lag = way.lag.iter().map(|&(quantile, ns)| match quantile {
+        1.0 => format!("max {}", time(ns as f64)),
+        quantile => format!("p{} {}", quantile * 100.0, time(ns as f64)),
+    });
+    let lag = lag.collect::<Vec<_>>().join(", ");
+    let facts = vec![
+        fact(
+            "  CPU time per request",
+            format!("{request:>10}   {share:.0} % of it the floor, {floor}"),
+        ),
+        fact(
+            "  one thread can send",
+            format!("{:>10} requests/s", tenths(way.capacity)),
+        ),
+        fact(
+            "  dispatch lag",
+            format!("{lag} at {} requests/s", tenths(way.lag_rate)),
+        ),
+    ];
+    [Block::Heading(Heading::part(&way.io)), Block::Facts(facts)]
 }

@@ -12,10 +12,10 @@
 mod asked;
 mod calibration;
 mod extended;
+mod figures;
 mod hgrm;
 mod human;
 mod spectrum;
-mod text;
 mod times;
 mod wrk2;
 

@@ -1,10 +1,9 @@
 //! Documents for the tests of all formats.
 
 use hdrhistogram::Histogram;
-use weir_model::load::{Arrivals, Assignment, Censored, ErrorCount, ErrorKind, Lifetime, Overflow};
+use weir_model::load::{Arrivals, Censored, ErrorCount, ErrorKind};
 use weir_model::load_report::{
-    Counts, FORMAT, GeneratorReport, LoadReport, LoadShape, PhaseSeconds, Rates, Second,
-    StatusCount, Target, TimeReport,
+    Counts, LoadReport, PhaseSeconds, Rates, Second, StatusCount, TimeReport,
 };
 use weir_model::record::{Validity, ValidityReason};
 
@@ -31,109 +30,15 @@ fn service_times_ns() -> impl Iterator<Item = u64> {
 
 /// An open loop with a bit of everything in it.
 pub(super) fn open_loop() -> LoadReport {
+    let written = include_str!("testdata/open_loop.json");
     LoadReport {
-        format: FORMAT.to_owned(),
-        weir_version: "0.1.0".to_owned(),
-        started_at: "2026-11-21T06:00:00Z".to_owned(),
-        target: Target {
-            url: "http://localhost:8080/index.html".to_owned(),
-            address: "127.0.0.1:8080".to_owned(),
-            method: "GET".to_owned(),
-            content_bytes: 0,
-        },
-        load: LoadShape {
-            arrivals: Arrivals::Constant { rate: 1000.0 },
-            connections: 50,
-            cpus: vec![Some(0), Some(1)],
-            timeout_ns: 2_000_000_000,
-            requests: None,
-            lifetime: Lifetime::Kept,
-            pipeline: 1,
-            assignment: Assignment::Global,
-            overflow: Overflow::Queue,
-            status_expected: false,
-        },
-        phases: PhaseSeconds {
-            ramp_up: 2.0,
-            sustain: 10.0,
-        },
-        rates: Rates {
-            intended: Some(1000.0),
-            offered: 999.9,
-            completed: 999.8,
-            received_bytes: 1_230_000.5,
-        },
-        counts: Counts {
-            due: 10_000,
-            offered: 9_999,
-            dropped: 0,
-            completed: 9_998,
-            completed_whole: 11_998,
-            received_bytes: 14_760_006,
-            content_bytes: 12_285_952,
-            connected: 50,
-            connects: 53,
-            reconnects: 3,
-            lost: 0,
-            open_at_end: 50,
-        },
-        statuses: vec![
-            StatusCount {
-                status: 200,
-                count: 9_986,
-            },
-            StatusCount {
-                status: 404,
-                count: 2,
-            },
-            StatusCount {
-                status: 502,
-                count: 3,
-            },
-            StatusCount {
-                status: 503,
-                count: 7,
-            },
-        ],
-        errors: vec![
-            ErrorCount {
-                kind: ErrorKind::ClosedUnanswered,
-                words: "closed by the peer".to_owned(),
-                errno: None,
-                count: 3,
-            },
-            ErrorCount {
-                kind: ErrorKind::Receive,
-                words: "Connection reset by peer (os error 104)".to_owned(),
-                errno: Some(104),
-                count: 1,
-            },
-        ],
-        censored: Censored {
-            in_flight: 12,
-            queued: 5,
-            oldest_ns: 2_104_000_000,
-        },
         response_time: report_of(response_times_ns()),
         service_time: report_of(service_times_ns()),
         first_byte: report_of(service_times_ns().map(|ns| ns - 9_000)),
         dispatch_lag: report_of((0..9_999).map(|k| 900 + k % 4_000)),
         connect_time: report_of((0..53).map(|k| 40_000 + k * 1_000)),
-        tls_time: TimeReport::default(),
-        tls: None,
-        generator_cpu_ns: vec![81_000_000, 79_000_000],
-        generator: GeneratorReport {
-            io: "epoll".to_owned(),
-            ..GeneratorReport::default()
-        },
-        flows: Vec::new(),
         over_time: (0..10).map(|k| second(2.0 + f64::from(k), 999)).collect(),
-        validity: vec![ValidityReason {
-            validity: Validity::Suspect,
-            rule: "generator-busy".to_owned(),
-            seen: "CPU 1 was busy for 91 % of the time".to_owned(),
-        }],
-        outcome: "complete".to_owned(),
+        ..serde_json::from_str(written).unwrap()
     }
 }
 
@@ -150,6 +55,12 @@ fn second(at: f64, completed: u64) -> Second {
     }
 }
 
+fn statuses(all: &[(u16, u64)]) -> Vec<StatusCount> {
+    let all = all.iter();
+    all.map(|&(status, count)| StatusCount { status, count })
+        .collect()
+}
+
 /// A closed loop in which nothing went wrong.
 pub(super) fn closed_loop() -> LoadReport {
     let mut report = open_loop();
@@ -162,10 +73,7 @@ pub(super) fn closed_loop() -> LoadReport {
         reconnects: 0,
         ..report.counts
     };
-    report.statuses = vec![StatusCount {
-        status: 200,
-        count: 9_998,
-    }];
+    report.statuses = statuses(&[(200, 9_998)]);
     report.errors.clear();
     report.censored = Censored::default();
     report.response_time = report.service_time.clone();
@@ -228,16 +136,7 @@ pub(super) fn known_to_wrk2() -> LoadReport {
     report.rates.completed = 1010.0;
     report.rates.received_bytes = 1010.0 * 1262.0;
     report.counts.completed = 5_050;
-    report.statuses = vec![
-        StatusCount {
-            status: 200,
-            count: 5_043,
-        },
-        StatusCount {
-            status: 500,
-            count: 7,
-        },
-    ];
+    report.statuses = statuses(&[(200, 5_043), (500, 7)]);
     let error = |kind, count| ErrorCount {
         kind,
         words: String::new(),

@@ -7,6 +7,8 @@ use std::path::Path;
 use weir_model::record::{ProxyRecord, Record};
 use weir_model::study::{Arm, ArmRole, LauncherSpec, ProxyKind, Settings, Study};
 
+use crate::tree::{Block, Cell, Column, Heading, Kind, Outputs, Role, Row, Table, Text, list};
+
 /// Settings that are said by themselves: how the process is started, and what carries its bytes.
 const LAUNCHER: &str = "launcher";
 const TRANSPORT: &str = "transport";
@@ -16,19 +18,8 @@ const KERNEL: &str = "tcp";
 /// More settings than these are counted where room is scarce.
 const LISTED: usize = 6;
 
-/// What one arm is.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ArmAbout {
-    /// The arm.
-    pub arm: String,
-    /// Its proxy: program and version, or where it is.
-    pub proxy: String,
-    /// What else it is, a clause each: configuration, settings, launcher, transport.
-    pub clauses: Vec<String>,
-}
-
-/// All arms; empty where they differ in nothing but settings of the study's one proxy.
-pub(super) fn all(study: &Study, records: &[Record]) -> Vec<ArmAbout> {
+/// What each arm is; nothing where arms differ in nothing but settings of the study's one proxy.
+pub(super) fn blocks(study: &Study, records: &[Record]) -> Vec<Block> {
     let is_plain = |arm: &Arm| {
         let proxy = study.proxy_of(arm);
         arm.proxy.is_none()
@@ -42,12 +33,32 @@ pub(super) fn all(study: &Study, records: &[Record]) -> Vec<ArmAbout> {
     }
     let last = last_records(records);
     let arms = study.arms.iter();
-    arms.map(|arm| ArmAbout {
-        arm: arm.name.clone(),
-        proxy: proxy(study, arm, last.get(arm.name.as_str()).copied()),
-        clauses: clauses(study, arm),
-    })
-    .collect()
+    let arms: Vec<(&str, String, Vec<String>)> = arms
+        .map(|arm| {
+            let proxy = proxy(study, arm, last.get(arm.name.as_str()).copied());
+            (arm.name.as_str(), proxy, clauses(study, arm))
+        })
+        .collect();
+    let items = arms.iter().map(|(arm, proxy, clauses)| {
+        let all: Vec<&str> = std::iter::once(proxy)
+            .chain(clauses)
+            .map(String::as_str)
+            .collect();
+        Text::of(Role::Soft, format!("{arm}: {}", all.join("; ")))
+    });
+    let list = list(items, false).into_iter().collect();
+    let rows = arms.into_iter().map(|(arm, proxy, clauses)| {
+        let clauses = Cell::lines(clauses);
+        Row::new(arm, [proxy.into(), clauses])
+    });
+    let table = Table::new(Kind::Prose, "What each arm is", "arm")
+        .columns([Column::left("proxy"), Column::left("what else it is")])
+        .rows(rows);
+    let heading = Block::Heading(Heading::section("arms", "The arms"));
+    vec![
+        Block::Only(Outputs::TERMINAL, list),
+        Block::Only(Outputs::FILES, vec![heading, Block::Table(table)]),
+    ]
 }
 
 /// The last record of each arm's proxy: a resumed run starts its proxies again.
@@ -164,8 +175,8 @@ pub(super) fn command(launcher: &LauncherSpec) -> String {
     let preload = (!preload.is_empty()).then(|| format!("LD_PRELOAD={}", preload.join(":")));
     let variables = launcher.env.iter();
     let variables = variables.map(|(name, value)| format!("{name}={}", quoted(value)));
-    let words = launcher.prefix.iter().map(|word| quoted(word));
-    let all: Vec<String> = variables.chain(preload).chain(words).collect();
+    let command = launcher.prefix.iter().map(|word| quoted(word));
+    let all: Vec<String> = variables.chain(preload).chain(command).collect();
     all.join(" ")
 }
 
@@ -201,7 +212,7 @@ fn pairs(settings: &Settings, most: usize) -> String {
 }
 
 /// What an arm is that has a proxy of its own, in a few words: `HAProxy; nbthread: 2`.
-pub(super) fn of_other_proxy(study: &Study, arm: &Arm) -> Option<String> {
+pub(super) fn other_proxy(study: &Study, arm: &Arm) -> Option<String> {
     let spec = arm.proxy.as_deref()?;
     if spec.kind == ProxyKind::External {
         return Some(external(study, arm));
@@ -234,7 +245,7 @@ pub(super) fn launcher_words(study: &Study, name: &str) -> String {
 
 /// What a baseline is, where that needs saying: its proxy in a study of several, a user's own
 /// configuration.
-pub(super) fn of_baseline(study: &Study) -> String {
+pub(super) fn baseline(study: &Study) -> String {
     let proxy = &study.proxy;
     match &proxy.configuration {
         Some(own) => format!("{} with {}", proxy.kind.title(), own.file.display()),

@@ -1,81 +1,23 @@
 //! Response times against the rate: loads that differ in their rate alone, beside each other.
 
-use weir_analysis::findings::{LoadFindings, Verdict};
+use weir_analysis::findings::{Comparison, LoadFindings};
 use weir_model::record::Validity;
 use weir_model::study::{ArmRole, LoadSpec, Metric, Study, StudyArrivals};
 
-use super::load::{manner, quantiles};
-use super::{number, words};
+use super::load::manner;
+use super::{charts, tones};
+use crate::tree::{
+    Axis, Block, Cell, Chart, Column, Extent, Heading, Kind, Line, Lines, Outputs, Row, Style,
+    Table, figure, text,
+};
+use crate::{number, words};
 
 /// Fewer rates than this make no curve.
 const LEAST_RATES: usize = 3;
 
-/// What is shown: the metric whose verdicts stand beside the times, and the times' place among the
+/// What is shown, the longer times first: the metric whose verdicts stand beside the times, and the times' place among the
 /// quantiles of an arm.
 const SHOWN: [(Metric, usize); 2] = [(Metric::ResponseP99, 2), (Metric::ResponseP50, 0)];
-
-/// Loads that differ in their rate alone.
-#[derive(Debug, Clone)]
-pub struct ByRateView {
-    /// What they have in common: `50 connections to each arm, GET /1024`.
-    pub summary: String,
-    /// Their worst validity, of those that can be used; INVALID where none can.
-    pub validity: Validity,
-    /// Their names, by rate, comma-separated.
-    pub loads: String,
-    /// Requests per second to each arm, ascending.
-    pub rates: Vec<String>,
-    /// One for each quantile, the longer times first.
-    pub tables: Vec<ByRateTable>,
-}
-
-/// One quantile of all arms by rate.
-#[derive(Debug, Clone)]
-pub struct ByRateTable {
-    /// `p99`.
-    pub quantile: &'static str,
-    /// By arm, in the order of the study.
-    pub rows: Vec<ByRateRow>,
-}
-
-/// One arm by rate.
-#[derive(Debug, Clone)]
-pub struct ByRateRow {
-    /// Its name.
-    pub arm: String,
-    /// What it is for.
-    pub role: ArmRole,
-    /// By rate.
-    pub cells: Vec<ByRateCell>,
-    /// (requests per second, nanoseconds) of the loads that can be used, finite, ascending.
-    pub curve: Vec<(f64, f64)>,
-}
-
-/// One response time.
-#[derive(Debug, Clone)]
-pub struct ByRateCell {
-    /// The time; a cross where the load is INVALID, `?` behind what is SUSPECT.
-    pub time: String,
-    /// What came of the comparison; `None` where there was none.
-    pub verdict: Option<Verdict>,
-    /// Where it is, and the verdict, in words.
-    pub title: String,
-}
-
-impl ByRateCell {
-    /// The time with the verdict's sign before it.
-    pub fn signed(&self) -> String {
-        match self.verdict {
-            Some(verdict) => format!("{} {}", words::verdict_sign(verdict), self.time),
-            None => self.time.clone(),
-        }
-    }
-
-    /// The verdict as a name of a style.
-    pub fn class(&self) -> &'static str {
-        self.verdict.map_or("", words::verdict)
-    }
-}
 
 /// A load with a rate, and what was found under it.
 #[derive(Clone, Copy)]
@@ -87,13 +29,13 @@ struct AtRate<'a> {
 
 impl AtRate<'_> {
     fn usable(&self) -> bool {
-        self.found.validity != Validity::Invalid && self.found.blocks_used > 0
+        self.found.is_usable()
     }
 }
 
-/// All groups of loads that differ in nothing but their rate and how long they last, cells of matrices
+/// A section for each group of loads that differ in nothing but their rate and how long they last, cells of matrices
 /// aside, in the order of the study.
-pub(super) fn all(study: &Study, loads: &[LoadFindings]) -> Vec<ByRateView> {
+pub(super) fn sections(study: &Study, loads: &[LoadFindings]) -> Vec<Block> {
     let mut groups: Vec<Vec<AtRate<'_>>> = Vec::new();
     for found in loads {
         let spec = study.loads.iter().find(|spec| spec.name == found.load);
@@ -114,7 +56,10 @@ pub(super) fn all(study: &Study, loads: &[LoadFindings]) -> Vec<ByRateView> {
         group.dedup_by(|a, b| a.rate == b.rate);
     }
     groups.retain(|group| group.len() >= LEAST_RATES);
-    groups.iter().map(|group| view(study, group)).collect()
+    let groups = groups.iter().zip(1..);
+    groups
+        .flat_map(|(group, number)| section(study, group, number))
+        .collect()
 }
 
 /// Whether two loads are the same at another rate.
@@ -129,78 +74,112 @@ fn alike(a: &LoadSpec, b: &LoadSpec) -> bool {
     but_rate(a) == but_rate(b)
 }
 
-fn view(study: &Study, loads: &[AtRate<'_>]) -> ByRateView {
+fn section(study: &Study, loads: &[AtRate<'_>], number: usize) -> Vec<Block> {
     let spec = loads[0].spec;
     let connections = number::plural(u64::from(spec.connections), "connection");
     let mut summary = vec![format!("{connections} to each arm")];
     summary.extend(manner(spec));
+    // The worst validity of those that can be used; INVALID where none can.
     let usable = loads.iter().filter(|load| load.usable());
+    let validity = usable
+        .map(|load| load.found.validity)
+        .max()
+        .unwrap_or(Validity::Invalid);
     let names: Vec<&str> = loads.iter().map(|load| &*load.spec.name).collect();
-    ByRateView {
-        summary: summary.join(", "),
-        validity: usable
-            .map(|load| load.found.validity)
-            .max()
-            .unwrap_or(Validity::Invalid),
-        loads: names.join(", "),
-        rates: loads.iter().map(|load| number::asked(load.rate)).collect(),
-        tables: SHOWN
-            .iter()
-            .map(|&(metric, place)| ByRateTable {
-                quantile: words::metric_head(metric),
-                rows: rows(study, loads, metric, place),
-            })
-            .collect(),
+    let heading = Heading::section(&format!("by-rate-{number}"), "Response times by rate");
+    let remark = format!("loads {}: {}", names.join(", "), summary.join(", "));
+    let mut blocks = vec![Block::Heading(heading.badge(validity).remark(&remark))];
+    for (metric, place) in SHOWN {
+        blocks.push(plot(study, loads, metric, place));
+        blocks.push(Block::Table(table(study, loads, metric, place)));
     }
+    let signs = "Signs are the verdicts of each load (▲ better, ▼ worse, ■ equivalent, ○ inconclusive); × marks a load \
+                 that is INVALID, ? one that is SUSPECT.";
+    blocks.push(Block::Only(Outputs::FILES, vec![text(Style::Soft, signs)]));
+    blocks
 }
 
-fn rows(study: &Study, loads: &[AtRate<'_>], metric: Metric, place: usize) -> Vec<ByRateRow> {
-    let of = |arm: &str| -> Vec<(f64, f64)> {
-        let usable = loads.iter().filter(|load| load.usable());
-        let points = usable.filter_map(|load| {
-            let found = load.found.arms.iter().find(|found| found.arm == arm)?;
-            (found.samples > 0).then(|| (load.rate, found.response_ns[place] as f64))
-        });
-        points.collect()
+/// A line for each arm; nothing where no load can be used.
+fn plot(study: &Study, loads: &[AtRate<'_>], metric: Metric, place: usize) -> Block {
+    let roles: Vec<ArmRole> = study.arms.iter().map(|arm| arm.role).collect();
+    let arms = study.arms.iter().zip(charts::series(&roles));
+    let lines = arms.map(|(arm, series)| Line {
+        name: arm.name.clone(),
+        tooltip: arm.name.clone(),
+        class: charts::class(series, arm.role),
+        series,
+        front: arm.role != ArmRole::Change,
+        points: points(loads, &arm.name, place),
+    });
+    let lines: Vec<Line> = lines.collect();
+    let quantile = words::metric_head(metric);
+    let extent = Extent::of(&lines);
+    let log = if extent.is_log() {
+        ", times on a logarithmic axis"
+    } else {
+        ""
     };
-    let arms = study.arms.iter();
-    arms.map(|arm| ByRateRow {
-        arm: arm.name.clone(),
-        role: arm.role,
-        cells: loads
-            .iter()
-            .map(|load| cell(load, &arm.name, metric, place))
-            .collect(),
-        curve: of(&arm.name),
-    })
-    .collect()
+    let caption = format!(
+        "{quantile} by requests per second to each arm{log}, from the moment each request was due; loads that are \
+         INVALID are left out."
+    );
+    let chart = Chart::Lines(Lines {
+        title: format!("{quantile} of the response time by rate"),
+        each: "arm",
+        axis: Axis::Rate,
+        lines,
+        extent,
+    });
+    figure(caption, chart)
 }
 
-fn cell(load: &AtRate<'_>, arm: &str, metric: Metric, place: usize) -> ByRateCell {
+/// (requests per second, nanoseconds) of the loads that can be used.
+fn points(loads: &[AtRate<'_>], arm: &str, place: usize) -> Vec<(f64, f64)> {
+    let usable = loads.iter().filter(|load| load.usable());
+    let points = usable.filter_map(|load| {
+        let found = load.found.arms.iter().find(|found| found.arm == arm)?;
+        (found.samples > 0).then(|| (load.rate, found.response_ns[place] as f64))
+    });
+    points.collect()
+}
+
+fn table(study: &Study, loads: &[AtRate<'_>], metric: Metric, place: usize) -> Table {
+    let quantile = words::metric_head(metric);
+    let heads = loads
+        .iter()
+        .map(|load| format!("{}/s", number::asked(load.rate)));
+    let rows = study.arms.iter().map(|arm| {
+        let cells = loads
+            .iter()
+            .map(|load| cell(load, &arm.name, metric, place));
+        Row::new(&*arm.name, cells)
+    });
+    Table::new(Kind::Figures, format!("{quantile} by rate"), quantile)
+        .columns(heads.map(Column::new))
+        .rows(rows)
+}
+
+/// A response time with the sign of its verdict; a cross where the load is INVALID, `?` behind what is SUSPECT.
+fn cell(load: &AtRate<'_>, arm: &str, metric: Metric, place: usize) -> Cell {
     let validity = load.found.validity;
-    let mut title = format!("{}, {}", load.spec.name, words::validity(validity));
+    let title = format!("{}, {}", load.spec.name, words::validity(validity));
     if !load.usable() {
-        return ByRateCell {
-            time: "×".to_owned(),
-            verdict: None,
-            title,
-        };
+        return Cell::from("×").title(title);
     }
-    let found = load.found.arms.iter().find(|found| found.arm == arm);
-    let time = found.map(|found| quantiles(&found.response_ns, found.samples)[place].clone());
-    let mark = match validity {
-        Validity::Valid => "",
-        Validity::Suspect | Validity::Invalid => "?",
-    };
+    let mut arms = load.found.arms.iter();
+    let found = arms.find(|found| found.arm == arm);
+    let time = found.map_or_else(
+        || number::NONE.to_owned(),
+        |found| number::quantiles(&found.response_ns, found.samples)[place].clone(),
+    );
+    let mark = if validity == Validity::Valid { "" } else { "?" };
     let mut comparisons = load.found.comparisons.iter();
-    let compared = comparisons.find(|c| c.arm == arm && c.metric == metric);
-    let verdict = compared.map(|comparison| comparison.verdict);
-    if let Some(verdict) = verdict {
-        title += &format!(": {}", words::verdict(verdict));
-    }
-    ByRateCell {
-        time: format!("{}{mark}", time.as_deref().unwrap_or(number::NONE)),
-        verdict,
-        title,
+    match comparisons.find(|c| c.arm == arm && c.metric == metric) {
+        None => Cell::from(format!("{time}{mark}")).title(title),
+        Some(Comparison { verdict, .. }) => {
+            let signed = format!("{} {time}{mark}", words::verdict_sign(*verdict));
+            Cell::tone(tones::tone(*verdict), signed)
+                .title(format!("{title}: {}", words::verdict(*verdict)))
+        }
     }
 }

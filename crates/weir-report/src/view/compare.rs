@@ -1,272 +1,358 @@
 //! All arms on one metric: ratios, verdicts and the reasons for them.
 
 use weir_analysis::are_steps;
-use weir_analysis::findings::{ArmFindings, Comparison, InertArm, LoadFindings, Verdict};
+use weir_analysis::findings::{ArmFindings, Comparison, LoadFindings, Verdict};
 use weir_model::study::{Arm, ArmRole, Metric, Study};
 
-use super::load::quantiles;
-use super::pairs::{self, PairsView};
-use super::{about, number, words};
+use super::{about, tones};
+use crate::input::ReportInput;
+use crate::tree::{
+    Block, Cell, Chart, Column, Effect, Forest, ForestRow, Heading, Kind, Outputs, Part, Role, Row,
+    Style, Table, Text, Tone, clause, figure, labelled, list,
+};
+use crate::{number, words};
 
 /// An interval that is believed less than this is not shown: it would look like knowledge.
 pub(super) const LEAST_CONFIDENCE: f64 = 0.8;
 
-/// All arms on one metric.
-#[derive(Debug, Clone)]
-pub struct MetricView {
-    /// The metric.
-    pub metric: Metric,
-    /// Half-width of the equivalence band.
-    pub band: f64,
-    /// Confidence asked of the intervals: `95 %`.
-    pub confidence: String,
-    /// Head of the interval's column: `95 % interval`.
-    pub interval_head: String,
-    /// What the A/A arm says about the lab's own resolution.
-    pub resolution: String,
-    /// One row per arm: baseline and A/A first, then the changes in the order of the study.
-    pub rows: Vec<RowView>,
-    /// Whether what is compared with another arm than the baseline is a step after that one.
-    pub by_steps: bool,
-    /// Every arm against every other, where the study compares them so.
-    pub pairs: Option<PairsView>,
-    /// Why the verdicts are what they are; what holds for several arms is said once.
-    pub why: Vec<WhyView>,
-}
-
-impl MetricView {
-    /// Whether anything could be compared. If not, [`MetricView::why`] says all there is to say.
-    pub fn comparable(&self) -> bool {
-        let mut verdicts = self.rows.iter().filter_map(|row| row.verdict);
-        verdicts.any(|verdict| verdict != Verdict::Invalid)
-    }
-}
-
-/// One reason for a verdict, and whose.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct WhyView {
-    /// Sign of the verdict.
-    pub sign: &'static str,
-    /// The verdict in one word.
-    pub word: &'static str,
-    /// The verdict itself.
-    pub verdict: Verdict,
-    /// Whether it is about levels that changed nothing as things stand.
-    pub inert: bool,
-    /// The reason.
-    pub because: String,
-    /// The arms, comma-separated; `all` when there is no other.
-    pub arms: String,
-}
-
 /// One arm on one metric.
-#[derive(Debug, Clone)]
-pub struct RowView {
-    /// Name of the arm.
-    pub arm: String,
-    /// What it is for.
-    pub role: ArmRole,
+pub(super) struct Compared<'a> {
+    pub(super) arm: &'a ArmFindings,
     /// What it changes, in words.
-    pub changes: String,
-    /// What it is compared with; empty for the baseline.
-    pub against: String,
-    /// Whether it is compared with an arm that is not the baseline.
-    pub against_step: bool,
+    changes: String,
+    /// What it is compared with, where that is not the baseline.
+    step: Option<&'a str>,
     /// Its figure on the metric.
-    pub value: String,
-    /// Ratio to `against`.
-    pub ratio: String,
-    /// The ratio's interval.
-    pub interval: String,
-    /// p after Holm's correction.
-    pub p: String,
-    /// p before it.
-    pub p_raw: String,
-    /// The verdict; `None` where nothing was compared.
-    pub verdict: Option<Verdict>,
-    /// Why.
-    pub because: String,
-    /// Smallest change that this comparison could have shown: `1.8 %`.
-    pub detectable: String,
-    /// Replicates that it rests on: `n = 118`.
-    pub replicates: String,
-    /// Ratio of the proxy's CPU time per request, same arms.
-    pub cpu: String,
-    /// Its interval.
-    pub cpu_interval: String,
-    /// What of it changed nothing as things stand: [`words::INERT`] or [`words::PARTLY_INERT`]; none
-    /// where it came out as better or worse all the same.
-    pub inert: Option<&'static str>,
-    /// For the chart.
-    pub effect: Option<Effect>,
+    value: String,
+    found: Option<&'a Comparison>,
+    /// The comparison of the CPU time per request.
+    cpu: Option<&'a Comparison>,
+    /// What of it changed nothing as things stand; none where it came out as better or worse all the same.
+    inert: Option<&'static str>,
+    because: String,
+    /// Confidence asked of the intervals.
+    confidence: f64,
 }
 
-impl RowView {
-    /// Sign and word of the verdict; `None` where nothing was compared. An A/A arm is neither
-    /// better nor worse: it [differs](words::DIFFERS), and then the lab is at fault.
-    pub fn verdict_words(&self) -> Option<(&'static str, &'static str)> {
-        let verdict = self.verdict?;
-        if let Some(word) = self.inert {
-            return Some((words::INERT_SIGN, word));
-        }
-        let word = match self.alarming() {
-            true => words::DIFFERS,
-            false => words::verdict(verdict),
-        };
-        Some((words::verdict_sign(verdict), word))
+impl Compared<'_> {
+    /// Sign, word and tone of the verdict; `None` where nothing was compared. An A/A arm is neither better nor worse: it
+    /// [differs](words::DIFFERS), and then the lab is at fault.
+    fn verdict(&self) -> Option<(&'static str, &'static str, Tone)> {
+        let verdict = self.found?.verdict;
+        let sign = words::verdict_sign(verdict);
+        let is_same = self.arm.role == ArmRole::SameAsBaseline;
+        Some(match (self.inert, verdict) {
+            (Some(word), _) => (words::INERT_SIGN, word, Tone::Inert),
+            (_, Verdict::Better | Verdict::Worse) if is_same => {
+                (sign, words::DIFFERS, Tone::Differs)
+            }
+            _ => (sign, words::verdict(verdict), tones::tone(verdict)),
+        })
     }
 
-    /// Whether this is an A/A arm that came out different from what it equals.
-    pub fn alarming(&self) -> bool {
-        self.role == ArmRole::SameAsBaseline
-            && matches!(self.verdict, Some(Verdict::Better | Verdict::Worse))
+    fn ratio(&self) -> String {
+        self.found
+            .map_or_else(none, |found| number::ratio(found.ratio))
     }
 
-    /// The row's part in the comparison, as a name of a style.
-    pub fn part(&self) -> &'static str {
-        match self.role {
-            ArmRole::Baseline => "baseline",
-            ArmRole::SameAsBaseline => "control",
-            ArmRole::Change => "change",
+    fn interval(&self) -> String {
+        self.found
+            .map_or_else(none, |found| interval(found, self.confidence))
+    }
+
+    /// The ratio and its interval, in one.
+    fn figures(&self) -> String {
+        match self.interval().as_str() {
+            number::NONE => self.ratio(),
+            interval => format!("{} ({interval})", self.ratio()),
         }
     }
+
+    /// ratio with its interval, and verdict.
+    pub(super) fn short(&self) -> [Cell; 3] {
+        let verdict = self
+            .verdict()
+            .map_or(Cell::default(), |(sign, word, tone)| {
+                Cell::tone(tone, format!("{sign} {word}"))
+            });
+        let ratio = self.found.map_or(String::new(), |_| self.figures());
+        [self.value.as_str().into(), ratio.into(), verdict]
+    }
+
+    fn part(&self) -> Part {
+        match self.arm.role {
+            ArmRole::Baseline => Part::Baseline,
+            ArmRole::SameAsBaseline => Part::Control,
+            ArmRole::Change => Part::Plain,
+        }
+    }
 }
 
-/// A ratio as a chart draws it. All three are above zero; the bounds may be infinite or zero.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Effect {
-    /// Estimate.
-    pub ratio: f64,
-    /// Lower bound.
-    pub low: f64,
-    /// Upper bound.
-    pub high: f64,
+fn none() -> String {
+    number::NONE.to_owned()
 }
 
-pub(super) fn metric_view(
-    study: &Study,
-    load: &LoadFindings,
-    inert: &[InertArm],
+/// All arms of a load: baseline and A/A first, then the changes in the order of the study.
+pub(super) fn compared<'a>(
+    input: &'a ReportInput<'_>,
+    load: &'a LoadFindings,
     metric: Metric,
-) -> MetricView {
-    let confidence = study.objective.confidence;
-    let mut rows: Vec<RowView> = load
-        .arms
-        .iter()
-        .map(|arm| row(study, load, arm, metric))
-        .map(|row| marked(row, inert))
-        .collect();
-    rows.sort_by_key(|row| (row.role != ArmRole::Baseline, row.role == ArmRole::Change));
-    MetricView {
-        metric,
-        band: study.objective.band,
-        interval_head: format!("{} interval", number::level(confidence)),
-        confidence: number::level(confidence),
-        resolution: resolution(load, metric),
-        by_steps: are_steps(study),
-        pairs: pairs::view(study, load, metric),
-        why: why(&rows),
-        rows,
-    }
+) -> Vec<Compared<'a>> {
+    let arms = load.arms.iter();
+    let mut rows: Vec<Compared<'_>> = arms.map(|arm| one(input, load, arm, metric)).collect();
+    let role = |row: &Compared<'_>| row.arm.role;
+    rows.sort_by_key(|row| (role(row) != ArmRole::Baseline, role(row) == ArmRole::Change));
+    rows
 }
 
-/// Marks an arm whose levels are not in force. One that differs all the same is no less better or
-/// worse for it, and the section on inert levels says the rest.
-fn marked(row: RowView, inert: &[InertArm]) -> RowView {
-    let no_effect = matches!(
-        row.verdict,
-        Some(Verdict::Equivalent | Verdict::Inconclusive)
-    );
-    let Some(found) = inert.iter().find(|inert| inert.arm == row.arm && no_effect) else {
-        return row;
-    };
-    let why: Vec<String> = found
-        .levels
-        .iter()
-        .map(|level| format!("{} = {}: {}", level.id, level.requested, level.why))
-        .collect();
-    RowView {
-        inert: Some(match found.whole {
+fn one<'a>(
+    input: &'a ReportInput<'_>,
+    load: &'a LoadFindings,
+    arm: &'a ArmFindings,
+    metric: Metric,
+) -> Compared<'a> {
+    let study = &input.header.study;
+    let planned = study.arms.iter().find(|planned| planned.name == arm.arm);
+    let found = comparison(load, &arm.arm, metric);
+    let baseline = study.arms.first().map_or("", |arm| arm.name.as_str());
+    // One that differs all the same is no less better or worse, and the section on inert levels says the rest.
+    let has_no_effect =
+        found.is_some_and(|c| matches!(c.verdict, Verdict::Equivalent | Verdict::Inconclusive));
+    let mut inert = input.findings.inert.iter();
+    let inert = inert.find(|inert| inert.arm == arm.arm && has_no_effect);
+    let levels = inert.map(|inert| {
+        let levels = inert.levels.iter();
+        let each = levels.map(|level| format!("{} = {}: {}", level.id, level.requested, level.why));
+        each.collect::<Vec<_>>().join("; ")
+    });
+    Compared {
+        arm,
+        changes: changes(study, planned, arm.role),
+        step: found
+            .map(|c| c.against.as_str())
+            .filter(|against| *against != baseline),
+        value: metric_value(arm, metric),
+        found,
+        cpu: comparison(load, &arm.arm, Metric::CpuPerRequest),
+        inert: inert.map(|inert| match inert.whole {
             true => words::INERT,
             false => words::PARTLY_INERT,
         }),
-        because: why.join("; "),
-        ..row
+        because: levels.unwrap_or_else(|| found.map_or(String::new(), |c| c.because.clone())),
+        confidence: study.objective.confidence,
     }
 }
 
-/// The verdicts' reasons, each once, those of clear verdicts first.
-fn why(rows: &[RowView]) -> Vec<WhyView> {
-    let mut all: Vec<(WhyView, Vec<&str>)> = Vec::new();
-    let compared = rows.iter().filter(|row| !row.because.is_empty());
-    for row in compared.clone() {
-        let (Some(verdict), Some((sign, word))) = (row.verdict, row.verdict_words()) else {
+/// The comparison on one metric; `is_said` where what the arms change was shown before.
+pub(super) fn blocks(
+    input: &ReportInput<'_>,
+    load: &LoadFindings,
+    metric: Metric,
+    is_said: bool,
+) -> Vec<Block> {
+    let study = &input.header.study;
+    let rows = compared(input, load, metric);
+    let name = words::capital(words::metric(metric));
+    let heading = Heading::part(format!("{name} ({})", words::direction(metric)));
+    let heading = Block::Heading(heading.badge(load.validity));
+    let mut blocks = vec![Block::Only(Outputs::FILES, vec![heading])];
+    let is_comparable = rows.iter().filter_map(|row| row.found);
+    if !is_comparable
+        .clone()
+        .any(|found| found.verdict != Verdict::Invalid)
+    {
+        let nothing = format!("{}: nothing could be compared", words::metric(metric));
+        blocks.push(clause(Style::Plain, nothing));
+        blocks.extend(why(&rows));
+        return blocks;
+    }
+    blocks.push(Block::Table(table(study, &rows, metric, is_said)));
+    blocks.push(Block::Only(Outputs::TERMINAL, steps(study, &rows)));
+    blocks.push(labelled("A/A", Style::Soft, resolution(load, metric)));
+    blocks.extend(why(&rows));
+    if metric != Metric::CpuPerRequest && !is_said {
+        let cpu = "ratio of the proxy's CPU time per request";
+        let cpu = labelled("CPU", Style::Soft, cpu);
+        blocks.push(Block::Only(Outputs::TERMINAL, vec![cpu]));
+    }
+    blocks
+}
+
+fn table(study: &Study, rows: &[Compared<'_>], metric: Metric, is_said: bool) -> Table {
+    let level = number::level(study.objective.confidence);
+    let p = "exact sign-flip test; corrected for the number of comparisons, uncorrected beside it";
+    let detectable = "smallest change that this comparison would have shown four times out of five";
+    let is_cpu = metric == Metric::CpuPerRequest;
+    let ratio = Column::new("ratio").short(format!("ratio ({level})"));
+    let mut columns = vec![
+        Column::new(words::metric_head(metric)),
+        ratio.small(format!("{level} interval")).whole(),
+        Column::new("p (Holm)")
+            .short("p")
+            .small("uncorrected")
+            .minor(p),
+        Column::left("verdict"),
+    ];
+    let cpu = Column::new("CPU/request")
+        .short("CPU")
+        .small("ratio and interval");
+    columns.extend((!is_cpu).then_some(cpu));
+    let detectable = Column::new("detectable")
+        .small("replicates")
+        .minor(detectable);
+    columns.push(detectable.only(Outputs::FILES));
+    let label = format!("Comparison of arms: {}", words::metric(metric));
+    Table {
+        about: "changes",
+        about_again: is_said,
+        ..Table::new(Kind::Compare, label, "arm")
+            .columns(columns)
+            .rows(rows.iter().map(|row| table_row(row, is_cpu)))
+    }
+}
+
+fn table_row(row: &Compared<'_>, is_cpu: bool) -> Row {
+    let mut cells = vec![Cell::from(row.value.as_str())];
+    match (row.found, row.verdict()) {
+        (Some(found), Some((sign, word, tone))) => {
+            cells.push(Cell::from(row.ratio()).small(row.interval()));
+            cells.push(Cell::from(number::p_value(found.p_holm)).small(number::p_value(found.p)));
+            cells.push(Cell::tone(tone, format!("{sign} {word}")));
+            let cpu = row.cpu.map_or_else(none, |cpu| number::ratio(cpu.ratio));
+            let small = row
+                .cpu
+                .map_or(String::new(), |cpu| interval(cpu, row.confidence));
+            cells.extend((!is_cpu).then(|| Cell::from(cpu).small(small)));
+            let least = number::percent(found.minimum_detectable);
+            cells.push(Cell::from(least).small(replicates(found)));
+        }
+        _ => cells.resize(if is_cpu { 5 } else { 6 }, Cell::default()),
+    }
+    let against = row
+        .step
+        .map_or(String::new(), |step| format!(" (against {step})"));
+    Row::new(&*row.arm.arm, cells)
+        .part(row.part())
+        .about(format!("{}{against}", row.changes))
+}
+
+/// What is compared with another arm than the baseline, by an example.
+fn steps(study: &Study, rows: &[Compared<'_>]) -> Vec<Block> {
+    let step = rows.iter().find_map(|row| Some((&row.arm.arm, row.step?)));
+    let with = match are_steps(study) {
+        true => "each step is compared with the one before it",
+        false => "arms are compared with the one that differs from them in nothing else",
+    };
+    let note = step.map(|(arm, against)| format!("{with}, {arm} with {against}"));
+    note.into_iter()
+        .map(|note| clause(Style::Soft, note))
+        .collect()
+}
+
+/// The verdicts' reasons, each once, those of clear verdicts first. Where room is scarce, only why arms have no verdict:
+/// what the others rest on stands in the table.
+fn why(rows: &[Compared<'_>]) -> Vec<Block> {
+    let mut all: Vec<(&Compared<'_>, &'static str, Vec<&str>)> = Vec::new();
+    for row in rows.iter().filter(|row| !row.because.is_empty()) {
+        let Some((_, word, _)) = row.verdict() else {
             continue;
         };
-        let same = |(why, _): &&mut (WhyView, _)| why.word == word && why.because == row.because;
-        match all.iter_mut().find(same) {
-            Some((_, arms)) => arms.push(&row.arm),
-            None => {
-                let why = WhyView {
-                    sign,
-                    word,
-                    verdict,
-                    inert: row.inert.is_some(),
-                    because: row.because.clone(),
-                    arms: String::new(),
-                };
-                all.push((why, vec![&row.arm]));
-            }
+        let mut same = all.iter_mut();
+        match same.find(|(other, known, _)| *known == word && other.because == row.because) {
+            Some((_, _, arms)) => arms.push(&row.arm.arm),
+            None => all.push((row, word, vec![&row.arm.arm])),
         }
     }
-    all.sort_by_key(|(why, _)| words::verdict_rank(why.verdict));
-    let alone = all.len() == 1;
-    let named = all.into_iter().map(|(why, arms)| WhyView {
-        arms: match alone && arms.len() > 1 {
+    let rank = |row: &Compared<'_>| row.found.map(|found| words::verdict_rank(found.verdict));
+    all.sort_by_key(|(row, ..)| rank(row));
+    let is_alone = all.len() == 1;
+    let item = |(row, word, arms): &(&Compared<'_>, &str, Vec<&str>)| {
+        let (sign, _, tone) = row.verdict()?;
+        let arms = match is_alone && arms.len() > 1 {
             true => "all".to_owned(),
             false => arms.join(", "),
-        },
-        ..why
+        };
+        let text = Text::of(Role::Tone(tone), format!("{sign} {word}"));
+        let text = text.plain(format!(": {} ", row.because));
+        Some(text.and(Role::Soft, format!("({arms})")))
+    };
+    let is_without = |(row, ..): &&(&Compared<'_>, _, _)| {
+        row.inert.is_some()
+            || row
+                .found
+                .is_some_and(|found| found.verdict == Verdict::Invalid)
+    };
+    let drawn = |items: Vec<Text>| list(items, true).into_iter().collect();
+    let few = all.iter().filter(is_without).filter_map(item).collect();
+    let every = all.iter().filter_map(item).collect();
+    vec![
+        Block::Only(Outputs::TERMINAL, drawn(few)),
+        Block::Only(Outputs::FILES, drawn(every)),
+    ]
+}
+
+/// The ratios as a chart, and once more near 1 where large effects leave that no room.
+pub(super) fn forests(input: &ReportInput<'_>, load: &LoadFindings, metric: Metric) -> Vec<Block> {
+    let objective = &input.header.study.objective;
+    let rows = compared(input, load, metric);
+    let rows = rows.iter().filter_map(|row| {
+        let (_, word, tone) = row.verdict()?;
+        Some(ForestRow {
+            label: label(row),
+            part: row.part(),
+            mark: tones::mark(row.found?.verdict),
+            tone,
+            word,
+            ratio: row.ratio(),
+            figures: row.figures(),
+            because: row.because.clone(),
+            effect: row.found.and_then(effect),
+        })
     });
-    named.collect()
+    let forest = Forest {
+        title: format!(
+            "Effect of each arm on the {}: ratio and interval",
+            words::metric(metric)
+        ),
+        band: objective.band,
+        sides: match metric.higher_is_better() {
+            true => ["worse", "better"],
+            false => ["better", "worse"],
+        },
+        close_up: false,
+        rows: rows.collect(),
+    };
+    let close_up = Forest {
+        close_up: true,
+        ..forest.clone()
+    };
+    let whole = format!(
+        " Effect on the {}: ratio and {} interval, logarithmic axis. Within the shaded band of ±{} arms count as \
+         equivalent.",
+        words::metric(metric),
+        number::level(objective.confidence),
+        number::level(objective.band)
+    );
+    let near = " The same near 1. Arrows lead to effects beyond this axis.";
+    let drawn = |caption: &str, forest| {
+        let caption = Text::validity(load.validity).plain(caption);
+        figure(caption, Chart::Forest(forest))
+    };
+    vec![drawn(&whole, forest), drawn(near, close_up)]
+}
+
+/// The arm's name; an A/A arm is called one, whatever its name is.
+fn label(row: &Compared<'_>) -> String {
+    match row.arm.role {
+        ArmRole::SameAsBaseline if !row.arm.arm.contains("A/A") => format!("{} (A/A)", row.arm.arm),
+        _ => row.arm.arm.clone(),
+    }
 }
 
 fn comparison<'a>(load: &'a LoadFindings, arm: &str, metric: Metric) -> Option<&'a Comparison> {
     load.comparisons
         .iter()
         .find(|comparison| comparison.arm == arm && comparison.metric == metric)
-}
-
-fn row(study: &Study, load: &LoadFindings, arm: &ArmFindings, metric: Metric) -> RowView {
-    let place = study
-        .arms
-        .iter()
-        .position(|planned| planned.name == arm.arm);
-    let planned = place.map(|index| &study.arms[index]);
-    let found = comparison(load, &arm.arm, metric);
-    let cpu = comparison(load, &arm.arm, Metric::CpuPerRequest);
-    let baseline = study.arms.first().map_or("", |arm| arm.name.as_str());
-    let or_none = |text: Option<String>| text.unwrap_or_else(|| number::NONE.to_owned());
-    RowView {
-        arm: arm.arm.clone(),
-        role: arm.role,
-        changes: changes(study, planned, arm.role),
-        against: found.map_or(String::new(), |c| c.against.clone()),
-        against_step: found.is_some_and(|c| c.against != baseline),
-        value: metric_value(arm, metric),
-        ratio: or_none(found.map(|c| number::ratio(c.ratio))),
-        interval: or_none(found.map(|c| interval(c, study.objective.confidence))),
-        p: or_none(found.map(|c| number::p_value(c.p_holm))),
-        p_raw: or_none(found.map(|c| number::p_value(c.p))),
-        verdict: found.map(|c| c.verdict),
-        because: found.map_or(String::new(), |c| c.because.clone()),
-        detectable: or_none(found.map(|c| number::percent(c.minimum_detectable))),
-        replicates: found.map_or(String::new(), replicates),
-        cpu: or_none(cpu.map(|c| number::ratio(c.ratio))),
-        cpu_interval: or_none(cpu.map(|c| interval(c, study.objective.confidence))),
-        inert: None,
-        effect: found.and_then(effect),
-    }
 }
 
 /// What a chart can draw of a comparison; `None` when there is no estimate.
@@ -308,14 +394,14 @@ fn replicates(comparison: &Comparison) -> String {
 /// What an arm changes against the arm it is compared with: `gzip: off → on`.
 pub(super) fn changes(study: &Study, arm: Option<&Arm>, role: ArmRole) -> String {
     match role {
-        ArmRole::Baseline => return about::of_baseline(study),
+        ArmRole::Baseline => return about::baseline(study),
         ArmRole::SameAsBaseline => return "A/A: the baseline again".to_owned(),
         ArmRole::Change => {}
     }
     let Some(arm) = arm else {
         return String::new();
     };
-    if let Some(text) = about::of_other_proxy(study, arm) {
+    if let Some(text) = about::other_proxy(study, arm) {
         return text;
     }
     let before = study.arms.get(arm.against).map(|arm| &arm.settings);
@@ -335,8 +421,8 @@ fn metric_value(arm: &ArmFindings, metric: Metric) -> String {
         Metric::Rate => number::rate(arm.rate_completed),
         Metric::ReceivedBytes => number::gigabits(arm.received_per_second.unwrap_or(f64::NAN)),
         Metric::CpuPerRequest => number::time(arm.cpu_per_request_ns.unwrap_or(f64::NAN)),
-        Metric::ResponseP50 => quantiles(&arm.response_ns, arm.samples)[0].clone(),
-        Metric::ResponseP99 => quantiles(&arm.response_ns, arm.samples)[2].clone(),
+        Metric::ResponseP50 => number::quantiles(&arm.response_ns, arm.samples)[0].clone(),
+        Metric::ResponseP99 => number::quantiles(&arm.response_ns, arm.samples)[2].clone(),
     }
 }
 

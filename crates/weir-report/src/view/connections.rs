@@ -1,118 +1,111 @@
 //! What became of connections and handshakes under one load.
 
-use weir_analysis::findings::{ArmFindings, LoadFindings};
+use weir_analysis::findings::LoadFindings;
 use weir_model::load::Lifetime;
 use weir_model::load_report::{NameCount, TlsReport};
 use weir_model::record::ArmConnections;
 use weir_model::study::LoadSpec;
 
-use super::{number, words};
+use crate::number;
+use crate::tree::{Block, Cell, Column, Heading, Kind, Row, Style, Table, clause};
 
-/// Connections of all arms under one load, formatted.
-#[derive(Debug, Clone)]
-pub struct ConnectionsView {
-    /// Whether connections are held beside those that ask.
-    pub held: bool,
-    /// Whether they speak TLS.
-    pub tls: bool,
-    /// Whether it is known how many found an arm's listen queue full.
-    pub listen_overflows: bool,
-    /// In the order of the study.
-    pub rows: Vec<ConnectionsRow>,
-    /// What is worth saying without the table, one clause each; nothing where connections are kept
-    /// and in clear.
-    pub sentences: Vec<String>,
-}
-
-/// Connections to one arm.
-#[derive(Debug, Clone)]
-pub struct ConnectionsRow {
-    /// The arm.
-    pub arm: String,
-    /// Connections opened, the first time or again.
-    pub opened: String,
-    /// The same for each request that was answered.
-    pub per_request: String,
-    /// Held when the trial began, of as many as the study wants.
-    pub held_at_start: String,
-    /// Held when it ended.
-    pub held_at_end: String,
-    /// Held ones that had to be opened again.
-    pub held_again: String,
-    /// Handshakes.
-    pub handshakes: String,
-    /// Of these, resumed.
-    pub resumed: String,
-    /// That found the arm's own listen queue full.
-    pub listen_overflows: String,
-    /// Memory of the proxy with all connections open.
-    pub memory: String,
-}
-
-impl ConnectionsView {
-    /// [`ConnectionsView::sentences`] as they stand by themselves.
-    pub fn notes(&self) -> Vec<String> {
-        let whole = |clause: &String| format!("{}.", words::capital(clause));
-        self.sentences.iter().map(whole).collect()
+/// What is worth saying without the table, one clause each; nothing where connections are kept and in clear.
+pub(super) fn sentences(spec: Option<&LoadSpec>, load: &LoadFindings) -> Vec<String> {
+    let all = || load.arms.iter().filter_map(|arm| arm.connections.as_ref());
+    let handshakes: Vec<&TlsReport> = all().filter_map(|c| c.tls.as_ref()).collect();
+    let mut sentences = Vec::new();
+    sentences.extend(held(all()));
+    sentences.extend(agreed(&handshakes));
+    let kept = spec.is_none_or(|spec| spec.lifetime == Lifetime::Kept);
+    if !kept && all().next().is_some() {
+        let opened: u64 = all().map(|c| c.asking.opened).sum();
+        let answered: u64 = all().map(|c| c.answered).sum();
+        let share = number::share(opened as f64 / answered as f64);
+        sentences.push(format!("{share} connections opened for each request"));
     }
-
-    /// `None` where the run did not keep it.
-    pub(super) fn new(spec: Option<&LoadSpec>, load: &LoadFindings) -> Option<ConnectionsView> {
-        let with = |arm: &ArmFindings| Some((arm.arm.clone(), arm.connections.clone()?));
-        let arms: Vec<(String, ArmConnections)> = load.arms.iter().filter_map(with).collect();
-        if arms.is_empty() {
-            return None;
-        }
-        let kept = spec.is_none_or(|spec| spec.lifetime == Lifetime::Kept);
-        let connections = || arms.iter().map(|(_, connections)| connections);
-        let handshakes: Vec<&TlsReport> = connections().filter_map(|c| c.tls.as_ref()).collect();
-        let mut sentences = Vec::new();
-        sentences.extend(held(connections()));
-        sentences.extend(agreed(&handshakes));
-        if !kept {
-            let opened: u64 = connections().map(|c| c.asking.opened).sum();
-            let answered: u64 = connections().map(|c| c.answered).sum();
-            let share = number::share(opened as f64 / answered as f64);
-            sentences.push(format!("{share} connections opened for each request"));
-        }
-        sentences.extend(overflowed(&arms));
-        Some(ConnectionsView {
-            held: connections().any(|c| c.held.wanted > 0),
-            tls: !handshakes.is_empty(),
-            listen_overflows: connections().any(|c| c.listen_overflows.is_some()),
-            rows: arms.iter().map(|(arm, c)| row(arm, c)).collect(),
-            sentences,
-        })
-    }
+    let arms = load.arms.iter();
+    sentences.extend(overflowed(
+        arms.filter_map(|arm| Some((arm.arm.as_str(), arm.connections.as_ref()?))),
+    ));
+    sentences
 }
 
-fn row(arm: &str, connections: &ArmConnections) -> ConnectionsRow {
-    let (asking, held) = (&connections.asking, &connections.held);
-    let tls = connections.tls.as_ref();
-    let of_tls = |field: fn(&TlsReport) -> u64| {
-        tls.map_or_else(|| number::NONE.to_owned(), |tls| number::count(field(tls)))
-    };
-    ConnectionsRow {
-        arm: arm.to_owned(),
-        opened: number::count(asking.opened),
-        per_request: number::share(asking.opened as f64 / connections.answered as f64),
-        held_at_start: format!(
-            "{} of {}",
-            number::count(held.open_at_start),
-            number::count(held.wanted)
-        ),
-        held_at_end: number::count(held.open_at_end),
-        held_again: number::count(held.opened),
-        handshakes: of_tls(|tls| tls.handshakes),
-        resumed: of_tls(|tls| tls.resumed),
-        listen_overflows: connections
-            .listen_overflows
-            .map_or_else(|| number::NONE.to_owned(), number::count),
-        memory: match connections.proxy_memory_bytes {
+/// A column, and the cell of an arm in it.
+type Shown = (Column, fn(&ArmConnections) -> String);
+
+/// The table; nothing where the run did not keep it.
+pub(super) fn blocks(spec: Option<&LoadSpec>, load: &LoadFindings) -> Vec<Block> {
+    let all = || load.arms.iter().filter_map(|arm| arm.connections.as_ref());
+    if all().next().is_none() {
+        return Vec::new();
+    }
+    let shown = columns(
+        all().any(|c| c.held.wanted > 0),
+        all().any(|c| c.tls.is_some()),
+        all().any(|c| c.listen_overflows.is_some()),
+    );
+    let rows = load.arms.iter().filter_map(|arm| {
+        let connections = arm.connections.as_ref()?;
+        let cells = shown.iter().map(|(_, cell)| Cell::from(cell(connections)));
+        Some(Row::new(&*arm.arm, cells))
+    });
+    let rows: Vec<Row> = rows.collect();
+    let table = Table::new(Kind::Figures, "Connections of each arm", "arm")
+        .rows(rows)
+        .columns(shown.into_iter().map(|(column, _)| column));
+    let heading = Heading::part("Connections").badge(load.validity);
+    let mut blocks = vec![Block::Heading(heading), Block::Table(table)];
+    let told = sentences(spec, load).into_iter();
+    blocks.extend(told.map(|sentence| clause(Style::Soft, sentence)));
+    let counted = "counted from the first connection of each continuous trial to its end, unmeasured slices included. \
+                   Memory is the proportional set size of all processes of the proxy when the last slice had ended and \
+                   every connection was open";
+    blocks.push(clause(Style::Soft, counted));
+    blocks
+}
+
+/// The columns that have figures.
+fn columns(is_held: bool, is_tls: bool, has_queues: bool) -> Vec<Shown> {
+    let small = |small: &str| Column::new("").small(small);
+    let mut shown: Vec<Shown> = vec![
+        (Column::new("connections").small("opened"), |c| {
+            number::count(c.asking.opened)
+        }),
+        (small("per request"), |c| {
+            number::share(c.asking.opened as f64 / c.answered as f64)
+        }),
+    ];
+    if is_held {
+        shown.push((Column::new("held").small("at the start"), |c| {
+            let (open, wanted) = (c.held.open_at_start, c.held.wanted);
+            format!("{} of {}", number::count(open), number::count(wanted))
+        }));
+        shown.push((small("at the end"), |c| number::count(c.held.open_at_end)));
+        shown.push((small("opened again"), |c| number::count(c.held.opened)));
+    }
+    if is_tls {
+        shown.push((Column::new("handshakes"), |c| {
+            or_none(c.tls.as_ref().map(|tls| tls.handshakes))
+        }));
+        shown.push((small("resumed"), |c| {
+            or_none(c.tls.as_ref().map(|tls| tls.resumed))
+        }));
+    }
+    if has_queues {
+        let queue = Column::new("listen queue").small("times full");
+        shown.push((queue, |c| or_none(c.listen_overflows)));
+    }
+    shown.push((Column::new("proxy memory"), |c| {
+        match c.proxy_memory_bytes {
             0 => number::NONE.to_owned(),
             bytes => number::bytes(bytes),
-        },
-    }
+        }
+    }));
+    shown
+}
+
+fn or_none(count: Option<u64>) -> String {
+    count.map_or_else(|| number::NONE.to_owned(), number::count)
 }
 
 /// `100,000 of 100,000 connections held to the end, none opened again, proxy memory 113 MiB`, of the
@@ -138,10 +131,8 @@ fn held<'a>(all: impl Iterator<Item = &'a ArmConnections>) -> Option<String> {
 }
 
 /// `the listen queue was full 12,345 times for a, never for b`; nothing where no queue was.
-fn overflowed(arms: &[(String, ArmConnections)]) -> Option<String> {
-    let known = arms
-        .iter()
-        .filter_map(|(arm, c)| Some((arm, c.listen_overflows?)));
+fn overflowed<'a>(arms: impl Iterator<Item = (&'a str, &'a ArmConnections)>) -> Option<String> {
+    let known = arms.filter_map(|(arm, c)| Some((arm, c.listen_overflows?)));
     let (full, never): (Vec<_>, Vec<_>) = known.partition(|(_, times)| *times > 0);
     let mut parts: Vec<String> = full
         .iter()
@@ -151,7 +142,7 @@ fn overflowed(arms: &[(String, ArmConnections)]) -> Option<String> {
         return None;
     }
     if !never.is_empty() {
-        let names: Vec<&str> = never.iter().map(|(arm, _)| arm.as_str()).collect();
+        let names: Vec<&str> = never.iter().map(|(arm, _)| *arm).collect();
         parts.push(format!("never for {}", names.join(", ")));
     }
     Some(format!(
@@ -209,7 +200,9 @@ mod tests {
             };
             (name.to_owned(), connections)
         };
-        let said = |arms: &[_]| overflowed(arms);
+        let said = |arms: &[(String, ArmConnections)]| {
+            overflowed(arms.iter().map(|(arm, own)| (arm.as_str(), own)))
+        };
         assert_eq!(said(&[arm("a", Some(0)), arm("b", Some(0))]), None);
         assert_eq!(said(&[arm("a", None)]), None);
         assert_eq!(

@@ -4,59 +4,36 @@ use weir_analysis::findings::{ArmFindings, LoadFindings};
 use weir_analysis::is_telling;
 use weir_model::study::{ProxyKind, Study};
 
-use super::number;
+use crate::number;
+use crate::tree::{Block, Cell, Column, Kind, Part, Row, Style, Table, clause, fold};
 
 /// More telling counters of one arm than this are counted rather than listed.
 const LISTED: usize = 5;
 
-/// The proxies' own counters under one load.
-#[derive(Debug, Clone)]
-pub struct CountedView {
-    /// What tells of requests or connections that were turned away, given up or tried again, one
-    /// sentence for each arm that has any.
-    pub telling: Vec<String>,
-    /// A table for each kind of proxy: names are its own.
-    pub tables: Vec<CountedTable>,
+/// What tells of requests or connections that were turned away, given up or tried again, one sentence for each arm that
+/// has any.
+pub(super) fn telling(load: &LoadFindings) -> Vec<Block> {
+    let told = load.arms.iter().filter_map(sentence);
+    told.map(|sentence| clause(Style::Warning, sentence))
+        .collect()
 }
 
-/// The counters of all arms of one kind of proxy.
-#[derive(Debug, Clone)]
-pub struct CountedTable {
-    /// The proxy: `HAProxy`.
-    pub title: &'static str,
-    /// Its arms, one column each.
-    pub arms: Vec<String>,
-    /// Counters that moved, by name; telling ones first.
-    pub rows: Vec<CountedRow>,
-}
-
-/// One counter.
-#[derive(Debug, Clone)]
-pub struct CountedRow {
-    /// As the proxy calls it.
-    pub name: String,
-    /// Whether it is among [`CountedView::telling`].
-    pub telling: bool,
-    /// By arm.
-    pub counts: Vec<String>,
-}
-
-impl CountedView {
-    /// `None` where no proxy told anything.
-    pub(super) fn new(study: &Study, load: &LoadFindings) -> Option<CountedView> {
-        let tables: Vec<CountedTable> = study
-            .proxy_kinds()
-            .into_iter()
-            .filter_map(|kind| table(study, load, kind))
-            .collect();
-        (!tables.is_empty()).then(|| CountedView {
-            telling: load.arms.iter().filter_map(telling).collect(),
-            tables,
-        })
+/// All counters that moved; nothing where no proxy told any.
+pub(super) fn tables(study: &Study, load: &LoadFindings) -> Vec<Block> {
+    let kinds = study.proxy_kinds().into_iter();
+    let tables = kinds.filter_map(|kind| table(study, load, kind));
+    let mut blocks: Vec<Block> = tables.map(Block::Table).collect();
+    if blocks.is_empty() {
+        return Vec::new();
     }
+    let note = "sums over all continuous trials of this load, unmeasured slices included, by the proxies' own names; what \
+                stayed 0 is left out. Requests and connections that were turned away, given up or tried again stand first";
+    blocks.push(clause(Style::Soft, note));
+    vec![fold("What the proxies counted of themselves", blocks)]
 }
 
-fn table(study: &Study, load: &LoadFindings, kind: ProxyKind) -> Option<CountedTable> {
+/// The counters of all arms of one kind of proxy: names are its own.
+fn table(study: &Study, load: &LoadFindings, kind: ProxyKind) -> Option<Table> {
     let is_of_kind = |arm: &&ArmFindings| {
         let planned = study.arms.iter().find(|planned| planned.name == arm.arm);
         planned.is_some_and(|planned| study.proxy_of(planned).kind == kind)
@@ -65,24 +42,26 @@ fn table(study: &Study, load: &LoadFindings, kind: ProxyKind) -> Option<CountedT
     let mut names: Vec<&String> = arms.iter().flat_map(|arm| arm.counters.keys()).collect();
     names.sort_by_key(|name| (!is_telling(name), *name));
     names.dedup();
-    let rows = names.into_iter().map(|name| CountedRow {
-        name: name.clone(),
-        telling: is_telling(name),
-        counts: arms
-            .iter()
-            .map(|arm| number::count(arm.counters.get(name).copied().unwrap_or(0)))
-            .collect(),
+    let rows = names.into_iter().map(|name| {
+        let counts = arms.iter().map(|arm| arm.counters.get(name).copied());
+        let cells = counts.map(|count| Cell::from(number::count(count.unwrap_or(0))));
+        Row::new(name, cells).part(match is_telling(name) {
+            true => Part::Telling,
+            false => Part::Plain,
+        })
     });
-    let rows: Vec<CountedRow> = rows.collect();
-    (!rows.is_empty()).then(|| CountedTable {
-        title: kind.title(),
-        arms: arms.iter().map(|arm| arm.arm.clone()).collect(),
-        rows,
-    })
+    let table = Table::new(
+        Kind::Counts,
+        format!("Counters of {}", kind.title()),
+        kind.title(),
+    )
+    .columns(arms.iter().map(|arm| Column::new(&*arm.arm)))
+    .rows(rows);
+    (!table.rows.is_empty()).then_some(table)
 }
 
 /// `envoy itself counted upstream_rq_pending_overflow 1,204, beside 57,120 requests that it answered`.
-fn telling(arm: &ArmFindings) -> Option<String> {
+fn sentence(arm: &ArmFindings) -> Option<String> {
     let found = arm.counters.iter().filter(|(name, _)| is_telling(name));
     let mut found: Vec<(&String, u64)> = found.map(|(name, count)| (name, *count)).collect();
     if found.is_empty() {

@@ -1,58 +1,47 @@
 //! Whether arms stay within the study's absolute limit.
 
-use weir_analysis::findings::{LimitFindings, Verdict};
+use weir_analysis::findings::{LimitFindings, LoadFindings};
 use weir_model::study::Study;
 
-use super::{number, words};
+use super::tones;
+use crate::tree::{Block, Cell, Column, Heading, Kind, Row, Table};
+use crate::{number, words};
 
-/// One arm and the limit, formatted.
-#[derive(Debug, Clone)]
-pub struct LimitView {
-    /// The arm.
-    pub arm: String,
-    /// The limit: `p99 within 30.0 ms`.
-    pub limit: String,
-    /// What it comes to: `holds`.
-    pub word: &'static str,
-    /// The verdict on a comparison whose sign and style it has.
-    pub like: Verdict,
-    /// The estimate of the quantile.
-    pub value: String,
-    /// Its interval; empty where there is none.
-    pub interval: String,
-    /// Why.
-    pub because: String,
+/// Nothing where the study has no limit.
+pub(super) fn blocks(load: &LoadFindings) -> Vec<Block> {
+    let Some(first) = load.limits.first() else {
+        return Vec::new();
+    };
+    let limit = format!(
+        "{} within {}",
+        words::metric_head(first.metric),
+        number::short_time(first.limit_ns as f64)
+    );
+    let columns = [
+        Column::new("estimate").small("interval").whole(),
+        Column::left("verdict"),
+        Column::left("why").below(),
+    ];
+    let table = Table::new(Kind::Plain, "Arms and the limit", "arm")
+        .columns(columns)
+        .rows(load.limits.iter().map(row));
+    let heading = Heading::part(words::capital(&limit)).badge(load.validity);
+    vec![Block::Heading(heading), Block::Table(table)]
 }
 
-impl LimitView {
-    pub(super) fn new(found: &LimitFindings) -> LimitView {
-        LimitView {
-            arm: found.arm.clone(),
-            limit: format!(
-                "{} within {}",
-                words::metric_head(found.metric),
-                number::short_time(found.limit_ns as f64)
-            ),
-            word: words::limit(found.verdict),
-            like: words::limit_as_verdict(found.verdict),
-            value: number::time(found.value_ns),
-            interval: number::time_interval(found.interval_ns),
-            because: found.because.clone(),
-        }
-    }
-
-    /// Sign and word.
-    pub fn verdict(&self) -> String {
-        format!("{} {}", words::verdict_sign(self.like), self.word)
-    }
-
-    /// The estimate, with its interval where there is one.
-    pub fn estimate(&self) -> String {
-        match self.interval.is_empty() {
-            true => self.value.clone(),
-            false => format!("{} ({})", self.value, self.interval),
-        }
-    }
+fn row(limit: &LimitFindings) -> Row {
+    let like = words::limit_as_verdict(limit.verdict);
+    let verdict = format!(
+        "{} {}",
+        words::verdict_sign(like),
+        words::limit(limit.verdict)
+    );
+    let cells = [
+        Cell::from(number::time(limit.value_ns)).small(number::time_interval(limit.interval_ns)),
+        Cell::tone(tones::tone(like), verdict),
+        Cell::from(&*limit.because),
+    ];
+    Row::new(&*limit.arm, cells)
 }
 
 /// The limit of a study's objective, to follow the name of its metric; empty without one.

@@ -1,131 +1,271 @@
 //! One load: what it is, its arms, its validity.
 
-use weir_analysis::findings::{ArmFindings, CountedReason, InertArm, LoadFindings};
+use weir_analysis::findings::{ArmFindings, CountedReason, LoadFindings};
 use weir_model::bursts::Bursts;
 use weir_model::load::Lifetime;
 use weir_model::record::Validity;
-use weir_model::study::{ArmRole, LoadSpec, Study};
+use weir_model::study::{LoadSpec, Metric, Study};
 use weir_model::tls::{Resumption, TlsSpec, TlsVersion};
 
-use super::compare::{MetricView, metric_view};
-use super::connections::ConnectionsView;
-use super::counted::CountedView;
-use super::limit::LimitView;
-use super::number;
+use super::{charts, compare, connections, counted, limit, pairs};
+use crate::input::ReportInput;
+use crate::number;
+use crate::tree::{
+    Block, Cell, Chart, Column, Fold, Heading, Kind, Outputs, Role, Row, Style, Table, Text,
+    clause, figure, list, text,
+};
 
-/// One load, formatted.
-#[derive(Debug, Clone)]
-pub struct LoadView {
-    /// Name of the load.
-    pub name: String,
-    /// What it is: `closed loop, 50 connections to each arm, GET /`.
-    pub summary: String,
-    /// How much of it there is: `118 of 120 blocks used, slices of 100 ms`.
-    pub measured: String,
-    /// Whether arrivals are independent of responses.
-    pub open_loop: bool,
-    /// The worst validity of what was used.
-    pub validity: Validity,
-    /// Reasons for doubt.
-    pub reasons: Vec<ReasonView>,
-    /// Whether each arm stays within the study's limit; empty where there is none.
-    pub limits: Vec<LimitView>,
-    /// Comparisons by metric; the one that answers the question first. Empty when the study has one
-    /// arm alone.
-    pub metrics: Vec<MetricView>,
-    /// Figures of each arm, in the order of the study.
-    pub arms: Vec<ArmView>,
-    /// What the proxies counted of themselves; `None` where none told anything.
-    pub counted: Option<CountedView>,
-    /// What became of connections; `None` in runs that did not keep it.
-    pub connections: Option<ConnectionsView>,
+/// A section for each load that is not a cell of a matrix.
+pub(super) fn sections(input: &ReportInput<'_>) -> Vec<Block> {
+    let study = &input.header.study;
+    let mut blocks = Vec::new();
+    // What arms change is said once where room is scarce.
+    let mut is_said = false;
+    let loads = input
+        .findings
+        .loads
+        .iter()
+        .filter(|load| !is_cell(study, load));
+    for (place, load) in loads.enumerate() {
+        blocks.extend(section(input, load, place + 1, is_said));
+        is_said |= load.validity != Validity::Invalid && !load.metrics.is_empty();
+    }
+    blocks
 }
 
-/// One reason for doubt.
-#[derive(Debug, Clone)]
-pub struct ReasonView {
-    /// How grave it is.
-    pub validity: Validity,
-    /// Short name of the rule.
-    pub rule: String,
-    /// What was seen.
-    pub seen: String,
-    /// How often: `3 of 960 trials`.
-    pub how_often: String,
-    /// Which arms, comma-separated; empty when it does not say.
-    pub arms: String,
+/// Whether a load is a cell of a matrix.
+fn is_cell(study: &Study, load: &LoadFindings) -> bool {
+    let mut specs = study.loads.iter();
+    specs.any(|spec| spec.name == load.load && spec.cell.is_some())
 }
 
-/// Figures of one arm that are shown without comparison.
-#[derive(Debug, Clone)]
-pub struct ArmView {
-    /// Name of the arm.
-    pub name: String,
-    /// What it is for.
-    pub role: ArmRole,
-    /// Completed per second.
-    pub rate_completed: String,
-    /// Offered per second.
-    pub rate_offered: String,
-    /// Proxy CPU time per request.
-    pub cpu: String,
-    /// Response time at 0.5, 0.9, 0.99, 0.999 and 1.
-    pub response: [String; 5],
-    /// Service time at the same quantiles.
-    pub service: [String; 5],
-    /// Dispatch lag at the same quantiles.
-    pub lag: [String; 5],
-    /// Requests behind the quantiles.
-    pub samples: String,
-    /// Errors and responses outside 1xx..3xx.
-    pub failures: String,
-    /// Requests that never ended.
-    pub censored: String,
-    /// Connections to the origin per request.
-    pub origin_connects: String,
-    /// (1/(1-quantile), nanoseconds), finite, ascending.
-    pub percentile_curve: Vec<(f64, f64)>,
-    /// (seconds, completed per second), finite.
-    pub rate_over_time: Vec<(f64, f64)>,
-    /// (seconds, median response time in nanoseconds), finite.
-    pub response_over_time: Vec<(f64, f64)>,
+fn section(
+    input: &ReportInput<'_>,
+    load: &LoadFindings,
+    number: usize,
+    is_said: bool,
+) -> Vec<Block> {
+    let study = &input.header.study;
+    let spec = study.loads.iter().find(|spec| spec.name == load.load);
+    let id = format!("load-{number}");
+    let heading = Heading::section(&id, format!("Load {}", load.load));
+    let told = connections::sentences(spec, load);
+    let told = told
+        .iter()
+        .map(|sentence| clause(Style::Soft, sentence.as_str()));
+    let mut blocks = vec![
+        Block::Heading(heading.badge(load.validity).remark(&measured(load))),
+        clause(Style::Soft, summary(spec, load)),
+        Block::Only(Outputs::TERMINAL, told.collect()),
+    ];
+    let figures = figures(input, load, spec, is_said);
+    if load.validity == Validity::Invalid {
+        blocks.extend(validity(load));
+        let unusable = "not to be used; the other formats show its figures";
+        blocks.push(Block::Only(
+            Outputs::TERMINAL,
+            vec![clause(Style::Plain, unusable)],
+        ));
+        let fold = Block::Fold(Fold {
+            summary: "Its figures all the same: not to be used".to_owned(),
+            unusable: true,
+            blocks: figures,
+        });
+        blocks.push(Block::Only(Outputs::FILES, vec![fold]));
+    } else {
+        blocks.extend(figures);
+        blocks.extend(validity(load));
+    }
+    blocks
 }
 
-impl LoadView {
-    /// Whether service times were kept for any arm.
-    pub fn service_kept(&self) -> bool {
-        let mut arms = self.arms.iter();
-        arms.any(|arm| arm.service.iter().any(|value| value != number::NONE))
+fn figures(
+    input: &ReportInput<'_>,
+    load: &LoadFindings,
+    spec: Option<&LoadSpec>,
+    is_said: bool,
+) -> Vec<Block> {
+    let study = &input.header.study;
+    let mut blocks = limit::blocks(load);
+    let metrics = load.metrics.iter().filter(|_| study.arms.len() > 1);
+    let metrics: Vec<Metric> = metrics.copied().collect();
+    for (place, &metric) in metrics.iter().enumerate() {
+        let mut about = compare::blocks(input, load, metric, is_said || place > 0);
+        let pairs = pairs::blocks(input, load, metric);
+        about.push(match place {
+            0 => Block::Only(Outputs::ALL, pairs),
+            _ => Block::Only(Outputs::FILES, pairs),
+        });
+        about.push(Block::Only(
+            Outputs::HTML,
+            compare::forests(input, load, metric),
+        ));
+        // CPU per request stands beside the other metrics; alone it has a table of its own.
+        let is_beside = metric == Metric::CpuPerRequest && place > 0;
+        blocks.push(match is_beside {
+            true => Block::Only(Outputs::FILES, about),
+            false => Block::Only(Outputs::ALL, about),
+        });
     }
+    blocks.extend(counted::telling(load));
+    let open_loop = is_open(spec, load);
+    blocks.push(Block::Only(Outputs::HTML, drawn(load, open_loop)));
+    blocks.push(Block::Only(Outputs::FILES, arms(load, open_loop)));
+    blocks.push(Block::Only(Outputs::FILES, connections::blocks(spec, load)));
+    blocks.push(Block::Only(Outputs::HTML, counted::tables(study, load)));
+    blocks
+}
 
-    /// Whether dispatch lag was kept for any arm.
-    pub fn lag_kept(&self) -> bool {
-        let mut arms = self.arms.iter();
-        arms.any(|arm| arm.lag.iter().any(|value| value != number::NONE))
+/// Response times by percentile, and what happened over time.
+fn drawn(load: &LoadFindings, open_loop: bool) -> Vec<Block> {
+    let part = |text: &str| Block::Heading(Heading::part(text).badge(load.validity));
+    let mut blocks = Vec::new();
+    if let Some(lines) = charts::percentiles(&load.arms) {
+        let what = match open_loop {
+            true => "From the moment each request was due, so waiting counts.",
+            false => {
+                "Closed loop: each arm has its own rate here, and a faster arm is asked more. \
+                 Compare response times under an open loop."
+            }
+        };
+        let axes = match lines.extent.is_log() {
+            true => "Both axes are logarithmic.",
+            false => "Each further nine of the percentile takes the same room.",
+        };
+        blocks.push(part("Response time by percentile"));
+        blocks.push(figure(format!("{what} {axes}"), Chart::Lines(lines)));
     }
+    if load.arms.iter().any(|arm| !arm.over_time.is_empty()) {
+        let panels = |caption: &str, times| figure(caption, charts::over_time(&load.arms, times));
+        blocks.push(part("Over time"));
+        blocks.push(panels(
+            "Completed requests per second, one point for each block; the baseline behind each arm in grey.",
+            false,
+        ));
+        blocks.push(panels(
+            "Median response time, one point for each block. Marks at the upper edge are points beyond the axis.",
+            true,
+        ));
+    }
+    blocks
+}
 
-    pub(super) fn new(study: &Study, load: &LoadFindings, inert: &[InertArm]) -> LoadView {
-        let spec = study.loads.iter().find(|spec| spec.name == load.load);
-        let open_loop = load.rate_intended.is_some() || spec.is_some_and(|spec| spec.is_open());
-        LoadView {
-            name: load.load.clone(),
-            summary: summary(spec, load, open_loop),
-            measured: measured(load),
-            open_loop,
-            validity: load.validity,
-            reasons: load.reasons.iter().map(|each| reason(each, load)).collect(),
-            limits: load.limits.iter().map(LimitView::new).collect(),
-            metrics: load
-                .metrics
-                .iter()
-                .filter(|_| study.arms.len() > 1)
-                .map(|&metric| metric_view(study, load, inert, metric))
-                .collect(),
-            arms: load.arms.iter().map(arm_view).collect(),
-            counted: CountedView::new(study, load),
-            connections: ConnectionsView::new(spec, load),
-        }
+/// Figures of each arm without comparison.
+fn arms(load: &LoadFindings, open_loop: bool) -> Vec<Block> {
+    let all = &load.arms;
+    if all.is_empty() {
+        return Vec::new();
     }
+    let heads = [
+        "completed/s",
+        "offered/s",
+        "CPU/request",
+        "requests",
+        "failures",
+        "never ended",
+    ];
+    let columns = heads.map(Column::new).into_iter();
+    let columns = columns.chain([Column::new("origin connects").small("per request")]);
+    let counts = Table::new(Kind::Figures, "Rates and counts of each arm", "arm")
+        .columns(columns)
+        .rows(all.iter().map(counts));
+    let kept = |ns: fn(&ArmFindings) -> &[u64; 5]| {
+        all.iter()
+            .any(|arm| arm.samples > 0 && ns(arm).iter().any(|ns| *ns > 0))
+    };
+    let service = kept(|arm| &arm.service_ns);
+    let lag = kept(|arm| &arm.dispatch_lag_ns);
+    let mut note = "response time runs from the moment a request was due".to_owned();
+    if service {
+        note += ", service time from the moment it was sent";
+    }
+    if lag {
+        note += "; dispatch lag is the generator's own delay";
+    }
+    if !open_loop {
+        note += ". In a closed loop a request is due when the one before it was answered";
+    }
+    vec![
+        Block::Heading(Heading::part("Figures of each arm").badge(load.validity)),
+        Block::Table(counts),
+        Block::Table(times(all, service, lag)),
+        clause(Style::Soft, note),
+    ]
+}
+
+fn counts(arm: &ArmFindings) -> Row {
+    let cells = [
+        number::rate(arm.rate_completed),
+        number::rate(arm.rate_offered),
+        number::time(arm.cpu_per_request_ns.unwrap_or(f64::NAN)),
+        number::count(arm.samples),
+        number::count(arm.failures),
+        number::count(arm.censored),
+        number::share(arm.origin_connects_per_request.unwrap_or(f64::NAN)),
+    ];
+    Row::new(&*arm.arm, cells.map(Cell::from))
+}
+
+/// Quantiles of each arm; of service times and dispatch lag where they were kept.
+fn times(arms: &[ArmFindings], service: bool, lag: bool) -> Table {
+    let mut columns = vec![Column::new("response").small("p50")];
+    columns.extend(["p90", "p99", "p99.9", "max"].map(|quantile| Column::new("").small(quantile)));
+    if service {
+        columns.push(Column::new("service").small("p50"));
+        columns.push(Column::new("").small("p99"));
+    }
+    if lag {
+        columns.push(Column::new("dispatch lag").small("p99"));
+    }
+    let rows = arms.iter().map(|arm| {
+        let shown = |ns| number::quantiles(ns, arm.samples);
+        let mut cells: Vec<String> = shown(&arm.response_ns).into();
+        let [p50, _, p99, ..] = shown(&arm.service_ns);
+        cells.extend(service.then_some([p50, p99]).into_iter().flatten());
+        cells.extend(lag.then_some(shown(&arm.dispatch_lag_ns)[2].clone()));
+        Row::new(&*arm.arm, cells.into_iter().map(Cell::from))
+    });
+    Table::new(Kind::Figures, "Times of each arm", "arm")
+        .columns(columns)
+        .rows(rows)
+}
+
+/// Whether the figures may be believed, and what speaks against it.
+fn validity(load: &LoadFindings) -> Vec<Block> {
+    let found = match load.reasons.is_empty() {
+        true => "Nothing speaks against these figures.",
+        false => "Trials that are INVALID were left out before any outcome was looked at.",
+    };
+    let heading = Block::Heading(Heading::part("Validity").badge(load.validity));
+    let mut blocks = vec![Block::Only(
+        Outputs::FILES,
+        vec![heading, text(Style::Soft, found)],
+    )];
+    let reasons = load.reasons.iter().map(|counted| reason(counted, load));
+    blocks.extend(list(reasons, false));
+    blocks
+}
+
+fn reason(counted: &CountedReason, load: &LoadFindings) -> Text {
+    let arms = match load.arms.iter().all(|arm| counted.arms.contains(&arm.arm)) {
+        true => "; all arms".to_owned(),
+        false if counted.arms.is_empty() => String::new(),
+        false => format!("; {}", counted.arms.join(", ")),
+    };
+    Text::validity(counted.reason.validity)
+        .plain(" ")
+        .and(Role::Strong, &*counted.reason.rule)
+        .plain(format!(": {} ", counted.reason.seen))
+        .and(Role::Soft, format!("({}{arms})", how_often(counted)))
+}
+
+/// `3 of 960 trials`.
+pub(super) fn how_often(counted: &CountedReason) -> String {
+    format!(
+        "{} of {}",
+        number::count(u64::from(counted.trials)),
+        number::plural(u64::from(counted.of), "trial"),
+    )
 }
 
 fn measured(load: &LoadFindings) -> String {
@@ -140,18 +280,21 @@ fn measured(load: &LoadFindings) -> String {
     )
 }
 
-fn summary(spec: Option<&LoadSpec>, load: &LoadFindings, open_loop: bool) -> String {
+/// Whether arrivals are independent of responses.
+fn is_open(spec: Option<&LoadSpec>, load: &LoadFindings) -> bool {
+    load.rate_intended.is_some() || spec.is_some_and(|spec| spec.is_open())
+}
+
+/// What it is: `closed loop, 50 connections to each arm, GET /`.
+fn summary(spec: Option<&LoadSpec>, load: &LoadFindings) -> String {
     let mut parts = vec![match load.rate_intended {
         Some(rate) => format!("open loop at {} requests/s", number::asked(rate)),
-        None if open_loop => "open loop".to_owned(),
+        None if is_open(spec, load) => "open loop".to_owned(),
         None => "closed loop".to_owned(),
     }];
     if let Some(spec) = spec {
-        let connections = u64::from(spec.connections);
-        parts.push(format!(
-            "{} to each arm",
-            number::plural(connections, "connection")
-        ));
+        let connections = number::plural(u64::from(spec.connections), "connection");
+        parts.push(format!("{connections} to each arm"));
         parts.extend(manner(spec));
     }
     parts.join(", ")
@@ -222,62 +365,4 @@ fn tls(offer: &TlsSpec) -> String {
         Resumption::Ratio(share) => format!("{} resumed", number::level(share)),
     };
     format!("TLS {} offered{ciphers}, {resumed}", versions.join(" or "))
-}
-
-fn reason(counted: &CountedReason, load: &LoadFindings) -> ReasonView {
-    ReasonView {
-        validity: counted.reason.validity,
-        rule: counted.reason.rule.clone(),
-        seen: counted.reason.seen.clone(),
-        how_often: format!(
-            "{} of {}",
-            number::count(u64::from(counted.trials)),
-            number::plural(u64::from(counted.of), "trial"),
-        ),
-        arms: match load.arms.iter().all(|arm| counted.arms.contains(&arm.arm)) {
-            true => "all arms".to_owned(),
-            false => counted.arms.join(", "),
-        },
-    }
-}
-
-/// Times at five quantiles. Where even the largest is zero nothing was recorded: no request takes
-/// no time.
-pub(super) fn quantiles(ns: &[u64; 5], samples: u64) -> [String; 5] {
-    let recorded = samples > 0 && ns.iter().any(|ns| *ns > 0);
-    ns.map(|ns| match recorded {
-        false => number::NONE.to_owned(),
-        true => number::time(ns as f64),
-    })
-}
-
-fn arm_view(arm: &ArmFindings) -> ArmView {
-    let finite = |points: &mut dyn Iterator<Item = (f64, f64)>| -> Vec<(f64, f64)> {
-        points
-            .filter(|(x, y)| x.is_finite() && y.is_finite())
-            .collect()
-    };
-    ArmView {
-        name: arm.arm.clone(),
-        role: arm.role,
-        rate_completed: number::rate(arm.rate_completed),
-        rate_offered: number::rate(arm.rate_offered),
-        cpu: number::time(arm.cpu_per_request_ns.unwrap_or(f64::NAN)),
-        response: quantiles(&arm.response_ns, arm.samples),
-        service: quantiles(&arm.service_ns, arm.samples),
-        lag: quantiles(&arm.dispatch_lag_ns, arm.samples),
-        samples: number::count(arm.samples),
-        failures: number::count(arm.failures),
-        censored: number::count(arm.censored),
-        origin_connects: number::share(arm.origin_connects_per_request.unwrap_or(f64::NAN)),
-        percentile_curve: finite(
-            &mut arm
-                .percentile_curve
-                .iter()
-                .filter(|(x, _)| *x >= 1.0)
-                .map(|&(x, ns)| (x, ns as f64)),
-        ),
-        rate_over_time: finite(&mut arm.over_time.iter().map(|&(s, rate, _)| (s, rate))),
-        response_over_time: finite(&mut arm.over_time.iter().map(|&(s, _, ns)| (s, ns as f64))),
-    }
 }

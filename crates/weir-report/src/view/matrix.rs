@@ -7,125 +7,23 @@ mod heat;
 use std::collections::BTreeMap;
 
 use weir_analysis::findings::{
-    ArmFindings, Findings, InertArm, LoadFindings, MatrixFindings, Verdict,
+    ArmFindings, Comparison, InertArm, LoadFindings, MatrixFindings, Verdict,
 };
 use weir_model::record::Validity;
-use weir_model::study::{ArmRole, LoadSpec, Metric, Study};
+use weir_model::study::{ArmRole, LoadSpec, Metric};
 
-use super::compare::{MetricView, RowView, changes, metric_view};
-use super::load::{manner, quantiles};
-use super::{number, words};
-pub use heat::{HeatCell, HeatRow, HeatView};
+use super::charts;
+use super::compare::{Compared, changes, compared};
+use super::load::manner;
+use crate::input::ReportInput;
+use crate::tree::{
+    Axis, Block, Cell as TableCell, Chart, Column, Extent, Heading, Kind, Line, Lines, Outputs,
+    Part, Role, Row, Style, Table, Text, Tone, clause, figure, fold, list, text,
+};
+use crate::{number, words};
 
-/// A matrix of loads, formatted.
-#[derive(Debug, Clone)]
-pub struct MatrixView {
-    /// Its name; empty when the study gives it none.
-    pub name: String,
-    /// What it is: `100 loads: 100 to 1000 connections to each arm, 100 to 1000 requests/s, ...`.
-    pub summary: String,
-    /// How many cells may be used: `97 of 100 loads`.
-    pub measured: String,
-    /// INVALID when more than half of the cells are; SUSPECT when more than one in twenty are SUSPECT or
-    /// INVALID; else VALID.
-    pub validity: Validity,
-    /// Reasons for doubt over all cells.
-    pub reasons: Vec<MatrixReason>,
-    /// Verdicts counted over the cells, by metric and arm.
-    pub tallies: Vec<TallyView>,
-    /// What must be known of counts over so many cells.
-    pub caveat: String,
-    /// One for each arm.
-    pub suites: Vec<SuiteView>,
-    /// Each cell by itself.
-    pub cells: Vec<CellView>,
-}
-
-/// One reason for doubt over all cells.
-#[derive(Debug, Clone)]
-pub struct MatrixReason {
-    /// How grave it is.
-    pub validity: Validity,
-    /// Short name of the rule.
-    pub rule: String,
-    /// How often: `in 12 of 100 loads`.
-    pub how_often: String,
-    /// What was seen in one of them: `c900-r1000: ...`.
-    pub example: String,
-}
-
-/// How often an arm came out how, on one metric.
-#[derive(Debug, Clone)]
-pub struct TallyView {
-    /// The metric.
-    pub metric: Metric,
-    /// The arm.
-    pub arm: String,
-    /// What it changes.
-    pub changes: String,
-    /// Why none of it can have an effect; empty when it can.
-    pub inert: String,
-    /// Better, worse, equivalent, inconclusive, invalid.
-    pub counts: [String; 5],
-    /// Ratios of the cells that are better or worse: `0.91×–1.20×`; a dash when there are none.
-    pub ratios: String,
-}
-
-/// All cells under one arm.
-#[derive(Debug, Clone)]
-pub struct SuiteView {
-    /// The arm.
-    pub arm: String,
-    /// What it changes.
-    pub changes: String,
-    /// Why none of it can have an effect; empty when it can.
-    pub inert: String,
-    /// At which rate the lines are: `1000 requests/s`; empty when the matrix has connections alone.
-    pub at: String,
-    /// One line for each number of connections, ascending.
-    pub lines: Vec<LineView>,
-    /// One for each quantile.
-    pub heats: Vec<HeatView>,
-}
-
-/// The percentile curve of one cell.
-#[derive(Debug, Clone)]
-pub struct LineView {
-    /// `300 connections`, and its validity where it is not VALID.
-    pub name: String,
-    /// Place among the numbers of connections, 0..1: few to many.
-    pub place: f64,
-    /// Response time at 0.5, 0.9, 0.99, 0.999 and 1.
-    pub response: [String; 5],
-    /// (1/(1-quantile), nanoseconds), finite, ascending.
-    pub curve: Vec<(f64, f64)>,
-}
-
-/// One cell by itself.
-#[derive(Debug, Clone)]
-pub struct CellView {
-    /// Name of the load.
-    pub load: String,
-    /// Its validity.
-    pub validity: Validity,
-    /// Its arms.
-    pub rows: Vec<CellRow>,
-}
-
-/// One arm in one cell.
-#[derive(Debug, Clone)]
-pub struct CellRow {
-    /// The arm.
-    pub arm: String,
-    /// Completed per second.
-    pub rate: String,
-    /// For each metric but the CPU's: figure, ratio with its interval, and verdict.
-    pub metrics: Vec<[String; 3]>,
-    /// Errors and responses outside 1xx..3xx.
-    pub failures: String,
-    /// Requests that never ended.
-    pub censored: String,
-}
+/// Colours of a scale from few to many, as the style sheet has them.
+const COLOURS: f64 = 10.0;
 
 /// A load of the matrix with what was found under it.
 #[derive(Clone, Copy)]
@@ -148,55 +46,92 @@ impl Cell<'_> {
     }
 }
 
-/// All matrices of a study, in its order.
-pub(super) fn all(study: &Study, findings: &Findings) -> Vec<MatrixView> {
-    let matrices = findings.matrices.iter();
+/// The loads of one matrix.
+struct Matrix<'a> {
+    found: &'a MatrixFindings,
+    cells: Vec<Cell<'a>>,
+}
+
+impl<'a> Matrix<'a> {
+    fn new(found: &'a MatrixFindings, input: &'a ReportInput<'_>) -> Matrix<'a> {
+        let (study, loads) = (&input.header.study, input.findings.loads.iter());
+        let cells = loads.filter_map(|load| {
+            let spec = study.loads.iter().find(|spec| spec.name == load.load)?;
+            let is_own = spec.cell.as_ref()?.matrix == found.name;
+            is_own.then_some(Cell { spec, found: load })
+        });
+        Matrix {
+            found,
+            cells: cells.collect(),
+        }
+    }
+
+    /// Metrics of its cells but for the CPU's.
+    fn metrics(&self) -> Vec<Metric> {
+        let first = self
+            .cells
+            .first()
+            .map_or(&[][..], |cell| &cell.found.metrics);
+        let own = first
+            .iter()
+            .filter(|metric| **metric != Metric::CpuPerRequest);
+        own.copied().collect()
+    }
+}
+
+/// A section for each matrix.
+pub(super) fn sections(input: &ReportInput<'_>) -> Vec<Block> {
+    let matrices = input.findings.matrices.iter().zip(1..);
     matrices
-        .map(|matrix| {
-            let cells = findings.loads.iter().filter_map(|found| {
-                let spec = study.loads.iter().find(|spec| spec.name == found.load)?;
-                let place = spec.cell.as_ref()?;
-                (place.matrix == matrix.name).then_some(Cell { spec, found })
-            });
-            view(study, matrix, &cells.collect::<Vec<_>>(), &findings.inert)
-        })
+        .flat_map(|(matrix, number)| section(input, &Matrix::new(matrix, input), number))
         .collect()
 }
 
-fn view(
-    study: &Study,
-    matrix: &MatrixFindings,
-    cells: &[Cell<'_>],
-    inert: &[InertArm],
-) -> MatrixView {
-    let metrics: Vec<Metric> = cells.first().map_or_else(Vec::new, |cell| {
-        let all = cell.found.metrics.iter().copied();
-        all.filter(|metric| *metric != Metric::CpuPerRequest)
-            .collect()
-    });
-    MatrixView {
-        name: matrix.name.clone(),
-        summary: summary(cells),
-        measured: format!(
-            "{} of {} can be used",
-            matrix.used,
-            number::plural(u64::from(matrix.loads), "load")
-        ),
-        validity: matrix.validity,
-        reasons: reasons(cells),
-        tallies: tallies(study, cells, inert, &metrics),
-        caveat: format!(
-            "every p is corrected for the arms of its load, not for all {} loads: where nothing differs, up to {} of \
-             them may still seem to",
-            cells.len(),
-            ((1.0 - study.objective.confidence) * cells.len() as f64).ceil()
-        ),
-        suites: suites(study, cells, inert),
-        cells: cells
-            .iter()
-            .map(|cell| cell_view(study, cell, inert, &metrics))
-            .collect(),
+fn section(input: &ReportInput<'_>, matrix: &Matrix<'_>, number: usize) -> Vec<Block> {
+    let (study, cells) = (&input.header.study, &matrix.cells);
+    let (validity, used) = (matrix.found.validity, matrix.found.used);
+    let loads = number::plural(u64::from(matrix.found.loads), "load");
+    let title = match matrix.found.name.as_str() {
+        "" => "Matrix".to_owned(),
+        name => format!("Matrix {name}"),
+    };
+    let heading = Heading::section(&format!("matrix-{number}"), title).badge(validity);
+    let measured = format!("{used} of {loads} can be used");
+    let mut blocks = vec![
+        Block::Heading(heading.remark(&measured)),
+        clause(Style::Soft, summary(cells)),
+    ];
+    blocks.extend(list(reasons(cells), false));
+    for metric in matrix.metrics() {
+        let name = words::capital(words::metric(metric));
+        let heading = Heading::part(format!("{name}: verdicts over all loads")).badge(validity);
+        blocks.extend([
+            Block::Heading(heading),
+            Block::Table(tallies(input, cells, metric)),
+        ]);
     }
+    let arms = input.findings.inert.iter().filter(|inert| inert.whole);
+    let inert = arms.map(|inert| {
+        let sign = format!("{} {}", words::INERT_SIGN, words::INERT);
+        let text = Text::of(Role::Tone(Tone::Inert), sign);
+        text.plain(format!(": {} ({})", inert.why(), inert.arm))
+    });
+    let inert = list(inert, true).into_iter().collect();
+    blocks.push(Block::Only(Outputs::TERMINAL, inert));
+    let wrong = ((1.0 - study.objective.confidence) * cells.len() as f64).ceil();
+    let caveat = format!(
+        "every p is corrected for the arms of its load, not for all {loads}: where nothing differs, up to {wrong} of them \
+         may still seem to"
+    );
+    blocks.push(clause(Style::Soft, caveat));
+    let signs = "In tables of times, × marks a load that is INVALID and ? one that is SUSPECT; a shade is the same time in \
+                 all suites.";
+    blocks.push(Block::Only(Outputs::FILES, vec![text(Style::Soft, signs)]));
+    blocks.extend(suites(input, cells, validity));
+    let each = vec![Block::Table(each(input, matrix))];
+    let each = fold("Each of the loads by itself", each);
+    blocks.push(Block::Only(Outputs::HTML, vec![each]));
+    blocks
 }
 
 /// Numbers of connections and rates, ascending, as they were sent.
@@ -246,7 +181,7 @@ fn summary(cells: &[Cell<'_>]) -> String {
 }
 
 /// Reasons by rule and gravity, the gravest first, each with the cell in which most trials had it.
-fn reasons(cells: &[Cell<'_>]) -> Vec<MatrixReason> {
+fn reasons(cells: &[Cell<'_>]) -> Vec<Text> {
     type Seen<'a> = (usize, u32, String);
     let mut all: BTreeMap<(std::cmp::Reverse<Validity>, &str), Seen<'_>> = BTreeMap::new();
     for cell in cells {
@@ -263,15 +198,14 @@ fn reasons(cells: &[Cell<'_>]) -> Vec<MatrixReason> {
             }
         }
     }
+    let of = number::plural(cells.len() as u64, "load");
     let each = all.into_iter();
-    each.map(|((validity, rule), (loads, _, example))| MatrixReason {
-        validity: validity.0,
-        rule: rule.to_owned(),
-        how_often: format!(
-            "trials of {loads} of {}",
-            number::plural(cells.len() as u64, "load")
-        ),
-        example,
+    each.map(|((validity, rule), (loads, _, example))| {
+        Text::validity(validity.0)
+            .plain(" ")
+            .and(Role::Strong, rule)
+            .plain(format!(": trials of {loads} of {of}; "))
+            .and(Role::Soft, example)
     })
     .collect()
 }
@@ -282,80 +216,143 @@ fn inert_words(inert: &[InertArm], arm: &str) -> String {
     found.map_or_else(String::new, InertArm::why)
 }
 
-fn tallies(
-    study: &Study,
-    cells: &[Cell<'_>],
-    inert: &[InertArm],
-    metrics: &[Metric],
-) -> Vec<TallyView> {
-    let arms = || {
-        study
-            .arms
-            .iter()
-            .filter(|arm| arm.role != ArmRole::Baseline)
-    };
-    let pairs = metrics
+/// How often each arm came out how, on one metric.
+fn tallies(input: &ReportInput<'_>, cells: &[Cell<'_>], metric: Metric) -> Table {
+    let study = &input.header.study;
+    let arms = study
+        .arms
         .iter()
-        .flat_map(|metric| arms().map(move |arm| (*metric, arm)));
-    pairs
-        .map(|(metric, arm)| {
-            // A load that is INVALID as a whole has no verdict, whatever single blocks say.
-            let (usable, unusable): (Vec<&Cell<'_>>, Vec<_>) =
-                cells.iter().partition(|cell| cell.usable());
-            let found = usable.iter().flat_map(|cell| &cell.found.comparisons);
-            let found: Vec<_> = found
-                .filter(|c| c.arm == arm.name && c.metric == metric)
-                .collect();
-            let count = |verdict| {
-                let such = found.iter().filter(|c| c.verdict == verdict).count() as u64;
-                match verdict {
-                    Verdict::Invalid => such + unusable.len() as u64,
-                    _ => such,
-                }
+        .filter(|arm| arm.role != ArmRole::Baseline);
+    let rows = arms.map(|arm| {
+        let changes = Text::from(changes(study, Some(arm), arm.role));
+        let about = match inert_words(&input.findings.inert, &arm.name).as_str() {
+            "" => changes,
+            why => changes.plain("; ").and(
+                Role::Tone(Tone::Inert),
+                format!("{} {}: {why}", words::INERT_SIGN, words::INERT),
+            ),
+        };
+        Row::new(
+            &*arm.name,
+            tally(cells, &arm.name, metric).map(TableCell::from),
+        )
+        .about(about)
+    });
+    let short = |head: &str, short: &str| Column::new(head).short(short);
+    Table {
+        about: "changes",
+        about_again: true,
+        ..Table::new(
+            Kind::Plain,
+            format!("Verdicts over all loads: {}", words::metric(metric)),
+            "arm",
+        )
+    }
+    .columns([
+        Column::new("better"),
+        Column::new("worse"),
+        short("equivalent", "equal"),
+        short("inconclusive", "open"),
+        Column::new("invalid"),
+        Column::new("ratios"),
+    ])
+    .rows(rows)
+}
+
+/// Better, worse, equivalent, inconclusive, invalid, and the ratios of the cells that are better or worse.
+fn tally(cells: &[Cell<'_>], arm: &str, metric: Metric) -> [String; 6] {
+    // A load that is INVALID as a whole has no verdict, whatever single blocks say.
+    let (usable, unusable): (Vec<&Cell<'_>>, Vec<_>) = cells.iter().partition(|cell| cell.usable());
+    let found = usable.iter().flat_map(|cell| &cell.found.comparisons);
+    let found: Vec<_> = found
+        .filter(|c| c.arm == arm && c.metric == metric)
+        .collect();
+    let count = |verdict, more: usize| {
+        let such = found.iter().filter(|c| c.verdict == verdict).count();
+        number::count((such + more) as u64)
+    };
+    let shown = |c: &&&Comparison| matches!(c.verdict, Verdict::Better | Verdict::Worse);
+    let mut ratios: Vec<f64> = found.iter().filter(shown).map(|c| c.ratio).collect();
+    ratios.sort_by(f64::total_cmp);
+    [
+        count(Verdict::Better, 0),
+        count(Verdict::Worse, 0),
+        count(Verdict::Equivalent, 0),
+        count(Verdict::Inconclusive, 0),
+        count(Verdict::Invalid, unusable.len()),
+        match &ratios[..] {
+            [] => number::NONE.to_owned(),
+            [one] => number::ratio(*one),
+            [low, .., high] => format!("{}–{}", number::ratio(*low), number::ratio(*high)),
+        },
+    ]
+}
+
+/// Response times of each arm over all cells. All suites have the same axes and shades, so that they can be compared by
+/// eye.
+fn suites(input: &ReportInput<'_>, cells: &[Cell<'_>], validity: Validity) -> Vec<Block> {
+    let study = &input.header.study;
+    let rate = rate_of_lines(cells);
+    let all: Vec<Vec<Line>> = study
+        .arms
+        .iter()
+        .map(|arm| lines(cells, &arm.name, rate))
+        .collect();
+    let extent = Extent::of(all.iter().flatten());
+    let suites = study.arms.iter().zip(all);
+    suites
+        .flat_map(|(arm, lines)| {
+            let heading = Heading::part(format!("Suite {}", arm.name)).badge(validity);
+            let changes = Text::from("changes: ").plain(changes(study, Some(arm), arm.role));
+            let changes = match inert_words(&input.findings.inert, &arm.name).as_str() {
+                "" => changes,
+                why => changes
+                    .plain(". ")
+                    .and(
+                        Role::Tone(Tone::Inert),
+                        format!("{} {}", words::INERT_SIGN, words::INERT),
+                    )
+                    .plain(format!(": {why}")),
             };
-            let shown = found
-                .iter()
-                .filter(|c| matches!(c.verdict, Verdict::Better | Verdict::Worse));
-            let mut ratios: Vec<f64> = shown.map(|c| c.ratio).collect();
-            ratios.sort_by(f64::total_cmp);
-            TallyView {
-                metric,
-                arm: arm.name.clone(),
-                changes: changes(study, Some(arm), arm.role),
-                inert: inert_words(inert, &arm.name),
-                counts: [
-                    Verdict::Better,
-                    Verdict::Worse,
-                    Verdict::Equivalent,
-                    Verdict::Inconclusive,
-                    Verdict::Invalid,
-                ]
-                .map(|verdict| number::count(count(verdict))),
-                ratios: match &ratios[..] {
-                    [] => number::NONE.to_owned(),
-                    [one] => number::ratio(*one),
-                    [low, .., high] => format!("{}–{}", number::ratio(*low), number::ratio(*high)),
-                },
-            }
+            let at = rate.map(|rate| format!("at {} requests/s", number::asked(rate)));
+            let at = at.unwrap_or_default();
+            let table = match lines.is_empty() {
+                true => clause(Style::Plain, "no load of it can be used"),
+                false => Block::Table(quantile_table(cells, &arm.name, rate, &at)),
+            };
+            let mut blocks = vec![
+                Block::Heading(heading),
+                Block::Only(Outputs::FILES, vec![clause(Style::Soft, changes)]),
+                Block::Only(Outputs::TERMINAL, vec![table]),
+            ];
+            blocks.push(plot(lines, extent, &at));
+            blocks.extend(heat::blocks(cells, &arm.name));
+            blocks
         })
         .collect()
 }
 
-fn suites(study: &Study, cells: &[Cell<'_>], inert: &[InertArm]) -> Vec<SuiteView> {
-    let rate = rate_of_lines(cells);
-    let heats = heat::of_all_arms(study, cells);
-    let arms = study.arms.iter().zip(heats);
-    arms.map(|(arm, heats)| SuiteView {
-        arm: arm.name.clone(),
-        changes: changes(study, Some(arm), arm.role),
-        inert: inert_words(inert, &arm.name),
-        at: rate.map_or(String::new(), |rate| {
-            format!("{} requests/s", number::asked(rate))
-        }),
-        lines: lines(cells, &arm.name, rate),
-        heats,
-    })
-    .collect()
+fn plot(lines: Vec<Line>, extent: Extent, at: &str) -> Block {
+    if lines.iter().all(|line| line.points.is_empty()) {
+        let none = clause(Style::Soft, "no load of this suite can be drawn");
+        return Block::Only(Outputs::HTML, vec![none]);
+    }
+    let log = if extent.is_log() {
+        ", both logarithmic"
+    } else {
+        ""
+    };
+    let caption = format!(
+        "Response time by percentile {at}, a line for each number of connections. All suites have the same axes{log}."
+    );
+    let chart = Chart::Lines(Lines {
+        title: "Response time by percentile".to_owned(),
+        each: "number of connections",
+        axis: Axis::Nines,
+        lines,
+        extent,
+    });
+    figure(caption.replace(" ,", ","), chart)
 }
 
 /// The rate at which most numbers of connections have figures; the highest of several.
@@ -371,71 +368,94 @@ fn rate_of_lines(cells: &[Cell<'_>]) -> Option<f64> {
     rates.into_iter().max_by_key(usable).flatten()
 }
 
-fn lines(cells: &[Cell<'_>], arm: &str, rate: Option<f64>) -> Vec<LineView> {
-    let mut row: Vec<&Cell<'_>> = cells
-        .iter()
-        .filter(|cell| cell.rate() == rate && cell.usable())
-        .collect();
+/// Cells at one rate that can be used, few connections to many.
+fn row_at<'a>(cells: &'a [Cell<'_>], rate: Option<f64>) -> Vec<&'a Cell<'a>> {
+    let is_here = |cell: &&Cell<'_>| cell.rate() == rate && cell.usable();
+    let mut row: Vec<&Cell<'_>> = cells.iter().filter(is_here).collect();
     row.sort_by_key(|cell| cell.spec.connections);
+    row
+}
+
+/// `300 connections`, and its validity where it is not VALID.
+fn cell_name(cell: &Cell<'_>) -> String {
+    let name = number::plural(u64::from(cell.spec.connections), "connection");
+    match cell.found.validity {
+        Validity::Valid => name,
+        doubtful => format!("{name}, {}", words::validity(doubtful)),
+    }
+}
+
+/// The percentile curves of an arm, few connections to many in the colours of a scale. Every other one is dashed, for
+/// those to whom the colours look alike and for print.
+fn lines(cells: &[Cell<'_>], arm: &str, rate: Option<f64>) -> Vec<Line> {
     let (all, _) = axes(cells);
-    let place = |connections: u32| {
+    let colour = |connections: u32| {
         let place = all.iter().position(|other| *other == connections);
-        place.unwrap_or(0) as f64 / (all.len().max(2) - 1) as f64
+        let share = place.unwrap_or(0) as f64 / (all.len().max(2) - 1) as f64;
+        (share * (COLOURS - 1.0)).round()
     };
-    let drawn = row.iter().filter_map(|cell| {
-        let found = cell.arm(arm)?;
-        let points = found.percentile_curve.iter();
-        let curve = points.map(|&(x, ns)| (x, ns as f64));
-        let name = number::plural(u64::from(cell.spec.connections), "connection");
-        Some(LineView {
-            name: match cell.found.validity {
-                Validity::Valid => name,
-                doubtful => format!("{name}, {}", words::validity(doubtful)),
-            },
-            place: place(cell.spec.connections),
-            response: quantiles(&found.response_ns, found.samples),
-            curve: curve.filter(|(x, _)| x.is_finite() && *x >= 1.0).collect(),
-        })
+    let row = row_at(cells, rate).into_iter();
+    let drawn = row.filter_map(|cell| Some((cell, cell.arm(arm)?)));
+    let drawn = drawn.enumerate().map(|(series, (cell, found))| {
+        let name = cell_name(cell);
+        Line {
+            tooltip: charts::tooltip(&name, found),
+            class: format!("q{} d{}", colour(cell.spec.connections), series % 2),
+            series,
+            front: false,
+            points: charts::curve(found),
+            name,
+        }
     });
     drawn.collect()
 }
 
-fn cell_view(study: &Study, cell: &Cell<'_>, inert: &[InertArm], metrics: &[Metric]) -> CellView {
-    let views: Vec<MetricView> = metrics
-        .iter()
-        .map(|metric| metric_view(study, cell.found, inert, *metric))
-        .collect();
-    let figures = |arm: &ArmFindings| -> Vec<[String; 3]> {
-        let rows = views.iter().filter_map(|view| {
-            let row = view.rows.iter().find(|row| row.arm == arm.arm)?;
-            Some(short(row))
-        });
-        rows.collect()
-    };
-    let arms = cell.found.arms.iter();
-    CellView {
-        load: cell.spec.name.clone(),
-        validity: cell.found.validity,
-        rows: arms
-            .map(|arm| CellRow {
-                arm: arm.arm.clone(),
-                rate: number::rate(arm.rate_completed),
-                metrics: figures(arm),
-                failures: number::count(arm.failures),
-                censored: number::count(arm.censored),
-            })
-            .collect(),
-    }
+/// The quantiles of an arm, a row for each number of connections.
+fn quantile_table(cells: &[Cell<'_>], arm: &str, rate: Option<f64>, at: &str) -> Table {
+    let row = row_at(cells, rate).into_iter();
+    let rows = row.filter_map(|cell| {
+        let found = cell.arm(arm)?;
+        let times = number::quantiles(&found.response_ns, found.samples);
+        Some(Row::new(cell_name(cell), times.map(TableCell::from)))
+    });
+    Table::new(Kind::Figures, format!("Response times of {arm}"), at)
+        .columns(["p50", "p90", "p99", "p99.9", "max"].map(Column::new))
+        .rows(rows)
 }
 
-/// Figure, ratio with its interval, and verdict.
-fn short(row: &RowView) -> [String; 3] {
-    let ratio = match (row.verdict, row.interval.as_str()) {
-        (None, _) => String::new(),
-        (Some(_), number::NONE) => row.ratio.clone(),
-        (Some(_), interval) => format!("{} ({interval})", row.ratio),
-    };
-    let verdict = row.verdict_words();
-    let verdict = verdict.map_or(String::new(), |(sign, word)| format!("{sign} {word}"));
-    [row.value.clone(), ratio, verdict]
+/// Each cell by itself.
+fn each(input: &ReportInput<'_>, matrix: &Matrix<'_>) -> Table {
+    let metrics = matrix.metrics();
+    let mut columns = vec![Column::new("completed/s")];
+    for metric in &metrics {
+        columns.push(Column::new(words::metric_head(*metric)));
+        columns.push(Column::new("ratio and interval"));
+        columns.push(Column::left("verdict"));
+    }
+    columns.extend(["failures", "never ended"].map(Column::new));
+    let mut rows = Vec::new();
+    for cell in &matrix.cells {
+        rows.push(Row {
+            badge: Some(cell.found.validity),
+            ..Row::new(&*cell.spec.name, []).part(Part::Group)
+        });
+        let compared: Vec<_> = metrics
+            .iter()
+            .map(|metric| compared(input, cell.found, *metric))
+            .collect();
+        for arm in &cell.found.arms {
+            let mut cells = vec![TableCell::from(number::rate(arm.rate_completed))];
+            let of_arm = compared
+                .iter()
+                .flatten()
+                .filter(|row| row.arm.arm == arm.arm);
+            cells.extend(of_arm.flat_map(Compared::short));
+            cells.push(number::count(arm.failures).into());
+            cells.push(number::count(arm.censored).into());
+            rows.push(Row::new(&*arm.arm, cells));
+        }
+    }
+    Table::new(Kind::Figures, "Each load of the matrix", "load and arm")
+        .columns(columns)
+        .rows(rows)
 }

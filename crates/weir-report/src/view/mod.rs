@@ -1,187 +1,120 @@
-//! The one intermediate form between findings and outputs: all figures formatted, all names
-//! resolved, everything in the order in which it is shown.
-//!
-//! Raw numbers appear only where a chart draws them ([`Effect`], curves), next to the text that
-//! names them.
+//! From findings to the tree that every output draws: all figures formatted, all names resolved, everything in the order
+//! in which it is read.
 
 mod about;
 mod by_rate;
+mod charts;
 mod compare;
 mod connections;
 mod counted;
-mod gains;
-mod inert;
 mod limit;
 mod load;
 mod matrix;
-pub mod number;
 mod pairs;
 mod published;
-mod published_times;
 mod setup;
-pub mod words;
+mod tones;
 
-use weir_analysis::findings::{Incomplete, LoadFindings};
-use weir_model::record::{Outcome, Validity};
+use weir_analysis::findings::{Findings, Incomplete};
+use weir_model::record::Outcome;
 use weir_model::study::Study;
 
-use crate::ReportInput;
-pub use about::ArmAbout;
-pub use by_rate::{ByRateCell, ByRateRow, ByRateTable, ByRateView};
-pub use compare::{Effect, MetricView, RowView, WhyView};
-pub use connections::{ConnectionsRow, ConnectionsView};
-pub use counted::{CountedRow, CountedTable, CountedView};
-pub use gains::{GainArm, GainView};
-pub use inert::InertView;
-pub use limit::LimitView;
-pub use load::{ArmView, LoadView, ReasonView};
-pub use matrix::{
-    CellRow, CellView, HeatCell, HeatRow, HeatView, LineView, MatrixReason, MatrixView, SuiteView,
-    TallyView,
+use crate::input::ReportInput;
+use crate::tree::{
+    Block, Callout, Cell, Column, Document, Heading, Kind, Outputs, Role, Row, Style, Table, Text,
+    clause, labelled, text,
 };
-pub use pairs::{PairCell, PairRow, PairsView};
-pub use published::{PublishedRow, PublishedTable, PublishedView};
-pub use published_times::TimesRow;
-pub use setup::{ArmSettings, Fact, SettingRow, SettingsView, SetupView};
+use crate::{number, words};
 
-/// A whole report, formatted.
-#[derive(Debug, Clone)]
-pub struct ReportView {
-    /// Title of the study, or its name when it has none.
-    pub title: String,
-    /// Name of the run folder.
-    pub run: String,
-    /// The question, as it was asked.
-    pub question: String,
-    /// The answer in one sentence, or a line with one for each load.
-    pub answer: String,
-    /// The worst validity of the loads that the answer rests on; INVALID when there are none.
-    pub validity: Validity,
-    /// What the reader must know when the run did not end as planned.
-    pub incomplete: Option<String>,
-    /// Loads beside the answer that are not to be used, one sentence each.
-    pub left_out: Vec<String>,
-    /// When the run began.
-    pub started_at: String,
-    /// What counts as better, and how sure one must be.
-    pub objective: String,
-    /// What each arm is; empty where arms differ in nothing but settings of the study's one proxy.
-    pub about: Vec<ArmAbout>,
-    /// Per load, in the order of the study, but for those of a matrix.
-    pub loads: Vec<LoadView>,
-    /// Loads that differ in their rate alone, beside each other.
-    pub by_rate: Vec<ByRateView>,
-    /// Matrices of loads, in the order of the study.
-    pub matrices: Vec<MatrixView>,
-    /// Levels that were asked for and are not in force.
-    pub inert: Vec<InertView>,
-    /// Published figures beside ours.
-    pub published: Option<PublishedView>,
-    /// Machine, programs and CPU roles.
-    pub setup: SetupView,
-    /// What the proxies were really running with.
-    pub settings: SettingsView,
-    /// The study as it was written.
-    pub study_text: String,
-    /// How to repeat the run: commands first, then what must be the same.
-    pub repeat: Repeat,
+/// Formats everything that a report shows.
+pub(crate) fn document(input: &ReportInput<'_>) -> Document {
+    let (header, study) = (input.header, &input.header.study);
+    let source = format!("{} · {}", header.run, setup::instant(&header.started_at));
+    let mut blocks = head(input);
+    blocks.extend(about::blocks(study, input.records));
+    blocks.extend(load::sections(input));
+    blocks.extend(by_rate::sections(study, &input.findings.loads));
+    blocks.extend(matrix::sections(input));
+    blocks.extend(inert(input));
+    blocks.extend(published::section(input));
+    blocks.push(Block::Only(Outputs::FILES, setup::sections(input)));
+    Document {
+        title: match study.title.as_str() {
+            "" => study.name.clone(),
+            title => title.to_owned(),
+        },
+        footer: format!(
+            "weir {} · {} · {}",
+            header.weir_version, header.format, header.run
+        ),
+        source,
+        blocks,
+    }
 }
 
-/// How to repeat a run.
-#[derive(Debug, Clone)]
-pub struct Repeat {
-    /// The command.
-    pub command: String,
-    /// Exact version of weir.
-    pub weir_version: String,
-    /// Seed of the random order of arms.
-    pub seed: String,
-    /// Version of the run folder's formats.
-    pub format: String,
-}
-
-impl ReportView {
-    /// Formats everything that a report shows.
-    pub fn new(input: &ReportInput<'_>) -> ReportView {
-        let study = &input.header.study;
-        let inert = &input.findings.inert;
-        let mut loads: Vec<LoadView> = input
+/// Question, answer, and what must be known before both are believed.
+fn head(input: &ReportInput<'_>) -> Vec<Block> {
+    let study = &input.header.study;
+    let mut blocks = Vec::new();
+    if !study.question.trim().is_empty() {
+        blocks.push(text(Style::Lead, study.question.trim()));
+    }
+    let headline = &input.findings.headline;
+    blocks.push(Block::Callout(Callout {
+        label: "Answer",
+        badge: headline.validity,
+        paragraphs: input
             .findings
-            .loads
-            .iter()
-            .filter(|load| !is_cell(study, load))
-            .map(|load| LoadView::new(study, load, inert))
-            .collect();
-        let metrics = loads.iter_mut().flat_map(|load| &mut load.metrics);
-        for pairs in metrics.filter_map(|metric| metric.pairs.as_mut()) {
-            pairs.beside(&input.findings.answer);
-        }
-        let headline = &input.findings.headline;
-        let title = if study.title.is_empty() {
-            &study.name
-        } else {
-            &study.title
-        };
-        ReportView {
-            title: title.clone(),
-            run: input.header.run.clone(),
-            question: study.question.trim().to_owned(),
-            answer: input.findings.answer.trim().to_owned(),
-            validity: headline.validity,
-            incomplete: headline.incomplete.as_ref().map(incomplete),
-            left_out: left_out(&loads, &headline.left_out),
-            started_at: setup::instant(&input.header.started_at),
-            objective: format!(
-                "{} ({}){}; equivalence band ±{}; confidence {}",
-                words::metric(study.objective.metric),
-                words::direction(study.objective.metric),
-                limit::words(study),
-                number::level(study.objective.band),
-                number::level(study.objective.confidence),
-            ),
-            published: published::view(study, input.findings),
-            about: about::all(study, input.records),
-            loads,
-            by_rate: by_rate::all(study, &input.findings.loads),
-            matrices: matrix::all(study, input.findings),
-            inert: inert::all(input.findings),
-            setup: SetupView::new(input.header, input.records),
-            settings: SettingsView::new(study, input.records),
-            study_text: input.study_text.to_owned(),
-            repeat: Repeat {
-                command: command(study.scale),
-                weir_version: input.header.weir_version.clone(),
-                seed: study.blocks.seed.to_string(),
-                format: input.header.format.clone(),
-            },
-        }
+            .answer
+            .trim()
+            .lines()
+            .map(str::to_owned)
+            .collect(),
+        basis: format!("judged by {}", objective(study)),
+    }));
+    let run = Text::from("run ").and(Role::Code, &*input.header.run);
+    let run = run.plain(format!(", {}", setup::instant(&input.header.started_at)));
+    blocks.push(Block::Only(
+        Outputs::MARKDOWN,
+        vec![clause(Style::Plain, run)],
+    ));
+    let warn = |sentence: String| clause(Style::Warning, sentence);
+    blocks.extend(headline.incomplete.as_ref().map(incomplete).map(warn));
+    blocks.extend(left_out(input.findings).map(warn));
+    if input.findings.loads.is_empty() {
+        blocks.push(warn("no load was measured".to_owned()));
     }
+    let remarks = input.header.remarks.iter();
+    let remarks = remarks.map(|remark| labelled("remark", Style::Soft, remark.to_string()));
+    blocks.push(Block::Only(Outputs::TERMINAL, remarks.collect()));
+    blocks
 }
 
-/// Whether a load is a cell of a matrix.
-fn is_cell(study: &Study, load: &LoadFindings) -> bool {
-    let mut specs = study.loads.iter();
-    specs.any(|spec| spec.name == load.load && spec.cell.is_some())
-}
-
-/// The command that repeats a run.
-fn command(scale: Option<f64>) -> String {
-    match scale {
-        Some(factor) => format!("weir run study.yaml --scale {factor}x"),
-        None => "weir run study.yaml".to_owned(),
-    }
+fn objective(study: &Study) -> String {
+    let objective = &study.objective;
+    format!(
+        "{} ({}){}; equivalence band ±{}; confidence {}",
+        words::metric(objective.metric),
+        words::direction(objective.metric),
+        limit::words(study),
+        number::level(objective.band),
+        number::level(objective.confidence),
+    )
 }
 
 /// What is said of loads that are not to be used.
-fn left_out(loads: &[LoadView], names: &[String]) -> Vec<String> {
-    let unusable = loads.iter().filter(|load| names.contains(&load.name));
-    let each = unusable.map(|load| {
-        let why = load.reasons.first().map_or(String::new(), |reason| {
-            format!(": {} ({})", reason.seen, reason.how_often)
+fn left_out(findings: &Findings) -> impl Iterator<Item = String> {
+    let names = &findings.headline.left_out;
+    let unusable = findings
+        .loads
+        .iter()
+        .filter(|load| names.contains(&load.load));
+    unusable.map(|load| {
+        let why = load.reasons.first().map_or(String::new(), |counted| {
+            format!(": {} ({})", counted.reason.seen, load::how_often(counted))
         });
-        format!("load {} is INVALID and says nothing{why}", load.name)
-    });
-    each.collect()
+        format!("load {} is INVALID and says nothing{why}", load.load)
+    })
 }
 
 /// Why the run is not what was planned.
@@ -195,4 +128,38 @@ fn incomplete(found: &Incomplete) -> String {
     let error = &found.error;
     let colon = if error.is_empty() { "" } else { ": " };
     format!("{what}{colon}{error}; the figures cover what was measured")
+}
+
+/// Levels that were asked for and are not in force.
+fn inert(input: &ReportInput<'_>) -> Vec<Block> {
+    let arms = input.findings.inert.iter();
+    let levels = arms.flat_map(|arm| arm.levels.iter().map(move |level| (arm, level)));
+    let rows = levels.map(|(arm, level)| {
+        let cells = [
+            Text::of(Role::Code, &*level.id).into(),
+            Cell::from(&*level.requested),
+            Cell::from(&*level.effective),
+            Cell::from(&*level.why),
+        ];
+        Row::new(&*arm.arm, cells)
+    });
+    let columns = [
+        Column::left("parameter"),
+        Column::new("asked for"),
+        Column::left("in force").below(),
+        Column::left("why").below(),
+    ];
+    let table = Table::new(Kind::Plain, "Inert levels", "arm")
+        .columns(columns)
+        .rows(rows);
+    if table.rows.is_empty() {
+        return Vec::new();
+    }
+    let what =
+        "asked for and read back: something else caps them, so the arm says nothing about them";
+    vec![
+        Block::Heading(Heading::section("inert", "Levels that are not in force")),
+        clause(Style::Soft, what),
+        Block::Table(table),
+    ]
 }

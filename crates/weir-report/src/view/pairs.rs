@@ -4,119 +4,110 @@ use weir_analysis::findings::{Comparison, LoadFindings, Verdict};
 use weir_model::study::{ArmRole, Metric, Study};
 
 use super::compare::LEAST_CONFIDENCE;
-use super::{number, words};
+use super::tones;
+use crate::input::ReportInput;
+use crate::tree::{Block, Cell, Column, Kind, Role, Row, Style, Table, Text, labelled, text};
+use crate::{number, words};
 
-/// All pairs of a load on one metric.
-#[derive(Debug, Clone)]
-pub struct PairsView {
-    /// Which arms are best, and which cannot be told apart, in one sentence.
-    pub ranking: String,
-    /// What a cell says: `the row carries so many times as much as the column`.
-    pub reading: &'static str,
-    /// What to know beside it: how p was corrected, and intervals that are less sure than asked.
-    pub note: String,
-    /// Arms in the order of rows and columns: the best first, those without valid figures last.
-    pub arms: Vec<String>,
-    /// One row for each arm.
-    pub rows: Vec<PairRow>,
-}
+/// Stands where an arm meets itself.
+const ITSELF: &str = "·";
 
-/// One arm against all.
-#[derive(Debug, Clone)]
-pub struct PairRow {
-    /// The arm.
-    pub arm: String,
-    /// Against each arm of [`PairsView::arms`]; `None` against itself.
-    pub cells: Vec<Option<PairCell>>,
-}
-
-/// One pair.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct PairCell {
-    /// Ratio of the row's arm to the column's.
-    pub ratio: String,
-    /// Its interval.
-    pub interval: String,
-    /// Whether the row's arm is better.
-    pub verdict: Verdict,
-    /// Why.
-    pub because: String,
-}
-
-impl PairCell {
-    /// The verdict's sign and the ratio: `▲ 1.64×`.
-    pub fn signed(&self) -> String {
-        format!("{} {}", words::verdict_sign(self.verdict), self.ratio)
-    }
-
-    /// The verdict in one word, which is the name of its style too.
-    pub fn word(&self) -> &'static str {
-        words::verdict(self.verdict)
-    }
-}
-
-impl PairsView {
-    /// Leaves the ranking out where the answer says the same.
-    pub(super) fn beside(&mut self, answer: &str) {
-        let words = self.ranking.trim_end_matches('.');
-        // The answer may begin its sentence otherwise.
-        if answer.contains(words.get(1..).unwrap_or(words)) {
-            self.ranking.clear();
-        }
-    }
-}
-
-pub(super) fn view(study: &Study, load: &LoadFindings, metric: Metric) -> Option<PairsView> {
+/// Nothing where the study does not compare every pair.
+pub(super) fn blocks(input: &ReportInput<'_>, load: &LoadFindings, metric: Metric) -> Vec<Block> {
+    let study = &input.header.study;
     let pairs = load.pairs.iter().filter(|pair| pair.metric == metric);
     let pairs: Vec<&Comparison> = pairs.collect();
     if pairs.is_empty() {
-        return None;
+        return Vec::new();
     }
-    let ranking = load.rankings.iter().find(|r| r.metric == metric);
-    let arms: Vec<String> = match ranking {
+    let ranking = load
+        .rankings
+        .iter()
+        .find(|ranking| ranking.metric == metric);
+    let mut blocks = Vec::new();
+    if let Some(ranking) = ranking.filter(|own| !is_said(&input.findings.answer, &own.words)) {
+        let words = words::sentence(&ranking.words);
+        blocks.push(text(Style::Strong, format!("{words}.")));
+    }
+    let reading = match note(&pairs, study.objective.confidence).as_str() {
+        "" => reading(metric).to_owned(),
+        note => format!("{}; {note}", reading(metric)),
+    };
+    blocks.push(labelled("Pairs", Style::Soft, reading));
+    blocks.push(Block::Table(table(
+        &arms(study, load, metric),
+        &pairs,
+        metric,
+    )));
+    blocks
+}
+
+/// Whether the answer says the same as a ranking; it may begin its sentence otherwise.
+fn is_said(answer: &str, ranking: &str) -> bool {
+    let words = ranking.trim_end_matches('.');
+    answer.contains(words.get(1..).unwrap_or(words))
+}
+
+/// The best first, those without valid figures last.
+fn arms<'a>(study: &'a Study, load: &'a LoadFindings, metric: Metric) -> Vec<&'a str> {
+    let ranking = load
+        .rankings
+        .iter()
+        .find(|ranking| ranking.metric == metric);
+    match ranking {
         Some(ranking) => {
             let ranked = ranking.groups.iter().flatten();
-            ranked.chain(&ranking.unranked).cloned().collect()
+            ranked
+                .chain(&ranking.unranked)
+                .map(String::as_str)
+                .collect()
         }
         None => {
             let arms = study.arms.iter();
             let arms = arms.filter(|arm| arm.role != ArmRole::SameAsBaseline);
-            arms.map(|arm| arm.name.clone()).collect()
+            arms.map(|arm| arm.name.as_str()).collect()
         }
-    };
-    let rows = arms.iter().map(|arm| PairRow {
-        arm: arm.clone(),
-        cells: arms
-            .iter()
-            .map(|against| cell(&pairs, arm, against))
-            .collect(),
-    });
-    Some(PairsView {
-        ranking: ranking.map_or_else(String::new, |ranking| {
-            format!("{}.", words::sentence(&ranking.words))
-        }),
-        reading: reading(metric),
-        note: note(&pairs, study.objective.confidence),
-        rows: rows.collect(),
-        arms,
-    })
+    }
 }
 
-fn cell(pairs: &[&Comparison], arm: &str, against: &str) -> Option<PairCell> {
+fn table(arms: &[&str], pairs: &[&Comparison], metric: Metric) -> Table {
+    let label = format!("Every pair of arms: {}", words::metric(metric));
+    let cells = |arm: &str| -> Vec<Cell> {
+        let others = arms.iter();
+        others.map(|against| cell(pairs, arm, against)).collect()
+    };
+    Table::new(Kind::Pairs, label, "row against column")
+        .columns(arms.iter().map(|arm| Column::new(*arm)))
+        .rows(arms.iter().map(|arm| Row::new(*arm, cells(arm))))
+}
+
+fn cell(pairs: &[&Comparison], arm: &str, against: &str) -> Cell {
     let found = pairs.iter().find_map(|pair| match () {
         () if pair.arm == arm && pair.against == against => Some((*pair).clone()),
         () if pair.arm == against && pair.against == arm => Some(pair.mirrored()),
         () => None,
-    })?;
-    Some(PairCell {
-        ratio: number::ratio(found.ratio),
-        interval: match found.confidence < LEAST_CONFIDENCE {
-            true => number::NONE.to_owned(),
-            false => number::ratio_interval(found.ratio, found.interval),
-        },
-        verdict: found.verdict,
-        because: found.because,
-    })
+    });
+    let Some(found) = found else {
+        return Text::of(Role::Soft, ITSELF).into();
+    };
+    let (ratio, interval) = match found.verdict {
+        Verdict::Invalid => (number::NONE.to_owned(), String::new()),
+        _ if found.confidence < LEAST_CONFIDENCE => {
+            (number::ratio(found.ratio), number::NONE.to_owned())
+        }
+        _ => (
+            number::ratio(found.ratio),
+            number::ratio_interval(found.ratio, found.interval),
+        ),
+    };
+    let signed = format!("{} {ratio}", words::verdict_sign(found.verdict));
+    let word = words::verdict(found.verdict);
+    Cell::tone(tones::tone(found.verdict), signed)
+        .small(interval)
+        .title(format!(
+            "{arm} against {against}: {word}, {}",
+            found.because
+        ))
 }
 
 fn reading(metric: Metric) -> &'static str {

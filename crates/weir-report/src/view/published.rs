@@ -1,116 +1,322 @@
-//! What others published beside what was measured here.
+//! What others published beside what was measured here: figures, response times by quantile, gains.
+
+use std::time::Duration;
 
 use weir_analysis::findings::{
-    FigureFindings, FiguresFindings, Findings, Measured, PublishedVerdict,
+    Comparison, FigureFindings, FiguresFindings, Findings, GainFindings, Measured,
+    PublishedVerdict, TimeFindings,
 };
-use weir_model::study::Study;
+use weir_model::study::GainOf;
 
-use super::gains::GainView;
-use super::published_times::TimesRow;
-use super::{number, words};
+use super::tones;
+use crate::input::ReportInput;
+use crate::tree::{
+    Block, Cell, Column, Heading, Kind, Outputs, Row, Style, Table, Text, clause, labelled, list,
+    text,
+};
+use crate::{number, words};
 
-/// Published figures beside ours.
-#[derive(Debug, Clone)]
-pub struct PublishedView {
-    /// Who published them.
-    pub source: String,
-    /// What the published figures are.
-    pub metric: String,
-    /// A table for each load with figures of its own, or one for all. Empty where response times are
-    /// all that was published.
-    pub tables: Vec<PublishedTable>,
-    /// Response times by quantile.
-    pub times: Vec<TimesRow>,
-    /// Gains by metric.
-    pub gains: Vec<GainView>,
-}
-
-/// The figures published for one load.
-#[derive(Debug, Clone)]
-pub struct PublishedTable {
-    /// What ours are: metric, load and its validity.
-    pub ours: String,
-    /// One row for each arm with a published figure, those that this machine has no room for last.
-    pub rows: Vec<PublishedRow>,
-}
-
-/// One step, theirs and ours.
-#[derive(Debug, Clone)]
-pub struct PublishedRow {
-    /// The arm; where it is alone, the load.
-    pub arm: String,
-    /// What it is compared with; empty for the first.
-    pub against: String,
-    /// The published figure.
-    pub figure: String,
-    /// The published ratio to `against`.
-    pub ratio: String,
-    /// The measured ratio.
-    pub measured: String,
-    /// Its interval.
-    pub interval: String,
-    /// What that says; `None` for the first step, which is compared with nothing.
-    pub verdict: Option<PublishedVerdict>,
-    /// Why, where the figures do not say it.
-    pub because: String,
-}
-
-pub(super) fn view(study: &Study, findings: &Findings) -> Option<PublishedView> {
-    let (published, found) = (study.published.as_ref()?, findings.published.as_ref()?);
-    let (times, gains) = (found.times.iter(), found.gains.iter());
-    Some(PublishedView {
-        source: published.source.clone(),
-        metric: published.metric.clone(),
-        tables: found.figures.iter().map(|t| table(t, findings)).collect(),
-        times: times.map(|time| TimesRow::new(time, findings)).collect(),
-        gains: gains.map(|gain| GainView::new(gain, findings)).collect(),
-    })
+/// Nothing where nothing was published.
+pub(super) fn section(input: &ReportInput<'_>) -> Vec<Block> {
+    let findings = input.findings;
+    let published = input.header.study.published.as_ref();
+    let (Some(published), Some(found)) = (published, &findings.published) else {
+        return Vec::new();
+    };
+    let source = match published.metric.as_str() {
+        "" => published.source.clone(),
+        metric => format!("{} ({metric})", published.source),
+    };
+    let heading = Heading::section("published", "Published beside measured");
+    let mut blocks = vec![
+        Block::Heading(heading.badge(findings.headline.validity)),
+        labelled("published", Style::Soft, source),
+    ];
+    for table in &found.figures {
+        blocks.push(labelled("measured", Style::Soft, ours(table, findings)));
+        blocks.push(Block::Table(figures(table)));
+        let caution =
+            "figures of different machines cannot be compared; ratios between the same steps can";
+        let caution = clause(Style::Soft, caution);
+        blocks.push(Block::Only(Outputs::FILES, vec![caution]));
+    }
+    if !found.times.is_empty() {
+        blocks.extend(times(&found.times, findings));
+    }
+    if !found.gains.is_empty() {
+        blocks.extend(gains(&found.gains, findings));
+    }
+    blocks
 }
 
 /// `closed (VALID)`; a dash for none.
-pub(super) fn load_words(load: Option<&str>, findings: &Findings) -> String {
+fn load_words(load: Option<&str>, findings: &Findings) -> String {
     let mut loads = findings.loads.iter();
     match load.and_then(|name| loads.find(|load| load.load == name)) {
         Some(load) => format!("{} ({})", load.load, words::validity(load.validity)),
-        None => number::NONE.to_owned(),
+        None => none(),
     }
 }
 
-fn table(found: &FiguresFindings, findings: &Findings) -> PublishedTable {
-    let metric = found.metric.map(words::metric);
-    let under_each = found.load.is_none();
-    let rows = found.rows.iter();
-    PublishedTable {
-        ours: match (metric, found.load.as_deref()) {
-            (None, _) => "nothing was measured".to_owned(),
-            (Some(metric), None) => format!("{metric} under each load"),
-            (Some(metric), load) => format!("{metric} under load {}", load_words(load, findings)),
-        },
-        rows: rows.map(|row| figure(row, under_each)).collect(),
+fn none() -> String {
+    number::NONE.to_owned()
+}
+
+/// A verdict and, where there is more to say, why.
+fn said(verdict: Option<PublishedVerdict>, because: &str) -> Cell {
+    let cell = verdict.map_or(Cell::from(Text::default()), |verdict| {
+        Cell::tone(tones::published(verdict), words::published(verdict))
+    });
+    cell.detail(because)
+}
+
+fn ours(found: &FiguresFindings, findings: &Findings) -> String {
+    match (found.metric.map(words::metric), found.load.as_deref()) {
+        (None, _) => "nothing was measured".to_owned(),
+        (Some(metric), None) => format!("{metric} under each load"),
+        (Some(metric), load) => format!("{metric} under load {}", load_words(load, findings)),
     }
 }
 
-/// Where an arm is alone, ours is a time and no ratio.
-fn figure(found: &FigureFindings, is_time: bool) -> PublishedRow {
-    let none = number::NONE.to_owned();
-    let (measured, interval) = match found.measured {
-        None => (none.clone(), String::new()),
-        Some(Measured { value, interval }) if is_time => {
-            (number::time(value), number::time_interval(interval))
-        }
-        Some(Measured { value, interval }) => (
-            number::ratio(value),
-            number::ratio_interval(value, interval),
-        ),
+fn figures(found: &FiguresFindings) -> Table {
+    let columns = [
+        Column::new("published"),
+        Column::new("published ratio").short("ratio"),
+        Column::new("measured ratio")
+            .short("here")
+            .small("interval"),
+        Column::left("verdict"),
+        Column::left("against").only(Outputs::FILES),
+    ];
+    // Where an arm is alone, ours is a time and no ratio.
+    let is_time = found.load.is_none();
+    let row = |row: &FigureFindings| {
+        let measured = match row.measured {
+            None => none().into(),
+            Some(Measured { value, interval }) if is_time => {
+                Cell::from(number::time(value)).small(number::time_interval(interval))
+            }
+            Some(Measured { value, interval }) => {
+                Cell::from(number::ratio(value)).small(number::ratio_interval(value, interval))
+            }
+        };
+        let cells = [
+            Cell::from(number::rate(row.figure)),
+            Cell::from(row.ratio.map_or_else(none, number::ratio)),
+            measured,
+            said(row.verdict, &row.because),
+            Cell::from(row.against.clone().unwrap_or_default()),
+        ];
+        Row::new(&*row.arm, cells)
     };
-    PublishedRow {
-        arm: found.arm.clone(),
-        against: found.against.clone().unwrap_or_default(),
-        figure: number::rate(found.figure),
-        ratio: found.ratio.map_or(none, number::ratio),
-        measured,
-        interval,
-        verdict: found.verdict,
-        because: found.because.clone(),
+    Table::new(Kind::Plain, "Published figures beside measured ones", "arm")
+        .columns(columns)
+        .rows(found.rows.iter().map(row))
+}
+
+fn times(all: &[TimeFindings], findings: &Findings) -> [Block; 2] {
+    let ours = "ours are of one load each; where several are meant, of the one with most connections and the highest rate \
+                in which the arm could be compared";
+    let columns = [
+        Column::new("quantile"),
+        Column::new("published"),
+        Column::new("published ratio").short("ratio"),
+        Column::new("here"),
+        Column::new("ratio here").small("interval").whole(),
+        Column::left("load here").below(),
+        Column::left("verdict").below(),
+    ];
+    let row = |found: &TimeFindings| {
+        let measured = found.measured.map_or(Cell::default(), |ours| {
+            let ratio = number::ratio(ours.value);
+            let interval = match ratio == number::NONE {
+                true => String::new(),
+                false => number::ratio_interval(ours.value, ours.interval),
+            };
+            Cell::from(ratio).small(interval)
+        });
+        let cells = [
+            Cell::from(quantile_name(found.quantile)),
+            Cell::from(found.published_ns.map_or("unchanged".to_owned(), durations)),
+            Cell::from(found.ratio.map_or_else(none, ratios)),
+            Cell::from(found.measured_ns.map_or_else(none, number::time)),
+            measured,
+            Cell::from(load_words(found.load.as_deref(), findings)),
+            said(found.verdict, &found.because),
+        ];
+        Row::new(&*found.arm, cells).about(published_for(found))
+    };
+    let label = "Published response times beside measured ones";
+    let table = Table {
+        about: "published for",
+        ..Table::new(Kind::Plain, label, "arm")
+    };
+    let table = table.columns(columns).rows(all.iter().map(row));
+    [
+        Block::Only(Outputs::FILES, vec![clause(Style::Soft, ours)]),
+        Block::Table(table),
+    ]
+}
+
+fn quantile_name(quantile: f64) -> String {
+    match quantile {
+        1.0 => "max".to_owned(),
+        // Multiplication by 100 leaves digits behind: 99.9 is not 99.90000000000001.
+        q => format!("p{}", (q * 1e5).round() / 1e3),
+    }
+}
+
+/// `900 to 1000 connections`; empty: anything.
+fn published_for(found: &TimeFindings) -> String {
+    let span = |low: f64, high: f64, noun: &str| match low == high {
+        true => format!("{} {noun}", number::rate(low)),
+        false => format!("{} to {} {noun}", number::rate(low), number::rate(high)),
+    };
+    let connections = found
+        .connections
+        .map(|(low, high)| span(f64::from(low), f64::from(high), "connections"));
+    let rate = found.rate.map(|(low, high)| span(low, high, "requests/s"));
+    let parts = [found.published_load.clone(), connections, rate];
+    parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
+}
+
+/// As it was published: rounding is for figures of ours.
+fn durations((low, high): (u64, u64)) -> String {
+    let time = |ns| weir_model::quantity::format_duration(Duration::from_nanos(ns));
+    match low == high {
+        true => time(low),
+        false => format!("{} to {}", time(low), time(high)),
+    }
+}
+
+fn ratios((low, high): (f64, f64)) -> String {
+    match low == high {
+        true => number::ratio(low),
+        false => format!("{} to {}", number::ratio(low), number::ratio(high)),
+    }
+}
+
+/// A gain, formatted.
+struct Gain<'a> {
+    found: &'a GainFindings,
+    /// What it was gained by.
+    of: String,
+    /// Published mean and peak, and ours.
+    published: [String; 2],
+    here: [String; 2],
+}
+
+impl Gain<'_> {
+    fn new(found: &GainFindings) -> Gain<'_> {
+        let of_theirs = |change: Option<f64>| number::change(1.0 + change.unwrap_or(f64::NAN));
+        let of_ours = |ratio: Option<f64>| number::change(ratio.unwrap_or(f64::NAN));
+        Gain {
+            found,
+            of: match &found.of {
+                GainOf::Arms(arms) => arms.join(", "),
+                GainOf::Level { id, level } => format!("{id}={level}"),
+            },
+            published: [found.mean, found.peak].map(of_theirs),
+            here: [found.mean_here, found.peak_here].map(of_ours),
+        }
+    }
+
+    /// The metric and the load that ours are from, with its validity.
+    fn about(&self, findings: &Findings) -> String {
+        let metric = words::metric(self.found.metric);
+        match self.found.load.as_deref() {
+            None => metric.to_owned(),
+            load => format!("{metric} under load {}", load_words(load, findings)),
+        }
+    }
+
+    /// Ours, arm by arm.
+    fn arms(&self) -> impl Iterator<Item = String> {
+        self.found.arms.iter().map(|own: &Comparison| {
+            let [low, high] = [own.interval.0, own.interval.1].map(number::change);
+            let gain = number::change(own.ratio);
+            format!(
+                "{} against {}: {gain} ({low} to {high})",
+                own.arm, own.against
+            )
+        })
+    }
+
+    /// `transport=sockmap, completed rate under load closed (VALID): published mean +280 %, peak +366 %; here mean
+    /// +41 %, peak +52 %: confirmed`, and its arms.
+    fn lines(&self, findings: &Findings) -> impl Iterator<Item = Text> {
+        let two = |[mean, peak]: &[String; 2]| {
+            let each = [("mean", mean), ("peak", peak)];
+            let each = each.iter().filter(|(_, figure)| *figure != number::NONE);
+            let each: Vec<String> = each
+                .map(|(name, figure)| format!("{name} {figure}"))
+                .collect();
+            match each.is_empty() {
+                true => "nothing".to_owned(),
+                false => each.join(", "),
+            }
+        };
+        let because = match self.found.because.as_str() {
+            "" => String::new(),
+            because => format!(", {because}"),
+        };
+        let head = format!(
+            "{}, {}: published {}; here {}: {}{because}",
+            self.of,
+            self.about(findings),
+            two(&self.published),
+            two(&self.here),
+            words::published(self.found.verdict)
+        );
+        let arms = self.arms().map(|arm| format!("  {arm}"));
+        std::iter::once(head).chain(arms).map(Text::from)
+    }
+
+    fn row(&self, findings: &Findings) -> Row {
+        let two = |[mean, peak]: &[String; 2]| Cell::from(&**mean).small(&**peak);
+        let cells = [
+            two(&self.published),
+            two(&self.here),
+            Cell::lines(self.arms()),
+            said(Some(self.found.verdict), &self.found.because),
+        ];
+        Row::new(&*self.of, cells).about(self.about(findings))
+    }
+}
+
+fn gains(all: &[GainFindings], findings: &Findings) -> Vec<Block> {
+    let caveat = "Published gains are from other hardware: directions can be compared, sizes cannot. Ours are the ratio of \
+                  each arm less 1, their mean is geometric.";
+    let gains: Vec<Gain<'_>> = all.iter().map(Gain::new).collect();
+    let columns = [
+        Column::new("published").small("mean, peak"),
+        Column::new("here").small("mean, peak"),
+        Column::left("each arm here"),
+        Column::left("verdict"),
+    ];
+    let label = "Published gains beside measured ones";
+    let table = Table {
+        about: "metric",
+        ..Table::new(Kind::Prose, label, "gained by")
+    };
+    let table = table
+        .columns(columns)
+        .rows(gains.iter().map(|gain| gain.row(findings)));
+    let lines = gains.iter().flat_map(|gain| gain.lines(findings));
+    vec![
+        text(Style::Soft, caveat),
+        Block::Only(Outputs::TERMINAL, list(lines, true).into_iter().collect()),
+        Block::Only(Outputs::FILES, vec![Block::Table(table)]),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quantiles_have_their_usual_names() {
+        let names = [0.5, 0.75, 0.95, 0.99, 0.999, 1.0].map(quantile_name);
+        assert_eq!(names, ["p50", "p75", "p95", "p99", "p99.9", "max"]);
     }
 }

@@ -6,102 +6,109 @@ use weir_model::quantity::CpuSet;
 use weir_model::record::{NetworkUsed, ProxyRecord, Record, RunHeader};
 use weir_model::study::{Arm, Study};
 
-use super::{about, compare, number};
+use super::{about, compare};
+use crate::input::ReportInput;
+use crate::number;
+use crate::tree::{
+    Block, Cell, Code, Column, Heading, Kind, Role, Row, Style, Table, Text, fact, fold, list, text,
+};
 
-/// A name and its value.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Fact {
-    /// What it is.
-    pub name: String,
-    /// Its value.
-    pub value: String,
+/// Names with their values.
+type Facts = Vec<(String, Vec<Text>)>;
+
+/// Environment, effective settings, and how to repeat the run.
+pub(super) fn sections(input: &ReportInput<'_>) -> Vec<Block> {
+    let mut blocks = environment(input.header, input.records);
+    blocks.extend(settings(&input.header.study, input.records));
+    blocks.extend(repeat(input));
+    blocks
 }
 
-fn fact(name: &str, value: impl Into<String>) -> Fact {
-    Fact {
-        name: name.to_owned(),
-        value: value.into(),
+fn environment(header: &RunHeader, records: &[Record]) -> Vec<Block> {
+    let part = |text: &str| Block::Heading(Heading::part(text));
+    let mut blocks = vec![Block::Heading(Heading::section(
+        "environment",
+        "Environment",
+    ))];
+    if !header.remarks.is_empty() {
+        let remarks = header.remarks.iter();
+        blocks.push(part("Remarks"));
+        blocks.extend(list(remarks.map(|remark| remark.to_string().into()), false));
     }
-}
-
-/// The machine and what ran on it.
-#[derive(Debug, Clone)]
-pub struct SetupView {
-    /// The machine.
-    pub machine: Vec<Fact>,
-    /// Programs and their versions.
-    pub programs: Vec<Fact>,
-    /// CPUs by role.
-    pub cpus: Vec<Fact>,
-    /// Sysctls that matter for a proxy's load.
-    pub sysctls: Vec<Fact>,
-    /// What could not be as the study asks.
-    pub remarks: Vec<String>,
-}
-
-impl SetupView {
-    pub(super) fn new(header: &RunHeader, records: &[Record]) -> SetupView {
-        let e = &header.environment;
-        let facts = |map: &BTreeMap<String, String>| -> Vec<Fact> {
-            map.iter().map(|(k, v)| fact(k, v.trim())).collect()
-        };
-        let places = &header.places;
-        let cpus = |role: &str, cpus: &CpuSet, place: &Option<String>| match place {
-            _ if places.are_here() => fact(role, cpus.to_string()),
-            Some(host) => fact(role, format!("{cpus} on {host}")),
-            None => fact(role, format!("{cpus} on the host that weir ran on")),
-        };
-        let machine = vec![
-            fact("kernel", e.kernel.as_str()),
-            fact("distribution", e.distribution.as_str()),
-            fact("CPU", e.cpu_model.as_str()),
-            fact("CPUs", e.cpus.as_str()),
-            fact("memory", number::bytes(e.memory_bytes)),
-            fact(
-                "virtualization",
-                match e.virtualization.as_str() {
-                    "" => "none seen",
-                    name => name,
-                },
-            ),
-            fact(
-                "open descriptors",
-                format!("{} soft, {} hard", limit(e.nofile.0), limit(e.nofile.1)),
-            ),
-            fact("privileges", e.privileges.as_str()),
-            fact("network", network(header.network)),
-        ];
-        SetupView {
-            machine: machine
-                .into_iter()
-                .filter(|fact| !fact.value.is_empty())
-                .collect(),
-            programs: programs(header, records),
-            cpus: vec![
-                cpus("proxy", &header.cpus.proxy, &places.proxy),
-                cpus("generator", &header.cpus.generator, &places.generator),
-                cpus("origin", &header.cpus.origin, &places.origin),
-            ],
-            sysctls: facts(&e.sysctls),
-            remarks: header.remarks.iter().map(ToString::to_string).collect(),
-        }
+    blocks.extend([part("Machine"), Block::Facts(machine(header))]);
+    blocks.extend([part("CPUs by role"), Block::Facts(cpus(header))]);
+    let programs = programs(header, records);
+    if !programs.is_empty() {
+        blocks.extend([part("Programs"), Block::Facts(programs)]);
     }
+    let sysctls = header.environment.sysctls.iter();
+    blocks.extend(folded(
+        "Kernel settings that matter for a proxy's load".to_owned(),
+        sysctls
+            .map(|(name, value)| fact(name, Text::of(Role::Code, value.trim())))
+            .collect(),
+    ));
+    blocks
+}
+
+/// Facts that most readers need not see; nothing where there are none.
+fn folded(summary: String, facts: Facts) -> Option<Block> {
+    (!facts.is_empty()).then(|| fold(summary, vec![Block::Facts(facts)]))
+}
+
+fn machine(header: &RunHeader) -> Facts {
+    let e = &header.environment;
+    let virtualization = match e.virtualization.as_str() {
+        "" => "none seen",
+        name => name,
+    };
+    let descriptors = format!("{} soft, {} hard", limit(e.nofile.0), limit(e.nofile.1));
+    let facts = [
+        ("kernel", e.kernel.clone()),
+        ("distribution", e.distribution.clone()),
+        ("CPU", e.cpu_model.clone()),
+        ("CPUs", e.cpus.clone()),
+        ("memory", number::bytes(e.memory_bytes)),
+        ("virtualization", virtualization.to_owned()),
+        ("open descriptors", descriptors),
+        ("privileges", e.privileges.clone()),
+        ("network", network(header.network)),
+    ];
+    let known = facts.into_iter().filter(|(_, value)| !value.is_empty());
+    known.map(|(name, value)| fact(name, value)).collect()
+}
+
+fn cpus(header: &RunHeader) -> Facts {
+    let places = &header.places;
+    let one = |role: &str, cpus: &CpuSet, place: &Option<String>| match place {
+        _ if places.are_here() => fact(role, cpus.to_string()),
+        Some(host) => fact(role, format!("{cpus} on {host}")),
+        None => fact(role, format!("{cpus} on the host that weir ran on")),
+    };
+    vec![
+        one("proxy", &header.cpus.proxy, &places.proxy),
+        one("generator", &header.cpus.generator, &places.generator),
+        one("origin", &header.cpus.origin, &places.origin),
+    ]
 }
 
 /// Programs with their versions as the host has them, and those of the arms that are not among them.
-fn programs(header: &RunHeader, records: &[Record]) -> Vec<Fact> {
+fn programs(header: &RunHeader, records: &[Record]) -> Facts {
     let versions = header.environment.versions.iter();
-    let mut programs: Vec<Fact> = versions.map(|(k, v)| fact(k, v.trim())).collect();
+    let mut programs: Vec<(&str, &str)> = versions.map(|(k, v)| (k.as_str(), v.trim())).collect();
     let last = about::last_records(records);
     for arm in &header.study.arms {
         let program = last.get(arm.name.as_str()).map_or("", |own| &own.program);
-        let is_known = programs.iter().any(|known| known.value == program);
+        let is_known = programs.iter().any(|(_, known)| *known == program);
         if !program.is_empty() && !is_known {
             let kind = header.study.proxy_of(arm).kind;
-            programs.push(fact(kind.name(), program));
+            programs.push((kind.name(), program));
         }
     }
+    let programs = programs.into_iter();
     programs
+        .map(|(name, version)| fact(name, version))
+        .collect()
 }
 
 /// What connected generator, proxies and origin server.
@@ -137,58 +144,58 @@ pub(super) fn instant(rfc3339: &str) -> String {
     }
 }
 
-/// What the proxies were really running with.
-#[derive(Debug, Clone)]
-pub struct SettingsView {
-    /// The baseline's settings, complete.
-    pub baseline: Vec<Fact>,
-    /// The other arms: what differs.
-    pub arms: Vec<ArmSettings>,
-}
-
-/// What an arm's proxy has different from the baseline's.
-#[derive(Debug, Clone)]
-pub struct ArmSettings {
-    /// The arm.
-    pub arm: String,
-    /// Where it listened.
-    pub address: String,
-    /// Settings that differ, as read back.
-    pub rows: Vec<SettingRow>,
-    /// Of a proxy of another kind than the baseline's: its own settings, which the baseline has not.
-    pub own: Vec<Fact>,
-    /// What the reader must know: no record of it, nothing differs although something was asked.
-    pub note: String,
-}
-
-/// One setting that differs from the baseline's.
-#[derive(Debug, Clone)]
-pub struct SettingRow {
-    /// Parameter.
-    pub id: String,
-    /// The baseline's value.
-    pub baseline: String,
-    /// The arm's value.
-    pub value: String,
-}
-
-impl SettingsView {
-    pub(super) fn new(study: &Study, records: &[Record]) -> SettingsView {
-        let last = about::last_records(records);
-        let baseline = study
-            .arms
-            .first()
-            .and_then(|arm| last.get(arm.name.as_str()))
-            .map(|proxy| effective(proxy))
-            .unwrap_or_default();
-        let others = study.arms.iter().skip(1);
-        SettingsView {
-            arms: others
-                .map(|arm| arm_settings(study, arm, last.get(arm.name.as_str()), &baseline))
-                .collect(),
-            baseline: baseline.iter().map(|(k, v)| fact(k, v.as_str())).collect(),
-        }
+/// What the proxies were really running with: what differs from the baseline, and everything that the baseline has.
+fn settings(study: &Study, records: &[Record]) -> Vec<Block> {
+    let last = about::last_records(records);
+    let baseline = study
+        .arms
+        .first()
+        .and_then(|arm| last.get(arm.name.as_str()));
+    let baseline = baseline.map(|proxy| effective(proxy)).unwrap_or_default();
+    let mut rows = Vec::new();
+    let mut own = Vec::new();
+    for arm in study.arms.iter().skip(1) {
+        let proxy = last.get(arm.name.as_str()).copied();
+        rows.extend(differences(study, arm, proxy, &baseline));
+        let others = proxy
+            .filter(|_| study.proxy_of(arm).kind != study.proxy.kind)
+            .map(effective);
+        let others = others
+            .into_iter()
+            .flatten()
+            .filter(|(id, _)| !baseline.contains_key(id));
+        let summary = format!(
+            "All settings of {}, which is another proxy than the baseline",
+            arm.name
+        );
+        own.extend(folded(
+            summary,
+            others.map(|(id, level)| setting(&id, &level)).collect(),
+        ));
     }
+    let mut blocks = vec![
+        Block::Heading(Heading::section("settings", "Effective settings")),
+        text(
+            Style::Soft,
+            "As read back from each proxy, not as asked for.",
+        ),
+    ];
+    if !rows.is_empty() {
+        let columns = ["setting", "baseline", "this arm"].map(Column::left);
+        let table = Table::new(Kind::Plain, "Settings that differ from the baseline", "arm");
+        blocks.push(Block::Table(table.columns(columns).rows(rows)));
+    }
+    blocks.extend(own);
+    let all = baseline
+        .iter()
+        .map(|(id, level)| setting(id, level))
+        .collect();
+    blocks.extend(folded("All settings of the baseline".to_owned(), all));
+    blocks
+}
+
+fn setting(id: &str, level: &str) -> (String, Vec<Text>) {
+    fact(id, Text::of(Role::Code, level))
 }
 
 /// Settings as read back, and the limit of the process beside them.
@@ -200,39 +207,34 @@ fn effective(proxy: &ProxyRecord) -> BTreeMap<String, String> {
     all
 }
 
-fn arm_settings(
+/// A row for each setting in which an arm differs from the baseline, and what the reader must know of it.
+fn differences(
     study: &Study,
     arm: &Arm,
-    proxy: Option<&&ProxyRecord>,
+    proxy: Option<&ProxyRecord>,
     baseline: &BTreeMap<String, String>,
-) -> ArmSettings {
-    let own = proxy.map(|proxy| effective(proxy)).unwrap_or_default();
+) -> Vec<Row> {
+    let own = proxy.map(effective).unwrap_or_default();
     let mut ids: Vec<&String> = own.keys().chain(baseline.keys()).collect();
     ids.sort_unstable();
     ids.dedup();
-    let value = |map: &BTreeMap<String, String>, id: &String| {
-        map.get(id)
-            .map_or_else(|| "not set".to_owned(), Clone::clone)
-    };
     // Settings of another kind of proxy have other names: only what both have can differ.
     let is_other_kind = study.proxy_of(arm).kind != study.proxy.kind;
     let is_comparable =
         |id: &&String| !is_other_kind || (own.contains_key(*id) && baseline.contains_key(*id));
-    let of_own = own.iter().filter(|(id, _)| !baseline.contains_key(*id));
-    let of_own = of_own.filter(|_| is_other_kind);
-    let rows: Vec<SettingRow> = match proxy {
-        None => Vec::new(),
-        Some(_) => ids
-            .into_iter()
-            .filter(is_comparable)
-            .filter(|id| own.get(*id) != baseline.get(*id))
-            .map(|id| SettingRow {
-                id: id.clone(),
-                baseline: value(baseline, id),
-                value: value(&own, id),
-            })
-            .collect(),
+    let value = |map: &BTreeMap<String, String>, id: &String| -> Cell {
+        map.get(id).map_or("not set", String::as_str).into()
     };
+    let differing = ids
+        .into_iter()
+        .filter(|_| proxy.is_some())
+        .filter(is_comparable);
+    let differing = differing.filter(|id| own.get(*id) != baseline.get(*id));
+    let rows = differing.map(|id| {
+        let name = Text::of(Role::Code, id).into();
+        Row::new(&*arm.name, [name, value(baseline, id), value(&own, id)])
+    });
+    let mut rows: Vec<Row> = rows.collect();
     let is_started = study.proxy_of(arm).kind.is_started();
     let note = match (proxy, rows.is_empty(), arm.changes.is_empty()) {
         _ if !is_started => "weir did not start it and reads nothing of it back".to_owned(),
@@ -245,13 +247,39 @@ fn arm_settings(
         ),
         _ => String::new(),
     };
-    ArmSettings {
-        arm: arm.name.clone(),
-        address: proxy.map_or(String::new(), |proxy| proxy.address.clone()),
-        own: of_own.map(|(id, level)| fact(id, level.as_str())).collect(),
-        rows,
-        note,
+    if !note.is_empty() {
+        rows.push(Row::new(&*arm.name, [Cell::from(note)]));
     }
+    rows
+}
+
+fn repeat(input: &ReportInput<'_>) -> Vec<Block> {
+    let header = input.header;
+    // The command that repeats a run.
+    let command = match header.study.scale {
+        Some(factor) => format!("weir run study.yaml --scale {factor}x"),
+        None => "weir run study.yaml".to_owned(),
+    };
+    let save = Text::from("Save the study below as ").and(Role::Code, "study.yaml");
+    let code = |language, text: &str| {
+        Block::Code(Code {
+            language,
+            text: text.to_owned(),
+        })
+    };
+    vec![
+        Block::Heading(Heading::section("repeat", "How to repeat it")),
+        text(Style::Soft, save.plain(", then:")),
+        code("", &command),
+        Block::Facts(vec![
+            fact("weir", header.weir_version.as_str()),
+            fact("seed", header.study.blocks.seed.to_string()),
+            fact("record format", header.format.as_str()),
+            fact("run folder", header.run.as_str()),
+        ]),
+        Block::Heading(Heading::part("The study")),
+        code("yaml", input.study_text),
+    ]
 }
 
 #[cfg(test)]

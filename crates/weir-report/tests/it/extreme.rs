@@ -1,8 +1,13 @@
 //! Input at the edges: nothing measured, too much measured, numbers that are none, hostile names.
 
-use weir_analysis::findings::{Findings, Verdict};
+use std::time::Duration;
+
+use weir_analysis::findings::{Findings, LimitFindings, LimitVerdict, Verdict};
+use weir_model::flow::FlowSpec;
+use weir_model::load::Lifetime;
 use weir_model::record::{EndRecord, Outcome, Record, Remark, Validity};
 use weir_model::study::{ArmRole, Metric};
+use weir_model::tls::{Resumption, TlsSpec, TlsVersion};
 use weir_report::{html, markdown, terminal};
 
 use crate::fixture::{self, Fixture};
@@ -21,21 +26,140 @@ fn all(run: &Fixture) -> [String; 3] {
     outputs
 }
 
-#[test]
-fn nothing_was_measured() {
-    let mut run = fixture::run();
+/// A change of the run, what every output then says, and what none does.
+type Case = (
+    fn(&mut Fixture),
+    &'static [&'static str],
+    &'static [&'static str],
+);
+
+fn limit(arm: &str, verdict: LimitVerdict, value_ns: f64) -> LimitFindings {
+    LimitFindings {
+        arm: arm.to_owned(),
+        metric: Metric::ResponseP99,
+        limit_ns: 30_000_000,
+        value_ns,
+        interval_ns: (value_ns * 0.9, value_ns * 1.1),
+        confidence: 0.95,
+        n: 12,
+        verdict,
+        because: "because".to_owned(),
+    }
+}
+
+fn limited(run: &mut Fixture) {
+    run.header.study.objective.within = Some(Duration::from_millis(30));
+    run.findings.loads[1].limits = vec![
+        limit("stock", LimitVerdict::Holds, 2e6),
+        limit("gzip", LimitVerdict::DoesNotHold, 4e7),
+        limit("access_log off", LimitVerdict::NotShown, 3e7),
+        limit("proxy_buffering off", LimitVerdict::Invalid, f64::NAN),
+    ];
+}
+
+fn nothing_measured(run: &mut Fixture) {
     run.findings = Findings::default();
     run.records = vec![Record::End(EndRecord {
         at: String::new(),
         outcome: Outcome::Failed,
         error: "nginx: bind() to 127.0.0.1:20000 failed".to_owned(),
     })];
-    for output in all(&run) {
-        assert!(output.contains("INVALID"), "{output}");
-        assert!(
-            output.contains("the run failed: nginx: bind() to"),
-            "{output}"
-        );
+}
+
+fn without_a_control(run: &mut Fixture) {
+    for load in &mut run.findings.loads {
+        load.arms[1].role = ArmRole::Change;
+    }
+}
+
+/// An A/A arm that is neither better nor worse but differs.
+fn differing_control(run: &mut Fixture) {
+    let load = &mut run.findings.loads[0];
+    let aa = load.arms[1].arm.clone();
+    for found in &mut load.comparisons {
+        if found.arm == aa && found.metric == Metric::Rate {
+            *found = fixture::comparison(Metric::Rate, &aa, 1.07, 0.01);
+        }
+    }
+}
+
+fn alone(run: &mut Fixture) {
+    run.header.study.arms.truncate(1);
+    for load in &mut run.findings.loads {
+        load.arms.truncate(1);
+        load.comparisons.clear();
+    }
+}
+
+fn renewed_and_encrypted(run: &mut Fixture) {
+    let load = &mut run.header.study.loads[0];
+    load.lifetime = Lifetime::Request;
+    load.beside.push(FlowSpec::held(10_000));
+    load.tls = Some(TlsSpec {
+        versions: vec![TlsVersion::V1_2],
+        ciphers: vec!["ECDHE-RSA-AES256-GCM-SHA384".to_owned()],
+        resumption: Resumption::Ratio(0.8),
+        ..TlsSpec::default()
+    });
+}
+
+fn throughput(run: &mut Fixture) {
+    let load = &mut run.findings.loads[0];
+    load.metrics[0] = Metric::ReceivedBytes;
+    for comparison in &mut load.comparisons {
+        if comparison.metric == Metric::Rate {
+            comparison.metric = Metric::ReceivedBytes;
+        }
+    }
+    load.arms[0].received_per_second = Some(1.1e9);
+}
+
+fn few_blocks(run: &mut Fixture) {
+    let all = run.findings.loads[0].comparisons.iter_mut();
+    all.for_each(|found| found.confidence = 0.875);
+}
+
+fn too_few_blocks(run: &mut Fixture) {
+    for found in &mut run.findings.loads[0].comparisons {
+        found.confidence = 0.5;
+        found.verdict = Verdict::Inconclusive;
+    }
+}
+
+#[rustfmt::skip]
+const CASES: [Case; 9] = [
+    (limited, &["99 within 30 ms", "within 30 ms; equivalence", "▲ holds", "▼ does not hold", "○ not shown to hold",
+        "× invalid", "1.80 ms to 2.20 ms"], &[]),
+    (nothing_measured, &["INVALID", "he run failed: nginx: bind() to"], &[]),
+    (without_a_control, &["no A/A arm"], &[]),
+    (differing_control, &["do not believe other effects of that size", "differs"], &[]),
+    (alone, &[], &["othing could be compared", "A/A: "]),
+    (renewed_and_encrypted, &["50 connections to each arm, 10,000 held idle, a connection for each request, TLS 1.2 \
+        offered (ECDHE-RSA-AES256-GCM-SHA384), 80 % resumed, GET /"], &[]),
+    (throughput, &["Gbit/s", "8.80"], &[]),
+    (few_blocks, &["at 87.5 %"], &[]),
+    // An interval that nobody should believe is not shown.
+    (too_few_blocks, &[], &["50 %)", "2.58–2.65"]),
+];
+
+#[test]
+fn what_follows_from_a_run_is_said_by_every_output() {
+    for (place, (change, says, never)) in CASES.into_iter().enumerate() {
+        let mut run = fixture::run();
+        change(&mut run);
+        for output in all(&run) {
+            let output = output.replace('\u{a0}', " ");
+            let output = output.split_whitespace().collect::<Vec<_>>().join(" ");
+            for words in says {
+                assert!(
+                    output.contains(words),
+                    "{place}: {words} is not in\n{output}"
+                );
+            }
+            for words in never {
+                assert!(!output.contains(words), "{place}: {words} is in\n{output}");
+            }
+        }
     }
 }
 
@@ -128,7 +252,7 @@ pub(crate) fn crowd() -> Fixture {
 fn forty_arms_with_long_names() {
     let run = crowd();
     let [text, _, page] = all(&run);
-    std::fs::write(format!("{}/crowd.html", env!("CARGO_TARGET_TMPDIR")), &page).unwrap();
+    markup::keep("crowd.html", &page);
     for line in text.lines() {
         assert!(line.chars().count() <= 80, "{line}");
     }
@@ -183,51 +307,6 @@ fn names_that_are_markup_stay_names() {
 }
 
 #[test]
-fn a_study_without_an_aa_arm_says_that_it_has_none() {
-    let mut run = fixture::run();
-    for load in &mut run.findings.loads {
-        load.arms[1].role = ArmRole::Change;
-    }
-    for output in all(&run) {
-        assert!(output.contains("no A/A arm"), "{output}");
-    }
-}
-
-#[test]
-fn an_aa_arm_that_differs_is_a_warning() {
-    let mut run = fixture::run();
-    let load = &mut run.findings.loads[0];
-    let aa = load.arms[1].arm.clone();
-    for found in &mut load.comparisons {
-        if found.arm == aa && found.metric == Metric::Rate {
-            *found = fixture::comparison(Metric::Rate, &aa, 1.07, 0.01);
-        }
-    }
-    for output in all(&run) {
-        let output = output.split_whitespace().collect::<Vec<_>>().join(" ");
-        assert!(
-            output.contains("do not believe other effects of that size"),
-            "{output}"
-        );
-        assert!(
-            output.contains("differs"),
-            "neither better nor worse: {output}"
-        );
-    }
-}
-
-#[test]
-fn few_blocks_show_the_confidence_that_they_have() {
-    let mut run = fixture::run();
-    for found in &mut run.findings.loads[0].comparisons {
-        found.confidence = 0.875;
-    }
-    for output in all(&run) {
-        assert!(output.contains("at 87.5 %"), "{output}");
-    }
-}
-
-#[test]
 fn a_load_that_is_not_to_be_used_says_why_before_any_figure() {
     let mut run = fixture::run();
     let open = &mut run.findings.loads[1];
@@ -278,13 +357,20 @@ fn what_was_not_kept_is_no_figure_and_no_column() {
 }
 
 #[test]
-fn an_interval_that_nobody_should_believe_is_not_shown() {
+fn figures_of_each_load_stand_beside_what_was_measured_under_it() {
     let mut run = fixture::run();
-    for found in &mut run.findings.loads[0].comparisons {
-        found.confidence = 0.5;
-        found.verdict = Verdict::Inconclusive;
-    }
-    for output in all(&run) {
-        assert!(!output.contains("50 %)") && !output.contains("2.58–2.65"));
+    let published = run.header.study.published.as_mut();
+    let published = published.expect("the fixture has figures");
+    let figures = std::mem::take(&mut published.figures);
+    let larger = [("workers=16", 342_651.0), ("workers=4", 148_936.0)];
+    let mut own = figures.clone();
+    own.extend(larger.map(|(arm, figure)| (arm.to_owned(), figure)));
+    published.by_load = [("closed".to_owned(), own), ("open".to_owned(), figures)].into();
+    for text in all(&run) {
+        assert_eq!(text.matches("under load closed (VALID)").count(), 1);
+        assert_eq!(text.matches("under load open (SUSPECT)").count(), 1);
+        assert_eq!(text.matches("342,651").count(), 1, "{text}");
+        assert!(text.find("workers=4") < text.find("workers=16"));
+        assert_eq!(text.matches("not measured").count(), 2, "{text}");
     }
 }

@@ -64,35 +64,16 @@ arms:
 /// Name, changed parameter, its level, ratios of rate, CPU per request and response time.
 type Plan = (&'static str, &'static str, &'static str, [f64; 3]);
 
+#[rustfmt::skip]
 const ARMS: [Plan; 8] = [
     ("stock", "", "", [1.0, 1.0, 1.0]),
     ("stock again (A/A)", "", "", [1.004, 0.998, 1.006]),
-    (
-        "keepalive to the origin",
-        "upstream_keepalive",
-        "64",
-        [2.612, 0.391, 0.44],
-    ),
-    (
-        "access_log buffered",
-        "access_log",
-        "buffered",
-        [1.031, 0.968, 0.97],
-    ),
+    ("keepalive to the origin", "upstream_keepalive", "64", [2.612, 0.391, 0.44]),
+    ("access_log buffered", "access_log", "buffered", [1.031, 0.968, 0.97]),
     ("access_log off", "access_log", "off", [1.049, 0.951, 0.955]),
     ("gzip", "gzip", "on", [0.942, 1.063, 1.09]),
-    (
-        "worker_connections",
-        "worker_connections",
-        "4096",
-        [1.001, 1.002, 0.998],
-    ),
-    (
-        "proxy_buffering off",
-        "proxy_buffering",
-        "off",
-        [1.012, 0.985, 1.035],
-    ),
+    ("worker_connections", "worker_connections", "4096", [1.001, 1.002, 0.998]),
+    ("proxy_buffering off", "proxy_buffering", "off", [1.012, 0.985, 1.035]),
 ];
 
 /// The run as most tests want it.
@@ -182,7 +163,6 @@ fn load(name: &str, arrivals: StudyArrivals, connections: u32) -> LoadSpec {
 }
 
 fn environment() -> Environment {
-    let map = |pairs: &[(&str, &str)]| -> BTreeMap<String, String> { settings(pairs) };
     Environment {
         kernel: "6.12.57+deb13-amd64 #1 SMP PREEMPT_DYNAMIC Debian 6.12.57-1".to_owned(),
         distribution: "Debian GNU/Linux 13 (trixie)".to_owned(),
@@ -191,40 +171,37 @@ fn environment() -> Environment {
         memory_bytes: 8_330_000_000,
         virtualization: "KVM".to_owned(),
         nofile: (20_000, u64::MAX),
-        sysctls: map(&[
+        sysctls: settings(&[
             ("net.core.somaxconn", "4096"),
             ("net.ipv4.ip_local_port_range", "32768\t60999"),
             ("net.ipv4.tcp_max_syn_backlog", "512"),
             ("net.ipv4.tcp_tw_reuse", "2"),
         ]),
-        versions: map(&[("nginx", "nginx/1.26.3"), ("weir", "0.1.0 (d878f56)")]),
+        versions: settings(&[("nginx", "nginx/1.26.3"), ("weir", "0.1.0 (d878f56)")]),
         privileges: "unprivileged".to_owned(),
     }
 }
 
 fn records(study: &Study) -> Vec<Record> {
-    let mut records: Vec<Record> = study
-        .arms
-        .iter()
-        .enumerate()
-        .map(|(index, arm)| {
-            let mut effective = arm.settings.clone();
-            // One arm that does not have what it asks for: the report must say so.
-            if arm.name == "proxy_buffering off" {
-                effective.insert("proxy_buffering".to_owned(), "on".to_owned());
-            }
-            Record::Proxy(ProxyRecord {
-                pid: 0,
-                session: 0,
-                program: String::new(),
-                arm: arm.name.clone(),
-                address: format!("127.0.0.1:{}", 20_000 + index),
-                effective,
-                nofile: 20_000,
-                inert: Vec::new(),
-            })
+    let arms = study.arms.iter().zip(20_000..);
+    let proxies = arms.map(|(arm, port)| {
+        let mut effective = arm.settings.clone();
+        // One arm that does not have what it asks for: the report must say so.
+        if arm.name == "proxy_buffering off" {
+            effective.insert("proxy_buffering".to_owned(), "on".to_owned());
+        }
+        Record::Proxy(ProxyRecord {
+            pid: 0,
+            session: 0,
+            program: String::new(),
+            arm: arm.name.clone(),
+            address: format!("127.0.0.1:{port}"),
+            effective,
+            nofile: 20_000,
+            inert: Vec::new(),
         })
-        .collect();
+    });
+    let mut records: Vec<Record> = proxies.collect();
     records.push(Record::End(EndRecord {
         at: "2026-11-21T06:22:31Z".to_owned(),
         outcome: Outcome::Complete,
@@ -248,7 +225,8 @@ impl Noise {
     }
 }
 
-fn arm(plan: &Plan, role: ArmRole, rate: f64, p50: f64, cpu: f64, seed: u32) -> ArmFindings {
+/// Of a plan: its rate, median response time and CPU time per request.
+fn arm(plan: &Plan, role: ArmRole, [rate, p50, cpu]: [f64; 3], seed: u32) -> ArmFindings {
     let mut noise = Noise(seed);
     let keeps = plan.1 == "upstream_keepalive";
     // A body that grows slowly and a tail that grows with the logarithm of 1/(1-q).
@@ -342,20 +320,15 @@ fn comparisons(metrics: &[Metric]) -> Vec<Comparison> {
     all
 }
 
-fn closed(study: &Study) -> LoadFindings {
-    let arms = ARMS.iter().zip(&study.arms).zip(1..);
-    let arms = arms.map(|((plan, planned), seed)| {
-        let [rate, cpu, _] = plan.3;
-        arm(
-            plan,
-            planned.role,
-            11_234.0 * rate,
-            4.2e6 / rate,
-            81_300.0 * cpu,
-            seed,
-        )
-    });
-    let metrics = vec![Metric::Rate, Metric::CpuPerRequest];
+/// Findings under a load; `figures` makes rate, median response time and CPU time of an arm's ratios.
+fn found(
+    study: &Study,
+    metrics: &[Metric],
+    figures: fn([f64; 3]) -> [f64; 3],
+    seed: u32,
+) -> LoadFindings {
+    let arms = ARMS.iter().zip(&study.arms).zip(seed..);
+    let arms = arms.map(|((plan, own), seed)| arm(plan, own.role, figures(plan.3), seed));
     LoadFindings {
         load: "closed".to_owned(),
         rate_intended: None,
@@ -363,8 +336,8 @@ fn closed(study: &Study) -> LoadFindings {
         blocks: 120,
         blocks_used: 118,
         arms: arms.collect(),
-        comparisons: comparisons(&metrics),
-        metrics,
+        comparisons: comparisons(metrics),
+        metrics: metrics.to_vec(),
         limits: Vec::new(),
         pairs: Vec::new(),
         rankings: Vec::new(),
@@ -373,63 +346,48 @@ fn closed(study: &Study) -> LoadFindings {
     }
 }
 
+fn closed(study: &Study) -> LoadFindings {
+    let figures = |[rate, cpu, _]: [f64; 3]| [11_234.0 * rate, 4.2e6 / rate, 81_300.0 * cpu];
+    found(study, &[Metric::Rate, Metric::CpuPerRequest], figures, 1)
+}
+
 fn open(study: &Study) -> LoadFindings {
-    let arms = ARMS.iter().zip(&study.arms).zip(101..);
-    let arms = arms.map(|((plan, planned), seed)| {
-        let [_, cpu, response] = plan.3;
-        arm(
-            plan,
-            planned.role,
-            6_350.0,
-            640_000.0 * response,
-            92_800.0 * cpu,
-            seed,
-        )
-    });
-    let metrics = vec![
-        Metric::ResponseP99,
-        Metric::ResponseP50,
-        Metric::CpuPerRequest,
-    ];
-    let reason = |validity, rule: &str, seen: &str| ValidityReason {
-        validity,
-        rule: rule.to_owned(),
-        seen: seen.to_owned(),
+    use Metric::{CpuPerRequest, ResponseP50, ResponseP99};
+    let figures = |[_, cpu, response]: [f64; 3]| [6_350.0, 640_000.0 * response, 92_800.0 * cpu];
+    let reason = |validity, rule: &str, seen: &str, arms: &[&str], trials| CountedReason {
+        reason: ValidityReason {
+            validity,
+            rule: rule.to_owned(),
+            seen: seen.to_owned(),
+        },
+        arms: arms.iter().map(|arm| (*arm).to_owned()).collect(),
+        trials,
+        of: 480,
     };
+    let steal = "the hypervisor kept the proxy's CPUs for 7.1 % of the slice";
+    let busy = "the generator's CPU was busy for 91 % of the slice";
     LoadFindings {
         load: "open".to_owned(),
         rate_intended: Some(6_350.0),
         slice_ns: 250_000_000,
         blocks: 60,
         blocks_used: 57,
-        arms: arms.collect(),
-        comparisons: comparisons(&metrics),
-        metrics,
-        limits: Vec::new(),
-        pairs: Vec::new(),
-        rankings: Vec::new(),
         validity: Validity::Suspect,
         reasons: vec![
-            CountedReason {
-                reason: reason(
-                    Validity::Invalid,
-                    "steal",
-                    "the hypervisor kept the proxy's CPUs for 7.1 % of the slice",
-                ),
-                arms: vec!["gzip".to_owned(), "stock".to_owned()],
-                trials: 3,
-                of: 480,
-            },
-            CountedReason {
-                reason: reason(
-                    Validity::Suspect,
-                    "generator-busy",
-                    "the generator's CPU was busy for 91 % of the slice",
-                ),
-                arms: vec!["keepalive to the origin".to_owned()],
-                trials: 41,
-                of: 480,
-            },
+            reason(Validity::Invalid, "steal", steal, &["gzip", "stock"], 3),
+            reason(
+                Validity::Suspect,
+                "generator-busy",
+                busy,
+                &["keepalive to the origin"],
+                41,
+            ),
         ],
+        ..found(
+            study,
+            &[ResponseP99, ResponseP50, CpuPerRequest],
+            figures,
+            101,
+        )
     }
 }

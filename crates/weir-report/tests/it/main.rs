@@ -5,7 +5,7 @@ mod browser;
 mod by_rate;
 mod extreme;
 mod fixture;
-mod limits;
+mod gains;
 mod markup;
 mod matrix;
 mod page;

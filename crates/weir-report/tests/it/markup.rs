@@ -112,6 +112,11 @@ fn references(tags: &[Tag]) {
     }
 }
 
+/// For whoever wants to look at it.
+pub(crate) fn keep(name: &str, page: &str) {
+    std::fs::write(format!("{}/{name}", env!("CARGO_TARGET_TMPDIR")), page).unwrap();
+}
+
 fn around(text: &str) -> String {
     text.chars().take(80).collect()
 }

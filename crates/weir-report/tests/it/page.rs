@@ -7,12 +7,7 @@ use crate::{fixture, markup};
 #[test]
 fn the_page_is_well_formed_and_loads_nothing() {
     let page = html(&fixture::run().input());
-    // For whoever wants to look at it.
-    std::fs::write(
-        format!("{}/report.html", env!("CARGO_TARGET_TMPDIR")),
-        &page,
-    )
-    .unwrap();
+    markup::keep("report.html", &page);
     let tags = markup::check(&page);
     for address in ["http://", "https://", "url(", "@import", "@font-face"] {
         assert!(!page.contains(address), "{address} in the page");

@@ -1,49 +1,32 @@
-//! Studies of several proxies: every pair, what the arms are, what proxies counted, published gains.
-
-use std::collections::BTreeMap;
+//! Studies of several proxies: every pair, what the arms are, what proxies counted.
 
 use weir_analysis::findings::{Comparison, LoadFindings, Ranking, Verdict};
+use weir_model::fixture::settings;
 use weir_model::record::{ProxyRecord, Record};
+use weir_model::study::ProxyKind::{self, Caddy, Envoy, Haproxy, Httpd, Nginx};
 use weir_model::study::{
-    Arm, ArmRole, Compare, ExternalSpec, GainOf, LauncherSpec, Metric, OwnConfiguration, ProxyKind,
-    ProxySpec, PublishedGain, Settings,
+    Arm, ArmRole, Compare, ExternalSpec, LauncherSpec, Metric, OwnConfiguration,
 };
 use weir_report::{html, markdown, terminal};
 
 use crate::fixture::{self, Fixture, comparison};
-use crate::markup;
+use crate::markup::{self, keep};
 
 /// Name, proxy, program, rate against nginx, CPU time against nginx.
-type Plan = (&'static str, ProxyKind, &'static str, f64, f64);
+pub(crate) type Plan = (&'static str, ProxyKind, &'static str, f64, f64);
 
 const FIVE: [Plan; 5] = [
-    ("nginx", ProxyKind::Nginx, "nginx/1.22.1", 1.0, 1.0),
-    (
-        "haproxy",
-        ProxyKind::Haproxy,
-        "haproxy/2.6.12-1+deb12u4",
-        1.006,
-        0.98,
-    ),
-    ("envoy", ProxyKind::Envoy, "envoy/1.40.0", 0.61, 1.7),
-    ("caddy", ProxyKind::Caddy, "caddy/2.6.2", 0.303, 3.4),
-    ("httpd", ProxyKind::Httpd, "Apache/2.4.71", 0.305, 3.1),
+    ("nginx", Nginx, "nginx/1.22.1", 1.0, 1.0),
+    ("haproxy", Haproxy, "haproxy/2.6.12", 1.006, 0.98),
+    ("envoy", Envoy, "envoy/1.40.0", 0.61, 1.7),
+    ("caddy", Caddy, "caddy/2.6.2", 0.303, 3.4),
+    ("httpd", Httpd, "Apache/2.4.71", 0.305, 3.1),
 ];
 
-fn settings(pairs: &[(&str, &str)]) -> Settings {
-    let pairs = pairs.iter();
-    pairs
-        .map(|(id, level)| ((*id).to_owned(), (*level).to_owned()))
-        .collect()
-}
-
 fn between(metric: Metric, plans: &[Plan], (arm, against): (usize, usize)) -> Comparison {
-    let value = |plan: &Plan| {
-        if metric == Metric::Rate {
-            plan.3
-        } else {
-            plan.4
-        }
+    let value = |plan: &Plan| match metric {
+        Metric::Rate => plan.3,
+        _ => plan.4,
     };
     let ratio = value(&plans[arm]) / value(&plans[against]);
     Comparison {
@@ -52,9 +35,9 @@ fn between(metric: Metric, plans: &[Plan], (arm, against): (usize, usize)) -> Co
     }
 }
 
-/// A run of these proxies under one closed load, every pair compared. `words` is what the analysis
-/// would say of the rate.
-fn run_of(plans: &[Plan], words: &str) -> Fixture {
+/// A run of these proxies under one closed load, every pair compared. `words` is what the analysis would say of the
+/// rate.
+pub(crate) fn run_of(plans: &[Plan], words: &str) -> Fixture {
     let mut run = fixture::run();
     let study = &mut run.header.study;
     let like = study.proxy.clone();
@@ -63,70 +46,58 @@ fn run_of(plans: &[Plan], words: &str) -> Fixture {
     study.title = "Which proxy carries most".to_owned();
     study.question = "Which proxy would carry my traffic best, on equal terms?".to_owned();
     study.loads.truncate(1);
-    study.arms = plans
-        .iter()
-        .enumerate()
-        .map(|(index, plan)| Arm {
-            name: plan.0.to_owned(),
-            role: if index == 0 {
-                ArmRole::Baseline
-            } else {
-                ArmRole::Change
-            },
-            changes: Settings::new(),
-            against: 0,
-            settings: settings(&[("workers", "1"), ("access_log", "off")]),
-            cpus: None,
-            proxy: (index > 0).then(|| {
-                let mut own = like.clone();
-                own.kind = plan.1;
-                Box::new(own)
-            }),
-        })
-        .collect();
+    let arm = |(index, plan): (usize, &Plan)| {
+        let role = if index == 0 {
+            ArmRole::Baseline
+        } else {
+            ArmRole::Change
+        };
+        let mut proxy = like.clone();
+        proxy.kind = plan.1;
+        let own = [("workers", "1"), ("access_log", "off")];
+        Arm {
+            proxy: (index > 0).then(|| Box::new(proxy)),
+            ..weir_model::fixture::arm(plan.0, role, &own)
+        }
+    };
+    study.arms = plans.iter().enumerate().map(arm).collect();
     run.findings.loads.truncate(1);
     let load = &mut run.findings.loads[0];
     let model = load.arms[2].clone();
-    load.arms = plans
-        .iter()
-        .zip(&study.arms)
-        .map(|(plan, arm)| {
-            let mut found = model.clone();
-            found.arm.clone_from(&arm.name);
-            found.role = arm.role;
-            found.rate_completed = 11_234.0 * plan.3;
-            found.cpu_per_request_ns = Some(81_300.0 * plan.4);
-            found
-        })
-        .collect();
+    let found = |(plan, arm): (&Plan, &Arm)| {
+        let mut found = model.clone();
+        found.arm.clone_from(&arm.name);
+        found.role = arm.role;
+        found.rate_completed = 11_234.0 * plan.3;
+        found.cpu_per_request_ns = Some(81_300.0 * plan.4);
+        found
+    };
+    load.arms = plans.iter().zip(&study.arms).map(found).collect();
     load.comparisons.clear();
     for metric in [Metric::Rate, Metric::CpuPerRequest] {
         for arm in 1..plans.len() {
             load.comparisons.push(between(metric, plans, (arm, 0)));
-            let earlier = 0..arm;
-            load.pairs
-                .extend(earlier.map(|against| between(metric, plans, (arm, against))));
+            let pairs = (0..arm).map(|against| between(metric, plans, (arm, against)));
+            load.pairs.extend(pairs);
         }
     }
     load.rankings = vec![ranking(Metric::Rate, plans, words)];
     run.findings.answer = format!("{words}.");
-    run.records = plans
-        .iter()
-        .enumerate()
-        .map(|(index, plan)| {
-            Record::Proxy(ProxyRecord {
-                session: 0,
-                arm: plan.0.to_owned(),
-                address: format!("127.0.0.1:{}", 20_000 + index),
-                program: plan.2.to_owned(),
-                effective: settings(&[("net.core.somaxconn", "4096")]),
-                nofile: 20_000,
-                pid: 100,
-                inert: Vec::new(),
-            })
-        })
-        .collect();
+    run.records = plans.iter().zip(20_000..).map(record).collect();
     run
+}
+
+fn record((plan, port): (&Plan, u32)) -> Record {
+    Record::Proxy(ProxyRecord {
+        session: 0,
+        arm: plan.0.to_owned(),
+        address: format!("127.0.0.1:{port}"),
+        program: plan.2.to_owned(),
+        effective: settings(&[("net.core.somaxconn", "4096")]),
+        nofile: 20_000,
+        pid: 100,
+        inert: Vec::new(),
+    })
 }
 
 fn ranking(metric: Metric, plans: &[Plan], words: &str) -> Ranking {
@@ -149,7 +120,7 @@ fn five() -> Fixture {
          and 0.30 (0.30 to 0.31) times as much as HAProxy and cannot be told apart",
     );
     let arms = &mut run.findings.loads[0].arms;
-    let counters = |pairs: &[(&str, u64)]| -> BTreeMap<String, u64> {
+    let counters = |pairs: &[(&str, u64)]| {
         let pairs = pairs.iter();
         pairs
             .map(|(name, count)| ((*name).to_owned(), *count))
@@ -179,7 +150,7 @@ fn five_proxies_in_markdown() {
     let end = text.find("## Environment").unwrap();
     insta::assert_snapshot!(&text[..end]);
     assert!(
-        text.contains("- haproxy: haproxy/2.6.12-1+deb12u4"),
+        text.contains("- haproxy: haproxy/2.6.12"),
         "all programs are listed"
     );
     assert!(text.contains("- httpd: Apache/2.4.71"));
@@ -192,7 +163,7 @@ fn five_proxies_in_a_page() {
     markup::check(&page);
     let page = page.replace('\u{a0}', " ");
     for words in [
-        "The row carries so many times as much as the column. Verdicts are corrected over these 10 pairs",
+        "Pairs: the row carries so many times as much as the column; verdicts are corrected over these 10 pairs",
         "<th scope=\"row\">envoy</th>",
         "envoy against haproxy: worse",
         "▼ 0.606×</span><small>0.596–0.617</small>",
@@ -218,7 +189,7 @@ fn a_table_of_pairs_is_antisymmetric() {
         .collect();
     let number = |cell: &str| -> f64 { cell.split([' ', '×']).nth(1).unwrap().parse().unwrap() };
     for row in 0..5 {
-        assert_eq!(rows[row][row + 1], "", "{rows:?}");
+        assert_eq!(rows[row][row + 1], "·", "{rows:?}");
         for column in 0..row {
             let (ours, theirs) = (rows[row][column + 1], rows[column][row + 1]);
             assert!(
@@ -248,19 +219,11 @@ fn twelve_arms_stay_readable() {
         "nginx-reuseport-backlog-4096",
         "x",
     ];
-    let plans: Vec<Plan> = names
-        .iter()
-        .enumerate()
-        .map(|(index, name)| {
-            (
-                *name,
-                FIVE[index % 5].1,
-                FIVE[index % 5].2,
-                1.0 - 0.06 * index as f64,
-                1.0,
-            )
-        })
-        .collect();
+    let plan = |(index, name): (usize, &&'static str)| {
+        let (_, kind, program, ..) = FIVE[index % 5];
+        (*name, kind, program, 1.0 - 0.06 * index as f64, 1.0)
+    };
+    let plans: Vec<Plan> = names.iter().enumerate().map(plan).collect();
     let run = run_of(&plans, "nginx carries most; the others do not");
     let page = html(&run.input());
     keep("twelve.html", &page);
@@ -283,13 +246,8 @@ fn pairs_without_valid_figures_show_none() {
             pair.n = 0;
         }
     }
-    for text in [
-        terminal(&run.input(), false, 100),
-        markdown(&run.input()),
-        html(&run.input()),
-    ] {
-        assert!(!text.contains("NaN") && text.contains("× –"), "{text}");
-    }
+    let text = markdown(&run.input());
+    assert!(!text.contains("NaN") && text.contains("× –"), "{text}");
 }
 
 /// A baseline with the user's own configuration, and arms that are everything else there is.
@@ -399,155 +357,4 @@ fn configurations_launchers_transports_and_strangers_are_described() {
     keep("everything.html", &page);
     markup::check(&page);
     terminal(&run.input(), false, 80);
-}
-
-/// Study E's figures beside a factorial of workers and transports.
-fn gains(compare: Compare) -> Fixture {
-    let plans: [Plan; 4] = [
-        ("baseline", ProxyKind::Nginx, "nginx/1.22.1", 1.0, 1.0),
-        (
-            "worker_processes=2",
-            ProxyKind::Nginx,
-            "nginx/1.22.1",
-            1.6,
-            1.0,
-        ),
-        (
-            "transport=sockmap",
-            ProxyKind::Nginx,
-            "nginx/1.22.1",
-            1.4,
-            0.8,
-        ),
-        (
-            "worker_processes=2+transport=sockmap",
-            ProxyKind::Nginx,
-            "nginx/1.22.1",
-            2.4,
-            0.8,
-        ),
-    ];
-    let mut run = run_of(&plans, "two workers with sockmap carry most");
-    let levels: [&[(&str, &str)]; 4] = [
-        &[],
-        &[("worker_processes", "2")],
-        &[("transport", "sockmap")],
-        &[("worker_processes", "2"), ("transport", "sockmap")],
-    ];
-    for (arm, own) in run.header.study.arms.iter_mut().zip(levels) {
-        arm.proxy = None;
-        arm.settings = settings(own);
-        arm.changes = settings(own);
-    }
-    run.header.study.compare = compare;
-    if compare == Compare::Against {
-        run.findings.loads[0].pairs.clear();
-        run.findings.loads[0].rankings.clear();
-    }
-    let gain = |metric, mean, peak| PublishedGain {
-        load: None,
-        of: GainOf::Level {
-            id: "transport".to_owned(),
-            level: "sockmap".to_owned(),
-        },
-        metric,
-        mean,
-        peak,
-    };
-    let mut published = fixture::run().header.study.published.unwrap();
-    published.source = "a vendor's white paper, two hosts with 40 cores".to_owned();
-    published.figures.clear();
-    published.gains = vec![
-        gain(Metric::Rate, Some(1.78), Some(2.04)),
-        gain(Metric::CpuPerRequest, Some(0.3), None),
-        gain(Metric::ResponseP99, Some(-0.3), None),
-        PublishedGain {
-            of: GainOf::Arms(vec!["worker_processes=2".to_owned()]),
-            ..gain(Metric::CpuPerRequest, Some(-0.2), None)
-        },
-    ];
-    run.header.study.published = Some(published);
-    run
-}
-
-#[test]
-fn published_gains_stand_beside_ours() {
-    let text = markdown(&gains(Compare::Pairs).input());
-    let begin = text.find("## Published").unwrap();
-    let end = text.find("## Environment").unwrap();
-    insta::assert_snapshot!(&text[begin..end]);
-    let page = html(&gains(Compare::Pairs).input());
-    keep("gains.html", &page);
-    markup::check(&page);
-    let lines = terminal(&gains(Compare::Pairs).input(), false, 80);
-    let begin = lines.find("Published beside").unwrap();
-    insta::assert_snapshot!("gains_terminal", &lines[begin..]);
-}
-
-/// Another executable of the same proxy differs in more than the level.
-#[test]
-fn a_gain_of_a_level_is_not_against_another_executable() {
-    let mut run = gains(Compare::Pairs);
-    for executable in [None, Some("/opt/nginx".into())] {
-        let study = &mut run.header.study;
-        let proxy = ProxySpec {
-            executable,
-            ..study.proxy.clone()
-        };
-        study.arms[2].proxy = Some(Box::new(proxy));
-        let text = markdown(&run.input());
-        let row = text
-            .lines()
-            .find(|line| line.starts_with("| transport=sockmap | completed rate"));
-        let is_there = row.is_some_and(|row| row.contains("transport=sockmap against baseline"));
-        let study = &run.header.study;
-        assert_eq!(
-            is_there,
-            study.proxy_of(&study.arms[2]).executable.is_none(),
-            "{text}"
-        );
-    }
-}
-
-#[test]
-fn arms_of_strata_are_compared_with_what_differs_from_them_in_nothing_else() {
-    let mut run = gains(Compare::Against);
-    for (against, note) in [
-        (2, "each step is compared with the one before it"),
-        (
-            1,
-            "arms are compared with the one that differs from them in nothing else",
-        ),
-    ] {
-        run.header.study.arms[3].against = against;
-        let name = run.header.study.arms[against].name.clone();
-        for found in &mut run.findings.loads[0].comparisons {
-            if found.arm == "worker_processes=2+transport=sockmap" {
-                found.against.clone_from(&name);
-            }
-        }
-        let text = terminal(&run.input(), false, 200).replace('\n', " ");
-        let note = format!("{note}, worker_processes=2+transport=sockmap with {name} ");
-        assert!(text.contains(&note), "{note}:\n{text}");
-    }
-}
-
-/// Without pairs the arm with two workers has nothing that differs in the transport alone.
-#[test]
-fn a_gain_of_a_level_is_against_the_arm_that_differs_in_it_alone() {
-    let text = markdown(&gains(Compare::Against).input());
-    let row = text
-        .lines()
-        .find(|line| line.starts_with("| transport=sockmap | completed rate"));
-    let row = row.unwrap();
-    assert!(
-        row.contains("| +40 % | +40 % | transport=sockmap against baseline: +40 %"),
-        "{row}"
-    );
-    assert!(row.ends_with("| confirmed |"), "{row}");
-}
-
-/// For whoever wants to look at it.
-fn keep(name: &str, page: &str) {
-    std::fs::write(format!("{}/{name}", env!("CARGO_TARGET_TMPDIR")), page).unwrap();
 }

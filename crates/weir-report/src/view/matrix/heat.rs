@@ -1,63 +1,32 @@
 //! Response times by connections and rate as heat tables: one for each arm and quantile.
 
 use weir_model::record::Validity;
-use weir_model::study::Study;
 
 use super::{Cell, axes};
-use crate::view::{number, words};
+use crate::tree::{Block, Cell as TableCell, Column, Kind, Outputs, Row, Table, fold};
+use crate::{number, words};
 
 /// Quantiles shown, by their place in the findings of an arm.
 const QUANTILES: [(&str, usize); 4] = [("p50", 0), ("p90", 1), ("p99", 2), ("max", 4)];
 /// Shades, from the shortest time to the longest.
-pub(crate) const SHADES: u8 = 10;
+const SHADES: u8 = 10;
 /// The shades span at least this factor, so that noise does not look like a gradient.
 const LEAST_FACTOR: f64 = 4.0;
 
-/// One quantile of one arm by connections and rate.
-#[derive(Debug, Clone)]
-pub struct HeatView {
-    /// `p99`.
-    pub quantile: &'static str,
-    /// Heads of the columns: requests per second.
-    pub rates: Vec<String>,
-    /// By connections, ascending.
-    pub rows: Vec<HeatRow>,
-}
-
-/// All rates of one number of connections.
-#[derive(Debug, Clone)]
-pub struct HeatRow {
-    /// Connections to each arm.
-    pub connections: String,
-    /// By rate, ascending.
-    pub cells: Vec<HeatCell>,
-}
-
-/// One response time.
-#[derive(Debug, Clone)]
-pub struct HeatCell {
-    /// In milliseconds; a cross where it must not be used, a dash where there is none, `?` behind what
-    /// is SUSPECT.
-    pub text: String,
-    /// Shade, 0 for the shortest; none where there is no figure.
-    pub shade: Option<u8>,
-    /// Where it is and what it is, in words.
-    pub title: String,
-}
-
-/// For each arm of the study, a table for each quantile. A quantile has the same shades in all arms.
-pub(super) fn of_all_arms(study: &Study, cells: &[Cell<'_>]) -> Vec<Vec<HeatView>> {
-    let ranges = QUANTILES.map(|(_, place)| range(cells, place));
-    let arms = study.arms.iter();
-    arms.map(|arm| {
-        let each = QUANTILES.iter().zip(ranges);
-        each.map(|((quantile, place), range)| HeatView {
-            quantile,
-            ..heat(cells, &arm.name, quantile, *place, range)
-        })
-        .collect()
-    })
-    .collect()
+/// The tables of one arm. A quantile has the same shades in all arms.
+pub(super) fn blocks(cells: &[Cell<'_>], arm: &str) -> Vec<Block> {
+    let [p50, p90, p99, max] = QUANTILES;
+    let table = |quantile| Block::Table(heat(cells, arm, quantile));
+    let others = [p50, p90, max].map(table).into();
+    let folded = fold(
+        "The same at the median, p90 and the slowest request",
+        others,
+    );
+    vec![
+        Block::Only(Outputs::MARKDOWN, vec![table(p50)]),
+        Block::Only(Outputs::FILES, vec![table(p99)]),
+        Block::Only(Outputs::HTML, vec![folded]),
+    ]
 }
 
 /// Shortest and longest usable time of all arms at a quantile.
@@ -73,72 +42,53 @@ fn range(cells: &[Cell<'_>], place: usize) -> (f64, f64) {
     (low, high.max(low * LEAST_FACTOR))
 }
 
-fn heat(
-    cells: &[Cell<'_>],
-    arm: &str,
-    quantile: &'static str,
-    place: usize,
-    range: (f64, f64),
-) -> HeatView {
+fn heat(cells: &[Cell<'_>], arm: &str, (quantile, place): (&str, usize)) -> Table {
+    let range = range(cells, place);
     let (connections, rates) = axes(cells);
-    let rows = connections.iter().map(|&connections| HeatRow {
-        connections: number::count(u64::from(connections)),
-        cells: rates
-            .iter()
-            .map(|rate| {
-                let is_here =
-                    |cell: &&Cell<'_>| cell.spec.connections == connections && cell.rate() == *rate;
-                let cell = cells.iter().find(is_here);
-                cell.map_or_else(missing, |cell| one(cell, arm, place, range))
-            })
-            .collect(),
+    let rows = connections.iter().map(|&connections| {
+        let row = rates.iter().map(|rate| {
+            let is_here =
+                |cell: &&Cell<'_>| cell.spec.connections == connections && cell.rate() == *rate;
+            let cell = cells.iter().find(is_here);
+            cell.map_or_else(
+                || TableCell::from(number::NONE).title("not measured"),
+                |cell| one(cell, arm, place, range),
+            )
+        });
+        Row::new(number::count(u64::from(connections)), row)
     });
-    HeatView {
-        quantile,
-        rows: rows.collect(),
-        rates: rates
-            .iter()
-            .map(|rate| rate.map_or(number::NONE.to_owned(), number::asked))
-            .collect(),
+    let heads = rates
+        .iter()
+        .map(|rate| rate.map_or(number::NONE.to_owned(), number::asked));
+    let label = format!("Response time at {quantile} by connections and rate, {arm}");
+    Table {
+        caption: format!("{quantile} in ms, by connections (down) and requests/s (across)"),
+        ..Table::new(Kind::Heat, label, "connections")
     }
+    .columns(heads.map(Column::new))
+    .rows(rows)
 }
 
-fn missing() -> HeatCell {
-    HeatCell {
-        text: number::NONE.to_owned(),
-        shade: None,
-        title: "not measured".to_owned(),
-    }
-}
-
-fn one(cell: &Cell<'_>, arm: &str, place: usize, range: (f64, f64)) -> HeatCell {
+/// A time in milliseconds; a cross where it must not be used, a dash where there is none, `?` behind what is SUSPECT.
+fn one(cell: &Cell<'_>, arm: &str, place: usize, range: (f64, f64)) -> TableCell {
     let validity = cell.found.validity;
     let title = |what: &str| format!("{}, {}: {what}", cell.spec.name, words::validity(validity));
-    let found = cell.arm(arm).filter(|arm| arm.samples > 0);
     if !cell.usable() {
-        let reasons = cell.found.reasons.iter();
-        let why = reasons.map(|counted| &*counted.reason.seen).next();
-        return HeatCell {
-            text: "×".to_owned(),
-            shade: None,
-            title: title(why.unwrap_or("not to be used")),
-        };
+        let why = cell
+            .found
+            .reasons
+            .first()
+            .map(|counted| &*counted.reason.seen);
+        return TableCell::from("×").title(title(why.unwrap_or("not to be used")));
     }
-    let Some(found) = found else {
-        return HeatCell {
-            title: title("no request was answered"),
-            ..missing()
-        };
+    let Some(found) = cell.arm(arm).filter(|arm| arm.samples > 0) else {
+        return TableCell::from(number::NONE).title(title("no request was answered"));
     };
     let ns = found.response_ns[place] as f64;
-    let mark = match validity {
-        Validity::Valid => "",
-        Validity::Suspect | Validity::Invalid => "?",
-    };
-    HeatCell {
-        text: format!("{}{mark}", milliseconds(ns)),
+    let mark = if validity == Validity::Valid { "" } else { "?" };
+    TableCell {
         shade: Some(shade(ns, range)),
-        title: title(&number::time(ns)),
+        ..TableCell::from(format!("{}{mark}", milliseconds(ns))).title(title(&number::time(ns)))
     }
 }
 

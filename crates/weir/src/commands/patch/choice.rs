@@ -121,7 +121,7 @@ fn words(study: &Study, findings: &Findings, arm: &Arm) -> String {
             true => String::new(),
             false => format!(" under load {}", load.load),
         };
-        let validity = weir_report::view::words::validity(load.validity);
+        let validity = weir_report::words::validity(load.validity);
         match comparison(load, metric, &arm.name) {
             Some(own) => format!("{}{under}, {validity}", of(own, metric)),
             None => format!("not compared{under}, {validity}"),
@@ -136,7 +136,7 @@ fn words(study: &Study, findings: &Findings, arm: &Arm) -> String {
 
 /// `better: completed rate 1.31× (1.27–1.35) of baseline`.
 fn of(own: &Comparison, metric: Metric) -> String {
-    use weir_report::view::{number, words};
+    use weir_report::{number, words};
     let verdict = words::verdict(own.verdict);
     match own.verdict {
         Verdict::Invalid => format!("{verdict}: {}", own.because),

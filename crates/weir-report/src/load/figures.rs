@@ -1,0 +1,273 @@
+//! What was measured: rates, times, and how the requests ended.
+
+use weir_model::load::{Arrivals, ErrorKind, Lifetime};
+use weir_model::load_report::{LoadReport, NameCount, TimeReport};
+
+use crate::number::{bytes_per_second, count, plural, tenths, time};
+use crate::tree::{Block, Cell, Column, Kind, Row, Style, Table, Text, clause, fact};
+
+/// Quantiles of the table, with the names that engineers know them by.
+const SHOWN: [(&str, f64); 4] = [("p50", 0.5), ("p90", 0.9), ("p99", 0.99), ("p99.9", 0.999)];
+
+/// A name and its lines.
+type Fact = (String, Vec<Text>);
+
+/// All figures of a report; with those of the generator, where they are its own.
+pub(super) fn figures(report: &LoadReport, with_generator: bool) -> Vec<Block> {
+    let mut blocks = Vec::new();
+    if !is_held(report) || report.counts.offered > 0 {
+        blocks.push(Block::Facts(vec![rates(report)]));
+    }
+    if report.response_time.count > 0 {
+        blocks.push(Block::Table(times(report)));
+    }
+    if report.response_time.count > 0 && !is_open(report) {
+        let by_construction = "in a closed loop a request is due when it is sent, so response_time equals service_time by \
+                               construction; only an open loop (-R) shows what users would wait";
+        blocks.push(clause(Style::Plain, by_construction));
+    }
+    let mut facts = own_times(report);
+    if report.counts.completed_whole > 0 || !is_held(report) {
+        facts.push(fact("responses", responses(report)));
+    }
+    facts.push(connections(report));
+    facts.extend(tls(report));
+    facts.push(errors(report));
+    facts.extend(generator(report).filter(|_| with_generator));
+    blocks.push(Block::Facts(facts));
+    blocks.extend(never_ended(report).map(|text| clause(Style::Warning, text)));
+    blocks
+}
+
+pub(super) fn is_open(report: &LoadReport) -> bool {
+    !matches!(report.load.arrivals, Arrivals::Closed | Arrivals::Held)
+}
+
+fn is_held(report: &LoadReport) -> bool {
+    report.load.arrivals == Arrivals::Held
+}
+
+fn rates(report: &LoadReport) -> Fact {
+    let rates = &report.rates;
+    let row = |name: &str, figure: f64, remark: &str| {
+        format!("{name:<10}{:>13} requests/s{remark}", tenths(figure))
+    };
+    let mut rows = Vec::new();
+    let mut share = String::new();
+    if let Some(intended) = rates.intended {
+        rows.push(row("intended", intended, ""));
+        share = format!("   {:.2} % of intended", 100.0 * rates.offered / intended);
+    }
+    rows.push(row("offered", rates.offered, &share));
+    if report.counts.dropped > 0 {
+        let dropped = report.counts.dropped as f64 / report.phases.sustain;
+        let remark = format!("   {}", plural(report.counts.dropped, "request"));
+        rows.push(row("dropped", dropped, &remark));
+    }
+    let remark = format!("   {}", plural(report.counts.completed, "response"));
+    rows.push(row("completed", rates.completed, &remark));
+    let received = bytes_per_second(rates.received_bytes);
+    rows.push(format!("received  {received:>24}"));
+    (
+        "rate".to_owned(),
+        rows.into_iter().map(Text::from).collect(),
+    )
+}
+
+fn times(report: &LoadReport) -> Table {
+    let both = [&report.response_time, &report.service_time];
+    let row = |name: &str, cell: &dyn Fn(&TimeReport) -> String| {
+        Row::new(name, both.map(|times| Cell::from(cell(times))))
+    };
+    let mut rows = Vec::new();
+    if is_open(report) {
+        rows.push(Row::new("", ["since due", "since sent"].map(Cell::from)));
+    }
+    rows.extend(SHOWN.map(|(name, quantile)| row(name, &|times| at(times, quantile))));
+    rows.push(row("max", &|times| time(times.max as f64)));
+    rows.push(row("mean", &|times| time(times.mean)));
+    Table::new(Kind::Figures, "Response and service times", "")
+        .columns(["response_time", "service_time"].map(Column::new))
+        .rows(rows)
+}
+
+/// A quantile that the document states.
+fn at(times: &TimeReport, quantile: f64) -> String {
+    let stated = times
+        .quantiles
+        .iter()
+        .find(|(q, _)| (q - quantile).abs() < 1e-9);
+    stated.map_or_else(|| "-".to_owned(), |&(_, ns)| time(ns as f64))
+}
+
+/// Times that are not the requests' own: how late they were sent, and what connections took.
+fn own_times(report: &LoadReport) -> Vec<Fact> {
+    let lag = is_open(report).then_some(("dispatch lag", &report.dispatch_lag));
+    let opening = [
+        ("connect time", &report.connect_time),
+        ("TLS handshake", &report.tls_time),
+    ];
+    let all = lag.into_iter().chain(opening);
+    let known = all.filter(|(_, times)| times.count > 0);
+    let shown = known.map(|(name, times)| {
+        let (half, tail, max) = (at(times, 0.5), at(times, 0.999), time(times.max as f64));
+        fact(name, format!("p50 {half}, p99.9 {tail}, max {max}"))
+    });
+    shown.collect()
+}
+
+/// What the load generator itself took: without it nobody can tell whose time was measured.
+fn generator(report: &LoadReport) -> Option<Fact> {
+    let cpu_ns: u64 = report.generator_cpu_ns.iter().sum();
+    if cpu_ns == 0 || report.counts.completed_whole == 0 {
+        return None;
+    }
+    let each = time(cpu_ns as f64 / report.counts.completed_whole as f64);
+    let io = match report.generator.io.as_str() {
+        "" => String::new(),
+        io => format!(", {io}"),
+    };
+    let cpu = time(cpu_ns as f64);
+    Some(fact(
+        "generator",
+        format!("{cpu} of CPU time, {each} per response{io}"),
+    ))
+}
+
+/// What TLS handshakes agreed on.
+fn tls(report: &LoadReport) -> Option<Fact> {
+    let tls = report.tls.as_ref()?;
+    let names = |names: &[NameCount]| {
+        let each = names.iter().map(|one| match names.len() {
+            1 => one.name.clone(),
+            _ => format!("{} × {}", count(one.count), one.name),
+        });
+        each.collect::<Vec<_>>().join(", ")
+    };
+    let resumed = match tls.handshakes {
+        0 => String::new(),
+        all => format!(", {:.1} % resumed", 100.0 * tls.resumed as f64 / all as f64),
+    };
+    let early = match tls.early_data {
+        0 => String::new(),
+        early => format!(", {} with early data", count(early)),
+    };
+    let handshakes = plural(tls.handshakes, "handshake");
+    let agreed = [&tls.versions, &tls.ciphers, &tls.groups].map(|list| names(list));
+    let agreed = agreed.into_iter().filter(|text| !text.is_empty());
+    let lines = std::iter::once(format!("{handshakes}{resumed}{early}")).chain(agreed);
+    Some(("TLS".to_owned(), lines.map(Text::from).collect()))
+}
+
+/// Responses by class, with codes wherever a class is not all 200.
+fn responses(report: &LoadReport) -> String {
+    let mut classes = Vec::new();
+    for class in report
+        .statuses
+        .chunk_by(|a, b| a.status / 100 == b.status / 100)
+    {
+        let total: u64 = class.iter().map(|status| status.count).sum();
+        let codes: Vec<_> = class
+            .iter()
+            .map(|status| format!("{} × {}", count(status.count), status.status))
+            .collect();
+        let codes = match class {
+            [only] if only.status == 200 => String::new(),
+            _ => format!(" ({})", codes.join(", ")),
+        };
+        classes.push(format!(
+            "{}xx {}{codes}",
+            class[0].status / 100,
+            count(total)
+        ));
+    }
+    match classes.is_empty() {
+        true => "none".to_owned(),
+        false => classes.join("   "),
+    }
+}
+
+fn connections(report: &LoadReport) -> Fact {
+    let counts = &report.counts;
+    let asked = count(report.load.connections.into());
+    let (opened, open) = (count(counts.connects), count(counts.connected));
+    let reopened = match counts.reconnects {
+        0 => "none".to_owned(),
+        reopened => count(reopened),
+    };
+    let is_for_each = report.load.lifetime == Lifetime::Request && report.flows.is_empty();
+    let mut lines = vec![match is_for_each {
+        true => format!("{opened} opened, one for each request"),
+        false => format!("{asked} asked for, {open} open at the start, {reopened} reopened"),
+    }];
+    if counts.lost > 0 && !is_for_each {
+        lines.push(format!(
+            "{} closed by the server while idle",
+            count(counts.lost)
+        ));
+    }
+    (
+        "connections".to_owned(),
+        lines.into_iter().map(Text::from).collect(),
+    )
+}
+
+fn errors(report: &LoadReport) -> Fact {
+    let each = report.errors.iter().map(|error| {
+        let told = match error.words.is_empty() {
+            true => String::new(),
+            false => format!(": {}", error.words),
+        };
+        Text::from(format!(
+            "{} × {}{told}",
+            count(error.count),
+            kind(error.kind)
+        ))
+    });
+    let mut lines: Vec<Text> = each.collect();
+    if lines.is_empty() {
+        lines.push("none".into());
+    }
+    ("errors".to_owned(), lines)
+}
+
+fn kind(kind: ErrorKind) -> &'static str {
+    match kind {
+        ErrorKind::Connect => "could not connect",
+        ErrorKind::Send => "could not send",
+        ErrorKind::Receive => "could not receive",
+        ErrorKind::ClosedEarly => "closed in the middle of a response",
+        ErrorKind::ClosedUnanswered => "closed without an answer",
+        ErrorKind::Malformed => "not an HTTP response",
+        ErrorKind::HeadTooLarge => "head of the response too large",
+        ErrorKind::Unsolicited => "bytes that no request had asked for",
+        ErrorKind::Timeout => "no complete response in time",
+        ErrorKind::Tls => "TLS failed",
+        ErrorKind::Unexpected => "response not as expected",
+    }
+}
+
+/// Censored requests. They are told apart from errors because the times above do not contain them.
+fn never_ended(report: &LoadReport) -> Option<String> {
+    let censored = &report.censored;
+    let total = censored.in_flight + censored.queued;
+    let (are, which) = match total {
+        0 => return None,
+        1 => ("is", "it"),
+        _ => ("are", "the oldest"),
+    };
+    let requests = plural(total, "request");
+    let oldest = time(censored.oldest_ns as f64);
+    let parts = [
+        (censored.in_flight, "sent and not answered"),
+        (censored.queued, "due but without an idle connection"),
+    ];
+    let parts = parts.into_iter().filter(|(number, _)| *number > 0);
+    let parts: Vec<String> = parts
+        .map(|(number, what)| format!("{} {what}", count(number)))
+        .collect();
+    Some(format!(
+        "{requests} never ended and {are} in none of these times; {which} had waited {oldest}: {}",
+        parts.join(", ")
+    ))
+}

@@ -1,0 +1,14 @@
+//! The outputs that draw a report's tree.
+
+mod html;
+mod markdown;
+mod page;
+mod pairs;
+mod svg;
+mod terminal;
+#[cfg(test)]
+mod tests;
+
+pub(crate) use html::html;
+pub(crate) use markdown::markdown;
+pub(crate) use terminal::terminal;

@@ -1,0 +1,225 @@
+//! A page for a terminal: lines that fit its width, and colours where they are wanted.
+
+use weir_model::record::Validity;
+
+use crate::tree::{Role, Text, Tone};
+
+/// Widths below this are taken for it: a table cannot be narrower.
+pub(super) const NARROWEST: usize = 60;
+/// Running text is not set wider than this: longer lines are hard to read.
+const WIDEST_TEXT: usize = 100;
+
+/// SGR parameters (ECMA-48 §8.3.117).
+pub(super) mod sgr {
+    pub(in crate::render) const BOLD: &str = "1";
+    pub(in crate::render) const DIM: &str = "2";
+    pub(in crate::render) const GREEN: &str = "32";
+    pub(in crate::render) const YELLOW: &str = "33";
+    pub(in crate::render) const RED: &str = "1;31";
+    pub(in crate::render) const CYAN: &str = "36";
+}
+
+/// What was written so far, and for which terminal.
+pub(super) struct Page {
+    pub(super) out: String,
+    pub(super) color: bool,
+    pub(super) width: usize,
+    /// Whether what comes next belongs to the line before it.
+    pub(super) is_joined: bool,
+}
+
+impl Page {
+    pub(super) fn paint(&self, text: &str, style: &str) -> String {
+        let text = clean(text);
+        if self.color && !style.is_empty() && !text.trim().is_empty() {
+            format!("\x1b[{style}m{text}\x1b[0m")
+        } else {
+            text
+        }
+    }
+
+    /// Text in its colours; what has none is in those of `base`.
+    pub(super) fn painted(&self, text: &Text, base: &str) -> String {
+        let pieces = text.0.iter().map(|(role, text)| match style_of(*role) {
+            "" => self.paint(text, base),
+            style => self.paint(text, style),
+        });
+        pieces.collect()
+    }
+
+    /// A line that is painted already.
+    pub(super) fn put(&mut self, line: &str) {
+        self.is_joined = false;
+        self.out.push_str(line.trim_end());
+        self.out.push('\n');
+    }
+
+    pub(super) fn line(&mut self, text: &str, style: &str) {
+        let painted = self.paint(text.trim_end(), style);
+        self.put(&painted);
+    }
+
+    /// A blank line, but not two and not at the top.
+    pub(super) fn gap(&mut self) {
+        if !self.is_joined && !self.out.is_empty() && !self.out.ends_with("\n\n") {
+            self.out.push('\n');
+        }
+    }
+
+    /// Running text, wrapped, every line after the first indented by `hang`.
+    pub(super) fn text(&mut self, text: &Text, style: &str, hang: usize) {
+        let width = self.width.min(WIDEST_TEXT);
+        for line in wrapped(text, width, hang) {
+            let painted = self.painted(&line, style);
+            self.put(&painted);
+        }
+    }
+}
+
+/// Breaks text into lines; each keeps the roles of its words.
+fn wrapped(text: &Text, width: usize, hang: usize) -> Vec<Text> {
+    let cleaned: Vec<(Role, String)> = text.0.iter().map(|(role, t)| (*role, clean(t))).collect();
+    let whole: String = cleaned.iter().map(|(_, text)| text.as_str()).collect();
+    let mut left = cleaned
+        .iter()
+        .flat_map(|(role, text)| text.chars().map(move |c| (*role, c)))
+        .filter(|(_, c)| !c.is_whitespace())
+        .map(|(role, _)| role);
+    let lines = wrap(&whole, width, hang).into_iter().map(|line| {
+        let mut pieces: Vec<(Role, String)> = Vec::new();
+        for c in line.chars() {
+            // A space is of the role of what stands before it.
+            let role = match c.is_whitespace() {
+                true => pieces.last().map_or(Role::Plain, |(role, _)| *role),
+                false => left.next().unwrap_or(Role::Plain),
+            };
+            match pieces.last_mut() {
+                Some((last, text)) if *last == role => text.push(c),
+                _ => pieces.push((role, c.to_string())),
+            }
+        }
+        Text(pieces)
+    });
+    lines.collect()
+}
+
+/// How a role is shown; empty: as what is around it.
+fn style_of(role: Role) -> &'static str {
+    match role {
+        Role::Plain | Role::Code => "",
+        Role::Strong => sgr::BOLD,
+        Role::Soft => sgr::DIM,
+        Role::Badge(validity) => validity_style(validity),
+        Role::Tone(tone) => match tone {
+            Tone::Better => sgr::GREEN,
+            Tone::Worse | Tone::Differs => sgr::RED,
+            Tone::Equivalent => sgr::CYAN,
+            Tone::Inconclusive => sgr::DIM,
+            Tone::Invalid | Tone::Inert => sgr::YELLOW,
+        },
+    }
+}
+
+fn validity_style(validity: Validity) -> &'static str {
+    match validity {
+        Validity::Valid => sgr::GREEN,
+        Validity::Suspect => sgr::YELLOW,
+        Validity::Invalid => sgr::RED,
+    }
+}
+
+/// Replaces control characters, escape sequences' first byte among them.
+pub(super) fn clean(text: &str) -> String {
+    text.chars()
+        .map(|c| match c {
+            '\n' | '\r' | '\t' => ' ',
+            c if c.is_control() => '\u{fffd}',
+            c => c,
+        })
+        .collect()
+}
+
+pub(super) fn width_of(text: &str) -> usize {
+    text.chars().count()
+}
+
+pub(super) fn pad_right(text: &str, width: usize) -> String {
+    format!("{text:<width$}")
+}
+
+pub(super) fn pad_left(text: &str, width: usize) -> String {
+    format!("{text:>width$}")
+}
+
+/// Breaks text at spaces into lines of at most `width` characters; lines after the first are
+/// indented by `hang`. Leading spaces are kept; a word longer than a line is broken.
+pub(super) fn wrap(text: &str, width: usize, hang: usize) -> Vec<String> {
+    let lead = width_of(text) - width_of(text.trim_start());
+    let hang = hang.min(width / 2);
+    let mut lines = Vec::new();
+    let mut line = " ".repeat(lead.min(width / 2));
+    let mut empty = true;
+    for word in text.split_whitespace() {
+        let mut word = word;
+        loop {
+            let space = usize::from(!empty);
+            let room = width.saturating_sub(width_of(&line) + space);
+            if width_of(word) <= room {
+                line.push_str(&" ".repeat(space));
+                line.push_str(word);
+                empty = false;
+                break;
+            }
+            if empty {
+                let cut = word.char_indices().nth(room).map_or(word.len(), |(i, _)| i);
+                line.push_str(&word[..cut]);
+                word = &word[cut..];
+            }
+            lines.push(std::mem::replace(&mut line, " ".repeat(hang)));
+            empty = true;
+        }
+    }
+    if !empty || lines.is_empty() {
+        lines.push(line);
+    }
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn wrapped_text_keeps_every_word_and_the_width() {
+        let text = "  generator-busy: the generator's CPU was busy for 97 % of the slice";
+        let lines = wrap(text, 24, 4);
+        assert!(lines.iter().all(|line| width_of(line) <= 24), "{lines:?}");
+        assert!(lines[0].starts_with("  generator-busy:"));
+        assert!(lines[1].starts_with("    "));
+        let words: Vec<&str> = lines.iter().flat_map(|l| l.split_whitespace()).collect();
+        assert_eq!(words, text.split_whitespace().collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn wrapped_words_keep_their_roles() {
+        let text = Text::of(Role::Strong, "one two").plain(" three  four");
+        let lines = wrapped(&text, 9, 2);
+        let strong = |text: &str| (Role::Strong, text.to_owned());
+        let plain = |text: &str| (Role::Plain, text.to_owned());
+        assert_eq!(lines[0].0, [strong("one two")]);
+        assert_eq!(lines[1].0, [plain("  three")]);
+        assert_eq!(lines[2].0, [plain("  four")]);
+    }
+
+    #[test]
+    fn a_word_longer_than_the_line_is_broken_and_nothing_is_lost() {
+        let lines = wrap("abcdefghij kl", 4, 0);
+        assert_eq!(lines, ["abcd", "efgh", "ij", "kl"]);
+        assert_eq!(wrap("", 10, 2), [""]);
+    }
+
+    #[test]
+    fn control_characters_cannot_steer_the_terminal() {
+        assert_eq!(clean("a\x1b[31mb\u{9b}c\nd"), "a\u{fffd}[31mb\u{fffd}c d");
+    }
+}

@@ -1,0 +1,343 @@
+//! A report for a terminal.
+//!
+//! Tables adapt to the width that is given: what stands beside a name has a column of its own where there is room and a
+//! line of its own where there is none. Nothing is cut off: a name too long for its column is wrapped, or takes a line
+//! for itself. Widths count characters, one column each.
+
+use super::page::{NARROWEST, Page, clean, pad_right, sgr, width_of, wrap};
+use super::pairs;
+use crate::tree::{
+    Block, Callout, Cell, Column, Document, Heading, Kind, List, Outputs, Paragraph, Part, Role,
+    Row, Style, Table, Text,
+};
+
+const OUTPUT: Outputs = Outputs::TERMINAL;
+/// Longest name that shares a line with its figures.
+pub(super) const NAME: usize = 24;
+/// The first column is not narrower than this.
+pub(super) const LEAST_NAME: usize = 8;
+/// What stands beside a name does so where this much room is left, and takes no more than the other.
+const BESIDE: (usize, usize) = (28, 48);
+/// Least width of the names of facts.
+const FACT: usize = 12;
+
+/// Draws a report for `width` columns, with colours if `color` says so. Ends with a line feed. Control characters are
+/// replaced: no name can steer the terminal.
+pub(crate) fn terminal(document: &Document, color: bool, width: usize) -> String {
+    let mut page = Page {
+        out: String::new(),
+        color,
+        width: width.max(NARROWEST),
+        is_joined: false,
+    };
+    if !document.title.is_empty() {
+        page.text(&document.title.as_str().into(), sgr::BOLD, 0);
+    }
+    page.blocks(&document.blocks);
+    page.out
+}
+
+/// Widths of a table.
+struct Layout<'a> {
+    /// The first column.
+    name: usize,
+    /// What stands beside the names.
+    beside: Option<usize>,
+    /// Between columns.
+    gap: &'static str,
+    /// The other columns: their widths and their places among all of the table.
+    columns: Vec<(usize, usize, &'a Column)>,
+}
+
+impl Page {
+    fn blocks(&mut self, blocks: &[Block]) {
+        for (place, block) in blocks.iter().enumerate() {
+            let next = blocks.get(place + 1);
+            match block {
+                Block::Heading(heading) => self.heading(heading),
+                Block::Callout(callout) => self.callout(callout),
+                // A label before a table is the table's.
+                Block::Paragraph(label) if !label.label.is_empty() && is_table(next) => {
+                    self.gap();
+                    self.paragraph(label);
+                    self.is_joined = true;
+                }
+                Block::Paragraph(paragraph) => self.paragraph(paragraph),
+                Block::List(list) => self.list(list),
+                Block::Facts(facts) => self.facts(facts),
+                Block::Table(table) if table.kind == Kind::Pairs => {
+                    self.gap();
+                    pairs::pairs(self, table);
+                }
+                Block::Table(table) => self.table(table),
+                Block::Figure(_) => {}
+                Block::Code(code) => code.text.lines().for_each(|line| self.line(line, "")),
+                Block::Fold(fold) => {
+                    self.text(&fold.summary.as_str().into(), "", 0);
+                    self.blocks(&fold.blocks);
+                }
+                Block::Only(outputs, blocks) if outputs.has(OUTPUT) => self.blocks(blocks),
+                Block::Only(..) => {}
+            }
+        }
+    }
+
+    fn heading(&mut self, heading: &Heading) {
+        self.gap();
+        let is_section = heading.level == 2;
+        let role = match is_section {
+            true => Role::Strong,
+            false => Role::Plain,
+        };
+        let mut text = Text::of(role, heading.text.as_str());
+        if let Some(validity) = heading.badge.filter(|_| is_section) {
+            text = text.plain(": ").badge(validity);
+        }
+        if !heading.remark.is_empty() {
+            text = text.plain(format!(", {}", heading.remark));
+        }
+        self.text(&text, "", 4);
+        self.is_joined = !is_section;
+    }
+
+    fn callout(&mut self, callout: &Callout) {
+        self.gap();
+        for paragraph in &callout.paragraphs {
+            self.text(&paragraph.as_str().into(), sgr::BOLD, 0);
+        }
+        let badge = Text::validity(callout.badge);
+        let hang = width_of(&badge.words()) + 2;
+        let text = match callout.basis.as_str() {
+            "" => badge,
+            basis => badge.and(Role::Soft, format!(", {basis}")),
+        };
+        self.text(&text, "", hang);
+    }
+
+    fn paragraph(&mut self, paragraph: &Paragraph) {
+        let style = match paragraph.style {
+            Style::Plain => "",
+            Style::Lead | Style::Soft => sgr::DIM,
+            Style::Strong => sgr::BOLD,
+            Style::Warning => sgr::YELLOW,
+        };
+        let label = match (paragraph.label, paragraph.style) {
+            ("", Style::Warning) => "note",
+            (label, _) => label,
+        };
+        let mut text = paragraph.text.clone();
+        let mut hang = 0;
+        if !label.is_empty() {
+            text.0.insert(0, (Role::Plain, format!("{label}: ")));
+            hang = label.len() + 2;
+        }
+        self.text(&text, style, hang);
+    }
+
+    fn list(&mut self, list: &List) {
+        if !list.attached {
+            self.gap();
+        }
+        for item in &list.items {
+            self.text(item, "", 4);
+        }
+    }
+
+    fn facts(&mut self, facts: &[(String, Vec<Text>)]) {
+        self.gap();
+        let names = facts.iter().map(|(name, _)| width_of(name));
+        let width = names.max().unwrap_or(0).max(FACT) + 2;
+        for (name, lines) in facts {
+            let mut label = pad_right(&clean(name), width);
+            for line in lines {
+                // Figures below each other stay so.
+                match width + width_of(&line.words()) <= self.width {
+                    true => {
+                        let line = self.painted(line, "");
+                        self.put(&format!("{label}{line}"));
+                    }
+                    false => {
+                        let whole = format!("{label}{}", clean(&line.words()));
+                        let lines = wrap(whole.trim_end(), self.width, width);
+                        lines.iter().for_each(|line| self.put(line));
+                    }
+                }
+                label = " ".repeat(width);
+            }
+        }
+    }
+
+    fn table(&mut self, table: &Table) {
+        self.gap();
+        if !table.caption.is_empty() {
+            self.text(&table.caption.as_str().into(), sgr::DIM, 0);
+        }
+        let layout = self.layout(table);
+        let head = Row {
+            name: table.names.clone(),
+            about: table.about.into(),
+            cells: table.columns.iter().map(|c| head(c).into()).collect(),
+            ..Row::default()
+        };
+        self.row(&head, sgr::DIM, &layout);
+        for row in &table.rows {
+            let style = match row.part {
+                Part::Baseline | Part::Group => sgr::BOLD,
+                Part::Control => sgr::DIM,
+                Part::Telling => sgr::YELLOW,
+                Part::Plain => "",
+            };
+            self.row(row, style, &layout);
+            let is_said = table.about_again || layout.beside.is_some();
+            if !is_said && !row.about.0.is_empty() && row.part != Part::Baseline {
+                self.below(&row.about);
+            }
+            self.details(table, row);
+        }
+    }
+
+    /// What does not fit into a row has a line below it.
+    fn details(&mut self, table: &Table, row: &Row) {
+        let shown = table.shown(OUTPUT);
+        let cells = || {
+            shown
+                .iter()
+                .filter_map(|at| Some((*at, row.cells.get(*at)?)))
+        };
+        let mut parts: Vec<String> = Vec::new();
+        for (at, cell) in cells().filter(|(at, _)| table.columns[*at].below) {
+            let text = joined(cell);
+            if !text.is_empty() {
+                parts.push(format!("{} {text}", head(&table.columns[at])));
+            }
+        }
+        parts.extend(
+            cells()
+                .map(|(_, cell)| cell.detail.clone())
+                .filter(|detail| !detail.is_empty()),
+        );
+        if !parts.is_empty() {
+            self.below(&parts.join("; ").into());
+        }
+    }
+
+    fn below(&mut self, text: &Text) {
+        let mut text = text.clone();
+        text.0.insert(0, (Role::Plain, "  ".to_owned()));
+        self.text(&text, sgr::DIM, 4);
+    }
+
+    /// The first column gets what the others leave, and no more than the names need. Where names do not fit, columns
+    /// move together by one space.
+    fn layout<'a>(&self, table: &'a Table) -> Layout<'a> {
+        let shown = table.shown(OUTPUT).into_iter();
+        let columns: Vec<(usize, usize, &Column)> = shown
+            .filter(|at| !table.columns[*at].below)
+            .map(|at| {
+                let column = &table.columns[at];
+                let cells = table.rows.iter().filter_map(|row| row.cells.get(at));
+                let widths = cells.map(|cell| width_of(&figure(cell, column).words()));
+                let width = widths.max().unwrap_or(0).max(width_of(&head(column)));
+                (width, at, column)
+            })
+            .collect();
+        let names = table.rows.iter().map(|row| row.name.as_str());
+        let names = names.chain([table.names.as_str()]).map(width_of);
+        let wanted = names.filter(|width| *width <= NAME).max();
+        let wanted = wanted.unwrap_or(0).max(LEAST_NAME);
+        let taken: usize = columns.iter().map(|(width, ..)| width).sum();
+        let room = |gap: usize| self.width.saturating_sub(taken + gap * columns.len());
+        let gap = if room(2) >= wanted { 2 } else { 1 };
+        let name = wanted.min(room(gap)).max(LEAST_NAME);
+        let left = room(gap).saturating_sub(name + gap);
+        Layout {
+            name,
+            beside: (!table.about.is_empty() && left >= BESIDE.0).then_some(left.min(BESIDE.1)),
+            gap: &"  "[..gap],
+            columns,
+        }
+    }
+
+    /// One line of a table, or more when the name or what stands beside it need them.
+    fn row(&mut self, row: &Row, style: &str, layout: &Layout<'_>) {
+        let Layout { name, gap, .. } = *layout;
+        let whole = clean(&row.name);
+        let breaks = |word: &str| width_of(word) + 2 > name;
+        let mut names = Vec::new();
+        if width_of(&whole) > name && whole.split_whitespace().any(breaks) {
+            self.line(&whole, style);
+        } else {
+            names = wrap(&whole, name, 2);
+        }
+        let about = match layout.beside {
+            Some(width) => wrap(&clean(&row.about.words()), width, 2),
+            None => Vec::new(),
+        };
+        for place in 0..names.len().max(about.len()).max(1) {
+            let part = names.get(place).map_or("", |part| part);
+            let mut line = self.paint(&pad_right(part, name), style);
+            if let Some(width) = layout.beside {
+                let part = about.get(place).map_or("", |part| part);
+                line.push_str(gap);
+                line.push_str(&self.paint(&pad_right(part, width), sgr::DIM));
+            }
+            if place == 0 {
+                line.push_str(&self.cells(row, style, layout));
+            }
+            self.put(&line);
+        }
+    }
+
+    fn cells(&self, row: &Row, style: &str, layout: &Layout<'_>) -> String {
+        // The names' style is theirs alone, but for a head's.
+        let style = if style == sgr::DIM && row.part == Part::Plain {
+            style
+        } else {
+            ""
+        };
+        let mut line = String::new();
+        for (width, at, column) in &layout.columns {
+            let Some(cell) = row.cells.get(*at) else {
+                continue;
+            };
+            let text = figure(cell, column);
+            let blank = " ".repeat(width.saturating_sub(width_of(&text.words())));
+            let painted = self.painted(&text, style);
+            line.push_str(layout.gap);
+            line.push_str(&match column.left {
+                true => painted + &blank,
+                false => blank + &painted,
+            });
+        }
+        line
+    }
+}
+
+fn is_table(block: Option<&Block>) -> bool {
+    matches!(block, Some(Block::Table(_)))
+}
+
+fn head(column: &Column) -> String {
+    match column.short.as_str() {
+        "" => column.head.clone(),
+        short => short.to_owned(),
+    }
+}
+
+/// A cell with what belongs to its figure, where its column shows that.
+fn figure(cell: &Cell, column: &Column) -> Text {
+    let mut text = cell.text.clone();
+    let more = cell.more.iter().map(|line| format!("; {line}"));
+    text.0.extend(more.map(|line| (Role::Plain, line)));
+    match column.whole && !cell.small.is_empty() {
+        true => text.plain(format!(" ({})", cell.small)),
+        false => text,
+    }
+}
+
+/// All lines of a cell in one.
+fn joined(cell: &Cell) -> String {
+    let first = cell.text.words();
+    let lines = std::iter::once(&first).chain(&cell.more);
+    lines.cloned().collect::<Vec<_>>().join("; ")
+}

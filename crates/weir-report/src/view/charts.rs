@@ -1,0 +1,104 @@
+//! Charts of a load as data.
+
+use weir_analysis::findings::ArmFindings;
+use weir_model::study::ArmRole;
+
+use crate::number;
+use crate::tree::{Axis, Chart, Extent, Line, Lines, Panel, Panels};
+
+/// Number of each arm's colour: changes are counted, so that the hues go to them alone; baseline and A/A get numbers of
+/// their own after all others.
+pub(super) fn series(roles: &[ArmRole]) -> Vec<usize> {
+    let changes = roles.iter().filter(|role| **role == ArmRole::Change);
+    let (mut change, mut other) = (0, changes.count());
+    let each = roles.iter().map(|role| {
+        let next = match role {
+            ArmRole::Change => &mut change,
+            ArmRole::Baseline | ArmRole::SameAsBaseline => &mut other,
+        };
+        *next += 1;
+        *next - 1
+    });
+    each.collect()
+}
+
+/// The colour of a series: the baseline and its double are in ink, seven hues are for the others.
+fn hue(series: usize, role: ArmRole) -> usize {
+    match role {
+        ArmRole::Baseline | ArmRole::SameAsBaseline => 0,
+        ArmRole::Change => series % 7 + 1,
+    }
+}
+
+/// Colour and dash of a series, as classes: the baseline's double is dashed, every hue has six dashes before anything
+/// repeats.
+pub(super) fn class(series: usize, role: ArmRole) -> String {
+    let dash = match role {
+        ArmRole::Baseline => 0,
+        ArmRole::SameAsBaseline => 1,
+        ArmRole::Change => series / 7 % 6,
+    };
+    format!("s{} d{dash}", hue(series, role))
+}
+
+/// An arm's times in words, for its line.
+pub(super) fn tooltip(name: &str, arm: &ArmFindings) -> String {
+    let [p50, _, p99, p999, max] = number::quantiles(&arm.response_ns, arm.samples);
+    format!("{name}: 50 % {p50}, 99 % {p99}, 99.9 % {p999}, slowest {max}")
+}
+
+/// The curve of an arm that can be drawn: finite, from quantile 0 on.
+pub(super) fn curve(arm: &ArmFindings) -> Vec<(f64, f64)> {
+    let points = arm.percentile_curve.iter();
+    let drawn = points.filter(|(x, _)| x.is_finite() && *x >= 1.0);
+    drawn.map(|&(x, ns)| (x, ns as f64)).collect()
+}
+
+/// The percentile curves of all arms; `None` where none has any.
+pub(super) fn percentiles(arms: &[ArmFindings]) -> Option<Lines> {
+    let roles: Vec<ArmRole> = arms.iter().map(|arm| arm.role).collect();
+    let lines = arms.iter().zip(series(&roles)).map(|(arm, series)| Line {
+        name: arm.arm.clone(),
+        tooltip: tooltip(&arm.arm, arm),
+        class: class(series, arm.role),
+        series,
+        front: arm.role != ArmRole::Change,
+        points: curve(arm),
+    });
+    let lines: Vec<Line> = lines.collect();
+    let is_any = lines.iter().any(|line| !line.points.is_empty());
+    is_any.then(|| Lines {
+        title: "Response time by percentile".to_owned(),
+        each: "arm",
+        axis: Axis::Nines,
+        extent: Extent::of(&lines),
+        lines,
+    })
+}
+
+/// A figure of all arms over time: completed rates, or median response times.
+pub(super) fn over_time(arms: &[ArmFindings], times: bool) -> Chart {
+    let roles: Vec<ArmRole> = arms.iter().map(|arm| arm.role).collect();
+    let panels = arms.iter().zip(series(&roles)).map(|(arm, series)| {
+        let points = arm.over_time.iter().map(|&(s, rate, ns)| match times {
+            true => (s, ns as f64),
+            false => (s, rate),
+        });
+        Panel {
+            name: arm.arm.clone(),
+            hue: hue(series, arm.role),
+            is_baseline: arm.role == ArmRole::Baseline,
+            points: points
+                .filter(|(s, value)| s.is_finite() && value.is_finite())
+                .collect(),
+        }
+    });
+    Chart::Panels(Panels {
+        what: match times {
+            true => "median response time",
+            false => "completed requests per second",
+        },
+        times,
+        panels: panels.collect(),
+    })
+}

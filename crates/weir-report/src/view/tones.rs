@@ -1,0 +1,41 @@
+//! Verdicts as they are coloured and drawn.
+
+use weir_analysis::findings::{PublishedVerdict, Verdict};
+
+use crate::tree::{Mark, Tone};
+
+/// How a verdict is coloured.
+pub(super) fn tone(verdict: Verdict) -> Tone {
+    match verdict {
+        Verdict::Better => Tone::Better,
+        Verdict::Worse => Tone::Worse,
+        Verdict::Equivalent => Tone::Equivalent,
+        Verdict::Inconclusive => Tone::Inconclusive,
+        Verdict::Invalid => Tone::Invalid,
+    }
+}
+
+/// The shape of a verdict in a chart.
+pub(super) fn mark(verdict: Verdict) -> Mark {
+    match verdict {
+        Verdict::Better => Mark::Up,
+        Verdict::Worse => Mark::Down,
+        Verdict::Equivalent => Mark::Square,
+        Verdict::Inconclusive => Mark::Ring,
+        Verdict::Invalid => Mark::Cross,
+    }
+}
+
+/// A verdict on something published as it is coloured.
+pub(super) fn published(verdict: PublishedVerdict) -> Tone {
+    match verdict {
+        PublishedVerdict::Confirmed
+        | PublishedVerdict::ConfirmedSmaller
+        | PublishedVerdict::ConfirmedLarger
+        | PublishedVerdict::NoneEither => Tone::Better,
+        PublishedVerdict::NoEffectHere | PublishedVerdict::Obsolete => Tone::Equivalent,
+        PublishedVerdict::Inert => Tone::Inert,
+        PublishedVerdict::Opposite | PublishedVerdict::EffectHere => Tone::Worse,
+        PublishedVerdict::Inconclusive | PublishedVerdict::NotMeasured => Tone::Inconclusive,
+    }
+}

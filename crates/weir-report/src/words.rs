@@ -1,0 +1,156 @@
+//! The words for metrics, verdicts and validity, the same in every output.
+
+use weir_analysis::findings::{LimitVerdict, PublishedVerdict, Verdict};
+use weir_model::record::Validity;
+use weir_model::study::{Metric, ProxyKind};
+
+/// Name of a metric in running text: `completed rate`.
+pub fn metric(metric: Metric) -> &'static str {
+    match metric {
+        Metric::Rate => "completed rate",
+        Metric::ReceivedBytes => "throughput",
+        Metric::CpuPerRequest => "proxy CPU per request",
+        Metric::ResponseP50 => "median response time",
+        Metric::ResponseP99 => "response time at quantile 0.99",
+    }
+}
+
+/// Name of a metric at the head of a column, with its unit where the figures carry none.
+pub fn metric_head(metric: Metric) -> &'static str {
+    match metric {
+        Metric::Rate => "rate/s",
+        Metric::ReceivedBytes => "Gbit/s",
+        Metric::CpuPerRequest => "CPU/req",
+        Metric::ResponseP50 => "p50",
+        Metric::ResponseP99 => "p99",
+    }
+}
+
+/// The same text with a capital letter, for the start of a sentence.
+pub fn capital(text: &str) -> String {
+    let mut chars = text.chars();
+    match chars.next() {
+        Some(first) => first.to_uppercase().chain(chars).collect(),
+        None => String::new(),
+    }
+}
+
+/// The same, but for names of proxies, which have one spelling.
+pub fn sentence(text: &str) -> String {
+    let first = text.split_whitespace().next().unwrap_or_default();
+    match ProxyKind::ALL
+        .iter()
+        .any(|kind| kind.title() == first.trim_end_matches(','))
+    {
+        true => text.to_owned(),
+        false => capital(text),
+    }
+}
+
+/// Which direction is the good one.
+pub fn direction(metric: Metric) -> &'static str {
+    if metric.higher_is_better() {
+        "higher is better"
+    } else {
+        "lower is better"
+    }
+}
+
+/// A verdict in one word.
+pub fn verdict(verdict: Verdict) -> &'static str {
+    match verdict {
+        Verdict::Better => "better",
+        Verdict::Worse => "worse",
+        Verdict::Equivalent => "equivalent",
+        Verdict::Inconclusive => "inconclusive",
+        Verdict::Invalid => "invalid",
+    }
+}
+
+/// What an A/A arm does that should not: said in place of better or worse.
+pub const DIFFERS: &str = "differs";
+
+/// What an arm is whose levels changed nothing as things stand: said in place of equivalent.
+pub const INERT: &str = "inert";
+
+/// The same of an arm that changes other things too.
+pub const PARTLY_INERT: &str = "partly inert";
+
+/// The sign of both.
+pub const INERT_SIGN: &str = "◇";
+
+/// A sign of its own for every verdict, so that colour is never alone.
+pub fn verdict_sign(verdict: Verdict) -> &'static str {
+    match verdict {
+        Verdict::Better => "▲",
+        Verdict::Worse => "▼",
+        Verdict::Equivalent => "■",
+        Verdict::Inconclusive => "○",
+        Verdict::Invalid => "×",
+    }
+}
+
+/// Place of a verdict in a list: those that say most first.
+pub fn verdict_rank(verdict: Verdict) -> usize {
+    match verdict {
+        Verdict::Better | Verdict::Worse => 0,
+        Verdict::Equivalent => 1,
+        Verdict::Inconclusive => 2,
+        Verdict::Invalid => 3,
+    }
+}
+
+/// What an arm does with a limit, in words.
+pub fn limit(verdict: LimitVerdict) -> &'static str {
+    match verdict {
+        LimitVerdict::Holds => "holds",
+        LimitVerdict::DoesNotHold => "does not hold",
+        LimitVerdict::NotShown => "not shown to hold",
+        LimitVerdict::Invalid => "invalid",
+    }
+}
+
+/// The verdict on a comparison that a verdict on a limit is as good as: it lends its sign and style.
+pub fn limit_as_verdict(verdict: LimitVerdict) -> Verdict {
+    match verdict {
+        LimitVerdict::Holds => Verdict::Better,
+        LimitVerdict::DoesNotHold => Verdict::Worse,
+        LimitVerdict::NotShown => Verdict::Inconclusive,
+        LimitVerdict::Invalid => Verdict::Invalid,
+    }
+}
+
+/// A verdict on something published, in words.
+pub fn published(verdict: PublishedVerdict) -> &'static str {
+    match verdict {
+        PublishedVerdict::Confirmed => "confirmed",
+        PublishedVerdict::ConfirmedSmaller => "confirmed, but smaller here",
+        PublishedVerdict::ConfirmedLarger => "confirmed, and larger here",
+        PublishedVerdict::NoneEither => "confirmed: no effect",
+        PublishedVerdict::NoEffectHere => "no effect here",
+        PublishedVerdict::EffectHere => "an effect here that was not published",
+        PublishedVerdict::Opposite => "the opposite here",
+        PublishedVerdict::Inconclusive => "inconclusive",
+        PublishedVerdict::Obsolete => "obsolete",
+        PublishedVerdict::Inert => "inert here",
+        PublishedVerdict::NotMeasured => "not measured",
+    }
+}
+
+/// Validity as it stands beside a figure.
+pub fn validity(validity: Validity) -> &'static str {
+    match validity {
+        Validity::Valid => "VALID",
+        Validity::Suspect => "SUSPECT",
+        Validity::Invalid => "INVALID",
+    }
+}
+
+/// Validity as a name of a style.
+pub fn validity_class(validity: Validity) -> &'static str {
+    match validity {
+        Validity::Valid => "valid",
+        Validity::Suspect => "suspect",
+        Validity::Invalid => "invalid",
+    }
+}

@@ -1,0 +1,138 @@
+//! Published gains beside ours, and arms that are not compared with the baseline.
+
+use weir_model::fixture::settings;
+use weir_model::study::{Compare, GainOf, Metric, ProxyKind, ProxySpec, PublishedGain};
+use weir_report::{html, markdown, terminal};
+
+use crate::fixture::{self, Fixture};
+use crate::markup::{self, keep};
+use crate::proxies::{Plan, run_of};
+
+/// Study E's figures beside a factorial of workers and transports.
+fn gains(compare: Compare) -> Fixture {
+    let plan = |name, rate, cpu| (name, ProxyKind::Nginx, "nginx/1.22.1", rate, cpu);
+    let plans: [Plan; 4] = [
+        plan("baseline", 1.0, 1.0),
+        plan("worker_processes=2", 1.6, 1.0),
+        plan("transport=sockmap", 1.4, 0.8),
+        plan("worker_processes=2+transport=sockmap", 2.4, 0.8),
+    ];
+    let mut run = run_of(&plans, "two workers with sockmap carry most");
+    let levels: [&[(&str, &str)]; 4] = [
+        &[],
+        &[("worker_processes", "2")],
+        &[("transport", "sockmap")],
+        &[("worker_processes", "2"), ("transport", "sockmap")],
+    ];
+    for (arm, own) in run.header.study.arms.iter_mut().zip(levels) {
+        arm.proxy = None;
+        arm.settings = settings(own);
+        arm.changes = settings(own);
+    }
+    run.header.study.compare = compare;
+    if compare == Compare::Against {
+        run.findings.loads[0].pairs.clear();
+        run.findings.loads[0].rankings.clear();
+    }
+    let gain = |metric, mean, peak| PublishedGain {
+        load: None,
+        of: GainOf::Level {
+            id: "transport".to_owned(),
+            level: "sockmap".to_owned(),
+        },
+        metric,
+        mean,
+        peak,
+    };
+    let mut published = fixture::run().header.study.published.unwrap();
+    published.source = "a vendor's white paper, two hosts with 40 cores".to_owned();
+    published.figures.clear();
+    published.gains = vec![
+        gain(Metric::Rate, Some(1.78), Some(2.04)),
+        gain(Metric::CpuPerRequest, Some(0.3), None),
+        gain(Metric::ResponseP99, Some(-0.3), None),
+        PublishedGain {
+            of: GainOf::Arms(vec!["worker_processes=2".to_owned()]),
+            ..gain(Metric::CpuPerRequest, Some(-0.2), None)
+        },
+    ];
+    run.header.study.published = Some(published);
+    run
+}
+
+#[test]
+fn published_gains_stand_beside_ours() {
+    let text = markdown(&gains(Compare::Pairs).input());
+    let begin = text.find("## Published").unwrap();
+    let end = text.find("## Environment").unwrap();
+    insta::assert_snapshot!(&text[begin..end]);
+    let page = html(&gains(Compare::Pairs).input());
+    keep("gains.html", &page);
+    markup::check(&page);
+    let lines = terminal(&gains(Compare::Pairs).input(), false, 80);
+    let begin = lines.find("Published beside").unwrap();
+    insta::assert_snapshot!("gains_terminal", &lines[begin..]);
+}
+
+/// Another executable of the same proxy differs in more than the level.
+#[test]
+fn a_gain_of_a_level_is_not_against_another_executable() {
+    let mut run = gains(Compare::Pairs);
+    for executable in [None, Some("/opt/nginx".into())] {
+        let study = &mut run.header.study;
+        let proxy = ProxySpec {
+            executable,
+            ..study.proxy.clone()
+        };
+        study.arms[2].proxy = Some(Box::new(proxy));
+        let text = markdown(&run.input());
+        let row = text
+            .lines()
+            .find(|line| line.starts_with("| transport=sockmap | completed rate"));
+        let is_there = row.is_some_and(|row| row.contains("transport=sockmap against baseline"));
+        let study = &run.header.study;
+        assert_eq!(
+            is_there,
+            study.proxy_of(&study.arms[2]).executable.is_none(),
+            "{text}"
+        );
+    }
+}
+
+#[test]
+fn arms_of_strata_are_compared_with_what_differs_from_them_in_nothing_else() {
+    let mut run = gains(Compare::Against);
+    for (against, note) in [
+        (2, "each step is compared with the one before it"),
+        (
+            1,
+            "arms are compared with the one that differs from them in nothing else",
+        ),
+    ] {
+        run.header.study.arms[3].against = against;
+        let name = run.header.study.arms[against].name.clone();
+        for found in &mut run.findings.loads[0].comparisons {
+            if found.arm == "worker_processes=2+transport=sockmap" {
+                found.against.clone_from(&name);
+            }
+        }
+        let text = terminal(&run.input(), false, 200).replace('\n', " ");
+        let note = format!("{note}, worker_processes=2+transport=sockmap with {name} ");
+        assert!(text.contains(&note), "{note}:\n{text}");
+    }
+}
+
+/// Without pairs the arm with two workers has nothing that differs in the transport alone.
+#[test]
+fn a_gain_of_a_level_is_against_the_arm_that_differs_in_it_alone() {
+    let text = markdown(&gains(Compare::Against).input());
+    let row = text
+        .lines()
+        .find(|line| line.starts_with("| transport=sockmap | completed rate"));
+    let row = row.unwrap();
+    assert!(
+        row.contains("| +40 % (+40 %) | transport=sockmap against baseline: +40 %"),
+        "{row}"
+    );
+    assert!(row.ends_with("| confirmed |"), "{row}");
+}
