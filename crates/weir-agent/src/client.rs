@@ -28,7 +28,7 @@ pub const SILENCE: Duration = Duration::from_secs(10);
 pub enum AgentError {
     /// It tried, and says why it could not.
     #[error(transparent)]
-    Failed(#[from] Failure),
+    Failed(Box<Failure>),
     /// It is not there any more.
     #[error("the agent on {place} is gone: {words}")]
     Lost {
@@ -61,12 +61,18 @@ impl AgentError {
     }
 }
 
+impl From<Failure> for AgentError {
+    fn from(failure: Failure) -> AgentError {
+        AgentError::Failed(Box::new(failure))
+    }
+}
+
 impl AgentError {
     /// The same, said of an arm, where it was not said already.
     pub fn of_arm(self, arm: &str) -> AgentError {
         match self {
             AgentError::Failed(failure) if failure.subject.is_none() => {
-                AgentError::Failed(failure.of_arm(arm))
+                AgentError::from(failure.of_arm(arm))
             }
             other => other,
         }
@@ -442,7 +448,7 @@ impl Line {
                 }
             }
             Body::Done(answer) => to(RawPart::Done(answer)),
-            Body::Failed(failure) => to(RawPart::Failed(AgentError::Failed(self.named(failure)))),
+            Body::Failed(failure) => to(RawPart::Failed(self.named(failure).into())),
         }
     }
 }

@@ -112,6 +112,9 @@ fn study() -> Study {
     let mut load = fixture::load("closed", StudyArrivals::Closed);
     load.connections = 8;
     load.duration = Duration::from_secs(12);
+    let mut load = fixture::load("closed", StudyArrivals::Closed);
+    load.connections = 8;
+    load.duration = Duration::from_secs(12);
     study.loads = vec![load];
     study.blocks.slice = Some(Duration::from_millis(100));
     study

@@ -227,7 +227,7 @@ mod tests {
             rates: Rates::ByTurn(rates.clone()),
             ..cell(2, 2, Duration::from_millis(500))
         };
-        for place in 0..2 {
+        for place in [0, 1] {
             for (block, turn, count) in measured(&cell, place) {
                 // 400 ms of each slice are measured.
                 let wanted = rates[block as usize][place][turn] * 0.4;

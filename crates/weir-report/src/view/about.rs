@@ -1,20 +1,15 @@
 //! What each arm is, where that is more than a change of settings: another proxy, one that weir did not
 //! start, a user's own configuration, a launcher, a transport.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use weir_model::record::{ProxyRecord, Record};
 use weir_model::study::{Arm, ArmRole, LauncherSpec, ProxyKind, Settings, Study};
+use weir_parameters::{Catalog, Hop};
 
 use crate::tree::{Block, Cell, Column, Heading, Kind, Outputs, Role, Row, Table, Text, list};
 
-/// Settings that are said by themselves: how the process is started, and what carries its bytes.
-const LAUNCHER: &str = "launcher";
-const TRANSPORT: &str = "transport";
-/// The level of `launcher` that is none, and that of `transport` which is the kernel's own.
-const NO_LAUNCHER: &str = "none";
-const KERNEL: &str = "tcp";
 /// More settings than these are counted where room is scarce.
 const LISTED: usize = 6;
 
@@ -116,7 +111,9 @@ fn clauses(study: &Study, arm: &Arm) -> Vec<String> {
             ),
         }
     }));
-    clauses.extend(transport(arm).map(|level| format!("transport {level}: {}", carries(level))));
+    clauses.extend(
+        transport(arm).map(|(level, hops)| format!("transport {level}: {}", carries(&hops))),
+    );
     clauses
 }
 
@@ -145,28 +142,37 @@ fn settings(study: &Study, arm: &Arm) -> Option<String> {
     }
 }
 
+/// What an arm's proxy is started through, where that is a launcher.
 fn launcher(arm: &Arm) -> Option<&str> {
-    let level = arm.settings.get(LAUNCHER)?;
-    (level != NO_LAUNCHER).then_some(level)
+    Catalog::builtin().started_through(&arm.settings)
 }
 
-fn transport(arm: &Arm) -> Option<&str> {
-    let level = arm.settings.get(TRANSPORT)?;
-    (level != KERNEL).then_some(level)
+/// What carries an arm's bytes, and on which hops, where that is not the kernel's TCP alone.
+fn transport(arm: &Arm) -> Option<(&str, BTreeSet<Hop>)> {
+    let catalog = Catalog::builtin();
+    let level = arm.settings.get(&catalog.transport()?.id)?;
+    let hops = catalog.bypassed(&arm.settings);
+    (!hops.is_empty()).then_some((level, hops))
 }
 
-/// What carries the bytes, by the level of `transport`.
-fn carries(level: &str) -> String {
-    let peers = match level {
-        "sockmap" => "its clients and its origin server",
-        "sockmap-inbound" => "its clients, not its origin server,",
-        "sockmap-outbound" => "its origin server, not its clients,",
-        _ => return "as the catalog's row says".to_owned(),
+/// What carries the bytes of these hops.
+fn carries(hops: &BTreeSet<Hop>) -> String {
+    let peers = match (hops.contains(&Hop::Inbound), hops.contains(&Hop::Outbound)) {
+        (true, true) => "its clients and its origin server",
+        (true, false) => "its clients, not its origin server,",
+        (false, _) => "its origin server, not its clients,",
     };
     format!(
         "between the proxy and {peers} an eBPF program hands bytes from socket to socket, without the \
          kernel's TCP/IP; both ends must be on one host"
     )
+}
+
+/// Whether a parameter says what a proxy is started through.
+pub(super) fn is_launcher(id: &str) -> bool {
+    Catalog::builtin()
+        .launcher()
+        .is_some_and(|row| row.id == id)
 }
 
 /// A launcher as one would type it in a shell: `EF_POLL_USEC=100000 onload --profile=latency`.
@@ -196,8 +202,14 @@ fn quoted(word: &str) -> String {
 /// Settings but for launcher and transport.
 fn own_settings(settings: &Settings) -> Settings {
     let mut own = settings.clone();
-    own.remove(LAUNCHER);
-    own.remove(TRANSPORT);
+    let catalog = Catalog::builtin();
+    // They are said by themselves.
+    for row in [catalog.launcher(), catalog.transport()]
+        .into_iter()
+        .flatten()
+    {
+        own.remove(&row.id);
+    }
     own
 }
 
@@ -226,7 +238,7 @@ pub(super) fn other_proxy(study: &Study, arm: &Arm) -> Option<String> {
     }
     let mut settings = vec![pairs(&own_settings(&arm.settings), LISTED)];
     settings.extend(launcher(arm).map(|name| launcher_words(study, name)));
-    settings.extend(transport(arm).map(|level| format!("transport: {level}")));
+    settings.extend(transport(arm).map(|(level, _)| format!("transport: {level}")));
     settings.retain(|part| !part.is_empty());
     if !settings.is_empty() {
         text += &format!("; {}", settings.join(", "));
@@ -238,8 +250,8 @@ pub(super) fn other_proxy(study: &Study, arm: &Arm) -> Option<String> {
 pub(super) fn launcher_words(study: &Study, name: &str) -> String {
     let written = study.launchers.get(name).map(command);
     match written.filter(|written| !written.is_empty()) {
-        Some(written) => format!("{LAUNCHER}: {name} ({written})"),
-        None => format!("{LAUNCHER}: {name}"),
+        Some(written) => format!("launcher: {name} ({written})"),
+        None => format!("launcher: {name}"),
     }
 }
 

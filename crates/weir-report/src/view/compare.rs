@@ -408,7 +408,7 @@ pub(super) fn changes(study: &Study, arm: Option<&Arm>, role: ArmRole) -> String
     let each =
         arm.changes.iter().map(
             |(id, level)| match before.and_then(|settings| settings.get(id)) {
-                _ if id == "launcher" => about::launcher_words(study, level),
+                _ if about::is_launcher(id) => about::launcher_words(study, level),
                 Some(from) if from != level => format!("{id}: {from} → {level}"),
                 _ => format!("{id}: {level}"),
             },
