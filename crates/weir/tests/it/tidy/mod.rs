@@ -20,32 +20,7 @@ const MOST_FILES_OF_A_CIRCLE: usize = 3;
 
 /// Offences that are known and allowed, by how their line begins behind the number of its line:
 /// `crates/weir/src/main.rs: function main`.
-const ALLOWED: &[&str] = &[
-    "crates/weir/src/commands/run.rs: function tell",
-    "crates/weir-load/src/engine/flow.rs: function new",
-    "crates/weir-load/src/engine/mod.rs: function new",
-    "crates/weir-model/src/flow/words/tests.rs: function each_word_changes_what_it_says",
-    "crates/weir-model/src/record.rs: the file",
-    "crates/weir-report/src/load/human.rs: the file",
-    "crates/weir-report/src/load/sample.rs: function open_loop",
-    "crates/weir-report/src/markdown.rs: the file",
-    "crates/weir-report/src/svg/forest.rs: function one_row",
-    "crates/weir-report/src/svg/forest.rs: function mark",
-    "crates/weir-report/src/svg/lines.rs: function direct_labels",
-    "crates/weir-report/src/svg/over_time.rs: function panel",
-    "crates/weir-report/tests/it/fixture.rs: function arm",
-    "crates/weir-report/tests/it/proxies.rs: the file",
-    "crates/weir-report/tests/it/proxies.rs: function run_of",
-    "crates/weir-simulation/src/scenarios.rs: function scenarios",
-    "crates/weir-study/src/lib.rs: function study",
-    "crates/weir-study/src/proxy.rs: function read_level",
-    "crates/weir-study/tests/it/flows.rs: function what_cannot_be_is_refused_with_what_is_right",
-    "crates/weir-study/tests/it/loads.rs: function every_word_of_a_flow_changes_what_it_says",
-    "crates/weir-study/tests/it/loads.rs: function what_a_study_cannot_measure_is_refused_with_a_reason",
-    "crates/weir-study/tests/it/refuse.rs: function sections_say_what_they_want",
-    "crates/weir-study/src/arms/mod.rs: imports in a circle",
-    "crates/weir-sut/src/certificate.rs: imports in a circle",
-];
+const ALLOWED: &[&str] = &[];
 
 /// A file below the workspace's folder, and its text without comments, strings and characters.
 struct Source {
