@@ -7,6 +7,7 @@ use std::time::Duration;
 use hdrhistogram::Histogram;
 use hdrhistogram::serialization::interval_log::{IntervalLogIterator, LogEntry};
 use weir_model::fixture;
+use weir_model::load::Lifetime;
 use weir_model::load::{ErrorCount, ErrorKind};
 use weir_model::record::*;
 use weir_model::study::*;
@@ -366,6 +367,28 @@ fn a_format_of_the_future_is_named() {
     fs::write(&path, r#"{"format": "#).unwrap();
     let error = Run::read(folder.path()).unwrap_err();
     assert!(error.to_string().contains("run.json:1: "), "{error}");
+}
+
+/// Written by the weir of before there were cells, phases and one description of a load; of each kind of record
+/// the first for each load and arm.
+#[test]
+fn a_run_of_an_earlier_weir_reads_as_it_did() {
+    let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("testdata/before-cells");
+    let run = Run::read(&dir).unwrap();
+    let study = &run.header.study;
+    let names: Vec<&str> = study.loads.iter().map(|load| &*load.name).collect();
+    assert_eq!(names, ["closed", "open"]);
+    let open = &study.loads[1];
+    assert_eq!((open.connections, open.held()), (4, 3));
+    assert_eq!(open.lifetime, Lifetime::Request);
+    assert!(open.tls.is_some() && open.is_open());
+    assert!(run.header.remarks.iter().all(|remark| remark.arm.is_none()));
+    assert!(!run.header.remarks.is_empty());
+    let trials: Vec<_> = run.trials().collect();
+    assert_eq!(trials.len(), 4, "two arms under two loads");
+    assert!(trials.iter().all(|trial| trial.phase == Phase::Measurement));
+    assert_eq!(run.outcome(), Some(Outcome::Complete));
+    assert!(run.pilot("open").is_some_and(|pilot| pilot.rate.is_some()));
 }
 
 #[test]

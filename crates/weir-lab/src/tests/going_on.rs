@@ -105,3 +105,30 @@ fn the_rate_of_an_open_loop_follows_from_the_closed_one_and_is_kept() {
     assert!(closed.all(|trial| trial.rate_intended.is_none()));
     assert!(run.pilot("closed").unwrap().slice_ns >= Duration::from_millis(50).as_nanos() as u64);
 }
+
+#[test]
+fn a_simulated_run_has_a_report_in_every_format() {
+    let bench = bench();
+    let findings = bench.findings();
+    let run = bench.read();
+    let input = weir_report::ReportInput {
+        header: &run.header,
+        study_text: &run.study_text,
+        records: &run.records,
+        findings: &findings,
+    };
+    let page = weir_report::html(&input);
+    for text in [
+        weir_report::terminal(&input, false, 100),
+        weir_report::markdown(&input),
+        page,
+    ] {
+        let rate = run.pilot("open").and_then(|pilot| pilot.rate).unwrap();
+        let rate = format!("{}", rate as u64);
+        // Thousands may be told apart.
+        let bare = text.replace(',', "");
+        for said in ["closed", "open", "other", "equivalent", &rate] {
+            assert!(bare.contains(said), "{said}:\n{text}");
+        }
+    }
+}
