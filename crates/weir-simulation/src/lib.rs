@@ -12,6 +12,7 @@
 
 mod chance;
 mod hands;
+mod load;
 mod model;
 mod noise;
 mod scenarios;

@@ -1,157 +1,60 @@
 //! Hosts on which something goes wrong, one thing each: what everything that decides is tried on.
 
-use crate::model::{
-    ArmModel, Bursts, Correlated, Distribution, Errors, Fault, Generator, Machine, Model, Noise,
-    SlowStart,
-};
+use crate::model::{ArmModel, Bursts, Correlated, Distribution, Errors, Fault, Model, SlowStart};
 
 /// The arm of a scenario that something happens to; arms of other names are all alike.
 pub const SICK: &str = "sick";
 
 /// Every scenario by its name. The seed is the model's.
 pub fn scenarios(seed: u64) -> Vec<(&'static str, Model)> {
-    let base = || Model {
-        seed,
-        ..Model::default()
+    let model = |change: fn(&mut Model)| {
+        let mut model = Model {
+            seed,
+            ..Model::default()
+        };
+        change(&mut model);
+        model
     };
-    let machine = |noise: Noise| Model {
-        machine: Machine {
-            noise,
-            ..Machine::default()
-        },
-        ..base()
-    };
-    let generator = |generator: Generator| Model {
-        generator,
-        ..base()
-    };
-    let all = |others: ArmModel| Model { others, ..base() };
-    let sick = |arm: ArmModel| Model {
-        arms: [(SICK.to_owned(), arm)].into(),
-        ..base()
-    };
-    let arm = ArmModel::default;
-    let fault = |fault: Fault| {
-        sick(ArmModel {
-            faults: vec![fault],
-            ..arm()
-        })
-    };
-    vec![
-        ("quiet", base()),
-        ("slower", sick(arm().slower(1.1))),
-        ("white noise", machine(noise(|noise| noise.white = 0.05))),
-        ("drift", machine(noise(|noise| noise.drift_per_s = 0.02))),
-        (
-            "bursts",
-            machine(noise(|noise| noise.bursts = Some(SHORT_BURSTS))),
-        ),
-        (
-            "step",
-            machine(noise(|noise| noise.steps = vec![(6.0, 1.5)])),
-        ),
-        (
-            "correlated noise",
-            machine(noise(|noise| noise.correlated = Some(SECONDS_LONG))),
-        ),
-        (
-            "an arm with noise of its own",
-            sick(ArmModel {
-                noise: noise(|noise| noise.correlated = Some(SECONDS_LONG)),
-                ..arm()
-            }),
-        ),
-        (
-            "instances that differ",
-            all(ArmModel {
-                instance_sd: 0.01,
-                ..arm()
-            }),
-        ),
-        (
-            "slow start",
-            sick(ArmModel {
-                slow_start: Some(SlowStart {
-                    factor: 3.0,
-                    time_s: 1.0,
-                }),
-                ..arm()
-            }),
-        ),
-        (
-            "leak",
-            sick(ArmModel {
-                leak_per_s: 0.02,
-                ..arm()
-            }),
-        ),
-        (
-            "errors in runs",
-            sick(ArmModel {
-                errors: Errors {
-                    share: 0.02,
-                    run: 20.0,
-                },
-                ..arm()
-            }),
-        ),
-        (
-            "two modes",
-            all(ArmModel {
-                service: Distribution::Bimodal {
-                    quick_ns: 400e3,
-                    slow_ns: 4e6,
-                    slow_share: 0.03,
-                },
-                ..arm()
-            }),
-        ),
-        ("stall", fault(Fault::Stall(5.0..5.5))),
-        ("refusal", fault(Fault::Refuse(4.0..8.0))),
-        ("crash", fault(Fault::Crash { at_s: 5.0 })),
-        (
-            "does not start",
-            fault(Fault::DoesNotStart("no such directive".to_owned())),
-        ),
-        (
-            "generator held up",
-            generator(Generator {
-                held_up: (0..20).map(|number| (f64::from(number), 0.004)).collect(),
-                ..Generator::default()
-            }),
-        ),
-        (
-            "generator late",
-            generator(Generator {
-                lag: Distribution::Exponential { mean_ns: 500e3 },
-                ..Generator::default()
-            }),
-        ),
-        (
-            "counters late",
-            generator(Generator {
-                late_ns: 10_000_000,
-                ..Generator::default()
-            }),
-        ),
-        (
-            "steal",
-            Model {
-                machine: Machine {
-                    steal: 0.1,
-                    ..Machine::default()
-                },
-                ..base()
-            },
-        ),
-        (
-            "two generators",
-            Model {
-                generators: 2,
-                ..base()
-            },
-        ),
-    ]
+    let rows = SCENARIOS.iter();
+    rows.map(|(name, change)| (*name, model(*change))).collect()
+}
+
+/// A name, and what differs from a host without faults.
+type Row = (&'static str, fn(&mut Model));
+
+#[rustfmt::skip]
+static SCENARIOS: [Row; 22] = [
+    ("quiet", |_| {}),
+    ("slower", |host| *sick(host) = ArmModel::default().slower(1.1)),
+    ("white noise", |host| host.machine.noise.white = 0.05),
+    ("drift", |host| host.machine.noise.drift_per_s = 0.02),
+    ("bursts", |host| host.machine.noise.bursts = Some(SHORT_BURSTS)),
+    ("step", |host| host.machine.noise.steps = vec![(6.0, 1.5)]),
+    ("correlated noise", |host| host.machine.noise.correlated = Some(SECONDS_LONG)),
+    ("an arm with noise of its own", |host| sick(host).noise.correlated = Some(SECONDS_LONG)),
+    ("instances that differ", |host| host.others.instance_sd = 0.01),
+    ("slow start", |host| sick(host).slow_start = Some(SlowStart { factor: 3.0, time_s: 1.0 })),
+    ("leak", |host| sick(host).leak_per_s = 0.02),
+    ("errors in runs", |host| sick(host).errors = Errors { share: 0.02, run: 20.0 }),
+    ("two modes", |host| host.others.service = TWO_MODES),
+    ("stall", |host| sick(host).faults = vec![Fault::Stall(5.0..5.5)]),
+    ("refusal", |host| sick(host).faults = vec![Fault::Refuse(4.0..8.0)]),
+    ("crash", |host| sick(host).faults = vec![Fault::Crash { at_s: 5.0 }]),
+    ("does not start", |host| {
+        sick(host).faults = vec![Fault::DoesNotStart("no such directive".to_owned())];
+    }),
+    ("generator held up", |host| {
+        host.generator.held_up = (0..20).map(|number| (f64::from(number), 0.004)).collect();
+    }),
+    ("generator late", |host| host.generator.lag = Distribution::Exponential { mean_ns: 500e3 }),
+    ("counters late", |host| host.generator.late_ns = 10_000_000),
+    ("steal", |host| host.machine.steal = 0.1),
+    ("two generators", |host| host.generators = 2),
+];
+
+/// The arm that something happens to.
+fn sick(host: &mut Model) -> &mut ArmModel {
+    host.arms.entry(SICK.to_owned()).or_default()
 }
 
 /// Now and then everything takes three times as long for a fraction of a second.
@@ -167,8 +70,9 @@ const SECONDS_LONG: Correlated = Correlated {
     time_s: 2.0,
 };
 
-fn noise(set: impl FnOnce(&mut Noise)) -> Noise {
-    let mut noise = Noise::default();
-    set(&mut noise);
-    noise
-}
+/// Most requests are quick, some take ten times as long.
+const TWO_MODES: Distribution = Distribution::Bimodal {
+    quick_ns: 400e3,
+    slow_ns: 4e6,
+    slow_share: 0.03,
+};

@@ -29,12 +29,12 @@ pub(crate) struct Play<'a> {
     pub(crate) lag: Distribution,
     /// Times of the world in which nothing is sent.
     pub(crate) held_up: &'a [(f64, f64)],
-    /// What each generator sends.
+    /// What each flow of each generator sends.
     pub(crate) senders: Vec<Sender>,
     pub(crate) status: u16,
 }
 
-/// A generator's part in a slice.
+/// A flow's part in a slice.
 pub(crate) struct Sender {
     pub(crate) connections: u32,
     pub(crate) timeout_ns: u64,
@@ -44,7 +44,7 @@ pub(crate) struct Sender {
 
 /// What became of a slice.
 pub(crate) struct Played {
-    /// What each generator counted.
+    /// What each sender counted.
     pub(crate) data: Vec<SliceData>,
     /// Time that the arm's workers were busy, nanoseconds.
     pub(crate) busy_ns: f64,
@@ -56,6 +56,8 @@ pub(crate) struct Played {
 struct Going {
     /// When each connection is free again.
     free: BinaryHeap<Reverse<u64>>,
+    /// Due requests that were sent or given up.
+    tried: usize,
     data: SliceData,
     errors: BTreeMap<(ErrorKind, &'static str), u64>,
 }
@@ -79,8 +81,7 @@ impl Play<'_> {
             busy_ns: 0.0,
             requests: 0,
         };
-        let mut due = self.merged();
-        while let Some(request) = self.next(&mut senders, &mut due, chance) {
+        while let Some(request) = self.next(&mut senders, chance) {
             let ended = self.serve(
                 request,
                 &mut senders[request.sender],
@@ -105,65 +106,54 @@ impl Play<'_> {
         let free = vec![Reverse(self.slice.start); sender.connections as usize];
         Going {
             free: BinaryHeap::from(free),
+            tried: 0,
             data: SliceData::new(),
             errors: BTreeMap::new(),
         }
     }
 
-    /// Due requests of all generators in order of time, last first: (due, sender).
-    fn merged(&self) -> Vec<(u64, usize)> {
-        let senders = self.senders.iter().enumerate();
-        let each = senders.flat_map(|(place, sender)| {
-            let due = sender.due.iter().flatten();
-            due.map(move |due| (*due, place))
-        });
-        let mut all: Vec<(u64, usize)> = each.collect();
-        all.sort_unstable_by(|a, b| b.cmp(a));
-        all
+    /// When a sender can send its next request.
+    fn ready(&self, sender: &Sender, going: &Going) -> Option<u64> {
+        let free = going.free.peek().map(|Reverse(free)| *free);
+        match &sender.due {
+            None => free.filter(|at| *at < self.slice.end),
+            Some(due) => {
+                let due = *due.get(going.tried)?;
+                Some(due.max(free.unwrap_or(self.slice.end)))
+            }
+        }
     }
 
     /// The next request that is sent before the slice ends. What is due and finds no connection before that is
     /// given up.
-    fn next(
-        &self,
-        senders: &mut [Going],
-        due: &mut Vec<(u64, usize)>,
-        chance: &mut Chance,
-    ) -> Option<Request> {
-        if self.senders.iter().all(|sender| sender.due.is_none()) {
-            let first = senders.iter().enumerate();
-            let first = first.filter_map(|(place, going)| Some((going.free.peek()?.0, place)));
-            let (at, sender) = first.min()?;
-            senders[sender].free.pop();
-            return (at < self.slice.end).then(|| self.sent(sender, at, at, chance));
-        }
-        while let Some((intended, sender)) = due.pop() {
+    fn next(&self, senders: &mut [Going], chance: &mut Chance) -> Option<Request> {
+        loop {
+            let all = self.senders.iter().zip(&*senders).enumerate();
+            let ready = all
+                .filter_map(|(place, (sender, going))| Some((self.ready(sender, going)?, place)));
+            let (at, sender) = ready.min()?;
             let going = &mut senders[sender];
+            let free = going.free.pop();
+            let Some(due) = &self.senders[sender].due else {
+                return Some(self.sent(sender, at, at, chance));
+            };
+            let intended = due[going.tried];
+            going.tried += 1;
             let is_measured = self.slice.measures(intended);
             going.data.due += u64::from(is_measured);
-            let free = going
-                .free
-                .pop()
-                .map_or(self.slice.end, |Reverse(free)| free);
-            let request = self.sent(sender, intended, intended.max(free), chance);
+            let request = self.sent(sender, intended, at, chance);
             if request.sent < self.slice.end {
-                let idle_from = intended.max(free);
                 if is_measured {
-                    let lag = request.sent - idle_from;
-                    going
-                        .data
-                        .histograms
-                        .dispatch_lag
-                        .saturating_record(lag.max(1));
+                    let lag = &mut going.data.histograms.dispatch_lag;
+                    lag.saturating_record((request.sent - at).max(1));
                 }
                 return Some(request);
             }
-            going.free.push(Reverse(free));
+            going.free.extend(free);
             let censored = &mut going.data.censored;
             censored.queued += 1;
             censored.oldest_ns = censored.oldest_ns.max(self.slice.end - intended);
         }
-        None
     }
 
     /// A request that could be sent at a moment, and is when the generator gets to it.

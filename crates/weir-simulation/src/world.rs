@@ -2,26 +2,22 @@
 
 use std::collections::BTreeMap;
 
-use weir_agent::message::{
-    FlowEnd, FlowJob, LoadEnd, LoadEvent, LoadJob, Reading, WatchEnd, WatchJob,
-};
+use weir_agent::message::{LoadEvent, LoadJob, Reading, WatchEnd, WatchJob};
 use weir_agent::{Failure, FailureKind, Part};
-use weir_load::schedule::Schedule;
 use weir_load::{Slice, SliceData};
-use weir_model::record::ConnectionCounts;
 use weir_stats::SplitMix64;
 
 use crate::chance::Chance;
+use crate::load::{Load, ToLoad};
 use crate::model::{ArmModel, Fault, Model};
 use crate::noise::NoiseState;
-use crate::slice::{Play, Played, Sender};
+use crate::slice::{Play, Played};
 
 /// What opening connections takes before a trial's first slice.
 const OPENING_NS: u64 = 10_000_000;
 /// Requests of a generator whose connections are opened.
 const NS_PER_S: f64 = 1e9;
 
-type ToLoad = Box<dyn FnMut(Part<LoadJob>)>;
 type ToWatch = Box<dyn FnMut(Part<WatchJob>)>;
 
 /// A simulated host. Time goes on when something is started, and in [`World::advance`].
@@ -64,19 +60,6 @@ pub(crate) struct RunningArm {
     busy_ns: f64,
 }
 
-struct Load {
-    id: u64,
-    job: LoadJob,
-    /// Connections that are held, by arm.
-    held: BTreeMap<usize, u64>,
-    /// When requests are due, of each flow.
-    schedules: Vec<Option<Schedule>>,
-    to: ToLoad,
-    has_told: bool,
-    is_stopped: bool,
-    opened: Vec<u64>,
-}
-
 struct Watch {
     id: u64,
     job: WatchJob,
@@ -106,38 +89,9 @@ impl World {
     }
 
     /// Begins to carry a load out; `to` is told of it as time goes on. Gives its number.
-    ///
-    /// An arm's main flow is what the model answers; of the others it knows the connections alone.
-    pub fn begin_load(&mut self, mut job: LoadJob, to: Box<dyn FnMut(Part<LoadJob>)>) -> u64 {
-        let mut held: BTreeMap<usize, u64> = BTreeMap::new();
-        job.flows.retain(|flow| {
-            let is_main = !held.contains_key(&flow.arm);
-            let held = held.entry(flow.arm).or_default();
-            if flow.spec.is_held() {
-                *held += u64::from(flow.spec.connections);
-            }
-            is_main
-        });
-        let end = job.slices.last().map_or(0, |slice| slice.end);
-        let schedules = job.flows.iter().map(|flow| match flow.every_ns {
-            Some(every) => Schedule::new(&flow.arrivals.clone().repeated(every, end), 0),
-            None => Schedule::new(&flow.arrivals, 0),
-        });
+    pub fn begin_load(&mut self, job: LoadJob, to: ToLoad) -> u64 {
         let id = self.number();
-        self.loads.push(Load {
-            id,
-            schedules: schedules.collect(),
-            opened: job
-                .flows
-                .iter()
-                .map(|flow| u64::from(flow.spec.connections))
-                .collect(),
-            held,
-            job,
-            to,
-            has_told: false,
-            is_stopped: false,
-        });
+        self.loads.push(Load::new(id, job, to));
         id
     }
 
@@ -237,15 +191,11 @@ impl World {
 
     /// Has the slice's arm do what it is asked; what each generator counts of it.
     fn play(&mut self, slice: Slice) -> Vec<SliceData> {
-        let flow_of = |load: &Load| load.job.flows.iter().position(|flow| flow.arm == slice.arm);
-        let mut senders = Vec::new();
+        let (mut senders, mut counts) = (Vec::new(), Vec::new());
         for load in &mut self.loads {
-            let Some(flow) = flow_of(load) else { continue };
-            senders.push(sender(
-                &load.job.flows[flow],
-                &mut load.schedules[flow],
-                slice,
-            ));
+            let own = load.senders(slice);
+            counts.push(own.len());
+            senders.extend(own);
         }
         let at_ns = self.origin_ns + slice.start;
         let machine = self.machine.factor(at_ns);
@@ -267,7 +217,7 @@ impl World {
             status,
         };
         let Played {
-            mut data,
+            data,
             busy_ns,
             requests,
         } = play.play(&mut chance, &mut arm.failing);
@@ -275,10 +225,15 @@ impl World {
         arm.cpu_ns += busy_ns * arm.model.cpu_share;
         arm.busy_ns += busy_ns * arm.model.cpu_share;
         arm.requests += requests;
-        for data in &mut data {
+        let mut each = data.into_iter();
+        let sums = counts.into_iter().map(|count| {
+            let mut data = SliceData::new();
+            let flows = each.by_ref().take(count);
+            flows.for_each(|flow| data.add(&flow));
             data.cpu_ns = (generator.cpu_ns * data.completed_whole as f64) as u64;
-        }
-        data
+            data
+        });
+        sums.collect()
     }
 
     /// The slot of the arm at a place of the trial; without a watch the places are the slots.
@@ -360,10 +315,9 @@ impl World {
             let end = self.loads[0].job.slices.last().map_or(0, |slice| slice.end);
             self.tell_reading(self.slice, end);
         }
-        let arms = self.loads[0].job.flows.len();
         for mut watch in std::mem::take(&mut self.watches) {
             let memory = if watch.job.proxies.is_some() {
-                vec![10 << 20; arms]
+                vec![10 << 20; watch.job.slots.len()]
             } else {
                 Vec::new()
             };
@@ -374,7 +328,7 @@ impl World {
             })));
         }
         for mut load in std::mem::take(&mut self.loads) {
-            let end = load_end(&load);
+            let end = load.end();
             (load.to)(Part::End(Ok(end)));
         }
         self.slice = 0;
@@ -447,20 +401,6 @@ impl RunningArm {
     }
 }
 
-/// What a generator sends in a slice.
-fn sender(flow: &FlowJob, schedule: &mut Option<Schedule>, slice: Slice) -> Sender {
-    let due = schedule.as_mut().map(|schedule| {
-        schedule.prepare(slice.end);
-        let numbers = schedule.count_before(slice.start)..schedule.count_before(slice.end);
-        numbers.map(|number| schedule.time_of(number)).collect()
-    });
-    Sender {
-        connections: flow.spec.connections,
-        timeout_ns: flow.spec.timeout.as_nanos() as u64,
-        due,
-    }
-}
-
 /// Whether a load's connections can be opened.
 fn opened(job: &LoadJob, arms: &BTreeMap<usize, RunningArm>, now_ns: u64) -> Result<(), Failure> {
     let all_gone = !arms.is_empty() && arms.values().all(|arm| arm.has_crashed(now_ns));
@@ -470,28 +410,5 @@ fn opened(job: &LoadJob, arms: &BTreeMap<usize, RunningArm>, now_ns: u64) -> Res
             ..Failure::other("no connection could be opened: Connection refused (os error 111)")
         }),
         false => Ok(()),
-    }
-}
-
-fn load_end(load: &Load) -> LoadEnd {
-    let flows = load.job.flows.iter().zip(&load.opened);
-    let counts = |wanted: u64| ConnectionCounts {
-        wanted,
-        open_at_start: wanted,
-        open_at_end: wanted,
-        opened: wanted,
-    };
-    LoadEnd {
-        arms: flows
-            .map(|(flow, opened)| FlowEnd {
-                asking: counts(*opened),
-                held: counts(load.held.get(&flow.arm).copied().unwrap_or(0)),
-                tls: None,
-            })
-            .collect(),
-        errors: Vec::new(),
-        threads: load.job.threads.len() as u32,
-        starved: 0,
-        io: "simulated".to_owned(),
     }
 }

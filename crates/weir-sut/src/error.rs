@@ -10,8 +10,6 @@ use weir_probe::ProbeError;
 use weir_configuration::ConfigurationError;
 use weir_configuration::nginx::syntax::SyntaxError;
 
-use crate::proxy::marks;
-
 /// Why a proxy cannot be had, configured, started or trusted. Where the proxy itself said
 /// something, its own words are kept.
 #[derive(Debug, thiserror::Error)]
@@ -25,6 +23,8 @@ pub enum SutError {
         program: String,
         /// Where it was looked for.
         searched: String,
+        /// How it is installed.
+        install: &'static str,
     },
     /// The program could not be asked or started.
     #[error("cannot run {}: {source}", program.display())]
@@ -212,10 +212,9 @@ impl SutError {
     /// says it all.
     pub fn hint(&self) -> Option<String> {
         let hint = match self {
-            SutError::NotFound { kind, .. } => format!(
-                "install it: {}; or name it under proxy.executable",
-                marks(*kind).map_or("weir does not start it", |marks| marks.install)
-            ),
+            SutError::NotFound { install, .. } => {
+                format!("install it: {install}; or name it under proxy.executable")
+            }
             SutError::Spawn { .. } | SutError::NotTheProgram { .. } => {
                 "name the proxy's executable under proxy.executable".to_owned()
             }

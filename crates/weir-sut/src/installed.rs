@@ -52,7 +52,7 @@ impl Installed {
     /// [`SutError::NotFound`]; or the program is something else.
     pub(crate) fn find(marks: &Marks, executable: Option<&Path>) -> Result<Installed, SutError> {
         let kind = marks.kind;
-        let program = locate(kind, executable, marks.names)?;
+        let program = locate(marks, executable)?;
         let mut ask = command(&program);
         ask.arg(marks.ask);
         let said = words(&output(ask)?);
@@ -97,16 +97,17 @@ impl Installed {
     }
 }
 
-/// The program behind a name or path: the path that was given, or else the first of `names` on PATH
+/// The program behind a name or path: the path that was given, or else the first of its names on PATH
 /// or in the folders of system programs.
 ///
 /// # Errors
 /// [`SutError::NotFound`].
-fn locate(kind: ProxyKind, executable: Option<&Path>, names: &[&str]) -> Result<PathBuf, SutError> {
+fn locate(marks: &Marks, executable: Option<&Path>) -> Result<PathBuf, SutError> {
     let not_found = |program: String, searched: &str| SutError::NotFound {
-        kind,
+        kind: marks.kind,
         program,
         searched: searched.to_owned(),
+        install: marks.install,
     };
     if let Some(path) = executable.filter(|path| path.components().count() > 1) {
         return executable_at(path)
@@ -114,7 +115,7 @@ fn locate(kind: ProxyKind, executable: Option<&Path>, names: &[&str]) -> Result<
     }
     let given: Vec<&Path> = match executable {
         Some(name) => vec![name],
-        None => names.iter().map(Path::new).collect(),
+        None => marks.names.iter().map(Path::new).collect(),
     };
     given
         .iter()

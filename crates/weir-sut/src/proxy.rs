@@ -10,14 +10,13 @@ use std::fs::{self, File};
 use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::process::{Output, Stdio};
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use weir_model::study::{ProxyKind, Settings};
 use weir_parameters::Catalog;
 use weir_probe::port_is_free;
 
-use crate::installed::{Installed, Marks, words as said};
+use crate::installed::{Installed, words as said};
 use crate::launch::Launch;
 use crate::orphans::PROGRAM_FILE;
 use crate::running::{RunningProxy, tail, tail_of};
@@ -212,31 +211,6 @@ pub struct Effective {
     /// A text that no level leads to is given as it stands.
     pub levels: BTreeMap<String, String>,
 }
-
-/// Looks for a proxy's program, where it is said to be or else on PATH and in the folders of system
-/// programs, and asks its version.
-///
-/// # Errors
-/// [`SutError::NotFound`]; or the program is something else; or weir does not start this kind.
-pub fn find(kind: ProxyKind, executable: Option<&Path>) -> Result<Arc<dyn Proxy>, SutError> {
-    let marks = marks(kind).ok_or(SutError::NotStartable { kind })?;
-    (marks.open)(Installed::find(marks, executable)?)
-}
-
-/// How the proxies of weir's list are known: each has a module here by its name.
-macro_rules! marks_by_kind {
-    ($($variant:ident $name:ident $title:literal $files:literal;)*) => {
-        /// How a kind of proxy is known; `None` for one that weir does not start.
-        pub(crate) fn marks(kind: ProxyKind) -> Option<&'static Marks> {
-            match kind {
-                $(ProxyKind::$variant => Some(&crate::$name::MARKS),)*
-                ProxyKind::External => None,
-            }
-        }
-    };
-}
-
-weir_model::proxies!(marks_by_kind);
 
 /// Starts a proxy and waits until it accepts connections and all its parts are there. The calling
 /// thread must live as long as the proxy: see [`crate::launch`].

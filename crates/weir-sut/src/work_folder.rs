@@ -15,7 +15,7 @@ use weir_probe::ProcessId;
 use crate::SutError;
 use crate::orphans::writers_below;
 use crate::port::random;
-use crate::running::end_all;
+use crate::processes::end_all;
 
 const OWNER_FILE: &str = "pid";
 

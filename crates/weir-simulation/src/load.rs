@@ -1,0 +1,217 @@
+//! A load that goes on: its flows, what they send in a slice, and what becomes of their connections.
+
+use weir_agent::Part;
+use weir_agent::message::{FlowEnd, LoadEnd, LoadJob};
+use weir_load::Slice;
+use weir_load::schedule::Schedule;
+use weir_model::load::Lifetime;
+
+use crate::slice::Sender;
+
+/// Who is told of a load.
+pub(crate) type ToLoad = Box<dyn FnMut(Part<LoadJob>)>;
+
+/// A load that one generator carries out.
+pub(crate) struct Load {
+    pub(crate) id: u64,
+    pub(crate) job: LoadJob,
+    /// When the requests of each flow are due.
+    schedules: Vec<Option<Schedule>>,
+    pub(crate) to: ToLoad,
+    pub(crate) has_told: bool,
+    pub(crate) is_stopped: bool,
+}
+
+impl Load {
+    pub(crate) fn new(id: u64, job: LoadJob, to: ToLoad) -> Load {
+        let end = job.slices.last().map_or(0, |slice| slice.end);
+        let schedules = job.flows.iter().map(|flow| match flow.every_ns {
+            Some(every) => Schedule::new(&flow.arrivals.clone().repeated(every, end), 0),
+            None => Schedule::new(&flow.arrivals, 0),
+        });
+        Load {
+            id,
+            schedules: schedules.collect(),
+            job,
+            to,
+            has_told: false,
+            is_stopped: false,
+        }
+    }
+
+    /// What the flows of a slice's arm send in it, but for those that only hold connections.
+    pub(crate) fn senders(&mut self, slice: Slice) -> Vec<Sender> {
+        let flows = self.job.flows.iter().zip(&mut self.schedules);
+        let asking = flows.filter(|(flow, _)| flow.arm == slice.arm && !flow.spec.is_held());
+        let sender = asking.map(|(flow, schedule)| Sender {
+            connections: flow.spec.connections,
+            timeout_ns: flow.spec.timeout.as_nanos() as u64,
+            due: schedule.as_mut().map(|schedule| {
+                schedule.prepare(slice.end);
+                let numbers = schedule.count_before(slice.start)..schedule.count_before(slice.end);
+                numbers.map(|number| schedule.time_of(number)).collect()
+            }),
+        });
+        sender.collect()
+    }
+
+    /// The connections of all flows to each arm; all that were wanted are opened and stay.
+    pub(crate) fn end(&self) -> LoadEnd {
+        let mut arms: Vec<(usize, FlowEnd)> = Vec::new();
+        for flow in &self.job.flows {
+            let index = arms.iter().position(|(arm, _)| *arm == flow.arm);
+            let index = index.unwrap_or_else(|| {
+                arms.push((flow.arm, FlowEnd::default()));
+                arms.len() - 1
+            });
+            let counts = match flow.spec.is_held() {
+                true => &mut arms[index].1.held,
+                false => &mut arms[index].1.asking,
+            };
+            let wanted = u64::from(flow.spec.connections);
+            let kept = match flow.spec.lifetime {
+                Lifetime::Request => 0,
+                _ => wanted,
+            };
+            counts.wanted += wanted;
+            counts.open_at_start += kept;
+            counts.open_at_end += kept;
+            counts.opened += wanted;
+        }
+        LoadEnd {
+            arms: arms.into_iter().map(|(_, end)| end).collect(),
+            errors: Vec::new(),
+            threads: self.job.threads.len() as u32,
+            starved: 0,
+            io: "simulated".to_owned(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::RefCell;
+    use std::collections::BTreeMap;
+    use std::net::{Ipv4Addr, SocketAddr};
+    use std::rc::Rc;
+    use std::time::Duration;
+
+    use weir_agent::message::{FlowJob, LoadEvent, SliceJob};
+    use weir_load::SliceData;
+    use weir_model::flow::{ArrivalsSpec, FlowSpec};
+
+    use super::*;
+    use crate::{ArmModel, Distribution, Model, World};
+
+    const SECOND: u64 = 1_000_000_000;
+
+    /// A second of such flows to one arm, whose only worker takes half a millisecond for a request.
+    fn carried(flows: &[FlowSpec]) -> (SliceData, LoadEnd) {
+        let flow = |spec: &FlowSpec| FlowJob {
+            arm: 0,
+            peer: SocketAddr::from((Ipv4Addr::LOCALHOST, 9)),
+            host: "a".to_owned(),
+            trust: String::new(),
+            spec: spec.clone(),
+            arrivals: spec.resolved(None),
+            every_ns: None,
+            trace: None,
+            sources: Vec::new(),
+            keeps_content: false,
+        };
+        let job = LoadJob {
+            flows: flows.iter().map(flow).collect(),
+            traces: Vec::new(),
+            files: BTreeMap::new(),
+            slices: vec![SliceJob {
+                arm: 0,
+                start: 0,
+                measure_from: 0,
+                end: SECOND,
+            }],
+            drain: Duration::ZERO,
+            spin: Duration::ZERO,
+            threads: vec![None],
+            descriptors: 64,
+        };
+        let others = ArmModel {
+            service: Distribution::Fixed(500e3),
+            ..ArmModel::default()
+        };
+        let mut world = World::new(&Model {
+            others,
+            ..Model::default()
+        });
+        let arm = world.instance("a").unwrap();
+        world.arms.insert(0, arm);
+        let told = Rc::new(RefCell::new((None, None)));
+        let to = Rc::clone(&told);
+        world.begin_load(
+            job,
+            Box::new(move |part| match part {
+                Part::Event(LoadEvent::Slice { data, .. }) => to.borrow_mut().0 = Some(*data),
+                Part::Event(LoadEvent::Started { .. }) => {}
+                Part::End(end) => to.borrow_mut().1 = Some(end.unwrap()),
+            }),
+        );
+        while world.advance() {}
+        let (data, end) = told.take();
+        (data.unwrap(), end.unwrap())
+    }
+
+    fn failures(data: &SliceData) -> u64 {
+        data.errors.counts().iter().map(|error| error.count).sum()
+    }
+
+    #[test]
+    fn all_flows_of_an_arm_ask_and_share_its_workers() {
+        let main = FlowSpec::new(4, ArrivalsSpec::Constant(500.0));
+        // Due whenever the main flow is, and in the middle between.
+        let often = FlowSpec::new(2, ArrivalsSpec::Constant(1000.0));
+        let impatient = FlowSpec {
+            timeout: Duration::from_micros(700),
+            ..often.clone()
+        };
+        let closed = FlowSpec::new(2, ArrivalsSpec::Closed);
+        let [alone, own] = [&main, &often].map(|flow| carried(std::slice::from_ref(flow)).0);
+        assert!(alone.offered.abs_diff(500) < 2 && own.offered.abs_diff(1000) < 2);
+        // The other flow; requests that are sent, and failures.
+        let both = alone.offered + own.offered;
+        for (beside, offered, failed) in [
+            (often, both, 0),
+            (impatient, both, alone.offered),
+            // What the worker has time for, and what waits at the end.
+            (closed, 2000, 0),
+        ] {
+            let flows = [main.clone(), beside, FlowSpec::held(7)];
+            let (data, end) = carried(&flows);
+            assert!(data.offered.abs_diff(offered) <= 3, "{}", data.offered);
+            assert_eq!(failures(&data), failed);
+            let slowest = |data: &SliceData| data.histograms.response.max();
+            assert!(slowest(&alone) < 600_000 && slowest(&own) < 600_000);
+            assert!(slowest(&data) > 900_000 || failed > 0);
+            let [arm] = &end.arms[..] else {
+                panic!("{end:?}")
+            };
+            assert_eq!((arm.asking.wanted, arm.held.opened), (6, 7));
+        }
+    }
+
+    #[test]
+    fn connections_for_one_request_are_not_open_when_nothing_is_asked() {
+        let brief = FlowSpec {
+            lifetime: Lifetime::Request,
+            ..FlowSpec::new(3, ArrivalsSpec::Constant(10.0))
+        };
+        let (_, end) = carried(&[
+            FlowSpec::held(1),
+            brief,
+            FlowSpec::new(5, ArrivalsSpec::Closed),
+        ]);
+        let asking = end.arms[0].asking;
+        assert_eq!(
+            (asking.wanted, asking.open_at_start, asking.open_at_end),
+            (8, 5, 5)
+        );
+    }
+}
