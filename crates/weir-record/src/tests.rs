@@ -385,7 +385,7 @@ fn a_run_of_an_earlier_weir_reads_as_it_did() {
     assert!(run.header.remarks.iter().all(|remark| remark.arm.is_none()));
     assert!(!run.header.remarks.is_empty());
     let trials: Vec<_> = run.trials().collect();
-    assert_eq!(trials.len(), 4, "two arms under two loads");
+    assert_eq!(trials.len(), 6, "three arms under two loads");
     assert!(trials.iter().all(|trial| trial.phase == Phase::Measurement));
     assert_eq!(run.outcome(), Some(Outcome::Complete));
     assert!(run.pilot("open").is_some_and(|pilot| pilot.rate.is_some()));
