@@ -163,11 +163,22 @@ impl FromStr for Resumption {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum TlsWordError {
     /// Not a version that can be spoken.
-    #[error("`{0}` is not a TLS version that can be spoken\nhint: use 1.2, 1.3 or 1.2,1.3")]
+    #[error("`{0}` is not a TLS version that can be spoken")]
     Version(String),
     /// Neither a switch nor a share.
-    #[error("`{0}` is not a share of resumed connections\nhint: use on, off, 80% or 0.8")]
+    #[error("`{0}` is not a share of resumed connections")]
     Resumption(String),
+}
+
+impl TlsWordError {
+    /// What to do about it.
+    pub fn hint(&self) -> String {
+        let known = match self {
+            TlsWordError::Version(_) => "use 1.2, 1.3 or 1.2,1.3",
+            TlsWordError::Resumption(_) => "use on, off, 80% or 0.8",
+        };
+        known.to_owned()
+    }
 }
 
 #[cfg(test)]

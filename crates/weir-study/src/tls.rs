@@ -82,13 +82,12 @@ fn ciphers(node: &Node, versions: &[String], words: &mut Words, check: &mut Chec
             Ok(index) => names::CIPHERS[index].usual,
             Err(error) => {
                 let text = error.to_string();
-                let (message, hint) = text.split_once("\nhint: ").unwrap_or((&text, ""));
-                let message = message.split("; did you mean").next().unwrap_or_default();
+                let message = text.split("; did you mean").next().unwrap_or_default();
                 let known = names::CIPHERS.each_ref().map(|names| names.usual);
                 let near = nearest(&name, &known).or_else(|| error.nearest());
                 check
                     .error(node.span.clone(), message)
-                    .hint(hint)
+                    .hint(error.hint())
                     .nearest(near);
                 continue;
             }

@@ -77,11 +77,11 @@ impl Failure {
 
 impl fmt::Display for Failure {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if let Some(host) = &self.host {
-            write!(to, "{host}: ")?;
-        }
         if let Some(Subject::Arm(arm)) = &self.subject {
             write!(to, "arm `{arm}`: ")?;
+        }
+        if let Some(host) = &self.host {
+            write!(to, "{host}: ")?;
         }
         to.write_str(&self.evidence)
     }

@@ -17,7 +17,7 @@ use super::networks::{MOST_ARMS, Networks, origin_address};
 use super::settings::{self, HostSettings};
 use super::transport::{Sides, Transport, unavailable};
 use super::watch::Watcher;
-use super::{describe, once, told};
+use super::{describe, once};
 use crate::message::{
     Alive, ArmJob, ArmRenewed, ArmStarted, Counters, Describe, Description, End, Failure,
     FailureKind, FindProgram, Hands, HostSettingsJob, Leftovers, Log, MakeCertificate, Missing,
@@ -156,7 +156,7 @@ impl Hands for Bench {
     fn rows(&mut self, files: Rows) -> Result<(), Failure> {
         for (file, text) in &files.0 {
             let catalog = self.catalog.clone().with_rows(file, text);
-            self.catalog = catalog.map_err(told)?;
+            self.catalog = catalog.map_err(Failure::other)?;
         }
         Ok(())
     }

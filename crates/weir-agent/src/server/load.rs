@@ -21,7 +21,7 @@ use weir_model::load_report::TlsReport;
 use weir_model::record::ConnectionCounts;
 use weir_model::tls::{TlsSpec, Trust};
 
-use super::{told, unwritable};
+use super::unwritable;
 use crate::message::{
     Bytes, Failure, FailureKind, FlowEnd, FlowJob, LoadEnd, LoadEvent, LoadJob, SliceJob,
 };
@@ -113,7 +113,7 @@ pub(super) fn run(
             LoadError::NoConnection(_) => FailureKind::NoConnection,
             _ => FailureKind::Other,
         },
-        ..told(error)
+        ..Failure::other(error)
     })?;
     outcome.errors.add(&held_errors);
     Ok(end(job, &outcome))
@@ -218,7 +218,7 @@ fn connector(
             }
         }
     }
-    Connector::new(&spec, &job.host).map_err(told)
+    Ok(Connector::new(&spec, &job.host)?)
 }
 
 /// What became of the connections to each arm.

@@ -37,6 +37,7 @@ use weir_bypass::BypassError;
 use weir_host::HostError;
 use weir_host::journal::JournalError;
 use weir_host::sysctl::SysctlError;
+use weir_load::tls::SetupError;
 use weir_parameters::Catalog;
 use weir_sut::{Launcher, SutError};
 
@@ -354,15 +355,6 @@ fn in_a_line(error: &impl std::fmt::Display, hint: Option<String>) -> String {
     }
 }
 
-/// An error whose text has what to do about it behind it, apart.
-pub(crate) fn told(error: impl std::fmt::Display) -> Failure {
-    let text = error.to_string();
-    match text.split_once("\nhint: ") {
-        Some((evidence, hint)) => Failure::other(evidence).with_hint(Some(hint.to_owned())),
-        None => Failure::other(text),
-    }
-}
-
 impl From<SutError> for Failure {
     fn from(error: SutError) -> Failure {
         let hint = error.hint();
@@ -395,7 +387,13 @@ macro_rules! with_hints {
     };
 }
 
-with_hints!(BypassError, HostError, JournalError, SysctlError);
+with_hints!(
+    BypassError,
+    HostError,
+    JournalError,
+    SetupError,
+    SysctlError
+);
 
 /// A file that could not be written.
 fn unwritable(path: PathBuf) -> impl FnOnce(std::io::Error) -> Failure {

@@ -12,7 +12,7 @@ use super::names;
 #[derive(Debug, thiserror::Error)]
 pub enum SetupError {
     /// A file cannot be read.
-    #[error("cannot read {path} ({what}): {source}\nhint: name a readable PEM file")]
+    #[error("cannot read {path} ({what}): {source}")]
     Unreadable {
         /// The file.
         path: String,
@@ -22,7 +22,7 @@ pub enum SetupError {
         source: std::io::Error,
     },
     /// A file was read, and something in it is wrong.
-    #[error("{path}:{line}: {problem}\nhint: {hint}")]
+    #[error("{path}:{line}: {problem}")]
     Pem {
         /// The file.
         path: String,
@@ -34,7 +34,7 @@ pub enum SetupError {
         hint: &'static str,
     },
     /// A file was read, and what is needed is not in it.
-    #[error("{path} has no {what}\nhint: {hint}")]
+    #[error("{path} has no {what}")]
     Missing {
         /// The file.
         path: String,
@@ -44,10 +44,7 @@ pub enum SetupError {
         hint: &'static str,
     },
     /// Certificate and key do not belong together.
-    #[error(
-        "the key in {key} is not that of the certificate in {certificate}\n\
-         hint: name the key that the certificate was issued for"
-    )]
+    #[error("the key in {key} is not that of the certificate in {certificate}")]
     KeyMismatch {
         /// The certificate's file.
         certificate: String,
@@ -55,10 +52,7 @@ pub enum SetupError {
         key: String,
     },
     /// The machine trusts nobody.
-    #[error(
-        "no trusted certificate authority was found on this machine{0}\n\
-         hint: install the ca-certificates package, name a CA file, or check no certificates"
-    )]
+    #[error("no trusted certificate authority was found on this machine{0}")]
     NoSystemTrust(String),
     /// The server's name is neither a DNS name nor an IP address.
     #[error("`{0}` is neither a DNS name nor an IP address, so no certificate can be for it")]
@@ -67,26 +61,48 @@ pub enum SetupError {
     #[error(transparent)]
     Name(#[from] NameError),
     /// The list of ciphers has none for a version that was asked for.
-    #[error(
-        "none of the ciphers asked for is for TLS {0}\n\
-         hint: add one for TLS {0}, or do not ask for that version"
-    )]
+    #[error("none of the ciphers asked for is for TLS {0}")]
     NoCipherFor(&'static str),
     /// An application protocol's name is empty or longer than 255 bytes (RFC 7301 §3.1).
     #[error("`{0}` cannot be the name of an application protocol: it must have 1 to 255 bytes")]
     Alpn(String),
     /// A share of resumed connections that is none.
-    #[error("{0} is not a share of resumed connections\nhint: give a number from 0 to 1")]
+    #[error("{0} is not a share of resumed connections")]
     Ratio(f64),
     /// Early data without what it needs.
-    #[error(
-        "early data needs TLS 1.3 and resumption\n\
-         hint: ask for resumption and do not exclude TLS 1.3, or do not ask for early data"
-    )]
+    #[error("early data needs TLS 1.3 and resumption")]
     EarlyData,
     /// The TLS library refuses the combination.
     #[error("TLS cannot be set up: {0}")]
     Refused(#[from] Error),
+}
+
+impl SetupError {
+    /// What to do about it, where that is known.
+    pub fn hint(&self) -> Option<String> {
+        let hint = match self {
+            SetupError::Unreadable { .. } => "name a readable PEM file",
+            SetupError::Pem { hint, .. } | SetupError::Missing { hint, .. } => hint,
+            SetupError::KeyMismatch { .. } => "name the key that the certificate was issued for",
+            SetupError::NoSystemTrust(_) => {
+                "install the ca-certificates package, name a CA file, or check no certificates"
+            }
+            SetupError::Name(error) => return Some(error.hint()),
+            SetupError::NoCipherFor(version) => {
+                return Some(format!(
+                    "add one for TLS {version}, or do not ask for that version"
+                ));
+            }
+            SetupError::Ratio(_) => "give a number from 0 to 1",
+            SetupError::EarlyData => {
+                "ask for resumption and do not exclude TLS 1.3, or do not ask for early data"
+            }
+            SetupError::ServerName(_) | SetupError::Alpn(_) | SetupError::Refused(_) => {
+                return None;
+            }
+        };
+        Some(hint.to_owned())
+    }
 }
 
 /// What went wrong on a connection, as far as it is counted apart.

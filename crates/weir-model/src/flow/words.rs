@@ -10,7 +10,7 @@ use crate::arrivals::{parse_segments, parse_spacing};
 use crate::load::{Assignment, Lifetime, Overflow, Segment, Spacing};
 use crate::quantity::{parse_bytes, parse_duration, parse_rate};
 use crate::request::{ExpectSpec, FieldSpec, StatusSpec};
-use crate::tls::{ClientCertificate, TlsSpec, TlsVersion, Trust, names};
+use crate::tls::{ClientCertificate, TlsSpec, TlsVersion, TlsWordError, Trust, names};
 
 use super::{ArrivalsSpec, FlowSpec, TraceSpec};
 
@@ -164,17 +164,11 @@ pub struct Fault {
 
 impl Fault {
     fn new(key: Key, message: impl ToString) -> Fault {
-        // Errors of words that are also read elsewhere carry their hint in a line of its own.
-        let message = message.to_string();
-        let (message, hint) = match message.split_once("\nhint: ") {
-            Some((message, hint)) => (message.to_owned(), Some(hint.to_owned())),
-            None => (message, None),
-        };
         Fault {
             key,
             text: None,
-            message,
-            hint,
+            message: message.to_string(),
+            hint: None,
         }
     }
 
@@ -356,12 +350,17 @@ impl Reader {
         let tls = &mut self.tls;
         match key {
             Key::TlsVersion => {
-                tls.versions = TlsVersion::parse_list(text).map_err(|error| bad(&error))?;
+                let versions = TlsVersion::parse_list(text);
+                tls.versions = versions.map_err(|error| bad(&error).hint(&error.hint()))?;
             }
             Key::Ciphers => {
-                tls.ciphers = names::parse_ciphers(text).map_err(|error| bad(&error))?;
+                let ciphers = names::parse_ciphers(text);
+                tls.ciphers = ciphers.map_err(|error| bad(&error).hint(&error.hint()))?;
             }
-            Key::Groups => tls.groups = names::parse_groups(text).map_err(|error| bad(&error))?,
+            Key::Groups => {
+                let groups = names::parse_groups(text);
+                tls.groups = groups.map_err(|error| bad(&error).hint(&error.hint()))?;
+            }
             Key::Alpn => {
                 let names = text.split(',').map(|name| name.trim().to_owned());
                 tls.alpn = names.filter(|name| !name.is_empty()).collect();
@@ -369,7 +368,11 @@ impl Reader {
             Key::ServerName => tls.server_name = Some(text.to_owned()),
             Key::Authorities => tls.trust = Trust::Ca(text.to_owned()),
             Key::Insecure => tls.trust = Trust::Insecure,
-            Key::Resumption => tls.resumption = text.parse().map_err(|error| bad(&error))?,
+            Key::Resumption => {
+                let share = text.parse();
+                tls.resumption =
+                    share.map_err(|error: TlsWordError| bad(&error).hint(&error.hint()))?;
+            }
             Key::EarlyData => tls.early_data = true,
             Key::Certificate => {
                 let (certificate, key) = (text.to_owned(), text.to_owned());

@@ -8,7 +8,7 @@
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NameError {
     /// There is none of this name.
-    #[error("there is no {what} `{name}`{}\nhint: known are {known}", nearest_words(.nearest))]
+    #[error("there is no {what} `{name}`{}", nearest_words(.nearest))]
     Unknown {
         /// Cipher or group.
         what: &'static str,
@@ -20,7 +20,7 @@ pub enum NameError {
         known: String,
     },
     /// It exists, but weir cannot speak it.
-    #[error("{what} `{name}` exists but cannot be spoken: {why}\nhint: known are {known}")]
+    #[error("{what} `{name}` exists but cannot be spoken: {why}")]
     Unspoken {
         /// Cipher or group.
         what: &'static str,
@@ -34,6 +34,15 @@ pub enum NameError {
 }
 
 impl NameError {
+    /// What to do about it.
+    pub fn hint(&self) -> String {
+        match self {
+            NameError::Unknown { known, .. } | NameError::Unspoken { known, .. } => {
+                format!("known are {known}")
+            }
+        }
+    }
+
     /// The name that is nearest to what was typed, if one is near.
     pub fn nearest(&self) -> Option<&'static str> {
         match self {

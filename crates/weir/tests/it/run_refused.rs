@@ -172,7 +172,7 @@ fn too_few_descriptors_for_all_connections() {
         &study("proxy: {kind: nginx}\n").replace("connections: 2", "connections: 500"),
     );
     place.run_behind("ulimit -n 1024").refused(&[
-        "500 connections to each of 2 arms need 2064 descriptors, and the limit is 1024",
+        "500 connections to each of 2 arms need 2072 descriptors, and the limit is 1024",
         "raise `ulimit -Hn`",
     ]);
     assert!(!place.run_folder().exists());

@@ -33,7 +33,10 @@ pub(super) fn prepare(flow: &Described) -> Result<Prepared, Failure> {
         RequestSet::of_flow(spec, trace.as_ref(), &url.authority, &mut files).map_err(refused)?;
     let tls = match &spec.tls {
         Some(tls) => {
-            let connector = Connector::new(tls, &url.host).map_err(Failure::input)?;
+            let connector = Connector::new(tls, &url.host).map_err(|error| {
+                let hint = error.hint();
+                Failure::input(error).maybe_hint(hint)
+            })?;
             Some(Arc::new(connector))
         }
         None => None,
