@@ -43,8 +43,10 @@ fn resumed(resumption: Resumption) -> Option<TlsSpec> {
     })
 }
 
+type Changes = fn(&mut FlowSpec);
+
 #[rustfmt::skip]
-static CHANGES: &[(&str, fn(&mut FlowSpec))] = &[
+static CHANGES: &[(&str, Changes)] = &[
     ("closed: true", |_| ()),
     ("rate: 100", open),
     ("rate: 100, arrivals: poisson:7", |flow| { open(flow); flow.spacing = Spacing::Poisson { seed: 7 }; }),

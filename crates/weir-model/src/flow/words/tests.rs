@@ -23,8 +23,10 @@ fn read_text(text: &str) -> Result<FlowSpec, Vec<String>> {
     read(&said, base, Duration::from_secs(10)).map_err(faults)
 }
 
+type Changes = fn(&mut FlowSpec);
+
 #[rustfmt::skip]
-static CHANGES: &[(&str, fn(&mut FlowSpec))] = &[
+static CHANGES: &[(&str, Changes)] = &[
     ("connections 7", |spec| spec.connections = 7),
     ("connection keep-alive", |_| ()),
     ("connection close", |spec| spec.lifetime = Lifetime::Request),
