@@ -11,7 +11,7 @@ use rustix::thread::set_current_timer_slack;
 use weir_model::load::ErrorCount;
 
 use crate::engine::slots::{Delivery, FlowsData, Outlet, empty};
-use crate::engine::{Engine, FlowTotals, Progress, SliceHook, ThreadTotals};
+use crate::engine::{Engine, FlowTotals, Progress, Setup, SliceHook, ThreadTotals};
 use crate::floor::{self, Floor};
 use crate::ledger::{Errors, SliceData};
 use crate::plan::{Flow, Plan};
@@ -168,19 +168,23 @@ impl Crew<'_> {
         settle(plan.cpus[thread], plan.flows.iter().any(Flow::is_open_loop));
         // A thread that shares the table after all has fewer descriptors; connections say so.
         let _ = own_descriptor_table();
-        let (progress, stop) = (&self.control.progress[thread], &*self.control.stop);
+        let setup = Setup {
+            plan,
+            progress: &self.control.progress[thread],
+            stop: &self.control.stop,
+            outlet,
+            hook,
+        };
         let connections = plan.connections_of(thread);
         let patience = patience_ns(plan);
         match self.io {
             Io::Uring => {
                 let reactor = Uring::new(connections).inspect_err(|_| gate.give_up())?;
-                let engine = Engine::new(plan, thread, reactor, outlet, progress, stop, hook);
-                Ok(work(engine, gate, patience))
+                Ok(work(Engine::new(reactor, setup), gate, patience))
             }
             Io::Auto | Io::Epoll => {
                 let reactor = Epoll::new(connections).inspect_err(|_| gate.give_up())?;
-                let engine = Engine::new(plan, thread, reactor, outlet, progress, stop, hook);
-                Ok(work(engine, gate, patience))
+                Ok(work(Engine::new(reactor, setup), gate, patience))
             }
         }
     }

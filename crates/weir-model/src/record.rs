@@ -11,9 +11,14 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::environment::Environment;
-use crate::load::{Censored, ErrorCount};
-use crate::load_report::TlsReport;
 use crate::study::{Arm, CpuRoles, Study};
+
+mod trial;
+
+pub use trial::{
+    ArmConnections, ConnectionCounts, PartRecord, Phase, QuantileSummary, SliceRecord, TrialRecord,
+    Validity, ValidityReason,
+};
 
 /// Version of the run folder's formats.
 pub const FORMAT: &str = "weir-run/1";
@@ -168,38 +173,6 @@ pub enum Record {
     End(EndRecord),
 }
 
-/// What a trial is for. Reports and verdicts rest on [`Phase::Measurement`] and
-/// [`Phase::Confirmation`] alone.
-#[derive(
-    Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
-)]
-#[serde(rename_all = "snake_case")]
-pub enum Phase {
-    /// To find out how to measure: the slice, a first rate.
-    Pilot,
-    /// So that caches are filled and processes scheduled.
-    WarmUp,
-    /// To find out what is worth measuring.
-    Screening,
-    /// To answer the question.
-    #[default]
-    Measurement,
-    /// To see on fresh blocks whether an answer holds.
-    Confirmation,
-}
-
-impl Phase {
-    /// Whether it is the usual one, which records do not name.
-    fn is_usual(&self) -> bool {
-        *self == Phase::default()
-    }
-
-    /// Whether figures and verdicts rest on it.
-    pub fn counts(self) -> bool {
-        matches!(self, Phase::Measurement | Phase::Confirmation)
-    }
-}
-
 /// An arm that was added while the run went on; it stands behind those of the study, in the order of these
 /// records.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -317,211 +290,6 @@ pub struct PilotCandidate {
     pub sd_log_ratio: f64,
     /// Half-width of the interval that a minute of trial would give, as a log ratio.
     pub half_width_per_minute: f64,
-}
-
-/// One measured run of one cell: one arm, under one load, in one block.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct TrialRecord {
-    /// The session it was measured in. Blocks never span sessions.
-    pub session: u32,
-    /// The load.
-    pub load: String,
-    /// The arm.
-    pub arm: String,
-    /// Block number within the load, counted on over sessions.
-    pub block: u32,
-    /// What it was for.
-    #[serde(default, skip_serializing_if = "Phase::is_usual")]
-    pub phase: Phase,
-    /// Rate of the open loop in requests per second, the mean of its slices; absent in a closed one and in
-    /// records from before it was kept, where the pilot's record has it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub rate_intended: Option<f64>,
-    /// The arm's slices in this block, in order of time.
-    pub slices: Vec<SliceRecord>,
-    /// Errors by kind, over whole slices.
-    pub errors: Vec<ErrorCount>,
-    /// Responses by status class, 1xx at index 1 to 5xx at index 5, over whole slices; index 0
-    /// counts what is outside 100..=599.
-    pub status_classes: [u64; 6],
-    /// Requests that never ended.
-    pub censored: Censored,
-    /// Response times of requests intended in measured parts of slices.
-    pub response_time: QuantileSummary,
-    /// Service times of the same requests.
-    pub service_time: QuantileSummary,
-    /// Dispatch lag of the same requests: from when a request was due and a connection idle to the
-    /// moment it was sent.
-    pub dispatch_lag: QuantileSummary,
-    /// Reasons why this trial must not be used or must be used with care; empty: VALID.
-    pub validity: Vec<ValidityReason>,
-}
-
-/// One slice: the load stayed on one arm.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct SliceRecord {
-    /// Place in the trial's sequence of slices, over all arms.
-    pub index: u64,
-    /// Begin of the slice, nanoseconds since the trial began.
-    pub start_ns: u64,
-    /// Length of the measured part.
-    pub measured_ns: u64,
-    /// Requests sent in the measured part.
-    pub offered: u64,
-    /// Responses completed in the measured part.
-    pub completed: u64,
-    /// Responses completed in the whole slice, its drain included.
-    pub completed_whole: u64,
-    /// Bytes received in the whole slice.
-    pub received_bytes: u64,
-    /// Connections opened again in the whole slice.
-    pub reconnects: u64,
-    /// CPU time of the arm's proxy processes from the begin of this slice to the begin of the
-    /// arm's next one. The proxy rests in between, so both readings are exact.
-    pub proxy_cpu_ns: u64,
-    /// CPU time of the generator's threads in the slice.
-    pub generator_cpu_ns: u64,
-    /// CPU time of the origin server in the slice.
-    pub origin_cpu_ns: u64,
-    /// Requests that the arm's origin listener received, same bounds as `proxy_cpu_ns`.
-    pub origin_requests: u64,
-    /// Connections that the arm's origin listener accepted, same bounds as `proxy_cpu_ns`.
-    pub origin_connects: u64,
-    /// Time that the hypervisor kept the proxy's CPUs for others, whole slice.
-    pub proxy_steal_ns: u64,
-    /// The same of the generator's CPUs.
-    pub generator_steal_ns: u64,
-    /// Time that the proxy's CPUs were idle (idle + iowait), whole slice.
-    pub proxy_cpus_idle_ns: u64,
-    /// How late the counters at its bounds were read, the latest of them.
-    #[serde(default)]
-    pub late_ns: u64,
-}
-
-/// One continuous trial: the blocks of a load that were measured with the same instances of the
-/// proxies, without a pause in between. Runs of before it was kept have none.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct PartRecord {
-    /// The session it was measured in.
-    pub session: u32,
-    /// The load.
-    pub load: String,
-    /// Number of its first block.
-    pub first_block: u32,
-    /// Its blocks as planned, those included that a stop has cut off.
-    pub blocks: u32,
-    /// Threads of the generator.
-    pub threads: u32,
-    /// How the generator asked the kernel: `io_uring` or `epoll`.
-    pub io: String,
-    /// How often received bytes had to wait for one of the generator's buffers.
-    pub starved: u64,
-    /// Connections that found a full listen queue on this host while it lasted, whoever listened
-    /// (`TcpExt: ListenOverflows` of /proc/net/netstat).
-    pub listen_overflows: u64,
-    /// How late the counters of a slice were read at most, nanoseconds.
-    #[serde(default)]
-    pub late_ns: u64,
-    /// Errors that belong to no slice: connections that could not be opened before the trial.
-    pub errors: Vec<ErrorCount>,
-    /// In the order of the study.
-    pub arms: Vec<ArmConnections>,
-}
-
-/// What became of the connections to one arm in a continuous trial.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ArmConnections {
-    /// The arm.
-    pub arm: String,
-    /// Requests that were answered, those of unmeasured slices included.
-    #[serde(default)]
-    pub answered: u64,
-    /// Those that ask.
-    pub asking: ConnectionCounts,
-    /// Those that are held beside them; all 0 where the load holds none.
-    #[serde(default)]
-    pub held: ConnectionCounts,
-    /// Handshakes of those that ask; absent in clear.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub tls: Option<TlsReport>,
-    /// Connections that found the arm's own listen queue full, where it has a network namespace of
-    /// its own.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub listen_overflows: Option<u64>,
-    /// Memory of the arm's proxy processes before the last slice, when all connections were still
-    /// open: the sum of their proportional set sizes (Pss, proc_pid_smaps_rollup(5)), bytes. 0
-    /// where it could not be read.
-    #[serde(default)]
-    pub proxy_memory_bytes: u64,
-}
-
-/// Connections of one kind to one arm.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ConnectionCounts {
-    /// As many as the study wants.
-    pub wanted: u64,
-    /// Open when the trial began; 0 where each request opens its own.
-    pub open_at_start: u64,
-    /// Open when it ended.
-    pub open_at_end: u64,
-    /// Opened in all, the first time or again.
-    pub opened: u64,
-}
-
-impl ConnectionCounts {
-    /// Adds those of another generator.
-    pub fn add(&mut self, other: &ConnectionCounts) {
-        self.wanted += other.wanted;
-        self.open_at_start += other.open_at_start;
-        self.open_at_end += other.open_at_end;
-        self.opened += other.opened;
-    }
-}
-
-/// A histogram in short; the lossless one is in `histograms.hlog` under `tag`.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct QuantileSummary {
-    /// Tag of the line in `histograms.hlog`; empty when it was not kept.
-    pub tag: String,
-    /// Values recorded.
-    pub count: u64,
-    /// Values above the histogram's range, counted at its end.
-    pub overflow: u64,
-    /// Nanoseconds.
-    pub mean: f64,
-    /// Nanoseconds at quantile 0.5.
-    pub p50: u64,
-    /// Nanoseconds at quantile 0.9.
-    pub p90: u64,
-    /// Nanoseconds at quantile 0.99.
-    pub p99: u64,
-    /// Nanoseconds at quantile 0.999.
-    pub p999: u64,
-    /// Largest value in nanoseconds.
-    pub max: u64,
-}
-
-/// Whether a figure may be used.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "UPPERCASE")]
-pub enum Validity {
-    /// Nothing speaks against it.
-    Valid,
-    /// Usable with care; the reasons stand beside it.
-    Suspect,
-    /// Not to be used; the reasons say why.
-    Invalid,
-}
-
-/// One reason to doubt a figure.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ValidityReason {
-    /// How grave it is: [`Validity::Suspect`] or [`Validity::Invalid`].
-    pub validity: Validity,
-    /// Short name of the rule, for example `generator-busy`.
-    pub rule: String,
-    /// What was seen, with figures.
-    pub seen: String,
 }
 
 /// All trials of one load are complete.

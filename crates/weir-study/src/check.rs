@@ -8,6 +8,9 @@ use weir_model::quantity::{format_duration, parse_bytes, parse_duration};
 
 use crate::tree::{Entry, Node, Value};
 
+/// Largest content that the origin or a file may have; it is held in memory.
+pub(crate) const MAX_CONTENT: u64 = 1 << 30;
+
 /// One thing that is wrong, before it knows the name of its file.
 #[derive(Debug)]
 pub(crate) struct Finding {

@@ -2,12 +2,11 @@
 
 use std::ops::Range;
 
-use weir_model::study::{ProxyKind, Settings};
-use weir_parameters::Catalog;
+use weir_model::study::Settings;
 
 use crate::check::{Checker, short};
-use crate::machine::{CheckContext, Growing};
-use crate::proxy;
+use crate::machine::Growing;
+use crate::proxy::Levels;
 use crate::tree::{Entry, Node, Value};
 
 /// A factor: its parameter and its levels with the places they stand at.
@@ -18,21 +17,14 @@ pub(crate) struct Factor<'n> {
     pub(crate) growing: bool,
 }
 
-/// What levels are read with.
-pub(crate) struct Reader<'a> {
-    pub(crate) kind: ProxyKind,
-    pub(crate) catalog: &'a Catalog,
-    pub(crate) context: &'a CheckContext,
-}
-
-impl Reader<'_> {
-    /// Reads a mapping of parameters to levels.
-    pub(crate) fn read<'n>(&self, entry: &'n Entry, check: &mut Checker) -> Vec<Factor<'n>> {
+impl Levels<'_> {
+    /// Reads a mapping of parameters to lists of levels.
+    pub(crate) fn factors<'n>(&self, entry: &'n Entry, check: &mut Checker) -> Vec<Factor<'n>> {
         let wanted = "a factor and its levels such as `gzip: [on, off]`";
         let mut factors = Vec::new();
         for entry in check.entries(&entry.value, wanted).unwrap_or_default() {
             if self.catalog.get(self.kind, &entry.key).is_none() {
-                proxy::report_unknown(entry, self.kind, self.catalog, check);
+                self.report_unknown(entry, check);
                 continue;
             }
             let nodes: &[Node] = match &entry.value.value {
@@ -84,9 +76,7 @@ impl Reader<'_> {
     }
 
     fn add_one(&self, factor: &mut Factor<'_>, node: &Node, check: &mut Checker) {
-        let (kind, catalog) = (self.kind, self.catalog);
-        let level = proxy::read_level(factor.entry, node, kind, catalog, self.context, check);
-        let Some(level) = level else {
+        let Some(level) = self.read(factor.entry, node, check) else {
             return;
         };
         if factor.levels.iter().any(|(other, _)| *other == level) {

@@ -11,9 +11,8 @@ use weir_model::room::MOST_SOURCES;
 use weir_model::study::file_target;
 
 use crate::arrivals;
-use crate::check::{Checker, Fields, short};
+use crate::check::{Checker, Fields, MAX_CONTENT, short};
 use crate::matrix;
-use crate::plan::MAX_CONTENT;
 use crate::requests;
 use crate::tls;
 use crate::tree::{Node, Value};

@@ -113,6 +113,21 @@ pub fn parse_scaled(
     }
 }
 
+/// `None` where the study is of another version, which is reported. Such a file has other keys: complaining
+/// about them would only mislead.
+fn check_version(fields: &Fields<'_>, check: &mut Checker) -> Option<()> {
+    let Some(node) = fields.required("weir", check) else {
+        return Some(());
+    };
+    if check.whole(node, 0..=u64::from(u32::MAX)) == Some(VERSION) {
+        return Some(());
+    }
+    let message = format!("this weir reads studies of version {VERSION} only");
+    let hint = format!("write `weir: {VERSION}`, or use the weir that the study was written for");
+    check.error(node.span.clone(), message).hint(hint);
+    None
+}
+
 /// `None` means that something was reported.
 fn study(
     root: &tree::Node,
@@ -122,21 +137,7 @@ fn study(
     check: &mut Checker,
 ) -> Option<Study> {
     let fields = Fields::open(root, "a study", check)?;
-    // A file of another version has other keys: complaining about them would only mislead.
-    if let Some(node) = fields.required("weir", check)
-        && check.whole(node, 0..=u64::from(u32::MAX)) != Some(VERSION)
-    {
-        let span = node.span.clone();
-        check
-            .error(
-                span,
-                format!("this weir reads studies of version {VERSION} only"),
-            )
-            .hint(format!(
-                "write `weir: {VERSION}`, or use the weir that the study was written for"
-            ));
-        return None;
-    }
+    check_version(&fields, check)?;
     fields.refuse_unknown(&KEYS, check);
     let name = fields
         .required("name", check)
@@ -152,18 +153,19 @@ fn study(
     let blocks = plan::blocks(fields.get("blocks"), check);
     let network = plan::network(fields.get("network"), check);
     let loads = load::read(fields.required("loads", check), &blocks, scale, check);
-    let merged = loads.left_out(scale);
     let objective = plan::objective(fields.get("objective"), &loads.drafts, check);
     let serves_files = proxy.as_ref().is_some_and(proxy::Draft::serves_files);
     let cpus = plan::cpus(fields.get("cpus"), serves_files, context, check);
     let arms = arms::read(&fields, proxy.as_ref(), catalog, context, check);
     let launchers = launchers::read(fields.get("launchers"), catalog, check);
     launchers::check_used(&launchers, &arms.drafts, catalog, check);
-    let choices = [("against", Compare::Against), ("pairs", Compare::Pairs)];
-    let compare = fields
-        .get("compare")
-        .and_then(|node| check.choice(node, &choices));
+    let compare = fields.get("compare").and_then(|node| {
+        let choices = [("against", Compare::Against), ("pairs", Compare::Pairs)];
+        check.choice(node, &choices)
+    });
     let published = published::read(fields.get("published"), &arms, &loads, check);
+    let mut left_out = arms.left_out;
+    left_out.extend(loads.left_out(scale));
     let mut loads = loads.drafts;
     let has_limit = objective.within.is_some();
     load::check_fit(&loads, &arms.drafts, &blocks, has_limit, check);
@@ -175,8 +177,6 @@ fn study(
         catalog,
         context,
     };
-    let mut left_out = arms.left_out;
-    left_out.extend(merged);
     left_out.extend(room.check(&mut loads, check));
 
     let name = name?;

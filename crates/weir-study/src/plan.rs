@@ -8,13 +8,11 @@ use weir_model::study::{
     BlockSpec, CpuRoles, DelaySpec, Metric, NetworkKind, NetworkSpec, Objective, OriginSpec,
 };
 
-use crate::check::{Checker, Fields, short};
+use crate::check::{Checker, Fields, MAX_CONTENT, short};
 use crate::load;
 use crate::machine::CheckContext;
 use crate::tree::{Node, Value};
 
-/// Largest content that the origin or a file may have; it is held in memory.
-pub(crate) const MAX_CONTENT: u64 = 1 << 30;
 /// Metrics by their names in studies.
 pub(crate) const METRICS: [(&str, Metric); 5] = [
     ("rate", Metric::Rate),

@@ -9,9 +9,8 @@ use weir_model::study::{
 };
 use weir_parameters::{Catalog, LevelKind};
 
-use crate::check::{Checker, Fields, short};
+use crate::check::{Checker, Fields, MAX_CONTENT, short};
 use crate::machine::CheckContext;
-use crate::plan::MAX_CONTENT;
 use crate::tree::{Entry, Node, Value};
 
 const KEYS: [&str; 8] = [
@@ -117,6 +116,15 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
+    fn levels(&self, kind: ProxyKind) -> Levels<'_> {
+        let (catalog, context) = (self.catalog, self.context);
+        Levels {
+            kind,
+            catalog,
+            context,
+        }
+    }
+
     /// A proxy of which nothing is said but its kind.
     fn spec(&self, kind: ProxyKind) -> ProxySpec {
         ProxySpec {
@@ -165,7 +173,7 @@ impl Reader<'_> {
         }
         let (own, places) = fields
             .get("settings")
-            .map(|node| read_settings(node, kind, self.catalog, self.context, check))
+            .map(|node| self.levels(kind).settings(node, check))
             .unwrap_or_default();
         spec.settings.extend(own);
         spec.executable = executable.map(PathBuf::from);
@@ -268,96 +276,83 @@ fn role(node: &Node, check: &mut Checker) -> Option<ProxyRole> {
     }
 }
 
-/// Reads a mapping of parameters to levels. What is wrong is reported and left out.
-pub(crate) fn read_settings(
-    node: &Node,
-    kind: ProxyKind,
-    catalog: &Catalog,
-    context: &CheckContext,
-    check: &mut Checker,
-) -> (Settings, Places) {
-    let mut settings = Settings::new();
-    let mut places = Places::new();
-    if matches!(&node.value, Value::Mapping(entries) if entries.is_empty()) {
-        return (settings, places);
-    }
-    for entry in check
-        .entries(node, "a setting such as `gzip: off`")
-        .unwrap_or_default()
-    {
-        if let Some(level) = read_level(entry, &entry.value, kind, catalog, context, check) {
-            settings.insert(entry.key.clone(), level);
-            places.insert(entry.key.clone(), entry.span.start..entry.value.span.end);
-        }
-    }
-    (settings, places)
+/// What levels of a program's parameters are read with.
+pub(crate) struct Levels<'a> {
+    pub(crate) kind: ProxyKind,
+    pub(crate) catalog: &'a Catalog,
+    pub(crate) context: &'a CheckContext,
 }
 
-/// Reads one level of the parameter that `entry` names.
-pub(crate) fn read_level(
-    entry: &Entry,
-    level: &Node,
-    kind: ProxyKind,
-    catalog: &Catalog,
-    context: &CheckContext,
-    check: &mut Checker,
-) -> Option<String> {
-    let Some(parameter) = catalog.get(kind, &entry.key) else {
-        report_unknown(entry, kind, catalog, check);
-        return None;
-    };
-    let written = match &level.value {
-        Value::Scalar(text) => text,
-        Value::Refused => return None,
-        other => {
-            let message = format!(
-                "`{}` is {}, found {}",
-                entry.key,
-                parameter.level.allowed(),
-                other.words()
-            );
-            check.error(level.span.clone(), message);
+impl Levels<'_> {
+    /// Reads a mapping of parameters to levels. What is wrong is reported and left out.
+    pub(crate) fn settings(&self, node: &Node, check: &mut Checker) -> (Settings, Places) {
+        let mut settings = Settings::new();
+        let mut places = Places::new();
+        if matches!(&node.value, Value::Mapping(entries) if entries.is_empty()) {
+            return (settings, places);
+        }
+        for entry in check
+            .entries(node, "a setting such as `gzip: off`")
+            .unwrap_or_default()
+        {
+            if let Some(level) = self.read(entry, &entry.value, check) {
+                settings.insert(entry.key.clone(), level);
+                places.insert(entry.key.clone(), entry.span.start..entry.value.span.end);
+            }
+        }
+        (settings, places)
+    }
+
+    /// Reads one level of the parameter that `entry` names.
+    pub(crate) fn read(&self, entry: &Entry, level: &Node, check: &mut Checker) -> Option<String> {
+        let Some(parameter) = self.catalog.get(self.kind, &entry.key) else {
+            self.report_unknown(entry, check);
             return None;
-        }
-    };
-    let of_machine = match &parameter.level {
-        LevelKind::Integer { min, max, .. } => of_machine(written, *min..=*max, context),
-        _ => None,
-    };
-    match parameter.check(of_machine.as_deref().unwrap_or(written)) {
-        Ok(level) => Some(level),
-        Err(mut error) => {
-            error.level = short(&error.level);
-            check
-                .error(level.span.clone(), format!("`{}`: {error}", entry.key))
-                .hint(format!("see {}", parameter.source))
-                .nearest(error.nearest.as_deref());
-            None
+        };
+        let written = match &level.value {
+            Value::Scalar(text) => text,
+            Value::Refused => return None,
+            other => {
+                let message = format!(
+                    "`{}` is {}, found {}",
+                    entry.key,
+                    parameter.level.allowed(),
+                    other.words()
+                );
+                check.error(level.span.clone(), message);
+                return None;
+            }
+        };
+        let of_machine = match &parameter.level {
+            LevelKind::Integer { min, max, .. } => self.of_machine(written, *min..=*max),
+            _ => None,
+        };
+        match parameter.check(of_machine.as_deref().unwrap_or(written)) {
+            Ok(level) => Some(level),
+            Err(mut error) => {
+                error.level = short(&error.level);
+                check
+                    .error(level.span.clone(), format!("`{}`: {error}", entry.key))
+                    .hint(format!("see {}", parameter.source))
+                    .nearest(error.nearest.as_deref());
+                None
+            }
         }
     }
-}
 
-/// The level behind a word that stands for a size of the machine, as far as the parameter goes.
-fn of_machine(
-    written: &str,
-    bounds: RangeInclusive<u64>,
-    context: &CheckContext,
-) -> Option<String> {
-    let number = context.number(written.trim())?;
-    Some(number.clamp(*bounds.start(), *bounds.end()).to_string())
-}
+    /// The level behind a word that stands for a size of the machine, as far as the parameter goes.
+    fn of_machine(&self, written: &str, bounds: RangeInclusive<u64>) -> Option<String> {
+        let number = self.context.number(written.trim())?;
+        Some(number.clamp(*bounds.start(), *bounds.end()).to_string())
+    }
 
-/// Reports a parameter that the catalog does not know.
-pub(crate) fn report_unknown(
-    entry: &Entry,
-    kind: ProxyKind,
-    catalog: &Catalog,
-    check: &mut Checker,
-) {
-    let message = format!("unknown parameter `{}`", short(&entry.key));
-    let error = check.error(entry.span.clone(), message);
-    match catalog.nearest(kind, &entry.key) {
-        Some(nearest) => error.nearest(Some(nearest)),
-        None => error.hint("`weir parameters` lists those that there are"),
-    };
+    /// Reports a parameter that the catalog does not know.
+    pub(crate) fn report_unknown(&self, entry: &Entry, check: &mut Checker) {
+        let message = format!("unknown parameter `{}`", short(&entry.key));
+        let error = check.error(entry.span.clone(), message);
+        match self.catalog.nearest(self.kind, &entry.key) {
+            Some(nearest) => error.nearest(Some(nearest)),
+            None => error.hint("`weir parameters` lists those that there are"),
+        };
+    }
 }

@@ -56,14 +56,8 @@ pub(super) struct FlowState {
 }
 
 impl FlowState {
-    pub(super) fn new(
-        plan: &Plan,
-        flow: &Flow,
-        thread: usize,
-        first: ConnId,
-        rings: usize,
-        place: usize,
-    ) -> FlowState {
+    /// As the first of its thread.
+    pub(super) fn new(plan: &Plan, flow: &Flow, thread: usize) -> FlowState {
         let total = u64::from(flow.connections);
         let connections = plan.share(total, thread) as u32;
         let mut schedule = flow.schedule(plan.ramp_up);
@@ -74,12 +68,12 @@ impl FlowState {
         // Each thread keeps the pace of its share of the connections.
         let gap = |rate: f64| 1e9 * plan.cpus.len() as f64 / rate;
         FlowState {
-            first,
+            first: 0,
             connections,
             open: 0,
             offset: plan.share_before(total, thread),
-            rings,
-            place,
+            rings: 0,
+            place: 0,
             free: List::new(Kind::Free),
             awaited: List::new(Kind::Awaited),
             aging: List::new(Kind::Aging),
@@ -101,9 +95,7 @@ impl FlowState {
             next_connect: 0,
         }
     }
-}
 
-impl FlowState {
     /// Where the requests of a connection's streams are.
     #[inline]
     pub(super) fn streams_of(&self, id: ConnId, depth: u16) -> std::ops::Range<usize> {

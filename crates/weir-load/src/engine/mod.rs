@@ -158,6 +158,16 @@ struct Ended {
     verdict: Result<(), Unexpected>,
 }
 
+/// What a thread starts with.
+pub(crate) struct Setup<'a> {
+    pub(crate) plan: &'a Plan,
+    pub(crate) progress: &'a Progress,
+    pub(crate) stop: &'a AtomicBool,
+    /// Where its slices go; it knows the thread's number.
+    pub(crate) outlet: Outlet,
+    pub(crate) hook: Option<SliceHook>,
+}
+
 /// The machine.
 pub(crate) struct Engine<'a, R> {
     plan: &'a Plan,
@@ -202,39 +212,34 @@ pub(crate) struct Engine<'a, R> {
 }
 
 impl<'a, R: Reactor> Engine<'a, R> {
-    pub(crate) fn new(
-        plan: &'a Plan,
-        thread: usize,
-        reactor: R,
-        outlet: Outlet,
-        progress: &'a Progress,
-        stop: &'a AtomicBool,
-        hook: Option<SliceHook>,
-    ) -> Engine<'a, R> {
+    pub(crate) fn new(reactor: R, setup: Setup<'a>) -> Engine<'a, R> {
+        let (plan, thread) = (setup.plan, setup.outlet.thread);
         let mut conns = Vec::with_capacity(plan.connections_of(thread));
         let mut flows = Vec::new();
+        let last_arm = plan.flows.iter().map(|flow| flow.arm).max();
+        let mut arms = vec![Vec::new(); 1 + last_arm.unwrap_or(0)];
         let mut rings = 0;
         for (flow, place) in plan.flows.iter().zip(plan.places()) {
-            let state = FlowState::new(plan, flow, thread, conns.len() as ConnId, rings, place);
+            let state = FlowState {
+                first: conns.len() as ConnId,
+                rings,
+                place,
+                ..FlowState::new(plan, flow, thread)
+            };
             rings += state.connections as usize * usize::from(flow.pipeline);
+            arms[flow.arm].push(flows.len());
             let index = flows.len() as u16;
             conns.extend((0..state.connections).map(|_| Conn::new(index)));
             flows.push(state);
         }
-        let arms = 1 + plan.flows.iter().map(|flow| flow.arm).max().unwrap_or(0);
-        let of_arm = |arm| {
-            let flows = plan.flows.iter().enumerate();
-            let own = flows.filter(|(_, flow)| flow.arm == arm);
-            own.map(|(index, _)| index).collect()
-        };
         let longest = plan.flows.iter().map(Flow::longest_request).max();
         let deepest = plan.flows.iter().map(|flow| usize::from(flow.pipeline));
         let mut engine = Engine {
             plan,
             reactor,
-            progress,
-            stop,
-            hook,
+            progress: setup.progress,
+            stop: setup.stop,
+            hook: setup.hook,
             thread: thread as u64,
             threads: plan.cpus.len() as u64,
             in_flight: vec![InFlight::default(); rings],
@@ -247,8 +252,8 @@ impl<'a, R: Reactor> Engine<'a, R> {
                 true => conns.iter().map(|_| None).collect(),
                 false => Vec::new(),
             },
-            arms: (0..arms).map(of_arm).collect(),
-            slots: Slots::new(outlet, plan.width()),
+            arms,
+            slots: Slots::new(setup.outlet, plan.width()),
             start: 0,
             active: None,
             outstanding: 0,

@@ -95,7 +95,14 @@ fn simulate_with(plan: &Plan, server: Server, change: impl FnOnce(&mut Simulated
     change(&mut reactor);
     let progress = Progress::default();
     let stop = AtomicBool::new(false);
-    let mut engine = Engine::new(plan, 0, reactor, outlet, &progress, &stop, None);
+    let setup = Setup {
+        plan,
+        progress: &progress,
+        stop: &stop,
+        outlet,
+        hook: None,
+    };
+    let mut engine = Engine::new(reactor, setup);
     let open = engine.open(10 * SECOND);
     assert_eq!(open, engine.connections(), "every connection opens");
     let start = engine.reactor.now() + MS;

@@ -30,7 +30,7 @@ pub(super) fn listed(maker: &mut Maker<'_>, entry: &Entry, cumulative: bool, che
             .as_ref()
             .map_or(maker.proxy.kind, |draft| draft.spec.kind);
         let (own, places) = settings
-            .map(|node| proxy::read_settings(node, kind, maker.catalog, maker.context, check))
+            .map(|node| maker.levels(kind).settings(node, check))
             .unwrap_or_default();
         for (id, place) in &places {
             proxy::refuse_external(kind, id, place.clone(), check);

@@ -11,14 +11,14 @@ mod designs;
 
 use std::ops::Range;
 
-use weir_model::study::{Arm, ArmRole, ProxySpec, Settings};
+use weir_model::study::{Arm, ArmRole, ProxyKind, ProxySpec, Settings};
 use weir_parameters::{Catalog, Severity};
 
 use self::designs::{factorial, listed, one_at_a_time, strata};
 use crate::check::{Checker, Fields};
-use crate::factors::{self, Factor};
+use crate::factors::Factor;
 use crate::machine::CheckContext;
-use crate::proxy::{self, Places};
+use crate::proxy::{self, Levels, Places};
 use crate::tree::{Entry, Value};
 
 /// Arms at most. A block passes over all of them, so intervals widen with their number.
@@ -200,14 +200,18 @@ fn has_limit(fields: &Fields<'_>) -> bool {
 }
 
 impl Maker<'_> {
+    fn levels(&self, kind: ProxyKind) -> Levels<'_> {
+        let (catalog, context) = (self.catalog, self.context);
+        Levels {
+            kind,
+            catalog,
+            context,
+        }
+    }
+
     fn factors<'n>(&self, entry: &'n Entry, check: &mut Checker) -> Vec<Factor<'n>> {
         let kind = self.proxy.kind;
-        let reader = factors::Reader {
-            kind,
-            catalog: self.catalog,
-            context: self.context,
-        };
-        let factors = reader.read(entry, check);
+        let factors = self.levels(kind).factors(entry, check);
         for entry in factors.iter().map(|factor| factor.entry) {
             proxy::refuse_external(kind, &entry.key, entry.span.clone(), check);
         }

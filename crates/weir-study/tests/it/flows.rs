@@ -1,13 +1,11 @@
-//! How a load uses its connections: the keys `connection`, `tls`, `hold` and `size`, and the figures
-//! and limits that go with such loads.
+//! What a load is refused for in `connection` and `tls`, the keys `hold` and `size`, and the figures and
+//! limits that go with such loads.
 
 use std::time::Duration;
 
-use weir_model::load::Lifetime;
 use weir_model::study::{LoadSpec, Metric};
-use weir_model::tls::{Resumption, TlsSpec, TlsVersion};
 
-use crate::{read, with};
+use crate::{messages_of, read, with};
 
 /// A study whose load says `keys` too, of a proxy that serves files.
 fn text(keys: &str) -> String {
@@ -24,65 +22,10 @@ fn load(keys: &str) -> LoadSpec {
     }
 }
 
-/// Message and nearest of each error.
-fn refused(text: &str) -> Vec<String> {
-    let errors = read(text).expect_err(text);
-    let message = |error: &weir_study::StudyError| match &error.nearest {
-        Some(nearest) => format!("{} [{nearest}]", error.message),
-        None => error.message.clone(),
-    };
-    errors.errors().iter().map(message).collect()
-}
-
 #[test]
-fn a_load_that_says_nothing_keeps_its_connections_and_asks_in_clear() {
+fn a_load_that_says_nothing_holds_none_and_has_no_size() {
     let load = load("timeout: 1s");
-    assert_eq!(load.lifetime, Lifetime::Kept);
     assert_eq!((load.held(), load.size), (0, None));
-    assert_eq!(load.main.tls, None);
-}
-
-#[test]
-fn connections_are_used_for_as_long_as_it_says() {
-    for (written, lifetime) in [
-        ("keep-alive", Lifetime::Kept),
-        ("per-request", Lifetime::Request),
-        ("{requests: 1}", Lifetime::Request),
-        ("{requests: 100}", Lifetime::Requests(100)),
-        ("{time: 10s}", Lifetime::Time(10_000_000_000)),
-    ] {
-        let load = load(&format!("connection: {written}"));
-        assert_eq!(load.lifetime, lifetime, "{written}");
-    }
-}
-
-#[test]
-fn tls_is_offered_as_it_says() {
-    let offer = |written: &str| load(&format!("tls: {written}")).main.tls;
-    assert_eq!(offer("true"), Some(TlsSpec::default()));
-    assert_eq!(offer("false"), None);
-    let all = "{version: 1.2, ciphers: [ECDHE-RSA-AES256-GCM-SHA384, ECDHE-RSA-CHACHA20-POLY1305], resumption: 80%}";
-    let expected = TlsSpec {
-        versions: vec![TlsVersion::V1_2],
-        ciphers: vec![
-            "ECDHE-RSA-AES256-GCM-SHA384".to_owned(),
-            "ECDHE-RSA-CHACHA20-POLY1305".to_owned(),
-        ],
-        resumption: Resumption::Ratio(0.8),
-        ..TlsSpec::default()
-    };
-    assert_eq!(offer(all), Some(expected));
-    for (written, resumption) in [
-        ("on", Resumption::On),
-        ("off", Resumption::Off),
-        ("100%", Resumption::Ratio(1.0)),
-        ("0.25", Resumption::Ratio(0.25)),
-    ] {
-        let offer = offer(&format!("{{version: 1.3, resumption: {written}}}"));
-        let offer = offer.expect("it is offered");
-        assert_eq!(offer.resumption, resumption, "{written}");
-        assert_eq!(offer.versions, [TlsVersion::V1_3]);
-    }
 }
 
 #[test]
@@ -101,78 +44,54 @@ fn a_size_is_a_file_of_its_own() {
     assert_eq!((&*request.method, &*request.target), ("HEAD", "/2048"));
 }
 
+#[rustfmt::skip]
+static REFUSED: &[(&str, &[&str])] = &[
+    ("connection: keepalive", &["`keepalive` is no policy"]),
+    ("connection: {requests: 5, time: 1s}", &["a connection is used for so many requests or for so long"]),
+    ("connection: {requests: 0}", &["`0` is not a whole number from 1 to 4294967295"]),
+    ("connection: {request: 5}", &["`connection` has no key `request` [requests]",
+         "a connection is used for so many requests or for so long"]),
+    ("tls: yes", &["`yes` is not `true` or `false`"]),
+    ("tls: {versions: 1.2}", &["`tls` has no key `versions` [version]"]),
+    ("tls: {version: 1.1}", &["`1.1` is not a TLS version that can be spoken"]),
+    ("tls: {ciphers: ecdhe-rsa-aes256-gcm-sha348}",
+     &["there is no cipher `ecdhe-rsa-aes256-gcm-sha348` [ECDHE-RSA-AES256-GCM-SHA384]"]),
+    ("tls: {version: 1.3, ciphers: [ECDHE-RSA-AES256-GCM-SHA384]}",
+     &["`ECDHE-RSA-AES256-GCM-SHA384` is not of the TLS version that is offered"]),
+    ("tls: {ciphers: [TLS_AES_128_GCM_SHA256, TLS_AES_128_GCM_SHA256]}",
+     &["`TLS_AES_128_GCM_SHA256` is there twice"]),
+    ("tls: {resumption: of}", &["`of` is not a share of resumed connections"]),
+    ("hold: -1", &["`-1` is not a whole number from 0 to 1000000"]),
+    ("size: 1MiB, request: {path: /a}", &["a load asks for a size or for a path"]),
+    ("size: 2GiB", &["`2GiB` is above 1024 MiB"]),
+    ("optional: maybe", &["`maybe` is not `true` or `false`"]),
+];
+
 #[test]
 fn what_cannot_be_is_refused_with_what_is_right() {
-    let cases: [(&str, &[&str]); 15] = [
-        ("connection: keepalive", &["`keepalive` is no policy"]),
-        (
-            "connection: {requests: 5, time: 1s}",
-            &["a connection is used for so many requests or for so long"],
-        ),
-        (
-            "connection: {requests: 0}",
-            &["`0` is not a whole number from 1 to 4294967295"],
-        ),
-        (
-            "connection: {request: 5}",
-            &[
-                "`connection` has no key `request` [requests]",
-                "a connection is used for so many requests or for so long",
-            ],
-        ),
-        ("tls: yes", &["`yes` is not `true` or `false`"]),
-        (
-            "tls: {versions: 1.2}",
-            &["`tls` has no key `versions` [version]"],
-        ),
-        (
-            "tls: {version: 1.1}",
-            &["`1.1` is not a TLS version that can be spoken"],
-        ),
-        (
-            "tls: {ciphers: ecdhe-rsa-aes256-gcm-sha348}",
-            &["there is no cipher `ecdhe-rsa-aes256-gcm-sha348` [ECDHE-RSA-AES256-GCM-SHA384]"],
-        ),
-        (
-            "tls: {version: 1.3, ciphers: [ECDHE-RSA-AES256-GCM-SHA384]}",
-            &["`ECDHE-RSA-AES256-GCM-SHA384` is not of the TLS version that is offered"],
-        ),
-        (
-            "tls: {ciphers: [TLS_AES_128_GCM_SHA256, TLS_AES_128_GCM_SHA256]}",
-            &["`TLS_AES_128_GCM_SHA256` is there twice"],
-        ),
-        (
-            "tls: {resumption: of}",
-            &["`of` is not a share of resumed connections"],
-        ),
-        (
-            "hold: -1",
-            &["`-1` is not a whole number from 0 to 1000000"],
-        ),
-        (
-            "size: 1MiB, request: {path: /a}",
-            &["a load asks for a size or for a path"],
-        ),
-        ("size: 2GiB", &["`2GiB` is above 1024 MiB"]),
-        ("optional: maybe", &["`maybe` is not `true` or `false`"]),
-    ];
-    for (keys, expected) in cases {
+    for &(keys, expected) in REFUSED {
         let text = text(&format!("closed: true, {keys}"));
-        assert_eq!(refused(&text), expected, "{keys}");
+        assert_eq!(messages_of(&text), expected, "{keys}");
     }
     let outside = with("")
         .replace("kind: nginx", "kind: external, address: \"127.0.0.1:80\"")
         .replace("closed: true", "closed: true, size: 1MiB");
     let not_ours = "what an external proxy answers is not weir's to choose";
-    assert_eq!(refused(&outside).last().map(String::as_str), Some(not_ours));
+    assert_eq!(
+        messages_of(&outside).last().map(String::as_str),
+        Some(not_ours)
+    );
     // One arm is enough, and a matrix says it once.
     let beside = "arms: [{name: a, proxy: {kind: external, address: \"127.0.0.1:80\"}}]";
     let beside = with(beside).replace("closed: true", "closed: true, size: 1MiB");
-    assert_eq!(refused(&beside), [not_ours]);
+    assert_eq!(messages_of(&beside), [not_ours]);
     let matrix = beside.replace("connections: 20", "connections: [10, 20]");
-    assert_eq!(refused(&matrix), [not_ours]);
+    assert_eq!(messages_of(&matrix), [not_ours]);
     let secure = beside.replace("size: 1MiB", "tls: true");
-    assert_eq!(refused(&secure), ["an external proxy is asked in clear"]);
+    assert_eq!(
+        messages_of(&secure),
+        ["an external proxy is asked in clear"]
+    );
 }
 
 #[test]
@@ -186,18 +105,18 @@ fn a_limit_is_for_response_times_and_needs_nothing_to_compare() {
     assert_eq!(study.objective.metric, Metric::ResponseP99);
     assert_eq!(study.objective.within, Some(Duration::from_millis(30)));
     assert_eq!(
-        refused(&format!("{open}a/a: false\nobjective: {{within: 30ms}}\n")),
+        messages_of(&format!("{open}a/a: false\nobjective: {{within: 30ms}}\n")),
         ["an arm that is alone needs a slice"]
     );
     let closed = text("closed: true");
     assert_eq!(
-        refused(&format!(
+        messages_of(&format!(
             "{closed}objective: {{metric: rate, within: 30ms}}\n"
         )),
         ["only a response time has a limit"]
     );
     assert_eq!(
-        refused(&format!("{open}objective: {{within: 2h}}\n")),
+        messages_of(&format!("{open}objective: {{within: 2h}}\n")),
         ["`2h` is not a duration from 1us to 60m"]
     );
 }
@@ -209,7 +128,7 @@ fn received_bytes_are_of_closed_loads() {
     let metric = study.map(|study| study.objective.metric);
     assert_eq!(metric, Ok(Metric::ReceivedBytes));
     assert_eq!(
-        refused(&format!("{}{objective}", text("rate: 1000"))),
+        messages_of(&format!("{}{objective}", text("rate: 1000"))),
         ["no closed load measures this metric"]
     );
 }
@@ -228,7 +147,7 @@ fn published_figures_may_be_of_one_load() {
     assert_eq!(published.of_load("closed")["baseline"], 5.0);
     assert_eq!(published.of_load("another")["baseline"], 3.0);
     assert_eq!(
-        refused(&figures("{close: {baselin: 5}}")),
+        messages_of(&figures("{close: {baselin: 5}}")),
         [
             "no load is named `close` [closed]",
             "no arm is named `baselin` [baseline]"

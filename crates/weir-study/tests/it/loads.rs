@@ -6,9 +6,11 @@ use std::time::Duration;
 use weir_model::flow::{ArrivalsSpec, FlowSpec, LoadSpec, SourceSpec, TraceSpec};
 use weir_model::load::{Assignment, Lifetime, Overflow, Segment, Spacing};
 use weir_model::request::{ExpectSpec, FieldSpec, StatusSpec};
-use weir_model::tls::{ClientCertificate, TlsSpec};
+use weir_model::tls::{ClientCertificate, Resumption, TlsSpec, TlsVersion};
 
-use crate::{read, with};
+use crate::{messages_of, read, with};
+
+const TEN: &str = "{slice: 10s}";
 
 /// A study whose load says `keys`, in slices of 10 s unless it says otherwise.
 fn text(keys: &str, blocks: &str) -> String {
@@ -18,147 +20,96 @@ fn text(keys: &str, blocks: &str) -> String {
 }
 
 fn load(keys: &str) -> LoadSpec {
-    match read(&text(keys, "{slice: 10s}")) {
+    match read(&text(keys, TEN)) {
         Ok(study) => study.loads[0].clone(),
         Err(errors) => panic!("{keys}: {}", errors.render(false)),
     }
 }
 
 fn refused(keys: &str, blocks: &str) -> Vec<String> {
-    let errors = read(&text(keys, blocks)).expect_err(keys);
-    errors
-        .errors()
-        .iter()
-        .map(|error| error.message.clone())
-        .collect()
+    messages_of(&text(keys, blocks))
 }
+
+fn open(flow: &mut FlowSpec) {
+    flow.arrivals = ArrivalsSpec::Constant(100.0);
+}
+
+fn resumed(resumption: Resumption) -> Option<TlsSpec> {
+    let versions = vec![TlsVersion::V1_3];
+    Some(TlsSpec {
+        versions,
+        resumption,
+        ..TlsSpec::default()
+    })
+}
+
+type Changes = fn(&mut FlowSpec);
+
+#[rustfmt::skip]
+static CHANGES: &[(&str, Changes)] = &[
+    ("closed: true", |_| ()),
+    ("rate: 100", open),
+    ("rate: 100, arrivals: poisson:7", |flow| { open(flow); flow.spacing = Spacing::Poisson { seed: 7 }; }),
+    ("rate: 2, arrivals: burst:20", |flow| { flow.arrivals = ArrivalsSpec::Constant(2.0);
+         flow.spacing = Spacing::Burst { size: 20 }; }),
+    ("rate: 100..5000", |flow| { let (from, to, ns) = (100.0, 5000.0, 10_000_000_000);
+         flow.arrivals = ArrivalsSpec::Varied(vec![Segment { from, to, ns }]); }),
+    ("rate: '100@2s,300'",
+     |flow| { let steps = [(100.0, 2), (300.0, 8)].map(|(rate, seconds)| Segment { ns: seconds * 1_000_000_000,
+         ..Segment::flat(rate) }); flow.arrivals = ArrivalsSpec::Varied(steps.into()); }),
+    ("trace: day.log, trace-speed: 2", |flow| { let (file, speed) = ("day.log".to_owned(), 2.0);
+         flow.arrivals = ArrivalsSpec::Trace(TraceSpec { file, speed }); }),
+    ("rate: 100, schedule: per-connection", |flow| { open(flow); flow.assignment = Assignment::PerConnection; }),
+    ("rate: 100, overflow: drop", |flow| { open(flow); flow.overflow = Overflow::Drop; }),
+    ("closed: true, pipeline: 4", |flow| flow.pipeline = 4),
+    ("closed: true, connect-rate: 2k", |flow| flow.connect_rate = Some(2000.0)),
+    ("closed: true, connection: 100", |flow| flow.lifetime = Lifetime::Requests(100)),
+    ("closed: true, connection: 30s", |flow| flow.lifetime = Lifetime::Time(30_000_000_000)),
+    ("closed: true, connection: keep-alive", |_| ()),
+    ("closed: true, connection: per-request", |flow| flow.lifetime = Lifetime::Request),
+    ("closed: true, connection: {requests: 1}", |flow| flow.lifetime = Lifetime::Request),
+    ("closed: true, connection: {requests: 100}", |flow| flow.lifetime = Lifetime::Requests(100)),
+    ("closed: true, connection: {time: 10s}", |flow| flow.lifetime = Lifetime::Time(10_000_000_000)),
+    ("connection: hold:10s", |flow| flow.arrivals = ArrivalsSpec::Constant(2.0)),
+    ("closed: true, source: 8", |flow| flow.sources = SourceSpec::Count(8)),
+    ("closed: true, timeout: 5s", |flow| flow.timeout = Duration::from_secs(5)),
+    ("closed: true, expect: status=2xx", |flow| flow.requests[0].expect = Some(ExpectSpec {
+         status: vec![StatusSpec::Class(2)], ..ExpectSpec::default() })),
+    ("closed: true, expect: [status=200, 'size=1KiB', 'field=Via']",
+     |flow| flow.requests[0].expect = Some(ExpectSpec { status: vec![StatusSpec::Code(200)], size: Some(1024),
+         fields: vec![("Via".to_owned(), FieldSpec::Present)], sha256: None })),
+    ("closed: true, expect: {status: 200, size: 1KiB}",
+     |flow| flow.requests[0].expect = Some(ExpectSpec { status: vec![StatusSpec::Code(200)], size: Some(1024),
+         ..ExpectSpec::default() })),
+    ("closed: true, request: {path: '/{{sequence}}', method: PUT, content: hi}",
+     |flow| { let request = &mut flow.requests[0].request; request.method = "PUT".to_owned();
+         request.target = "/{{sequence}}".to_owned(); request.content = b"hi".to_vec(); }),
+    ("closed: true, requests: [{path: /a, weight: 3, name: a}, {path: /b}]",
+     |flow| { let mut a = flow.requests[0].clone(); let mut b = a.clone();
+         (a.name, a.weight, a.request.target) = (Some("a".to_owned()), 3.0, "/a".to_owned());
+         b.request.target = "/b".to_owned(); flow.requests = vec![a, b]; }),
+    ("closed: true, tls: {groups: [x25519, P-256], alpn: http/1.1, early-data: true}",
+     |flow| flow.tls = Some(TlsSpec { groups: vec!["x25519".to_owned(), "secp256r1".to_owned()], early_data: true,
+         ..TlsSpec::default() })),
+    ("closed: true, tls: {cert: c.pem, key: k.pem}",
+     |flow| flow.tls = Some(TlsSpec { client: Some(ClientCertificate { certificate: "c.pem".to_owned(),
+         key: "k.pem".to_owned() }), ..TlsSpec::default() })),
+    ("closed: true, tls: true", |flow| flow.tls = Some(TlsSpec::default())),
+    ("closed: true, tls: false", |_| ()),
+    ("closed: true, tls: {version: 1.2, ciphers: [ECDHE-RSA-AES256-GCM-SHA384, ECDHE-RSA-CHACHA20-POLY1305], \
+      resumption: 80%}",
+     |flow| flow.tls = Some(TlsSpec { versions: vec![TlsVersion::V1_2], resumption: Resumption::Ratio(0.8),
+         ciphers: ["ECDHE-RSA-AES256-GCM-SHA384", "ECDHE-RSA-CHACHA20-POLY1305"].map(str::to_owned).into(),
+         ..TlsSpec::default() })),
+    ("closed: true, tls: {version: 1.3, resumption: on}", |flow| flow.tls = resumed(Resumption::On)),
+    ("closed: true, tls: {version: 1.3, resumption: off}", |flow| flow.tls = resumed(Resumption::Off)),
+    ("closed: true, tls: {version: 1.3, resumption: 100%}", |flow| flow.tls = resumed(Resumption::Ratio(1.0))),
+    ("closed: true, tls: {version: 1.3, resumption: 0.25}", |flow| flow.tls = resumed(Resumption::Ratio(0.25))),
+];
 
 #[test]
 fn every_word_of_a_flow_changes_what_it_says() {
-    type Changes = fn(&mut FlowSpec);
-    fn open(flow: &mut FlowSpec) {
-        flow.arrivals = ArrivalsSpec::Constant(100.0);
-    }
-    let cases: [(&str, Changes); 24] = [
-        ("closed: true", |_| ()),
-        ("rate: 100", open),
-        ("rate: 100, arrivals: poisson:7", |flow| {
-            open(flow);
-            flow.spacing = Spacing::Poisson { seed: 7 };
-        }),
-        ("rate: 2, arrivals: burst:20", |flow| {
-            flow.arrivals = ArrivalsSpec::Constant(2.0);
-            flow.spacing = Spacing::Burst { size: 20 };
-        }),
-        ("rate: 100..5000", |flow| {
-            let (from, to, ns) = (100.0, 5000.0, 10_000_000_000);
-            flow.arrivals = ArrivalsSpec::Varied(vec![Segment { from, to, ns }]);
-        }),
-        ("rate: '100@2s,300'", |flow| {
-            let steps = [(100.0, 2), (300.0, 8)].map(|(rate, seconds)| Segment {
-                ns: seconds * 1_000_000_000,
-                ..Segment::flat(rate)
-            });
-            flow.arrivals = ArrivalsSpec::Varied(steps.into());
-        }),
-        ("trace: day.log, trace-speed: 2", |flow| {
-            let (file, speed) = ("day.log".to_owned(), 2.0);
-            flow.arrivals = ArrivalsSpec::Trace(TraceSpec { file, speed });
-        }),
-        ("rate: 100, schedule: per-connection", |flow| {
-            open(flow);
-            flow.assignment = Assignment::PerConnection;
-        }),
-        ("rate: 100, overflow: drop", |flow| {
-            open(flow);
-            flow.overflow = Overflow::Drop;
-        }),
-        ("closed: true, pipeline: 4", |flow| flow.pipeline = 4),
-        ("closed: true, connect-rate: 2k", |flow| {
-            flow.connect_rate = Some(2000.0);
-        }),
-        ("closed: true, connection: 100", |flow| {
-            flow.lifetime = Lifetime::Requests(100);
-        }),
-        ("closed: true, connection: 30s", |flow| {
-            flow.lifetime = Lifetime::Time(30_000_000_000);
-        }),
-        ("connection: hold:10s", |flow| {
-            flow.arrivals = ArrivalsSpec::Constant(2.0);
-        }),
-        ("closed: true, source: 8", |flow| {
-            flow.sources = SourceSpec::Count(8);
-        }),
-        ("closed: true, timeout: 5s", |flow| {
-            flow.timeout = Duration::from_secs(5);
-        }),
-        ("closed: true, expect: status=2xx", |flow| {
-            flow.requests[0].expect = Some(ExpectSpec {
-                status: vec![StatusSpec::Class(2)],
-                ..ExpectSpec::default()
-            });
-        }),
-        (
-            "closed: true, expect: [status=200, 'size=1KiB', 'field=Via']",
-            |flow| {
-                flow.requests[0].expect = Some(ExpectSpec {
-                    status: vec![StatusSpec::Code(200)],
-                    size: Some(1024),
-                    fields: vec![("Via".to_owned(), FieldSpec::Present)],
-                    sha256: None,
-                });
-            },
-        ),
-        ("closed: true, expect: {status: 200, size: 1KiB}", |flow| {
-            flow.requests[0].expect = Some(ExpectSpec {
-                status: vec![StatusSpec::Code(200)],
-                size: Some(1024),
-                ..ExpectSpec::default()
-            });
-        }),
-        (
-            "closed: true, request: {path: '/{{sequence}}', method: PUT, content: hi}",
-            |flow| {
-                let request = &mut flow.requests[0].request;
-                request.method = "PUT".to_owned();
-                request.target = "/{{sequence}}".to_owned();
-                request.content = b"hi".to_vec();
-            },
-        ),
-        (
-            "closed: true, requests: [{path: /a, weight: 3, name: a}, {path: /b}]",
-            |flow| {
-                let mut a = flow.requests[0].clone();
-                let mut b = a.clone();
-                (a.name, a.weight, a.request.target) = (Some("a".to_owned()), 3.0, "/a".to_owned());
-                b.request.target = "/b".to_owned();
-                flow.requests = vec![a, b];
-            },
-        ),
-        (
-            "closed: true, tls: {groups: [x25519, P-256], alpn: http/1.1, early-data: true}",
-            |flow| {
-                flow.tls = Some(TlsSpec {
-                    groups: vec!["x25519".to_owned(), "secp256r1".to_owned()],
-                    early_data: true,
-                    ..TlsSpec::default()
-                });
-            },
-        ),
-        ("closed: true, tls: {cert: c.pem, key: k.pem}", |flow| {
-            flow.tls = Some(TlsSpec {
-                client: Some(ClientCertificate {
-                    certificate: "c.pem".to_owned(),
-                    key: "k.pem".to_owned(),
-                }),
-                ..TlsSpec::default()
-            });
-        }),
-        ("closed: true, tls: true", |flow| {
-            flow.tls = Some(TlsSpec::default());
-        }),
-    ];
-    for (keys, changes) in cases {
+    for &(keys, changes) in CHANGES {
         let mut expected = FlowSpec::new(20, ArrivalsSpec::Closed);
         changes(&mut expected);
         assert_eq!(load(keys).main, expected, "{keys}");
@@ -180,7 +131,7 @@ fn a_load_has_flows_beside_its_own() {
     );
     assert_eq!(load.beside[0].requests[0].request.target, "/slow");
 
-    let text = text(keys, "{slice: 10s}");
+    let text = text(keys, TEN);
     let half = "50%".parse().expect("a scale");
     let context = crate::context();
     let catalog = weir_parameters::Catalog::builtin();
@@ -203,137 +154,51 @@ fn a_file_of_requests_is_read_and_its_errors_have_their_place() {
     let load = load(&format!("closed: true, request-set: {path}"));
     assert_eq!((load.requests.len(), load.requests[0].weight), (2, 2.0));
     std::fs::write(file.path(), "requests:\n- {path: /a, weight: 0}\n").expect("written");
-    let said = refused(
-        &format!("closed: true, request-set: {path}"),
-        "{slice: 10s}",
-    );
+    let said = refused(&format!("closed: true, request-set: {path}"), TEN);
     assert_eq!(
         said,
         [format!("{path}:2:22: `0` is not a weight above zero")]
     );
 }
 
+#[rustfmt::skip]
+static REFUSED: &[(&str, &str, &[&str])] = &[
+    ("rate: 100..5000", "{at-least: 6}", &["a load whose rate changes needs a slice"]),
+    ("trace: a.log", "{at-least: 6}", &["a load whose rate changes needs a slice"]),
+    ("rate: '100@9s,300@9s'", TEN,
+     &["the steps of `100@9s,300@9s` take 18s, but the load lasts 10s: make them shorter or the load longer"]),
+    ("rate: 100..200, arrivals: burst:20", TEN, &["a load with bursts needs its rate in requests per second"]),
+    ("rate: 100, trace: a.log", TEN, &["a trace has times of its own, and no rate"]),
+    ("closed: true, trace: a.log", TEN, &["a load is either closed or has a rate"]),
+    ("closed: true, requests: 1000", TEN,
+     &["a number of requests would end the load in the middle of a turn of the arms"]),
+    ("closed: true, ramp-up: 5s", TEN,
+     &["a load that grows once would be another for each arm, since they take turns"]),
+    ("connection: hold", TEN, &["a load must ask for something"]),
+    ("closed: true, pipeline: 0", TEN, &["`0`: from 1 to 1024"]),
+    ("rate: 100, schedule: globl", TEN, &["`globl` is not global or per-connection"]),
+    ("closed: true, overflow: drop", TEN, &["without a rate nothing is due that could be dropped"]),
+    ("rate: 100, arrivals: poison", TEN,
+     &["`poison` is not a spacing of arrivals: write even, poisson, poisson:SEED or burst:SIZE; the nearest is `poisson`"]),
+    ("closed: true, expect: colour", TEN, &["`colour` is nothing that can be expected"]),
+    ("closed: true, expect: status=200, requests: [{path: /}]", TEN,
+     &["of several requests each says itself what it expects"]),
+    ("closed: true, request: {path: /}, requests: [{path: /}]", TEN, &["a load says in one way what it asks for"]),
+    ("closed: true, request-set: /nowhere", TEN, &["cannot read `/nowhere`: No such file or directory (os error 2)"]),
+    ("closed: true, source: 300", TEN, &["`300` is not a whole number from 1 to 253"]),
+    ("closed: true, tls: {cert: c.pem}", TEN, &["a client's certificate and its key go together"]),
+    ("closed: true, tls: {ciphers: ECDHE-ECDSA-AES256-GCM-SHA384, groups: x22519}", TEN,
+     &["`ECDHE-ECDSA-AES256-GCM-SHA384` needs another certificate than the arms have",
+         "there is no group `x22519`; did you mean `x25519`?"]),
+    ("closed: true, flows: [{name: main, rate: 5, connections: 1}]", TEN,
+     &["a second flow of the load has this name", "the flows of a load are all closed, or all have rates"]),
+    ("rate: 9, flows: [{name: a, rate: 9, burst: 2, connections: 2}, {rate: 9, connections: 1}]", TEN,
+     &["only the load's own flow has bursts", "a flow needs the key `name`"]),
+];
+
 #[test]
 fn what_a_study_cannot_measure_is_refused_with_a_reason() {
-    let ten = "{slice: 10s}";
-    let cases: [(&str, &str, &[&str]); 22] = [
-        (
-            "rate: 100..5000",
-            "{at-least: 6}",
-            &["a load whose rate changes needs a slice"],
-        ),
-        (
-            "trace: a.log",
-            "{at-least: 6}",
-            &["a load whose rate changes needs a slice"],
-        ),
-        (
-            "rate: '100@9s,300@9s'",
-            ten,
-            &[
-                "the steps of `100@9s,300@9s` take 18s, but the load lasts 10s: make them shorter or the load longer",
-            ],
-        ),
-        (
-            "rate: 100..200, arrivals: burst:20",
-            ten,
-            &["a load with bursts needs its rate in requests per second"],
-        ),
-        (
-            "rate: 100, trace: a.log",
-            ten,
-            &["a trace has times of its own, and no rate"],
-        ),
-        (
-            "closed: true, trace: a.log",
-            ten,
-            &["a load is either closed or has a rate"],
-        ),
-        (
-            "closed: true, requests: 1000",
-            ten,
-            &["a number of requests would end the load in the middle of a turn of the arms"],
-        ),
-        (
-            "closed: true, ramp-up: 5s",
-            ten,
-            &["a load that grows once would be another for each arm, since they take turns"],
-        ),
-        ("connection: hold", ten, &["a load must ask for something"]),
-        ("closed: true, pipeline: 0", ten, &["`0`: from 1 to 1024"]),
-        (
-            "rate: 100, schedule: globl",
-            ten,
-            &["`globl` is not global or per-connection"],
-        ),
-        (
-            "closed: true, overflow: drop",
-            ten,
-            &["without a rate nothing is due that could be dropped"],
-        ),
-        (
-            "rate: 100, arrivals: poison",
-            ten,
-            &[
-                "`poison` is not a spacing of arrivals: write even, poisson, poisson:SEED or burst:SIZE; the nearest is `poisson`",
-            ],
-        ),
-        (
-            "closed: true, expect: colour",
-            ten,
-            &["`colour` is nothing that can be expected"],
-        ),
-        (
-            "closed: true, expect: status=200, requests: [{path: /}]",
-            ten,
-            &["of several requests each says itself what it expects"],
-        ),
-        (
-            "closed: true, request: {path: /}, requests: [{path: /}]",
-            ten,
-            &["a load says in one way what it asks for"],
-        ),
-        (
-            "closed: true, request-set: /nowhere",
-            ten,
-            &["cannot read `/nowhere`: No such file or directory (os error 2)"],
-        ),
-        (
-            "closed: true, source: 300",
-            ten,
-            &["`300` is not a whole number from 1 to 253"],
-        ),
-        (
-            "closed: true, tls: {cert: c.pem}",
-            ten,
-            &["a client's certificate and its key go together"],
-        ),
-        (
-            "closed: true, tls: {ciphers: ECDHE-ECDSA-AES256-GCM-SHA384, groups: x22519}",
-            ten,
-            &[
-                "`ECDHE-ECDSA-AES256-GCM-SHA384` needs another certificate than the arms have",
-                "there is no group `x22519`; did you mean `x25519`?",
-            ],
-        ),
-        (
-            "closed: true, flows: [{name: main, rate: 5, connections: 1}]",
-            ten,
-            &[
-                "a second flow of the load has this name",
-                "the flows of a load are all closed, or all have rates",
-            ],
-        ),
-        (
-            "rate: 9, flows: [{name: a, rate: 9, burst: 2, connections: 2}, {rate: 9, connections: 1}]",
-            ten,
-            &[
-                "only the load's own flow has bursts",
-                "a flow needs the key `name`",
-            ],
-        ),
-    ];
-    for (keys, blocks, expected) in cases {
+    for &(keys, blocks, expected) in REFUSED {
         assert_eq!(refused(keys, blocks), expected, "{keys}");
     }
 }

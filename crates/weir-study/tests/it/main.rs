@@ -35,6 +35,16 @@ fn read(text: &str) -> Result<Study, StudyErrors> {
     parse(text, "study.yaml", &catalog, &context())
 }
 
+/// Message and nearest of each error.
+fn messages_of(text: &str) -> Vec<String> {
+    let errors = read(text).expect_err(text);
+    let message = |error: &weir_study::StudyError| match &error.nearest {
+        Some(nearest) => format!("{} [{nearest}]", error.message),
+        None => error.message.clone(),
+    };
+    errors.errors().iter().map(message).collect()
+}
+
 /// A study that is right, with `rest` at its end.
 fn with(rest: &str) -> String {
     format!(

@@ -301,7 +301,7 @@ fn the_studies_in_the_documentation_are_right() {
         .skip(1)
         .filter_map(|rest| rest.split("```").next())
         .collect();
-    assert_eq!(examples.len(), 5);
+    assert_eq!(examples.len(), 6);
     for example in examples {
         let read = parse(example, "docs/study.md", &Catalog::builtin(), &context());
         assert!(

@@ -1,6 +1,6 @@
 //! What is refused, and in which words. The snapshots are what a person reads.
 
-use crate::{read, with};
+use crate::{messages_of, read, with};
 
 /// The errors of a study, rendered.
 fn refused(text: &str) -> String {
@@ -18,16 +18,6 @@ fn refused(text: &str) -> String {
 /// Message and nearest of each error in a study that is right but for `rest`.
 fn messages(rest: &str) -> Vec<String> {
     messages_of(&with(rest))
-}
-
-/// Those of a study.
-fn messages_of(text: &str) -> Vec<String> {
-    let errors = read(text).expect_err(text);
-    let message = |error: &weir_study::StudyError| match &error.nearest {
-        Some(nearest) => format!("{} [{nearest}]", error.message),
-        None => error.message.clone(),
-    };
-    errors.errors().iter().map(message).collect()
 }
 
 #[test]
@@ -188,235 +178,92 @@ fn anchors_and_bombs_are_refused_at_once() {
     assert_eq!(read(&long).expect_err("size").errors().len(), 1);
 }
 
+#[rustfmt::skip]
+static SECTIONS: &[(&str, &[&str])] = &[
+    ("a/a: false", &["nothing is compared: there are no arms besides the baseline"]),
+    ("a/a: yes", &["`yes` is not `true` or `false`"]),
+    ("arms: []", &["a list of arms such as `{name: no-gzip, settings: {gzip: off}}` is wanted here, found none"]),
+    ("arms: [{name: a, settings: {gzip: off}}]\nfactorial: {gzip: [on, off]}",
+     &["a study has one way to write its arms"]),
+    ("arms: [{name: a, settings: {gzip: off}}]\nstratify: gzip", &["`stratify` is for a `factorial` study"]),
+    ("factorial: {gzip: [on, off], sendfile: [on, off]}\nstratify: [gzip, sendfil]",
+     &["`sendfil` is no factor of this study [sendfile]"]),
+    ("arms: [{name: a, proxy: haprxy}]",
+     &["`haprxy` is not `nginx`, `haproxy`, `envoy`, `caddy`, `httpd` or `external` [haproxy]"]),
+    ("arms: [{name: a, proxy: {kind: nginx, role: reverse-proxy}}]", &["a proxy has no key `role`"]),
+    ("arms: [{name: a, proxy: {kind: nginx, port: 80}}]",
+     &["`port` names a listener of a `configuration`, and there is none"]),
+    ("arms: [{name: a, proxy: {kind: nginx, configuration: /a, stock: debian}}]",
+     &["a configuration of your own begins with nothing but itself"]),
+    ("arms: [{name: a, proxy: {kind: nginx, address: 127.0.0.1:80}}]",
+     &["`address` is for a proxy that weir does not start"]),
+    ("arms: [{name: a, proxy: {kind: external, settings: {gzip: off}}}]",
+     &["a proxy needs the key `address`", "`settings` is for a proxy that weir starts", "unknown parameter `gzip`"]),
+    ("cumulative: [{name: a, proxy: haproxy}]",
+     &["a step keeps what the ones before it changed, so it cannot be another proxy"]),
+    ("arms: [{name: a, proxy: {kind: nginx, settings: {worker_processes: 1}}}]",
+     &["arm `a` has the settings of the baseline"]),
+    ("arms: [{name: a, settings: {gzip: off}, setings: 1}]", &["an arm has no key `setings` [settings]"]),
+    ("arms: [{name: a}]", &["an arm needs the key `settings`"]),
+    ("arms: [{name: a, settings: {gzip: [off]}}]", &["`gzip` is `on` or `off`, found a list"]),
+    ("one-at-a-time: {multi_accept: [off]}", &["`multi_accept` has the baseline's level only"]),
+    ("one-at-a-time: {gzip: [off, off]}", &["the level `off` is there twice"]),
+    ("one-at-a-time: {gzipp: [off]}", &["unknown parameter `gzipp` [gzip]"]),
+    ("factorial: {keepalive_requests: [1, 2, 3, 4, 5, 6, 7, 8, 9], gzip_comp_level: [2, 3, 4, 5, 6, 7, 8, 9]}",
+     &["72 combinations are more than 64 arms"]),
+    ("arms: [{name: a, settings: {worker_rlimit_nofile: 512}}]",
+     &["`worker_connections` 768 is above `worker_rlimit_nofile` 512: every connection takes a descriptor; nginx starts with no more than a warning and can never use the connections above the limit"]),
+    ("origin: {status: 100}", &["`100` is not a whole number from 200 to 599"]),
+    ("origin: {status: 204, size: 1k}", &["a response with status 204 has no content"]),
+    ("origin: {size: 9000GiB}", &["`9000GiB` is out of range: it is above 1 TiB"]),
+    ("origin: {delay: {uniform: [5ms, 1ms]}}", &["the shorter and the longer duration are wanted here"]),
+    ("origin: {delay: {gauss: 1ms}}", &["a delay has no key `gauss`", "a delay has one distribution"]),
+    ("origin: {content_type: text/html}", &["an origin has no key `content_type` [content-type]"]),
+    ("blocks: {slice: 1ms}", &["`1ms` is not a duration from 10ms to 10m"]),
+    ("blocks: {discard: 95%}", &["`95%` is not a share from 0 % to below 90 %"]),
+    ("blocks: {slice: 10s}", &["60s is too short for 12 blocks of 2 arms"]),
+    ("objective: {metric: response-p50}", &["no open load measures this metric"]),
+    ("objective: {confidence: 1}", &["`1` is not a share from 50 % to below 100 %"]),
+    ("cpus: {proxy: 0-3, generator: 0}", &["`cpus` needs the key `origin`", "this machine has no CPU 2-3 for weir"]),
+    ("cpus: {proxy: one, generator: 0, origin: 0}", &["`one` is not a list of CPUs such as 0, 0-3 or 0,2-3"]),
+    ("published: {source: s, metric: m, figures: {baseline: -1}}", &["`-1` is not a number above 0"]),
+    ("baseline: my/base", &["`my/base` is no name for a file [my-base]"]),
+];
+
 #[test]
 fn sections_say_what_they_want() {
-    let cases: [(&str, &[&str]); 37] = [
-        (
-            "a/a: false",
-            &["nothing is compared: there are no arms besides the baseline"],
-        ),
-        ("a/a: yes", &["`yes` is not `true` or `false`"]),
-        (
-            "arms: []",
-            &[
-                "a list of arms such as `{name: no-gzip, settings: {gzip: off}}` is wanted here, found none",
-            ],
-        ),
-        (
-            "arms: [{name: a, settings: {gzip: off}}]\nfactorial: {gzip: [on, off]}",
-            &["a study has one way to write its arms"],
-        ),
-        (
-            "arms: [{name: a, settings: {gzip: off}}]\nstratify: gzip",
-            &["`stratify` is for a `factorial` study"],
-        ),
-        (
-            "factorial: {gzip: [on, off], sendfile: [on, off]}\nstratify: [gzip, sendfil]",
-            &["`sendfil` is no factor of this study [sendfile]"],
-        ),
-        (
-            "arms: [{name: a, proxy: haprxy}]",
-            &[
-                "`haprxy` is not `nginx`, `haproxy`, `envoy`, `caddy`, `httpd` or `external` [haproxy]",
-            ],
-        ),
-        (
-            "arms: [{name: a, proxy: {kind: nginx, role: reverse-proxy}}]",
-            &["a proxy has no key `role`"],
-        ),
-        (
-            "arms: [{name: a, proxy: {kind: nginx, port: 80}}]",
-            &["`port` names a listener of a `configuration`, and there is none"],
-        ),
-        (
-            "arms: [{name: a, proxy: {kind: nginx, configuration: /a, stock: debian}}]",
-            &["a configuration of your own begins with nothing but itself"],
-        ),
-        (
-            "arms: [{name: a, proxy: {kind: nginx, address: 127.0.0.1:80}}]",
-            &["`address` is for a proxy that weir does not start"],
-        ),
-        (
-            "arms: [{name: a, proxy: {kind: external, settings: {gzip: off}}}]",
-            &[
-                "a proxy needs the key `address`",
-                "`settings` is for a proxy that weir starts",
-                "unknown parameter `gzip`",
-            ],
-        ),
-        (
-            "cumulative: [{name: a, proxy: haproxy}]",
-            &["a step keeps what the ones before it changed, so it cannot be another proxy"],
-        ),
-        (
-            "arms: [{name: a, proxy: {kind: nginx, settings: {worker_processes: 1}}}]",
-            &["arm `a` has the settings of the baseline"],
-        ),
-        (
-            "arms: [{name: a, settings: {gzip: off}, setings: 1}]",
-            &["an arm has no key `setings` [settings]"],
-        ),
-        ("arms: [{name: a}]", &["an arm needs the key `settings`"]),
-        (
-            "arms: [{name: a, settings: {gzip: [off]}}]",
-            &["`gzip` is `on` or `off`, found a list"],
-        ),
-        (
-            "one-at-a-time: {multi_accept: [off]}",
-            &["`multi_accept` has the baseline's level only"],
-        ),
-        (
-            "one-at-a-time: {gzip: [off, off]}",
-            &["the level `off` is there twice"],
-        ),
-        (
-            "one-at-a-time: {gzipp: [off]}",
-            &["unknown parameter `gzipp` [gzip]"],
-        ),
-        (
-            "factorial: {keepalive_requests: [1, 2, 3, 4, 5, 6, 7, 8, 9], gzip_comp_level: [2, 3, 4, 5, 6, 7, 8, 9]}",
-            &["72 combinations are more than 64 arms"],
-        ),
-        (
-            "arms: [{name: a, settings: {worker_rlimit_nofile: 512}}]",
-            &[
-                "`worker_connections` 768 is above `worker_rlimit_nofile` 512: every connection takes a descriptor; nginx starts with no more than a warning and can never use the connections above the limit",
-            ],
-        ),
-        (
-            "origin: {status: 100}",
-            &["`100` is not a whole number from 200 to 599"],
-        ),
-        (
-            "origin: {status: 204, size: 1k}",
-            &["a response with status 204 has no content"],
-        ),
-        (
-            "origin: {size: 9000GiB}",
-            &["`9000GiB` is out of range: it is above 1 TiB"],
-        ),
-        (
-            "origin: {delay: {uniform: [5ms, 1ms]}}",
-            &["the shorter and the longer duration are wanted here"],
-        ),
-        (
-            "origin: {delay: {gauss: 1ms}}",
-            &["a delay has no key `gauss`", "a delay has one distribution"],
-        ),
-        (
-            "origin: {content_type: text/html}",
-            &["an origin has no key `content_type` [content-type]"],
-        ),
-        (
-            "blocks: {slice: 1ms}",
-            &["`1ms` is not a duration from 10ms to 10m"],
-        ),
-        (
-            "blocks: {discard: 95%}",
-            &["`95%` is not a share from 0 % to below 90 %"],
-        ),
-        (
-            "blocks: {slice: 10s}",
-            &["60s is too short for 12 blocks of 2 arms"],
-        ),
-        (
-            "objective: {metric: response-p50}",
-            &["no open load measures this metric"],
-        ),
-        (
-            "objective: {confidence: 1}",
-            &["`1` is not a share from 50 % to below 100 %"],
-        ),
-        (
-            "cpus: {proxy: 0-3, generator: 0}",
-            &[
-                "`cpus` needs the key `origin`",
-                "this machine has no CPU 2-3 for weir",
-            ],
-        ),
-        (
-            "cpus: {proxy: one, generator: 0, origin: 0}",
-            &["`one` is not a list of CPUs such as 0, 0-3 or 0,2-3"],
-        ),
-        (
-            "published: {source: s, metric: m, figures: {baseline: -1}}",
-            &["`-1` is not a number above 0"],
-        ),
-        (
-            "baseline: my/base",
-            &["`my/base` is no name for a file [my-base]"],
-        ),
-    ];
-    for (rest, expected) in cases {
+    for &(rest, expected) in SECTIONS {
         assert_eq!(messages(rest), expected, "{rest}");
     }
 }
 
+#[rustfmt::skip]
+static LOADS: &[(&str, &[&str])] = &[
+    ("closed: false", &["a load that is not closed needs a rate"]),
+    ("closed: true, rate: 5", &["a load is either closed or has a rate"]),
+    ("timeout: 1s", &["a load needs `closed: true` or a `rate`"]),
+    ("rate: 0", &["`0` is out of range: it must be above zero"]),
+    ("rate: fast", &["`fast` is not a rate in requests per second such as 500, 2.5k or 30k"]),
+    ("rate: 60% of fastest", &["`60% of fastest` is not a rate"]),
+    ("rate: 160% of slowest", &["`160% of slowest` is not a rate"]),
+    ("rate: 60% of slowest", &["no closed load comes before this one"]),
+    ("closed: true, timeout: 0", &["`0` is not a duration from 1ms to 24h"]),
+    ("closed: true, request: {path: index.html}", &["`index.html` is not a path"]),
+    ("closed: true, request: {path: /a b}", &["`/a b` is not a path"]),
+    ("closed: true, request: {method: G T}", &["`G T` is not a method (RFC 9110 §9)"]),
+    ("closed: true, request: {fields: {'a b': c}}", &["`a b` is not a valid header name (RFC 9110 §5.1)"]),
+    ("closed: true, request: {fields: {Accept: \"a\\r\\nb: c\"}}",
+     &["a header's value holds a control character (RFC 9110 §5.5)"]),
+    ("closed: true, request: {fields: {Content-Length: 5}}", &["weir writes `Content-Length` itself"]),
+    ("closed: true, name: Big", &["the key `name` is there twice"]),
+    ("closed: true, request: {cookies: 1}", &["a request has no key `cookies`"]),
+];
+
 #[test]
 fn loads_say_what_they_want() {
-    let cases: [(&str, &[&str]); 17] = [
-        ("closed: false", &["a load that is not closed needs a rate"]),
-        (
-            "closed: true, rate: 5",
-            &["a load is either closed or has a rate"],
-        ),
-        ("timeout: 1s", &["a load needs `closed: true` or a `rate`"]),
-        ("rate: 0", &["`0` is out of range: it must be above zero"]),
-        (
-            "rate: fast",
-            &["`fast` is not a rate in requests per second such as 500, 2.5k or 30k"],
-        ),
-        ("rate: 60% of fastest", &["`60% of fastest` is not a rate"]),
-        (
-            "rate: 160% of slowest",
-            &["`160% of slowest` is not a rate"],
-        ),
-        (
-            "rate: 60% of slowest",
-            &["no closed load comes before this one"],
-        ),
-        (
-            "closed: true, timeout: 0",
-            &["`0` is not a duration from 1ms to 24h"],
-        ),
-        (
-            "closed: true, request: {path: index.html}",
-            &["`index.html` is not a path"],
-        ),
-        (
-            "closed: true, request: {path: /a b}",
-            &["`/a b` is not a path"],
-        ),
-        (
-            "closed: true, request: {method: G T}",
-            &["`G T` is not a method (RFC 9110 §9)"],
-        ),
-        (
-            "closed: true, request: {fields: {'a b': c}}",
-            &["`a b` is not a valid header name (RFC 9110 §5.1)"],
-        ),
-        (
-            "closed: true, request: {fields: {Accept: \"a\\r\\nb: c\"}}",
-            &["a header's value holds a control character (RFC 9110 §5.5)"],
-        ),
-        (
-            "closed: true, request: {fields: {Content-Length: 5}}",
-            &["weir writes `Content-Length` itself"],
-        ),
-        (
-            "closed: true, name: Big",
-            &["the key `name` is there twice"],
-        ),
-        (
-            "closed: true, request: {cookies: 1}",
-            &["a request has no key `cookies`"],
-        ),
-    ];
-    for (change, expected) in cases {
+    for &(change, expected) in LOADS {
         let text = with("").replace("closed: true", change);
-        let errors = read(&text).expect_err(change);
-        let messages: Vec<_> = errors.errors().iter().map(|e| e.message.as_str()).collect();
-        assert_eq!(messages, expected, "{change}");
+        assert_eq!(messages_of(&text), expected, "{change}");
     }
 }
 

@@ -226,6 +226,10 @@ impl Narrator {
         }
     }
 
+    fn say(&mut self, text: &str) {
+        self.line.say(text);
+    }
+
     fn tell(&mut self, event: Event) {
         match event {
             Event::Begun {
@@ -233,15 +237,12 @@ impl Narrator {
                 trials,
                 remarks,
             } => {
-                self.line
-                    .say(&format!("Records go to {}", folder.display()));
-                self.line.say(&format!(
-                    "Trials take {}, pilots come on top",
-                    format_duration(trials)
-                ));
-                remarks
-                    .iter()
-                    .for_each(|remark| self.line.say(&format!("Note: {remark}")));
+                self.say(&format!("Records go to {}", folder.display()));
+                let trials = format_duration(trials);
+                self.say(&format!("Trials take {trials}, pilots come on top"));
+                for remark in remarks {
+                    self.say(&format!("Note: {remark}"));
+                }
             }
             Event::ArmReady {
                 arm,
@@ -249,7 +250,7 @@ impl Narrator {
                 remarks,
             } => {
                 for remark in remarks {
-                    self.line.say(&format!("{arm}: {remark}"));
+                    self.say(&format!("{arm}: {remark}"));
                 }
                 if self.line.rewrites() {
                     self.line.show(&format!("{arm} answers on {address}"));
@@ -258,12 +259,11 @@ impl Narrator {
             }
             Event::PilotBegun { load } => {
                 self.say_arms();
-                self.line
-                    .say(&format!("{load}: a pilot tries slice lengths"));
+                self.say(&format!("{load}: a pilot tries slice lengths"));
             }
             Event::PilotEnded(pilot) => {
                 let slice = format_duration(Duration::from_nanos(pilot.slice_ns));
-                self.line.say(&format!("{}: slices of {slice}", pilot.load));
+                self.say(&format!("{}: slices of {slice}", pilot.load));
             }
             Event::TrialBegun {
                 load,
@@ -274,10 +274,9 @@ impl Narrator {
                 self.say_arms();
                 let length = format_duration(length);
                 let rate = rate.map_or(String::new(), |rate| format!(" at {rate:.0} requests/s"));
-                self.line
-                    .say(&format!("{load}: {blocks} blocks in {length}{rate}"));
+                self.say(&format!("{load}: {blocks} blocks in {length}{rate}"));
                 self.begun = Instant::now();
-                self.told = Instant::now();
+                self.told = self.begun;
             }
             Event::Block {
                 load,
@@ -286,8 +285,7 @@ impl Narrator {
                 baseline_rate,
             } => {
                 // On a terminal every block; in a log file now and then.
-                let due = self.line.rewrites() || self.told.elapsed().as_secs() >= 10;
-                if due {
+                if self.line.rewrites() || self.told.elapsed().as_secs() >= 10 {
                     self.told = Instant::now();
                     let left = self.begun.elapsed().as_secs_f64() / f64::from(done.max(1))
                         * f64::from(of - done.min(of));
@@ -298,16 +296,14 @@ impl Narrator {
                 }
             }
             Event::PutBack(restored) => self.put_back(&restored),
-            Event::TrialEnded { load } => {
-                self.line.say(&format!("{load}: done"));
-            }
+            Event::TrialEnded { load } => self.say(&format!("{load}: done")),
         }
     }
 
     /// Nobody needs to hear of settings that are as they were.
     fn put_back(&mut self, restored: &[Restored]) {
         for one in restored.iter().filter(|one| !one.outcome.is_restored()) {
-            self.line.say(restore::described(one, false).trim_end());
+            self.say(restore::described(one, false).trim_end());
         }
     }
 
@@ -315,8 +311,7 @@ impl Narrator {
     fn say_arms(&mut self) {
         if !self.arms.is_empty() {
             let arms = std::mem::take(&mut self.arms);
-            self.line
-                .say(&format!("{} arms answer: {}", arms.len(), arms.join(", ")));
+            self.say(&format!("{} arms answer: {}", arms.len(), arms.join(", ")));
         }
     }
 }

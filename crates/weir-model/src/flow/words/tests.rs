@@ -23,164 +23,85 @@ fn read_text(text: &str) -> Result<FlowSpec, Vec<String>> {
     read(&said, base, Duration::from_secs(10)).map_err(faults)
 }
 
+type Changes = fn(&mut FlowSpec);
+
+#[rustfmt::skip]
+static CHANGES: &[(&str, Changes)] = &[
+    ("connections 7", |spec| spec.connections = 7),
+    ("connection keep-alive", |_| ()),
+    ("connection close", |spec| spec.lifetime = Lifetime::Request),
+    ("connection 1", |spec| spec.lifetime = Lifetime::Request),
+    ("connection 100", |spec| spec.lifetime = Lifetime::Requests(100)),
+    ("connection 10s", |spec| spec.lifetime = Lifetime::Time(10_000_000_000)),
+    ("connection hold", |spec| spec.arrivals = ArrivalsSpec::Held),
+    ("connection hold:10s", |spec| spec.arrivals = ArrivalsSpec::Constant(5.0)),
+    ("connect-rate 2k", |spec| spec.connect_rate = Some(2000.0)),
+    ("pipeline 4", |spec| spec.pipeline = 4),
+    ("rate 300", |spec| spec.arrivals = ArrivalsSpec::Constant(300.0)),
+    ("rate 100..500", |spec| { let (from, to, ns) = (100.0, 500.0, 10_000_000_000);
+         spec.arrivals = ArrivalsSpec::Varied(vec![Segment { from, to, ns }]); }),
+    ("rate 9; arrivals poisson:7", |spec| { spec.arrivals = ArrivalsSpec::Constant(9.0);
+         spec.spacing = Spacing::Poisson { seed: 7 }; }),
+    ("trace a.log; trace-speed 2", |spec| { let (file, speed) = ("a.log".to_owned(), 2.0);
+         spec.arrivals = ArrivalsSpec::Trace(TraceSpec { file, speed }); }),
+    ("rate 9; schedule per-connection", |spec| { spec.arrivals = ArrivalsSpec::Constant(9.0);
+         spec.assignment = Assignment::PerConnection; }),
+    ("rate 9; overflow drop", |spec| { spec.arrivals = ArrivalsSpec::Constant(9.0); spec.overflow = Overflow::Drop;
+         }),
+    ("requests 1000", |spec| spec.limit = Some(1000)),
+    ("timeout 5s", |spec| spec.timeout = Duration::from_secs(5)),
+    ("expect status=2xx,304; expect size=1KiB; expect field=Via; expect field=Age: 0",
+     |spec| spec.requests[0].expect = Some(ExpectSpec { status: vec![StatusSpec::Class(2), StatusSpec::Code(304)],
+         size: Some(1024), fields: vec![("Via".to_owned(), FieldSpec::Present), ("Age".to_owned(),
+         FieldSpec::Value("0".to_owned()))], sha256: None })),
+    ("tls", |spec| spec.tls = Some(TlsSpec::default())),
+    ("tls; version 1.3; groups P-256; alpn h2,http/1.1; early-data",
+     |spec| spec.tls = Some(TlsSpec { versions: vec![TlsVersion::V1_3], groups: vec!["secp256r1".to_owned()],
+         alpn: vec!["h2".to_owned(), "http/1.1".to_owned()], early_data: true, ..TlsSpec::default() })),
+    ("tls; ca a.pem; sni b.test; resumption 80%",
+     |spec| spec.tls = Some(TlsSpec { trust: Trust::Ca("a.pem".to_owned()), server_name: Some("b.test".to_owned()),
+         resumption: crate::tls::Resumption::Ratio(0.8), ..TlsSpec::default() })),
+    ("tls; cert a.pem; key b.pem; insecure",
+     |spec| spec.tls = Some(TlsSpec { client: Some(ClientCertificate { certificate: "a.pem".to_owned(),
+         key: "b.pem".to_owned() }), trust: Trust::Insecure, ..TlsSpec::default() })),
+];
+
 #[test]
 fn each_word_changes_what_it_says() {
-    type Changes = fn(&mut FlowSpec);
-    let cases: [(&str, Changes); 23] = [
-        ("connections 7", |spec| spec.connections = 7),
-        ("connection keep-alive", |_| ()),
-        ("connection close", |spec| spec.lifetime = Lifetime::Request),
-        ("connection 1", |spec| spec.lifetime = Lifetime::Request),
-        ("connection 100", |spec| {
-            spec.lifetime = Lifetime::Requests(100);
-        }),
-        ("connection 10s", |spec| {
-            spec.lifetime = Lifetime::Time(10_000_000_000);
-        }),
-        ("connection hold", |spec| spec.arrivals = ArrivalsSpec::Held),
-        ("connection hold:10s", |spec| {
-            spec.arrivals = ArrivalsSpec::Constant(5.0);
-        }),
-        ("connect-rate 2k", |spec| spec.connect_rate = Some(2000.0)),
-        ("pipeline 4", |spec| spec.pipeline = 4),
-        ("rate 300", |spec| {
-            spec.arrivals = ArrivalsSpec::Constant(300.0);
-        }),
-        ("rate 100..500", |spec| {
-            let (from, to, ns) = (100.0, 500.0, 10_000_000_000);
-            spec.arrivals = ArrivalsSpec::Varied(vec![Segment { from, to, ns }]);
-        }),
-        ("rate 9; arrivals poisson:7", |spec| {
-            spec.arrivals = ArrivalsSpec::Constant(9.0);
-            spec.spacing = Spacing::Poisson { seed: 7 };
-        }),
-        ("trace a.log; trace-speed 2", |spec| {
-            let (file, speed) = ("a.log".to_owned(), 2.0);
-            spec.arrivals = ArrivalsSpec::Trace(TraceSpec { file, speed });
-        }),
-        ("rate 9; schedule per-connection", |spec| {
-            spec.arrivals = ArrivalsSpec::Constant(9.0);
-            spec.assignment = Assignment::PerConnection;
-        }),
-        ("rate 9; overflow drop", |spec| {
-            spec.arrivals = ArrivalsSpec::Constant(9.0);
-            spec.overflow = Overflow::Drop;
-        }),
-        ("requests 1000", |spec| spec.limit = Some(1000)),
-        ("timeout 5s", |spec| spec.timeout = Duration::from_secs(5)),
-        (
-            "expect status=2xx,304; expect size=1KiB; expect field=Via; expect field=Age: 0",
-            |spec| {
-                spec.requests[0].expect = Some(ExpectSpec {
-                    status: vec![StatusSpec::Class(2), StatusSpec::Code(304)],
-                    size: Some(1024),
-                    fields: vec![
-                        ("Via".to_owned(), FieldSpec::Present),
-                        ("Age".to_owned(), FieldSpec::Value("0".to_owned())),
-                    ],
-                    sha256: None,
-                });
-            },
-        ),
-        ("tls", |spec| spec.tls = Some(TlsSpec::default())),
-        (
-            "tls; version 1.3; groups P-256; alpn h2,http/1.1; early-data",
-            |spec| {
-                spec.tls = Some(TlsSpec {
-                    versions: vec![TlsVersion::V1_3],
-                    groups: vec!["secp256r1".to_owned()],
-                    alpn: vec!["h2".to_owned(), "http/1.1".to_owned()],
-                    early_data: true,
-                    ..TlsSpec::default()
-                });
-            },
-        ),
-        ("tls; ca a.pem; sni b.test; resumption 80%", |spec| {
-            spec.tls = Some(TlsSpec {
-                trust: Trust::Ca("a.pem".to_owned()),
-                server_name: Some("b.test".to_owned()),
-                resumption: crate::tls::Resumption::Ratio(0.8),
-                ..TlsSpec::default()
-            });
-        }),
-        ("tls; cert a.pem; key b.pem; insecure", |spec| {
-            spec.tls = Some(TlsSpec {
-                client: Some(ClientCertificate {
-                    certificate: "a.pem".to_owned(),
-                    key: "b.pem".to_owned(),
-                }),
-                trust: Trust::Insecure,
-                ..TlsSpec::default()
-            });
-        }),
-    ];
-    for (text, changes) in cases {
+    for &(text, changes) in CHANGES {
         let mut expected = FlowSpec::new(50, ArrivalsSpec::Closed);
         changes(&mut expected);
         assert_eq!(read_text(text), Ok(expected), "{text}");
     }
 }
 
+#[rustfmt::skip]
+static WRONG: &[(&str, &[&str])] = &[
+    ("connections 0", &["-c 0: at least one connection is needed"]),
+    ("connection forever", &["--connection forever: is no policy"]),
+    ("connection 0", &["--connection 0: is no policy"]),
+    ("pipeline 0", &["--pipeline 0: from 1 to 1024"]),
+    ("pipeline 1025", &["--pipeline 1025: from 1 to 1024"]),
+    ("rate 9; overflow dorp", &["--overflow dorp: is not queue or drop"]),
+    ("requests 0", &["-n 0: at least one request is needed"]),
+    ("timeout 0", &["-T 0: at least 1ms"]),
+    ("trace a; trace-speed 0", &["--trace-speed 0: must be above zero"]),
+    ("expect colour=red", &["--expect colour=red: is nothing that can be expected"]),
+    ("tls; version 1.1", &["--tls: `1.1` is not a TLS version that can be spoken"]),
+    ("ciphers TLS_AES_128_GCM_SHA256", &["--ciphers: it is asked in clear"]),
+    ("connection hold; rate 5; pipeline 2", &["--connection hold: held connections are not given a rate or a trace",
+         "--pipeline: held connections send nothing"]),
+    ("overflow drop; schedule per-connection; arrivals poisson",
+     &["--overflow: without a rate nothing is due that could be dropped",
+         "--schedule: without a rate there is no schedule", "--arrivals: without a rate there is nothing to spread"]),
+    ("connection per-request; connect-rate 5; pipeline 2",
+     &["--connect-rate: each request opens its own connection; -R, or `rate`, is their rate",
+         "--pipeline: a connection per request cannot have several in flight"]),
+];
+
 #[test]
 fn everything_that_is_wrong_is_said_at_once() {
-    let cases: [(&str, &[&str]); 15] = [
-        (
-            "connections 0",
-            &["-c 0: at least one connection is needed"],
-        ),
-        (
-            "connection forever",
-            &["--connection forever: is no policy"],
-        ),
-        ("connection 0", &["--connection 0: is no policy"]),
-        ("pipeline 0", &["--pipeline 0: from 1 to 1024"]),
-        ("pipeline 1025", &["--pipeline 1025: from 1 to 1024"]),
-        (
-            "rate 9; overflow dorp",
-            &["--overflow dorp: is not queue or drop"],
-        ),
-        ("requests 0", &["-n 0: at least one request is needed"]),
-        ("timeout 0", &["-T 0: at least 1ms"]),
-        (
-            "trace a; trace-speed 0",
-            &["--trace-speed 0: must be above zero"],
-        ),
-        (
-            "expect colour=red",
-            &["--expect colour=red: is nothing that can be expected"],
-        ),
-        (
-            "tls; version 1.1",
-            &["--tls: `1.1` is not a TLS version that can be spoken"],
-        ),
-        (
-            "ciphers TLS_AES_128_GCM_SHA256",
-            &["--ciphers: it is asked in clear"],
-        ),
-        (
-            "connection hold; rate 5; pipeline 2",
-            &[
-                "--connection hold: held connections are not given a rate or a trace",
-                "--pipeline: held connections send nothing",
-            ],
-        ),
-        (
-            "overflow drop; schedule per-connection; arrivals poisson",
-            &[
-                "--overflow: without a rate nothing is due that could be dropped",
-                "--schedule: without a rate there is no schedule",
-                "--arrivals: without a rate there is nothing to spread",
-            ],
-        ),
-        (
-            "connection per-request; connect-rate 5; pipeline 2",
-            &[
-                "--connect-rate: each request opens its own connection; -R, or `rate`, is their rate",
-                "--pipeline: a connection per request cannot have several in flight",
-            ],
-        ),
-    ];
-    for (text, expected) in cases {
+    for &(text, expected) in WRONG {
         assert_eq!(read_text(text).expect_err(text), expected, "{text}");
     }
     let all = read_text("connections 0; pipeline 0; timeout soon").expect_err("three");
