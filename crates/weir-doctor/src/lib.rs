@@ -13,13 +13,15 @@
 pub mod configuration;
 mod examination;
 mod facts;
+mod finding;
 mod gather;
 mod rules;
 mod text;
 
-pub use examination::{Examination, FORMAT, Finding, Room, Severity, examine};
+pub use examination::{Examination, FORMAT, examine};
 pub use facts::{
     Asked, Cgroup, Facts, LimitLine, Listener, Process, Proxy, SysctlLine, UnitLimit, Unread,
 };
+pub use finding::{Finding, Room, Severity};
 pub use gather::{GatherError, Request, gather};
 pub use text::text;

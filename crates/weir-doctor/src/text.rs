@@ -1,7 +1,8 @@
 //! An examination for a reader at a terminal.
 
-use crate::examination::{Examination, Finding, Severity};
+use crate::examination::Examination;
 use crate::facts::Asked;
+use crate::finding::{Finding, Severity};
 
 /// Colours of the terminal, or none.
 struct Paint {

@@ -2,13 +2,16 @@
 //!
 //! ```text
 //! simulate [STUDIES [SEED]]
+//! simulate keep FOLDER SCENARIO
 //! ```
 //!
 //! Each scenario of `weir_simulation::scenarios` has its share of the studies: baseline, A/A arm and an arm that
 //! something happens to, 12 s in a closed loop. A verdict is false where the A/A arm is called better or worse.
+//! The second form runs one study and keeps its folder, for `weir report`.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -37,7 +40,17 @@ struct Tally {
 }
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let mut arguments = std::env::args().skip(1);
+    let mut arguments = std::env::args().skip(1).peekable();
+    if arguments.next_if(|first| first == "keep").is_some() {
+        let (folder, name) = arguments
+            .next()
+            .zip(arguments.next())
+            .ok_or("keep what, where?")?;
+        let found = scenarios(1).into_iter().find(|(known, _)| *known == name);
+        let (_, model) = found.ok_or("there is no such scenario")?;
+        run_in(&model, folder.into())?;
+        return Ok(());
+    }
     let mut number = |otherwise: u64| match arguments.next() {
         Some(text) => text.parse(),
         None => Ok(otherwise),
@@ -124,8 +137,14 @@ fn study() -> Study {
 fn one(model: &Model) -> Result<Findings, LabError> {
     let folder = TempDir::new_in("/dev/shm").or_else(|_| TempDir::new());
     let folder = folder.expect("a folder can be made");
+    let folder = run_in(model, folder.path().join("run"))?;
+    Ok(weir_analysis::analyze(&Run::read(&folder)?))
+}
+
+/// Runs a study on a host of this model in a folder that is not there yet.
+fn run_in(model: &Model, folder: PathBuf) -> Result<PathBuf, LabError> {
     let options = Options {
-        folder: folder.path().join("run"),
+        folder,
         launcher: Launcher::new("weir".into()),
         weir_version: "simulated".to_owned(),
         remarks: Vec::new(),
@@ -134,6 +153,5 @@ fn one(model: &Model) -> Result<Findings, LabError> {
         allow_host_settings: false,
         stop: Arc::default(),
     };
-    let summary = weir_lab::run(&study(), "", &options, &mut |_| {})?;
-    Ok(weir_analysis::analyze(&Run::read(&summary.folder)?))
+    Ok(weir_lab::run(&study(), "", &options, &mut |_| {})?.folder)
 }

@@ -57,4 +57,5 @@ pub use hosts::{Facts, facts};
 pub use options::{Options, PlaceSpec, Role};
 pub use preflight::plan_of;
 pub use proposer::{MakeProposer, Proposer, Step};
-pub use run::{Summary, ask, ask_again, resume, run};
+pub use run::{ask, ask_again, resume, run};
+pub use session::Summary;

@@ -1,6 +1,6 @@
 //! A run from its begin to its end, and on again after an interruption.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use jiff::Timestamp;
 use weir_model::record::{FORMAT, Outcome, Remark, RunHeader};
@@ -12,17 +12,8 @@ use crate::hosts::Hosts;
 use crate::options::{Options, PlaceSpec, Role};
 use crate::plan::Plan;
 use crate::proposer::{MakeProposer, Proposer};
-use crate::session::Session;
+use crate::session::{Session, Summary};
 use crate::{Event, LabError, cpus, left_out, network, preflight, settings};
-
-/// What a run came to.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Summary {
-    /// The run's folder.
-    pub folder: PathBuf,
-    /// Complete or interrupted.
-    pub outcome: Outcome,
-}
 
 /// Runs a study. The calling thread is kept off the proxy's CPUs from here on, and must be one that
 /// lives as long as the process: proxies die with the thread that started them.

@@ -1,6 +1,7 @@
 //! One weir process at work on a run: everything is started, a proposer's cells are measured one after the
 //! other, and everything is ended and put back.
 
+use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 
 use jiff::Timestamp;
@@ -14,8 +15,16 @@ use crate::hosts::Hosts;
 use crate::lab::Lab;
 use crate::options::Options;
 use crate::proposer::{MakeProposer, Proposer, Step};
-use crate::run::Summary;
 use crate::{Event, LabError, preflight, settings};
+
+/// What a run came to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Summary {
+    /// The run's folder.
+    pub folder: PathBuf,
+    /// Complete or interrupted.
+    pub outcome: Outcome,
+}
 
 /// One weir process at work on a run.
 pub(crate) struct Session<'a> {

@@ -3,8 +3,8 @@
 use super::shape::Shape;
 use super::sources::{FS_SYSCTL, IP_SYSCTL, LISTEN_2, TCP_7};
 use super::{counted, figure};
-use crate::examination::{Finding, Severity};
 use crate::facts::SysctlLine;
+use crate::finding::{Finding, Severity};
 
 pub(super) fn rules(shape: &Shape<'_>, found: &mut Vec<Finding>) {
     found.extend(file_max(shape));

@@ -6,8 +6,8 @@ use super::shape::Shape;
 use super::sources::{IP_SYSCTL, LISTEN, LISTEN_2};
 use super::{figure, rate, rounded};
 use crate::configuration::Statement;
-use crate::examination::{Finding, Severity};
 use crate::facts::Listener;
+use crate::finding::{Finding, Severity};
 
 /// nginx calls listen(2) again at a reload only where backlog= has changed.
 const RESTART: &str = "systemctl restart nginx   # a reload leaves queues as they are";

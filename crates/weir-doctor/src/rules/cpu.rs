@@ -5,7 +5,7 @@ use super::shape::Shape;
 use super::sources::{CGROUP, LISTEN, WORKERS};
 use super::{counted, figure, rate};
 use crate::configuration::Statement;
-use crate::examination::{Finding, Severity};
+use crate::finding::{Finding, Severity};
 
 pub(super) fn rules(shape: &Shape<'_>, found: &mut Vec<Finding>) {
     found.extend(above(shape));

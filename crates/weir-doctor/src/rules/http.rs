@@ -8,7 +8,7 @@ use super::sources::{ACCESS_LOG, CLIENT_REQUESTS, CLIENT_TIMEOUT, GZIP, ORIGIN_K
 use weir_parameters::DefaultLevel;
 
 use crate::configuration::{Placed, Statement};
-use crate::examination::{Finding, Severity};
+use crate::finding::{Finding, Severity};
 
 pub(super) fn rules(shape: &Shape<'_>, found: &mut Vec<Finding>) {
     found.extend(inert_keepalive(shape));

@@ -13,8 +13,8 @@ mod sources;
 mod sysctl_files;
 mod tables;
 
-use crate::examination::{Finding, Room};
 use crate::facts::Facts;
+use crate::finding::{Finding, Room};
 use shape::Shape;
 
 /// What all rules find, rule by rule.

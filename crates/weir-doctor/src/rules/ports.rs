@@ -6,7 +6,7 @@ use super::numbers::{KEPT, REUSED_AFTER_S, TIME_WAIT_S, WIDEST};
 use super::shape::{LocalPorts, Pass, Shape};
 use super::sources::IP_SYSCTL;
 use super::{counted, figure, rate};
-use crate::examination::{Finding, Room, Severity};
+use crate::finding::{Finding, Room, Severity};
 
 pub(super) fn rules(shape: &Shape<'_>, found: &mut Vec<Finding>) {
     let Some(ports) = shape.local_ports() else {

@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use super::advice::comment_out;
 use super::shape::Shape;
 use super::sources::{IP_SYSCTL, SYSCTL_D, TCP_7};
-use crate::examination::{Finding, Severity};
 use crate::facts::SysctlLine;
+use crate::finding::{Finding, Severity};
 
 pub(super) fn rules(shape: &Shape<'_>, found: &mut Vec<Finding>) {
     found.extend(no_such_name(shape));

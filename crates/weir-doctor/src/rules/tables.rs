@@ -4,7 +4,7 @@ use super::numbers::{FEW_TIME_WAIT, USUAL_TIME_WAIT};
 use super::shape::Shape;
 use super::sources::{CONNTRACK, IP_SYSCTL};
 use super::{figure, rate, rounded};
-use crate::examination::{Finding, Severity};
+use crate::finding::{Finding, Severity};
 
 /// Bytes of a page; tcp_mem counts in them.
 fn page() -> u64 {

@@ -1,0 +1,104 @@
+//! What a rule finds, and what settings leave room for.
+
+use serde::Serialize;
+
+/// How much a finding matters. The order is that of urgency.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Severity {
+    /// It keeps the load asked for from being carried.
+    Error,
+    /// A setting cannot be what it says, has no effect, or has already cost connections.
+    Warning,
+    /// Worth knowing.
+    Note,
+}
+
+/// One thing found.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Finding {
+    /// Which rule, in words with hyphens: stable from version to version.
+    pub id: &'static str,
+    /// How much it matters.
+    pub severity: Severity,
+    /// What, in a line.
+    pub title: String,
+    /// Figures, with where they were read.
+    pub evidence: Vec<String>,
+    /// The mechanism.
+    pub why: String,
+    /// Commands that change it now.
+    pub change: Vec<String>,
+    /// Commands that keep it changed after a reboot, where the first do not.
+    pub persist: Vec<String>,
+    /// Where the mechanism is documented.
+    pub source: &'static str,
+}
+
+impl Finding {
+    /// A finding without evidence or remedy yet.
+    pub(crate) fn new(id: &'static str, severity: Severity, title: impl Into<String>) -> Finding {
+        Finding {
+            id,
+            severity,
+            title: title.into(),
+            evidence: Vec::new(),
+            why: String::new(),
+            change: Vec::new(),
+            persist: Vec::new(),
+            source: "",
+        }
+    }
+
+    pub(crate) fn evidence(mut self, line: impl Into<String>) -> Finding {
+        self.evidence.push(line.into());
+        self
+    }
+
+    pub(crate) fn evidence_all(mut self, lines: impl IntoIterator<Item = String>) -> Finding {
+        self.evidence.extend(lines);
+        self
+    }
+
+    pub(crate) fn why(mut self, why: impl Into<String>, source: &'static str) -> Finding {
+        self.why = why.into();
+        self.source = source;
+        self
+    }
+
+    pub(crate) fn change(mut self, command: impl Into<String>) -> Finding {
+        self.change.push(command.into());
+        self
+    }
+
+    /// A change of nginx's files, which it takes over without dropping connections.
+    pub(crate) fn change_nginx(self, commands: impl IntoIterator<Item = String>) -> Finding {
+        let mut changed = self;
+        changed.change.extend(commands);
+        changed.change("nginx -t && nginx -s reload")
+    }
+
+    /// A sysctl, now and at every boot. The name of the file sorts behind `99-sysctl.conf`, by
+    /// which Debian has /etc/sysctl.conf read.
+    pub(crate) fn change_sysctl(mut self, key: &str, value: &str) -> Finding {
+        self.change.push(match value.contains(' ') {
+            true => format!("sysctl -w {key}='{value}'"),
+            false => format!("sysctl -w {key}={value}"),
+        });
+        self.persist.push(format!(
+            "echo '{key} = {value}' >> /etc/sysctl.d/99-tuning.conf"
+        ));
+        self
+    }
+}
+
+/// How much the settings leave room for, whatever was asked.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Room {
+    /// Of what.
+    pub what: &'static str,
+    /// How much.
+    pub amount: f64,
+    /// The reckoning.
+    pub because: String,
+}
