@@ -122,6 +122,8 @@ fn study() -> Study {
     ];
     let arms = arms.map(|(name, role)| fixture::arm(name, role, &[]));
     let mut study = fixture::study(arms.to_vec());
+    study.name = "simulated".to_owned();
+    study.question = "Does anything happen to the second arm?".to_owned();
     let mut load = fixture::load("closed", StudyArrivals::Closed);
     load.connections = 8;
     load.duration = Duration::from_secs(12);
