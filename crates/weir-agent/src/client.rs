@@ -255,15 +255,21 @@ impl Client {
         mut to: impl FnMut(Part<Q>) + Send + 'static,
     ) -> Result<u64, AgentError> {
         let place = self.line.place.clone();
+        let mut is_over = false;
         let listener = move |part| {
-            to(match part {
+            if is_over {
+                return;
+            }
+            let part = match part {
                 RawPart::Event(event) => match understand(&place, &event) {
                     Ok(event) => Part::Event(event),
                     Err(error) => Part::End(Err(error)),
                 },
                 RawPart::Done(answer) => Part::End(understand(&place, &answer)),
                 RawPart::Failed(error) => Part::End(Err(error)),
-            });
+            };
+            is_over = matches!(part, Part::End(_));
+            to(part);
         };
         let id = self.line.number();
         let mut book = self.line.book();

@@ -53,7 +53,7 @@ pub(crate) fn of(cell: &Cell, timeline: &Timeline, place: usize) -> Vec<When> {
         (Rates::ByTurn(_), _) => by_turn(cell, timeline, place, others),
         (Rates::Same(rate), Some(bursts)) => {
             let bursts = Bursts {
-                rate: *rate,
+                rate: (*rate - others).max(0.0),
                 ..bursts
             };
             bursting(bursts, cell.slice, cell.discard)
@@ -281,6 +281,17 @@ mod tests {
         let segments = vec![Segment::flat(50.0)];
         assert_eq!(each[1].arrivals, Arrivals::Varied { segments, spacing });
         assert_eq!((each[0].every_ns, each[1].every_ns), (None, None));
+
+        let beside = vec![open(ArrivalsSpec::Constant(50.0))];
+        let mut bursts = load(ArrivalsSpec::Constant(100.0), beside);
+        bursts.main.spacing = Spacing::Burst { size: 10 };
+        assert_eq!(whole(&bursts), Some(150.0));
+        let main = Schedule::new(&arrivals(&bursts)[0].arrivals, 0).unwrap();
+        let due = main.expected(4_000_000_000, 8_000_000_000);
+        assert!(
+            (due - 400.0).abs() < 1e-6,
+            "the others' are not its own: {due}"
+        );
 
         let (from, to, ns) = (0.0, 400.0, 2_000_000_000);
         let ramp = vec![Segment { from, to, ns }];

@@ -2,7 +2,7 @@
 //! same slices. What they count is added.
 
 use weir_agent::message::{FlowJob, LoadJob};
-use weir_model::load::{Arrivals, Segment};
+use weir_model::load::{Arrivals, Segment, Spacing};
 
 /// Each generator's share: as many as there are generators, or connections of the flow that has fewest.
 pub(crate) fn deal(job: &LoadJob, generators: usize) -> Vec<LoadJob> {
@@ -52,7 +52,17 @@ fn share_of(flow: &FlowJob, number: u32, shares: u32) -> FlowJob {
                         ns: segment.ns,
                     })
                     .collect(),
-                spacing: *spacing,
+                spacing: match *spacing {
+                    Spacing::Even => Spacing::Even,
+                    // As many bursts as without others, each with a share of its requests.
+                    Spacing::Burst { size } => Spacing::Burst {
+                        size: part(size).max(1),
+                    },
+                    // Independent processes add up to one (superposition); the same seed would be the same one.
+                    Spacing::Poisson { seed } => Spacing::Poisson {
+                        seed: seed ^ (u64::from(number) << 32),
+                    },
+                },
             },
             same @ (Arrivals::Closed | Arrivals::Held | Arrivals::Trace { .. }) => same.clone(),
         },

@@ -18,7 +18,10 @@ pub struct History {
     pub decisions: Vec<DecisionRecord>,
     /// Arms that were added, in order.
     pub added: Vec<Arm>,
-    arms: usize,
+    /// Those of the study, by name.
+    arms: Vec<String>,
+    /// Whether there is any trial, whatever it was for.
+    has_trials: bool,
     loads: BTreeMap<String, LoadHistory>,
 }
 
@@ -38,17 +41,17 @@ struct LoadHistory {
 }
 
 impl History {
-    /// Of a study with so many arms.
-    pub fn new(arms: usize) -> History {
+    /// Of a study with these arms.
+    pub fn new(arms: &[Arm]) -> History {
         History {
-            arms,
+            arms: arms.iter().map(|arm| arm.name.clone()).collect(),
             ..History::default()
         }
     }
 
     /// What a run's folder tells.
     pub fn of(run: &Run) -> History {
-        let mut history = History::new(run.header.study.arms.len());
+        let mut history = History::new(&run.header.study.arms);
         run.records.iter().for_each(|record| history.add(record));
         history
     }
@@ -62,7 +65,12 @@ impl History {
             }
             Record::Decision(decision) => self.decisions.push(decision.clone()),
             Record::Arm(added) => self.added.push(added.arm.clone()),
-            Record::Trial(trial) if trial.phase.counts() => self.add_trial(trial),
+            Record::Trial(trial) => {
+                self.has_trials = true;
+                if trial.phase.counts() {
+                    self.add_trial(trial);
+                }
+            }
             _ => {}
         }
     }
@@ -79,7 +87,8 @@ impl History {
         let completed = trial.slices.iter().map(|slice| slice.completed).sum();
         let ns = trial.slices.iter().map(|slice| slice.measured_ns).sum();
         load.open.push((trial.arm.clone(), completed, ns));
-        if load.open.len() == self.arms {
+        let is_there = |arm: &String| load.open.iter().any(|(open, ..)| open == arm);
+        if self.arms.contains(&trial.arm) && self.arms.iter().all(is_there) {
             load.whole += 1;
             for (arm, completed, ns) in load.open.drain(..) {
                 let total = load.totals.entry(arm).or_default();
@@ -98,9 +107,9 @@ impl History {
         self.loads.get(load).map_or(0, |load| load.next)
     }
 
-    /// Whether anything was measured that counts.
+    /// Whether nothing was measured at all.
     pub fn is_empty(&self) -> bool {
-        self.loads.values().all(|load| load.whole == 0)
+        !self.has_trials
     }
 
     /// Requests per second that the slowest arm completed under a load.
@@ -109,5 +118,54 @@ impl History {
         totals
             .map(|&(completed, ns)| completed as f64 / (ns.max(1) as f64 / 1e9))
             .min_by(f64::total_cmp)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use weir_model::fixture::{arm, trial};
+    use weir_model::record::Phase;
+    use weir_model::study::ArmRole;
+
+    use super::*;
+
+    /// What is known after the trials of these arms and blocks of one load.
+    fn after(trials: &[(&str, u32, Phase)]) -> History {
+        let arms = ["a", "b"].map(|name| arm(name, ArmRole::Change, &[]));
+        let mut history = History::new(&arms);
+        for (arm, block, phase) in trials {
+            let trial = TrialRecord {
+                phase: *phase,
+                ..trial("l", arm, *block)
+            };
+            history.add(&Record::Trial(Box::new(trial)));
+        }
+        history
+    }
+
+    #[test]
+    fn a_block_is_whole_when_every_arm_of_the_study_has_a_trial() {
+        let (measured, screening) = (Phase::Measurement, Phase::Screening);
+        for (trials, whole, next) in [
+            (&[("a", 0, measured), ("b", 0, measured)][..], 1, 1),
+            (&[("a", 0, measured), ("added", 0, measured)], 0, 1),
+            (
+                &[
+                    ("a", 0, measured),
+                    ("b", 0, measured),
+                    ("added", 0, measured),
+                ],
+                1,
+                1,
+            ),
+            (&[("a", 0, measured), ("b", 1, measured)], 0, 2),
+            (&[("a", 0, screening), ("b", 0, screening)], 0, 0),
+        ] {
+            let history = after(trials);
+            assert_eq!(history.whole_blocks("l"), whole, "{trials:?}");
+            assert_eq!(history.next_block("l"), next, "{trials:?}");
+            assert!(!history.is_empty(), "{trials:?}: something was measured");
+        }
+        assert!(after(&[]).is_empty());
     }
 }

@@ -1,5 +1,6 @@
 //! [`Lab::measure`]: the one call that everything which asks for figures is made of.
 
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use weir_agent::message::LoadJob;
@@ -31,8 +32,8 @@ pub(crate) struct Lab<'a> {
     pub(crate) events: &'a mut dyn FnMut(Event),
     /// The user's wish to end the run.
     pub(crate) interrupted: &'a AtomicBool,
-    /// Load and what of it this session has measured already: records count on.
-    pub(crate) before: (String, Before),
+    /// What this session has measured of each load already: records count on.
+    pub(crate) before: BTreeMap<String, Before>,
 }
 
 /// Why a trial went on no further, as seen from inside it.
@@ -77,10 +78,10 @@ impl Lab<'_> {
         cell: &Cell,
         go_on: &mut dyn FnMut(&Block) -> bool,
     ) -> Result<Outcome, LabError> {
-        self.arms.have(&cell.arms, self.writer, self.events)?;
-        if cell.renew {
-            self.arms.renew(&cell.arms, self.writer)?;
-        }
+        let before = match self.ready(cell) {
+            Ok(before) => before,
+            Err(error) => return broken(error, Vec::new()),
+        };
         let timeline = Timeline::of(cell);
         let specs = self.arms.all();
         let arms: Vec<Arm> = cell.arms.iter().map(|&arm| specs[arm].clone()).collect();
@@ -90,22 +91,17 @@ impl Lab<'_> {
             arms: &arms,
             session: self.session,
         };
-        let counts = cell.phase != Phase::Pilot;
-        let before = match counts {
-            true => self.arms.counters(&cell.arms)?,
-            false => Vec::new(),
-        };
         let mut seen = Seen::default();
         let result = self.trial(recorder, &timeline, &mut seen, go_on)?;
         if seen.broken.is_none() {
             // A proxy that ended between blocks shows as refused connections: name the cause.
             seen.broken = self.arms.alive().err();
         }
+        if is_kept(cell) {
+            self.count_on(cell, &timeline);
+        }
         if let Some(error) = seen.broken.take() {
             return broken(error, seen.blocks);
-        }
-        if counts {
-            self.count_on(cell, &timeline);
         }
         let Some(end) = self.ended(cell, result)? else {
             return Ok(Outcome {
@@ -113,10 +109,13 @@ impl Lab<'_> {
                 end: CellEnd::Interrupted,
             });
         };
-        if counts {
-            let after = self.arms.counters(&cell.arms)?;
+        if is_kept(cell) {
+            let after = match self.arms.counters(&cell.arms) {
+                Ok(after) => after,
+                Err(error) => return broken(error, seen.blocks),
+            };
             self.keep_counters(recorder, before.iter().zip(&after))?;
-            let part = recorder.part(&timeline, end);
+            let part = recorder.part(seen.blocks.len() as u32, end);
             // The last of all: where it stands, a proxy without counters has counted nothing.
             self.record(&Record::Part(Box::new(part)))?;
         }
@@ -129,6 +128,18 @@ impl Lab<'_> {
             blocks: seen.blocks,
             end,
         })
+    }
+
+    /// Has the arms of a cell run, anew if it says so; what each proxy has counted of itself by then.
+    fn ready(&mut self, cell: &Cell) -> Result<Vec<record::Counted>, LabError> {
+        self.arms.have(&cell.arms, self.writer, self.events)?;
+        if cell.renew {
+            self.arms.renew(&cell.arms, self.writer)?;
+        }
+        match is_kept(cell) {
+            true => self.arms.counters(&cell.arms),
+            false => Ok(Vec::new()),
+        }
     }
 
     /// The load's share for each generator.
@@ -175,10 +186,11 @@ impl Lab<'_> {
                 proxies: self.arms.cpus(&cell.arms),
                 generator: &self.header.cpus.generator,
             },
-            before: match self.before.0 == cell.load.name {
-                true => self.before.1,
-                false => Before::default(),
-            },
+            before: self
+                .before
+                .get(&cell.load.name)
+                .copied()
+                .unwrap_or_default(),
             interrupted: self.interrupted,
         };
         Ok(trial.run(&mut |finished| {
@@ -217,11 +229,9 @@ impl Lab<'_> {
 
     /// Slices and time go on from here in the load's next trial.
     fn count_on(&mut self, cell: &Cell, timeline: &Timeline) {
-        if self.before.0 != cell.load.name {
-            self.before = (cell.load.name.clone(), Before::default());
-        }
-        self.before.1.slices += timeline.slices.len() as u64;
-        self.before.1.ns += timeline.length().as_nanos() as u64;
+        let before = self.before.entry(cell.load.name.clone()).or_default();
+        before.slices += timeline.slices.len() as u64;
+        before.ns += timeline.length().as_nanos() as u64;
     }
 
     /// What the generator says about the end of a trial. One that was stopped before a connection was
@@ -266,6 +276,11 @@ impl Lab<'_> {
         }
         Ok(())
     }
+}
+
+/// Whether more is kept of a cell than its trials.
+fn is_kept(cell: &Cell) -> bool {
+    cell.phase != Phase::Pilot
 }
 
 /// A broken arm is an outcome; anything else that went wrong is an error.

@@ -13,7 +13,6 @@ use weir_record::{HistogramKind, RecordError, RunWriter, summarize, tag};
 
 use crate::assembly::{ArmBlock, FinishedBlock};
 use crate::cell::{Block, Cell};
-use crate::timeline::Timeline;
 use crate::trial::TrialEnd;
 
 /// What the records of a cell belong to.
@@ -107,9 +106,9 @@ impl Recorder<'_> {
         self.cell.phase != Phase::Pilot && !(is_closed && kind == HistogramKind::ServiceTime)
     }
 
-    /// What is known of a continuous trial when it has ended, and belongs to none of its blocks: connections,
+    /// What is known of a continuous trial of so many blocks when it has ended, and belongs to none of its blocks: connections,
     /// handshakes, memory, the generator's own troubles.
-    pub(crate) fn part(&self, timeline: &Timeline, end: TrialEnd) -> PartRecord {
+    pub(crate) fn part(&self, blocks: u32, end: TrialEnd) -> PartRecord {
         let TrialEnd {
             load,
             watch,
@@ -128,8 +127,8 @@ impl Recorder<'_> {
         PartRecord {
             session: self.session,
             load: self.cell.load.name.clone(),
-            first_block: timeline.first_block,
-            blocks: timeline.blocks,
+            first_block: self.cell.first_block,
+            blocks,
             threads: load.threads,
             io: load.io,
             starved: load.starved,

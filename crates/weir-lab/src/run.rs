@@ -88,7 +88,7 @@ pub fn ask(
         options,
         number: 0,
         writer,
-        history: History::new(study.arms.len()),
+        history: History::new(&study.arms),
     };
     let result = session.run(hosts, proposer, events);
     let is_refused = result.as_ref().is_err_and(LabError::is_bad_input);

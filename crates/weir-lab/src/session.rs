@@ -1,6 +1,7 @@
 //! One weir process at work on a run: everything is started, a proposer's cells are measured one after the
 //! other, and everything is ended and put back.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 
@@ -9,7 +10,6 @@ use weir_model::record::{EndRecord, NetworkUsed, Outcome, Record, RunHeader, Ses
 use weir_record::RunWriter;
 
 use crate::arms::{Arms, Bench};
-use crate::assembly::Before;
 use crate::history::History;
 use crate::hosts::Hosts;
 use crate::lab::Lab;
@@ -111,7 +111,7 @@ impl Session<'_> {
             history: &mut self.history,
             events,
             interrupted: &self.options.stop,
-            before: (String::new(), Before::default()),
+            before: BTreeMap::new(),
         };
         let worked = follow(proposer, &mut lab);
         // A host that is gone has no logs to give; why it is gone is what matters then.

@@ -30,10 +30,6 @@ pub(crate) struct Timeline {
     /// For each slice the next one of the same arm, or the number of slices.
     pub(crate) next_of_arm: Vec<usize>,
     pub(crate) arms: usize,
-    /// Number of the first block.
-    pub(crate) first_block: u32,
-    /// Blocks.
-    pub(crate) blocks: u32,
 }
 
 impl Timeline {
@@ -66,8 +62,6 @@ impl Timeline {
             turns,
             next_of_arm,
             arms,
-            first_block: first,
-            blocks,
         }
     }
 

@@ -217,8 +217,10 @@ impl Going<'_> {
                 self.counted(generator, slice, &data)
             }
             Told::Load(generator, Part::End(end)) => {
+                // What cannot be understood may go on all the same.
+                let end = end?;
                 self.loads[generator].has_ended = true;
-                self.add_load(end?);
+                self.add_load(end);
                 // One that was stopped ended before its time: so do the watches then.
                 if self.loads.iter().all(|load| load.has_ended) && !self.assembly.has_all_slices() {
                     self.stop();
@@ -230,8 +232,9 @@ impl Going<'_> {
                 Ok(())
             }
             Told::Watch(host, Part::End(end)) => {
+                let end = end?;
                 self.watches[host].has_ended = true;
-                self.add_watch(end?);
+                self.add_watch(end);
                 Ok(())
             }
         }

@@ -21,7 +21,10 @@ pub use trial::{
 };
 
 /// Version of the run folder's formats.
-pub const FORMAT: &str = "weir-run/1";
+pub const FORMAT: &str = "weir-run/2";
+
+/// Versions that can be read. In the first, trials of pilots were not kept, and all trials were figures.
+pub const READABLE: [&str; 2] = ["weir-run/1", FORMAT];
 
 /// First thing written: what will be done, where, and by which weir.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -11,7 +11,7 @@ use hdrhistogram::Histogram;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use weir_model::record::{
-    FORMAT, Outcome, PartRecord, PilotRecord, Record, RunHeader, TrialRecord,
+    Outcome, PartRecord, PilotRecord, READABLE, Record, RunHeader, TrialRecord,
 };
 
 use crate::{HEADER_FILE, HISTOGRAMS_FILE, RECORDS_FILE, RecordError, STUDY_FILE, histogram_log};
@@ -172,7 +172,7 @@ fn read_header(dir: &Path) -> Result<RunHeader, RecordError> {
         Err(error) => return Err(RecordError::io("read", &path)(error)),
     };
     let Format { format } = parse(&path, 0, &text)?;
-    if format != FORMAT {
+    if !READABLE.contains(&&*format) {
         return Err(RecordError::UnknownFormat {
             path,
             found: format,

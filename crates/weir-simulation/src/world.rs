@@ -134,8 +134,9 @@ impl World {
             }
             load.has_told = true;
             if let Err(failure) = opened(&load.job, &self.arms, self.now_ns) {
-                let mut load = self.loads.remove(0);
-                (load.to)(Part::End(Err(failure.into())));
+                for mut load in std::mem::take(&mut self.loads) {
+                    (load.to)(Part::End(Err(failure.clone().into())));
+                }
                 self.slice = 0;
                 return true;
             }

@@ -11,7 +11,7 @@ use weir_parameters::{Catalog, Scoped};
 use weir_probe::process;
 use weir_sut::{
     Certificate, Configuration, Effective, Launch, Launcher, Own, Proxy, RunningProxy, Site,
-    SutError, TlsListener, free_ports,
+    TlsListener, free_ports,
 };
 
 use super::keeper::Keeper;
@@ -91,9 +91,14 @@ impl Arm {
         let (mut own, remarks) = OwnProxy::prepare(&job, &place, &scoped, &keeper)?;
         // Before the proxy is there, so that no connection of it is older.
         let bypassed = own.hops(job.origin).only(&scoped.bypassed);
-        transport.bypass(&bypassed, &place.sides)?;
-        own.start(&keeper, &place.launcher)?;
-        let mut started = own.describe(&keeper, catalog, remarks)?;
+        let begun = transport
+            .bypass(&bypassed, &place.sides)
+            .and_then(|()| own.start(&keeper, &place.launcher))
+            .and_then(|()| own.describe(&keeper, catalog, remarks));
+        let mut started = begun.inspect_err(|_| {
+            own.end();
+            transport.leave(&bypassed);
+        })?;
         let level = catalog.level_bypassing(&bypassed.sides());
         let level = level.map(|(id, level)| (id.to_owned(), level));
         started.effective.extend(level);
@@ -126,9 +131,14 @@ impl Arm {
     }
 
     /// It still runs as it was started.
-    pub(super) fn alive(&mut self) -> Result<(), SutError> {
-        let running = self.own.as_mut().and_then(|own| own.running.as_mut());
-        running.map_or(Ok(()), RunningProxy::alive)
+    pub(super) fn alive(&mut self) -> Result<(), Failure> {
+        let running = match &mut self.own {
+            None => return Ok(()),
+            Some(own) => own.running.as_mut(),
+        };
+        // One that could not be renewed is not there.
+        let missing = || Failure::other("the proxy does not run");
+        Ok(running.ok_or_else(missing)?.alive()?)
     }
 
     /// The end of its error log.

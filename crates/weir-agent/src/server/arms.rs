@@ -103,6 +103,48 @@ impl Bench {
         }
     }
 
+    /// Starts an arm in a slot that is free.
+    fn begin(&mut self, job: ArmJob) -> Result<ArmStarted, Failure> {
+        let slot = job.slot;
+        self.turn_to(slot)?;
+        let network = match &mut self.networks {
+            Some(networks) => Some(networks.arm(slot)?),
+            None => None,
+        };
+        let networks = self.networks.as_ref();
+        let sides = Sides {
+            client: networks.map(|networks| networks.generator.clone()),
+            proxy: network,
+            origin: networks.map(|networks| networks.origin.clone()),
+        };
+        let place = ArmPlace {
+            prefix: self.folder()?.prefix(&job.name),
+            sides,
+            certificate: self.certificate.clone().filter(|_| job.tls),
+            catalog: self.catalog.clone(),
+            launcher: self.launcher.clone(),
+        };
+        let (arm, started) = Arm::start(job, place, &mut self.transport)?;
+        self.arms.insert(slot, arm);
+        Ok(started)
+    }
+
+    /// Takes away what an arm had in its slot, beside its proxy.
+    fn forget(&mut self, slot: usize) -> Result<(), Failure> {
+        let put_back = match &self.settings {
+            Some(settings) => settings.remove(slot),
+            None => Ok(()),
+        };
+        if let Some(origin) = &self.origin {
+            origin.server.close(slot);
+        }
+        let removed = match &mut self.networks {
+            Some(networks) => networks.remove(slot),
+            None => Ok(()),
+        };
+        put_back.and(removed)
+    }
+
     /// Where a load is made.
     pub(super) fn generator_place(&mut self) -> Result<Place, Failure> {
         Ok(Place {
@@ -269,27 +311,12 @@ impl Hands for Bench {
                 )));
             }
         }
-        self.turn_to(slot)?;
-        let network = match &mut self.networks {
-            Some(networks) => Some(networks.arm(slot)?),
-            None => None,
-        };
-        let networks = self.networks.as_ref();
-        let sides = Sides {
-            client: networks.map(|networks| networks.generator.clone()),
-            proxy: network,
-            origin: networks.map(|networks| networks.origin.clone()),
-        };
-        let place = ArmPlace {
-            prefix: self.folder()?.prefix(&job.name),
-            sides,
-            certificate: self.certificate.clone().filter(|_| job.tls),
-            catalog: self.catalog.clone(),
-            launcher: self.launcher.clone(),
-        };
-        let (arm, started) = Arm::start(job, place, &mut self.transport)?;
-        self.arms.insert(slot, arm);
-        Ok(started)
+        let begun = self.begin(job);
+        if begun.is_err() {
+            // What was made for it must not be the next arm's in this slot. Why it failed is what matters.
+            let _ = self.forget(slot);
+        }
+        begun
     }
 
     fn renew(&mut self, Renew(slot): Renew) -> Result<ArmRenewed, Failure> {
@@ -301,18 +328,12 @@ impl Hands for Bench {
     }
 
     fn end_arm(&mut self, End(slot): End) -> Result<(), Failure> {
-        self.arm(slot)?.end();
+        let arm = self.arm(slot)?;
+        arm.end();
+        let bypassed = arm.bypassed().clone();
         self.arms.remove(&slot);
-        if let Some(settings) = &self.settings {
-            settings.remove(slot);
-        }
-        if let Some(origin) = &self.origin {
-            origin.server.close(slot);
-        }
-        match &mut self.networks {
-            Some(networks) => networks.remove(slot),
-            None => Ok(()),
-        }
+        self.transport.leave(&bypassed);
+        self.forget(slot)
     }
 
     /// Every proxy still runs as it was started; or else the arm whose does not, and why.
@@ -320,7 +341,7 @@ impl Hands for Bench {
         for arm in self.arms.values_mut() {
             arm.alive().map_err(|error| Failure {
                 kind: FailureKind::ArmEnded,
-                ..Failure::from(error).of_arm(arm.name())
+                ..error.of_arm(arm.name())
             })?;
         }
         Ok(())

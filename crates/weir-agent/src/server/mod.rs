@@ -167,6 +167,13 @@ impl Shared {
         Some(stop)
     }
 
+    /// The flag of a request that goes on; one that is set where it was stopped before it was begun.
+    fn flag(&self, id: u64) -> Arc<AtomicBool> {
+        let going_on = self.going_on.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = going_on.get(&id).map(Arc::clone);
+        known.unwrap_or_else(|| Arc::new(AtomicBool::new(true)))
+    }
+
     fn stop(&self, id: u64) {
         let mut going_on = self.going_on.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(stop) = going_on.remove(&id) {
@@ -228,6 +235,13 @@ fn listen(mut reader: impl Read, outbox: &Outbox, shared: &Shared, to: &Sender<R
                 if let Ask::Settle(cpus) = &ask {
                     let _ = weir_probe::keep_to(None, cpus.0.cpus());
                 }
+                // Known before it is begun, so that a stop that follows at once finds it.
+                let goes_on = matches!(ask, Ask::LoadJob(_) | Ask::WatchJob(_));
+                if goes_on && shared.begin(id).is_none() {
+                    let evidence = format!("request {id} goes on already");
+                    outbox.end(id, Err(Failure::other(evidence)));
+                    continue;
+                }
                 if to.send(Request { id, ask }).is_err() {
                     break;
                 }
@@ -275,10 +289,7 @@ impl Server {
     ) {
         self.threads.retain(|thread| !thread.is_finished());
         let (outbox, shared) = (self.outbox.clone(), Arc::clone(&self.shared));
-        let Some(stop) = shared.begin(id) else {
-            let words = format!("request {id} goes on already");
-            return outbox.end(id, Err(Failure::other(words)));
-        };
+        let stop = shared.flag(id);
         self.threads.push(std::thread::spawn(move || {
             let result = unpanicked(|| work(&outbox, stop));
             shared.stop(id);

@@ -87,12 +87,14 @@ impl Networks {
     /// Takes an arm's links away: its slot may be another arm's at once, and the kernel takes its time with
     /// the namespace itself.
     pub(super) fn remove(&mut self, slot: usize) -> Result<(), Failure> {
-        if self.arms.remove(&slot).is_none() {
+        // Held until its links are gone: the kernel would take them apart by itself, at its own time.
+        let Some(_held) = self.arms.remove(&slot) else {
             return Ok(());
-        }
+        };
         let name = wire_name(slot);
-        disconnect(&self.generator, &name)?;
-        Ok(disconnect(&self.origin, &name)?)
+        let removed = [&self.generator, &self.origin].map(|end| disconnect(end, &name));
+        let [inbound, outbound] = removed;
+        Ok(inbound.and(outbound)?)
     }
 
     fn link(&self, index: u8, arm: &Network, job: &NetworksJob) -> Result<(), Failure> {

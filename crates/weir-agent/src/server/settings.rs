@@ -69,37 +69,39 @@ impl HostSettings {
         Ok(())
     }
 
-    /// Forgets an arm.
-    pub(super) fn remove(&self, slot: usize) {
+    /// Forgets an arm. Until the next one's turn the host has what it had before.
+    pub(super) fn remove(&self, slot: usize) -> Result<(), Failure> {
         let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         state.arms.remove(&slot);
+        state.give(&BTreeMap::new())
     }
 
     /// Gives the host an arm's values. What it has already costs nothing.
     pub(super) fn turn_to(&self, slot: usize) -> Result<(), Failure> {
         let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let State {
-            journal,
-            arms,
-            before,
-            given,
-        } = &mut *state;
         let missing = || Failure::other(format!("slot {slot} has no settings"));
-        let own = arms.get(&slot).ok_or_else(missing)?;
-        for (name, before) in before {
-            let value = own.get(name).unwrap_or(before);
-            if given.get(name) != Some(value) {
-                journal.give(&Key::Sysctl(name.clone()), value)?;
-                given.insert(name.clone(), value.clone());
-            }
-        }
-        Ok(())
+        let own = state.arms.get(&slot).cloned().ok_or_else(missing)?;
+        state.give(&own)
     }
 
     /// Puts everything back.
     pub(super) fn put_back(&self) -> Vec<Restored> {
         let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         state.journal.restore()
+    }
+}
+
+impl State {
+    /// Gives the host these values, and of what is not among them what it had before.
+    fn give(&mut self, own: &BTreeMap<String, String>) -> Result<(), Failure> {
+        for (name, before) in &self.before {
+            let value = own.get(name).unwrap_or(before);
+            if self.given.get(name) != Some(value) {
+                self.journal.give(&Key::Sysctl(name.clone()), value)?;
+                self.given.insert(name.clone(), value.clone());
+            }
+        }
+        Ok(())
     }
 }
 
@@ -166,7 +168,7 @@ mod tests {
         settings.turn_to(0).unwrap();
         settings.turn_to(1).unwrap();
         assert!(settings.turn_to(2).is_err());
-        settings.remove(1);
+        settings.remove(1).unwrap();
         assert!(settings.turn_to(1).is_err(), "it is gone");
         let absent = BTreeMap::from([("no.such_setting".to_owned(), "1".to_owned())]);
         assert!(settings.add(3, &absent, &catalog).is_err());

@@ -90,6 +90,18 @@ impl Transport {
         Ok(())
     }
 
+    /// Leaves hops to TCP whose arm has ended: their addresses may be another arm's.
+    pub(super) fn leave(&mut self, hops: &Hops) {
+        let Some(bypass) = &mut self.bypass else {
+            return;
+        };
+        for &server in hops.inbound.iter().chain(&hops.outbound) {
+            let namespaces = None;
+            // Where not all of them could be bypassed, the rest is unknown.
+            let _ = bypass.remove(weir_bypass::Hop { server, namespaces });
+        }
+    }
+
     /// What happened on these hops: `sockmap.inbound.redirected_bytes` and so on.
     pub(super) fn counters(&self, hops: &Hops) -> Result<BTreeMap<String, u64>, Failure> {
         let Some(bypass) = self.bypass.as_ref().filter(|_| !hops.sides().is_empty()) else {

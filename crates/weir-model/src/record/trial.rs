@@ -126,7 +126,7 @@ pub struct PartRecord {
     pub load: String,
     /// Number of its first block.
     pub first_block: u32,
-    /// Its blocks as planned, those included that a stop has cut off.
+    /// Its blocks; in runs of before arms came and went as planned, those included that a stop has cut off.
     pub blocks: u32,
     /// Threads of the generator.
     pub threads: u32,

@@ -39,7 +39,7 @@ fn everything_that_was_asked_for_is_there() {
         "net.ipv4.tcp_tw_reuse",
         "weir run study.yaml",
         "0.1.0 (d878f56)",
-        "weir-run/1",
+        "weir-run/2",
         "one_at_a_time:",
     ];
     for text in expected {

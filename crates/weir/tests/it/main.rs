@@ -35,6 +35,7 @@ mod restore;
 mod run;
 mod run_bursts;
 mod run_bypass;
+mod run_cells;
 mod run_flows;
 mod run_kernel;
 mod run_launch;

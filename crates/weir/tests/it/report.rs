@@ -81,7 +81,7 @@ fn folders_that_hold_no_run() {
         r#"{"format": "weir-run/2", "everything": "else"}"#,
     );
     report("future").refused_in_a_line(&[
-        "future/run.json has format `weir-run/2`; this weir reads `weir-run/1`",
+        "future/run.json has format `weir-run/3`; this weir reads `weir-run/2`",
         "\nhint: ",
     ]);
     place.write("future/run.json", "not json");

@@ -1,0 +1,160 @@
+//! Cells of changing arms on real proxies: what an arm had is gone when another takes its slot.
+
+use std::cell::RefCell;
+use std::collections::VecDeque;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use weir_lab::{
+    ArmId, Cell, CellEnd, History, LabError, Options, Outcome, PlaceSpec, Proposer, Rates, Step,
+};
+use weir_model::record::{Phase, ProxyRecord, Record, RunHeader};
+use weir_parameters::Catalog;
+use weir_record::Run;
+use weir_study::CheckContext;
+use weir_sut::Launcher;
+
+const STUDY: &str = "
+weir: 1
+name: cells
+question: Can arms come and go?
+proxy: {kind: nginx, settings: {worker_processes: 1}}
+arms:
+- {name: queue, settings: {net.core.somaxconn: 77}}
+- {name: past, settings: {transport: sockmap}}
+- {name: past-too, settings: {transport: sockmap, access_log: off}}
+loads: [{name: closed, closed: true, connections: 2, duration: 4s}]
+blocks: {slice: 50ms}
+";
+
+/// The baseline with each of the others in turn, which alone run beside it.
+struct InTurn {
+    steps: VecDeque<Step>,
+    ends: Rc<RefCell<Vec<String>>>,
+}
+
+impl InTurn {
+    fn new(header: &RunHeader, ends: Rc<RefCell<Vec<String>>>) -> InTurn {
+        let study = &header.study;
+        let changes = study.arms.iter().enumerate();
+        let changes = changes.filter(|(_, arm)| !arm.changes.is_empty());
+        let steps = changes.flat_map(|(place, _)| {
+            let arms: Vec<ArmId> = vec![0, place];
+            let cell = Cell {
+                arms: arms.clone(),
+                load: study.loads[0].clone(),
+                rates: Rates::Closed,
+                blocks: 2,
+                first_block: 2 * place as u32,
+                planned: 2,
+                slice: Duration::from_millis(50),
+                discard: 0.2,
+                phase: Phase::Measurement,
+                renew: true,
+                seed: 1,
+            };
+            [Step::Arms(arms), Step::Measure(Box::new(cell))]
+        });
+        InTurn {
+            steps: steps.collect(),
+            ends,
+        }
+    }
+}
+
+impl Proposer for InTurn {
+    fn next(&mut self, _: &History) -> Step {
+        self.steps.pop_front().unwrap_or(Step::Done)
+    }
+
+    fn outcome(&mut self, outcome: Outcome) -> Result<(), LabError> {
+        let end = match outcome.end {
+            CellEnd::Whole => format!("{} whole", outcome.blocks.len()),
+            CellEnd::Broken(error) => error.to_string(),
+            other => format!("{other:?}"),
+        };
+        self.ends.borrow_mut().push(end);
+        Ok(())
+    }
+}
+
+#[test]
+fn arms_that_follow_each_other_in_a_slot_have_nothing_of_each_other() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (catalog, context) = (Catalog::builtin(), context());
+    let study = weir_study::parse(STUDY, "study.yaml", &catalog, &context);
+    let study = study.unwrap_or_else(|errors| panic!("{}", errors.render(false)));
+    let options = Options {
+        folder: folder.path().join("run"),
+        launcher: Launcher::new(env!("CARGO_BIN_EXE_weir").into()),
+        weir_version: "0".to_owned(),
+        remarks: Vec::new(),
+        catalog,
+        places: PlaceSpec::default(),
+        allow_host_settings: false,
+        stop: Arc::default(),
+    };
+    let ends = Rc::new(RefCell::new(Vec::new()));
+    let mut proposer = |header: &RunHeader, _| {
+        Box::new(InTurn::new(header, Rc::clone(&ends))) as Box<dyn Proposer>
+    };
+    weir_lab::ask((&study, STUDY), &options, &mut proposer, &mut |_| {}).expect("it runs");
+    let run = Run::read(&options.folder).expect("a run");
+    let changes = run
+        .header
+        .study
+        .arms
+        .iter()
+        .filter(|arm| !arm.changes.is_empty());
+    assert_eq!(ends.take(), vec!["2 whole"; changes.count()]);
+    assert!(
+        run.trials()
+            .all(|trial| trial.slices.iter().all(|slice| slice.completed > 0))
+    );
+    let started = run.records.iter().filter_map(|record| match record {
+        Record::Proxy(proxy) => Some(proxy),
+        _ => None,
+    });
+    let started: Vec<&ProxyRecord> = started.collect();
+    let level = |arm: &str, id: &str| {
+        let proxy = started.iter().find(|proxy| proxy.arm == arm)?;
+        proxy.effective.get(id).cloned()
+    };
+    if weir_host::may_have_networks().is_err() {
+        println!("left out: slots have no namespaces here");
+        return;
+    }
+    let queue = level("queue", "net.core.somaxconn");
+    assert_eq!(queue.as_deref(), Some("77"));
+    let after = level("past", "net.core.somaxconn").or(level("baseline", "net.core.somaxconn"));
+    assert_ne!(after, queue);
+    if weir_bypass::available().is_ok() {
+        for arm in ["past", "past-too"] {
+            assert_eq!(level(arm, "transport").as_deref(), Some("sockmap"), "{arm}");
+        }
+        let address = |arm: &str| {
+            started
+                .iter()
+                .find(|proxy| proxy.arm == arm)
+                .map(|p| &p.address)
+        };
+        assert_eq!(
+            address("past"),
+            address("past-too"),
+            "one slot after the other"
+        );
+    }
+}
+
+/// What there is on this machine.
+fn context() -> CheckContext {
+    CheckContext {
+        descriptor_limit: 1024,
+        most_descriptors: weir_probe::host::own_nofile().1,
+        own_tables: weir_load::descriptors::tables_can_be_own(),
+        local_ports: weir_probe::local_ports(),
+        cpus_available: weir_probe::allowed_cpus().ok(),
+        one_machine: true,
+    }
+}
