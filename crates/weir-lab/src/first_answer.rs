@@ -54,9 +54,13 @@ impl FirstAnswer<'_> {
         };
         let expected = self.expected(status);
         let allowed = self.load.expect().and_then(|expect| expect.allows(status));
-        match allowed.unwrap_or(status == expected) {
-            true => Ok(()),
-            false => Err(self.wrong(format!(
+        match allowed {
+            Some(true) => Ok(()),
+            Some(false) => Err(self.wrong(format!(
+                "status {status} is not what `expect` says, under load `{load}`"
+            ))),
+            None if status == expected => Ok(()),
+            None => Err(self.wrong(format!(
                 "status {status} instead of {expected}, under load `{load}`"
             ))),
         }

@@ -56,6 +56,13 @@ pub(crate) fn read(
         Some(rate) => read_rate(rate, slices, base, words, check),
         None => {}
     }
+    if let Some(speed) = fields.entry("trace-speed")
+        && fields.get("trace").is_none()
+    {
+        check
+            .error(speed.span.clone(), "`trace-speed` needs a `trace`")
+            .hint("give the file whose arrivals are repeated: `trace: access.log`");
+    }
     burst(fields, base, words, check);
 }
 

@@ -302,6 +302,15 @@ fn beside(
                 "slices are made for the bursts of one flow",
             ),
         ];
+        let connections = own.get("connections").filter(|node| matrix::is_axis(node));
+        let rate = own
+            .get("rate")
+            .filter(|node| matrix::is_axis_of_rates(node));
+        for node in connections.into_iter().chain(rate) {
+            check
+                .error(node.span.clone(), "a flow has one level of each key")
+                .hint("only the load itself may be a matrix: write one number, or a load for each");
+        }
         for (_, message, hint) in faults.iter().filter(|(is_so, ..)| *is_so) {
             check.error(own.span(), *message).hint(*hint);
         }

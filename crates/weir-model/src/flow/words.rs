@@ -391,7 +391,7 @@ impl Reader {
 
     fn policy(&mut self, text: &str) -> Result<(), Fault> {
         let bad = || {
-            Fault::new(Key::Connection, "is no policy").quoting(text).hint(
+            Fault::new(Key::Connection, "is not a connection policy").quoting(text).hint(
                 "keep-alive, per-request, a number of requests (1000), a time (30s), hold, or hold:10s",
             )
         };

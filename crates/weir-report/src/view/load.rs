@@ -2,7 +2,8 @@
 
 use weir_analysis::findings::{ArmFindings, CountedReason, LoadFindings};
 use weir_model::bursts::Bursts;
-use weir_model::load::Lifetime;
+use weir_model::flow::ArrivalsSpec;
+use weir_model::load::{Assignment, Lifetime, Overflow, Spacing};
 use weir_model::record::Validity;
 use weir_model::study::{LoadSpec, Metric, Study};
 use weir_model::tls::{Resumption, TlsSpec, TlsVersion};
@@ -310,6 +311,13 @@ pub(super) fn manner(spec: &LoadSpec) -> Vec<String> {
             number::short_time(bursts.period().as_nanos() as f64)
         ));
     }
+    parts.extend(arrivals(spec));
+    if spec.pipeline > 1 {
+        parts.push(format!(
+            "PIPELINED, up to {} on a connection",
+            spec.pipeline
+        ));
+    }
     if spec.held() > 0 {
         parts.push(format!("{} held idle", number::count(spec.held())));
     }
@@ -319,10 +327,50 @@ pub(super) fn manner(spec: &LoadSpec) -> Vec<String> {
     parts
 }
 
+/// How arrivals differ from even ones at a constant rate, and what becomes of those that find no
+/// connection idle.
+fn arrivals(spec: &LoadSpec) -> Vec<String> {
+    let mut parts = Vec::new();
+    match &spec.arrivals {
+        ArrivalsSpec::Varied(segments) => {
+            let rates = segments.iter().flat_map(|part| [part.from, part.to]);
+            let lowest = rates.clone().fold(f64::INFINITY, f64::min);
+            let highest = rates.fold(0.0, f64::max);
+            parts.push(format!(
+                "the rate changing in every slice between {} and {}",
+                number::asked(lowest),
+                number::asked(highest)
+            ));
+        }
+        ArrivalsSpec::Trace(trace) if trace.speed == 1.0 => {
+            parts.push(format!("arrivals of the trace {}", trace.file));
+        }
+        ArrivalsSpec::Trace(trace) => parts.push(format!(
+            "arrivals of the trace {} at {} times its speed",
+            trace.file, trace.speed
+        )),
+        _ => {}
+    }
+    if let Spacing::Poisson { seed } = spec.spacing {
+        parts.push(format!("Poisson arrivals (seed {seed})"));
+    }
+    if spec.assignment == Assignment::PerConnection {
+        parts.push("a schedule for each connection".to_owned());
+    }
+    if spec.overflow == Overflow::Drop {
+        parts.push("requests dropped while no connection is idle".to_owned());
+    }
+    parts
+}
+
 /// What is asked for, and by whom beside the main flow.
 fn asked(spec: &LoadSpec) -> Vec<String> {
     let mut parts = Vec::new();
     match &spec.requests[..] {
+        // The trace itself is not in the run's folder: it may name requests of its own.
+        [only] if matches!(spec.arrivals, ArrivalsSpec::Trace(_)) => {
+            parts.push(format!("{} where the trace names no request", only.title()));
+        }
         [only] => parts.push(only.title()),
         several => parts.push(format!("a mix of {} requests", several.len())),
     }

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use weir_analysis::findings::{Findings, LimitFindings, LimitVerdict, Verdict};
-use weir_model::flow::FlowSpec;
-use weir_model::load::Lifetime;
+use weir_model::flow::{ArrivalsSpec, FlowSpec, TraceSpec};
+use weir_model::load::{Lifetime, Overflow, Spacing};
 use weir_model::record::{EndRecord, Outcome, Record, Remark, Validity};
 use weir_model::study::{ArmRole, Metric};
 use weir_model::tls::{Resumption, TlsSpec, TlsVersion};
@@ -103,6 +103,18 @@ fn renewed_and_encrypted(run: &mut Fixture) {
     });
 }
 
+fn pipelined_at_random(run: &mut Fixture) {
+    let load = &mut run.header.study.loads[0];
+    load.pipeline = 4;
+    load.spacing = Spacing::Poisson { seed: 7 };
+    load.overflow = Overflow::Drop;
+}
+
+fn of_a_trace(run: &mut Fixture) {
+    let file = "access.log".to_owned();
+    run.header.study.loads[0].arrivals = ArrivalsSpec::Trace(TraceSpec { file, speed: 2.0 });
+}
+
 fn throughput(run: &mut Fixture) {
     let load = &mut run.findings.loads[0];
     load.metrics[0] = Metric::ReceivedBytes;
@@ -127,7 +139,7 @@ fn too_few_blocks(run: &mut Fixture) {
 }
 
 #[rustfmt::skip]
-const CASES: [Case; 9] = [
+const CASES: [Case; 11] = [
     (limited, &["99 within 30 ms", "within 30 ms; equivalence", "▲ holds", "▼ does not hold", "○ not shown to hold",
         "× invalid", "1.80 ms to 2.20 ms"], &[]),
     (nothing_measured, &["INVALID", "he run failed: nginx: bind() to"], &[]),
@@ -136,6 +148,10 @@ const CASES: [Case; 9] = [
     (alone, &[], &["othing could be compared", "A/A: "]),
     (renewed_and_encrypted, &["50 connections to each arm, 10,000 held idle, a connection for each request, TLS 1.2 \
         offered (ECDHE-RSA-AES256-GCM-SHA384), 80 % resumed, GET /"], &[]),
+    (pipelined_at_random, &["Poisson arrivals (seed 7), requests dropped while no connection is idle, PIPELINED, \
+        up to 4 on a connection, GET /"], &[]),
+    (of_a_trace, &["arrivals of the trace access.log at 2 times its speed, GET / where the trace names no request"],
+        &[]),
     (throughput, &["Gbit/s", "8.80"], &[]),
     (few_blocks, &["at 87.5 %"], &[]),
     // An interval that nobody should believe is not shown.

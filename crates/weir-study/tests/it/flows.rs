@@ -46,7 +46,7 @@ fn a_size_is_a_file_of_its_own() {
 
 #[rustfmt::skip]
 static REFUSED: &[(&str, &[&str])] = &[
-    ("connection: keepalive", &["`keepalive` is no policy"]),
+    ("connection: keepalive", &["`keepalive` is not a connection policy"]),
     ("connection: {requests: 5, time: 1s}", &["a connection is used for so many requests or for so long"]),
     ("connection: {requests: 0}", &["`0` is not a whole number from 1 to 4294967295"]),
     ("connection: {request: 5}", &["`connection` has no key `request` [requests]",
@@ -61,6 +61,9 @@ static REFUSED: &[(&str, &[&str])] = &[
     ("tls: {ciphers: [TLS_AES_128_GCM_SHA256, TLS_AES_128_GCM_SHA256]}",
      &["`TLS_AES_128_GCM_SHA256` is there twice"]),
     ("tls: {resumption: of}", &["`of` is not a share of resumed connections"]),
+    ("trace-speed: 2", &["`trace-speed` needs a `trace`"]),
+    ("flows: [{name: a, closed: true, connections: [1, 2]}]", &["a flow has one level of each key"]),
+    ("flows: [{name: a, closed: true, connections: 1..3}]", &["a flow has one level of each key"]),
     ("hold: -1", &["`-1` is not a whole number from 0 to 1000000"]),
     ("size: 1MiB, request: {path: /a}", &["a load asks for a size or for a path"]),
     ("size: 2GiB", &["`2GiB` is above 1024 MiB"]),

@@ -39,6 +39,7 @@ pub(crate) fn run(args: RunArgs) -> Result<ExitCode, Failure> {
             let mut read = study::read(name, &options.catalog, scale, &machine)?;
             shorten(&mut read.study, args.time.as_deref())?;
             if args.check {
+                weir_lab::check_files(&read.study).map_err(|error| Failure::of_run(error, None))?;
                 terminal::print(&description(&read.study))?;
                 return Ok(ExitCode::SUCCESS);
             }
@@ -239,7 +240,7 @@ impl Narrator {
             } => {
                 self.say(&format!("Records go to {}", folder.display()));
                 let trials = format_duration(trials);
-                self.say(&format!("Trials take {trials}, pilots come on top"));
+                self.say(&format!("Trials take {trials}, plus pilot trials"));
                 for remark in remarks {
                     self.say(&format!("Note: {remark}"));
                 }

@@ -316,8 +316,8 @@ fn loads_that_cannot_be() {
     let url = url(&origin);
     #[rustfmt::skip]
     let rows = [
-        ("--connection sometimes", "--connection sometimes: is no policy\nhint: keep-alive"),
-        ("--connection 0", "--connection 0: is no policy"),
+        ("--connection sometimes", "--connection sometimes: is not a connection policy\nhint: keep-alive"),
+        ("--connection 0", "--connection 0: is not a connection policy"),
         ("--connection hold -R 5", "held connections are not given a rate"),
         ("--pipeline 0", "--pipeline 0: from 1 to 1024"),
         ("--pipeline 4 --connection per-request", "cannot have several in flight"),
@@ -330,7 +330,7 @@ fn loads_that_cannot_be() {
         ("--trace /nonexistent", "--trace cannot read `/nonexistent`: No such"),
         ("--flow held:-q", "--flow held: unexpected argument '-q'"),
         ("--flow=-c5", "has no name\nhint: a flow is a name"),
-        ("--flow held:--connection=x", "--flow held: --connection x: is no policy"),
+        ("--flow held:--connection=x", "--flow held: --connection x: is not a connection policy"),
         ("--spin soon", "--spin: `soon` is not a duration"),
     ];
     for (flags, words) in rows {

@@ -206,6 +206,50 @@ fn a_check_starts_nothing() {
 }
 
 #[test]
+fn a_check_reads_what_loads_name() {
+    for (load, words) in [
+        ("request: {path: '/{{sequnce}}'}", "`sequnce` is not a slot"),
+        (
+            "request: {path: '/{{line:nowhere}}'}",
+            "cannot read nowhere: No such file",
+        ),
+        (
+            "flows: [{name: a, closed: true, connections: 1, expect: sha256=abc}]",
+            "`abc` is not 64 hexadecimal digits",
+        ),
+    ] {
+        let place = Place::new();
+        let text = study("proxy: {kind: nginx}\n");
+        let text = text.replace("connections: 2", &format!("connections: 2, {load}"));
+        assert!(text.contains(load), "{text}");
+        place.write("study.yaml", &text);
+        let mut command = place.weir(&["run", "--check", "study.yaml"]);
+        let ended = Running::start(&mut command).end();
+        ended.refused_in_a_line(&["load `", words]);
+    }
+    let place = Place::new();
+    let text = study("proxy: {kind: nginx}\n").replace("closed: true", "trace: a.log");
+    place.write("study.yaml", &text);
+    place.write("a.log", "0.1\n0.2\nlater\n");
+    let mut command = place.weir(&["run", "--check", "study.yaml"]);
+    let ended = Running::start(&mut command).end();
+    ended.refused_in_a_line(&["a.log:3:1: expected a time", "found `later`"]);
+    place.assert_clean();
+}
+
+#[test]
+fn an_answer_that_the_study_does_not_expect() {
+    let place = Place::new();
+    let text = study("proxy: {kind: nginx}\n");
+    let text = text.replace("connections: 2", "connections: 2, expect: status=404");
+    let ended = place.run(&text).end();
+    let ended = ended.with_code(1);
+    let said = "status 200 is not what `expect` says, under load `closed`";
+    ended.stderr.has_all(&[said]);
+    place.assert_clean();
+}
+
+#[test]
 fn a_resume_takes_no_other_orders() {
     run("run --resume x --check").refused(&["cannot be used with"]);
     run("run --resume x --time 50%").refused(&["cannot be used with"]);

@@ -78,8 +78,8 @@ fn each_word_changes_what_it_says() {
 #[rustfmt::skip]
 static WRONG: &[(&str, &[&str])] = &[
     ("connections 0", &["-c 0: at least one connection is needed"]),
-    ("connection forever", &["--connection forever: is no policy"]),
-    ("connection 0", &["--connection 0: is no policy"]),
+    ("connection forever", &["--connection forever: is not a connection policy"]),
+    ("connection 0", &["--connection 0: is not a connection policy"]),
     ("pipeline 0", &["--pipeline 0: from 1 to 1024"]),
     ("pipeline 1025", &["--pipeline 1025: from 1 to 1024"]),
     ("rate 9; overflow dorp", &["--overflow dorp: is not queue or drop"]),
