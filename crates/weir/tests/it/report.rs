@@ -78,7 +78,7 @@ fn folders_that_hold_no_run() {
     fs::create_dir(place.path("future")).unwrap();
     place.write(
         "future/run.json",
-        r#"{"format": "weir-run/2", "everything": "else"}"#,
+        r#"{"format": "weir-run/3", "everything": "else"}"#,
     );
     report("future").refused_in_a_line(&[
         "future/run.json has format `weir-run/3`; this weir reads `weir-run/2`",
