@@ -1,6 +1,5 @@
 //! What became of an arm's connections over several continuous trials.
 
-use weir_model::load_report::{NameCount, TlsReport};
 use weir_model::record::{ArmConnections, ConnectionCounts, PartRecord};
 
 /// One arm's connections over several continuous trials; see
@@ -22,7 +21,7 @@ pub(crate) fn together<'a>(
         let overflows = sum.listen_overflows.zip(next.listen_overflows);
         sum.listen_overflows = overflows.map(|(sum, next)| sum + next);
         match (&mut sum.tls, next.tls) {
-            (Some(sum), Some(next)) => add_tls(sum, next),
+            (Some(sum), Some(next)) => sum.add(next),
             (tls @ None, next) => *tls = next,
             (Some(_), None) => {}
         }
@@ -36,24 +35,6 @@ fn add_counts(sum: &mut ConnectionCounts, next: &ConnectionCounts) {
     sum.open_at_start = sum.open_at_start.min(next.open_at_start);
     sum.open_at_end = sum.open_at_end.min(next.open_at_end);
     sum.opened += next.opened;
-}
-
-fn add_tls(sum: &mut TlsReport, next: TlsReport) {
-    sum.handshakes += next.handshakes;
-    sum.resumed += next.resumed;
-    sum.early_data += next.early_data;
-    add_names(&mut sum.versions, next.versions);
-    add_names(&mut sum.ciphers, next.ciphers);
-    add_names(&mut sum.groups, next.groups);
-}
-
-fn add_names(sum: &mut Vec<NameCount>, next: Vec<NameCount>) {
-    for named in next {
-        match sum.iter_mut().find(|known| known.name == named.name) {
-            Some(known) => known.count += named.count,
-            None => sum.push(named),
-        }
-    }
 }
 
 #[cfg(test)]

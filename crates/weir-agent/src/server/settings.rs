@@ -142,12 +142,13 @@ pub(super) fn leftovers(dry_run: bool) -> Result<Leftovers, Failure> {
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
     use super::*;
 
-    fn state() -> HostSettings {
-        let folder = tempfile::tempdir().unwrap().keep();
+    fn state(folder: &Path) -> HostSettings {
         HostSettings(Mutex::new(State {
-            journal: Journal::open(&folder, "a test").unwrap(),
+            journal: Journal::open(folder, "a test").unwrap(),
             arms: BTreeMap::new(),
             before: BTreeMap::new(),
             given: BTreeMap::new(),
@@ -159,7 +160,8 @@ mod tests {
         // Nobody writes it, and everybody may read it.
         let name = "kernel.osrelease";
         let now = sysctl::read(name).unwrap();
-        let (settings, catalog) = (state(), Catalog::builtin());
+        let folder = tempfile::tempdir().unwrap();
+        let (settings, catalog) = (state(folder.path()), Catalog::builtin());
         let named = |value: &str| BTreeMap::from([(name.to_owned(), value.to_owned())]);
         settings.add(0, &BTreeMap::new(), &catalog).unwrap();
         settings.add(1, &named(&now), &catalog).unwrap();

@@ -173,7 +173,7 @@ pub(super) fn run(
             break;
         }
         let late_ns = crate::monotonic_ns().saturating_sub(at_ns);
-        // Of the begin is heard when it has passed; the first slices are not measured.
+        // The start is reported afterwards; the first slices are not measured.
         if slice > 0 {
             end.late_ns = end.late_ns.max(late_ns);
         }
