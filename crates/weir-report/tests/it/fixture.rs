@@ -93,6 +93,7 @@ pub(crate) fn run() -> Fixture {
             run: "stock-reverse-proxy-20261121-061745".to_owned(),
             weir_version: "0.1.0 (d878f56)".to_owned(),
             started_at: "2026-11-21T06:17:45Z".to_owned(),
+            folder: "/".into(),
             environment: environment(),
             remarks: vec![Remark::of_run(
                 "generator and origin share CPU 1: there are only two",
