@@ -248,6 +248,7 @@ fn arm(plan: &Plan, role: ArmRole, [rate, p50, cpu]: [f64; 3], seed: u32) -> Arm
     });
     let quantiles = [2.0, 10.0, 100.0, 1000.0, 131_072.0].map(|x| at(x) as u64);
     ArmFindings {
+        unanswered: 0.0,
         arm: plan.0.to_owned(),
         role,
         rate_completed: rate,
@@ -295,6 +296,7 @@ pub(crate) fn comparison(metric: Metric, arm: &str, ratio: f64, half: f64) -> Co
         merged: 1,
         autocorrelation: 0.08,
         ratio,
+        pooled: ratio,
         interval: (low, high),
         confidence: 0.9503,
         p,
