@@ -6,6 +6,7 @@
 use std::time::Duration;
 
 use crate::load::{Arrivals, Segment, Spacing};
+use crate::nearest::nearest;
 use crate::quantity::{
     QuantityError, format_duration, parse_duration, parse_rate, parse_rate_or_none,
 };
@@ -208,13 +209,12 @@ fn nearest_spacing(word: &str) -> Option<&'static str> {
         ("random", "poisson"),
         ("batch", "burst:50"),
     ];
-    let word = word.to_ascii_lowercase();
+    let names = WORDS.map(|(name, _)| name);
+    let near = nearest(word, &names)?;
     WORDS
         .iter()
-        .map(|(name, meant)| (strsim::damerau_levenshtein(name, &word), name, meant))
-        .filter(|(distance, name, _)| *distance <= name.len().div_ceil(3))
-        .min_by_key(|(distance, ..)| *distance)
-        .map(|(.., meant)| *meant)
+        .find(|(name, _)| *name == near)
+        .map(|(_, meant)| *meant)
 }
 
 /// A step as it was typed.

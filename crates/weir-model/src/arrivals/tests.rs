@@ -83,7 +83,10 @@ fn what_is_no_rate_over_time_says_what_would_be() {
         ("fast", "`fast` is not a rate in requests per second"),
         ("1k,fast", "`fast` is not a rate"),
         ("1k..-2", "`-2` is out of range"),
-        ("0", "`0` is out of range: it must be above zero"),
+        (
+            "0",
+            "`0` is out of range: a rate must be from 0.000001 to 1000000000",
+        ),
         (
             "0,0@5s",
             "step `0` of `0,0@5s` has no length: write one as in `0@10s`",
