@@ -17,6 +17,7 @@ use crate::requests;
 use crate::tls;
 use crate::tree::{Node, Value};
 use crate::words::{Slices, Words};
+use crate::{read_small, utf8};
 
 /// Keys of a flow.
 pub(crate) const KEYS: [&str; 20] = [
@@ -106,15 +107,19 @@ pub(crate) fn read(
     }
     expect(fields, &mut base, &mut words, check);
     refuse_what_ends(fields, check);
-    let spec = match words::read(&words.said, base.clone(), slices.length.unwrap_or(LONGEST)) {
-        Ok(spec) => spec,
-        Err(faults) => {
-            faults
-                .iter()
-                .for_each(|fault| words.report(fault, fields, check));
-            base
-        }
+    let length = slices.length.unwrap_or(LONGEST);
+    let (spec, mut faults) = words::read(&words.said, base.clone(), length);
+    // What is wrong with a word must not be reported again for what follows from it.
+    let sound = if faults.is_empty() {
+        spec.clone()
+    } else {
+        base
     };
+    faults.extend((check.engine.flow)(&spec));
+    for fault in &faults {
+        words.report(fault, fields, check);
+    }
+    let spec = sound;
     arrivals::check_slices(&spec, fields, slices, check);
     spec
 }
@@ -129,31 +134,22 @@ fn sent(fields: &Fields<'_>, check: &mut Checker) -> Vec<WeightedRequest> {
             "write `request` for one, `requests` for a mix, or `request-set` for a file of them",
         );
     }
-    let mut read_file = |path: &Path| requests::read_small(path);
     let plain = || FlowSpec::new(1, ArrivalsSpec::Closed).requests;
     let Some(entry) = given.first() else {
         return plain();
     };
     let node = &entry.value;
-    let read = match &*entry.key {
-        "requests" if matches!(node.value, Value::Scalar(_)) => {
-            check
-                .error(
-                    entry.span.clone(),
-                    "a number of requests would end the load in the middle of a turn of the arms",
-                )
-                .hint("a study ends by `duration`; a mix is a list: `requests: [{path: /, weight: 3}]`");
+    let read = match (&*entry.key, &node.value) {
+        ("requests", Value::Scalar(text)) => {
+            not_a_list(text, node, check);
             Vec::new()
         }
-        "requests" => {
+        ("requests", _) => {
             let nodes = check.list(node, "a list of requests").unwrap_or_default();
-            requests::list(nodes, &mut read_file, check)
+            requests::list(nodes, true, check)
         }
-        "request-set" => file_of_requests(node, check).unwrap_or_default(),
-        _ => {
-            let one = requests::request(node, false, &mut read_file, check);
-            one.into_iter().collect()
-        }
+        ("request-set", _) => file_of_requests(node, check).unwrap_or_default(),
+        _ => requests::list(std::slice::from_ref(node), false, check),
     };
     match read.is_empty() {
         true => plain(),
@@ -161,13 +157,26 @@ fn sent(fields: &Fields<'_>, check: &mut Checker) -> Vec<WeightedRequest> {
     }
 }
 
+/// What `requests` is for `weir load`, a number, or else what was meant for `request`.
+fn not_a_list(text: &str, node: &Node, check: &mut Checker) {
+    let (message, hint) = match text.parse::<f64>() {
+        Ok(_) => (
+            "a study does not end after a number of requests".to_owned(),
+            "leave `requests` out and say with `duration` how long the load lasts",
+        ),
+        Err(_) => (
+            format!("expected a list of requests, found `{}`", short(text)),
+            "write `request: {path: /}` for one, or `requests: [{path: /a, weight: 3}, {path: /b}]` for a mix",
+        ),
+    };
+    check.error(node.span.clone(), message).hint(hint);
+}
+
 /// The requests of a file. What is wrong in it has its own line and column.
 fn file_of_requests(node: &Node, check: &mut Checker) -> Option<Vec<WeightedRequest>> {
     let name = check.text(node)?;
-    let text = requests::read_small(Path::new(&name));
-    let text = text.map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
-    let text = match text {
-        Ok(text) => text,
+    let bytes = match read_small(Path::new(&name)) {
+        Ok(bytes) => bytes,
         Err(error) => {
             let message = format!("cannot read `{}`: {error}", short(&name));
             let error = check.error(node.span.clone(), message);
@@ -175,17 +184,19 @@ fn file_of_requests(node: &Node, check: &mut Checker) -> Option<Vec<WeightedRequ
             return None;
         }
     };
-    match requests::parse_requests(&text, &name, &mut |path| requests::read_small(path)) {
-        Ok(read) => Some(read.requests),
-        Err(errors) => {
-            for error in errors.errors() {
-                let place = format!("{name}:{}:{}", error.line, error.column);
-                let message = format!("{place}: {}", error.message);
-                check.error(node.span.clone(), message);
-            }
-            None
-        }
+    let requests =
+        utf8(bytes, &name).and_then(|text| requests::parse_requests(&text, &name, check.engine));
+    let errors = match requests {
+        Ok(requests) => return Some(requests),
+        Err(errors) => errors,
+    };
+    for error in errors.errors() {
+        check
+            .error(node.span.clone(), error.to_string())
+            .maybe_hint(error.hint.as_deref())
+            .nearest(error.nearest.as_deref());
     }
+    None
 }
 
 /// `keep-alive`, `per-request`, `1000`, `30s`, `{requests: N}`, `{time: 10s}`.
@@ -214,11 +225,12 @@ fn connection(node: &Node, words: &mut Words, check: &mut Checker) {
                 words.say(Key::Connection, text, time);
             }
         }
+        _ if !fields.is_known() => {}
         _ => {
             check
                 .error(
                     fields.span(),
-                    "a connection is used for so many requests or for so long",
+                    "a connection is used for a number of requests or for a time, not for both",
                 )
                 .hint("write `keep-alive`, `per-request`, `{requests: 100}` or `{time: 10s}`");
         }

@@ -75,7 +75,7 @@ fn delay(node: &Node, check: &mut Checker) -> Option<DelaySpec> {
         Value::Scalar(text) if text == "none" => Some(DelaySpec::None),
         Value::Scalar(_) => check.duration(node, bounds).map(DelaySpec::Fixed),
         Value::Empty => {
-            let message = "`none`, a duration, or a mapping is wanted here, found nothing";
+            let message = "expected `none`, a duration or a mapping, found nothing";
             check.error(node.span.clone(), message);
             None
         }
@@ -85,6 +85,7 @@ fn delay(node: &Node, check: &mut Checker) -> Option<DelaySpec> {
             match (fields.get("uniform"), fields.get("exponential")) {
                 (Some(range), None) => uniform(range, check),
                 (None, Some(mean)) => check.duration(mean, bounds).map(DelaySpec::Exponential),
+                _ if !fields.is_known() => None,
                 _ => {
                     check
                         .error(fields.span(), "a delay has one distribution")
@@ -104,15 +105,15 @@ fn uniform(node: &Node, check: &mut Checker) -> Option<DelaySpec> {
             check.duration(low, bounds()),
             check.duration(high, bounds()),
         );
-        match (low?, high?) {
-            (low, high) if low < high => return Some(DelaySpec::Uniform(low, high)),
-            _ => {}
+        let (low, high) = (low?, high?);
+        if low < high {
+            return Some(DelaySpec::Uniform(low, high));
         }
     }
     check
         .error(
             node.span.clone(),
-            "the shorter and the longer duration are wanted here",
+            "expected two durations, the shorter first",
         )
         .hint("such as `uniform: [1ms, 5ms]`");
     None
@@ -244,7 +245,10 @@ pub(crate) fn network(node: Option<&Node>, check: &mut Checker) -> NetworkSpec {
     if let Some(node) = fields.get("mtu") {
         if network.kind == NetworkKind::Loopback {
             check
-                .error(node.span.clone(), "loopback has no MTU of ours")
+                .error(
+                    node.span.clone(),
+                    "weir does not set the MTU of the loopback interface",
+                )
                 .hint("leave it out, or write `kind: namespaces`");
         }
         let mtu = check.whole(node, MTUS);

@@ -67,6 +67,17 @@ pub(crate) struct Entry {
     pub(crate) value: Node,
 }
 
+impl Node {
+    /// The value of a key, where it is a mapping that has it.
+    pub(crate) fn get(&self, key: &str) -> Option<&Node> {
+        let Value::Mapping(entries) = &self.value else {
+            return None;
+        };
+        let entry = entries.iter().find(|entry| entry.key == key);
+        entry.map(|entry| &entry.value)
+    }
+}
+
 impl Value {
     /// In words that fit after "found".
     pub(crate) fn words(&self) -> &'static str {

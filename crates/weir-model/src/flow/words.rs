@@ -194,12 +194,12 @@ impl Fault {
     }
 }
 
-/// Reads a flow from what was said of it; what was not said is as in `base`. `length` is how long a
+/// Reads a flow from what was said of it; what was not said, or is wrong, is as in `base`. `length` is how long a
 /// rate that changes has: the load's duration, or the slice of a study.
 ///
-/// # Errors
-/// Everything that is wrong, in the order in which it was said; then what contradicts something else.
-pub fn read(said: &[Said], base: FlowSpec, length: Duration) -> Result<FlowSpec, Vec<Fault>> {
+/// With it comes everything that is wrong, in the order in which it was said; then what contradicts something
+/// else.
+pub fn read(said: &[Said], base: FlowSpec, length: Duration) -> (FlowSpec, Vec<Fault>) {
     let mut reader = Reader {
         spec: base,
         held: None,
@@ -233,10 +233,7 @@ pub fn read(said: &[Said], base: FlowSpec, length: Duration) -> Result<FlowSpec,
         faults.push(fault.hint("`hold:10s` sends one request on each connection every 10 s"));
     }
     faults.extend(contradictions(&spec));
-    match faults.is_empty() {
-        true => Ok(spec),
-        false => Err(faults),
-    }
+    (spec, faults)
 }
 
 /// What a flow says that another part of it leaves without effect.

@@ -131,7 +131,7 @@ pub(crate) struct FlowArgs {
 
     /// So many times as fast as the trace
     #[arg(long, value_name = "FACTOR", requires = "trace", help_heading = LOAD)]
-    pub(crate) trace_speed: Option<f64>,
+    pub(crate) trace_speed: Option<String>,
 
     /// Which connection sends what is due: any (global), or one that it belongs to (per-connection,
     /// as wrk2) [default: global]

@@ -13,15 +13,16 @@ fn read_text(text: &str) -> Result<FlowSpec, Vec<String>> {
         });
     let said: Vec<_> = said.collect();
     let base = FlowSpec::new(50, ArrivalsSpec::Closed);
-    let faults = |faults: Vec<Fault>| {
-        let one = |fault: Fault| {
-            let near = fault.nearest.map(|near| format!(" [{near}]"));
-            let message = format!("{}: {}", fault.key.flag(), fault.message);
-            message + &near.unwrap_or_default()
-        };
-        faults.into_iter().map(one).collect()
+    let one = |fault: Fault| {
+        let near = fault.nearest.map(|near| format!(" [{near}]"));
+        let message = format!("{}: {}", fault.key.flag(), fault.message);
+        message + &near.unwrap_or_default()
     };
-    read(&said, base, Duration::from_secs(10)).map_err(faults)
+    let (spec, faults) = read(&said, base, Duration::from_secs(10));
+    match faults.is_empty() {
+        true => Ok(spec),
+        false => Err(faults.into_iter().map(one).collect()),
+    }
 }
 
 type Changes = fn(&mut FlowSpec);
