@@ -425,7 +425,7 @@ fn must_be_as_before(file: &Path, sums: &str) -> Result<(), LabError> {
     let before = fs::read_to_string(file).unwrap_or_else(|_| sums.to_owned());
     match changed(&before, sums) {
         Some(file) => Err(LabError::Resume(format!(
-            "{file} has changed since it was begun"
+            "{file} has changed since the run started"
         ))),
         None => Ok(()),
     }

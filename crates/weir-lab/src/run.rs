@@ -138,7 +138,7 @@ pub fn ask_again(
     let then = &header.environment;
     if (&here.kernel, &here.cpu_model) != (&then.kernel, &then.cpu_model) {
         return Err(LabError::Resume(format!(
-            "it was begun on another machine ({}, {}), and figures of two machines do not mix",
+            "it started on another machine ({}, {}), and figures of two machines cannot be compared",
             then.cpu_model, then.kernel
         )));
     }
@@ -175,7 +175,7 @@ fn same_places(header: &RunHeader, asked: &PlaceSpec) -> Result<PlaceSpec, LabEr
         return Ok(then);
     }
     Err(LabError::Resume(format!(
-        "it was begun with {then}, and figures of other hosts do not mix with its own"
+        "it started with {then}, and figures of other hosts cannot be compared"
     )))
 }
 

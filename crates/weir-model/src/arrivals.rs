@@ -45,7 +45,7 @@ pub enum ArrivalsError {
         step: String,
     },
     /// A step of no length at all.
-    #[error("step `{step}` of `{text}` has the length zero: give it some time or leave it out")]
+    #[error("step `{step}` of `{text}` lasts no time: give it a length or leave it out")]
     EmptyStep {
         /// What was typed.
         text: String,
@@ -54,7 +54,7 @@ pub enum ArrivalsError {
     },
     /// The steps do not fit into the load.
     #[error(
-        "the steps of `{text}` take {}{}, but the load lasts {}: make them shorter or the load longer",
+        "the steps of `{text}` take {}{}, but there are only {}: make them shorter, or the time longer",
         format_duration(*.steps), if *.rest { " and the last needs time too" } else { "" },
         format_duration(*.load)
     )]
@@ -69,7 +69,7 @@ pub enum ArrivalsError {
         load: Duration,
     },
     /// Every rate is zero.
-    #[error("`{text}` never sends anything: some rate in it must be above zero")]
+    #[error("`{text}` never sends anything: at least one rate must be above zero")]
     Nothing {
         /// What was typed.
         text: String,
@@ -178,7 +178,7 @@ pub fn parse_spacing(text: &str) -> Result<Spacing, ArrivalsError> {
     };
     match (word, number) {
         ("even", None) => Ok(Spacing::Even),
-        ("even", Some(_)) => wrong("a number that means nothing", "even"),
+        ("even", Some(_)) => wrong("a number, which `even` does not take", "even"),
         ("poisson", None) => Ok(Spacing::Poisson { seed: DEFAULT_SEED }),
         ("poisson", Some(number)) => match number.parse() {
             Ok(seed) => Ok(Spacing::Poisson { seed }),

@@ -129,7 +129,7 @@ fn sent(fields: &Fields<'_>, check: &mut Checker) -> Vec<WeightedRequest> {
     let ways = ["requests", "request-set", "request"];
     let given: Vec<_> = ways.iter().filter_map(|key| fields.entry(key)).collect();
     if let [_, second, ..] = given[..] {
-        let message = "a load says in one way what it asks for";
+        let message = "a load can have only one of `request`, `requests` and `request-set`";
         check.error(second.span.clone(), message).hint(
             "write `request` for one, `requests` for a mix, or `request-set` for a file of them",
         );
@@ -243,9 +243,9 @@ fn refuse_what_ends(fields: &Fields<'_>, check: &mut Checker) {
         check
             .error(
                 entry.span.clone(),
-                "a load that grows once would be another for each arm, since they take turns",
+                "a study has no `ramp-up`: arms take turns, so each would get another part of it",
             )
-            .hint("write a rate that grows in every slice, `rate: 0..5000`; the first part of a slice is not measured anyway (`blocks: {discard: 20%}`)");
+            .hint("write a rate that grows in every slice, such as `rate: 0..5000`; the first part of a slice is not measured anyway (`blocks: {discard: 20%}`)");
     }
 }
 
@@ -258,9 +258,9 @@ fn expect(fields: &Fields<'_>, base: &mut FlowSpec, words: &mut Words, check: &m
         .iter()
         .any(|key| fields.get(key).is_some());
     if own {
-        let message = "of several requests each says itself what it expects";
+        let message = "with several requests, each has its own `expect`";
         let error = check.error(entry.span.clone(), message);
-        error.hint("write `expect` beside its path");
+        error.hint("write `expect` next to each `path`");
         return;
     }
     let nodes = match &entry.value.value {
@@ -307,9 +307,12 @@ pub(crate) fn size(
         .find_map(|key| fields.entry(key));
     if let Some(path) = of_request("request").or(mix) {
         check
-            .error(path.span.clone(), "a load asks for a size or for a path")
+            .error(
+                path.span.clone(),
+                "a load cannot have both a size and a path",
+            )
             .hint(format!(
-                "content of that size is at {target}: leave one of the two out"
+                "a file of that size is at {target}: leave one of the two out"
             ));
     }
     for one in &mut flow.requests {

@@ -125,7 +125,9 @@ fn check_version(fields: &Fields<'_>, check: &mut Checker) -> Option<()> {
         return Some(());
     }
     let message = format!("this weir reads studies of version {VERSION} only");
-    let hint = format!("write `weir: {VERSION}`, or use the weir that the study was written for");
+    let hint = format!(
+        "write `weir: {VERSION}`, or use the version of weir that the study was written for"
+    );
     check.error(node.span.clone(), message).hint(hint);
     None
 }

@@ -43,7 +43,7 @@ const REQUESTS: Form = Form {
     noun: "set of requests",
     plural: "sets of requests",
     max_bytes: engine::LARGEST as usize,
-    example: "the shortest one is `requests: [{path: /}]`",
+    example: "for example `requests: [{path: /}]`",
 };
 
 /// Methods of RFC 9110 §9.3 and RFC 5789, for whoever mistypes one or writes it in lower case.
@@ -187,7 +187,7 @@ fn method(node: &Node, check: &mut Checker) -> Option<String> {
                 node.span.clone(),
                 format!("`{method}` is not the method {upper}"),
             )
-            .hint("upper and lower case differ in methods (RFC 9110 §9.1)")
+            .hint("methods are case-sensitive (RFC 9110 §9.1)")
             .nearest(Some(&upper));
     }
     Some(method)
@@ -226,7 +226,7 @@ fn content(fields: &Fields<'_>, check: &mut Checker) -> Option<Vec<u8>> {
             check
                 .error(
                     file.span.clone(),
-                    "a request has `content` or `content-file`, not both",
+                    "a request cannot have both `content` and `content-file`",
                 )
                 .hint("leave one of the two out");
             None

@@ -26,7 +26,7 @@ pub(crate) const STUDY: Form = Form {
     noun: "study",
     plural: "studies",
     max_bytes: 256 * 1024,
-    example: "docs/study.md shows a study",
+    example: "see docs/study.md for an example",
 };
 
 /// Deepest nesting of mappings and lists; a study needs four.
@@ -97,7 +97,7 @@ pub(crate) fn read(text: &str, form: &'static Form, check: &mut Checker) -> Opti
         let message = format!("a {} of {} bytes is too large", form.noun, text.len());
         check
             .error(0..0, message)
-            .hint(format!("{} bytes are allowed", form.max_bytes));
+            .hint(format!("at most {} bytes are allowed", form.max_bytes));
         return None;
     }
     Reader::new(text, form, check).document()
@@ -142,8 +142,8 @@ impl<'t, 'c> Reader<'t, 'c> {
                 }
                 _ => {
                     self.check
-                        .error(span, "a second document begins here")
-                        .hint(format!("a file holds one {}", self.form.noun));
+                        .error(span, "the file has a second document")
+                        .hint(format!("a file has one {}", self.form.noun));
                     return None;
                 }
             }
@@ -164,9 +164,9 @@ impl<'t, 'c> Reader<'t, 'c> {
                 let at = error.marker().byte_offset().unwrap_or(self.text.len());
                 let at = at.min(self.text.len());
                 let message = format!("this is not YAML: {}", error.info());
-                self.check
-                    .error(at..at, message)
-                    .hint("check indentation, quotes and brackets here and in the line above");
+                self.check.error(at..at, message).hint(
+                    "check indentation, quotation marks and brackets here and in the line above",
+                );
                 None
             }
         }
@@ -181,7 +181,7 @@ impl<'t, 'c> Reader<'t, 'c> {
             let message = format!("tags such as `!!str` are not used in {}", self.form.plural);
             self.check
                 .error(span.clone(), message)
-                .hint("leave the tag out");
+                .hint("remove the tag");
         }
         let start = span.start;
         let (value, end) = match event {
@@ -192,7 +192,7 @@ impl<'t, 'c> Reader<'t, 'c> {
                 let message = format!("aliases are not used in {}", self.form.plural);
                 self.check
                     .error(span.clone(), message)
-                    .hint("write the value out");
+                    .hint("write the value itself");
                 (Value::Refused, span.end)
             }
             _ => (Value::Empty, span.end),
@@ -227,8 +227,8 @@ impl<'t, 'c> Reader<'t, 'c> {
                     Some(first) => {
                         let line = line_of(self.text, first.span.start);
                         self.check
-                            .error(span, format!("the key `{key}` is there twice"))
-                            .hint(format!("it is first given in line {line}"));
+                            .error(span, format!("the key `{key}` is given twice"))
+                            .hint(format!("it is already in line {line}"));
                     }
                 },
                 Value::Refused => {}

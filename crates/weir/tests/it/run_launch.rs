@@ -129,7 +129,7 @@ fn launchers_that_are_none_are_refused_where_they_stand() {
     let arms = "  - {name: other, settings: {launcher: ohter}}\n";
     place.run(&study(launchers, arms)).end().refused(&[
         "the launcher `bare` does nothing",
-        "`Large` is no name for a launcher",
+        "`Large` is not a valid name for a launcher",
         "`here.so` is no path of a library to preload",
         "there is no launcher `ohter`",
     ]);

@@ -102,7 +102,7 @@ static WRONG: &[(&str, &[&str])] = &[
      &["--expect: `status=204` is not a status code from 100 to 599, or a class such as 2xx"]),
     ("expect sha256=abc; expect field=a b: c",
      &["--expect: `abc` is not 64 hexadecimal digits", "--expect: `a b` is not a valid header name (RFC 9110 §5.1)"]),
-    ("tls; version 1.1", &["--tls: `1.1` is not a TLS version that can be spoken"]),
+    ("tls; version 1.1", &["--tls: `1.1` is not a TLS version that weir supports"]),
     ("ciphers TLS_AES_128_GCM_SHA256", &["--ciphers: requests go out without TLS"]),
     ("connection hold; rate 5; pipeline 2", &["--connection: held connections have no rate and no trace",
          "--pipeline: held connections send nothing"]),

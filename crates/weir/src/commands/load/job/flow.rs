@@ -8,7 +8,7 @@ use weir_load::request_set::SetError;
 use weir_load::template::Files;
 use weir_load::tls::Connector;
 use weir_load::{Flow, RequestSet, Route};
-use weir_model::flow::{ArrivalsSpec, FlowSpec, SourceSpec};
+use weir_model::flow::{ArrivalsSpec, SourceSpec};
 use weir_model::load_report::Target;
 
 use super::describe::{self, Described};
