@@ -58,6 +58,20 @@ pub enum LabError {
         /// Whether weir started the proxy.
         is_started: bool,
     },
+    /// An arm answers, and its status is not one of those that the study expects.
+    #[error(
+        "arm `{arm}` answers with status {status} under load `{load}`, but its `expect` allows {expected}"
+    )]
+    Unexpected {
+        /// The arm.
+        arm: String,
+        /// The load.
+        load: String,
+        /// What came.
+        status: u16,
+        /// What is expected.
+        expected: String,
+    },
     /// Too little room for logs and records.
     #[error("{}: {free_mib} MiB free, this run may need {needed_mib} MiB", path.display())]
     DiskSpace {
@@ -145,6 +159,9 @@ pub enum LabError {
     /// Nothing that was to be compared is available here.
     #[error("nothing is left to compare: {0}")]
     NothingLeft(String),
+    /// There is nothing left to measure.
+    #[error("the run in {} is complete: there is nothing to resume", .0.display())]
+    Complete(PathBuf),
     /// A run cannot go on here.
     #[error("cannot resume this run: {0}")]
     Resume(String),
@@ -190,6 +207,7 @@ impl LabError {
             | LabError::Version { .. }
             | LabError::Cpus { .. }
             | LabError::Resume(_)
+            | LabError::Complete(_)
             | LabError::Program(AgentError::Failed(_))
             | LabError::NoNetworks(_)
             | LabError::HostSettings { .. }
@@ -227,6 +245,13 @@ impl LabError {
             LabError::Answer { .. } => {
                 Some("look at the proxy's error log in the run folder, under arms/".to_owned())
             }
+            LabError::Unexpected { status, .. } => Some(format!(
+                "write `expect: status={status}` in the study if that status is right"
+            )),
+            LabError::Complete(folder) => Some(format!(
+                "show its results: weir report {}",
+                weir_host::journal::quoted(&folder.display().to_string())
+            )),
             LabError::DiskSpace { .. } => {
                 Some("make room, or choose another place with --out or TMPDIR".to_owned())
             }

@@ -119,7 +119,7 @@ pub fn ask_again(
 ) -> Result<Summary, LabError> {
     let (writer, run) = RunWriter::resume(&options.folder)?;
     if run.outcome() == Some(Outcome::Complete) {
-        return Err(LabError::Resume("it is complete".to_owned()));
+        return Err(LabError::Complete(options.folder.clone()));
     }
     let header = run.header.clone();
     let mut options = options.clone();

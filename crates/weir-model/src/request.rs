@@ -76,6 +76,15 @@ impl ExpectSpec {
         };
         (!self.status.is_empty()).then(|| self.status.iter().any(allows))
     }
+
+    /// The status codes that are right, in words: `200, 3xx`.
+    pub fn status_words(&self) -> String {
+        let word = |status: &StatusSpec| match status {
+            StatusSpec::Code(code) => code.to_string(),
+            StatusSpec::Class(class) => format!("{class}xx"),
+        };
+        self.status.iter().map(word).collect::<Vec<_>>().join(", ")
+    }
 }
 
 impl StatusSpec {

@@ -84,10 +84,12 @@ impl Checker {
     }
 
     /// Reports that `node` is of the wrong kind, unless it was complained about already.
-    fn unexpected(&mut self, node: &Node, wanted: &str) {
+    fn unexpected(&mut self, node: &Node, wanted: &str, hint: Option<&str>) {
         if matches!(node.value, Value::Refused) {
             return;
         }
+        let is_item = wanted.starts_with("a list") && matches!(node.value, Value::Mapping(_));
+        let hint = hint.or(is_item.then_some("begin each entry of a list with `- `"));
         let found = match &node.value {
             Value::List(items) if items.is_empty() => "an empty list",
             Value::Mapping(entries) if entries.is_empty() => "an empty mapping",
@@ -96,7 +98,8 @@ impl Checker {
         self.error(
             node.span.clone(),
             format!("expected {wanted}, found {found}"),
-        );
+        )
+        .maybe_hint(hint);
     }
 
     /// A scalar as it stands, white space included.
@@ -104,7 +107,7 @@ impl Checker {
         match &node.value {
             Value::Scalar(text) => Some(text),
             _ => {
-                self.unexpected(node, wanted);
+                self.unexpected(node, wanted, None);
                 None
             }
         }
@@ -125,7 +128,7 @@ impl Checker {
         match &node.value {
             Value::List(items) if !items.is_empty() => Some(items),
             _ => {
-                self.unexpected(node, wanted);
+                self.unexpected(node, wanted, None);
                 None
             }
         }
@@ -136,7 +139,7 @@ impl Checker {
         match &node.value {
             Value::Mapping(entries) if !entries.is_empty() => Some(entries),
             _ => {
-                self.unexpected(node, wanted);
+                self.unexpected(node, wanted, None);
                 None
             }
         }
@@ -317,6 +320,14 @@ fn printable(text: &str) -> String {
     text.replace(char::is_control, "\u{fffd}")
 }
 
+/// What users call some keys.
+const SYNONYMS: [(&str, &str); 4] = [
+    ("headers", "fields"),
+    ("body", "content"),
+    ("url", "path"),
+    ("time", "duration"),
+];
+
 /// A mapping with known keys.
 pub(crate) struct Fields<'n> {
     entries: &'n [Entry],
@@ -332,10 +343,12 @@ impl<'n> Fields<'n> {
     pub(crate) fn open(
         node: &'n Node,
         what: &'static str,
+        known: &[&str],
         check: &mut Checker,
     ) -> Option<Fields<'n>> {
         let Value::Mapping(entries) = &node.value else {
-            check.unexpected(node, "a mapping");
+            let hint = format!("{what} has the keys {}", known.join(", "));
+            check.unexpected(node, "a mapping", Some(&hint));
             return None;
         };
         // An error about the whole points at its first key: a block has no brackets to point at.
@@ -357,7 +370,7 @@ impl<'n> Fields<'n> {
         known: &[&str],
         check: &mut Checker,
     ) -> Option<Fields<'n>> {
-        let mut fields = Fields::open(node, what, check)?;
+        let mut fields = Fields::open(node, what, known, check)?;
         fields.refuse_unknown(known, check);
         Some(fields)
     }
@@ -367,7 +380,11 @@ impl<'n> Fields<'n> {
         for entry in self.entries {
             if !known.contains(&entry.key.as_str()) {
                 let message = format!("{} has no key `{}`", self.what, short(&entry.key));
-                let meant = nearest(&entry.key, known);
+                let synonym = SYNONYMS.iter().find(|(word, _)| *word == entry.key);
+                let synonym = synonym
+                    .map(|(_, key)| *key)
+                    .filter(|key| known.contains(key));
+                let meant = synonym.or_else(|| nearest(&entry.key, known));
                 check
                     .error(entry.span.clone(), message)
                     .hint(format!("its keys are {}", known.join(", ")))

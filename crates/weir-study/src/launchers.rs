@@ -28,8 +28,8 @@ pub(crate) fn read(
             check
                 .error(entry.span.clone(), message)
                 .hint("use lower-case letters, digits and `-`; `none` is reserved");
-            continue;
         }
+        let before = check.count();
         let keys = ["prefix", "env", "preload"];
         let Some(fields) = Fields::known(&entry.value, "a launcher", &keys, check) else {
             continue;
@@ -45,7 +45,7 @@ pub(crate) fn read(
                 .get("preload")
                 .map_or_else(Vec::new, |node| preload(node, check)),
         };
-        if spec == LauncherSpec::default() {
+        if spec == LauncherSpec::default() && check.count() == before {
             check
                 .error(
                     entry.span.clone(),

@@ -121,7 +121,7 @@ fn check_version(fields: &Fields<'_>, check: &mut Checker) -> Option<()> {
     let Some(node) = fields.required("weir", check) else {
         return Some(());
     };
-    if check.whole(node, 0..=u64::from(u32::MAX)) == Some(VERSION) {
+    if check.scalar(node, "a version")?.parse() == Ok(VERSION) {
         return Some(());
     }
     let message = format!("this weir reads studies of version {VERSION} only");
@@ -140,7 +140,7 @@ fn study(
     scale: Scale,
     check: &mut Checker,
 ) -> Option<Study> {
-    let mut fields = Fields::open(root, "a study", check)?;
+    let mut fields = Fields::open(root, "a study", &KEYS, check)?;
     check_version(&fields, check)?;
     fields.refuse_unknown(&KEYS, check);
     let name = fields

@@ -164,9 +164,15 @@ impl<'t, 'c> Reader<'t, 'c> {
                 let at = error.marker().byte_offset().unwrap_or(self.text.len());
                 let at = at.min(self.text.len());
                 let message = format!("this is not YAML: {}", error.info());
-                self.check.error(at..at, message).hint(
-                    "check indentation, quotation marks and brackets here and in the line above",
-                );
+                let line = self.text[..at].rfind('\n').map_or(0, |before| before + 1);
+                let hint = match self.text[line..].trim_start_matches(' ').starts_with('\t') {
+                    true => "indent with spaces: YAML does not allow tabs",
+                    false => {
+                        "check indentation, quotation marks and brackets here and in the line above; \
+                         text with `: ` in it needs quotation marks"
+                    }
+                };
+                self.check.error(at..at, message).hint(hint);
                 None
             }
         }

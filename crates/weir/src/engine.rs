@@ -44,11 +44,12 @@ fn requests(specs: &[WeightedRequest]) -> Vec<RequestFault> {
         }
     }
     if faults.is_empty()
+        && !specs.is_empty()
         && let Err(error) = RequestSet::weighted(specs, HOST, &mut files)
-        && let Some(number) = error.number()
     {
-        let hint = error.hint();
-        faults.push(fault(number - 1, Some("weight"), error, hint));
+        let (number, hint) = (error.number(), error.hint());
+        let index = number.map_or(0, |number| number - 1);
+        faults.push(fault(index, number.map(|_| "weight"), error, hint));
     }
     faults
 }

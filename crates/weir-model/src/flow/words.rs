@@ -461,7 +461,7 @@ fn one_of<T: Copy>(key: Key, text: &str, words: &[(&'static str, T)]) -> Result<
     let found = words.iter().find(|(word, _)| *word == text);
     found.map(|(_, meant)| *meant).ok_or_else(|| {
         let words: Vec<&'static str> = words.iter().map(|(word, _)| *word).collect();
-        is_not(key, text, &words.join(" or ")).nearest(text, &words)
+        is_not(key, text, &format!("`{}`", words.join("` or `"))).nearest(text, &words)
     })
 }
 
@@ -470,9 +470,16 @@ fn one_of<T: Copy>(key: Key, text: &str, words: &[(&'static str, T)]) -> Result<
 fn expectation(text: &str, all: &mut ExpectSpec) -> Result<(), Fault> {
     const KNOWN: [&str; 4] = ["status", "size", "sha256", "field"];
     let is_not = |text: &str, wanted: &str| is_not(Key::Expect, text, wanted);
-    let (what, value) = text.split_once('=').unwrap_or((text, ""));
-    let (what, value) = (what.trim(), value.trim());
-    match what {
+    let unknown = |what: &str| {
+        Err(is_not(text, "something that can be expected")
+            .hint("write status=200, status=2xx,304, size=1KiB, sha256=HEX, field=Name or 'field=Name: value'")
+            .nearest(what, &KNOWN))
+    };
+    let Some((what, value)) = text.split_once('=') else {
+        return unknown(text);
+    };
+    let value = value.trim();
+    match what.trim() {
         "status" => {
             for code in value.split(',').map(str::trim) {
                 let status = StatusSpec::parse(code).ok_or_else(|| {
@@ -503,11 +510,7 @@ fn expectation(text: &str, all: &mut ExpectSpec) -> Result<(), Fault> {
             }
             all.fields.push((name.to_owned(), wanted));
         }
-        _ => {
-            return Err(is_not(text, "something that can be expected")
-                .hint("write status=200, status=2xx,304, size=1KiB, sha256=HEX, field=Name or 'field=Name: value'")
-                .nearest(what, &KNOWN));
-        }
+        what => return unknown(what),
     }
     Ok(())
 }

@@ -200,7 +200,7 @@ static REFUSED: &[(&str, &str, &[&str])] = &[
      &["a study has no `ramp-up`: arms take turns, so each would get another part of it"]),
     ("connection: hold", TEN, &["a load must send requests"]),
     ("closed: true, pipeline: many", TEN, &["`many` is not a whole number from 1 to 1024"]),
-    ("rate: 100, schedule: globl", TEN, &["`globl` is not global or per-connection [global]"]),
+    ("rate: 100, schedule: globl", TEN, &["`globl` is not `global` or `per-connection` [global]"]),
     ("closed: true, overflow: drop", TEN, &["only a load with a rate can drop requests"]),
     ("rate: 100, arrivals: poison", TEN,
      &["`poison` is not a spacing of arrivals: write even, poisson, poisson:SEED or burst:SIZE; the nearest is `poisson`"]),

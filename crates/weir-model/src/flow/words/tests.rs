@@ -87,7 +87,7 @@ static WRONG: &[(&str, &[&str])] = &[
     ("connection 0", &["--connection: `0` is not a connection policy"]),
     ("pipeline many", &["--pipeline: `many` is not a whole number from 1 to 1024"]),
     ("pipeline 1025", &["--pipeline: `1025` is not a whole number from 1 to 1024"]),
-    ("rate 9; overflow dorp", &["--overflow: `dorp` is not queue or drop [drop]"]),
+    ("rate 9; overflow dorp", &["--overflow: `dorp` is not `queue` or `drop` [drop]"]),
     ("requests 0", &["-n: `0` is not a whole number of at least 1"]),
     ("timeout 0", &["-T: `0` is not a duration of at least 1ms"]),
     ("trace a; trace-speed 0",
