@@ -220,6 +220,14 @@ fn finish(summary: &Summary) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
+fn trials_take(trials: Duration, is_resumed: bool) -> String {
+    let trials = format_duration(trials);
+    match is_resumed {
+        true => format!("The trials that remain take {trials}"),
+        false => format!("Trials take {trials}, plus pilot trials"),
+    }
+}
+
 /// Tells people what is going on, on standard error.
 struct Narrator {
     line: StatusLine,
@@ -252,11 +260,7 @@ impl Narrator {
                 remarks,
             } => {
                 self.say(&format!("Records go to {}", folder.display()));
-                let trials = format_duration(trials);
-                self.say(&match is_resumed {
-                    true => format!("The trials that remain take {trials}"),
-                    false => format!("Trials take {trials}, plus pilot trials"),
-                });
+                self.say(&trials_take(trials, is_resumed));
                 for remark in remarks {
                     self.say(&format!("Note: {remark}"));
                 }

@@ -365,7 +365,7 @@ fn expectations_that_nothing_can_meet() {
         ("status=20", "--expect: `20` is not a status code from 100 to 599"),
         ("status=7xx", "--expect: `7xx` is not a status code from 100 to 599"),
         ("status=200,status=999", "--expect: `status=999` is not a status code"),
-        ("size=big", "--expect size"),
+        ("size=big", "--expect: `big` is not a size"),
         ("sha256=xyz", "--expect: `xyz` is not 64 hexadecimal digits"),
         ("colour=red", "--expect: `colour=red` is not something"),
         ("field=a(b", "--expect: `a(b` is not a valid header name"),

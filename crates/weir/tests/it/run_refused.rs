@@ -247,8 +247,8 @@ fn a_check_reads_what_loads_name_and_tells_everything_with_its_place() {
         ("12:39", "cannot read `none.pem`: No such file"),
         ("12:54", "cannot read `none.pem`: No such file"),
         (
-            "13:56",
-            "request 1: weight 1 is less than a 2^32nd of all weights",
+            "14:24",
+            "weight 0.000001 is less than a 2^32nd of all weights",
         ),
     ];
     let ended = ended.refused(&said.map(|(_, words)| words));

@@ -1,4 +1,5 @@
 use super::*;
+use crate::request::{FieldSpec, StatusSpec};
 
 fn read_text(text: &str) -> Result<FlowSpec, Vec<String>> {
     let said = text
