@@ -171,8 +171,10 @@ impl Reader<'_> {
         if stock == Some(false) || configuration.is_some() {
             spec.settings.clear();
         }
+        // Settings of an external proxy are refused as a whole.
         let (own, places) = fields
             .get("settings")
+            .filter(|_| kind.is_started())
             .map(|node| self.levels(kind).settings(node, check))
             .unwrap_or_default();
         spec.settings.extend(own);
