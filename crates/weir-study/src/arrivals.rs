@@ -10,26 +10,22 @@ use crate::matrix;
 use crate::tree::{Node, Value};
 use crate::words::{Slices, Words};
 
-/// `closed`, `rate` and `burst`.
+/// `closed`, `rate` and `burst`. Whether they say one thing about when the flow asks.
 pub(crate) fn read(
     fields: &Fields<'_>,
     slices: Slices,
     base: &mut FlowSpec,
     words: &mut Words,
     check: &mut Checker,
-) {
+) -> bool {
     let is_held =
         |node: &Node| matches!(&node.value, Value::Scalar(text) if text.starts_with("hold"));
     let held = fields.get("connection").is_some_and(is_held);
+    let before = check.count();
     let closed = fields.entry("closed");
+    let closed = closed.filter(|entry| check.flag(&entry.value) != Some(false));
     let timed = fields.entry("rate").or(fields.entry("trace"));
     match (closed, timed) {
-        (Some(closed), None) if check.flag(&closed.value) == Some(false) => {
-            let at = closed.value.span.clone();
-            check
-                .error(at, "a load with `closed: false` needs a rate")
-                .hint("write `rate: 5000` or `rate: 60% of slowest` instead of `closed`");
-        }
         (Some(_), Some(timed)) => {
             check
                 .error(timed.span.clone(), "a load is either closed or has a rate")
@@ -48,6 +44,7 @@ pub(crate) fn read(
         }
         _ => {}
     }
+    let is_sound = check.count() == before;
     match fields.get("rate") {
         // The levels of a matrix are read by it.
         Some(rate) if matrix::is_axis_of_rates(rate) => {
@@ -64,6 +61,7 @@ pub(crate) fn read(
             .hint("name the file whose arrivals are repeated, such as `trace: access.log`");
     }
     burst(fields, base, words, check);
+    is_sound
 }
 
 fn read_rate(

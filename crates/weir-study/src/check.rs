@@ -347,7 +347,7 @@ impl<'n> Fields<'n> {
         check: &mut Checker,
     ) -> Option<Fields<'n>> {
         let Value::Mapping(entries) = &node.value else {
-            let hint = format!("{what} has the keys {}", known.join(", "));
+            let hint = format!("keys of {what}: {}", known.join(", "));
             check.unexpected(node, "a mapping", Some(&hint));
             return None;
         };
@@ -385,9 +385,10 @@ impl<'n> Fields<'n> {
                     .map(|(_, key)| *key)
                     .filter(|key| known.contains(key));
                 let meant = synonym.or_else(|| nearest(&entry.key, known));
+                let all = format!("its keys are {}", known.join(", "));
                 check
                     .error(entry.span.clone(), message)
-                    .hint(format!("its keys are {}", known.join(", ")))
+                    .maybe_hint(meant.is_none().then_some(&all))
                     .nearest(meant);
                 self.unknown.push((entry, meant.map(str::to_owned)));
             }

@@ -72,7 +72,7 @@ pub(crate) fn read(
         requests: sent(fields, check),
         ..FlowSpec::new(1, ArrivalsSpec::Closed)
     };
-    arrivals::read(fields, slices, &mut base, &mut words, check);
+    let has_one_time = arrivals::read(fields, slices, &mut base, &mut words, check);
     let connections = fields.required("connections", check);
     if let Some(node) = connections.filter(|node| !matrix::is_axis(node))
         && let Some(number) = check.whole(node, 1..=1_000_000)
@@ -120,7 +120,9 @@ pub(crate) fn read(
         words.report(fault, fields, check);
     }
     let spec = sound;
-    arrivals::check_slices(&spec, fields, slices, check);
+    if has_one_time {
+        arrivals::check_slices(&spec, fields, slices, check);
+    }
     spec
 }
 

@@ -49,6 +49,7 @@ type Changes = fn(&mut FlowSpec);
 static CHANGES: &[(&str, Changes)] = &[
     ("closed: true", |_| ()),
     ("rate: 100", open),
+    ("closed: false, rate: 100", open),
     ("rate: 100, arrivals: poisson:7", |flow| { open(flow); flow.spacing = Spacing::Poisson { seed: 7 }; }),
     ("rate: 2, arrivals: burst:20", |flow| { flow.arrivals = ArrivalsSpec::Constant(2.0);
          flow.spacing = Spacing::Burst { size: 20 }; }),
@@ -172,6 +173,8 @@ static REFUSED: &[(&str, &str, &[&str])] = &[
     ("rate: '100@9s,300@9s'", TEN,
      &["the steps of `100@9s,300@9s` take 18s, but there are only 10s: make them shorter, or the time longer"]),
     ("rate: 100..200, arrivals: burst:20", TEN, &["a load with bursts needs its rate in requests per second"]),
+    ("closed: false, rate: 100..5000", "{at-least: 6}", &["a load whose rate changes needs a slice"]),
+    ("rate: 100, trace: a.log", "{at-least: 6}", &["a load has either a `rate` or a `trace`"]),
     ("rate: 100, trace: a.log", TEN, &["a load has either a `rate` or a `trace`"]),
     ("closed: true, trace: a.log", TEN, &["a load is either closed or has a rate"]),
     ("closed: true, requests: 1000", TEN,

@@ -239,7 +239,7 @@ fn sections_say_what_they_want() {
 
 #[rustfmt::skip]
 static LOADS: &[(&str, &[&str])] = &[
-    ("closed: false", &["a load with `closed: false` needs a rate"]),
+    ("closed: false", &["a load needs `closed: true` or a `rate`"]),
     ("closed: true, rate: 5", &["a load is either closed or has a rate"]),
     ("timeout: 1s", &["a load needs `closed: true` or a `rate`"]),
     ("rate: 0", &["`0` is out of range: a rate must be from 0.000001 to 1000000000"]),
