@@ -233,8 +233,7 @@ mod tests {
         let arms: Vec<&str> = left.arms.iter().map(|arm| &*arm.name).collect();
         assert_eq!(arms, ["stock", "without", "same"]);
         assert!(left.arms.iter().all(|arm| arm.settings.is_empty()));
-        let said = "not varied: arm `other` sets net.core.somaxconn, which needs its own network namespace of \
-                    its own";
+        let said = "not varied: arm `other` sets net.core.somaxconn, which needs its own network namespace";
         assert_eq!(remarks[1..], [Remark::of_arm("other", said)]);
     }
 }

@@ -105,6 +105,7 @@ fn defaults_are_those_of_the_executable_that_the_study_names() {
         program("1.18.0"),
         program("1.22.1")
     ));
+    let text = text.replace("duration: 2s", "duration: 3s");
     place.write("two.yaml", &text);
     let mut check = place.weir(&["run", "--check", "two.yaml"]);
     Running::start(&mut check).end().with_code(0);
