@@ -193,7 +193,8 @@ impl<'a> Comparer<'a> {
         let pooled = ratio(&blocks);
         let drawn = replicates(&blocks, least, |group| ratio(group).ln());
         if drawn.log_ratios.is_empty() {
-            return Err(NotComparable("neither arm answered".to_owned()));
+            let why = "in no block did either arm answer enough requests for it";
+            return Err(NotComparable(why.to_owned()));
         }
         Ok((Replicates { pooled, ..drawn }, size))
     }
