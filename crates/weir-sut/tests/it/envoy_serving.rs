@@ -5,20 +5,12 @@ use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::{Arc, Condvar, Mutex};
 
-use weir_sut::Launch;
+use crate::envoy::proxy;
+use crate::setup::{Arm, Changes};
+use crate::support::{Origin, until};
 
-use crate::envoy::{Arm, envoy, settings, start};
-use crate::support::{Origin, get, until};
-
-pub(crate) fn arm(changes: &[(&str, &str)], origin: SocketAddr) -> Arm {
-    start(&settings(changes), origin, &Launch::default())
-}
-
-pub(crate) fn counter(arm: &Arm, name: &str) -> u64 {
-    let counters = envoy().counters(&arm.configuration).expect("Envoy answers");
-    *counters
-        .get(name)
-        .unwrap_or_else(|| panic!("{name} is none of {counters:?}"))
+fn arm(changes: Changes<'_>, origin: SocketAddr) -> Arm {
+    proxy(changes, origin).start()
 }
 
 /// An origin server that answers with the head that it was sent, once its gate is open. It lives until
@@ -138,50 +130,6 @@ fn requests_reach_the_origin_with_their_target_and_host_as_they_came() {
 }
 
 #[test]
-fn connections_to_the_origin_are_kept_unless_they_are_for_one_request() {
-    const REQUESTS: usize = 20;
-    for (changes, connections) in [
-        (&[("concurrency", "1")][..], 1),
-        (
-            &[("concurrency", "1"), ("origin_keepalive_requests", "1")],
-            REQUESTS,
-        ),
-        (
-            &[("concurrency", "1"), ("origin_keepalive_requests", "10")],
-            REQUESTS / 10,
-        ),
-    ] {
-        let origin = Origin::start();
-        let mut arm = arm(changes, origin.address);
-        let before = arm.proxy.cpu_ns();
-        for _ in 0..REQUESTS {
-            let response = get(arm.proxy.address(), "/");
-            assert!(
-                response.starts_with("HTTP/1.1 200 OK\r\n") && response.ends_with("hello"),
-                "{response}"
-            );
-        }
-        // A connection more may have been opened ahead; a request has never gone on it.
-        let opened = origin.connections();
-        assert!(
-            (connections..=connections + 1).contains(&opened),
-            "{changes:?}: {opened}"
-        );
-        assert!(arm.proxy.cpu_ns() > before);
-        arm.proxy.alive().unwrap();
-        for (name, value) in [
-            ("cluster.origin.upstream_rq_total", REQUESTS),
-            ("http.ingress.downstream_rq_2xx", REQUESTS),
-            ("cluster.origin.upstream_rq_pending_overflow", 0),
-        ] {
-            assert_eq!(counter(&arm, name), value as u64, "{name}");
-        }
-        // Besides those of weir, which looked whether it accepts.
-        assert!(counter(&arm, "http.ingress.downstream_cx_total") > REQUESTS as u64);
-    }
-}
-
-#[test]
 fn client_connections_are_closed_as_the_settings_say() {
     let origin = Origin::start();
     let limited = arm(
@@ -196,7 +144,7 @@ fn client_connections_are_closed_as_the_settings_say() {
     }
     assert_eq!(client.read(&mut [0]).unwrap(), 0, "closed");
     assert_eq!(
-        counter(&limited, "http.ingress.downstream_cx_max_requests_reached"),
+        limited.counter("http.ingress.downstream_cx_max_requests_reached"),
         1
     );
 
@@ -205,7 +153,7 @@ fn client_connections_are_closed_as_the_settings_say() {
     let mut client = ask(idle.proxy.address(), "/", "");
     answer(&mut client);
     assert_eq!(client.read(&mut [0]).unwrap(), 0, "closed");
-    assert_eq!(counter(&idle, "http.ingress.downstream_cx_idle_timeout"), 1);
+    assert_eq!(idle.counter("http.ingress.downstream_cx_idle_timeout"), 1);
 }
 
 #[test]
@@ -224,7 +172,7 @@ fn circuit_breakers_refuse_and_count() {
     until("the first has the connection", || origin.asked() == 1);
     let mut second = ask(address, "/", "");
     until("the second waits", || {
-        counter(&arm, "http.ingress.downstream_rq_total") == 2
+        arm.counter("http.ingress.downstream_rq_total") == 2
     });
     let (head, content) = answer(&mut ask(address, "/", ""));
     assert!(
@@ -233,11 +181,11 @@ fn circuit_breakers_refuse_and_count() {
     );
     assert!(content.contains("overflow"), "{content}");
     assert_eq!(
-        counter(&arm, "cluster.origin.upstream_rq_pending_overflow"),
+        arm.counter("cluster.origin.upstream_rq_pending_overflow"),
         1
     );
-    assert!(counter(&arm, "cluster.origin.upstream_cx_overflow") > 0);
-    assert_eq!(counter(&arm, "http.ingress.downstream_rq_5xx"), 1);
+    assert!(arm.counter("cluster.origin.upstream_cx_overflow") > 0);
+    assert_eq!(arm.counter("http.ingress.downstream_rq_5xx"), 1);
     origin.open();
     for waiting in [&mut first, &mut second] {
         assert!(answer(waiting).0.starts_with("HTTP/1.1 200 "));
@@ -250,7 +198,7 @@ fn timeouts_and_the_limit_of_connections_are_counted() {
     let timed = arm(&[("route_timeout", "50ms")], origin.address);
     let (head, _) = answer(&mut ask(timed.proxy.address(), "/", ""));
     assert!(head.starts_with("HTTP/1.1 504 "), "{head}");
-    assert_eq!(counter(&timed, "cluster.origin.upstream_rq_timeout"), 1);
+    assert_eq!(timed.counter("cluster.origin.upstream_rq_timeout"), 1);
 
     let limited = arm(
         &[
@@ -266,12 +214,12 @@ fn timeouts_and_the_limit_of_connections_are_counted() {
         kept = read_head(&mut client).map(|_| client);
         kept.is_some()
     });
-    let refused = counter(&limited, "listener.clear.downstream_global_cx_overflow");
+    let refused = limited.counter("listener.clear.downstream_global_cx_overflow");
     let mut above = TcpStream::connect(limited.proxy.address()).unwrap();
     let closed = above.read(&mut [0]);
     assert!(!matches!(closed, Ok(1..)), "{closed:?}");
     assert_eq!(
-        counter(&limited, "listener.clear.downstream_global_cx_overflow"),
+        limited.counter("listener.clear.downstream_global_cx_overflow"),
         refused + 1
     );
 }
@@ -282,7 +230,7 @@ fn an_origin_that_is_not_there_is_a_503_and_counted() {
     let arm = arm(&[], nobody);
     let (head, _) = answer(&mut ask(arm.proxy.address(), "/", ""));
     assert!(head.starts_with("HTTP/1.1 503 "), "{head}");
-    assert_eq!(counter(&arm, "cluster.origin.upstream_cx_connect_fail"), 1);
+    assert_eq!(arm.counter("cluster.origin.upstream_cx_connect_fail"), 1);
 }
 
 #[test]
@@ -304,7 +252,7 @@ fn the_access_log_is_in_the_arm_s_own_folder_and_whole_at_the_end() {
     for (level, lines) in [("on", Some(3)), ("off", None)] {
         let arm = arm(&[("access_log", level)], origin.address);
         for _ in 0..3 {
-            get(arm.proxy.address(), "/logged");
+            arm.get("/logged");
         }
         let log = arm.configuration.prefix().join("logs/access.log");
         arm.proxy.stop();
@@ -324,7 +272,7 @@ fn io_uring_carries_requests_where_it_may_be_used() {
     let origin = Origin::start();
     let arm = arm(&[("io_uring", "on"), ("concurrency", "1")], origin.address);
     for _ in 0..20 {
-        assert!(get(arm.proxy.address(), "/").ends_with("hello"));
+        assert!(arm.get("/").ends_with("hello"));
     }
     let descriptors = format!("/proc/{}/fd", arm.proxy.master_pid());
     let rings = fs::read_dir(descriptors).unwrap().flatten();

@@ -1,6 +1,7 @@
 //! Real processes: the launcher, and the proxies that are installed on this machine.
 
 mod caddy;
+mod configured;
 mod envoy;
 mod envoy_serving;
 mod haproxy;
@@ -11,6 +12,7 @@ mod life;
 mod nginx;
 mod own;
 mod secure;
+mod setup;
 mod support;
 mod tidy;
 mod tls;

@@ -10,28 +10,26 @@ use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 
-use weir_model::study::{ProxyKind, ProxyRole, Settings};
-use weir_sut::{Launch, Proxy};
+use weir_model::study::ProxyKind;
+use weir_sut::Proxy;
 
-use crate::support::{Arm, program, start_any, stock};
-
-const FILES: ProxyRole = ProxyRole::StaticFiles { size: 10 };
+use crate::setup::{Arm, Changes, Setup, program};
 
 fn caddy() -> Arc<dyn Proxy> {
     program(ProxyKind::Caddy)
 }
 
-fn stock_with(changes: &[(&str, &str)]) -> Settings {
-    stock(ProxyKind::Caddy, changes)
+/// A file server of a page of ten bytes.
+fn files(changes: Changes<'_>) -> Setup<'_> {
+    Setup::files(ProxyKind::Caddy, changes, 10)
 }
 
-fn start(changes: &[(&str, &str)], role: &ProxyRole, origin: Option<SocketAddr>) -> Arm {
-    let settings = stock_with(changes);
-    start_any(&*caddy(), &settings, role, origin, &Launch::default())
+fn proxy(changes: Changes<'_>, origin: SocketAddr) -> Setup<'_> {
+    Setup::proxy(ProxyKind::Caddy, changes, origin)
 }
 
-fn start_proxy(changes: &[(&str, &str)], origin: &Gate) -> Arm {
-    start(changes, &ProxyRole::ReverseProxy, Some(origin.address))
+fn start_proxy(changes: Changes<'_>, origin: &Gate) -> Arm {
+    proxy(changes, origin.address).start()
 }
 
 /// An origin server that answers with the head of the request, and holds back its answers to `/held`
