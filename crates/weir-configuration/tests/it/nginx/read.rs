@@ -4,8 +4,8 @@ use std::fs;
 use std::os::unix::fs::symlink;
 
 use proptest::prelude::*;
-use weir_configuration::nginx;
 use weir_configuration::nginx::syntax::{self, Directive};
+use weir_configuration::{SourceFile, nginx};
 
 use super::generated::{ingress, sites};
 use super::{ALL, Copy, User};
@@ -38,11 +38,8 @@ fn all_configurations_are_written_back_to_the_byte() {
             }
             let copy = tempfile::tempdir().unwrap();
             let main = source.write_below(copy.path()).unwrap();
-            assert_eq!(
-                fs::read(main).unwrap(),
-                fs::read(user.main()).unwrap(),
-                "{name}"
-            );
+            let (copy, own) = (fs::read(main).unwrap(), fs::read(user.main()).unwrap());
+            assert_eq!(copy, own, "{name}");
             let same = nginx::change(&source, &[]).unwrap();
             assert_eq!(same, source, "{name}");
         }
@@ -94,53 +91,41 @@ fn blocks_of_lua_end_where_they_end() {
     let source = User::of("lua").read();
     let tree = syntax::parse(&source.files[0].text).unwrap();
     let http = tree.directives.iter().find(|it| it.is("http")).unwrap();
-    let names: Vec<&str> = http.children().iter().map(|it| &*it.name.text).collect();
-    assert_eq!(
-        names,
-        [
-            "lua_package_path",
-            "lua_shared_dict",
-            "init_by_lua_block",
-            "upstream",
-            "server"
-        ]
-    );
-    let upstream: Vec<&str> = http.children()[3]
-        .children()
-        .iter()
-        .map(|it| &*it.name.text)
-        .collect();
-    assert_eq!(upstream, ["server", "balancer_by_lua_block", "keepalive"]);
+    let names = |of: &Directive| -> Vec<String> {
+        of.children()
+            .iter()
+            .map(|it| it.name.text.clone())
+            .collect()
+    };
+    let lua = [
+        "lua_package_path",
+        "lua_shared_dict",
+        "init_by_lua_block",
+        "upstream",
+        "server",
+    ];
+    assert_eq!(names(http), lua);
+    let upstream = ["server", "balancer_by_lua_block", "keepalive"];
+    assert_eq!(names(&http.children()[3]), upstream);
 }
 
 #[test]
 fn files_come_in_nginx_s_order_and_once() {
     let user = User::of("nested");
     let source = user.read();
-    let names: Vec<String> = source
-        .files
-        .iter()
-        .map(|file| {
-            file.path
-                .strip_prefix(user.folder.path().canonicalize().unwrap())
-                .unwrap()
-                .display()
-                .to_string()
-        })
-        .collect();
+    let folder = user.folder.path().canonicalize().unwrap();
+    let below = |file: &SourceFile| {
+        file.path
+            .strip_prefix(&folder)
+            .unwrap()
+            .display()
+            .to_string()
+    };
+    let names: Vec<String> = source.files.iter().map(below).collect();
     assert_eq!(
-        names,
-        [
-            "nginx.conf",
-            "main.conf",
-            "events.conf",
-            "conf.d/10-proxy.conf",
-            "conf.d/20-upstreams.conf",
-            "servers.list",
-            "sites/alpha",
-            "proxy_params",
-            "sites/omega",
-        ]
+        names.join(" "),
+        "nginx.conf main.conf events.conf conf.d/10-proxy.conf conf.d/20-upstreams.conf servers.list \
+         sites/alpha proxy_params sites/omega"
     );
     assert!(source.includes["modules/*.conf"].is_empty());
     assert_eq!(source.includes["proxy_params"], [7]);
@@ -158,12 +143,8 @@ fn a_pattern_takes_no_hidden_files_and_a_link_is_read_where_it_leads() {
     let source = user.read();
     let last = &source.files.last().unwrap().path;
     assert!(last.ends_with("sites-available/shop"), "{last:?}");
-    assert!(
-        !source
-            .files
-            .iter()
-            .any(|file| file.path.ends_with(".hidden"))
-    );
+    let is_hidden = |file: &SourceFile| file.path.ends_with(".hidden");
+    assert!(!source.files.iter().any(is_hidden));
 }
 
 #[test]
@@ -172,17 +153,9 @@ fn a_pattern_leaves_out_what_glob_leaves_out() {
     for name in ["_off.conf", "^on.conf", "on.conf"] {
         user.write(&format!("c/{name}"), "server { listen 81; }\n");
     }
-    let names: Vec<String> = user.read().files[1..]
-        .iter()
-        .map(|file| {
-            file.path
-                .file_name()
-                .unwrap()
-                .to_string_lossy()
-                .into_owned()
-        })
-        .collect();
-    assert_eq!(names, ["^on.conf", "on.conf"]);
+    let files = user.read().files;
+    let names = files[1..].iter().map(|file| file.path.file_name().unwrap());
+    assert_eq!(names.collect::<Vec<_>>(), ["^on.conf", "on.conf"]);
 }
 
 #[test]
@@ -251,14 +224,11 @@ fn what_nginx_prints_reads_back_as_what_it_was_given() {
         let user = User::of(name);
         let copy = Copy::of(&user.read());
         let printed = copy.accepted(name);
-        let mut of_nginx = Vec::new();
+        let (mut of_nginx, mut of_files) = (Vec::new(), Vec::new());
         words(&syntax::parse(&printed).unwrap().directives, &mut of_nginx);
-        let mut of_files = Vec::new();
         for file in nginx::read(&copy.main, None).unwrap().files {
-            words(
-                &syntax::parse(&file.text).unwrap().directives,
-                &mut of_files,
-            );
+            let tree = syntax::parse(&file.text).unwrap();
+            words(&tree.directives, &mut of_files);
         }
         of_nginx.sort();
         of_files.sort();
