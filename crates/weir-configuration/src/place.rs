@@ -117,6 +117,11 @@ pub(crate) fn socket(
     Ok(path)
 }
 
+/// Whether a word is one of a list's, which has `, ` between its words.
+pub(crate) fn is_among(word: &str, list: &str) -> bool {
+    list.split(", ").any(|one| one == word)
+}
+
 /// The line end that a text uses.
 pub(crate) fn line_end(text: &str) -> &'static str {
     match text.find('\n') {

@@ -4,7 +4,7 @@ use super::numbers::OF_ITS_OWN;
 use super::shape::Shape;
 use super::sources::{CORE, FS_SYSCTL, LIMITS_CONF, RLIMIT};
 use super::{counted, figure, limit, rounded};
-use crate::finding::{Finding, Room, Severity};
+use crate::finding::{Finding, Room};
 
 pub(super) fn rules(shape: &Shape<'_>, found: &mut Vec<Finding>) {
     found.extend(worker_connections(shape));
@@ -59,9 +59,8 @@ fn worker_connections(shape: &Shape<'_>) -> Option<Finding> {
     };
     let evidence = shape.said("worker_connections", set);
     Some(
-        Finding::new(
+        Finding::error(
             "worker-connections-too-few",
-            Severity::Error,
             format!(
                 "nginx has room for {} clients, {} are asked for",
                 figure(workers.saturating_mul(each) / shape.connections_per_client()),
@@ -114,9 +113,7 @@ fn nofile(shape: &Shape<'_>) -> Option<Finding> {
     if soft >= needed {
         return None;
     }
-    let finding = Finding::new(
-        "descriptors-too-few",
-        Severity::Error,
+    let finding = Finding::error("descriptors-too-few",
         format!(
             "a worker may open {} descriptors and would need {}",
             figure(soft),
@@ -149,9 +146,8 @@ fn above_nofile(shape: &Shape<'_>) -> Option<Finding> {
     }
     let said = shape.said("worker_connections", set);
     Some(
-        Finding::new(
+        Finding::warning(
             "worker-connections-above-descriptors",
-            Severity::Warning,
             format!(
                 "worker_connections {} cannot be reached: a worker has {} descriptors",
                 figure(connections),
@@ -178,9 +174,8 @@ fn not_taken(shape: &Shape<'_>) -> Option<Finding> {
         return None;
     }
     Some(
-        Finding::new(
+        Finding::warning(
             "rlimit-not-taken",
-            Severity::Warning,
             format!(
                 "worker_rlimit_nofile {} is not in force: workers have {}",
                 figure(wanted),
@@ -213,9 +208,8 @@ fn above_nr_open(shape: &Shape<'_>) -> Option<Finding> {
         _ => return None,
     };
     Some(
-        Finding::new(
+        Finding::warning(
             "descriptors-above-nr-open",
-            Severity::Warning,
             format!(
                 "a limit of {} descriptors is refused: fs.nr_open is {}",
                 figure(wanted),
@@ -241,9 +235,7 @@ fn file_max(shape: &Shape<'_>) -> Option<Finding> {
         return None;
     }
     Some(
-        Finding::new(
-            "file-max-too-low",
-            Severity::Error,
+        Finding::error("file-max-too-low",
             format!(
                 "the host may open {} files and would need {}",
                 figure(most),
@@ -252,12 +244,7 @@ fn file_max(shape: &Shape<'_>) -> Option<Finding> {
         )
         .evidence(format!("fs.file-max = {most}"))
         .evidence(format!("fs.file-nr: {} open now", figure(open)))
-        .evidence_all(
-            shape
-                .facts
-                .winning_line("fs.file-max")
-                .map(crate::facts::SysctlLine::evidence),
-        )
+        .evidence_all(shape.facts.winning_evidence("fs.file-max"))
         .why(
             "fs.file-max bounds all processes of the host together, containers included: it belongs \
              to no namespace. Processes with CAP_SYS_ADMIN are exempt, nginx's workers are not.",
@@ -272,9 +259,8 @@ fn limits_conf(shape: &Shape<'_>) -> Option<Finding> {
     lines.first()?;
     let unit = shape.facts.unit_limit.as_ref()?;
     let name = &unit.unit;
-    let mut finding = Finding::new(
+    let mut finding = Finding::warning(
         "limits-conf-not-for-services",
-        Severity::Warning,
         format!("nofile in limits.conf does not reach {name}"),
     )
     .evidence_all(

@@ -6,7 +6,7 @@ use super::advice::comment_out;
 use super::shape::Shape;
 use super::sources::{IP_SYSCTL, SYSCTL_D, TCP_7};
 use crate::facts::SysctlLine;
-use crate::finding::{Finding, Severity};
+use crate::finding::Finding;
 
 pub(super) fn rules(shape: &Shape<'_>, found: &mut Vec<Finding>) {
     found.extend(no_such_name(shape));
@@ -37,9 +37,8 @@ fn no_such_name(shape: &Shape<'_>) -> Option<Finding> {
     };
     let lines: Vec<&SysctlLine> = shape.facts.sysctl_lines.iter().filter(is_missing).collect();
     let first = lines.first()?;
-    let mut finding = Finding::new(
+    let mut finding = Finding::warning(
         "sysctl-no-such-name",
-        Severity::Warning,
         format!("this kernel has no sysctl `{}`", first.key),
     );
     finding = without(finding, &lines);
@@ -67,10 +66,7 @@ fn tw_recycle(shape: &Shape<'_>) -> Option<Finding> {
         true => "tcp_tw_recycle breaks clients behind NAT",
         false => "tcp_tw_recycle is gone since Linux 4.12",
     };
-    let mut finding = without(
-        Finding::new("tw-recycle-advice", Severity::Warning, title),
-        &lines,
-    );
+    let mut finding = without(Finding::warning("tw-recycle-advice", title), &lines);
     if first.exists {
         finding = finding.change(format!("sysctl -w {RECYCLE}=0"));
     }
@@ -91,9 +87,8 @@ fn half_a_range(shape: &Shape<'_>) -> Option<Finding> {
     }
     let live = shape.facts.sysctls.get(RANGE);
     Some(
-        Finding::new(
+        Finding::warning(
             "port-range-half",
-            Severity::Warning,
             "the port range has one number: its upper end is left as it was",
         )
         .evidence(line.evidence())
@@ -115,9 +110,7 @@ fn privileged_range(shape: &Shape<'_>) -> Option<Finding> {
         return None;
     }
     Some(
-        Finding::new(
-            "port-range-privileged",
-            Severity::Warning,
+        Finding::warning("port-range-privileged",
             format!("a port range from {low} is refused: ports below {first} are privileged"),
         )
         .evidence(line.evidence())
@@ -140,9 +133,7 @@ fn even_range(shape: &Shape<'_>) -> Option<Finding> {
         return None;
     }
     Some(
-        Finding::new(
-            "port-range-parity",
-            Severity::Note,
+        Finding::note("port-range-parity",
             "both ends of the port range are even, or both odd",
         )
         .evidence(line.evidence())
@@ -169,9 +160,8 @@ fn overridden(shape: &Shape<'_>) -> Option<Finding> {
         })
         .collect();
     let (first, winner) = lost.first()?;
-    let mut finding = Finding::new(
+    let mut finding = Finding::warning(
         "sysctl-overridden",
-        Severity::Warning,
         format!("{} is set twice: {} wins", first.key, winner.value),
     );
     for (line, winner) in &lost {
@@ -206,9 +196,8 @@ fn not_live(shape: &Shape<'_>) -> Option<Finding> {
     };
     let all: Vec<(&SysctlLine, &String)> = keys.iter().filter_map(differs).collect();
     let (first, live) = all.first()?;
-    let mut finding = Finding::new(
+    let mut finding = Finding::warning(
         "sysctl-not-live",
-        Severity::Warning,
         format!(
             "{} is {live}, not {} as its file says",
             first.key, first.value
@@ -239,9 +228,7 @@ fn not_read(shape: &Shape<'_>) -> Option<Finding> {
         .collect();
     ignored.first()?;
     Some(
-        Finding::new(
-            "sysctl-conf-not-read",
-            Severity::Warning,
+        Finding::warning("sysctl-conf-not-read",
             "/etc/sysctl.conf is not read at boot by systemd",
         )
         .evidence_all(ignored.iter().map(|line| line.evidence()))

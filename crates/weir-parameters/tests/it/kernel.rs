@@ -38,23 +38,11 @@ fn in_a_namespace(script: &str) -> Option<String> {
 #[test]
 fn every_parameter_of_the_published_studies_has_a_row() {
     let catalog = Catalog::builtin();
-    for id in [
-        "fs.file-max",
-        "fs.nr_open",
-        "rlimit_nofile",
-        "net.core.somaxconn",
-        "net.core.netdev_max_backlog",
-        "net.core.rmem_max",
-        "net.core.wmem_max",
-        "net.ipv4.ip_local_port_range",
-        "net.ipv4.tcp_max_syn_backlog",
-        "net.ipv4.tcp_tw_reuse",
-        "net.ipv4.tcp_fin_timeout",
-        "net.ipv4.tcp_rmem",
-        "net.ipv4.tcp_wmem",
-        "net.ipv4.tcp_mem",
-        "net.netfilter.nf_conntrack_max",
-    ] {
+    let all = "fs.file-max fs.nr_open rlimit_nofile net.core.somaxconn net.core.netdev_max_backlog \
+                   net.core.rmem_max net.core.wmem_max net.ipv4.ip_local_port_range \
+                   net.ipv4.tcp_max_syn_backlog net.ipv4.tcp_tw_reuse net.ipv4.tcp_fin_timeout \
+                   net.ipv4.tcp_rmem net.ipv4.tcp_wmem net.ipv4.tcp_mem net.netfilter.nf_conntrack_max";
+    for id in all.split(' ') {
         assert!(catalog.get(Nginx, id).is_some(), "{id} is missing");
     }
 }

@@ -23,28 +23,11 @@ fn every_parameter_of_the_first_studies_has_a_row() {
         .parameters(Nginx)
         .map(|row| row.id.as_str())
         .collect();
-    for id in [
-        "worker_processes",
-        "worker_connections",
-        "worker_rlimit_nofile",
-        "multi_accept",
-        "reuseport",
-        "keepalive_requests",
-        "keepalive_timeout",
-        "origin_keepalive",
-        "origin_keepalive_requests",
-        "open_file_cache",
-        "open_file_cache_valid",
-        "sendfile",
-        "tcp_nopush",
-        "tcp_nodelay",
-        "gzip",
-        "gzip_comp_level",
-        "gzip_types",
-        "access_log",
-        "proxy_buffering",
-        "backlog",
-    ] {
+    let all = "worker_processes worker_connections worker_rlimit_nofile multi_accept reuseport \
+                   keepalive_requests keepalive_timeout origin_keepalive origin_keepalive_requests \
+                   open_file_cache open_file_cache_valid sendfile tcp_nopush tcp_nodelay gzip \
+                   gzip_comp_level gzip_types access_log proxy_buffering backlog";
+    for id in all.split(' ') {
         assert!(ids.contains(&id), "{id} is missing");
     }
 }
@@ -161,30 +144,10 @@ fn what_nginx_says_is_read_back_as_a_level() {
 
 /// A few levels of each row: its default, Debian's, and some that its kind accepts.
 pub(crate) fn sample_levels(row: &Parameter) -> Vec<String> {
-    let guesses = [
-        "on",
-        "off",
-        "auto",
-        "buffered",
-        "1",
-        "7",
-        "100",
-        "4096",
-        "10s",
-        "4k",
-        "max=1024 inactive=10s",
-        "text/css text/plain",
-        "none",
-        "64k",
-        "TLSv1.2 TLSv1.3",
-        "ECDHE-RSA-AES256-GCM-SHA384:HIGH:!aNULL",
-        "1024 65000",
-        "4096 131072 6291456",
-        "cubic",
-        "fq",
-        "8080,9000-9010",
-    ];
-    let guesses = guesses.iter().filter_map(|level| row.check(level).ok());
+    let guesses = "on|off|auto|buffered|1|7|100|4096|10s|4k|max=1024 inactive=10s|none|64k|\
+                   text/css text/plain|TLSv1.2 TLSv1.3|ECDHE-RSA-AES256-GCM-SHA384:HIGH:!aNULL|\
+                   1024 65000|4096 131072 6291456|cubic|fq|8080,9000-9010";
+    let guesses = guesses.split('|').filter_map(|level| row.check(level).ok());
     row.default
         .all()
         .iter()

@@ -15,14 +15,18 @@ use crate::setup::{Changes, Setup, catalog, nobody, program, run, stock};
 use crate::support::{Origin, free_address};
 use crate::tls::CIPHER;
 
-/// Something of every kind of level.
-const SAMPLES: &str = "on,off,buffered,auto,0,1,2,64,1000,4k,1m,500k,0s,250ms,10s,2m,max=1000,\
-                       max=1000 inactive=10s,text/html,text/css application/json,none";
+/// Something of every kind of level, and more of them where looking takes less time than httpd's does.
+const SAMPLES: &str = "on,off,0,1,64,4k,500k,0s,250ms,10s,none";
+const MORE: &str = "buffered,auto,2,1000,1m,2m,max=1000,max=1000 inactive=10s,text/html,\
+                    text/css application/json";
 
 /// Levels of a parameter in their canonical spelling: bounds, words, and whatever it accepts of a
 /// list that has something for every kind.
 pub(crate) fn levels(kind: ProxyKind, row: &Parameter) -> Vec<String> {
     let mut samples: Vec<String> = SAMPLES.split(',').map(str::to_owned).collect();
+    if kind != Httpd {
+        samples.extend(MORE.split(',').map(str::to_owned));
+    }
     match &row.level {
         LevelKind::Integer { min, max, words } => {
             samples.extend([min.to_string(), max.to_string()]);
@@ -46,13 +50,19 @@ pub(crate) fn levels(kind: ProxyKind, row: &Parameter) -> Vec<String> {
         }
         _ => {}
     }
+    let known = row.default.all().iter().filter_map(|it| it.level.clone());
+    samples.extend(known.chain(row.debian.clone()));
     let checked = samples.iter().filter_map(|level| row.check(level).ok());
-    let mut levels: Vec<String> = checked.collect();
+    let mut levels: Vec<String> = Vec::new();
+    for level in checked {
+        if !levels.contains(&level) {
+            levels.push(level);
+        }
+    }
     // The versions of TLS keep their order, so that the two rows of them agree in every round.
     if !matches!(row.level, LevelKind::Choice(_)) {
         levels.sort();
     }
-    levels.dedup();
     assert!(levels.len() > 1, "{}: no samples of its kind", row.id);
     levels
 }

@@ -1,10 +1,8 @@
 //! What is httpd's own about its configurations, and what it serves with them.
 
 use std::fs;
-use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
-use std::thread::JoinHandle;
-
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -13,8 +11,9 @@ use weir_parameters::Catalog;
 use weir_sut::{Proxy, SutError, WorkFolder};
 
 use crate::configured::levels;
+use crate::gate::Gate;
 use crate::setup::{Changes, Setup, nobody, program, run, stock};
-use crate::support::{Origin, get};
+use crate::support::{Origin, free_address, get};
 
 /// One process, so that there is one pool of connections to the origin.
 pub(crate) const ALONE: (&str, &str) = ("max_request_workers", "25");
@@ -76,66 +75,48 @@ fn what_runs_is_what_was_asked_for() {
     }
 }
 
-/// An origin server for one connection; the head of the request that it was asked.
-fn listening_origin() -> (SocketAddr, JoinHandle<String>) {
-    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port can be had");
-    let address = listener.local_addr().expect("a listener has an address");
-    let asked = std::thread::spawn(move || {
-        let (mut stream, _) = listener.accept().expect("the proxy connects");
-        let lines = BufReader::new(stream.try_clone().expect("it can be cloned")).lines();
-        let head: Vec<String> = lines
-            .map_while(Result::ok)
-            .take_while(|line| !line.is_empty())
-            .collect();
-        let response = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n";
-        stream.write_all(response).expect("the proxy reads");
-        head.join("\n")
-    });
-    (address, asked)
-}
-
 #[test]
 fn targets_go_on_unchanged_and_the_host_as_the_setting_says() {
     const TARGET: &str = "/a%2Fb//c;d/%7Ee?x=%20&y=/";
-    for (level, is_the_client_s) in [("off", false), ("on", true)] {
-        let (origin, asked) = listening_origin();
-        let changes = [("proxy_preserve_host", level)];
-        let arm = proxy(&changes, origin).start();
+    let origin = Gate::start();
+    for (level, host) in [
+        ("off", origin.address.to_string()),
+        ("on", "test".to_owned()),
+    ] {
+        let arm = proxy(&[("proxy_preserve_host", level)], origin.address).start();
         let response = arm.get(TARGET);
         assert!(response.starts_with("HTTP/1.1 200 OK\r\n"), "{response}");
-        let head = asked.join().unwrap();
-        assert!(
-            head.starts_with(&format!("GET {TARGET} HTTP/1.1\n")),
-            "{head}"
-        );
-        let host = match is_the_client_s {
-            true => "test".to_owned(),
-            false => origin.to_string(),
-        };
-        assert!(head.contains(&format!("\nHost: {host}\n")), "{head}");
+        // The origin server answers with what it was asked.
+        for line in [
+            format!("\r\n\r\nGET {TARGET} HTTP/1.1\n"),
+            format!("\nHost: {host}\n"),
+        ] {
+            assert!(response.contains(&line), "{response}");
+        }
     }
 }
 
 #[test]
 fn what_is_asked_of_httpd_itself_is_no_client_s_to_see_and_never_goes_on() {
-    let (origin, asked) = listening_origin();
-    let arm = proxy(&[ALONE], origin).start();
+    let origin = Gate::start();
+    let arm = proxy(&[ALONE], origin.address).start();
     let before = arm.counters();
     let response = arm.get("/.weir/else");
     assert!(response.starts_with("HTTP/1.1 403 "), "{response}");
+    assert_eq!(origin.accepted(), 0);
     assert!(arm.get("/").starts_with("HTTP/1.1 200 "));
-    assert!(
-        asked.join().unwrap().starts_with("GET / "),
-        "the only request"
-    );
+    assert_eq!(origin.accepted(), 1);
     let after = arm.counters();
     // The two above, and the asking before: each is counted when it is over.
     let grown = after["Total Accesses"] - before["Total Accesses"];
     assert_eq!(grown, 3, "{before:?} {after:?}");
-    // The origin is gone: httpd says so by its own number, and 503.
+}
+
+#[test]
+fn an_origin_that_is_not_there_is_a_503_and_counted_by_its_number() {
+    let arm = proxy(&[ALONE], free_address()).start();
     assert!(arm.get("/").starts_with("HTTP/1.1 503 "));
-    let troubles = arm.counters();
-    assert_eq!(troubles.get("AH00957"), Some(&1), "{troubles:?}");
+    assert_eq!(arm.counter("AH00957"), 1);
 }
 
 #[test]

@@ -4,6 +4,7 @@ mod caddy;
 mod configured;
 mod envoy;
 mod envoy_serving;
+mod gate;
 mod haproxy;
 mod httpd;
 mod killed;

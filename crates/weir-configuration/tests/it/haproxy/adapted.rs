@@ -6,7 +6,7 @@ use std::process::Command;
 
 use weir_configuration::{ConfigurationError, Source, Surroundings, haproxy};
 
-use super::{NAMES, Users};
+use super::{Users, all};
 use crate::support::{
     Running, checked, free_address, has, origin, prefix, source, surroundings, text, write,
 };
@@ -30,7 +30,7 @@ fn haproxy_accepts_copies_of_all() {
     if !has(HAPROXY) {
         return;
     }
-    for name in NAMES {
+    for name in all() {
         let users = Users::new(name);
         let prefix = prefix();
         let mut surroundings = of_a_test(prefix.path());
@@ -53,7 +53,7 @@ fn haproxy_accepts_copies_of_all() {
 /// No address of the user's is left that the copy would listen on or connect to.
 #[test]
 fn copies_touch_nothing_of_the_users() {
-    for name in NAMES {
+    for name in all() {
         let prefix = prefix();
         let copy = adapt(&Users::new(name).read(), &of_a_test(prefix.path()));
         let tree = haproxy::Tree::parse(&copy).unwrap();

@@ -7,7 +7,7 @@ use weir_configuration::{Source, Wanted, haproxy};
 use weir_model::study::ProxyKind;
 use weir_parameters::{Catalog, Parameter};
 
-use super::{NAMES, Users, text as named};
+use super::{Users, all, small, text as named};
 use crate::support::{checked, free_address, has, prefix, row, source, surroundings, text, write};
 
 const HAPROXY: &str = "/usr/sbin/haproxy";
@@ -341,7 +341,7 @@ fn haproxy_accepts_all_changes_together() {
         return;
     }
     let rows = rows();
-    for name in NAMES {
+    for name in all() {
         let users = Users::new(name);
         // Unoptimized, each row takes its time there.
         let step = if name == "large" { 5 } else { 1 };
@@ -374,7 +374,7 @@ proptest! {
     /// Set to one level, to another and back: the bytes are those of the first, whatever the row.
     #[test]
     fn there_and_back_is_nowhere(
-        name in prop::sample::select(&NAMES[..13]),
+        name in prop::sample::select(small().collect::<Vec<_>>()),
         which in 0usize..13,
         first in 0usize..4,
         second in 0usize..4,

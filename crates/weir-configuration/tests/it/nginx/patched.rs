@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 use proptest::prelude::*;
 use weir_configuration::{Source, SourceFile, diff};
 
-use super::{ALL, User, set};
+use super::{User, all, set};
 
 /// Runs a program that takes a patch below a folder, with `patch` at its standard input.
 fn run(program: &[&str], source: &Source, patch: &str) -> Result<Vec<String>, String> {
@@ -70,7 +70,7 @@ fn patch_and_git_apply_take_every_change_and_its_revert() {
         |text| text.replace('\n', "\r\n"),
         |text| text.trim_end().to_owned(),
     ];
-    for name in ALL.into_iter().filter(|name| *name != "stream") {
+    for name in all().filter(|name| *name != "stream") {
         for rewrite in spellings {
             let before = User::rewritten(name, rewrite).read();
             let after = set(&before, &settings);

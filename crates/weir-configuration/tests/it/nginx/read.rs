@@ -8,7 +8,7 @@ use weir_configuration::nginx::syntax::{self, Directive};
 use weir_configuration::{SourceFile, nginx};
 
 use super::generated::{ingress, sites};
-use super::{ALL, Copy, User};
+use super::{Copy, User, all};
 
 /// The words of a tree, however they are spelled.
 fn words(directives: &[Directive], into: &mut Vec<String>) {
@@ -29,7 +29,7 @@ fn all_configurations_are_written_back_to_the_byte() {
         |text| format!("\u{feff}{text}"),
         |text| text.trim_end().replace("    ", "\t"),
     ];
-    for name in ALL {
+    for name in all() {
         for rewrite in spellings {
             let user = User::rewritten(name, rewrite);
             let source = user.read();
@@ -57,7 +57,7 @@ fn large_generated_configurations_are_read() {
 
 #[test]
 fn the_spans_of_a_tree_are_its_words() {
-    for name in ALL {
+    for name in all() {
         for file in User::of(name).read().files {
             let tree = syntax::parse(&file.text).unwrap();
             check_spans(&file.text, &tree.directives);

@@ -7,7 +7,8 @@ use std::path::{Path, PathBuf};
 use weir_parameters::Catalog;
 use weir_sut::{Certificate, Configuration, Site, SutError, TlsListener, WorkFolder};
 
-use super::{Client, caddy, files};
+use super::{caddy, files};
+use crate::gate::Client;
 use crate::setup::run;
 use crate::support::free_address;
 

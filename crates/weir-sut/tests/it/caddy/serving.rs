@@ -2,14 +2,15 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::io::{BufRead, Read, Write};
+use std::io::{Read, Write};
 use std::net::SocketAddr;
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
 use weir_model::study::ProxyKind;
 
-use super::{Client, Gate, ask_aside, files, proxy, start_proxy};
+use super::{files, proxy, start_proxy};
+use crate::gate::{Client, Gate, HOST, ask_aside};
 use crate::setup::{Arm, Setup};
 use crate::support::{free_address, until};
 
@@ -176,14 +177,9 @@ fn text_is_compressed_for_those_who_ask_and_only_when_it_is_on() {
 
 /// The head of a response to somebody who takes any encoding.
 fn head_of(address: SocketAddr) -> String {
-    let mut client = Client::connect(address).0;
-    let request = b"GET / HTTP/1.1\r\nHost: weir.test\r\nAccept-Encoding: gzip, zstd\r\n\r\n";
-    client.get_mut().write_all(request).expect("it reads");
-    let mut head = String::new();
-    while !head.ends_with("\r\n\r\n") {
-        assert!(client.read_line(&mut head).expect("it answers") > 0);
-    }
-    head
+    let fields = format!("{HOST}Accept-Encoding: gzip, zstd\r\n");
+    let mut client = Client::asking(address, "/", &fields);
+    client.head().expect("it answers")
 }
 
 #[test]

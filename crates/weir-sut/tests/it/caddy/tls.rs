@@ -2,7 +2,8 @@
 
 use weir_model::study::file_target;
 
-use super::{Gate, files, proxy};
+use super::{files, proxy};
+use crate::gate::Gate;
 use crate::setup::Setup;
 
 #[test]
