@@ -7,7 +7,7 @@ use super::listeners::{is_tls, port};
 use super::options::options;
 use super::paths::written;
 use super::sections::Statement;
-use crate::place::{Hinted, error, is_among, socket};
+use crate::place::{error, is_among, socket};
 use crate::{ConfigurationError, Surroundings};
 
 /// Options of `bind` lines that a copy cannot have: they are about interfaces, rights and owners.
@@ -190,7 +190,7 @@ fn missing(edit: &Edit<'_>, what: &str, binds: &[Bind<'_>]) -> ConfigurationErro
         true => "add a frontend with a `bind` line".to_owned(),
         false => format!("the configuration listens on {}", listens.join(", ")),
     };
-    error(&edit.source.files[file], at, what).hinted(hint)
+    error(&edit.source.files[file], at, what).hint(hint)
 }
 
 /// Whether one of the addresses has this port, or a range of ports with it.

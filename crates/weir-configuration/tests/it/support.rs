@@ -8,7 +8,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
-use weir_configuration::{Source, SourceFile, Surroundings};
+use weir_configuration::{Listener, Source, SourceFile, Surroundings};
 use weir_parameters::Parameter;
 
 /// A row with only what a writer of configurations reads.
@@ -77,6 +77,16 @@ pub(crate) fn surroundings(
         origin: Some(origin),
         user: None,
     }
+}
+
+/// Listeners by line, address and port.
+pub(crate) fn listed(listeners: &[Listener]) -> String {
+    let one = |it: &Listener| {
+        let port = it.port.map_or_else(String::new, |port| format!(" {port}"));
+        let tls = if it.tls { " TLS" } else { "" };
+        format!("{} {}{port}{tls}", it.line, it.address)
+    };
+    listeners.iter().map(one).collect::<Vec<_>>().join(", ")
 }
 
 /// Looks whether a text has all these parts.

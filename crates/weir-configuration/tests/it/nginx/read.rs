@@ -9,6 +9,7 @@ use weir_configuration::{SourceFile, nginx};
 
 use super::generated::{ingress, sites};
 use super::{Copy, User, all};
+use crate::support::listed;
 
 /// The words of a tree, however they are spelled.
 fn words(directives: &[Directive], into: &mut Vec<String>) {
@@ -171,23 +172,10 @@ fn includes_may_be_taken_from_elsewhere() {
 fn listeners_are_found_with_their_places() {
     let user = User::of("listeners");
     let listeners = nginx::listeners(&user.read()).unwrap();
-    let found: Vec<(usize, &str, Option<u16>, bool)> = listeners
-        .iter()
-        .map(|it| (it.line, &*it.address, it.port, it.tls))
-        .collect();
     assert_eq!(
-        found,
-        [
-            (4, "8087", Some(8087), false),
-            (4, "127.0.0.1:8087", Some(8087), false),
-            (4, "[::1]:8088", Some(8088), false),
-            (5, "*:8087", Some(8087), false),
-            (5, "127.0.0.1:8089", Some(8089), false),
-            (6, "unix:/run/nginx-c.sock", None, false),
-            (6, "localhost:8089", Some(8089), false),
-            (7, "8090", Some(8090), false),
-            (8, "*:80", Some(80), false),
-        ]
+        listed(&listeners),
+        "4 8087 8087, 4 127.0.0.1:8087 8087, 4 [::1]:8088 8088, 5 *:8087 8087, 5 127.0.0.1:8089 8089, \
+         6 unix:/run/nginx-c.sock, 6 localhost:8089 8089, 7 8090 8090, 8 *:80 80"
     );
     let tls = nginx::listeners(&User::of("tls").read()).unwrap();
     assert_eq!(tls.iter().filter(|it| it.tls).count(), 2);
