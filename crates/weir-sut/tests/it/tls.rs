@@ -189,13 +189,16 @@ fn the_oldest_version_is_that_of_the_settings() {
     }
 }
 
+const STATEFUL: (&str, &str) = ("stateful_session_resumption", "on");
+const STATELESS: (&str, &str) = ("stateful_session_resumption", "off");
+const NO_CACHE: (&str, &str) = ("ssl_session_cache", "none");
 const TICKETS: (&str, &str) = ("ssl_session_tickets", "on");
 const NO_TICKETS: (&str, &str) = ("ssl_session_tickets", "off");
 const FORGETS: (&str, &str) = ("tune_ssl_cachesize", "0");
 const TWO: (&str, &str) = ("max_request_workers", "50");
 const REUSED: &str = "frontend.ssl_reused_sess";
-const OF_ENVOY: &str = "listener.tls.ssl.session_reused";
-const OF_HTTPD: &str = "CacheRetrieveHitCount";
+const RESUMED: &str = "listener.tls.ssl.session_reused";
+const HITS: &str = "CacheRetrieveHitCount";
 /// Whether sessions are resumed, by settings.
 const SESSIONS: [(ProxyKind, Changes<'static>, bool, Counted); 14] = [
     (Nginx, &[TICKETS], true, &[]),
@@ -204,44 +207,19 @@ const SESSIONS: [(ProxyKind, Changes<'static>, bool, Counted); 14] = [
     (Haproxy, &[TICKETS, FORGETS], true, &[(REUSED, 1)]),
     (Haproxy, &[NO_TICKETS, FORGETS], false, &[(REUSED, 0)]),
     (Haproxy, &[NO_TICKETS], true, &[(REUSED, 1)]),
-    (
-        Envoy,
-        &[TICKETS, ("stateful_session_resumption", "off")],
-        true,
-        &[(OF_ENVOY, 1)],
-    ),
-    (
-        Envoy,
-        &[NO_TICKETS, ("stateful_session_resumption", "off")],
-        false,
-        &[(OF_ENVOY, 0)],
-    ),
-    (
-        Envoy,
-        &[NO_TICKETS, ("stateful_session_resumption", "on")],
-        true,
-        &[(OF_ENVOY, 1)],
-    ),
+    (Envoy, &[TICKETS, STATELESS], true, &[(RESUMED, 1)]),
+    (Envoy, &[NO_TICKETS, STATELESS], false, &[(RESUMED, 0)]),
+    (Envoy, &[NO_TICKETS, STATEFUL], true, &[(RESUMED, 1)]),
     (Caddy, &[], true, &[]),
     (Caddy, &[("tls_session_tickets", "off")], false, &[]),
     // Whichever process of the two the second connection comes to.
-    (
-        Httpd,
-        &[TWO, TICKETS, ("ssl_session_cache", "none")],
-        true,
-        &[(OF_HTTPD, 0)],
-    ),
-    (
-        Httpd,
-        &[TWO, NO_TICKETS, ("ssl_session_cache", "none")],
-        false,
-        &[(OF_HTTPD, 0)],
-    ),
+    (Httpd, &[TWO, TICKETS, NO_CACHE], true, &[(HITS, 0)]),
+    (Httpd, &[TWO, NO_TICKETS, NO_CACHE], false, &[(HITS, 0)]),
     (
         Httpd,
         &[TWO, NO_TICKETS, ("ssl_session_cache", "500k")],
         true,
-        &[(OF_HTTPD, 1)],
+        &[(HITS, 1)],
     ),
 ];
 
