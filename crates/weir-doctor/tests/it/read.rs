@@ -34,7 +34,11 @@ fn sysctl_files_are_taken_in_the_order_of_their_names_and_hide_one_another() {
 
 /// The listeners of a configuration with their places.
 fn listens(facts: &Facts) -> Vec<String> {
-    let all = facts.configuration.as_ref().unwrap().all(&["listen"]);
+    let all = facts
+        .configuration
+        .as_ref()
+        .expect("it is read")
+        .all(&["listen"]);
     all.iter()
         .map(|placed| placed.statement.evidence())
         .collect()

@@ -117,7 +117,7 @@ fn companions(row: &Parameter) -> impl Iterator<Item = (&String, &Vec<String>)> 
 
 /// Each level alone, in the role in which its row has an effect.
 fn each_level_must_read_back(kind: ProxyKind) {
-    let folder = WorkFolder::create().unwrap();
+    let folder = WorkFolder::create().expect("the work folder can be made");
     for row in catalog(kind).parameters(kind) {
         let mut writes = row.writes.iter();
         let is_for_files = writes.any(|write| write.context.name() == "directory");
@@ -134,8 +134,8 @@ fn each_level_must_read_back(kind: ProxyKind) {
 
 /// Many at once, with a listener of either kind.
 fn rounds_must_read_back(kind: ProxyKind, others: Vec<Settings>) {
-    let folder = WorkFolder::create().unwrap();
-    let certificate = Certificate::make(folder.path(), NAME).unwrap();
+    let folder = WorkFolder::create().expect("the work folder can be made");
+    let certificate = Certificate::make(folder.path(), NAME).expect("a certificate");
     for settings in rounds(kind).into_iter().chain(others) {
         let setup = Setup {
             settings,
@@ -144,7 +144,9 @@ fn rounds_must_read_back(kind: ProxyKind, others: Vec<Settings>) {
         };
         setup.must_read_back(&folder);
         if kind == Haproxy {
-            let remarks = program(kind).check(&setup.write(&folder)).unwrap();
+            let remarks = program(kind)
+                .check(&setup.write(&folder))
+                .expect("it is accepted");
             assert_eq!(remarks, Vec::<String>::new(), "{:#?}", setup.settings);
         }
     }
