@@ -165,11 +165,9 @@ fn syn_backlog(shape: &Shape<'_>) -> Option<Finding> {
     if shape.facts.sysctl("net.ipv4.tcp_syncookies")? == 0 {
         return None;
     }
+    let title = "tcp_max_syn_backlog is not looked at while SYN cookies are on";
     Some(
-        Finding::note(
-            "syn-backlog-inert",
-            "tcp_max_syn_backlog is not looked at while SYN cookies are on",
-        )
+        Finding::note("syn-backlog-inert", title)
         .evidence(line.evidence())
         .evidence("net.ipv4.tcp_syncookies = 1")
         .why(

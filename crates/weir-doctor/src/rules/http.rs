@@ -29,13 +29,12 @@ fn inert_keepalive(shape: &Shape<'_>) -> Option<Finding> {
         });
     let (pass, keepalive, because) = places.next()?;
     let others = places.count();
-    let mut finding = Finding::warning(
-        "origin-keepalive-inert",
-        "`keepalive` in the upstream block does nothing: connections to the origin are closed",
-    )
-    .evidence(keepalive.evidence())
-    .evidence(pass.placed.statement.evidence())
-    .evidence_all(because.iter().cloned());
+    let title =
+        "`keepalive` in the upstream block does nothing: connections to the origin are closed";
+    let mut finding = Finding::warning("origin-keepalive-inert", title)
+        .evidence(keepalive.evidence())
+        .evidence(pass.placed.statement.evidence())
+        .evidence_all(because.iter().cloned());
     if others > 0 {
         finding = finding.evidence(format!("and {others} more places that pass requests on"));
     }

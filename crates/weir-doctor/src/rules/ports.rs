@@ -69,28 +69,26 @@ fn time_wait(shape: &Shape<'_>, ports: &LocalPorts) -> Option<Finding> {
         return None;
     }
     let reuse = shape.facts.sysctls.get("net.ipv4.tcp_tw_reuse");
-    let mut finding = Finding::error(
-        "origin-ports-run-out",
-        format!(
-            "{} requests/s without keepalive to the origin run out of ports at {}/s",
-            rate(per_second),
-            figure((tuples as f64 / held) as u64)
-        ),
-    )
-    .evidence_all(unkept.iter().map(|pass| pass.placed.statement.evidence()))
-    .evidence(format!(
-        "{}/s × {held} s in TIME_WAIT = {} tuples",
+    let title = format!(
+        "{} requests/s without keepalive to the origin run out of ports at {}/s",
         rate(per_second),
-        figure(demand as u64)
-    ))
-    .evidence(format!(
-        "{} (net.ipv4.ip_local_port_range = {} {}) × {} = {} tuples",
-        counted(ports.count(), "local port"),
-        ports.low,
-        ports.high,
-        counted(origins.len() as u64, "origin address"),
-        figure(tuples)
-    ));
+        figure((tuples as f64 / held) as u64)
+    );
+    let mut finding = Finding::error("origin-ports-run-out", title)
+        .evidence_all(unkept.iter().map(|pass| pass.placed.statement.evidence()))
+        .evidence(format!(
+            "{}/s × {held} s in TIME_WAIT = {} tuples",
+            rate(per_second),
+            figure(demand as u64)
+        ))
+        .evidence(format!(
+            "{} (net.ipv4.ip_local_port_range = {} {}) × {} = {} tuples",
+            counted(ports.count(), "local port"),
+            ports.low,
+            ports.high,
+            counted(origins.len() as u64, "origin address"),
+            figure(tuples)
+        ));
     if let Some(reuse) = reuse {
         finding = finding.evidence(format!("net.ipv4.tcp_tw_reuse = {reuse}"));
     }

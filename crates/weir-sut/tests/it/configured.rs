@@ -452,3 +452,29 @@ fn files_have_the_sizes_and_types_that_were_asked_for() {
         assert!(!arm.configuration.prefix().join("logs/access.log").exists());
     }
 }
+
+#[test]
+fn an_origin_that_is_not_there_is_told_to_clients_and_counted() {
+    for (kind, status, counter) in [
+        (Nginx, 502, None),
+        (Haproxy, 503, Some("backend.econ")),
+        (Envoy, 503, Some("cluster.origin.upstream_cx_connect_fail")),
+        (Caddy, 502, None),
+        (Httpd, 503, Some("AH00957")),
+    ] {
+        let arm = Setup::proxy(kind, &[], free_address()).start();
+        let response = arm.get("/");
+        assert!(
+            response.starts_with(&format!("HTTP/1.1 {status} ")),
+            "{kind:?} {response}"
+        );
+        if let Some(name) = counter {
+            assert!(arm.counter(name) > 0, "{kind:?}");
+        }
+        if kind == Caddy {
+            // It is told in what Caddy prints.
+            let said = arm.proxy.error_log_tail();
+            assert!(said.contains("connection refused"), "{said}");
+        }
+    }
+}

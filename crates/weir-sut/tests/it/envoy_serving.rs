@@ -126,15 +126,6 @@ fn timeouts_and_the_limit_of_connections_are_counted() {
 }
 
 #[test]
-fn an_origin_that_is_not_there_is_a_503_and_counted() {
-    let nobody = crate::support::free_address();
-    let arm = arm(&[], nobody);
-    let (head, _) = Client::connect(arm.proxy.address()).get("/").unwrap();
-    assert!(head.starts_with("HTTP/1.1 503 "), "{head}");
-    assert_eq!(arm.counter("cluster.origin.upstream_cx_connect_fail"), 1);
-}
-
-#[test]
 fn responses_are_compressed_for_who_asks_if_they_are_to_be() {
     let origin = Gate::start();
     let fields = format!("{HOST}Accept-Encoding: gzip\r\nConnection: close\r\n");

@@ -3,7 +3,6 @@
 use std::fs;
 use std::sync::Arc;
 
-use weir_model::quantity::CpuSet;
 use weir_model::study::{ProxyKind, Settings};
 use weir_parameters::Catalog;
 use weir_sut::{Launch, Proxy, WorkFolder};
@@ -136,19 +135,15 @@ fn what_is_left_to_it_is_read_of_the_process_too() {
 
 #[test]
 fn it_has_a_thread_for_each_cpu_that_it_is_bound_to() {
-    let one: CpuSet = first_cpu().parse().unwrap();
+    let first = weir_probe::allowed_cpus().unwrap().cpus()[0].to_string();
     let launch = Launch {
-        cpus: Some(one),
+        cpus: Some(first.parse().unwrap()),
         ..Launch::default()
     };
     let arm = start(&[], launch);
     assert_eq!(arm.level("nbthread").as_deref(), Some("1"));
     for pid in arm.proxy.worker_pids() {
-        assert_eq!(
-            allowed_cpus(pid),
-            first_cpu(),
-            "it stays where it was bound"
-        );
+        assert_eq!(allowed_cpus(pid), first, "it stays where it was bound");
     }
 }
 
@@ -158,13 +153,6 @@ fn allowed_cpus(pid: u32) -> String {
         .lines()
         .find_map(|line| line.strip_prefix("Cpus_allowed_list:"));
     line.expect("proc(5) has it").trim().to_owned()
-}
-
-/// A CPU that this test may run on.
-fn first_cpu() -> String {
-    let all = allowed_cpus(std::process::id());
-    let first = all.split([',', '-']).next().expect("it runs somewhere");
-    first.to_owned()
 }
 
 #[test]

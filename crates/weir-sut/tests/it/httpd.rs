@@ -13,7 +13,7 @@ use weir_sut::{Proxy, SutError, WorkFolder};
 use crate::configured::levels;
 use crate::gate::Gate;
 use crate::setup::{Changes, Setup, nobody, program, run, stock};
-use crate::support::{Origin, free_address, get};
+use crate::support::{Origin, get};
 
 /// One process, so that there is one pool of connections to the origin.
 pub(crate) const ALONE: (&str, &str) = ("max_request_workers", "25");
@@ -110,13 +110,6 @@ fn what_is_asked_of_httpd_itself_is_no_client_s_to_see_and_never_goes_on() {
     // The two above, and the asking before: each is counted when it is over.
     let grown = after["Total Accesses"] - before["Total Accesses"];
     assert_eq!(grown, 3, "{before:?} {after:?}");
-}
-
-#[test]
-fn an_origin_that_is_not_there_is_a_503_and_counted_by_its_number() {
-    let arm = proxy(&[ALONE], free_address()).start();
-    assert!(arm.get("/").starts_with("HTTP/1.1 503 "));
-    assert_eq!(arm.counter("AH00957"), 1);
 }
 
 #[test]

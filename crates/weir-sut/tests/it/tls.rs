@@ -279,11 +279,12 @@ fn the_key_is_nobody_else_s_to_read_and_no_two_runs_have_the_same() {
     let made = folders
         .each_ref()
         .map(|folder| Certificate::make(folder.path(), NAME).unwrap());
-    let mode = |path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
-    assert_eq!(mode(made[0].key_file()), 0o600);
     let keys = made
         .each_ref()
-        .map(|made| fs::read(made.key_file()).unwrap());
+        .map(|made| made.file().with_file_name("key.pem"));
+    let mode = fs::metadata(&keys[0]).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
+    let keys = keys.map(|key| fs::read(key).unwrap());
     assert_ne!(keys[0], keys[1]);
     let output = Command::new("openssl")
         .args(["x509", "-noout", "-text", "-in"])

@@ -7,7 +7,6 @@ use proptest::prelude::*;
 use weir_configuration::nginx::syntax::{self, Directive};
 use weir_configuration::{SourceFile, nginx};
 
-use super::generated::{ingress, sites};
 use super::{Copy, User, all};
 use crate::support::listed;
 
@@ -45,15 +44,6 @@ fn all_configurations_are_written_back_to_the_byte() {
             assert_eq!(same, source, "{name}");
         }
     }
-}
-
-#[test]
-fn large_generated_configurations_are_read() {
-    for text in [ingress(80), sites(10_000)] {
-        let user = User::with(&text);
-        assert_eq!(user.read().files[0].text, text);
-    }
-    assert!(ingress(80).lines().count() >= 2000);
 }
 
 #[test]

@@ -9,10 +9,10 @@ use std::time::Duration;
 
 use weir_model::study::ProxyKind;
 
-use super::{files, proxy, start_proxy};
+use super::{files, start_proxy};
 use crate::gate::{Client, Gate, HOST, ask_aside};
 use crate::setup::{Arm, Setup};
-use crate::support::{free_address, until};
+use crate::support::until;
 
 const REQUESTS: usize = 20;
 
@@ -133,17 +133,6 @@ fn in_flight(arm: &Arm) -> u64 {
     stream.read_to_string(&mut text).expect("Caddy answers");
     let mut values = text.lines().filter_map(|line| line.strip_prefix(GAUGE));
     values.next().map_or(0, |value| value.parse().expect(value))
-}
-
-#[test]
-fn an_origin_that_is_not_there_is_502() {
-    let arm = proxy(&[], free_address()).start();
-    let response = arm.get("/");
-    assert!(response.starts_with("HTTP/1.1 502 "), "{response}");
-    assert!(
-        arm.proxy.error_log_tail().contains("connection refused"),
-        "it is told in what Caddy prints"
-    );
 }
 
 #[test]
