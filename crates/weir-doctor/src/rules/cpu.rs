@@ -79,16 +79,14 @@ fn below(shape: &Shape<'_>) -> Option<Finding> {
     if workers >= usable {
         return None;
     }
+    let title = format!(
+        "{} cannot use more than {} of {} CPUs",
+        counted(workers, "worker"),
+        figure(workers),
+        figure(usable)
+    );
     Some(
-        Finding::note(
-            "workers-below-cpus",
-            format!(
-                "{} cannot use more than {} of {} CPUs",
-                counted(workers, "worker"),
-                figure(workers),
-                figure(usable)
-            ),
-        )
+        Finding::note("workers-below-cpus", title)
         .evidence_all(said(shape))
         .evidence_all(evidence)
         .why(

@@ -58,15 +58,13 @@ fn worker_connections(shape: &Shape<'_>) -> Option<Finding> {
         _ => None,
     };
     let evidence = shape.said("worker_connections", set);
+    let title = format!(
+        "nginx has room for {} clients, {} are asked for",
+        figure(workers.saturating_mul(each) / shape.connections_per_client()),
+        figure(asked)
+    );
     Some(
-        Finding::error(
-            "worker-connections-too-few",
-            format!(
-                "nginx has room for {} clients, {} are asked for",
-                figure(workers.saturating_mul(each) / shape.connections_per_client()),
-                figure(asked)
-            ),
-        )
+        Finding::error("worker-connections-too-few", title)
         .evidence(evidence)
         .evidence(format!(
             "{} × {} = {} connections; {} clients take {}",
@@ -145,15 +143,13 @@ fn above_nofile(shape: &Shape<'_>) -> Option<Finding> {
         return None;
     }
     let said = shape.said("worker_connections", set);
+    let title = format!(
+        "worker_connections {} cannot be reached: a worker has {} descriptors",
+        figure(connections),
+        figure(soft)
+    );
     Some(
-        Finding::warning(
-            "worker-connections-above-descriptors",
-            format!(
-                "worker_connections {} cannot be reached: a worker has {} descriptors",
-                figure(connections),
-                figure(soft)
-            ),
-        )
+        Finding::warning("worker-connections-above-descriptors", title)
         .evidence(said)
         .evidence(evidence)
         .why(
@@ -173,24 +169,22 @@ fn not_taken(shape: &Shape<'_>) -> Option<Finding> {
     if soft >= wanted {
         return None;
     }
+    let title = format!(
+        "worker_rlimit_nofile {} is not in force: workers have {}",
+        figure(wanted),
+        figure(soft)
+    );
     Some(
-        Finding::warning(
-            "rlimit-not-taken",
-            format!(
-                "worker_rlimit_nofile {} is not in force: workers have {}",
-                figure(wanted),
-                figure(soft)
-            ),
-        )
-        .evidence(set.evidence())
-        .evidence(evidence)
-        .why(
-            "Either nginx has not been reloaded since, or it may not raise its hard limit \
+        Finding::warning("rlimit-not-taken", title)
+            .evidence(set.evidence())
+            .evidence(evidence)
+            .why(
+                "Either nginx has not been reloaded since, or it may not raise its hard limit \
              (CAP_SYS_RESOURCE, which containers often lack): then it logs an alert \
              \"setrlimit(RLIMIT_NOFILE) failed\" and keeps the limit that it had.",
-            RLIMIT,
-        )
-        .change("nginx -s reload"),
+                RLIMIT,
+            )
+            .change("nginx -s reload"),
     )
 }
 
@@ -207,15 +201,13 @@ fn above_nr_open(shape: &Shape<'_>) -> Option<Finding> {
         }
         _ => return None,
     };
+    let title = format!(
+        "a limit of {} descriptors is refused: fs.nr_open is {}",
+        figure(wanted),
+        figure(nr_open)
+    );
     Some(
-        Finding::warning(
-            "descriptors-above-nr-open",
-            format!(
-                "a limit of {} descriptors is refused: fs.nr_open is {}",
-                figure(wanted),
-                figure(nr_open)
-            ),
-        )
+        Finding::warning("descriptors-above-nr-open", title)
         .evidence(evidence)
         .evidence(format!("fs.nr_open = {nr_open}"))
         .why(
@@ -259,11 +251,8 @@ fn limits_conf(shape: &Shape<'_>) -> Option<Finding> {
     lines.first()?;
     let unit = shape.facts.unit_limit.as_ref()?;
     let name = &unit.unit;
-    let mut finding = Finding::warning(
-        "limits-conf-not-for-services",
-        format!("nofile in limits.conf does not reach {name}"),
-    )
-    .evidence_all(
+    let title = format!("nofile in limits.conf does not reach {name}");
+    let mut finding = Finding::warning("limits-conf-not-for-services", title).evidence_all(
         lines
             .iter()
             .map(|line| format!("{}:{}: {}", line.file, line.line, line.text)),

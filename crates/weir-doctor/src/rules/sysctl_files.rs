@@ -37,10 +37,8 @@ fn no_such_name(shape: &Shape<'_>) -> Option<Finding> {
     };
     let lines: Vec<&SysctlLine> = shape.facts.sysctl_lines.iter().filter(is_missing).collect();
     let first = lines.first()?;
-    let mut finding = Finding::warning(
-        "sysctl-no-such-name",
-        format!("this kernel has no sysctl `{}`", first.key),
-    );
+    let title = format!("this kernel has no sysctl `{}`", first.key);
+    let mut finding = Finding::warning("sysctl-no-such-name", title);
     finding = without(finding, &lines);
     if let Some(real) = first.key.strip_prefix("sys.") {
         finding = finding.evidence(format!(
@@ -86,19 +84,17 @@ fn half_a_range(shape: &Shape<'_>) -> Option<Finding> {
         return None;
     }
     let live = shape.facts.sysctls.get(RANGE);
+    let title = "the port range has one number: its upper end is left as it was";
     Some(
-        Finding::warning(
-            "port-range-half",
-            "the port range has one number: its upper end is left as it was",
-        )
-        .evidence(line.evidence())
-        .evidence_all(live.map(|live| format!("{RANGE} = {live}")))
-        .why(
-            "The setting is two numbers. Unquoted in a shell, the second is lost: write \
+        Finding::warning("port-range-half", title)
+            .evidence(line.evidence())
+            .evidence_all(live.map(|live| format!("{RANGE} = {live}")))
+            .why(
+                "The setting is two numbers. Unquoted in a shell, the second is lost: write \
              net.ipv4.ip_local_port_range='1024 65535'.",
-            IP_SYSCTL,
-        )
-        .change_sysctl(RANGE, &format!("{} 65535", line.value)),
+                IP_SYSCTL,
+            )
+            .change_sysctl(RANGE, &format!("{} 65535", line.value)),
     )
 }
 
@@ -160,10 +156,8 @@ fn overridden(shape: &Shape<'_>) -> Option<Finding> {
         })
         .collect();
     let (first, winner) = lost.first()?;
-    let mut finding = Finding::warning(
-        "sysctl-overridden",
-        format!("{} is set twice: {} wins", first.key, winner.value),
-    );
+    let title = format!("{} is set twice: {} wins", first.key, winner.value);
+    let mut finding = Finding::warning("sysctl-overridden", title);
     for (line, winner) in &lost {
         finding = finding
             .evidence(format!("{} (lost)", line.evidence()))
@@ -196,13 +190,11 @@ fn not_live(shape: &Shape<'_>) -> Option<Finding> {
     };
     let all: Vec<(&SysctlLine, &String)> = keys.iter().filter_map(differs).collect();
     let (first, live) = all.first()?;
-    let mut finding = Finding::warning(
-        "sysctl-not-live",
-        format!(
-            "{} is {live}, not {} as its file says",
-            first.key, first.value
-        ),
+    let title = format!(
+        "{} is {live}, not {} as its file says",
+        first.key, first.value
     );
+    let mut finding = Finding::warning("sysctl-not-live", title);
     for (line, live) in &all {
         finding = finding.evidence(format!("{}   live: {live}", line.evidence()));
     }
