@@ -19,6 +19,7 @@ mod blocks;
 mod compare;
 mod connections;
 mod counters;
+mod equal;
 mod figures;
 pub mod findings;
 mod headline;
@@ -26,6 +27,7 @@ mod inert;
 mod limits;
 mod load;
 mod names;
+mod phases;
 mod published;
 mod ranking;
 pub mod validity;
@@ -64,7 +66,8 @@ pub fn analyze(run: &Run) -> Findings {
             let data = LoadData::gather(run, load);
             let (validity, reasons) = headline::load(&data);
             let mut comparer = Comparer::new(run, &data, &mut tests);
-            let compared = comparer.compare();
+            let mut compared = comparer.compare();
+            equal::hold_against_the_same(&mut compared.comparisons, study);
             let rankings = ranking::rankings(study, &data.metrics(), &compared.pairs);
             LoadFindings {
                 load: load.name.clone(),
@@ -78,8 +81,11 @@ pub fn analyze(run: &Run) -> Findings {
                 rankings,
                 metrics: data.metrics(),
                 limits: limits::limits(&comparer),
+                phases: phases::changes(run, &mut comparer),
+                fresh: phases::fresh(&data),
                 validity,
                 reasons,
+                left_out: headline::left_out(&data),
             }
         })
         .collect();
