@@ -7,6 +7,7 @@ use weir_model::study::{ProxyKind, Settings};
 use weir_sut::{Launch, Proxy, WorkFolder};
 
 use crate::setup::{Changes, Setup, program};
+use crate::support::until;
 
 pub(crate) fn nginx() -> Arc<dyn Proxy> {
     program(ProxyKind::Nginx)
@@ -34,7 +35,10 @@ fn limits_are_those_that_were_asked_for() {
     assert_eq!(limited(&[]).proxy.nofile().unwrap(), 900);
 
     let own = limited(&[("worker_rlimit_nofile", "901")]);
-    assert_eq!(own.proxy.nofile().unwrap(), 901);
+    // A worker sets it by itself, once it runs.
+    until("the worker's own limit", || {
+        own.proxy.nofile().ok() == Some(901)
+    });
     let effective = own.effective();
     assert_eq!(effective.levels["worker_rlimit_nofile"], "901");
     assert!(effective.text.contains("worker_rlimit_nofile 901;"));
