@@ -1,10 +1,8 @@
 //! Runs that are interrupted, killed or broken: what was measured is kept, nothing is left running,
 //! and the run can go on.
 
-use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
-use weir_model::quantity::format_duration;
 use weir_model::record::{Outcome, Record};
 use weir_record::Run;
 
