@@ -8,18 +8,16 @@ use crate::BypassError;
 /// Opens the directory of the calling process's group.
 pub(crate) fn of_this_process() -> Result<File, BypassError> {
     let read = |path: &str| {
-        std::fs::read_to_string(path).map_err(|e| BypassError::NoCgroup {
-            found: format!("cannot read {path}: {e}"),
-        })
+        std::fs::read_to_string(path)
+            .map_err(|e| BypassError::NoCgroup(format!("cannot read {path}: {e}")))
     };
     let path = path_of(
         &read("/proc/self/cgroup")?,
         &read("/proc/self/mountinfo")?,
         Path::is_dir,
     )?;
-    File::open(&path).map_err(|e| BypassError::NoCgroup {
-        found: format!("cannot open {}: {e}", path.display()),
-    })
+    File::open(&path)
+        .map_err(|e| BypassError::NoCgroup(format!("cannot open {}: {e}", path.display())))
 }
 
 /// The directory of a group, from `/proc/PID/cgroup` and `/proc/PID/mountinfo` (proc(5)).
@@ -32,8 +30,8 @@ fn path_of(
     is_there: impl Fn(&Path) -> bool,
 ) -> Result<PathBuf, BypassError> {
     let group = groups.lines().find_map(|line| line.strip_prefix("0::"));
-    let group = group.ok_or_else(|| BypassError::NoCgroup {
-        found: "the process is in no group of the second version".to_owned(),
+    let group = group.ok_or_else(|| {
+        BypassError::NoCgroup("the process is in no group of the second version".to_owned())
     })?;
     let mut seen = Vec::new();
     for (root, mount_point) in mounts.lines().filter_map(cgroup2_mount) {
@@ -46,12 +44,10 @@ fn path_of(
             return Ok(path);
         }
     }
-    Err(BypassError::NoCgroup {
-        found: match seen.is_empty() {
-            true => "none is mounted".to_owned(),
-            false => format!("`{group}` is not below {}", seen.join(", ")),
-        },
-    })
+    Err(BypassError::NoCgroup(match seen.is_empty() {
+        true => "none is mounted".to_owned(),
+        false => format!("`{group}` is not below {}", seen.join(", ")),
+    }))
 }
 
 /// Root and mount point of a line of mountinfo that is about cgroup2.

@@ -11,29 +11,17 @@ use aya::programs::ProgramError;
 #[derive(Debug, thiserror::Error)]
 pub enum BypassError {
     /// The process may not load BPF programs, or not these.
-    #[error("cannot {doing}: not permitted")]
-    NotPermitted {
-        /// What was tried.
-        doing: &'static str,
-    },
+    #[error("cannot {0}: not permitted")]
+    NotPermitted(&'static str),
     /// The second version of cgroups is not mounted, or this process's group is not to be seen.
-    #[error("no cgroup2 mount shows the group of this process: {found}")]
-    NoCgroup {
-        /// What was looked at instead.
-        found: String,
-    },
+    #[error("no cgroup2 mount shows the group of this process: {0}")]
+    NoCgroup(String),
     /// The kernel has no description of its own structures.
-    #[error("cannot read the kernel's BTF: {source}")]
-    NoBtf {
-        /// What stood against it.
-        source: aya::BtfError,
-    },
+    #[error("cannot read the kernel's BTF: {0}")]
+    NoBtf(#[source] aya::BtfError),
     /// The kernel is older than anything that could work.
-    #[error("this kernel ({found}) is too old for a bypass that ends with its process")]
-    KernelTooOld {
-        /// Its version.
-        found: String,
-    },
+    #[error("this kernel ({0}) is too old for a bypass that ends with its process")]
+    KernelTooOld(String),
     /// The kernel refused a program, a map or a link.
     #[error("cannot {doing}: {words}")]
     Refused {
@@ -43,11 +31,8 @@ pub enum BypassError {
         words: String,
     },
     /// A trial on loopback went wrong: with this kernel, programs would not get what was sent.
-    #[error("this kernel's sockmap cannot be used: {found}")]
-    Unfit {
-        /// What the trial saw.
-        found: String,
-    },
+    #[error("this kernel's sockmap cannot be used: {0}")]
+    Unfit(String),
     /// The trial on loopback could not be made.
     #[error("cannot try the bypass on loopback: {0}")]
     Trial(#[from] io::Error),
@@ -107,7 +92,7 @@ impl BypassError {
     /// What the loader says of a program or a map.
     pub(crate) fn loading(doing: &'static str, error: EbpfError) -> BypassError {
         if refused_for_want_of_rights(&error) {
-            return BypassError::NotPermitted { doing };
+            return BypassError::NotPermitted(doing);
         }
         let words = match &error {
             EbpfError::ProgramError(ProgramError::LoadError {

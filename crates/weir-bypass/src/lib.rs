@@ -192,10 +192,10 @@ impl Bypass {
         })?;
         if kernel < KernelVersion::new(5, 17, 0) {
             let found = format!("{kernel:?}");
-            return Err(BypassError::KernelTooOld { found });
+            return Err(BypassError::KernelTooOld(found));
         }
         let cgroup = cgroup::of_this_process()?;
-        let btf = Btf::from_sys_fs().map_err(|source| BypassError::NoBtf { source })?;
+        let btf = Btf::from_sys_fs().map_err(BypassError::NoBtf)?;
         let mut programs = EbpfLoader::new()
             .btf(Some(&btf))
             .map_max_entries("sockets", room)

@@ -53,11 +53,8 @@ pub enum HostError {
         why: &'static str,
     },
     /// An interface of that name is there.
-    #[error("the namespace has an interface `{name}`")]
-    NameTaken {
-        /// The name.
-        name: String,
-    },
+    #[error("the namespace has an interface `{0}`")]
+    NameTaken(String),
     /// No veth can have that MTU.
     #[error("an MTU of {mtu} bytes is out of range")]
     MtuOutOfRange {
@@ -89,11 +86,8 @@ pub enum HostError {
         address: Ipv4Addr,
     },
     /// An interface did not come up in time.
-    #[error("`{name}` was set up and does not come up")]
-    StillDown {
-        /// The interface.
-        name: String,
-    },
+    #[error("`{0}` was set up and does not come up")]
+    StillDown(String),
 }
 
 impl HostError {

@@ -121,9 +121,7 @@ impl Links {
                 return Ok(found);
             }
             if Instant::now() >= until {
-                return Err(HostError::StillDown {
-                    name: name.to_owned(),
-                });
+                return Err(HostError::StillDown(name.to_owned()));
             }
             thread::sleep(LOOK_EVERY);
         }

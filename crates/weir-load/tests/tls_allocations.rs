@@ -9,7 +9,11 @@ use std::sync::Arc;
 use weir_load::tls::{Connector, Input, Received};
 use weir_model::tls::TlsVersion;
 
-#[allow(dead_code, reason = "made for the other test binary")]
+#[allow(
+    dead_code,
+    clippy::unwrap_used,
+    reason = "made for the other test binary"
+)]
 #[path = "it/tls_support.rs"]
 mod tls_support;
 

@@ -165,9 +165,7 @@ fn read_header(dir: &Path) -> Result<RunHeader, RecordError> {
     let text = match fs::read(&path) {
         Ok(text) => text,
         Err(error) if error.kind() == io::ErrorKind::NotFound && dir.is_dir() => {
-            return Err(RecordError::NotARun {
-                path: dir.to_owned(),
-            });
+            return Err(RecordError::NotARun(dir.to_owned()));
         }
         Err(error) => return Err(RecordError::io("read", &path)(error)),
     };

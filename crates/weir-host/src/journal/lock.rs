@@ -88,7 +88,7 @@ impl Lock {
             .map_err(JournalError::io("open", &path))?;
         if !wait_for(&path, || file.try_lock())? {
             let holder = read_holder(&path);
-            return Err(JournalError::Held { holder });
+            return Err(JournalError::Held(holder));
         }
         let text = Text::of_this_process(purpose)?;
         let line = serde_json::to_string(&text)
@@ -182,7 +182,7 @@ mod tests {
         assert_eq!(holder.as_ref(), Some(&lock.holder));
         assert_eq!(lock.holder.pid, std::process::id());
         match Lock::take(folder.path(), "another test") {
-            Err(JournalError::Held { holder }) => assert_eq!(holder, Some(lock.holder.clone())),
+            Err(JournalError::Held(holder)) => assert_eq!(holder, Some(lock.holder.clone())),
             other => panic!("{other:?}"),
         }
         drop(lock);

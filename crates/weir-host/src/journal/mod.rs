@@ -104,7 +104,7 @@ impl Journal {
             && !earlier.open.is_empty()
         {
             let settings = earlier.open.len();
-            return Err(JournalError::Left { settings });
+            return Err(JournalError::Left(settings));
         }
         Ok(Journal {
             folder: folder.to_owned(),

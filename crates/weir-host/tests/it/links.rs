@@ -197,7 +197,7 @@ fn a_name_is_taken_once() {
     let (a, b) = pair(1500);
     let c = Network::create().unwrap();
     let taken = |error: HostError| match error {
-        HostError::NameTaken { name } => name,
+        HostError::NameTaken(name) => name,
         error => panic!("{error}"),
     };
     let again = connect((&a, &wire("left", 3)), (&c, &wire("new", 4)), 1500);

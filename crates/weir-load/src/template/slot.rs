@@ -58,7 +58,7 @@ pub(super) fn tokens(
             [b'{', b'{', after @ ..] if after.first() != Some(&b'{') => {
                 let place = place(part, whole, whole.len() - text.len());
                 let Some(end) = after.windows(2).position(|pair| pair == b"}}") else {
-                    return Err(TemplateError::Open { place });
+                    return Err(TemplateError::Open(place));
                 };
                 if !plain.is_empty() {
                     tokens.push(Token::Text(std::mem::take(&mut plain)));

@@ -75,11 +75,6 @@ impl Connector {
         self.config.enable_early_data
     }
 
-    /// Application protocols that are offered, most wanted first: what [`super::Alpn`] counts.
-    pub fn alpn(&self) -> &[Vec<u8>] {
-        &self.config.alpn_protocols
-    }
-
     pub(super) fn resumption(&self) -> Resumption {
         self.resumption
     }

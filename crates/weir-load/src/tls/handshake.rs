@@ -1,8 +1,5 @@
 //! The handshake: rustls, driven record by record.
 
-use std::sync::Arc;
-
-use rustls::ClientConfig;
 use rustls::client::{ClientConnectionData, UnbufferedClientConnection};
 use rustls::unbuffered::{ConnectionState, EncodeError, EncodeTlsData, UnbufferedStatus};
 use weir_model::tls::Resumption;
@@ -21,7 +18,6 @@ const END_OF_EARLY_DATA: usize = 4 + 1 + 16;
 /// A handshake under way.
 pub(super) struct Handshake {
     connection: UnbufferedClientConnection,
-    config: Arc<ClientConfig>,
     keeps_tickets: bool,
     /// Early data that may still be sent, in bytes; none once the server has said anything.
     early_room: usize,
@@ -45,11 +41,9 @@ impl Handshake {
         out: &mut Vec<u8>,
     ) -> Result<Handshake, TlsError> {
         connector.tickets.offer(connector.share.next());
-        let config = connector.config.clone();
-        let name = connector.name.clone();
+        let (config, name) = (connector.config.clone(), connector.name.clone());
         let mut handshake = Handshake {
-            connection: UnbufferedClientConnection::new(config.clone(), name)?,
-            config,
+            connection: UnbufferedClientConnection::new(config, name)?,
             keeps_tickets: connector.resumption() != Resumption::Off,
             early_room: 0,
             early_sent: false,
@@ -170,7 +164,7 @@ impl Handshake {
             (true, false) => EarlyData::Rejected,
             (true, true) => EarlyData::Accepted,
         };
-        let negotiated = Negotiated::of(&self.connection, &self.config.alpn_protocols, early)
+        let negotiated = Negotiated::of(&self.connection, early)
             .ok_or_else(|| TlsError::new(TlsErrorKind::Internal))?;
         let (secrets, kernel) = self.connection.dangerous_into_kernel_connection()?;
         let open = Open::new(negotiated.version, &secrets, kernel, self.keeps_tickets)?;

@@ -99,10 +99,6 @@ impl Open {
         Ok(())
     }
 
-    pub(super) fn close(&mut self, out: &mut Vec<u8>) {
-        self.alert(WARNING, CLOSE_NOTIFY, out);
-    }
-
     /// Opens a whole record in place. After an error an alert for the peer is in `out`.
     pub(super) fn record(
         &mut self,

@@ -170,13 +170,6 @@ impl Session {
         }
     }
 
-    /// Appends close_notify, if there is anything to close.
-    pub fn close(&mut self, out: &mut Vec<u8>) {
-        if let State::Open(open) = &mut self.state {
-            open.close(out);
-        }
-    }
-
     /// What the handshake agreed on, once it is complete.
     pub fn negotiated(&self) -> Option<&Negotiated> {
         self.negotiated.as_ref()
