@@ -7,42 +7,9 @@ use std::{fs, io};
 
 use crate::delay::Random;
 
-/// Words of the text pattern. Short and long ones, so that the text compresses about as well as
-/// prose does: neither to nothing nor not at all.
-const WORDS: [&str; 32] = [
-    "a",
-    "the",
-    "of",
-    "river",
-    "water",
-    "weir",
-    "and",
-    "flows",
-    "over",
-    "under",
-    "stone",
-    "gate",
-    "level",
-    "measured",
-    "in",
-    "steady",
-    "current",
-    "to",
-    "with",
-    "downstream",
-    "bank",
-    "rises",
-    "falls",
-    "by",
-    "night",
-    "is",
-    "kept",
-    "where",
-    "gauge",
-    "reading",
-    "slowly",
-    "again",
-];
+const WORDS: &str = "a the of river water weir and flows over under stone gate level measured in \
+    steady current to with downstream bank rises falls by night is kept where gauge reading \
+    slowly again";
 
 /// Bytes of content, made once and shared by all threads.
 #[derive(Clone, PartialEq, Eq)]
@@ -56,9 +23,11 @@ impl Content {
         let mut text = Vec::new();
         let size = bounded(size);
         text.reserve_exact(size);
+        // There are 32 of them.
+        let words: Vec<&str> = WORDS.split(' ').collect();
         let mut line = 0;
         while text.len() < size {
-            let word = WORDS[(random.next() >> 59) as usize];
+            let word = words[(random.next() >> 59) as usize];
             line += word.len() + 1;
             let end = if line > 80 { '\n' } else { ' ' };
             if line > 80 {

@@ -98,11 +98,8 @@ mod tests {
     fn delays_have_their_distribution() {
         let ms = Duration::from_millis;
         assert!(draws(DelaySpec::None).iter().all(|delay| *delay == 0.0));
-        assert!(
-            draws(DelaySpec::Fixed(ms(3)))
-                .iter()
-                .all(|delay| *delay == 3e6)
-        );
+        let fixed = draws(DelaySpec::Fixed(ms(3)));
+        assert!(fixed.iter().all(|delay| *delay == 3e6));
 
         let uniform = draws(DelaySpec::Uniform(ms(2), ms(6)));
         assert!(uniform.iter().all(|delay| (2e6..6e6).contains(delay)));
@@ -111,11 +108,8 @@ mod tests {
 
         let exponential = draws(DelaySpec::Exponential(ms(5)));
         // Four standard errors: 4 * 5 ms / sqrt(100000).
-        assert!(
-            (mean(&exponential) - 5e6).abs() < 64e3,
-            "{}",
-            mean(&exponential)
-        );
+        let mean = mean(&exponential);
+        assert!((mean - 5e6).abs() < 64e3, "{mean}");
         let above = exponential.iter().filter(|delay| **delay > 5e6).count() as f64 / 1e5;
         assert!((above - (-1_f64).exp()).abs() < 0.007, "{above}");
     }
@@ -123,16 +117,10 @@ mod tests {
     #[test]
     fn the_same_seed_gives_the_same_delays() {
         let spec = DelaySpec::Exponential(Duration::from_millis(5));
-        let (mut a, mut b, mut c) = (
-            Delays::new(spec, 1),
-            Delays::new(spec, 1),
-            Delays::new(spec, 2),
-        );
-        let (a, b, c): (Vec<_>, Vec<_>, Vec<_>) = (
-            (0..9).map(|_| a.draw()).collect(),
-            (0..9).map(|_| b.draw()).collect(),
-            (0..9).map(|_| c.draw()).collect(),
-        );
+        let [a, b, c] = [1, 1, 2].map(|seed| {
+            let mut delays = Delays::new(spec, seed);
+            [(); 9].map(|()| delays.draw())
+        });
         assert_eq!(a, b);
         assert_ne!(a, c);
     }

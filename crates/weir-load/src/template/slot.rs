@@ -116,11 +116,10 @@ impl Slot {
             (b"line" | b"pick", _) => (None, "a slot with a file, such as `line:users.txt`"),
             _ => {
                 let slot = written(name);
-                let nearest = nearest(&slot);
                 return Err(TemplateError::Unknown {
                     place,
+                    nearest: nearest(&slot),
                     slot,
-                    nearest,
                 });
             }
         };
