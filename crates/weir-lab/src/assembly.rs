@@ -107,6 +107,13 @@ impl<'a> Assembly<'a> {
             start_ns: self.before.ns + slice.start,
             measured_ns: slice.end - slice.measure_from,
             offered: data.offered,
+            due: data.due,
+            sent: match data.due {
+                0 => 0,
+                _ => data.histograms.dispatch_lag.len(),
+            },
+            queued: data.queued,
+            dropped: data.dropped,
             completed: data.completed,
             completed_whole: data.completed_whole,
             received_bytes: data.received_bytes,
@@ -190,6 +197,8 @@ impl<'a> Assembly<'a> {
             proxy_steal_ns: end.left_steal_ns.saturating_sub(begin.proxy_steal_ns),
             generator_steal_ns: (end.generator_steal_ns).saturating_sub(begin.generator_steal_ns),
             proxy_cpus_idle_ns: end.left_idle_ns.saturating_sub(begin.proxy_idle_ns),
+            sockets: begin.sockets,
+            sockets_after: end.left_sockets,
             late_ns: begin.late_ns.max(end.late_ns).max(again.late_ns),
             ..self.records[place]?
         })

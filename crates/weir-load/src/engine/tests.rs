@@ -262,17 +262,36 @@ fn slices_switch_the_load_and_keep_the_arms_apart() {
 
 #[test]
 fn an_arm_too_slow_for_the_open_loop_does_not_burden_the_next_slice() {
-    let plan = plan(constant(1000.0), 1, turns(10, &[0, 1], 0));
-    // Arm 0 carries 200/s of the 1000/s, arm 1 all of it.
-    let server = |_, conn: ConnId, _| Answer::after(if conn == 0 { 5 * MS } else { MS / 10 }, OK);
-    for (number, data) in simulate(&plan, Box::new(server)).slices {
-        let data = &data[0];
-        assert_eq!(data.due, 100);
-        if number % 2 == 0 {
-            // The last slice has the drain to itself; the others hand over.
-            assert_in(data.censored.queued, 75..);
-        } else {
-            assert_eq!((data.censored.queued, data.offered), (0, 100));
+    for (assignment, overflow) in [
+        (Assignment::Global, Overflow::Queue),
+        (Assignment::PerConnection, Overflow::Queue),
+        (Assignment::Global, Overflow::Drop),
+    ] {
+        let mut plan = plan(constant(1000.0), 1, turns(10, &[0, 1], 20 * MS));
+        for flow in &mut plan.flows {
+            (flow.assignment, flow.overflow) = (assignment, overflow);
+        }
+        // Arm 0 carries 200/s of the 1000/s, arm 1 all of it.
+        let server =
+            |_, conn: ConnId, _| Answer::after(if conn == 0 { 5 * MS } else { MS / 10 }, OK);
+        for (number, data) in simulate(&plan, Box::new(server)).slices {
+            let data = &data[0];
+            let said = format!("{number}, {assignment:?}, {overflow:?}");
+            // What was due in the measured part is accounted for, and it alone.
+            let sent = data.histograms.dispatch_lag.len();
+            assert_eq!(data.due, 80, "{said}");
+            assert_eq!(sent + data.queued + data.dropped, 80, "{said}");
+            // Those that a slow arm is not given before the end of its slice.
+            let lost = data.queued + data.dropped;
+            match number % 2 {
+                0 => assert!((60..=80).contains(&lost), "{lost}: {said}"),
+                _ => {
+                    let counts = (data.offered, lost, data.censored.queued);
+                    assert_eq!(counts, (80, 0, 0), "{said}");
+                }
+            }
+            let drops = lost > 0 && overflow == Overflow::Drop;
+            assert_eq!(data.dropped > 0, drops, "{said}");
         }
     }
 }

@@ -75,6 +75,10 @@ pub struct TrialRecord {
     pub validity: Vec<ValidityReason>,
 }
 
+fn is_zero(count: &u64) -> bool {
+    *count == 0
+}
+
 /// One slice: the load stayed on one arm.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SliceRecord {
@@ -86,6 +90,19 @@ pub struct SliceRecord {
     pub measured_ns: u64,
     /// Requests sent in the measured part.
     pub offered: u64,
+    /// Requests of an open loop that were due in the measured part; 0 in records of before it was kept.
+    /// They were sent, sooner or later, or are among the next two.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub due: u64,
+    /// Of these: sent, whenever.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub sent: u64,
+    /// Of these: given up when the load moved on to another arm, having waited for an idle connection.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub queued: u64,
+    /// Of these: left out, because no connection was idle when they were due.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub dropped: u64,
     /// Responses completed in the measured part.
     pub completed: u64,
     /// Responses completed in the whole slice, its drain included.
@@ -114,6 +131,24 @@ pub struct SliceRecord {
     /// How late the counters at its bounds were read, the latest of them.
     #[serde(default)]
     pub late_ns: u64,
+    /// Sockets of the arm's network namespace (of the host, where it has none of its own) when the slice
+    /// began; absent in records of before they were kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sockets: Option<SocketCounts>,
+    /// The same when it ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sockets_after: Option<SocketCounts>,
+}
+
+/// TCP sockets of a network namespace, as /proc/net/sockstat counts them.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SocketCounts {
+    /// In any state but TIME_WAIT, listeners among them.
+    pub in_use: u64,
+    /// Of these: those that no process has any more.
+    pub orphans: u64,
+    /// Ended connections whose ports are kept for a minute (RFC 9293 §3.10.7.8).
+    pub time_wait: u64,
 }
 
 /// One continuous trial: the blocks of a load that were measured with the same instances of the
