@@ -77,8 +77,9 @@ mod tests {
     #[test]
     fn the_group_is_found_wherever_it_is_mounted() {
         let groups = "8:pids:/other\n0::/user.slice/weir\n";
+        let found = path(groups, HYBRID);
         assert_eq!(
-            path(groups, HYBRID).as_deref(),
+            found.as_deref(),
             Ok("/sys/fs/cgroup/unified/user.slice/weir")
         );
         let unified = "31 23 0:27 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw,nsdelegate\n";
@@ -88,10 +89,8 @@ mod tests {
     #[test]
     fn a_mount_that_shows_a_part_is_used_for_what_it_shows() {
         let part = "31 23 0:27 /pods/a /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n";
-        assert_eq!(
-            path("0::/pods/a/b\n", part).as_deref(),
-            Ok("/sys/fs/cgroup/b")
-        );
+        let found = path("0::/pods/a/b\n", part);
+        assert_eq!(found.as_deref(), Ok("/sys/fs/cgroup/b"));
         let error = path("0::/pods/c\n", part).unwrap_err();
         assert!(error.contains("`/pods/c` is not below"), "{error}");
     }
