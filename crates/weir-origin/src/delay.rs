@@ -1,37 +1,15 @@
-//! Random numbers, and the delays that are drawn from them.
+//! Delays, drawn from their distributions.
 
 use std::time::Duration;
 
 use weir_model::study::DelaySpec;
-
-/// SplitMix64 (Steele, Lea and Flood, "Fast splittable pseudorandom number generators", 2014). Good
-/// enough for delays, and the same everywhere.
-#[derive(Debug, Clone)]
-pub(crate) struct Random(u64);
-
-impl Random {
-    pub(crate) fn new(seed: u64) -> Random {
-        Random(seed)
-    }
-
-    pub(crate) fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ (mixed >> 31)
-    }
-
-    /// Evenly in 0..1, in steps of 2^-53; never 1.
-    fn unit(&mut self) -> f64 {
-        (self.next() >> 11) as f64 / (1_u64 << 53) as f64
-    }
-}
+use weir_stats::SplitMix64;
 
 /// Draws delays.
 #[derive(Debug)]
 pub(crate) struct Delays {
     spec: DelaySpec,
-    random: Random,
+    random: SplitMix64,
 }
 
 impl Delays {
@@ -39,7 +17,7 @@ impl Delays {
     pub(crate) fn new(spec: DelaySpec, seed: u64) -> Delays {
         Delays {
             spec,
-            random: Random::new(seed),
+            random: SplitMix64::new(seed),
         }
     }
 
@@ -81,17 +59,6 @@ mod tests {
 
     fn mean(values: &[f64]) -> f64 {
         values.iter().sum::<f64>() / values.len() as f64
-    }
-
-    #[test]
-    fn splitmix64_gives_the_published_sequence() {
-        let mut random = Random::new(1_234_567);
-        let expected = [
-            6_457_827_717_110_365_317_u64,
-            3_203_168_211_198_807_973,
-            9_817_491_932_198_370_423,
-        ];
-        assert_eq!(expected, [random.next(), random.next(), random.next()]);
     }
 
     #[test]

@@ -73,14 +73,10 @@ impl Recorded {
     }
 
     fn parse(bytes: &[u8], boot: &str, path: &Path) -> Result<Option<Recorded>, JournalError> {
-        let len = bytes
-            .iter()
-            .rposition(|&b| b == b'\n')
-            .map_or(0, |at| at + 1);
-        let mut lines = bytes[..len]
-            .split_inclusive(|&b| b == b'\n')
-            .enumerate()
-            .peekable();
+        let end = bytes.iter().rposition(|&byte| byte == b'\n');
+        let len = end.map_or(0, |at| at + 1);
+        let lines = bytes[..len].split_inclusive(|&byte| byte == b'\n');
+        let mut lines = lines.enumerate().peekable();
         let Some((_, first)) = lines.next() else {
             return Ok(None);
         };
@@ -114,12 +110,10 @@ fn header(line: &[u8], path: &Path) -> Result<Header, JournalError> {
         journal: String,
     }
     let unreadable = |error: serde_json::Error| damaged(path, 1, error.to_string());
-    let Version { journal } = serde_json::from_slice(line).map_err(unreadable)?;
-    if journal != FORMAT {
-        return Err(JournalError::Format {
-            path: path.to_owned(),
-            found: journal,
-        });
+    let Version { journal: found } = serde_json::from_slice(line).map_err(unreadable)?;
+    if found != FORMAT {
+        let path = path.to_owned();
+        return Err(JournalError::Format { path, found });
     }
     serde_json::from_slice(line).map_err(unreadable)
 }
@@ -181,11 +175,8 @@ impl Log {
             _ => {}
         }
         let mut options = OpenOptions::new();
-        let file = options
-            .append(true)
-            .create_new(true)
-            .mode(0o600)
-            .open(&path);
+        options.append(true).create_new(true).mode(0o600);
+        let file = options.open(&path);
         let mut log = Log {
             file: file.map_err(JournalError::io("create", &path))?,
             path,

@@ -129,10 +129,8 @@ impl Journal {
     /// There is no such setting, it cannot be read, or the disk does not take the line.
     pub fn announce(&mut self, key: &Key, values: &[String]) -> Result<(), JournalError> {
         let namespace = place::namespace(key)?;
-        let known = self
-            .open
-            .find(key, namespace.as_deref())
-            .map(|index| &self.open[index]);
+        let known = self.open.find(key, namespace.as_deref());
+        let known = known.map(|index| &self.open[index]);
         let mut given = Vec::new();
         for value in values {
             let is_known = known.is_some_and(|entry| entry.announces(value));
@@ -226,13 +224,8 @@ impl Journal {
     }
 
     fn undo(&mut self, closes: impl Fn(&Outcome) -> bool) -> Vec<Restored> {
-        undo(
-            &mut self.open,
-            self.log.as_mut(),
-            &*self.settings,
-            true,
-            closes,
-        )
+        let (log, settings) = (self.log.as_mut(), &*self.settings);
+        undo(&mut self.open, log, settings, true, closes)
     }
 
     fn log(&mut self) -> Result<&mut Log, JournalError> {
@@ -356,11 +349,6 @@ fn restore_with(folder: &Path, settings: &dyn Settings) -> Result<Vec<Restored>,
     }
     let mut log = Log::resume(folder, &recorded)?;
     let same_boot = recorded.header.boot == boot;
-    Ok(undo(
-        &mut recorded.open,
-        Some(&mut log),
-        settings,
-        same_boot,
-        Outcome::closes,
-    ))
+    let (open, log) = (&mut recorded.open, Some(&mut log));
+    Ok(undo(open, log, settings, same_boot, Outcome::closes))
 }
