@@ -15,7 +15,7 @@ pub struct Wire {
 }
 
 /// The least and the most that a veth takes: `ETH_MIN_MTU` and `ETH_MAX_MTU` of linux/if_ether.h.
-const MTU: std::ops::RangeInclusive<u32> = 68..=65_535;
+pub(crate) const MTU: std::ops::RangeInclusive<u32> = 68..=65_535;
 
 /// `IFNAMSIZ` of linux/if.h without the NUL at its end.
 const NAME_BYTES: usize = 15;
@@ -24,28 +24,22 @@ const NAME_BYTES: usize = 15;
 pub(crate) fn check_mtu(mtu: u32) -> Result<(), HostError> {
     match MTU.contains(&mtu) {
         true => Ok(()),
-        false => Err(HostError::MtuOutOfRange {
-            mtu,
-            min: *MTU.start(),
-            max: *MTU.end(),
-        }),
+        false => Err(HostError::MtuOutOfRange(mtu)),
     }
 }
 
 impl Wire {
     /// Finds what the kernel would refuse, or take and make useless, before anything is made.
     pub(crate) fn check(&self) -> Result<(), HostError> {
-        if let Some(why) = bad_name(&self.name) {
-            return Err(HostError::BadName {
-                name: self.name.clone(),
-                why,
-            });
+        let name = self.name.clone();
+        if let Some(why) = bad_name(&name) {
+            return Err(HostError::BadName { name, why });
         }
         let mut seen = HashSet::new();
         for &(address, prefix) in &self.addresses {
             if let Some(why) = bad_address(address, prefix) {
                 return Err(HostError::BadAddress {
-                    name: self.name.clone(),
+                    name,
                     address,
                     prefix,
                     why,
@@ -53,10 +47,7 @@ impl Wire {
             }
             // The kernel would take an address twice if its prefixes differ.
             if !seen.insert(address) {
-                return Err(HostError::AddressTaken {
-                    name: self.name.clone(),
-                    address,
-                });
+                return Err(HostError::AddressTaken { name, address });
             }
         }
         Ok(())

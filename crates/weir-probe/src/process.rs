@@ -31,10 +31,7 @@ impl ThreadCpu {
     /// # Errors
     /// There is no such thread, or the kernel was built without `CONFIG_SCHED_INFO`.
     pub fn of_own_thread(tid: u32) -> Result<ThreadCpu, ProbeError> {
-        ThreadCpu::open(PathBuf::from(format!("/proc/self/task/{tid}/schedstat")))
-    }
-
-    fn open(path: PathBuf) -> Result<ThreadCpu, ProbeError> {
+        let path = PathBuf::from(format!("/proc/self/task/{tid}/schedstat"));
         let file = File::open(&path).map_err(|e| ProbeError::read(&path, e))?;
         let mut thread = ThreadCpu {
             file,

@@ -89,7 +89,7 @@ impl Recorded {
         while let Some((number, bytes)) = lines.next() {
             let read = serde_json::from_slice::<Line>(bytes)
                 .map_err(|error| error.to_string())
-                .and_then(|line| recorded.open.apply(line));
+                .and_then(|line| apply(&mut recorded.open, line));
             match read {
                 Ok(()) => {}
                 // The blocks of a write reach the disk in any order: the last line may be garbled
@@ -126,33 +126,24 @@ fn damaged(path: &Path, line: usize, words: String) -> JournalError {
     }
 }
 
-/// Settings that are not done with.
-pub(super) trait Open {
-    /// Takes over what a line says.
-    fn apply(&mut self, line: Line) -> Result<(), String>;
-    /// Where a setting stands, as a network namespace has it.
-    fn find(&self, key: &Key, namespace: Option<&str>) -> Option<usize>;
+/// Takes over what a line says into the settings that are not done with.
+pub(super) fn apply(open: &mut Vec<Entry>, line: Line) -> Result<(), String> {
+    match line {
+        Line::Ahead(ahead) => match find(open, &ahead.key, ahead.namespace.as_deref()) {
+            Some(index) => open[index].given.extend(ahead.given),
+            None => open.push(ahead),
+        },
+        Line::Closed(closed) => {
+            let index = find(open, &closed.key, closed.namespace.as_deref());
+            open.remove(index.ok_or_else(|| format!("{} was not open", closed.key))?);
+        }
+    }
+    Ok(())
 }
 
-impl Open for Vec<Entry> {
-    fn apply(&mut self, line: Line) -> Result<(), String> {
-        match line {
-            Line::Ahead(ahead) => match self.find(&ahead.key, ahead.namespace.as_deref()) {
-                Some(index) => self[index].given.extend(ahead.given),
-                None => self.push(ahead),
-            },
-            Line::Closed(closed) => {
-                let index = self.find(&closed.key, closed.namespace.as_deref());
-                let index = index.ok_or_else(|| format!("{} was not open", closed.key))?;
-                self.remove(index);
-            }
-        }
-        Ok(())
-    }
-
-    fn find(&self, key: &Key, namespace: Option<&str>) -> Option<usize> {
-        self.iter().position(|entry| entry.is_of(key, namespace))
-    }
+/// Where a setting stands among them, as a network namespace has it.
+pub(super) fn find(open: &[Entry], key: &Key, namespace: Option<&str>) -> Option<usize> {
+    open.iter().position(|entry| entry.is_of(key, namespace))
 }
 
 /// The writing half.

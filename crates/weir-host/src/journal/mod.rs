@@ -46,7 +46,7 @@ use entry::{Entry, same};
 use error::FORMAT;
 use key::normal;
 use lock::Lock;
-use log::{Closed, Header, Line, Log, Open, Recorded, create_folder};
+use log::{Closed, Header, Line, Log, Recorded, create_folder};
 use settings::{Kernel, Settings};
 
 /// The settings of this host, in the hand of one weir: holds the host's lock while it lives.
@@ -129,7 +129,7 @@ impl Journal {
     /// There is no such setting, it cannot be read, or the disk does not take the line.
     pub fn announce(&mut self, key: &Key, values: &[String]) -> Result<(), JournalError> {
         let namespace = place::namespace(key)?;
-        let known = self.open.find(key, namespace.as_deref());
+        let known = log::find(&self.open, key, namespace.as_deref());
         let known = known.map(|index| &self.open[index]);
         let mut given = Vec::new();
         for value in values {
@@ -156,7 +156,7 @@ impl Journal {
         });
         self.log()?.append(&ahead)?;
         // A line that only adds to what is open is always taken.
-        let _ = self.open.apply(ahead);
+        let _ = log::apply(&mut self.open, ahead);
         Ok(())
     }
 
@@ -170,7 +170,7 @@ impl Journal {
     /// else's, or its value before weir.
     pub fn give(&mut self, key: &Key, value: &str) -> Result<(), JournalError> {
         let namespace = place::namespace(key)?;
-        let index = self.open.find(key, namespace.as_deref());
+        let index = log::find(&self.open, key, namespace.as_deref());
         let entry = index.map(|index| &self.open[index]);
         let Some(entry) = entry.filter(|entry| entry.announces(value)) else {
             return Err(JournalError::NotAnnounced {

@@ -56,11 +56,10 @@ impl From<&TlsCounts> for TlsReport {
         let versions = [TlsVersion::V1_2, TlsVersion::V1_3].map(TlsVersion::name);
         let named = |counts: &[u64], name: &dyn Fn(usize) -> String| {
             let seen = counts.iter().enumerate().filter(|(_, count)| **count > 0);
-            let seen = seen.map(|(index, &count)| NameCount {
-                name: name(index),
-                count,
-            });
-            seen.collect()
+            let named = seen.map(|(index, &count)| (name(index), count));
+            named
+                .map(|(name, count)| NameCount { name, count })
+                .collect()
         };
         TlsReport {
             handshakes: counts.handshakes,

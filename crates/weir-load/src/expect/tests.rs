@@ -206,14 +206,6 @@ fn what_cannot_be_checked_is_refused() {
     }
 }
 
-#[test]
-fn words_are_those_displayed() {
-    use Unexpected::{FieldDiffers, FieldMissing, Hash, Size, Status};
-    for kind in [Status, FieldMissing, FieldDiffers, Size, Hash] {
-        assert_eq!(kind.words(), kind.to_string());
-    }
-}
-
 proptest! {
     /// Against the plain way: gather the fields, then compare.
     #[test]

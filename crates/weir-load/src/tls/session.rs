@@ -365,17 +365,3 @@ impl Session {
         Ok(())
     }
 }
-
-impl std::fmt::Debug for Session {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let state = match &self.state {
-            State::Handshake(_) => "handshake",
-            State::Open(_) => "open",
-            State::Failed => "failed",
-        };
-        f.debug_struct("Session")
-            .field("state", &state)
-            .field("negotiated", &self.negotiated)
-            .finish_non_exhaustive()
-    }
-}
