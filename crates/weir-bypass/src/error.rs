@@ -56,37 +56,29 @@ pub enum BypassError {
 const SEEN: &str = "it was seen to work on Linux 6.18";
 
 impl BypassError {
-    /// What to do about it, where that can be said.
     pub fn hint(&self) -> Option<String> {
-        Some(match self {
-            BypassError::NotPermitted { .. } => {
+        let hint = match self {
+            BypassError::NotPermitted(_) => {
                 "it takes CAP_BPF, CAP_NET_ADMIN and CAP_PERFMON (or CAP_SYS_ADMIN): run weir as \
                  root, or in a container that is given them"
-                    .to_owned()
             }
-            BypassError::NoCgroup { .. } => {
+            BypassError::NoCgroup(_) => {
                 "`mount -t cgroup2 none /sys/fs/cgroup/unified` as root, or a container that sees \
                  its own group"
-                    .to_owned()
             }
-            BypassError::NoBtf { .. } => {
-                "it takes a kernel that was built with CONFIG_DEBUG_INFO_BTF".to_owned()
-            }
-            BypassError::KernelTooOld { .. } => {
-                format!("it takes Linux 5.17 at the least; {SEEN}")
-            }
-            BypassError::Refused { .. } => format!(
+            BypassError::NoBtf(_) => "it takes a kernel that was built with CONFIG_DEBUG_INFO_BTF",
+            BypassError::KernelTooOld(_) => "it takes Linux 5.17 at the least; SEEN",
+            BypassError::Refused { .. } => {
                 "it takes a kernel with CONFIG_BPF_SYSCALL, CONFIG_CGROUP_BPF and \
-                 CONFIG_BPF_STREAM_PARSER; {SEEN}"
-            ),
-            BypassError::Unfit { .. } => {
-                format!("{SEEN}; older ones lose sight of redirected bytes")
+                 CONFIG_BPF_STREAM_PARSER; SEEN"
             }
-            BypassError::Trial(_) => "is the interface `lo` up?".to_owned(),
+            BypassError::Unfit(_) => "SEEN; older ones lose sight of redirected bytes",
+            BypassError::Trial(_) => "is the interface `lo` up?",
             BypassError::TooManyHops { .. } | BypassError::Twice(_) | BypassError::Unknown(_) => {
                 return None;
             }
-        })
+        };
+        Some(hint.replace("SEEN", SEEN))
     }
 
     /// What the loader says of a program or a map.

@@ -12,37 +12,15 @@ use crate::ProbeError;
 
 /// Sysctls that decide how much a proxy carries, or what a busy one runs into. Those that a kernel
 /// does not have, or a container does not show, are left out of the environment.
-const SYSCTLS: &[&str] = &[
-    "fs.file-max",
-    "fs.nr_open",
-    "net.core.busy_poll",
-    "net.core.busy_read",
-    "net.core.default_qdisc",
-    "net.core.netdev_budget",
-    "net.core.netdev_max_backlog",
-    "net.core.rmem_max",
-    "net.core.somaxconn",
-    "net.core.wmem_max",
-    "net.ipv4.ip_local_port_range",
-    "net.ipv4.tcp_abort_on_overflow",
-    "net.ipv4.tcp_autocorking",
-    "net.ipv4.tcp_congestion_control",
-    "net.ipv4.tcp_fastopen",
-    "net.ipv4.tcp_fin_timeout",
-    "net.ipv4.tcp_max_orphans",
-    "net.ipv4.tcp_max_syn_backlog",
-    "net.ipv4.tcp_max_tw_buckets",
-    "net.ipv4.tcp_mem",
-    "net.ipv4.tcp_notsent_lowat",
-    "net.ipv4.tcp_rmem",
-    "net.ipv4.tcp_slow_start_after_idle",
-    "net.ipv4.tcp_syncookies",
-    "net.ipv4.tcp_timestamps",
-    "net.ipv4.tcp_tw_reuse",
-    "net.ipv4.tcp_wmem",
-    "net.netfilter.nf_conntrack_max",
-    "vm.swappiness",
-];
+const SYSCTLS: &str = "\
+    fs.file-max fs.nr_open net.core.busy_poll net.core.busy_read net.core.default_qdisc \
+    net.core.netdev_budget net.core.netdev_max_backlog net.core.rmem_max net.core.somaxconn \
+    net.core.wmem_max net.ipv4.ip_local_port_range net.ipv4.tcp_abort_on_overflow \
+    net.ipv4.tcp_autocorking net.ipv4.tcp_congestion_control net.ipv4.tcp_fastopen \
+    net.ipv4.tcp_fin_timeout net.ipv4.tcp_max_orphans net.ipv4.tcp_max_syn_backlog \
+    net.ipv4.tcp_max_tw_buckets net.ipv4.tcp_mem net.ipv4.tcp_notsent_lowat net.ipv4.tcp_rmem \
+    net.ipv4.tcp_slow_start_after_idle net.ipv4.tcp_syncookies net.ipv4.tcp_timestamps \
+    net.ipv4.tcp_tw_reuse net.ipv4.tcp_wmem net.netfilter.nf_conntrack_max vm.swappiness";
 
 /// What this host is. Whatever cannot be found out stays empty: a lab must also run where little is
 /// shown. `versions` is left to those who run the programs.
@@ -136,13 +114,13 @@ fn range_of(range: &str) -> Option<RangeInclusive<u16>> {
 }
 
 fn sysctls() -> BTreeMap<String, String> {
-    let read = |name: &&str| {
+    let read = |name: &str| {
         let path = format!("/proc/sys/{}", name.replace('.', "/"));
         let value = std::fs::read_to_string(path).ok()?;
         let value: Vec<&str> = value.split_ascii_whitespace().collect();
-        Some(((*name).to_owned(), value.join(" ")))
+        Some((name.to_owned(), value.join(" ")))
     };
-    SYSCTLS.iter().filter_map(read).collect()
+    SYSCTLS.split(' ').filter_map(read).collect()
 }
 
 /// The text of a file, empty where there is none.
