@@ -56,6 +56,7 @@ pub enum BypassError {
 const SEEN: &str = "it was seen to work on Linux 6.18";
 
 impl BypassError {
+    /// What to do about it, where that can be said.
     pub fn hint(&self) -> Option<String> {
         let hint = match self {
             BypassError::NotPermitted(_) => {
