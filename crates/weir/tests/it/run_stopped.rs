@@ -1,7 +1,10 @@
 //! Runs that are interrupted, killed or broken: what was measured is kept, nothing is left running,
 //! and the run can go on.
 
+use std::time::Duration;
+
 use rustix::process::{Pid, Signal, kill_process};
+use weir_model::quantity::format_duration;
 use weir_model::record::{Outcome, Record};
 use weir_record::Run;
 
@@ -44,7 +47,15 @@ fn resumes(place: &Place) -> Run {
     let before = Run::read(&place.run_folder()).expect("the records are whole");
     let measured = before.trials().count();
     assert!((4..2 * BLOCKS).contains(&measured), "{measured}");
-    place.resume().with_code(0);
+    let whole = before.blocks("closed").into_values();
+    let whole = whole.filter(|trials| trials.len() == 2).count() as u64;
+    let block = before.pilot("closed").map(|pilot| 4 * pilot.slice_ns);
+    let left = block.map(|block| (4_000_000_000 / block - whole) * block);
+    let ended = place.resume().with_code(0);
+    if let Some(left) = left.map(Duration::from_nanos) {
+        let left = format!("The trials that remain take {}\n", format_duration(left));
+        ended.stderr.has_all(&[&left]);
+    }
     place.assert_clean();
     let run = place.records();
     assert!(!run.truncated);
