@@ -145,7 +145,7 @@ struct Script {
 
 /// The server. It ends when it is dropped.
 pub(crate) struct Faulty {
-    address: SocketAddr,
+    pub(crate) address: SocketAddr,
     script: Arc<Script>,
     thread: Option<JoinHandle<()>>,
 }
@@ -233,8 +233,8 @@ impl Faulty {
         }
     }
 
-    pub(crate) fn url(&self) -> String {
-        format!("{}://{}/", self.script.scheme, self.address)
+    pub(crate) fn scheme(&self) -> &str {
+        self.script.scheme
     }
 
     /// Requests that came whole.

@@ -6,9 +6,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use weir_model::load::ErrorKind;
 use weir_model::load_report::LoadReport;
 
-use crate::load::reported;
-use crate::peer::{Peer, origin, url};
-use crate::program::{HasAll, run};
+use crate::load::{Server, only_error, reported};
+use crate::peer::{Peer, origin};
+use crate::program::{HasAll, within};
 
 const EMPTY: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n";
 
@@ -49,24 +49,18 @@ fn a_mix_is_sent_by_its_weights() {
         "requests:\n- {path: /often, weight: 3}\n- {path: /cart, method: POST, content: 'a b', \
          fields: {Content-Type: text/plain}}\n",
     );
-    let line = format!(
-        "--request-set {path} -H X-All:1 -n 400 -c 4 -t 2 {}",
-        peer.url()
-    );
-    let report = reported(&line);
+    let report = peer.reported(&format!("--request-set {path} -H X-All:1 -n 400 -c 4 -t 2"));
     assert_eq!(report.counts.completed_whole, 400);
     let counts = count(first_words(&peer));
     assert_eq!(counts.len(), 2, "{counts:?}");
     // Six standard deviations of the binomial distribution.
     let often = counts["GET /often"];
-    assert!((300 - 52..=300 + 52).contains(&often), "{often}");
+    within(often, 300 - 52..=300 + 52);
     for request in peer.requests() {
         assert!(request.contains("\r\nX-All: 1\r\n"), "{request}");
         if request.starts_with("POST /cart HTTP/1.1\r\n") {
-            request.has_all(&[
-                "\r\nContent-Type: text/plain\r\n",
-                "\r\nContent-Length: 3\r\n",
-            ]);
+            request.has("\r\nContent-Type: text/plain\r\n");
+            request.has("\r\nContent-Length: 3\r\n");
             assert!(request.ends_with("\r\n\r\na b"), "{request}");
         }
     }
@@ -112,10 +106,7 @@ fn slots_are_filled_in_for_every_request() {
     numbers.sort_unstable();
     let first = numbers[0];
     assert!(first <= 1, "{first}");
-    assert!(
-        numbers.iter().copied().eq(first..first + 300),
-        "{numbers:?}"
-    );
+    assert_eq!(numbers, (first..first + 300).collect::<Vec<_>>());
     assert!(rolls.into_iter().eq(1..=6));
     let names = BTreeSet::from(["anna", "bert", "carl"].map(str::to_owned));
     assert_eq!(picks, names);
@@ -144,11 +135,7 @@ fn obedient() -> Peer {
 /// The only error is that answers were not as expected.
 #[track_caller]
 fn unexpected(report: &LoadReport, words: &str, count: u64) {
-    let [error] = &report.errors[..] else {
-        panic!("{:?}", report.errors)
-    };
-    assert_eq!((error.kind, &*error.words), (ErrorKind::Unexpected, words));
-    assert_eq!(error.count, count);
+    assert_eq!(only_error(report), (ErrorKind::Unexpected, words, count));
 }
 
 #[test]
@@ -180,10 +167,8 @@ fn answers_are_what_was_expected_or_counted_apart() {
             let never = report.censored.queued + report.censored.in_flight;
             assert_eq!(done + never, 40, "{line}");
             assert_eq!(report.counts.completed_whole, done, "{line}");
-            assert_eq!(
-                report.counts.reconnects, 0,
-                "{line}: the connection is none the worse"
-            );
+            // The connection is none the worse.
+            assert_eq!(report.counts.reconnects, 0, "{line}");
             match words {
                 None => assert!(report.errors.is_empty(), "{line}: {:?}", report.errors),
                 Some(words) => {
@@ -211,10 +196,7 @@ fn each_request_of_a_mix_has_its_own_expectation() {
              - {{path: /500/abc, expect: {{status: 2xx}}}}\n- {{path: /500}}\n"
         ),
     );
-    let report = reported(&format!(
-        "--request-set {path} -n 200 -c 4 -t 2 {}",
-        peer.url()
-    ));
+    let report = peer.reported(&format!("--request-set {path} -n 200 -c 4 -t 2"));
     let counts = count(first_words(&peer));
     assert_eq!(counts.len(), 4, "{counts:?}");
     let bad = counts["GET /500/abc"];
@@ -242,7 +224,7 @@ fn an_answer_is_not_judged_by_the_one_before_it() {
         for pipeline in [1, 4] {
             let peer = obedient();
             let line = format!("--pipeline {pipeline} --request-set {path} -n 100 -c 1");
-            let report = reported(&format!("{line} {}", peer.url()));
+            let report = peer.reported(&format!("{line}"));
             let bad = count(first_words(&peer))[&format!("GET {wrong}")];
             assert!((1..100).contains(&bad), "{line}: {bad}");
             unexpected(&report, words, bad);
@@ -264,20 +246,14 @@ fn a_log_is_repeated_with_its_methods_and_paths() {
         log(3, "HEAD /c HTTP/2.0"),
     ];
     let (_folder, path) = file("access.log", &text.concat());
-    let line = format!(
-        "--trace {path} --trace-speed 10 -d 2s -H X-All:1 -c 1 -t 1 {}",
-        peer.url()
-    );
-    let report = reported(&line);
-    assert_eq!(
-        first_words(&peer),
-        ["GET /a?b=1", "DELETE /b", "GET /{{sequence}}", "HEAD /c"]
-    );
-    assert!(
-        peer.requests()
-            .iter()
-            .all(|request| request.contains("\r\nX-All: 1\r\n"))
-    );
+    let flags = "--trace-speed 10 -d 2s -H X-All:1 -c 1 -t 1";
+    let report = peer.reported(&format!("--trace {path} {flags}"));
+    let sent = ["GET /a?b=1", "DELETE /b", "GET /{{sequence}}", "HEAD /c"];
+    assert_eq!(first_words(&peer), sent);
+    let requests = peer.requests();
+    requests
+        .iter()
+        .for_each(|request| request.has("\r\nX-All: 1\r\n"));
     assert_eq!((report.counts.due, report.counts.completed_whole), (4, 4));
     assert!(report.errors.is_empty(), "{:?}", report.errors);
 }
@@ -296,17 +272,12 @@ fn times_alone_repeat_the_request_of_the_command_line() {
     let done = report.counts.completed_whole;
     assert_eq!((report.counts.due, done + report.censored.queued), (3, 3));
     // The trial is over just after the last one.
-    assert!(
-        (0.1..0.2).contains(&report.phases.sustain),
-        "{:?}",
-        report.phases
-    );
+    within(report.phases.sustain, 0.1..0.2);
 }
 
 #[test]
 fn what_is_wrong_in_a_file_has_its_place() {
     let origin = origin();
-    let url = url(&origin);
     #[rustfmt::skip]
     let rows = [
         ("requests:\n- {pth: /}\n", ":2:4", "did you mean `path`?"),
@@ -322,7 +293,7 @@ fn what_is_wrong_in_a_file_has_its_place() {
     ];
     for (text, place, words) in rows {
         let (_folder, path) = file("mix.yaml", text);
-        let ended = run(&format!("load --request-set {path} {url}"));
+        let ended = origin.load(&format!("--request-set {path}"));
         ended.refused(&[&format!("mix.yaml{place}"), words]);
     }
     #[rustfmt::skip]
@@ -336,20 +307,20 @@ fn what_is_wrong_in_a_file_has_its_place() {
     ];
     for (text, place, words) in rows {
         let (_folder, path) = file("trace", text);
-        let line = format!("load --trace {path} {url}");
-        run(&line).refused_in_a_line(&["--trace ", &format!("/trace{place}: "), words]);
+        let ended = origin.load(&format!("--trace {path}"));
+        ended.refused_in_a_line(&["--trace ", &format!("/trace{place}: "), words]);
     }
     let (_folder, path) = file("trace", "");
-    run(&format!("load --trace {path} {url}")).refused_in_a_line(&["needs at least one line"]);
-    run(&format!("load --trace /nonexistent {url}"))
-        .refused_in_a_line(&["/nonexistent", "No such"]);
+    let ended = origin.load(&format!("--trace {path}"));
+    ended.refused_in_a_line(&["needs at least one line"]);
+    let ended = origin.load("--trace /nonexistent");
+    ended.refused_in_a_line(&["/nonexistent", "No such"]);
     assert_eq!(origin.counters(0).requests, 0);
 }
 
 #[test]
 fn expectations_that_nothing_can_meet() {
     let origin = origin();
-    let url = url(&origin);
     #[rustfmt::skip]
     let rows = [
         ("status", "--expect status: is nothing that can be expected\nhint: "),
@@ -360,13 +331,13 @@ fn expectations_that_nothing_can_meet() {
         ("field=a(b", "--expect: field name `a(b` is not a token"),
     ];
     for (expect, words) in rows {
-        run(&format!("load --expect {expect} {url}")).refused_in_a_line(&[words]);
+        let ended = origin.load(&format!("--expect {expect}"));
+        ended.refused_in_a_line(&[words]);
     }
     let (_folder, path) = file("mix.yaml", "requests: [{path: /}]\n");
-    run(&format!(
-        "load --request-set {path} --expect status=200 {url}"
-    ))
-    .refused_in_a_line(&["--expect: with --request-set"]);
-    run(&format!("load --request-set {path} -b x {url}")).refused(&["cannot be used with"]);
+    let ended = origin.load(&format!("--request-set {path} --expect status=200"));
+    ended.refused_in_a_line(&["--expect: with --request-set"]);
+    let ended = origin.load(&format!("--request-set {path} -b x"));
+    ended.refused(&["cannot be used with"]);
     assert_eq!(origin.counters(0).requests, 0);
 }

@@ -1,6 +1,6 @@
 //! `weir parameters`: the table, one in full, and users' own.
 
-use crate::place::Place;
+use crate::place::{Place, study};
 use crate::program::{HasAll, Running, run};
 
 #[test]
@@ -55,8 +55,9 @@ fn one_is_shown_in_full() {
         "worker-connections: \"LEVEL\" (nginx-ingress; left out: 1024)",
     ]);
     let requests = run("parameters keepalive_requests --proxy envoy").with_code(0);
-    let words = "listener.max-requests-per-connection: \"LEVEL\", none for unlimited (contour)";
-    assert!(requests.stdout.contains(words), "{}", requests.stdout);
+    requests
+        .stdout
+        .has("listener.max-requests-per-connection: \"LEVEL\", none for unlimited (contour)");
 }
 
 #[test]
@@ -143,27 +144,15 @@ fn users_add_their_own() {
 fn a_study_varies_what_a_user_added() {
     let place = Place::new();
     place.write("mine.yaml", ROWS);
-    place.write(
-        "study.yaml",
-        "weir: 1\nname: mine\nquestion: Does it matter?\n\
-         proxy: {kind: nginx, settings: {worker_processes: 1}}\n\
-         loads: [{name: closed, closed: true, connections: 2, duration: 2s}]\n\
-         blocks: {slice: 50ms, at-least: 6, instances: 1}\n\
-         arms: [{name: probes, settings: {proxy_socket_keepalive: on}}]\n",
-    );
-    let without = Running::start(&mut place.weir(&["run", "--check", "study.yaml"])).end();
+    let load = "- {name: closed, closed: true, connections: 2, duration: 2s}";
+    let arms = "arms: [{name: probes, settings: {proxy_socket_keepalive: on}}]\n";
+    let text = study("{kind: nginx, settings: {worker_processes: 1}}", load, arms);
+    place.write("study.yaml", &text);
+    let without = place.ends("run --check study.yaml");
     without.refused(&["unknown parameter `proxy_socket_keepalive`"]);
 
-    let arguments = [
-        "run",
-        "study.yaml",
-        "--parameters",
-        "mine.yaml",
-        "--out",
-        "a run",
-    ];
-    Running::start(&mut place.weir(&arguments))
-        .end()
+    place
+        .ends("run study.yaml --parameters mine.yaml --out 'a run'")
         .with_code(0);
     let written = place.read("arms/probes/nginx.conf");
     assert!(written.contains("proxy_socket_keepalive on;"), "{written}");

@@ -18,7 +18,7 @@ pub(crate) fn origin() -> Origin {
 
 /// A server that does with each connection what a script says, one thread for each.
 pub(crate) struct Peer {
-    address: SocketAddr,
+    pub(crate) address: SocketAddr,
     ended: Arc<AtomicBool>,
     requests: Arc<Mutex<Vec<String>>>,
     clients: Arc<Mutex<Vec<IpAddr>>>,
@@ -77,10 +77,6 @@ impl Peer {
         })
     }
 
-    pub(crate) fn url(&self) -> String {
-        format!("http://{}/", self.address)
-    }
-
     /// Where connections came from so far.
     pub(crate) fn clients(&self) -> Vec<IpAddr> {
         let clients = self.clients.lock();
@@ -103,11 +99,6 @@ impl Drop for Peer {
             let _ = thread.join();
         }
     }
-}
-
-/// Where an origin server is asked.
-pub(crate) fn url(origin: &Origin) -> String {
-    format!("http://{}/", origin.addresses()[0])
 }
 
 /// One connection to a peer.
