@@ -139,8 +139,8 @@ fn external(address: &str, other: &str) -> String {
 #[test]
 fn a_proxy_that_weir_does_not_start_is_asked_and_left_alone() {
     let place = Place::new();
-    let (first, at) = origin::start(&["--size", "100"]);
-    let (second, there) = origin::start(&["--size", "100"]);
+    let (first, at) = origin::start("--size 100");
+    let (second, there) = origin::start("--size 100");
     place.run(&external(&at, &there)).end().with_code(0);
     place.assert_clean();
     let run = place.records();
