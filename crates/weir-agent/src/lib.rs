@@ -18,6 +18,7 @@ pub mod ssh;
 
 pub use client::{AgentError, Client, Part, Served};
 pub use message::{Failure, FailureKind};
+pub use sha256::sums;
 pub use weir_host::journal::Restored;
 
 /// CLOCK_MONOTONIC in nanoseconds.

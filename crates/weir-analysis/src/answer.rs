@@ -5,6 +5,7 @@ mod proxies;
 
 use weir_model::study::{ArmRole, Metric, Study};
 
+use crate::blocks::UNANSWERED;
 use crate::findings::{Comparison, InertArm, LimitFindings, LimitVerdict, LoadFindings, Verdict};
 use crate::names::{self, are_different_proxies, are_steps, capitalized, find};
 
@@ -56,8 +57,24 @@ fn of_load(study: &Study, load: &LoadFindings, inert: &[InertArm], one_of_many: 
         .filter(|sentence| !sentence.is_empty())
         .collect();
     let text = format!("{under}{}", both.join(" "));
-    let all: Vec<String> = std::iter::once(text).chain(warning(study, load)).collect();
-    all.join(" ")
+    let all = std::iter::once(text)
+        .chain(unanswered(load))
+        .chain(warning(study, load));
+    all.collect::<Vec<String>>().join(" ")
+}
+
+/// Which arms left more than [`UNANSWERED`] of their requests without a right answer.
+fn unanswered(load: &LoadFindings) -> Option<String> {
+    let arms = load.arms.iter().filter(|arm| arm.unanswered > UNANSWERED);
+    let arms: Vec<String> = arms
+        .map(|arm| format!("{} {:.1} %", arm.arm, arm.unanswered * 100.0))
+        .collect();
+    let (first, more) = (arms.first()?, arms.len().saturating_sub(NAMES_LISTED));
+    let named = match more {
+        0 => names::listed(&arms),
+        _ => format!("{first} (and {} other arms)", arms.len() - 1),
+    };
+    Some(format!("Requests without a right answer: {named}."))
 }
 
 /// "backlog-alone is inert (net.core.somaxconn is 128)", for an arm that changes nothing else.
@@ -246,14 +263,13 @@ fn compared_with(study: &Study) -> &'static str {
 /// "keepalive makes nginx carry 2.61 times as much (95 % interval 2.55 to 2.66)"; after the first
 /// only "access_log off 1.08 times (1.03 to 1.12)".
 fn effect(study: &Study, comparison: &Comparison, first: bool) -> String {
-    let Comparison {
-        arm,
-        ratio,
-        interval: (low, high),
-        ..
-    } = comparison;
+    let Comparison { arm, ratio, .. } = comparison;
+    if let Some(text) = without_bound(comparison) {
+        return text;
+    }
+    let interval = names::interval(comparison.interval);
     if !first {
-        return format!("{arm} {ratio:.2} times ({low:.2} to {high:.2})");
+        return format!("{arm} {ratio:.2} times ({interval})");
     }
     let proxy = find(study, arm).map_or(&study.proxy, |arm| study.proxy_of(arm));
     let proxy = proxy.kind.title();
@@ -269,7 +285,23 @@ fn effect(study: &Study, comparison: &Comparison, first: bool) -> String {
         }
     };
     let confidence = (study.objective.confidence * 1e4).round() / 1e2;
-    format!("{arm} makes {what} ({confidence} % interval {low:.2} to {high:.2})")
+    format!("{arm} makes {what} ({confidence} % interval {interval})")
+}
+
+/// What is said where one of two arms typically has no figure, and the ratio no bound.
+fn without_bound(comparison: &Comparison) -> Option<String> {
+    let is_time = comparison.metric.response_quantile().is_some();
+    let (silent, other) = match (comparison.ratio, is_time) {
+        (f64::INFINITY, true) | (0.0, false) => (&comparison.arm, &comparison.against),
+        (0.0, true) | (f64::INFINITY, false) => (&comparison.against, &comparison.arm),
+        _ => return None,
+    };
+    Some(match is_time {
+        true => format!(
+            "{silent} typically leaves too many requests unanswered, where {other} answers them"
+        ),
+        false => format!("{silent} typically answers nothing, where {other} does"),
+    })
 }
 
 /// Who, by name or by number, and the verb that agrees.

@@ -1,10 +1,9 @@
 //! From a run's records to blocks: what is known of every trial, and what the rules of `validity` say of it
 //! before its outcome is looked at.
 
-use weir_model::flow::FlowSpec;
-use weir_model::load::{Censored, ErrorCount, Lifetime, Spacing};
+use weir_model::load::{Censored, ErrorCount, ErrorKind, Lifetime};
 use weir_model::record::{
-    ConnectionCounts, PartRecord, RunHeader, SliceRecord, TrialRecord, Validity,
+    ConnectionCounts, PartRecord, QuantileSummary, RunHeader, SliceRecord, TrialRecord, Validity,
 };
 use weir_model::study::{Arm, LoadSpec, Metric, ProxyRole, Study};
 use weir_record::Run;
@@ -12,10 +11,9 @@ use weir_record::Run;
 use crate::counters;
 use crate::validity::{RULES, Reason, Use, judge};
 
-/// Lateness at the edge of a slice that does not count as a wrong rate, in seconds.
-const EDGE_S: f64 = 1e-3;
-/// How many standard deviations a number of Poisson arrivals may be off by chance.
-const CHANCE: f64 = 4.0;
+/// Requests without a right answer that are worth a comparison of rates, as a share: what published
+/// capacity goals still allow.
+pub(crate) const UNANSWERED: f64 = 0.001;
 /// Bytes that one receive brings, about: what loopback's segments carry.
 pub(crate) const RECEIVE: u64 = 64 * 1024;
 
@@ -39,9 +37,7 @@ pub(crate) struct Evidence<'a> {
     /// Requests that never ended.
     pub(crate) censored: Option<Censored>,
     /// Of an open loop.
-    pub(crate) schedule: Option<Schedule>,
-    /// Requests that found no idle connection and were left out, and all that were due.
-    pub(crate) dropped: Option<(u64, u64)>,
+    pub(crate) schedule: Option<Due>,
     /// Name of a quantile, dispatch lag and response time there, in nanoseconds.
     pub(crate) lag: Vec<(&'static str, u64, u64)>,
     /// CPU time of the generator as a share of what it had.
@@ -64,15 +60,17 @@ pub(crate) struct Evidence<'a> {
     pub(crate) hop: Option<Hop>,
 }
 
-/// What was to be sent, and what was.
+/// What became of the requests that were due in measured time.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Schedule {
-    /// Requests that were due.
-    pub(crate) due: f64,
-    /// Requests that were sent or left out.
+pub(crate) struct Due {
+    /// All of them.
+    pub(crate) due: u64,
+    /// Sent, sooner or later.
     pub(crate) sent: u64,
-    /// Requests more or less that are no evidence: they fall to either side of a bound by chance.
-    pub(crate) grain: f64,
+    /// Given up, having waited for an idle connection: the server's doing.
+    pub(crate) queued: u64,
+    /// Left out, because no connection was idle: the server's doing, and asked for.
+    pub(crate) dropped: u64,
 }
 
 /// Connections that found a listen queue full.
@@ -137,61 +135,43 @@ impl From<Hop> for Evidence<'_> {
     }
 }
 
-/// What is known of `trial` by itself. Of one without a response nothing else is worth judging.
-pub(crate) fn evidence<'a>(
-    trial: &'a TrialRecord,
-    header: &RunHeader,
-    rate_intended: Option<f64>,
-) -> Evidence<'a> {
+/// What is known of `trial` by itself. What the arm did is no part of it: failed, late and missing answers
+/// are outcomes, which are compared.
+pub(crate) fn evidence<'a>(trial: &'a TrialRecord, header: &RunHeader) -> Evidence<'a> {
     let study = &header.study;
     let load = study.loads.iter().find(|load| load.name == trial.load);
     let of_trial = |field: fn(&SliceRecord) -> u64| sum([trial], field);
+    let discard = load.map_or(study.blocks.discard, |load| load.discard(&study.blocks));
+    let mut slices = Slices::of(trial, header, discard);
     let mut known = Evidence {
-        answered: Some(of_trial(|slice| slice.completed) as u64),
+        completed: Some(of_trial(|slice| slice.completed_whole) as u64),
         errors: &trial.errors,
         ..Evidence::default()
     };
-    if known.answered == Some(0) {
-        return known;
-    }
-    let discard = load.map_or(study.blocks.discard, |load| load.discard(&study.blocks));
-    let mut slices = Slices::of(trial, header, discard);
-    known.completed = Some(of_trial(|slice| slice.completed_whole) as u64);
-    known.unexpected = unexpected_count(trial, study);
     if load.is_some_and(|load| !load.is_open()) {
         slices.peer = Some(peer(trial, header, slices.whole_ns));
         slices.median_ns = Some(trial.response_time.p50 as f64);
-    } else if let Some(load) = load {
-        let is_poisson = |flow: &FlowSpec| matches!(flow.spacing, Spacing::Poisson { .. });
-        let chance = if load.flows().any(is_poisson) {
-            CHANCE
-        } else {
-            0.0
-        };
-        let (lag, response) = (&trial.dispatch_lag, &trial.response_time);
+    } else {
         let generators = header.cpus.generator.cpus().len() as f64;
         let generator_ns = of_trial(|slice| slice.generator_cpu_ns);
         known.is_open = true;
-        known.schedule = rate_intended.or(load.rate()).map(|rate| {
-            let due = rate * slices.measured_ns / 1e9;
-            Schedule {
-                due,
-                sent: of_trial(|slice| slice.offered) as u64,
-                // Where a slice ends between two arrivals is chance, and a pause of the generator just there
-                // moves requests across its edge: lateness, which has a rule of its own. How many arrivals of
-                // a Poisson process come is chance, with their number as variance.
-                grain: slices.count * (1.0 + rate * EDGE_S) + chance * due.sqrt(),
-            }
-        });
-        known.lag = vec![
-            ("p50", lag.p50, response.p50),
-            ("p99", lag.p99, response.p99),
-        ];
+        known.schedule = due(trial);
         known.generator_busy = Some(generator_ns / (slices.whole_ns * generators));
-        known.censored = Some(trial.censored);
     }
     known.slices = Some(slices);
     known
+}
+
+/// What became of what was due; `None` in records of before it was kept, and in a closed loop.
+fn due(trial: &TrialRecord) -> Option<Due> {
+    let of_trial = |field: fn(&SliceRecord) -> u64| sum([trial], field) as u64;
+    let due = Due {
+        due: of_trial(|slice| slice.due),
+        sent: of_trial(|slice| slice.sent),
+        queued: of_trial(|slice| slice.queued),
+        dropped: of_trial(|slice| slice.dropped),
+    };
+    (due.due > 0).then_some(due)
 }
 
 impl Slices {
@@ -260,10 +240,56 @@ fn unexpected_count(trial: &TrialRecord, study: &Study) -> u64 {
     unexpected.map(|(_, count)| count).sum()
 }
 
-/// Errors, and responses whose status nobody asked for.
-pub(crate) fn failure_count(trial: &TrialRecord, study: &Study) -> u64 {
-    let errors = trial.errors.iter().map(|error| error.count);
-    errors.sum::<u64>() + unexpected_count(trial, study)
+/// What a trial came to beside its times.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Answers {
+    /// Complete responses.
+    pub(crate) complete: u64,
+    /// Of these, those that are not what they should be.
+    pub(crate) wrong: u64,
+    /// Requests that failed without a response, timeouts not among them.
+    pub(crate) failed: u64,
+    /// Requests that never ended, timeouts among them.
+    pub(crate) never: u64,
+}
+
+impl Answers {
+    /// Of some trials together, whole slices.
+    pub(crate) fn of<'a>(
+        trials: impl IntoIterator<Item = &'a TrialRecord>,
+        study: &Study,
+    ) -> Answers {
+        let mut all = Answers::default();
+        for trial in trials {
+            let count = |is_such: fn(&ErrorKind) -> bool| -> u64 {
+                let such = trial.errors.iter().filter(|error| is_such(&error.kind));
+                such.map(|error| error.count).sum()
+            };
+            let unexpected = count(|kind| *kind == ErrorKind::Unexpected);
+            all.complete += sum([trial], |slice| slice.completed_whole) as u64;
+            all.wrong += unexpected_count(trial, study) + unexpected;
+            all.failed += count(|kind| !matches!(kind, ErrorKind::Unexpected | ErrorKind::Timeout));
+            all.never += trial.censored.in_flight + trial.censored.queued;
+        }
+        all.wrong = all.wrong.min(all.complete);
+        all
+    }
+
+    /// Requests that were not answered as they should be.
+    pub(crate) fn bad(&self) -> u64 {
+        self.wrong + self.failed + self.never
+    }
+
+    /// These as a share of all.
+    pub(crate) fn bad_share(&self) -> f64 {
+        let all = self.complete + self.failed + self.never;
+        self.bad() as f64 / all.max(1) as f64
+    }
+
+    /// Share of the complete responses that are what they should be; 1 without any.
+    pub(crate) fn good_share(&self) -> f64 {
+        1.0 - self.wrong as f64 / self.complete.max(1) as f64
+    }
 }
 
 /// What the lab of then knew beyond the rules of today.
@@ -286,6 +312,8 @@ pub(crate) struct Part<'a> {
     pub(crate) responses: u64,
     pub(crate) received_bytes: u64,
     pub(crate) origin_connects: u64,
+    /// As for [`Evidence::lag`], of all arms together: what is held against one is held against all.
+    pub(crate) lag: Vec<(&'static str, u64, u64)>,
 }
 
 impl<'a> Part<'a> {
@@ -293,12 +321,27 @@ impl<'a> Part<'a> {
         let own = run.trials().filter(|trial| trial.load == load.name);
         let own: Vec<&TrialRecord> = own.filter(|trial| holds(part, trial)).collect();
         let total = |field| sum(own.iter().copied(), field) as u64;
+        let typical = |field: fn(&QuantileSummary) -> u64| {
+            let lag = median(own.iter().map(|trial| field(&trial.dispatch_lag)));
+            let response = median(own.iter().map(|trial| field(&trial.response_time)));
+            (lag, response)
+        };
+        let lag = [
+            ("p50", typical(|times| times.p50)),
+            ("p99", typical(|times| times.p99)),
+        ];
         Part {
             part,
             load,
             responses: total(|slice| slice.completed_whole),
             received_bytes: total(|slice| slice.received_bytes),
             origin_connects: total(|slice| slice.origin_connects),
+            lag: match load.is_open() && !own.is_empty() {
+                true => lag
+                    .map(|(name, (lag, response))| (name, lag, response))
+                    .to_vec(),
+                false => Vec::new(),
+            },
         }
     }
 
@@ -311,6 +354,7 @@ impl<'a> Part<'a> {
         let asks = self.load.lifetime != Lifetime::Request;
         let wanted = |counts: &ConnectionCounts| counts.wanted > 0;
         Evidence {
+            lag: self.lag.clone(),
             starved: Some((part.starved, receives)),
             overflows: Some(self.overflows()),
             asking: own
@@ -334,6 +378,13 @@ impl<'a> Part<'a> {
             responses: self.responses,
         }
     }
+}
+
+/// The middle one, the higher of two; 0 of none.
+fn median(values: impl Iterator<Item = u64>) -> u64 {
+    let mut values: Vec<u64> = values.collect();
+    values.sort_unstable();
+    values.get(values.len() / 2).copied().unwrap_or(0)
 }
 
 /// Whether a continuous trial holds a trial's block.
@@ -394,8 +445,7 @@ impl<'a> LoadData<'a> {
             let mut block: Block<'a> = study.arms.iter().map(|_| None).collect();
             for trial in trials {
                 if let Some(arm) = study.arms.iter().position(|arm| arm.name == trial.arm) {
-                    let mut reasons =
-                        judge(Use::Study, &evidence(trial, &run.header, rate_intended));
+                    let mut reasons = judge(Use::Study, &evidence(trial, &run.header));
                     reasons.extend(only_the_lab(trial));
                     if let Some(part) = parts.iter().find(|part| holds(part.part, trial)) {
                         reasons.extend(judge(Use::Study, &part.evidence(&trial.arm)));
@@ -425,14 +475,23 @@ impl<'a> LoadData<'a> {
                 Metric::ReceivedBytes => vec![Metric::ReceivedBytes, Metric::CpuPerRequest],
                 _ => vec![Metric::Rate, Metric::CpuPerRequest],
             },
-            true => vec![
-                Metric::ResponseP50,
-                Metric::ResponseP99,
-                Metric::CpuPerRequest,
-            ],
+            true => {
+                let times = [Metric::ResponseP50, Metric::ResponseP99];
+                // Where everything was answered, the rate is the one that was asked for.
+                let rate = self.is_overloaded().then_some(Metric::Rate);
+                let metrics = times.into_iter().chain(rate);
+                metrics.chain([Metric::CpuPerRequest]).collect()
+            }
         };
         metrics.sort_by_key(|metric| *metric != self.study.objective.metric);
         metrics
+    }
+
+    /// Whether an arm left more than [`UNANSWERED`] of an open loop's requests without a right answer.
+    fn is_overloaded(&self) -> bool {
+        let arms = 0..self.study.arms.len();
+        let mut bad = arms.map(|arm| Answers::of(self.usable_of(arm), self.study).bad_share());
+        bad.any(|bad| bad > UNANSWERED)
     }
 
     /// The trial of `arm` in `block`, if it is there and usable.
@@ -476,25 +535,34 @@ pub(crate) fn sum<'a>(
     slices.map(field).sum::<u64>() as f64
 }
 
-/// Completed requests per second of measured time; not a number without time.
-pub(crate) fn rate<'a>(trials: impl IntoIterator<Item = &'a TrialRecord> + Clone) -> f64 {
-    sum(trials.clone(), |slice| slice.completed) * 1e9 / sum(trials, |slice| slice.measured_ns)
+/// Right answers per second of measured time; not a number without time. What a response is worth is known
+/// of whole slices alone, and taken to be the same in their measured parts.
+pub(crate) fn rate<'a>(
+    trials: impl IntoIterator<Item = &'a TrialRecord> + Clone,
+    study: &Study,
+) -> f64 {
+    let good = Answers::of(trials.clone(), study).good_share();
+    let completed = sum(trials.clone(), |slice| slice.completed);
+    good * completed * 1e9 / sum(trials, |slice| slice.measured_ns)
 }
 
-/// Bytes received per second of measured time: the completed rate, each response at the mean size of
+/// Bytes received per second of measured time: the rate, each response at the mean size of
 /// all. Bytes are counted over whole slices, in which large responses that began in one arm's slice
 /// still arrive after its end; by themselves they would be too many for its time.
 pub(crate) fn received_per_second<'a>(
     trials: impl IntoIterator<Item = &'a TrialRecord> + Clone,
+    study: &Study,
 ) -> f64 {
     let bytes = sum(trials.clone(), |slice| slice.received_bytes);
-    rate(trials.clone()) * bytes / sum(trials, |slice| slice.completed_whole)
+    rate(trials.clone(), study) * bytes / sum(trials, |slice| slice.completed_whole)
 }
 
-/// CPU time of the proxy per completed request in nanoseconds; not a number without requests.
+/// CPU time of the proxy per right answer in nanoseconds; infinite without any.
 pub(crate) fn cpu_per_request<'a>(
     trials: impl IntoIterator<Item = &'a TrialRecord> + Clone,
+    study: &Study,
 ) -> f64 {
+    let good = Answers::of(trials.clone(), study).good_share();
     let cpu = sum(trials.clone(), |slice| slice.proxy_cpu_ns);
-    cpu / sum(trials, |slice| slice.completed_whole)
+    cpu / (good * sum(trials, |slice| slice.completed_whole))
 }

@@ -11,12 +11,14 @@ use weir_stats::{
     minimum_detectable, qn, sd, verdict,
 };
 
-use crate::blocks::{LoadData, cpu_per_request, rate, received_per_second};
+use crate::blocks::{Answers, LoadData, cpu_per_request, rate, received_per_second, sum};
 use crate::findings::{Comparison, Verdict};
 
-/// Response times of two arms are compared only at the same achieved rate: a proxy that answers
-/// less has an easier life. As a ratio.
-const SAME_RATE: f64 = 0.01;
+/// The log ratio of a block in which only one arm has a figure: beyond all others, and finite, so that
+/// ranks and their averages can be taken of it.
+const WORST: f64 = 1e3;
+/// A log ratio from which on there is no bound.
+const UNBOUNDED: f64 = 1e2;
 
 /// Compares the arms under one load.
 pub(crate) struct Comparer<'a> {
@@ -140,15 +142,20 @@ impl<'a> Comparer<'a> {
         comparison.n = d.len() as u32;
         comparison.merged = drawn.merged;
         comparison.autocorrelation = drawn.autocorrelation;
-        comparison.ratio = estimate.exp();
-        comparison.interval = (interval.low.exp(), interval.high.exp());
+        comparison.ratio = ratio(estimate);
+        comparison.interval = (ratio(interval.low), ratio(interval.high));
+        comparison.pooled = drawn.pooled;
         comparison.confidence = interval.confidence;
         comparison.p = p;
         comparison.p_holm = p;
         // Qn is zero when half of the replicates are equal; then the plain one says more.
         let spread = qn(d).filter(|qn| *qn > 0.0).or(sd(d));
         if let Some(spread) = spread {
-            comparison.minimum_detectable = minimum_detectable(spread, d.len());
+            let least = minimum_detectable(spread, d.len());
+            comparison.minimum_detectable = match least {
+                least if least > UNBOUNDED => f64::INFINITY,
+                least => least,
+            };
         }
         comparison.verdict = Verdict::Inconclusive;
         comparison.because = caveats(&drawn, size.as_ref());
@@ -173,16 +180,21 @@ impl<'a> Comparer<'a> {
                 n => format!("none of {n} blocks was valid for both arms"),
             }));
         }
-        let values = &mut self.values;
+        let values = &self.values;
         let size = match metric.response_quantile().is_some() {
             true => Some(quantile_groups(values, metric, &blocks, (arm, against))?),
             false => None,
         };
         let least = size.as_ref().map_or(1, |size| size.blocks);
-        let drawn = replicates(&blocks, least, |group| {
-            (values.value(metric, arm, group) / values.value(metric, against, group)).ln()
-        });
-        Ok((drawn, size))
+        let ratio = |group: &[usize]| {
+            values.value(metric, arm, group) / values.value(metric, against, group)
+        };
+        let pooled = ratio(&blocks);
+        let drawn = replicates(&blocks, least, |group| ratio(group).ln());
+        if drawn.log_ratios.is_empty() {
+            return Err(NotComparable("neither arm answered".to_owned()));
+        }
+        Ok((Replicates { pooled, ..drawn }, size))
     }
 
     /// Verdicts and their reasons; leaves what is not comparable as it is.
@@ -198,14 +210,6 @@ fn quantile_groups(
     blocks: &[usize],
     (arm, against): (usize, usize),
 ) -> Result<GroupSize, NotComparable> {
-    let (ours, theirs) = (values.rate(arm, blocks), values.rate(against, blocks));
-    // A rate that is not a number is not the same as any other.
-    let same = (1.0 - SAME_RATE..=1.0 + SAME_RATE).contains(&(ours / theirs));
-    if !same {
-        return Err(NotComparable(format!(
-            "the arms answered at different rates, {ours:.0} and {theirs:.0} per second"
-        )));
-    }
     let (wanted, least) = samples_wanted(metric);
     let requests = values
         .samples(arm, blocks)
@@ -231,6 +235,7 @@ fn blank(data: &LoadData<'_>, metric: Metric, arm: usize, against: usize) -> Com
         merged: 1,
         autocorrelation: 0.0,
         ratio: f64::NAN,
+        pooled: f64::NAN,
         interval: (f64::NAN, f64::NAN),
         confidence: 0.0,
         p: 1.0,
@@ -298,19 +303,31 @@ fn judge(comparison: &mut Comparison, objective: &Objective) {
         comparison.metric.higher_is_better(),
     );
     comparison.verdict = match outcome {
+        Outcome::Inconclusive => Verdict::Inconclusive,
+        _ if comparison.is_contradicted(objective.band) => Verdict::Inconclusive,
         Outcome::Better => Verdict::Better,
         Outcome::Worse => Verdict::Worse,
         Outcome::Equivalent => Verdict::Equivalent,
-        Outcome::Inconclusive => Verdict::Inconclusive,
     };
     let reason = comparison.reason(objective);
     comparison.because.insert_str(0, &reason);
+}
+
+/// The ratio of a logarithm, 0 or infinite where there is no bound.
+fn ratio(log: f64) -> f64 {
+    match log {
+        log if log > UNBOUNDED => f64::INFINITY,
+        log if log < -UNBOUNDED => 0.0,
+        log => log.exp(),
+    }
 }
 
 /// The replicates of one comparison.
 pub(crate) struct Replicates {
     /// ln(arm / against), in order of time; finite.
     pub(crate) log_ratios: Vec<f64>,
+    /// arm / against over all blocks taken together.
+    pub(crate) pooled: f64,
     /// Neighbouring blocks in each.
     pub(crate) merged: u32,
     pub(crate) autocorrelation: f64,
@@ -330,13 +347,15 @@ pub(crate) fn replicates(
     loop {
         let log_ratios: Vec<f64> = groups(blocks, size)
             .map(&mut log_ratio)
-            .filter(|d| d.is_finite())
+            .filter(|d| !d.is_nan())
+            .map(|d| d.clamp(-WORST, WORST))
             .collect();
         let autocorrelation = autocorrelation(&log_ratios).unwrap_or(0.0);
         let correlated = autocorrelation > autocorrelation_critical(log_ratios.len());
         if !correlated || blocks.len() / (2 * size) < LEAST_REPLICATES {
             return Replicates {
                 log_ratios,
+                pooled: f64::NAN,
                 merged: size as u32,
                 autocorrelation,
                 correlated,
@@ -393,7 +412,6 @@ pub(crate) struct Values<'a> {
     /// By arm and block: the response-time buckets (value in nanoseconds, count) of a usable trial.
     /// Kept sparse: dense ones would take a quarter of a megabyte each. Empty in the closed loop.
     responses: Vec<Vec<Buckets>>,
-    scratch: Histogram<u64>,
 }
 
 type Buckets = Vec<(u64, u64)>;
@@ -414,32 +432,37 @@ impl<'a> Values<'a> {
             true => (0..data.study.arms.len()).map(all_blocks).collect(),
             false => Vec::new(),
         };
-        Values {
-            data,
-            responses,
-            scratch: empty_histogram(),
-        }
+        Values { data, responses }
     }
 
-    /// Requests behind the response-time quantiles of `arm` in `blocks`.
+    /// Requests behind the response-time quantiles of `arm` in `blocks`: those that were due, answered or not.
     pub(crate) fn samples(&self, arm: usize, blocks: &[usize]) -> u64 {
+        self.due(arm, blocks).max(self.answered(arm, blocks))
+    }
+
+    fn answered(&self, arm: usize, blocks: &[usize]) -> u64 {
         let buckets = blocks.iter().flat_map(|block| &self.responses[arm][*block]);
         buckets.map(|(_, count)| count).sum()
     }
 
-    /// Completed requests per second of `arm` in `blocks`.
-    pub(crate) fn rate(&self, arm: usize, blocks: &[usize]) -> f64 {
-        rate(self.trials(arm, blocks))
+    /// Requests that were due in measured time. Where that was not recorded, those that were answered
+    /// there and those that never ended, wherever they were due.
+    fn due(&self, arm: usize, blocks: &[usize]) -> u64 {
+        let trials = self.trials(arm, blocks);
+        match sum(trials.clone(), |slice| slice.due) as u64 {
+            0 => self.answered(arm, blocks) + Answers::of(trials, self.data.study).never,
+            due => due,
+        }
     }
 
     /// `metric` of `arm` over `blocks` taken together; zero or not a number when nothing is known.
-    pub(crate) fn value(&mut self, metric: Metric, arm: usize, blocks: &[usize]) -> f64 {
+    pub(crate) fn value(&self, metric: Metric, arm: usize, blocks: &[usize]) -> f64 {
         match metric {
-            Metric::Rate => self.rate(arm, blocks),
-            Metric::ReceivedBytes => received_per_second(self.trials(arm, blocks)),
-            Metric::CpuPerRequest => cpu_per_request(self.trials(arm, blocks)),
-            Metric::ResponseP50 => self.quantile(arm, blocks, 0.5),
-            Metric::ResponseP99 => self.quantile(arm, blocks, 0.99),
+            Metric::Rate => rate(self.trials(arm, blocks), self.data.study),
+            Metric::ReceivedBytes => received_per_second(self.trials(arm, blocks), self.data.study),
+            Metric::CpuPerRequest => cpu_per_request(self.trials(arm, blocks), self.data.study),
+            Metric::ResponseP50 => self.times(arm, blocks).quantile(0.5),
+            Metric::ResponseP99 => self.times(arm, blocks).quantile(0.99),
         }
     }
 
@@ -454,12 +477,61 @@ impl<'a> Values<'a> {
             .filter_map(move |block| data.usable(*block, arm))
     }
 
-    fn quantile(&mut self, arm: usize, blocks: &[usize], quantile: f64) -> f64 {
-        self.scratch.reset();
-        for (value, count) in blocks.iter().flat_map(|block| &self.responses[arm][*block]) {
-            self.scratch.saturating_record_n(*value, *count);
+    /// Response times of all requests that were due in some blocks.
+    pub(crate) fn times(&self, arm: usize, blocks: &[usize]) -> Times {
+        let buckets = blocks.iter().flat_map(|block| &self.responses[arm][*block]);
+        let mut buckets: Buckets = buckets.copied().collect();
+        buckets.sort_unstable();
+        let answers = Answers::of(self.trials(arm, blocks), self.data.study);
+        Times {
+            buckets,
+            good: answers.good_share(),
+            due: self.samples(arm, blocks),
         }
-        self.scratch.value_at_quantile(quantile) as f64
+    }
+}
+
+/// Response times of requests that were due. One that was not answered, or not as it should be, took for
+/// ever. That wrong answers take as long as right ones is assumed: histograms do not tell them apart.
+pub(crate) struct Times {
+    /// (nanoseconds, count) of those that were answered, ascending.
+    pub(crate) buckets: Buckets,
+    /// Share of these that are right.
+    pub(crate) good: f64,
+    /// All.
+    pub(crate) due: u64,
+}
+
+impl Times {
+    /// Right answers in one of the counts.
+    fn good(&self, count: u64) -> f64 {
+        count as f64 * self.good
+    }
+
+    /// Nanoseconds; infinite where it falls among those that were not answered, not a number where nothing
+    /// was due.
+    pub(crate) fn quantile(&self, quantile: f64) -> f64 {
+        if self.due == 0 {
+            return f64::NAN;
+        }
+        // A request at least, as hdrhistogram has it; and of a rank that is whole but for rounding, that one.
+        let rank = (quantile * self.due as f64 - 1e-6).max(1e-6);
+        let mut seen = 0;
+        let reaches = self.buckets.iter().find(|(_, count)| {
+            seen += count;
+            self.good(seen) >= rank
+        });
+        reaches.map_or(f64::INFINITY, |(ns, _)| *ns as f64)
+    }
+
+    /// The share that took longer than this, 0..1; not a number where nothing was due.
+    pub(crate) fn beyond(&self, ns: f64) -> f64 {
+        let within = self
+            .buckets
+            .iter()
+            .take_while(|(time, _)| *time as f64 <= ns);
+        let within: u64 = within.map(|(_, count)| count).sum();
+        1.0 - self.good(within) / self.due as f64
     }
 }
 

@@ -6,11 +6,11 @@ use hdrhistogram::Histogram;
 use weir_model::record::{QuantileSummary, SliceRecord, TrialRecord};
 use weir_record::Run;
 
-use crate::blocks::{LoadData, failure_count, rate, received_per_second, sum};
-use crate::compare::empty_histogram;
+use crate::blocks::{Answers, LoadData, rate, received_per_second, sum};
+use crate::compare::{Times, empty_histogram};
 use crate::connections;
 use crate::counters;
-use crate::findings::ArmFindings;
+use crate::findings::{ArmFindings, NEVER_NS};
 
 /// Quantiles of [`ArmFindings::response_ns`] and its like.
 pub(crate) const QUANTILES: [f64; 5] = [0.5, 0.9, 0.99, 0.999, 1.0];
@@ -36,16 +36,31 @@ fn figures(run: &Run, data: &LoadData<'_>, arm: usize, clock: &Clock) -> ArmFind
         merged(run, trials.iter().map(|trial| which(trial)))
     };
     let response = merge(|trial| &trial.response_time);
-    let failures = trials.iter().map(|trial| failure_count(trial, data.study));
-    let censored = trials
-        .iter()
-        .map(|trial| trial.censored.in_flight + trial.censored.queued);
+    let answers = Answers::of(trials.iter().copied(), data.study);
+    // Where it was not recorded what was due, what never ended is known.
+    let due = match over(|slice| slice.due) as u64 {
+        0 => response.len() + answers.never,
+        due => due,
+    };
+    let buckets = response.iter_recorded();
+    let times = Times {
+        buckets: buckets
+            .map(|bucket| (bucket.value_iterated_to(), bucket.count_at_value()))
+            .collect(),
+        good: answers.good_share(),
+        due: due.max(response.len()),
+    };
+    let in_all = |quantile| match times.quantile(quantile) {
+        time if time.is_nan() => 0,
+        time if time.is_infinite() => NEVER_NS,
+        time => time as u64,
+    };
     ArmFindings {
         arm: data.study.arms[arm].name.clone(),
         role: data.study.arms[arm].role,
         rate_completed: per(over(|slice| slice.completed), seconds).unwrap_or(0.0),
         rate_offered: per(over(|slice| slice.offered), seconds).unwrap_or(0.0),
-        received_per_second: Some(received_per_second(trials.iter().copied()))
+        received_per_second: Some(received_per_second(trials.iter().copied(), data.study))
             .filter(|bytes| bytes.is_finite()),
         // What weir did not start has no process that it could ask.
         cpu_per_request_ns: per(
@@ -53,7 +68,7 @@ fn figures(run: &Run, data: &LoadData<'_>, arm: usize, clock: &Clock) -> ArmFind
             over(|slice| slice.completed_whole),
         )
         .filter(|_| data.sees_process(&data.study.arms[arm])),
-        response_ns: quantiles(&response),
+        response_ns: QUANTILES.map(in_all),
         service_ns: quantiles(&merge(|trial| &trial.service_time)),
         dispatch_lag_ns: quantiles(&merge(|trial| &trial.dispatch_lag)),
         samples: response.len(),
@@ -63,8 +78,9 @@ fn figures(run: &Run, data: &LoadData<'_>, arm: usize, clock: &Clock) -> ArmFind
         ),
         connections: connections::together(run.parts(data.load), &data.study.arms[arm].name),
         counters: counters::of(run, data.load, &data.study.arms[arm].name),
-        failures: failures.sum(),
-        censored: censored.sum(),
+        failures: answers.wrong + answers.failed,
+        censored: answers.never,
+        unanswered: answers.bad_share(),
         percentile_curve: percentile_curve(&response),
         over_time: over_time(data, arm, clock),
     }
@@ -143,7 +159,7 @@ fn over_time(data: &LoadData<'_>, arm: usize, clock: &Clock) -> Vec<(f64, f64, u
     let trials: Vec<&TrialRecord> = measured.map(|judged| judged.trial).collect();
     let per_point = trials.len().div_ceil(POINTS_OVER_TIME).max(1);
     let point = |group: &[&TrialRecord]| {
-        let rate = rate(group.iter().copied());
+        let rate = rate(group.iter().copied(), data.study);
         let mut medians: Vec<u64> = group.iter().map(|trial| trial.response_time.p50).collect();
         medians.sort_unstable();
         let rate = if rate.is_finite() { rate } else { 0.0 };

@@ -171,7 +171,9 @@ pub struct ArmFindings {
     pub received_per_second: Option<f64>,
     /// CPU time of the proxy per request, nanoseconds; `None` without requests.
     pub cpu_per_request_ns: Option<f64>,
-    /// Response time at quantiles 0.5, 0.9, 0.99, 0.999 and 1, nanoseconds.
+    /// Response time at quantiles 0.5, 0.9, 0.99, 0.999 and 1, nanoseconds, of all requests that were due:
+    /// [`NEVER_NS`] (null in JSON) where it falls among those that were not answered.
+    #[serde(with = "never")]
     pub response_ns: [u64; 5],
     /// Service time at the same quantiles, nanoseconds.
     pub service_ns: [u64; 5],
@@ -186,10 +188,13 @@ pub struct ArmFindings {
     /// to be opened again. `None` in runs that did not keep it.
     #[serde(default)]
     pub connections: Option<ArmConnections>,
-    /// Errors and responses outside 1xx..3xx.
+    /// Errors and responses outside 1xx..3xx, timeouts not among them.
     pub failures: u64,
-    /// Requests that never ended.
+    /// Requests that never ended, timeouts among them.
     pub censored: u64,
+    /// Both as a share of all requests, 0..1.
+    #[serde(default)]
+    pub unanswered: f64,
     /// What the proxy counted of itself while the load lasted, unmeasured slices included: sums over
     /// all continuous trials, by the names that it gives them, without those that stayed 0.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
@@ -200,6 +205,25 @@ pub struct ArmFindings {
     /// nanoseconds), one point for each block, INVALID ones too, at most 300. Sessions of a resumed
     /// run follow one another without the pause between them.
     pub over_time: Vec<(f64, f64, u64)>,
+}
+
+/// The time of a request that was not answered.
+pub const NEVER_NS: u64 = u64::MAX;
+
+/// Times of which some are [`NEVER_NS`]: null in JSON.
+mod never {
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    use super::NEVER_NS;
+
+    pub(super) fn serialize<S: Serializer>(times: &[u64; 5], to: S) -> Result<S::Ok, S::Error> {
+        times.map(|ns| (ns != NEVER_NS).then_some(ns)).serialize(to)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<[u64; 5], D::Error> {
+        let times = <[Option<u64>; 5]>::deserialize(from)?;
+        Ok(times.map(|ns| ns.unwrap_or(NEVER_NS)))
+    }
 }
 
 /// One arm against another on one metric.
@@ -221,10 +245,15 @@ pub struct Comparison {
     pub merged: u32,
     /// Lag-1 autocorrelation of the replicates' log ratios.
     pub autocorrelation: f64,
-    /// Hodges-Lehmann estimate of the ratio arm / against.
+    /// Hodges-Lehmann estimate of the ratio arm / against: that of a typical block. Infinite (null in JSON)
+    /// where a block in which one of the arms has no figure is typical.
     pub ratio: f64,
     /// Exact interval of the ratio.
     pub interval: (f64, f64),
+    /// The ratio over all blocks taken together, which stalls and bursts weigh on by their length; no interval
+    /// belongs to it.
+    #[serde(default = "unknown")]
+    pub pooled: f64,
     /// Confidence that the interval really has (at least the one asked for when n allows it).
     pub confidence: f64,
     /// Exact two-sided p of the sign-flip test.
@@ -241,7 +270,25 @@ pub struct Comparison {
     pub because: String,
 }
 
+fn unknown() -> f64 {
+    f64::NAN
+}
+
 impl Comparison {
+    /// Whether all blocks together say something else than typical ones: an arm that stalls now and then is
+    /// neither as good as one that does not, nor better for being quick in between. Of the p99 nothing follows:
+    /// over all blocks it is what the few worst moments were, and has hardly anything to do with chance's share.
+    pub(crate) fn is_contradicted(&self, band: f64) -> bool {
+        let ((low, high), pooled) = (self.interval, self.pooled);
+        let (below, above) = (pooled < 1.0 - band, pooled > 1.0 + band);
+        let is_equivalent = low >= 1.0 - band && high <= 1.0 + band;
+        match self.metric {
+            Metric::ResponseP99 => false,
+            _ if is_equivalent => below || above,
+            _ => low > 1.0 && below || high < 1.0 && above,
+        }
+    }
+
     /// Why the verdict is what it is. [`Comparison::mirrored`] knows these words.
     pub(crate) fn reason(&self, objective: &Objective) -> String {
         let (low, high) = self.interval;
@@ -262,6 +309,11 @@ impl Comparison {
                 format!("the whole interval lies {side} 1 and {p}")
             }
             Verdict::Equivalent => format!("the whole interval lies within {band}"),
+            Verdict::Inconclusive if !few && self.is_contradicted(objective.band) => format!(
+                "typical blocks have a ratio of {:.3}, but all blocks together one of {:.3}: one of the arms stalls \
+                 now and then",
+                self.ratio, self.pooled
+            ),
             _ if few => format!(
                 "too few replicates ({}); nothing is claimed from fewer than {LEAST_REPLICATES}",
                 self.n
@@ -286,6 +338,7 @@ impl Comparison {
             arm: self.against.clone(),
             against: self.arm.clone(),
             ratio: self.ratio.recip(),
+            pooled: self.pooled.recip(),
             interval: (high.recip(), low.recip()),
             verdict: match self.verdict {
                 Verdict::Better => Verdict::Worse,

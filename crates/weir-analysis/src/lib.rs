@@ -46,16 +46,8 @@ pub use crate::names::{are_different_proxies, are_steps};
 
 /// Every reason not to use `trial`, or to use it with care; none: VALID. The end of the continuous trial that
 /// it is part of may give more.
-///
-/// `rate_intended` is the open loop's rate in requests per second, which for
-/// [`weir_model::study::StudyArrivals::ShareOfSlowest`] only the pilot's record knows; without it the
-/// study's own figure is used, and no offered rate is judged when that is a share.
-pub fn validity(
-    trial: &TrialRecord,
-    header: &RunHeader,
-    rate_intended: Option<f64>,
-) -> Vec<ValidityReason> {
-    let evidence = blocks::evidence(trial, header, rate_intended);
+pub fn validity(trial: &TrialRecord, header: &RunHeader) -> Vec<ValidityReason> {
+    let evidence = blocks::evidence(trial, header);
     let reasons = validity::judge(Use::Study, &evidence).into_iter();
     reasons.map(|found| found.reason).collect()
 }
@@ -85,7 +77,7 @@ pub fn analyze(run: &Run) -> Findings {
                 pairs: compared.pairs,
                 rankings,
                 metrics: data.metrics(),
-                limits: limits::limits(&mut comparer),
+                limits: limits::limits(&comparer),
                 validity,
                 reasons,
             }

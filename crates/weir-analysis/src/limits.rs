@@ -1,22 +1,23 @@
 //! Whether arms stay within the study's absolute limit, each by itself.
 //!
-//! The replicates are groups of neighbouring blocks, as in comparisons, with the logarithm of the
-//! quantile in place of a log ratio: their Hodges-Lehmann estimate and exact interval are those of
-//! the quantile itself. An arm holds the limit when the upper end of the interval does.
+//! A limit is one on a share: of all requests that were due at most one in a hundred may take longer, if it is
+//! the p99 that is limited. So what is estimated is that share, by block, and every request that was not
+//! answered is beyond every limit. The interval of the quantile beside it is Woodruff's ("Confidence
+//! Intervals for Medians and Other Position Measures", JASA 47, 1952): the quantiles at the ends of the
+//! interval of the share.
 
 use std::time::Duration;
 
-use weir_model::record::TrialRecord;
-use weir_model::study::Metric;
-use weir_stats::hodges_lehmann;
+use weir_stats::verdict::LEAST_REPLICATES;
+use weir_stats::{Interval, share_interval};
 
-use crate::blocks::{LoadData, failure_count};
-use crate::compare::{Comparer, group_size, replicates, samples_wanted};
+use crate::blocks::{Answers, LoadData};
+use crate::compare::{Comparer, Values, samples_wanted};
 use crate::findings::{LimitFindings, LimitVerdict};
 
 /// The findings of all arms under a load; none when the study has no limit, or the load does not
 /// give the metric that it is for.
-pub(crate) fn limits(comparer: &mut Comparer<'_>) -> Vec<LimitFindings> {
+pub(crate) fn limits(comparer: &Comparer<'_>) -> Vec<LimitFindings> {
     let data = comparer.data;
     let objective = &data.study.objective;
     let (Some(limit), Some(quantile)) = (objective.within, objective.metric.response_quantile())
@@ -49,8 +50,8 @@ fn blank(data: &LoadData<'_>, arm: usize, limit: Duration) -> LimitFindings {
     }
 }
 
-fn judge(found: &mut LimitFindings, comparer: &mut Comparer<'_>, arm: usize, quantile: f64) {
-    let data = comparer.data;
+fn judge(found: &mut LimitFindings, comparer: &Comparer<'_>, arm: usize, quantile: f64) {
+    let (data, values) = (comparer.data, &comparer.values);
     let blocks: Vec<usize> = (0..data.blocks.len())
         .filter(|block| data.usable(*block, arm).is_some())
         .collect();
@@ -61,108 +62,84 @@ fn judge(found: &mut LimitFindings, comparer: &mut Comparer<'_>, arm: usize, qua
         };
         return;
     }
-    // Beyond that share the quantile is a request that never was answered: it is no number.
-    let lost = lost(data, arm);
-    if lost > 1.0 - quantile {
-        found.verdict = LimitVerdict::DoesNotHold;
-        found.because = format!("{:.1} % of the requests were not answered", lost * 100.0);
+    let (requests, confidence) = (
+        values.samples(arm, &blocks),
+        data.study.objective.confidence,
+    );
+    let (_, least) = samples_wanted(data.study.objective.metric);
+    if requests < least {
+        found.because =
+            format!("only {requests} requests, fewer than the {least} that the quantile needs");
         return;
     }
-    match estimate(comparer, arm, &blocks) {
-        Ok(estimate) => conclude(found, estimate, data.study.objective.confidence),
-        Err(why) => found.because = why,
+    let Some(seen) = pooled(values, arm, &blocks, quantile, confidence) else {
+        found.because = "the metric was not recorded".to_owned();
+        return;
+    };
+    let beyond = beyond(values, arm, &blocks, found.limit_ns as f64, confidence);
+    (found.value_ns, found.interval_ns) = seen;
+    (found.n, found.confidence) = (blocks.len() as u32, confidence);
+    (found.verdict, found.because) = conclude(beyond, blocks.len(), 1.0 - quantile);
+    let lost = Answers::of(data.usable_of(arm), data.study).bad_share();
+    if found.verdict == LimitVerdict::DoesNotHold && lost > 1.0 - quantile {
+        found.because = format!("{:.1} % of the requests were not answered", lost * 100.0);
     }
 }
 
-/// Requests of an arm that failed or never ended, as a share of all.
-fn lost(data: &LoadData<'_>, arm: usize) -> f64 {
-    let (mut lost, mut answered) = (0, 0);
-    for trial in data.usable_of(arm) {
-        lost += failure_count(trial, data.study) + unended(trial);
-        answered += trial.slices.iter().map(|s| s.completed_whole).sum::<u64>();
-    }
-    lost as f64 / (lost + answered).max(1) as f64
-}
-
-fn unended(trial: &TrialRecord) -> u64 {
-    trial.censored.in_flight + trial.censored.queued
-}
-
-struct Estimate {
-    value_ns: f64,
-    interval_ns: (f64, f64),
+/// The quantile of all requests of an arm in some blocks, in nanoseconds, and its interval; infinite where
+/// it is a request that was not answered.
+pub(crate) fn pooled(
+    values: &Values<'_>,
+    arm: usize,
+    blocks: &[usize],
+    quantile: f64,
     confidence: f64,
-    n: usize,
-    caveat: &'static str,
+) -> Option<(f64, (f64, f64))> {
+    let all = values.times(arm, blocks);
+    let value = all.quantile(quantile);
+    let share = beyond(values, arm, blocks, value, confidence)?;
+    // The share beyond the value is 1 - quantile up to the histogram's grain.
+    let (low, high) = (1.0 - share.high, 1.0 - share.low);
+    Some((
+        value,
+        (all.quantile(low.max(0.0)), all.quantile(high.min(1.0))),
+    ))
+    .filter(|(value, _)| !value.is_nan())
 }
 
-/// The quantile over groups of `blocks`, or why there is none.
-fn estimate(comparer: &mut Comparer<'_>, arm: usize, blocks: &[usize]) -> Result<Estimate, String> {
-    let Comparer {
-        data,
-        values,
-        tests,
-    } = comparer;
-    let metric: Metric = data.study.objective.metric;
-    let (wanted, least) = samples_wanted(metric);
-    let size = group_size(values.samples(arm, blocks), blocks.len(), wanted);
-    if size.samples < least {
-        return Err(format!(
-            "only {} requests in a replicate, fewer than the {least} that the quantile needs",
-            size.samples
-        ));
-    }
-    let drawn = replicates(blocks, size.blocks, |group| {
-        values.value(metric, arm, group).ln()
-    });
-    let sample = &drawn.log_ratios;
-    let interval = tests.interval(sample, data.study.objective.confidence);
-    let (Some(value), Some(interval)) = (hodges_lehmann(sample), interval) else {
-        return Err("the metric was not recorded".to_owned());
-    };
-    Ok(Estimate {
-        value_ns: value.exp(),
-        interval_ns: (interval.low.exp(), interval.high.exp()),
-        confidence: interval.confidence,
-        n: sample.len(),
-        caveat: match drawn.correlated {
-            true => {
-                "; neighbouring replicates still follow from one another, so the interval may be too narrow"
-            }
-            false => "",
-        },
-    })
+/// The interval of the share of requests that took longer.
+fn beyond(
+    values: &Values<'_>,
+    arm: usize,
+    blocks: &[usize],
+    ns: f64,
+    confidence: f64,
+) -> Option<Interval> {
+    let shares = blocks
+        .iter()
+        .map(|block| values.times(arm, &[*block]).beyond(ns));
+    let shares: Vec<f64> = shares.collect();
+    share_interval(&shares, values.samples(arm, blocks) as f64, confidence)
 }
 
-fn conclude(found: &mut LimitFindings, estimate: Estimate, asked: f64) {
-    let limit = found.limit_ns as f64;
-    let (low, high) = estimate.interval_ns;
-    let (verdict, why) = match () {
-        () if estimate.confidence < asked => (
-            LimitVerdict::NotShown,
-            format!(
-                "{} replicates reach a confidence of {:.1} % only",
-                estimate.n,
-                estimate.confidence * 100.0
-            ),
-        ),
-        () if high <= limit => (
-            LimitVerdict::Holds,
-            "the whole interval lies within the limit".to_owned(),
-        ),
-        () if low > limit => (
-            LimitVerdict::DoesNotHold,
-            "the whole interval lies beyond the limit".to_owned(),
-        ),
-        () => (
-            LimitVerdict::NotShown,
-            "the interval reaches over the limit".to_owned(),
-        ),
+fn conclude(beyond: Option<Interval>, blocks: usize, allowed: f64) -> (LimitVerdict, String) {
+    let Some(share) = beyond.filter(|_| blocks >= LEAST_REPLICATES) else {
+        let why = format!(
+            "{blocks} blocks are too few: nothing is claimed from fewer than {LEAST_REPLICATES}"
+        );
+        return (LimitVerdict::NotShown, why);
     };
-    found.value_ns = estimate.value_ns;
-    found.interval_ns = estimate.interval_ns;
-    found.confidence = estimate.confidence;
-    found.n = estimate.n as u32;
-    found.verdict = verdict;
-    found.because = why + estimate.caveat;
+    let percent = |share: f64| share * 100.0;
+    let took = format!(
+        "{:.2} to {:.2} % of the requests took longer, and {:.3} % may",
+        percent(share.low),
+        percent(share.high),
+        percent(allowed)
+    );
+    let verdict = match () {
+        () if share.high <= allowed => LimitVerdict::Holds,
+        () if share.low > allowed => LimitVerdict::DoesNotHold,
+        () => LimitVerdict::NotShown,
+    };
+    (verdict, took)
 }

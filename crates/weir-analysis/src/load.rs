@@ -4,7 +4,7 @@ use weir_model::load::{Arrivals, Censored, ErrorCount, Lifetime};
 use weir_model::load_report::{Counts, LoadReport, LoadShape, Rates, StatusCount, TimeReport};
 use weir_model::record::{ConnectionCounts, ValidityReason};
 
-use crate::blocks::{Evidence, Overflows, RECEIVE, Schedule};
+use crate::blocks::{Due, Evidence, Overflows, RECEIVE};
 use crate::validity::{Use, judge};
 
 /// Reasons to doubt a result; none: VALID.
@@ -127,13 +127,12 @@ impl<'a> Figures<'a> {
             unexpected: bad.map(|status| status.count).sum(),
             errors: self.errors,
             censored: Some(self.censored),
-            schedule: is_scheduled.then_some(Schedule {
-                due: counts.due as f64,
-                sent: counts.offered + counts.dropped,
-                // A thread counts whole requests: one may fall to either side of each bound.
-                grain: 2.0 * load.cpus.len() as f64,
+            schedule: is_scheduled.then_some(Due {
+                due: counts.due,
+                sent: self.dispatch_lag.count,
+                queued: counts.queued,
+                dropped: counts.dropped,
             }),
-            dropped: Some((counts.dropped, counts.due)),
             lag: match is_open && self.response_time.count > 0 {
                 true => [("p50", 0.5), ("p99", 0.99)]
                     .map(|(name, q)| (name, at(self.dispatch_lag, q), at(self.response_time, q)))

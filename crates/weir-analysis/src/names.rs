@@ -78,6 +78,14 @@ pub(crate) fn capitalized(text: &str) -> String {
     }
 }
 
+/// Ends of an interval of ratios: `1.02 to 1.05`, `0.98 to ∞`.
+pub(crate) fn interval((low, high): (f64, f64)) -> String {
+    let end = |end: f64| match end.is_infinite() {
+        true => "∞".to_owned(),
+        false => format!("{end:.2}"),
+    };
+    format!("{} to {}", end(low), end(high))
+}
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -235,13 +235,13 @@ impl<'a> Pairs<'a> {
 
     /// "0.61 (95 % interval 0.58 to 0.64)".
     fn ratio(&self, pair: &Comparison, with_confidence: bool) -> String {
-        let (low, high) = pair.interval;
+        let ends = names::interval(pair.interval);
         let confidence = (self.study.objective.confidence * 1e4).round() / 1e2;
         let interval = match with_confidence {
             true => format!("{confidence} % interval "),
             false => String::new(),
         };
-        format!("{:.2} ({interval}{low:.2} to {high:.2})", pair.ratio)
+        format!("{:.2} ({interval}{ends})", pair.ratio)
     }
 
     /// "Caddy could not be told from nginx either, nor Envoy from Caddy".

@@ -8,7 +8,7 @@
 use weir_model::load::{ErrorCount, ErrorKind};
 use weir_model::record::{Validity, ValidityReason};
 
-use crate::blocks::Evidence;
+use crate::blocks::{Due, Evidence};
 
 /// The kernel shows steal and idle time in ticks of 10 ms: one tick more or less is no evidence.
 const TICK_NS: f64 = 1e7;
@@ -121,8 +121,8 @@ pub static RULES: [Rule; 21] = [
     Rule {
         name: "nothing-answered",
         compares: "whether no response was complete",
-        limits: both(0.0, 0.0),
-        why: "there is nothing to make figures of",
+        limits: load(0.0, 0.0),
+        why: "there is nothing to make figures of. Of a study's arm it is the worst of outcomes",
         judge: |e, grade| {
             let nothing = f64::from(e.answered? == 0);
             grade.of(nothing, || format!("no response was complete{}", mostly(e)))
@@ -131,9 +131,10 @@ pub static RULES: [Rule; 21] = [
     Rule {
         name: "failures",
         compares: "errors, and responses with a status that nobody asked for, of all requests",
-        limits: both(0.001, 0.05),
+        limits: load(0.001, 0.05),
         why: "one in a thousand is what published capacity goals still call loss; at one in twenty the \
-              server spends itself on something else than the question",
+              server spends itself on something else than the question. In a study it is an outcome: failed \
+              requests count in no rate, and as unanswered in every quantile",
         judge: |e, grade| {
             // A response that is not as expected is complete all the same.
             let of = e.completed? + count(e, |error| error.kind != ErrorKind::Unexpected);
@@ -265,25 +266,25 @@ pub static RULES: [Rule; 21] = [
     },
     Rule {
         name: "offered-rate",
-        compares: "requests sent or left out too few or too many, of those due",
+        compares: "requests that were neither sent nor waiting for a connection nor left out, of those due",
         limits: both(0.001, 0.01),
-        why: "0.1 % is what the engine promises; beyond, the load was not the one asked for",
+        why: "0.1 % is what the engine promises; beyond, the load was not the one asked for. That no connection \
+              was idle is the server's doing, and an outcome",
         judge: |e, grade| {
-            let s = e.schedule?;
-            let off = (s.sent as f64 - s.due).abs() - s.grain;
-            grade.of(off / s.due.max(1.0), || {
-                let (sent, due) = (s.sent, s.due);
-                format!("{sent} requests were offered where {due:.0} were intended")
+            let d = e.schedule?;
+            let offered = d.sent + d.queued + d.dropped;
+            grade.share(d.due.abs_diff(offered), d.due, |_| {
+                format!("{offered} requests were offered where {} were due", d.due)
             })
         },
     },
     Rule {
         name: "dropped",
         compares: "requests that were left out, of those due",
-        limits: both(0.001, NEVER),
-        why: "as for `offered-rate`, but what was left out is known, and it was asked for",
+        limits: load(0.001, NEVER),
+        why: "what was left out is in no quantile. In a study it counts as unanswered",
         judge: |e, grade| {
-            let (dropped, due) = e.dropped?;
+            let Due { dropped, due, .. } = e.schedule?;
             grade.share(dropped, due, |_| {
                 format!("{dropped} of {due} requests found no idle connection and were left out")
             })
@@ -294,7 +295,8 @@ pub static RULES: [Rule; 21] = [
         compares: "the generator's own lateness, of the response time, both at p50 or both at p99",
         limits: both(0.25, 0.50),
         why: "it burdens both sides of a ratio alike and pulls it towards 1: beyond a quarter that must be \
-              said; from one half on a figure is more about the generator than about the server",
+              said; from one half on a figure is more about the generator than about the server. In a study all \
+              arms are judged together: by itself the fastest would be doubted first",
         judge: |e, grade| {
             let share = |lag: u64, response: u64| lag as f64 / response.max(1) as f64;
             let each = e.lag.iter().copied();
@@ -343,10 +345,9 @@ pub static RULES: [Rule; 21] = [
     Rule {
         name: "censored",
         compares: "requests that never ended, of all",
-        limits: [limits(0.01, NEVER), limits(0.0, NEVER)],
-        why: "the quantiles leave them out. A study compares the p50 and the p99, which are known up to one \
-              in a hundred; a load test shows quantiles up to the maximum, and one is enough for that to be \
-              unknown",
+        limits: load(0.0, NEVER),
+        why: "the quantiles leave them out, and go up to the maximum, which one is enough to leave unknown. In a \
+              study they count as never answered",
         judge: |e, grade| {
             let censored = e.censored?;
             let never = censored.in_flight + censored.queued;

@@ -1,9 +1,7 @@
 //! The arms of a run: started when they are needed, proved to answer, renewed, and ended when they are not.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs;
 use std::net::SocketAddr;
-use std::path::Path;
 
 use weir_agent::message::{
     Alive, ArmJob, ArmStarted, Counters, End, FlowJob, Log, MakeCertificate, OriginJob,
@@ -24,6 +22,7 @@ use crate::host::Host;
 use crate::hosts::Hosts;
 use crate::left_out::is_bypassed_inbound;
 use crate::options::Role;
+use crate::sums::must_be_as_before;
 use crate::{Event, LabError};
 
 /// Soft limit of open descriptors that proxies start with: what systemd gives a service
@@ -419,26 +418,6 @@ fn inert(
     })
 }
 
-/// The user's files are those that the run was begun with: blocks of two baselines do not mix. A run of
-/// before there were sums has none.
-fn must_be_as_before(file: &Path, sums: &str) -> Result<(), LabError> {
-    let before = fs::read_to_string(file).unwrap_or_else(|_| sums.to_owned());
-    match changed(&before, sums) {
-        Some(file) => Err(LabError::Resume(format!(
-            "{file} has changed since it was begun"
-        ))),
-        None => Ok(()),
-    }
-}
-
-/// The first file that has another sum than before, or is not among them any more.
-fn changed<'a>(before: &'a str, now: &'a str) -> Option<&'a str> {
-    let not_in = |sums: &'a str| move |line: &&str| !sums.lines().any(|known| known == *line);
-    let line = now.lines().find(not_in(before));
-    let line = line.or_else(|| before.lines().find(not_in(now)))?;
-    Some(line.split_once("  ").map_or(line, |(_, file)| file))
-}
-
 /// Sizes of the content that the loads of a study ask for, each once.
 fn sizes(study: &Study) -> Vec<u64> {
     let sizes: BTreeSet<u64> = study.loads.iter().filter_map(|load| load.size).collect();
@@ -448,16 +427,6 @@ fn sizes(study: &Study) -> Vec<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_file_that_has_changed_is_named() {
-        let before = "1  /etc/a b\n2  /etc/c\n";
-        assert_eq!(changed(before, before), None);
-        assert_eq!(changed(before, "1  /etc/a b\n3  /etc/c\n"), Some("/etc/c"));
-        let more = "1  /etc/a b\n2  /etc/c\n3  /etc/d\n";
-        assert_eq!(changed(before, more), Some("/etc/d"));
-        assert_eq!(changed(more, before), Some("/etc/d"));
-    }
 
     #[test]
     fn a_level_that_another_proxy_has_too_is_not_inert() {

@@ -107,6 +107,13 @@ impl<'a> Assembly<'a> {
             start_ns: self.before.ns + slice.start,
             measured_ns: slice.end - slice.measure_from,
             offered: data.offered,
+            due: data.due,
+            sent: match data.due {
+                0 => 0,
+                _ => data.histograms.dispatch_lag.len(),
+            },
+            queued: data.queued,
+            dropped: data.dropped,
             completed: data.completed,
             completed_whole: data.completed_whole,
             received_bytes: data.received_bytes,

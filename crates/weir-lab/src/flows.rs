@@ -10,7 +10,7 @@ use std::time::Duration;
 use weir_agent::message::{Bytes, FlowJob, TraceJob};
 use weir_load::template::Files;
 use weir_load::{RequestSet, Trace};
-use weir_model::flow::FlowSpec;
+use weir_model::flow::{ArrivalsSpec, FlowSpec};
 use weir_model::room;
 use weir_model::study::{LoadSpec, Study};
 
@@ -109,6 +109,14 @@ impl<'a> Flows<'a> {
         Ok(())
     }
 
+    /// The files that its traces are in.
+    pub(crate) fn trace_files(&self) -> impl Iterator<Item = &'a str> {
+        self.load.flows().filter_map(|flow| match &flow.arrivals {
+            ArrivalsSpec::Trace(trace) => Some(&*trace.file),
+            _ => None,
+        })
+    }
+
     /// All that the engine has to know about one arm. `when` says when each flow asks.
     ///
     /// # Errors
@@ -156,7 +164,7 @@ impl<'a> Flows<'a> {
 
 #[cfg(test)]
 mod tests {
-    use weir_model::flow::{ArrivalsSpec, SourceSpec};
+    use weir_model::flow::SourceSpec;
     use weir_model::load::RequestSpec;
     use weir_model::request::WeightedRequest;
     use weir_model::tls::TlsSpec;

@@ -42,6 +42,7 @@ mod record;
 mod run;
 mod session;
 mod settings;
+mod sums;
 mod timeline;
 mod trial;
 

@@ -65,7 +65,7 @@ impl Recorder<'_> {
             dispatch_lag,
             validity: Vec::new(),
         };
-        trial.validity = weir_analysis::validity(&trial, self.header, rate_intended);
+        trial.validity = weir_analysis::validity(&trial, self.header);
         Ok(trial)
     }
 

@@ -13,7 +13,7 @@ use crate::options::{Options, PlaceSpec, Role};
 use crate::plan::Plan;
 use crate::proposer::{MakeProposer, Proposer};
 use crate::session::{Session, Summary};
-use crate::{Event, LabError, cpus, left_out, network, preflight, settings};
+use crate::{Event, LabError, cpus, left_out, network, preflight, settings, sums};
 
 /// Runs a study. The calling thread is kept off the proxy's CPUs from here on, and must be one that
 /// lives as long as the process: proxies die with the thread that started them.
@@ -74,6 +74,7 @@ pub fn ask(
         run: folder_name(&options.folder),
         weir_version: options.weir_version.clone(),
         started_at: Timestamp::now().to_string(),
+        folder: std::env::current_dir().unwrap_or_default(),
         study: study.clone(),
         remarks,
         rows: options.catalog.user_rows().to_vec(),
@@ -82,7 +83,11 @@ pub fn ask(
         places: hosts.used(),
         environment,
     };
-    let writer = RunWriter::create(&options.folder, &header, study_text)?;
+    let of_loads = sums::of_loads(study)?;
+    let mut writer = RunWriter::create(&options.folder, &header, study_text)?;
+    if !of_loads.is_empty() {
+        writer.write_file(sums::OF_LOADS, of_loads.as_bytes())?;
+    }
     let mut session = Session {
         header: &header,
         options,
@@ -129,6 +134,7 @@ pub fn ask_again(
     }
     let options = &options;
     settings::check(&header.study, options)?;
+    sums::must_have_same_loads(&header, &options.folder)?;
     let options = &Options {
         places: same_places(&header, &options.places)?,
         ..options.clone()

@@ -185,8 +185,12 @@ pub struct SliceData {
     pub due: u64,
     /// Requests that were sent in the measured part.
     pub offered: u64,
-    /// Requests that were due when no connection was idle, and that were not to wait.
+    /// Of those due in the measured part: that were due when no connection was idle, and were not to wait.
     pub dropped: u64,
+    /// Of those due in the measured part: that waited for an idle connection until the load moved on or
+    /// ended. With those that were sent, one each in [`Histograms::dispatch_lag`], and those dropped they
+    /// are all that were due.
+    pub queued: u64,
     /// Responses whose last byte came in the measured part.
     pub completed: u64,
     /// Responses to requests intended anywhere in the slice, whenever they ended.
@@ -218,6 +222,7 @@ impl SliceData {
             due: 0,
             offered: 0,
             dropped: 0,
+            queued: 0,
             completed: 0,
             completed_whole: 0,
             received_bytes: 0,
@@ -237,6 +242,7 @@ impl SliceData {
         self.due += other.due;
         self.offered += other.offered;
         self.dropped += other.dropped;
+        self.queued += other.queued;
         self.completed += other.completed;
         self.completed_whole += other.completed_whole;
         self.received_bytes += other.received_bytes;
@@ -259,6 +265,7 @@ impl SliceData {
         self.due = 0;
         self.offered = 0;
         self.dropped = 0;
+        self.queued = 0;
         self.completed = 0;
         self.completed_whole = 0;
         self.received_bytes = 0;

@@ -83,6 +83,7 @@ pub fn header(study: Study) -> RunHeader {
         run: "r".to_owned(),
         weir_version: "0".to_owned(),
         started_at: "2026-01-01T00:00:00Z".to_owned(),
+        folder: "/".into(),
         study,
         cpus: CpuRoles {
             proxy: cpu(0),

@@ -248,6 +248,9 @@ pub struct Counts {
     /// Requests that were due when no connection was idle, and were not to wait.
     #[serde(default)]
     pub dropped: u64,
+    /// Requests that were due, waited for an idle connection, and were never sent.
+    #[serde(default)]
+    pub queued: u64,
     /// Responses whose last byte came.
     pub completed: u64,
     /// Responses to all requests of the trial, ramp_up and drain included.

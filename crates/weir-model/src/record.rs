@@ -7,6 +7,7 @@
 //! `arms/`, each proxy's configuration as weir wrote it and as the proxy understood it.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
@@ -37,6 +38,9 @@ pub struct RunHeader {
     pub weir_version: String,
     /// When the run began, RFC 3339 in UTC.
     pub started_at: String,
+    /// The folder that weir was started in, from which relative names of files in the study start.
+    #[serde(default)]
+    pub folder: PathBuf,
     /// The study, checked and expanded.
     pub study: Study,
     /// CPUs that each role really had.

@@ -1,10 +1,14 @@
 //! How numbers are written: sensible digits, units and signs.
 //!
-//! What is not a finite number is written as [`NONE`]: a figure that does not exist must not look
-//! like one that does.
+//! What is not a number is written as [`NONE`]: a figure that does not exist must not look
+//! like one that does. A time or a ratio without bound is [`NEVER`]: requests were not answered.
+
+use weir_analysis::findings::NEVER_NS;
 
 /// Stands where there is no figure.
 pub const NONE: &str = "–";
+/// Stands for what took for ever.
+const NEVER: &str = "∞";
 
 /// A number with `decimals` digits after the point and commas between thousands.
 fn grouped(value: f64, decimals: usize) -> String {
@@ -78,8 +82,10 @@ pub fn count(value: u64) -> String {
 
 /// A time given in nanoseconds, in the unit that suits it: `831 µs`, `1.24 ms`.
 pub fn time(ns: f64) -> String {
-    if !ns.is_finite() {
-        return NONE.to_owned();
+    match ns {
+        ns if ns.is_nan() => return NONE.to_owned(),
+        ns if ns.is_infinite() => return NEVER.to_owned(),
+        _ => {}
     }
     // The bounds are where three digits round up into the next unit.
     let (value, unit) = match ns.abs() {
@@ -97,6 +103,7 @@ pub(crate) fn quantiles(ns: &[u64; 5], samples: u64) -> [String; 5] {
     let recorded = samples > 0 && ns.iter().any(|ns| *ns > 0);
     ns.map(|ns| match recorded {
         false => NONE.to_owned(),
+        true if ns == NEVER_NS => NEVER.to_owned(),
         true => time(ns as f64),
     })
 }
@@ -125,22 +132,22 @@ fn ratio_decimals(ratio: f64) -> usize {
 
 /// A ratio: `2.61×`, `1.004×`.
 pub fn ratio(value: f64) -> String {
-    if value.is_finite() && value > 0.0 {
-        format!("{}×", grouped(value, ratio_decimals(value)))
-    } else {
-        NONE.to_owned()
+    match value {
+        f64::INFINITY => NEVER.to_owned(),
+        value if value >= 0.0 => format!("{}×", grouped(value, ratio_decimals(value))),
+        _ => NONE.to_owned(),
     }
 }
 
 /// The interval of a ratio, with as many decimals as the ratio itself has: `2.55–2.67`. A side
 /// that is not bounded is said so.
 pub fn ratio_interval(ratio: f64, (low, high): (f64, f64)) -> String {
-    if low.is_nan() || high.is_nan() || !ratio.is_finite() {
+    if low.is_nan() || high.is_nan() || ratio.is_nan() {
         return NONE.to_owned();
     }
     let decimals = ratio_decimals(ratio);
     let side = |bound: f64| match bound {
-        b if b.is_infinite() => "∞".to_owned(),
+        b if b.is_infinite() => NEVER.to_owned(),
         b => grouped(b.max(0.0), decimals),
     };
     format!("{}–{}", side(low), side(high))
@@ -148,7 +155,7 @@ pub fn ratio_interval(ratio: f64, (low, high): (f64, f64)) -> String {
 
 /// The interval of a time: `1.10 ms to 1.30 ms`; empty where it is none.
 pub fn time_interval((low, high): (f64, f64)) -> String {
-    match low.is_finite() && high.is_finite() {
+    match low.is_finite() && !high.is_nan() {
         true => format!("{} to {}", time(low), time(high)),
         false => String::new(),
     }
@@ -261,7 +268,7 @@ mod tests {
         (time, &[(0.0, "0 ns"), (999.4, "999 ns"), (999.6, "1.00 µs"), (12_345.0, "12.3 µs"), (9_996.0, "10.0 µs"),
             (99_960.0, "100 µs"), (999_600.0, "1.00 ms"), (1_240_000.0, "1.24 ms"), (12e9, "12.0 s"), (3_600e9, "3,600 s")]),
         (short_time, &[(50e6, "50 ms"), (62_500.0, "62.5 µs"), (100e6, "100 ms")]),
-        (ratio, &[(2.6134, "2.61×"), (1.0042, "1.004×"), (f64::NAN, NONE), (INFINITE, NONE), (0.0, NONE), (-1.0, NONE)]),
+        (ratio, &[(2.6134, "2.61×"), (1.0042, "1.004×"), (f64::NAN, NONE), (INFINITE, NEVER), (0.0, "0.000×"), (-1.0, NONE)]),
         // Changes carry their sign, and nothing carries none.
         (change, &[(1.0042, "+0.4 %"), (0.97, "−3.0 %"), (1.0, "0.0 %"), (1.0001, "0.0 %"), (2.61, "+161 %")]),
         // Small probabilities are bounded and not rounded to nothing.

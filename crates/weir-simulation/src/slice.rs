@@ -150,6 +150,7 @@ impl Play<'_> {
                 return Some(request);
             }
             going.free.extend(free);
+            going.data.queued += u64::from(is_measured);
             let censored = &mut going.data.censored;
             censored.queued += 1;
             censored.oldest_ns = censored.oldest_ns.max(self.slice.end - intended);

@@ -13,6 +13,7 @@ pub mod design;
 pub mod multiplicity;
 mod normal;
 mod selection;
+pub mod share;
 pub mod signed_rank;
 pub mod spread;
 pub mod verdict;
@@ -20,6 +21,7 @@ pub mod walsh;
 
 pub use design::{SplitMix64, block_order};
 pub use multiplicity::holm;
+pub use share::share_interval;
 pub use signed_rank::{Interval, SignedRank};
 pub use spread::{autocorrelation, autocorrelation_critical, minimum_detectable, qn, sd};
 pub use verdict::{Evidence, Outcome, verdict};

@@ -33,6 +33,9 @@ pub(super) fn deserialize<'de, D: Deserializer<'de>, T: From<Box<SliceData>>>(
 /// The fields of [`SliceData`] that records are made from.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 struct SliceCounts {
+    due: u64,
+    queued: u64,
+    dropped: u64,
     offered: u64,
     completed: u64,
     completed_whole: u64,
@@ -52,6 +55,9 @@ struct SliceCounts {
 fn counts_of(data: &SliceData) -> SliceCounts {
     let statuses = (100..).zip(data.statuses.iter().copied());
     SliceCounts {
+        due: data.due,
+        queued: data.queued,
+        dropped: data.dropped,
         offered: data.offered,
         completed: data.completed,
         completed_whole: data.completed_whole,
@@ -71,6 +77,7 @@ fn counts_of(data: &SliceData) -> SliceCounts {
 /// What came over the wire; `None` when its histograms cannot be read.
 fn data_of(counts: &SliceCounts) -> Option<SliceData> {
     let mut data = SliceData::new();
+    (data.due, data.queued, data.dropped) = (counts.due, counts.queued, counts.dropped);
     data.offered = counts.offered;
     data.completed = counts.completed;
     data.completed_whole = counts.completed_whole;
@@ -122,6 +129,7 @@ mod tests {
         let mut data = SliceData::new();
         (data.offered, data.completed, data.completed_whole) = (1, 2, 3);
         (data.received_bytes, data.reconnects, data.cpu_ns) = (4, 5, 6);
+        (data.due, data.queued, data.dropped) = (12, 13, 14);
         (data.statuses[0], data.statuses[499]) = (7, 8);
         data.censored.in_flight = 9;
         let errors = [ErrorCount {
@@ -140,6 +148,7 @@ mod tests {
         let text = serde_json::to_string(&counts).unwrap();
         let again = data_of(&serde_json::from_str(&text).unwrap()).unwrap();
         assert_eq!(counts_of(&again), counts);
+        assert_eq!((again.due, again.queued, again.dropped), (12, 13, 14));
         assert_eq!(again.histograms.response, data.histograms.response);
         assert_eq!(again.errors.counts(), errors);
         assert_eq!(again.status_classes(), data.status_classes());

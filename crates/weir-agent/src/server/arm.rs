@@ -286,13 +286,18 @@ impl OwnProxy {
             effective.extend(level.map(|level| (row.id.clone(), level)));
         }
         let patch = self.configuration.patch();
+        let originals = self.configuration.originals();
         Ok(ArmStarted {
             listen: self.configuration.listen(),
             tls_listen: self.configuration.tls_listen(),
             program: self.program.version().to_owned(),
             written: self.configuration.texts()?,
             patch: patch.map(|patch| (patch.forward.clone(), patch.revert.clone())),
-            sums: sha256::sums(self.configuration.originals()),
+            sums: sha256::sums(
+                originals
+                    .iter()
+                    .map(|(path, text)| (&**path, text.as_bytes())),
+            ),
             effective_text: understood.text,
             effective,
             nofile,

@@ -11,6 +11,7 @@ fn measured(ratio: f64, interval: (f64, f64), verdict: Verdict) -> Comparison {
         merged: 1,
         autocorrelation: 0.0,
         ratio,
+        pooled: ratio,
         interval,
         confidence: 0.95,
         p: 0.01,

@@ -8,7 +8,7 @@ use weir_stats::SplitMix64;
 use super::comparison;
 use super::fixture::{Moment, header, run_with_times, three_arms, trials};
 use crate::analyze;
-use crate::findings::Verdict;
+use crate::findings::{Comparison, Verdict};
 
 /// Exponential response times, mean 300 µs, twice as quick for the change; `count` per trial.
 fn exponential(count: usize) -> impl FnMut(&TrialRecord, &mut SplitMix64) -> Vec<u64> {
@@ -111,30 +111,62 @@ fn a_short_run_says_that_its_tail_is_thin_or_leaves_it_out() {
     );
 }
 
-#[test]
-fn response_times_at_different_rates_are_not_compared() {
+/// The change leaves a share of its requests unanswered in some of its blocks: what is said of its median, of
+/// its rate, and how many blocks are used.
+fn overloaded(share: f64, is_bad: fn(u32) -> bool) -> (Comparison, Comparison, u32) {
     let header = header(three_arms());
-    let mut trials = trials(&header, "open", 20, as_intended);
-    for trial in trials.iter_mut().filter(|trial| trial.arm == "keepalive") {
-        trial
-            .slices
-            .iter_mut()
-            .for_each(|slice| slice.completed = slice.completed * 97 / 100);
+    let mut trials = trials(&header, "open", 40, as_intended);
+    for trial in &mut trials {
+        let bad = trial.arm == "keepalive" && is_bad(trial.block);
+        for slice in &mut trial.slices {
+            slice.due = 800;
+            slice.queued = if bad { (share * 800.0) as u64 } else { 0 };
+            slice.sent = slice.due - slice.queued;
+            slice.completed = slice.sent;
+            trial.censored.queued += slice.queued;
+        }
     }
-    let (_folder, run) = run_with_times(&header, trials, exponential(1600));
+    let same = |trial: &TrialRecord, rng: &mut SplitMix64| {
+        let answered = trial.slices.iter().map(|slice| slice.sent).sum();
+        let draw = |_| (-3e5 * (1.0 - rng.unit()).ln()) as u64 + 1;
+        (0..answered).map(draw).collect()
+    };
+    let (_folder, run) = run_with_times(&header, trials, same);
     let findings = analyze(&run);
-    let change = comparison(&findings, 1, Metric::ResponseP50, "keepalive");
-    assert_eq!(change.verdict, Verdict::Invalid);
+    let of = |metric| comparison(&findings, 1, metric, "keepalive").clone();
+    let used = findings.loads[1].blocks_used;
+    (of(Metric::ResponseP50), of(Metric::Rate), used)
+}
+
+#[test]
+fn overload_is_an_outcome() {
+    let (p50, rate, used) = overloaded(0.6, |_| true);
+    assert_eq!(used, 40, "no block is thrown away for it");
+    assert_eq!((p50.verdict, p50.ratio), (Verdict::Worse, f64::INFINITY));
+    assert_eq!(rate.verdict, Verdict::Worse, "{rate:?}");
+    assert!((rate.ratio - 0.4).abs() < 0.01, "{rate:?}");
+    // Where most is answered the median is longer, and no more.
+    let (p50, rate, _) = overloaded(0.3, |_| true);
+    assert!((1.3..3.0).contains(&p50.ratio), "{p50:?}");
     assert_eq!(
-        change.because,
-        "the arms answered at different rates, 9700 and 10000 per second"
+        (p50.verdict, rate.verdict),
+        (Verdict::Worse, Verdict::Worse)
     );
-    let cpu = comparison(&findings, 1, Metric::CpuPerRequest, "keepalive");
-    assert_ne!(
-        cpu.verdict,
-        Verdict::Invalid,
-        "only the response times suffer"
+    // Its typical blocks are as good as the baseline's.
+    let (_, rate, used) = overloaded(1.0, |block| block % 10 == 0);
+    assert_eq!(
+        (rate.verdict, used),
+        (Verdict::Inconclusive, 40),
+        "{rate:?}"
     );
+    assert!(rate.because.contains("stalls now and then"), "{rate:?}");
+    let (p50, rate, _) = overloaded(1.0, |block| block % 5 < 2);
+    for found in [p50, rate] {
+        assert!(
+            matches!(found.verdict, Verdict::Inconclusive | Verdict::Worse),
+            "{found:?}"
+        );
+    }
 }
 
 #[test]
@@ -171,10 +203,5 @@ fn a_rate_given_as_a_share_is_the_pilots() {
         (load.rate_intended, load.slice_ns),
         (Some(12_000.0), 250_000_000)
     );
-    assert_eq!(
-        load.blocks_used, 0,
-        "10,000 were offered where 12,000 were intended"
-    );
-    assert_eq!(load.reasons[0].reason.rule, "offered-rate");
     assert!(!findings.complete);
 }

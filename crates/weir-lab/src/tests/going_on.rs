@@ -3,7 +3,9 @@
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use weir_model::load::RequestSpec;
 use weir_model::record::{Outcome, Phase, Record, TrialRecord};
+use weir_model::request::WeightedRequest;
 use weir_model::study::StudyArrivals;
 use weir_simulation::Model;
 
@@ -131,4 +133,28 @@ fn a_simulated_run_has_a_report_in_every_format() {
             assert!(bare.contains(said), "{said}:\n{text}");
         }
     }
+}
+
+#[test]
+fn a_run_whose_files_have_changed_does_not_go_on() {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    let name = file.path().display().to_string();
+    let users = |text: &str| std::fs::write(file.path(), text).unwrap();
+    let mut bench = Bench::new(&["stock", "other"], 6, Model::default());
+    let spec = RequestSpec::get(&format!("/{{{{line:{name}}}}}"));
+    bench.study.loads[0].main.requests = vec![WeightedRequest::single(spec)];
+    users("a\nb\n");
+    let stopped = bench.run(&mut |event, stop| {
+        let is_block = matches!(event, Event::Block { .. });
+        stop.fetch_or(is_block, Ordering::Relaxed);
+    });
+    assert_eq!(stopped.unwrap().outcome, Outcome::Interrupted);
+    users("a\nc\n");
+    let refused = bench.resume().unwrap_err().to_string();
+    assert!(
+        refused.contains(&format!("{name} has changed")),
+        "{refused}"
+    );
+    users("a\nb\n");
+    assert_eq!(bench.resume().unwrap().outcome, Outcome::Complete);
 }

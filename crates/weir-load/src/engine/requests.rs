@@ -100,11 +100,21 @@ impl<R: Reactor> Engine<'_, R> {
             if !drops || idle_since <= due.intended {
                 return Some(due);
             }
-            if let Some(data) = self.data(due.slice, flow) {
-                data.dropped += 1;
-            }
+            self.drop_due(due, flow);
         }
         None
+    }
+
+    /// Whether a request is due in the measured part of its slice.
+    pub(super) fn measures(&self, due: Due) -> bool {
+        self.plan.slices[due.slice].measures(due.intended - self.start)
+    }
+
+    fn drop_due(&mut self, due: Due, flow: usize) {
+        let measured = self.measures(due);
+        if let Some(data) = self.data(due.slice, flow) {
+            data.dropped += u64::from(measured);
+        }
     }
 
     /// In a closed loop a request is due whenever a connection can take it.
@@ -181,9 +191,7 @@ impl<R: Reactor> Engine<'_, R> {
             if self.links.has(id, super::Kind::Free) && owed.count == 0 {
                 self.begin(id, due, now);
             } else if drops {
-                if let Some(data) = self.data(due.slice, flow) {
-                    data.dropped += 1;
-                }
+                self.drop_due(due, flow);
             } else {
                 if owed.count == 0 {
                     owed.number = due.number;
@@ -296,8 +304,9 @@ impl<R: Reactor> Engine<'_, R> {
 
     #[inline]
     fn count_sent(&mut self, flow: usize, due: Due, lag: u64, now: u64) {
-        let measured = self.plan.slices[due.slice].measures(due.intended - self.start);
-        if measured && let Some(data) = self.data(due.slice, flow) {
+        if self.measures(due)
+            && let Some(data) = self.data(due.slice, flow)
+        {
             data.histograms.dispatch_lag.saturating_record(lag);
         }
         if let Some(data) = self.measured_data(flow, now) {

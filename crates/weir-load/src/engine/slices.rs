@@ -109,10 +109,15 @@ impl<R: Reactor> Engine<'_, R> {
         while let Some((slice, mut share)) = state.shares.pop_front() {
             share.end = share.end.min(due);
             let left = share.left(self.threads);
+            let of_slice = self.plan.slices[slice];
+            let measured = schedule.count_before(of_slice.measure_from);
+            let measured = share.not_before(measured, self.thread, self.threads);
             if let Some(data) = self.slots.data(slice, state.place).filter(|_| left > 0) {
+                let measured = measured.left(self.threads);
                 match drops {
-                    true => data.dropped += left,
+                    true => data.dropped += measured,
                     false => {
+                        data.queued += measured;
                         data.censored.queued += left;
                         let waited = t.saturating_sub(schedule.time_of(share.next));
                         data.censored.oldest_ns = data.censored.oldest_ns.max(waited);
@@ -130,7 +135,9 @@ impl<R: Reactor> Engine<'_, R> {
     fn abandon_owed(&mut self, flow: usize, place: usize, now: u64) {
         while let Some(due) = self.next_owed(flow, place) {
             let waited = now.saturating_sub(due.intended);
+            let measured = self.measures(due);
             if let Some(data) = self.data(due.slice, flow) {
+                data.queued += u64::from(measured);
                 data.censored.queued += 1;
                 data.censored.oldest_ns = data.censored.oldest_ns.max(waited);
             }

@@ -302,22 +302,48 @@ fn an_arm_too_slow_for_the_open_loop_does_not_burden_the_next_slice() {
     let slices = (0..10_u64).map(|i| Slice {
         arm: i as usize % 2,
         start: i * 100 * MS,
-        measure_from: i * 100 * MS,
+        measure_from: i * 100 * MS + 20 * MS,
         end: (i + 1) * 100 * MS,
     });
-    let plan = plan(Arrivals::Constant { rate: 1000.0 }, 1, slices.collect());
-    // Arm 0 carries 200/s of the 1000/s, arm 1 all of it.
-    let server = |_, conn: ConnId, _| Answer::after(if conn == 0 { 5 * MS } else { MS / 10 }, OK);
-    let ran = simulate(&plan, Box::new(server));
-    for (number, data) in &ran.slices {
-        let data = &data[0];
-        assert_eq!(data.due, 100);
-        if number % 2 == 0 {
-            // The last slice has the drain to itself; the others hand over.
-            assert!(data.censored.queued >= 75, "{number}: {:?}", data.censored);
-        } else {
-            assert_eq!(data.censored.queued, 0);
-            assert_eq!(data.offered, 100);
+    let slices: Vec<Slice> = slices.collect();
+    for (assignment, overflow) in [
+        (Assignment::Global, Overflow::Queue),
+        (Assignment::PerConnection, Overflow::Queue),
+        (Assignment::Global, Overflow::Drop),
+    ] {
+        let mut plan = plan(Arrivals::Constant { rate: 1000.0 }, 1, slices.clone());
+        for flow in &mut plan.flows {
+            (flow.assignment, flow.overflow) = (assignment, overflow);
+        }
+        // Arm 0 carries 200/s of the 1000/s, arm 1 all of it.
+        let server =
+            |_, conn: ConnId, _| Answer::after(if conn == 0 { 5 * MS } else { MS / 10 }, OK);
+        let ran = simulate(&plan, Box::new(server));
+        for (number, data) in &ran.slices {
+            let data = &data[0];
+            let said = format!("{number}, {assignment:?}, {overflow:?}");
+            let sent = data.histograms.dispatch_lag.len();
+            // What was due in the measured part is accounted for, and it alone.
+            assert_eq!(
+                (data.due, sent + data.queued + data.dropped),
+                (80, 80),
+                "{said}"
+            );
+            // Those that a slow arm is not given before the end of its slice.
+            let lost = data.queued + data.dropped;
+            match number % 2 {
+                0 => assert!((60..=80).contains(&lost), "{lost}: {said}"),
+                _ => assert_eq!(
+                    (data.offered, lost, data.censored.queued),
+                    (80, 0, 0),
+                    "{said}"
+                ),
+            }
+            assert_eq!(
+                data.dropped > 0,
+                lost > 0 && overflow == Overflow::Drop,
+                "{said}"
+            );
         }
     }
 }

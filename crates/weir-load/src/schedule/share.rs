@@ -19,6 +19,12 @@ impl Share {
         }
     }
 
+    /// Those of the same thread that are not before `first`.
+    #[must_use]
+    pub fn not_before(&self, first: u64, thread: u64, threads: u64) -> Share {
+        Share::new(first.max(self.next), self.end, thread, threads)
+    }
+
     /// How many are left.
     pub fn left(&self, threads: u64) -> u64 {
         self.end.saturating_sub(self.next).div_ceil(threads)

@@ -75,6 +75,10 @@ pub struct TrialRecord {
     pub validity: Vec<ValidityReason>,
 }
 
+fn is_zero(count: &u64) -> bool {
+    *count == 0
+}
+
 /// One slice: the load stayed on one arm.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SliceRecord {
@@ -86,6 +90,19 @@ pub struct SliceRecord {
     pub measured_ns: u64,
     /// Requests sent in the measured part.
     pub offered: u64,
+    /// Requests of an open loop that were due in the measured part; 0 in records of before it was kept.
+    /// They were sent, sooner or later, or are among the next two.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub due: u64,
+    /// Of these: sent, whenever.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub sent: u64,
+    /// Of these: given up when the load moved on to another arm, having waited for an idle connection.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub queued: u64,
+    /// Of these: left out, because no connection was idle when they were due.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub dropped: u64,
     /// Responses completed in the measured part.
     pub completed: u64,
     /// Responses completed in the whole slice, its drain included.

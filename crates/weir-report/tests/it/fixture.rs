@@ -93,6 +93,7 @@ pub(crate) fn run() -> Fixture {
             run: "stock-reverse-proxy-20261121-061745".to_owned(),
             weir_version: "0.1.0 (d878f56)".to_owned(),
             started_at: "2026-11-21T06:17:45Z".to_owned(),
+            folder: "/".into(),
             environment: environment(),
             remarks: vec![Remark::of_run(
                 "generator and origin share CPU 1: there are only two",
@@ -247,6 +248,7 @@ fn arm(plan: &Plan, role: ArmRole, [rate, p50, cpu]: [f64; 3], seed: u32) -> Arm
     });
     let quantiles = [2.0, 10.0, 100.0, 1000.0, 131_072.0].map(|x| at(x) as u64);
     ArmFindings {
+        unanswered: 0.0,
         arm: plan.0.to_owned(),
         role,
         rate_completed: rate,
@@ -294,6 +296,7 @@ pub(crate) fn comparison(metric: Metric, arm: &str, ratio: f64, half: f64) -> Co
         merged: 1,
         autocorrelation: 0.08,
         ratio,
+        pooled: ratio,
         interval: (low, high),
         confidence: 0.9503,
         p,

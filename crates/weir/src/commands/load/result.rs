@@ -204,6 +204,7 @@ impl Measured<'_> {
                 due: data.due,
                 offered: data.offered,
                 dropped: data.dropped,
+                queued: data.queued,
                 completed: data.completed,
                 completed_whole: data.completed_whole,
                 received_bytes: data.received_bytes,
