@@ -23,7 +23,7 @@ mod wrk2;
 mod sample;
 
 pub use calibration::calibration;
-pub use hgrm::{Distribution, hgrm};
+pub use hgrm::hgrm;
 pub use human::human;
 pub use times::{HistogramError, histogram, time_report};
 pub use wrk2::wrk2;

@@ -169,7 +169,7 @@ fn five_proxies_in_a_page() {
         "▼ 0.606×</span><small>0.596–0.617</small>",
         "What the proxies counted of themselves",
         "<tr class=\"telling\"><th scope=\"row\">cluster.origin.upstream_rq_pending_overflow</th>",
-        "Envoy itself counted cluster.origin.upstream_rq_pending_overflow 1,204",
+        "envoy itself counted cluster.origin.upstream_rq_pending_overflow 1,204",
         "Envoy (envoy/1.40.0)",
         "Apache httpd (Apache/2.4.71)",
     ] {

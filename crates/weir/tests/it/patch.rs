@@ -130,6 +130,19 @@ fn the_best_arms_diff_is_printed_with_what_it_rests_on() {
     idle.says(&["idle changes nothing in /etc/n.conf: there is nothing to apply"]);
 }
 
+/// An interval that is none is printed as the report prints it.
+#[test]
+fn one_block_gives_no_interval() {
+    let place = Place::new();
+    own(&place, [1.0, 1.0, 1.3, 1.1, 1.0]);
+    let path = place.path("own/records.jsonl");
+    let records = fs::read_to_string(&path).expect("there");
+    let first: Vec<&str> = records.lines().take(5).collect();
+    fs::write(&path, first.join("\n") + "\n").expect("written");
+    let ended = patch(&place, "--arm zipped").with_code(0);
+    ended.says(&["completed rate 1.300× (–) of baseline"]);
+}
+
 /// What is printed is taken by patch(1), there and back.
 #[test]
 fn the_diff_can_be_applied_and_taken_back() {

@@ -19,6 +19,8 @@ pub(crate) fn of_a_complete_run(place: &Place) {
     assert_eq!(weir("--format html").stdout, html);
     assert_eq!(weir("--format markdown").stdout, markdown);
     let terminal = weir("--format terminal").stdout;
+    let by_header = place.ends("report 'a run/run.json' --format terminal");
+    assert_eq!(by_header.with_code(0).stdout, terminal);
     has_all(&terminal);
     assert!(!terminal.contains('\x1b'), "colours in a pipe:\n{terminal}");
     let json: serde_json::Value = weir("--format json").document();

@@ -9,15 +9,15 @@ use crate::program::{Ended, HasAll, within};
 
 fn study() -> String {
     let loads = "\
-  - name: handshakes
-    closed: true
-    connections: 2
-    connection: per-request
-    tls: {version: 1.2, ciphers: ECDHE-RSA-AES256-GCM-SHA384, resumption: off}
-    duration: 1s
-  - {name: per-request, closed: true, connections: 2, connection: per-request, duration: 1s}
-  - {name: held, rate: 50, connections: 2, hold: 60, duration: 1s}
-  - {name: large-content, closed: true, connections: 2, duration: 1s, timeout: 10s}";
+- name: handshakes
+  closed: true
+  connections: 2
+  connection: per-request
+  tls: {version: 1.2, ciphers: ECDHE-RSA-AES256-GCM-SHA384, resumption: off}
+  duration: 1s
+- {name: per-request, closed: true, connections: 2, connection: per-request, duration: 1s}
+- {name: held, rate: 50, connections: 2, hold: 60, duration: 1s}
+- {name: large-content, closed: true, connections: 2, duration: 1s, timeout: 10s}";
     let more = "\
 a/a: false
 origin: {size: 256KiB}
