@@ -8,8 +8,7 @@ use weir_model::load::{Arrivals, ErrorKind};
 use weir_model::load_report::{FORMAT, LoadReport};
 use weir_origin::{Origin, OriginConfig};
 
-use crate::faulty::Faulty;
-use crate::peer::{Peer, origin};
+use crate::faulty::{Faulty, origin};
 use crate::program::{Ended, HasAll, Running, run, wait_until, weir};
 use crate::secure::Nginx;
 
@@ -40,12 +39,6 @@ pub(crate) trait Server {
 impl Server for Origin {
     fn url(&self) -> String {
         format!("http://{}/", self.addresses()[0])
-    }
-}
-
-impl Server for Peer {
-    fn url(&self) -> String {
-        format!("http://{}/", self.address)
     }
 }
 
@@ -175,7 +168,7 @@ fn ramp_up_is_not_measured() {
 
 #[test]
 fn the_request_is_as_asked_for() {
-    let peer = Peer::answering(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n");
+    let peer = Faulty::answering(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n");
     let file = tempfile::NamedTempFile::new().unwrap();
     std::fs::write(file.path(), "from a file").unwrap();
     let url = format!("{}a/b?q=1", peer.url());
@@ -184,7 +177,7 @@ fn the_request_is_as_asked_for() {
         Running::start(&mut weir(always.iter().chain(more)))
             .end()
             .with_code(0);
-        peer.requests().pop().expect("a request")
+        peer.texts().pop().expect("a request")
     };
     let plain = load(&[]);
     assert!(plain.starts_with("GET /a/b?q=1 HTTP/1.1\r\n"), "{plain}");

@@ -5,8 +5,8 @@ use std::path::Path;
 use weir_model::calibration::{Calibration, FORMAT};
 use weir_model::load_report::LoadReport;
 
+use crate::faulty::origin;
 use crate::load::Server;
-use crate::peer::origin;
 use crate::program::{Ended, HasAll, Running, weir};
 
 /// Runs weir with a cache of its own.

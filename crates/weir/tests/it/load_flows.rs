@@ -8,8 +8,8 @@ use weir_model::load_report::LoadReport;
 use weir_model::record::Validity;
 use weir_origin::Origin;
 
+use crate::faulty::{Faulty, origin};
 use crate::load::{Server, report, reported};
-use crate::peer::{Peer, origin};
 use crate::program::{HasAll, Running, behind, row, wait_until, within};
 
 /// Both ways of asking the kernel do the same.
@@ -40,12 +40,12 @@ fn a_connection_for_each_request() {
 
 #[test]
 fn who_sends_one_request_says_so_unless_told_otherwise() {
-    let peer = Peer::answering(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n");
+    let peer = Faulty::answering(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n");
     peer.load("-q -n 1 -c 1 -t 1 --connection 1").with_code(0);
-    assert!(peer.requests()[0].contains("\r\nConnection: close\r\n"));
+    assert!(peer.texts()[0].contains("\r\nConnection: close\r\n"));
     let kept = "-q -n 1 -c 1 -t 1 --connection per-request -H Connection:keep-alive";
     peer.load(kept).with_code(0);
-    assert!(peer.requests()[1].contains("\r\nConnection: keep-alive\r\n"));
+    assert!(peer.texts()[1].contains("\r\nConnection: keep-alive\r\n"));
 }
 
 #[test]
@@ -212,7 +212,7 @@ fn dropped_requests_are_counted_and_doubted() {
 #[test]
 fn own_addresses_are_used_in_turn() {
     for way in WAYS {
-        let peer = Peer::answering(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n");
+        let peer = Faulty::answering(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n");
         let report = peer.reported(&format!(
             "{way} -n 6 -c 6 -t 1 --source 127.0.0.2-127.0.0.4"
         ));
@@ -227,7 +227,7 @@ fn own_addresses_are_used_in_turn() {
 
 #[test]
 fn other_addresses_than_the_urls_are_asked_with_the_urls_host() {
-    let peers = [0, 1].map(|_| Peer::answering(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"));
+    let peers = [0, 1].map(|_| Faulty::answering(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"));
     let to = peers
         .each_ref()
         .map(|peer| peer.url().replace("http://", "").replace('/', ""));
@@ -239,7 +239,7 @@ fn other_addresses_than_the_urls_are_asked_with_the_urls_host() {
     // One for each connection: who is answered first may ask again first.
     assert_eq!(report.counts.completed_whole, 2);
     for peer in &peers {
-        let requests = peer.requests();
+        let requests = peer.texts();
         assert_eq!(requests.len(), 1);
         requests[0].has("\r\nHost: shop.example\r\n");
     }

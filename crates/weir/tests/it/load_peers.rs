@@ -3,16 +3,18 @@
 use weir_model::load_report::LoadReport;
 use weir_model::record::Validity;
 
+use crate::faulty::{After, Faulty, RIGHT, Victim};
 use crate::load::{Error, Server, only_error};
-use crate::load_faults::{CLOSED_EARLY, CLOSED_UNANSWERED, NO_HTTP, RESET, TIMEOUT, malformed};
-use crate::peer::{Exchange, Peer};
+use crate::load_faults::{
+    CLOSED_EARLY, CLOSED_UNANSWERED, Does, NO_HTTP, RESET, TIMEOUT, malformed,
+};
 use crate::program::HasAll;
 
 /// How often each was asked, over one connection at a time, so that counts are exact.
 const ASKED: u64 = 5;
 
 /// The document about a peer that answers every request.
-fn answered(peer: &Peer) -> LoadReport {
+fn answered(peer: &Faulty) -> LoadReport {
     let report = peer.reported(&format!("-n {ASKED} -c 1"));
     assert_eq!(report.counts.completed_whole, ASKED, "{:?}", report.errors);
     assert_eq!(report.response_time.count, ASKED);
@@ -42,7 +44,7 @@ fn responses_of_every_framing_are_understood() {
         (b"HTTP/1.0 200 OK\r\nContent-Length: 2\r\n\r\nhi", (200, 2, false)),
     ];
     for (response, expected) in rows {
-        let report = answered(&Peer::answering(response));
+        let report = answered(&Faulty::answering(response));
         let response = response.escape_ascii();
         assert!(report.errors.is_empty(), "{response}: {:?}", report.errors);
         let [all] = &report.statuses[..] else {
@@ -61,7 +63,7 @@ fn content_that_ends_with_the_connection() {
         &b"HTTP/1.1 200 OK\r\n\r\nto the end"[..],
         b"HTTP/1.0 200 OK\r\n\r\nto the end",
     ] {
-        let report = answered(&Peer::answering_once(response));
+        let report = answered(&Faulty::requests(1, |victim| victim.close_after(response)));
         assert!(report.errors.is_empty(), "{:?}", report.errors);
         assert_eq!(report.counts.content_bytes, ASKED * 10);
         assert!(report.counts.reconnects >= ASKED - 1);
@@ -74,12 +76,11 @@ fn a_response_in_single_bytes_with_many_and_long_fields() {
     let long = "v".repeat(20_000);
     let response =
         format!("HTTP/1.1 200 OK\r\n{fields}X-Long: {long}\r\nContent-Length: 3\r\n\r\nabc");
-    let peer = Peer::start(move |exchange| {
-        while exchange.read_request() {
-            let (first, rest) = response.as_bytes().split_at(300);
-            first.chunks(1).for_each(|byte| exchange.send(byte));
-            exchange.send(rest);
-        }
+    let peer = Faulty::requests(1, move |victim| {
+        let (first, rest) = response.as_bytes().split_at(300);
+        first.chunks(1).all(|byte| victim.send(byte));
+        victim.send(rest);
+        After::Keep
     });
     let report = answered(&peer);
     assert!(report.errors.is_empty(), "{:?}", report.errors);
@@ -93,25 +94,21 @@ const HALF: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhalf";
 const CHUNK: &[u8] = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n";
 
 /// Peers that never answer rightly: what they do after a request, and the one error.
-const FAILING: [(fn(&mut Exchange, &[u8]), &[u8], Error); 8] = [
-    (|exchange, _| exchange.close(), b"", CLOSED_UNANSWERED),
-    (Exchange::send, HALF, CLOSED_EARLY),
-    (Exchange::send, CHUNK, CLOSED_EARLY),
-    (Exchange::send, b"HTTP/1.1 2", CLOSED_EARLY),
-    (|exchange, _| exchange.reset(), b"", RESET),
-    (Exchange::send, b"SSH-2.0-OpenSSH_9.2\r\n", NO_HTTP),
-    (Exchange::send, TLS, TLS_HERE),
-    (|exchange, _| exchange.swallow(), b"", TIMEOUT),
+const FAILING: [(Does, &[u8], Error); 8] = [
+    (|victim, _| victim.half_close(), b"", CLOSED_UNANSWERED),
+    (Victim::close_after, HALF, CLOSED_EARLY),
+    (Victim::close_after, CHUNK, CLOSED_EARLY),
+    (Victim::close_after, b"HTTP/1.1 2", CLOSED_EARLY),
+    (|victim, _| victim.reset(), b"", RESET),
+    (Victim::close_after, b"SSH-2.0-OpenSSH_9.2\r\n", NO_HTTP),
+    (Victim::close_after, TLS, TLS_HERE),
+    (|victim, _| victim.stall(), b"", TIMEOUT),
 ];
 
 #[test]
 fn a_peer_that_never_answers_rightly_is_the_one_error() {
     for (does, bytes, error) in FAILING {
-        let peer = Peer::start(move |exchange| {
-            if exchange.read_request() {
-                does(exchange, bytes);
-            }
-        });
+        let peer = Faulty::requests(1, move |victim| does(victim, bytes));
         let is_silent = error == TIMEOUT;
         let more = if is_silent { "-T 50ms" } else { "" };
         let (report, ended) = peer.report(&format!("-n {ASKED} -c 1 {more}"));
@@ -146,7 +143,7 @@ fn worst(report: &LoadReport) -> Option<Validity> {
 #[test]
 fn closed_between_requests_is_answered_or_an_error_and_never_lost() {
     // The next request may cross the end of the connection under way (RFC 9112 §9.5).
-    let peer = Peer::answering_once(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi");
+    let peer = Faulty::requests(1, |victim| victim.close_after(RIGHT));
     let (report, _) = peer.report("-n 50 -c 1");
     let failed: u64 = report.errors.iter().map(|error| error.count).sum();
     let done = report.counts.completed_whole;
@@ -158,7 +155,7 @@ fn closed_between_requests_is_answered_or_an_error_and_never_lost() {
 #[test]
 fn failures_are_counted_by_status() {
     let busy = b"HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\n\r\n";
-    let report = answered(&Peer::answering(busy));
+    let report = answered(&Faulty::answering(busy));
     let all = &report.statuses[0];
     assert_eq!((all.status, all.count), (503, ASKED));
     assert_eq!(worst(&report), Some(Validity::Invalid));

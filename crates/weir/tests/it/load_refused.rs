@@ -2,8 +2,8 @@
 
 use std::net::TcpListener;
 
+use crate::faulty::origin;
 use crate::load::Server;
-use crate::peer::origin;
 use crate::program::{Running, behind, run, weir};
 
 #[test]

@@ -6,8 +6,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use weir_model::load::ErrorKind;
 use weir_model::load_report::LoadReport;
 
+use crate::faulty::{After, Faulty, origin};
 use crate::load::{Server, only_error, reported};
-use crate::peer::{Peer, origin};
 use crate::program::{HasAll, within};
 
 const EMPTY: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n";
@@ -25,12 +25,12 @@ fn file(name: &str, text: &str) -> (tempfile::TempDir, String) {
 }
 
 /// `METHOD /target` of each request that came.
-fn first_words(peer: &Peer) -> Vec<String> {
+fn first_words(peer: &Faulty) -> Vec<String> {
     let line = |request: String| {
         let line = request.lines().next().unwrap_or_default();
         line.trim_end_matches(" HTTP/1.1").to_owned()
     };
-    peer.requests().into_iter().map(line).collect()
+    peer.texts().into_iter().map(line).collect()
 }
 
 fn count<T: Ord>(all: impl IntoIterator<Item = T>) -> BTreeMap<T, u64> {
@@ -43,7 +43,7 @@ fn count<T: Ord>(all: impl IntoIterator<Item = T>) -> BTreeMap<T, u64> {
 
 #[test]
 fn a_mix_is_sent_by_its_weights() {
-    let peer = Peer::answering(EMPTY);
+    let peer = Faulty::answering(EMPTY);
     let (_folder, path) = file(
         "mix.yaml",
         "requests:\n- {path: /often, weight: 3}\n- {path: /cart, method: POST, content: 'a b', \
@@ -56,7 +56,7 @@ fn a_mix_is_sent_by_its_weights() {
     // Six standard deviations of the binomial distribution.
     let often = counts["GET /often"];
     within(often, 300 - 52..=300 + 52);
-    for request in peer.requests() {
+    for request in peer.texts() {
         assert!(request.contains("\r\nX-All: 1\r\n"), "{request}");
         if request.starts_with("POST /cart HTTP/1.1\r\n") {
             request.has("\r\nContent-Type: text/plain\r\n");
@@ -68,7 +68,7 @@ fn a_mix_is_sent_by_its_weights() {
 
 #[test]
 fn slots_are_filled_in_for_every_request() {
-    let peer = Peer::answering(EMPTY);
+    let peer = Faulty::answering(EMPTY);
     let (folder, path) = file("names.txt", "anna\nbert\ncarl\n");
     let mix = format!(
         "requests:\n- path: '/{{{{sequence}}}}?r={{{{random:1..6}}}}'\n  method: PUT\n  fields: \
@@ -86,7 +86,7 @@ fn slots_are_filled_in_for_every_request() {
     assert_eq!(report.counts.completed_whole, 300);
     let (mut numbers, mut rolls) = (Vec::new(), BTreeSet::new());
     let (mut lines, mut picks) = (Vec::new(), BTreeSet::new());
-    for request in peer.requests() {
+    for request in peer.texts() {
         let (head, content) = request.split_once("\r\n\r\n").expect("a head");
         let target = head.split(' ').nth(1).expect("a target");
         let (number, roll) = target[1..].split_once("?r=").expect("both slots");
@@ -115,20 +115,18 @@ fn slots_are_filled_in_for_every_request() {
 }
 
 /// Answers by the path: its first word is the status, the second the content, the third a field.
-fn obedient() -> Peer {
-    Peer::start(|exchange| {
-        while let Some(request) = exchange.request() {
-            let path = request.split(' ').nth(1).unwrap_or_default();
-            let mut words = path.trim_start_matches('/').split('/');
-            let (status, content) = (words.next().unwrap_or("200"), words.next().unwrap_or(""));
-            let tag = words.next().map(|tag| format!("ETag: {tag}\r\n"));
-            let tag = tag.unwrap_or_default();
-            let answer = format!(
-                "HTTP/1.1 {status} Said\r\nX-Cache: MISS\r\n{tag}Content-Length: {}\r\n\r\n{content}",
-                content.len()
-            );
-            exchange.send(answer.as_bytes());
-        }
+fn obedient() -> Faulty {
+    Faulty::requests(1, |victim| {
+        let path = victim.request.split(' ').nth(1).unwrap_or_default();
+        let mut words = path.trim_start_matches('/').split('/');
+        let (status, content) = (words.next().unwrap_or("200"), words.next().unwrap_or(""));
+        let tag = words.next().map(|tag| format!("ETag: {tag}\r\n"));
+        let (tag, length) = (tag.unwrap_or_default(), content.len());
+        let answer = format!(
+            "HTTP/1.1 {status} Said\r\nX-Cache: MISS\r\n{tag}Content-Length: {length}\r\n\r\n{content}"
+        );
+        victim.send(answer.as_bytes());
+        After::Keep
     })
 }
 
@@ -234,7 +232,7 @@ fn an_answer_is_not_judged_by_the_one_before_it() {
 
 #[test]
 fn a_log_is_repeated_with_its_methods_and_paths() {
-    let peer = Peer::answering(EMPTY);
+    let peer = Faulty::answering(EMPTY);
     let log = |second: u32, request: &str| {
         format!("192.0.2.1 - - [21/Nov/2026:13:00:0{second} +0000] \"{request}\" 200 5\n")
     };
@@ -250,7 +248,7 @@ fn a_log_is_repeated_with_its_methods_and_paths() {
     let report = peer.reported(&format!("--trace {path} {flags}"));
     let sent = ["GET /a?b=1", "DELETE /b", "GET /{{sequence}}", "HEAD /c"];
     assert_eq!(first_words(&peer), sent);
-    let requests = peer.requests();
+    let requests = peer.texts();
     requests
         .iter()
         .for_each(|request| request.has("\r\nX-All: 1\r\n"));
@@ -260,7 +258,7 @@ fn a_log_is_repeated_with_its_methods_and_paths() {
 
 #[test]
 fn times_alone_repeat_the_request_of_the_command_line() {
-    let peer = Peer::answering(EMPTY);
+    let peer = Faulty::answering(EMPTY);
     let (_folder, path) = file("times", "# when\n0.2\n0.1\n\n0.15\n");
     let line = format!(
         "--trace {path} -m PUT -b x --expect status=200 -c 2 -t 1 {}p",

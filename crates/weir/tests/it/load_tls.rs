@@ -4,8 +4,8 @@ use std::collections::HashSet;
 
 use weir_model::load_report::{LoadReport, NameCount};
 
+use crate::faulty::origin;
 use crate::load::{Server, only_status, reported};
-use crate::peer::origin;
 use crate::program::{Ended, HasAll, Running, weir, within};
 use crate::secure::{Authority, Identity, Logged, Nginx};
 

@@ -3,8 +3,8 @@
 use rcgen::date_time_ymd;
 
 use crate::faulty::Faulty;
+use crate::faulty::origin;
 use crate::load::{Server, only_status, report};
-use crate::peer::origin;
 use crate::program::{HasAll, run};
 use crate::secure::{Authority, Nginx};
 

@@ -24,7 +24,6 @@ mod load_tls_refused;
 mod origin;
 mod parameters;
 mod patch;
-mod peer;
 mod place;
 mod places;
 mod places_refused;
