@@ -13,6 +13,7 @@
 mod chance;
 mod hands;
 mod load;
+mod memory;
 mod model;
 mod noise;
 mod scenarios;
@@ -21,7 +22,7 @@ mod world;
 
 pub use model::{
     ArmModel, Bursts, Correlated, Distribution, Errors, Fault, Generator, Machine, Model, Noise,
-    SlowStart,
+    SlowStart, TimeWait,
 };
 pub use scenarios::{SICK, scenarios};
 pub use world::World;

@@ -167,8 +167,7 @@ fn study(
     let mut left_out = arms.left_out;
     left_out.extend(loads.left_out(scale));
     let mut loads = loads.drafts;
-    let has_limit = objective.within.is_some();
-    load::check_fit(&loads, &arms.drafts, &blocks, has_limit, check);
+    load::check_fit(&loads, &arms.drafts, &blocks, check);
     load::check_bursts(&loads, &blocks, check);
     load::check_external(&loads, &arms.drafts, proxy.as_ref(), check);
     let room = Room {

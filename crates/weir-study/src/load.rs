@@ -25,8 +25,8 @@ const KEYS: [&str; 7] = [
 ];
 
 const LONGEST: Duration = Duration::from_secs(24 * 3600);
-/// Shortest slice that the pilot tries: what a block takes at least, for each arm.
-const SHORTEST_SLICE: Duration = Duration::from_millis(50);
+/// Shortest slice that a pilot chooses.
+const SHORTEST_SLICE: Duration = Duration::from_millis(100);
 /// Longest time that the generator can be told to stay awake before each arrival.
 const LONGEST_SPIN: Duration = Duration::from_secs(1);
 /// Flows of a load at most, the main one included.
@@ -328,17 +328,11 @@ pub(crate) fn check_fit(
     loads: &[Draft],
     arms: &[arms::Draft],
     blocks: &BlockSpec,
-    has_limit: bool,
     check: &mut Checker,
 ) {
-    // Without a limit such a study is refused as one that compares nothing.
-    if let (true, None, [alone]) = (has_limit, blocks.slice, arms) {
-        check
-            .error(alone.span.clone(), "an arm that is alone needs a slice")
-            .hint("a pilot compares two arms: write `blocks: {slice: 1s}`");
-    }
     let slice = blocks.slice.unwrap_or(SHORTEST_SLICE);
-    let slices = blocks.at_least.saturating_mul(arms.len() as u32);
+    // Every arm has two in a block.
+    let slices = blocks.at_least.saturating_mul(2 * arms.len() as u32);
     let needed = slice.saturating_mul(slices);
     let mut said: Option<&Range<usize>> = None;
     for load in loads.iter().filter(|load| load.spec.duration < needed) {

@@ -1,6 +1,6 @@
 //! Response times: only in the open loop, only at equal rates, only with requests enough.
 
-use weir_model::record::{PilotCandidate, PilotRecord, Record, TrialRecord};
+use weir_model::record::{PilotRecord, Record, TrialRecord};
 use weir_model::study::{Metric, StudyArrivals};
 use weir_record::{Run, RunWriter};
 use weir_stats::SplitMix64;
@@ -191,7 +191,7 @@ fn a_rate_given_as_a_share_is_the_pilots() {
         load: "open".to_owned(),
         slice_ns: 250_000_000,
         rate: Some(12_000.0),
-        candidates: Vec::<PilotCandidate>::new(),
+        residues: Vec::new(),
     };
     writer.append(&Record::Pilot(pilot)).unwrap();
     for trial in trials(&header, "open", 8, as_intended) {

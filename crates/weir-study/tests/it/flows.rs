@@ -100,17 +100,11 @@ fn what_cannot_be_is_refused_with_what_is_right() {
 #[test]
 fn a_limit_is_for_response_times_and_needs_nothing_to_compare() {
     let open = text("rate: 1000");
-    let study = read(&format!(
-        "{open}a/a: false\nobjective: {{within: 30ms}}\nblocks: {{slice: 1s}}\n"
-    ));
+    let study = read(&format!("{open}a/a: false\nobjective: {{within: 30ms}}\n"));
     let study = study.unwrap_or_else(|errors| panic!("{}", errors.render(false)));
     assert_eq!(study.arms.len(), 1);
     assert_eq!(study.objective.metric, Metric::ResponseP99);
     assert_eq!(study.objective.within, Some(Duration::from_millis(30)));
-    assert_eq!(
-        messages_of(&format!("{open}a/a: false\nobjective: {{within: 30ms}}\n")),
-        ["an arm that is alone needs a slice"]
-    );
     let closed = text("closed: true");
     assert_eq!(
         messages_of(&format!(

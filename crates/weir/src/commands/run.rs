@@ -260,7 +260,7 @@ impl Narrator {
             }
             Event::PilotBegun { load } => {
                 self.say_arms();
-                self.say(&format!("{load}: a pilot tries slice lengths"));
+                self.say(&format!("{load}: a pilot of all arms"));
             }
             Event::PilotEnded(pilot) => {
                 let slice = format_duration(Duration::from_nanos(pilot.slice_ns));

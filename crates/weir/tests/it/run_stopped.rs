@@ -130,7 +130,7 @@ fn a_run_that_is_interrupted_before_it_has_measured_anything() {
     let place = Place::new();
     let mut run = place.run(&short().replace("slice: 50ms", "slice: auto"));
     run.wait_until("the pilot", |run| {
-        run.stderr().contains("a pilot tries slice lengths")
+        run.stderr().contains("a pilot of all arms")
     });
     run.signal(Signal::INT);
     let ended = run.end().with_code(130).says(&["weir run --resume "]);
