@@ -222,7 +222,7 @@ fn an_answer_is_not_judged_by_the_one_before_it() {
         for pipeline in [1, 4] {
             let peer = obedient();
             let line = format!("--pipeline {pipeline} --request-set {path} -n 100 -c 1");
-            let report = peer.reported(&format!("{line}"));
+            let report = peer.reported(&line);
             let bad = count(first_words(&peer))[&format!("GET {wrong}")];
             assert!((1..100).contains(&bad), "{line}: {bad}");
             unexpected(&report, words, bad);

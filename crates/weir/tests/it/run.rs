@@ -57,7 +57,7 @@ fn tells(ended: &Ended, place: &Place) {
         ended.stderr.has(arm);
     }
     let page = place.run_folder().join("report.html");
-    ended.stdout.has(&*page.to_string_lossy());
+    ended.stdout.has(&page.to_string_lossy());
     ended.stderr.has_all(&[
         "closed: 10 blocks in ",
         "open: 6 blocks in ",

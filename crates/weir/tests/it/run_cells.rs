@@ -15,6 +15,7 @@ use weir_record::Run;
 use weir_study::CheckContext;
 use weir_sut::Launcher;
 
+use crate::place::sum;
 use crate::run_proxies::of_arms;
 
 const STUDY: &str = "
@@ -106,9 +107,14 @@ fn arms_that_follow_each_other_in_a_slot_have_nothing_of_each_other() {
     let arms = run.header.study.arms.iter();
     let changes = arms.filter(|arm| !arm.changes.is_empty());
     assert_eq!(ends.take(), vec!["2 whole"; changes.count()]);
-    let mut slices = run.trials().flat_map(|trial| &trial.slices);
-    assert!(slices.all(|slice| slice.completed > 0));
     let started = of_arms(&run);
+    for arm in started.keys() {
+        // A busy machine may leave a short slice without an answer.
+        assert!(
+            sum(&run, "closed", arm, |slice| slice.completed) > 0,
+            "{arm}"
+        );
+    }
     let level = |arm: &str, id: &str| started[arm].effective.get(id).cloned();
     if weir_host::may_have_networks().is_err() {
         println!("left out: slots have no namespaces here");

@@ -161,7 +161,8 @@ fn a_process_that_is_killed_in_the_middle_ends_the_run_and_is_named() {
     let worker = |first| children(first).expect("it lives")[0];
     let itself = |first| first;
     // httpd's parent starts another child, HAProxy's master ends with its worker, and says so.
-    let rows: [(&str, fn(u32) -> u32, &str); 7] = [
+    type Row = (&'static str, fn(u32) -> u32, &'static str);
+    let rows: [Row; 7] = [
         ("haproxy", itself, "master process"),
         ("envoy", itself, "master process"),
         ("caddy", itself, "master process"),
