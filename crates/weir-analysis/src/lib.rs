@@ -26,6 +26,7 @@ mod inert;
 mod limits;
 mod load;
 mod names;
+mod phases;
 mod published;
 mod ranking;
 pub mod validity;
@@ -78,6 +79,8 @@ pub fn analyze(run: &Run) -> Findings {
                 rankings,
                 metrics: data.metrics(),
                 limits: limits::limits(&comparer),
+                phases: phases::changes(run, &mut comparer),
+                fresh: phases::fresh(&data),
                 validity,
                 reasons,
             }

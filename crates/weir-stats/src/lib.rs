@@ -9,6 +9,7 @@
 //! Nothing here keeps time, reads files or draws numbers that a seed does not fix. Functions of a
 //! sample return `None` when it is empty or holds a value that is not finite.
 
+pub mod change;
 pub mod design;
 pub mod multiplicity;
 mod normal;
@@ -19,6 +20,7 @@ pub mod spread;
 pub mod verdict;
 pub mod walsh;
 
+pub use change::change_point;
 pub use design::{SplitMix64, block_order};
 pub use multiplicity::holm;
 pub use share::share_interval;
