@@ -37,6 +37,9 @@ pub struct Headline {
     /// The worst validity of the loads and matrices that the answer rests on; INVALID when there are
     /// none.
     pub validity: Validity,
+    /// Why it is not VALID, in one sentence without a full stop; empty when it is.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub because: String,
     /// Why the run is not what was planned; `None` when it is.
     pub incomplete: Option<Incomplete>,
     /// Loads beside the answer that are INVALID as a whole and say nothing. Empty when the answer
@@ -49,6 +52,7 @@ impl Default for Headline {
     fn default() -> Headline {
         Headline {
             validity: Validity::Invalid,
+            because: String::new(),
             incomplete: None,
             left_out: Vec::new(),
         }
@@ -135,10 +139,24 @@ pub struct LoadFindings {
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub fresh: String,
     /// INVALID when no block was valid for all arms; SUSPECT when more than one in twenty of an
-    /// arm's trials that were used are, or more than half of the blocks were INVALID; else VALID.
+    /// arm's trials that were used are, or half of the blocks or more were INVALID; else VALID.
     pub validity: Validity,
     /// Reasons, each with how many of the trials it concerns.
     pub reasons: Vec<CountedReason>,
+    /// Trials that no figure rests on.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub left_out: Vec<LeftOut>,
+}
+
+/// A trial that was INVALID.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LeftOut {
+    /// The block, as the records number it.
+    pub block: u32,
+    /// The arm.
+    pub arm: String,
+    /// The rules that say so.
+    pub rules: Vec<String>,
 }
 
 impl LoadFindings {
