@@ -198,7 +198,7 @@ fn a_user_s_only_listener_is_bypassed_once() {
     let text = run_own::study(&proxy, arms)
         .replace("timeout: 10s", "timeout: 10s, tls: true")
         .replace("50ms", "250ms")
-        .replace("duration: 2s", "duration: 4s");
+        .replace("duration: 2s", "duration: 6s");
     let (_, run) = place.measured(&text);
     no_response_is_wrong(&run, "closed", "past");
     assert_eq!(self::proxy(&run, "past").effective["transport"], "sockmap");

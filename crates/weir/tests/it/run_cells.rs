@@ -27,7 +27,7 @@ arms:
 - {name: queue, settings: {net.core.somaxconn: 77}}
 - {name: past, settings: {transport: sockmap}}
 - {name: past-too, settings: {transport: sockmap, access_log: off}}
-loads: [{name: closed, closed: true, connections: 2, duration: 4s}]
+loads: [{name: closed, closed: true, connections: 2, duration: 8s}]
 blocks: {slice: 50ms}
 ";
 

@@ -14,10 +14,10 @@ fn study() -> String {
   connections: 2
   connection: per-request
   tls: {version: 1.2, ciphers: ECDHE-RSA-AES256-GCM-SHA384, resumption: off}
-  duration: 1s
-- {name: per-request, closed: true, connections: 2, connection: per-request, duration: 1s}
-- {name: held, rate: 50, connections: 2, hold: 60, duration: 1s}
-- {name: large-content, closed: true, connections: 2, duration: 1s, timeout: 10s}";
+  duration: 2s
+- {name: per-request, closed: true, connections: 2, connection: per-request, duration: 2s}
+- {name: held, rate: 50, connections: 2, hold: 60, duration: 2s}
+- {name: large-content, closed: true, connections: 2, duration: 2s, timeout: 10s}";
     let more = "\
 a/a: false
 origin: {size: 256KiB}

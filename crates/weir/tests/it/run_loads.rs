@@ -87,8 +87,8 @@ fn a_rate_that_grows_and_a_trace_are_the_same_in_every_slice() {
     let trace = place.write("times", "0\n0.1\n0.5\n0.5\n0.75\n7\n");
     let loads = format!(
         "
-  - {{name: grows, rate: 0..400, connections: 8, duration: 12s}}
-  - {{name: trace, trace: {}, connections: 8, duration: 12s}}",
+  - {{name: grows, rate: 0..400, connections: 8, duration: 24s}}
+  - {{name: trace, trace: {}, connections: 8, duration: 24s}}",
         trace.display()
     );
     let (_, run) = place.measured(&study(&loads));

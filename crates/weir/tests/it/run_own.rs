@@ -178,7 +178,8 @@ fn a_level_that_the_file_has_already_is_inert_and_one_that_it_changes_is_not() {
     let arms = "- {name: on, settings: {gzip: on}}\n\
                 - {name: off, settings: {gzip: off}}\n\
                 - {name: nodelay, settings: {tcp_nodelay: on}}\n";
-    place.run(&study(&proxy, arms)).end().with_code(0);
+    let text = study(&proxy, arms).replace("duration: 2s", "duration: 3s");
+    place.run(&text).end().with_code(0);
     let run = place.records();
     for (arm, expected) in [
         ("on", &["gzip"][..]),
@@ -242,7 +243,7 @@ fn asks_the_tls_listener(kind: &str, name: &str, text: &str) {
     let text = text
         .replace("timeout: 10s", "timeout: 10s, tls: true")
         .replace("50ms", "250ms")
-        .replace("duration: 2s", "duration: 4s");
+        .replace("duration: 2s", "duration: 6s");
     place.run(&text).end().with_code(0);
     place.assert_clean();
     user.assert_untouched();

@@ -9,7 +9,7 @@ use crate::program::{Ended, HasAll, Running, run};
 fn study(rest: &str) -> String {
     format!(
         "weir: 1\nname: refused\nquestion: Is it?\n\
-         loads: [{{name: closed, closed: true, connections: 2, duration: 2s}}]\n\
+         loads: [{{name: closed, closed: true, connections: 2, duration: 3s}}]\n\
          blocks: {{slice: 50ms, at-least: 6}}\n{rest}"
     )
 }
