@@ -13,7 +13,9 @@ pub enum Event {
     Begun {
         /// Where records go.
         folder: PathBuf,
-        /// How long the trials of all loads will take, without pilots.
+        /// Whether it goes on with what an earlier session began.
+        is_resumed: bool,
+        /// How long the trials that remain of all loads will take, without pilots.
         trials: Duration,
         /// What the reader of the figures must know about the place.
         remarks: Vec<Remark>,

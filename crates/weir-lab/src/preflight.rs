@@ -8,6 +8,7 @@ use weir_model::room::{self, Descriptors};
 use weir_model::study::{CpuRoles, LoadSpec, Study};
 
 use crate::LabError;
+use crate::history::History;
 use crate::host::Host;
 use crate::hosts::Hosts;
 use crate::options::Role;
@@ -41,6 +42,18 @@ pub fn plan_of(study: &Study) -> Vec<(String, u32, Duration)> {
         )
     });
     plan.collect()
+}
+
+/// How long the trials take that earlier sessions have left.
+pub(crate) fn remaining(study: &Study, history: &History) -> Duration {
+    let trials = study.loads.iter().map(|load| {
+        let pilot = history.pilots.get(&load.name);
+        let slice = pilot.map(|pilot| Duration::from_nanos(pilot.slice_ns));
+        let slice = slice.or(study.blocks.slice).unwrap_or(PLANNED_SLICE);
+        let left = blocks(study, load, slice).saturating_sub(history.whole_blocks(&load.name));
+        slice * 2 * study.arms.len() as u32 * left
+    });
+    trials.sum()
 }
 
 /// Room for logs (in the folder for temporary files) and records.

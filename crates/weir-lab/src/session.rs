@@ -49,10 +49,10 @@ impl Session<'_> {
             at,
         }))?;
         let folder = self.options.folder.clone();
-        let plan = preflight::plan_of(&self.header.study);
         events(Event::Begun {
             folder: folder.clone(),
-            trials: plan.iter().map(|(_, _, length)| *length).sum(),
+            is_resumed: self.number > 0,
+            trials: preflight::remaining(&self.header.study, &self.history),
             remarks: self.header.remarks.clone(),
         });
         if let Some(cpus) = hosts.own_cpus(&self.header.cpus) {

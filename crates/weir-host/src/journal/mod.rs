@@ -40,7 +40,7 @@ mod tests;
 
 pub use entry::{Outcome, Restored};
 pub use error::{Holder, JournalError};
-pub use key::{Key, put_back_command};
+pub use key::{Key, put_back_command, quoted};
 
 use entry::{Entry, same};
 use error::FORMAT;

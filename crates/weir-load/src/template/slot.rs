@@ -39,12 +39,13 @@ pub(super) enum Token {
     Slot(Slot),
 }
 
-/// Takes what the user wrote apart. `{{{{` stands for `{{`.
+/// Takes what the user wrote apart, with an error in the place of each slot that is none. `{{{{` stands for
+/// `{{`.
 pub(super) fn tokens(
     mut text: &[u8],
     part: &Part,
     files: &mut Files,
-) -> Result<Vec<Token>, TemplateError> {
+) -> Vec<Result<Token, TemplateError>> {
     let whole = text;
     let mut tokens = Vec::new();
     let mut plain = Vec::new();
@@ -58,14 +59,15 @@ pub(super) fn tokens(
             [b'{', b'{', after @ ..] if after.first() != Some(&b'{') => {
                 let place = place(part, whole, whole.len() - text.len());
                 let Some(end) = after.windows(2).position(|pair| pair == b"}}") else {
-                    return Err(TemplateError::Open { place });
+                    tokens.push(Err(TemplateError::Open { place }));
+                    return tokens;
                 };
                 if !plain.is_empty() {
-                    tokens.push(Token::Text(std::mem::take(&mut plain)));
+                    tokens.push(Ok(Token::Text(std::mem::take(&mut plain))));
                 }
-                let slot = Slot::read(after[..end].trim_ascii(), place, files)?;
-                slot.check(part)?;
-                tokens.push(Token::Slot(slot));
+                let slot = Slot::read(after[..end].trim_ascii(), place, files);
+                let fit = slot.and_then(|slot| slot.check(part).map(|()| Token::Slot(slot)));
+                tokens.push(fit);
                 text = &after[end + 2..];
             }
             _ => {
@@ -75,9 +77,9 @@ pub(super) fn tokens(
         }
     }
     if !plain.is_empty() {
-        tokens.push(Token::Text(plain));
+        tokens.push(Ok(Token::Text(plain)));
     }
-    Ok(tokens)
+    tokens
 }
 
 fn place(part: &Part, text: &[u8], at: usize) -> Place {

@@ -97,7 +97,7 @@ fn a_study_that_insists_on_namespaces_or_has_nothing_else_is_refused_without_the
     let insists = format!("{all}network: {{kind: namespaces}}\n");
     for text in [&alone, &insists] {
         let ended = place.run_without_root(text).with_code(2);
-        ended.says(&["takes network namespaces", "as root"]);
+        ended.says(&["needs network namespaces", "as root"]);
         assert!(!place.run_folder().exists());
     }
 }

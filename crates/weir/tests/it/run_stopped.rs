@@ -2,8 +2,10 @@
 //! nothing is left running, and the run can go on.
 
 use std::fs;
+use std::time::Duration;
 
 use rustix::process::Signal;
+use weir_model::quantity::format_duration;
 use weir_model::record::{Outcome, Record};
 use weir_probe::process::children;
 use weir_record::Run;
@@ -39,7 +41,18 @@ fn resumes(place: &Place, arms: usize) -> Run {
     let before = Run::read(&place.run_folder()).expect("the records are whole");
     let measured = before.trials().count();
     within(measured, 2 * arms..arms * BLOCKS);
-    place.resume().with_code(0);
+    let whole = before.blocks("closed").into_values();
+    let whole = whole.filter(|trials| trials.len() == arms).count() as u64;
+    // The load lasts 2 s for every arm, and a block two slices of every arm.
+    let slice_ns = before.pilot("closed").map(|pilot| pilot.slice_ns);
+    let left = slice_ns.map(|slice| (1_000_000_000 / slice - whole) * 2 * arms as u64 * slice);
+    let ended = place.resume().with_code(0);
+    if let Some(left) = left.map(Duration::from_nanos) {
+        ended.says(&[&format!(
+            "The trials that remain take {}\n",
+            format_duration(left)
+        )]);
+    }
     place.assert_clean();
     let run = place.records();
     assert!(!run.truncated);
