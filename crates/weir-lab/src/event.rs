@@ -15,11 +15,11 @@ pub enum Event {
         folder: PathBuf,
         /// Whether it goes on with what an earlier session began.
         is_resumed: bool,
-        /// How long the trials that remain of all loads will take, without pilots.
-        trials: Duration,
         /// What the reader of the figures must know about the place.
         remarks: Vec<Remark>,
     },
+    /// All arms run: what remains to be done will take so long, everything included.
+    Takes(Duration),
     /// An arm's proxy accepts connections and answered rightly.
     ArmReady {
         /// The arm.

@@ -220,20 +220,13 @@ fn finish(summary: &Summary) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn trials_take(trials: Duration, is_resumed: bool) -> String {
-    let trials = format_duration(trials);
-    match is_resumed {
-        true => format!("The trials that remain take {trials}"),
-        false => format!("Trials take {trials}, plus pilot trials"),
-    }
-}
-
 /// Tells people what is going on, on standard error.
 struct Narrator {
     line: StatusLine,
     begun: Instant,
     arms: Vec<String>,
     told: Instant,
+    is_resumed: bool,
 }
 
 impl Narrator {
@@ -244,6 +237,7 @@ impl Narrator {
             begun: now,
             arms: Vec::new(),
             told: now,
+            is_resumed: false,
         }
     }
 
@@ -256,14 +250,21 @@ impl Narrator {
             Event::Begun {
                 folder,
                 is_resumed,
-                trials,
                 remarks,
             } => {
                 self.say(&format!("Records go to {}", folder.display()));
-                self.say(&trials_take(trials, is_resumed));
+                self.is_resumed = is_resumed;
                 for remark in remarks {
                     self.say(&format!("Note: {remark}"));
                 }
+            }
+            Event::Takes(takes) => {
+                self.say_arms();
+                let takes = format_duration(Duration::from_secs(takes.as_secs().max(1)));
+                self.say(&match self.is_resumed {
+                    true => format!("What remains takes about {takes}"),
+                    false => format!("All of it takes about {takes}"),
+                });
             }
             Event::ArmReady {
                 arm,
