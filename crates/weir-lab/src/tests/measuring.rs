@@ -324,6 +324,19 @@ fn an_arm_that_becomes_another_is_found_out_with_the_reason() {
         "{}",
         load.fresh
     );
+    let run = bench.read();
+    let input = weir_report::ReportInput {
+        header: &run.header,
+        study_text: &run.study_text,
+        records: &run.records,
+        findings: &findings,
+    };
+    for text in [
+        weir_report::terminal(&input, false, 100),
+        weir_report::html(&input),
+    ] {
+        assert!(text.contains("Arms that became others"), "{text}");
+    }
     // Nothing is thrown away for it.
     assert_eq!(load.blocks_used, load.blocks);
     for scenario in [
