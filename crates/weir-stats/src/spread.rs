@@ -70,6 +70,18 @@ pub fn autocorrelation(sample: &[f64]) -> Option<f64> {
     })
 }
 
+/// Lag-1 autocorrelation of a sample's ranks, equal values sharing theirs, as in the rank version of von Neumann's
+/// ratio (Bartels, JASA 77, 1982): of AR(1) noise of 0.4 with three outliers in a hundred it finds what the values
+/// themselves hide.
+pub fn rank_autocorrelation(sample: &[f64]) -> Option<f64> {
+    let sorted = ascending(sample)?;
+    let rank = |x: &f64| {
+        let below = sorted.partition_point(|other| other < x);
+        (below + sorted.partition_point(|other| other <= x)) as f64
+    };
+    autocorrelation(&sample.iter().map(rank).collect::<Vec<f64>>())
+}
+
 /// What the lag-1 autocorrelation of `n` independent replicates exceeds one time in twenty
 /// (one-sided: only positive autocorrelation makes intervals too narrow). Anderson, "Distribution
 /// of the serial correlation coefficient", Ann. Math. Statist. 13, 1942. Above 1, and so never
@@ -153,6 +165,31 @@ mod tests {
             let share = over.count() as f64 / 2000.0;
             assert!((0.03..0.07).contains(&share), "n = {n}: {share}");
         }
+    }
+
+    #[test]
+    fn ranks_find_what_outliers_hide() {
+        // AR(1) with 0.4, and three in a hundred a dozen deviations away.
+        let found = |of: fn(&[f64]) -> Option<f64>| {
+            let over = (0..400).filter(|seed| {
+                let mut sample = noise(100, 5000 + seed);
+                for i in 1..sample.len() {
+                    sample[i] += 0.4 * sample[i - 1];
+                }
+                let mut rng = SplitMix64::new(*seed);
+                for x in sample.iter_mut().filter(|_| rng.unit() < 0.03) {
+                    *x += 12.0;
+                }
+                of(&sample).unwrap() > autocorrelation_critical(100)
+            });
+            over.count() as f64 / 400.0
+        };
+        let (ranks, values) = (found(rank_autocorrelation), found(autocorrelation));
+        assert!(ranks > 0.85 && values < 0.4, "{ranks} {values}");
+        assert_eq!(
+            rank_autocorrelation(&[1.0, 1e3, 2.0, -1e3]),
+            rank_autocorrelation(&[3.0, 4.0, 3.5, 2.0])
+        );
     }
 
     #[test]
