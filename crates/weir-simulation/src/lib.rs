@@ -20,8 +20,8 @@ mod slice;
 mod world;
 
 pub use model::{
-    ArmModel, Bursts, Correlated, Distribution, Errors, Fault, Generator, Machine, Model, Noise,
-    SlowStart,
+    ArmModel, Bursts, Correlated, Distribution, Errors, Fault, Generator, Grain, HoldUps, Machine,
+    Model, Noise, Outliers, SlowStart,
 };
 pub use scenarios::{SICK, scenarios};
 pub use world::World;

@@ -2,7 +2,7 @@
 //! share what goes on at the time.
 
 use crate::signed_rank::Interval;
-use crate::spread::{qn, sd};
+use crate::spread::qn;
 use crate::student;
 
 /// Beyond so many robust standard deviations from the estimate a replicate counts as that far away.
@@ -23,7 +23,7 @@ impl BetweenClusters {
     /// added up; the sums vary between independent clusters, whatever their replicates have in common (Liang &
     /// Zeger, "Longitudinal data analysis using generalized linear models", Biometrika 73, 1986, with the factor
     /// c / (c - 1) of few clusters). Each distance is limited to three Qn, as in Huber's estimate (Ann. Math.
-    /// Statist. 35, 1964), so that one stall is not taken for a difference between instances.
+    /// Statist. 35, 1964), so that one stall is not taken for a difference between instances; where most are equal it is 0.
     ///
     /// Where neighbouring replicates are `correlated`, so are neighbouring clusters: their products are added with
     /// the weight of one lag (Newey & West, Econometrica 55, 1987), at half the degrees of freedom.
@@ -34,8 +34,7 @@ impl BetweenClusters {
         estimate: f64,
         correlated: bool,
     ) -> Option<BetweenClusters> {
-        let spread = qn(sample).filter(|qn| *qn > 0.0).or(sd(sample))?;
-        let limit = FARTHEST * spread;
+        let limit = FARTHEST * qn(sample)?;
         let mut left = sample;
         let runs = clusters.chunk_by(|a, b| a == b);
         let sums: Option<Vec<f64>> = runs

@@ -31,7 +31,7 @@ fn as_intended(_: Moment<'_>) -> f64 {
 fn quantiles_are_compared_over_groups_that_are_large_enough() {
     let header = header(three_arms());
     let trials = trials(&header, "open", 60, as_intended);
-    let (_folder, run) = run_with_times(&header, trials, exponential(1600));
+    let (_folder, run) = run_with_times(&header, trials, exponential(400));
     let findings = analyze(&run);
     let load = &findings.loads[1];
     assert_eq!(load.rate_intended, Some(10_000.0));
@@ -44,8 +44,8 @@ fn quantiles_are_compared_over_groups_that_are_large_enough() {
         ]
     );
 
-    // 1,600 requests a block: one is enough for the median, seven make the 10,000 of the p99.
-    for (metric, merged, n) in [(Metric::ResponseP50, 1, 60), (Metric::ResponseP99, 7, 8)] {
+    // 400 requests a block: one is enough for the median, three make the 1,000 of the p99.
+    for (metric, merged, n) in [(Metric::ResponseP50, 1, 60), (Metric::ResponseP99, 3, 20)] {
         let change = comparison(&findings, 1, metric, "keepalive");
         assert_eq!((change.merged, change.n), (merged, n), "{change:?}");
         assert_eq!(
@@ -54,7 +54,7 @@ fn quantiles_are_compared_over_groups_that_are_large_enough() {
             "shorter is better: {change:?}"
         );
         let (low, high) = change.interval;
-        assert!(low <= 0.5 && 0.5 <= high && high / low < 1.1, "{change:?}");
+        assert!(low <= 0.5 && 0.5 <= high && high / low < 1.3, "{change:?}");
         let same = comparison(&findings, 1, metric, "stock-again");
         assert!(
             !matches!(same.verdict, Verdict::Better | Verdict::Worse),
@@ -87,21 +87,15 @@ fn quantiles_are_compared_over_groups_that_are_large_enough() {
 }
 
 #[test]
-fn a_short_run_says_that_its_tail_is_thin_or_leaves_it_out() {
+fn a_short_run_leaves_its_tail_out() {
     let header = header(three_arms());
     let p99 = |blocks: u32, count: usize| {
         let trials = trials(&header, "open", blocks, as_intended);
         let (_folder, run) = run_with_times(&header, trials, exponential(count));
         comparison(&analyze(&run), 1, Metric::ResponseP99, "keepalive").clone()
     };
-    let thin = p99(12, 1000);
+    let thin = p99(12, 500);
     assert_eq!((thin.n, thin.merged), (6, 2), "{thin:?}");
-    assert!(
-        thin.because
-            .contains("about 2000 requests behind each quantile"),
-        "{}",
-        thin.because
-    );
     let out = p99(12, 400);
     assert_eq!((out.verdict, out.n), (Verdict::Invalid, 0));
     assert!(

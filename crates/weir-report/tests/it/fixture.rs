@@ -294,6 +294,7 @@ pub(crate) fn comparison(metric: Metric, arm: &str, ratio: f64, half: f64) -> Co
         against: "stock".to_owned(),
         n: 118,
         merged: 1,
+        family: 1,
         autocorrelation: 0.08,
         ratio,
         pooled: ratio,
