@@ -142,7 +142,7 @@ impl<'a> Comparer<'a> {
             least => least,
         };
         comparison.verdict = Verdict::Inconclusive;
-        comparison.because = caveats(&drawn, &found);
+        comparison.because = caveats(metric, &drawn, &found);
         comparison
     }
 
@@ -223,8 +223,14 @@ fn blank(data: &LoadData<'_>, metric: Metric, arm: usize, against: usize) -> Com
 }
 
 /// What a reader should know beside the verdict, to be appended to its reason.
-fn caveats(drawn: &Replicates, found: &Estimate) -> String {
+fn caveats(metric: Metric, drawn: &Replicates, found: &Estimate) -> String {
     let mut text = String::new();
+    if metric == Metric::ResponseP99 {
+        text += &format!(
+            "; compared is the typical p99, of short times: the ratio of the pooled ones is {:.3}",
+            drawn.pooled
+        );
+    }
     if drawn.few_instances {
         text += "; with so few instances of the proxies the interval leaves out how much instances differ";
     }

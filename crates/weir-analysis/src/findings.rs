@@ -175,6 +175,9 @@ pub struct ArmFindings {
     /// [`NEVER_NS`] (null in JSON) where it falls among those that were not answered.
     #[serde(with = "never")]
     pub response_ns: [u64; 5],
+    /// The p99 and the p99.9 of the response time in an open loop, and how well they are known.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tails: Vec<TailFindings>,
     /// Service time at the same quantiles, nanoseconds.
     pub service_ns: [u64; 5],
     /// Dispatch lag at the same quantiles, nanoseconds.
@@ -205,6 +208,22 @@ pub struct ArmFindings {
     /// nanoseconds), one point for each block, INVALID ones too, at most 300. Sessions of a resumed
     /// run follow one another without the pause between them.
     pub over_time: Vec<(f64, f64, u64)>,
+}
+
+/// A high quantile of an arm's response times, by its two names.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct TailFindings {
+    /// The quantile, 0.99 or 0.999.
+    pub quantile: f64,
+    /// That of all requests that were due, nanoseconds: what a user meets who asks at any time. `None` where it
+    /// falls among those that were not answered.
+    pub pooled_ns: Option<u64>,
+    /// Its interval by Woodruff; the upper end is `None` where that falls among those that were not answered.
+    /// `None` where there are too few blocks, or fewer than ten requests beyond.
+    pub interval_ns: Option<(u64, Option<u64>)>,
+    /// The pseudo-median of the quantiles of short stretches of time, each with as few requests as it needs: what a
+    /// moment is like in which the machine did not stand still. Of the p99 alone; `None` as above.
+    pub typical_ns: Option<u64>,
 }
 
 /// The time of a request that was not answered.

@@ -74,7 +74,7 @@ pub fn analyze(run: &Run) -> Findings {
                 slice_ns: data.slice_ns,
                 blocks: data.blocks.len() as u32,
                 blocks_used: data.blocks_used(),
-                arms: figures::arms(run, &data),
+                arms: figures::arms(run, &comparer),
                 comparisons: compared.comparisons,
                 pairs: compared.pairs,
                 rankings,

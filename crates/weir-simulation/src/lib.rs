@@ -15,6 +15,7 @@ mod hands;
 mod load;
 mod model;
 mod noise;
+mod noises;
 mod scenarios;
 mod slice;
 mod world;
@@ -23,5 +24,6 @@ pub use model::{
     ArmModel, Bursts, Correlated, Distribution, Errors, Fault, Generator, Grain, HoldUps, Machine,
     Model, Noise, Outliers, SlowStart,
 };
+pub use noises::{NOISES, NoiseRow};
 pub use scenarios::{SICK, scenarios};
 pub use world::World;

@@ -29,7 +29,8 @@ pub use multiplicity::holm;
 pub use share::share_interval;
 pub use signed_rank::{Interval, SignedRank};
 pub use spread::{
-    autocorrelation, autocorrelation_critical, minimum_detectable, qn, rank_autocorrelation, sd,
+    autocorrelation, autocorrelation_critical, minimum_detectable, power, qn, rank_autocorrelation,
+    sd,
 };
 pub use verdict::{Evidence, Outcome, least_replicates, verdict};
 pub use walsh::hodges_lehmann;

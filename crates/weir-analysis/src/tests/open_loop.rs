@@ -82,8 +82,35 @@ fn quantiles_are_compared_over_groups_that_are_large_enough() {
             .all(|w| w[0].0 < w[1].0 && w[0].1 <= w[1].1),
         "{curve:?}"
     );
-    assert_eq!(curve.last(), Some(&(96_000.0, arm.response_ns[4])));
+    assert_eq!(curve.last(), Some(&(24_000.0, arm.response_ns[4])));
     assert_eq!(curve.first().map(|(x, _)| *x), Some(1.0));
+}
+
+#[test]
+fn the_tail_has_two_names_and_an_interval() {
+    let header = header(three_arms());
+    let trials = trials(&header, "open", 40, as_intended);
+    // In every tenth block an eighth of the requests waits for 5 ms.
+    let (_folder, run) = run_with_times(&header, trials, |trial, rng| {
+        let held_up = trial.block % 10 == 0;
+        let draw = |number| match held_up && number % 8 == 0 {
+            true => 5_000_000,
+            false => (-3e5 * (1.0 - rng.unit()).ln()) as u64 + 1,
+        };
+        (0..1500).map(draw).collect()
+    });
+    let arm = &analyze(&run).loads[1].arms[0];
+    let [p99, p999] = &arm.tails[..] else {
+        panic!("two: {:?}", arm.tails);
+    };
+    // Of 300 us times ln 100 without hold-ups; 1.25 % of all requests were held up.
+    let typical = p99.typical_ns.unwrap() as f64;
+    assert!((typical / 1_381_551.0 - 1.0).abs() < 0.1, "{p99:?}");
+    assert!(p99.pooled_ns.unwrap() > 4_900_000, "{p99:?}");
+    let (low, high) = p99.interval_ns.unwrap();
+    assert!(low < 2_000_000 && high.unwrap() > 4_900_000, "{p99:?}");
+    assert_eq!((p999.quantile, p999.typical_ns), (0.999, None));
+    assert!(p999.interval_ns.is_some());
 }
 
 #[test]

@@ -256,6 +256,7 @@ fn arm(plan: &Plan, role: ArmRole, [rate, p50, cpu]: [f64; 3], seed: u32) -> Arm
         received_per_second: Some(rate * 1240.0),
         cpu_per_request_ns: Some(cpu),
         response_ns: quantiles,
+        tails: Vec::new(),
         service_ns: quantiles.map(|ns| ns * 9 / 10),
         dispatch_lag_ns: [4_100, 9_800, 31_000, 88_000, 412_000],
         samples: (rate * 12.0) as u64,
