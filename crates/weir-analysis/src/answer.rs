@@ -5,9 +5,9 @@ mod proxies;
 
 use weir_model::study::{ArmRole, Metric, Study};
 
-use crate::blocks::UNANSWERED;
 use crate::findings::{Comparison, InertArm, LimitFindings, LimitVerdict, LoadFindings, Verdict};
 use crate::names::{self, are_different_proxies, are_steps, capitalized, find};
+use crate::outcomes::UNANSWERED;
 
 /// More names than this are counted rather than listed.
 const NAMES_LISTED: usize = 3;
@@ -57,10 +57,40 @@ fn of_load(study: &Study, load: &LoadFindings, inert: &[InertArm], one_of_many: 
         .filter(|sentence| !sentence.is_empty())
         .collect();
     let text = format!("{under}{}", both.join(" "));
+    let others = unanswered(load).into_iter().chain(changed(load));
+    let others = others.chain(Some(load.fresh.clone()).filter(|fresh| !fresh.is_empty()));
     let all = std::iter::once(text)
-        .chain(unanswered(load))
+        .chain(others)
         .chain(warning(study, load));
     all.collect::<Vec<String>>().join(" ")
+}
+
+/// Arms that became others on the way: what the figures are of is then a mixture.
+fn changed(load: &LoadFindings) -> Option<String> {
+    let (first, others) = load.phases.split_first()?;
+    let figures = match first.metric {
+        Metric::CpuPerRequest => format!(
+            "{:.0} µs of CPU time for a request, {:.0} before",
+            first.after / 1e3,
+            first.before / 1e3
+        ),
+        _ => format!(
+            "{:.0} requests per second, {:.0} before",
+            first.after, first.before
+        ),
+    };
+    let why = match &*first.evidence {
+        "" => String::new(),
+        evidence => format!("; {evidence}"),
+    };
+    let others = match others.len() {
+        0 => String::new(),
+        count => format!(" Changes of this kind besides: {count}."),
+    };
+    Some(format!(
+        "From second {:.0} on {} was another arm ({figures}{why}), so figures over all blocks are a mixture.{others}",
+        first.at_s, first.arm
+    ))
 }
 
 /// Which arms left more than [`UNANSWERED`] of their requests without a right answer.

@@ -187,7 +187,9 @@ impl<'a> Comparer<'a> {
             values.value(metric, arm, group) / values.value(metric, against, group)
         });
         match drawn.log_ratios.is_empty() {
-            true => Err(NotComparable("neither arm answered".to_owned())),
+            true => Err(NotComparable(
+                "in no block did either arm answer enough requests for it".to_owned(),
+            )),
             false => Ok(drawn),
         }
     }

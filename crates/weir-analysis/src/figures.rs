@@ -9,12 +9,13 @@ use weir_record::Run;
 use weir_stats::hodges_lehmann;
 use weir_stats::verdict::LEAST_REPLICATES;
 
-use crate::blocks::{Answers, LoadData, rate, received_per_second, sum};
+use crate::blocks::{LoadData, rate, received_per_second, sum};
 use crate::compare::Comparer;
 use crate::connections;
 use crate::counters;
 use crate::findings::{ArmFindings, NEVER_NS, TailFindings};
 use crate::limits::pooled;
+use crate::outcomes::Answers;
 use crate::replicates::{group_size, groups, samples_needed};
 use crate::values::{Times, Values, empty_histogram};
 
@@ -182,10 +183,10 @@ fn percentile_curve(histogram: &Histogram<u64>) -> Vec<(f64, u64)> {
 }
 
 /// Puts the sessions of a resumed run one after the other: each counts from its own beginning.
-struct Clock(BTreeMap<u32, u64>);
+pub(crate) struct Clock(BTreeMap<u32, u64>);
 
 impl Clock {
-    fn of(data: &LoadData<'_>) -> Clock {
+    pub(crate) fn of(data: &LoadData<'_>) -> Clock {
         let mut ends: BTreeMap<u32, u64> = BTreeMap::new();
         for judged in data.blocks.iter().flatten().flatten() {
             let end = ends.entry(judged.trial.session).or_default();
@@ -201,7 +202,7 @@ impl Clock {
         Clock(begins.collect())
     }
 
-    fn seconds(&self, trial: &TrialRecord) -> f64 {
+    pub(crate) fn seconds(&self, trial: &TrialRecord) -> f64 {
         let within = trial.slices.first().map_or(0, |slice| slice.start_ns);
         (self.0.get(&trial.session).unwrap_or(&0) + within) as f64 / 1e9
     }

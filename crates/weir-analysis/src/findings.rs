@@ -37,6 +37,9 @@ pub struct Headline {
     /// The worst validity of the loads and matrices that the answer rests on; INVALID when there are
     /// none.
     pub validity: Validity,
+    /// Why it is not VALID, in one sentence without a full stop; empty when it is.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub because: String,
     /// Why the run is not what was planned; `None` when it is.
     pub incomplete: Option<Incomplete>,
     /// Loads beside the answer that are INVALID as a whole and say nothing. Empty when the answer
@@ -49,6 +52,7 @@ impl Default for Headline {
     fn default() -> Headline {
         Headline {
             validity: Validity::Invalid,
+            because: String::new(),
             incomplete: None,
             left_out: Vec::new(),
         }
@@ -128,11 +132,31 @@ pub struct LoadFindings {
     /// within it, in the order of the study.
     #[serde(default)]
     pub limits: Vec<LimitFindings>,
+    /// Arms that became others while they were measured, in order of time.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub phases: Vec<PhaseChange>,
+    /// What would have been seen only by a longer measurement; empty where nothing is known of that kind.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub fresh: String,
     /// INVALID when no block was valid for all arms; SUSPECT when more than one in twenty of an
-    /// arm's trials that were used are, or more than half of the blocks were INVALID; else VALID.
+    /// arm's trials that were used are, or half of the blocks or more were INVALID; else VALID.
     pub validity: Validity,
     /// Reasons, each with how many of the trials it concerns.
     pub reasons: Vec<CountedReason>,
+    /// Trials that no figure rests on.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub left_out: Vec<LeftOut>,
+}
+
+/// A trial that was INVALID.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LeftOut {
+    /// The block, as the records number it.
+    pub block: u32,
+    /// The arm.
+    pub arm: String,
+    /// The rules that say so.
+    pub rules: Vec<String>,
 }
 
 impl LoadFindings {
@@ -140,6 +164,32 @@ impl LoadFindings {
     pub fn is_usable(&self) -> bool {
         self.validity != Validity::Invalid && self.blocks_used > 0
     }
+}
+
+/// An arm became another one while it was measured: from some block on its CPU time per request, or its
+/// rate, is on another level, and the other arms' are not.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct PhaseChange {
+    /// The arm.
+    pub arm: String,
+    /// What changed.
+    pub metric: Metric,
+    /// The first of the load's blocks after it, counted from 0.
+    pub block: u32,
+    /// When, in seconds since the load began, the pauses between sessions left out.
+    pub at_s: f64,
+    /// Median over the blocks before, back to the change before if there is one: nanoseconds for the CPU
+    /// time, requests per second for the rate.
+    pub before: f64,
+    /// Median over the blocks after, up to the next change.
+    pub after: f64,
+    /// p of there being no change (Pettitt's test).
+    pub p: f64,
+    /// What else was different: sockets, connections; half a sentence, or empty.
+    pub evidence: String,
+    /// The ratio to the arm that it is compared with, and its interval, before and after; `None` for the
+    /// baseline, and where there are too few blocks.
+    pub ratios: [Option<(f64, (f64, f64))>; 2],
 }
 
 /// One reason for doubt and how often it was met.

@@ -8,7 +8,7 @@ use weir_model::study::Study;
 
 use crate::blocks::LoadData;
 use crate::findings::{
-    CountedReason, Findings, Headline, Incomplete, LoadFindings, MatrixFindings,
+    CountedReason, Findings, Headline, Incomplete, LeftOut, LoadFindings, MatrixFindings,
 };
 use crate::validity::Reason;
 
@@ -19,7 +19,7 @@ const SUSPECT_SHARE: f64 = 0.05;
 
 /// More than this share of SUSPECT and INVALID loads make a matrix SUSPECT.
 const DOUBTFUL_SHARE: f64 = 0.05;
-/// More than this share of INVALID loads make a matrix INVALID, and of INVALID blocks a load SUSPECT.
+/// More than this share of INVALID loads make a matrix INVALID, and this share of INVALID blocks a load SUSPECT.
 const INVALID_SHARE: f64 = 0.5;
 
 /// The load's validity and every reason once, INVALID before SUSPECT, frequent before rare.
@@ -28,7 +28,7 @@ pub(crate) fn load(data: &LoadData<'_>) -> (Validity, Vec<CountedReason>) {
     let lost = data.blocks.len() as f64 - f64::from(used);
     let validity = match () {
         () if !comparable(data) => Validity::Invalid,
-        () if lost > INVALID_SHARE * data.blocks.len() as f64 => Validity::Suspect,
+        () if lost >= INVALID_SHARE * data.blocks.len() as f64 => Validity::Suspect,
         () if (0..data.study.arms.len()).any(|arm| mostly_suspect(data, arm)) => Validity::Suspect,
         () => Validity::Valid,
     };
@@ -90,6 +90,49 @@ fn reasons(data: &LoadData<'_>) -> Vec<CountedReason> {
     reasons
 }
 
+/// Trials that no figure rests on.
+pub(crate) fn left_out(data: &LoadData<'_>) -> Vec<LeftOut> {
+    let judged = data.blocks.iter().flatten().flatten();
+    let invalid = judged.filter(|judged| !judged.usable());
+    let each = invalid.map(|judged| {
+        let reasons = judged.reasons.iter().map(|found| &found.reason);
+        let rules = reasons.filter(|reason| reason.validity == Validity::Invalid);
+        LeftOut {
+            block: judged.trial.block,
+            arm: judged.trial.arm.clone(),
+            rules: rules.map(|reason| reason.rule.clone()).collect(),
+        }
+    });
+    each.collect()
+}
+
+/// Why loads of this validity have it: the most frequent reason of the first of them, and how many blocks
+/// were lost.
+fn because<'a>(validity: Validity, mut loads: impl Iterator<Item = &'a LoadFindings>) -> String {
+    let Some(load) = loads.find(|load| load.validity == validity) else {
+        return String::new();
+    };
+    if validity == Validity::Valid {
+        return String::new();
+    }
+    if load.blocks == 0 {
+        return format!("nothing was measured under the load {}", load.load);
+    }
+    let reasons = load.reasons.iter();
+    let reason = match reasons.max_by_key(|counted| counted.trials) {
+        Some(most) => format!(
+            "{} ({} of {} trials)",
+            most.reason.seen, most.trials, most.of
+        ),
+        None => "no block has a trial of every arm".to_owned(),
+    };
+    let blocks = match load.blocks - load.blocks_used.min(load.blocks) {
+        0 => String::new(),
+        lost => format!("; {lost} of {} blocks were left out", load.blocks),
+    };
+    format!("under the load {}, {reason}{blocks}", load.load)
+}
+
 /// The headline of a run whose loads and matrices were judged.
 pub(crate) fn headline(study: &Study, records: &[Record], findings: &Findings) -> Headline {
     let loads = findings.loads.iter();
@@ -100,6 +143,8 @@ pub(crate) fn headline(study: &Study, records: &[Record], findings: &Findings) -
     };
     let metric = study.objective.metric;
     let answering = alone().filter(|load| load.metrics.contains(&metric));
+    let of_matrix = |load: &&LoadFindings| matrix_of(study, load).is_some();
+    let answering_again = answering.clone().chain(loads.clone().filter(of_matrix));
     let validity = answering
         .map(|load| load.validity)
         .chain(findings.matrices.iter().map(|matrix| matrix.validity))
@@ -108,6 +153,7 @@ pub(crate) fn headline(study: &Study, records: &[Record], findings: &Findings) -
     let unusable = alone().filter(|load| load.validity == Validity::Invalid);
     Headline {
         validity,
+        because: because(validity, answering_again),
         incomplete: incomplete(records, findings.complete),
         left_out: match validity {
             Validity::Invalid => Vec::new(),

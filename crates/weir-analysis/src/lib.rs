@@ -19,6 +19,7 @@ mod blocks;
 mod compare;
 mod connections;
 mod counters;
+mod equal;
 mod figures;
 pub mod findings;
 mod headline;
@@ -26,6 +27,8 @@ mod inert;
 mod limits;
 mod load;
 mod names;
+mod outcomes;
+mod phases;
 mod published;
 mod ranking;
 mod replicates;
@@ -66,7 +69,8 @@ pub fn analyze(run: &Run) -> Findings {
             let data = LoadData::gather(run, load);
             let (validity, reasons) = headline::load(&data);
             let mut comparer = Comparer::new(run, &data, &mut tests);
-            let compared = comparer.compare();
+            let mut compared = comparer.compare();
+            equal::hold_against_the_same(&mut compared.comparisons, study);
             let rankings = ranking::rankings(study, &data.metrics(), &compared.pairs);
             LoadFindings {
                 load: load.name.clone(),
@@ -80,8 +84,11 @@ pub fn analyze(run: &Run) -> Findings {
                 rankings,
                 metrics: data.metrics(),
                 limits: limits::limits(&comparer),
+                phases: phases::changes(run, &mut comparer),
+                fresh: phases::fresh(&data),
                 validity,
                 reasons,
+                left_out: headline::left_out(&data),
             }
         })
         .collect();

@@ -11,9 +11,10 @@ use std::time::Duration;
 use weir_stats::verdict::LEAST_REPLICATES;
 use weir_stats::{Interval, share_interval};
 
-use crate::blocks::{Answers, LoadData};
+use crate::blocks::LoadData;
 use crate::compare::Comparer;
 use crate::findings::{LimitFindings, LimitVerdict};
+use crate::outcomes::Answers;
 use crate::replicates::samples_needed;
 use crate::values::Values;
 

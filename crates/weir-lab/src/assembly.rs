@@ -197,6 +197,8 @@ impl<'a> Assembly<'a> {
             proxy_steal_ns: end.left_steal_ns.saturating_sub(begin.proxy_steal_ns),
             generator_steal_ns: (end.generator_steal_ns).saturating_sub(begin.generator_steal_ns),
             proxy_cpus_idle_ns: end.left_idle_ns.saturating_sub(begin.proxy_idle_ns),
+            sockets: begin.sockets,
+            sockets_after: end.left_sockets,
             late_ns: begin.late_ns.max(end.late_ns).max(again.late_ns),
             ..self.records[place]?
         })

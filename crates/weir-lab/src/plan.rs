@@ -4,12 +4,13 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use weir_model::record::{LoadEndRecord, Phase, PilotCandidate, PilotRecord, Record};
+use weir_model::flow::ArrivalsSpec;
+use weir_model::record::{LoadEndRecord, Phase, PilotRecord, Record, Residue};
 use weir_model::study::{LoadSpec, Study};
 
 use crate::cell::{Cell, CellEnd, Outcome, Rates};
 use crate::history::History;
-use crate::pilot::{self, Quantity};
+use crate::pilot;
 use crate::proposer::{Proposer, Step};
 use crate::timeline::Timeline;
 use crate::{Event, LabError, arrivals, preflight};
@@ -29,8 +30,8 @@ pub(crate) struct Plan {
 enum Stage {
     /// At the begin.
     Fresh,
-    /// A pilot tries slices.
-    Pilot(Vec<PilotCandidate>),
+    /// A pilot was proposed, and has come to this.
+    Pilot(Vec<Residue>),
     /// Its cells have been proposed.
     Measured { planned: u32 },
 }
@@ -49,45 +50,53 @@ impl Plan {
 
     /// Thinks out the next steps for a load.
     fn think(&mut self, load: &LoadSpec, history: &History) {
-        let name = || load.name.clone();
         if let Some(pilot) = history.pilots.get(&load.name) {
             return self.after_pilot(load, pilot, history);
         }
         let rate = self.rate(load, history);
-        match (&self.stage, self.study.blocks.slice) {
-            (_, Some(slice)) => self.choose(load, slice, rate),
-            (Stage::Pilot(tried), None) => match pilot::CANDIDATES_MS.get(tried.len()) {
-                Some(ms) if !pilot::settled(tried) => {
-                    let slice = Duration::from_millis(*ms);
-                    let cell = self.pilot_cell(load, slice, rate);
-                    self.steps.push_back(Step::Measure(Box::new(cell)));
-                }
-                _ => {
-                    let chosen = pilot::choose(tried).map_or(0, |chosen| chosen.slice_ns);
-                    self.choose(load, Duration::from_nanos(chosen), rate);
-                }
-            },
-            (_, None) => {
+        if let Some(slice) = self.study.blocks.slice {
+            return self.choose(load, slice, (rate, Vec::new()));
+        }
+        if let Some(alike) = self.alike(load, history) {
+            let (slice, residues) = (Duration::from_nanos(alike.slice_ns), alike.residues.clone());
+            return self.choose(load, slice, (rate, residues));
+        }
+        match std::mem::replace(&mut self.stage, Stage::Fresh) {
+            Stage::Pilot(residues) if !residues.is_empty() => {
+                let slice = pilot::choose(&residues, self.study.blocks.discard);
+                self.choose(load, slice, (rate, residues));
+            }
+            _ => {
                 self.stage = Stage::Pilot(Vec::new());
-                self.steps
-                    .push_back(Step::Tell(Event::PilotBegun { load: name() }));
+                let begun = Event::PilotBegun {
+                    load: load.name.clone(),
+                };
+                let cell = self.pilot_cell(load, history);
+                self.steps.push_back(Step::Tell(begun));
+                self.steps.push_back(Step::Measure(Box::new(cell)));
             }
         }
     }
 
+    /// The pilot of a load that differs from this one in nothing but its rate.
+    fn alike<'h>(&self, load: &LoadSpec, history: &'h History) -> Option<&'h PilotRecord> {
+        let mut others = self
+            .study
+            .loads
+            .iter()
+            .filter(|other| are_alike(other, load));
+        others.find_map(|other| history.pilots.get(&other.name))
+    }
+
     /// Writes the choice of the slice down.
-    fn choose(&mut self, load: &LoadSpec, slice: Duration, rate: Option<f64>) {
-        let candidates = match std::mem::replace(&mut self.stage, Stage::Fresh) {
-            Stage::Pilot(candidates) => candidates,
-            Stage::Fresh | Stage::Measured { .. } => Vec::new(),
-        };
-        let was_tried = self.study.blocks.slice.is_none();
+    fn choose(&mut self, load: &LoadSpec, slice: Duration, (rate, residues): Chosen) {
         let pilot = PilotRecord {
             load: load.name.clone(),
             slice_ns: slice.as_nanos() as u64,
             rate,
-            candidates,
+            residues,
         };
+        let was_tried = self.study.blocks.slice.is_none();
         let told = was_tried.then(|| Step::Tell(Event::PilotEnded(pilot.clone())));
         self.steps
             .push_back(Step::Record(Box::new(Record::Pilot(pilot))));
@@ -165,14 +174,19 @@ impl Plan {
         }
     }
 
-    /// The first two arms take turns.
-    fn pilot_cell(&self, load: &LoadSpec, slice: Duration, rate: Option<f64>) -> Cell {
-        let fit = (pilot::TRY.as_nanos() / (slice * 4).as_nanos().max(1)) as u32;
+    /// All arms for a moment, at the highest rate among the loads that the pilot is for.
+    fn pilot_cell(&self, load: &LoadSpec, history: &History) -> Cell {
+        let loads = self
+            .study
+            .loads
+            .iter()
+            .filter(|other| are_alike(other, load));
+        let rates = loads.filter_map(|other| self.rate(other, history));
+        let rate = rates.max_by(f64::total_cmp);
         Cell {
-            arms: (0..self.study.arms.len().min(2)).collect(),
-            blocks: fit.max(pilot::AT_LEAST_BLOCKS),
+            blocks: pilot::blocks(&self.study, load),
             phase: Phase::Pilot,
-            ..self.cell(load, slice, rate)
+            ..self.cell(load, pilot::first(), rate)
         }
     }
 
@@ -183,25 +197,6 @@ impl Plan {
         let slowest = first.and_then(|first| history.slowest(&first.name));
         // A trace that cannot be read any more is an error where it is read to be sent.
         arrivals::rate(load, &self.study.blocks, slowest).ok()?
-    }
-
-    /// What a pilot's trial says of its slice.
-    fn judge(&self, load: &LoadSpec, outcome: &Outcome, tried: usize) -> PilotCandidate {
-        let slice = Duration::from_millis(pilot::CANDIDATES_MS[tried]);
-        let is_open = load.is_open();
-        let quantity = match is_open {
-            true => Quantity::CpuPerRequest,
-            false => Quantity::Rate,
-        };
-        let blocks = &outcome.blocks;
-        let ratios = blocks
-            .iter()
-            .flat_map(|block| pilot::log_ratios(block, quantity));
-        let ratios: Vec<f64> = ratios.collect();
-        // In an open loop the rate is given, and a slow arm's queue is what is to be seen.
-        let mean = pilot::mean_response_time(blocks);
-        let fits = is_open || pilot::fits(slice, self.study.blocks.discard, mean);
-        pilot::judge(slice, blocks.len() as u32, &ratios, fits)
     }
 }
 
@@ -223,18 +218,34 @@ impl Proposer for Plan {
             // A slice that is chosen by the figures of a dead proxy would be chosen in vain.
             return Err(*error);
         }
-        if let (Stage::Pilot(tried), Some(load)) = (&self.stage, self.loads.front()) {
-            let candidate = self.judge(load, &outcome, tried.len());
-            if let Stage::Pilot(tried) = &mut self.stage {
-                tried.push(candidate);
-            }
+        if let Stage::Pilot(residues) = &mut self.stage {
+            *residues = pilot::residues(&outcome.blocks);
         }
         Ok(())
     }
 }
 
+/// Rate and residues that go with the choice of a slice.
+type Chosen = (Option<f64>, Vec<Residue>);
+
+/// Whether two loads differ in nothing but their rate.
+pub(crate) fn are_alike(one: &LoadSpec, other: &LoadSpec) -> bool {
+    if one.is_open() != other.is_open() || one.main.changes() || other.main.changes() {
+        return one.name == other.name;
+    }
+    let without_rate = |load: &LoadSpec| {
+        let mut same = load.clone();
+        same.name.clear();
+        same.cell = None;
+        same.duration = Duration::ZERO;
+        same.main.arrivals = ArrivalsSpec::Closed;
+        same
+    };
+    without_rate(one) == without_rate(other)
+}
+
 /// `blocks` in as many parts of nearly the same size as there are instances.
-fn parts(blocks: u32, instances: u32) -> impl Iterator<Item = u32> {
+pub(crate) fn parts(blocks: u32, instances: u32) -> impl Iterator<Item = u32> {
     let count = instances.clamp(1, blocks.max(1));
     (0..count).map(move |part| blocks / count + u32::from(part < blocks % count))
 }

@@ -17,8 +17,8 @@ use crate::study::{Arm, CpuRoles, Study};
 mod trial;
 
 pub use trial::{
-    ArmConnections, ConnectionCounts, PartRecord, Phase, QuantileSummary, SliceRecord, TrialRecord,
-    Validity, ValidityReason,
+    ArmConnections, ConnectionCounts, PartRecord, Phase, QuantileSummary, SliceRecord,
+    SocketCounts, TrialRecord, Validity, ValidityReason,
 };
 
 /// Version of the run folder's formats.
@@ -278,25 +278,19 @@ pub struct PilotRecord {
     pub slice_ns: u64,
     /// Rate of the open loop, in requests per second, when the study gave it as a share.
     pub rate: Option<f64>,
-    /// The candidates.
-    pub candidates: Vec<PilotCandidate>,
+    /// How long what an arm has in flight stays behind when the load moves on, of every arm; empty where
+    /// the study gives the slice, and in runs of before it was kept.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub residues: Vec<Residue>,
 }
 
-/// One slice length that the pilot tried.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct PilotCandidate {
-    /// Slice in nanoseconds.
-    pub slice_ns: u64,
-    /// Blocks it was tried for.
-    pub blocks: u32,
-    /// Whether responses took longer than the part of the slice that is not measured: such a length
-    /// is taken only when all are.
-    #[serde(default)]
-    pub too_short: bool,
-    /// Robust standard deviation of the log ratio of rates of neighbouring slices' arms.
-    pub sd_log_ratio: f64,
-    /// Half-width of the interval that a minute of trial would give, as a log ratio.
-    pub half_width_per_minute: f64,
+/// How long what an arm has in flight stays behind.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Residue {
+    /// The arm.
+    pub arm: String,
+    /// Nanoseconds.
+    pub ns: u64,
 }
 
 /// All trials of one load are complete.

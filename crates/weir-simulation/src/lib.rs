@@ -13,6 +13,7 @@
 mod chance;
 mod hands;
 mod load;
+mod memory;
 mod model;
 mod noise;
 mod noises;
@@ -22,7 +23,7 @@ mod world;
 
 pub use model::{
     ArmModel, Bursts, Correlated, Distribution, Errors, Fault, Generator, Grain, HoldUps, Machine,
-    Model, Noise, Outliers, SlowStart,
+    Model, Noise, Outliers, SlowStart, TimeWait,
 };
 pub use noises::{NOISES, NoiseRow};
 pub use scenarios::{SICK, scenarios};

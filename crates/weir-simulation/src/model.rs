@@ -68,6 +68,8 @@ pub struct ArmModel {
     /// How much slower it gets with every second that it runs: 0.01 is one per cent of what it was at the
     /// start.
     pub leak_per_s: f64,
+    /// What its system remembers of connections that have ended.
+    pub time_wait: Option<TimeWait>,
     /// Responses that are errors.
     pub errors: Errors,
     /// What goes wrong at a time.
@@ -88,6 +90,7 @@ impl Default for ArmModel {
             instance_sd: 0.0,
             slow_start: None,
             leak_per_s: 0.0,
+            time_wait: None,
             errors: Errors::default(),
             faults: Vec::new(),
         }
@@ -232,6 +235,19 @@ pub struct SlowStart {
     pub factor: f64,
     /// Seconds after which the excess has fallen to 1/e.
     pub time_s: f64,
+}
+
+/// Connections to the origin that stay in TIME_WAIT, and what that costs once there are too many.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct TimeWait {
+    /// Connections that end with each request, mean.
+    pub per_request: f64,
+    /// How long each is remembered, seconds.
+    pub lasts_s: f64,
+    /// How many there is room for.
+    pub room: f64,
+    /// How much longer requests take beyond that.
+    pub factor: f64,
 }
 
 /// Responses of status 502, which come in runs.

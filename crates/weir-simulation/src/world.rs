@@ -6,10 +6,12 @@ use std::ops::Range;
 use weir_agent::message::{LoadEvent, LoadJob, Reading, WatchEnd, WatchJob};
 use weir_agent::{Failure, FailureKind, Part};
 use weir_load::{Slice, SliceData};
+use weir_model::record::SocketCounts;
 use weir_stats::SplitMix64;
 
 use crate::chance::Chance;
 use crate::load::{Load, ToLoad};
+use crate::memory::Memory;
 use crate::model::{ArmModel, Fault, Grain, Model};
 use crate::noise::NoiseState;
 use crate::slice::{Play, Played};
@@ -32,6 +34,8 @@ pub struct World {
     chance: Chance,
     /// Arms that run, by slot.
     pub(crate) arms: BTreeMap<usize, RunningArm>,
+    /// What the namespace of each slot remembers, whichever arm's instance is in it.
+    memories: BTreeMap<usize, Memory>,
     pub(crate) status: u16,
     next_id: u64,
     loads: Vec<Load>,
@@ -81,6 +85,7 @@ impl World {
             now_ns: 0,
             seeds,
             arms: BTreeMap::new(),
+            memories: BTreeMap::new(),
             status: 200,
             next_id: 1,
             loads: Vec::new(),
@@ -210,7 +215,9 @@ impl World {
         let Some(arm) = self.arms.get_mut(&slot) else {
             return self.loads.iter().map(|_| SliceData::new()).collect();
         };
-        let factor = machine * arm.factor(at_ns);
+        let memory = self.memories.entry(slot).or_default();
+        let time_wait = arm.model.time_wait;
+        let factor = machine * arm.factor(at_ns) * memory.factor(time_wait.as_ref(), at_ns);
         let mut chance = arm.chance.clone();
         let play = Play {
             slice,
@@ -235,6 +242,7 @@ impl World {
         arm.cpu_ns += busy_ns * arm.model.cpu_share;
         arm.busy_ns += busy_ns * arm.model.cpu_share;
         arm.requests += requests;
+        memory.add(time_wait.as_ref(), requests, at_ns);
         let mut each = data.into_iter();
         let sums = counts.into_iter().map(|count| {
             let mut data = SliceData::new();
@@ -328,12 +336,21 @@ impl World {
             proxy_idle_ns: proxies(idle(arm)),
             left_steal_ns: proxies(stolen(left)),
             left_idle_ns: proxies(idle(left)),
+            sockets: self.sockets(job, arm),
+            left_sockets: self.sockets(job, left),
             generator_steal_ns: match job.generator {
                 Some(_) => self.generator_steal_ns as u64,
                 None => 0,
             },
             late_ns: self.model.generator.late_ns,
         }
+    }
+
+    /// Those of the namespace of the arm at a place.
+    fn sockets(&self, job: &WatchJob, place: usize) -> Option<SocketCounts> {
+        job.proxies.as_ref()?;
+        let memory = self.memories.get(job.slots.get(place)?);
+        Some(memory.map_or_else(SocketCounts::default, Memory::sockets))
     }
 
     /// Everybody who goes on ends.

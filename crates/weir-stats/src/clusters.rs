@@ -97,12 +97,16 @@ mod tests {
 
     #[test]
     fn what_clusters_share_is_seen_and_a_stall_is_not_theirs() {
-        let shared = [1.0, 1.0, -1.0, -1.0, 1.0, 1.0, -1.0, -1.0];
-        let own = [1.0, -1.0, 1.0, -1.0, 1.0, -1.0, 1.0, -1.0];
+        let shared = [1.5, 0.5, -0.5, -1.5, 1.4, 0.6, -0.6, -1.4];
+        let own = [1.5, -1.5, 0.5, -0.5, 1.0, -1.0, 0.75, -0.75];
         let between = |sample: &[f64]| BetweenClusters::of(sample, &CLUSTERS, 0.0, false).unwrap();
         // √(4/3 · 16) / 8.
         assert!((between(&shared).error - (64.0_f64 / 3.0).sqrt() / 8.0).abs() < 1e-12);
-        assert_eq!((between(&own).error, between(&own).freedom), (0.0, 3));
+        assert_eq!(
+            (between(&own).error, between(&own).freedom),
+            (0.0, 3),
+            "none"
+        );
         let mut stall = own;
         stall[7] = -1000.0;
         assert!(between(&stall).error < 3.0, "{:?}", between(&stall));
@@ -116,7 +120,7 @@ mod tests {
 
     #[test]
     fn clusters_that_follow_from_one_another_are_fewer() {
-        let wave = [1.0, 1.0, 1.0, 1.0, -1.0, -1.0, -1.0, -1.0];
+        let wave = [1.5, 0.5, 1.4, 0.6, -0.5, -1.5, -0.6, -1.4];
         let of = |correlated| BetweenClusters::of(&wave, &CLUSTERS, 0.0, correlated).unwrap();
         let (alone, together) = (of(false), of(true));
         // Products 4, -4 and 4 beside squares of 16.

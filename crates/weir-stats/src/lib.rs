@@ -10,6 +10,7 @@
 //! Nothing here keeps time, reads files or draws numbers that a seed does not fix. Functions of a
 //! sample return `None` when it is empty or holds a value that is not finite.
 
+pub mod change;
 pub mod clusters;
 pub mod design;
 pub mod estimate;
@@ -23,6 +24,7 @@ mod student;
 pub mod verdict;
 pub mod walsh;
 
+pub use change::change_point;
 pub use design::{SplitMix64, block_order};
 pub use estimate::Estimate;
 pub use multiplicity::holm;

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use weir_model::quantity::CpuSet;
+use weir_model::record::SocketCounts;
 
 /// To read counters at the begin of every slice and at the end of the last.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -47,6 +48,12 @@ pub struct Reading {
     pub left_idle_ns: u64,
     /// Steal of the generator's CPUs.
     pub generator_steal_ns: u64,
+    /// Sockets of the arm's network namespace, or of the host where it has none of its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sockets: Option<SocketCounts>,
+    /// Those of the arm that had the load until now.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub left_sockets: Option<SocketCounts>,
     /// How late it was read, nanoseconds.
     pub late_ns: u64,
 }
@@ -63,6 +70,8 @@ impl Reading {
         self.left_steal_ns += other.left_steal_ns;
         self.left_idle_ns += other.left_idle_ns;
         self.generator_steal_ns += other.generator_steal_ns;
+        self.sockets = self.sockets.or(other.sockets);
+        self.left_sockets = self.left_sockets.or(other.left_sockets);
         self.late_ns = self.late_ns.max(other.late_ns);
     }
 }

@@ -11,6 +11,7 @@ use std::time::Duration;
 use rustix::process::setpriority_process;
 use rustix::thread::set_current_timer_slack;
 use weir_model::quantity::CpuSet;
+use weir_model::record::SocketCounts;
 use weir_origin::Origin;
 use weir_probe::{CpuTimes, CpuTimesReader, NetstatReader, ProbeError, ProcessCpu, ThreadCpu};
 
@@ -27,7 +28,9 @@ const LOOK: Duration = Duration::from_millis(50);
 /// Readers of all counters of one host.
 pub(super) struct Watcher {
     proxies: Vec<Vec<ProcessCpu>>,
+    /// Of each arm's namespace; empty where all share the host's.
     netstats: Vec<NetstatReader>,
+    shared: Option<NetstatReader>,
     origin: Option<Arc<Origin>>,
     origin_threads: Vec<ThreadCpu>,
     /// Readers of the CPUs that proxies have, each set once.
@@ -65,6 +68,10 @@ impl Watcher {
         let cpus_of = job.proxies.iter().flatten().map(place_of).collect();
         Ok(Watcher {
             proxies: proxies.iter().map(open_all).collect::<Result<_, _>>()?,
+            shared: match netstats.is_empty() && job.proxies.is_some() {
+                true => Some(NetstatReader::open()?),
+                false => None,
+            },
             netstats,
             origin,
             origin_threads: threads
@@ -109,8 +116,16 @@ impl Watcher {
             left_steal_ns: left.steal_ns,
             left_idle_ns: left.idle_ns,
             generator_steal_ns: times(&mut self.generator_cpus).steal_ns,
+            sockets: self.sockets_of(arm),
+            left_sockets: self.sockets_of(before),
             late_ns,
         }
+    }
+
+    /// Of an arm's namespace, or of the host that all share.
+    fn sockets_of(&mut self, arm: usize) -> Option<SocketCounts> {
+        let own = self.netstats.get_mut(arm);
+        own.or(self.shared.as_mut())?.sockets()
     }
 
     /// Those of an arm's CPUs.

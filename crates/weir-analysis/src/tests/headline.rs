@@ -29,6 +29,8 @@ fn the_headline_is_the_worst_of_what_the_answer_rests_on() {
         }
         conclude(&header.study, &run.records, &mut findings);
         assert_eq!(findings.headline.validity, validity, "{each:?}");
+        let because = &findings.headline.because;
+        assert_eq!(because.is_empty(), validity == Valid, "{each:?}: {because}");
         assert_eq!(findings.headline.left_out, left_out, "{each:?}");
     }
     let mut none = Findings::default();

@@ -1,6 +1,6 @@
 //! Response times: only in the open loop, only at equal rates, only with requests enough.
 
-use weir_model::record::{PilotCandidate, PilotRecord, Record, TrialRecord};
+use weir_model::record::{PilotRecord, Record, TrialRecord};
 use weir_model::study::{Metric, StudyArrivals};
 use weir_record::{Run, RunWriter};
 use weir_stats::SplitMix64;
@@ -63,7 +63,7 @@ fn quantiles_are_compared_over_groups_that_are_large_enough() {
     }
 
     let arm = &load.arms[0];
-    assert_eq!(arm.samples, 60 * 1600);
+    assert_eq!(arm.samples, 60 * 400);
     // ln 2 and ln 100 times the mean.
     assert!(
         (arm.response_ns[0] as f64 / 207_944.0 - 1.0).abs() < 0.02,
@@ -90,11 +90,11 @@ fn quantiles_are_compared_over_groups_that_are_large_enough() {
 fn the_tail_has_two_names_and_an_interval() {
     let header = header(three_arms());
     let trials = trials(&header, "open", 40, as_intended);
-    // In every tenth block an eighth of the requests waits for 5 ms.
+    // In every tenth block an eighth of the requests waits for 4 to 8 ms.
     let (_folder, run) = run_with_times(&header, trials, |trial, rng| {
         let held_up = trial.block % 10 == 0;
         let draw = |number| match held_up && number % 8 == 0 {
-            true => 5_000_000,
+            true => 4_000_000 + (4e6 * rng.unit()) as u64,
             false => (-3e5 * (1.0 - rng.unit()).ln()) as u64 + 1,
         };
         (0..1500).map(draw).collect()
@@ -106,9 +106,9 @@ fn the_tail_has_two_names_and_an_interval() {
     // Of 300 us times ln 100 without hold-ups; 1.25 % of all requests were held up.
     let typical = p99.typical_ns.unwrap() as f64;
     assert!((typical / 1_381_551.0 - 1.0).abs() < 0.1, "{p99:?}");
-    assert!(p99.pooled_ns.unwrap() > 4_900_000, "{p99:?}");
+    assert!(p99.pooled_ns.unwrap() > 4_000_000, "{p99:?}");
     let (low, high) = p99.interval_ns.unwrap();
-    assert!(low < 2_000_000 && high.unwrap() > 4_900_000, "{p99:?}");
+    assert!(low < 2_000_000 && high.unwrap() > 5_000_000, "{p99:?}");
     assert_eq!((p999.quantile, p999.typical_ns), (0.999, None));
     assert!(p999.interval_ns.is_some());
 }
@@ -212,7 +212,7 @@ fn a_rate_given_as_a_share_is_the_pilots() {
         load: "open".to_owned(),
         slice_ns: 250_000_000,
         rate: Some(12_000.0),
-        candidates: Vec::<PilotCandidate>::new(),
+        residues: Vec::new(),
     };
     writer.append(&Record::Pilot(pilot)).unwrap();
     for trial in trials(&header, "open", 8, as_intended) {

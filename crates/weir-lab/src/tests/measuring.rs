@@ -7,8 +7,9 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use weir_model::record::{DecisionRecord, Outcome as RunOutcome, Phase, Record};
+use weir_model::study::Metric;
 use weir_model::study::StudyArrivals;
-use weir_simulation::{ArmModel, Fault, Model, SICK};
+use weir_simulation::{ArmModel, Fault, Model, SICK, TimeWait};
 
 use super::bench::{Bench, arm, load};
 use crate::cell::{Block, Cell, CellEnd, Outcome, Rates};
@@ -282,5 +283,78 @@ fn overload_builds_a_queue_that_ends_with_the_slice() {
             is_overload,
             "{rate}: {slowest:?}"
         );
+    }
+}
+
+#[test]
+fn an_arm_that_becomes_another_is_found_out_with_the_reason() {
+    let mut bench = Bench::new(&["stock", "same", "other"], 40, Model::default());
+    // A third of 2,000/s, 40 % of a second each: TIME_WAIT of 20 s fills 6,000 places in about 12 s.
+    let time_wait = |per_request| ArmModel {
+        time_wait: Some(TimeWait {
+            per_request,
+            lasts_s: 1000.0,
+            room: 6_000.0,
+            factor: 2.5,
+        }),
+        ..ArmModel::default()
+    };
+    bench.study.arms.remove(1);
+    bench.model.arms.insert("stock".to_owned(), time_wait(1.0));
+    bench.model.arms.insert("other".to_owned(), time_wait(0.0));
+    let findings = bench.findings();
+    let load = &findings.loads[0];
+    let [change] = &load.phases[..] else {
+        panic!("{:?}", load.phases);
+    };
+    assert_eq!(
+        (&*change.arm, change.metric),
+        ("stock", Metric::CpuPerRequest)
+    );
+    let grown = change.after / change.before;
+    assert!((2.4..2.6).contains(&grown), "{change:?}");
+    assert!(change.evidence.contains("in TIME_WAIT"), "{change:?}");
+    assert!(
+        findings.answer.contains("stock was another arm"),
+        "{}",
+        findings.answer
+    );
+    assert!(
+        load.fresh.starts_with("Arms were seen fresh"),
+        "{}",
+        load.fresh
+    );
+    let run = bench.read();
+    let input = weir_report::ReportInput {
+        header: &run.header,
+        study_text: &run.study_text,
+        records: &run.records,
+        findings: &findings,
+    };
+    for text in [
+        weir_report::terminal(&input, false, 100),
+        weir_report::html(&input),
+    ] {
+        assert!(text.contains("Arms that became others"), "{text}");
+    }
+    // Nothing is thrown away for it.
+    assert_eq!(load.blocks_used, load.blocks);
+    for scenario in [
+        "drift",
+        "step",
+        "correlated noise",
+        "leak",
+        "instances that differ",
+    ] {
+        let model = weir_simulation::scenarios(3)
+            .into_iter()
+            .find(|(name, _)| *name == scenario);
+        let bench = Bench::new(
+            &["stock", "same", weir_simulation::SICK],
+            20,
+            model.unwrap().1,
+        );
+        let found = &bench.findings().loads[0].phases;
+        assert_eq!(found.len(), 0, "{scenario}: {found:?}");
     }
 }

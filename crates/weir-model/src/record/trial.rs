@@ -131,6 +131,24 @@ pub struct SliceRecord {
     /// How late the counters at its bounds were read, the latest of them.
     #[serde(default)]
     pub late_ns: u64,
+    /// Sockets of the arm's network namespace (of the host, where it has none of its own) when the slice
+    /// began; absent in records of before they were kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sockets: Option<SocketCounts>,
+    /// The same when it ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sockets_after: Option<SocketCounts>,
+}
+
+/// TCP sockets of a network namespace, as /proc/net/sockstat counts them.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SocketCounts {
+    /// In any state but TIME_WAIT, listeners among them.
+    pub in_use: u64,
+    /// Of these: those that no process has any more.
+    pub orphans: u64,
+    /// Ended connections whose ports are kept for a minute (RFC 9293 §3.10.7.8).
+    pub time_wait: u64,
 }
 
 /// One continuous trial: the blocks of a load that were measured with the same instances of the

@@ -11,6 +11,7 @@ mod limit;
 mod load;
 mod matrix;
 mod pairs;
+mod phases;
 mod published;
 mod setup;
 mod tones;
@@ -79,6 +80,13 @@ fn head(input: &ReportInput<'_>) -> Vec<Block> {
         vec![clause(Style::Plain, run)],
     ));
     let warn = |sentence: String| clause(Style::Warning, sentence);
+    if !headline.because.is_empty() {
+        blocks.push(warn(format!(
+            "{}: {}",
+            words::validity(headline.validity),
+            headline.because
+        )));
+    }
     blocks.extend(headline.incomplete.as_ref().map(incomplete).map(warn));
     blocks.extend(left_out(input.findings).map(warn));
     if input.findings.loads.is_empty() {

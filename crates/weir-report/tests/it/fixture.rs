@@ -335,6 +335,9 @@ fn found(
     let arms = ARMS.iter().zip(&study.arms).zip(seed..);
     let arms = arms.map(|((plan, own), seed)| arm(plan, own.role, figures(plan.3), seed));
     LoadFindings {
+        phases: Vec::new(),
+        fresh: String::new(),
+        left_out: Vec::new(),
         load: "closed".to_owned(),
         rate_intended: None,
         slice_ns: 100_000_000,

@@ -44,7 +44,15 @@ fn resumes(place: &Place) -> Run {
     let before = Run::read(&place.run_folder()).expect("the records are whole");
     let measured = before.trials().count();
     assert!((4..2 * BLOCKS).contains(&measured), "{measured}");
-    place.resume().with_code(0);
+    // What is measured already is not promised again: all of it would be 4 s and what belongs to it.
+    let ended = place.resume().with_code(0);
+    let promised = ended.stderr.to_string();
+    let promised = promised.split("What remains takes about ").nth(1);
+    let seconds = promised.and_then(|text| text.split('s').next()?.parse::<u64>().ok());
+    assert!(
+        seconds.is_some_and(|seconds| (1..8).contains(&seconds)),
+        "{promised:?}"
+    );
     place.assert_clean();
     let run = place.records();
     assert!(!run.truncated);
@@ -119,7 +127,7 @@ fn a_run_that_is_interrupted_before_it_has_measured_anything() {
     let place = Place::new();
     let mut run = place.run(&STUDY.replace("slice: 50ms", "slice: auto"));
     run.wait_until("the pilot", |run| {
-        run.stderr().contains("a pilot tries slice lengths")
+        run.stderr().contains("a pilot of all arms")
     });
     run.signal(Signal::INT);
     let ended = run.end().with_code(130);

@@ -1,0 +1,98 @@
+//! No effect is claimed that two equal arms show as well.
+
+use std::collections::BTreeMap;
+
+use weir_model::study::{ArmRole, Metric, Study};
+
+use crate::findings::{Comparison, Verdict};
+
+/// Takes back what is claimed of changes whose estimate is no further from 1 than the A/A arm's: of the same
+/// blocks, that is what the machine makes of no difference at all. Where the A/A arm itself came out as
+/// better or worse, nothing is claimed that lies within its whole interval.
+pub(crate) fn hold_against_the_same(comparisons: &mut [Comparison], study: &Study) {
+    let is_same = |name: &str| {
+        let mut arms = study.arms.iter();
+        arms.any(|arm| arm.name == name && arm.role == ArmRole::SameAsBaseline)
+    };
+    let shown: BTreeMap<Metric, (f64, String)> = comparisons
+        .iter()
+        .filter(|same| is_same(&same.arm) && same.verdict != Verdict::Invalid)
+        .map(|same| (same.metric, (reach(same), same.arm.clone())))
+        .collect();
+    for claimed in comparisons.iter_mut().filter(|one| !is_same(&one.arm)) {
+        let is_claim = matches!(claimed.verdict, Verdict::Better | Verdict::Worse);
+        let Some((reach, same)) = shown.get(&claimed.metric).filter(|_| is_claim) else {
+            continue;
+        };
+        if claimed.ratio.ln().abs() <= *reach {
+            claimed.verdict = Verdict::Inconclusive;
+            claimed.because = format!(
+                "the interval excludes 1, but two equal arms ({same} and {}) differed by as much: {:.1} %",
+                claimed.against,
+                reach.exp_m1() * 100.0
+            );
+        }
+    }
+}
+
+/// How far from 1 the A/A arm may be taken to be, as the logarithm of a ratio.
+fn reach(same: &Comparison) -> f64 {
+    let (low, high) = same.interval;
+    match same.verdict {
+        Verdict::Better | Verdict::Worse => low.ln().abs().max(high.ln().abs()),
+        _ => same.ratio.ln().abs(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use weir_model::fixture;
+
+    use super::*;
+
+    #[test]
+    fn an_effect_must_be_larger_than_what_equal_arms_show() {
+        use Verdict::{Better, Equivalent, Inconclusive};
+        let arms = [
+            fixture::arm("stock", ArmRole::Baseline, &[]),
+            fixture::arm("same", ArmRole::SameAsBaseline, &[]),
+            fixture::arm("other", ArmRole::Change, &[]),
+        ];
+        let study = fixture::study(arms.to_vec());
+        let one = |arm: &str, ratio: f64, verdict| Comparison {
+            metric: Metric::Rate,
+            arm: arm.to_owned(),
+            against: "stock".to_owned(),
+            n: 20,
+            merged: 1,
+            family: 1,
+            autocorrelation: 0.0,
+            ratio,
+            interval: (ratio * 0.98, ratio * 1.02),
+            pooled: ratio,
+            confidence: 0.95,
+            p: 0.01,
+            p_holm: 0.01,
+            minimum_detectable: 0.02,
+            verdict,
+            because: String::new(),
+        };
+        for (same, other, wanted) in [
+            ((1.001, Inconclusive), 1.03, Better),
+            ((0.999, Equivalent), 1.002, Better),
+            ((1.31, Inconclusive), 1.29, Inconclusive),
+            // As far below as the other is above.
+            ((0.95, Inconclusive), 1.04, Inconclusive),
+            // It reaches up to 5.06 %.
+            ((1.03, Better), 1.05, Inconclusive),
+            ((1.03, Better), 1.06, Better),
+        ] {
+            let mut both = [one("same", same.0, same.1), one("other", other, Better)];
+            hold_against_the_same(&mut both, &study);
+            assert_eq!(both[1].verdict, wanted, "{same:?} {other}");
+            assert_eq!(both[0].verdict, same.1, "the A/A arm's own verdict stays");
+            let is_said = both[1].because.contains("two equal arms (same and stock)");
+            assert_eq!(is_said, wanted == Inconclusive);
+        }
+    }
+}

@@ -1,0 +1,311 @@
+//! Arms that become others while they are measured, and what a measurement was too short to see.
+//!
+//! A run's figures are of one arm each, so an arm has to be one. A change is looked for in the CPU time per
+//! request and in the rate of each arm, against the median of the other arms in the same block: what happens to
+//! the machine happens to all. It is a finding and no reason to leave blocks out, because it is what the users of
+//! such an arm will see.
+
+use std::ops::Range;
+
+use weir_model::record::{Record, SliceRecord, SocketCounts, TrialRecord};
+use weir_model::study::Metric;
+use weir_record::Run;
+use weir_stats::{change_point, hodges_lehmann, qn};
+
+use crate::blocks::{LoadData, sum};
+use crate::compare::Comparer;
+use crate::figures::Clock;
+use crate::findings::PhaseChange;
+
+/// Chance of calling an arm another one that is not. Small: every arm is tried with two metrics.
+const LEVEL: f64 = 0.001;
+/// Smallest change that is one, as a share of what was before.
+const SMALLEST: f64 = 0.10;
+/// And in standard deviations of the blocks' log ratios within a phase.
+const BEYOND_NOISE: f64 = 2.0;
+/// Blocks of a phase at least.
+const SHORTEST: usize = 4;
+/// Connections in TIME_WAIT from which on they are worth a word.
+const MANY: u64 = 1_000;
+/// How long ports of ended connections are kept: TCP_TIMEWAIT_LEN of Linux, not to be changed.
+const TIME_WAIT_S: f64 = 60.0;
+
+/// The changes of all arms under a load, in order of time.
+pub(crate) fn changes(run: &Run, comparer: &mut Comparer<'_>) -> Vec<PhaseChange> {
+    let data = comparer.data;
+    let clock = Clock::of(data);
+    let mut found: Vec<PhaseChange> = Vec::new();
+    for arm in 0..data.study.arms.len() {
+        let blocks: Vec<usize> = (0..data.blocks.len())
+            .filter(|block| data.usable(*block, arm).is_some())
+            .collect();
+        // One change has one place: the CPU time is the finer measure of it.
+        let metrics = [Metric::CpuPerRequest, Metric::Rate];
+        let of_metric = metrics.into_iter().find_map(|metric| {
+            let changes = of_arm(comparer, arm, metric, &blocks);
+            (!changes.is_empty()).then_some((metric, changes))
+        });
+        let Some((metric, places)) = of_metric else {
+            continue;
+        };
+        let ends: Vec<usize> = places.iter().map(|(place, _)| *place).collect();
+        for (number, (place, p)) in places.into_iter().enumerate() {
+            let first = number.checked_sub(1).map_or(0, |before| ends[before]);
+            let last = ends.get(number + 1).copied().unwrap_or(blocks.len());
+            let phases = [&blocks[first..place], &blocks[place..last]];
+            found.push(describe(run, comparer, (arm, metric, p), phases, &clock));
+        }
+    }
+    found.sort_by(|a, b| a.at_s.total_cmp(&b.at_s));
+    found
+}
+
+/// Where an arm changes, in blocks of `blocks`, and p.
+fn of_arm(
+    comparer: &Comparer<'_>,
+    arm: usize,
+    metric: Metric,
+    blocks: &[usize],
+) -> Vec<(usize, f64)> {
+    let data = comparer.data;
+    if metric == Metric::CpuPerRequest && !data.sees_process(&data.study.arms[arm]) {
+        return Vec::new();
+    }
+    let value = |arm: usize, block: usize| comparer.values.value(metric, arm, &[block]).ln();
+    let own: Vec<f64> = blocks.iter().map(|block| value(arm, *block)).collect();
+    let others = |block: usize| {
+        let arms = (0..data.study.arms.len()).filter(|other| *other != arm);
+        let there = arms.filter(|other| data.usable(block, *other).is_some());
+        median(there.map(|other| value(other, block)).collect())
+    };
+    let against: Vec<f64> = blocks
+        .iter()
+        .zip(&own)
+        .map(|(block, own)| own - others(*block).unwrap_or(0.0))
+        .collect();
+    let mut found = Vec::new();
+    if own.iter().chain(&against).all(|value| value.is_finite()) {
+        split(&own, &against, 0..own.len(), &mut found);
+    }
+    found.sort_by_key(|(place, _)| *place);
+    // The first cut of several may lie beside a change, and is one no more when the others are made.
+    while let Some(least) = (0..found.len()).find(|number| {
+        let first = number.checked_sub(1).map_or(0, |before| found[before].0);
+        let last = found.get(number + 1).map_or(own.len(), |(place, _)| *place);
+        let place = found[*number].0;
+        !is_step(&own, &against, [first..place, place..last])
+    }) {
+        found.remove(least);
+    }
+    found
+}
+
+/// Finds the clearest change of a range, then those on both sides of it.
+fn split(own: &[f64], against: &[f64], range: Range<usize>, found: &mut Vec<(usize, f64)>) {
+    let Some((place, p)) = change_point(&against[range.clone()]) else {
+        return;
+    };
+    let place = range.start + place;
+    let (before, after) = (range.start..place, place..range.end);
+    let phases = [before.clone(), after.clone()];
+    if p > LEVEL || !is_step(own, against, phases) {
+        return;
+    }
+    found.push((place, p));
+    split(own, against, before, found);
+    split(own, against, after, found);
+}
+
+/// Whether an arm is on another level in the second of two phases.
+fn is_step(own: &[f64], against: &[f64], [before, after]: [Range<usize>; 2]) -> bool {
+    if before.len() < SHORTEST || after.len() < SHORTEST {
+        return false;
+    }
+    let step = |series: &[f64]| {
+        let level = |range: &Range<usize>| median(series[range.clone()].to_vec()).unwrap_or(0.0);
+        level(&after) - level(&before)
+    };
+    let (mine, theirs) = (step(own), step(against));
+    let noise = |range: &Range<usize>| qn(&against[range.clone()]).unwrap_or(0.0);
+    let noise = noise(&before).max(noise(&after));
+    // Of two arms one has changed: the one whose own figures did.
+    let is_own = mine * theirs > 0.0 && mine.abs() >= 0.5 * theirs.abs();
+    is_own && theirs.abs() >= SMALLEST.ln_1p().max(BEYOND_NOISE * noise)
+}
+
+fn median(mut values: Vec<f64>) -> Option<f64> {
+    values.sort_by(f64::total_cmp);
+    let middle = values.len() / 2;
+    match values.len() % 2 {
+        1 => Some(values[middle]),
+        _ => Some(f64::midpoint(
+            *values.get(middle.checked_sub(1)?)?,
+            values[middle],
+        )),
+    }
+}
+
+fn describe(
+    run: &Run,
+    comparer: &mut Comparer<'_>,
+    (arm, metric, p): (usize, Metric, f64),
+    phases: [&[usize]; 2],
+    clock: &Clock,
+) -> PhaseChange {
+    let data = comparer.data;
+    let spec = &data.study.arms[arm];
+    let [before, after] = phases.map(|blocks| {
+        let each = blocks
+            .iter()
+            .map(|block| comparer.values.value(metric, arm, &[*block]));
+        median(each.collect()).unwrap_or(f64::NAN)
+    });
+    let ratios = phases.map(|blocks| match arm {
+        0 => None,
+        _ => ratio(comparer, metric, (arm, spec.against), blocks),
+    });
+    let first = phases[1].first().copied().unwrap_or(0);
+    PhaseChange {
+        arm: spec.name.clone(),
+        metric,
+        block: first as u32,
+        at_s: data
+            .usable(first, arm)
+            .map_or(0.0, |trial| clock.seconds(trial)),
+        before,
+        after,
+        p,
+        evidence: evidence(run, data, arm, phases),
+        ratios,
+    }
+}
+
+/// The ratio of two arms over some blocks.
+fn ratio(
+    comparer: &mut Comparer<'_>,
+    metric: Metric,
+    (arm, against): (usize, usize),
+    blocks: &[usize],
+) -> Option<(f64, (f64, f64))> {
+    let Comparer {
+        data,
+        values,
+        tests,
+    } = comparer;
+    let both = blocks
+        .iter()
+        .filter(|block| data.usable(**block, against).is_some());
+    let each = both.map(|block| {
+        let of = |arm| values.value(metric, arm, &[*block]);
+        (of(arm) / of(against)).ln()
+    });
+    let ratios: Vec<f64> = each.filter(|ratio| ratio.is_finite()).collect();
+    let interval = tests.interval(&ratios, data.study.objective.confidence)?;
+    let enough = interval.confidence >= data.study.objective.confidence;
+    enough.then_some((
+        hodges_lehmann(&ratios)?.exp(),
+        (interval.low.exp(), interval.high.exp()),
+    ))
+}
+
+/// What else was different before and after.
+fn evidence(run: &Run, data: &LoadData<'_>, arm: usize, phases: [&[usize]; 2]) -> String {
+    let trials = |blocks: &[usize]| -> Vec<&TrialRecord> {
+        blocks
+            .iter()
+            .filter_map(|block| data.usable(*block, arm))
+            .collect()
+    };
+    let [before, after] = phases.map(trials);
+    let mut said = Vec::new();
+    let waiting = [&before, &after].map(|trials| typical_time_wait(trials));
+    if let [Some(then), Some(now)] = waiting
+        && then.max(now) >= MANY
+        && then.abs_diff(now) * 5 > then.max(now)
+    {
+        let ports = ports(run, &data.study.arms[arm].name);
+        said.push(format!(
+            "its namespace kept {now} ended connections in TIME_WAIT, {then} before{ports}"
+        ));
+    }
+    let mut compare = |name: &str, field: fn(&SliceRecord) -> u64| {
+        let per_request = |trials: &[&TrialRecord]| {
+            let requests = sum(trials.iter().copied(), |slice| slice.completed_whole);
+            sum(trials.iter().copied(), field) / requests.max(1.0)
+        };
+        let (then, now) = (per_request(&before), per_request(&after));
+        if (then - now).abs() > 0.1 * then.max(now).max(0.01) {
+            said.push(format!(
+                "{name} were {now:.2} for each request, {then:.2} before"
+            ));
+        }
+    };
+    compare("connections to the origin server", |slice| {
+        slice.origin_connects
+    });
+    compare("connections of the generator's opened again", |slice| {
+        slice.reconnects
+    });
+    said.join("; ")
+}
+
+fn typical_time_wait(trials: &[&TrialRecord]) -> Option<u64> {
+    let slices = trials.iter().flat_map(|trial| &trial.slices);
+    let counts = slices.filter_map(most).map(|count| count as f64);
+    median(counts.collect()).map(|count| count as u64)
+}
+
+/// Connections in TIME_WAIT at either edge of a slice.
+fn most(slice: &SliceRecord) -> Option<u64> {
+    let edges = [slice.sockets, slice.sockets_after].into_iter().flatten();
+    edges.map(|SocketCounts { time_wait, .. }| time_wait).max()
+}
+
+/// ", of 28232 local ports (32768 60999)": what the arm's namespace had for its own connections.
+fn ports(run: &Run, arm: &str) -> String {
+    let proxies = run.records.iter().filter_map(|record| match record {
+        Record::Proxy(proxy) if proxy.arm == arm => Some(proxy),
+        _ => None,
+    });
+    let range = proxies
+        .filter_map(|proxy| proxy.effective.get("net.ipv4.ip_local_port_range"))
+        .next_back();
+    let count = range.and_then(|range| {
+        let mut ends = range.split_ascii_whitespace().map(str::parse::<u64>);
+        let (low, high) = (ends.next()?.ok()?, ends.next()?.ok()?);
+        Some((high.checked_sub(low)? + 1, range))
+    });
+    count.map_or_else(String::new, |(ports, _)| {
+        format!(
+            "; it has {ports} local ports, and connect(2) tries those of one parity first, so half of them taken is \
+             a search of all"
+        )
+    })
+}
+
+/// What a longer measurement would have seen: TIME_WAIT that had not yet begun to end.
+pub(crate) fn fresh(data: &LoadData<'_>) -> String {
+    let seconds = span(data);
+    let arms = (0..data.study.arms.len()).filter_map(|arm| {
+        let slices = data.usable_of(arm).flat_map(|trial| &trial.slices);
+        let most = slices.filter_map(most).max()?;
+        (most >= MANY).then_some((most, arm))
+    });
+    let Some((most, arm)) = arms.max().filter(|_| seconds < TIME_WAIT_S) else {
+        return String::new();
+    };
+    let name = &data.study.arms[arm].name;
+    format!(
+        "Arms were seen fresh: the load lasted {seconds:.0} s, and ended connections keep their ports for \
+         {TIME_WAIT_S:.0} s (up to {most} in TIME_WAIT, {name}); more than twice that long shows what they do later"
+    )
+}
+
+/// From the first slice to the last, seconds.
+fn span(data: &LoadData<'_>) -> f64 {
+    let judged = data.blocks.iter().flatten().flatten();
+    let slices = judged.flat_map(|judged| &judged.trial.slices);
+    let begin = slices.clone().map(|slice| slice.start_ns).min();
+    let end = slices.map(|slice| slice.start_ns + slice.measured_ns).max();
+    (end.unwrap_or(0) - begin.unwrap_or(0)) as f64 / 1e9
+}
