@@ -150,7 +150,8 @@ fn verdicts(arguments: &[String]) -> Result<(), Box<dyn std::error::Error>> {
     };
     let (studies, first, instances) = (number(0, 1000)?, number(1, 1)?, number(3, 8)?);
     let wanted = arguments.get(2).map_or("", |row| row);
-    println!("{HEAD}");
+    let mut out = io::stdout().lock();
+    writeln!(out, "{HEAD}")?;
     for row in NOISES.iter().filter(|row| row.name.contains(wanted)) {
         let study = noisy(row, instances as u32);
         let mut seen: BTreeMap<Metric, Seen> = BTreeMap::new();
@@ -165,7 +166,7 @@ fn verdicts(arguments: &[String]) -> Result<(), Box<dyn std::error::Error>> {
             }
         }
         for (metric, seen) in &seen {
-            println!("| {}, {metric:?} {}", row.name, seen.cells());
+            writeln!(out, "| {}, {metric:?} {}", row.name, seen.cells())?;
         }
     }
     Ok(())

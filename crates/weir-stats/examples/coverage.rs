@@ -10,6 +10,7 @@
 //! histograms, validity) is left out; the example `simulate` of weir-lab has it, at a thousand times the price.
 
 use std::f64::consts::TAU;
+use std::io::{self, Write as _};
 
 use weir_stats::{
     Estimate, Evidence, Outcome, SignedRank, SplitMix64, hodges_lehmann, power, verdict,
@@ -230,7 +231,8 @@ fn say(found: &Estimate, n: usize) -> Outcome {
     verdict(&evidence, BAND, 0.95, true)
 }
 
-fn main() -> Result<(), std::num::ParseIntError> {
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let mut out = io::stdout().lock();
     let mut arguments = std::env::args().skip(1);
     let mut number = |otherwise: usize| match arguments.next() {
         Some(text) => text.parse(),
@@ -241,14 +243,16 @@ fn main() -> Result<(), std::num::ParseIntError> {
         blocks: number(40)?,
         instances: number(8)?,
     };
-    println!(
+    writeln!(
+        out,
         "{studies} studies a row, {} blocks of {} instances\n",
         plan.blocks, plan.instances
-    );
-    println!(
+    )?;
+    writeln!(
+        out,
         "| noise | interval covers | half-width | false better or worse | false equivalent | 3 % found | as stated |"
-    );
-    println!("|---|---|---|---|---|---|---|");
+    )?;
+    writeln!(out, "|---|---|---|---|---|---|---|")?;
     for noise in &ROWS {
         let seen = row(noise, plan, studies, decide);
         let percent = |share: f64| format!("{:.1} %", 100.0 * share);
@@ -261,7 +265,8 @@ fn main() -> Result<(), std::num::ParseIntError> {
                 "–".to_owned()
             }
         };
-        println!(
+        writeln!(
+            out,
             "| {} | {} | ±{:.2} % | {} | {} | {} | {} |",
             noise.name,
             percent(seen.covered),
@@ -270,7 +275,7 @@ fn main() -> Result<(), std::num::ParseIntError> {
             of_equal(seen.false_equivalents),
             of_equal(seen.found),
             of_equal(seen.power),
-        );
+        )?;
     }
     Ok(())
 }

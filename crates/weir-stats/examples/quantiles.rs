@@ -13,6 +13,7 @@
 //! * the pooled p99 of all requests, by Woodruff's intervals of both, each at 1 - 0.05 / 2.
 
 use std::f64::consts::TAU;
+use std::io::{self, Write as _};
 
 use weir_stats::{Estimate, SignedRank, SplitMix64, share_interval};
 
@@ -96,14 +97,16 @@ fn intervals(tests: &mut SignedRank, arms: &[Vec<Vec<f64>>; 2]) -> [(f64, f64); 
     ]
 }
 
-fn main() -> Result<(), std::num::ParseIntError> {
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let mut out = io::stdout().lock();
     let studies: u32 = std::env::args()
         .nth(1)
         .map_or(Ok(200), |text| text.parse())?;
-    println!(
+    writeln!(
+        out,
         "| hold-ups per second | spread of the times | compared | covers 1 | half-width, median |"
-    );
-    println!("|---|---|---|---|---|");
+    )?;
+    writeln!(out, "|---|---|---|---|---|")?;
     let mut tests = SignedRank::new();
     for (per_s, sigma) in [(0.0, 0.5), (0.3, 0.5), (1.5, 0.5), (1.5, 1.0), (5.0, 0.5)] {
         let mut rng = SplitMix64::new(5);
@@ -123,11 +126,12 @@ fn main() -> Result<(), std::num::ParseIntError> {
                 f64::from(covered[way]) / f64::from(studies),
                 widths[way][widths[way].len() / 2],
             );
-            println!(
+            writeln!(
+                out,
                 "| {per_s} | {sigma} | {name} | {:.1} % | ±{:.2} % |",
                 100.0 * share,
                 100.0 * width
-            );
+            )?;
         }
     }
     Ok(())
