@@ -185,8 +185,7 @@ impl Slices {
         let own_ns = sum(|slice| slice.proxy_cpu_ns);
         let arm = study.arms.iter().find(|known| known.name == trial.arm);
         let is_seen = arm.is_none_or(|arm| study.proxy_of(arm).kind.is_started());
-        let mut of_weir = [&cpus.generator, &cpus.origin].into_iter();
-        let is_alone = of_weir.all(|own| cpus.proxy.shared_with(own).is_empty());
+        let is_alone = header.shared_cpus().0 == 0;
         let others_ns = whole_ns * proxy_cpus - proxy_idle_ns - proxy_steal_ns - own_ns;
         Slices {
             count: trial.slices.len() as f64,
@@ -209,7 +208,7 @@ fn peer(trial: &TrialRecord, header: &RunHeader, whole_ns: f64) -> (&'static str
     let cpus = &header.cpus;
     let generator_ns = sum([trial], |slice| slice.generator_cpu_ns);
     let origin_ns = sum([trial], |slice| slice.origin_cpu_ns);
-    let shared = cpus.generator.shared_with(&cpus.origin).len();
+    let (_, shared) = header.shared_cpus();
     let (generators, origins) = (cpus.generator.cpus().len(), cpus.origin.cpus().len());
     let used = |ns: f64, count: usize| ns / (whole_ns * count as f64);
     let (generator, origin) = (used(generator_ns, generators), used(origin_ns, origins));
