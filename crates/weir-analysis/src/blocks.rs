@@ -9,7 +9,7 @@ use weir_model::study::{Arm, LoadSpec, Metric, Study};
 use weir_record::Run;
 
 use crate::counters;
-use crate::outcomes::{Answers, UNANSWERED};
+use crate::outcomes::{Answers, UNANSWERED, sum};
 use crate::validity::{RULES, Reason, Use, judge};
 
 /// Bytes that one receive brings, about: what loopback's segments carry.
@@ -478,45 +478,4 @@ impl<'a> LoadData<'a> {
             |block: &&Block<'_>| block.iter().all(|t| t.as_ref().is_some_and(Judged::usable));
         self.blocks.iter().filter(whole).count() as u32
     }
-}
-
-/// Sum of a field over all slices of some trials.
-pub(crate) fn sum<'a>(
-    trials: impl IntoIterator<Item = &'a TrialRecord>,
-    field: fn(&SliceRecord) -> u64,
-) -> f64 {
-    let slices = trials.into_iter().flat_map(|trial| &trial.slices);
-    slices.map(field).sum::<u64>() as f64
-}
-
-/// Right answers per second of measured time; not a number without time. What a response is worth is known
-/// of whole slices alone, and taken to be the same in their measured parts.
-pub(crate) fn rate<'a>(
-    trials: impl IntoIterator<Item = &'a TrialRecord> + Clone,
-    study: &Study,
-) -> f64 {
-    let good = Answers::of(trials.clone(), study).good_share();
-    let completed = sum(trials.clone(), |slice| slice.completed);
-    good * completed * 1e9 / sum(trials, |slice| slice.measured_ns)
-}
-
-/// Bytes received per second of measured time: the rate, each response at the mean size of
-/// all. Bytes are counted over whole slices, in which large responses that began in one arm's slice
-/// still arrive after its end; by themselves they would be too many for its time.
-pub(crate) fn received_per_second<'a>(
-    trials: impl IntoIterator<Item = &'a TrialRecord> + Clone,
-    study: &Study,
-) -> f64 {
-    let bytes = sum(trials.clone(), |slice| slice.received_bytes);
-    rate(trials.clone(), study) * bytes / sum(trials, |slice| slice.completed_whole)
-}
-
-/// CPU time of the proxy per right answer in nanoseconds; infinite without any.
-pub(crate) fn cpu_per_request<'a>(
-    trials: impl IntoIterator<Item = &'a TrialRecord> + Clone,
-    study: &Study,
-) -> f64 {
-    let good = Answers::of(trials.clone(), study).good_share();
-    let cpu = sum(trials.clone(), |slice| slice.proxy_cpu_ns);
-    cpu / (good * sum(trials, |slice| slice.completed_whole))
 }

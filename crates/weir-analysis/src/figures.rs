@@ -9,13 +9,13 @@ use weir_record::Run;
 use weir_stats::hodges_lehmann;
 use weir_stats::verdict::LEAST_REPLICATES;
 
-use crate::blocks::{LoadData, rate, received_per_second, sum};
+use crate::blocks::LoadData;
 use crate::compare::Comparer;
 use crate::connections;
 use crate::counters;
 use crate::findings::{ArmFindings, NEVER_NS, TailFindings};
 use crate::limits::pooled;
-use crate::outcomes::Answers;
+use crate::outcomes::{Answers, rate, received_per_second, sum};
 use crate::replicates::{group_size, groups, samples_needed};
 use crate::values::{Times, Values, empty_histogram};
 

@@ -5,8 +5,8 @@ use weir_model::record::TrialRecord;
 use weir_model::study::Metric;
 use weir_record::Run;
 
-use crate::blocks::{LoadData, cpu_per_request, rate, received_per_second, sum};
-use crate::outcomes::Answers;
+use crate::blocks::LoadData;
+use crate::outcomes::{Answers, cpu_per_request, rate, received_per_second, sum};
 
 /// Values of metrics over groups of blocks.
 pub(crate) struct Values<'a> {
