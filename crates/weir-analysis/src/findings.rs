@@ -1,6 +1,7 @@
 //! What an analysis says: the only thing that reports are made from, beside the records.
 
 mod published;
+mod tails;
 
 use std::collections::BTreeMap;
 
@@ -10,6 +11,7 @@ use weir_model::study::{ArmRole, Metric, Objective};
 use weir_stats::verdict::LEAST_REPLICATES;
 
 pub use published::*;
+pub use tails::TailFindings;
 
 /// Everything that a run says.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -264,22 +266,6 @@ pub struct ArmFindings {
     /// nanoseconds), one point for each block, INVALID ones too, at most 300. Sessions of a resumed
     /// run follow one another without the pause between them.
     pub over_time: Vec<(f64, f64, u64)>,
-}
-
-/// A high quantile of an arm's response times, by its two names.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct TailFindings {
-    /// The quantile, 0.99 or 0.999.
-    pub quantile: f64,
-    /// That of all requests that were due, nanoseconds: what a user meets who asks at any time. `None` where it
-    /// falls among those that were not answered.
-    pub pooled_ns: Option<u64>,
-    /// Its interval by Woodruff; the upper end is `None` where that falls among those that were not answered.
-    /// `None` where there are too few blocks, or fewer than ten requests beyond.
-    pub interval_ns: Option<(u64, Option<u64>)>,
-    /// The pseudo-median of the quantiles of short stretches of time, each with as few requests as it needs: what a
-    /// moment is like in which the machine did not stand still. Of the p99 alone; `None` as above.
-    pub typical_ns: Option<u64>,
 }
 
 /// The time of a request that was not answered.
