@@ -29,6 +29,8 @@ pub(crate) struct Play<'a> {
     pub(crate) lag: Distribution,
     /// Times of the world in which nothing is sent.
     pub(crate) held_up: &'a [(f64, f64)],
+    /// Times in which the arm's CPUs stand still, ascending.
+    pub(crate) hold_ups: Vec<Range<u64>>,
     /// What each flow of each generator sends.
     pub(crate) senders: Vec<Sender>,
     pub(crate) status: u16,
@@ -92,14 +94,70 @@ impl Play<'_> {
                     // The worker that is free first, but not before the request is there.
                     let free = workers.pop().map_or(0, |Reverse(free)| free);
                     let begin = self.unstalled(free.max(request.sent));
-                    workers.push(Reverse(begin + service));
-                    begin + service
+                    let end = self.held_up(begin, service);
+                    workers.push(Reverse(end));
+                    end
                 },
             );
             senders[request.sender].free.push(Reverse(ended));
         }
         played.data = senders.into_iter().map(Going::told).collect();
         played
+    }
+
+    /// Whether the slice can be played as a whole: see [`crate::Grain::Slices`].
+    pub(crate) fn is_plain(&self) -> bool {
+        let arm = self.arm;
+        let is_closed = |sender: &Sender| sender.due.is_none();
+        let [sender] = &self.senders[..] else {
+            return false;
+        };
+        is_closed(sender)
+            && arm.faults.is_empty()
+            && arm.errors.share <= 0.0
+            && self.hold_ups.is_empty()
+    }
+
+    /// Plays it as a whole.
+    pub(crate) fn play_whole(&self, chance: &mut Chance) -> Played {
+        let (mean, sd) = self.arm.service.moments();
+        let workers = self.arm.workers.max(1) as f64;
+        let mut answered = |from: u64| {
+            let length = (self.slice.end - from) as f64;
+            let count = length * workers / (mean * self.factor);
+            // The count of a renewal process (Feller, An Introduction to Probability Theory, vol. 2, XI).
+            let count = count + sd / mean * count.sqrt() * chance.normal();
+            count.round().max(0.0) as u64
+        };
+        let measured = answered(self.slice.measure_from);
+        let length = self.slice.end - self.slice.start;
+        let rest = self.slice.measure_from - self.slice.start;
+        let whole = measured + (measured as f64 * rest as f64 / (length - rest) as f64) as u64;
+        let mut data = SliceData::new();
+        data.offered = measured;
+        data.completed = measured;
+        data.completed_whole = whole;
+        data.statuses[usize::from(self.status) - 100] = whole;
+        data.received_bytes = RESPONSE_BYTES * whole;
+        let waits = f64::from(self.senders[0].connections) / workers;
+        let time = (mean * self.factor * waits.max(1.0)) as u64;
+        data.histograms.response.saturating_record_n(time, measured);
+        Played {
+            data: vec![data],
+            busy_ns: whole as f64 * mean * self.factor,
+            requests: whole,
+        }
+    }
+
+    /// When work that begins at a moment ends, its CPU standing still in between or not.
+    fn held_up(&self, begin: u64, service: u64) -> u64 {
+        let mut end = begin + service;
+        for held_up in &self.hold_ups {
+            if held_up.start < end && begin < held_up.end {
+                end += held_up.end - held_up.start.max(begin);
+            }
+        }
+        end
     }
 
     fn begin(&self, sender: &Sender) -> Going {

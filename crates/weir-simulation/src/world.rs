@@ -1,6 +1,7 @@
 //! A simulated host in its time: arms, counters, and trials that go on.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 use weir_agent::message::{LoadEvent, LoadJob, Reading, WatchEnd, WatchJob};
 use weir_agent::{Failure, FailureKind, Part};
@@ -11,7 +12,7 @@ use weir_stats::SplitMix64;
 use crate::chance::Chance;
 use crate::load::{Load, ToLoad};
 use crate::memory::Memory;
-use crate::model::{ArmModel, Fault, Model};
+use crate::model::{ArmModel, Fault, Grain, Model};
 use crate::noise::NoiseState;
 use crate::slice::{Play, Played};
 
@@ -29,6 +30,8 @@ pub struct World {
     pub(crate) now_ns: u64,
     seeds: SplitMix64,
     machine: NoiseState,
+    /// Of hold-ups.
+    chance: Chance,
     /// Arms that run, by slot.
     pub(crate) arms: BTreeMap<usize, RunningArm>,
     /// What the namespace of each slot remembers, whichever arm's instance is in it.
@@ -77,6 +80,7 @@ impl World {
         let mut seeds = SplitMix64::new(model.seed);
         World {
             machine: NoiseState::new(&model.machine.noise, seeds.next_u64()),
+            chance: Chance::new(!model.seed),
             model: model.clone(),
             now_ns: 0,
             seeds,
@@ -206,6 +210,7 @@ impl World {
         let at_ns = self.origin_ns + slice.start;
         let machine = self.machine.factor(at_ns);
         let slot = self.slot_of(slice.arm);
+        let hold_ups = self.hold_ups(slice);
         let (generator, status) = (&self.model.generator, self.status);
         let Some(arm) = self.arms.get_mut(&slot) else {
             return self.loads.iter().map(|_| SliceData::new()).collect();
@@ -221,6 +226,7 @@ impl World {
             factor,
             lag: generator.lag,
             held_up: &generator.held_up,
+            hold_ups,
             senders,
             status,
         };
@@ -228,7 +234,10 @@ impl World {
             data,
             busy_ns,
             requests,
-        } = play.play(&mut chance, &mut arm.failing);
+        } = match self.model.grain {
+            Grain::Slices if play.is_plain() => play.play_whole(&mut chance),
+            _ => play.play(&mut chance, &mut arm.failing),
+        };
         arm.chance = chance;
         arm.cpu_ns += busy_ns * arm.model.cpu_share;
         arm.busy_ns += busy_ns * arm.model.cpu_share;
@@ -243,6 +252,24 @@ impl World {
             data
         });
         sums.collect()
+    }
+
+    /// When the proxies' CPUs stand still in a slice.
+    fn hold_ups(&mut self, slice: Slice) -> Vec<Range<u64>> {
+        let Some(of) = self.model.machine.hold_ups else {
+            return Vec::new();
+        };
+        let (shortest, longest) = of.length_ns;
+        let (mut at, mut all) = (slice.start as f64, Vec::new());
+        loop {
+            at += self.chance.exponential(NS_PER_S / of.per_s);
+            if at >= slice.end as f64 {
+                return all;
+            }
+            let length = shortest + (longest - shortest) * self.chance.unit();
+            all.push(at as u64..(at + length) as u64);
+            at += length;
+        }
     }
 
     /// The slot of the arm at a place of the trial; without a watch the places are the slots.
@@ -390,9 +417,14 @@ impl World {
     /// A new instance of the arm in a slot: its counters begin at 0.
     pub(crate) fn renewed(&mut self, slot: usize) -> Result<u32, Failure> {
         let missing = || Failure::other(format!("there is no arm in slot {slot}"));
-        let name = self.arms.get(&slot).ok_or_else(missing)?.name.clone();
+        let before = self.arms.get(&slot).ok_or_else(missing)?;
+        // What goes on around it goes on.
+        let (name, noise) = (before.name.clone(), before.noise.clone());
         self.next_id += 1;
-        let arm = self.instance(&name)?;
+        let arm = RunningArm {
+            noise,
+            ..self.instance(&name)?
+        };
         let pid = arm.pid;
         self.arms.insert(slot, arm);
         Ok(pid)
