@@ -343,6 +343,25 @@ fn an_arm_that_becomes_another_is_found_out_with_the_reason() {
     assert_eq!(load.blocks_used, load.blocks);
 }
 
+/// Two blocks in ten on another level are too few for a test of before and after.
+#[test]
+fn an_arm_that_becomes_another_for_a_while_is_found_out() {
+    let mut bench = Bench::new(&["stock", "same", "other"], 40, Model::default());
+    let mut other = ArmModel::default();
+    other.noise.steps = vec![(14.0, 12.0), (20.0, 1.0 / 12.0)];
+    bench.model.arms.insert("other".to_owned(), other);
+    let findings = bench.findings();
+    let [up, down] = &findings.loads[0].phases[..] else {
+        panic!("{:?}", findings.loads[0].phases);
+    };
+    for (change, at_s, factor) in [(up, 14.0, 12.0), (down, 20.0, 1.0 / 12.0)] {
+        assert_eq!(change.arm, "other");
+        assert!((change.at_s - at_s).abs() < 3.0, "{change:?}");
+        let ratio: f64 = change.after / change.before / factor;
+        assert!((0.8..1.25).contains(&ratio), "{change:?}");
+    }
+}
+
 #[test]
 fn what_happens_to_the_machine_makes_no_arm_another() {
     for scenario in [
