@@ -9,11 +9,13 @@
 //! 3. `replicates` turns blocks into log ratios and says which instance each is of; `compare` asks `weir-stats` for
 //!    estimate, interval, p and verdict, and `equal` takes back what two equal arms show as well.
 //!
+//! `alone` says whether the winner's ratio holds when arms run one at a time, where that was checked.
 //! `ranking` puts arms in order by their pairs, where the study compares all; `limits` says whether each arm
 //! stays within an absolute limit, where there is one. `figures` and `answer` put the rest into numbers and
 //! one sentence; `headline` says what the sentence rests on and leaves out, `published` what it does to
 //! published effects.
 
+pub mod alone;
 mod answer;
 mod blocks;
 mod compare;
@@ -94,8 +96,15 @@ pub fn analyze(run: &Run) -> Findings {
         .collect();
     let complete = run.outcome() == Some(Outcome::Complete);
     let inert = inert::inert(run);
+    let alone = alone::check(run, &loads, &mut tests);
+    let mut answer = answer::answer(study, &loads, &inert, complete);
+    if let Some(found) = &alone {
+        let between = if answer.contains('\n') { "\n" } else { " " };
+        answer += &format!("{between}{}", found.words);
+    }
     let mut findings = Findings {
-        answer: answer::answer(study, &loads, &inert, complete),
+        answer,
+        alone,
         loads,
         complete,
         inert,

@@ -268,6 +268,7 @@ fn run_in(study: &Study, model: &Model, folder: PathBuf) -> Result<PathBuf, LabE
         catalog: Catalog::builtin(),
         places: PlaceSpec::simulated(model.clone()),
         allow_host_settings: false,
+        check_alone: false,
         stop: Arc::default(),
     };
     Ok(weir_lab::run(study, "", &options, &mut |_| {})?.folder)
