@@ -16,7 +16,7 @@ use crate::blocks::LoadData;
 use crate::findings::{AloneFindings, Comparison, Holding, LoadFindings, Verdict};
 use crate::headline;
 use crate::names::{self, find};
-use crate::replicates::groups;
+use crate::replicates::{WORST, groups};
 use crate::values::Values;
 
 /// Share of an effect that may be missing or be too much, where no difference is shown.
@@ -200,17 +200,23 @@ fn replicates(run: &Run, found: &mut AloneFindings, merged: u32) -> Vec<f64> {
     let place = |name: &str| study.arms.iter().position(|arm| arm.name == name);
     let typical = |arm: &str, blocks: &[usize]| {
         let arm = place(arm)?;
-        let each = groups(blocks, merged.max(1) as usize);
+        let usable = blocks
+            .iter()
+            .copied()
+            .filter(|block| data.usable(*block, arm).is_some());
+        let usable: Vec<usize> = usable.collect();
+        let each = groups(&usable, merged.max(1) as usize);
         let logs = each.map(|group| values.value(found.metric, arm, group).ln());
-        let logs: Vec<f64> = logs.filter(|log| !log.is_nan()).collect();
+        let logs = logs.filter(|log| !log.is_nan());
+        let logs: Vec<f64> = logs.map(|log| log.clamp(-WORST, WORST)).collect();
         hodges_lehmann(&logs)
     };
-    // Blocks of each stretch, with the session and the arm; only those that may be used.
+    // Blocks of each stretch, with the session and the arm. Paired before they are judged: one that may not be used
+    // takes its neighbour with it and no other.
     let mut stretches: Vec<((u32, &str), Vec<usize>)> = Vec::new();
     let mut last = None;
     for (block, &instance) in data.instances.iter().enumerate() {
-        let judged = data.blocks[block].iter().flatten().next();
-        let Some(judged) = judged.filter(|judged| judged.usable()) else {
+        let Some(judged) = data.blocks[block].iter().flatten().next() else {
             continue;
         };
         if last.replace(instance) != Some(instance) {

@@ -58,7 +58,8 @@ fn of_load(study: &Study, load: &LoadFindings, inert: &[InertArm], one_of_many: 
         .collect();
     let text = format!("{under}{}", both.join(" "));
     let others = unanswered(load).into_iter().chain(changed(load));
-    let others = others.chain(Some(load.fresh.clone()).filter(|fresh| !fresh.is_empty()));
+    let noted = [&load.fresh, &load.idle].into_iter().cloned();
+    let others = others.chain(noted.filter(|note| !note.is_empty()));
     let all = std::iter::once(text)
         .chain(others)
         .chain(warning(study, load));

@@ -311,7 +311,7 @@ impl<'a> Part<'a> {
 }
 
 /// The middle one, the higher of two; 0 of none.
-fn median(values: impl Iterator<Item = u64>) -> u64 {
+pub(crate) fn median(values: impl Iterator<Item = u64>) -> u64 {
     let mut values: Vec<u64> = values.collect();
     values.sort_unstable();
     values.get(values.len() / 2).copied().unwrap_or(0)
@@ -347,6 +347,7 @@ pub(crate) type Block<'a> = Vec<Option<Judged<'a>>>;
 
 /// Everything measured under one load.
 pub(crate) struct LoadData<'a> {
+    pub(crate) header: &'a RunHeader,
     pub(crate) study: &'a Study,
     /// Name of the load.
     pub(crate) load: &'a str,
@@ -409,6 +410,7 @@ impl<'a> LoadData<'a> {
             });
         let blocks = blocks.collect();
         LoadData {
+            header: &run.header,
             study,
             load: &load.name,
             open: load.is_open(),

@@ -147,6 +147,9 @@ pub struct LoadFindings {
     /// What would have been seen only by a longer measurement; empty where nothing is known of that kind.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub fresh: String,
+    /// That under every arm nobody was busy, so the connections were the limit; empty where somebody was.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub idle: String,
     /// INVALID when no block was valid for all arms; SUSPECT when more than one in twenty of an
     /// arm's trials that were used are, or half of the blocks or more were INVALID; else VALID.
     pub validity: Validity,
