@@ -94,7 +94,7 @@ impl CheckAlone {
             arms: both.map(|arm| arms[arm].name.clone()),
             why: choice.why.clone(),
             stretches: left,
-            length: (preflight::length(1, slice, planned.blocks) + STARTING) * left,
+            length: (length(slice, planned.blocks) + STARTING) * left,
         };
         let mut steps = VecDeque::from([Step::Tell(begun)]);
         if history
@@ -176,7 +176,7 @@ impl Stretches {
             |time: Duration| (time.as_secs_f64() / (slice * 2).as_secs_f64()).ceil() as u32;
         let planned = preflight::blocks(study, load, slice);
         let share = (slice * 2 * study.arms.len() as u32 * planned).mul_f64(SHARE);
-        let one = |blocks| preflight::length(1, slice, blocks) + STARTING;
+        let one = |blocks| length(slice, blocks) + STARTING;
         let least = of_block(STRETCH).max(1);
         // As many blocks as a replicate has, where there is time for that.
         let fit = share / (2 * LEAST_PAIRS);
@@ -190,6 +190,11 @@ impl Stretches {
             pairs: (pairs as u32).clamp(LEAST_PAIRS, MOST_PAIRS),
         }
     }
+}
+
+/// How long a stretch takes, but for starting its arm.
+fn length(slice: Duration, blocks: u32) -> Duration {
+    preflight::of_phase(Phase::Alone, 1, slice, blocks)
 }
 
 /// How long the check takes that earlier sessions have left; starting an arm takes `start`.
@@ -213,5 +218,5 @@ pub(crate) fn takes(header: &RunHeader, history: &History, start: Duration) -> D
     let left = planned
         .pairs
         .saturating_sub(history.pairs_alone(&load.name));
-    (preflight::length(1, slice, planned.blocks) + start) * left * 2
+    (length(slice, planned.blocks) + start) * left * 2
 }

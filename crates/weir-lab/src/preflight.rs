@@ -4,6 +4,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use weir_model::quantity::CpuSet;
+use weir_model::record::Phase;
 use weir_model::room::{self, Descriptors};
 use weir_model::study::{CpuRoles, LoadSpec, Study};
 
@@ -60,7 +61,7 @@ pub(crate) fn takes(study: &Study, history: &History, start: Duration) -> Durati
         let is_known = piloted.iter().any(|other| are_alike(other, load));
         piloted.push(load);
         let of_pilot = match (pilot, study.blocks.slice) {
-            (None, None) if !is_known => length(arms, pilot::first(), pilot::blocks(study, load)),
+            (None, None) if !is_known => length(arms, pilot::OF_PILOT, pilot::blocks(study, load)),
             _ => Duration::ZERO,
         };
         let slice = slice(study, history, load);
@@ -86,8 +87,13 @@ pub(crate) fn slice(study: &Study, history: &History, load: &LoadSpec) -> Durati
 }
 
 /// A continuous trial of so many arms.
-pub(crate) fn length(arms: u32, slice: Duration, blocks: u32) -> Duration {
-    (warm_up(slice, blocks) + slice * 2 * blocks) * arms + slice + PER_TRIAL
+fn length(arms: u32, slice: Duration, blocks: u32) -> Duration {
+    of_phase(Phase::Measurement, arms, slice, blocks)
+}
+
+/// The same in a phase.
+pub(crate) fn of_phase(phase: Phase, arms: u32, slice: Duration, blocks: u32) -> Duration {
+    (warm_up(slice, blocks, phase) + slice * 2 * blocks) * arms + slice + PER_TRIAL
 }
 
 /// Room for logs (in the folder for temporary files) and records.

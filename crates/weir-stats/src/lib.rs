@@ -25,7 +25,7 @@ mod student;
 pub mod verdict;
 pub mod walsh;
 
-pub use change::change_point;
+pub use change::{change_point, excursions};
 pub use design::{SplitMix64, block_order};
 pub use difference::difference;
 pub use estimate::Estimate;

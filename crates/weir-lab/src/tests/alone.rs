@@ -137,9 +137,10 @@ fn a_check_is_promised_and_said_in_every_report() {
     let takes = |bench: &Bench| {
         let mut promised = Vec::new();
         bench
-            .run(&mut |event, _| match event {
-                Event::Takes(takes) => promised.push(*takes),
-                _ => {}
+            .run(&mut |event, _| {
+                if let Event::Takes(takes) = event {
+                    promised.push(*takes);
+                }
             })
             .unwrap();
         assert_eq!(promised.len(), 1, "once");

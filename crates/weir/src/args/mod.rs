@@ -93,7 +93,7 @@ pub(crate) struct RunArgs {
     pub(crate) check: bool,
 
     /// Measure baseline and winner once more when the study is done, one at a time, and say whether their ratio
-    /// holds without the other arms beside them (about a third of the load's time more)
+    /// holds without the other arms beside them (a third of the load's time more, half a minute at least)
     #[arg(long)]
     pub(crate) check_alone: bool,
 

@@ -296,18 +296,7 @@ impl Narrator {
                 arm,
                 address,
                 remarks,
-            } => {
-                for remark in remarks.iter().filter(|_| !self.is_alone) {
-                    self.line.say(&format!("{arm}: {remark}"));
-                }
-                if self.line.rewrites() {
-                    self.line.show(&format!("{arm} answers on {address}"));
-                }
-                // Alone, each of them starts again and again.
-                if !self.is_alone {
-                    self.arms.push(arm);
-                }
-            }
+            } => self.ready(arm, &address, &remarks),
             Event::AloneBegun {
                 arms: [against, arm],
                 why,
@@ -321,10 +310,7 @@ impl Narrator {
                 ));
             }
             Event::AloneTurn { arm, stretch, of } => {
-                if self.line.rewrites() {
-                    self.line
-                        .show(&format!("{arm} alone: stretch {stretch} of {of}"));
-                }
+                self.show(&format!("{arm} alone: stretch {stretch} of {of}"));
             }
             Event::NotAlone(why) => self.say(&format!("No arm is measured alone: {why}")),
             Event::PilotBegun { load } => {
@@ -353,20 +339,41 @@ impl Narrator {
                 done,
                 of,
                 baseline_rate,
-            } => {
-                // On a terminal every block; in a log file now and then.
-                if self.line.rewrites() || self.told.elapsed().as_secs() >= 10 {
-                    self.told = Instant::now();
-                    let left = self.begun.elapsed().as_secs_f64() / f64::from(done.max(1))
-                        * f64::from(of - done.min(of));
-                    self.line.show(&format!(
-                        "{load}: block {done} of {of} · baseline {baseline_rate:.0} requests/s · \
-                         about {left:.0} s left"
-                    ));
-                }
-            }
+            } => self.show_block(&load, (done, of), baseline_rate),
             Event::PutBack(restored) => self.put_back(&restored),
             Event::TrialEnded { load } => self.say(&format!("{load}: done")),
+        }
+    }
+
+    /// On a terminal alone: what the next line replaces.
+    fn show(&mut self, text: &str) {
+        if self.line.rewrites() {
+            self.line.show(text);
+        }
+    }
+
+    /// Alone, each arm starts again and again: that is said once.
+    fn ready(&mut self, arm: String, address: &str, remarks: &[String]) {
+        if self.is_alone {
+            return;
+        }
+        for remark in remarks {
+            self.say(&format!("{arm}: {remark}"));
+        }
+        self.show(&format!("{arm} answers on {address}"));
+        self.arms.push(arm);
+    }
+
+    /// How far a load is: on a terminal after every block, in a log file now and then.
+    fn show_block(&mut self, load: &str, (done, of): (u32, u32), baseline_rate: f64) {
+        if self.line.rewrites() || self.told.elapsed().as_secs() >= 10 {
+            self.told = Instant::now();
+            let left = self.begun.elapsed().as_secs_f64() / f64::from(done.max(1))
+                * f64::from(of - done.min(of));
+            self.line.show(&format!(
+                "{load}: block {done} of {of} · baseline {baseline_rate:.0} requests/s · \
+                 about {left:.0} s left"
+            ));
         }
     }
 
