@@ -66,7 +66,7 @@ fn the_winner_and_the_baseline_run_one_at_a_time() {
             .map(Value::from)
             .contains(&alone["verdict"])
     );
-    ended.stdout.has("one arm runs at a time");
+    ended.stdout.has("One arm at a time");
 }
 
 #[test]
