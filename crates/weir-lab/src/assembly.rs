@@ -122,6 +122,7 @@ impl<'a> Assembly<'a> {
             completed_whole: data.completed_whole,
             received_bytes: data.received_bytes,
             reconnects: data.reconnects,
+            switch_late_ns: data.switch_late_ns,
             generator_cpu_ns: data.cpu_ns,
             ..SliceRecord::default()
         });

@@ -62,6 +62,7 @@ impl Recorder<'_> {
             censored: data.censored,
             response_time,
             service_time,
+            first_byte: summarize("", &data.histograms.first_byte, 0),
             dispatch_lag,
             validity: Vec::new(),
         };
@@ -113,6 +114,7 @@ impl Recorder<'_> {
             load,
             watch,
             answered,
+            clocks,
         } = end;
         let arms = load.arms.into_iter().enumerate();
         let connections = |(place, flow): (usize, FlowEnd)| ArmConnections {
@@ -135,6 +137,7 @@ impl Recorder<'_> {
             starved: load.starved,
             listen_overflows: watch.listen_overflows,
             late_ns: watch.late_ns,
+            clocks,
             errors: load.errors,
             arms: arms.map(connections).collect(),
         }

@@ -15,6 +15,7 @@ use weir_agent::message::{LoadEnd, LoadEvent, LoadJob, SliceJob, WatchEnd, Watch
 use weir_agent::{AgentError, Part};
 use weir_load::SliceData;
 use weir_model::quantity::CpuSet;
+use weir_model::record::ClockOffset;
 
 use crate::assembly::{Assembly, Before, FinishedBlock};
 use crate::host::{Host, Told};
@@ -56,6 +57,8 @@ pub(crate) struct TrialEnd {
     pub(crate) watch: WatchEnd,
     /// Requests answered, by arm.
     pub(crate) answered: Vec<u64>,
+    /// Of the hosts, where there are several.
+    pub(crate) clocks: Vec<ClockOffset>,
 }
 
 impl Trial<'_> {
@@ -66,6 +69,7 @@ impl Trial<'_> {
         on_block: &mut dyn FnMut(&FinishedBlock) -> bool,
     ) -> Result<TrialEnd, AgentError> {
         let ahead = self.clocks_ahead()?;
+        let clocks = self.clocks(&ahead);
         let (send, told) = channel();
         let mut going = Going {
             trial: self,
@@ -77,6 +81,7 @@ impl Trial<'_> {
             assembly: Assembly::new(self.timeline, self.before, self.hosts.each().len()),
             end: TrialEnd {
                 answered: vec![0; self.timeline.arms],
+                clocks,
                 ..TrialEnd::default()
             },
         };
@@ -109,6 +114,19 @@ impl Trial<'_> {
             false => Ok(host.clock_offset_ns()? - generator_ahead),
         };
         self.hosts.each().map(|(host, _)| ahead(host)).collect()
+    }
+
+    /// The same for the records.
+    fn clocks(&self, ahead: &[i64]) -> Vec<ClockOffset> {
+        let hosts = self.hosts.each().zip(ahead);
+        let clocks = hosts.map(|((host, _), &ahead_ns)| ClockOffset {
+            host: host.called().to_owned(),
+            ahead_ns,
+        });
+        match ahead {
+            [_] => Vec::new(),
+            _ => clocks.collect(),
+        }
     }
 
     /// The counters that a host is to read, if it has any.

@@ -224,6 +224,9 @@ pub struct SliceData {
     pub censored: Censored,
     /// CPU time of the thread from the begin of the slice to its end, in nanoseconds.
     pub cpu_ns: u64,
+    /// How long after the slice's begin a thread turned to its arm, the latest of them, nanoseconds: no request
+    /// of the slice was sent before.
+    pub switch_late_ns: u64,
     /// Times.
     pub histograms: Histograms,
 }
@@ -247,6 +250,7 @@ impl SliceData {
             errors: Errors(Vec::with_capacity(16)),
             censored: Censored::default(),
             cpu_ns: 0,
+            switch_late_ns: 0,
             histograms: Histograms::new(),
         }
     }
@@ -272,6 +276,7 @@ impl SliceData {
         self.censored.queued += other.censored.queued;
         self.censored.oldest_ns = self.censored.oldest_ns.max(other.censored.oldest_ns);
         self.cpu_ns += other.cpu_ns;
+        self.switch_late_ns = self.switch_late_ns.max(other.switch_late_ns);
         self.histograms.add(&other.histograms);
     }
 
@@ -292,6 +297,7 @@ impl SliceData {
         self.errors.0.clear();
         self.censored = Censored::default();
         self.cpu_ns = 0;
+        self.switch_late_ns = 0;
         self.histograms.clear();
     }
 

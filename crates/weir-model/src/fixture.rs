@@ -114,6 +114,7 @@ pub fn trial(load: &str, arm: &str, block: u32) -> TrialRecord {
         censored: Censored::default(),
         response_time: QuantileSummary::default(),
         service_time: QuantileSummary::default(),
+        first_byte: QuantileSummary::default(),
         dispatch_lag: QuantileSummary::default(),
         validity: Vec::new(),
     }

@@ -18,7 +18,7 @@ use crate::study::{Arm, CpuRoles, Study};
 mod trial;
 
 pub use trial::{
-    ArmConnections, ConnectionCounts, PartRecord, Phase, QuantileSummary, SliceRecord,
+    ArmConnections, ClockOffset, ConnectionCounts, PartRecord, Phase, QuantileSummary, SliceRecord,
     SocketCounts, TrialRecord, Validity, ValidityReason,
 };
 

@@ -46,8 +46,10 @@ struct SliceCounts {
     errors: Vec<ErrorCount>,
     censored: Censored,
     cpu_ns: u64,
+    switch_late_ns: u64,
     response: Bytes,
     service: Bytes,
+    first_byte: Bytes,
     dispatch_lag: Bytes,
     overflow: u64,
 }
@@ -69,8 +71,10 @@ fn counts_of(data: &SliceData) -> SliceCounts {
         errors: data.errors.counts(),
         censored: data.censored,
         cpu_ns: data.cpu_ns,
+        switch_late_ns: data.switch_late_ns,
         response: histogram(&data.histograms.response),
         service: histogram(&data.histograms.service),
+        first_byte: histogram(&data.histograms.first_byte),
         dispatch_lag: histogram(&data.histograms.dispatch_lag),
         overflow: data.histograms.overflow,
     }
@@ -93,9 +97,11 @@ fn data_of(counts: &SliceCounts) -> Option<SliceData> {
     data.errors = Errors::told(&counts.errors);
     data.censored = counts.censored;
     data.cpu_ns = counts.cpu_ns;
+    data.switch_late_ns = counts.switch_late_ns;
     let histograms = &mut data.histograms;
     read_into(&mut histograms.response, &counts.response)?;
     read_into(&mut histograms.service, &counts.service)?;
+    read_into(&mut histograms.first_byte, &counts.first_byte)?;
     read_into(&mut histograms.dispatch_lag, &counts.dispatch_lag)?;
     histograms.overflow = counts.overflow;
     Some(data)
@@ -134,6 +140,7 @@ mod tests {
         (data.received_bytes, data.reconnects, data.cpu_ns) = (4, 5, 6);
         (data.due, data.queued, data.dropped) = (12, 13, 14);
         data.served_thousandths = 15;
+        data.switch_late_ns = 16;
         (data.statuses[0], data.statuses[499]) = (7, 8);
         data.censored.in_flight = 9;
         let errors = [ErrorCount {
@@ -146,6 +153,7 @@ mod tests {
         for value in [1, 1_000, 2_000_000, 3_599_999_999_999] {
             data.histograms.response.record(value).unwrap();
         }
+        data.histograms.first_byte.record(17).unwrap();
         data.histograms.overflow = 11;
 
         let counts = counts_of(&data);
@@ -153,8 +161,9 @@ mod tests {
         let again = data_of(&serde_json::from_str(&text).unwrap()).unwrap();
         assert_eq!(counts_of(&again), counts);
         assert_eq!((again.due, again.queued, again.dropped), (12, 13, 14));
-        assert_eq!(again.served_thousandths, 15);
+        assert_eq!((again.served_thousandths, again.switch_late_ns), (15, 16));
         assert_eq!(again.histograms.response, data.histograms.response);
+        assert_eq!(again.histograms.first_byte.max(), 17);
         assert_eq!(again.errors.counts(), errors);
         assert_eq!(again.status_classes(), data.status_classes());
     }

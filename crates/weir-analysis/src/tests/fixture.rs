@@ -78,6 +78,7 @@ pub(crate) fn trial(load: &str, arm: &str, block: u32, slices: Vec<SliceRecord>)
             p50: 200_000,
             ..QuantileSummary::default()
         },
+        first_byte: QuantileSummary::default(),
         dispatch_lag: QuantileSummary {
             p99: 5_000,
             ..QuantileSummary::default()

@@ -52,8 +52,12 @@ impl<R: Reactor> Engine<'_, R> {
         debug_assert_eq!(opened, slice);
         self.active = Some(slice);
         let plan = self.plan.slices[slice];
+        let switch_late_ns = (now - self.start).saturating_sub(plan.start);
         for &flow in &self.arms[plan.arm] {
             let state = &mut self.flows[flow];
+            if let Some(data) = self.slots.data(slice, state.place) {
+                data.switch_late_ns = switch_late_ns;
+            }
             let Some(schedule) = &mut state.schedule else {
                 continue;
             };

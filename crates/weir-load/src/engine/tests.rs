@@ -191,9 +191,10 @@ fn an_engine_that_wakes_late_loses_no_request_and_says_how_late_it_was() {
     let all = ran.all();
     assert_eq!(all.due, 20_000);
     assert_in(all.offered, 19_999..);
-    let times = all.histograms;
+    let times = &all.histograms;
     assert_eq!(times.response.len(), 20_000);
     assert_near(times.dispatch_lag.value_at_quantile(0.5), MS / 20);
+    assert_near(all.switch_late_ns, MS / 20);
     // The lateness is in it.
     assert_near(times.response.value_at_quantile(0.5), MS + MS / 20);
     assert_near(times.service.value_at_quantile(0.5), MS);

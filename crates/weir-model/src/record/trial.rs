@@ -75,6 +75,9 @@ pub struct TrialRecord {
     pub response_time: QuantileSummary,
     /// Service times of the same requests.
     pub service_time: QuantileSummary,
+    /// From the sent time to the first byte, of the same requests; empty in records of before it was kept.
+    #[serde(default, skip_serializing_if = "QuantileSummary::is_empty")]
+    pub first_byte: QuantileSummary,
     /// Dispatch lag of the same requests: from when a request was due and a connection idle to the
     /// moment it was sent.
     pub dispatch_lag: QuantileSummary,
@@ -125,6 +128,10 @@ pub struct SliceRecord {
     pub received_bytes: u64,
     /// Connections opened again in the whole slice.
     pub reconnects: u64,
+    /// How long after the slice's begin the generator turned to the arm, its latest thread: no request of that
+    /// thread was sent before; 0 in records of before it was kept.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub switch_late_ns: u64,
     /// CPU time of the arm's proxy processes from the begin of this slice to the begin of the
     /// arm's next one. The proxy rests in between, so both readings are exact.
     pub proxy_cpu_ns: u64,
@@ -192,10 +199,23 @@ pub struct PartRecord {
     /// How late the counters of a slice were read at most, nanoseconds.
     #[serde(default)]
     pub late_ns: u64,
+    /// How far the clocks of the hosts are apart, as found before it began; empty on one host, and in records of
+    /// before it was kept.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub clocks: Vec<ClockOffset>,
     /// Errors that belong to no slice: connections that could not be opened before the trial.
     pub errors: Vec<ErrorCount>,
     /// In the order of the study.
     pub arms: Vec<ArmConnections>,
+}
+
+/// The clock of a host against the generator's (of the first one, where several share the load).
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ClockOffset {
+    /// The host.
+    pub host: String,
+    /// How far its CLOCK_MONOTONIC is ahead, nanoseconds.
+    pub ahead_ns: i64,
 }
 
 /// What became of the connections to one arm in a continuous trial.
@@ -269,6 +289,13 @@ pub struct QuantileSummary {
     pub p999: u64,
     /// Largest value in nanoseconds.
     pub max: u64,
+}
+
+impl QuantileSummary {
+    /// Whether it tells of no value at all.
+    pub fn is_empty(&self) -> bool {
+        self.count == 0
+    }
 }
 
 /// Whether a figure may be used.

@@ -53,6 +53,7 @@ fn counted(run: &Run) {
         let slices = trials.iter().flat_map(|trial| &trial.slices);
         slices.map(of).sum()
     };
+    assert!(trials.iter().any(|trial| trial.first_byte.p50 > 0));
     let completed = sum(|slice| slice.completed_whole);
     assert!(completed > 0);
     assert!(sum(|slice| slice.proxy_cpu_ns) > 0, "CPU time of proxies");
@@ -66,6 +67,9 @@ fn counted(run: &Run) {
     for record in &run.records {
         if let Record::Part(part) = record {
             assert!(part.late_ns < LATE_NS, "{} ns late", part.late_ns);
+            let ahead = part.clocks.iter().map(|clock| clock.ahead_ns);
+            let furthest = ahead.map(i64::unsigned_abs).max().unwrap();
+            assert!(furthest > AHEAD.as_nanos() as u64 / 2, "{:?}", part.clocks);
             assert!(part.arms.iter().all(|arm| arm.proxy_memory_bytes > 0));
         }
     }
