@@ -60,6 +60,7 @@ fn of_load(study: &Study, load: &LoadFindings, inert: &[InertArm], one_of_many: 
     let others = unanswered(load).into_iter().chain(changed(load));
     let noted = [&load.fresh, &load.idle].into_iter().cloned();
     let others = others.chain(noted.filter(|note| !note.is_empty()));
+    let others = others.chain(load.rests.iter().cloned());
     let all = std::iter::once(text)
         .chain(others)
         .chain(warning(study, load));

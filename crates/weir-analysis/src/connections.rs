@@ -35,6 +35,7 @@ fn add_counts(sum: &mut ConnectionCounts, next: &ConnectionCounts) {
     sum.open_at_start = sum.open_at_start.min(next.open_at_start);
     sum.open_at_end = sum.open_at_end.min(next.open_at_end);
     sum.opened += next.opened;
+    sum.lost_at_rest += next.lost_at_rest;
 }
 
 #[cfg(test)]

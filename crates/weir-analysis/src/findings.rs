@@ -150,6 +150,9 @@ pub struct LoadFindings {
     /// That under every arm nobody was busy, so the connections were the limit; empty where somebody was.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub idle: String,
+    /// What arms did while another one had the load, a sentence each: CPU time, and connections that they closed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub rests: Vec<String>,
     /// INVALID when no block was valid for all arms; SUSPECT when more than one in twenty of an
     /// arm's trials that were used are, or half of the blocks or more were INVALID; else VALID.
     pub validity: Validity,

@@ -35,6 +35,7 @@ mod phases;
 mod published;
 mod ranking;
 mod replicates;
+mod rests;
 pub mod validity;
 mod values;
 
@@ -82,13 +83,15 @@ pub fn analyze(run: &Run) -> Findings {
             }
             equal::hold_against_the_same(&mut compared.comparisons, study);
             let rankings = ranking::rankings(study, &data.metrics(), &compared.pairs);
+            let arms = figures::arms(run, &comparer);
             LoadFindings {
                 load: load.name.clone(),
                 rate_intended: data.rate_intended,
                 slice_ns: data.slice_ns,
                 blocks: data.blocks.len() as u32,
                 blocks_used: data.blocks_used(),
-                arms: figures::arms(run, &comparer),
+                rests: rests::sentences(run, &data, &arms),
+                arms,
                 comparisons: compared.comparisons,
                 pairs: compared.pairs,
                 rankings,

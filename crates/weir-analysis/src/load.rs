@@ -117,6 +117,7 @@ impl<'a> Figures<'a> {
             open_at_start: counts.connected,
             open_at_end: counts.open_at_end,
             opened: counts.connected + counts.lost,
+            ..ConnectionCounts::default()
         };
         // Where each request opens one, none is open at the start.
         let is_kept = load.lifetime != Lifetime::Request;

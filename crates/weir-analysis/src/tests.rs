@@ -9,6 +9,7 @@ mod matrix;
 mod open_loop;
 mod pairs;
 mod replicates;
+mod rests;
 mod rules;
 
 use weir_model::record::{Validity, ValidityReason};

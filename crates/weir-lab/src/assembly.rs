@@ -195,6 +195,8 @@ impl<'a> Assembly<'a> {
         let again = self.at(self.timeline.next_of_arm[place], begin.arm)?;
         Some(SliceRecord {
             proxy_cpu_ns: again.proxy_cpu_ns.saturating_sub(begin.proxy_cpu_ns),
+            rest_ns: again.rest_ns,
+            rest_cpu_ns: again.rest_cpu_ns,
             origin_requests: again.origin_requests.saturating_sub(begin.origin_requests),
             origin_connects: again.origin_connects.saturating_sub(begin.origin_connects),
             origin_cpu_ns: end.origin_cpu_ns.saturating_sub(begin.origin_cpu_ns),

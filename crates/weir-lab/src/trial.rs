@@ -138,6 +138,7 @@ impl Trial<'_> {
         WatchJob {
             start_ns,
             times,
+            settled: slices.iter().map(|slice| slice.measure_from).collect(),
             arms: self.timeline.turns.iter().map(|turn| turn.arm).collect(),
             slots: self.watched.slots.clone(),
             proxies: has(Role::Proxy).then(|| self.watched.proxies.clone()),

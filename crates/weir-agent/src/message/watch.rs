@@ -11,6 +11,10 @@ pub struct WatchJob {
     pub start_ns: u64,
     /// Begin of each slice since then, nanoseconds; and the end of the last.
     pub times: Vec<u64>,
+    /// When what the arm before had in flight has ended, for each slice: its rest is counted from there, where
+    /// that is later than the slice's begin.
+    #[serde(default)]
+    pub settled: Vec<u64>,
     /// The arm of each slice: a place in `slots`.
     pub arms: Vec<usize>,
     /// The slots of the arms that take part.
@@ -32,6 +36,12 @@ pub struct Reading {
     pub arm: usize,
     /// CPU time of the arm's proxy, nanoseconds.
     pub proxy_cpu_ns: u64,
+    /// How long the arm had rested, its last answers left out, nanoseconds; 0 where it had not.
+    #[serde(default)]
+    pub rest_ns: u64,
+    /// CPU time of its proxy meanwhile.
+    #[serde(default)]
+    pub rest_cpu_ns: u64,
     /// Requests that the arm's origin listener has received.
     pub origin_requests: u64,
     /// Connections that it has accepted.
@@ -62,6 +72,8 @@ impl Reading {
     /// Puts what another host has read at the same time beside this: every counter is one host's.
     pub fn add(&mut self, other: &Reading) {
         self.proxy_cpu_ns += other.proxy_cpu_ns;
+        self.rest_ns += other.rest_ns;
+        self.rest_cpu_ns += other.rest_cpu_ns;
         self.origin_requests += other.origin_requests;
         self.origin_connects += other.origin_connects;
         self.origin_cpu_ns += other.origin_cpu_ns;

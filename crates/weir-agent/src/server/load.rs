@@ -260,6 +260,7 @@ fn add(counts: &mut ConnectionCounts, totals: &FlowTotals, lifetime: Lifetime) {
     counts.open_at_start += kept(totals.connected);
     counts.open_at_end += kept(totals.open_at_end);
     counts.opened += totals.connects;
+    counts.lost_at_rest += totals.lost_at_rest;
 }
 
 /// What the flows of a slice's arm that ask have counted, together; connections that are held have

@@ -28,6 +28,8 @@ const LOOK: Duration = Duration::from_millis(50);
 /// Readers of all counters of one host.
 pub(super) struct Watcher {
     proxies: Vec<Vec<ProcessCpu>>,
+    /// Of each arm that rests: since when, and the CPU time of its proxy then.
+    resting: Vec<Option<(u64, u64)>>,
     /// Of each arm's namespace; empty where all share the host's.
     netstats: Vec<NetstatReader>,
     shared: Option<NetstatReader>,
@@ -68,6 +70,7 @@ impl Watcher {
         let cpus_of = job.proxies.iter().flatten().map(place_of).collect();
         Ok(Watcher {
             proxies: proxies.iter().map(open_all).collect::<Result<_, _>>()?,
+            resting: vec![None; proxies.len()],
             shared: match netstats.is_empty() && job.proxies.is_some() {
                 true => Some(NetstatReader::open()?),
                 false => None,
@@ -99,11 +102,14 @@ impl Watcher {
             true => proxy,
             false => self.times_of(before),
         };
-        let proxies = self.proxies.get_mut(arm).map_or(&mut [][..], |all| all);
+        let proxy_cpu_ns = self.proxy_cpu_ns(arm);
+        let (rest_ns, rest_cpu_ns) = self.rested(arm, proxy_cpu_ns);
         Reading {
             slice,
             arm,
-            proxy_cpu_ns: proxies.iter_mut().map(ProcessCpu::read_ns).sum(),
+            proxy_cpu_ns,
+            rest_ns,
+            rest_cpu_ns,
             origin_requests: origin.map_or(0, |counters| counters.requests),
             origin_connects: origin.map_or(0, |counters| counters.connections),
             origin_cpu_ns: self
@@ -120,6 +126,29 @@ impl Watcher {
             left_sockets: self.sockets_of(before),
             late_ns,
         }
+    }
+
+    /// Of all processes of an arm's proxy.
+    fn proxy_cpu_ns(&mut self, arm: usize) -> u64 {
+        let proxies = self.proxies.get_mut(arm).map_or(&mut [][..], |all| all);
+        proxies.iter_mut().map(ProcessCpu::read_ns).sum()
+    }
+
+    /// An arm rests from now on: its last answers have been given.
+    fn rest(&mut self, arm: usize) {
+        let cpu_ns = self.proxy_cpu_ns(arm);
+        if let Some(resting) = self.resting.get_mut(arm) {
+            *resting = Some((crate::monotonic_ns(), cpu_ns));
+        }
+    }
+
+    /// How long an arm has rested up to now, and the CPU time that its proxy used meanwhile.
+    fn rested(&mut self, arm: usize, cpu_ns: u64) -> (u64, u64) {
+        let since = self.resting.get_mut(arm).and_then(Option::take);
+        since.map_or((0, 0), |(at_ns, before_ns)| {
+            let rest_ns = crate::monotonic_ns().saturating_sub(at_ns);
+            (rest_ns, cpu_ns.saturating_sub(before_ns))
+        })
     }
 
     /// Of an arm's namespace, or of the host that all share.
@@ -202,6 +231,12 @@ pub(super) fn run(
             }
             None => (0..arms).for_each(|arm| tell(&watcher.read(slice, arm, arm, late_ns))),
         }
+        if let Some((before, at_ns)) = rests(job, slice) {
+            if !sleep_until(job.start_ns.saturating_add(at_ns), stop) {
+                break;
+            }
+            watcher.rest(before);
+        }
         if slice + 1 == job.arms.len() {
             // Before the end, when all connections are still open. This slice is not measured.
             end.memory = watcher.memory();
@@ -216,6 +251,13 @@ pub(super) fn run(
     Ok(end)
 }
 
+/// The arm that rests while this slice lasts, for the first time since its own, and from when on.
+fn rests(job: &WatchJob, slice: usize) -> Option<(usize, u64)> {
+    let (arm, before) = (job.arms.get(slice)?, job.arms.get(slice.checked_sub(1)?)?);
+    let (begin, settled) = (job.times.get(slice)?, job.settled.get(slice)?);
+    (arm != before && settled > begin).then_some((*before, *settled))
+}
+
 /// Whether the time has come; else it was stopped.
 fn sleep_until(at_ns: u64, stop: &AtomicBool) -> bool {
     loop {
@@ -227,5 +269,73 @@ fn sleep_until(at_ns: u64, stop: &AtomicBool) -> bool {
             0 => return true,
             left => std::thread::sleep(Duration::from_nanos(left).min(LOOK)),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::{Child, Command};
+
+    use super::*;
+
+    const MS: u64 = 1_000_000;
+
+    struct Ends(Child);
+
+    impl Drop for Ends {
+        fn drop(&mut self) {
+            let _ = self.0.kill();
+            let _ = self.0.wait();
+        }
+    }
+
+    fn child(script: &str) -> Ends {
+        Ends(Command::new("sh").args(["-c", script]).spawn().unwrap())
+    }
+
+    /// Readings of two arms that have the load in turns; rests begin so many ms after a slice does.
+    fn readings(arms: [&Ends; 2], settle_ms: u64) -> Vec<Reading> {
+        let cpus = weir_probe::allowed_cpus().unwrap();
+        let times: Vec<u64> = (0..=6).map(|slice| slice * 100 * MS).collect();
+        let job = WatchJob {
+            start_ns: crate::monotonic_ns(),
+            settled: times.iter().map(|begin| begin + settle_ms * MS).collect(),
+            times,
+            arms: vec![0, 1, 1, 0, 0, 1],
+            slots: vec![0, 1],
+            proxies: Some(vec![cpus.clone(), cpus]),
+            generator: None,
+            origin: false,
+        };
+        let pids = arms.map(|arm| vec![arm.0.id()]);
+        let watcher = Watcher::open(&job, &pids, Vec::new(), None, None).unwrap();
+        let all = std::sync::Mutex::new(Vec::new());
+        let tell = |reading: &Reading| all.lock().unwrap().push(*reading);
+        run(&job, watcher, &AtomicBool::new(false), &tell).unwrap();
+        all.into_inner().unwrap()
+    }
+
+    #[test]
+    fn what_an_arm_uses_while_it_rests_is_read_from_when_its_answers_have_ended() {
+        let (busy, quiet) = (child("while :; do :; done"), child("exec sleep 60"));
+        let of = |all: &[Reading], arm, slice| {
+            let mut own = all.iter().filter(|reading| reading.arm == arm);
+            let found = own.find(|reading| reading.slice == slice).unwrap();
+            (found.rest_ns, found.rest_cpu_ns)
+        };
+        let all = readings([&busy, &quiet], 20);
+        // Two slices of 100 ms, less 20; nothing between two slices of its own.
+        let (rest_ns, cpu_ns) = of(&all, 0, 3);
+        assert!((120 * MS..400 * MS).contains(&rest_ns), "{rest_ns}");
+        assert!((MS..=rest_ns + 20 * MS).contains(&cpu_ns), "{cpu_ns}");
+        assert_eq!(of(&all, 0, 4), (0, 0));
+        let (rest_ns, cpu_ns) = of(&all, 1, 5);
+        assert!(rest_ns > 120 * MS && cpu_ns < 2 * MS, "{rest_ns} {cpu_ns}");
+        // The first slice of an arm has no rest before it; the end of the trial ends one.
+        assert_eq!(of(&all, 1, 1), (0, 0));
+        assert!(of(&all, 0, 6).1 > MS);
+
+        let all = readings([&busy, &quiet], 0);
+        assert!(all.iter().all(|reading| reading.rest_ns == 0));
     }
 }

@@ -165,6 +165,7 @@ fn watch() -> WatchJob {
     WatchJob {
         start_ns: weir_agent::monotonic_ns(),
         times: vec![3_600_000_000_000],
+        settled: Vec::new(),
         arms: vec![0],
         slots: vec![0],
         proxies: None,

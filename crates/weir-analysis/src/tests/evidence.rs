@@ -120,6 +120,7 @@ fn counts(wanted: u64, open_at_start: u64, open_at_end: u64, opened: u64) -> Con
         open_at_start,
         open_at_end,
         opened,
+        ..ConnectionCounts::default()
     }
 }
 

@@ -111,6 +111,7 @@ fn of_thousand(open_at_start: u64, open_at_end: u64, lost: u64) -> Option<Connec
         open_at_start,
         open_at_end,
         opened,
+        ..ConnectionCounts::default()
     })
 }
 

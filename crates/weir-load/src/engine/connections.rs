@@ -112,6 +112,8 @@ impl<R: Reactor> Engine<'_, R> {
         let (flow, unused) = (usize::from(conn.flow), conn.served == 0);
         if let Some(data) = self.active_data(flow) {
             data.lost += 1;
+        } else if self.active.is_some() {
+            self.totals.flows[flow].lost_at_rest += 1;
         }
         if unused && !self.opens_for_each(flow) {
             // Who turns connections away at once gets the next one a little later.

@@ -184,6 +184,21 @@ fn too_few_connections_hide_a_freeze_from_service_time_but_not_from_response_tim
 }
 
 #[test]
+fn connections_that_the_server_closes_while_another_arm_has_the_load_are_counted_apart() {
+    // Each goes 150 ms after the first request on it: in the middle of the arm's rest.
+    let server: Server = Box::new(|_, _, _| Answer::after(MS, OK).ending(150 * MS, false));
+    let ran = simulate(
+        &plan(Arrivals::Closed, 10, turns(10, &[0, 1], 20 * MS)),
+        server,
+    );
+    // The second arm rests four times before the trial ends, the first five times.
+    let lost = ran.totals.flows.iter().map(|flow| flow.lost_at_rest);
+    assert_eq!(lost.collect::<Vec<u64>>(), [50, 40]);
+    let within = ran.slices.iter().flat_map(|(_, data)| data);
+    assert_eq!(within.map(|data| data.lost).sum::<u64>(), 0);
+}
+
+#[test]
 fn an_engine_that_wakes_late_loses_no_request_and_says_how_late_it_was() {
     // 5,000/s, each wake-up 50 µs late. The one due at the very end may be sent after it.
     let plan = plan(constant(5000.0), 50, seconds(4));

@@ -43,6 +43,8 @@ pub struct FlowTotals {
     pub open_at_end: u64,
     /// Connections opened, the first time or again.
     pub connects: u64,
+    /// Connections that the peer closed while another arm had the load.
+    pub lost_at_rest: u64,
     /// Time to open a connection.
     pub connect_time: Histogram<u64>,
     /// Time of a TLS handshake, from the open connection on.
@@ -74,6 +76,7 @@ impl FlowTotals {
         self.connected += other.connected;
         self.open_at_end += other.open_at_end;
         self.connects += other.connects;
+        self.lost_at_rest += other.lost_at_rest;
         let times = [
             (&mut self.connect_time, &other.connect_time),
             (&mut self.tls_time, &other.tls_time),
@@ -91,6 +94,7 @@ impl FlowTotals {
             connected: 0,
             open_at_end: 0,
             connects: 0,
+            lost_at_rest: 0,
             connect_time: new_histogram(),
             tls_time: new_histogram(),
             tls: TlsCounts::default(),

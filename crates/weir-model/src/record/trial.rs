@@ -135,6 +135,13 @@ pub struct SliceRecord {
     /// CPU time of the arm's proxy processes from the begin of this slice to the begin of the
     /// arm's next one. The proxy rests in between, so both readings are exact.
     pub proxy_cpu_ns: u64,
+    /// How long the arm rested after this slice, from when its last answers had been given to its next one; 0
+    /// where that was not read, as in records of before it was kept.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub rest_ns: u64,
+    /// Of `proxy_cpu_ns`: used in that time, beside the arm that had the load.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub rest_cpu_ns: u64,
     /// CPU time of the generator's threads in the slice.
     pub generator_cpu_ns: u64,
     /// CPU time of the origin server in the slice.
@@ -256,6 +263,9 @@ pub struct ConnectionCounts {
     pub open_at_end: u64,
     /// Opened in all, the first time or again.
     pub opened: u64,
+    /// Closed by the proxy while another arm had the load, and opened again; 0 in records of before it was kept.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub lost_at_rest: u64,
 }
 
 impl ConnectionCounts {
@@ -265,6 +275,7 @@ impl ConnectionCounts {
         self.open_at_start += other.open_at_start;
         self.open_at_end += other.open_at_end;
         self.opened += other.opened;
+        self.lost_at_rest += other.lost_at_rest;
     }
 }
 

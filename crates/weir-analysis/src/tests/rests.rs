@@ -1,0 +1,75 @@
+//! What arms did while another one had the load.
+
+use weir_model::record::{ArmConnections, ConnectionCounts, PartRecord, ProxyRecord, Record};
+use weir_record::Run;
+
+use super::fixture::{header, run, three_arms, trials};
+use crate::analyze;
+
+/// A run whose second arm used so much of a CPU while it rested, for 1.4 s at most, and closed connections.
+fn rests(share: f64, lost: u64, timeout: Option<&str>) -> Vec<String> {
+    let header = header(three_arms());
+    let mut all = trials(&header, "closed", 10, |_| 20_000.0);
+    for trial in &mut all {
+        for slice in &mut trial.slices {
+            slice.rest_ns = 1_400_000_000;
+            if trial.arm == "stock-again" {
+                slice.rest_cpu_ns = (share * 1.4e9) as u64;
+            }
+        }
+    }
+    let (_folder, mut run): (_, Run) = run(&header, all);
+    let arm = "stock-again".to_owned();
+    run.records.push(Record::Part(Box::new(PartRecord {
+        load: "closed".to_owned(),
+        blocks: 10,
+        arms: vec![ArmConnections {
+            arm: arm.clone(),
+            asking: ConnectionCounts {
+                lost_at_rest: lost,
+                ..ConnectionCounts::default()
+            },
+            ..ArmConnections::default()
+        }],
+        ..PartRecord::default()
+    })));
+    let setting = timeout.map(|timeout| ("keepalive_timeout".to_owned(), timeout.to_owned()));
+    run.records.push(Record::Proxy(ProxyRecord {
+        session: 0,
+        arm,
+        address: String::new(),
+        program: String::new(),
+        effective: setting.into_iter().collect(),
+        nofile: 1024,
+        pid: 1,
+        inert: Vec::new(),
+    }));
+    let findings = analyze(&run);
+    let rests = findings.loads[0].rests.clone();
+    assert!(rests.iter().all(|said| findings.answer.contains(said)));
+    rests
+}
+
+#[test]
+fn an_arm_that_works_or_closes_connections_while_it_rests_is_named() {
+    assert!(rests(0.01, 0, Some("1s")).is_empty());
+    assert_eq!(
+        rests(0.03, 0, None),
+        [
+            "The arm stock-again used 3.0 % of a CPU while it rested, beside the arm that was measured."
+        ]
+    );
+    assert_eq!(
+        rests(0.0, 37, Some("1s")),
+        [
+            "The arm stock-again closed 37 connections while it rested, for up to 1.4 s (its keepalive_timeout is 1s), \
+             and they were opened again at once."
+        ]
+    );
+    assert_eq!(
+        rests(0.0, 1, None),
+        [
+            "The arm stock-again closed 1 connection while it rested, for up to 1.4 s, and they were opened again at once."
+        ]
+    );
+}
