@@ -248,7 +248,10 @@ impl<'a> Part<'a> {
     fn of(run: &'a Run, part: &'a PartRecord, load: &'a LoadSpec) -> Part<'a> {
         let own = run.trials().filter(|trial| trial.load == load.name);
         let own: Vec<&TrialRecord> = own.filter(|trial| holds(part, trial)).collect();
-        let total = |field| sum(own.iter().copied(), field) as u64;
+        let with = |trial: &&TrialRecord| is_with(part, trial);
+        let others = run.trials().filter(with);
+        let all: Vec<&TrialRecord> = own.iter().copied().chain(others).collect();
+        let total = |field| sum(all.iter().copied(), field) as u64;
         let typical = |field: fn(&QuantileSummary) -> u64| {
             let lag = median(own.iter().map(|trial| field(&trial.dispatch_lag)));
             let response = median(own.iter().map(|trial| field(&trial.response_time)));
@@ -319,6 +322,15 @@ fn median(values: impl Iterator<Item = u64>) -> u64 {
 pub(crate) fn holds(part: &PartRecord, trial: &TrialRecord) -> bool {
     let blocks = part.first_block..part.first_block.saturating_add(part.blocks);
     part.session == trial.session && blocks.contains(&trial.block)
+}
+
+/// Whether a continuous trial holds a trial's block of another load that it was shared with.
+fn is_with(part: &PartRecord, trial: &TrialRecord) -> bool {
+    let mut with = part.with.iter().filter(|with| with.load == trial.load);
+    part.session == trial.session
+        && with.any(|with| {
+            (with.first_block..with.first_block.saturating_add(with.blocks)).contains(&trial.block)
+        })
 }
 
 /// A trial and what speaks against it.

@@ -20,6 +20,7 @@
 mod arms;
 mod arrivals;
 mod assembly;
+mod budget;
 mod cell;
 mod cpus;
 mod deal;
@@ -50,13 +51,13 @@ mod trial;
 mod tests;
 
 pub use arms::{PATCH, REVERT, STOCK_NOFILE};
-pub use cell::{ArmId, Block, Cell, CellEnd, Outcome, Rates};
+pub use budget::{length_of, longest_slice, plan_of, repeats};
+pub use cell::{ArmId, Block, Cell, CellEnd, Outcome, Rates, Shared};
 pub use error::{Blame, LabError};
 pub use event::Event;
 pub use history::History;
 pub use hosts::{Facts, facts};
 pub use options::{Options, PlaceSpec, Role};
-pub use preflight::plan_of;
 pub use proposer::{MakeProposer, Proposer, Step};
 pub use run::{ask, ask_again, resume, run};
 pub use session::Summary;

@@ -16,6 +16,8 @@ use crate::model::{ArmModel, Fault, Grain, Model};
 use crate::noise::NoiseState;
 use crate::slice::{Play, Played};
 
+/// What a proxy takes to start.
+pub(crate) const START_NS: u64 = 50_000_000;
 /// What opening connections takes before a trial's first slice.
 const OPENING_NS: u64 = 10_000_000;
 /// Requests of a generator whose connections are opened.
@@ -114,6 +116,11 @@ impl World {
             is_stopped: false,
         });
         id
+    }
+
+    /// Nanoseconds since the world began.
+    pub fn now_ns(&self) -> u64 {
+        self.now_ns
     }
 
     fn number(&mut self) -> u64 {
@@ -395,8 +402,7 @@ impl World {
                 });
             }
         }
-        // A proxy takes a moment to start.
-        self.now_ns += 50_000_000;
+        self.now_ns += START_NS;
         let mut chance = Chance::new(self.seeds.next_u64());
         Ok(RunningArm {
             name: name.to_owned(),

@@ -27,7 +27,7 @@ const ROWS: [Row; 20] = {
         ("slower", Valid, &[], Some(Worse)),
         ("white noise", Valid, &[], Some(Inconclusive)),
         ("drift", Valid, &[], Some(Equivalent)),
-        ("bursts", Valid, &[], Some(Equivalent)),
+        ("bursts", Valid, &[], None),
         ("step", Valid, &[], Some(Equivalent)),
         ("correlated noise", Valid, &[], Some(Equivalent)),
         (

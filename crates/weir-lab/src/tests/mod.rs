@@ -4,3 +4,5 @@ mod bench;
 mod faults;
 mod going_on;
 mod measuring;
+mod promise;
+mod shared;

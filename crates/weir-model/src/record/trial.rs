@@ -163,6 +163,10 @@ pub struct PartRecord {
     pub first_block: u32,
     /// Its blocks; in runs of before arms came and went as planned, those included that a stop has cut off.
     pub blocks: u32,
+    /// Blocks of other loads that it was shared with, taken in turns; the counts below are of all of them
+    /// together. A shared trial has such a record for each of its loads.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub with: Vec<LoadBlocks>,
     /// Threads of the generator.
     pub threads: u32,
     /// How the generator asked the kernel: `io_uring` or `epoll`.
@@ -179,6 +183,17 @@ pub struct PartRecord {
     pub errors: Vec<ErrorCount>,
     /// In the order of the study.
     pub arms: Vec<ArmConnections>,
+}
+
+/// Blocks of a load within a continuous trial.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LoadBlocks {
+    /// The load.
+    pub load: String,
+    /// Number of the first.
+    pub first_block: u32,
+    /// How many.
+    pub blocks: u32,
 }
 
 /// What became of the connections to one arm in a continuous trial.

@@ -23,6 +23,7 @@ mod restore;
 mod run;
 mod studies;
 mod study;
+mod time;
 
 /// Carries a command out.
 pub(crate) fn dispatch(command: Command) -> Result<ExitCode, Failure> {

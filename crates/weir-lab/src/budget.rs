@@ -1,0 +1,190 @@
+//! How long a run takes, and which loads share a trial.
+
+use std::time::Duration;
+
+use weir_model::bursts::Bursts;
+use weir_model::flow::{ArrivalsSpec, FlowSpec};
+use weir_model::study::{LoadSpec, Study};
+
+use crate::history::History;
+use crate::pilot;
+use crate::timeline::around;
+
+/// What a study without a slice is planned with.
+const PLANNED_SLICE: Duration = Duration::from_millis(100);
+
+/// What a continuous trial takes beside its slices: counters are read, threads are started, answers waited for.
+const PER_TRIAL: Duration = Duration::from_millis(12);
+/// And for each connection that it opens.
+const PER_CONNECTION: Duration = Duration::from_micros(30);
+/// What becomes of a run's records in its report, for each arm and block.
+const REPORTED: Duration = Duration::from_micros(300);
+
+/// Loads by the trials that they are measured in, in the study's order: cells of a matrix that differ in nothing
+/// but their rate share one.
+pub(crate) fn groups(study: &Study) -> Vec<Vec<LoadSpec>> {
+    let mut groups: Vec<Vec<LoadSpec>> = Vec::new();
+    for load in &study.loads {
+        match groups.iter_mut().find(|group| share(&group[0], load)) {
+            Some(group) => group.push(load.clone()),
+            None => groups.push(vec![load.clone()]),
+        }
+    }
+    groups
+}
+
+/// Whether two loads are cells of one matrix that differ in nothing but their rate. Bursts are fitted to one rate.
+fn share(one: &LoadSpec, other: &LoadSpec) -> bool {
+    let matrix = |load: &LoadSpec| {
+        let cell = load.cell.as_ref().filter(|cell| cell.rate.is_some());
+        cell.map(|cell| cell.matrix.clone())
+    };
+    matrix(one).is_some()
+        && matrix(one) == matrix(other)
+        && Bursts::of(one).is_none()
+        && are_alike(one, other)
+}
+
+/// Whether two loads differ in nothing but their rate.
+pub(crate) fn are_alike(one: &LoadSpec, other: &LoadSpec) -> bool {
+    if one.is_open() != other.is_open() || one.main.changes() || other.main.changes() {
+        return one.name == other.name;
+    }
+    let without_rate = |load: &LoadSpec| {
+        let mut same = load.clone();
+        same.name.clear();
+        same.cell = None;
+        same.duration = Duration::ZERO;
+        same.main.arrivals = ArrivalsSpec::Closed;
+        same
+    };
+    without_rate(one) == without_rate(other)
+}
+
+/// Whether what is due depends on where in a slice one is: then whole slices are to pass before the first block.
+pub fn repeats(load: &LoadSpec) -> bool {
+    Bursts::of(load).is_some() || load.flows().any(FlowSpec::changes)
+}
+
+/// The time of a block when a slice lasts `slice`: every arm has two.
+fn block(study: &Study, slice: Duration) -> Duration {
+    slice * 2 * study.arms.len() as u32
+}
+
+/// Blocks of one load when a slice lasts `slice`.
+pub(crate) fn blocks(study: &Study, load: &LoadSpec, slice: Duration) -> u32 {
+    let fit = load.duration.as_nanos() / block(study, slice).as_nanos().max(1);
+    (fit.min(u128::from(u32::MAX)) as u32).max(study.blocks.at_least)
+}
+
+/// The longest slice with which a load has the blocks that the study wants at least in its own time.
+pub fn longest_slice(study: &Study, load: &LoadSpec) -> Duration {
+    load.duration / (2 * study.arms.len() as u32 * study.blocks.at_least).max(1)
+}
+
+/// How many blocks each load is planned to have, and how long they take; the pilot may change the number, and
+/// nearly never the length.
+pub fn plan_of(study: &Study) -> Vec<(String, u32, Duration)> {
+    let slice = study.blocks.slice.unwrap_or(PLANNED_SLICE);
+    let plan = study.loads.iter().map(|load| {
+        let blocks = blocks(study, load, slice);
+        (load.name.clone(), blocks, block(study, slice) * blocks)
+    });
+    plan.collect()
+}
+
+/// How long a run of a study takes, about, everything included. A start of its arms is taken to last as long as
+/// nginx takes.
+pub fn length_of(study: &Study) -> Duration {
+    let arms = study.arms.len() as u32;
+    let renewal = Duration::from_millis(15) * arms;
+    Duration::from_millis(100 + 50 * u64::from(arms)) + takes(study, &History::default(), renewal)
+}
+
+/// How long everything takes that earlier sessions have left, once all arms run. New instances of all of them
+/// take `renewal`.
+pub(crate) fn takes(study: &Study, history: &History, renewal: Duration) -> Duration {
+    let mut piloted: Vec<&LoadSpec> = Vec::new();
+    let groups = groups(study);
+    let mut whole = Duration::ZERO;
+    for group in &groups {
+        let first = &group[0];
+        let pilot = history.pilots.get(&first.name);
+        let is_known = piloted.iter().any(|other| are_alike(other, first));
+        piloted.push(first);
+        if pilot.is_none() && study.blocks.slice.is_none() && !is_known {
+            whole += length(study, first, pilot::first(), pilot::blocks(study, first));
+        }
+        let slice = pilot.map(|pilot| Duration::from_nanos(pilot.slice_ns));
+        let slice = slice.or(study.blocks.slice).unwrap_or(PLANNED_SLICE);
+        let left = group.iter().map(|load| {
+            blocks(study, load, slice).saturating_sub(history.whole_blocks(&load.name))
+        });
+        let left: Vec<u32> = left.collect();
+        let parts = parts_of(&left, study.blocks.instances);
+        let measured = parts.iter().map(|part| part.len() as u32);
+        whole += measured
+            .map(|blocks| length(study, first, slice, blocks))
+            .sum::<Duration>();
+        whole += renewal * (parts.len() as u32).saturating_sub(1);
+    }
+    let reported: u32 = plan_of(study).iter().map(|(_, blocks, _)| blocks).sum();
+    whole + REPORTED * reported * study.arms.len() as u32
+}
+
+/// A continuous trial of all arms.
+fn length(study: &Study, load: &LoadSpec, slice: Duration, blocks: u32) -> Duration {
+    let arms = study.arms.len() as u32;
+    let (warm_up, rest) = around(slice, blocks, study.blocks.discard, repeats(load));
+    let connections = (load.asking() + load.held()) as u32 * arms;
+    warm_up * arms + block(study, slice) * blocks + rest + PER_TRIAL + PER_CONNECTION * connections
+}
+
+/// The blocks of loads that share a trial, by the instances of the proxies that they are measured with: for each
+/// block the place of its load, and how many blocks of that load came before. `left` has the blocks of each load. In
+/// a round each load has one.
+pub(crate) fn parts_of(left: &[u32], instances: u32) -> Vec<Vec<(usize, u32)>> {
+    let rounds = left.iter().copied().max().unwrap_or(0);
+    let mut first = 0;
+    let parts = parts(rounds, instances).map(|rounds| {
+        let own = first..first + rounds;
+        first += rounds;
+        let of_round = |round: u32| {
+            let loads = (0..left.len()).filter(move |load| round < left[*load]);
+            loads.map(move |load| (load, round))
+        };
+        own.flat_map(of_round).collect::<Vec<_>>()
+    });
+    parts.filter(|part| !part.is_empty()).collect()
+}
+
+/// `blocks` in as many parts of nearly the same size as there are instances.
+pub(crate) fn parts(blocks: u32, instances: u32) -> impl Iterator<Item = u32> {
+    let count = instances.clamp(1, blocks.max(1));
+    (0..count).map(move |part| blocks / count + u32::from(part < blocks % count))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn blocks_are_spread_evenly_over_instances() {
+        let split = |blocks, instances| parts(blocks, instances).collect::<Vec<_>>();
+        assert_eq!(split(93, 4), [24, 23, 23, 23]);
+        assert_eq!(split(12, 1), [12]);
+        assert_eq!(
+            split(2, 4),
+            [1, 1],
+            "an instance without a block is not started"
+        );
+    }
+
+    #[test]
+    fn each_round_has_a_block_of_every_load_that_has_any_left() {
+        let parts = parts_of(&[3, 1, 2], 2);
+        assert_eq!(parts[0], [(0, 0), (1, 0), (2, 0), (0, 1), (2, 1)]);
+        assert_eq!(parts[1], [(0, 2)]);
+        assert_eq!(parts_of(&[0, 0], 4), Vec::<Vec<_>>::new());
+    }
+}
