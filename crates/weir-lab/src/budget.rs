@@ -141,27 +141,41 @@ fn length(study: &Study, load: &LoadSpec, slice: Duration, blocks: u32) -> Durat
 }
 
 /// The blocks of loads that share a trial, by the instances of the proxies that they are measured with: for each
-/// block the place of its load, and how many blocks of that load came before. `left` has the blocks of each load. In
-/// a round each load has one.
+/// block the place of its load, and how many blocks of that load came before. `left` has the blocks of each load.
+/// Each is spread evenly over the instances; within one they come in rounds, in which a load has a block at most.
 pub(crate) fn parts_of(left: &[u32], instances: u32) -> Vec<Vec<(usize, u32)>> {
-    let rounds = left.iter().copied().max().unwrap_or(0);
-    let mut first = 0;
-    let parts = parts(rounds, instances).map(|rounds| {
-        let own = first..first + rounds;
-        first += rounds;
-        let of_round = |round: u32| {
-            let loads = (0..left.len()).filter(move |load| round < left[*load]);
-            loads.map(move |load| (load, round))
-        };
-        own.flat_map(of_round).collect::<Vec<_>>()
-    });
-    parts.filter(|part| !part.is_empty()).collect()
+    let most = left.iter().copied().max().unwrap_or(0);
+    let mut parts: Vec<Vec<(usize, u32)>> = Vec::new();
+    let mut before = vec![0; left.len()];
+    let count = parts_count(most, instances);
+    for part in (0..count).filter(|_| most > 0) {
+        let own: Vec<u32> = left
+            .iter()
+            .map(|left| part_of(*left, count, part))
+            .collect();
+        let rounds = own.iter().copied().max().unwrap_or(0);
+        let blocks = (0..rounds).flat_map(|round| {
+            let (own, before) = (&own, &before);
+            let loads = (0..own.len()).filter(move |load| round < own[*load]);
+            loads.map(move |load| (load, before[load] + round))
+        });
+        parts.push(blocks.collect());
+        before
+            .iter_mut()
+            .zip(own)
+            .for_each(|(before, own)| *before += own);
+    }
+    parts
 }
 
-/// `blocks` in as many parts of nearly the same size as there are instances.
-pub(crate) fn parts(blocks: u32, instances: u32) -> impl Iterator<Item = u32> {
-    let count = instances.clamp(1, blocks.max(1));
-    (0..count).map(move |part| blocks / count + u32::from(part < blocks % count))
+/// As many parts as there are instances, none of them empty.
+fn parts_count(blocks: u32, instances: u32) -> u32 {
+    instances.clamp(1, blocks.max(1))
+}
+
+/// The blocks of one of `count` parts of nearly the same size.
+fn part_of(blocks: u32, count: u32, part: u32) -> u32 {
+    blocks / count + u32::from(part < blocks % count)
 }
 
 #[cfg(test)]
@@ -170,7 +184,10 @@ mod tests {
 
     #[test]
     fn blocks_are_spread_evenly_over_instances() {
-        let split = |blocks, instances| parts(blocks, instances).collect::<Vec<_>>();
+        let split = |blocks, instances| -> Vec<usize> {
+            let parts = parts_of(&[blocks], instances);
+            parts.iter().map(Vec::len).collect()
+        };
         assert_eq!(split(93, 4), [24, 23, 23, 23]);
         assert_eq!(split(12, 1), [12]);
         assert_eq!(
@@ -181,10 +198,10 @@ mod tests {
     }
 
     #[test]
-    fn each_round_has_a_block_of_every_load_that_has_any_left() {
+    fn each_load_is_spread_over_the_instances_and_comes_once_in_a_round() {
         let parts = parts_of(&[3, 1, 2], 2);
-        assert_eq!(parts[0], [(0, 0), (1, 0), (2, 0), (0, 1), (2, 1)]);
-        assert_eq!(parts[1], [(0, 2)]);
+        assert_eq!(parts[0], [(0, 0), (1, 0), (2, 0), (0, 1)]);
+        assert_eq!(parts[1], [(0, 2), (2, 1)]);
         assert_eq!(parts_of(&[0, 0], 4), Vec::<Vec<_>>::new());
     }
 }

@@ -61,3 +61,4 @@ pub use options::{Options, PlaceSpec, Role};
 pub use proposer::{MakeProposer, Proposer, Step};
 pub use run::{ask, ask_again, resume, run};
 pub use session::Summary;
+pub use settings::of_host;

@@ -6,3 +6,4 @@ mod going_on;
 mod measuring;
 mod promise;
 mod shared;
+mod zz_tmp;

@@ -12,6 +12,7 @@ use crate::terminal;
 
 mod agent;
 mod doctor;
+mod idle;
 mod launch;
 mod load;
 mod origin;

@@ -14,7 +14,7 @@ use weir_study::{CheckContext, Scale};
 use weir_sut::Launcher;
 
 use crate::args::{self, RunArgs};
-use crate::commands::{parameters, place, report, restore, study, time};
+use crate::commands::{idle, parameters, place, report, restore, study, time};
 use crate::failure::{Failure, INTERRUPTED};
 use crate::signals;
 use crate::terminal::{self, StatusLine};
@@ -41,17 +41,23 @@ pub(crate) fn run(args: RunArgs) -> Result<ExitCode, Failure> {
                 Some(share) => time::shorten(&mut read.study, share)?,
                 None => Vec::new(),
             };
+            let mut remarks = study::remarks(&read.study, &options.catalog, &machine);
+            let notes = shortened.into_iter().chain(idle::options(
+                &args,
+                &read,
+                &options.catalog,
+                &machine,
+            ));
+            remarks.extend(notes.map(Remark::of_run));
             if args.check {
-                terminal::print(&description(&read.study, &shortened))?;
+                terminal::print(&description(&read.study, &remarks))?;
                 return Ok(ExitCode::SUCCESS);
             }
             let folder = args
                 .out
                 .clone()
                 .unwrap_or_else(|| default_folder(&read.study.name));
-            options.remarks = study::remarks(&read.study, &options.catalog, &machine);
-            let shortened = shortened.into_iter();
-            options.remarks.extend(shortened.map(Remark::of_run));
+            options.remarks = remarks;
             options.folder.clone_from(&folder);
             (
                 folder,
@@ -117,7 +123,7 @@ fn scale(text: Option<&str>) -> Result<Scale, Failure> {
 }
 
 /// What a study comes to, for `--check`.
-fn description(study: &Study, shortened: &[String]) -> String {
+fn description(study: &Study, remarks: &[Remark]) -> String {
     let mut text = format!("{}: {}\n", study.name, study.question.trim());
     for arm in &study.arms {
         let changes: Vec<_> = arm
@@ -132,11 +138,6 @@ fn description(study: &Study, shortened: &[String]) -> String {
         };
         text.push_str(&format!("  arm   {:28} {changes}\n", arm.name));
     }
-    if let Some(scale) = study.scale {
-        text.push_str(&format!(
-            "  note  connections and rates of all loads are {scale} times the study's (--scale)\n"
-        ));
-    }
     let plan = weir_lab::plan_of(study);
     let loads: Vec<_> = study.loads.iter().zip(&plan).collect();
     let of_one_matrix = |a: &Planned<'_>, b: &Planned<'_>| {
@@ -145,8 +146,8 @@ fn description(study: &Study, shortened: &[String]) -> String {
     for loads in loads.chunk_by(of_one_matrix) {
         text.push_str(&load_line(loads));
     }
-    for sentence in study.left_out.iter().chain(shortened) {
-        text.push_str(&format!("  note  {sentence}\n"));
+    for remark in remarks {
+        text.push_str(&format!("  note  {remark}\n"));
     }
     let takes = number::length(whole_seconds(weir_lab::length_of(study)));
     text.push_str(&format!(
