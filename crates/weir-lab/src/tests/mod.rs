@@ -6,4 +6,3 @@ mod going_on;
 mod measuring;
 mod promise;
 mod shared;
-mod zz_tmp;

@@ -285,7 +285,8 @@ fn none_takes_longer_than_a_quarter_of_an_hour_but_for_the_whole_matrix() {
         let study = ready_made(ready.name);
         if ready.name == "ingress-matrix" {
             let loads: Duration = study.loads.iter().map(|load| load.duration).sum();
-            assert_eq!((study.loads.len(), loads), (100, Duration::from_secs(3600)));
+            assert_eq!(study.loads.len(), 100);
+            assert!(loads <= Duration::from_secs(28 * 60), "{loads:?}");
             continue;
         }
         let loads: Duration = study.loads.iter().map(|load| load.duration).sum();

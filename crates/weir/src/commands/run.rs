@@ -166,11 +166,22 @@ fn matrix_of(load: &LoadSpec) -> Option<&str> {
 
 /// A load or all cells of a matrix, with blocks and length: a hundred lines would say no more.
 fn load_line(loads: &[Planned<'_>]) -> String {
-    let (Some((_, (first, blocks, length))), Some((_, (last, ..)))) = (loads.first(), loads.last())
-    else {
+    let (Some((_, (first, ..))), Some((_, (last, ..)))) = (loads.first(), loads.last()) else {
         return String::new();
     };
-    let each = format!("{blocks} blocks, {}", number::length(*length));
+    let each = |(_, (_, blocks, length)): &Planned<'_>| {
+        format!("{blocks} blocks, {}", number::length(*length))
+    };
+    let shortest = loads.iter().min_by_key(|(_, (_, blocks, _))| *blocks);
+    let longest = loads.iter().max_by_key(|(_, (_, blocks, _))| *blocks);
+    let (shortest, longest) = (
+        shortest.map_or(String::new(), each),
+        longest.map_or(String::new(), each),
+    );
+    let each = match shortest == longest {
+        true => shortest,
+        false => format!("{shortest}, to {longest}"),
+    };
     if first == last {
         return format!("  load  {first:28} {each}\n");
     }
