@@ -42,7 +42,7 @@ const ROWS: [Row; 20] = {
         ("errors in runs", Valid, &[], None),
         ("two modes", Valid, &[], None),
         ("stall", Valid, &[], Some(Inconclusive)),
-        ("refusal", Valid, &[], Some(Inconclusive)),
+        ("refusal", Valid, &[], None),
         ("generator held up", Valid, &[], None),
         ("generator late", Valid, &[], Some(Equivalent)),
         ("counters late", Suspect, &["late-counters"], None),
