@@ -113,7 +113,7 @@ pub(crate) fn takes(study: &Study, history: &History, renewal: Duration) -> Dura
         let is_known = piloted.iter().any(|other| are_alike(other, first));
         piloted.push(first);
         if pilot.is_none() && study.blocks.slice.is_none() && !is_known {
-            whole += length(study, first, pilot::first(), pilot::blocks(study, first));
+            whole += length(study, first, pilot::OF_PILOT, pilot::blocks(study, first));
         }
         let slice = pilot.map(|pilot| Duration::from_nanos(pilot.slice_ns));
         let slice = slice.or(study.blocks.slice).unwrap_or(PLANNED_SLICE);

@@ -105,7 +105,7 @@ impl Plan {
             .iter()
             .map(|load| budget::longest_slice(&self.study, load));
         let longest = longest.min().filter(|_| was_tried).unwrap_or(wanted);
-        let slice = wanted.min(longest.max(pilot::first()));
+        let slice = wanted.min(longest.max(pilot::OF_PILOT));
         for (place, load) in loads.iter().enumerate() {
             let pilot = PilotRecord {
                 load: load.name.clone(),
@@ -248,7 +248,7 @@ impl Plan {
         Cell {
             blocks: pilot::blocks(&self.study, load),
             phase: Phase::Pilot,
-            ..self.cell(load, pilot::first(), rate)
+            ..self.cell(load, pilot::OF_PILOT, rate)
         }
     }
 

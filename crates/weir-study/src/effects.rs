@@ -6,7 +6,7 @@ use weir_model::study::{ArmRole, BlockSpec, Compare, LoadSpec, OriginSpec, Proxy
 use weir_parameters::Catalog;
 
 /// Shortest slice that the lab chooses.
-const SHORTEST_SLICE: Duration = Duration::from_millis(100);
+const SHORTEST_SLICE: Duration = Duration::from_millis(50);
 
 /// A sentence for each of them.
 pub(crate) fn without_effect(study: &Study, catalog: &Catalog) -> Vec<String> {

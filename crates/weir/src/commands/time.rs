@@ -7,8 +7,8 @@ use weir_report::number;
 
 use crate::failure::Failure;
 
-/// Slices are made no shorter than this: what a pilot begins with.
-const SHORTEST_SLICE: Duration = Duration::from_millis(100);
+/// Slices are made no shorter than this, the shortest that a pilot chooses.
+const SHORTEST_SLICE: Duration = Duration::from_millis(50);
 /// How much longer than its share a run may take before that is said.
 const CLOSE: f64 = 1.1;
 
