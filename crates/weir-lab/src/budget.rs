@@ -137,7 +137,17 @@ fn length(study: &Study, load: &LoadSpec, slice: Duration, blocks: u32) -> Durat
     let arms = study.arms.len() as u32;
     let (warm_up, rest) = around(slice, blocks, study.blocks.discard, repeats(load));
     let connections = (load.asking() + load.held()) as u32 * arms;
-    warm_up * arms + block(study, slice) * blocks + rest + PER_TRIAL + PER_CONNECTION * connections
+    let opening = opening(load).max(PER_CONNECTION * connections);
+    warm_up * arms + block(study, slice) * blocks + rest + PER_TRIAL + opening
+}
+
+/// The least that a load's connections take to open, of all arms at the same time.
+fn opening(load: &LoadSpec) -> Duration {
+    let paced = load.flows().filter_map(|flow| {
+        let rate = flow.connect_rate?;
+        Some(Duration::from_secs_f64(f64::from(flow.connections) / rate))
+    });
+    paced.max().unwrap_or_default()
 }
 
 /// The blocks of loads that share a trial, by the instances of the proxies that they are measured with: for each

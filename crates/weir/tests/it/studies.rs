@@ -98,8 +98,8 @@ fn a_whole_matrix_takes_half_an_hour_and_a_share_that_cannot_be_says_so() {
     assert!(half.contains("All of it takes about 14 min"), "{half}");
     assert!(!half.contains("note"), "{half}");
     check("--time 5%").has_all(&[
-        "slices last 100 ms instead of 140 ms, so that each load has its 8 blocks",
-        "--time 5% would be 1 min 26 s, but the run takes about 8 min 34 s: each of the 100 loads has at least 8 blocks",
-        "From --time 34% on loads take their share",
+        "slices last 50 ms instead of 140 ms, so that each load has its 8 blocks",
+        "--time 5% would be 1 min 27 s, but the run takes about 4 min 35 s: each of the 100 loads has at least 8 blocks",
+        "From --time 17% on loads take their share",
     ]);
 }
