@@ -325,7 +325,7 @@ pub(crate) fn holds(part: &PartRecord, trial: &TrialRecord) -> bool {
 }
 
 /// Whether a continuous trial holds a trial's block of another load that it was shared with.
-fn is_with(part: &PartRecord, trial: &TrialRecord) -> bool {
+pub(crate) fn is_with(part: &PartRecord, trial: &TrialRecord) -> bool {
     let mut with = part.with.iter().filter(|with| with.load == trial.load);
     part.session == trial.session
         && with.any(|with| {

@@ -172,7 +172,7 @@ fn loads_that_differ_in_more_than_their_rate_share_nothing() {
                     .study
                     .loads
                     .iter_mut()
-                    .for_each(|load| load.cell = None)
+                    .for_each(|load| load.cell = None);
             },
             6,
         ),

@@ -115,7 +115,7 @@ fn the_demo_is_short_and_has_few_arms() {
     assert_eq!(study.arms.len(), 8);
     assert_eq!(study.arms[0].name, "baseline");
     assert_eq!(study.arms[1].role, ArmRole::SameAsBaseline);
-    assert_eq!(study.arms[2].changes["origin_keepalive"], "32");
+    assert_eq!(study.arms[2].changes["origin_keepalive"], "64");
     assert_eq!(study.loads[1].arrivals, StudyArrivals::ShareOfSlowest(0.6));
     let stock = &study.arms[0].settings;
     assert_eq!(stock["worker_connections"], "768");
@@ -302,7 +302,7 @@ fn the_studies_in_the_documentation_are_right() {
         .skip(1)
         .filter_map(|rest| rest.split("```").next())
         .collect();
-    assert_eq!(examples.len(), 6);
+    assert_eq!(examples.len(), 7);
     for example in examples {
         let read = parse(example, "docs/study.md", &Catalog::builtin(), &context());
         assert!(
