@@ -147,5 +147,6 @@ fn rates_of_a_matrix_share_a_trial_and_each_has_what_is_its_own() {
     let loads: Vec<&str> = run.trials().map(|trial| trial.load.as_str()).collect();
     let changes = loads.windows(2).filter(|pair| pair[0] != pair[1]).count();
     assert!(changes >= 10, "{loads:?}");
-    place.read("report.md").has_all(&["c4-r100", "c4-r400"]);
+    let report = place.read("report.md");
+    assert!(report.contains("of 2 loads of the matrix"), "{report}");
 }
