@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use weir_model::bursts::Bursts;
 use weir_model::flow::{ArrivalsSpec, FlowSpec};
+use weir_model::record::Phase;
 use weir_model::study::{LoadSpec, Study};
 
 use crate::history::History;
@@ -115,8 +116,7 @@ pub(crate) fn takes(study: &Study, history: &History, renewal: Duration) -> Dura
         if pilot.is_none() && study.blocks.slice.is_none() && !is_known {
             whole += length(study, first, pilot::OF_PILOT, pilot::blocks(study, first));
         }
-        let slice = pilot.map(|pilot| Duration::from_nanos(pilot.slice_ns));
-        let slice = slice.or(study.blocks.slice).unwrap_or(PLANNED_SLICE);
+        let slice = slice(study, history, first);
         let left = group.iter().map(|load| {
             blocks(study, load, slice).saturating_sub(history.whole_blocks(&load.name))
         });
@@ -132,13 +132,28 @@ pub(crate) fn takes(study: &Study, history: &History, renewal: Duration) -> Dura
     whole + REPORTED * reported * study.arms.len() as u32
 }
 
+/// The slice of a load, as far as it is known.
+pub(crate) fn slice(study: &Study, history: &History, load: &LoadSpec) -> Duration {
+    let pilot = history.pilots.get(&load.name);
+    let chosen = pilot.map(|pilot| Duration::from_nanos(pilot.slice_ns));
+    chosen.or(study.blocks.slice).unwrap_or(PLANNED_SLICE)
+}
+
 /// A continuous trial of all arms.
 fn length(study: &Study, load: &LoadSpec, slice: Duration, blocks: u32) -> Duration {
     let arms = study.arms.len() as u32;
-    let (warm_up, rest) = around(slice, blocks, study.blocks.discard, repeats(load));
+    let (discard, repeats) = (study.blocks.discard, repeats(load));
+    let (warm_up, rest) = around(slice, blocks, discard, (repeats, Phase::Measurement));
     let connections = (load.asking() + load.held()) as u32 * arms;
     let opening = opening(load).max(PER_CONNECTION * connections);
     warm_up * arms + block(study, slice) * blocks + rest + PER_TRIAL + opening
+}
+
+/// A continuous trial of one arm that runs alone.
+pub(crate) fn alone(study: &Study, load: &LoadSpec, slice: Duration, blocks: u32) -> Duration {
+    let (discard, repeats) = (study.blocks.discard, repeats(load));
+    let (warm_up, rest) = around(slice, blocks, discard, (repeats, Phase::Alone));
+    warm_up + slice * 2 * blocks + rest + PER_TRIAL + opening(load)
 }
 
 /// The least that a load's connections take to open, of all arms at the same time.

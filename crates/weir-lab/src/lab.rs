@@ -279,6 +279,7 @@ impl Lab<'_> {
                     session: self.session,
                     load: measured.load,
                     arm: arm.name.clone(),
+                    phase: recorder.cell.phase,
                     first_block: measured.first_block,
                     counted: counted.clone(),
                 }))?;

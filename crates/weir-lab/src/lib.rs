@@ -14,10 +14,11 @@
 //!    `PartRecord` ([`record`]) when it has ended.
 //!
 //! `weir run` is the proposer of a fixed [`plan`], with a [`pilot`] before each load; [`budget`] says which loads share a
-//! trial, and how long all of it takes. What a run knows of its past,
+//! trial, and how long all of it takes; [`alone`] goes on after the plan. What a run knows of its past,
 //! this session's or an earlier one's, is its [`History`]. Everything that happens on the way is told as an
 //! [`Event`]; nothing is printed here.
 
+mod alone;
 mod arms;
 mod arrivals;
 mod assembly;

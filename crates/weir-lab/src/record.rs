@@ -146,6 +146,7 @@ impl Recorder<'_> {
         };
         PartRecord {
             session: self.session,
+            phase: self.cell.phase,
             threads: load.threads,
             io: load.io,
             starved: load.starved,

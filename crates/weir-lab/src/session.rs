@@ -16,7 +16,7 @@ use crate::hosts::Hosts;
 use crate::lab::Lab;
 use crate::options::Options;
 use crate::proposer::{MakeProposer, Proposer, Step};
-use crate::{Event, LabError, budget, settings};
+use crate::{Event, LabError, alone, budget, settings};
 
 /// What a run came to.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -138,14 +138,19 @@ impl Session<'_> {
 /// A host is gone, a record cannot be written, an arm does not start; or the proposer says of an outcome that
 /// the run cannot go on with it.
 fn follow(proposer: &mut dyn Proposer, lab: &mut Lab<'_>) -> Result<(), LabError> {
+    let mut is_promised = false;
     while !lab.interrupted.load(Ordering::Relaxed) {
         match proposer.next(lab.history) {
             Step::Arms(arms) => {
                 lab.only(&arms)?;
-                let left = budget::takes(&lab.header.study, lab.history, lab.arms.renewal());
-                (lab.events)(Event::Takes(
-                    lab.hosts.now().saturating_sub(lab.begun) + left,
-                ));
+                if !std::mem::replace(&mut is_promised, true) {
+                    let renewal = lab.arms.renewal();
+                    let one = renewal / (arms.len() as u32).max(1);
+                    let left = budget::takes(&lab.header.study, lab.history, renewal)
+                        + alone::takes(lab.header, lab.history, one);
+                    let passed = lab.hosts.now().saturating_sub(lab.begun);
+                    (lab.events)(Event::Takes(passed + left));
+                }
             }
             Step::Add(arm, cpus) => lab.add(*arm, cpus)?,
             Step::Measure(cell) => {

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use weir_load::Slice;
+use weir_model::record::Phase;
 use weir_stats::{SplitMix64, block_order};
 
 use crate::budget::repeats;
@@ -20,15 +21,19 @@ const SHORTEST_REST: Duration = Duration::from_millis(10);
 
 /// What a trial of so many blocks has around them: how long each arm is loaded before the first, and how long the
 /// last one's arm rests before its counters are read for the last time, as long as what is not measured of a slice.
-/// Where what is due repeats with the slices both are whole ones: bursts then come in the same places of all.
+/// Where what is due repeats with the slices both are whole ones: bursts then come in the same places of all. An arm that
+/// runs alone is new, whatever its blocks, so it has all of the warm-up.
 pub(crate) fn around(
     slice: Duration,
     blocks: u32,
     discard: f64,
-    repeats: bool,
+    (repeats, phase): (bool, Phase),
 ) -> (Duration, Duration) {
     let share = (slice * 2 * blocks).mul_f64(WARM_UP_SHARE);
-    let warm_up = share.clamp(SHORTEST_WARM_UP, WARM_UP);
+    let warm_up = match phase.is_alone() {
+        true => WARM_UP,
+        false => share.clamp(SHORTEST_WARM_UP, WARM_UP),
+    };
     let whole = warm_up.as_secs_f64() / slice.as_secs_f64().max(1e-9);
     match repeats {
         true => (slice * (whole.ceil() as u32).max(1), slice),
@@ -85,7 +90,12 @@ impl Timeline {
         // The last block's arms rest before the counters are read for the last time.
         let last = turns.last().map_or(0, |turn| turn.arm);
         turns.push(rest((last + 1) % arms));
-        let (warm_up, rest) = around(cell.slice, blocks, cell.discard, repeats(&cell.load));
+        let (warm_up, rest) = around(
+            cell.slice,
+            blocks,
+            cell.discard,
+            (repeats(&cell.load), cell.phase),
+        );
         let length = |place: usize| match place {
             place if place < arms => warm_up,
             place if place + 1 == turns.len() => rest,

@@ -337,6 +337,7 @@ fn found(
     LoadFindings {
         phases: Vec::new(),
         fresh: String::new(),
+        idle: String::new(),
         left_out: Vec::new(),
         load: "closed".to_owned(),
         rate_intended: None,
