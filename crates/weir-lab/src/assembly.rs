@@ -199,6 +199,7 @@ impl<'a> Assembly<'a> {
             proxy_cpus_idle_ns: end.left_idle_ns.saturating_sub(begin.proxy_idle_ns),
             sockets: begin.sockets,
             sockets_after: end.left_sockets,
+            held_up: end.held_up,
             late_ns: begin.late_ns.max(end.late_ns).max(again.late_ns),
             ..self.records[place]?
         })

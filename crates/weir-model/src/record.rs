@@ -17,8 +17,8 @@ use crate::study::{Arm, CpuRoles, Study};
 mod trial;
 
 pub use trial::{
-    ArmConnections, ConnectionCounts, PartRecord, Phase, QuantileSummary, SliceRecord,
-    SocketCounts, TrialRecord, Validity, ValidityReason,
+    ArmConnections, ConnectionCounts, HeldUp, HoldUps, PartRecord, Phase, QuantileSummary,
+    SliceRecord, SocketCounts, TrialRecord, Validity, ValidityReason,
 };
 
 /// Version of the run folder's formats.

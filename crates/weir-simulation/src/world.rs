@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use weir_agent::message::{LoadEvent, LoadJob, Reading, WatchEnd, WatchJob};
 use weir_agent::{Failure, FailureKind, Part};
 use weir_load::{Slice, SliceData};
-use weir_model::record::SocketCounts;
+use weir_model::record::{HoldUps, SocketCounts};
 use weir_stats::SplitMix64;
 
 use crate::chance::Chance;
@@ -315,6 +315,7 @@ impl World {
                 Some(_) => self.generator_steal_ns as u64,
                 None => 0,
             },
+            held_up: HoldUps::default(),
             late_ns: self.model.generator.late_ns,
         }
     }

@@ -8,12 +8,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use rustix::process::setpriority_process;
-use rustix::thread::set_current_timer_slack;
+use rustix::process::{Pid, setpriority_process};
+use rustix::thread::{sched_getaffinity, set_current_timer_slack};
 use weir_model::quantity::CpuSet;
-use weir_model::record::SocketCounts;
+use weir_model::record::{HoldUps, SocketCounts};
 use weir_origin::Origin;
-use weir_probe::{CpuTimes, CpuTimesReader, NetstatReader, ProbeError, ProcessCpu, ThreadCpu};
+use weir_probe::{
+    CpuTimes, CpuTimesReader, HoldUpMeter, NetstatReader, ProbeError, ProcessCpu, ThreadCpu,
+};
 
 use super::networks::MOST_ARMS;
 use super::settings::HostSettings;
@@ -38,6 +40,7 @@ pub(super) struct Watcher {
     /// For each arm the place of its CPUs among those.
     cpus_of: Vec<usize>,
     generator_cpus: Option<CpuTimesReader>,
+    held_up: Meters,
     settings: Option<Arc<HostSettings>>,
     /// The slot of each arm.
     slots: Vec<usize>,
@@ -66,6 +69,7 @@ impl Watcher {
                 })
         };
         let cpus_of = job.proxies.iter().flatten().map(place_of).collect();
+        let held_up = Meters::start(job, &threads);
         Ok(Watcher {
             proxies: proxies.iter().map(open_all).collect::<Result<_, _>>()?,
             shared: match netstats.is_empty() && job.proxies.is_some() {
@@ -83,6 +87,7 @@ impl Watcher {
                 .map(CpuTimesReader::open)
                 .collect::<Result<_, _>>()?,
             cpus_of,
+            held_up,
             generator_cpus: cpus(&job.generator)?,
             settings,
             slots: job.slots.clone(),
@@ -118,6 +123,7 @@ impl Watcher {
             generator_steal_ns: times(&mut self.generator_cpus).steal_ns,
             sockets: self.sockets_of(arm),
             left_sockets: self.sockets_of(before),
+            held_up: self.held_up.since_last(before),
             late_ns,
         }
     }
@@ -158,6 +164,48 @@ impl Watcher {
     }
 }
 
+/// Meters of hold-ups, and whose CPUs they are on.
+struct Meters {
+    meter: HoldUpMeter,
+    proxies: Vec<CpuSet>,
+    generator: Option<CpuSet>,
+    origin: Option<CpuSet>,
+}
+
+impl Meters {
+    /// Where meters are not allowed nothing is known of hold-ups, and the records say so.
+    fn start(job: &WatchJob, origin_threads: &[u32]) -> Meters {
+        let threads = origin_threads.iter().filter_map(|&id| cpus_of_thread(id));
+        let origin = CpuSet::new(threads.flatten().collect());
+        let proxies = job.proxies.clone().unwrap_or_default();
+        let all = proxies.iter().chain(&job.generator).chain(&origin);
+        let all = all.flat_map(|set| set.cpus().iter().copied());
+        Meters {
+            meter: HoldUpMeter::start(all).unwrap_or_default(),
+            generator: job.generator.clone(),
+            origin,
+            proxies,
+        }
+    }
+
+    /// Of the time between the last two turns, in which this arm had the load.
+    fn since_last(&self, arm: usize) -> HoldUps {
+        let of = |set: Option<&CpuSet>| set.and_then(|set| self.meter.held_up(set));
+        HoldUps {
+            proxy: of(self.proxies.get(arm)),
+            generator: of(self.generator.as_ref()),
+            origin: of(self.origin.as_ref()),
+        }
+    }
+}
+
+/// CPUs that a thread of this process may run on.
+fn cpus_of_thread(id: u32) -> Option<Vec<u32>> {
+    let set = sched_getaffinity(Pid::from_raw(id as i32)).ok()?;
+    let cpus = (0..rustix::thread::CpuSet::MAX_CPU).filter(|&cpu| set.is_set(cpu));
+    Some(cpus.map(|cpu| cpu as u32).collect())
+}
+
 fn times(reader: &mut Option<CpuTimesReader>) -> CpuTimes {
     let read = reader.as_mut().and_then(|reader| reader.read().ok());
     read.unwrap_or_default()
@@ -195,6 +243,7 @@ pub(super) fn run(
         if let (Some(settings), Some(&arm)) = (&watcher.settings, job.arms.get(slice)) {
             settings.turn_to(job.slots[arm])?;
         }
+        watcher.held_up.meter.turn(crate::monotonic_ns());
         match job.arms.get(slice) {
             Some(&arm) => {
                 let before = slice.checked_sub(1).map_or(arm, |before| job.arms[before]);

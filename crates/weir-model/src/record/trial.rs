@@ -138,6 +138,71 @@ pub struct SliceRecord {
     /// The same when it ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sockets_after: Option<SocketCounts>,
+    /// How long CPUs stood still in the slice, by what they were for.
+    #[serde(default, skip_serializing_if = "HoldUps::is_unknown")]
+    pub held_up: HoldUps,
+}
+
+/// How long CPUs stood still. `None` where there was no meter, as in records of before it was kept.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HoldUps {
+    /// Those of the arm's proxy.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub proxy: Option<HeldUp>,
+    /// Those of the generator.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub generator: Option<HeldUp>,
+    /// Those of the origin server.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub origin: Option<HeldUp>,
+}
+
+impl HoldUps {
+    /// Whether there was no meter on any of them.
+    pub fn is_unknown(&self) -> bool {
+        *self == HoldUps::default()
+    }
+
+    /// Each with its name.
+    pub fn roles(&self) -> [(&'static str, Option<HeldUp>); 3] {
+        [
+            ("proxy", self.proxy),
+            ("generator", self.generator),
+            ("origin", self.origin),
+        ]
+    }
+
+    /// Puts what another host saw beside this.
+    pub fn add(&mut self, other: &HoldUps) {
+        let of_both = |own: Option<HeldUp>, other: Option<HeldUp>| match (own, other) {
+            (Some(own), Some(other)) => Some(own.and(other)),
+            _ => own.or(other),
+        };
+        self.proxy = of_both(self.proxy, other.proxy);
+        self.generator = of_both(self.generator, other.generator);
+        self.origin = of_both(self.origin, other.origin);
+    }
+}
+
+/// What a meter saw of some CPUs: how late their timer interrupts were. That is the part of a hold-up that
+/// remained when an interrupt was due.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HeldUp {
+    /// The longest on any of them, nanoseconds.
+    pub longest_ns: u64,
+    /// How many were longer than 1 ms, on all of them together.
+    pub above_1_ms: u64,
+}
+
+impl HeldUp {
+    /// This and that of other CPUs.
+    #[must_use]
+    pub fn and(self, other: HeldUp) -> HeldUp {
+        HeldUp {
+            longest_ns: self.longest_ns.max(other.longest_ns),
+            above_1_ms: self.above_1_ms + other.above_1_ms,
+        }
+    }
 }
 
 /// TCP sockets of a network namespace, as /proc/net/sockstat counts them.
