@@ -5,9 +5,9 @@ mod proxies;
 
 use weir_model::study::{ArmRole, Metric, Study};
 
-use crate::blocks::UNANSWERED;
 use crate::findings::{Comparison, InertArm, LimitFindings, LimitVerdict, LoadFindings, Verdict};
 use crate::names::{self, are_different_proxies, are_steps, capitalized, find};
+use crate::outcomes::UNANSWERED;
 
 /// More names than this are counted rather than listed.
 const NAMES_LISTED: usize = 3;

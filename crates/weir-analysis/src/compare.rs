@@ -11,8 +11,9 @@ use weir_stats::{
     minimum_detectable, qn, sd, verdict,
 };
 
-use crate::blocks::{Answers, LoadData, cpu_per_request, rate, received_per_second, sum};
+use crate::blocks::{LoadData, cpu_per_request, rate, received_per_second, sum};
 use crate::findings::{Comparison, Verdict};
+use crate::outcomes::Answers;
 
 /// The log ratio of a block in which only one arm has a figure: beyond all others, and finite, so that
 /// ranks and their averages can be taken of it.
@@ -192,7 +193,8 @@ impl<'a> Comparer<'a> {
         let pooled = ratio(&blocks);
         let drawn = replicates(&blocks, least, |group| ratio(group).ln());
         if drawn.log_ratios.is_empty() {
-            return Err(NotComparable("neither arm answered".to_owned()));
+            let why = "in no block did either arm answer enough requests for it";
+            return Err(NotComparable(why.to_owned()));
         }
         Ok((Replicates { pooled, ..drawn }, size))
     }

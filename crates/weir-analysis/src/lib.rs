@@ -27,6 +27,7 @@ mod inert;
 mod limits;
 mod load;
 mod names;
+mod outcomes;
 mod phases;
 mod published;
 mod ranking;

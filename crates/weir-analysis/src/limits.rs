@@ -11,9 +11,10 @@ use std::time::Duration;
 use weir_stats::verdict::LEAST_REPLICATES;
 use weir_stats::{Interval, share_interval};
 
-use crate::blocks::{Answers, LoadData};
+use crate::blocks::LoadData;
 use crate::compare::{Comparer, Values, samples_wanted};
 use crate::findings::{LimitFindings, LimitVerdict};
+use crate::outcomes::Answers;
 
 /// The findings of all arms under a load; none when the study has no limit, or the load does not
 /// give the metric that it is for.

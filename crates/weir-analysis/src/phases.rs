@@ -228,15 +228,7 @@ fn evidence(run: &Run, data: &LoadData<'_>, arm: usize, phases: [&[usize]; 2]) -
             "its namespace kept {now} ended connections in TIME_WAIT, {then} before{ports}"
         ));
     }
-    let fields: [(&str, fn(&SliceRecord) -> u64); 2] = [
-        ("connections to the origin server", |slice| {
-            slice.origin_connects
-        }),
-        ("connections of the generator's opened again", |slice| {
-            slice.reconnects
-        }),
-    ];
-    for (name, field) in fields {
+    let mut compare = |name: &str, field: fn(&SliceRecord) -> u64| {
         let per_request = |trials: &[&TrialRecord]| {
             let requests = sum(trials.iter().copied(), |slice| slice.completed_whole);
             sum(trials.iter().copied(), field) / requests.max(1.0)
@@ -247,15 +239,19 @@ fn evidence(run: &Run, data: &LoadData<'_>, arm: usize, phases: [&[usize]; 2]) -
                 "{name} were {now:.2} for each request, {then:.2} before"
             ));
         }
-    }
+    };
+    compare("connections to the origin server", |slice| {
+        slice.origin_connects
+    });
+    compare("connections of the generator's opened again", |slice| {
+        slice.reconnects
+    });
     said.join("; ")
 }
 
 fn typical_time_wait(trials: &[&TrialRecord]) -> Option<u64> {
     let slices = trials.iter().flat_map(|trial| &trial.slices);
-    let counts = slices
-        .filter_map(|slice| most(slice))
-        .map(|count| count as f64);
+    let counts = slices.filter_map(most).map(|count| count as f64);
     median(counts.collect()).map(|count| count as u64)
 }
 

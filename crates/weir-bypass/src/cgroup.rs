@@ -8,18 +8,16 @@ use crate::BypassError;
 /// Opens the directory of the calling process's group.
 pub(crate) fn of_this_process() -> Result<File, BypassError> {
     let read = |path: &str| {
-        std::fs::read_to_string(path).map_err(|e| BypassError::NoCgroup {
-            found: format!("cannot read {path}: {e}"),
-        })
+        std::fs::read_to_string(path)
+            .map_err(|e| BypassError::NoCgroup(format!("cannot read {path}: {e}")))
     };
     let path = path_of(
         &read("/proc/self/cgroup")?,
         &read("/proc/self/mountinfo")?,
         Path::is_dir,
     )?;
-    File::open(&path).map_err(|e| BypassError::NoCgroup {
-        found: format!("cannot open {}: {e}", path.display()),
-    })
+    File::open(&path)
+        .map_err(|e| BypassError::NoCgroup(format!("cannot open {}: {e}", path.display())))
 }
 
 /// The directory of a group, from `/proc/PID/cgroup` and `/proc/PID/mountinfo` (proc(5)).
@@ -32,8 +30,8 @@ fn path_of(
     is_there: impl Fn(&Path) -> bool,
 ) -> Result<PathBuf, BypassError> {
     let group = groups.lines().find_map(|line| line.strip_prefix("0::"));
-    let group = group.ok_or_else(|| BypassError::NoCgroup {
-        found: "the process is in no group of the second version".to_owned(),
+    let group = group.ok_or_else(|| {
+        BypassError::NoCgroup("the process is in no group of the second version".to_owned())
     })?;
     let mut seen = Vec::new();
     for (root, mount_point) in mounts.lines().filter_map(cgroup2_mount) {
@@ -46,12 +44,10 @@ fn path_of(
             return Ok(path);
         }
     }
-    Err(BypassError::NoCgroup {
-        found: match seen.is_empty() {
-            true => "none is mounted".to_owned(),
-            false => format!("`{group}` is not below {}", seen.join(", ")),
-        },
-    })
+    Err(BypassError::NoCgroup(match seen.is_empty() {
+        true => "none is mounted".to_owned(),
+        false => format!("`{group}` is not below {}", seen.join(", ")),
+    }))
 }
 
 /// Root and mount point of a line of mountinfo that is about cgroup2.
@@ -81,8 +77,9 @@ mod tests {
     #[test]
     fn the_group_is_found_wherever_it_is_mounted() {
         let groups = "8:pids:/other\n0::/user.slice/weir\n";
+        let found = path(groups, HYBRID);
         assert_eq!(
-            path(groups, HYBRID).as_deref(),
+            found.as_deref(),
             Ok("/sys/fs/cgroup/unified/user.slice/weir")
         );
         let unified = "31 23 0:27 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw,nsdelegate\n";
@@ -92,10 +89,8 @@ mod tests {
     #[test]
     fn a_mount_that_shows_a_part_is_used_for_what_it_shows() {
         let part = "31 23 0:27 /pods/a /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n";
-        assert_eq!(
-            path("0::/pods/a/b\n", part).as_deref(),
-            Ok("/sys/fs/cgroup/b")
-        );
+        let found = path("0::/pods/a/b\n", part);
+        assert_eq!(found.as_deref(), Ok("/sys/fs/cgroup/b"));
         let error = path("0::/pods/c\n", part).unwrap_err();
         assert!(error.contains("`/pods/c` is not below"), "{error}");
     }

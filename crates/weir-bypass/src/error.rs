@@ -11,29 +11,17 @@ use aya::programs::ProgramError;
 #[derive(Debug, thiserror::Error)]
 pub enum BypassError {
     /// The process may not load BPF programs, or not these.
-    #[error("cannot {doing}: not permitted")]
-    NotPermitted {
-        /// What was tried.
-        doing: &'static str,
-    },
+    #[error("cannot {0}: not permitted")]
+    NotPermitted(&'static str),
     /// The second version of cgroups is not mounted, or this process's group is not to be seen.
-    #[error("no cgroup2 mount shows the group of this process: {found}")]
-    NoCgroup {
-        /// What was looked at instead.
-        found: String,
-    },
+    #[error("no cgroup2 mount shows the group of this process: {0}")]
+    NoCgroup(String),
     /// The kernel has no description of its own structures.
-    #[error("cannot read the kernel's BTF: {source}")]
-    NoBtf {
-        /// What stood against it.
-        source: aya::BtfError,
-    },
+    #[error("cannot read the kernel's BTF: {0}")]
+    NoBtf(#[source] aya::BtfError),
     /// The kernel is older than anything that could work.
-    #[error("this kernel ({found}) is too old for a bypass that ends with its process")]
-    KernelTooOld {
-        /// Its version.
-        found: String,
-    },
+    #[error("this kernel ({0}) is too old for a bypass that ends with its process")]
+    KernelTooOld(String),
     /// The kernel refused a program, a map or a link.
     #[error("cannot {doing}: {words}")]
     Refused {
@@ -43,11 +31,8 @@ pub enum BypassError {
         words: String,
     },
     /// A trial on loopback went wrong: with this kernel, programs would not get what was sent.
-    #[error("this kernel's sockmap cannot be used: {found}")]
-    Unfit {
-        /// What the trial saw.
-        found: String,
-    },
+    #[error("this kernel's sockmap cannot be used: {0}")]
+    Unfit(String),
     /// The trial on loopback could not be made.
     #[error("cannot try the bypass on loopback: {0}")]
     Trial(#[from] io::Error),
@@ -73,41 +58,34 @@ const SEEN: &str = "it was seen to work on Linux 6.18";
 impl BypassError {
     /// What to do about it, where that can be said.
     pub fn hint(&self) -> Option<String> {
-        Some(match self {
-            BypassError::NotPermitted { .. } => {
+        let hint = match self {
+            BypassError::NotPermitted(_) => {
                 "it takes CAP_BPF, CAP_NET_ADMIN and CAP_PERFMON (or CAP_SYS_ADMIN): run weir as \
                  root, or in a container that is given them"
-                    .to_owned()
             }
-            BypassError::NoCgroup { .. } => {
+            BypassError::NoCgroup(_) => {
                 "`mount -t cgroup2 none /sys/fs/cgroup/unified` as root, or a container that sees \
                  its own group"
-                    .to_owned()
             }
-            BypassError::NoBtf { .. } => {
-                "it takes a kernel that was built with CONFIG_DEBUG_INFO_BTF".to_owned()
-            }
-            BypassError::KernelTooOld { .. } => {
-                format!("it takes Linux 5.17 at the least; {SEEN}")
-            }
-            BypassError::Refused { .. } => format!(
+            BypassError::NoBtf(_) => "it takes a kernel that was built with CONFIG_DEBUG_INFO_BTF",
+            BypassError::KernelTooOld(_) => "it takes Linux 5.17 at the least; SEEN",
+            BypassError::Refused { .. } => {
                 "it takes a kernel with CONFIG_BPF_SYSCALL, CONFIG_CGROUP_BPF and \
-                 CONFIG_BPF_STREAM_PARSER; {SEEN}"
-            ),
-            BypassError::Unfit { .. } => {
-                format!("{SEEN}; older ones lose sight of redirected bytes")
+                 CONFIG_BPF_STREAM_PARSER; SEEN"
             }
-            BypassError::Trial(_) => "is the interface `lo` up?".to_owned(),
+            BypassError::Unfit(_) => "SEEN; older ones lose sight of redirected bytes",
+            BypassError::Trial(_) => "is the interface `lo` up?",
             BypassError::TooManyHops { .. } | BypassError::Twice(_) | BypassError::Unknown(_) => {
                 return None;
             }
-        })
+        };
+        Some(hint.replace("SEEN", SEEN))
     }
 
     /// What the loader says of a program or a map.
     pub(crate) fn loading(doing: &'static str, error: EbpfError) -> BypassError {
         if refused_for_want_of_rights(&error) {
-            return BypassError::NotPermitted { doing };
+            return BypassError::NotPermitted(doing);
         }
         let words = match &error {
             EbpfError::ProgramError(ProgramError::LoadError {

@@ -192,24 +192,20 @@ impl Bypass {
         })?;
         if kernel < KernelVersion::new(5, 17, 0) {
             let found = format!("{kernel:?}");
-            return Err(BypassError::KernelTooOld { found });
+            return Err(BypassError::KernelTooOld(found));
         }
         let cgroup = cgroup::of_this_process()?;
-        let btf = Btf::from_sys_fs().map_err(|source| BypassError::NoBtf { source })?;
+        let btf = Btf::from_sys_fs().map_err(BypassError::NoBtf)?;
         let mut programs = EbpfLoader::new()
             .btf(Some(&btf))
             .map_max_entries("sockets", room)
             .load(PROGRAMS)
             .map_err(|e| BypassError::loading("load the maps of the bypass", e))?;
         start(&mut programs, &cgroup)?;
-        let doing = "open the maps of the bypass";
         Ok(Bypass {
-            hops: HashMap::try_from(taken(&mut programs, "hops")?)
-                .map_err(|e| BypassError::map(doing, e))?,
-            asked: HashMap::try_from(taken(&mut programs, "asked")?)
-                .map_err(|e| BypassError::map(doing, e))?,
-            counts: PerCpuArray::try_from(taken(&mut programs, "counts")?)
-                .map_err(|e| BypassError::map(doing, e))?,
+            hops: taken(&mut programs, "hops")?,
+            asked: taken(&mut programs, "asked")?,
+            counts: taken(&mut programs, "counts")?,
             rows: BTreeMap::new(),
             _programs: programs,
         })
@@ -295,21 +291,18 @@ fn start(programs: &mut Ebpf, cgroup: &std::fs::File) -> Result<(), BypassError>
     let sockets = sockets.map_err(|e| BypassError::map(doing, e))?;
     let sockets = sockets.fd().try_clone().map_err(BypassError::Trial)?;
 
-    let verdict: &mut SkMsg = (programs.program_mut("verdict").ok_or_else(missing)?)
-        .try_into()
-        .map_err(refused)?;
+    let verdict = programs.program_mut("verdict").ok_or_else(missing)?;
+    let verdict: &mut SkMsg = verdict.try_into().map_err(refused)?;
     verdict.load().map_err(refused)?;
     verdict.attach(&sockets).map_err(refused)?;
 
-    let arrived: &mut SkSkb = (programs.program_mut("arrived").ok_or_else(missing)?)
-        .try_into()
-        .map_err(refused)?;
+    let arrived = programs.program_mut("arrived").ok_or_else(missing)?;
+    let arrived: &mut SkSkb = arrived.try_into().map_err(refused)?;
     arrived.load().map_err(refused)?;
     arrived.attach(&sockets).map_err(refused)?;
 
-    let events: &mut SockOps = (programs.program_mut("events").ok_or_else(missing)?)
-        .try_into()
-        .map_err(refused)?;
+    let events = programs.program_mut("events").ok_or_else(missing)?;
+    let events: &mut SockOps = events.try_into().map_err(refused)?;
     events.load().map_err(refused)?;
     // A link takes no flags, and always leaves other programs beside it.
     events
@@ -318,11 +311,16 @@ fn start(programs: &mut Ebpf, cgroup: &std::fs::File) -> Result<(), BypassError>
         .map_err(|e| BypassError::program("attach the bypass to the cgroup of this process", e))
 }
 
-fn taken(programs: &mut Ebpf, name: &'static str) -> Result<aya::maps::Map, BypassError> {
-    programs.take_map(name).ok_or(BypassError::Refused {
-        doing: "open the maps of the bypass",
-        words: format!("the object has no map `{name}`"),
-    })
+fn taken<M>(programs: &mut Ebpf, name: &'static str) -> Result<M, BypassError>
+where
+    M: TryFrom<aya::maps::Map, Error = aya::maps::MapError>,
+{
+    let doing = "open the maps of the bypass";
+    let map = programs.take_map(name).ok_or_else(|| {
+        let words = format!("the object has no map `{name}`");
+        BypassError::Refused { doing, words }
+    });
+    M::try_from(map?).map_err(|e| BypassError::map(doing, e))
 }
 
 #[cfg(test)]

@@ -97,7 +97,5 @@ fn read_all(mut socket: &TcpStream, count: usize) -> Result<(), BypassError> {
 }
 
 fn unfit(found: &str) -> Result<(), BypassError> {
-    Err(BypassError::Unfit {
-        found: found.to_owned(),
-    })
+    Err(BypassError::Unfit(found.to_owned()))
 }

@@ -27,19 +27,6 @@ pub(crate) fn error(file: &SourceFile, at: usize, what: impl Into<String>) -> Co
     ConfigurationError::at(&file.path, &file.text, at, what)
 }
 
-/// Says what to do about an error.
-pub(crate) trait Hinted {
-    /// The same error with a hint.
-    fn hinted(self, hint: impl Into<String>) -> Self;
-}
-
-impl Hinted for ConfigurationError {
-    fn hinted(mut self, hint: impl Into<String>) -> ConfigurationError {
-        self.hint = Some(hint.into());
-        self
-    }
-}
-
 /// A file's text. The path becomes absolute, and links stay as the user named them.
 ///
 /// # Errors
@@ -64,7 +51,7 @@ pub(crate) fn file(path: PathBuf, bytes: Vec<u8>) -> Result<SourceFile, Configur
             let text = String::from_utf8_lossy(&e.as_bytes()[..good]).into_owned();
             let file = SourceFile { path, text };
             let what = format!("the byte 0x{bad:02x} is not UTF-8");
-            Err(error(&file, good, what).hinted("save the file as UTF-8"))
+            Err(error(&file, good, what).hint("save the file as UTF-8"))
         }
     }
 }
@@ -112,9 +99,14 @@ pub(crate) fn socket(
     let path = prefix.join("run").join(name).display().to_string();
     if path.len() > LONGEST {
         let what = format!("a copy's socket {path} has a path of more than {LONGEST} bytes");
-        return Err(about(&main.path, what).hinted("give weir a work folder with a shorter path"));
+        return Err(about(&main.path, what).hint("give weir a work folder with a shorter path"));
     }
     Ok(path)
+}
+
+/// Whether a word is one of a list's, which has `, ` between its words.
+pub(crate) fn is_among(word: &str, list: &str) -> bool {
+    list.split(", ").any(|one| one == word)
 }
 
 /// The line end that a text uses.

@@ -89,6 +89,11 @@ impl Facts {
         self.sysctl_lines.iter().filter(move |line| line.key == key)
     }
 
+    /// As evidence, the line of a key that wins at boot.
+    pub(crate) fn winning_evidence(&self, key: &str) -> Option<String> {
+        self.winning_line(key).map(SysctlLine::evidence)
+    }
+
     /// The line of a key that wins at boot.
     pub fn winning_line(&self, key: &str) -> Option<&SysctlLine> {
         let mut lines = self.sysctl_lines.iter();

@@ -50,6 +50,18 @@ impl Finding {
         }
     }
 
+    pub(crate) fn error(id: &'static str, title: impl Into<String>) -> Finding {
+        Finding::new(id, Severity::Error, title)
+    }
+
+    pub(crate) fn warning(id: &'static str, title: impl Into<String>) -> Finding {
+        Finding::new(id, Severity::Warning, title)
+    }
+
+    pub(crate) fn note(id: &'static str, title: impl Into<String>) -> Finding {
+        Finding::new(id, Severity::Note, title)
+    }
+
     pub(crate) fn evidence(mut self, line: impl Into<String>) -> Finding {
         self.evidence.push(line.into());
         self

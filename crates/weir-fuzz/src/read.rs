@@ -41,40 +41,59 @@ pub struct Asked {
     pub keep_alive: bool,
 }
 
-/// Reads responses until the pieces end, and the connection with them.
-pub(crate) fn responses(limit: u32, to_head: bool, pieces: &[&[u8]]) -> Read<ResponseEnd> {
-    let mut parser = ResponseParser::with_head_limit(limit);
+/// Feeds pieces to a parser, which says how many bytes of what is left it has used, and what has
+/// ended with them. Gives what has ended, and what broke it.
+fn feed<E>(
+    pieces: &[&[u8]],
+    mut parse: impl FnMut(&[u8]) -> Result<(usize, Option<E>), ParseError>,
+) -> (Vec<Message<E>>, Option<ParseError>) {
     let (mut complete, mut used) = (Vec::new(), 0);
-    parser.begin(to_head);
     for piece in pieces {
         let mut rest = *piece;
         while !rest.is_empty() {
-            let fed = match parser.feed(rest) {
+            let (consumed, end) = match parse(rest) {
                 Ok(fed) => fed,
-                Err(error) => {
-                    let end = End::Broken(error);
-                    return Read { complete, end };
-                }
+                Err(error) => return (complete, Some(error)),
             };
-            used += fed.consumed;
-            rest = &rest[fed.consumed..];
-            match fed.event {
-                response::Progress::NeedMore => {
-                    assert!(rest.is_empty(), "bytes are left and more are wanted");
-                    assert!(parser.is_begun(), "bytes came");
-                }
-                response::Progress::Complete(end) => {
-                    assert!(!parser.is_begun() && !parser.head_complete());
-                    complete.push(Message { used, end });
-                    parser.begin(to_head);
-                }
+            used += consumed;
+            rest = &rest[consumed..];
+            match end {
+                None => assert!(rest.is_empty(), "bytes are left and more are wanted"),
+                Some(end) => complete.push(Message { used, end }),
             }
         }
+    }
+    (complete, None)
+}
+
+/// Reads responses until the pieces end, and the connection with them.
+pub(crate) fn responses(limit: u32, to_head: bool, pieces: &[&[u8]]) -> Read<ResponseEnd> {
+    let mut parser = ResponseParser::with_head_limit(limit);
+    parser.begin(to_head);
+    let (mut complete, broken) = feed(pieces, |bytes| {
+        let fed = parser.feed(bytes)?;
+        let end = match fed.event {
+            response::Progress::NeedMore => {
+                assert!(parser.is_begun(), "bytes came");
+                None
+            }
+            response::Progress::Complete(end) => {
+                assert!(!parser.is_begun() && !parser.head_complete());
+                parser.begin(to_head);
+                Some(end)
+            }
+        };
+        Ok((fed.consumed, end))
+    });
+    if let Some(error) = broken {
+        let end = End::Broken(error);
+        return Read { complete, end };
     }
     let in_content = parser.head_complete();
     let end = match parser.finish_on_close() {
         Ok(end) => {
             assert!(in_content, "only content can end with the connection");
+            let used = pieces.iter().map(|piece| piece.len()).sum();
             complete.push(Message { used, end });
             End::Clean
         }
@@ -86,43 +105,29 @@ pub(crate) fn responses(limit: u32, to_head: bool, pieces: &[&[u8]]) -> Read<Res
 /// Reads requests until the pieces end.
 pub(crate) fn requests(limit: u32, pieces: &[&[u8]]) -> Read<Asked> {
     let mut parser = RequestParser::with_head_limit(limit);
-    let (mut complete, mut used, mut waits) = (Vec::new(), 0, false);
-    for piece in pieces {
-        let mut rest = *piece;
-        while !rest.is_empty() {
-            let fed = match parser.feed(rest) {
-                Ok(fed) => fed,
-                Err(error) => {
-                    let end = End::Broken(error);
-                    return Read { complete, end };
-                }
-            };
-            used += fed.consumed;
-            let of_request = &rest[..fed.consumed];
-            rest = &rest[fed.consumed..];
-            match fed.event {
-                request::Progress::NeedMore => {
-                    assert!(rest.is_empty(), "bytes are left and more are wanted");
-                    waits |= parser.take_continue();
-                }
-                request::Progress::Complete(end) => {
-                    if let Some(target) = end.target {
-                        let target = of_request.get(target).expect("it lies in the request");
-                        let visible = |byte: &u8| *byte > b' ' && *byte != 0x7f;
-                        assert!(!target.is_empty() && target.iter().all(visible));
-                    }
-                    let end = Asked {
-                        is_head: end.is_head,
-                        minor: end.minor,
-                        keep_alive: end.keep_alive,
-                    };
-                    complete.push(Message { used, end });
-                    waits = false;
-                    assert!(!parser.is_begun() && !parser.take_continue());
-                }
-            }
+    let mut waits = false;
+    let (complete, broken) = feed(pieces, |bytes| {
+        let fed = parser.feed(bytes)?;
+        let request::Progress::Complete(end) = fed.event else {
+            waits |= parser.take_continue();
+            return Ok((fed.consumed, None));
+        };
+        if let Some(target) = end.target {
+            let target = bytes[..fed.consumed].get(target);
+            let target = target.expect("it lies in the request");
+            let visible = |byte: &u8| *byte > b' ' && *byte != 0x7f;
+            assert!(!target.is_empty() && target.iter().all(visible));
         }
-    }
-    let end = End::Open(parser.is_begun(), waits);
+        waits = false;
+        assert!(!parser.is_begun() && !parser.take_continue());
+        let asked = Asked {
+            is_head: end.is_head,
+            minor: end.minor,
+            keep_alive: end.keep_alive,
+        };
+        Ok((fed.consumed, Some(asked)))
+    });
+    let open = End::Open(parser.is_begun(), waits);
+    let end = broken.map_or(open, End::Broken);
     Read { complete, end }
 }

@@ -105,20 +105,27 @@ fn first(connector: &mut Connector, data: &[u8]) {
     }
 }
 
-/// Spliced into the server's flight, in place of some of it or between. Nothing changed passes as
-/// content.
+/// A server's flight with a change in it: data in place of some of it or between, a flipped bit, a
+/// part that is missing, and one that comes twice. Nothing changed passes as content.
 fn amid(connector: &mut Connector, data: &[u8]) {
-    let mut pair = Pair::begun(connector);
-    let mut flight = pair.answer();
     let mut dice = Dice::of(data);
-    let at = dice.below(flight.len() as u32) as usize;
-    let end = (at + dice.below(2) as usize * data.len()).min(flight.len());
-    flight.splice(at..end, data.iter().copied());
-    let read = feed_cut(
-        &mut pair,
-        &mut flight.chunks(700).map(<[u8]>::to_vec).collect::<Vec<_>>(),
-    );
-    assert!(read.content.is_empty());
+    for kind in 0..5 {
+        let mut pair = Pair::begun(connector);
+        let mut flight = pair.answer();
+        let at = dice.below(flight.len() as u32) as usize;
+        let end = (at + data.len()).min(flight.len());
+        match kind {
+            0 => drop(flight.splice(at..end, data.iter().copied())),
+            1 => drop(flight.splice(at..at, data.iter().copied())),
+            2 => flight[at] ^= 1 << dice.below(8),
+            3 => drop(flight.drain(at..end)),
+            _ => flight.extend_from_within(at..),
+        }
+        let portion = [1, 7, 100, 700][dice.below(4) as usize];
+        let mut cut: Vec<_> = flight.chunks(portion).map(<[u8]>::to_vec).collect();
+        let read = feed_cut(&mut pair, &mut cut);
+        assert!(read.content.is_empty());
+    }
 }
 
 /// After a handshake: no record is authentic that the server has not made.

@@ -3,6 +3,8 @@
 use std::io;
 use std::net::Ipv4Addr;
 
+use crate::wire::MTU;
+
 /// What could not be done to the host's network.
 #[derive(Debug, thiserror::Error)]
 pub enum HostError {
@@ -53,21 +55,11 @@ pub enum HostError {
         why: &'static str,
     },
     /// An interface of that name is there.
-    #[error("the namespace has an interface `{name}`")]
-    NameTaken {
-        /// The name.
-        name: String,
-    },
+    #[error("the namespace has an interface `{0}`")]
+    NameTaken(String),
     /// No veth can have that MTU.
-    #[error("an MTU of {mtu} bytes is out of range")]
-    MtuOutOfRange {
-        /// What was asked for, bytes.
-        mtu: u32,
-        /// The least that the kernel takes, bytes.
-        min: u32,
-        /// The most, bytes.
-        max: u32,
-    },
+    #[error("an MTU of {0} bytes is out of range")]
+    MtuOutOfRange(u32),
     /// No interface can have that address.
     #[error("`{name}` cannot have the address {address}/{prefix}: {why}")]
     BadAddress {
@@ -89,11 +81,8 @@ pub enum HostError {
         address: Ipv4Addr,
     },
     /// An interface did not come up in time.
-    #[error("`{name}` was set up and does not come up")]
-    StillDown {
-        /// The interface.
-        name: String,
-    },
+    #[error("`{0}` was set up and does not come up")]
+    StillDown(String),
 }
 
 impl HostError {
@@ -105,7 +94,8 @@ impl HostError {
                     "it takes {capability}: run weir as root, or in a container that is given it"
                 ));
             }
-            HostError::MtuOutOfRange { min, max, .. } => {
+            HostError::MtuOutOfRange(_) => {
+                let (min, max) = (MTU.start(), MTU.end());
                 return Some(format!("a veth takes {min} to {max}; Ethernet has 1500"));
             }
             HostError::NoNamespaces => "it takes one that was built with CONFIG_NET_NS",

@@ -76,9 +76,7 @@ fn set_up_pair(a: (&mut Links, &Wire), b: (&mut Links, &Wire)) -> Result<(), Hos
 fn not_made(refusal: &Refusal, first_is_there: bool, a: &Wire, b: &Wire) -> Option<HostError> {
     if refusal.is(Errno::EXIST) {
         let taken = if first_is_there { a } else { b };
-        return Some(HostError::NameTaken {
-            name: taken.name.clone(),
-        });
+        return Some(HostError::NameTaken(taken.name.clone()));
     }
     refusal
         .is(Errno::OPNOTSUPP)

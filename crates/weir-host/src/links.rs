@@ -87,10 +87,8 @@ impl Links {
 
     /// Whether an end of this name is here.
     pub(crate) fn holds(&mut self, wire: &Wire) -> Result<bool, HostError> {
-        Ok(self
-            .all()?
-            .iter()
-            .any(|interface| interface.name == wire.name))
+        let mut all = self.all()?.into_iter();
+        Ok(all.any(|interface| interface.name == wire.name))
     }
 
     fn find(&mut self, name: &str) -> Result<Interface, HostError> {
@@ -107,10 +105,9 @@ impl Links {
         let mut change = named(name);
         change.header.flags = LinkFlags::Up;
         change.header.change_mask = LinkFlags::Up;
-        self.0
-            .ask(RouteNetlinkMessage::SetLink(change), 0)
-            .map(drop)
-            .map_err(|refusal| explained(refusal, format!("bring `{name}` up")))
+        let asked = self.0.ask(RouteNetlinkMessage::SetLink(change), 0);
+        let refused = |refusal| explained(refusal, format!("bring `{name}` up"));
+        asked.map(drop).map_err(refused)
     }
 
     /// Waits until frames can cross it; tells it as it is then.
@@ -121,9 +118,7 @@ impl Links {
                 return Ok(found);
             }
             if Instant::now() >= until {
-                return Err(HostError::StillDown {
-                    name: name.to_owned(),
-                });
+                return Err(HostError::StillDown(name.to_owned()));
             }
             thread::sleep(LOOK_EVERY);
         }
@@ -161,12 +156,9 @@ impl Links {
     pub(crate) fn add_addresses(&mut self, wire: &Wire) -> Result<(), HostError> {
         let index = self.find(&wire.name)?.index;
         for &(address, prefix) in &wire.addresses {
-            self.0
-                .ask(
-                    RouteNetlinkMessage::NewAddress(with_address(index, address, prefix)),
-                    NLM_F_CREATE | NLM_F_EXCL,
-                )
-                .map_err(|refusal| address_refused(refusal, &wire.name, address, prefix))?;
+            let wanted = RouteNetlinkMessage::NewAddress(with_address(index, address, prefix));
+            let asked = self.0.ask(wanted, NLM_F_CREATE | NLM_F_EXCL);
+            asked.map_err(|refusal| address_refused(refusal, &wire.name, address, prefix))?;
         }
         Ok(())
     }
@@ -180,14 +172,10 @@ impl Links {
     ) -> Result<(), HostError> {
         for &(address, _) in &wire.addresses {
             let neighbour = neighbour(near.index, address, &far.hardware);
-            self.0
-                .ask(
-                    RouteNetlinkMessage::NewNeighbour(neighbour),
-                    NLM_F_CREATE | NLM_F_REPLACE,
-                )
-                .map_err(|refusal| {
-                    explained(refusal, format!("tell `{}` who {address} is", near.name))
-                })?;
+            let known = RouteNetlinkMessage::NewNeighbour(neighbour);
+            let asked = self.0.ask(known, NLM_F_CREATE | NLM_F_REPLACE);
+            let doing = || format!("tell `{}` who {address} is", near.name);
+            asked.map_err(|refusal| explained(refusal, doing()))?;
         }
         Ok(())
     }
@@ -195,9 +183,7 @@ impl Links {
 
 fn named(name: &str) -> LinkMessage {
     let mut message = LinkMessage::default();
-    message
-        .attributes
-        .push(LinkAttribute::IfName(name.to_owned()));
+    message.attributes = vec![LinkAttribute::IfName(name.to_owned())];
     message
 }
 
@@ -227,13 +213,11 @@ fn neighbour(index: u32, address: Ipv4Addr, hardware: &[u8]) -> NeighbourMessage
 }
 
 fn interfaces(answers: &[RouteNetlinkMessage]) -> Vec<Interface> {
-    answers
-        .iter()
-        .filter_map(|answer| match answer {
-            RouteNetlinkMessage::NewLink(link) => Some(Interface::of(link)),
-            _ => None,
-        })
-        .collect()
+    let interface = |answer: &RouteNetlinkMessage| match answer {
+        RouteNetlinkMessage::NewLink(link) => Some(Interface::of(link)),
+        _ => None,
+    };
+    answers.iter().filter_map(interface).collect()
 }
 
 fn address_refused(refusal: Refusal, name: &str, address: Ipv4Addr, prefix: u8) -> HostError {
@@ -255,13 +239,13 @@ pub(crate) fn explained(refusal: Refusal, doing: String) -> HostError {
         };
     }
     let source = refusal.source;
-    match refusal.words {
-        Some(words) => HostError::Explained {
-            doing,
-            words,
-            source,
-        },
-        None => HostError::Refused { doing, source },
+    let Some(words) = refusal.words else {
+        return HostError::Refused { doing, source };
+    };
+    HostError::Explained {
+        doing,
+        words,
+        source,
     }
 }
 
@@ -295,18 +279,16 @@ mod tests {
         };
         let mut left = wire("left");
         left.addresses[0].1 = 33;
-        links
-            .make_pair(&left, (&network, &wire("right")), 1500)
-            .unwrap();
+        let right = wire("right");
+        links.make_pair(&left, (&network, &right), 1500).unwrap();
         let error = links.add_addresses(&left).unwrap_err();
         let HostError::Explained { words, .. } = &error else {
             panic!("{error}");
         };
         assert!(words.contains("prefix"), "{words}");
-        assert_eq!(
-            error.to_string(),
-            format!("cannot give `left` 10.0.0.1/33: {words} (Invalid argument (os error 22))")
-        );
+        let said =
+            format!("cannot give `left` 10.0.0.1/33: {words} (Invalid argument (os error 22))");
+        assert_eq!(error.to_string(), said);
     }
 
     #[test]
@@ -329,9 +311,8 @@ mod tests {
         let Some((network, mut links)) = links_or_skip() else {
             return;
         };
-        links
-            .make_pair(&wire("left"), (&network, &wire("right")), 1500)
-            .unwrap();
+        let (left, right) = (wire("left"), wire("right"));
+        links.make_pair(&left, (&network, &right), 1500).unwrap();
         links.set_up("left").unwrap();
         assert!(!links.find("left").unwrap().up, "it has no carrier");
         let error = links.await_up("left", Instant::now()).unwrap_err();

@@ -12,18 +12,17 @@ mod error;
 mod name;
 mod value;
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, OpenOptions};
 use std::io::{self, Write as _};
 use std::os::unix::fs::MetadataExt as _;
-use std::path::{Path, PathBuf};
-use std::sync::OnceLock;
+use std::path::PathBuf;
 
 use rustix::io::Errno;
 
 pub use error::SysctlError;
 use name::Name;
 
-use crate::{HostError, Network};
+use crate::Network;
 
 /// The file of a setting under `/proc/sys`.
 ///
@@ -83,53 +82,6 @@ pub fn write(name: &str, value: &str) -> Result<(), SysctlError> {
     })
 }
 
-/// Whether a network namespace has a value of its own that can be changed. Found out in a fresh
-/// namespace, which is made for the first question and kept until this process ends; nothing is
-/// changed.
-///
-/// Settings outside of `net.` are `false`: a network namespace shows them, but they are the host's.
-/// Those of `net.` whose data are the host's the kernel hides from other namespaces, or makes
-/// read-only there (`ensure_safe_net_sysctl`, net/sysctl_net.c).
-///
-/// # Errors
-/// This kernel has none of that name, or namespaces cannot be made, or `/proc/sys` is read-only for
-/// everybody.
-pub fn writable_in_namespace(name: &str) -> Result<bool, SysctlError> {
-    let name = Name::parse(name)?;
-    if !name.is_of_the_network() {
-        return match fs::metadata(name.path()) {
-            Ok(found) if found.is_dir() => Err(name.refused(Errno::ISDIR.into(), Access::Read)),
-            Ok(_) => Ok(false),
-            Err(e) => Err(name.refused(e, Access::Read)),
-        };
-    }
-    let everywhere = name.of_any_interface();
-    let opened = fresh()?.within(|| {
-        open_to_write(everywhere.path())
-            .map(drop)
-            .map_err(|e| everywhere.refused(e, Access::Write))
-    })?;
-    match opened {
-        Ok(()) => Ok(true),
-        Err(SysctlError::NotInNamespace { .. } | SysctlError::ReadOnly { .. }) => Ok(false),
-        Err(SysctlError::Absent { .. }) if name.path().exists() => Ok(false),
-        Err(SysctlError::Absent { .. }) => Err(SysctlError::Absent {
-            name: name.to_string(),
-        }),
-        Err(error) => Err(error),
-    }
-}
-
-/// A namespace as the kernel makes them.
-fn fresh() -> Result<&'static Network, HostError> {
-    static FRESH: OnceLock<Network> = OnceLock::new();
-    if let Some(network) = FRESH.get() {
-        return Ok(network);
-    }
-    let network = Network::create()?;
-    Ok(FRESH.get_or_init(|| network))
-}
-
 /// Where the kernel refused.
 enum Refused {
     /// Before it saw the value.
@@ -155,12 +107,11 @@ impl Name {
 
     /// Hands the value to the kernel in one piece, because it takes every write(2) for a whole one.
     fn put(&self, value: &str) -> Result<(), Refused> {
-        let mut file = open_to_write(self.path()).map_err(Refused::Open)?;
+        let file = OpenOptions::new().write(true).open(self.path());
         let line = format!("{value}\n");
         // A short count says that the rest was passed over; what became of it is read back.
-        file.write(line.as_bytes())
-            .map(drop)
-            .map_err(Refused::Value)
+        let written = file.map_err(Refused::Open)?.write(line.as_bytes());
+        written.map(drop).map_err(Refused::Value)
     }
 
     /// What the refusal to open or read it means.
@@ -168,12 +119,12 @@ impl Name {
         let name = self.to_string();
         match Errno::from_io_error(&source) {
             Some(Errno::NOENT) => match self.mode_elsewhere() {
-                Some(_) => SysctlError::NotInNamespace { name },
-                None => SysctlError::Absent { name },
+                Some(_) => SysctlError::NotInNamespace(name),
+                None => SysctlError::Absent(name),
             },
             Some(Errno::ISDIR) => SysctlError::bad_name(&name, "it is a group of settings"),
             Some(Errno::NOTDIR) => SysctlError::bad_name(&name, "a part of it is a setting itself"),
-            Some(Errno::ROFS) => SysctlError::MountedReadOnly { name },
+            Some(Errno::ROFS) => SysctlError::MountedReadOnly(name),
             Some(Errno::ACCESS | Errno::PERM) => self.forbidden(access),
             _ => SysctlError::Refused { name, source },
         }
@@ -184,12 +135,12 @@ impl Name {
         let name = self.to_string();
         let mode = fs::metadata(self.path()).map_or(0, |found| found.mode());
         match access {
-            Access::Read if mode & OWNER_READS == 0 => SysctlError::WriteOnly { name },
+            Access::Read if mode & OWNER_READS == 0 => SysctlError::WriteOnly(name),
             Access::Write if mode & OWNER_WRITES == 0 => match self.mode_elsewhere() {
-                Some(mode) if mode & OWNER_WRITES != 0 => SysctlError::NotInNamespace { name },
-                _ => SysctlError::ReadOnly { name },
+                Some(mode) if mode & OWNER_WRITES != 0 => SysctlError::NotInNamespace(name),
+                _ => SysctlError::ReadOnly(name),
             },
-            _ => SysctlError::Denied { name },
+            _ => SysctlError::Denied(name),
         }
     }
 
@@ -215,7 +166,3 @@ impl Name {
 /// the ones of a setting.
 const OWNER_READS: u32 = 0o400;
 const OWNER_WRITES: u32 = 0o200;
-
-fn open_to_write(path: &Path) -> io::Result<File> {
-    OpenOptions::new().write(true).open(path)
-}

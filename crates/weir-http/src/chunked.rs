@@ -5,7 +5,7 @@
 
 use memchr::memchr;
 
-use crate::ParseError;
+use crate::error::{ParseError, Result};
 use crate::sink::Sink;
 
 /// Longest line that may say the size of a chunk, extensions included. RFC 9112 §7.1.1 asks for
@@ -63,7 +63,7 @@ impl Chunked {
     }
 
     /// Reads on; the data goes to `sink`.
-    pub(crate) fn feed(&mut self, bytes: &[u8], sink: &mut impl Sink) -> Result<Piece, ParseError> {
+    pub(crate) fn feed(&mut self, bytes: &[u8], sink: &mut impl Sink) -> Result<Piece> {
         let mut piece = Piece {
             used: 0,
             data: 0,
@@ -115,7 +115,7 @@ impl Chunked {
     }
 
     /// Takes a byte of the line that says a chunk's size; whether it completes the last chunk's.
-    fn size_byte(&mut self, byte: u8) -> Result<bool, ParseError> {
+    fn size_byte(&mut self, byte: u8) -> Result<bool> {
         let sized = self.state != State::Size;
         match (self.state, byte) {
             (State::Size | State::Digits, b'0'..=b'9' | b'a'..=b'f' | b'A'..=b'F') => {
@@ -141,7 +141,7 @@ impl Chunked {
         self.left == 0
     }
 
-    fn lengthen(&mut self, by: usize) -> Result<(), ParseError> {
+    fn lengthen(&mut self, by: usize) -> Result<()> {
         let length = self.line as usize + by;
         if length > LINE_LIMIT as usize {
             return Err(ParseError::Chunk);

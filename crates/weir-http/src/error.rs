@@ -51,3 +51,6 @@ impl ParseError {
         }
     }
 }
+
+/// What a parser has read, or why it cannot.
+pub(crate) type Result<T> = std::result::Result<T, ParseError>;

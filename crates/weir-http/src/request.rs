@@ -23,8 +23,8 @@ use std::ops::Range;
 
 use memchr::memchr;
 
-use crate::ParseError;
 use crate::chunked::Chunked;
+use crate::error::{ParseError, Result};
 use crate::section::Section;
 use crate::text::is_token;
 
@@ -132,7 +132,7 @@ impl RequestParser {
     /// The bytes are not a request, its head is too long, or its end is not clear. The answer is 400
     /// (Bad Request), and the connection is of no use any more.
     #[inline]
-    pub fn feed(&mut self, bytes: &[u8]) -> Result<Fed, ParseError> {
+    pub fn feed(&mut self, bytes: &[u8]) -> Result<Fed> {
         let mut at = 0;
         let mut target = None;
         while at < bytes.len() {
@@ -198,7 +198,7 @@ impl RequestParser {
     }
 
     #[inline]
-    fn fields(&mut self, bytes: &[u8]) -> Result<(usize, bool), ParseError> {
+    fn fields(&mut self, bytes: &[u8]) -> Result<(usize, bool)> {
         let view = self.section.within_limit(bytes);
         let (used, done) = self.section.fields(view, &mut ())?;
         self.section.settle(bytes.len(), used, done)?;
@@ -207,7 +207,7 @@ impl RequestParser {
 
     /// Reads the request line, or carries it over. How much was used, and where the target is.
     #[inline]
-    fn request_line(&mut self, bytes: &[u8]) -> Result<(usize, Option<Range<usize>>), ParseError> {
+    fn request_line(&mut self, bytes: &[u8]) -> Result<(usize, Option<Range<usize>>)> {
         let view = self.section.within_limit(bytes);
         let end = memchr(b'\n', view);
         let used = end.map_or(view.len(), |end| end + 1);
@@ -224,7 +224,7 @@ impl RequestParser {
     }
 
     #[cold]
-    fn split_line(&mut self, piece: &[u8]) -> Result<(), ParseError> {
+    fn split_line(&mut self, piece: &[u8]) -> Result<()> {
         let mut line = std::mem::take(&mut self.section.carry);
         line.extend_from_slice(piece);
         if let [whole @ .., b'\n'] = &line[..] {
@@ -244,7 +244,7 @@ impl RequestParser {
     /// Reads a request line without its LF (RFC 9112 §3). An empty line before it is ignored (RFC
     /// 9112 §2.2).
     #[inline]
-    fn read_line(&mut self, line: &[u8]) -> Result<Option<Range<usize>>, ParseError> {
+    fn read_line(&mut self, line: &[u8]) -> Result<Option<Range<usize>>> {
         let line = line.strip_suffix(b"\r").unwrap_or(line);
         if line.is_empty() {
             return Ok(None);
@@ -270,7 +270,7 @@ impl RequestParser {
 
     /// Decides what follows a complete head (RFC 9112 §6.3); whether nothing does.
     #[inline]
-    fn end_of_head(&mut self) -> Result<bool, ParseError> {
+    fn end_of_head(&mut self) -> Result<bool> {
         let length = self.section.content_length()?;
         if self.section.is_encoded() {
             if !self.section.is_chunked() || length.is_some() || self.minor == 0 {

@@ -18,8 +18,8 @@
 //! stays clear: bare LF, empty lines before the status line, a status line without the space before
 //! an empty reason, folded lines, Content-Length repeated with the same number.
 
-use crate::ParseError;
 use crate::chunked::Chunked;
+use crate::error::{ParseError, Result};
 use crate::section::Section;
 use crate::sink::Sink;
 
@@ -168,7 +168,7 @@ impl ResponseParser {
     /// The bytes are not a response, its head is too long, or none is due. The connection is of no
     /// use any more.
     #[inline]
-    pub fn feed(&mut self, bytes: &[u8]) -> Result<Fed, ParseError> {
+    pub fn feed(&mut self, bytes: &[u8]) -> Result<Fed> {
         self.feed_with(bytes, &mut ())
     }
 
@@ -177,7 +177,7 @@ impl ResponseParser {
     /// # Errors
     /// Those of [`ResponseParser::feed`]; `sink` may have seen what came before the fault.
     #[inline]
-    pub fn feed_with(&mut self, bytes: &[u8], sink: &mut impl Sink) -> Result<Fed, ParseError> {
+    pub fn feed_with(&mut self, bytes: &[u8], sink: &mut impl Sink) -> Result<Fed> {
         let fed = self.advance(bytes, sink);
         if fed.is_err() {
             self.state = State::Idle;
@@ -215,7 +215,7 @@ impl ResponseParser {
     ///
     /// # Errors
     /// The response, if it had begun at all, is not complete.
-    pub fn finish_on_close(&mut self) -> Result<ResponseEnd, ClosedError> {
+    pub fn finish_on_close(&mut self) -> std::result::Result<ResponseEnd, ClosedError> {
         let end = match self.state {
             State::ToClose => Ok(self.end()),
             _ if self.is_begun() => Err(ClosedError::Early),
@@ -226,7 +226,7 @@ impl ResponseParser {
     }
 
     #[inline]
-    fn advance(&mut self, bytes: &[u8], sink: &mut impl Sink) -> Result<Fed, ParseError> {
+    fn advance(&mut self, bytes: &[u8], sink: &mut impl Sink) -> Result<Fed> {
         let mut at = 0;
         while at < bytes.len() {
             let rest = &bytes[at..];
@@ -262,7 +262,7 @@ impl ResponseParser {
                 }
                 State::Trailer => {
                     let view = self.section.within_limit(rest);
-                    let (used, done) = self.section.fields(view, &mut None::<&mut ()>)?;
+                    let (used, done) = self.section.fields(view, &mut ())?;
                     self.section.settle(rest.len(), used, done)?;
                     at += used;
                     done
@@ -307,7 +307,7 @@ impl ResponseParser {
 
     /// Reads on in the head; how much was used, and whether the head is complete.
     #[inline]
-    fn head(&mut self, bytes: &[u8], sink: &mut impl Sink) -> Result<(usize, bool), ParseError> {
+    fn head(&mut self, bytes: &[u8], sink: &mut impl Sink) -> Result<(usize, bool)> {
         let view = self.section.within_limit(bytes);
         let mut at = 0;
         if self.state == State::Status {
@@ -315,8 +315,10 @@ impl ResponseParser {
         }
         let mut done = false;
         if self.state == State::Fields {
-            let mut sink = (!is_interim(self.status)).then_some(sink);
-            let (used, complete) = self.section.fields(&view[at..], &mut sink)?;
+            let (used, complete) = match is_interim(self.status) {
+                true => self.section.fields(&view[at..], &mut ())?,
+                false => self.section.fields(&view[at..], sink)?,
+            };
             at += used;
             done = complete;
         }
@@ -327,7 +329,7 @@ impl ResponseParser {
     /// Reads on in the status line, up to the reason phrase, or carries it over. Empty lines before
     /// it are skipped.
     #[inline]
-    fn status_line(&mut self, view: &[u8]) -> Result<usize, ParseError> {
+    fn status_line(&mut self, view: &[u8]) -> Result<usize> {
         if self.section.carry.is_empty()
             && let Some(begin) = view.first_chunk::<STATUS_PREFIX>()
             && let Some(used) = self.read_status(begin)?
@@ -339,7 +341,7 @@ impl ResponseParser {
 
     /// The same, byte by byte, for a line that is split across reads or has empty ones before it.
     #[cold]
-    fn split_status_line(&mut self, view: &[u8]) -> Result<usize, ParseError> {
+    fn split_status_line(&mut self, view: &[u8]) -> Result<usize> {
         for (at, byte) in view.iter().enumerate() {
             self.section.carry.push(*byte);
             match self.section.carry[..] {
@@ -362,7 +364,7 @@ impl ResponseParser {
     /// Reads the begin of a status line (RFC 9112 §4). `None`: so far it may become one, or it is
     /// an empty line.
     #[inline]
-    fn read_status(&mut self, line: &[u8]) -> Result<Option<usize>, ParseError> {
+    fn read_status(&mut self, line: &[u8]) -> Result<Option<usize>> {
         if let [
             b'H',
             b'T',
@@ -399,7 +401,7 @@ impl ResponseParser {
 
     /// Decides what follows a complete head (RFC 9112 §6.3); whether nothing does.
     #[inline]
-    fn end_of_head(&mut self) -> Result<bool, ParseError> {
+    fn end_of_head(&mut self) -> Result<bool> {
         self.head_bytes += u64::from(self.section.seen());
         match self.status {
             101 => return Err(ParseError::Switched),

@@ -13,7 +13,7 @@
 
 use memchr::memchr;
 
-use crate::ParseError;
+use crate::error::{ParseError, Result};
 use crate::sink::Sink;
 use crate::text::{decimal, is_blank, is_token, trim};
 
@@ -137,12 +137,7 @@ impl Section {
     /// # Errors
     /// The section is not `done` and more bytes were offered than the limit leaves room for.
     #[inline]
-    pub(crate) fn settle(
-        &mut self,
-        offered: usize,
-        consumed: usize,
-        done: bool,
-    ) -> Result<(), ParseError> {
+    pub(crate) fn settle(&mut self, offered: usize, consumed: usize, done: bool) -> Result<()> {
         if !done && offered > (self.limit - self.seen) as usize {
             return Err(ParseError::HeadTooLarge { limit: self.limit });
         }
@@ -160,11 +155,7 @@ impl Section {
     /// Reads field lines until the section's end or that of `view`. Returns how many bytes were
     /// used and whether the section is complete; when it is not, all were.
     #[inline]
-    pub(crate) fn fields(
-        &mut self,
-        view: &[u8],
-        sink: &mut impl Sink,
-    ) -> Result<(usize, bool), ParseError> {
+    pub(crate) fn fields(&mut self, view: &[u8], sink: &mut impl Sink) -> Result<(usize, bool)> {
         let mut at = 0;
         while at < view.len() {
             let rest = &view[at..];
@@ -238,12 +229,7 @@ impl Section {
 
     /// Begins of lines that are rare: cut off, folded, or very long.
     #[cold]
-    fn odd_begin(
-        &mut self,
-        begin: Begin,
-        rest: &[u8],
-        sink: &mut impl Sink,
-    ) -> Result<usize, ParseError> {
+    fn odd_begin(&mut self, begin: Begin, rest: &[u8], sink: &mut impl Sink) -> Result<usize> {
         match begin {
             Begin::Fold if self.said & NOT_EMPTY == 0 => return Err(ParseError::FieldLine),
             // A value of interest looks ahead, so only others are continued here.
@@ -264,11 +250,7 @@ impl Section {
 
     /// Goes on with a line whose begin came in an earlier read. `rest` is not empty.
     #[cold]
-    fn split_line(
-        &mut self,
-        rest: &[u8],
-        sink: &mut impl Sink,
-    ) -> Result<(usize, bool), ParseError> {
+    fn split_line(&mut self, rest: &[u8], sink: &mut impl Sink) -> Result<(usize, bool)> {
         match self.line {
             Line::Name => return self.split_name(rest[0], sink).map(|done| (1, done)),
             Line::LongName => {
@@ -314,7 +296,7 @@ impl Section {
     }
 
     /// Adds a byte to a name that is split across reads; whether the section ended with it.
-    fn split_name(&mut self, byte: u8, sink: &mut impl Sink) -> Result<bool, ParseError> {
+    fn split_name(&mut self, byte: u8, sink: &mut impl Sink) -> Result<bool> {
         self.carry.push(byte);
         match begin_of_line(&self.carry)? {
             Begin::Undecided | Begin::Fold => return Ok(false),
@@ -439,7 +421,7 @@ impl Section {
     /// # Errors
     /// It is not a number, or several that differ.
     #[inline]
-    pub(crate) fn content_length(&self) -> Result<Option<u64>, ParseError> {
+    pub(crate) fn content_length(&self) -> Result<Option<u64>> {
         if self.said & LENGTH_BROKEN != 0 {
             return Err(ParseError::ContentLength);
         }
@@ -462,7 +444,7 @@ impl Section {
 /// Looks at the begin of a line as far as its colon. The verdict on a longer piece of the same line
 /// never contradicts that on a shorter one.
 #[inline]
-fn begin_of_line(bytes: &[u8]) -> Result<Begin, ParseError> {
+fn begin_of_line(bytes: &[u8]) -> Result<Begin> {
     let Some(end) = bytes.iter().position(|byte| !is_token(*byte)) else {
         return Ok(if bytes.len() > LONGEST_NAME {
             Begin::LongName

@@ -34,34 +34,3 @@ pub trait Sink {
 }
 
 impl Sink for () {}
-
-/// `None` hides what comes from the sink.
-impl<S: Sink> Sink for Option<&mut S> {
-    #[inline]
-    fn field(&mut self) {
-        if let Some(sink) = self {
-            sink.field();
-        }
-    }
-
-    #[inline]
-    fn name(&mut self, piece: &[u8]) {
-        if let Some(sink) = self {
-            sink.name(piece);
-        }
-    }
-
-    #[inline]
-    fn value(&mut self, piece: &[u8]) {
-        if let Some(sink) = self {
-            sink.value(piece);
-        }
-    }
-
-    #[inline]
-    fn content(&mut self, piece: &[u8]) {
-        if let Some(sink) = self {
-            sink.content(piece);
-        }
-    }
-}

@@ -13,28 +13,17 @@ pub(crate) fn is_token(byte: u8) -> bool {
 }
 
 static TOKEN: [bool; 256] = {
+    let marks = b"!#$%&'*+-.^_`|~";
     let mut table = [false; 256];
     let mut byte = 0_u8;
     while byte < 128 {
-        table[byte as usize] = byte.is_ascii_alphanumeric()
-            || matches!(
-                byte,
-                b'!' | b'#'
-                    | b'$'
-                    | b'%'
-                    | b'&'
-                    | b'\''
-                    | b'*'
-                    | b'+'
-                    | b'-'
-                    | b'.'
-                    | b'^'
-                    | b'_'
-                    | b'`'
-                    | b'|'
-                    | b'~'
-            );
+        table[byte as usize] = byte.is_ascii_alphanumeric();
         byte += 1;
+    }
+    let mut at = 0;
+    while at < marks.len() {
+        table[marks[at] as usize] = true;
+        at += 1;
     }
     table
 };

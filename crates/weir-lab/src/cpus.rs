@@ -58,7 +58,7 @@ pub(crate) fn remarks(
             remarks.push(format!("{what} share CPU {cpus}: {consequence}"));
         }
     };
-    let distorts = "what one takes, the other lacks, and ratios come out too small";
+    let distorts = "each takes CPU time from the other, so measured ratios are too small";
     shared(
         "proxy and generator",
         Role::Proxy,
@@ -72,7 +72,7 @@ pub(crate) fn remarks(
             Role::Origin,
             distorts,
         );
-        let harmless = "the same for all arms, as long as the proxy is the limit";
+        let harmless = "this affects all arms equally, as long as the proxy is the limit";
         shared(
             "generator and origin server",
             Role::Generator,
@@ -97,7 +97,7 @@ pub(crate) fn crowded_arms<'a>(
     }
     let plural = if cpus == 1 { "" } else { "s" };
     Some(format!(
-        "the proxy has {cpus} CPU{plural}, and more workers than that in {}: they compete with each other",
+        "the proxy has {cpus} CPU{plural}, and more workers than that in {}: they compete for it",
         names.join(", ")
     ))
 }
@@ -154,7 +154,7 @@ mod tests {
         assert_eq!(
             said(&[("one", Some(1)), ("two", Some(2)), ("four", Some(4))]).as_deref(),
             Some(
-                "the proxy has 1 CPU, and more workers than that in two, four: they compete with each other"
+                "the proxy has 1 CPU, and more workers than that in two, four: they compete for it"
             )
         );
     }

@@ -58,6 +58,20 @@ pub enum LabError {
         /// Whether weir started the proxy.
         is_started: bool,
     },
+    /// An arm answers, and its status is not one of those that the study expects.
+    #[error(
+        "arm `{arm}` answers with status {status} under load `{load}`, but its `expect` allows {expected}"
+    )]
+    Unexpected {
+        /// The arm.
+        arm: String,
+        /// The load.
+        load: String,
+        /// What came.
+        status: u16,
+        /// What is expected.
+        expected: String,
+    },
     /// Too little room for logs and records.
     #[error("{}: {free_mib} MiB free, this run may need {needed_mib} MiB", path.display())]
     DiskSpace {
@@ -97,7 +111,7 @@ pub enum LabError {
     },
     /// Others could not send anything there.
     #[error(
-        "{host} has no address that this host knows: its name leads over another host, or nowhere"
+        "the address of {host} is not known: its name does not resolve here, or ssh reaches it through another host"
     )]
     Address {
         /// The host.
@@ -105,7 +119,7 @@ pub enum LabError {
     },
     /// The weir there is another one.
     #[error(
-        "{host}: the agent is weir {theirs}, and this is weir {ours}: their figures do not mix"
+        "{host}: the agent is weir {theirs}, and this is weir {ours}: both must be the same version"
     )]
     Version {
         /// The host.
@@ -116,7 +130,7 @@ pub enum LabError {
         ours: String,
     },
     /// A CPU that the study names is not one that weir may use.
-    #[error("the study wants CPUs {wanted}, weir may use {allowed} on {host}")]
+    #[error("the study needs CPUs {wanted}, but weir may use {allowed} on {host}")]
     Cpus {
         /// Where.
         host: String,
@@ -125,8 +139,8 @@ pub enum LabError {
         /// What there is.
         allowed: String,
     },
-    /// The study takes network namespaces.
-    #[error("this study takes network namespaces, and weir can make none here: {0}")]
+    /// The study needs network namespaces.
+    #[error("this study needs network namespaces, which weir cannot create here: {0}")]
     NoNetworks(String),
     /// The study changes settings of a whole host.
     #[error("this study changes settings of the whole host: {names}")]
@@ -135,18 +149,21 @@ pub enum LabError {
         names: String,
     },
     /// What the baseline is started with is not there.
-    #[error("arm `{arm}`, with which the others are compared, cannot be had here: {why}")]
+    #[error("the baseline, arm `{arm}`, is not available on this host: {why}")]
     Baseline {
         /// Its name.
         arm: String,
         /// Why.
         why: String,
     },
-    /// All that was to be compared cannot be had here.
+    /// Nothing that was to be compared is available here.
     #[error("nothing is left to compare: {0}")]
     NothingLeft(String),
+    /// There is nothing left to measure.
+    #[error("the run in {} is complete: there is nothing to resume", .0.display())]
+    Complete(PathBuf),
     /// A run cannot go on here.
-    #[error("this run cannot go on: {0}")]
+    #[error("cannot resume this run: {0}")]
     Resume(String),
     /// A request that the study asks for cannot be sent.
     #[error("load `{load}`: {what}")]
@@ -190,6 +207,7 @@ impl LabError {
             | LabError::Version { .. }
             | LabError::Cpus { .. }
             | LabError::Resume(_)
+            | LabError::Complete(_)
             | LabError::Program(AgentError::Failed(_))
             | LabError::NoNetworks(_)
             | LabError::HostSettings { .. }
@@ -222,11 +240,18 @@ impl LabError {
             LabError::Answer {
                 is_started: false, ..
             } => Some(
-                "is the proxy running, and reached from here? weir did not start it".to_owned(),
+                "check that the proxy is running and can be reached from here: weir did not start it".to_owned(),
             ),
             LabError::Answer { .. } => {
                 Some("look at the proxy's error log in the run folder, under arms/".to_owned())
             }
+            LabError::Unexpected { status, .. } => Some(format!(
+                "write `expect: status={status}` in the study if that status is right"
+            )),
+            LabError::Complete(folder) => Some(format!(
+                "show its results: weir report {}",
+                weir_host::journal::quoted(&folder.display().to_string())
+            )),
             LabError::DiskSpace { .. } => {
                 Some("make room, or choose another place with --out or TMPDIR".to_owned())
             }
@@ -234,21 +259,21 @@ impl LabError {
                 "raise the limit (ulimit -n {needed}), or use fewer connections"
             )),
             LabError::HostSettings { .. } => Some(
-                "everything on the host has them while the run lasts; if that may be, add \
-                 --allow-host-settings: they are journaled and put back"
+                "they apply to everything on the host while the run lasts; if that is acceptable, add \
+                 --allow-host-settings: weir restores them after the run"
                     .to_owned(),
             ),
             LabError::NoNetworks(_) => Some(
-                "run weir as root on one host; without, it can vary settings of the proxy alone"
+                "run weir as root on one host; otherwise it can vary only settings of the proxy"
                     .to_owned(),
             ),
             LabError::Ports { .. } => Some(
-                "widen net.ipv4.ip_local_port_range there, ask for fewer connections, or have all \
+                "widen net.ipv4.ip_local_port_range there, use fewer connections, or run all \
                  roles on one host"
                     .to_owned(),
             ),
             LabError::Address { .. } => Some(
-                "give the host's address as HostName in ~/.ssh/config: load is sent there"
+                "give the host's address as HostName in ~/.ssh/config: weir sends load to that address"
                     .to_owned(),
             ),
             LabError::Version { .. } => Some(

@@ -13,11 +13,13 @@ pub enum Event {
     Begun {
         /// Where records go.
         folder: PathBuf,
-        /// How long the trials of all loads will take, without pilots.
-        trials: Duration,
+        /// Whether it goes on with what an earlier session began.
+        is_resumed: bool,
         /// What the reader of the figures must know about the place.
         remarks: Vec<Remark>,
     },
+    /// All arms run: what remains to be done will take so long, everything included.
+    Takes(Duration),
     /// An arm's proxy accepts connections and answered rightly.
     ArmReady {
         /// The arm.

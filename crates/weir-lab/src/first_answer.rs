@@ -53,12 +53,15 @@ impl FirstAnswer<'_> {
             Err(error) => return Err(error.into()),
         };
         let expected = self.expected(status);
-        let allowed = self.load.expect().and_then(|expect| expect.allows(status));
-        match allowed {
-            Some(true) => Ok(()),
-            Some(false) => Err(self.wrong(format!(
-                "status {status} is not what `expect` says, under load `{load}`"
-            ))),
+        let expect = self.load.expect();
+        match expect.and_then(|expect| Some((expect, expect.allows(status)?))) {
+            Some((_, true)) => Ok(()),
+            Some((expect, false)) => Err(LabError::Unexpected {
+                arm: self.arm.to_owned(),
+                load: load.clone(),
+                status,
+                expected: expect.status_words(),
+            }),
             None if status == expected => Ok(()),
             None => Err(self.wrong(format!(
                 "status {status} instead of {expected}, under load `{load}`"

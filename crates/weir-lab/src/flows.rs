@@ -12,7 +12,7 @@ use weir_load::template::Files;
 use weir_load::{RequestSet, Trace};
 use weir_model::flow::{ArrivalsSpec, FlowSpec};
 use weir_model::room;
-use weir_model::study::{LoadSpec, Study};
+use weir_model::study::LoadSpec;
 
 use crate::LabError;
 use crate::arrivals::{self, When};
@@ -48,17 +48,6 @@ pub(crate) struct Flows<'a> {
     trace_of: Vec<Option<usize>>,
     /// Files that fill slots, and the client's certificates.
     pub(crate) files: BTreeMap<String, Bytes>,
-}
-
-/// Reads all files that the study's loads name, and the slots of their requests, as a run would.
-///
-/// # Errors
-/// A file cannot be read, or a request cannot be written.
-pub fn check_files(study: &Study) -> Result<(), LabError> {
-    study
-        .loads
-        .iter()
-        .try_for_each(|load| Flows::read(load, None).map(drop))
 }
 
 impl<'a> Flows<'a> {

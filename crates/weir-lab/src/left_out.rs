@@ -86,7 +86,10 @@ fn has_no_such_hop(arm: &Arm, catalog: &Catalog, study: &Study) -> Option<String
     let serves_files = matches!(study.proxy_of(arm).role, ProxyRole::StaticFiles { .. });
     let outbound_alone = BTreeSet::from([Hop::Outbound]);
     let is_none = serves_files && catalog.bypassed(&arm.settings) == outbound_alone;
-    is_none.then(|| "a server of files has no origin server to go past TCP to".to_owned())
+    is_none.then(|| {
+        "a proxy that serves files has no connections to an origin server that could bypass TCP"
+            .to_owned()
+    })
 }
 
 fn missing(study: &Study, hosts: &Hosts, catalog: &Catalog) -> Result<Missing, LabError> {
@@ -178,7 +181,7 @@ mod tests {
         assert_eq!(remarks, [Remark::of_arm("one", said)]);
 
         let error = without(&three(), refused(&["stock", "one"])).unwrap_err();
-        let said = "arm `stock`, with which the others are compared, cannot be had here: `onload` is \
+        let said = "the baseline, arm `stock`, is not available on this host: `onload` is \
                     not installed";
         assert_eq!(error.to_string(), said);
 

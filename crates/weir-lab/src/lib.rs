@@ -53,7 +53,6 @@ pub use arms::{PATCH, REVERT, STOCK_NOFILE};
 pub use cell::{ArmId, Block, Cell, CellEnd, Outcome, Rates};
 pub use error::{Blame, LabError};
 pub use event::Event;
-pub use flows::check_files;
 pub use history::History;
 pub use hosts::{Facts, facts};
 pub use options::{Options, PlaceSpec, Role};

@@ -9,7 +9,7 @@ use crate::hosts::Hosts;
 use crate::left_out::{compares_nothing, leave_out};
 
 /// Why a study of which a proxy runs already has no network namespaces.
-const OUTSIDER: &str = "a proxy that weir does not start cannot be put into one";
+const OUTSIDER: &str = "weir cannot put a proxy that it does not start into a network namespace";
 
 /// How this run is connected, the study as it can be run so, and what the reader must know of it.
 ///
@@ -63,10 +63,10 @@ pub(crate) fn same_as(then: NetworkUsed, hosts: &Hosts) -> Result<(), LabError> 
     let refuse = |why: String| Err(LabError::Resume(why));
     match (then, hosts.no_networks()) {
         (NetworkUsed::Namespaces { .. }, Some(why)) => refuse(format!(
-            "it was begun with network namespaces, and now there are none: {why}"
+            "it started with network namespaces, which are not available now: {why}"
         )),
         (NetworkUsed::Hosts, _) if hosts.together() => {
-            refuse("it was begun on several hosts: name them again with --place".to_owned())
+            refuse("it started on several hosts: name them again with --place".to_owned())
         }
         _ => Ok(()),
     }
@@ -96,7 +96,7 @@ fn without_kernel(
         let own = kernel(arm);
         let names: Vec<String> = own.keys().cloned().collect();
         let why = format!(
-            "sets {}, which takes a network namespace of its own",
+            "sets {}, which needs its own network namespace",
             names.join(", ")
         );
         // An arm with a proxy of its own has none of the study's settings.
@@ -172,7 +172,7 @@ mod tests {
         assert_eq!(names(&left), ["baseline", "outside"]);
         let remarks: Vec<String> = remarks.into_iter().map(|remark| remark.text).collect();
         let remarks = remarks.join("\n");
-        let said = "arm `queue` sets net.core.somaxconn, which takes a network namespace";
+        let said = "arm `queue` sets net.core.somaxconn, which needs its own network namespace";
         assert!(
             remarks.contains(said) && remarks.contains(OUTSIDER),
             "{remarks}"
@@ -233,8 +233,7 @@ mod tests {
         let arms: Vec<&str> = left.arms.iter().map(|arm| &*arm.name).collect();
         assert_eq!(arms, ["stock", "without", "same"]);
         assert!(left.arms.iter().all(|arm| arm.settings.is_empty()));
-        let said = "not varied: arm `other` sets net.core.somaxconn, which takes a network namespace of \
-                    its own";
+        let said = "not varied: arm `other` sets net.core.somaxconn, which needs its own network namespace";
         assert_eq!(remarks[1..], [Remark::of_arm("other", said)]);
     }
 }

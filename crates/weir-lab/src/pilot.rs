@@ -10,14 +10,17 @@
 use std::time::Duration;
 
 use weir_model::record::{Residue, TrialRecord};
+use weir_model::study::{LoadSpec, Study};
 
 use crate::cell::Block;
 
 /// Lengths of slices, milliseconds; the first is what the pilot itself has.
 const LENGTHS_MS: [u64; 6] = [100, 200, 500, 1000, 2000, 4000];
 
-/// Blocks of a pilot: every arm has two slices in each.
-pub(crate) const BLOCKS: u32 = 2;
+/// Share of the loads that it is for that a pilot may take; it has a block in any case.
+const SHARE: f64 = 0.05;
+/// Blocks of a pilot at most: every arm has two slices in each.
+const MOST_BLOCKS: u32 = 4;
 
 /// Unmeasured time that a residue takes, in residues.
 const OUTLASTS: u32 = 2;
@@ -25,6 +28,13 @@ const OUTLASTS: u32 = 2;
 /// The slice that a pilot has.
 pub(crate) fn first() -> Duration {
     Duration::from_millis(LENGTHS_MS[0])
+}
+
+/// Blocks of the pilot for a load.
+pub(crate) fn blocks(study: &Study, load: &LoadSpec) -> u32 {
+    let block = first() * 2 * study.arms.len() as u32;
+    let fit = load.duration.mul_f64(SHARE).as_secs_f64() / block.as_secs_f64();
+    (fit as u32).clamp(1, MOST_BLOCKS)
 }
 
 /// How long what an arm has in flight stays behind, for each arm of some blocks: the 0.99 quantile of the

@@ -184,7 +184,7 @@ impl Plan {
         let rates = loads.filter_map(|other| self.rate(other, history));
         let rate = rates.max_by(f64::total_cmp);
         Cell {
-            blocks: pilot::BLOCKS,
+            blocks: pilot::blocks(&self.study, load),
             phase: Phase::Pilot,
             ..self.cell(load, pilot::first(), rate)
         }
@@ -229,7 +229,7 @@ impl Proposer for Plan {
 type Chosen = (Option<f64>, Vec<Residue>);
 
 /// Whether two loads differ in nothing but their rate.
-fn are_alike(one: &LoadSpec, other: &LoadSpec) -> bool {
+pub(crate) fn are_alike(one: &LoadSpec, other: &LoadSpec) -> bool {
     if one.is_open() != other.is_open() || one.main.changes() || other.main.changes() {
         return one.name == other.name;
     }
@@ -245,7 +245,7 @@ fn are_alike(one: &LoadSpec, other: &LoadSpec) -> bool {
 }
 
 /// `blocks` in as many parts of nearly the same size as there are instances.
-fn parts(blocks: u32, instances: u32) -> impl Iterator<Item = u32> {
+pub(crate) fn parts(blocks: u32, instances: u32) -> impl Iterator<Item = u32> {
     let count = instances.clamp(1, blocks.max(1));
     (0..count).map(move |part| blocks / count + u32::from(part < blocks % count))
 }

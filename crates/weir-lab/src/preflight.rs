@@ -8,9 +8,13 @@ use weir_model::room::{self, Descriptors};
 use weir_model::study::{CpuRoles, LoadSpec, Study};
 
 use crate::LabError;
+use crate::history::History;
 use crate::host::Host;
 use crate::hosts::Hosts;
 use crate::options::Role;
+use crate::pilot;
+use crate::plan::{self, are_alike};
+use crate::timeline::warm_up;
 
 /// Longest slice that a pilot may choose; what a study without a slice is planned with.
 const PLANNED_SLICE: Duration = Duration::from_millis(100);
@@ -41,6 +45,43 @@ pub fn plan_of(study: &Study) -> Vec<(String, u32, Duration)> {
         )
     });
     plan.collect()
+}
+
+/// What a continuous trial takes beside its slices: connections are opened, counters read, answers waited for.
+const PER_TRIAL: Duration = Duration::from_millis(250);
+
+/// How long everything takes that earlier sessions have left, once all arms run. Starting them all took
+/// `start`, and that is done again for every other instance.
+pub(crate) fn takes(study: &Study, history: &History, start: Duration) -> Duration {
+    let mut piloted: Vec<&LoadSpec> = Vec::new();
+    let each = study.loads.iter().map(|load| {
+        let pilot = history.pilots.get(&load.name);
+        let is_known = piloted.iter().any(|other| are_alike(other, load));
+        piloted.push(load);
+        let of_pilot = match (pilot, study.blocks.slice) {
+            (None, None) if !is_known => length(study, pilot::first(), pilot::blocks(study, load)),
+            _ => Duration::ZERO,
+        };
+        let slice = pilot.map(|pilot| Duration::from_nanos(pilot.slice_ns));
+        let slice = slice.or(study.blocks.slice).unwrap_or(PLANNED_SLICE);
+        let left = blocks(study, load, slice).saturating_sub(history.whole_blocks(&load.name));
+        let parts: Vec<u32> = plan::parts(left, study.blocks.instances)
+            .filter(|blocks| *blocks > 0)
+            .collect();
+        let renewals = start * (parts.len() as u32).saturating_sub(1);
+        let measured: Duration = parts
+            .iter()
+            .map(|blocks| length(study, slice, *blocks))
+            .sum();
+        of_pilot + measured + renewals
+    });
+    each.sum()
+}
+
+/// A continuous trial of all arms.
+fn length(study: &Study, slice: Duration, blocks: u32) -> Duration {
+    let arms = study.arms.len() as u32;
+    (warm_up(slice, blocks) + slice * 2 * blocks) * arms + slice + PER_TRIAL
 }
 
 /// Room for logs (in the folder for temporary files) and records.

@@ -124,7 +124,7 @@ pub fn ask_again(
 ) -> Result<Summary, LabError> {
     let (writer, run) = RunWriter::resume(&options.folder)?;
     if run.outcome() == Some(Outcome::Complete) {
-        return Err(LabError::Resume("it is complete".to_owned()));
+        return Err(LabError::Complete(options.folder.clone()));
     }
     let header = run.header.clone();
     let mut options = options.clone();
@@ -144,7 +144,7 @@ pub fn ask_again(
     let then = &header.environment;
     if (&here.kernel, &here.cpu_model) != (&then.kernel, &then.cpu_model) {
         return Err(LabError::Resume(format!(
-            "it was begun on another machine ({}, {}), and figures of two machines do not mix",
+            "it started on another machine ({}, {}), and figures of two machines cannot be compared",
             then.cpu_model, then.kernel
         )));
     }
@@ -181,7 +181,7 @@ fn same_places(header: &RunHeader, asked: &PlaceSpec) -> Result<PlaceSpec, LabEr
         return Ok(then);
     }
     Err(LabError::Resume(format!(
-        "it was begun with {then}, and figures of other hosts do not mix with its own"
+        "it started with {then}, and figures of other hosts cannot be compared"
     )))
 }
 

@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::atomic::Ordering;
+use std::time::Instant;
 
 use jiff::Timestamp;
 use weir_model::record::{EndRecord, NetworkUsed, Outcome, Record, RunHeader, SessionRecord};
@@ -49,10 +50,9 @@ impl Session<'_> {
             at,
         }))?;
         let folder = self.options.folder.clone();
-        let plan = preflight::plan_of(&self.header.study);
         events(Event::Begun {
             folder: folder.clone(),
-            trials: plan.iter().map(|(_, _, length)| *length).sum(),
+            is_resumed: self.number > 0,
             remarks: self.header.remarks.clone(),
         });
         if let Some(cpus) = hosts.own_cpus(&self.header.cpus) {
@@ -130,7 +130,12 @@ impl Session<'_> {
 fn follow(proposer: &mut dyn Proposer, lab: &mut Lab<'_>) -> Result<(), LabError> {
     while !lab.interrupted.load(Ordering::Relaxed) {
         match proposer.next(lab.history) {
-            Step::Arms(arms) => lab.only(&arms)?,
+            Step::Arms(arms) => {
+                let begun = Instant::now();
+                lab.only(&arms)?;
+                let takes = preflight::takes(&lab.header.study, lab.history, begun.elapsed());
+                (lab.events)(Event::Takes(takes));
+            }
             Step::Add(arm, cpus) => lab.add(*arm, cpus)?,
             Step::Measure(cell) => {
                 let outcome = lab.measure(&cell, &mut |block| proposer.go_on(block))?;

@@ -50,7 +50,7 @@ pub(crate) fn must_have_same_loads(header: &RunHeader, folder: &Path) -> Result<
     let is_here = std::env::current_dir().is_ok_and(|here| here == header.folder);
     match same {
         Err(error) if !is_here && header.folder.is_absolute() => Err(LabError::Resume(format!(
-            "{error}; it was begun in {}, from which names of files start: go on there",
+            "{error}; relative paths start from the folder {}, where the run was started: resume it there",
             header.folder.display()
         ))),
         same => same,
@@ -65,7 +65,7 @@ pub(crate) fn must_be_as_before(file: &Path, sums: &str) -> Result<(), LabError>
     let before = fs::read_to_string(file).unwrap_or_else(|_| sums.to_owned());
     match changed(&before, sums) {
         Some(file) => Err(LabError::Resume(format!(
-            "{file} has changed since it was begun"
+            "{file} has changed since the run started"
         ))),
         None => Ok(()),
     }

@@ -7,9 +7,19 @@ use weir_stats::{SplitMix64, block_order};
 
 use crate::cell::Cell;
 
-/// Each arm is loaded once, unmeasured, for at least this long before the first block: connections
+/// Each arm is loaded once, unmeasured, for about this long before the first block: connections
 /// are warm, caches filled, processes scheduled.
 const WARM_UP: Duration = Duration::from_millis(250);
+/// Where that is more than this share of its measured slices it is less, but a slice at least.
+const WARM_UP_SHARE: f64 = 0.05;
+
+/// How long each arm is loaded before the first of so many blocks, in whole slices: bursts then come in
+/// the same places of all slices.
+pub(crate) fn warm_up(slice: Duration, blocks: u32) -> Duration {
+    let share = (slice * 2 * blocks).mul_f64(WARM_UP_SHARE);
+    let slices = WARM_UP.min(share).as_secs_f64() / slice.as_secs_f64().max(1e-9);
+    slice * (slices.ceil() as u32).max(1)
+}
 
 /// What one slice is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -55,7 +65,8 @@ impl Timeline {
         // The last block's arms rest before the counters are read for the last time.
         let last = turns.last().map_or(0, |turn| turn.arm);
         turns.push(rest((last + 1) % arms));
-        let slices = slices(&turns, arms, cell.slice, cell.unmeasured());
+        let warm_up = warm_up(cell.slice, blocks).as_nanos() as u64;
+        let slices = slices(&turns, (arms, warm_up), cell.slice, cell.unmeasured());
         let next_of_arm = next_of_arm(&turns, arms);
         Timeline {
             slices,
@@ -83,11 +94,14 @@ fn order_after(before: Option<usize>, arms: usize, rng: &mut SplitMix64) -> Vec<
 }
 
 /// The turns as slices in time, without gaps; the first `arms` are the warm-up.
-fn slices(turns: &[Turn], arms: usize, slice: Duration, discard: f64) -> Vec<Slice> {
+fn slices(
+    turns: &[Turn],
+    (arms, warm_up): (usize, u64),
+    slice: Duration,
+    discard: f64,
+) -> Vec<Slice> {
     let ns = slice.as_nanos() as u64;
     let lead = (slice.as_secs_f64() * discard * 1e9) as u64;
-    // Whole slices: bursts then come in the same places of all slices.
-    let warm_up = ns * (WARM_UP.as_nanos() as u64).div_ceil(ns.max(1)).max(1);
     let mut start = 0;
     let one = |(place, turn): (usize, &Turn)| {
         let end = start + if place < arms { warm_up } else { ns };

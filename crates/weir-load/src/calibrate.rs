@@ -54,13 +54,12 @@ pub fn calibrate(io: Io, how: &Calibrating) -> Result<WayCalibration, LoadError>
         Flow::new(server.address(), requests, CONNECTIONS, arrivals)
     };
     let plan = |arrivals| Plan {
-        flows: vec![flow(arrivals)],
-        slices: Plan::seconds(Duration::ZERO, how.length),
-        ramp_up: Duration::ZERO,
-        drain: Duration::from_secs(2),
-        spin: Duration::ZERO,
-        io,
         cpus: vec![how.generator],
+        ..Plan::single(
+            flow(arrivals),
+            Plan::seconds(Duration::ZERO, how.length),
+            io,
+        )
     };
     let mut floors = Vec::new();
     let mut requests = Vec::new();

@@ -50,27 +50,22 @@ pub enum ExpectError {
 }
 
 /// In which way a response is not what was expected; the first of them, in this order.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, thiserror::Error)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Unexpected {
     /// The status code.
-    #[error("status is not one of those expected")]
     Status,
     /// A field is not there.
-    #[error("an expected field is missing")]
     FieldMissing,
     /// A field is there, with another value.
-    #[error("an expected field has another value")]
     FieldDiffers,
     /// The number of bytes in the content.
-    #[error("content has another size than expected")]
     Size,
     /// The content.
-    #[error("content has another SHA-256 than expected")]
     Hash,
 }
 
 impl Unexpected {
-    /// The same as displayed: words under which a trial counts it.
+    /// The words under which a trial counts it.
     pub fn words(self) -> &'static str {
         match self {
             Unexpected::Status => "status is not one of those expected",
@@ -110,14 +105,11 @@ impl Expectation {
         if spec.fields.len() > MOST_FIELDS {
             return Err(ExpectError::Fields(spec.fields.len()));
         }
-        let fields = spec
-            .fields
-            .iter()
-            .map(|(name, wanted)| Field::new(name, wanted));
+        let field = |(name, wanted): &(String, FieldSpec)| Field::new(name, wanted);
         let hash = |text: &String| hash(text).ok_or_else(|| ExpectError::Hash(text.clone()));
         Ok(Expectation {
             statuses: statuses(&spec.status)?,
-            fields: fields.collect::<Result<_, _>>()?,
+            fields: spec.fields.iter().map(field).collect::<Result<_, _>>()?,
             size: spec.size,
             sha256: spec.sha256.as_ref().map(hash).transpose()?,
         })
@@ -280,10 +272,8 @@ impl Check {
         if valued & !self.matched != 0 {
             return Err(Unexpected::FieldDiffers);
         }
-        if expectation
-            .size
-            .is_some_and(|size| size != end.content_bytes)
-        {
+        let size = expectation.size.unwrap_or(end.content_bytes);
+        if size != end.content_bytes {
             return Err(Unexpected::Size);
         }
         let Some(wanted) = &expectation.sha256 else {
@@ -311,12 +301,8 @@ impl Check {
             self.begin_value(expectation);
         }
         let length = self.at as usize;
-        let whole = |field: &Field| {
-            field
-                .value
-                .as_ref()
-                .is_some_and(|value| value.len() <= length)
-        };
+        let fits = |value: &[u8]| value.len() <= length;
+        let whole = |field: &Field| field.value.as_deref().is_some_and(fits);
         self.matched |= expectation.filter(self.candidates, whole);
         self.candidates = 0;
     }

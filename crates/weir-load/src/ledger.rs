@@ -37,24 +37,35 @@ pub struct Histograms {
 impl Histograms {
     /// Empty ones.
     pub fn new() -> Histograms {
+        let [response, service, first_byte, dispatch_lag] = [(); 4].map(|()| new_histogram());
         Histograms {
-            response: new_histogram(),
-            service: new_histogram(),
-            first_byte: new_histogram(),
-            dispatch_lag: new_histogram(),
+            response,
+            service,
+            first_byte,
+            dispatch_lag,
             overflow: 0,
         }
     }
 
+    fn all(&mut self) -> [&mut Histogram<u64>; 4] {
+        let (response, service) = (&mut self.response, &mut self.service);
+        [
+            response,
+            service,
+            &mut self.first_byte,
+            &mut self.dispatch_lag,
+        ]
+    }
+
     /// Adds what another has counted. Lossless: all have the same bounds.
     pub fn add(&mut self, other: &Histograms) {
-        let pairs = [
-            (&mut self.response, &other.response),
-            (&mut self.service, &other.service),
-            (&mut self.first_byte, &other.first_byte),
-            (&mut self.dispatch_lag, &other.dispatch_lag),
+        let others = [
+            &other.response,
+            &other.service,
+            &other.first_byte,
+            &other.dispatch_lag,
         ];
-        for (own, others) in pairs {
+        for (own, others) in self.all().into_iter().zip(others) {
             own.add(others)
                 .expect("all histograms have the same bounds");
         }
@@ -62,10 +73,7 @@ impl Histograms {
     }
 
     fn clear(&mut self) {
-        self.response.reset();
-        self.service.reset();
-        self.first_byte.reset();
-        self.dispatch_lag.reset();
+        self.all().into_iter().for_each(Histogram::reset);
         self.overflow = 0;
     }
 }

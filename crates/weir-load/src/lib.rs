@@ -30,7 +30,6 @@ pub mod floor;
 pub mod ledger;
 pub mod null_server;
 pub mod plan;
-pub mod ports;
 pub mod random;
 pub mod reactor;
 pub mod request_set;

@@ -143,9 +143,7 @@ impl Flow {
     pub fn is_open_loop(&self) -> bool {
         !matches!(self.arrivals, Arrivals::Closed | Arrivals::Held)
     }
-}
 
-impl Flow {
     /// When its requests are due; `None` in a closed loop and where connections are held.
     pub(crate) fn schedule(&self, ramp_up: Duration) -> Option<Schedule> {
         let ramp_up = ramp_up.as_nanos() as u64;
@@ -169,34 +167,41 @@ impl Flow {
 }
 
 impl Plan {
+    /// One flow on one thread, wherever the kernel puts that: no ramp, and 2 s at the end for what is
+    /// still in flight.
+    pub fn single(flow: Flow, slices: Vec<Slice>, io: Io) -> Plan {
+        Plan {
+            flows: vec![flow],
+            slices,
+            ramp_up: Duration::ZERO,
+            drain: Duration::from_secs(2),
+            spin: Duration::ZERO,
+            io,
+            cpus: vec![None],
+        }
+    }
+
     /// The slices of a plain load test: `ramp_up` unmeasured, then `sustain` in steps of a second.
     pub fn seconds(ramp_up: Duration, sustain: Duration) -> Vec<Slice> {
         const SECOND: u64 = 1_000_000_000;
         let ramp = ramp_up.as_nanos() as u64;
         let end = ramp + (sustain.as_nanos() as u64).max(1);
+        let slice = |start, measure_from, end| Slice {
+            arm: 0,
+            start,
+            measure_from,
+            end,
+        };
         let mut slices = Vec::new();
         if ramp > 0 {
-            slices.push(Slice {
-                arm: 0,
-                start: 0,
-                measure_from: ramp,
-                end: ramp,
-            });
+            slices.push(slice(0, ramp, ramp));
         }
         let mut start = ramp;
         while start < end {
             // A remainder of less than half a second joins the last full one.
-            let next = if end - start < SECOND + SECOND / 2 {
-                end
-            } else {
-                start + SECOND
-            };
-            slices.push(Slice {
-                arm: 0,
-                start,
-                measure_from: start,
-                end: next,
-            });
+            let is_last = end - start < SECOND + SECOND / 2;
+            let next = if is_last { end } else { start + SECOND };
+            slices.push(slice(start, start, next));
             start = next;
         }
         slices
@@ -224,10 +229,8 @@ impl Plan {
 
     /// Connections of one thread, over all flows.
     pub(crate) fn connections_of(&self, thread: usize) -> usize {
-        let shares = self.flows.iter();
-        shares
-            .map(|flow| self.share(u64::from(flow.connections), thread) as usize)
-            .sum()
+        let share = |flow: &Flow| self.share(flow.connections.into(), thread) as usize;
+        self.flows.iter().map(share).sum()
     }
 
     /// Of `total` things, how many fall to `thread`.
@@ -249,18 +252,12 @@ mod tests {
     #[test]
     fn a_plain_load_has_slices_of_a_second_without_gaps() {
         for (ramp_ms, sustain_ms) in [(0, 10_000), (500, 2_300), (0, 400), (1000, 1_600)] {
-            let (ramp, sustain) = (
-                Duration::from_millis(ramp_ms),
-                Duration::from_millis(sustain_ms),
-            );
+            let [ramp, sustain] = [ramp_ms, sustain_ms].map(Duration::from_millis);
             let slices = Plan::seconds(ramp, sustain);
             assert_eq!(slices[0].start, 0);
             assert!(slices.windows(2).all(|pair| pair[0].end == pair[1].start));
-            let measured: u64 = slices
-                .iter()
-                .map(|slice| slice.end - slice.measure_from)
-                .sum();
-            assert_eq!(measured, sustain.as_nanos() as u64);
+            let measured = slices.iter().map(|slice| slice.end - slice.measure_from);
+            assert_eq!(measured.sum::<u64>(), sustain.as_nanos() as u64);
         }
     }
 }

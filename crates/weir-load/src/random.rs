@@ -65,10 +65,8 @@ mod tests {
         for _ in 0..7_000 {
             seen[random.up_to(6) as usize] += 1;
         }
-        assert!(
-            seen.iter().all(|count| (850..1150).contains(count)),
-            "{seen:?}"
-        );
+        let even = seen.iter().all(|count| (850..1150).contains(count));
+        assert!(even, "{seen:?}");
         assert_eq!(random.up_to(0), 0);
         // Three quarters of the range: without rejection the lower values come twice as often.
         let last = 3 << 62;

@@ -223,29 +223,16 @@ impl RequestSet {
         &self.requests[index as usize]
     }
 
-    /// All requests, in the user's order.
-    pub fn requests(&self) -> &[Request] {
-        &self.requests
-    }
-
     /// Bytes of the longest request: what a buffer for any of them needs.
     pub fn max_len(&self) -> usize {
-        let lengths = self
-            .requests
-            .iter()
-            .map(|request| request.template.max_len());
+        let lengths = self.requests.iter().map(|one| one.template.max_len());
         lengths.max().unwrap_or(0)
     }
 
     /// Every response's status code is judged.
     pub fn expects_status(&self) -> bool {
-        let judged = |request: &Request| {
-            request
-                .expect
-                .as_ref()
-                .is_some_and(Expectation::judges_status)
-        };
-        self.requests.iter().all(judged)
+        let mut all = self.requests.iter().map(|request| request.expect.as_ref());
+        all.all(|expect| expect.is_some_and(Expectation::judges_status))
     }
 
     /// Some response is checked, so that connections need a [`crate::expect::Check`].
@@ -265,26 +252,23 @@ fn compile(
     let mut requests = Vec::with_capacity(specs.len());
     for (index, spec) in specs.iter().enumerate() {
         let (number, name) = (index + 1, spec.title());
-        let template = match Template::new(&spec.request, host, files) {
-            Ok(template) => template,
-            Err(error) => {
-                return Err(SetError::Template {
-                    number,
-                    name,
-                    error,
-                });
+        let template = Template::new(&spec.request, host, files).map_err(|error| {
+            let name = name.clone();
+            SetError::Template {
+                number,
+                name,
+                error,
             }
-        };
-        let expect = match spec.expect.as_ref().map(Expectation::new).transpose() {
-            Ok(expect) => expect,
-            Err(error) => {
-                return Err(SetError::Expect {
-                    number,
-                    name,
-                    error,
-                });
+        })?;
+        let expect = spec.expect.as_ref().map(Expectation::new).transpose();
+        let expect = expect.map_err(|error| {
+            let name = name.clone();
+            SetError::Expect {
+                number,
+                name,
+                error,
             }
-        };
+        })?;
         requests.push(Request {
             name,
             template,
@@ -324,14 +308,11 @@ mod tests {
                 counts[set.choose(arrival as u64, &mut random) as usize] += 1;
             }
             let sum: f64 = weights.iter().sum();
-            let chi_square: f64 = weights
-                .iter()
-                .zip(&counts)
-                .map(|(weight, count)| {
-                    let expected = DRAWS as f64 * weight / sum;
-                    (f64::from(*count) - expected).powi(2) / expected
-                })
-                .sum();
+            let squares = weights.iter().zip(&counts).map(|(weight, count)| {
+                let expected = DRAWS as f64 * weight / sum;
+                (f64::from(*count) - expected).powi(2) / expected
+            });
+            let chi_square: f64 = squares.sum();
             // Mean plus six standard deviations of the distribution.
             let freedom = weights.len() as f64 - 1.0;
             let bound = freedom + 6.0 * (2.0 * freedom).sqrt() + 18.0;
@@ -341,29 +322,19 @@ mod tests {
 
     #[test]
     fn weights_that_lead_to_nothing_are_refused() {
-        let refused = |weights: &[f64]| set(weights).unwrap_err().to_string();
-        assert_eq!(
-            refused(&[1.0, 0.0]),
-            "request 2: weight 0 is not above zero"
-        );
-        assert_eq!(
-            refused(&[-1.0, 1.0]),
-            "request 1: weight -1 is not above zero"
-        );
-        assert_eq!(
-            refused(&[1.0, f64::NAN]),
-            "request 2: weight NaN is not above zero"
-        );
-        assert_eq!(
-            refused(&[f64::INFINITY]),
-            "request 1: weight inf is not above zero"
-        );
-        let small = refused(&[1e12, 1.0]);
-        assert_eq!(
-            small,
-            "request 2: weight 1 is less than a 2^32nd of all weights"
-        );
-        assert!(refused(&[]).starts_with("0 requests are given"));
+        for (weights, said) in [
+            (&[1.0, 0.0][..], "request 2: weight 0 is not above zero"),
+            (&[-1.0, 1.0], "request 1: weight -1 is not above zero"),
+            (&[1.0, f64::NAN], "request 2: weight NaN is not above zero"),
+            (&[f64::INFINITY], "request 1: weight inf is not above zero"),
+            (
+                &[1e12, 1.0],
+                "request 2: weight 1 is less than a 2^32nd of all weights",
+            ),
+            (&[], "0 requests are given, and 1 to 65536 are possible"),
+        ] {
+            assert_eq!(set(weights).unwrap_err().to_string(), said);
+        }
         assert!(set(&[f64::MAX, f64::MAX]).is_ok());
     }
 
@@ -379,10 +350,8 @@ mod tests {
         let mut random = Random::new(0);
         let chosen: Vec<u32> = (0..5).map(|k| set.choose(k, &mut random)).collect();
         assert_eq!(chosen, [2, 0, 1, 2, 0]);
-        assert_eq!(
-            traced(&[0, 3]).unwrap_err().to_string(),
-            "the trace names request 3 of 3"
-        );
+        let beyond = traced(&[0, 3]).unwrap_err().to_string();
+        assert_eq!(beyond, "the trace names request 3 of 3");
         assert!(matches!(traced(&[]), Err(SetError::EmptyTrace)));
     }
 
@@ -391,10 +360,9 @@ mod tests {
         let mut specs = vec![WeightedRequest::single(RequestSpec::get("/")); 2];
         specs[1].request.target = "/{{sequense}}".to_owned();
         let error = RequestSet::weighted(&specs, "h", &mut Files::default()).unwrap_err();
-        assert_eq!(
-            error.to_string(),
-            "request 2 (GET /{{sequense}}): the target, character 2: `sequense` is not a slot"
-        );
+        let words =
+            "request 2 (GET /{{sequense}}): the target, character 2: `sequense` is not a slot";
+        assert_eq!(error.to_string(), words);
         assert_eq!(error.hint().unwrap(), "did you mean `{{sequence}}`?");
     }
 
@@ -405,9 +373,7 @@ mod tests {
         let set = RequestSet::weighted(&[spec], "h", &mut Files::default()).unwrap();
         assert!(matches!(set.choice, Choice::Single) && !set.expects());
         assert!(set.get(0).head && set.get(0).name == "HEAD /x");
-        assert_eq!(
-            Some(set.max_len()),
-            set.get(0).template.fixed().map(<[u8]>::len)
-        );
+        let fixed = set.get(0).template.fixed();
+        assert_eq!(Some(set.max_len()), fixed.map(<[u8]>::len));
     }
 }

@@ -169,6 +169,34 @@ fn decimal_digits(value: usize) -> usize {
     value.checked_ilog10().unwrap_or(0) as usize + 1
 }
 
+/// Everything that keeps a request from being sent, where [`Template::new`] tells the first; with the part of
+/// the request that it is about, if it is one.
+pub fn faults(
+    spec: &RequestSpec,
+    host: &str,
+    files: &mut Files,
+) -> Vec<(Option<Part>, TemplateError)> {
+    let fields = spec.fields.iter();
+    let fields = fields.map(|(name, value)| (Part::Field(name.clone()), value.as_bytes()));
+    let mut found = Vec::new();
+    for (part, text) in std::iter::once((Part::Target, spec.target.as_bytes()))
+        .chain(fields)
+        .chain([(Part::Content, &*spec.content)])
+    {
+        let errors = slot::tokens(text, &part, files).into_iter();
+        let errors = errors.filter_map(Result::err);
+        found.extend(errors.map(|error| (Some(part.clone()), error)));
+    }
+    if found.is_empty() {
+        found.extend(
+            Template::new(spec, host, files)
+                .err()
+                .map(|error| (None, error)),
+        );
+    }
+    found
+}
+
 /// The parts of a request that may hold slots, taken apart.
 struct Tokens {
     target: Vec<Token>,
@@ -178,7 +206,10 @@ struct Tokens {
 
 impl Tokens {
     fn read(spec: &RequestSpec, files: &mut Files) -> Result<Tokens, TemplateError> {
-        let target = slot::tokens(spec.target.as_bytes(), &Part::Target, files)?;
+        let mut tokens = |text: &[u8], part: &Part| -> Result<Vec<Token>, TemplateError> {
+            slot::tokens(text, part, files).into_iter().collect()
+        };
+        let target = tokens(spec.target.as_bytes(), &Part::Target)?;
         if let [Token::Slot(slot), rest @ ..] = &target[..]
             && rest.iter().all(|token| matches!(token, Token::Slot(_)))
         {
@@ -186,10 +217,9 @@ impl Tokens {
         }
         let mut values = Vec::with_capacity(spec.fields.len());
         for (name, value) in &spec.fields {
-            let part = Part::Field(name.clone());
-            values.push(slot::tokens(value.as_bytes(), &part, files)?);
+            values.push(tokens(value.as_bytes(), &Part::Field(name.clone()))?);
         }
-        let content = slot::tokens(&spec.content, &Part::Content, files)?;
+        let content = tokens(&spec.content, &Part::Content)?;
         let varies = has_slots(&content);
         for ((name, _), value) in spec.fields.iter().zip(&values) {
             if name.eq_ignore_ascii_case("content-length") && (varies || has_slots(value)) {

@@ -145,10 +145,7 @@ pub fn run(
             handles.push(handle.map_err(LoadError::Thread)?);
         }
         merge(plan, &deliveries, &returns, &mut on_slice);
-        let totals = handles.into_iter().map(|handle| match handle.join() {
-            Ok(totals) => totals,
-            Err(panic) => std::panic::resume_unwind(panic),
-        });
+        let totals = handles.into_iter().map(joined);
         outcome(totals.collect::<Result<_, _>>()?, io, &gate)
     })
 }
@@ -236,11 +233,14 @@ pub fn floor(plan: &Plan, duration: Duration, stop: &AtomicBool) -> Result<Floor
         let handle = builder
             .spawn_scoped(scope, work)
             .map_err(LoadError::Thread)?;
-        match handle.join() {
-            Ok(floor) => Ok(floor?),
-            Err(panic) => std::panic::resume_unwind(panic),
-        }
+        Ok(joined(handle)?)
     })
+}
+
+/// What a thread comes to; its panic goes on here.
+fn joined<T>(handle: std::thread::ScopedJoinHandle<'_, T>) -> T {
+    let ended = handle.join();
+    ended.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }
 
 /// Where threads wait for each other before the start.

@@ -1,4 +1,5 @@
-//! While a trial measures, the engine's thread neither allocates nor frees.
+//! While a trial measures, the engine's thread neither allocates nor frees; nor does an open TLS
+//! session allocate for a request.
 //!
 //! A test binary of its own, because the allocator that counts is everybody's. It counts on the
 //! engine's thread alone, from the begin of the second slice to the begin of the last: the hook,
@@ -17,9 +18,21 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use weir_load::engine::SliceHook;
+use weir_load::tls::{Connector, Input, Received};
 use weir_load::{Control, Flow, Io, Plan, RequestSet, Slice, SliceData, run};
 use weir_model::load::Arrivals;
+use weir_model::tls::TlsVersion;
 use weir_origin::{Origin, OriginConfig};
+
+#[allow(
+    dead_code,
+    clippy::unwrap_used,
+    reason = "made for the other test binary"
+)]
+#[path = "it/tls_support.rs"]
+mod tls_support;
+
+use tls_support::{Authority, Key, Pair};
 
 /// Slices of a trial: more than a queue on the way of their data holds before it takes memory again.
 const SLICES: usize = 50;
@@ -98,15 +111,10 @@ fn plan(address: SocketAddr, arrivals: Arrivals, io: Io) -> Plan {
     let request = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n".to_vec();
     let mut flow = Flow::new(address, RequestSet::plain(request, false), 8, arrivals);
     flow.timeout = Duration::from_secs(10);
+    // The hook is the first thread's, and there is one.
     Plan {
-        flows: vec![flow],
-        slices: slices.collect(),
-        ramp_up: Duration::ZERO,
         drain: Duration::from_secs(10),
-        spin: Duration::ZERO,
-        io,
-        // The hook is the first thread's.
-        cpus: vec![None],
+        ..Plan::single(flow, slices.collect(), io)
     }
 }
 
@@ -142,8 +150,12 @@ fn taken() -> (u64, u64, Option<String>) {
     (allocations, frees, first)
 }
 
+/// The counters are shared: one test at a time.
+static ONE: Mutex<()> = Mutex::new(());
+
 #[test]
 fn nothing_is_allocated_or_freed_while_a_trial_measures() {
+    let _one = ONE.lock().unwrap_or_else(PoisonError::into_inner);
     // That the counting counts: what is asked of it is seen.
     COUNTS.set(true);
     drop(std::hint::black_box(Box::new(1)));
@@ -167,10 +179,43 @@ fn nothing_is_allocated_or_freed_while_a_trial_measures() {
                 "{allocations} allocations, {frees} frees, first in\n{first}"
             ));
         }
-        assert!(
-            failed.is_empty(),
-            "{arrivals:?} {io:?}: {}",
-            failed.join("\n")
-        );
+        let told = failed.join("\n");
+        assert!(failed.is_empty(), "{arrivals:?} {io:?}: {told}");
+    }
+}
+
+/// An open session allocates nothing per request.
+#[test]
+fn small_records_allocate_nothing() {
+    let _one = ONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let authority = Authority::new();
+    let server = Arc::new(authority.server(Key::Rsa));
+    let suites = [
+        (TlsVersion::V1_2, "ECDHE-RSA-AES256-GCM-SHA384"),
+        (TlsVersion::V1_2, "ECDHE-RSA-CHACHA20-POLY1305"),
+        (TlsVersion::V1_3, "TLS_AES_128_GCM_SHA256"),
+        (TlsVersion::V1_3, "TLS_CHACHA20_POLY1305_SHA256"),
+    ];
+    for (version, cipher) in suites {
+        let mut spec = authority.spec_of(version);
+        spec.ciphers = vec![cipher.to_owned()];
+        let mut pair = Pair::shaken(&mut Connector::new(&spec, "localhost").unwrap(), &server);
+        pair.talk();
+        let mut answers: Vec<_> = (0..100).map(|_| pair.said(&[7; 1000])).collect();
+        let mut out = Vec::with_capacity(4096);
+        let mut received = 0;
+        COUNTS.set(true);
+        for answer in &mut answers {
+            out.clear();
+            pair.session.send(&[8; 1000], &mut out).unwrap();
+            let mut input = Input::new(answer);
+            while let Received::Plaintext(part) = pair.session.next(&mut input, &mut out).unwrap() {
+                received += part.len();
+            }
+        }
+        COUNTS.set(false);
+        assert_eq!(received, 100_000);
+        let (allocations, _, first) = taken();
+        assert_eq!(allocations, 0, "{cipher}: {}", first.unwrap_or_default());
     }
 }

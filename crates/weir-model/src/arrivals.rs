@@ -6,6 +6,7 @@
 use std::time::Duration;
 
 use crate::load::{Arrivals, Segment, Spacing};
+use crate::nearest::nearest;
 use crate::quantity::{
     QuantityError, format_duration, parse_duration, parse_rate, parse_rate_or_none,
 };
@@ -44,7 +45,7 @@ pub enum ArrivalsError {
         step: String,
     },
     /// A step of no length at all.
-    #[error("step `{step}` of `{text}` has the length zero: give it some time or leave it out")]
+    #[error("step `{step}` of `{text}` lasts no time: give it a length or leave it out")]
     EmptyStep {
         /// What was typed.
         text: String,
@@ -53,7 +54,7 @@ pub enum ArrivalsError {
     },
     /// The steps do not fit into the load.
     #[error(
-        "the steps of `{text}` take {}{}, but the load lasts {}: make them shorter or the load longer",
+        "the steps of `{text}` take {}{}, but there are only {}: make them shorter, or the time longer",
         format_duration(*.steps), if *.rest { " and the last needs time too" } else { "" },
         format_duration(*.load)
     )]
@@ -68,7 +69,7 @@ pub enum ArrivalsError {
         load: Duration,
     },
     /// Every rate is zero.
-    #[error("`{text}` never sends anything: some rate in it must be above zero")]
+    #[error("`{text}` never sends anything: at least one rate must be above zero")]
     Nothing {
         /// What was typed.
         text: String,
@@ -177,7 +178,7 @@ pub fn parse_spacing(text: &str) -> Result<Spacing, ArrivalsError> {
     };
     match (word, number) {
         ("even", None) => Ok(Spacing::Even),
-        ("even", Some(_)) => wrong("a number that means nothing", "even"),
+        ("even", Some(_)) => wrong("a number, which `even` does not take", "even"),
         ("poisson", None) => Ok(Spacing::Poisson { seed: DEFAULT_SEED }),
         ("poisson", Some(number)) => match number.parse() {
             Ok(seed) => Ok(Spacing::Poisson { seed }),
@@ -208,13 +209,12 @@ fn nearest_spacing(word: &str) -> Option<&'static str> {
         ("random", "poisson"),
         ("batch", "burst:50"),
     ];
-    let word = word.to_ascii_lowercase();
+    let names = WORDS.map(|(name, _)| name);
+    let near = nearest(word, &names)?;
     WORDS
         .iter()
-        .map(|(name, meant)| (strsim::damerau_levenshtein(name, &word), name, meant))
-        .filter(|(distance, name, _)| *distance <= name.len().div_ceil(3))
-        .min_by_key(|(distance, ..)| *distance)
-        .map(|(.., meant)| *meant)
+        .find(|(name, _)| *name == near)
+        .map(|(_, meant)| *meant)
 }
 
 /// A step as it was typed.

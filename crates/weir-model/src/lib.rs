@@ -13,6 +13,7 @@ pub mod fixture;
 pub mod flow;
 pub mod load;
 pub mod load_report;
+pub mod nearest;
 pub mod quantity;
 pub mod record;
 pub mod request;

@@ -25,13 +25,77 @@ pub enum QuantityError {
         /// What was typed.
         text: String,
         /// Why it cannot be used.
-        reason: &'static str,
+        reason: String,
     },
+}
+
+/// What numbers of one kind may be. Studies and options of `weir load` have the same limits: a number
+/// beyond them is a typing error, and arithmetic with it would overflow.
+#[derive(Debug)]
+pub struct Limits {
+    what: &'static str,
+    expected: &'static str,
+    from: f64,
+    to: f64,
+}
+
+impl Limits {
+    /// Requests, or connections, per second.
+    pub const RATE: Limits = Limits {
+        what: "a rate",
+        expected: "a rate in requests per second such as 500, 2.5k or 30k",
+        from: 1e-6,
+        to: 1e9,
+    };
+    /// How much faster than it was recorded a trace is repeated.
+    pub const TRACE_SPEED: Limits = Limits {
+        what: "the speed of a trace",
+        expected: "a speed of a trace such as 2 or 0.5",
+        from: 1e-6,
+        to: 1e6,
+    };
+    /// How often a request is sent beside others.
+    pub const WEIGHT: Limits = Limits {
+        what: "a weight",
+        expected: "a weight such as 3 or 0.5",
+        from: 1e-6,
+        to: 1e9,
+    };
+
+    /// The largest number.
+    pub const fn most(&self) -> f64 {
+        self.to
+    }
+
+    /// Reads a number without a unit.
+    ///
+    /// # Errors
+    /// The text is not a number, or not within the limits.
+    pub fn read(&self, text: &str) -> Result<f64, QuantityError> {
+        self.within(number(text, text, self.expected)?, text)
+    }
+
+    fn within(&self, value: f64, text: &str) -> Result<f64, QuantityError> {
+        let (what, from, to) = (self.what, self.from, self.to);
+        match (from..=to).contains(&value) {
+            true => Ok(value),
+            false => Err(out_of_range(
+                text,
+                format!("{what} must be from {from} to {to}"),
+            )),
+        }
+    }
+}
+
+fn out_of_range(text: &str, reason: impl Into<String>) -> QuantityError {
+    QuantityError::OutOfRange {
+        text: text.to_owned(),
+        reason: reason.into(),
+    }
 }
 
 const DURATION: &str = "a duration such as 250us, 100ms, 10s, 2m or 1h";
 const BYTES: &str = "a size such as 600, 1KiB, 64k or 1MB";
-const RATE: &str = "a rate in requests per second such as 500, 2.5k or 30k";
 const CPUS: &str = "a list of CPUs such as 0, 0-3 or 0,2-3";
 
 fn split_unit(text: &str) -> (&str, &str) {
@@ -51,11 +115,7 @@ fn number(text: &str, whole: &str, expected: &'static str) -> Result<f64, Quanti
         return Err(malformed());
     }
     if value < 0.0 {
-        let reason = "it must not be negative";
-        return Err(QuantityError::OutOfRange {
-            text: whole.to_owned(),
-            reason,
-        });
+        return Err(out_of_range(whole, "it must not be negative"));
     }
     Ok(value)
 }
@@ -83,11 +143,7 @@ pub fn parse_duration(text: &str) -> Result<Duration, QuantityError> {
         }
     };
     if seconds > 10.0 * 365.0 * 86_400.0 {
-        let reason = "it is longer than ten years";
-        return Err(QuantityError::OutOfRange {
-            text: text.to_owned(),
-            reason,
-        });
+        return Err(out_of_range(text, "it is longer than ten years"));
     }
     Ok(Duration::from_nanos((seconds * 1e9).round() as u64))
 }
@@ -132,11 +188,7 @@ pub fn parse_bytes(text: &str) -> Result<u64, QuantityError> {
     };
     let bytes = (value * factor).round();
     if bytes > (1_u64 << 40) as f64 {
-        let reason = "it is above 1 TiB";
-        return Err(QuantityError::OutOfRange {
-            text: text.to_owned(),
-            reason,
-        });
+        return Err(out_of_range(text, "it is above 1 TiB"));
     }
     Ok(bytes as u64)
 }
@@ -144,31 +196,30 @@ pub fn parse_bytes(text: &str) -> Result<u64, QuantityError> {
 /// Reads a rate in requests per second; `k` is 1000 and `M` a million.
 ///
 /// # Errors
-/// The text is not a rate, or is not above zero.
+/// The text is not a rate, or not within [`Limits::RATE`].
 pub fn parse_rate(text: &str) -> Result<f64, QuantityError> {
-    let rate = parse_rate_or_none(text)?;
-    if rate <= 0.0 {
-        let reason = "it must be above zero";
-        return Err(QuantityError::OutOfRange {
-            text: text.to_owned(),
-            reason,
-        });
-    }
-    Ok(rate)
+    Limits::RATE.within(parse_rate_or_none(text)?, text)
 }
 
 /// Reads a rate as [`parse_rate`] does, but one that may be zero: a pause.
 pub(crate) fn parse_rate_or_none(text: &str) -> Result<f64, QuantityError> {
     let (digits, unit) = split_unit(text);
-    let value = number(digits, text, RATE)?;
-    match unit {
-        "" => Ok(value),
-        "k" | "K" => Ok(value * 1e3),
-        "M" => Ok(value * 1e6),
-        _ => Err(QuantityError::Malformed {
-            text: text.to_owned(),
-            expected: RATE,
-        }),
+    let expected = Limits::RATE.expected;
+    let value = number(digits, text, expected)?;
+    let rate = match unit {
+        "" => value,
+        "k" | "K" => value * 1e3,
+        "M" => value * 1e6,
+        _ => {
+            return Err(QuantityError::Malformed {
+                text: text.to_owned(),
+                expected,
+            });
+        }
+    };
+    match rate == 0.0 {
+        true => Ok(rate),
+        false => Limits::RATE.within(rate, text),
     }
 }
 
@@ -303,6 +354,28 @@ mod tests {
         for bad in ["0", "-5", "fast", "10q"] {
             assert!(parse_rate(bad).is_err(), "{bad} should be refused");
         }
+    }
+
+    #[test]
+    fn absurd_numbers_are_refused_with_their_limits() {
+        let rate = "a rate must be from 0.000001 to 1000000000";
+        let speed = "the speed of a trace must be from 0.000001 to 1000000";
+        let weight = "a weight must be from 0.000001 to 1000000000";
+        for (limits, text, reason) in [
+            (&Limits::RATE, "99999999999999999999", rate),
+            (&Limits::RATE, "0.0000001", rate),
+            (&Limits::RATE, "1001M", rate),
+            (&Limits::TRACE_SPEED, "1e300", speed),
+            (&Limits::TRACE_SPEED, "0", speed),
+            (&Limits::WEIGHT, "1e308", weight),
+        ] {
+            let read = match limits.what == Limits::RATE.what {
+                true => parse_rate(text),
+                false => limits.read(text),
+            };
+            assert_eq!(read, Err(out_of_range(text, reason)), "{text}");
+        }
+        assert_eq!(parse_rate("1000M"), Ok(1e9));
     }
 
     #[test]

@@ -76,13 +76,22 @@ impl ExpectSpec {
         };
         (!self.status.is_empty()).then(|| self.status.iter().any(allows))
     }
+
+    /// The status codes that are right, in words: `200, 3xx`.
+    pub fn status_words(&self) -> String {
+        let word = |status: &StatusSpec| match status {
+            StatusSpec::Code(code) => code.to_string(),
+            StatusSpec::Class(class) => format!("{class}xx"),
+        };
+        self.status.iter().map(word).collect::<Vec<_>>().join(", ")
+    }
 }
 
 impl StatusSpec {
-    /// Reads `200` or `2xx`; `None` when the text is neither.
+    /// Reads `200` or `2xx`; `None` when the text is neither, or not from 100 to 599 (RFC 9110 §15).
     pub fn parse(text: &str) -> Option<StatusSpec> {
         let digit = *text.as_bytes().first()?;
-        if text.len() != 3 || !(b'1'..=b'9').contains(&digit) {
+        if text.len() != 3 || !(b'1'..=b'5').contains(&digit) {
             return None;
         }
         if text[1..].eq_ignore_ascii_case("xx") {
@@ -101,6 +110,18 @@ pub enum FieldSpec {
     Present,
     /// This value, byte for byte, white space around it apart.
     Value(String),
+}
+
+/// A SHA-256 (FIPS 180-4) in 64 hexadecimal digits, in lower case; `None` when the text is none.
+pub fn parse_sha256(text: &str) -> Option<String> {
+    let is_whole = text.len() == 64 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
+    is_whole.then(|| text.to_ascii_lowercase())
+}
+
+/// Whether a text can be the name of a header or a method: a token (RFC 9110 §5.6.2).
+pub fn is_token(text: &str) -> bool {
+    let token = |b: u8| b.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&b);
+    !text.is_empty() && text.bytes().all(token)
 }
 
 /// Text in which every `{{` is written `{{{{`, so that it stands for itself and begins no slot: for
@@ -132,7 +153,7 @@ mod tests {
         assert_eq!(StatusSpec::parse("204"), Some(StatusSpec::Code(204)));
         assert_eq!(StatusSpec::parse("5XX"), Some(StatusSpec::Class(5)));
         for no in [
-            "", "20", "2000", "0xx", "2x", "+20", "2xé", "éa", "099", "2x0",
+            "", "20", "2000", "0xx", "2x", "+20", "2xé", "éa", "099", "2x0", "999", "7xx", "600",
         ] {
             assert_eq!(StatusSpec::parse(no), None, "{no}");
         }

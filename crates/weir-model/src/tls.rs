@@ -163,7 +163,7 @@ impl FromStr for Resumption {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum TlsWordError {
     /// Not a version that can be spoken.
-    #[error("`{0}` is not a TLS version that can be spoken")]
+    #[error("`{0}` is not a TLS version that weir supports")]
     Version(String),
     /// Neither a switch nor a share.
     #[error("`{0}` is not a share of resumed connections")]

@@ -5,44 +5,11 @@ use std::path::Path;
 use std::sync::Arc;
 use std::{fs, io};
 
-use crate::delay::Random;
+use weir_stats::SplitMix64;
 
-/// Words of the text pattern. Short and long ones, so that the text compresses about as well as
-/// prose does: neither to nothing nor not at all.
-const WORDS: [&str; 32] = [
-    "a",
-    "the",
-    "of",
-    "river",
-    "water",
-    "weir",
-    "and",
-    "flows",
-    "over",
-    "under",
-    "stone",
-    "gate",
-    "level",
-    "measured",
-    "in",
-    "steady",
-    "current",
-    "to",
-    "with",
-    "downstream",
-    "bank",
-    "rises",
-    "falls",
-    "by",
-    "night",
-    "is",
-    "kept",
-    "where",
-    "gauge",
-    "reading",
-    "slowly",
-    "again",
-];
+const WORDS: &str = "a the of river water weir and flows over under stone gate level measured in \
+    steady current to with downstream bank rises falls by night is kept where gauge reading \
+    slowly again";
 
 /// Bytes of content, made once and shared by all threads.
 #[derive(Clone, PartialEq, Eq)]
@@ -52,13 +19,15 @@ impl Content {
     /// Text of `size` bytes: words in random order, always the same. gzip makes a bit more than a
     /// third of 1 KiB of it, and a fifth of 100 KiB.
     pub fn text(size: u64) -> Content {
-        let mut random = Random::new(0);
+        let mut random = SplitMix64::new(0);
         let mut text = Vec::new();
         let size = bounded(size);
         text.reserve_exact(size);
+        // There are 32 of them.
+        let words: Vec<&str> = WORDS.split(' ').collect();
         let mut line = 0;
         while text.len() < size {
-            let word = WORDS[(random.next() >> 59) as usize];
+            let word = words[(random.next_u64() >> 59) as usize];
             line += word.len() + 1;
             let end = if line > 80 { '\n' } else { ' ' };
             if line > 80 {
@@ -72,12 +41,10 @@ impl Content {
 
     /// Random bytes, always the same. They do not compress.
     pub fn noise(size: u64) -> Content {
-        let mut random = Random::new(0);
+        let mut random = SplitMix64::new(0);
         let size = bounded(size);
-        let words = size.div_ceil(8);
-        let mut bytes: Vec<u8> = (0..words)
-            .flat_map(|_| random.next().to_le_bytes())
-            .collect();
+        let words = (0..size.div_ceil(8)).map(|_| random.next_u64());
+        let mut bytes: Vec<u8> = words.flat_map(u64::to_le_bytes).collect();
         bytes.truncate(size);
         Content(bytes.into())
     }

@@ -1,37 +1,15 @@
-//! Random numbers, and the delays that are drawn from them.
+//! Delays, drawn from their distributions.
 
 use std::time::Duration;
 
 use weir_model::study::DelaySpec;
-
-/// SplitMix64 (Steele, Lea and Flood, "Fast splittable pseudorandom number generators", 2014). Good
-/// enough for delays, and the same everywhere.
-#[derive(Debug, Clone)]
-pub(crate) struct Random(u64);
-
-impl Random {
-    pub(crate) fn new(seed: u64) -> Random {
-        Random(seed)
-    }
-
-    pub(crate) fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ (mixed >> 31)
-    }
-
-    /// Evenly in 0..1, in steps of 2^-53; never 1.
-    fn unit(&mut self) -> f64 {
-        (self.next() >> 11) as f64 / (1_u64 << 53) as f64
-    }
-}
+use weir_stats::SplitMix64;
 
 /// Draws delays.
 #[derive(Debug)]
 pub(crate) struct Delays {
     spec: DelaySpec,
-    random: Random,
+    random: SplitMix64,
 }
 
 impl Delays {
@@ -39,7 +17,7 @@ impl Delays {
     pub(crate) fn new(spec: DelaySpec, seed: u64) -> Delays {
         Delays {
             spec,
-            random: Random::new(seed),
+            random: SplitMix64::new(seed),
         }
     }
 
@@ -84,25 +62,11 @@ mod tests {
     }
 
     #[test]
-    fn splitmix64_gives_the_published_sequence() {
-        let mut random = Random::new(1_234_567);
-        let expected = [
-            6_457_827_717_110_365_317_u64,
-            3_203_168_211_198_807_973,
-            9_817_491_932_198_370_423,
-        ];
-        assert_eq!(expected, [random.next(), random.next(), random.next()]);
-    }
-
-    #[test]
     fn delays_have_their_distribution() {
         let ms = Duration::from_millis;
         assert!(draws(DelaySpec::None).iter().all(|delay| *delay == 0.0));
-        assert!(
-            draws(DelaySpec::Fixed(ms(3)))
-                .iter()
-                .all(|delay| *delay == 3e6)
-        );
+        let fixed = draws(DelaySpec::Fixed(ms(3)));
+        assert!(fixed.iter().all(|delay| *delay == 3e6));
 
         let uniform = draws(DelaySpec::Uniform(ms(2), ms(6)));
         assert!(uniform.iter().all(|delay| (2e6..6e6).contains(delay)));
@@ -111,11 +75,8 @@ mod tests {
 
         let exponential = draws(DelaySpec::Exponential(ms(5)));
         // Four standard errors: 4 * 5 ms / sqrt(100000).
-        assert!(
-            (mean(&exponential) - 5e6).abs() < 64e3,
-            "{}",
-            mean(&exponential)
-        );
+        let mean = mean(&exponential);
+        assert!((mean - 5e6).abs() < 64e3, "{mean}");
         let above = exponential.iter().filter(|delay| **delay > 5e6).count() as f64 / 1e5;
         assert!((above - (-1_f64).exp()).abs() < 0.007, "{above}");
     }
@@ -123,16 +84,10 @@ mod tests {
     #[test]
     fn the_same_seed_gives_the_same_delays() {
         let spec = DelaySpec::Exponential(Duration::from_millis(5));
-        let (mut a, mut b, mut c) = (
-            Delays::new(spec, 1),
-            Delays::new(spec, 1),
-            Delays::new(spec, 2),
-        );
-        let (a, b, c): (Vec<_>, Vec<_>, Vec<_>) = (
-            (0..9).map(|_| a.draw()).collect(),
-            (0..9).map(|_| b.draw()).collect(),
-            (0..9).map(|_| c.draw()).collect(),
-        );
+        let [a, b, c] = [1, 1, 2].map(|seed| {
+            let mut delays = Delays::new(spec, seed);
+            [(); 9].map(|()| delays.draw())
+        });
         assert_eq!(a, b);
         assert_ne!(a, c);
     }

@@ -166,12 +166,9 @@ fn check(config: &OriginConfig) -> io::Result<()> {
     }
     let content_type = ("Content-Type".to_owned(), config.content_type.clone());
     for (name, value) in config.fields.iter().chain([&content_type]) {
-        let token = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
-        if name.is_empty() || !name.bytes().all(token) {
-            return refuse(format!(
-                "field name `{}` is not a token",
-                name.escape_debug()
-            ));
+        if !weir_http::is_token(name) {
+            let name = name.escape_debug();
+            return refuse(format!("field name `{name}` is not a token"));
         }
         let framing = ["connection", "content-length", "transfer-encoding"];
         if framing.iter().any(|field| name.eq_ignore_ascii_case(field)) {

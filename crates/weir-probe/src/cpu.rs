@@ -202,21 +202,11 @@ mod tests {
 
     #[test]
     fn a_counter_that_steps_back_is_no_time() {
-        let earlier = CpuTimes {
-            busy_ns: 5,
-            idle_ns: 7,
-            steal_ns: 0,
+        let times = |busy_ns, idle_ns, steal_ns| CpuTimes {
+            busy_ns,
+            idle_ns,
+            steal_ns,
         };
-        let later = CpuTimes {
-            busy_ns: 9,
-            idle_ns: 6,
-            steal_ns: 1,
-        };
-        let expected = CpuTimes {
-            busy_ns: 4,
-            idle_ns: 0,
-            steal_ns: 1,
-        };
-        assert_eq!(later - earlier, expected);
+        assert_eq!(times(9, 6, 1) - times(5, 7, 0), times(4, 0, 1));
     }
 }

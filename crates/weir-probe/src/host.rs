@@ -1,6 +1,7 @@
 //! The machine: what a reader of a report needs to judge or repeat it.
 
 use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
 use std::path::Path;
 
 use rustix::process::{Resource, getrlimit};
@@ -11,37 +12,15 @@ use crate::ProbeError;
 
 /// Sysctls that decide how much a proxy carries, or what a busy one runs into. Those that a kernel
 /// does not have, or a container does not show, are left out of the environment.
-const SYSCTLS: &[&str] = &[
-    "fs.file-max",
-    "fs.nr_open",
-    "net.core.busy_poll",
-    "net.core.busy_read",
-    "net.core.default_qdisc",
-    "net.core.netdev_budget",
-    "net.core.netdev_max_backlog",
-    "net.core.rmem_max",
-    "net.core.somaxconn",
-    "net.core.wmem_max",
-    "net.ipv4.ip_local_port_range",
-    "net.ipv4.tcp_abort_on_overflow",
-    "net.ipv4.tcp_autocorking",
-    "net.ipv4.tcp_congestion_control",
-    "net.ipv4.tcp_fastopen",
-    "net.ipv4.tcp_fin_timeout",
-    "net.ipv4.tcp_max_orphans",
-    "net.ipv4.tcp_max_syn_backlog",
-    "net.ipv4.tcp_max_tw_buckets",
-    "net.ipv4.tcp_mem",
-    "net.ipv4.tcp_notsent_lowat",
-    "net.ipv4.tcp_rmem",
-    "net.ipv4.tcp_slow_start_after_idle",
-    "net.ipv4.tcp_syncookies",
-    "net.ipv4.tcp_timestamps",
-    "net.ipv4.tcp_tw_reuse",
-    "net.ipv4.tcp_wmem",
-    "net.netfilter.nf_conntrack_max",
-    "vm.swappiness",
-];
+const SYSCTLS: &str = "\
+    fs.file-max fs.nr_open net.core.busy_poll net.core.busy_read net.core.default_qdisc \
+    net.core.netdev_budget net.core.netdev_max_backlog net.core.rmem_max net.core.somaxconn \
+    net.core.wmem_max net.ipv4.ip_local_port_range net.ipv4.tcp_abort_on_overflow \
+    net.ipv4.tcp_autocorking net.ipv4.tcp_congestion_control net.ipv4.tcp_fastopen \
+    net.ipv4.tcp_fin_timeout net.ipv4.tcp_max_orphans net.ipv4.tcp_max_syn_backlog \
+    net.ipv4.tcp_max_tw_buckets net.ipv4.tcp_mem net.ipv4.tcp_notsent_lowat net.ipv4.tcp_rmem \
+    net.ipv4.tcp_slow_start_after_idle net.ipv4.tcp_syncookies net.ipv4.tcp_timestamps \
+    net.ipv4.tcp_tw_reuse net.ipv4.tcp_wmem net.netfilter.nf_conntrack_max vm.swappiness";
 
 /// What this host is. Whatever cannot be found out stays empty: a lab must also run where little is
 /// shown. `versions` is left to those who run the programs.
@@ -118,24 +97,30 @@ pub fn own_nofile() -> (u64, u64) {
 /// Local ports that the kernel gives to outgoing connections of one source address
 /// (net.ipv4.ip_local_port_range); its own default where that cannot be read.
 pub fn local_ports() -> u64 {
-    ports_of(&text("/proc/sys/net/ipv4/ip_local_port_range")).unwrap_or(60_999 - 32_768 + 1)
+    let range = local_port_range().unwrap_or(32_768..=60_999);
+    u64::from(range.end() - range.start()) + 1
 }
 
-/// Ports in a range such as `32768\t60999`, both ends included.
-fn ports_of(range: &str) -> Option<u64> {
-    let mut ends = range.split_ascii_whitespace().map(str::parse::<u64>);
+/// The range of those ports (ip_local_port_range in ip(7)); `None` where it cannot be read.
+pub fn local_port_range() -> Option<RangeInclusive<u16>> {
+    range_of(&text("/proc/sys/net/ipv4/ip_local_port_range"))
+}
+
+/// A range such as `32768\t60999`, both ends included.
+fn range_of(range: &str) -> Option<RangeInclusive<u16>> {
+    let mut ends = range.split_ascii_whitespace().map(str::parse);
     let (low, high) = (ends.next()?.ok()?, ends.next()?.ok()?);
-    (low <= high).then(|| high - low + 1)
+    (low <= high).then_some(low..=high)
 }
 
 fn sysctls() -> BTreeMap<String, String> {
-    let read = |name: &&str| {
+    let read = |name: &str| {
         let path = format!("/proc/sys/{}", name.replace('.', "/"));
         let value = std::fs::read_to_string(path).ok()?;
         let value: Vec<&str> = value.split_ascii_whitespace().collect();
-        Some(((*name).to_owned(), value.join(" ")))
+        Some((name.to_owned(), value.join(" ")))
     };
-    SYSCTLS.iter().filter_map(read).collect()
+    SYSCTLS.split(' ').filter_map(read).collect()
 }
 
 /// The text of a file, empty where there is none.
@@ -173,12 +158,10 @@ fn cpu_model(cpuinfo: &str, machine: &str) -> String {
     }
     let implementer = cpuinfo_value(cpuinfo, "CPU implementer");
     let part = cpuinfo_value(cpuinfo, "CPU part");
-    match (implementer, part) {
-        (Some(implementer), Some(part)) => {
-            format!("{machine} implementer {implementer} part {part}")
-        }
-        _ => machine.to_owned(),
-    }
+    let Some((implementer, part)) = implementer.zip(part) else {
+        return machine.to_owned();
+    };
+    format!("{machine} implementer {implementer} part {part}")
 }
 
 fn memory_bytes(meminfo: &str) -> u64 {
@@ -192,35 +175,19 @@ fn memory_bytes(meminfo: &str) -> u64 {
 fn virtualization(cpuinfo: &str) -> String {
     let field = |name: &str| text(&format!("/sys/class/dmi/id/{name}")).trim().to_owned();
     let dmi = format!("{} {}", field("sys_vendor"), field("product_name"));
-    let flagged = cpuinfo_value(cpuinfo, "flags").is_some_and(|flags| {
-        flags
-            .split_ascii_whitespace()
-            .any(|flag| flag == "hypervisor")
-    });
-    hypervisor(flagged, dmi.trim())
+    let flags = cpuinfo_value(cpuinfo, "flags").unwrap_or_default();
+    let mut flags = flags.split_ascii_whitespace();
+    hypervisor(flags.any(|flag| flag == "hypervisor"), dmi.trim())
 }
 
 /// The hypervisor's name from the firmware's words, where they give one away.
 fn hypervisor(flagged: bool, dmi: &str) -> String {
-    const TELLTALE: &[&str] = &[
-        "Amazon EC2",
-        "Bochs",
-        "Firecracker",
-        "Google Compute",
-        "HVM domU",
-        "KVM",
-        "OpenStack",
-        "Parallels",
-        "QEMU",
-        "Virtual Machine",
-        "VirtualBox",
-        "VMware",
-        "Xen",
-    ];
+    const TELLTALE: &str = "Amazon EC2|Bochs|Firecracker|Google Compute|HVM domU|KVM|OpenStack|\
+        Parallels|QEMU|Virtual Machine|VirtualBox|VMware|Xen";
     // The firmware of a rented bare-metal machine may name the provider, and has no such flag; ARM
     // has no such flag at all.
     let bare_metal = dmi.contains(".metal");
-    let told = TELLTALE.iter().any(|name| dmi.contains(name)) && !bare_metal;
+    let told = TELLTALE.split('|').any(|name| dmi.contains(name)) && !bare_metal;
     match (flagged, told) {
         (_, true) => dmi.to_owned(),
         (true, false) if dmi.is_empty() => "a hypervisor without a name".to_owned(),
@@ -235,12 +202,13 @@ mod tests {
 
     #[test]
     fn ports_are_counted_with_both_ends() {
-        assert_eq!(ports_of("32768\t60999\n"), Some(28_232));
-        assert_eq!(ports_of("5 5"), Some(1));
+        assert_eq!(range_of("32768\t60999\n"), Some(32_768..=60_999));
+        assert_eq!(range_of("5 5"), Some(5..=5));
         for wrong in ["", "1024", "9 8", "a b"] {
-            assert_eq!(ports_of(wrong), None, "{wrong}");
+            assert_eq!(range_of(wrong), None, "{wrong}");
         }
-        assert!(local_ports() > 0);
+        let range = local_port_range().expect("this kernel has a range");
+        assert_eq!(local_ports(), range.count() as u64);
     }
 
     #[test]
@@ -248,37 +216,32 @@ mod tests {
         let x86 = "processor\t: 0\nmodel\t\t: 85\nmodel name\t: Some CPU @ 2.7GHz\nflags\t: fpu hypervisor\n";
         assert_eq!(cpu_model(x86, "x86_64"), "Some CPU @ 2.7GHz");
         let arm = "processor\t: 0\nCPU implementer\t: 0x41\nCPU part\t: 0xd0c\n";
-        assert_eq!(
-            cpu_model(arm, "aarch64"),
-            "aarch64 implementer 0x41 part 0xd0c"
-        );
+        let numbered = "aarch64 implementer 0x41 part 0xd0c";
+        assert_eq!(cpu_model(arm, "aarch64"), numbered);
         assert_eq!(cpu_model("", "riscv64"), "riscv64");
     }
 
     #[test]
     fn a_hypervisor_is_told_by_flag_or_firmware() {
-        assert_eq!(hypervisor(false, "Dell Inc. PowerEdge"), "");
-        assert_eq!(
-            hypervisor(false, "Amazon EC2 m7g.large"),
-            "Amazon EC2 m7g.large"
-        );
-        assert_eq!(hypervisor(false, "Amazon EC2 c7i.metal-24xl"), "");
-        assert_eq!(hypervisor(true, ""), "a hypervisor without a name");
-        assert_eq!(hypervisor(true, "Acme Cloud"), "a hypervisor (Acme Cloud)");
+        for (flagged, dmi, said) in [
+            (false, "Dell Inc. PowerEdge", ""),
+            (false, "Amazon EC2 m7g.large", "Amazon EC2 m7g.large"),
+            (false, "Amazon EC2 c7i.metal-24xl", ""),
+            (true, "", "a hypervisor without a name"),
+            (true, "Acme Cloud", "a hypervisor (Acme Cloud)"),
+        ] {
+            assert_eq!(hypervisor(flagged, dmi), said);
+        }
     }
 
     #[test]
     fn memory_and_distribution_are_read_from_their_formats() {
-        assert_eq!(
-            memory_bytes("MemFree: 1 kB\nMemTotal:        2048 kB\n"),
-            2048 * 1024
-        );
+        let meminfo = "MemFree: 1 kB\nMemTotal:        2048 kB\n";
+        assert_eq!(memory_bytes(meminfo), 2048 * 1024);
         assert_eq!(memory_bytes(""), 0);
         let os_release = "NAME=\"Debian\"\nPRETTY_NAME=\"Debian GNU/Linux 12 (bookworm)\"\n";
-        assert_eq!(
-            pretty_name(os_release).as_deref(),
-            Some("Debian GNU/Linux 12 (bookworm)")
-        );
+        let name = pretty_name(os_release);
+        assert_eq!(name.as_deref(), Some("Debian GNU/Linux 12 (bookworm)"));
         assert_eq!(pretty_name("NAME=x\n"), None);
     }
 }

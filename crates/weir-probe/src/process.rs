@@ -31,22 +31,7 @@ impl ThreadCpu {
     /// # Errors
     /// There is no such thread, or the kernel was built without `CONFIG_SCHED_INFO`.
     pub fn of_own_thread(tid: u32) -> Result<ThreadCpu, ProbeError> {
-        ThreadCpu::open(PathBuf::from(format!("/proc/self/task/{tid}/schedstat")))
-    }
-
-    /// The calling thread.
-    ///
-    /// # Errors
-    /// The kernel was built without `CONFIG_SCHED_INFO`, or `/proc` is not mounted.
-    pub fn of_this_thread() -> Result<ThreadCpu, ProbeError> {
-        let tid = rustix::thread::gettid()
-            .as_raw_nonzero()
-            .get()
-            .unsigned_abs();
-        ThreadCpu::of_own_thread(tid)
-    }
-
-    fn open(path: PathBuf) -> Result<ThreadCpu, ProbeError> {
+        let path = PathBuf::from(format!("/proc/self/task/{tid}/schedstat"));
         let file = File::open(&path).map_err(|e| ProbeError::read(&path, e))?;
         let mut thread = ThreadCpu {
             file,
@@ -204,10 +189,7 @@ struct Stat {
 impl Stat {
     fn read(pid: u32) -> Result<Stat, ProbeError> {
         let path = format!("/proc/{pid}/stat");
-        let text = std::fs::read(&path).map_err(|e| match is_gone(&e) {
-            true => ProbeError::Gone { pid },
-            false => ProbeError::read(&path, e),
-        })?;
+        let text = std::fs::read(&path).map_err(refused(pid, &path))?;
         let text = String::from_utf8_lossy(&text);
         Stat::parse(&text).ok_or_else(|| ProbeError::malformed(&path, text.as_bytes()))
     }
@@ -240,18 +222,15 @@ pub fn group(pid: u32) -> Result<u32, ProbeError> {
 /// # Errors
 /// [`ProbeError::Gone`] when there is no such process.
 pub fn children(pid: u32) -> Result<Vec<u32>, ProbeError> {
-    let folder = PathBuf::from(format!("/proc/{pid}/task"));
-    let tasks = std::fs::read_dir(&folder).map_err(|e| match is_gone(&e) {
-        true => ProbeError::Gone { pid },
-        false => ProbeError::read(&folder, e),
-    })?;
+    let folder = format!("/proc/{pid}/task");
+    let tasks = std::fs::read_dir(&folder).map_err(refused(pid, &folder))?;
     let mut found = Vec::new();
     for task in tasks.flatten() {
         match std::fs::read_to_string(task.path().join("children")) {
-            Ok(text) => found.extend(
-                text.split_ascii_whitespace()
-                    .filter_map(|c| c.parse::<u32>().ok()),
-            ),
+            Ok(text) => {
+                let numbers = text.split_ascii_whitespace();
+                found.extend(numbers.filter_map(|child| child.parse::<u32>().ok()));
+            }
             // Built without CONFIG_PROC_CHILDREN, or the thread has just ended.
             Err(_) => return children_by_scan(pid),
         }
@@ -279,10 +258,7 @@ fn children_by_scan(parent: u32) -> Result<Vec<u32>, ProbeError> {
 /// [`ProbeError::Gone`] when there is no such process.
 pub fn command_line(pid: u32) -> Result<String, ProbeError> {
     let path = format!("/proc/{pid}/cmdline");
-    let bytes = std::fs::read(&path).map_err(|e| match is_gone(&e) {
-        true => ProbeError::Gone { pid },
-        false => ProbeError::read(&path, e),
-    })?;
+    let bytes = std::fs::read(&path).map_err(refused(pid, &path))?;
     let text = String::from_utf8_lossy(&bytes).replace('\0', " ");
     Ok(text.trim_end().to_owned())
 }
@@ -293,12 +269,7 @@ pub fn command_line(pid: u32) -> Result<String, ProbeError> {
 /// There is no such process, or it belongs to somebody else.
 pub fn nofile(pid: u32) -> Result<(u64, u64), ProbeError> {
     let path = format!("/proc/{pid}/limits");
-    let text = match read_text(&path) {
-        Err(ProbeError::Read { source, .. }) if is_gone(&source) => {
-            return Err(ProbeError::Gone { pid });
-        }
-        other => other?,
-    };
+    let text = std::fs::read_to_string(&path).map_err(refused(pid, &path))?;
     parse_nofile(&text).ok_or_else(|| ProbeError::malformed(&path, text))
 }
 
@@ -312,6 +283,14 @@ fn parse_nofile(limits: &str) -> Option<(u64, u64)> {
     };
     let mut fields = line.split_ascii_whitespace();
     Some((limit(fields.next()?)?, limit(fields.next()?)?))
+}
+
+/// Why a file of a process cannot be read.
+fn refused(pid: u32, path: &str) -> impl FnOnce(io::Error) -> ProbeError + '_ {
+    move |error| match is_gone(&error) {
+        true => ProbeError::Gone { pid },
+        false => ProbeError::read(path, error),
+    }
 }
 
 /// Whether an error says that the process or thread has ended: its folder in `/proc` is not there
@@ -343,16 +322,9 @@ mod tests {
     #[test]
     fn a_program_may_have_blanks_and_parentheses_in_its_name() {
         let line = "42 (a) b (c) S 7 42 42 0 -1 4194560 100 0 0 0 1 2 0 0 20 0 1 0 98765 1 2 3";
-        let stat = Stat::parse(line);
-        assert_eq!(
-            stat,
-            Some(Stat {
-                state: 'S',
-                parent: 7,
-                group: 42,
-                start_ticks: 98_765
-            })
-        );
+        let stat = Stat::parse(line).unwrap();
+        let numbers = (stat.parent, stat.group, stat.start_ticks);
+        assert_eq!((stat.state, numbers), ('S', (7, 42, 98_765)));
         assert_eq!(Stat::parse("42 (a) S 7"), None);
     }
 
@@ -376,10 +348,8 @@ mod tests {
 
     #[test]
     fn both_ways_to_find_children_agree() {
-        let mut child = std::process::Command::new("sleep")
-            .arg("60")
-            .spawn()
-            .unwrap();
+        let mut sleep = std::process::Command::new("sleep");
+        let mut child = sleep.arg("60").spawn().unwrap();
         let own = std::process::id();
         let (listed, scanned) = (children(own).unwrap(), children_by_scan(own).unwrap());
         child.kill().unwrap();

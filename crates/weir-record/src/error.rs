@@ -19,23 +19,14 @@ pub enum RecordError {
         error: io::Error,
     },
     /// A new run was to be written where something is already.
-    #[error("{} exists and is not empty", path.display())]
-    NotEmpty {
-        /// The folder.
-        path: PathBuf,
-    },
+    #[error("{} exists and is not empty", .0.display())]
+    NotEmpty(PathBuf),
     /// The folder holds no run.
-    #[error("{} is not a run folder: it has no {}", path.display(), crate::HEADER_FILE)]
-    NotARun {
-        /// The folder.
-        path: PathBuf,
-    },
+    #[error("{} is not a run folder: it has no {}", .0.display(), crate::HEADER_FILE)]
+    NotARun(PathBuf),
     /// Another process is writing to the run.
-    #[error("another weir is writing to {}", path.display())]
-    Busy {
-        /// The folder.
-        path: PathBuf,
-    },
+    #[error("another weir is writing to {}", .0.display())]
+    Busy(PathBuf),
     /// The run was written in a format that this weir does not know.
     #[error("{} has format `{found}`; this weir reads `{FORMAT}`", path.display())]
     UnknownFormat {
@@ -55,17 +46,11 @@ pub enum RecordError {
         message: String,
     },
     /// A record that could not be read back (a figure that is not a number, say) was refused.
-    #[error("refused to write a record that could not be read back: {message}")]
-    Unreadable {
-        /// What a reader would have said.
-        message: String,
-    },
+    #[error("refused to write a record that could not be read back: {0}")]
+    Unreadable(String),
     /// A tag holds what the log format has no way to quote.
-    #[error("`{tag}` cannot be a tag: it holds a comma, white space or a line end")]
-    BadTag {
-        /// The tag.
-        tag: String,
-    },
+    #[error("`{0}` cannot be a tag: it holds a comma, white space or a line end")]
+    BadTag(String),
     /// A histogram could not be encoded.
     #[error("cannot encode the histogram `{tag}`: {message}")]
     Encode {
@@ -75,11 +60,8 @@ pub enum RecordError {
         message: String,
     },
     /// A file was to be written outside the run folder.
-    #[error("`{relative}` is not a path inside the run folder")]
-    Outside {
-        /// The path as given.
-        relative: String,
-    },
+    #[error("`{0}` is not a path inside the run folder")]
+    Outside(String),
 }
 
 impl RecordError {

@@ -46,12 +46,9 @@ impl Encoder {
         length: Duration,
         histogram: &Histogram<u64>,
     ) -> Result<&[u8], RecordError> {
-        let checked =
-            Tag::new(tag)
-                .filter(|_| !tag.is_empty())
-                .ok_or_else(|| RecordError::BadTag {
-                    tag: tag.to_owned(),
-                })?;
+        let checked = Tag::new(tag)
+            .filter(|_| !tag.is_empty())
+            .ok_or_else(|| RecordError::BadTag(tag.to_owned()))?;
         let encode = |message: String| RecordError::Encode {
             tag: tag.to_owned(),
             message,

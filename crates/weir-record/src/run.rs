@@ -104,10 +104,8 @@ impl Run {
 
     /// The trials of one arm under one load, in block order.
     pub fn trials_of(&self, load: &str, arm: &str) -> Vec<&TrialRecord> {
-        let mut trials: Vec<_> = self
-            .trials()
-            .filter(|trial| trial.load == load && trial.arm == arm)
-            .collect();
+        let of_arm = |trial: &&TrialRecord| trial.load == load && trial.arm == arm;
+        let mut trials: Vec<_> = self.trials().filter(of_arm).collect();
         trials.sort_by_key(|trial| (trial.block, trial.session));
         trials
     }
@@ -165,20 +163,15 @@ fn read_header(dir: &Path) -> Result<RunHeader, RecordError> {
     let text = match fs::read(&path) {
         Ok(text) => text,
         Err(error) if error.kind() == io::ErrorKind::NotFound && dir.is_dir() => {
-            return Err(RecordError::NotARun {
-                path: dir.to_owned(),
-            });
+            return Err(RecordError::NotARun(dir.to_owned()));
         }
         Err(error) => return Err(RecordError::io("read", &path)(error)),
     };
-    let Format { format } = parse(&path, 0, &text)?;
-    if !READABLE.contains(&&*format) {
-        return Err(RecordError::UnknownFormat {
-            path,
-            found: format,
-        });
+    let Format { format: found } = parse(&path, 0, &text)?;
+    match READABLE.contains(&&*found) {
+        true => parse(&path, 0, &text),
+        false => Err(RecordError::UnknownFormat { path, found }),
     }
-    parse(&path, 0, &text)
 }
 
 /// Records of weir before errors had a number have it in their words alone, as the standard library

@@ -28,10 +28,23 @@ fn header() -> RunHeader {
 
 fn histogram(values: impl IntoIterator<Item = u64>) -> Histogram<u64> {
     let mut histogram = Histogram::new_with_bounds(1, 3_600_000_000_000, 3).unwrap();
+    let mut values = values.into_iter();
     values
-        .into_iter()
+        .by_ref()
         .for_each(|value| histogram.saturating_record(value));
     histogram
+}
+
+/// A folder, and the writer of a new run in it.
+fn begun() -> (tempfile::TempDir, RunWriter) {
+    let folder = tempfile::tempdir().unwrap();
+    let writer = RunWriter::create(folder.path(), &header(), "").unwrap();
+    (folder, writer)
+}
+
+/// Appends a histogram of one value.
+fn append(writer: &mut RunWriter, tag: &str, value: u64) -> Result<(), RecordError> {
+    writer.append_histogram(tag, Duration::ZERO, Duration::ZERO, &histogram([value]))
 }
 
 fn trial(arm: &str, block: u32) -> TrialRecord {
@@ -72,27 +85,21 @@ fn what_was_written_reads_back_equal() {
     let folder = tempfile::tempdir().unwrap();
     let dir = folder.path().join("runs/new");
     let mut writer = RunWriter::create(&dir, &header(), "name: s\n").unwrap();
-    let end = EndRecord {
-        at: String::new(),
-        outcome: Outcome::Complete,
-        error: String::new(),
+    let (at, error, outcome) = ("now".to_owned(), String::new(), Outcome::Complete);
+    let session = SessionRecord {
+        session: 0,
+        at: at.clone(),
     };
-    let records = vec![
-        Record::Session(SessionRecord {
-            session: 0,
-            at: "now".to_owned(),
-        }),
-        record("keepalive", 1),
-        record("baseline", 1),
-        record("baseline", 0),
-        Record::End(end),
-    ];
-    records
-        .iter()
-        .for_each(|record| writer.append(record).unwrap());
-    writer
-        .write_file("arms/a b/nginx.conf", b"events {}")
-        .unwrap();
+    let end = EndRecord { at, outcome, error };
+    let trials = [("keepalive", 1), ("baseline", 1), ("baseline", 0)];
+    let mut records = vec![Record::Session(session)];
+    records.extend(trials.map(|(arm, block)| record(arm, block)));
+    records.push(Record::End(end));
+    for record in &records {
+        writer.append(record).unwrap();
+    }
+    let written = writer.write_file("arms/a b/nginx.conf", b"events {}");
+    written.unwrap();
 
     let run = Run::read(&dir).unwrap();
     assert_eq!(run.header, header());
@@ -100,26 +107,20 @@ fn what_was_written_reads_back_equal() {
     assert_eq!(run.records, records);
     assert_eq!(run.outcome(), Some(Outcome::Complete));
     assert!(!run.truncated);
-    assert_eq!(
-        fs::read(dir.join("arms/a b/nginx.conf")).unwrap(),
-        b"events {}"
-    );
+    let file = fs::read(dir.join("arms/a b/nginx.conf")).unwrap();
+    assert_eq!(file, b"events {}");
 
-    let blocks = run.blocks("closed");
+    // Blocks ascend, arms stand as in the study.
+    let blocks = run.blocks("closed").into_iter();
+    let arms = |trials: Vec<&TrialRecord>| trials.iter().map(|t| t.arm.clone()).collect::<Vec<_>>();
     let seen: Vec<_> = blocks
-        .iter()
-        .map(|(key, trials)| (*key, trials.iter().map(|t| &t.arm[..]).collect::<Vec<_>>()))
+        .map(|(key, trials)| (key, arms(trials).join(" ")))
         .collect();
-    let want = vec![
-        ((0, 0), vec!["baseline"]),
-        ((1, 0), vec!["baseline", "keepalive"]),
-    ];
-    assert_eq!(seen, want, "blocks ascend, arms stand as in the study");
     let of_baseline = run.trials_of("closed", "baseline");
-    assert_eq!(
-        of_baseline.iter().map(|t| t.block).collect::<Vec<_>>(),
-        [0, 1]
-    );
+    let blocks: Vec<_> = of_baseline.iter().map(|trial| trial.block).collect();
+    assert_eq!(blocks, [0, 1]);
+    let want = [((0, 0), "baseline"), ((1, 0), "baseline keepalive")];
+    assert_eq!(seen, want.map(|(key, arms)| (key, arms.to_owned())));
 }
 
 #[test]
@@ -136,18 +137,15 @@ fn errors_of_before_they_had_a_number_get_it_from_their_words() {
         let run = Run::read(&dir).unwrap();
         run.trials().next().unwrap().errors[0].errno
     };
-    assert_eq!(
-        read("Cannot assign requested address (os error 99)"),
-        Some(99)
-    );
+    let refused = "Cannot assign requested address (os error 99)";
+    assert_eq!(read(refused), Some(99));
     assert_eq!(read("closed by the peer"), None);
     assert_eq!(read("(os error many)"), None);
 }
 
 #[test]
 fn histograms_come_back_exactly() {
-    let folder = tempfile::tempdir().unwrap();
-    let mut writer = RunWriter::create(folder.path(), &header(), "").unwrap();
+    let (folder, mut writer) = begun();
     let cases = [
         histogram([]),
         histogram([1]),
@@ -156,10 +154,9 @@ fn histograms_come_back_exactly() {
     ];
     for (block, histogram) in (0..).zip(&cases) {
         let tag = tag("closed", "a", block, HistogramKind::ResponseTime);
-        let start = Duration::from_millis(u64::from(block) * 100);
-        writer
-            .append_histogram(&tag, start, Duration::from_millis(80), histogram)
-            .unwrap();
+        let [start, length] = [u64::from(block) * 100, 80].map(Duration::from_millis);
+        let appended = writer.append_histogram(&tag, start, length, histogram);
+        appended.unwrap();
     }
     let run = Run::read(folder.path()).unwrap();
     for (block, histogram) in (0..).zip(&cases) {
@@ -173,36 +170,26 @@ fn histograms_come_back_exactly() {
 
 #[test]
 fn the_histogram_log_is_one_that_others_read() {
-    let folder = tempfile::tempdir().unwrap();
-    let mut writer = RunWriter::create(folder.path(), &header(), "").unwrap();
-    writer
-        .append_histogram(
-            "t",
-            Duration::from_millis(1500),
-            Duration::from_millis(80),
-            &histogram([9]),
-        )
-        .unwrap();
+    let (folder, mut writer) = begun();
+    let [start, length] = [1500, 80].map(Duration::from_millis);
+    let appended = writer.append_histogram("t", start, length, &histogram([9]));
+    appended.unwrap();
     let bytes = fs::read(folder.path().join(HISTOGRAMS_FILE)).unwrap();
-    let entries: Vec<_> = IntervalLogIterator::new(&bytes)
-        .map(Result::unwrap)
-        .collect();
+    let entries: Result<Vec<_>, _> = IntervalLogIterator::new(&bytes).collect();
+    let entries = entries.unwrap();
     let [LogEntry::Interval(interval)] = &entries[..] else {
         panic!("one interval, not {entries:?}");
     };
     assert_eq!(interval.tag().map(|tag| tag.as_str()), Some("t"));
-    assert_eq!(interval.start_timestamp(), Duration::from_millis(1500));
-    assert_eq!(interval.duration(), Duration::from_millis(80));
+    let times = (interval.start_timestamp(), interval.duration());
+    assert_eq!(times, (start, length));
 }
 
 #[test]
 fn the_later_of_two_equal_tags_counts() {
-    let folder = tempfile::tempdir().unwrap();
-    let mut writer = RunWriter::create(folder.path(), &header(), "").unwrap();
+    let (folder, mut writer) = begun();
     for value in [10, 20] {
-        writer
-            .append_histogram("t", Duration::ZERO, Duration::ZERO, &histogram([value]))
-            .unwrap();
+        append(&mut writer, "t", value).unwrap();
     }
     let run = Run::read(folder.path()).unwrap();
     assert_eq!(run.histogram("t").unwrap().max(), 20);
@@ -210,14 +197,9 @@ fn the_later_of_two_equal_tags_counts() {
 
 #[test]
 fn a_kill_in_mid_line_costs_that_line_alone() {
-    let whole = {
-        let mut line = serde_json::to_vec(&record("keepalive", 0)).unwrap();
-        line.push(b'\n');
-        line
-    };
-    for kept in [1, 10, whole.len() / 2, whole.len() - 1] {
-        let folder = tempfile::tempdir().unwrap();
-        let mut writer = RunWriter::create(folder.path(), &header(), "").unwrap();
+    let whole = serde_json::to_vec(&record("keepalive", 0)).unwrap();
+    for kept in [1, 10, whole.len() / 2, whole.len()] {
+        let (folder, mut writer) = begun();
         writer.append(&record("baseline", 0)).unwrap();
         drop(writer);
         append_raw(&folder.path().join(RECORDS_FILE), &whole[..kept]);
@@ -229,9 +211,7 @@ fn a_kill_in_mid_line_costs_that_line_alone() {
 
         let (mut writer, run) = RunWriter::resume(folder.path()).unwrap();
         assert!(!run.truncated, "resuming cut the half lines off");
-        writer
-            .append_histogram("x", Duration::ZERO, Duration::ZERO, &histogram([5]))
-            .unwrap();
+        append(&mut writer, "x", 5).unwrap();
         writer.append(&record("keepalive", 0)).unwrap();
         let run = Run::read(folder.path()).unwrap();
         assert_eq!(run.records, [record("baseline", 0), record("keepalive", 0)]);
@@ -241,8 +221,7 @@ fn a_kill_in_mid_line_costs_that_line_alone() {
 
 #[test]
 fn one_run_has_one_writer() {
-    let folder = tempfile::tempdir().unwrap();
-    let writer = RunWriter::create(folder.path(), &header(), "").unwrap();
+    let (folder, writer) = begun();
     let second = RunWriter::resume(folder.path());
     assert!(matches!(second, Err(RecordError::Busy { .. })));
     drop(writer);
@@ -251,19 +230,15 @@ fn one_run_has_one_writer() {
 
 #[test]
 fn a_damaged_line_is_named() {
-    let folder = tempfile::tempdir().unwrap();
-    let mut writer = RunWriter::create(folder.path(), &header(), "").unwrap();
+    let (folder, mut writer) = begun();
     writer.append(&record("baseline", 0)).unwrap();
-    append_raw(
-        &folder.path().join(RECORDS_FILE),
-        b"{\"record\":\"trial\",\n",
-    );
+    let records = folder.path().join(RECORDS_FILE);
+    append_raw(&records, b"{\"record\":\"trial\",\n");
     writer.append(&record("baseline", 1)).unwrap();
     let error = Run::read(folder.path()).unwrap_err().to_string();
     assert!(error.contains("records.jsonl:2: "), "{error}");
 
-    let folder = tempfile::tempdir().unwrap();
-    drop(RunWriter::create(folder.path(), &header(), "").unwrap());
+    let folder = begun().0;
     let log = folder.path().join(HISTOGRAMS_FILE);
     append_raw(&log, b"Tag=good,0.0,0.0,1,!!!!\n");
     let run = Run::read(folder.path()).unwrap();
@@ -285,20 +260,14 @@ fn refusals_name_the_path_and_the_reason() {
     assert_eq!(left, 0, "a folder that is no run stays as it is");
 
     fs::write(folder.path().join("thesis.tex"), "years of work").unwrap();
-    let error = RunWriter::create(folder.path(), &header(), "")
-        .err()
-        .unwrap();
-    assert!(matches!(error, RecordError::NotEmpty { .. }), "{error}");
+    let refused = |dir: &Path| RunWriter::create(dir, &header(), "").err().unwrap();
+    let error = refused(folder.path());
+    assert!(matches!(error, RecordError::NotEmpty(_)), "{error}");
     assert!(error.hint().is_some());
 
     let file = folder.path().join("thesis.tex/run");
-    let error = RunWriter::create(&file, &header(), "").err().unwrap();
-    assert!(
-        error
-            .to_string()
-            .contains("thesis.tex/run: Not a directory"),
-        "{error}"
-    );
+    let error = refused(&file).to_string();
+    assert!(error.contains("thesis.tex/run: Not a directory"), "{error}");
 }
 
 #[test]
@@ -329,10 +298,8 @@ fn what_is_taken_back_leaves_what_others_made() {
 #[test]
 fn a_folder_that_may_not_be_written_is_said_so() {
     // /proc refuses new entries to everybody, root included, so this holds in containers and CI.
-    let error = RunWriter::create(Path::new("/proc/weir"), &header(), "")
-        .err()
-        .unwrap();
-    let text = error.to_string();
+    let created = RunWriter::create(Path::new("/proc/weir"), &header(), "");
+    let text = created.err().unwrap().to_string();
     assert!(text.starts_with("cannot create /proc/weir: "), "{text}");
 }
 
@@ -344,24 +311,17 @@ fn a_full_disk_is_said_so() {
     std::os::unix::fs::symlink("/dev/full", folder.path().join(RECORDS_FILE)).unwrap();
     let mut writer = RunWriter::open(folder.path()).unwrap();
     let error = writer.append(&record("baseline", 0)).unwrap_err();
-    let text = error.to_string();
-    assert!(
-        text.contains("records.jsonl: No space left on device"),
-        "{text}"
-    );
+    let (text, words) = (error.to_string(), "records.jsonl: No space left on device");
+    assert!(text.contains(words), "{text}");
     assert!(error.hint().is_some());
 }
 
 #[test]
 fn a_format_of_the_future_is_named() {
-    let folder = tempfile::tempdir().unwrap();
-    drop(RunWriter::create(folder.path(), &header(), "").unwrap());
+    let folder = begun().0;
     let path = folder.path().join(HEADER_FILE);
-    fs::write(
-        &path,
-        r#"{"format": "weir-run/7", "all": "else is different"}"#,
-    )
-    .unwrap();
+    let other = r#"{"format": "weir-run/7", "all": "else is different"}"#;
+    fs::write(&path, other).unwrap();
     let error = Run::read(folder.path()).unwrap_err();
     assert!(error.to_string().contains("weir-run/7"), "{error}");
     fs::write(&path, r#"{"format": "#).unwrap();
@@ -393,8 +353,7 @@ fn a_run_of_an_earlier_weir_reads_as_it_did() {
 
 #[test]
 fn a_figure_that_is_no_number_is_refused() {
-    let folder = tempfile::tempdir().unwrap();
-    let mut writer = RunWriter::create(folder.path(), &header(), "").unwrap();
+    let (folder, mut writer) = begun();
     let mut bad = trial("baseline", 0);
     bad.response_time.mean = f64::NAN;
     let error = writer.append(&Record::Trial(Box::new(bad))).unwrap_err();
@@ -404,36 +363,27 @@ fn a_figure_that_is_no_number_is_refused() {
 
 #[test]
 fn files_stay_inside_the_folder() {
-    let folder = tempfile::tempdir().unwrap();
-    let mut writer = RunWriter::create(folder.path(), &header(), "").unwrap();
+    let (_folder, mut writer) = begun();
     for relative in ["../x", "/tmp/x", "a/../../x", ""] {
-        let error = writer.write_file(relative, b"").unwrap_err();
-        assert!(
-            matches!(error, RecordError::Outside { .. }),
-            "{relative}: {error}"
-        );
+        let refused = writer.write_file(relative, b"");
+        let outside = matches!(refused, Err(RecordError::Outside(_)));
+        assert!(outside, "{relative}: {refused:?}");
     }
 }
 
 #[test]
 fn tags_are_unambiguous_and_loggable() {
     let kind = HistogramKind::ServiceTime;
-    assert_eq!(
-        tag("closed", "gzip-6", 12, kind),
-        "closed/gzip-6/12/service_time"
-    );
+    let plain = tag("closed", "gzip-6", 12, kind);
+    assert_eq!(plain, "closed/gzip-6/12/service_time");
     assert_ne!(tag("a/b", "c", 1, kind), tag("a", "b/c", 1, kind));
     let odd = tag("a, b\n", "ä%2C", 1, kind);
     assert!(odd.is_ascii() && !odd.contains([',', ' ', '\n']), "{odd}");
 
-    let folder = tempfile::tempdir().unwrap();
-    let mut writer = RunWriter::create(folder.path(), &header(), "").unwrap();
+    let (_folder, mut writer) = begun();
     for tag in ["a,b", "a b", "a\nb", ""] {
-        let refused = writer.append_histogram(tag, Duration::ZERO, Duration::ZERO, &histogram([1]));
-        assert!(
-            matches!(refused, Err(RecordError::BadTag { .. })),
-            "{tag:?}"
-        );
+        let refused = append(&mut writer, tag, 1);
+        assert!(matches!(refused, Err(RecordError::BadTag(_))), "{tag:?}");
     }
 }
 
@@ -441,10 +391,8 @@ fn tags_are_unambiguous_and_loggable() {
 fn a_summary_has_the_histograms_quantiles() {
     let summary = summarize("t", &histogram((1..=1000).map(|k| k * 1_000_000)), 4);
     let within = |value: u64, want: u64| value.abs_diff(want) * 1000 <= want;
-    assert_eq!(
-        (summary.count, summary.overflow, &summary.tag[..]),
-        (1000, 4, "t")
-    );
+    assert_eq!((summary.count, summary.overflow), (1000, 4));
+    assert_eq!(summary.tag, "t");
     assert!(within(summary.p50, 500_000_000), "{summary:?}");
     assert!(within(summary.p99, 990_000_000), "{summary:?}");
     assert!(within(summary.max, 1_000_000_000), "{summary:?}");

@@ -39,9 +39,7 @@ impl RunWriter {
         fs::create_dir_all(dir).map_err(RecordError::io("create", dir))?;
         let mut entries = fs::read_dir(dir).map_err(RecordError::io("read", dir))?;
         if entries.next().is_some() {
-            return Err(RecordError::NotEmpty {
-                path: dir.to_owned(),
-            });
+            return Err(RecordError::NotEmpty(dir.to_owned()));
         }
         let mut writer = RunWriter::open(dir)?;
         writer.made_folder = made_folder;
@@ -81,9 +79,7 @@ impl RunWriter {
         match records.file.try_lock() {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => {
-                return Err(RecordError::Busy {
-                    path: dir.to_owned(),
-                });
+                return Err(RecordError::Busy(dir.to_owned()));
             }
             Err(TryLockError::Error(error)) => {
                 return Err(RecordError::io("lock", &records.path)(error));
@@ -173,9 +169,7 @@ impl RunWriter {
     pub fn write_file(&mut self, relative: &str, contents: &[u8]) -> Result<(), RecordError> {
         let inside = |part: Component<'_>| matches!(part, Component::Normal(_));
         if relative.is_empty() || !Path::new(relative).components().all(inside) {
-            return Err(RecordError::Outside {
-                relative: relative.to_owned(),
-            });
+            return Err(RecordError::Outside(relative.to_owned()));
         }
         let first = Path::new(relative).iter().next();
         self.made.extend(first.map(PathBuf::from));
@@ -191,9 +185,7 @@ impl RunWriter {
 }
 
 fn unreadable(error: serde_json::Error) -> RecordError {
-    RecordError::Unreadable {
-        message: error.to_string(),
-    }
+    RecordError::Unreadable(error.to_string())
 }
 
 fn replace(path: &Path, contents: &[u8]) -> Result<(), RecordError> {

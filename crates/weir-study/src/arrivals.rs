@@ -10,33 +10,29 @@ use crate::matrix;
 use crate::tree::{Node, Value};
 use crate::words::{Slices, Words};
 
-/// `closed`, `rate` and `burst`.
+/// `closed`, `rate` and `burst`. Whether they say one thing about when the flow asks.
 pub(crate) fn read(
     fields: &Fields<'_>,
     slices: Slices,
     base: &mut FlowSpec,
     words: &mut Words,
     check: &mut Checker,
-) {
+) -> bool {
     let is_held =
         |node: &Node| matches!(&node.value, Value::Scalar(text) if text.starts_with("hold"));
     let held = fields.get("connection").is_some_and(is_held);
+    let before = check.count();
     let closed = fields.entry("closed");
+    let closed = closed.filter(|entry| check.flag(&entry.value) != Some(false));
     let timed = fields.entry("rate").or(fields.entry("trace"));
     match (closed, timed) {
-        (Some(closed), None) if check.flag(&closed.value) == Some(false) => {
-            let at = closed.value.span.clone();
-            check
-                .error(at, "a load that is not closed needs a rate")
-                .hint("write `rate: 5000`, or `rate: 60% of slowest`, in its place");
-        }
         (Some(_), Some(timed)) => {
             check
                 .error(timed.span.clone(), "a load is either closed or has a rate")
                 .hint("leave one of the two out, or make two loads of it");
         }
         (None, Some(_)) if fields.get("rate").is_some() && fields.get("trace").is_some() => {
-            let message = "a trace has times of its own, and no rate";
+            let message = "a load has either a `rate` or a `trace`";
             check
                 .error(fields.span(), message)
                 .hint("leave one of the two out");
@@ -44,10 +40,11 @@ pub(crate) fn read(
         (None, None) if !held => {
             check
                 .error(fields.span(), "a load needs `closed: true` or a `rate`")
-                .hint("closed: a connection asks again when it was answered; rate: requests per second, whatever the answers do");
+                .hint("`closed: true`: each connection sends the next request as soon as it has the response; `rate: 5000`: requests per second, however fast responses come");
         }
         _ => {}
     }
+    let is_sound = check.count() == before;
     match fields.get("rate") {
         // The levels of a matrix are read by it.
         Some(rate) if matrix::is_axis_of_rates(rate) => {
@@ -61,9 +58,10 @@ pub(crate) fn read(
     {
         check
             .error(speed.span.clone(), "`trace-speed` needs a `trace`")
-            .hint("give the file whose arrivals are repeated: `trace: access.log`");
+            .hint("name the file whose arrivals are repeated, such as `trace: access.log`");
     }
     burst(fields, base, words, check);
+    is_sound
 }
 
 fn read_rate(
@@ -83,7 +81,7 @@ fn read_rate(
             Err(error) => {
                 check
                     .error(node.span.clone(), error.to_string())
-                    .hint("a share of what was measured before is written `60% of slowest`");
+                    .hint("write requests per second such as 5000, or a share of the slowest arm's rate: `60% of slowest`");
             }
         }
         return;
@@ -99,7 +97,7 @@ fn read_rate(
     if !slices.closed_before {
         check
             .error(node.span.clone(), "no closed load comes before this one")
-            .hint("the slowest arm's rate is measured in a closed load: put one first, or give requests per second");
+            .hint("the slowest arm's rate is measured in a closed load: put one before this load, or give requests per second");
     }
 }
 
@@ -112,7 +110,7 @@ fn burst(fields: &Fields<'_>, base: &FlowSpec, words: &mut Words, check: &mut Ch
         return;
     };
     if let Some(arrivals) = fields.entry("arrivals") {
-        let message = "`burst` says how arrivals are spread, and so does `arrivals`";
+        let message = "`burst` and `arrivals` both say how arrivals are spread";
         check
             .error(arrivals.span.clone(), message)
             .hint("leave one of the two out");
@@ -120,7 +118,7 @@ fn burst(fields: &Fields<'_>, base: &FlowSpec, words: &mut Words, check: &mut Ch
         words.say(Key::Arrivals, format!("burst:{size}"), &entry.value);
     } else if fields.get("closed").is_some() {
         check.error(entry.span.clone(), "a closed load has no bursts").hint(
-            "give it a `rate` in place of `closed`: in a closed load a connection asks again when it was answered",
+            "write a `rate` instead of `closed`: in a closed load each connection sends its next request as soon as it has the response",
         );
     }
 }
@@ -138,12 +136,12 @@ pub(crate) fn check_slices(
         let message = "a load whose rate changes needs a slice";
         check
             .error(at("rate").or(at("trace")).unwrap_or(fields.span()), message)
-            .hint("it begins anew in every slice, so that all arms are asked the same: write `blocks: {slice: 10s}`");
+            .hint("it starts again in every slice, so that all arms get the same load: write `blocks: {slice: 10s}`");
     }
     let of_bursts = at("burst").or(at("arrivals")).unwrap_or(fields.span());
     if matches!(spec.spacing, Spacing::Burst { .. }) && spec.is_open() && spec.rate().is_none() {
         check
             .error(of_bursts, "a load with bursts needs its rate in requests per second")
-            .hint("slices hold whole bursts, so how often these come must be known before anything is measured");
+            .hint("each slice holds whole bursts, so the rate must be known before anything is measured");
     }
 }

@@ -4,8 +4,10 @@
 use std::ops::{Range, RangeInclusive};
 use std::time::Duration;
 
+pub(crate) use weir_model::nearest::nearest;
 use weir_model::quantity::{format_duration, parse_bytes, parse_duration};
 
+use crate::Engine;
 use crate::tree::{Entry, Node, Value};
 
 /// Largest content that the origin or a file may have; it is held in memory.
@@ -27,6 +29,12 @@ impl Finding {
         self
     }
 
+    /// The same, where it is known.
+    pub(crate) fn maybe_hint(&mut self, hint: Option<&str>) -> &mut Finding {
+        self.hint = hint.map(str::to_owned);
+        self
+    }
+
     /// The valid name or value that was most likely meant.
     pub(crate) fn nearest(&mut self, nearest: Option<&str>) -> &mut Finding {
         self.nearest = nearest.map(str::to_owned);
@@ -38,14 +46,23 @@ impl Finding {
 #[derive(Debug, Default)]
 pub(crate) struct Checker {
     findings: Vec<Finding>,
+    /// What loads are checked with.
+    pub(crate) engine: Engine,
 }
 
 impl Checker {
+    pub(crate) fn new(engine: Engine) -> Checker {
+        Checker {
+            engine,
+            ..Checker::default()
+        }
+    }
+
     /// Reports an error at `span`.
     pub(crate) fn error(&mut self, span: Range<usize>, message: impl Into<String>) -> &mut Finding {
         self.findings.push(Finding {
             span,
-            message: message.into(),
+            message: printable(&message.into()),
             hint: None,
             nearest: None,
         });
@@ -67,12 +84,22 @@ impl Checker {
     }
 
     /// Reports that `node` is of the wrong kind, unless it was complained about already.
-    fn unexpected(&mut self, node: &Node, wanted: &str) {
+    fn unexpected(&mut self, node: &Node, wanted: &str, hint: Option<&str>) {
         if matches!(node.value, Value::Refused) {
             return;
         }
-        let message = format!("{wanted} is wanted here, found {}", node.value.words());
-        self.error(node.span.clone(), message);
+        let is_item = wanted.starts_with("a list") && matches!(node.value, Value::Mapping(_));
+        let hint = hint.or(is_item.then_some("begin each entry of a list with `- `"));
+        let found = match &node.value {
+            Value::List(items) if items.is_empty() => "an empty list",
+            Value::Mapping(entries) if entries.is_empty() => "an empty mapping",
+            other => other.words(),
+        };
+        self.error(
+            node.span.clone(),
+            format!("expected {wanted}, found {found}"),
+        )
+        .maybe_hint(hint);
     }
 
     /// A scalar as it stands, white space included.
@@ -80,7 +107,7 @@ impl Checker {
         match &node.value {
             Value::Scalar(text) => Some(text),
             _ => {
-                self.unexpected(node, wanted);
+                self.unexpected(node, wanted, None);
                 None
             }
         }
@@ -90,7 +117,7 @@ impl Checker {
     pub(crate) fn text(&mut self, node: &Node) -> Option<String> {
         let text = self.scalar(node, "text")?.trim();
         if text.is_empty() {
-            self.error(node.span.clone(), "text is wanted here, found nothing");
+            self.error(node.span.clone(), "expected text, found nothing");
             return None;
         }
         Some(text.to_owned())
@@ -100,15 +127,8 @@ impl Checker {
     pub(crate) fn list<'n>(&mut self, node: &'n Node, wanted: &str) -> Option<&'n [Node]> {
         match &node.value {
             Value::List(items) if !items.is_empty() => Some(items),
-            Value::List(_) => {
-                self.error(
-                    node.span.clone(),
-                    format!("{wanted} is wanted here, found none"),
-                );
-                None
-            }
             _ => {
-                self.unexpected(node, wanted);
+                self.unexpected(node, wanted, None);
                 None
             }
         }
@@ -118,15 +138,8 @@ impl Checker {
     pub(crate) fn entries<'n>(&mut self, node: &'n Node, wanted: &str) -> Option<&'n [Entry]> {
         match &node.value {
             Value::Mapping(entries) if !entries.is_empty() => Some(entries),
-            Value::Mapping(_) => {
-                self.error(
-                    node.span.clone(),
-                    format!("{wanted} is wanted here, found none"),
-                );
-                None
-            }
             _ => {
-                self.unexpected(node, wanted);
+                self.unexpected(node, wanted, None);
                 None
             }
         }
@@ -156,10 +169,10 @@ impl Checker {
         let better = fitting(name, fit);
         self.error(
             node.span.clone(),
-            format!("`{}` is no name for a file", short(name)),
+            format!("`{}` is not a valid name", short(name)),
         )
         .hint(format!(
-            "names have {allowed}, begin with a letter or digit, and are at most 64 long"
+            "a name has {allowed}, begins with a letter or digit, and is at most 64 characters long"
         ))
         .nearest((!better.is_empty()).then_some(&better));
         None
@@ -284,17 +297,6 @@ pub(crate) fn fitting(name: &str, fit: impl Fn(char) -> bool) -> String {
     better.chars().take(64).collect()
 }
 
-/// The name among `names` that comes nearest, if any does.
-pub(crate) fn nearest<'a>(text: &str, names: &[&'a str]) -> Option<&'a str> {
-    let wanted = text.replace('_', "-").to_ascii_lowercase();
-    names
-        .iter()
-        .map(|name| (strsim::damerau_levenshtein(name, &wanted), *name))
-        .filter(|(distance, name)| *distance <= name.len().div_ceil(3))
-        .min_by_key(|(distance, _)| *distance)
-        .map(|(_, name)| name)
-}
-
 /// `a`, `b` or `c`.
 fn one_of(names: &[&str]) -> String {
     let names: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
@@ -307,19 +309,33 @@ fn one_of(names: &[&str]) -> String {
 
 /// Text that fits into a message of one line.
 pub(crate) fn short(text: &str) -> String {
-    let printable = |c: char| if c.is_control() { '\u{fffd}' } else { c };
-    let mut short: String = text.chars().map(printable).take(60).collect();
+    let mut short: String = printable(text).chars().take(60).collect();
     if text.chars().nth(60).is_some() {
         short.push('…');
     }
     short
 }
 
+fn printable(text: &str) -> String {
+    text.replace(char::is_control, "\u{fffd}")
+}
+
+/// What users call some keys.
+const SYNONYMS: [(&str, &str); 4] = [
+    ("headers", "fields"),
+    ("body", "content"),
+    ("url", "path"),
+    ("time", "duration"),
+];
+
 /// A mapping with known keys.
 pub(crate) struct Fields<'n> {
     entries: &'n [Entry],
     what: &'static str,
     span: Range<usize>,
+    /// Entries with an unknown key, and the known one that was most likely meant: what is missing then is not
+    /// reported a second time.
+    unknown: Vec<(&'n Entry, Option<String>)>,
 }
 
 impl<'n> Fields<'n> {
@@ -327,10 +343,12 @@ impl<'n> Fields<'n> {
     pub(crate) fn open(
         node: &'n Node,
         what: &'static str,
+        known: &[&str],
         check: &mut Checker,
     ) -> Option<Fields<'n>> {
         let Value::Mapping(entries) = &node.value else {
-            check.unexpected(node, "a mapping");
+            let hint = format!("keys of {what}: {}", known.join(", "));
+            check.unexpected(node, "a mapping", Some(&hint));
             return None;
         };
         // An error about the whole points at its first key: a block has no brackets to point at.
@@ -341,6 +359,7 @@ impl<'n> Fields<'n> {
             entries,
             what,
             span,
+            unknown: Vec::new(),
         })
     }
 
@@ -351,27 +370,45 @@ impl<'n> Fields<'n> {
         known: &[&str],
         check: &mut Checker,
     ) -> Option<Fields<'n>> {
-        let fields = Fields::open(node, what, check)?;
+        let mut fields = Fields::open(node, what, known, check)?;
         fields.refuse_unknown(known, check);
         Some(fields)
     }
 
     /// Reports keys that are not in `known`.
-    pub(crate) fn refuse_unknown(&self, known: &[&str], check: &mut Checker) {
+    pub(crate) fn refuse_unknown(&mut self, known: &[&str], check: &mut Checker) {
         for entry in self.entries {
             if !known.contains(&entry.key.as_str()) {
                 let message = format!("{} has no key `{}`", self.what, short(&entry.key));
+                let synonym = SYNONYMS.iter().find(|(word, _)| *word == entry.key);
+                let synonym = synonym
+                    .map(|(_, key)| *key)
+                    .filter(|key| known.contains(key));
+                let meant = synonym.or_else(|| nearest(&entry.key, known));
+                let all = format!("its keys are {}", known.join(", "));
                 check
                     .error(entry.span.clone(), message)
-                    .hint(format!("its keys are {}", known.join(", ")))
-                    .nearest(nearest(&entry.key, known));
+                    .maybe_hint(meant.is_none().then_some(&all))
+                    .nearest(meant);
+                self.unknown.push((entry, meant.map(str::to_owned)));
             }
         }
     }
 
-    /// The key and its value.
+    /// Whether all of its keys are known.
+    pub(crate) fn is_known(&self) -> bool {
+        self.unknown.is_empty()
+    }
+
+    /// The key and its value; or those of a key that is not known and nearest to it.
     pub(crate) fn entry(&self, key: &str) -> Option<&'n Entry> {
-        self.entries.iter().find(|entry| entry.key == key)
+        let meant = || {
+            self.unknown
+                .iter()
+                .find(|(_, meant)| meant.as_deref() == Some(key))
+        };
+        let named = self.entries.iter().find(|entry| entry.key == key);
+        named.or_else(|| meant().map(|(entry, _)| *entry))
     }
 
     /// The value of a key that may be left out.

@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
 
-use crate::check::Finding;
+use crate::check::{Checker, Finding};
 
 /// One thing that is wrong with a study.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -110,6 +110,23 @@ impl StudyError {
             None => group,
         }
     }
+}
+
+/// The text of a file that must be UTF-8. `file_name` is what the error calls it.
+///
+/// # Errors
+/// The first byte that is not UTF-8.
+pub fn utf8(bytes: Vec<u8>, file_name: &str) -> Result<String, StudyErrors> {
+    String::from_utf8(bytes).map_err(|error| {
+        let at = error.utf8_error().valid_up_to();
+        let byte = error.as_bytes()[at];
+        let text = String::from_utf8_lossy(error.as_bytes());
+        let mut check = Checker::default();
+        check
+            .error(at..at + 1, format!("the byte 0x{byte:02X} is not UTF-8"))
+            .hint("save the file as UTF-8; if it is Latin-1: iconv -f latin1 -t utf-8 OLD > NEW");
+        StudyErrors::new(file_name, &text, check.into_findings())
+    })
 }
 
 /// The part of `span` that lies in its first line, at character boundaries.

@@ -57,7 +57,10 @@ impl Levels<'_> {
         factor.growing = true;
         let Some(cpus) = self.context.cpus() else {
             check
-                .error(node.span.clone(), "how many CPUs weir may use is not known")
+                .error(
+                    node.span.clone(),
+                    "the number of CPUs that weir may use is not known",
+                )
                 .hint("list the levels");
             return;
         };
@@ -80,7 +83,7 @@ impl Levels<'_> {
             return;
         };
         if factor.levels.iter().any(|(other, _)| *other == level) {
-            let message = format!("the level `{}` is there twice", short(&level));
+            let message = format!("the level `{}` is listed twice", short(&level));
             check.error(node.span.clone(), message);
             return;
         }

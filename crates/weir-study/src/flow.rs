@@ -17,6 +17,7 @@ use crate::requests;
 use crate::tls;
 use crate::tree::{Node, Value};
 use crate::words::{Slices, Words};
+use crate::{read_small, utf8};
 
 /// Keys of a flow.
 pub(crate) const KEYS: [&str; 20] = [
@@ -71,7 +72,7 @@ pub(crate) fn read(
         requests: sent(fields, check),
         ..FlowSpec::new(1, ArrivalsSpec::Closed)
     };
-    arrivals::read(fields, slices, &mut base, &mut words, check);
+    let has_one_time = arrivals::read(fields, slices, &mut base, &mut words, check);
     let connections = fields.required("connections", check);
     if let Some(node) = connections.filter(|node| !matrix::is_axis(node))
         && let Some(number) = check.whole(node, 1..=1_000_000)
@@ -106,16 +107,22 @@ pub(crate) fn read(
     }
     expect(fields, &mut base, &mut words, check);
     refuse_what_ends(fields, check);
-    let spec = match words::read(&words.said, base.clone(), slices.length.unwrap_or(LONGEST)) {
-        Ok(spec) => spec,
-        Err(faults) => {
-            faults
-                .iter()
-                .for_each(|fault| words.report(fault, fields, check));
-            base
-        }
+    let length = slices.length.unwrap_or(LONGEST);
+    let (spec, mut faults) = words::read(&words.said, base.clone(), length);
+    // What is wrong with a word must not be reported again for what follows from it.
+    let sound = if faults.is_empty() {
+        spec.clone()
+    } else {
+        base
     };
-    arrivals::check_slices(&spec, fields, slices, check);
+    faults.extend((check.engine.flow)(&spec));
+    for fault in &faults {
+        words.report(fault, fields, check);
+    }
+    let spec = sound;
+    if has_one_time {
+        arrivals::check_slices(&spec, fields, slices, check);
+    }
     spec
 }
 
@@ -124,36 +131,27 @@ fn sent(fields: &Fields<'_>, check: &mut Checker) -> Vec<WeightedRequest> {
     let ways = ["requests", "request-set", "request"];
     let given: Vec<_> = ways.iter().filter_map(|key| fields.entry(key)).collect();
     if let [_, second, ..] = given[..] {
-        let message = "a load says in one way what it asks for";
+        let message = "a load can have only one of `request`, `requests` and `request-set`";
         check.error(second.span.clone(), message).hint(
             "write `request` for one, `requests` for a mix, or `request-set` for a file of them",
         );
     }
-    let mut read_file = |path: &Path| requests::read_small(path);
     let plain = || FlowSpec::new(1, ArrivalsSpec::Closed).requests;
     let Some(entry) = given.first() else {
         return plain();
     };
     let node = &entry.value;
-    let read = match &*entry.key {
-        "requests" if matches!(node.value, Value::Scalar(_)) => {
-            check
-                .error(
-                    entry.span.clone(),
-                    "a number of requests would end the load in the middle of a turn of the arms",
-                )
-                .hint("a study ends by `duration`; a mix is a list: `requests: [{path: /, weight: 3}]`");
+    let read = match (&*entry.key, &node.value) {
+        ("requests", Value::Scalar(text)) => {
+            not_a_list(text, node, check);
             Vec::new()
         }
-        "requests" => {
+        ("requests", _) => {
             let nodes = check.list(node, "a list of requests").unwrap_or_default();
-            requests::list(nodes, &mut read_file, check)
+            requests::list(nodes, true, check)
         }
-        "request-set" => file_of_requests(node, check).unwrap_or_default(),
-        _ => {
-            let one = requests::request(node, false, &mut read_file, check);
-            one.into_iter().collect()
-        }
+        ("request-set", _) => file_of_requests(node, check).unwrap_or_default(),
+        _ => requests::list(std::slice::from_ref(node), false, check),
     };
     match read.is_empty() {
         true => plain(),
@@ -161,13 +159,26 @@ fn sent(fields: &Fields<'_>, check: &mut Checker) -> Vec<WeightedRequest> {
     }
 }
 
+/// What `requests` is for `weir load`, a number, or else what was meant for `request`.
+fn not_a_list(text: &str, node: &Node, check: &mut Checker) {
+    let (message, hint) = match text.parse::<f64>() {
+        Ok(_) => (
+            "a study does not end after a number of requests".to_owned(),
+            "leave `requests` out and say with `duration` how long the load lasts",
+        ),
+        Err(_) => (
+            format!("expected a list of requests, found `{}`", short(text)),
+            "write `request: {path: /}` for one, or `requests: [{path: /a, weight: 3}, {path: /b}]` for a mix",
+        ),
+    };
+    check.error(node.span.clone(), message).hint(hint);
+}
+
 /// The requests of a file. What is wrong in it has its own line and column.
 fn file_of_requests(node: &Node, check: &mut Checker) -> Option<Vec<WeightedRequest>> {
     let name = check.text(node)?;
-    let text = requests::read_small(Path::new(&name));
-    let text = text.map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
-    let text = match text {
-        Ok(text) => text,
+    let bytes = match read_small(Path::new(&name)) {
+        Ok(bytes) => bytes,
         Err(error) => {
             let message = format!("cannot read `{}`: {error}", short(&name));
             let error = check.error(node.span.clone(), message);
@@ -175,17 +186,19 @@ fn file_of_requests(node: &Node, check: &mut Checker) -> Option<Vec<WeightedRequ
             return None;
         }
     };
-    match requests::parse_requests(&text, &name, &mut |path| requests::read_small(path)) {
-        Ok(read) => Some(read.requests),
-        Err(errors) => {
-            for error in errors.errors() {
-                let place = format!("{name}:{}:{}", error.line, error.column);
-                let message = format!("{place}: {}", error.message);
-                check.error(node.span.clone(), message);
-            }
-            None
-        }
+    let requests =
+        utf8(bytes, &name).and_then(|text| requests::parse_requests(&text, &name, check.engine));
+    let errors = match requests {
+        Ok(requests) => return Some(requests),
+        Err(errors) => errors,
+    };
+    for error in errors.errors() {
+        check
+            .error(node.span.clone(), error.to_string())
+            .maybe_hint(error.hint.as_deref())
+            .nearest(error.nearest.as_deref());
     }
+    None
 }
 
 /// `keep-alive`, `per-request`, `1000`, `30s`, `{requests: N}`, `{time: 10s}`.
@@ -214,11 +227,12 @@ fn connection(node: &Node, words: &mut Words, check: &mut Checker) {
                 words.say(Key::Connection, text, time);
             }
         }
+        _ if !fields.is_known() => {}
         _ => {
             check
                 .error(
                     fields.span(),
-                    "a connection is used for so many requests or for so long",
+                    "a connection is used for a number of requests or for a time, not for both",
                 )
                 .hint("write `keep-alive`, `per-request`, `{requests: 100}` or `{time: 10s}`");
         }
@@ -231,9 +245,9 @@ fn refuse_what_ends(fields: &Fields<'_>, check: &mut Checker) {
         check
             .error(
                 entry.span.clone(),
-                "a load that grows once would be another for each arm, since they take turns",
+                "a study has no `ramp-up`: arms take turns, so each would get another part of it",
             )
-            .hint("write a rate that grows in every slice, `rate: 0..5000`; the first part of a slice is not measured anyway (`blocks: {discard: 20%}`)");
+            .hint("write a rate that grows in every slice, such as `rate: 0..5000`; the first part of a slice is not measured anyway (`blocks: {discard: 20%}`)");
     }
 }
 
@@ -246,9 +260,9 @@ fn expect(fields: &Fields<'_>, base: &mut FlowSpec, words: &mut Words, check: &m
         .iter()
         .any(|key| fields.get(key).is_some());
     if own {
-        let message = "of several requests each says itself what it expects";
+        let message = "with several requests, each has its own `expect`";
         let error = check.error(entry.span.clone(), message);
-        error.hint("write `expect` beside its path");
+        error.hint("write `expect` next to each `path`");
         return;
     }
     let nodes = match &entry.value.value {
@@ -295,9 +309,12 @@ pub(crate) fn size(
         .find_map(|key| fields.entry(key));
     if let Some(path) = of_request("request").or(mix) {
         check
-            .error(path.span.clone(), "a load asks for a size or for a path")
+            .error(
+                path.span.clone(),
+                "a load cannot have both a size and a path",
+            )
             .hint(format!(
-                "content of that size is at {target}: leave one of the two out"
+                "a file of that size is at {target}: leave one of the two out"
             ));
     }
     for one in &mut flow.requests {

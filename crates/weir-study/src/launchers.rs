@@ -24,12 +24,12 @@ pub(crate) fn read(
     for entry in check.entries(node, wanted).unwrap_or_default() {
         let fit = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
         if Some(&entry.key) == none.as_ref() || !entry.key.chars().all(fit) {
-            let message = format!("`{}` is no name for a launcher", short(&entry.key));
+            let message = format!("`{}` is not a valid name for a launcher", short(&entry.key));
             check
                 .error(entry.span.clone(), message)
-                .hint("lower-case letters, digits and `-`; `none` is the one without any");
-            continue;
+                .hint("use lower-case letters, digits and `-`; `none` is reserved");
         }
+        let before = check.count();
         let keys = ["prefix", "env", "preload"];
         let Some(fields) = Fields::known(&entry.value, "a launcher", &keys, check) else {
             continue;
@@ -45,7 +45,7 @@ pub(crate) fn read(
                 .get("preload")
                 .map_or_else(Vec::new, |node| preload(node, check)),
         };
-        if spec == LauncherSpec::default() {
+        if spec == LauncherSpec::default() && check.count() == before {
             check
                 .error(
                     entry.span.clone(),
@@ -67,7 +67,7 @@ fn prefix(node: &Node, check: &mut Checker) -> Vec<String> {
                 return Vec::new();
             };
             shlex::split(&text).unwrap_or_else(|| {
-                check.error(node.span.clone(), "a quote is not closed");
+                check.error(node.span.clone(), "the quotation mark is not closed");
                 Vec::new()
             })
         }
@@ -85,11 +85,11 @@ fn env(node: &Node, check: &mut Checker) -> BTreeMap<String, String> {
     for entry in check.entries(node, wanted).unwrap_or_default() {
         let fit = |c: char| c.is_ascii_alphanumeric() || c == '_';
         if entry.key.is_empty() || !entry.key.chars().all(fit) {
-            let message = format!("`{}` is no name of a variable", short(&entry.key));
+            let message = format!("`{}` is not a valid name for a variable", short(&entry.key));
             check.error(entry.span.clone(), message);
         } else if let Some(value) = check.scalar(&entry.value, "a value") {
             if value.contains('\0') {
-                check.error(entry.value.span.clone(), "a value holds no NUL");
+                check.error(entry.value.span.clone(), "a value cannot contain NUL");
             }
             env.insert(entry.key.clone(), value.to_owned());
         }
@@ -105,10 +105,10 @@ fn preload(node: &Node, check: &mut Checker) -> Vec<PathBuf> {
     for path in &paths {
         // Proxies are started in folders of their own, and ld.so(8) separates by both.
         if !path.starts_with('/') || path.contains([':', ' ']) {
-            let message = format!("`{}` is no path of a library to preload", short(path));
+            let message = format!("`{}` is not a usable path of a library", short(path));
             check
                 .error(node.span.clone(), message)
-                .hint("an absolute path without colons and blanks");
+                .hint("give an absolute path without colons and spaces");
         }
     }
     paths.into_iter().map(PathBuf::from).collect()
@@ -138,7 +138,7 @@ pub(crate) fn check_used(
         let error = check.error(draft.place_of(&parameter.id), message);
         match nearest(name, &names) {
             Some(near) => error.nearest(Some(near)),
-            None => error.hint("name it under `launchers`"),
+            None => error.hint("define it under `launchers`"),
         };
     }
 }

@@ -15,6 +15,7 @@
 mod arms;
 mod arrivals;
 mod check;
+mod engine;
 mod error;
 mod factors;
 mod flow;
@@ -38,12 +39,13 @@ mod words;
 use weir_model::study::{Compare, Study};
 use weir_parameters::Catalog;
 
-pub use error::{StudyError, StudyErrors};
+pub use engine::{Engine, RequestFault, read_small};
+pub use error::{StudyError, StudyErrors, utf8};
 pub use machine::CheckContext;
 pub use programs::programs;
 pub use ready::{ReadyMade, studies};
 pub use remarks::remarks;
-pub use requests::{Requests, parse_requests};
+pub use requests::parse_requests;
 pub use scale::{Scale, ScaleError};
 
 use check::{Checker, Fields};
@@ -104,7 +106,7 @@ pub fn parse_scaled(
     context: &CheckContext,
     scale: Scale,
 ) -> Result<Study, StudyErrors> {
-    let mut check = Checker::default();
+    let mut check = Checker::new(context.engine);
     let study = tree::read(text, &tree::STUDY, &mut check)
         .and_then(|root| study(&root, catalog, context, scale, &mut check));
     match study {
@@ -119,11 +121,13 @@ fn check_version(fields: &Fields<'_>, check: &mut Checker) -> Option<()> {
     let Some(node) = fields.required("weir", check) else {
         return Some(());
     };
-    if check.whole(node, 0..=u64::from(u32::MAX)) == Some(VERSION) {
+    if check.scalar(node, "a version")?.parse() == Ok(VERSION) {
         return Some(());
     }
     let message = format!("this weir reads studies of version {VERSION} only");
-    let hint = format!("write `weir: {VERSION}`, or use the weir that the study was written for");
+    let hint = format!(
+        "write `weir: {VERSION}`, or use the version of weir that the study was written for"
+    );
     check.error(node.span.clone(), message).hint(hint);
     None
 }
@@ -136,7 +140,7 @@ fn study(
     scale: Scale,
     check: &mut Checker,
 ) -> Option<Study> {
-    let fields = Fields::open(root, "a study", check)?;
+    let mut fields = Fields::open(root, "a study", &KEYS, check)?;
     check_version(&fields, check)?;
     fields.refuse_unknown(&KEYS, check);
     let name = fields

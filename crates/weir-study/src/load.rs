@@ -111,7 +111,7 @@ pub(crate) fn read(
         let (count, most) = (loads.drafts.len(), matrix::MAX_LOADS);
         check.error(
             node.span.clone(),
-            format!("{count} loads are more than {most}"),
+            format!("{count} loads are too many: at most {most} are allowed"),
         );
     }
     loads
@@ -209,8 +209,8 @@ fn read_load(node: &Node, slices: Slices, check: &mut Checker) -> Option<Templat
             .entry("connection")
             .map_or(fields.span(), |entry| entry.value.span.clone());
         check
-            .error(at, "a load must ask for something")
-            .hint("write the connections that are held as `hold: 10000` beside those that ask");
+            .error(at, "a load must send requests")
+            .hint("write `hold: 10000` in a load that sends requests");
     }
     let duration = fields.required("duration", check);
     let duration_at = duration.map_or(fields.span(), |node| node.span.clone());
@@ -283,23 +283,23 @@ fn beside(
                     || flows
                         .iter()
                         .any(|other| !name.is_empty() && other.name == name),
-                "a second flow of the load has this name",
-                "each has a name of its own; the load's own flow is called `main`",
+                "two flows of the load have this name",
+                "give each flow its own name; the load's own flow is called `main`",
             ),
             (
                 !flow.is_held() && flow.is_open() != main.is_open(),
-                "the flows of a load are all closed, or all have rates",
-                "what is measured is another thing for each kind: make two loads of them",
+                "the flows of a load must all be closed, or all have rates",
+                "closed and open loads measure different things: write two loads",
             ),
             (
                 matches!(flow.arrivals, ArrivalsSpec::ShareOfSlowest(_)),
-                "a flow beside another needs its rate in requests per second",
-                "the load's own rate may be a share of what was measured",
+                "a flow under `flows` needs its rate in requests per second",
+                "only the load's own rate can be a share of the slowest arm's",
             ),
             (
                 matches!(flow.spacing, Spacing::Burst { .. }),
-                "only the load's own flow has bursts",
-                "slices are made for the bursts of one flow",
+                "only the load's own flow can have bursts",
+                "slices are fitted to the bursts of one flow",
             ),
         ];
         let connections = own.get("connections").filter(|node| matrix::is_axis(node));
@@ -308,8 +308,8 @@ fn beside(
             .filter(|node| matrix::is_axis_of_rates(node));
         for node in connections.into_iter().chain(rate) {
             check
-                .error(node.span.clone(), "a flow has one level of each key")
-                .hint("only the load itself may be a matrix: write one number, or a load for each");
+                .error(node.span.clone(), "a flow under `flows` has a single value for each key")
+                .hint("only the load itself may be a matrix: write one number, or one load for each number");
         }
         for (_, message, hint) in faults.iter().filter(|(is_so, ..)| *is_so) {
             check.error(own.span(), *message).hint(*hint);
@@ -317,7 +317,7 @@ fn beside(
         flows.push(flow);
     }
     if flows.len() >= MOST_FLOWS {
-        let message = format!("a load has {MOST_FLOWS} flows at most, its own included");
+        let message = format!("a load has at most {MOST_FLOWS} flows, its own included");
         check.error(fields.span(), message);
     }
     flows
@@ -348,7 +348,7 @@ pub(crate) fn check_fit(
         );
         let which = match blocks.slice {
             Some(_) => "slices of",
-            None => "slices of no less than",
+            None => "slices of at least",
         };
         let hint = format!(
             "with {which} {} they take {}",
@@ -369,11 +369,12 @@ pub(crate) fn check_bursts(loads: &[Draft], blocks: &BlockSpec, check: &mut Chec
         };
         let (size, connections) = (bursts.size, load.spec.connections);
         if size > connections {
-            let message =
-                format!("bursts of {size} requests are more than {connections} connections");
-            check
-                .error(at.clone(), message)
-                .hint("a request that finds no connection waits for one, and is in no burst");
+            let message = format!(
+                "bursts of {size} requests need {size} connections, and the load has {connections}"
+            );
+            check.error(at.clone(), message).hint(
+                "a request that finds no idle connection waits, and is then no part of the burst",
+            );
             return;
         }
         let period = bursts.period();
@@ -397,7 +398,7 @@ pub(crate) fn check_bursts(loads: &[Draft], blocks: &BlockSpec, check: &mut Chec
                 format_duration(slice)
             );
             check.error(at.clone(), message).hint(format!(
-                "{every}: make `slice` a multiple of that, so that no arm gets more of them than another"
+                "{every}: make `slice` a multiple of that, so that every arm gets the same number of bursts"
             ));
             return;
         }
@@ -423,16 +424,16 @@ pub(crate) fn check_external(
         .filter_map(|load| place(&load.places.size))
         .collect();
     for (start, end) in sizes {
-        let message = "what an external proxy answers is not weir's to choose";
+        let message = "weir does not choose what an external proxy answers";
         let error = check.error(start..end, message);
-        error.hint("leave `size` out, or ask for a `path`");
+        error.hint("leave `size` out, or give a `path`");
     }
     let secure: BTreeSet<_> = loads
         .iter()
         .filter_map(|load| place(&load.places.tls))
         .collect();
     for (start, end) in secure {
-        let error = check.error(start..end, "an external proxy is asked in clear");
+        let error = check.error(start..end, "weir cannot send TLS load to an external proxy");
         error.hint("leave `tls` out, or let weir start the proxy");
     }
 }

@@ -4,8 +4,10 @@ use weir_model::quantity::CpuSet;
 use weir_model::study::{ProxySpec, Settings};
 use weir_parameters::{Catalog, ClientLimits, DescriptorLimits, Means};
 
+use crate::Engine;
+
 /// What a study must fit on.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub struct CheckContext {
     /// Descriptors that a proxy may open unless its settings say more: the soft limit that it
     /// inherits.
@@ -24,6 +26,8 @@ pub struct CheckContext {
     /// Whether all roles are on this machine. Where they are not, the lab checks their CPU sets, each
     /// against its own.
     pub one_machine: bool,
+    /// What its loads are checked with.
+    pub engine: Engine,
 }
 
 /// The level that stands for the number of CPUs that weir may use.

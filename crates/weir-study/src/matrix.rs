@@ -80,10 +80,13 @@ pub(crate) fn axes(fields: &Fields<'_>, check: &mut Checker) -> Option<Axes> {
         broken: false,
     };
     if axes.cells() > MAX_LOADS {
-        let message = format!("{} loads are more than {MAX_LOADS}", axes.cells());
+        let message = format!(
+            "{} loads are too many: at most {MAX_LOADS} are allowed",
+            axes.cells()
+        );
         check
             .error(first.span.clone(), message)
-            .hint("take larger steps");
+            .hint("use larger steps");
     }
     match check.count() == before {
         true => Some(axes),
@@ -117,7 +120,7 @@ fn list(node: &Node, kind: &Kind, check: &mut Checker) -> Option<Vec<u64>> {
             Some(level) if levels.contains(&level) => {
                 check.error(
                     item.span.clone(),
-                    format!("`{}` is there twice", short(text)),
+                    format!("`{}` is listed twice", short(text)),
                 );
             }
             Some(level) => levels.push(level),
@@ -156,7 +159,7 @@ fn range(node: &Node, text: &str, kind: &Kind, check: &mut Checker) -> Option<Ve
                 format!("the steps of `{}` do not reach {to}", short(text)),
             )
             .hint(format!(
-                "the last one is {last}: end there, or take another step"
+                "the last level is {last}: end the range there, or use another step"
             ));
         return None;
     }
@@ -165,9 +168,9 @@ fn range(node: &Node, text: &str, kind: &Kind, check: &mut Checker) -> Option<Ve
         check
             .error(
                 node.span.clone(),
-                format!("{count} levels are more than {MAX_LOADS}"),
+                format!("{count} levels are too many: at most {MAX_LOADS} are allowed"),
             )
-            .hint("take larger steps");
+            .hint("use larger steps");
         return None;
     }
     Some((from..=to).step_by(step as usize).collect())

@@ -47,7 +47,7 @@ pub(crate) fn origin(node: Option<&Node>, check: &mut Checker) -> OriginSpec {
         && origin.size > 0
         && let Some(node) = size
     {
-        let message = format!("a response with status {} has no content", origin.status);
+        let message = format!("a response with status {} has no body", origin.status);
         check
             .error(node.span.clone(), message)
             .hint("write `size: 0`");
@@ -62,7 +62,7 @@ pub(crate) fn origin(node: Option<&Node>, check: &mut Checker) -> OriginSpec {
             let message = format!("`{}` is not a media type", short(&content_type));
             check
                 .error(node.span.clone(), message)
-                .hint("such as text/plain");
+                .hint("for example text/plain");
         }
         origin.content_type = content_type;
     }
@@ -75,7 +75,7 @@ fn delay(node: &Node, check: &mut Checker) -> Option<DelaySpec> {
         Value::Scalar(text) if text == "none" => Some(DelaySpec::None),
         Value::Scalar(_) => check.duration(node, bounds).map(DelaySpec::Fixed),
         Value::Empty => {
-            let message = "`none`, a duration, or a mapping is wanted here, found nothing";
+            let message = "expected `none`, a duration or a mapping, found nothing";
             check.error(node.span.clone(), message);
             None
         }
@@ -85,9 +85,10 @@ fn delay(node: &Node, check: &mut Checker) -> Option<DelaySpec> {
             match (fields.get("uniform"), fields.get("exponential")) {
                 (Some(range), None) => uniform(range, check),
                 (None, Some(mean)) => check.duration(mean, bounds).map(DelaySpec::Exponential),
+                _ if !fields.is_known() => None,
                 _ => {
                     check
-                        .error(fields.span(), "a delay has one distribution")
+                        .error(fields.span(), "a delay needs exactly one distribution")
                         .hint("`uniform: [1ms, 5ms]` or `exponential: 2ms`");
                     None
                 }
@@ -104,15 +105,15 @@ fn uniform(node: &Node, check: &mut Checker) -> Option<DelaySpec> {
             check.duration(low, bounds()),
             check.duration(high, bounds()),
         );
-        match (low?, high?) {
-            (low, high) if low < high => return Some(DelaySpec::Uniform(low, high)),
-            _ => {}
+        let (low, high) = (low?, high?);
+        if low < high {
+            return Some(DelaySpec::Uniform(low, high));
         }
     }
     check
         .error(
             node.span.clone(),
-            "the shorter and the longer duration are wanted here",
+            "expected two durations, the shorter first",
         )
         .hint("such as `uniform: [1ms, 5ms]`");
     None
@@ -188,7 +189,7 @@ pub(crate) fn objective(
 fn within(node: &Node, metric: Metric, check: &mut Checker) -> Option<Duration> {
     if metric.response_quantile().is_none() {
         check
-            .error(node.span.clone(), "only a response time has a limit")
+            .error(node.span.clone(), "only a response time can have a limit")
             .hint("write `metric: response-p99` or `metric: response-p50` beside it");
     }
     check.duration(node, Duration::from_micros(1)..=Duration::from_secs(3600))
@@ -205,7 +206,7 @@ fn check_metric(node: &Node, metric: Metric, loads: &[load::Draft], check: &mut 
         Metric::Rate | Metric::ReceivedBytes => (
             loads.iter().any(is_closed),
             "closed",
-            "in an open loop every arm completes the rate that was asked for",
+            "in an open loop every arm completes the intended rate: add a load with `closed: true`",
         ),
         Metric::ResponseP50 | Metric::ResponseP99 => (
             loads.iter().any(|load| !is_closed(load)),
@@ -244,7 +245,10 @@ pub(crate) fn network(node: Option<&Node>, check: &mut Checker) -> NetworkSpec {
     if let Some(node) = fields.get("mtu") {
         if network.kind == NetworkKind::Loopback {
             check
-                .error(node.span.clone(), "loopback has no MTU of ours")
+                .error(
+                    node.span.clone(),
+                    "weir does not set the MTU of the loopback interface",
+                )
                 .hint("leave it out, or write `kind: namespaces`");
         }
         let mtu = check.whole(node, MTUS);
@@ -301,10 +305,10 @@ fn cpu_set(node: &Node, context: &CheckContext, check: &mut Checker) -> Option<C
         check
             .error(
                 node.span.clone(),
-                format!("this machine has no CPU {missing} for weir"),
+                format!("weir may not use CPU {missing} on this machine"),
             )
             .hint(format!(
-                "there are {available}; without `cpus` the lab shares out what there is"
+                "weir may use {available}; leave `cpus` out and weir assigns them"
             ));
     }
     Some(set)

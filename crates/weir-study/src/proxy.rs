@@ -90,7 +90,7 @@ pub(crate) fn read_for_arm(
         reader.check_role(kind, node, check);
         if !kind.is_started() {
             check
-                .error(node.span.clone(), "an external proxy has an address")
+                .error(node.span.clone(), "an external proxy needs an address")
                 .hint("write `{kind: external, address: 192.0.2.7:80}`");
         }
         return Some(Draft {
@@ -143,7 +143,7 @@ impl Reader<'_> {
             let message = format!("{} does not serve files", kind.title());
             check
                 .error(node.span.clone(), message)
-                .hint("its role is `reverse-proxy`");
+                .hint("leave `role` out, or write `role: reverse-proxy`");
         }
     }
 
@@ -159,7 +159,7 @@ impl Reader<'_> {
         let stock = fields.get("stock").map_or(Some(true), |node| {
             let stock = check.choice(node, &[("debian", true), ("none", false)]);
             if configuration.is_some() && stock == Some(true) {
-                let message = "a configuration of your own begins with nothing but itself";
+                let message = "`stock` has no effect with a `configuration` of your own";
                 check
                     .error(node.span.clone(), message)
                     .hint("leave `stock` out");
@@ -171,8 +171,10 @@ impl Reader<'_> {
         if stock == Some(false) || configuration.is_some() {
             spec.settings.clear();
         }
+        // Settings of an external proxy are refused as a whole.
         let (own, places) = fields
             .get("settings")
+            .filter(|_| kind.is_started())
             .map(|node| self.levels(kind).settings(node, check))
             .unwrap_or_default();
         spec.settings.extend(own);
@@ -191,7 +193,7 @@ impl Reader<'_> {
         let port = fields.get("port").and_then(|node| {
             let port = check.whole(node, 1..=u64::from(u16::MAX))?;
             if fields.get("configuration").is_none() {
-                let message = "`port` names a listener of a `configuration`, and there is none";
+                let message = "`port` names a listener of a `configuration`, which is missing";
                 check.error(node.span.clone(), message);
             }
             u16::try_from(port).ok()
@@ -228,10 +230,10 @@ fn external(kind: ProxyKind, fields: &Fields<'_>, check: &mut Checker) -> Option
     match text.parse() {
         Ok(address) => Some(ExternalSpec { address }),
         Err(_) => {
-            let message = format!("`{}` is no address with a port", short(&text));
+            let message = format!("`{}` is not an address with a port", short(&text));
             check
                 .error(node.span.clone(), message)
-                .hint("such as 192.0.2.7:80 or [2001:db8::7]:80");
+                .hint("for example 192.0.2.7:80 or [2001:db8::7]:80");
             None
         }
     }
@@ -244,7 +246,7 @@ pub(crate) fn refuse_external(kind: ProxyKind, key: &str, span: Range<usize>, ch
     }
     check
         .error(span, format!("`{key}` is for a proxy that weir starts"))
-        .hint("an external proxy is asked and never touched");
+        .hint("weir sends load to an external proxy and changes nothing about it");
 }
 
 fn role(node: &Node, check: &mut Checker) -> Option<ProxyRole> {
@@ -352,7 +354,7 @@ impl Levels<'_> {
         let error = check.error(entry.span.clone(), message);
         match self.catalog.nearest(self.kind, &entry.key) {
             Some(nearest) => error.nearest(Some(nearest)),
-            None => error.hint("`weir parameters` lists those that there are"),
+            None => error.hint("run `weir parameters` for a list"),
         };
     }
 }

@@ -56,8 +56,8 @@ pub(crate) fn read(
     };
     let entries = figures.and_then(|node| check.entries(node, "an arm and its figure"));
     let mut published = Published {
-        source: source?,
-        metric: metric?,
+        source: source.unwrap_or_default(),
+        metric: metric.unwrap_or_default(),
         figures: BTreeMap::new(),
         by_load: BTreeMap::new(),
         times: Vec::new(),

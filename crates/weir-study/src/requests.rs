@@ -11,18 +11,21 @@
 //!     expect: {status: [201, 409], fields: {X-Cache: MISS, ETag: "*"}, size: 1KiB}
 //! ```
 //!
-//! Slots are left as they are: who sends the requests knows them.
+//! Slots are left as they are: who sends the requests knows them, and finds those that are wrong.
 
-use std::io;
 use std::ops::Range;
 use std::path::Path;
 
 use weir_model::load::RequestSpec;
-use weir_model::request::{ExpectSpec, FieldSpec, StatusSpec, WeightedRequest, escape};
+use weir_model::quantity::Limits;
+use weir_model::request::{
+    ExpectSpec, FieldSpec, StatusSpec, WeightedRequest, is_token, parse_sha256,
+};
 
-use crate::StudyErrors;
 use crate::check::{Checker, Fields, short};
+use crate::engine;
 use crate::tree::{self, Form, Node, Value};
+use crate::{Engine, RequestFault, StudyErrors};
 
 const KEYS: [&str; 8] = [
     "name",
@@ -39,8 +42,8 @@ const EXPECT_KEYS: [&str; 4] = ["status", "fields", "size", "sha256"];
 const REQUESTS: Form = Form {
     noun: "set of requests",
     plural: "sets of requests",
-    max_bytes: 16 << 20,
-    example: "the shortest one is `requests: [{path: /}]`",
+    max_bytes: engine::LARGEST as usize,
+    example: "for example `requests: [{path: /}]`",
 };
 
 /// Methods of RFC 9110 §9.3 and RFC 5789, for whoever mistypes one or writes it in lower case.
@@ -50,83 +53,63 @@ const METHODS: [&str; 8] = [
 /// Largest content of a response that can be expected: what a size can say.
 const LARGEST: u64 = 1 << 40;
 
-/// The requests of a file.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Requests {
-    /// The requests, in the file's order. At least one.
-    pub requests: Vec<WeightedRequest>,
-    /// Line and column, from 1, of each of them: for what is found out about them later.
-    pub places: Vec<(usize, usize)>,
-}
-
-/// Reads the files that `content-file` names.
-pub(crate) type ReadFile<'r> = &'r mut dyn FnMut(&Path) -> io::Result<Vec<u8>>;
-
-/// Reads a file of requests and checks all of it, slots apart. `file_name` is what errors call the
-/// text; `read_file` reads the files that requests name for their content, which is sent as it is and
-/// therefore comes back through [`escape`].
+/// Reads a file of requests and checks all of it. `file_name` is what errors call the text. Files that
+/// requests name for their content are sent as they are and therefore come back through [`weir_model::request::escape`].
 ///
 /// # Errors
 /// Everything that is wrong with the text, in the order in which it stands there.
 pub fn parse_requests(
     text: &str,
     file_name: &str,
-    read_file: ReadFile<'_>,
-) -> Result<Requests, StudyErrors> {
-    let mut check = Checker::default();
-    let requests = tree::read(text, &REQUESTS, &mut check)
-        .and_then(|root| read(&root, text, read_file, &mut check));
+    engine: Engine,
+) -> Result<Vec<WeightedRequest>, StudyErrors> {
+    let mut check = Checker::new(engine);
+    let requests = tree::read(text, &REQUESTS, &mut check).and_then(|root| read(&root, &mut check));
     match requests {
         Some(requests) if check.is_clean() => Ok(requests),
         _ => Err(StudyErrors::new(file_name, text, check.into_findings())),
     }
 }
 
-fn read(root: &Node, text: &str, read_file: ReadFile<'_>, check: &mut Checker) -> Option<Requests> {
+fn read(root: &Node, check: &mut Checker) -> Option<Vec<WeightedRequest>> {
     let fields = Fields::known(root, "a set of requests", &["requests"], check)?;
     let nodes = fields.required("requests", check)?;
-    let mut places = Places::new(text);
     let nodes = check.list(nodes, "a list of requests")?;
-    Some(Requests {
-        requests: list(nodes, read_file, check),
-        places: nodes
-            .iter()
-            .map(|node| places.of(node.span.start))
-            .collect(),
-    })
+    Some(list(nodes, true, check))
 }
 
-/// Requests that a load is mixed from.
-pub(crate) fn list(
-    nodes: &[Node],
-    read_file: ReadFile<'_>,
-    check: &mut Checker,
-) -> Vec<WeightedRequest> {
-    let read = nodes
-        .iter()
-        .map(|node| request(node, true, read_file, check));
-    read.flatten().collect()
-}
-
-/// Reads a file that a study names, as far as it may hold what a study can: a file of another kind may
-/// never end.
-pub(crate) fn read_small(path: &Path) -> io::Result<Vec<u8>> {
-    let is = std::fs::metadata(path)?;
-    if !is.is_file() || is.len() > REQUESTS.max_bytes as u64 {
-        let most = REQUESTS.max_bytes >> 20;
-        let message = format!("it is not a file of at most {most} MiB");
-        return Err(io::Error::other(message));
+/// Requests that a load is mixed from. Of several, each must say its path.
+pub(crate) fn list(nodes: &[Node], need_path: bool, check: &mut Checker) -> Vec<WeightedRequest> {
+    let mut requests = Vec::new();
+    let mut places = Vec::new();
+    for node in nodes {
+        let before = check.count();
+        if let Some(request) = request(node, need_path, check) {
+            requests.push(request);
+            places.push((node, check.count() == before));
+        }
     }
-    std::fs::read(path)
+    for fault in (check.engine.requests)(&requests) {
+        let (node, is_sound) = places[fault.index];
+        let place = place_of(node, &fault);
+        // What is wrong with the whole follows from what was reported of a part.
+        if is_sound || place.is_some() {
+            check
+                .error(place.unwrap_or(node.span.clone()), fault.message)
+                .maybe_hint(fault.hint.as_deref());
+        }
+    }
+    requests
 }
 
-/// One request. Of several, each must say its path.
-pub(crate) fn request(
-    node: &Node,
-    needs_path: bool,
-    read_file: ReadFile<'_>,
-    check: &mut Checker,
-) -> Option<WeightedRequest> {
+/// Where the part of a request stands that a fault is about.
+fn place_of(request: &Node, fault: &RequestFault) -> Option<Range<usize>> {
+    let part = request.get(fault.key?)?;
+    let header = fault.header.as_deref().and_then(|name| part.get(name));
+    Some(header.unwrap_or(part).span.clone())
+}
+
+fn request(node: &Node, needs_path: bool, check: &mut Checker) -> Option<WeightedRequest> {
     let fields = Fields::known(node, "a request", &KEYS, check)?;
     let mut request = RequestSpec::get("/");
     if let Some(method) = fields.get("method").and_then(|node| method(node, check)) {
@@ -142,7 +125,7 @@ pub(crate) fn request(
     if let Some(node) = fields.get("fields") {
         request.fields = request_fields(node, check);
     }
-    if let Some(content) = content(&fields, read_file, check) {
+    if let Some(content) = content(&fields, check) {
         request.content = content;
     }
     Some(WeightedRequest {
@@ -160,7 +143,7 @@ pub(crate) fn request(
 fn request_fields(node: &Node, check: &mut Checker) -> Vec<(String, String)> {
     let mut fields = Vec::new();
     for entry in check
-        .entries(node, "a field such as `Accept: text/html`")
+        .entries(node, "a header such as `Accept: text/html`")
         .unwrap_or_default()
     {
         let name = &entry.key;
@@ -192,12 +175,6 @@ fn request_fields(node: &Node, check: &mut Checker) -> Vec<(String, String)> {
     fields
 }
 
-/// A token (RFC 9110 §5.6.2).
-fn is_token(text: &str) -> bool {
-    let token = |b: u8| b.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&b);
-    !text.is_empty() && text.bytes().all(token)
-}
-
 fn method(node: &Node, check: &mut Checker) -> Option<String> {
     let method = check.text(node)?;
     let upper = method.to_ascii_uppercase();
@@ -210,7 +187,7 @@ fn method(node: &Node, check: &mut Checker) -> Option<String> {
                 node.span.clone(),
                 format!("`{method}` is not the method {upper}"),
             )
-            .hint("upper and lower case differ in methods (RFC 9110 §9.1)")
+            .hint("methods are case-sensitive (RFC 9110 §9.1)")
             .nearest(Some(&upper));
     }
     Some(method)
@@ -225,32 +202,31 @@ fn path(node: &Node, check: &mut Checker) -> Option<String> {
         let message = format!("`{}` is not a path", short(&path));
         check
             .error(node.span.clone(), message)
-            .hint("a path begins with `/` and has printable ASCII characters only, no blank and no `#`; the address is given once for all requests");
+            .hint("a path begins with `/` and has printable ASCII characters only, no space and no `#`; it has no host, because each arm has an address of its own");
     }
     Some(path)
 }
 
 fn weight(node: &Node, check: &mut Checker) -> Option<f64> {
     let text = check.text(node)?;
-    let weight: Option<f64> = text.parse().ok();
-    let weight = weight.filter(|weight| weight.is_finite() && *weight > 0.0);
-    if weight.is_none() {
-        let message = format!("`{}` is not a weight above zero", short(&text));
-        check
-            .error(node.span.clone(), message)
-            .hint("a request of weight 3 is sent three times as often as one of weight 1; leave out one that is not to be sent");
-    }
+    let weight = Limits::WEIGHT.read(&text);
     weight
+        .map_err(|error| {
+            check
+                .error(node.span.clone(), error.to_string())
+                .hint("a request of weight 3 is sent three times as often as one of weight 1; leave out one that is not to be sent");
+        })
+        .ok()
 }
 
-fn content(fields: &Fields<'_>, read_file: ReadFile<'_>, check: &mut Checker) -> Option<Vec<u8>> {
+fn content(fields: &Fields<'_>, check: &mut Checker) -> Option<Vec<u8>> {
     match (fields.get("content"), fields.entry("content-file")) {
         (None, None) => None,
         (Some(_), Some(file)) => {
             check
                 .error(
                     file.span.clone(),
-                    "a request has `content` or `content-file`, not both",
+                    "a request cannot have both `content` and `content-file`",
                 )
                 .hint("leave one of the two out");
             None
@@ -258,16 +234,16 @@ fn content(fields: &Fields<'_>, read_file: ReadFile<'_>, check: &mut Checker) ->
         (Some(node), None) => match node.value {
             Value::Mapping(_) | Value::List(_) => {
                 check
-                    .error(node.span.clone(), "content is text, found YAML of its own")
-                    .hint("put it in single quotes");
+                    .error(node.span.clone(), "expected text, found YAML")
+                    .hint("put the content in single quotes");
                 None
             }
             _ => Some(check.scalar(node, "text")?.as_bytes().to_vec()),
         },
         (None, Some(file)) => {
             let path = check.text(&file.value)?;
-            match read_file(Path::new(&path)) {
-                Ok(content) => Some(escape(&content)),
+            match (check.engine.read)(Path::new(&path)) {
+                Ok(content) => Some(weir_model::request::escape(&content)),
                 Err(error) => {
                     let message = format!("cannot read `{}`: {error}", short(&path));
                     check
@@ -311,9 +287,9 @@ fn statuses(node: &Node, check: &mut Checker) -> Vec<StatusSpec> {
         match StatusSpec::parse(&text) {
             Some(status) => statuses.push(status),
             None => {
-                let message = format!("`{}` is not a status code", short(&text));
+                let message = format!("`{}` is not a status code from 100 to 599", short(&text));
                 check.error(node.span.clone(), message).hint(
-                    "write one such as 200, a class such as 2xx, or a list such as [200, 304]",
+                    "write one such as 200, a class such as 2xx, or a list such as [200, 304]: any of them will do",
                 );
             }
         }
@@ -323,7 +299,7 @@ fn statuses(node: &Node, check: &mut Checker) -> Vec<StatusSpec> {
 
 fn expected_fields(node: &Node, check: &mut Checker) -> Vec<(String, FieldSpec)> {
     let mut fields = Vec::new();
-    let entries = check.entries(node, "a field such as `X-Cache: HIT`");
+    let entries = check.entries(node, "a header such as `X-Cache: HIT`");
     for entry in entries.unwrap_or_default() {
         if !is_token(&entry.key) {
             let message = format!(
@@ -355,41 +331,12 @@ fn field_value(text: String, span: Range<usize>, check: &mut Checker) -> FieldSp
 
 fn sha256(node: &Node, check: &mut Checker) -> Option<String> {
     let text = check.text(node)?;
-    let whole = text.len() == 64 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
-    if !whole {
+    let hash = parse_sha256(&text);
+    if hash.is_none() {
         let message = format!("`{}` is not 64 hexadecimal digits", short(&text));
         check
             .error(node.span.clone(), message)
             .hint("`sha256sum` prints them; put them in quotes if they are all decimal");
     }
-    whole.then(|| text.to_ascii_lowercase())
-}
-
-/// Lines and columns of places that come in the order of the text.
-struct Places<'t> {
-    text: &'t str,
-    at: usize,
-    line: usize,
-    line_start: usize,
-}
-
-impl<'t> Places<'t> {
-    fn new(text: &'t str) -> Places<'t> {
-        Places {
-            text,
-            at: 0,
-            line: 1,
-            line_start: 0,
-        }
-    }
-
-    fn of(&mut self, at: usize) -> (usize, usize) {
-        for (index, _) in self.text[self.at..at].match_indices('\n') {
-            self.line += 1;
-            self.line_start = self.at + index + 1;
-        }
-        self.at = at;
-        let column = self.text[self.line_start..at].chars().count() + 1;
-        (self.line, column)
-    }
+    hash
 }

@@ -93,7 +93,7 @@ impl Room<'_> {
                 "{} to {} need {} descriptors, and the limit is {limit}{}",
                 named(load),
                 match arms {
-                    1 => "the one arm".to_owned(),
+                    1 => "the only arm".to_owned(),
                     arms => format!("each of {arms} arms"),
                 },
                 wanted.at_most(),
@@ -102,7 +102,7 @@ impl Room<'_> {
                     threads => format!(" for each of {threads} threads"),
                 }
             ),
-            hint: "ask for fewer, or raise `ulimit -Hn` before weir is started",
+            hint: "use fewer connections, or raise the limit with `ulimit -Hn` before weir starts",
         })
     }
 
@@ -111,10 +111,10 @@ impl Room<'_> {
         let ports = self.context.local_ports.saturating_mul(MOST_SOURCES);
         (load.asking() + load.held() > ports).then(|| Shortage {
             message: format!(
-                "{} need as many local ports, and {MOST_SOURCES} source addresses have {ports}",
+                "{} need one local port each, and {MOST_SOURCES} source addresses have {ports}",
                 named(load)
             ),
-            hint: "widen net.ipv4.ip_local_port_range",
+            hint: "use fewer connections, or widen net.ipv4.ip_local_port_range",
         })
     }
 
@@ -138,13 +138,13 @@ impl Room<'_> {
             };
             let short = |what: &str, limit: u64| {
                 format!(
-                    "the proxy of arm `{arm}` has {what} for {limit} clients{beside}, not for {clients}"
+                    "the proxy of arm `{arm}` has {what} for {limit} clients{beside}, and the load needs {clients}"
                 )
             };
             if limits.descriptors < clients {
                 Some(Shortage {
                     message: short("descriptors", limits.descriptors),
-                    hint: "ask for fewer connections, or raise the proxy's limit of descriptors, such as nginx's `worker_rlimit_nofile` (and `ulimit -Hn`, which it cannot exceed)",
+                    hint: "use fewer connections, or raise the proxy's limit of descriptors, such as nginx's `worker_rlimit_nofile` (and `ulimit -Hn`, which it cannot exceed)",
                 })
             } else if load.held() > 0 && limits.connections < clients {
                 Some(Shortage {

@@ -44,7 +44,7 @@ pub(crate) fn read(node: &Node, words: &mut Words, check: &mut Checker) {
     }
     let pair = [fields.entry("cert"), fields.entry("key")];
     if let [Some(alone), None] | [None, Some(alone)] = pair {
-        let message = "a client's certificate and its key go together";
+        let message = "a client certificate needs both `cert` and `key`";
         check
             .error(alone.span.clone(), message)
             .hint("give `cert` and `key`");
@@ -99,14 +99,14 @@ fn ciphers(node: &Node, versions: &[String], words: &mut Words, check: &mut Chec
         let offered =
             versions.is_empty() || versions.iter().any(|own| own.contains(version.name()));
         if cipher.contains("-ECDSA-") {
-            let message = format!("`{cipher}` needs another certificate than the arms have");
+            let message = format!("`{cipher}` needs an ECDSA certificate");
             let error = check.error(node.span.clone(), message);
-            error.hint("theirs is RSA");
+            error.hint("the proxies' certificate is RSA: use an ECDHE-RSA suite");
         } else if !offered {
-            let message = format!("`{name}` is not of the TLS version that is offered");
+            let message = format!("`{name}` does not belong to a TLS version that is offered");
             check.error(node.span.clone(), message);
         } else if ciphers.contains(&cipher) {
-            check.error(node.span.clone(), format!("`{name}` is there twice"));
+            check.error(node.span.clone(), format!("`{name}` is listed twice"));
         } else {
             ciphers.push(cipher);
         }

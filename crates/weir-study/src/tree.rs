@@ -26,7 +26,7 @@ pub(crate) const STUDY: Form = Form {
     noun: "study",
     plural: "studies",
     max_bytes: 256 * 1024,
-    example: "docs/study.md shows a study",
+    example: "see docs/study.md for an example",
 };
 
 /// Deepest nesting of mappings and lists; a study needs four.
@@ -67,6 +67,17 @@ pub(crate) struct Entry {
     pub(crate) value: Node,
 }
 
+impl Node {
+    /// The value of a key, where it is a mapping that has it.
+    pub(crate) fn get(&self, key: &str) -> Option<&Node> {
+        let Value::Mapping(entries) = &self.value else {
+            return None;
+        };
+        let entry = entries.iter().find(|entry| entry.key == key);
+        entry.map(|entry| &entry.value)
+    }
+}
+
 impl Value {
     /// In words that fit after "found".
     pub(crate) fn words(&self) -> &'static str {
@@ -86,7 +97,7 @@ pub(crate) fn read(text: &str, form: &'static Form, check: &mut Checker) -> Opti
         let message = format!("a {} of {} bytes is too large", form.noun, text.len());
         check
             .error(0..0, message)
-            .hint(format!("{} bytes are allowed", form.max_bytes));
+            .hint(format!("at most {} bytes are allowed", form.max_bytes));
         return None;
     }
     Reader::new(text, form, check).document()
@@ -131,8 +142,8 @@ impl<'t, 'c> Reader<'t, 'c> {
                 }
                 _ => {
                     self.check
-                        .error(span, "a second document begins here")
-                        .hint(format!("a file holds one {}", self.form.noun));
+                        .error(span, "the file has a second document")
+                        .hint(format!("a file has one {}", self.form.noun));
                     return None;
                 }
             }
@@ -153,9 +164,15 @@ impl<'t, 'c> Reader<'t, 'c> {
                 let at = error.marker().byte_offset().unwrap_or(self.text.len());
                 let at = at.min(self.text.len());
                 let message = format!("this is not YAML: {}", error.info());
-                self.check
-                    .error(at..at, message)
-                    .hint("check indentation, quotes and brackets here and in the line above");
+                let line = self.text[..at].rfind('\n').map_or(0, |before| before + 1);
+                let hint = match self.text[line..].trim_start_matches(' ').starts_with('\t') {
+                    true => "indent with spaces: YAML does not allow tabs",
+                    false => {
+                        "check indentation, quotation marks and brackets here and in the line above; \
+                         text with `: ` in it needs quotation marks"
+                    }
+                };
+                self.check.error(at..at, message).hint(hint);
                 None
             }
         }
@@ -170,7 +187,7 @@ impl<'t, 'c> Reader<'t, 'c> {
             let message = format!("tags such as `!!str` are not used in {}", self.form.plural);
             self.check
                 .error(span.clone(), message)
-                .hint("leave the tag out");
+                .hint("remove the tag");
         }
         let start = span.start;
         let (value, end) = match event {
@@ -181,7 +198,7 @@ impl<'t, 'c> Reader<'t, 'c> {
                 let message = format!("aliases are not used in {}", self.form.plural);
                 self.check
                     .error(span.clone(), message)
-                    .hint("write the value out");
+                    .hint("write the value itself");
                 (Value::Refused, span.end)
             }
             _ => (Value::Empty, span.end),
@@ -216,8 +233,8 @@ impl<'t, 'c> Reader<'t, 'c> {
                     Some(first) => {
                         let line = line_of(self.text, first.span.start);
                         self.check
-                            .error(span, format!("the key `{key}` is there twice"))
-                            .hint(format!("it is first given in line {line}"));
+                            .error(span, format!("the key `{key}` is given twice"))
+                            .hint(format!("it is already in line {line}"));
                     }
                 },
                 Value::Refused => {}

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use weir_model::flow::words::{Fault, Key, Said};
 
-use crate::check::{Checker, Fields, short};
+use crate::check::{Checker, Fields};
 use crate::tree::Node;
 
 /// What a flow has to know of the study around it.
@@ -31,31 +31,14 @@ impl Words {
         self.places.push(node.span.clone());
     }
 
-    /// Where the word stands that a fault is about.
-    fn place_of(&self, fault: &Fault) -> Option<Range<usize>> {
-        let is_same = |said: &&Said| {
-            let quoted = fault.text.as_ref().is_none_or(|text| *text == said.text);
-            said.key == fault.key && quoted
-        };
-        let same = self.said.iter().zip(&self.places);
-        let exact = same.clone().find(|(said, _)| is_same(said));
-        let place = exact.or(same.clone().find(|(said, _)| said.key == fault.key));
-        place.map(|(_, place)| place.clone())
-    }
-
     /// Reports what is wrong with a word, where it stands.
     pub(crate) fn report(&self, fault: &Fault, fields: &Fields<'_>, check: &mut Checker) {
-        let place = self.place_of(fault).unwrap_or(fields.span());
-        let message = match &fault.text {
-            Some(text) if fault.message.starts_with("is ") => {
-                format!("`{}` {}", short(text), fault.message)
-            }
-            Some(text) => format!("`{}`: {}", short(text), fault.message),
-            None => fault.message.clone(),
-        };
-        let error = check.error(place, message);
-        if let Some(hint) = &fault.hint {
-            error.hint(hint.as_str());
-        }
+        let is_about = |at: &usize| self.said[*at].key == fault.key;
+        let at = fault.at.or_else(|| (0..self.said.len()).find(is_about));
+        let place = at.map_or(fields.span(), |at| self.places[at].clone());
+        check
+            .error(place, &*fault.message)
+            .maybe_hint(fault.hint.as_deref())
+            .nearest(fault.nearest);
     }
 }

@@ -63,11 +63,6 @@ impl Certificate {
         &self.certificate
     }
 
-    /// The private key.
-    pub fn key_file(&self) -> &Path {
-        &self.key
-    }
-
     /// Copies both under the same names to another folder.
     pub(crate) fn copy_to(&self, folder: &Path) -> Result<(), SutError> {
         for (from, to) in [(&self.certificate, CERTIFICATE_FILE), (&self.key, KEY_FILE)] {

@@ -72,6 +72,17 @@ impl Installed {
         }
     }
 
+    /// One that is only thought of.
+    #[cfg(test)]
+    pub(crate) fn test(kind: ProxyKind, version: &str) -> Installed {
+        Installed {
+            kind,
+            program: kind.name().into(),
+            version: version.to_owned(),
+            said: String::new(),
+        }
+    }
+
     /// A command that asks the program something.
     pub(crate) fn command(&self) -> Command {
         command(&self.program)
@@ -157,6 +168,12 @@ pub(crate) fn output(mut command: Command) -> Result<Output, SutError> {
         program: PathBuf::from(command.get_program()),
         source,
     })
+}
+
+/// The first word behind what some line begins with.
+pub(crate) fn word_behind<'w>(words: &'w str, begin: &str) -> Option<&'w str> {
+    let rest = words.lines().find_map(|line| line.strip_prefix(begin))?;
+    rest.split_ascii_whitespace().next()
 }
 
 /// All that a program printed, to whichever of its two outputs.

@@ -13,7 +13,7 @@ use std::process::{Output, Stdio};
 use std::time::{Duration, Instant};
 
 use weir_model::study::{ProxyKind, Settings};
-use weir_parameters::Catalog;
+use weir_parameters::{Catalog, Parameter};
 use weir_probe::port_is_free;
 
 use crate::installed::{Installed, words as said};
@@ -80,8 +80,8 @@ pub trait Proxy: Debug + Send + Sync {
 
     /// Whether it would listen at a port beside another program that allows it (SO_REUSEPORT, socket(7)):
     /// the kernel would then share the connections out among the two, and nobody be told.
-    fn shares_ports(&self, _configuration: &Configuration) -> bool {
-        false
+    fn shares_ports(&self, configuration: &Configuration) -> bool {
+        configuration.shares_port
     }
 
     /// Clears away what an earlier instance left that would mislead the next, besides what is below
@@ -210,6 +210,22 @@ pub struct Effective {
     /// Level of every parameter in the catalog: what is in force, or else the program's default.
     /// A text that no level leads to is given as it stands.
     pub levels: BTreeMap<String, String>,
+}
+
+impl Effective {
+    /// The levels of all rows of a proxy, as they are found one by one.
+    pub(crate) fn of(
+        text: String,
+        rows: (&Catalog, ProxyKind),
+        level: impl Fn(&Parameter) -> Option<String>,
+    ) -> Effective {
+        let rows = rows.0.parameters(rows.1);
+        let levels = rows.filter_map(|row| Some((row.id.clone(), level(row)?)));
+        Effective {
+            text,
+            levels: levels.collect(),
+        }
+    }
 }
 
 /// Starts a proxy and waits until it accepts connections and all its parts are there. The calling

@@ -8,6 +8,7 @@ use clap::Parser;
 
 mod args;
 mod commands;
+mod engine;
 mod failure;
 mod request_file;
 mod signals;

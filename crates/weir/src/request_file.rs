@@ -2,44 +2,34 @@
 
 use std::path::Path;
 
-use weir_load::request_set::{RequestSet, SetError};
-use weir_load::template::Files;
 use weir_model::load::RequestSpec;
 use weir_model::request::WeightedRequest;
-use weir_study::parse_requests;
+use weir_study::{Engine, parse_requests, utf8};
 
+use crate::engine::ENGINE;
 use crate::failure::Failure;
 use crate::terminal;
 
-/// Reads the file and everything it names, and finds out whether its requests can be sent. `host` is the
-/// authority for Host fields; `add` may put something to every request.
+/// What is typed may name a pipe, unlike a study.
+const TYPED: Engine = Engine {
+    read: |path| std::fs::read(path),
+    ..ENGINE
+};
+
+/// Reads the file and everything it names, and finds out whether its requests can be sent. `add` may put
+/// something to every request.
 pub(crate) fn read(
     path: &Path,
-    host: &str,
-    files: &mut Files,
     add: impl Fn(&mut RequestSpec),
 ) -> Result<Vec<WeightedRequest>, Failure> {
     let name = path.display().to_string();
-    let text = std::fs::read_to_string(path)
+    let bytes = std::fs::read(path)
         .map_err(|error| Failure::input(format_args!("cannot read {name}: {error}")))?;
-    let mut read_file = |path: &Path| std::fs::read(path);
-    let mut read = parse_requests(&text, &name, &mut read_file)
+    let mut requests = utf8(bytes, &name)
+        .and_then(|text| parse_requests(&text, &name, TYPED))
         .map_err(|errors| Failure::described(errors.render(terminal::color_on_stderr())))?;
-    let requests = read.requests.iter_mut();
-    requests.for_each(|one| add(&mut one.request));
-    RequestSet::weighted(&read.requests, host, files)
-        .map_err(|error| refused(&error, &name, &read.places))?;
-    Ok(read.requests)
-}
-
-/// What is found out only when the requests are made still has its place in the file.
-fn refused(error: &SetError, name: &str, places: &[(usize, usize)]) -> Failure {
-    let place = error.number().and_then(|number| places.get(number - 1));
-    let failure = match place {
-        Some((line, column)) => Failure::input(format_args!("{name}:{line}:{column}: {error}")),
-        None => Failure::input(format_args!("{name}: {error}")),
-    };
-    failure.maybe_hint(error.hint())
+    requests.iter_mut().for_each(|one| add(&mut one.request));
+    Ok(requests)
 }
 
 #[cfg(test)]
@@ -51,8 +41,7 @@ mod tests {
         let path = folder.path().join("requests.yaml");
         std::fs::write(&path, text).unwrap();
         let place = format!("{}/", folder.path().display());
-        read(&path, "example:80", &mut Files::default(), |_| ())
-            .map_err(|failure| failure.rendered(false).replace(&place, ""))
+        read(&path, |_| ()).map_err(|failure| failure.rendered(false).replace(&place, ""))
     }
 
     #[test]
@@ -65,11 +54,18 @@ mod tests {
 
     #[test]
     fn what_is_wrong_has_its_place_whoever_finds_it() {
-        let unknown = read_text("requests:\n- {path: /}\n- {path: \"/{{randon}}\"}\n");
-        let expected = "weir: requests.yaml:3:3: request 2 (GET /{{randon}}): \
-                        the target, character 2: `randon` is not a slot\n\
-                        hint: did you mean `{{random}}`?";
-        assert_eq!(unknown.unwrap_err(), expected);
+        let unknown = read_text(
+            "requests:\n- {path: '/{{randon}}', fields: {X: '{{a}}{{line:/none}}'}}\n\
+             - {path: '/{{randon'}\n- {path: /, weight: 1e308}\n",
+        );
+        let unknown = unknown.unwrap_err();
+        let places = ["2:10", "2:37", "2:37", "3:10", "4:21"];
+        let found: Vec<_> = unknown.split("--> requests.yaml:").skip(1).collect();
+        assert_eq!(found.len(), places.len(), "{unknown}");
+        for (found, place) in found.iter().zip(places) {
+            assert!(found.starts_with(place), "{place}: {unknown}");
+        }
+        assert!(unknown.contains("did you mean `{{random}}`?"), "{unknown}");
         let typed = read_text("requests:\n- {pth: /}\n").unwrap_err();
         assert!(typed.contains("requests.yaml:2:4"), "{typed}");
         assert!(typed.contains("did you mean `path`?"), "{typed}");
@@ -77,12 +73,7 @@ mod tests {
 
     #[test]
     fn a_file_that_is_not_there() {
-        let error = read(
-            Path::new("/nonexistent/r.yaml"),
-            "h",
-            &mut Files::default(),
-            |_| (),
-        );
+        let error = read(Path::new("/nonexistent/r.yaml"), |_| ());
         let text = error.unwrap_err().rendered(false);
         assert!(
             text.starts_with("weir: cannot read /nonexistent/r.yaml: No such"),

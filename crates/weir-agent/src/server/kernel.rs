@@ -35,8 +35,8 @@ pub(super) fn write_all(settings: &Settings) -> Result<(), SysctlError> {
 /// What a namespace does not show, and the host has, is the host's alone.
 pub(super) fn told_apart(error: SysctlError) -> SysctlError {
     match error {
-        SysctlError::Absent { name } if sysctl::read(&name).is_ok() => {
-            SysctlError::NotInNamespace { name }
+        SysctlError::Absent(name) if sysctl::read(&name).is_ok() => {
+            SysctlError::NotInNamespace(name)
         }
         other => other,
     }
@@ -96,11 +96,7 @@ mod tests {
 
     #[test]
     fn what_the_host_has_and_a_namespace_has_not_is_the_hosts() {
-        let absent = |name: &str| {
-            told_apart(SysctlError::Absent {
-                name: name.to_owned(),
-            })
-        };
+        let absent = |name: &str| told_apart(SysctlError::Absent(name.to_owned()));
         let of_host = absent("net.core.somaxconn");
         assert!(matches!(of_host, SysctlError::NotInNamespace { .. }));
         let of_nobody = absent("net.core.of_no_kernel");

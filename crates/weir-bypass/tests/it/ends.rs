@@ -37,7 +37,7 @@ impl Pair<'_> {
 
 /// The same by TCP and bypassed, on loopback and between namespaces. Most bytes of most scenes are
 /// redirected: at least `share` of all.
-fn alike(scene: Scene<'_>, share: f64) {
+fn alike(share: f64, scene: Scene<'_>) {
     for place in Place::all() {
         let listen = |address: SocketAddr| {
             let listener = place.proxy.within(|| TcpListener::bind(address));
@@ -54,11 +54,8 @@ fn alike(scene: Scene<'_>, share: f64) {
         };
         assert_eq!(scene(&pair), by_tcp, "bypassed (left), by TCP (right)");
         let total = bypass.counters().unwrap().total;
-        assert!(total.sockets > 0, "{total:?}");
-        assert!(
-            total.redirected_share().unwrap_or(1.0) >= share,
-            "{total:?}"
-        );
+        let redirected = total.redirected_share().unwrap_or(1.0);
+        assert!(total.sockets > 0 && redirected >= share, "{total:?}");
     }
 }
 
@@ -78,29 +75,26 @@ fn soon() {
 
 #[test]
 fn small_writes_in_a_row_come_in_their_order() {
-    alike(
-        &|pair| {
-            let (client, server) = pair.connect();
-            let bytes = content(1, 200_000);
-            thread::scope(|scope| {
-                scope.spawn(|| {
-                    let sizes = (1..).map(|n| n * 7 % 311 + 1);
-                    let mut rest = &bytes[..];
-                    for size in sizes {
-                        let (piece, more) = rest.split_at(rest.len().min(size));
-                        (&client).write_all(piece).unwrap();
-                        rest = more;
-                        if rest.is_empty() {
-                            break;
-                        }
+    alike(0.01, &|pair| {
+        let (client, server) = pair.connect();
+        let bytes = content(1, 200_000);
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                let sizes = (1..).map(|n| n * 7 % 311 + 1);
+                let mut rest = &bytes[..];
+                for size in sizes {
+                    let (piece, more) = rest.split_at(rest.len().min(size));
+                    (&client).write_all(piece).unwrap();
+                    rest = more;
+                    if rest.is_empty() {
+                        break;
                     }
-                    client.shutdown(Shutdown::Write).unwrap();
-                });
-                vec![format!("{}", read_all(&server) == bytes)]
-            })
-        },
-        0.01,
-    );
+                }
+                client.shutdown(Shutdown::Write).unwrap();
+            });
+            vec![format!("{}", read_all(&server) == bytes)]
+        })
+    });
 }
 
 /// Writes 4 MiB to one who reads slowly, then fast; both ways at once.
@@ -119,186 +113,165 @@ fn a_slow_reader_is_waited_for_and_loses_nothing() {
             }
         }
     }
-    alike(
-        &|pair| {
-            let (a, b) = pair.connect();
-            let (x, y) = (content(1, 4 << 20), content(2, 4 << 20));
-            thread::scope(|scope| {
-                for (mut socket, bytes) in [(&a, &x), (&b, &y)] {
-                    scope.spawn(move || {
-                        bytes
-                            .chunks(9_000)
-                            .for_each(|c| socket.write_all(c).unwrap());
-                        socket.shutdown(Shutdown::Write).unwrap();
-                    });
-                }
-                let at_a = scope.spawn(|| slowly(&a));
-                vec![format!("{} {}", slowly(&b) == x, at_a.join().unwrap() == y)]
-            })
-        },
-        0.01,
-    );
+    alike(0.01, &|pair| {
+        let (a, b) = pair.connect();
+        let (x, y) = (content(1, 4 << 20), content(2, 4 << 20));
+        thread::scope(|scope| {
+            for (mut socket, bytes) in [(&a, &x), (&b, &y)] {
+                scope.spawn(move || {
+                    bytes
+                        .chunks(9_000)
+                        .for_each(|c| socket.write_all(c).unwrap());
+                    socket.shutdown(Shutdown::Write).unwrap();
+                });
+            }
+            let at_a = scope.spawn(|| slowly(&a));
+            vec![format!("{} {}", slowly(&b) == x, at_a.join().unwrap() == y)]
+        })
+    });
 }
 
 /// Who does not read at all has a sender wait: a queue is not endless.
 #[test]
 fn a_sender_is_stopped_in_the_end() {
-    alike(
-        &|pair| {
-            let (mut client, server) = pair.connect();
-            client.set_nonblocking(true).unwrap();
-            let (bytes, mut sent) = (content(3, 64 << 20), 0);
-            let stopped = loop {
-                match client.write(&bytes[sent..bytes.len().min(sent + 10_000)]) {
-                    Ok(0) => break false,
-                    Ok(n) => sent += n,
-                    Err(e) => break e.kind() == ErrorKind::WouldBlock,
-                }
-            };
-            let mut got = vec![0; sent];
-            Patient(&server).read_exact(&mut got).unwrap();
-            let rest = client.write(&bytes[sent..sent + 100]);
-            vec![format!(
-                "{stopped} {} {}",
-                got == bytes[..sent],
-                rest.is_ok()
-            )]
-        },
-        0.0,
-    );
+    alike(0.0, &|pair| {
+        let (mut client, server) = pair.connect();
+        client.set_nonblocking(true).unwrap();
+        let (bytes, mut sent) = (content(3, 64 << 20), 0);
+        let stopped = loop {
+            match client.write(&bytes[sent..bytes.len().min(sent + 10_000)]) {
+                Ok(0) => break false,
+                Ok(n) => sent += n,
+                Err(e) => break e.kind() == ErrorKind::WouldBlock,
+            }
+        };
+        let mut got = vec![0; sent];
+        Patient(&server).read_exact(&mut got).unwrap();
+        let rest = client.write(&bytes[sent..sent + 100]);
+        vec![format!(
+            "{stopped} {} {}",
+            got == bytes[..sent],
+            rest.is_ok()
+        )]
+    });
 }
 
 #[test]
 fn a_half_closed_connection_goes_on_the_other_way() {
-    alike(
-        &|pair| {
-            let (client, server) = pair.connect();
-            let (question, answer) = (content(4, 3_000), content(5, 300_000));
-            let ask = |mut from: &TcpStream, mut to: &TcpStream| {
-                from.write_all(&question).unwrap();
-                from.shutdown(Shutdown::Write).unwrap();
-                let asked = read_all(to) == question;
-                thread::scope(|scope| {
-                    scope.spawn(|| {
-                        answer.chunks(1_000).for_each(|c| to.write_all(c).unwrap());
-                        to.shutdown(Shutdown::Write).unwrap();
-                    });
-                    format!("{asked} {}", read_all(from) == answer)
-                })
-            };
-            let one = ask(&client, &server);
-            let (client, server) = pair.connect();
-            vec![one, ask(&server, &client)]
-        },
-        0.01,
-    );
+    alike(0.01, &|pair| {
+        let (client, server) = pair.connect();
+        let (question, answer) = (content(4, 3_000), content(5, 300_000));
+        let ask = |mut from: &TcpStream, mut to: &TcpStream| {
+            from.write_all(&question).unwrap();
+            from.shutdown(Shutdown::Write).unwrap();
+            let asked = read_all(to) == question;
+            thread::scope(|scope| {
+                scope.spawn(|| {
+                    answer.chunks(1_000).for_each(|c| to.write_all(c).unwrap());
+                    to.shutdown(Shutdown::Write).unwrap();
+                });
+                format!("{asked} {}", read_all(from) == answer)
+            })
+        };
+        let one = ask(&client, &server);
+        let (client, server) = pair.connect();
+        vec![one, ask(&server, &client)]
+    });
 }
 
 /// What was sent before RST can be read; then the connection is reset.
 #[test]
 fn an_abortive_close_is_told_after_the_bytes_before_it() {
-    alike(
-        &|pair| {
-            let abort = |mut from: TcpStream, to: TcpStream, size| {
-                from.write_all(&content(6, size)).unwrap();
-                soon();
-                set_socket_linger(&from, Some(Duration::ZERO)).unwrap();
-                drop(from);
-                soon();
-                let mut bytes = vec![0; size];
-                let read = Patient(&to).read_exact(&mut bytes).is_ok();
-                let after = said((&to).read(&mut [0; 9]));
-                let end = said((&to).read(&mut [0; 9]));
-                format!("{read} {} {after} {end}", bytes == content(6, size))
-            };
-            let (client, server) = pair.connect();
-            let one = abort(client, server, 900);
-            let (client, server) = pair.connect();
-            vec![one, abort(server, client, 50_000)]
-        },
-        0.9,
-    );
+    alike(0.9, &|pair| {
+        let abort = |mut from: TcpStream, to: TcpStream, size| {
+            from.write_all(&content(6, size)).unwrap();
+            soon();
+            set_socket_linger(&from, Some(Duration::ZERO)).unwrap();
+            drop(from);
+            soon();
+            let mut bytes = vec![0; size];
+            let read = Patient(&to).read_exact(&mut bytes).is_ok();
+            let after = said((&to).read(&mut [0; 9]));
+            let end = said((&to).read(&mut [0; 9]));
+            format!("{read} {} {after} {end}", bytes == content(6, size))
+        };
+        let (client, server) = pair.connect();
+        let one = abort(client, server, 900);
+        let (client, server) = pair.connect();
+        vec![one, abort(server, client, 50_000)]
+    });
 }
 
 #[test]
 fn one_who_has_closed_is_told_of_to_the_sender() {
-    alike(
-        &|pair| {
-            let (mut client, server) = pair.connect();
-            client.write_all(b"a").unwrap();
-            assert_eq!((&server).read(&mut [0; 9]).unwrap(), 1);
-            drop(server);
-            soon();
-            let first = said(client.write(b"b"));
-            soon();
-            vec![first, said(client.write(b"c"))]
-        },
-        0.0,
-    );
+    alike(0.0, &|pair| {
+        let (mut client, server) = pair.connect();
+        client.write_all(b"a").unwrap();
+        assert_eq!((&server).read(&mut [0; 9]).unwrap(), 1);
+        drop(server);
+        soon();
+        let first = said(client.write(b"b"));
+        soon();
+        vec![first, said(client.write(b"c"))]
+    });
 }
 
 #[test]
 fn peeking_takes_nothing() {
-    alike(
-        &|pair| {
-            let (mut client, server) = pair.connect();
-            client.write_all(&content(7, 5_000)).unwrap();
-            soon();
-            let mut bytes = vec![0; 9_000];
-            let peek = |bytes: &mut [u8]| recv(&server, bytes, RecvFlags::PEEK).unwrap().0;
-            let (few, all) = (peek(&mut bytes[..10]), peek(&mut bytes));
-            let read = (&server).read(&mut bytes).unwrap();
-            vec![format!(
-                "{few} {all} {read} {}",
-                bytes[..read] == content(7, 5_000)
-            )]
-        },
-        1.0,
-    );
+    alike(1.0, &|pair| {
+        let (mut client, server) = pair.connect();
+        client.write_all(&content(7, 5_000)).unwrap();
+        soon();
+        let mut bytes = vec![0; 9_000];
+        let peek = |bytes: &mut [u8]| recv(&server, bytes, RecvFlags::PEEK).unwrap().0;
+        let (few, all) = (peek(&mut bytes[..10]), peek(&mut bytes));
+        let read = (&server).read(&mut bytes).unwrap();
+        vec![format!(
+            "{few} {all} {read} {}",
+            bytes[..read] == content(7, 5_000)
+        )]
+    });
 }
 
 /// Ports come again: a connection must not meet what an earlier one left.
 #[test]
 fn the_same_addresses_and_ports_again_are_another_connection() {
-    alike(
-        &|pair| {
-            let address = pair.listener.local_addr().unwrap();
-            let mut seen = Vec::new();
-            let mut port = 0;
-            for round in 0..20 {
-                let connect = || {
-                    use rustix::net::{AddressFamily, SocketType, bind, connect, socket};
-                    let fd = socket(AddressFamily::INET, SocketType::STREAM, None)?;
-                    rustix::net::sockopt::set_socket_reuseaddr(&fd, true)?;
-                    bind(&fd, &SocketAddr::new(pair.place.source, port))?;
-                    connect(&fd, &address)?;
-                    Ok::<_, io::Error>(TcpStream::from(fd))
-                };
-                // The kernel may still be busy with the end of the one before.
-                let begin = Instant::now();
-                let mut client = loop {
-                    match pair.place.client.within(connect).unwrap() {
-                        Err(_) if begin.elapsed() < PATIENCE => {
-                            thread::sleep(Duration::from_millis(1));
-                        }
-                        ended => break ended.unwrap(),
+    alike(0.9, &|pair| {
+        let address = pair.listener.local_addr().unwrap();
+        let mut seen = Vec::new();
+        let mut port = 0;
+        for round in 0..20 {
+            let connect = || {
+                use rustix::net::{AddressFamily, SocketType, bind, connect, socket};
+                let fd = socket(AddressFamily::INET, SocketType::STREAM, None)?;
+                rustix::net::sockopt::set_socket_reuseaddr(&fd, true)?;
+                bind(&fd, &SocketAddr::new(pair.place.source, port))?;
+                connect(&fd, &address)?;
+                Ok::<_, io::Error>(TcpStream::from(fd))
+            };
+            // The kernel may still be busy with the end of the one before.
+            let begin = Instant::now();
+            let mut client = loop {
+                match pair.place.client.within(connect).unwrap() {
+                    Err(_) if begin.elapsed() < PATIENCE => {
+                        thread::sleep(Duration::from_millis(1));
                     }
-                };
-                port = client.local_addr().unwrap().port();
-                let (mut server, _) = pair.listener.accept().unwrap();
-                // Never read: it must not be found by the next one.
-                server.write_all(&content(round, 700)).unwrap();
-                client.write_all(&content(round + 100, 900)).unwrap();
-                let mut bytes = vec![0; 900];
-                Patient(&server).read_exact(&mut bytes).unwrap();
-                seen.push(format!("{}", bytes == content(round + 100, 900)));
-                set_socket_linger(&client, Some(Duration::ZERO)).unwrap();
-                drop(client);
-            }
-            seen
-        },
-        0.9,
-    );
+                    ended => break ended.unwrap(),
+                }
+            };
+            port = client.local_addr().unwrap().port();
+            let (mut server, _) = pair.listener.accept().unwrap();
+            // Never read: it must not be found by the next one.
+            server.write_all(&content(round, 700)).unwrap();
+            client.write_all(&content(round + 100, 900)).unwrap();
+            let mut bytes = vec![0; 900];
+            Patient(&server).read_exact(&mut bytes).unwrap();
+            seen.push(format!("{}", bytes == content(round + 100, 900)));
+            set_socket_linger(&client, Some(Duration::ZERO)).unwrap();
+            drop(client);
+        }
+        seen
+    });
 }
 
 #[test]

@@ -40,34 +40,21 @@ fn a_killed_process_leaves_nothing() {
     if bypass(&[]).is_none() {
         return;
     }
-    let mut child = alone("life::attached_for_ever")
-        .stdout(Stdio::piped())
-        .spawn()
-        .unwrap();
+    let mut command = alone("life::attached_for_ever");
+    let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
     let lines = BufReader::new(child.stdout.take().unwrap()).lines();
-    let ready = lines
-        .map_while(Result::ok)
-        .find(|line| line.contains("ready "));
-    assert!(ready.is_some(), "it ended before");
-    let id = child.id();
-    let own = links_of(id);
+    let mut lines = lines.map_while(Result::ok);
+    let ready = lines.any(|line| line.contains("ready "));
+    assert!(ready, "it ended before");
+    let own = links_of(child.id());
     assert_eq!(own.len(), 1, "one link, of its process alone");
     let before = loaded();
-    let of_child: Vec<u32> = before
-        .iter()
-        .copied()
-        .filter(|id| own.contains(id))
-        .collect();
-    assert_eq!(of_child.len(), 1, "{own:?} is loaded: {before:?}");
+    assert!(before.contains(&own[0]), "{own:?} is loaded: {before:?}");
     kill_process(Pid::from_child(&child), Signal::KILL).unwrap();
     child.wait().unwrap();
     let until = Instant::now() + PATIENCE;
-    while loaded().contains(&of_child[0]) {
-        assert!(
-            Instant::now() < until,
-            "program {} is there yet",
-            of_child[0]
-        );
+    while loaded().contains(&own[0]) {
+        assert!(Instant::now() < until, "program {} is there yet", own[0]);
         std::thread::sleep(Duration::from_millis(10));
     }
 }
@@ -77,14 +64,12 @@ fn links_of(pid: u32) -> Vec<u32> {
     let Ok(folder) = std::fs::read_dir(format!("/proc/{pid}/fdinfo")) else {
         return Vec::new();
     };
-    let texts = folder
-        .flatten()
-        .filter_map(|e| std::fs::read_to_string(e.path()).ok());
+    let files = folder.flatten();
+    let texts = files.filter_map(|file| std::fs::read_to_string(file.path()).ok());
     let program = |text: String| {
         text.contains("link_type:\tcgroup").then_some(())?;
-        let line = text
-            .lines()
-            .find_map(|line| line.strip_prefix("prog_id:"))?;
+        let mut lines = text.lines();
+        let line = lines.find_map(|line| line.strip_prefix("prog_id:"))?;
         line.trim().parse().ok()
     };
     texts.filter_map(program).collect()
@@ -136,25 +121,17 @@ fn endpoints_come_and_go_and_others_are_left_alone() {
     let counters = bypass.counters().unwrap();
     assert_eq!(counters.hops.len(), 1);
     let total = counters.total;
-    assert_eq!(
-        (total.sockets, total.redirected, total.redirected_bytes),
-        (2, 1, 5)
-    );
-    assert_eq!(total.left_to_tcp(), 0);
+    assert_eq!((total.sockets, total.redirected), (2, 1));
+    assert_eq!((total.redirected_bytes, total.left_to_tcp()), (5, 0));
 
     assert!(matches!(bypass.add(hops[0]), Err(BypassError::Twice(_))));
-    assert!(matches!(
-        bypass.remove(hops[1]),
-        Err(BypassError::Unknown(_))
-    ));
+    let removed = bypass.remove(hops[1]);
+    assert!(matches!(removed, Err(BypassError::Unknown(_))));
     bypass.remove(hops[0]).unwrap();
     assert_eq!(speak(&listeners[0], hops[0].server), "hello");
     bypass.add(hops[0]).unwrap();
-    assert_eq!(
-        bypass.counters().unwrap().total.sockets,
-        0,
-        "counted from now on"
-    );
+    let sockets = bypass.counters().unwrap().total.sockets;
+    assert_eq!(sockets, 0, "counted from now on");
 }
 
 #[test]

@@ -67,19 +67,15 @@ fn equal_addresses_elsewhere_are_left_alone() {
         return;
     };
     let [mut a, mut b, mut c] = [&one, &two, &by_tcp].map(Pair::at);
-    assert_eq!(
-        a.client.local_addr().unwrap(),
-        b.client.local_addr().unwrap()
-    );
+    let [of_a, of_b] = [&a, &b].map(|pair| pair.client.local_addr().unwrap());
+    assert_eq!(of_a, of_b);
     a.send(&[b'a'; 100]);
     b.send(&[b'b'; 1_000]);
     c.send(&[b'c'; 10_000]);
     for (bypass, bytes) in [(&bypass_one, 100), (&bypass_two, 1_000)] {
         let counts = counts(bypass);
-        assert_eq!(
-            (counts.sockets, counts.redirected_bytes, counts.tcp_bytes),
-            (2, bytes, 0)
-        );
+        let seen = [counts.sockets, counts.redirected_bytes, counts.tcp_bytes];
+        assert_eq!(seen, [2, bytes, 0]);
     }
     assert_eq!(a.receive(100), [b'a'; 100]);
     // What is unread on sockets of one is the other's loss in nothing.
@@ -98,11 +94,8 @@ fn equal_addresses_elsewhere_are_left_alone() {
 
 #[test]
 fn a_namespace_is_told_from_others_and_is_one_to_all_bypasses() {
-    let (Some(place), Ok(mut one), Ok(mut two)) = (
-        Place::namespaces(),
-        Bypass::attach(&[]),
-        Bypass::attach(&[]),
-    ) else {
+    let [one, two] = [(); 2].map(|()| Bypass::attach(&[]));
+    let (Some(place), Ok(mut one), Ok(mut two)) = (Place::namespaces(), one, two) else {
         return;
     };
     let mut ask = |network: &weir_host::Network| {

@@ -294,11 +294,18 @@ fn located(program: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let home = PathBuf::from(std::env::var_os("HOME").unwrap_or_default());
     let others = ["/usr/sbin", "/usr/local/bin"].map(PathBuf::from);
-    let mut files = std::env::split_paths(&path)
-        .chain(others)
+    let folders = std::env::split_paths(&path).chain(others);
+    let mut files = folders
         .chain([home.join(".local/bin")])
         .map(|folder| folder.join(program));
     files.find(|file| file.is_file())
+}
+
+/// Writes a configuration; where it is.
+fn written(folder: &Path, name: &str, text: &str) -> String {
+    let file = folder.join(name);
+    fs::write(&file, text).expect("a configuration");
+    file.to_str().expect("a path").to_owned()
 }
 
 impl Proxy {
@@ -310,14 +317,10 @@ impl Proxy {
             return None;
         };
         let spawn = || {
-            let quiet = Stdio::null;
             let mut command = Command::new(&file);
-            command
-                .args(args)
-                .stdin(quiet())
-                .stdout(quiet())
-                .stderr(quiet());
-            command.env("HOME", std::env::temp_dir()).spawn()
+            command.args(args).env("HOME", std::env::temp_dir());
+            command.stdin(Stdio::null()).stdout(Stdio::null());
+            command.stderr(Stdio::null()).spawn()
         };
         let child = place.proxy.within(spawn).expect("the namespace");
         let mut proxy = Proxy(child.expect("the program starts"));
@@ -337,11 +340,12 @@ impl Proxy {
 
     /// nginx, with these lines in its `server`, and keepalive to the origin server or not.
     pub(crate) fn nginx(place: &Place, folder: &Path, server: &str, kept: bool) -> Option<Proxy> {
-        let keepalive = if kept { "keepalive 16;" } else { "" };
-        let version = if kept {
-            "proxy_http_version 1.1; proxy_set_header Connection '';"
-        } else {
-            ""
+        let (keepalive, version) = match kept {
+            true => (
+                "keepalive 16;",
+                "proxy_http_version 1.1; proxy_set_header Connection '';",
+            ),
+            false => ("", ""),
         };
         let (inbound, outbound, at) = (place.inbound, place.outbound, folder.display());
         let text = format!(
@@ -355,10 +359,8 @@ impl Proxy {
              location /files/ {{ }}\n\
              location / {{ proxy_pass http://origin; {version} }} }} }}\n"
         );
-        let file = folder.join("nginx.conf");
-        fs::write(&file, text).expect("a configuration");
-        let file = file.to_str().expect("a path");
-        Proxy::start(place, "nginx", &["-c", file])
+        let file = written(folder, "nginx.conf", &text);
+        Proxy::start(place, "nginx", &["-c", &file])
     }
 
     /// HAProxy, with these lines in its `defaults`.
@@ -369,10 +371,8 @@ impl Proxy {
              frontend f\n bind {inbound}\n default_backend b\n\
              backend b\n server s {outbound}\n"
         );
-        let file = folder.join("haproxy.cfg");
-        fs::write(&file, text).expect("a configuration");
-        let file = file.to_str().expect("a path");
-        Proxy::start(place, "haproxy", &["-db", "-f", file])
+        let file = written(folder, "haproxy.cfg", &text);
+        Proxy::start(place, "haproxy", &["-db", "-f", &file])
     }
 
     pub(crate) fn caddy(place: &Place, folder: &Path) -> Option<Proxy> {
@@ -384,20 +384,15 @@ impl Proxy {
             inbound.port(),
             inbound.ip()
         );
-        let file = folder.join("Caddyfile");
-        fs::write(&file, text).expect("a configuration");
-        let file = file.to_str().expect("a path");
-        let args = ["run", "--adapter", "caddyfile", "--config", file];
+        let file = written(folder, "Caddyfile", &text);
+        let args = ["run", "--adapter", "caddyfile", "--config", &file];
         Proxy::start(place, "caddy", &args)
     }
 
     pub(crate) fn envoy(place: &Place, folder: &Path) -> Option<Proxy> {
         let address = |of: SocketAddr| {
-            format!(
-                "{{ socket_address: {{ address: {}, port_value: {} }} }}",
-                of.ip(),
-                of.port()
-            )
+            let (ip, port) = (of.ip(), of.port());
+            format!("{{ socket_address: {{ address: {ip}, port_value: {port} }} }}")
         };
         let (inbound, outbound) = (address(place.inbound), address(place.outbound));
         let types = "type.googleapis.com/envoy.extensions.filters";
@@ -408,10 +403,8 @@ impl Proxy {
              http_filters: [ {{ name: router, typed_config: {{ '@type': {types}.http.router.v3.Router }} }} ]\n  \
              clusters:\n  - name: o\n    type: STATIC\n    load_assignment: {{ cluster_name: o, endpoints: [ {{ lb_endpoints: [ {{ endpoint: {{ address: {outbound} }} }} ] }} ] }}\n"
         );
-        let file = folder.join("envoy.yaml");
-        fs::write(&file, text).expect("a configuration");
-        let file = file.to_str().expect("a path");
-        let args = ["-c", file, "--concurrency", "2", "--use-dynamic-base-id"];
+        let file = written(folder, "envoy.yaml", &text);
+        let args = ["-c", &file, "--concurrency", "2", "--use-dynamic-base-id"];
         Proxy::start(place, "envoy", &args)
     }
 }

@@ -26,19 +26,18 @@ fn by_hops(
         place.serve();
         let folder = tempfile::tempdir().unwrap();
         for bypassed in [false, true] {
-            let bypass = match bypassed {
-                true => match bypass_at(&place, &hops(&place)) {
-                    None => return,
-                    some => some,
-                },
-                false => None,
-            };
+            let bypass = bypassed.then(|| bypass_at(&place, &hops(&place)));
+            if let Some(None) = bypass {
+                return;
+            }
             let Some(proxy) = start(&place, folder.path()) else {
                 return;
             };
             put_to_proof(&place, uploads, bypassed);
             drop(proxy);
-            let Some(bypass) = bypass else { continue };
+            let Some(bypass) = bypass.flatten() else {
+                continue;
+            };
             for (server, counts) in bypass.counters().unwrap().hops {
                 let share = counts.redirected_share().unwrap_or(0.0);
                 assert!(share > 0.1, "{server}: {counts:?}");
@@ -49,15 +48,13 @@ fn by_hops(
 
 fn put_to_proof(place: &Place, uploads: bool, bypassed: bool) {
     thread::scope(|scope| {
-        let clients: Vec<_> = (0..8)
-            .map(|number| {
-                scope.spawn(move || {
-                    place.client.join().unwrap();
-                    one_client(place, uploads, number * 1_000).map_err(|e| format!("{number}: {e}"))
-                })
+        let client = |number| {
+            scope.spawn(move || {
+                place.client.join().unwrap();
+                one_client(place, uploads, number * 1_000).map_err(|e| format!("{number}: {e}"))
             })
-            .collect();
-        for client in clients {
+        };
+        for client in (0..8_u64).map(client).collect::<Vec<_>>() {
             let wrong = client.join().unwrap();
             assert_eq!(wrong, Ok(0), "wrong bytes, bypassed: {bypassed}");
         }
@@ -158,14 +155,11 @@ fn files_through(sendfile: &str) {
         let inbound = place.inbound;
         let ask = || {
             let mut client = Client::connect(inbound)?;
-            SIZES
-                .into_iter()
-                .cycle()
-                .take(40)
-                .try_fold(0, |wrong, size| {
-                    client.send_path(&format!("/files/{size}"))?;
-                    Ok::<_, io::Error>(wrong + client.answer(7, size, size > 100_000)?)
-                })
+            let mut sizes = SIZES.into_iter().cycle().take(40);
+            sizes.try_fold(0, |wrong, size| {
+                client.send_path(&format!("/files/{size}"))?;
+                Ok::<_, io::Error>(wrong + client.answer(7, size, size > 100_000)?)
+            })
         };
         assert_eq!(place.client.within(ask).unwrap().unwrap(), 0, "wrong bytes");
         let total = bypass.counters().unwrap().total;

@@ -7,9 +7,10 @@ use std::path::Path;
 use serde_json::{Value as Json, json};
 
 use super::change::Dialect;
+use super::find::{get, items};
 use super::listening::{Chosen, Listening, Missing};
 use super::pointer::Pointer;
-use super::set::{Edit, set_in};
+use super::set::{Edits, set_in};
 use super::tree::Tree;
 use super::walk::Visit;
 use crate::place::socket;
@@ -25,17 +26,17 @@ pub(super) fn objects(document: &Json, context: &str) -> Option<Vec<Pointer>> {
         "server" => servers(document),
         "tls_policy" => servers(document)
             .iter()
-            .flat_map(|server| items(document, &server.child(POLICIES)))
+            .flat_map(|server| items(document, server.child(POLICIES)))
             .collect(),
         "encode" => handlers(document, "encode"),
         "reverse_proxy" => handlers(document, "reverse_proxy"),
         "upstream" => handlers(document, "reverse_proxy")
             .iter()
-            .flat_map(|handler| items(document, &handler.child("upstreams")))
+            .flat_map(|handler| items(document, handler.child("upstreams")))
             .collect(),
         "transport" => {
             let speaks_http = |handler: &Pointer| {
-                let protocol = document.pointer(&format!("{handler}/transport/protocol"));
+                let protocol = get(document, &handler.join("/transport/protocol"));
                 protocol.is_none_or(|protocol| protocol == "http")
             };
             let handlers = handlers(document, "reverse_proxy").into_iter();
@@ -55,13 +56,6 @@ const MISSING: Missing = Missing {
     hint: "add a server to the app `http`",
 };
 
-/// Pointers to the items of a list.
-fn items(document: &Json, at: &Pointer) -> Vec<Pointer> {
-    let list = document.pointer(&at.to_string()).and_then(Json::as_array);
-    let count = list.map_or(0, Vec::len);
-    (0..count).map(|index| at.child(index)).collect()
-}
-
 /// What of a transport's `keep_alive` is as by default where the object is not there. Caddy 2.6 drops
 /// all of it as soon as one of the fields is there (`NewTransport` in `reverseproxy/httptransport.go`).
 pub(super) fn new_keep_alive() -> [(&'static str, Json); 3] {
@@ -74,7 +68,7 @@ pub(super) fn new_keep_alive() -> [(&'static str, Json); 3] {
 
 fn servers(document: &Json) -> Vec<Pointer> {
     let at = Pointer::parse("/apps/http/servers");
-    let servers = document.pointer(&at.to_string()).and_then(Json::as_object);
+    let servers = get(document, &at).and_then(Json::as_object);
     servers
         .into_iter()
         .flatten()
@@ -86,7 +80,7 @@ fn servers(document: &Json) -> Vec<Pointer> {
 fn handlers(document: &Json, name: &str) -> Vec<Pointer> {
     let mut handlers = Vec::new();
     for server in servers(document) {
-        let routes = document.pointer(&server.to_string()).unwrap_or(&Json::Null);
+        let routes = get(document, &server).unwrap_or(&Json::Null);
         Visit::all(routes, &mut |at, value| {
             if value.get("handler").is_some_and(|handler| handler == name) {
                 handlers.push(server.join(at));
@@ -101,7 +95,7 @@ fn handlers(document: &Json, name: &str) -> Vec<Pointer> {
 pub(super) fn listening(document: &Json, is_automatic: bool) -> Vec<Listening> {
     let mut addresses = Vec::new();
     for server in servers(document) {
-        let get = |name: &str| document.pointer(&server.child(name).to_string());
+        let get = |name: &str| get(document, &server.child(name));
         let secure = get(POLICIES).and_then(Json::as_array);
         let secure = secure.is_some_and(|policies| !policies.is_empty());
         let port_of = |name: &str, otherwise: u64| {
@@ -173,7 +167,7 @@ pub fn adapt_caddy(
         source,
         document: &document,
         surroundings,
-        edits: Vec::new(),
+        edits: Edits::default(),
     };
     copy.process()?;
     copy.listeners()?;
@@ -182,31 +176,17 @@ pub fn adapt_caddy(
     }
     copy.logs();
     copy.certificates();
-    set_in(source, &tree, format, &copy.edits)
+    set_in(source, &tree, format, &copy.edits.0)
 }
 
 struct Copy<'c> {
     source: &'c Source,
     document: &'c Json,
     surroundings: &'c Surroundings<'c>,
-    edits: Vec<Edit>,
+    edits: Edits,
 }
 
 impl Copy<'_> {
-    fn put(&mut self, at: Pointer, value: &Json) {
-        self.edits.push(Edit {
-            at,
-            value: Some(value.to_string()),
-        });
-    }
-
-    fn take(&mut self, at: &str) {
-        self.edits.push(Edit {
-            at: Pointer::parse(at),
-            value: None,
-        });
-    }
-
     fn below(&self, path: &str) -> String {
         self.surroundings.prefix.join(path).display().to_string()
     }
@@ -218,10 +198,10 @@ impl Copy<'_> {
 
     fn process(&mut self) -> Result<(), ConfigurationError> {
         let admin = self.socket("admin.sock")?;
-        self.put(Pointer::parse("/admin/listen"), &json!(admin));
-        self.put(Pointer::parse("/admin/config/persist"), &json!(false));
+        self.edits.put("/admin/listen", admin);
+        self.edits.put("/admin/config/persist", false);
         // Whom a request to the socket may name.
-        self.put(Pointer::parse("/admin/origins"), &json!(["localhost"]));
+        self.edits.put("/admin/origins", json!(["localhost"]));
         for at in [
             "disabled",
             "enforce_origin",
@@ -230,17 +210,18 @@ impl Copy<'_> {
             "config/load",
             "config/load_delay",
         ] {
-            self.take(&format!("/admin/{at}"));
+            self.edits.take(&*format!("/admin/{at}"));
         }
         let storage = json!({"module": "file_system", "root": self.below("storage")});
-        self.put(Pointer::parse("/storage"), &storage);
-        self.take("/apps/tls/certificates/automate");
+        self.edits.put("/storage", storage);
+        self.edits.take("/apps/tls/certificates/automate");
         self.other_storages();
         for authority in self.authorities() {
-            self.put(authority.child("install_trust"), &json!(false));
+            self.edits.put(authority.child("install_trust"), false);
         }
         for server in servers(self.document) {
-            self.put(server.child("automatic_https"), &json!({"disable": true}));
+            self.edits
+                .put(server.child("automatic_https"), json!({"disable": true}));
         }
         Ok(())
     }
@@ -248,7 +229,7 @@ impl Copy<'_> {
     /// The certificate authorities, with the one that Caddy has by itself.
     fn authorities(&self) -> BTreeSet<Pointer> {
         let at = Pointer::parse("/apps/pki/certificate_authorities");
-        let own = self.document.pointer(&at.to_string());
+        let own = get(self.document, &at);
         let own = own.and_then(Json::as_object).into_iter().flatten();
         own.map(|(name, _)| at.child(name))
             .chain([at.child("local")])
@@ -257,14 +238,12 @@ impl Copy<'_> {
 
     /// What would be kept elsewhere than below the prefix.
     fn other_storages(&mut self) {
-        let policies = items(
-            self.document,
-            &Pointer::parse("/apps/tls/automation/policies"),
-        );
+        let policies = items(self.document, "/apps/tls/automation/policies");
         for holder in self.authorities().iter().chain(&policies) {
-            self.take(&format!("{holder}/storage"));
+            self.edits.take(holder.child("storage"));
         }
-        self.take("/apps/tls/session_tickets/key_source/storage");
+        self.edits
+            .take("/apps/tls/session_tickets/key_source/storage");
     }
 
     fn listeners(&mut self) -> Result<(), ConfigurationError> {
@@ -279,18 +258,16 @@ impl Copy<'_> {
                 (index, Some(listen)) if Some(index) == tls => listen.to_string(),
                 _ => self.socket(&format!("{index}.sock"))?,
             };
-            self.put(address.at.clone(), &json!(new));
+            self.edits.put(address.at.clone(), new);
         }
         // What is in clear and what is not goes by these, in a server that has both.
         let http = Pointer::parse("/apps/http");
         if clear.is_some() {
-            self.put(
-                http.child("http_port"),
-                &json!(self.surroundings.listen.port()),
-            );
+            self.edits
+                .put(http.child("http_port"), self.surroundings.listen.port());
         }
         if let (Some(_), Some(listen)) = (tls, self.surroundings.tls_listen) {
-            self.put(http.child("https_port"), &json!(listen.port()));
+            self.edits.put(http.child("https_port"), listen.port());
         }
         Ok(())
     }
@@ -301,59 +278,49 @@ impl Copy<'_> {
         let list = server.child(POLICIES);
         let policies = items(self.document, &list);
         if policies.is_empty() {
-            self.put(list, &json!([{}]));
+            self.edits.put(list, json!([{}]));
         }
         if self.surroundings.certificate.is_none() {
             return;
         }
-        let get = |at: &Pointer| self.document.pointer(&at.to_string());
-        let takes_all = |policy: &Pointer| get(&policy.child("match")).is_none();
+        let takes_all = |policy: &Pointer| get(self.document, &policy.child("match")).is_none();
         let first = policies.first();
         if let Some(first) = first.filter(|_| !policies.iter().any(takes_all)) {
-            self.take(&format!("{first}/match"));
+            self.edits.take(first.child("match"));
         }
         for policy in &policies {
-            self.take(&format!("{policy}/certificate_selection"));
+            self.edits.take(policy.child("certificate_selection"));
         }
     }
 
     fn upstreams(&mut self, origin: SocketAddr) {
         for handler in handlers(self.document, "reverse_proxy") {
-            let upstreams = handler.child("upstreams");
-            let list = self
-                .document
-                .pointer(&upstreams.to_string())
-                .and_then(Json::as_array);
-            let count = list.map_or(0, Vec::len);
-            for index in 0..count {
-                self.put(
-                    upstreams.child(index).child("dial"),
-                    &json!(origin.to_string()),
-                );
+            let list = handler.child("upstreams");
+            let upstreams = items(self.document, &list);
+            for upstream in &upstreams {
+                self.edits.put(upstream.child("dial"), origin.to_string());
             }
-            if count == 0 {
-                self.put(upstreams, &json!([{"dial": origin.to_string()}]));
+            if upstreams.is_empty() {
+                self.edits.put(list, json!([{"dial": origin.to_string()}]));
             }
-            self.take(&format!("{handler}/dynamic_upstreams"));
-            self.take(&format!("{handler}/transport/tls"));
+            self.edits.take(handler.child("dynamic_upstreams"));
+            self.edits.take(handler.join("/transport/tls"));
             for elsewhere in ["port", "upstream"] {
-                self.take(&format!("{handler}/health_checks/active/{elsewhere}"));
+                self.edits
+                    .take(handler.join("/health_checks/active").child(elsewhere));
             }
         }
     }
 
     fn logs(&mut self) {
         let at = Pointer::parse("/logging/logs");
-        let logs = self
-            .document
-            .pointer(&at.to_string())
-            .and_then(Json::as_object);
+        let logs = get(self.document, &at).and_then(Json::as_object);
         for (name, log) in logs.into_iter().flatten() {
             self.log(at.child(name), name, log);
         }
         // What Go's own log has to say.
         let sink = Pointer::parse("/logging/sink");
-        if let Some(log) = self.document.pointer(&sink.to_string()) {
+        if let Some(log) = get(self.document, &sink) {
             self.log(sink, "sink", log);
         }
     }
@@ -363,8 +330,10 @@ impl Copy<'_> {
         let path = self.below(&format!("logs/{}.log", name.replace('/', "_")));
         let writer = at.child("writer");
         match output {
-            Some("file") => self.put(writer.child("filename"), &json!(path)),
-            Some("net") => self.put(writer, &json!({"output": "file", "filename": path})),
+            Some("file") => self.edits.put(writer.child("filename"), path),
+            Some("net") => self
+                .edits
+                .put(writer, json!({"output": "file", "filename": path})),
             _ => {}
         }
     }
@@ -377,29 +346,22 @@ impl Copy<'_> {
                 "key": file(pem.key),
             }]);
             let certificates = Pointer::parse("/apps/tls/certificates");
-            self.put(certificates.child("load_files"), &shown);
+            self.edits.put(certificates.child("load_files"), shown);
             for other in ["load_folders", "load_pem", "load_storage"] {
-                self.take(&format!("{certificates}/{other}"));
+                self.edits.take(certificates.child(other));
             }
             // The lab's certificate names nobody who could be asked.
-            let stapling = Pointer::parse("/apps/tls/disable_ocsp_stapling");
-            return self.put(stapling, &json!(true));
+            return self.edits.put("/apps/tls/disable_ocsp_stapling", true);
         }
         let beside = self.source.files[0].path.parent().unwrap_or(Path::new("/"));
-        let at = "/apps/tls/certificates/load_files";
-        let files = self
-            .document
-            .pointer(at)
-            .and_then(Json::as_array)
-            .into_iter()
-            .flatten();
-        for (index, file) in files.enumerate() {
+        for file in items(self.document, "/apps/tls/certificates/load_files") {
             for key in ["certificate", "key"] {
-                let name = file.get(key).and_then(Json::as_str).unwrap_or("/");
+                let at = file.child(key);
+                let name = get(self.document, &at).and_then(Json::as_str);
+                let name = Path::new(name.unwrap_or("/"));
                 let path = beside.join(name);
-                if Path::new(name).is_relative() && path.exists() {
-                    let at = Pointer::parse(at).child(index).child(key);
-                    self.put(at, &json!(path.display().to_string()));
+                if name.is_relative() && path.exists() {
+                    self.edits.put(at, path.display().to_string());
                 }
             }
         }

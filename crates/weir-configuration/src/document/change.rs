@@ -12,7 +12,7 @@ use super::set::{Edit, set_in};
 use super::tree::{Format, Tree};
 use super::walk::line_of;
 use super::{caddy, envoy};
-use crate::place::{Hinted, about, error};
+use crate::place::{about, error};
 use crate::{ConfigurationError, Listener, Source, Wanted};
 
 /// Whose configuration a document is: what the names of contexts mean in it.
@@ -230,7 +230,7 @@ impl Row<'_> {
             if value.is_some() && objects.is_empty() {
                 return Err(self
                     .wrong(format!("needs `{context}`, and there is none"))
-                    .hinted("it can be changed where it is, and is not made: write one"));
+                    .hint("it can be changed where it is, and is not made: write one"));
             }
             for object in objects {
                 if !logged.objects.contains(&(context, object.clone())) {
@@ -252,15 +252,13 @@ impl Row<'_> {
             let companions = self.dialect.companions(self.document, context, object, at);
             let companions = companions.ok_or_else(|| {
                 self.wrong_at(object, "would change which protocol is spoken here")
-                    .hinted("write the object with the protocol in it, and the setting goes there")
+                    .hint("write the object with the protocol in it, and the setting goes there")
             })?;
             self.companions.extend(companions);
         } else if (context, at) == ("compressor", "/name") {
-            return Err(self
-                .wrong("would take an HTTP filter out".to_owned())
-                .hinted(
-                    "take it out of a copy by hand, and compare the two with an arm of its own",
-                ));
+            return Err(self.wrong("would take an HTTP filter out".to_owned()).hint(
+                "take it out of a copy by hand, and compare the two with an arm of its own",
+            ));
         }
         let Some(place) = self.place(context, object, at, value.is_some()) else {
             return Ok(());
@@ -275,12 +273,12 @@ impl Row<'_> {
 
     /// Where a pointer of the row's leads in an object; `None`: nothing is there that could go.
     fn place(&self, context: &str, object: &Pointer, at: &str, comes: bool) -> Option<Pointer> {
-        let as_written = object.join(&Pointer::parse(at));
+        let as_written = object.join(at);
         let Some((list, rest)) = at.split_once(FIRST) else {
             return Some(as_written);
         };
         let name = name_of(self.wanted.row, context, list);
-        let list = object.join(&Pointer::parse(list));
+        let list = object.join(list);
         let Some(items) = get(self.document, &list).and_then(Json::as_array) else {
             return Some(as_written);
         };
@@ -363,7 +361,7 @@ impl Row<'_> {
             let name = self.dialect.name();
             let what =
                 format!("is written into `{context}`, which is no part of {name}'s configuration");
-            self.wrong(what).hinted("correct the row's context")
+            self.wrong(what).hint("correct the row's context")
         })
     }
 

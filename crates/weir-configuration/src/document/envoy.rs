@@ -6,10 +6,10 @@ use std::path::Path;
 use serde_json::{Value as Json, json};
 
 use super::change::Dialect;
-use super::find::{field, get};
+use super::find::{field, get, items};
 use super::listening::{Chosen, Listening, Missing};
 use super::pointer::Pointer;
-use super::set::{Edit, set_in};
+use super::set::{Edits, set_in};
 use super::tree::Tree;
 use super::walk::Visit;
 use crate::place::socket;
@@ -17,7 +17,7 @@ use crate::{ConfigurationError, Pem, Source, Surroundings};
 
 /// The objects that a context's name means.
 pub(super) fn objects(document: &Json, context: &str) -> Option<Vec<Pointer>> {
-    let all = |path: &str| items(document, &Pointer::parse(path));
+    let all = |path: &str| items(document, path);
     Some(match context {
         "bootstrap" => vec![Pointer::default()],
         "listener" => all("/static_resources/listeners"),
@@ -36,17 +36,12 @@ pub(super) fn objects(document: &Json, context: &str) -> Option<Vec<Pointer>> {
         "tls" => all("/static_resources/listeners")
             .iter()
             .flat_map(|listener| tls_chains(document, listener))
-            .map(|chain| chain.join(&Pointer::parse(CHAIN_TLS)))
+            .map(|chain| chain.join(CHAIN_TLS))
             .collect(),
         "route" => managers(document)
             .iter()
-            .flat_map(|manager| {
-                items(
-                    document,
-                    &manager.join(&Pointer::parse("/route_config/virtual_hosts")),
-                )
-            })
-            .flat_map(|host| items(document, &host.child("routes")))
+            .flat_map(|manager| items(document, manager.join("/route_config/virtual_hosts")))
+            .flat_map(|host| items(document, host.child("routes")))
             .map(|route| route.child("route"))
             .filter(|action| get(document, action).is_some())
             .collect(),
@@ -71,7 +66,7 @@ fn filters(document: &Json, message: &str) -> Vec<Pointer> {
     let all = managers(document);
     let all = all
         .iter()
-        .flat_map(|manager| items(document, &manager.child("http_filters")));
+        .flat_map(|manager| items(document, manager.child("http_filters")));
     all.filter(|filter| {
         let config = get(document, &filter.child("typed_config"));
         config.is_some_and(|config| is_of_type(config, message))
@@ -81,7 +76,7 @@ fn filters(document: &Json, message: &str) -> Vec<Pointer> {
 
 /// The filter chains of a listener.
 fn chains(document: &Json, listener: &Pointer) -> Vec<Pointer> {
-    let mut chains = items(document, &listener.child("filter_chains"));
+    let mut chains = items(document, listener.child("filter_chains"));
     chains.push(listener.child("default_filter_chain"));
     chains
 }
@@ -90,7 +85,7 @@ fn chains(document: &Json, listener: &Pointer) -> Vec<Pointer> {
 fn tls_chains(document: &Json, listener: &Pointer) -> Vec<Pointer> {
     let mut chains = chains(document, listener);
     chains.retain(|chain| {
-        let config = get(document, &chain.join(&Pointer::parse(CHAIN_TLS)));
+        let config = get(document, &chain.join(CHAIN_TLS));
         config.is_some_and(|config| is_of_type(config, "DownstreamTlsContext"))
     });
     chains
@@ -129,21 +124,13 @@ pub(super) fn is_for_all(item: &Json) -> bool {
     field(item, "priority").is_none_or(|it| it.is_null() || it == "DEFAULT" || *it == json!(0))
 }
 
-/// Pointers to the items of a list.
-fn items(document: &Json, at: &Pointer) -> Vec<Pointer> {
-    let count = get(document, at)
-        .and_then(Json::as_array)
-        .map_or(0, Vec::len);
-    (0..count).map(|index| at.child(index)).collect()
-}
-
 /// The configurations of HTTP connection managers in the listeners' filter chains.
 fn managers(document: &Json) -> Vec<Pointer> {
-    let listeners = items(document, &Pointer::parse("/static_resources/listeners"));
+    let listeners = items(document, "/static_resources/listeners");
     listeners
         .iter()
         .flat_map(|listener| chains(document, listener))
-        .flat_map(|chain| items(document, &chain.child("filters")))
+        .flat_map(|chain| items(document, chain.child("filters")))
         .map(|filter| filter.child("typed_config"))
         .filter(|config| {
             get(document, config).is_some_and(|c| is_of_type(c, "HttpConnectionManager"))
@@ -161,7 +148,7 @@ fn is_of_type(config: &Json, message: &str) -> bool {
 
 /// The listeners of the bootstrap.
 pub(super) fn listening(document: &Json) -> Vec<Listening> {
-    let listeners = items(document, &Pointer::parse("/static_resources/listeners"));
+    let listeners = items(document, "/static_resources/listeners");
     listeners
         .into_iter()
         .map(|at| of_listener(document, at))
@@ -169,13 +156,13 @@ pub(super) fn listening(document: &Json) -> Vec<Listening> {
 }
 
 fn of_listener(document: &Json, at: Pointer) -> Listening {
-    let socket = at.join(&Pointer::parse("/address/socket_address"));
+    let socket = at.join("/address/socket_address");
     let text = |name: &str| get(document, &socket.child(name)).and_then(Json::as_str);
     let port = get(document, &socket.child("port_value"));
     let port = port
         .and_then(Json::as_u64)
         .and_then(|port| u16::try_from(port).ok());
-    let pipe = get(document, &at.join(&Pointer::parse("/address/pipe/path")));
+    let pipe = get(document, &at.join("/address/pipe/path"));
     let address = match (text("address"), port, pipe.and_then(Json::as_str)) {
         (Some(address), Some(port), _) if address.contains(':') => format!("[{address}]:{port}"),
         (Some(address), Some(port), _) => format!("{address}:{port}"),
@@ -229,7 +216,7 @@ pub fn adapt_envoy(
         source,
         document: &document,
         surroundings,
-        edits: Vec::new(),
+        edits: Edits::default(),
         replaced: Vec::new(),
     };
     copy.admin()?;
@@ -238,30 +225,19 @@ pub fn adapt_envoy(
         copy.clusters(origin);
     }
     copy.files();
-    set_in(source, &tree, format, &copy.edits)
+    set_in(source, &tree, format, &copy.edits.0)
 }
 
 struct Copy<'c> {
     source: &'c Source,
     document: &'c Json,
     surroundings: &'c Surroundings<'c>,
-    edits: Vec<Edit>,
+    edits: Edits,
     /// Lists that are others in the copy.
     replaced: Vec<Pointer>,
 }
 
 impl Copy<'_> {
-    fn put(&mut self, at: Pointer, value: &Json) {
-        self.edits.push(Edit {
-            at,
-            value: Some(value.to_string()),
-        });
-    }
-
-    fn take(&mut self, at: Pointer) {
-        self.edits.push(Edit { at, value: None });
-    }
-
     fn pipe(&self, name: &str) -> Result<Json, ConfigurationError> {
         let path = socket(self.surroundings.prefix, name, &self.source.files[0])?;
         Ok(json!({"pipe": {"path": path}}))
@@ -269,11 +245,11 @@ impl Copy<'_> {
 
     fn admin(&mut self) -> Result<(), ConfigurationError> {
         let pipe = self.pipe("admin.sock")?;
-        self.put(Pointer::parse("/admin/address"), &pipe);
+        self.edits.put("/admin/address", pipe);
         let log = Pointer::parse("/admin/access_log_path");
         if get(self.document, &log).is_some() {
             let path = self.surroundings.prefix.join("logs/admin.log");
-            self.put(log, &json!(path.display().to_string()));
+            self.edits.put(log, path.display().to_string());
         }
         Ok(())
     }
@@ -286,11 +262,8 @@ impl Copy<'_> {
                 _ if listener.udp => socket_address(&([127, 0, 0, 1], 0).into(), true),
                 index if Some(index) == clear => socket_address(&self.surroundings.listen, false),
                 index if Some(index) == tls => {
-                    let address = self
-                        .surroundings
-                        .tls_listen
-                        .unwrap_or(self.surroundings.listen);
-                    socket_address(&address, false)
+                    let address = self.surroundings.tls_listen;
+                    socket_address(&address.unwrap_or(self.surroundings.listen), false)
                 }
                 index => self.pipe(&format!("{index}.sock"))?,
             };
@@ -299,8 +272,8 @@ impl Copy<'_> {
             {
                 self.certificate(&listener.at, pem);
             }
-            self.put(listener.at.child("address"), &address);
-            self.take(listener.at.child("additional_addresses"));
+            self.edits.put(listener.at.child("address"), address);
+            self.edits.take(listener.at.child("additional_addresses"));
         }
         Ok(())
     }
@@ -311,7 +284,7 @@ impl Copy<'_> {
         let names = Pointer::parse("/filter_chain_match/server_names");
         let takes_all = |chain: &Pointer| get(self.document, &chain.join(&names)).is_none();
         if let Some(first) = chains.first().filter(|_| !chains.iter().any(takes_all)) {
-            self.take(first.join(&names));
+            self.edits.take(first.join(&names));
         }
         let file = |path: &Path| json!({"filename": path.display().to_string()});
         let shown = json!([{
@@ -319,70 +292,62 @@ impl Copy<'_> {
             "private_key": file(pem.key),
         }]);
         for chain in chains {
-            let common = chain
-                .join(&Pointer::parse(CHAIN_TLS))
-                .child("common_tls_context");
+            let common = chain.join(CHAIN_TLS).child("common_tls_context");
             for other in [
                 "tls_certificate_sds_secret_configs",
                 "tls_certificate_provider_instance",
                 "tls_certificate_certificate_provider_instance",
                 "custom_tls_certificate_selector",
             ] {
-                self.take(common.child(other));
+                self.edits.take(common.child(other));
             }
             let certificates = common.child("tls_certificates");
-            self.put(certificates.clone(), &shown);
+            self.edits.put(certificates.clone(), shown.clone());
             self.replaced.push(certificates);
         }
     }
 
     fn clusters(&mut self, origin: SocketAddr) {
-        for cluster in items(self.document, &Pointer::parse("/static_resources/clusters")) {
-            let localities = cluster.join(&Pointer::parse("/load_assignment/endpoints"));
+        for cluster in items(self.document, "/static_resources/clusters") {
+            let localities = cluster.join("/load_assignment/endpoints");
             let endpoints = items(self.document, &localities)
                 .into_iter()
-                .flat_map(|locality| items(self.document, &locality.child("lb_endpoints")));
+                .flat_map(|locality| items(self.document, locality.child("lb_endpoints")));
             for endpoint in endpoints {
                 let endpoint = endpoint.child("endpoint");
-                self.put(endpoint.child("address"), &socket_address(&origin, false));
-                self.take(endpoint.child("health_check_config"));
-                self.take(endpoint.child("additional_addresses"));
+                self.edits
+                    .put(endpoint.child("address"), socket_address(&origin, false));
+                self.edits.take(endpoint.child("health_check_config"));
+                self.edits.take(endpoint.child("additional_addresses"));
             }
             let kind = cluster.child("type");
             let name = get(self.document, &kind).and_then(Json::as_str);
             if matches!(name, Some("STRICT_DNS" | "LOGICAL_DNS")) {
-                self.put(kind, &json!("STATIC"));
+                self.edits.put(kind, "STATIC");
             }
-            self.take(cluster.child("transport_socket"));
-            self.take(cluster.child("transport_socket_matches"));
+            self.edits.take(cluster.child("transport_socket"));
+            self.edits.take(cluster.child("transport_socket_matches"));
         }
     }
 
     /// Names of files, wherever they are.
     fn files(&mut self) {
-        let beside = self.source.files[0]
-            .path
-            .parent()
-            .unwrap_or(Path::new("/"))
-            .to_owned();
+        let beside = self.source.files[0].path.parent();
+        let beside = beside.unwrap_or(Path::new("/")).to_owned();
+        let below = |name: String| self.surroundings.prefix.join(name).display().to_string();
         let (mut logs, mut events) = (0, 0);
         let mut edits = Vec::new();
         Visit::all(self.document, &mut |at, value| {
             if is_of_type(value, "FileAccessLog") {
-                let path = self
-                    .surroundings
-                    .prefix
-                    .join(format!("logs/access-{logs}.log"));
+                edits.push((at.child("path"), below(format!("logs/access-{logs}.log"))));
                 logs += 1;
-                edits.push((at.child("path"), path.display().to_string()));
             }
             // Of health checks, their sinks, and the detection of outliers.
             let log = field(value, "event_log_path").and_then(Json::as_str);
             if log.is_some_and(|log| !log.is_empty()) {
-                let name = format!("logs/events-{events}.log");
-                let path = self.surroundings.prefix.join(name);
+                let path = below(format!("logs/events-{events}.log"));
+                edits.push((at.child("event_log_path"), path));
                 events += 1;
-                edits.push((at.child("event_log_path"), path.display().to_string()));
             }
             let name = field(value, "filename").and_then(Json::as_str);
             if let Some(name) = name.filter(|name| Path::new(name).is_relative()) {
@@ -394,7 +359,7 @@ impl Copy<'_> {
         });
         for (at, path) in edits {
             if !self.replaced.iter().any(|list| at.is_below(list)) {
-                self.put(at, &json!(path));
+                self.edits.put(at, path);
             }
         }
     }

@@ -6,7 +6,7 @@ use serde_json::Value as Json;
 
 use super::pointer::Pointer;
 use super::tree::{Node, Tree, Value, camel, position};
-use crate::place::{Hinted, error};
+use crate::place::error;
 use crate::{ConfigurationError, SourceFile};
 
 /// Stands in a pointer for the item behind the last one of a list (RFC 6901).
@@ -20,6 +20,14 @@ pub(super) fn get<'d>(document: &'d Json, at: &Pointer) -> Option<&'d Json> {
             Json::Array(items) => items.get(token.parse::<usize>().ok()?),
             value => field(value, token),
         })
+}
+
+/// Pointers to the items of a list.
+pub(super) fn items(document: &Json, at: impl Into<Pointer>) -> Vec<Pointer> {
+    let at = at.into();
+    let list = get(document, &at).and_then(Json::as_array);
+    let count = list.map_or(0, Vec::len);
+    (0..count).map(|index| at.child(index)).collect()
 }
 
 /// A value by its key, in either spelling.
@@ -86,7 +94,7 @@ impl<'n> Finder<'n> {
                     None => {
                         let what = format!("`{}` has no item {token}", pointer.first(steps));
                         let hint = format!("it has {}, counted from 0", items.len());
-                        return Err(error(self.file, node.span.start, what).hinted(hint));
+                        return Err(error(self.file, node.span.start, what).hint(hint));
                     }
                 },
                 _ if self.tree.meaning(node).is_null() => return Ok(Found::Missing(place, steps)),
@@ -138,7 +146,7 @@ impl<'n> Finder<'n> {
                 let what = "this value is shared by an anchor and its aliases, \
                             and not all of them are to be changed";
                 let hint = "write the value out where it is to differ";
-                return Err(error(self.file, at, what).hinted(hint));
+                return Err(error(self.file, at, what).hint(hint));
             }
         }
         Ok(())

@@ -1,7 +1,7 @@
 //! JSON with the place of every value.
 
 use super::tree::{Entry, Node, Style, Value};
-use crate::place::{Hinted, error};
+use crate::place::error;
 use crate::{ConfigurationError, SourceFile};
 
 /// Reads a document.
@@ -16,7 +16,7 @@ pub(super) fn parse(file: &SourceFile) -> Result<Node, ConfigurationError> {
             .rsplit_once(" at line ")
             .map_or(said.as_str(), |(said, _)| said);
         let what = format!("this is not JSON: {said}");
-        error(file, at, what).hinted("check commas, quotes and braces here and in the line above")
+        error(file, at, what).hint("check commas, quotes and braces here and in the line above")
     })?;
     Ok(Reader {
         text: &file.text,

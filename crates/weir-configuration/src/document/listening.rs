@@ -1,7 +1,7 @@
 //! Which of a document's listeners a copy is asked at.
 
 use super::pointer::Pointer;
-use crate::place::{Hinted, about};
+use crate::place::about;
 use crate::{ConfigurationError, Source, Surroundings};
 
 /// A place where a document has its program listen.
@@ -68,7 +68,7 @@ impl Chosen {
                 true => missing.hint.to_owned(),
                 false => format!("the configuration listens on {}", all(found)),
             };
-            Err(about(&source.files[0].path, what).hinted(hint))
+            Err(about(&source.files[0].path, what).hint(hint))
         };
         if wants_tls && tls.is_none() {
             return refuse(missing.tls);

@@ -28,8 +28,9 @@ impl Pointer {
     }
 
     /// The pointer that goes on with another one.
-    pub fn join(&self, below: &Pointer) -> Pointer {
-        Pointer(self.0.iter().chain(&below.0).cloned().collect())
+    pub fn join(&self, below: impl Into<Pointer>) -> Pointer {
+        let below = below.into().0;
+        Pointer(self.0.iter().cloned().chain(below).collect())
     }
 
     /// Whether it goes on from another one, in either spelling of Envoy's fields.
@@ -41,6 +42,18 @@ impl Pointer {
     /// Its first steps.
     pub(super) fn first(&self, steps: usize) -> Pointer {
         Pointer(self.0[..steps.min(self.0.len())].to_vec())
+    }
+}
+
+impl From<&str> for Pointer {
+    fn from(text: &str) -> Pointer {
+        Pointer::parse(text)
+    }
+}
+
+impl From<&Pointer> for Pointer {
+    fn from(pointer: &Pointer) -> Pointer {
+        pointer.clone()
     }
 }
 

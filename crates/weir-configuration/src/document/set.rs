@@ -20,6 +20,22 @@ pub struct Edit {
     pub value: Option<String>,
 }
 
+/// Edits of a copy, as they come together.
+#[derive(Default)]
+pub(super) struct Edits(pub(super) Vec<Edit>);
+
+impl Edits {
+    pub(super) fn put(&mut self, at: impl Into<Pointer>, value: impl Into<Json>) {
+        let (at, value) = (at.into(), Some(value.into().to_string()));
+        self.0.push(Edit { at, value });
+    }
+
+    pub(super) fn take(&mut self, at: impl Into<Pointer>) {
+        let (at, value) = (at.into(), None);
+        self.0.push(Edit { at, value });
+    }
+}
+
 /// Puts values into a document, changing nothing else.
 ///
 /// * A value that is there is replaced in its place and style: quotes, if it had some. One that is

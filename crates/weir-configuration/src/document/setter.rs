@@ -8,7 +8,7 @@ use serde_json::{Map, Value as Json};
 use super::find::Place;
 use super::tree::{Format, Node, Style, Tree, Value};
 use super::write::{Layout, quoted, spaced};
-use crate::place::{Hinted, error, line_end};
+use crate::place::{error, line_end};
 use crate::{ConfigurationError, Source, SourceFile, Splice};
 
 /// What a document is changed with.
@@ -107,7 +107,7 @@ impl<'n> Setter<'n> {
                 ..
             } => {
                 let what = "this value is written as a block with `|` or `>`";
-                Err(error(self.file, node.span.start, what).hinted("write it in quotes"))
+                Err(error(self.file, node.span.start, what).hint("write it in quotes"))
             }
             Value::Scalar { style, .. } if !is_collection && !node.span.is_empty() => {
                 self.splice(node.span.clone(), self.layout.scalar(value, *style));
@@ -116,7 +116,7 @@ impl<'n> Setter<'n> {
             _ if node.anchor.is_some() => {
                 let what =
                     "this value has an anchor, and its place would be taken by one of another kind";
-                Err(error(self.file, node.span.start, what).hinted("write the value out"))
+                Err(error(self.file, node.span.start, what).hint("write the value out"))
             }
             Value::Alias(_) if !is_collection => {
                 self.splice(node.span.clone(), self.layout.scalar(value, Style::Plain));
@@ -318,7 +318,7 @@ impl<'n> Setter<'n> {
 /// Two changes that cannot both be made: the place of the inner one.
 pub(super) fn within_another(file: &SourceFile, at: usize) -> ConfigurationError {
     let what = "this is to be changed, and what it is in to be replaced as a whole";
-    error(file, at, what).hinted("make one of the two changes in the file by hand")
+    error(file, at, what).hint("make one of the two changes in the file by hand")
 }
 
 /// The bytes of a collection's parts: of keys with their values, or of items.

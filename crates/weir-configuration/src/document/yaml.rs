@@ -5,7 +5,7 @@ use std::ops::Range;
 use granit_parser::{Event, Options, Parser, ScalarStyle, Span, StrInput, StructureStyle};
 
 use super::tree::{Entry, Node, Style, Value};
-use crate::place::{Hinted, error};
+use crate::place::error;
 use crate::{ConfigurationError, SourceFile};
 
 /// Deepest nesting; an Envoy bootstrap needs about thirty.
@@ -52,7 +52,7 @@ impl<'t> Reader<'t> {
                 }
                 Event::DocumentStart(..) => {
                     let what = "a second document begins here";
-                    return Err(error(self.file, span.start, what).hinted("a file holds one"));
+                    return Err(error(self.file, span.start, what).hint("a file holds one"));
                 }
                 _ => {}
             }
@@ -68,7 +68,7 @@ impl<'t> Reader<'t> {
                 let at = e.marker().byte_offset().unwrap_or(self.file.text.len());
                 let what = format!("this is not YAML: {}", e.info());
                 let hint = "check indentation, quotes and brackets here and in the line above";
-                Err(error(self.file, at, what).hinted(hint))
+                Err(error(self.file, at, what).hint(hint))
             }
         }
     }

@@ -7,86 +7,26 @@ use super::listeners::{is_tls, port};
 use super::options::options;
 use super::paths::written;
 use super::sections::Statement;
-use crate::place::{Hinted, error, socket};
+use crate::place::{error, is_among, socket};
 use crate::{ConfigurationError, Surroundings};
 
 /// Options of `bind` lines that a copy cannot have: they are about interfaces, rights and owners.
-const NOT_IN_A_COPY: [&str; 7] = [
-    "interface",
-    "transparent",
-    "namespace",
-    "user",
-    "group",
-    "uid",
-    "gid",
-];
+const NOT_IN_A_COPY: &str = "interface, transparent, namespace, user, group, uid, gid";
 
 /// Options of the listeners under load that would have the load be something else than HTTP.
 const NOT_UNDER_LOAD: [&str; 2] = ["accept-proxy", "accept-netscaler-cip"];
 
 /// Options of `bind` lines that say which certificate is shown, and to whom.
-const CERTIFICATES: [&str; 5] = [
-    "crt",
-    "crt-list",
-    "strict-sni",
-    "generate-certificates",
-    "ca-sign-file",
-];
+const CERTIFICATES: &str = "crt, crt-list, strict-sni, generate-certificates, ca-sign-file";
 
 /// Options of `server` lines that are about how the user's servers are reached.
-const OF_USERS_SERVERS: [&str; 51] = [
-    "addr",
-    "agent-addr",
-    "agent-check",
-    "agent-inter",
-    "agent-port",
-    "agent-send",
-    "allow-0rtt",
-    "alpn",
-    "ca-file",
-    "check-alpn",
-    "check-proto",
-    "check-send-proxy",
-    "check-sni",
-    "check-ssl",
-    "check-via-socks4",
-    "ciphers",
-    "ciphersuites",
-    "crl-file",
-    "crt",
-    "curves",
-    "init-addr",
-    "interface",
-    "namespace",
-    "no-agent-check",
-    "no-check-ssl",
-    "no-ssl",
-    "no-ssl-reuse",
-    "no-tls-tickets",
-    "no-verifyhost",
-    "npn",
-    "port",
-    "proto",
-    "proxy-v2-options",
-    "resolve-net",
-    "resolve-opts",
-    "resolve-prefer",
-    "resolvers",
-    "send-proxy",
-    "send-proxy-v2",
-    "send-proxy-v2-ssl",
-    "send-proxy-v2-ssl-cn",
-    "sigalgs",
-    "sni",
-    "socks4",
-    "source",
-    "ssl",
-    "ssl-max-ver",
-    "ssl-min-ver",
-    "usesrc",
-    "verify",
-    "verifyhost",
-];
+const OF_USERS_SERVERS: &str = "addr, agent-addr, agent-check, agent-inter, agent-port, agent-send, allow-0rtt, alpn, \
+     ca-file, check-alpn, check-proto, check-send-proxy, check-sni, check-ssl, check-via-socks4, \
+     ciphers, ciphersuites, crl-file, crt, curves, init-addr, interface, namespace, \
+     no-agent-check, no-check-ssl, no-ssl, no-ssl-reuse, no-tls-tickets, no-verifyhost, npn, \
+     port, proto, proxy-v2-options, resolve-net, resolve-opts, resolve-prefer, resolvers, \
+     send-proxy, send-proxy-v2, send-proxy-v2-ssl, send-proxy-v2-ssl-cn, sigalgs, sni, socks4, \
+     source, ssl, ssl-max-ver, ssl-min-ver, usesrc, verify, verifyhost";
 
 /// A `bind` line of a proxy.
 struct Bind<'t> {
@@ -127,8 +67,8 @@ pub(super) fn adapt(
             .filter(|_| chosen.tls == Some(index));
         for option in options(bind.statement) {
             let name = bind.statement.word(option.start);
-            let gone = NOT_IN_A_COPY.contains(&name)
-                || (certificate.is_some() && CERTIFICATES.contains(&name))
+            let gone = is_among(name, NOT_IN_A_COPY)
+                || (certificate.is_some() && is_among(name, CERTIFICATES))
                 || (under_load && NOT_UNDER_LOAD.contains(&name))
                 || (!under_load && name == "shards");
             if gone {
@@ -250,7 +190,7 @@ fn missing(edit: &Edit<'_>, what: &str, binds: &[Bind<'_>]) -> ConfigurationErro
         true => "add a frontend with a `bind` line".to_owned(),
         false => format!("the configuration listens on {}", listens.join(", ")),
     };
-    error(&edit.source.files[file], at, what).hinted(hint)
+    error(&edit.source.files[file], at, what).hint(hint)
 }
 
 /// Whether one of the addresses has this port, or a range of ports with it.
@@ -294,7 +234,7 @@ fn servers(edit: &mut Edit<'_>, surroundings: &Surroundings<'_>, moved: &BTreeMa
 }
 
 fn is_of_users_server(option: &str) -> bool {
-    OF_USERS_SERVERS.contains(&option)
+    is_among(option, OF_USERS_SERVERS)
         || option.starts_with("force-")
         || option.starts_with("no-tlsv")
         || option == "no-sslv3"

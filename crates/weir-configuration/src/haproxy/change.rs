@@ -7,7 +7,7 @@ use super::keywords::{OPTION_LISTS, is_used_by};
 use super::options;
 use super::sections::{Section, Tree};
 use super::spelling::{Spelling, Text};
-use crate::place::{Hinted, about};
+use crate::place::about;
 use crate::{ConfigurationError, Source, Wanted};
 
 /// Puts settings into force by their rows of the catalog, changing nothing else.
@@ -78,7 +78,7 @@ fn one(source: &Source, wanted: &Wanted<'_>) -> Result<Source, ConfigurationErro
                     wanted.row.id
                 );
                 let hint = "global, defaults, frontend, backend, bind and server are its contexts";
-                return Err(about(&source.files[0].path, what).hinted(hint));
+                return Err(about(&source.files[0].path, what).hint(hint));
             }
         }
     }

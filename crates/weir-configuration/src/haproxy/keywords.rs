@@ -1,73 +1,22 @@
 //! What is known about HAProxy's keywords beyond their order: sections, options without an argument,
 //! sides. From the configuration manual, and from what `haproxy -dKcfg` lists.
 
+use crate::place::is_among;
+
 /// Keywords that begin a section. The last four came with HAProxy 3.
-pub(super) const SECTIONS: [&str; 19] = [
-    "global",
-    "defaults",
-    "frontend",
-    "backend",
-    "listen",
-    "peers",
-    "mailers",
-    "userlist",
-    "resolvers",
-    "cache",
-    "program",
-    "ring",
-    "http-errors",
-    "fcgi-app",
-    "log-forward",
-    "namespace_list",
-    "crt-store",
-    "traces",
-    "log-profile",
-];
+pub(super) const SECTIONS: &str = "global, defaults, frontend, backend, listen, peers, mailers, userlist, resolvers, cache, \
+     program, ring, http-errors, fcgi-app, log-forward, namespace_list, crt-store, traces, \
+     log-profile";
 
 /// Options of `bind` lines that take no argument; all others take one.
-const BIND_FLAGS: [&str; 13] = [
-    "accept-proxy",
-    "allow-0rtt",
-    "defer-accept",
-    "generate-certificates",
-    "no-ca-names",
-    "no-tls-tickets",
-    "prefer-client-ciphers",
-    "ssl",
-    "strict-sni",
-    "tfo",
-    "transparent",
-    "v4v6",
-    "v6only",
-];
+const BIND_FLAGS: &str = "accept-proxy, allow-0rtt, defer-accept, generate-certificates, no-ca-names, no-tls-tickets, \
+     prefer-client-ciphers, ssl, strict-sni, tfo, transparent, v4v6, v6only";
 
 /// Options of `server` lines that take no argument; all others take one.
-const SERVER_FLAGS: [&str; 24] = [
-    "agent-check",
-    "allow-0rtt",
-    "backup",
-    "check",
-    "check-send-proxy",
-    "check-ssl",
-    "check-via-socks4",
-    "disabled",
-    "enabled",
-    "non-stick",
-    "send-proxy",
-    "send-proxy-v2",
-    "send-proxy-v2-ssl",
-    "send-proxy-v2-ssl-cn",
-    "ssl",
-    "ssl-reuse",
-    "stick",
-    "tfo",
-    "tls-tickets",
-    "no-agent-check",
-    "no-check",
-    "no-backup",
-    "no-ssl-reuse",
-    "no-verifyhost",
-];
+const SERVER_FLAGS: &str = "agent-check, allow-0rtt, backup, check, check-send-proxy, check-ssl, check-via-socks4, \
+     disabled, enabled, non-stick, send-proxy, send-proxy-v2, send-proxy-v2-ssl, \
+     send-proxy-v2-ssl-cn, ssl, ssl-reuse, stick, tfo, tls-tickets, no-agent-check, no-check, \
+     no-backup, no-ssl-reuse, no-verifyhost";
 
 /// Keywords of `global` that list options for all lines of some kinds, which may say otherwise themselves.
 pub(super) const OPTION_LISTS: [(&str, &[&str]); 2] = [
@@ -94,72 +43,33 @@ pub(super) fn is_adding(keyword: &str) -> bool {
 
 /// Whether an option of a `bind` or `server` line stands alone.
 pub(super) fn is_flag(option: &str) -> bool {
-    BIND_FLAGS.contains(&option)
-        || SERVER_FLAGS.contains(&option)
+    is_among(option, BIND_FLAGS)
+        || is_among(option, SERVER_FLAGS)
         || option.starts_with("no-")
         || option.starts_with("force-")
 }
 
 /// Keywords of proxies that only the client's side has (manual §4.1).
-const FRONTEND_ONLY: [&str; 22] = [
-    "backlog",
-    "clitcpka-cnt",
-    "clitcpka-idle",
-    "clitcpka-intvl",
-    "maxconn",
-    "monitor-uri",
-    "option accept-invalid-http-request",
-    "option clitcpka",
-    "option contstats",
-    "option disable-h2-upgrade",
-    "option dontlog-normal",
-    "option dontlognull",
-    "option http-ignore-probes",
-    "option httplog",
-    "option idle-close-on-response",
-    "option log-separate-errors",
-    "option logasap",
-    "option socket-stats",
-    "option tcp-smart-accept",
-    "rate-limit sessions",
-    "timeout client",
-    "timeout client-fin",
-];
+const FRONTEND_ONLY: &str = "backlog, clitcpka-cnt, clitcpka-idle, clitcpka-intvl, maxconn, monitor-uri, \
+     option accept-invalid-http-request, option clitcpka, option contstats, \
+     option disable-h2-upgrade, option dontlog-normal, option dontlognull, \
+     option http-ignore-probes, option httplog, option idle-close-on-response, \
+     option log-separate-errors, option logasap, option socket-stats, option tcp-smart-accept, \
+     rate-limit sessions, timeout client, timeout client-fin";
 
 /// Keywords of proxies that only the origin's side has (manual §4.1).
-const BACKEND_ONLY: [&str; 24] = [
-    "balance",
-    "cookie",
-    "default-server",
-    "fullconn",
-    "hash-type",
-    "http-reuse",
-    "max-keep-alive-queue",
-    "option abortonclose",
-    "option accept-invalid-http-response",
-    "option allbackups",
-    "option checkcache",
-    "option http-pretend-keepalive",
-    "option log-health-checks",
-    "option persist",
-    "option prefer-last-server",
-    "option redispatch",
-    "option srvtcpka",
-    "option tcp-smart-connect",
-    "retries",
-    "retry-on",
-    "timeout check",
-    "timeout connect",
-    "timeout server",
-    "timeout server-fin",
-];
+const BACKEND_ONLY: &str = "balance, cookie, default-server, fullconn, hash-type, http-reuse, max-keep-alive-queue, \
+     option abortonclose, option accept-invalid-http-response, option allbackups, \
+     option checkcache, option http-pretend-keepalive, option log-health-checks, option persist, \
+     option prefer-last-server, option redispatch, option srvtcpka, option tcp-smart-connect, \
+     retries, retry-on, timeout check, timeout connect, timeout server, timeout server-fin";
 
 /// Whether a section of this kind (`frontend`, `backend`, `listen`) can use a keyword of proxies, of one or
 /// several words. HAProxy warns of one that it cannot, and goes on without it.
 pub fn is_used_by(keyword: &str, section: &str) -> bool {
     match section {
-        "frontend" => !BACKEND_ONLY.contains(&keyword),
-        "backend" => !FRONTEND_ONLY.contains(&keyword),
+        "frontend" => !is_among(keyword, BACKEND_ONLY),
+        "backend" => !is_among(keyword, FRONTEND_ONLY),
         _ => true,
     }
 }

@@ -24,7 +24,7 @@ pub use options::{as_defaults, lines};
 pub use sections::{Section, Statement, Tree};
 pub use words::Word;
 
-use crate::place::{Hinted, about, absolute, read as read_file};
+use crate::place::{about, absolute, read as read_file};
 use crate::{ConfigurationError, Source};
 
 /// Reads a haproxy.cfg, or all files of a folder that end in `.cfg` and are not hidden, in the order
@@ -62,7 +62,7 @@ fn files_of(folder: &Path) -> Result<Vec<PathBuf>, ConfigurationError> {
     }
     if paths.is_empty() {
         let hint = "HAProxy reads the files of a folder that end in .cfg";
-        return Err(about(folder, "the folder has no configuration").hinted(hint));
+        return Err(about(folder, "the folder has no configuration").hint(hint));
     }
     paths.sort_by(|a, b| {
         a.as_os_str()

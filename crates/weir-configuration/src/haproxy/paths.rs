@@ -5,26 +5,12 @@ use std::path::{Path, PathBuf};
 
 use super::edit::Edit;
 use super::sections::{Section, Statement, Tree};
+use crate::place::is_among;
 use crate::{ConfigurationError, Source};
 
 /// Keywords whose next word is a path.
-const BEFORE_PATHS: [&str; 15] = [
-    "-f",
-    "ca-base",
-    "ca-file",
-    "ca-sign-file",
-    "ca-verify-file",
-    "crl-file",
-    "crt",
-    "crt-base",
-    "crt-list",
-    "file",
-    "h1-case-adjust-file",
-    "issuers-chain-path",
-    "lf-file",
-    "server-state-base",
-    "ssl-dh-param-file",
-];
+const BEFORE_PATHS: &str = "-f, ca-base, ca-file, ca-sign-file, ca-verify-file, crl-file, crt, crt-base, crt-list, file, \
+     h1-case-adjust-file, issuers-chain-path, lf-file, server-state-base, ssl-dh-param-file";
 
 /// Keywords that are about `ca-base` where there is one.
 const BELOW_CA_BASE: [&str; 3] = ["ca-file", "ca-verify-file", "crl-file"];
@@ -122,7 +108,7 @@ fn paths_of(statement: &Statement<'_>, bases: &Bases) -> Vec<usize> {
         let in_base = (bases.crt_base && matches!(keyword, "crt" | "crt-list"))
             || (bases.ca_base && BELOW_CA_BASE.contains(&keyword));
         let is_error_file = keyword == "errorfile" && statement.word(0).starts_with("http-");
-        (BEFORE_PATHS.contains(&keyword) && !in_base) || is_error_file
+        (is_among(keyword, BEFORE_PATHS) && !in_base) || is_error_file
     };
     (1..statement.words.len()).filter(follows).collect()
 }

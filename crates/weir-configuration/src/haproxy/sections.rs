@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use super::keywords::SECTIONS;
 use super::words::{self, Word};
-use crate::place::{Hinted, error};
+use crate::place::{error, is_among};
 use crate::{ConfigurationError, Source, SourceFile};
 
 /// One line that says something, macros such as `.if` included; comments and empty lines are none.
@@ -202,7 +202,7 @@ impl<'t> Reader<'t, '_> {
         }
         let words = words::split(&self.file.text, line.clone()).map_err(|open| {
             let what = "this quote is not closed in its line";
-            error(self.file, open.at, what).hinted("close it, or put a backslash before it")
+            error(self.file, open.at, what).hint("close it, or put a backslash before it")
         })?;
         let Some(word) = words.first() else {
             return Ok(());
@@ -210,7 +210,7 @@ impl<'t> Reader<'t, '_> {
         let at = word.span.start;
         let depth = self.depth(&word.text, at)?;
         let statement = Statement { line, words, depth };
-        if SECTIONS.contains(&statement.word(0)) {
+        if is_among(statement.word(0), SECTIONS) {
             let section = Section {
                 file: self.index,
                 header: statement,
@@ -221,8 +221,8 @@ impl<'t> Reader<'t, '_> {
             section.statements.push(statement);
         } else if !statement.is_macro() {
             let what = format!("unknown section `{}`", statement.word(0));
-            let hint = format!("a file begins with one of {}", SECTIONS.join(", "));
-            return Err(error(self.file, at, what).hinted(hint));
+            let hint = format!("a file begins with one of {SECTIONS}");
+            return Err(error(self.file, at, what).hint(hint));
         }
         Ok(())
     }

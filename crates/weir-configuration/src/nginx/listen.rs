@@ -5,6 +5,7 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 
 use super::syntax::Directive;
 use super::view::{self, Node};
+use crate::place::is_among;
 use crate::{ConfigurationError, Listener, Source};
 
 /// The listeners of all HTTP servers, in the order in which nginx comes to them. The line is that of the
@@ -77,20 +78,9 @@ impl Listen<'_> {
     /// Whether it has an option of the socket, which nginx takes once per address and which makes
     /// it bind an address beside one that covers it.
     pub(super) fn sets_options(&self) -> bool {
-        const OPTIONS: [&str; 11] = [
-            "bind",
-            "backlog",
-            "rcvbuf",
-            "sndbuf",
-            "accept_filter",
-            "deferred",
-            "setfib",
-            "fastopen",
-            "reuseport",
-            "so_keepalive",
-            "ipv6only",
-        ];
-        let is_option = |flag: &str| OPTIONS.contains(&flag.split('=').next().unwrap_or_default());
+        const OPTIONS: &str = "bind, backlog, rcvbuf, sndbuf, accept_filter, deferred, setfib, fastopen, reuseport, \
+             so_keepalive, ipv6only";
+        let is_option = |flag: &str| is_among(flag.split('=').next().unwrap_or_default(), OPTIONS);
         self.flags().iter().any(|flag| is_option(&flag.text))
     }
 }

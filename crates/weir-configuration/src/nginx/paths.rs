@@ -11,27 +11,10 @@ pub(super) enum Base {
 }
 
 /// Ends of names of directives whose first argument is a file beside the configuration.
-const BESIDE_CONFIGURATION: [&str; 19] = [
-    "ssl_certificate",
-    "ssl_certificate_key",
-    "ssl_client_certificate",
-    "ssl_trusted_certificate",
-    "ssl_crl",
-    "ssl_dhparam",
-    "ssl_password_file",
-    "ssl_session_ticket_key",
-    "ssl_stapling_file",
-    "auth_basic_user_file",
-    "auth_jwt_key_file",
-    "geoip_country",
-    "geoip_city",
-    "geoip_org",
-    "geoip2",
-    "xml_entities",
-    "xslt_stylesheet",
-    "js_path",
-    "js_include",
-];
+const BESIDE_CONFIGURATION: &str = "ssl_certificate, ssl_certificate_key, ssl_client_certificate, ssl_trusted_certificate, \
+     ssl_crl, ssl_dhparam, ssl_password_file, ssl_session_ticket_key, ssl_stapling_file, \
+     auth_basic_user_file, auth_jwt_key_file, geoip_country, geoip_city, geoip_org, geoip2, \
+     xml_entities, xslt_stylesheet, js_path, js_include";
 
 /// Names of directives whose first argument is a file or folder below the prefix.
 const BELOW_PREFIX: [&str; 4] = ["root", "alias", "load_module", "perl_modules"];
@@ -54,7 +37,7 @@ pub(super) fn path_argument(name: &str, arguments: usize) -> Option<(usize, Base
         let before = name.strip_suffix(end);
         before.is_some_and(|before| before.is_empty() || before.ends_with('_'))
     };
-    let is_beside = BESIDE_CONFIGURATION.iter().any(|end| is_it(end));
+    let is_beside = BESIDE_CONFIGURATION.split(", ").any(is_it);
     is_beside.then_some((0, Base::Configuration))
 }
 

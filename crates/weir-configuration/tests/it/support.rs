@@ -8,7 +8,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
-use weir_configuration::{Source, SourceFile, Surroundings};
+use weir_configuration::{Listener, Source, SourceFile, Surroundings};
 use weir_parameters::Parameter;
 
 /// A row with only what a writer of configurations reads.
@@ -40,12 +40,34 @@ pub(crate) fn prefix() -> TempDir {
     folder
 }
 
+/// Where copies are that do not run.
+pub(crate) const LISTEN: &str = "127.0.0.1:7001";
+pub(crate) const ORIGIN: &str = "127.0.0.1:7002";
+pub(crate) const TLS_LISTEN: &str = "127.0.0.1:7003";
+
+pub(crate) fn address(text: &str) -> SocketAddr {
+    text.parse().unwrap()
+}
+
+/// Surroundings of a copy that does not run.
+pub(crate) fn of_a_test(prefix: &Path) -> Surroundings<'_> {
+    surroundings(prefix, address(LISTEN), address(ORIGIN))
+}
+
+/// The same with a listener for TLS.
+pub(crate) fn with_tls(prefix: &Path) -> Surroundings<'_> {
+    Surroundings {
+        tls_listen: Some(address(TLS_LISTEN)),
+        ..of_a_test(prefix)
+    }
+}
+
 /// Surroundings in `prefix` that nothing of the machine's stands in.
-pub(crate) fn surroundings<'a>(
-    prefix: &'a Path,
+pub(crate) fn surroundings(
+    prefix: &Path,
     listen: SocketAddr,
     origin: SocketAddr,
-) -> Surroundings<'a> {
+) -> Surroundings<'_> {
     Surroundings {
         prefix,
         listen,
@@ -54,6 +76,25 @@ pub(crate) fn surroundings<'a>(
         port: None,
         origin: Some(origin),
         user: None,
+    }
+}
+
+/// Listeners by line, address and port.
+pub(crate) fn listed(listeners: &[Listener]) -> String {
+    let one = |it: &Listener| {
+        let port = it.port.map_or_else(String::new, |port| format!(" {port}"));
+        let tls = if it.tls { " TLS" } else { "" };
+        format!("{} {}{port}{tls}", it.line, it.address)
+    };
+    listeners.iter().map(one).collect::<Vec<_>>().join(", ")
+}
+
+/// Looks whether a text has all these parts.
+#[track_caller]
+pub(crate) fn must_have(text: impl std::fmt::Display, parts: &[&str]) {
+    let text = text.to_string();
+    for part in parts {
+        assert!(text.contains(part), "no {part:?} in {text}");
     }
 }
 

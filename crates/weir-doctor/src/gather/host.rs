@@ -6,30 +6,18 @@ use super::source::Source;
 use crate::facts::Facts;
 
 /// Sysctls that some rule reads.
-const SYSCTLS: &[&str] = &[
-    "fs.file-max",
-    "fs.nr_open",
-    "net.core.somaxconn",
-    "net.ipv4.ip_local_port_range",
-    "net.ipv4.ip_local_reserved_ports",
-    "net.ipv4.ip_unprivileged_port_start",
-    "net.ipv4.tcp_abort_on_overflow",
-    "net.ipv4.tcp_max_syn_backlog",
-    "net.ipv4.tcp_max_tw_buckets",
-    "net.ipv4.tcp_mem",
-    "net.ipv4.tcp_syncookies",
-    "net.ipv4.tcp_timestamps",
-    "net.ipv4.tcp_tw_reuse",
-    "net.netfilter.nf_conntrack_count",
-    "net.netfilter.nf_conntrack_max",
-    "net.netfilter.nf_conntrack_tcp_timeout_time_wait",
-];
+const SYSCTLS: &str = "fs.file-max, fs.nr_open, net.core.somaxconn, net.ipv4.ip_local_port_range, \
+     net.ipv4.ip_local_reserved_ports, net.ipv4.ip_unprivileged_port_start, \
+     net.ipv4.tcp_abort_on_overflow, net.ipv4.tcp_max_syn_backlog, net.ipv4.tcp_max_tw_buckets, \
+     net.ipv4.tcp_mem, net.ipv4.tcp_syncookies, net.ipv4.tcp_timestamps, net.ipv4.tcp_tw_reuse, \
+     net.netfilter.nf_conntrack_count, net.netfilter.nf_conntrack_max, \
+     net.netfilter.nf_conntrack_tcp_timeout_time_wait";
 
 pub(super) fn read(source: &mut Source, facts: &mut Facts) {
     facts.kernel = kernel(source);
-    for name in SYSCTLS {
+    for name in SYSCTLS.split(", ") {
         if let Some(value) = sysctl(source, name) {
-            facts.sysctls.insert((*name).to_owned(), value);
+            facts.sysctls.insert(name.to_owned(), value);
         }
     }
     source.looked(format!("{} sysctls", facts.sysctls.len()));

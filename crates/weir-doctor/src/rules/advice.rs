@@ -72,9 +72,7 @@ fn file_max(shape: &Shape<'_>) -> Option<Finding> {
 fn fin_timeout(shape: &Shape<'_>) -> Option<Finding> {
     let line = shape.facts.winning_line("net.ipv4.tcp_fin_timeout")?;
     Some(
-        Finding::new(
-            "fin-timeout-advice",
-            Severity::Warning,
+        Finding::warning("fin-timeout-advice",
             "tcp_fin_timeout does not shorten TIME_WAIT",
         )
         .evidence(line.evidence())
@@ -147,9 +145,7 @@ fn socket_buffers(shape: &Shape<'_>) -> Option<Finding> {
         return None;
     }
     Some(
-        Finding::new(
-            "socket-buffers-inert",
-            Severity::Note,
+        Finding::note("socket-buffers-inert",
             "net.core buffer sizes do nothing for nginx's TCP sockets",
         )
         .evidence_all(lines.iter().map(|line| line.evidence()))
@@ -169,12 +165,9 @@ fn syn_backlog(shape: &Shape<'_>) -> Option<Finding> {
     if shape.facts.sysctl("net.ipv4.tcp_syncookies")? == 0 {
         return None;
     }
+    let title = "tcp_max_syn_backlog is not looked at while SYN cookies are on";
     Some(
-        Finding::new(
-            "syn-backlog-inert",
-            Severity::Note,
-            "tcp_max_syn_backlog is not looked at while SYN cookies are on",
-        )
+        Finding::note("syn-backlog-inert", title)
         .evidence(line.evidence())
         .evidence("net.ipv4.tcp_syncookies = 1")
         .why(
@@ -197,9 +190,7 @@ fn no_effect(shape: &Shape<'_>) -> Option<Finding> {
         .filter_map(|key| shape.facts.winning_line(key))
         .collect();
     lines.first()?;
-    let mut finding = Finding::new(
-        "sysctl-without-effect",
-        Severity::Warning,
+    let mut finding = Finding::warning("sysctl-without-effect",
         "settings that the kernel keeps and does not look at",
     )
     .evidence_all(lines.iter().map(|line| line.evidence()))
@@ -220,9 +211,7 @@ fn accept_mutex(shape: &Shape<'_>) -> Option<Finding> {
         return None;
     }
     Some(
-        Finding::new(
-            "accept-mutex-advice",
-            Severity::Note,
+        Finding::note("accept-mutex-advice",
             "accept_mutex is off by default since nginx 1.11.3",
         )
         .evidence(set.evidence())

@@ -6,7 +6,7 @@ use super::shape::Shape;
 use super::sources::{IP_SYSCTL, LISTEN, LISTEN_2};
 use super::{figure, rate, rounded};
 use crate::configuration::Statement;
-use crate::facts::Listener;
+use crate::facts::{Listener, SysctlLine};
 use crate::finding::{Finding, Severity};
 
 /// nginx calls listen(2) again at a reload only where backlog= has changed.
@@ -162,9 +162,7 @@ fn capped(shape: &Shape<'_>, listens: &[Listen<'_>]) -> Option<Finding> {
     let most = above.iter().map(|one| one.asked).max()?;
     let lines = shape.facts.winning_line("net.core.somaxconn");
     Some(
-        Finding::new(
-            "backlog-capped",
-            Severity::Warning,
+        Finding::warning("backlog-capped",
             format!(
                 "a backlog of {} is capped at {} by net.core.somaxconn",
                 figure(most),
@@ -176,7 +174,7 @@ fn capped(shape: &Shape<'_>, listens: &[Listen<'_>]) -> Option<Finding> {
             false => format!("{} (backlog is {} unless set)", one.statement.evidence(), one.asked),
         }))
         .evidence(format!("net.core.somaxconn = {somaxconn}"))
-        .evidence_all(lines.map(crate::facts::SysctlLine::evidence))
+        .evidence_all(lines.map(SysctlLine::evidence))
         .evidence_all(above.iter().filter_map(|one| measured(shape, one)).map(queue))
         .why(
             "The accept queue holds the smaller of listen(2)'s backlog and somaxconn as it was when \
@@ -202,9 +200,7 @@ fn inert(shape: &Shape<'_>, listens: &[Listen<'_>]) -> Option<Finding> {
     }
     let unset = shape.nginx_number("backlog")?;
     Some(
-        Finding::new(
-            "somaxconn-inert",
-            Severity::Warning,
+        Finding::warning("somaxconn-inert",
             format!(
                 "net.core.somaxconn {} does nothing: nginx listens with a backlog of {}",
                 figure(somaxconn),
@@ -243,9 +239,7 @@ fn not_in_force(shape: &Shape<'_>, listens: &[Listen<'_>]) -> Option<Finding> {
     };
     let listen = listens.iter().find(differs)?;
     Some(
-        Finding::new(
-            "backlog-not-in-force",
-            Severity::Warning,
+        Finding::warning("backlog-not-in-force",
             format!(
                 "a listener has room for {} connections, its settings say {}",
                 figure(effective(shape, listen)),
@@ -318,9 +312,7 @@ fn overflows(shape: &Shape<'_>, listens: &[Listen<'_>]) -> Option<Finding> {
         return None;
     }
     Some(
-        Finding::new(
-            "listen-overflows",
-            Severity::Warning,
+        Finding::warning("listen-overflows",
             format!(
                 "{} connections have found an accept queue full since boot",
                 figure(overflows)
@@ -382,18 +374,11 @@ fn aborts(shape: &Shape<'_>) -> Option<Finding> {
         return None;
     }
     Some(
-        Finding::new(
-            "abort-on-overflow",
-            Severity::Note,
+        Finding::note("abort-on-overflow",
             "clients that find the accept queue full are reset at once",
         )
         .evidence("net.ipv4.tcp_abort_on_overflow = 1")
-        .evidence_all(
-            shape
-                .facts
-                .winning_line("net.ipv4.tcp_abort_on_overflow")
-                .map(crate::facts::SysctlLine::evidence),
-        )
+        .evidence_all(shape.facts.winning_evidence("net.ipv4.tcp_abort_on_overflow"))
         .why(
             "By default such a client tries again and gets through once a burst is over; with this it \
              sees \"Connection reset\".",

@@ -5,7 +5,7 @@ use super::shape::Shape;
 use super::sources::{CGROUP, LISTEN, WORKERS};
 use super::{counted, figure, rate};
 use crate::configuration::Statement;
-use crate::finding::{Finding, Severity};
+use crate::finding::Finding;
 
 pub(super) fn rules(shape: &Shape<'_>, found: &mut Vec<Finding>) {
     found.extend(above(shape));
@@ -57,9 +57,7 @@ fn above(shape: &Shape<'_>) -> Option<Finding> {
         return None;
     }
     Some(
-        Finding::new(
-            "workers-above-cpus",
-            Severity::Warning,
+        Finding::warning("workers-above-cpus",
             format!("{} share {cpus:.2} CPUs", counted(workers, "worker")),
         )
         .evidence_all(said(shape))
@@ -81,17 +79,14 @@ fn below(shape: &Shape<'_>) -> Option<Finding> {
     if workers >= usable {
         return None;
     }
+    let title = format!(
+        "{} cannot use more than {} of {} CPUs",
+        counted(workers, "worker"),
+        figure(workers),
+        figure(usable)
+    );
     Some(
-        Finding::new(
-            "workers-below-cpus",
-            Severity::Note,
-            format!(
-                "{} cannot use more than {} of {} CPUs",
-                counted(workers, "worker"),
-                figure(workers),
-                figure(usable)
-            ),
-        )
+        Finding::note("workers-below-cpus", title)
         .evidence_all(said(shape))
         .evidence_all(evidence)
         .why(
@@ -112,9 +107,7 @@ fn reuseport(shape: &Shape<'_>) -> Option<Finding> {
     let shared = |statement: &&Statement| !statement.arguments.iter().any(|w| w == "reuseport");
     let listen = listens.iter().map(|one| one.statement).find(shared)?;
     Some(
-        Finding::new(
-            "listeners-shared",
-            Severity::Note,
+        Finding::note("listeners-shared",
             format!(
                 "{} share one accept queue at {} new connections/s",
                 counted(shape.workers?, "worker"),

@@ -4,7 +4,7 @@ use super::numbers::OF_ITS_OWN;
 use super::shape::Shape;
 use super::sources::{CORE, FS_SYSCTL, LIMITS_CONF, RLIMIT};
 use super::{counted, figure, limit, rounded};
-use crate::finding::{Finding, Room, Severity};
+use crate::finding::{Finding, Room};
 
 pub(super) fn rules(shape: &Shape<'_>, found: &mut Vec<Finding>) {
     found.extend(worker_connections(shape));
@@ -58,16 +58,13 @@ fn worker_connections(shape: &Shape<'_>) -> Option<Finding> {
         _ => None,
     };
     let evidence = shape.said("worker_connections", set);
+    let title = format!(
+        "nginx has room for {} clients, {} are asked for",
+        figure(workers.saturating_mul(each) / shape.connections_per_client()),
+        figure(asked)
+    );
     Some(
-        Finding::new(
-            "worker-connections-too-few",
-            Severity::Error,
-            format!(
-                "nginx has room for {} clients, {} are asked for",
-                figure(workers.saturating_mul(each) / shape.connections_per_client()),
-                figure(asked)
-            ),
-        )
+        Finding::error("worker-connections-too-few", title)
         .evidence(evidence)
         .evidence(format!(
             "{} × {} = {} connections; {} clients take {}",
@@ -114,9 +111,7 @@ fn nofile(shape: &Shape<'_>) -> Option<Finding> {
     if soft >= needed {
         return None;
     }
-    let finding = Finding::new(
-        "descriptors-too-few",
-        Severity::Error,
+    let finding = Finding::error("descriptors-too-few",
         format!(
             "a worker may open {} descriptors and would need {}",
             figure(soft),
@@ -148,16 +143,13 @@ fn above_nofile(shape: &Shape<'_>) -> Option<Finding> {
         return None;
     }
     let said = shape.said("worker_connections", set);
+    let title = format!(
+        "worker_connections {} cannot be reached: a worker has {} descriptors",
+        figure(connections),
+        figure(soft)
+    );
     Some(
-        Finding::new(
-            "worker-connections-above-descriptors",
-            Severity::Warning,
-            format!(
-                "worker_connections {} cannot be reached: a worker has {} descriptors",
-                figure(connections),
-                figure(soft)
-            ),
-        )
+        Finding::warning("worker-connections-above-descriptors", title)
         .evidence(said)
         .evidence(evidence)
         .why(
@@ -177,25 +169,22 @@ fn not_taken(shape: &Shape<'_>) -> Option<Finding> {
     if soft >= wanted {
         return None;
     }
+    let title = format!(
+        "worker_rlimit_nofile {} is not in force: workers have {}",
+        figure(wanted),
+        figure(soft)
+    );
     Some(
-        Finding::new(
-            "rlimit-not-taken",
-            Severity::Warning,
-            format!(
-                "worker_rlimit_nofile {} is not in force: workers have {}",
-                figure(wanted),
-                figure(soft)
-            ),
-        )
-        .evidence(set.evidence())
-        .evidence(evidence)
-        .why(
-            "Either nginx has not been reloaded since, or it may not raise its hard limit \
+        Finding::warning("rlimit-not-taken", title)
+            .evidence(set.evidence())
+            .evidence(evidence)
+            .why(
+                "Either nginx has not been reloaded since, or it may not raise its hard limit \
              (CAP_SYS_RESOURCE, which containers often lack): then it logs an alert \
              \"setrlimit(RLIMIT_NOFILE) failed\" and keeps the limit that it had.",
-            RLIMIT,
-        )
-        .change("nginx -s reload"),
+                RLIMIT,
+            )
+            .change("nginx -s reload"),
     )
 }
 
@@ -212,16 +201,13 @@ fn above_nr_open(shape: &Shape<'_>) -> Option<Finding> {
         }
         _ => return None,
     };
+    let title = format!(
+        "a limit of {} descriptors is refused: fs.nr_open is {}",
+        figure(wanted),
+        figure(nr_open)
+    );
     Some(
-        Finding::new(
-            "descriptors-above-nr-open",
-            Severity::Warning,
-            format!(
-                "a limit of {} descriptors is refused: fs.nr_open is {}",
-                figure(wanted),
-                figure(nr_open)
-            ),
-        )
+        Finding::warning("descriptors-above-nr-open", title)
         .evidence(evidence)
         .evidence(format!("fs.nr_open = {nr_open}"))
         .why(
@@ -241,9 +227,7 @@ fn file_max(shape: &Shape<'_>) -> Option<Finding> {
         return None;
     }
     Some(
-        Finding::new(
-            "file-max-too-low",
-            Severity::Error,
+        Finding::error("file-max-too-low",
             format!(
                 "the host may open {} files and would need {}",
                 figure(most),
@@ -252,12 +236,7 @@ fn file_max(shape: &Shape<'_>) -> Option<Finding> {
         )
         .evidence(format!("fs.file-max = {most}"))
         .evidence(format!("fs.file-nr: {} open now", figure(open)))
-        .evidence_all(
-            shape
-                .facts
-                .winning_line("fs.file-max")
-                .map(crate::facts::SysctlLine::evidence),
-        )
+        .evidence_all(shape.facts.winning_evidence("fs.file-max"))
         .why(
             "fs.file-max bounds all processes of the host together, containers included: it belongs \
              to no namespace. Processes with CAP_SYS_ADMIN are exempt, nginx's workers are not.",
@@ -272,12 +251,8 @@ fn limits_conf(shape: &Shape<'_>) -> Option<Finding> {
     lines.first()?;
     let unit = shape.facts.unit_limit.as_ref()?;
     let name = &unit.unit;
-    let mut finding = Finding::new(
-        "limits-conf-not-for-services",
-        Severity::Warning,
-        format!("nofile in limits.conf does not reach {name}"),
-    )
-    .evidence_all(
+    let title = format!("nofile in limits.conf does not reach {name}");
+    let mut finding = Finding::warning("limits-conf-not-for-services", title).evidence_all(
         lines
             .iter()
             .map(|line| format!("{}:{}: {}", line.file, line.line, line.text)),

@@ -8,7 +8,7 @@ use super::sources::{ACCESS_LOG, CLIENT_REQUESTS, CLIENT_TIMEOUT, GZIP, ORIGIN_K
 use weir_parameters::DefaultLevel;
 
 use crate::configuration::{Placed, Statement};
-use crate::finding::{Finding, Severity};
+use crate::finding::Finding;
 
 pub(super) fn rules(shape: &Shape<'_>, found: &mut Vec<Finding>) {
     found.extend(inert_keepalive(shape));
@@ -29,14 +29,12 @@ fn inert_keepalive(shape: &Shape<'_>) -> Option<Finding> {
         });
     let (pass, keepalive, because) = places.next()?;
     let others = places.count();
-    let mut finding = Finding::new(
-        "origin-keepalive-inert",
-        Severity::Warning,
-        "`keepalive` in the upstream block does nothing: connections to the origin are closed",
-    )
-    .evidence(keepalive.evidence())
-    .evidence(pass.placed.statement.evidence())
-    .evidence_all(because.iter().cloned());
+    let title =
+        "`keepalive` in the upstream block does nothing: connections to the origin are closed";
+    let mut finding = Finding::warning("origin-keepalive-inert", title)
+        .evidence(keepalive.evidence())
+        .evidence(pass.placed.statement.evidence())
+        .evidence_all(because.iter().cloned());
     if others > 0 {
         finding = finding.evidence(format!("and {others} more places that pass requests on"));
     }
@@ -60,9 +58,7 @@ fn no_keepalive(shape: &Shape<'_>) -> Option<Finding> {
     let missing = |pass: &&Pass<'_>| matches!(pass.keepalive, Keepalive::Missing);
     let places: Vec<&Pass<'_>> = shape.passes.iter().filter(missing).collect();
     let first = places.first()?;
-    let finding = Finding::new(
-        "origin-keepalive-missing",
-        Severity::Note,
+    let finding = Finding::note("origin-keepalive-missing",
         "every request opens a connection to the origin",
     )
     .evidence_all(places.iter().map(|pass| pass.placed.statement.evidence()))
@@ -102,7 +98,7 @@ fn few_requests(shape: &Shape<'_>) -> Option<Finding> {
         "connections are closed after fewer requests than nginx's default of {}",
         figure(usual)
     );
-    let finding = Finding::new("keepalive-requests-low", Severity::Note, title)
+    let finding = Finding::note("keepalive-requests-low", title)
         .evidence_all(low.iter().map(|set| set.evidence()));
     let since = newest.since.as_deref().unwrap_or_default();
     let finding = match low.is_empty() {
@@ -125,9 +121,7 @@ fn no_clients_kept(shape: &Shape<'_>) -> Option<Finding> {
     let set = shape.keeps_no_clients()?;
     let usual = shape.nginx_default("keepalive_timeout")?.level.as_deref();
     Some(
-        Finding::new(
-            "client-keepalive-off",
-            Severity::Warning,
+        Finding::warning("client-keepalive-off",
             "clients must open a connection for each request",
         )
         .evidence(set.evidence())
@@ -169,9 +163,7 @@ fn gzip(shape: &Shape<'_>) -> Option<Finding> {
         false => format!("gzip_types {}", kept.join(" ")),
     };
     Some(
-        Finding::new(
-            "gzip-of-compressed",
-            Severity::Warning,
+        Finding::warning("gzip-of-compressed",
             format!("gzip is spent on what is compressed already: {}", types.join(", ")),
         )
         .evidence(placed.statement.evidence())
@@ -225,9 +217,7 @@ fn access_log(shape: &Shape<'_>) -> Option<Finding> {
         _ => set.words(),
     };
     Some(
-        Finding::new(
-            "access-log-unbuffered",
-            Severity::Note,
+        Finding::note("access-log-unbuffered",
             "every request writes a line of the access log by a system call of its own",
         )
         .evidence(set.evidence())

@@ -6,7 +6,7 @@ use super::numbers::{KEPT, REUSED_AFTER_S, TIME_WAIT_S, WIDEST};
 use super::shape::{LocalPorts, Pass, Shape};
 use super::sources::IP_SYSCTL;
 use super::{counted, figure, rate};
-use crate::finding::{Finding, Room, Severity};
+use crate::finding::{Finding, Room};
 
 pub(super) fn rules(shape: &Shape<'_>, found: &mut Vec<Finding>) {
     let Some(ports) = shape.local_ports() else {
@@ -69,29 +69,26 @@ fn time_wait(shape: &Shape<'_>, ports: &LocalPorts) -> Option<Finding> {
         return None;
     }
     let reuse = shape.facts.sysctls.get("net.ipv4.tcp_tw_reuse");
-    let mut finding = Finding::new(
-        "origin-ports-run-out",
-        Severity::Error,
-        format!(
-            "{} requests/s without keepalive to the origin run out of ports at {}/s",
-            rate(per_second),
-            figure((tuples as f64 / held) as u64)
-        ),
-    )
-    .evidence_all(unkept.iter().map(|pass| pass.placed.statement.evidence()))
-    .evidence(format!(
-        "{}/s × {held} s in TIME_WAIT = {} tuples",
+    let title = format!(
+        "{} requests/s without keepalive to the origin run out of ports at {}/s",
         rate(per_second),
-        figure(demand as u64)
-    ))
-    .evidence(format!(
-        "{} (net.ipv4.ip_local_port_range = {} {}) × {} = {} tuples",
-        counted(ports.count(), "local port"),
-        ports.low,
-        ports.high,
-        counted(origins.len() as u64, "origin address"),
-        figure(tuples)
-    ));
+        figure((tuples as f64 / held) as u64)
+    );
+    let mut finding = Finding::error("origin-ports-run-out", title)
+        .evidence_all(unkept.iter().map(|pass| pass.placed.statement.evidence()))
+        .evidence(format!(
+            "{}/s × {held} s in TIME_WAIT = {} tuples",
+            rate(per_second),
+            figure(demand as u64)
+        ))
+        .evidence(format!(
+            "{} (net.ipv4.ip_local_port_range = {} {}) × {} = {} tuples",
+            counted(ports.count(), "local port"),
+            ports.low,
+            ports.high,
+            counted(origins.len() as u64, "origin address"),
+            figure(tuples)
+        ));
     if let Some(reuse) = reuse {
         finding = finding.evidence(format!("net.ipv4.tcp_tw_reuse = {reuse}"));
     }
@@ -185,9 +182,7 @@ fn at_once(shape: &Shape<'_>, ports: &LocalPorts) -> Option<Finding> {
         return None;
     }
     Some(
-        Finding::new(
-            "origin-ports-too-few",
-            Severity::Error,
+        Finding::error("origin-ports-too-few",
             format!(
                 "{} clients may need as many connections to the origin; there are {} ports for them",
                 figure(asked),
@@ -231,9 +226,7 @@ fn listening(shape: &Shape<'_>, ports: &LocalPorts) -> Option<Finding> {
             .is_some_and(|port| inside.contains(&u64::from(port)))
     };
     Some(
-        Finding::new(
-            "listen-port-in-range",
-            Severity::Warning,
+        Finding::warning("listen-port-in-range",
             format!(
                 "port {} may be taken by an outgoing connection while nginx restarts",
                 list.join(", ")

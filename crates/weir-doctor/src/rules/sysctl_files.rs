@@ -6,7 +6,7 @@ use super::advice::comment_out;
 use super::shape::Shape;
 use super::sources::{IP_SYSCTL, SYSCTL_D, TCP_7};
 use crate::facts::SysctlLine;
-use crate::finding::{Finding, Severity};
+use crate::finding::Finding;
 
 pub(super) fn rules(shape: &Shape<'_>, found: &mut Vec<Finding>) {
     found.extend(no_such_name(shape));
@@ -37,11 +37,8 @@ fn no_such_name(shape: &Shape<'_>) -> Option<Finding> {
     };
     let lines: Vec<&SysctlLine> = shape.facts.sysctl_lines.iter().filter(is_missing).collect();
     let first = lines.first()?;
-    let mut finding = Finding::new(
-        "sysctl-no-such-name",
-        Severity::Warning,
-        format!("this kernel has no sysctl `{}`", first.key),
-    );
+    let title = format!("this kernel has no sysctl `{}`", first.key);
+    let mut finding = Finding::warning("sysctl-no-such-name", title);
     finding = without(finding, &lines);
     if let Some(real) = first.key.strip_prefix("sys.") {
         finding = finding.evidence(format!(
@@ -67,10 +64,7 @@ fn tw_recycle(shape: &Shape<'_>) -> Option<Finding> {
         true => "tcp_tw_recycle breaks clients behind NAT",
         false => "tcp_tw_recycle is gone since Linux 4.12",
     };
-    let mut finding = without(
-        Finding::new("tw-recycle-advice", Severity::Warning, title),
-        &lines,
-    );
+    let mut finding = without(Finding::warning("tw-recycle-advice", title), &lines);
     if first.exists {
         finding = finding.change(format!("sysctl -w {RECYCLE}=0"));
     }
@@ -90,20 +84,17 @@ fn half_a_range(shape: &Shape<'_>) -> Option<Finding> {
         return None;
     }
     let live = shape.facts.sysctls.get(RANGE);
+    let title = "the port range has one number: its upper end is left as it was";
     Some(
-        Finding::new(
-            "port-range-half",
-            Severity::Warning,
-            "the port range has one number: its upper end is left as it was",
-        )
-        .evidence(line.evidence())
-        .evidence_all(live.map(|live| format!("{RANGE} = {live}")))
-        .why(
-            "The setting is two numbers. Unquoted in a shell, the second is lost: write \
+        Finding::warning("port-range-half", title)
+            .evidence(line.evidence())
+            .evidence_all(live.map(|live| format!("{RANGE} = {live}")))
+            .why(
+                "The setting is two numbers. Unquoted in a shell, the second is lost: write \
              net.ipv4.ip_local_port_range='1024 65535'.",
-            IP_SYSCTL,
-        )
-        .change_sysctl(RANGE, &format!("{} 65535", line.value)),
+                IP_SYSCTL,
+            )
+            .change_sysctl(RANGE, &format!("{} 65535", line.value)),
     )
 }
 
@@ -115,9 +106,7 @@ fn privileged_range(shape: &Shape<'_>) -> Option<Finding> {
         return None;
     }
     Some(
-        Finding::new(
-            "port-range-privileged",
-            Severity::Warning,
+        Finding::warning("port-range-privileged",
             format!("a port range from {low} is refused: ports below {first} are privileged"),
         )
         .evidence(line.evidence())
@@ -140,9 +129,7 @@ fn even_range(shape: &Shape<'_>) -> Option<Finding> {
         return None;
     }
     Some(
-        Finding::new(
-            "port-range-parity",
-            Severity::Note,
+        Finding::note("port-range-parity",
             "both ends of the port range are even, or both odd",
         )
         .evidence(line.evidence())
@@ -169,11 +156,8 @@ fn overridden(shape: &Shape<'_>) -> Option<Finding> {
         })
         .collect();
     let (first, winner) = lost.first()?;
-    let mut finding = Finding::new(
-        "sysctl-overridden",
-        Severity::Warning,
-        format!("{} is set twice: {} wins", first.key, winner.value),
-    );
+    let title = format!("{} is set twice: {} wins", first.key, winner.value);
+    let mut finding = Finding::warning("sysctl-overridden", title);
     for (line, winner) in &lost {
         finding = finding
             .evidence(format!("{} (lost)", line.evidence()))
@@ -206,14 +190,11 @@ fn not_live(shape: &Shape<'_>) -> Option<Finding> {
     };
     let all: Vec<(&SysctlLine, &String)> = keys.iter().filter_map(differs).collect();
     let (first, live) = all.first()?;
-    let mut finding = Finding::new(
-        "sysctl-not-live",
-        Severity::Warning,
-        format!(
-            "{} is {live}, not {} as its file says",
-            first.key, first.value
-        ),
+    let title = format!(
+        "{} is {live}, not {} as its file says",
+        first.key, first.value
     );
+    let mut finding = Finding::warning("sysctl-not-live", title);
     for (line, live) in &all {
         finding = finding.evidence(format!("{}   live: {live}", line.evidence()));
     }
@@ -239,9 +220,7 @@ fn not_read(shape: &Shape<'_>) -> Option<Finding> {
         .collect();
     ignored.first()?;
     Some(
-        Finding::new(
-            "sysctl-conf-not-read",
-            Severity::Warning,
+        Finding::warning("sysctl-conf-not-read",
             "/etc/sysctl.conf is not read at boot by systemd",
         )
         .evidence_all(ignored.iter().map(|line| line.evidence()))

@@ -4,6 +4,7 @@ use super::numbers::{FEW_TIME_WAIT, USUAL_TIME_WAIT};
 use super::shape::Shape;
 use super::sources::{CONNTRACK, IP_SYSCTL};
 use super::{figure, rate, rounded};
+use crate::facts::SysctlLine;
 use crate::finding::{Finding, Severity};
 
 /// Bytes of a page; tcp_mem counts in them.
@@ -89,13 +90,11 @@ fn tw_buckets(shape: &Shape<'_>) -> Option<Finding> {
         return None;
     }
     Some(
-        Finding::new(
-            "time-wait-cut-short",
-            Severity::Warning,
+        Finding::warning("time-wait-cut-short",
             format!("TIME_WAIT is cut short above {} sockets", figure(most)),
         )
         .evidence(format!("net.ipv4.tcp_max_tw_buckets = {most}"))
-        .evidence_all(line.map(crate::facts::SysctlLine::evidence))
+        .evidence_all(line.map(SysctlLine::evidence))
         .evidence(format!("TcpExt: TCPTimeWaitOverflow {overflows}"))
         .evidence_all(shape.facts.time_wait.map(|now| format!("{} in TIME_WAIT now", figure(now))))
         .why(
@@ -142,7 +141,7 @@ fn tcp_memory(shape: &Shape<'_>) -> Option<Finding> {
             "net.ipv4.tcp_mem = {}",
             shape.facts.sysctls.get("net.ipv4.tcp_mem")?
         ))
-        .evidence_all(line.map(crate::facts::SysctlLine::evidence))
+        .evidence_all(line.map(SysctlLine::evidence))
         .evidence(format!(
             "{} pages of {} bytes = {} MiB",
             figure(most),

@@ -71,50 +71,50 @@ impl Host {
         }
         host.write("/proc/meminfo", "MemTotal:        4194304 kB\n");
         host.write("/sys/devices/system/cpu/online", "0-1\n");
-        host.write(
-            "/proc/net/netstat",
-            "TcpExt: ListenOverflows ListenDrops TCPReqQFullDrop\nTcpExt: 0 0 0\n",
-        );
-        host.write(
-            "/proc/net/sockstat",
-            "TCP: inuse 5 orphan 0 tw 3 alloc 6 mem 1\n",
-        );
+        host.counters("0 0 0");
+        let sockets = "TCP: inuse 5 orphan 0 tw 3 alloc 6 mem 1\n";
+        host.write("/proc/net/sockstat", sockets);
         host.write("/etc/nginx/mime.types", "types { text/html html; }\n");
         host.write("/etc/nginx/nginx.conf", DEBIAN_NGINX);
-        host.write("/etc/nginx/sites-enabled/default", SITE);
-        host.write(
-            "/lib/systemd/system/nginx.service",
-            "[Service]\nExecStart=/usr/sbin/nginx\n",
-        );
+        host.site(SITE);
+        let unit = "[Service]\nExecStart=/usr/sbin/nginx\n";
+        host.write("/lib/systemd/system/nginx.service", unit);
         host.running("0-1", 1024, 524_288);
         host
     }
 
     /// nginx's processes: a master and two workers with these CPUs and limits.
     pub(crate) fn running(&self, cpus: &str, soft: u64, hard: u64) {
+        let master = "nginx: master process /usr/sbin/nginx -g daemon on;";
         for (pid, parent, title) in [
-            (
-                100,
-                1,
-                "nginx: master process /usr/sbin/nginx -g daemon on;",
-            ),
+            (100, 1, master),
             (101, 100, "nginx: worker process"),
             (102, 100, "nginx: worker process"),
         ] {
-            let folder = format!("/proc/{pid}");
-            self.write(&format!("{folder}/cmdline"), &format!("{title}\0"));
-            self.write(&format!("{folder}/comm"), "nginx\n");
-            self.write(
-                &format!("{folder}/cgroup"),
-                "0::/system.slice/nginx.service\n",
-            );
-            self.write(
-                &format!("{folder}/status"),
-                &format!("Name:\tnginx\nPPid:\t{parent}\nCpus_allowed_list:\t{cpus}\n"),
-            );
-            let line = format!("Max open files            {soft}  {hard}  files\n");
-            self.write(&format!("{folder}/limits"), &line);
+            let limit = format!("Max open files            {soft}  {hard}  files\n");
+            let status = format!("Name:\tnginx\nPPid:\t{parent}\nCpus_allowed_list:\t{cpus}\n");
+            for (file, text) in [
+                ("cmdline", &*format!("{title}\0")),
+                ("comm", "nginx\n"),
+                ("cgroup", "0::/system.slice/nginx.service\n"),
+                ("status", &status),
+                ("limits", &limit),
+            ] {
+                self.write(&format!("/proc/{pid}/{file}"), text);
+            }
         }
+    }
+
+    /// Overflows and drops of accept queues, and drops of SYN queues.
+    pub(crate) fn counters(&self, numbers: &str) {
+        let names = "TcpExt: ListenOverflows ListenDrops TCPReqQFullDrop";
+        let text = format!("{names}\nTcpExt: {numbers}\n");
+        self.write("/proc/net/netstat", &text);
+    }
+
+    /// Puts something in the place of the site.
+    pub(crate) fn site(&self, text: &str) {
+        self.write("/etc/nginx/sites-enabled/default", text);
     }
 
     pub(crate) fn asking(mut self, connections: u64, rate: f64) -> Host {
@@ -156,9 +156,8 @@ impl Host {
         let examination = self.examined();
         let all: Vec<&str> = examination.findings.iter().map(|one| one.id).collect();
         let found = examination.findings.iter().find(|one| one.id == id);
-        found
-            .unwrap_or_else(|| panic!("no {id} in {all:?}"))
-            .clone()
+        let found = found.unwrap_or_else(|| panic!("no {id} in {all:?}"));
+        found.clone()
     }
 
     #[track_caller]
@@ -170,16 +169,12 @@ impl Host {
 
     /// Does to the folder what a finding says, as far as it is sed's work.
     pub(crate) fn obey(&self, finding: &Finding) {
-        for command in finding
-            .change
-            .iter()
-            .filter(|line| line.starts_with("sed "))
-        {
+        let commands = finding.change.iter();
+        for command in commands.filter(|line| line.starts_with("sed ")) {
             let (script, file) = command.rsplit_once(" /").expect("a path at the end");
             let line = format!("{script} {}/{file}", self.root().display());
-            let status = std::process::Command::new("sh")
-                .args(["-c", &line])
-                .status();
+            let mut shell = std::process::Command::new("sh");
+            let status = shell.args(["-c", &line]).status();
             assert!(status.is_ok_and(|status| status.success()), "{line}");
         }
     }

@@ -8,9 +8,8 @@ use crate::host::{DEBIAN_NGINX, Host, SITE};
 #[test]
 fn a_client_of_a_reverse_proxy_takes_two_connections() {
     // Two workers with 768 each: 768 clients exactly.
-    Host::debian()
-        .asking(768, 10.0)
-        .is_silent_about("worker-connections-too-few");
+    let host = Host::debian().asking(768, 10.0);
+    host.is_silent_about("worker-connections-too-few");
     let host = Host::debian().asking(769, 10.0);
     let finding = host.finding("worker-connections-too-few");
     assert_eq!(finding.severity, Severity::Error);
@@ -22,7 +21,7 @@ fn a_client_of_a_reverse_proxy_takes_two_connections() {
 #[test]
 fn static_files_take_one_connection_and_two_descriptors() {
     let host = Host::debian().asking(1500, 10.0);
-    host.write("/etc/nginx/sites-enabled/default", "server { listen 80; }");
+    host.site("server { listen 80; }");
     host.is_silent_about("worker-connections-too-few");
     let finding = host.finding("descriptors-too-few");
     assert!(
@@ -34,13 +33,15 @@ fn static_files_take_one_connection_and_two_descriptors() {
 #[test]
 fn the_workers_limit_counts_and_not_what_the_file_says() {
     let host = Host::debian().asking(2000, 10.0);
-    host.write(
-        "/etc/nginx/nginx.conf",
-        &format!("worker_rlimit_nofile 2000000;\n{DEBIAN_NGINX}"),
-    );
-    host.finding("descriptors-too-few");
-    host.finding("rlimit-not-taken");
-    host.finding("descriptors-above-nr-open");
+    let raised = format!("worker_rlimit_nofile 2000000;\n{DEBIAN_NGINX}");
+    host.write("/etc/nginx/nginx.conf", &raised);
+    for id in [
+        "descriptors-too-few",
+        "rlimit-not-taken",
+        "descriptors-above-nr-open",
+    ] {
+        host.finding(id);
+    }
     host.running("0-1", 2_000_000, 2_000_000);
     host.is_silent_about("descriptors-too-few");
     host.is_silent_about("rlimit-not-taken");
@@ -49,10 +50,9 @@ fn the_workers_limit_counts_and_not_what_the_file_says() {
 #[test]
 fn ports_run_out_by_time_wait_unless_tuples_may_be_reused() {
     // 28,232 ports for 60 s: 470 connections per second.
-    Host::debian()
-        .asking(10, 470.0)
-        .is_silent_about("origin-ports-run-out");
-    let host = Host::debian().asking(10, 471.0);
+    let asking = |rate| Host::debian().asking(10, rate);
+    asking(470.0).is_silent_about("origin-ports-run-out");
+    let host = asking(471.0);
     let finding = host.finding("origin-ports-run-out");
     assert_eq!(finding.severity, Severity::Error);
     let all = finding.evidence.join("\n");
@@ -62,26 +62,20 @@ fn ports_run_out_by_time_wait_unless_tuples_may_be_reused() {
     host.is_silent_about("origin-keepalive-missing");
     host.is_silent_about("origin-keepalive-inert");
 
-    let reusing = Host::debian().asking(10, 471.0);
+    let reusing = asking(471.0);
     reusing.sysctl("net/ipv4/tcp_tw_reuse", "1");
     reusing.is_silent_about("origin-ports-run-out");
     reusing.sysctl("net/ipv4/tcp_timestamps", "0");
     reusing.finding("origin-ports-run-out");
 
     // 2, the default, is for loopback alone.
-    let local = Host::debian().asking(10, 471.0);
-    local.write(
-        "/etc/nginx/sites-enabled/default",
-        &SITE.replace("10.0.0.2", "127.0.0.1"),
-    );
+    let local = asking(471.0);
+    local.site(&SITE.replace("10.0.0.2", "127.0.0.1"));
     local.is_silent_about("origin-ports-run-out");
 
-    let two = Host::debian().asking(10, 471.0);
+    let two = asking(471.0);
     let servers = "server 10.0.0.3:8080;\n\tserver 10.0.0.2:8080";
-    two.write(
-        "/etc/nginx/sites-enabled/default",
-        &SITE.replace("server 10.0.0.2:8080", servers),
-    );
+    two.site(&SITE.replace("server 10.0.0.2:8080", servers));
     two.is_silent_about("origin-ports-run-out");
 }
 
@@ -90,35 +84,28 @@ fn reserved_ports_are_none() {
     let host = Host::debian().asking(10, 470.0);
     host.sysctl("net/ipv4/ip_local_reserved_ports", "40000-40999,50000");
     let finding = host.finding("origin-ports-run-out");
-    assert!(
-        finding.evidence.join("\n").contains("27,231 local ports"),
-        "{finding:?}"
-    );
+    let evidence = finding.evidence.join("\n");
+    assert!(evidence.contains("27,231 local ports"), "{evidence}");
 }
 
 #[test]
 fn keepalive_needs_the_protocol_and_the_field() {
     let kept = SITE.replace("8080;", "8080;\n\tkeepalive 16;");
     let host = Host::debian().asking(10, 5.0);
-    host.write("/etc/nginx/sites-enabled/default", &kept);
+    host.site(&kept);
     let finding = host.finding("origin-keepalive-inert");
     assert!(finding.evidence[0].ends_with("keepalive 16"), "{finding:?}");
     host.obey(&finding);
     host.is_silent_about("origin-keepalive-inert");
 
     // A field set in the location hides those of the server.
-    host.write(
-        "/etc/nginx/sites-enabled/default",
-        &kept
-            .replace(
-                "\tlisten",
-                "\tproxy_http_version 1.1; proxy_set_header Connection \"\";\n\tlisten",
-            )
-            .replace(
-                "\t\tproxy_pass",
-                "\t\tproxy_set_header Host $host;\n\t\tproxy_pass",
-            ),
+    let (version, field) = (
+        "proxy_http_version 1.1;",
+        "proxy_set_header Connection \"\";",
     );
+    let of_server = kept.replace("\tlisten", &format!("\t{version} {field}\n\tlisten"));
+    let own = "\t\tproxy_set_header Host $host;\n\t\tproxy_pass";
+    host.site(&of_server.replace("\t\tproxy_pass", own));
     let finding = host.finding("origin-keepalive-inert");
     host.obey(&finding);
     host.is_silent_about("origin-keepalive-inert");
@@ -128,12 +115,13 @@ fn keepalive_needs_the_protocol_and_the_field() {
 fn since_1_29_7_connections_are_kept_unless_told_otherwise() {
     let host = Host::debian().asking(10, 5000.0);
     let mut facts = host.facts();
-    facts.nginx_version = Some([1, 29, 7]);
-    let ids: Vec<&str> = examine(&facts).findings.iter().map(|one| one.id).collect();
-    assert!(!ids.iter().any(|id| id.starts_with("origin-")), "{ids:?}");
-    facts.nginx_version = Some([1, 29, 6]);
-    let ids: Vec<&str> = examine(&facts).findings.iter().map(|one| one.id).collect();
-    assert!(ids.contains(&"origin-ports-run-out"), "{ids:?}");
+    for (patch, are_kept) in [(7, true), (6, false)] {
+        facts.nginx_version = Some([1, 29, patch]);
+        let ids: Vec<&str> = examine(&facts).findings.iter().map(|one| one.id).collect();
+        let is_said = ids.contains(&"origin-ports-run-out");
+        let any = ids.iter().any(|id| id.starts_with("origin-"));
+        assert_eq!((is_said, any), (!are_kept, !are_kept), "{ids:?}");
+    }
 }
 
 #[test]
@@ -153,9 +141,10 @@ fn the_smaller_of_backlog_and_somaxconn_and_which_of_them() {
     host.is_silent_about("somaxconn-inert");
     host.is_silent_about("backlog-capped");
     let text = std::fs::read_to_string(host.root().join("etc/nginx/sites-enabled/default"));
+    let text = text.unwrap();
     assert!(
-        text.unwrap()
-            .contains("listen 80 default_server backlog=32768;")
+        text.contains("listen 80 default_server backlog=32768;"),
+        "{text}"
     );
 }
 
@@ -171,12 +160,8 @@ fn what_the_kernel_keeps_stands_above_what_the_files_say() {
     }]);
     let findings = examine(&facts).findings;
     let of = |id: &str| findings.iter().find(|one| one.id == id).expect(id).clone();
-    assert!(
-        of("backlog-not-in-force")
-            .evidence
-            .join("\n")
-            .contains("room for 128 (sock_diag)")
-    );
+    let evidence = of("backlog-not-in-force").evidence.join("\n");
+    assert!(evidence.contains("room for 128 (sock_diag)"), "{evidence}");
     assert_eq!(of("backlog-short").severity, Severity::Warning);
 }
 
@@ -201,19 +186,12 @@ fn advice_that_does_nothing_is_caught() {
         host.write("/etc/sysctl.d/60-advice.conf", &format!("\n{line}\n"));
         let finding = host.finding(id);
         let evidence = finding.evidence.join("\n");
-        assert!(
-            evidence.contains("/etc/sysctl.d/60-advice.conf:2: "),
-            "{id}: {evidence}"
-        );
-        assert!(
-            !finding.why.is_empty() && finding.source.starts_with("https://"),
-            "{id}"
-        );
+        let place = "/etc/sysctl.d/60-advice.conf:2: ";
+        assert!(evidence.contains(place), "{id}: {evidence}");
+        assert!(!finding.why.is_empty(), "{id}");
+        assert!(finding.source.starts_with("https://"), "{id}");
     }
 }
-
-/// What is done to a host.
-type Change = Box<dyn Fn(&Host)>;
 
 /// All commands of an examination are obeyed, and no directive is there twice.
 #[test]
@@ -244,14 +222,10 @@ fn all_remedies_go_together() {
     ] {
         assert_eq!(configuration.all(&[name]).len(), times, "{name}");
     }
-    let listens: Vec<String> = configuration
-        .all(&["listen"])
-        .iter()
-        .map(|one| one.statement.words())
-        .collect();
+    let first = configuration.all(&["listen"])[0].statement.words();
     assert!(
-        listens[0].ends_with("default_server backlog=32768 reuseport"),
-        "{listens:?}"
+        first.ends_with("default_server backlog=32768 reuseport"),
+        "{first}"
     );
     host.is_silent_about("origin-ports-run-out");
     host.is_silent_about("origin-keepalive-missing");
@@ -259,53 +233,52 @@ fn all_remedies_go_together() {
 
 #[test]
 fn other_rules_have_their_cause() {
-    let with = |change: &dyn Fn(&Host)| {
-        let host = Host::debian().asking(100, 5.0);
-        change(&host);
-        host
-    };
-    let nginx = |from: &'static str, to: &'static str| {
-        move |host: &Host| host.write("/etc/nginx/nginx.conf", &DEBIAN_NGINX.replace(from, to))
-    };
-    #[rustfmt::skip]
-    let cases: [(&str, Change); 8] = [
-        ("client-keepalive-off", Box::new(nginx("sendfile on;", "keepalive_timeout 0;"))),
-        ("keepalive-requests-low", Box::new(nginx("sendfile on;", "keepalive_requests 100;"))),
-        ("gzip-of-compressed", Box::new(nginx("gzip on;", "gzip on; gzip_types image/png;"))),
+    let nginx = |to: &str| DEBIAN_NGINX.replace("gzip on;", to);
+    let (conf, tw) = (
+        "/etc/nginx/nginx.conf",
+        "/proc/sys/net/ipv4/tcp_max_tw_buckets",
+    );
+    let small = "server { listen 127.0.0.1:40000; }".to_owned();
+    let memory = "/proc/sys/net/ipv4/tcp_mem";
+    let aborts = "/proc/sys/net/ipv4/tcp_abort_on_overflow";
+    let few = "net.ipv4.tcp_max_tw_buckets = 5000\n".to_owned();
+    for (id, files) in [
+        (
+            "client-keepalive-off",
+            vec![(conf, nginx("gzip on; keepalive_timeout 0;"))],
+        ),
+        (
+            "keepalive-requests-low",
+            vec![(conf, nginx("gzip on; keepalive_requests 100;"))],
+        ),
+        (
+            "gzip-of-compressed",
+            vec![(conf, nginx("gzip on; gzip_types image/png;"))],
+        ),
         (
             "workers-below-cpus",
-            Box::new(|host| {
-                host.write("/sys/devices/system/cpu/online", "0-7\n");
-                host.running("0-7", 1024, 1024);
-            }),
+            vec![("/sys/devices/system/cpu/online", "0-7\n".to_owned())],
         ),
         (
             "listen-port-in-range",
-            Box::new(|host| {
-                host.write(
-                    "/etc/nginx/sites-enabled/default",
-                    "server { listen 127.0.0.1:40000; }",
-                );
-            }),
+            vec![("/etc/nginx/sites-enabled/default", small)],
         ),
-        ("tcp-mem", Box::new(|host| host.sysctl("net/ipv4/tcp_mem", "10 20 300"))),
+        ("tcp-mem", vec![(memory, "10 20 300".to_owned())]),
         (
             "time-wait-cut-short",
-            Box::new(|host| {
-                host.sysctl("net/ipv4/tcp_max_tw_buckets", "5000");
-                host.write(
-                    "/etc/sysctl.d/1.conf",
-                    "net.ipv4.tcp_max_tw_buckets = 5000\n",
-                );
-            }),
+            vec![(tw, "5000".to_owned()), ("/etc/sysctl.d/1.conf", few)],
         ),
-        ("abort-on-overflow", Box::new(|host| host.sysctl("net/ipv4/tcp_abort_on_overflow", "1"))),
-    ];
-    for (id, change) in &cases {
-        with(&|_| {}).is_silent_about(id);
-        let host = with(change);
-        let finding = host.finding(id);
-        assert!(!finding.evidence.is_empty(), "{id}");
+        ("abort-on-overflow", vec![(aborts, "1".to_owned())]),
+    ] {
+        let host = Host::debian().asking(100, 5.0);
+        host.is_silent_about(id);
+        for (path, text) in files {
+            host.write(path, &text);
+        }
+        if id == "workers-below-cpus" {
+            host.running("0-7", 1024, 1024);
+        }
+        assert!(!host.finding(id).evidence.is_empty(), "{id}");
     }
 }
 

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 
 use proptest::prelude::*;
-use weir_doctor::{GatherError, Request, SysctlLine, gather};
+use weir_doctor::{Facts, GatherError, Request, SysctlLine, gather};
 
 use crate::host::Host;
 
@@ -14,17 +14,12 @@ fn sysctl_files_are_taken_in_the_order_of_their_names_and_hide_one_another() {
     let host = Host::debian();
     host.write("/usr/lib/sysctl.d/50-a.conf", "net.core.somaxconn = 1\n");
     host.write("/etc/sysctl.d/50-a.conf", "net.core.somaxconn = 2\n");
-    host.write(
-        "/run/sysctl.d/40-b.conf",
-        "-net/core/somaxconn=3\n; no\n# no\nno\n",
-    );
+    let odd = "-net/core/somaxconn=3\n; no\n# no\nno\n";
+    host.write("/run/sysctl.d/40-b.conf", odd);
     host.write("/etc/sysctl.conf", "net.core.somaxconn = 4\n");
     let facts = host.facts();
-    let all: Vec<String> = facts
-        .sysctl_lines
-        .iter()
-        .map(SysctlLine::evidence)
-        .collect();
+    let lines = facts.sysctl_lines.iter();
+    let all: Vec<String> = lines.map(SysctlLine::evidence).collect();
     assert_eq!(
         all,
         [
@@ -37,24 +32,28 @@ fn sysctl_files_are_taken_in_the_order_of_their_names_and_hide_one_another() {
     host.finding("sysctl-conf-not-read");
 }
 
+/// The listeners of a configuration with their places.
+fn listens(facts: &Facts) -> Vec<String> {
+    let all = facts
+        .configuration
+        .as_ref()
+        .expect("it is read")
+        .all(&["listen"]);
+    all.iter()
+        .map(|placed| placed.statement.evidence())
+        .collect()
+}
+
 #[test]
 fn includes_are_followed_as_nginx_does() {
     let host = Host::debian();
     host.write("/etc/nginx/conf.d/b.conf", "server { listen 82; }");
-    host.write(
-        "/etc/nginx/conf.d/a.conf",
-        "server { include /etc/nginx/more; }",
-    );
+    let more = "server { include /etc/nginx/more; }";
+    host.write("/etc/nginx/conf.d/a.conf", more);
     host.write("/etc/nginx/conf.d/.hidden.conf", "broken {");
     host.write("/etc/nginx/more", "listen 81;\nlisten 83;");
-    let configuration = host.facts().configuration.unwrap();
-    let listens: Vec<String> = configuration
-        .all(&["listen"])
-        .iter()
-        .map(|placed| placed.statement.evidence())
-        .collect();
     assert_eq!(
-        listens,
+        listens(&host.facts()),
         [
             "/etc/nginx/more:1: listen 81",
             "/etc/nginx/more:2: listen 83",
@@ -67,19 +66,12 @@ fn includes_are_followed_as_nginx_does() {
 #[test]
 fn patterns_are_those_of_glob() {
     let host = Host::debian();
-    host.write(
-        "/etc/nginx/conf.d/a.conf",
-        "include more/[^_]*;\ninclude more/[[:alpha:]]*;",
-    );
+    let patterns = "include more/[^_]*;\ninclude more/[[:alpha:]]*;";
+    host.write("/etc/nginx/conf.d/a.conf", patterns);
     host.write("/etc/nginx/more/_off", "server { listen 81; }");
     host.write("/etc/nginx/more/^on", "server { listen 82; }");
     let facts = host.facts();
-    let configuration = facts.configuration.unwrap();
-    let listens: Vec<String> = configuration
-        .all(&["listen"])
-        .iter()
-        .map(|placed| placed.statement.evidence())
-        .collect();
+    let listens = listens(&facts);
     assert_eq!(listens[0], "/etc/nginx/more/^on:1: listen 82");
     assert_eq!(listens.len(), 2, "{listens:?}");
     let line = "what /etc/nginx/conf.d/a.conf:2 includes";
@@ -94,12 +86,8 @@ fn what_is_missing_is_said() {
     fs::remove_file(host.root().join("proc/net/netstat")).unwrap();
     let unread = host.facts().unread;
     let of = |what: &str| unread.iter().find(|one| one.what.contains(what));
-    assert!(
-        of("/etc/nginx/nowhere.conf")
-            .unwrap()
-            .why
-            .contains("/etc/nginx/conf.d/a.conf:1")
-    );
+    let why = &of("/etc/nginx/nowhere.conf").unwrap().why;
+    assert!(why.contains("/etc/nginx/conf.d/a.conf:1"), "{why}");
     assert!(of("TcpExt").is_some());
 }
 
@@ -140,17 +128,13 @@ fn tree(folder: &Path) -> Tree {
     let mut all = BTreeMap::new();
     for entry in fs::read_dir(folder).expect("own folder") {
         let path = entry.expect("own folder").path();
-        let changed = fs::symlink_metadata(&path)
-            .expect("own folder")
-            .modified()
-            .expect("own folder");
-        if path.is_dir() {
-            all.extend(tree(&path));
-            all.insert(path, (changed, Vec::new()));
-        } else {
-            let text = fs::read(&path).expect("own folder");
-            all.insert(path, (changed, text));
-        }
+        let changed = fs::symlink_metadata(&path).and_then(|data| data.modified());
+        let text = match path.is_dir() {
+            true => Vec::new(),
+            false => fs::read(&path).expect("own folder"),
+        };
+        all.extend(path.is_dir().then(|| tree(&path)).into_iter().flatten());
+        all.insert(path, (changed.expect("own folder"), text));
     }
     all
 }

@@ -80,20 +80,13 @@ fn a_host_that_was_tuned_by_wrong_advice() {
 #[test]
 fn a_container_with_half_a_cpu() {
     let host = Host::debian().asking(200, 100.0);
-    host.write(
-        "/sys/fs/cgroup/system.slice/nginx.service/cpu.max",
-        "50000 100000\n",
-    );
-    host.write(
-        "/sys/fs/cgroup/system.slice/nginx.service/memory.max",
-        "134217728\n",
-    );
+    for (file, text) in [("cpu.max", "50000 100000\n"), ("memory.max", "134217728\n")] {
+        let folder = "/sys/fs/cgroup/system.slice/nginx.service";
+        host.write(&format!("{folder}/{file}"), text);
+    }
     host.sysctl("net/netfilter/nf_conntrack_count", "61000");
     host.sysctl("net/netfilter/nf_conntrack_max", "65536");
-    host.write(
-        "/proc/net/netstat",
-        "TcpExt: ListenOverflows ListenDrops TCPReqQFullDrop\nTcpExt: 42 42 0\n",
-    );
+    host.counters("42 42 0");
     insta::assert_snapshot!(shown(&host));
 }
 

@@ -40,18 +40,12 @@ pub enum JournalError {
     /// Another weir changes settings of this host, and lives.
     #[error(
         "another weir has the settings of this host in hand: {}",
-        holder.as_ref().map_or_else(|| "it has not yet said which".to_owned(), Holder::to_string)
+        .0.as_ref().map_or_else(|| "it has not yet said which".to_owned(), Holder::to_string)
     )]
-    Held {
-        /// Which, if it has said so.
-        holder: Option<Holder>,
-    },
+    Held(Option<Holder>),
     /// An earlier weir was killed before it could put its changes back.
-    #[error("an earlier weir has left {}", count(*.settings))]
-    Left {
-        /// How many settings it has left changed, or was about to change.
-        settings: usize,
-    },
+    #[error("an earlier weir has left {}", count(*.0))]
+    Left(usize),
     /// The kernel refused something to do with the journal's files.
     #[error("cannot {action} {}: {error}", path.display())]
     Io {
@@ -81,11 +75,8 @@ pub enum JournalError {
         found: String,
     },
     /// There is no such setting.
-    #[error("there is no setting {key} here")]
-    Absent {
-        /// The setting.
-        key: Key,
-    },
+    #[error("there is no setting {0} here")]
+    Absent(Key),
     /// The kernel refused to tell or to take a value.
     #[error("cannot {action} {key}: {words}")]
     Refused {
@@ -176,7 +167,7 @@ impl JournalError {
     fn setting(key: &Key, action: String) -> impl FnOnce(SettingError) -> JournalError {
         let key = key.clone();
         move |error| match error {
-            SettingError::Absent => JournalError::Absent { key },
+            SettingError::Absent => JournalError::Absent(key),
             SettingError::Refused(words) => JournalError::Refused { action, key, words },
         }
     }

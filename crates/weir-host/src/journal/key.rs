@@ -27,7 +27,7 @@ pub fn put_back_command(key: &Key, value: &str) -> String {
 }
 
 /// A word for the shell.
-fn quoted(word: &str) -> Cow<'_, str> {
+pub fn quoted(word: &str) -> Cow<'_, str> {
     // Fails for NUL alone, which no setting has.
     shlex::try_quote(word).unwrap_or(Cow::Borrowed(word))
 }

@@ -79,23 +79,16 @@ impl Lock {
     /// Takes the lock in a folder that exists.
     pub(super) fn take(folder: &Path, purpose: &str) -> Result<Lock, JournalError> {
         let path = folder.join(FILE);
-        let mut file = OpenOptions::new()
-            .write(true)
-            .create(true)
-            .truncate(false)
-            .mode(0o600)
-            .open(&path)
-            .map_err(JournalError::io("open", &path))?;
+        let mut options = OpenOptions::new();
+        options.write(true).create(true).truncate(false).mode(0o600);
+        let opened = options.open(&path);
+        let mut file = opened.map_err(JournalError::io("open", &path))?;
         if !wait_for(&path, || file.try_lock())? {
-            let holder = read_holder(&path);
-            return Err(JournalError::Held { holder });
+            return Err(JournalError::Held(read_holder(&path)));
         }
         let text = Text::of_this_process(purpose)?;
-        let line = serde_json::to_string(&text)
-            .map_err(io::Error::other)
-            .map_err(JournalError::io("write", &path))?;
-        file.set_len(0)
-            .and_then(|()| writeln!(file, "{line}"))
+        let line = serde_json::to_string(&text).map_err(io::Error::other);
+        line.and_then(|line| file.set_len(0).and_then(|()| writeln!(file, "{line}")))
             .map_err(JournalError::io("write", &path))?;
         Ok(Lock {
             file,
@@ -111,11 +104,7 @@ impl Lock {
             opened => opened.map_err(JournalError::io("open", &path))?,
         };
         let is_free = wait_for(&path, || file.try_lock_shared())?;
-        Ok(if is_free {
-            None
-        } else {
-            Some(read_holder(&path))
-        })
+        Ok((!is_free).then(|| read_holder(&path)))
     }
 }
 
@@ -182,7 +171,7 @@ mod tests {
         assert_eq!(holder.as_ref(), Some(&lock.holder));
         assert_eq!(lock.holder.pid, std::process::id());
         match Lock::take(folder.path(), "another test") {
-            Err(JournalError::Held { holder }) => assert_eq!(holder, Some(lock.holder.clone())),
+            Err(JournalError::Held(holder)) => assert_eq!(holder, Some(lock.holder.clone())),
             other => panic!("{other:?}"),
         }
         drop(lock);

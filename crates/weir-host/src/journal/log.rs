@@ -73,14 +73,10 @@ impl Recorded {
     }
 
     fn parse(bytes: &[u8], boot: &str, path: &Path) -> Result<Option<Recorded>, JournalError> {
-        let len = bytes
-            .iter()
-            .rposition(|&b| b == b'\n')
-            .map_or(0, |at| at + 1);
-        let mut lines = bytes[..len]
-            .split_inclusive(|&b| b == b'\n')
-            .enumerate()
-            .peekable();
+        let end = bytes.iter().rposition(|&byte| byte == b'\n');
+        let len = end.map_or(0, |at| at + 1);
+        let lines = bytes[..len].split_inclusive(|&byte| byte == b'\n');
+        let mut lines = lines.enumerate().peekable();
         let Some((_, first)) = lines.next() else {
             return Ok(None);
         };
@@ -93,7 +89,7 @@ impl Recorded {
         while let Some((number, bytes)) = lines.next() {
             let read = serde_json::from_slice::<Line>(bytes)
                 .map_err(|error| error.to_string())
-                .and_then(|line| recorded.open.apply(line));
+                .and_then(|line| apply(&mut recorded.open, line));
             match read {
                 Ok(()) => {}
                 // The blocks of a write reach the disk in any order: the last line may be garbled
@@ -114,12 +110,10 @@ fn header(line: &[u8], path: &Path) -> Result<Header, JournalError> {
         journal: String,
     }
     let unreadable = |error: serde_json::Error| damaged(path, 1, error.to_string());
-    let Version { journal } = serde_json::from_slice(line).map_err(unreadable)?;
-    if journal != FORMAT {
-        return Err(JournalError::Format {
-            path: path.to_owned(),
-            found: journal,
-        });
+    let Version { journal: found } = serde_json::from_slice(line).map_err(unreadable)?;
+    if found != FORMAT {
+        let path = path.to_owned();
+        return Err(JournalError::Format { path, found });
     }
     serde_json::from_slice(line).map_err(unreadable)
 }
@@ -132,33 +126,24 @@ fn damaged(path: &Path, line: usize, words: String) -> JournalError {
     }
 }
 
-/// Settings that are not done with.
-pub(super) trait Open {
-    /// Takes over what a line says.
-    fn apply(&mut self, line: Line) -> Result<(), String>;
-    /// Where a setting stands, as a network namespace has it.
-    fn find(&self, key: &Key, namespace: Option<&str>) -> Option<usize>;
+/// Takes over what a line says into the settings that are not done with.
+pub(super) fn apply(open: &mut Vec<Entry>, line: Line) -> Result<(), String> {
+    match line {
+        Line::Ahead(ahead) => match find(open, &ahead.key, ahead.namespace.as_deref()) {
+            Some(index) => open[index].given.extend(ahead.given),
+            None => open.push(ahead),
+        },
+        Line::Closed(closed) => {
+            let index = find(open, &closed.key, closed.namespace.as_deref());
+            open.remove(index.ok_or_else(|| format!("{} was not open", closed.key))?);
+        }
+    }
+    Ok(())
 }
 
-impl Open for Vec<Entry> {
-    fn apply(&mut self, line: Line) -> Result<(), String> {
-        match line {
-            Line::Ahead(ahead) => match self.find(&ahead.key, ahead.namespace.as_deref()) {
-                Some(index) => self[index].given.extend(ahead.given),
-                None => self.push(ahead),
-            },
-            Line::Closed(closed) => {
-                let index = self.find(&closed.key, closed.namespace.as_deref());
-                let index = index.ok_or_else(|| format!("{} was not open", closed.key))?;
-                self.remove(index);
-            }
-        }
-        Ok(())
-    }
-
-    fn find(&self, key: &Key, namespace: Option<&str>) -> Option<usize> {
-        self.iter().position(|entry| entry.is_of(key, namespace))
-    }
+/// Where a setting stands among them, as a network namespace has it.
+pub(super) fn find(open: &[Entry], key: &Key, namespace: Option<&str>) -> Option<usize> {
+    open.iter().position(|entry| entry.is_of(key, namespace))
 }
 
 /// The writing half.
@@ -181,11 +166,8 @@ impl Log {
             _ => {}
         }
         let mut options = OpenOptions::new();
-        let file = options
-            .append(true)
-            .create_new(true)
-            .mode(0o600)
-            .open(&path);
+        options.append(true).create_new(true).mode(0o600);
+        let file = options.open(&path);
         let mut log = Log {
             file: file.map_err(JournalError::io("create", &path))?,
             path,

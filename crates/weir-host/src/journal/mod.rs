@@ -40,13 +40,13 @@ mod tests;
 
 pub use entry::{Outcome, Restored};
 pub use error::{Holder, JournalError};
-pub use key::{Key, put_back_command};
+pub use key::{Key, put_back_command, quoted};
 
 use entry::{Entry, same};
 use error::FORMAT;
 use key::normal;
 use lock::Lock;
-use log::{Closed, Header, Line, Log, Open, Recorded, create_folder};
+use log::{Closed, Header, Line, Log, Recorded, create_folder};
 use settings::{Kernel, Settings};
 
 /// The settings of this host, in the hand of one weir: holds the host's lock while it lives.
@@ -104,7 +104,7 @@ impl Journal {
             && !earlier.open.is_empty()
         {
             let settings = earlier.open.len();
-            return Err(JournalError::Left { settings });
+            return Err(JournalError::Left(settings));
         }
         Ok(Journal {
             folder: folder.to_owned(),
@@ -129,10 +129,8 @@ impl Journal {
     /// There is no such setting, it cannot be read, or the disk does not take the line.
     pub fn announce(&mut self, key: &Key, values: &[String]) -> Result<(), JournalError> {
         let namespace = place::namespace(key)?;
-        let known = self
-            .open
-            .find(key, namespace.as_deref())
-            .map(|index| &self.open[index]);
+        let known = log::find(&self.open, key, namespace.as_deref());
+        let known = known.map(|index| &self.open[index]);
         let mut given = Vec::new();
         for value in values {
             let is_known = known.is_some_and(|entry| entry.announces(value));
@@ -158,7 +156,7 @@ impl Journal {
         });
         self.log()?.append(&ahead)?;
         // A line that only adds to what is open is always taken.
-        let _ = self.open.apply(ahead);
+        let _ = log::apply(&mut self.open, ahead);
         Ok(())
     }
 
@@ -172,7 +170,7 @@ impl Journal {
     /// else's, or its value before weir.
     pub fn give(&mut self, key: &Key, value: &str) -> Result<(), JournalError> {
         let namespace = place::namespace(key)?;
-        let index = self.open.find(key, namespace.as_deref());
+        let index = log::find(&self.open, key, namespace.as_deref());
         let entry = index.map(|index| &self.open[index]);
         let Some(entry) = entry.filter(|entry| entry.announces(value)) else {
             return Err(JournalError::NotAnnounced {
@@ -226,13 +224,8 @@ impl Journal {
     }
 
     fn undo(&mut self, closes: impl Fn(&Outcome) -> bool) -> Vec<Restored> {
-        undo(
-            &mut self.open,
-            self.log.as_mut(),
-            &*self.settings,
-            true,
-            closes,
-        )
+        let (log, settings) = (self.log.as_mut(), &*self.settings);
+        undo(&mut self.open, log, settings, true, closes)
     }
 
     fn log(&mut self) -> Result<&mut Log, JournalError> {
@@ -356,11 +349,6 @@ fn restore_with(folder: &Path, settings: &dyn Settings) -> Result<Vec<Restored>,
     }
     let mut log = Log::resume(folder, &recorded)?;
     let same_boot = recorded.header.boot == boot;
-    Ok(undo(
-        &mut recorded.open,
-        Some(&mut log),
-        settings,
-        same_boot,
-        Outcome::closes,
-    ))
+    let (open, log) = (&mut recorded.open, Some(&mut log));
+    Ok(undo(open, log, settings, same_boot, Outcome::closes))
 }

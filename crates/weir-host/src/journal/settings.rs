@@ -80,20 +80,9 @@ mod tests {
 
     #[test]
     fn no_name_leads_out_of_the_settings() {
-        for name in [
-            "",
-            ".",
-            "..",
-            "a..b",
-            "/etc/passwd",
-            "net/../../x",
-            "a.//.b",
-            "net.\0",
-        ] {
-            assert!(
-                matches!(path(name), Err(SettingError::Refused(_))),
-                "{name}"
-            );
+        for name in "|.|..|a..b|/etc/passwd|net/../../x|a.//.b|net.\0".split('|') {
+            let refused = matches!(path(name), Err(SettingError::Refused(_)));
+            assert!(refused, "{name}");
         }
     }
 
@@ -104,9 +93,7 @@ mod tests {
         assert_eq!(Kernel.write(&absent, "1"), Err(SettingError::Absent));
         let read_only = Key::Sysctl("kernel.random.boot_id".to_owned());
         assert!(Kernel.read(&read_only).is_ok_and(|id| id.len() == 36));
-        assert!(matches!(
-            Kernel.write(&read_only, "1"),
-            Err(SettingError::Refused(_))
-        ));
+        let refused = Kernel.write(&read_only, "1");
+        assert!(matches!(refused, Err(SettingError::Refused(_))));
     }
 }

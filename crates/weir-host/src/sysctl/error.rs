@@ -2,8 +2,6 @@
 
 use std::io;
 
-use crate::HostError;
-
 /// Why a kernel setting could not be read or changed.
 #[derive(Debug, thiserror::Error)]
 pub enum SysctlError {
@@ -16,41 +14,23 @@ pub enum SysctlError {
         why: &'static str,
     },
     /// This kernel has none of that name.
-    #[error("this kernel has no setting {name}")]
-    Absent {
-        /// The name.
-        name: String,
-    },
+    #[error("this kernel has no setting {0}")]
+    Absent(String),
     /// It is the whole host's; a network namespace has none, or sees it read-only.
-    #[error("{name} belongs to the whole host: a network namespace cannot have a value of its own")]
-    NotInNamespace {
-        /// The name.
-        name: String,
-    },
+    #[error("{0} belongs to the whole host: a network namespace cannot have a value of its own")]
+    NotInNamespace(String),
     /// Nobody can change it.
-    #[error("{name} is read-only: the kernel tells it, and takes no other")]
-    ReadOnly {
-        /// The name.
-        name: String,
-    },
+    #[error("{0} is read-only: the kernel tells it, and takes no other")]
+    ReadOnly(String),
     /// The mount is read-only, as containers have it.
-    #[error("{name} cannot be changed: /proc/sys is mounted read-only here")]
-    MountedReadOnly {
-        /// The name.
-        name: String,
-    },
+    #[error("{0} cannot be changed: /proc/sys is mounted read-only here")]
+    MountedReadOnly(String),
     /// Writing to it does something, and it has no value that could be put back.
-    #[error("{name} is an action, not a setting: it has no value")]
-    WriteOnly {
-        /// The name.
-        name: String,
-    },
+    #[error("{0} is an action, not a setting: it has no value")]
+    WriteOnly(String),
     /// Not for this process.
-    #[error("{name}: permission denied")]
-    Denied {
-        /// The name.
-        name: String,
-    },
+    #[error("{0}: permission denied")]
+    Denied(String),
     /// The kernel refuses the value: out of range, or not of its type.
     #[error("the kernel refuses `{value}` for {name}: {source}; it is `{now}`")]
     Invalid {
@@ -83,9 +63,6 @@ pub enum SysctlError {
         /// The kernel's words.
         source: io::Error,
     },
-    /// No namespace could be made to look into.
-    #[error(transparent)]
-    Network(#[from] HostError),
 }
 
 impl SysctlError {
@@ -111,7 +88,6 @@ impl SysctlError {
             }
             SysctlError::NotTaken { .. } => "ask for a value that the kernel keeps as it is",
             SysctlError::Refused { .. } => return None,
-            SysctlError::Network(error) => return error.hint(),
         };
         Some(hint.to_owned())
     }

@@ -45,16 +45,23 @@ fn announced_mss() -> u32 {
     else {
         panic!("no connection: {message:?}");
     };
-    connection
-        .nlas
-        .iter()
-        .find_map(|nla| match nla {
-            nlas::Nla::TcpInfo(bytes) => {
-                // tcpi_advmss of struct tcp_info (linux/tcp.h).
-                Some(u32::from_ne_bytes(bytes[84..88].try_into().unwrap()))
-            }
-            _ => None,
-        })
+    // tcpi_advmss of struct tcp_info (linux/tcp.h).
+    let announced = connection.nlas.iter().find_map(|nla| match nla {
+        nlas::Nla::TcpInfo(bytes) => bytes[84..88].try_into().ok(),
+        _ => None,
+    });
+    u32::from_ne_bytes(announced.unwrap())
+}
+
+fn listen(network: &Network, address: &str) -> TcpListener {
+    network
+        .within(|| TcpListener::bind(address).unwrap())
+        .unwrap()
+}
+
+fn client(network: &Network, address: &str) -> TcpStream {
+    network
+        .within(|| TcpStream::connect(address).unwrap())
         .unwrap()
 }
 
@@ -69,12 +76,8 @@ fn tcp_crosses_a_link() {
             let interface = find(network, name).unwrap();
             assert_eq!((interface.mtu, interface.up), (mtu, true));
         }
-        let listener = b
-            .within(|| TcpListener::bind("10.0.0.2:80").unwrap())
-            .unwrap();
-        let mut client = a
-            .within(|| TcpStream::connect("10.0.0.2:80").unwrap())
-            .unwrap();
+        let listener = listen(&b, "10.0.0.2:80");
+        let mut client = client(&a, "10.0.0.2:80");
         let (mut server, peer) = listener.accept().unwrap();
         assert_eq!(peer.ip(), Ipv4Addr::new(10, 0, 0, 1));
         client.write_all(b"over the wire").unwrap();
@@ -97,9 +100,9 @@ fn the_mss_of_a_connection_is_its_links_mtu_less_the_headers() {
             let plain = network.within(|| sysctl::write("net.ipv4.tcp_timestamps", "0"));
             plain.unwrap().unwrap();
         }
-        let listener = b.within(|| TcpListener::bind("10.0.0.2:80").unwrap());
-        let _client = a.within(|| TcpStream::connect("10.0.0.2:80").unwrap());
-        let _server = listener.unwrap().accept().unwrap();
+        let listener = listen(&b, "10.0.0.2:80");
+        let _client = client(&a, "10.0.0.2:80");
+        let _server = listener.accept().unwrap();
         // Headers of IPv4 and TCP take 20 bytes each (RFC 9293 section 3.7.1).
         assert_eq!(a.within(announced_mss).unwrap(), mtu - 40);
         assert_eq!(b.within(announced_mss).unwrap(), mtu - 40);
@@ -138,23 +141,18 @@ fn many_addresses_are_all_there() {
     let (a, b) = (Network::create().unwrap(), Network::create().unwrap());
     connect((&a, &end("left", 1)), (&b, &end("right", 2)), 1500).unwrap();
     for (network, third) in [(&a, 1), (&b, 2)] {
-        let bound = network.within(|| {
-            (1..=254)
-                .filter(|last| TcpListener::bind((Ipv4Addr::new(10, 0, third, *last), 80)).is_ok())
-                .count()
-        });
+        let bind = |last: &u8| TcpListener::bind((Ipv4Addr::new(10, 0, third, *last), 80)).is_ok();
+        let bound = network.within(|| (1..=254).filter(bind).count());
         assert_eq!(bound.unwrap(), 254);
     }
-    let listener = b
-        .within(|| TcpListener::bind("0.0.0.0:80").unwrap())
-        .unwrap();
-    a.within(|| {
+    let listener = listen(&b, "0.0.0.0:80");
+    let reached = a.within(|| {
         for last in 1..=254 {
             TcpStream::connect((Ipv4Addr::new(10, 0, 2, last), 80)).unwrap();
             drop(listener.accept().unwrap());
         }
-    })
-    .unwrap();
+    });
+    reached.unwrap();
     // proc_pid_net(5), arp: 0x2 is a complete entry, 0x4 a permanent one. None was learned.
     for network in [&a, &b] {
         let known = network.within(|| fs::read_to_string("/proc/thread-self/net/arp").unwrap());
@@ -181,11 +179,10 @@ fn one_namespace_may_have_many_links() {
         connect((&hub, &near), (other, &far), 1500).unwrap();
     }
     for number in 0_u8..4 {
-        let address = (Ipv4Addr::new(10, 0, number, 2), 80);
-        let other = &others[usize::from(number)];
-        let listener = other.within(|| TcpListener::bind(address).unwrap());
-        hub.within(|| TcpStream::connect(address).unwrap()).unwrap();
-        drop(listener.unwrap().accept().unwrap());
+        let address = format!("10.0.{number}.2:80");
+        let listener = listen(&others[usize::from(number)], &address);
+        client(&hub, &address);
+        drop(listener.accept().unwrap());
     }
 }
 
@@ -197,17 +194,18 @@ fn a_name_is_taken_once() {
     let (a, b) = pair(1500);
     let c = Network::create().unwrap();
     let taken = |error: HostError| match error {
-        HostError::NameTaken { name } => name,
+        HostError::NameTaken(name) => name,
         error => panic!("{error}"),
     };
-    let again = connect((&a, &wire("left", 3)), (&c, &wire("new", 4)), 1500);
-    assert_eq!(taken(again.unwrap_err()), "left");
-    let again = connect((&c, &wire("new", 3)), (&b, &wire("right", 4)), 1500);
-    assert_eq!(taken(again.unwrap_err()), "right");
-    let twice = connect((&c, &wire("new", 3)), (&c, &wire("new", 4)), 1500);
-    assert_eq!(taken(twice.unwrap_err()), "new");
-    let loopback = connect((&c, &wire("lo", 3)), (&a, &wire("new", 4)), 1500);
-    assert_eq!(taken(loopback.unwrap_err()), "lo");
+    for (near, far, name) in [
+        ((&a, "left"), (&c, "new"), "left"),
+        ((&c, "new"), (&b, "right"), "right"),
+        ((&c, "new"), (&c, "new"), "new"),
+        ((&c, "lo"), (&a, "new"), "lo"),
+    ] {
+        let (near, far) = ((near.0, &wire(near.1, 3)), (far.0, &wire(far.1, 4)));
+        assert_eq!(taken(connect(near, far, 1500).unwrap_err()), name);
+    }
     assert_eq!(find(&c, "new"), None, "nothing was left half made");
     assert_eq!(find(&a, "new"), None);
     assert!(find(&a, "left").unwrap().up, "what was there goes on");
@@ -220,19 +218,16 @@ fn what_cannot_be_is_refused_before_anything_is_made() {
     }
     let (a, b) = (Network::create().unwrap(), Network::create().unwrap());
     let good = wire("left", 1);
+    let twice = Wire {
+        addresses: vec![("10.0.0.2".parse().unwrap(), 24); 2],
+        ..wire("right", 2)
+    };
     for (bad, mtu, expected) in [
         (wire("sixteen-bytes-xx", 2), 1500, "longer than 15 bytes"),
         (wire("right", 2), 67, "68 to 65535"),
         (wire("right", 2), 65_536, "68 to 65535"),
         (wire("right", 0), 1500, "10.0.0.0/24"),
-        (
-            Wire {
-                name: "right".to_owned(),
-                addresses: vec![("10.0.0.2".parse().unwrap(), 24); 2],
-            },
-            1500,
-            "10.0.0.2 twice",
-        ),
+        (twice, 1500, "10.0.0.2 twice"),
     ] {
         let error = connect((&a, &good), (&b, &bad), mtu).unwrap_err();
         let said = format!("{error}; {:?}", error.hint());

@@ -6,6 +6,7 @@
     reason = "a test that cannot be set up has failed, and one that is left out says why"
 )]
 
+mod journal;
 mod links;
 mod listeners;
 mod networks;

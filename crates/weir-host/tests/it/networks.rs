@@ -9,7 +9,9 @@ use std::{fs, panic, thread};
 use rustix::thread::{CapabilitySet, capabilities, set_capabilities};
 use weir_host::{HostError, Network, connect, may_have_networks};
 
-use crate::support::{again, eventually, network_of, networks_or_skip, number, pair, users, wire};
+use crate::support::{
+    again_or_skip, eventually, network_of, networks_or_skip, number, pair, unshared, users, wire,
+};
 
 fn sleeper() -> Child {
     Command::new("sleep")
@@ -30,24 +32,20 @@ fn a_new_one_has_a_loopback_and_nobody_elses_ports() {
     }
     let network = Network::create().unwrap();
     let loopback = network.interfaces().unwrap();
-    assert!(
-        loopback.iter().any(|i| i.name == "lo" && i.up),
-        "{loopback:?}"
-    );
+    let is_up = loopback.iter().any(|i| i.name == "lo" && i.up);
+    assert!(is_up, "{loopback:?}");
 
     let outside = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = outside.local_addr().unwrap();
-    let echoed = network
-        .within(|| {
-            let inside = TcpListener::bind(address).expect("the port is free in here");
-            let mut client = TcpStream::connect(address).unwrap();
-            client.write_all(b"x").unwrap();
-            let mut byte = [0];
-            inside.accept().unwrap().0.read_exact(&mut byte).unwrap();
-            byte
-        })
-        .unwrap();
-    assert_eq!(echoed, *b"x");
+    let echoed = network.within(|| {
+        let inside = TcpListener::bind(address).expect("the port is free in here");
+        let mut client = TcpStream::connect(address).unwrap();
+        client.write_all(b"x").unwrap();
+        let mut byte = [0];
+        inside.accept().unwrap().0.read_exact(&mut byte).unwrap();
+        byte
+    });
+    assert_eq!(echoed.unwrap(), *b"x");
 }
 
 #[test]
@@ -55,7 +53,8 @@ fn threads_and_their_processes_are_where_they_went() {
     if !networks_or_skip() {
         return;
     }
-    let here = Network::of_this_thread().unwrap().id().unwrap();
+    let own_id = || Network::of_this_thread().unwrap().id().unwrap();
+    let here = own_id();
     let network = Network::create().unwrap();
     let there = network.id().unwrap();
     assert_ne!(here, there);
@@ -64,19 +63,14 @@ fn threads_and_their_processes_are_where_they_went() {
     let joined = thread::spawn(move || {
         network.join().unwrap();
         let mut child = sleeper();
-        let found = (
-            Network::of_this_thread().unwrap().id().unwrap(),
-            network_of(&process(&child)),
-            thread::spawn(|| Network::of_this_thread().unwrap().id().unwrap())
-                .join()
-                .unwrap(),
-        );
+        let of_child = network_of(&process(&child));
         child.kill().unwrap();
         child.wait().unwrap();
-        found
+        let of_thread = thread::spawn(own_id).join().unwrap();
+        (own_id(), of_child, of_thread)
     });
     assert_eq!(joined.join().unwrap(), (there, Some(there), there));
-    assert_eq!(Network::of_this_thread().unwrap().id().unwrap(), here);
+    assert_eq!(own_id(), here);
 }
 
 /// Whoever reads counters in a namespace must know.
@@ -208,15 +202,10 @@ fn a_missing_capability_is_named() {
 #[test]
 fn the_limit_of_namespaces_is_told() {
     // A user namespace has limits of its own, so this host's stay what they are.
-    let mut command = Command::new("unshare");
-    command.args(["--user", "--map-root-user", "sh", "-c"]);
-    command.arg("echo 0 > /proc/sys/user/max_net_namespaces && exec \"$@\"");
-    command.arg("sh");
-    match again(command, "networks::in_a_user_namespace_without_networks") {
-        Ok(text) => assert!(text.contains("1 passed"), "{text}"),
-        Err(e) if e.to_string().contains("panicked") => panic!("{e}"),
-        Err(e) => println!("left out: no user namespace to try it in: {e}"),
-    }
+    let none_may_be = "echo 0 > /proc/sys/user/max_net_namespaces";
+    let command = unshared(&["--user", "--map-root-user"], none_may_be);
+    let test = "networks::in_a_user_namespace_without_networks";
+    again_or_skip(command, test, "no user namespace to try it in");
 }
 
 #[test]
@@ -230,13 +219,9 @@ fn in_a_user_namespace_without_networks() {
 
 #[test]
 fn root_of_a_user_namespace_is_enough() {
-    let mut command = Command::new("unshare");
-    command.args(["--user", "--map-root-user"]);
-    match again(command, "networks::in_a_user_namespace") {
-        Ok(text) => assert!(text.contains("1 passed"), "{text}"),
-        Err(e) if e.to_string().contains("panicked") => panic!("{e}"),
-        Err(e) => println!("left out: no user namespace to try it in: {e}"),
-    }
+    let command = unshared(&["--user", "--map-root-user"], "true");
+    let test = "networks::in_a_user_namespace";
+    again_or_skip(command, test, "no user namespace to try it in");
 }
 
 #[test]

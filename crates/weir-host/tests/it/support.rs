@@ -1,12 +1,12 @@
 //! What several tests need.
 
+use std::fs;
 use std::net::Ipv4Addr;
 use std::os::fd::{AsFd as _, AsRawFd as _};
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
-use std::{fs, io};
 
 use weir_host::{Network, Wire, connect, may_have_networks};
 
@@ -21,6 +21,13 @@ pub(crate) fn networks_or_skip() -> bool {
             println!("left out: {e}");
             false
         }
+    }
+}
+
+/// Does something in a namespace of its own, where one may be made.
+pub(crate) fn inside(work: impl FnOnce() + Send) {
+    if networks_or_skip() {
+        Network::create().unwrap().within(work).unwrap();
     }
 }
 
@@ -66,22 +73,31 @@ pub(crate) fn users(network: u64) -> usize {
         .count()
 }
 
-/// A command that runs one test of this executable, which is ignored otherwise, and says that it
-/// passed.
-pub(crate) fn again(mut command: Command, test: &str) -> io::Result<String> {
-    let me = std::env::current_exe()?;
-    let output = command
-        .arg(me)
-        .args([test, "--exact", "--ignored", "--nocapture"])
-        .stdin(Stdio::null())
-        .output()?;
-    let text = |bytes| String::from_utf8_lossy(bytes).into_owned();
-    match output.status.success() {
-        true => Ok(text(&output.stdout)),
-        false => Err(io::Error::other(
-            text(&output.stdout) + &text(&output.stderr),
-        )),
+/// Runs one test of this executable, which is ignored otherwise, by such a command; says what there
+/// is not here if it cannot be run.
+pub(crate) fn again_or_skip(mut command: Command, test: &str, lacking: &str) {
+    command.arg(std::env::current_exe().unwrap());
+    command.args([test, "--exact", "--ignored", "--nocapture"]);
+    match command.stdin(Stdio::null()).output() {
+        Ok(output) => {
+            let said = [output.stdout, output.stderr].concat();
+            let said = String::from_utf8_lossy(&said);
+            match output.status.success() {
+                true => assert!(said.contains("1 passed"), "{said}"),
+                false if said.contains("panicked") => panic!("{said}"),
+                false => println!("left out: {lacking}: {said}"),
+            }
+        }
+        Err(error) => println!("left out: {lacking}: {error}"),
     }
+}
+
+/// A command that runs what is given to it in a namespace of unshare(1), after a line of shell.
+pub(crate) fn unshared(namespace: &[&str], before: &str) -> Command {
+    let mut command = Command::new("unshare");
+    command.args(namespace).args(["sh", "-c"]);
+    command.arg(format!("{before} && exec \"$@\"")).arg("sh");
+    command
 }
 
 /// The descriptor's number, to look for in another process.

@@ -6,29 +6,26 @@ use weir_http::response::{ClosedError, HEAD_LIMIT, Progress, ResponseEnd, Respon
 use crate::driver::{End, Outcome, all_cuts, responses};
 
 /// The outcome of one GET.
-fn get(bytes: &[u8]) -> Outcome {
-    all_cuts(HEAD_LIMIT, &[false], bytes)
+fn get(bytes: impl AsRef<[u8]>) -> Outcome {
+    all_cuts(HEAD_LIMIT, &[false], bytes.as_ref())
 }
 
 /// The only response in `bytes`, as (status, keep alive, content bytes).
-fn one(bytes: &[u8]) -> (u16, bool, u64) {
-    let outcome = get(bytes);
-    assert_eq!(outcome.end, End::Clean, "{}", bytes.escape_ascii());
+#[track_caller]
+fn one(bytes: impl AsRef<[u8]>) -> (u16, bool, u64) {
+    let text = bytes.as_ref().escape_ascii();
+    let outcome = get(&bytes);
+    assert_eq!(outcome.end, End::Clean, "{text}");
     let [end] = outcome.complete[..] else {
-        panic!(
-            "{} responses: {}",
-            outcome.complete.len(),
-            bytes.escape_ascii()
-        );
+        panic!("{} responses: {text}", outcome.complete.len());
     };
     (end.status, end.keep_alive, end.content_bytes)
 }
 
-fn refused(bytes: &[u8]) -> ParseError {
-    match get(bytes).end {
-        End::Broken(error) => error,
-        end => panic!("{end:?}: {}", bytes.escape_ascii()),
-    }
+#[track_caller]
+fn refused(bytes: impl AsRef<[u8]>, error: ParseError) {
+    let text = bytes.as_ref().escape_ascii();
+    assert_eq!(get(&bytes).end, End::Broken(error), "{text}");
 }
 
 const NGINX: &[u8] = b"HTTP/1.1 200 OK\r\nServer: nginx/1.26.3\r\n\
@@ -45,101 +42,62 @@ fn a_usual_response() {
         content_bytes: 7,
         head_bytes: (NGINX.len() - 7) as u64,
     };
-    assert_eq!(
-        (&outcome.complete[..], outcome.end),
-        (&[end][..], End::Clean)
-    );
+    assert_eq!((outcome.complete, outcome.end), (vec![end], End::Clean));
 }
 
 #[test]
 fn responses_in_one_buffer_are_told_apart() {
-    let three = [
-        NGINX,
-        b"HTTP/1.1 304 Not Modified\r\nContent-Length: 9\r\n\r\n",
-        NGINX,
-    ]
-    .concat();
+    let unmodified = b"HTTP/1.1 304 Not Modified\r\nContent-Length: 9\r\n\r\n";
+    let three = [NGINX, unmodified, NGINX].concat();
     let statuses: Vec<u16> = get(&three).complete.iter().map(|end| end.status).collect();
     assert_eq!(statuses, [200, 304, 200]);
 }
 
 #[test]
 fn content_length() {
-    #[rustfmt::skip]
-    let cases: [(&[u8], u64); 6] = [
-        (b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nabc", 3),
-        (b"HTTP/1.1 200 OK\r\ncontent-LENGTH:3\r\n\r\nabc", 3),
-        (b"HTTP/1.1 200 OK\r\nContent-Length: \t 003 \t\r\n\r\nabc", 3),
-        (b"HTTP/1.1 200 OK\r\nContent-Length: 3, 3\r\n\r\nabc", 3),
-        (b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\nContent-Length: 3\r\n\r\nabc", 3),
-        (b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n", 0),
-    ];
-    for (bytes, length) in cases {
-        assert_eq!(one(bytes), (200, true, length));
-    }
-    for value in [
-        "",
-        "-1",
-        "+1",
-        "1a",
-        "0x1",
-        "3, 4",
-        "3,,3",
-        "3 3",
-        "1.5",
-        "18446744073709551616",
+    for (fields, length) in [
+        ("Content-Length: 3", 3),
+        ("content-LENGTH:3", 3),
+        ("Content-Length: \t 003 \t", 3),
+        ("Content-Length: 3, 3", 3),
+        ("Content-Length: 3\r\nContent-Length: 3", 3),
+        ("Content-Length: 0", 0),
     ] {
-        let bytes = format!("HTTP/1.1 200 OK\r\nContent-Length: {value}\r\n\r\nabc");
-        assert_eq!(
-            refused(bytes.as_bytes()),
-            ParseError::ContentLength,
-            "{value}"
-        );
+        let content = &"abc"[..length];
+        let bytes = format!("HTTP/1.1 200 OK\r\n{fields}\r\n\r\n{content}");
+        assert_eq!(one(bytes), (200, true, length as u64));
     }
-    let differing = b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\nContent-Length: 4\r\n\r\nabcd";
-    assert_eq!(refused(differing), ParseError::ContentLength);
+    for value in "|-1|+1|1a|0x1|3, 4|3,,3|3 3|1.5|18446744073709551616".split('|') {
+        let bytes = format!("HTTP/1.1 200 OK\r\nContent-Length: {value}\r\n\r\nabc");
+        refused(bytes, ParseError::ContentLength);
+    }
+    let differing = "HTTP/1.1 200 OK\r\nContent-Length: 3\r\nContent-Length: 4\r\n\r\nabcd";
+    refused(differing, ParseError::ContentLength);
 }
 
 #[test]
 fn chunked_content() {
     let head = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";
-    let cases = [
+    let trailer = "Trailer-Field: x\r\nContent-Length: nonsense\r\nfold: a\r\n b\r\n\r\n";
+    for (content, length) in [
         ("3\r\nabc\r\n0\r\n\r\n", 3),
         ("0\r\n\r\n", 0),
         ("00a\r\n0123456789\r\n1\nx\n000\n\n", 11),
         ("3;name=value;\"quoted\"\r\na\nb\r\n0;last\r\n\r\n", 3),
         ("3 \t\r\nabc\r\n0 ; x\r\n\r\n", 3),
-        (
-            "2\r\n\r\n\r\n0\r\nTrailer-Field: x\r\nContent-Length: nonsense\r\nfold: a\r\n b\r\n\r\n",
-            2,
-        ),
-    ];
-    for (content, length) in cases {
-        assert_eq!(
-            one(format!("{head}{content}").as_bytes()),
-            (200, true, length),
-            "{content}"
-        );
-    }
-    for content in [
-        "\r\n",
-        ";x\r\n",
-        " 3\r\n",
-        "g\r\n",
-        "3x\r\nabc",
-        "3\rabc",
-        "-1\r\n",
-        "0x3\r\n",
-        "3\r\nabcd\r\n",
-        "3\r\nabc\rx",
-        "10000000000000000\r\n",
-        "3 3\r\n",
+        (&format!("2\r\n\r\n\r\n0\r\n{trailer}"), 2),
     ] {
-        let bytes = format!("{head}{content}");
-        assert_eq!(refused(bytes.as_bytes()), ParseError::Chunk, "{content}");
+        assert_eq!(one(format!("{head}{content}")), (200, true, length));
     }
-    let trailer = format!("{head}0\r\nno colon\r\n\r\n");
-    assert_eq!(refused(trailer.as_bytes()), ParseError::FieldLine);
+    let broken = "\r\n|;x\r\n| 3\r\n|g\r\n|3x\r\nabc|3\rabc|-1\r\n|0x3\r\n|3\r\nabcd\r\n|\
+        3\r\nabc\rx|10000000000000000\r\n|3 3\r\n";
+    for content in broken.split('|') {
+        refused(format!("{head}{content}"), ParseError::Chunk);
+    }
+    refused(
+        format!("{head}0\r\nno colon\r\n\r\n"),
+        ParseError::FieldLine,
+    );
 }
 
 #[test]
@@ -149,47 +107,29 @@ fn an_endless_chunk_extension_is_refused() {
         "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3;{extension}\r\nabc\r\n0\r\n\r\n"
     );
     for step in [1, 7, 5000, bytes.len()] {
-        let outcome = responses(
-            ResponseParser::default(),
-            &[false],
-            bytes.as_bytes().chunks(step),
-        );
+        let pieces = bytes.as_bytes().chunks(step);
+        let outcome = responses(ResponseParser::default(), &[false], pieces);
         assert_eq!(outcome.end, End::Broken(ParseError::Chunk));
     }
 }
 
 #[test]
 fn transfer_encoding_decides_before_content_length() {
-    let chunked = [
-        "chunked",
-        "Chunked",
-        "gzip, chunked",
-        "gzip;a=\"b, c\" , chunked,",
-        "chunked, chunked",
-    ];
-    for coding in chunked {
+    let chunked = "chunked|Chunked|gzip, chunked|gzip;a=\"b, c\" , chunked,|chunked, chunked";
+    for coding in chunked.split('|') {
         for length in ["Content-Length: 1\r\n", "Content-Length: nonsense\r\n", ""] {
             let bytes = format!(
                 "HTTP/1.1 200 OK\r\n{length}Transfer-Encoding: {coding}\r\n\r\n2\r\nab\r\n0\r\n\r\n"
             );
-            assert_eq!(one(bytes.as_bytes()), (200, true, 2), "{bytes}");
+            assert_eq!(one(bytes), (200, true, 2));
         }
     }
-    for coding in [
-        "gzip",
-        "chunked, gzip",
-        "chunked;q=1",
-        "identity",
-        "x;a=\", chunked",
-    ] {
+    // These last until the close.
+    for coding in "gzip|chunked, gzip|chunked;q=1|identity|x;a=\", chunked".split('|') {
         let bytes = format!(
             "HTTP/1.1 200 OK\r\nContent-Length: 1\r\nTransfer-Encoding: {coding}\r\n\r\n2\r\nab\r\n"
         );
-        assert_eq!(
-            one(bytes.as_bytes()),
-            (200, false, 7),
-            "lasts until the close: {coding}"
-        );
+        assert_eq!(one(bytes), (200, false, 7));
     }
     let over_lines =
         b"HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip\r\nTransfer-Encoding: chunked\r\n\r\n\
@@ -201,42 +141,28 @@ fn transfer_encoding_decides_before_content_length() {
 
 #[test]
 fn content_until_the_close() {
-    assert_eq!(one(b"HTTP/1.1 200 OK\r\n\r\n"), (200, false, 0));
-    assert_eq!(
-        one(b"HTTP/1.1 200 OK\r\nConnection: keep-alive\r\n\r\nabc"),
-        (200, false, 3)
-    );
-    assert_eq!(
-        one(b"HTTP/1.0 200 OK\r\n\r\nHTTP/1.1 200 OK\r\n\r\n"),
-        (200, false, 19)
-    );
+    assert_eq!(one("HTTP/1.1 200 OK\r\n\r\n"), (200, false, 0));
+    let kept = "HTTP/1.1 200 OK\r\nConnection: keep-alive\r\n\r\nabc";
+    assert_eq!(one(kept), (200, false, 3));
+    let old = "HTTP/1.0 200 OK\r\n\r\nHTTP/1.1 200 OK\r\n\r\n";
+    assert_eq!(one(old), (200, false, 19));
 }
 
 #[test]
 fn no_content_whatever_the_fields_say() {
-    for fields in [
-        "",
-        "Content-Length: 5\r\n",
-        "Transfer-Encoding: chunked\r\n",
-        "Content-Length: x\r\n",
-    ] {
+    let fields = "|Content-Length: 5\r\n|Transfer-Encoding: chunked\r\n|Content-Length: x\r\n";
+    for fields in fields.split('|') {
         for status in [204, 304] {
             let bytes = format!("HTTP/1.1 {status} \r\n{fields}\r\n");
-            assert_eq!(one(bytes.as_bytes()), (status, true, 0), "{bytes}");
+            assert_eq!(one(bytes), (status, true, 0));
         }
         let bytes =
             format!("HTTP/1.1 200 OK\r\n{fields}\r\nHTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\na");
         let outcome = all_cuts(HEAD_LIMIT, &[true, false], bytes.as_bytes());
-        let contents: Vec<u64> = outcome
-            .complete
-            .iter()
-            .map(|end| end.content_bytes)
-            .collect();
-        assert_eq!(
-            (&contents[..], outcome.end),
-            (&[0, 1][..], End::Clean),
-            "HEAD: {fields}"
-        );
+        let ends = outcome.complete.iter();
+        let contents: Vec<u64> = ends.map(|end| end.content_bytes).collect();
+        assert_eq!(contents, [0, 1], "HEAD: {fields}");
+        assert_eq!(outcome.end, End::Clean, "HEAD: {fields}");
     }
 }
 
@@ -245,21 +171,12 @@ fn interim_responses_are_skipped() {
     let bytes = b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\
         Connection: close\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n\
         HTTP/1.1 102 \r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nab";
-    let outcome = get(bytes);
-    let [end] = outcome.complete[..] else {
-        panic!("{outcome:?}")
-    };
-    assert_eq!(
-        (end.status, end.keep_alive, end.content_bytes),
-        (200, true, 2)
-    );
-    assert_eq!(
-        end.head_bytes,
-        (bytes.len() - 2) as u64,
-        "interim heads included"
-    );
+    assert_eq!(one(bytes), (200, true, 2));
+    // Interim heads are included.
+    let head_bytes = get(bytes).complete[0].head_bytes;
+    assert_eq!(head_bytes, (bytes.len() - 2) as u64);
     let switched = b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\n\r\n";
-    assert_eq!(refused(switched), ParseError::Switched);
+    refused(switched, ParseError::Switched);
 }
 
 #[test]
@@ -280,16 +197,13 @@ fn persistence() {
     ];
     for (version, fields, keep_alive) in cases {
         let bytes = format!("HTTP/{version} 200 OK\r\n{fields}Content-Length: 1\r\n\r\na");
-        assert_eq!(one(bytes.as_bytes()), (200, keep_alive, 1), "{bytes}");
+        assert_eq!(one(bytes), (200, keep_alive, 1));
     }
+    // RFC 9112 §6.1.
     let old_and_chunked =
         b"HTTP/1.0 200 OK\r\nConnection: keep-alive\r\nTransfer-Encoding: chunked\r\n\r\n\
         1\r\na\r\n0\r\n\r\n";
-    assert_eq!(
-        one(old_and_chunked),
-        (200, false, 1),
-        "RFC 9112 section 6.1"
-    );
+    assert_eq!(one(old_and_chunked), (200, false, 1));
 }
 
 #[test]
@@ -306,7 +220,7 @@ fn lines_as_loose_as_the_rfc_allows() {
         b"HTTP/1.1 200 OK\r\nX: \xff\r\n y\r\n\tz: :\r\nContent-Length: 1\r\n\r\na",
         b"HTTP/1.1 200 OK\r\nX:\r\nContent-Length: 1\r\n\r\na",
     ] {
-        assert_eq!(one(bytes), (200, true, 1), "{}", bytes.escape_ascii());
+        assert_eq!(one(bytes), (200, true, 1));
     }
 }
 
@@ -319,7 +233,7 @@ fn tls_is_told_from_other_nonsense() {
         b"\x15\x03\x03\x00\x02\x02\x0a",
         b"\x16\x03\x03\x00\x7a\x02\x00\x00\x76\x03\x03\x00\x00\x00\x00\x00",
     ] {
-        assert_eq!(refused(bytes), ParseError::Tls, "{}", bytes.escape_ascii());
+        refused(bytes, ParseError::Tls);
     }
 }
 
@@ -340,37 +254,21 @@ fn what_is_no_response() {
         b"\rHTTP/1.1 200 OK\r\n\r\n",
         b" HTTP/1.1 200 OK\r\n\r\n",
     ] {
-        assert_eq!(
-            refused(bytes),
-            ParseError::StatusLine,
-            "{}",
-            bytes.escape_ascii()
-        );
+        refused(bytes, ParseError::StatusLine);
     }
-    for line in [
-        "no colon",
-        ": no name",
-        "name : x",
-        "a@b: x",
-        "\rx",
-        "na\0me: x",
-        "\u{e4}: x",
-    ] {
+    for line in "no colon|: no name|name : x|a@b: x|\rx|na\0me: x|\u{e4}: x".split('|') {
         let bytes = format!("HTTP/1.1 200 OK\r\nX: y\r\n{line}\r\n\r\n");
-        assert_eq!(refused(bytes.as_bytes()), ParseError::FieldLine, "{line}");
+        refused(bytes, ParseError::FieldLine);
     }
     let fold_of_nothing = b"HTTP/1.1 200 OK\r\n X: y\r\n\r\n";
-    assert_eq!(refused(fold_of_nothing), ParseError::FieldLine);
+    refused(fold_of_nothing, ParseError::FieldLine);
 }
 
 #[test]
 fn a_close_before_the_end_is_told() {
     for cut in 0..NGINX.len() {
         let outcome = responses(ResponseParser::default(), &[false], [&NGINX[..cut]]);
-        let closed = match cut {
-            0 => ClosedError::Unanswered,
-            _ => ClosedError::Early,
-        };
+        let closed = [ClosedError::Unanswered, ClosedError::Early][cut.min(1)];
         assert_eq!(outcome.end, End::Closed(closed), "cut at {cut}");
     }
     let interim = b"HTTP/1.1 100 Continue\r\n\r\n";
@@ -386,10 +284,8 @@ fn bytes_that_nobody_asked_for() {
     parser.begin(false);
     parser.feed(NGINX).expect("a response");
     assert_eq!(parser.feed(b"H"), Err(ParseError::Unsolicited));
-    assert_eq!(
-        parser.feed(b"").expect("nothing came").event,
-        Progress::NeedMore
-    );
+    let nothing = parser.feed(b"").expect("nothing came");
+    assert_eq!(nothing.event, Progress::NeedMore);
 }
 
 #[test]
@@ -402,9 +298,8 @@ fn first_byte_and_head_are_told() {
         parser.feed(&[*byte]).expect("part of a head");
         assert!(parser.is_begun() && !parser.head_complete());
     }
-    parser
-        .feed(&head[head.len() - 1..])
-        .expect("end of the head");
+    let last = &head[head.len() - 1..];
+    parser.feed(last).expect("end of the head");
     assert!(parser.is_begun() && parser.head_complete());
     parser.feed(content).expect("the content");
     assert!(!parser.is_begun(), "the next response has not begun");
@@ -413,36 +308,22 @@ fn first_byte_and_head_are_told() {
 #[test]
 fn any_number_of_fields_up_to_the_limit() {
     let fields = "X-Field: some value\r\n".repeat(400);
-    let long = format!(
-        "X-Long: {}\r\n{}: y\r\n",
-        "v".repeat(3000),
-        "n".repeat(3000)
-    );
+    let [value, name] = ["v", "n"].map(|letter| letter.repeat(3000));
+    let long = format!("X-Long: {value}\r\n{name}: y\r\n");
     let bytes = format!("HTTP/1.1 200 OK\r\n{fields}{long}Content-Length: 1\r\n\r\na");
-    assert_eq!(one(bytes.as_bytes()), (200, true, 1));
+    assert_eq!(one(&bytes), (200, true, 1));
 
     let head = (bytes.len() - 1) as u32;
     let at = |limit: u32, step: usize| {
-        responses(
-            ResponseParser::with_head_limit(limit),
-            &[false],
-            bytes.as_bytes().chunks(step),
-        )
-        .end
+        let parser = ResponseParser::with_head_limit(limit);
+        responses(parser, &[false], bytes.as_bytes().chunks(step)).end
     };
     for step in [1, 2, 97, bytes.len()] {
-        assert_eq!(
-            at(head, step),
-            End::Clean,
-            "a head exactly as long as the limit"
-        );
+        // A head exactly as long as the limit.
+        assert_eq!(at(head, step), End::Clean);
         for limit in [head - 1, 5000, 17, 16, 1] {
-            let too_large = ParseError::HeadTooLarge { limit };
-            assert_eq!(
-                at(limit, step),
-                End::Broken(too_large),
-                "limit {limit}, step {step}"
-            );
+            let too_large = End::Broken(ParseError::HeadTooLarge { limit });
+            assert_eq!(at(limit, step), too_large, "limit {limit}, step {step}");
         }
     }
 }

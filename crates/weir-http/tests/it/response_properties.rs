@@ -44,29 +44,21 @@ pub(crate) fn generated() -> impl Strategy<Value = Generated> {
     ];
     let value = "[ -~]{0,30}";
     let status = prop_oneof![200_u16..=204, Just(304), 400_u16..=599];
-    (
-        (0_usize..3, status, any::<bool>(), any::<Option<bool>>()),
-        vec((name, value), 0..6),
-        vec(any::<u8>(), 0..120),
-        framing,
-        prop_oneof![Just("\r\n"), Just("\n")],
-        any::<bool>(),
-    )
-        .prop_map(
-            |((interim, status, old, close), others, content, framing, line_end, to_head)| {
-                Generated {
-                    interim,
-                    status,
-                    old,
-                    close,
-                    others,
-                    content,
-                    framing,
-                    line_end,
-                    to_head,
-                }
-            },
-        )
+    let first = (0_usize..3, status, any::<bool>(), any::<Option<bool>>());
+    let others = vec((name, value), 0..6);
+    let line_end = prop_oneof![Just("\r\n"), Just("\n")];
+    let rest = (vec(any::<u8>(), 0..120), framing, line_end, any::<bool>());
+    (first, others, rest).prop_map(|(first, others, rest)| Generated {
+        interim: first.0,
+        status: first.1,
+        old: first.2,
+        close: first.3,
+        others,
+        content: rest.0,
+        framing: rest.1,
+        line_end: rest.2,
+        to_head: rest.3,
+    })
 }
 
 impl Generated {
@@ -95,22 +87,17 @@ impl Generated {
             Framing::Chunked { sizes, trailer } => {
                 head += &format!("Transfer-Encoding: chunked{end}");
                 chunk(&mut content, &self.content, sizes, end);
-                content.extend(
-                    if *trailer {
-                        format!("T: t{end}{end}")
-                    } else {
-                        end.into()
-                    }
-                    .bytes(),
-                );
+                let field = if *trailer {
+                    format!("T: t{end}")
+                } else {
+                    String::new()
+                };
+                content.extend(format!("{field}{end}").bytes());
             }
             Framing::None => content.clone_from(&self.content),
         }
         head += end;
-        let persists = match self.close {
-            Some(close) => !close,
-            None => !self.old,
-        };
+        let persists = !self.close.unwrap_or(self.old);
         let keep_alive = match self.framing {
             _ if bare => persists,
             Framing::None => false,
@@ -229,13 +216,10 @@ fn compare_with_httparse(bytes: &[u8]) -> Result<(), TestCaseError> {
     let mut reference = httparse::Response::new(&mut fields);
     let theirs = reference.parse(bytes);
     let ours = whole(&[true], bytes);
-    let first = match &ours {
-        Outcome { complete, .. } if !complete.is_empty() => Ok(Some(complete[0])),
-        Outcome {
-            end: End::Broken(error),
-            ..
-        } => Err(*error),
-        _ => Ok(None),
+    let first = match (ours.complete.first(), &ours.end) {
+        (Some(end), _) => Ok(Some(*end)),
+        (None, End::Broken(error)) => Err(*error),
+        (None, _) => Ok(None),
     };
     match theirs {
         Ok(httparse::Status::Complete(length))
@@ -277,32 +261,20 @@ fn persists(response: &httparse::Response<'_, '_>) -> bool {
     !has("close") && (response.version == Some(1) || has("keep-alive"))
 }
 
-/// A reason phrase that httparse refuses (control characters), or a version 1.2 to 1.9.
 fn has_odd_status_line(bytes: &[u8]) -> bool {
-    let line = bytes
-        .split(|byte| *byte == b'\n')
-        .find(|line| !matches!(line, [] | [b'\r']));
-    line.is_some_and(|line| {
-        let text = line.strip_suffix(b"\r").unwrap_or(line);
-        text.iter()
-            .any(|byte| byte.is_ascii_control() && *byte != b'\t')
-            || text
-                .get(7)
-                .is_some_and(|minor| !matches!(minor, b'0' | b'1'))
-    })
+    let mut lines = bytes.split(|byte| *byte == b'\n');
+    let line = lines.find(|line| !matches!(line, [] | [b'\r']));
+    let text = line.unwrap_or_default();
+    let text = text.strip_suffix(b"\r").unwrap_or(text);
+    let control = |byte: &u8| byte.is_ascii_control() && *byte != b'\t';
+    text.iter().any(control) || text.get(7).is_some_and(|minor| !b"01".contains(minor))
 }
 
 #[test]
 fn the_parser_says_which_kind_of_error_it_was() {
     use weir_model::load::ErrorKind;
-    let limit = 10;
-    #[rustfmt::skip]
-    let kinds = [
-        (ParseError::HeadTooLarge { limit }.kind(), ErrorKind::HeadTooLarge),
-        (ParseError::Unsolicited.kind(), ErrorKind::Unsolicited),
-        (ParseError::Chunk.kind(), ErrorKind::Malformed),
-    ];
-    for (kind, expected) in kinds {
-        assert_eq!(kind, expected);
-    }
+    let too_large = ParseError::HeadTooLarge { limit: 10 };
+    assert_eq!(too_large.kind(), ErrorKind::HeadTooLarge);
+    assert_eq!(ParseError::Unsolicited.kind(), ErrorKind::Unsolicited);
+    assert_eq!(ParseError::Chunk.kind(), ErrorKind::Malformed);
 }

@@ -17,7 +17,9 @@ impl<R: Reactor> Engine<'_, R> {
             Event::Received(id) => self.on_received(id, stamp),
             Event::Discarded(id, bytes) => self.on_discarded(id, bytes, stamp),
             Event::Connected(id) => self.on_connected(id, stamp),
-            Event::ConnectFailed(id, errno) => self.on_refused(id, errno, stamp),
+            Event::ConnectFailed(id, errno) => {
+                self.not_opened(id, ErrorKind::Connect, Cause::Kernel(errno), stamp);
+            }
             Event::Writable(id) => self.send_on(id),
             Event::Ended(id) if self.is_secure(id) => self.on_ended_secure(id, stamp),
             Event::Ended(id) => self.on_ended(id, stamp),
@@ -66,19 +68,12 @@ impl<R: Reactor> Engine<'_, R> {
         self.offer(id, stamp);
     }
 
-    fn on_refused(&mut self, id: ConnId, errno: Errno, stamp: u64) {
-        self.not_opened(id, ErrorKind::Connect, Cause::Kernel(errno), stamp);
-    }
-
     /// A connection could not be opened, and with it goes the request that it was for.
     pub(super) fn not_opened(&mut self, id: ConnId, kind: ErrorKind, cause: Cause, now: u64) {
         let conn = &self.conns[id as usize];
         let flow = usize::from(conn.flow);
         if conn.outstanding > 0 {
-            let key = self.awaited(id);
-            let slice = self.request_of(key).slice as usize;
-            self.error(id, Some(slice), kind, cause.clone());
-            self.end_request(key, now);
+            self.fail_oldest(id, kind, cause, now);
         } else {
             self.opening -= 1;
             self.error(id, None, kind, cause);
@@ -150,24 +145,28 @@ impl<R: Reactor> Engine<'_, R> {
     /// The connection has failed, and with it the requests in flight on it.
     pub(super) fn fail(&mut self, id: ConnId, kind: ErrorKind, cause: Cause) {
         let now = self.reactor.now();
-        while self.conns[id as usize].outstanding > 0 {
-            let key = self.awaited(id);
-            let slice = self.request_of(key).slice as usize;
-            self.error(id, Some(slice), kind, cause.clone());
-            self.end_request(key, now);
-        }
+        self.fail_requests(id, kind, &cause, now);
         self.renew(id, now);
     }
 
     /// Requests that the server will not answer, because it closes after the one before them.
     pub(super) fn lose_requests(&mut self, id: ConnId, now: u64) {
         let cause = Cause::Own("the server closes after an earlier response");
+        self.fail_requests(id, ErrorKind::ClosedUnanswered, &cause, now);
+    }
+
+    /// The requests in flight on a connection have failed.
+    fn fail_requests(&mut self, id: ConnId, kind: ErrorKind, cause: &Cause, now: u64) {
         while self.conns[id as usize].outstanding > 0 {
-            let key = self.awaited(id);
-            let slice = self.request_of(key).slice as usize;
-            self.error(id, Some(slice), ErrorKind::ClosedUnanswered, cause.clone());
-            self.end_request(key, now);
+            self.fail_oldest(id, kind, cause.clone(), now);
         }
+    }
+
+    fn fail_oldest(&mut self, id: ConnId, kind: ErrorKind, cause: Cause, now: u64) {
+        let key = self.awaited(id);
+        let slice = self.request_of(key).slice as usize;
+        self.error(id, Some(slice), kind, cause);
+        self.end_request(key, now);
     }
 
     /// The requests in flight on a connection will never be heard of again.
@@ -181,6 +180,11 @@ impl<R: Reactor> Engine<'_, R> {
     /// Closes a connection on which nothing is in flight; it is opened again when it is needed.
     pub(super) fn renew(&mut self, id: ConnId, now: u64) {
         self.close(id);
+        self.make_ready(id, now);
+    }
+
+    /// A closed connection waits for a request, if it is to serve one alone, or to be opened.
+    fn make_ready(&mut self, id: ConnId, now: u64) {
         let flow = usize::from(self.conns[id as usize].flow);
         if self.opens_for_each(flow) {
             self.offer(id, now);
@@ -239,12 +243,8 @@ impl<R: Reactor> Engine<'_, R> {
         }
     }
 
-    /// Opens the connection that a request has been given.
-    pub(super) fn open_for_request(&mut self, id: ConnId, now: u64) {
-        self.connect(id, now);
-    }
-
-    fn connect(&mut self, id: ConnId, now: u64) {
+    /// Begins to open a connection, for itself or for the request that it has been given.
+    pub(super) fn connect(&mut self, id: ConnId, now: u64) {
         let conn = &mut self.conns[id as usize];
         conn.state = State::Connecting;
         let flow = usize::from(conn.flow);
@@ -272,12 +272,7 @@ impl<R: Reactor> Engine<'_, R> {
             && at <= now
         {
             self.resting.pop_front();
-            let flow = usize::from(self.conns[id as usize].flow);
-            if self.opens_for_each(flow) {
-                self.offer(id, now);
-            } else {
-                self.flows[flow].to_open.push_back(id);
-            }
+            self.make_ready(id, now);
         }
         let mut open = 0;
         for flow in 0..self.flows.len() {

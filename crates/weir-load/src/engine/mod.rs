@@ -428,7 +428,7 @@ impl Flow {
     }
 }
 
-fn thread_cpu_ns() -> u64 {
+pub(crate) fn thread_cpu_ns() -> u64 {
     let cpu = clock_gettime(ClockId::ThreadCPUTime);
     cpu.tv_sec as u64 * 1_000_000_000 + cpu.tv_nsec as u64
 }

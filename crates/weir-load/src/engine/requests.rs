@@ -121,9 +121,8 @@ impl<R: Reactor> Engine<'_, R> {
     fn next_at_will(&mut self, flow: usize, now: u64) -> Option<Due> {
         let plan = &self.plan.flows[flow];
         let arm = plan.arm;
-        let slice = self
-            .active
-            .filter(|&slice| self.plan.slices[slice].arm == arm)?;
+        let is_on = |slice: &usize| self.plan.slices[*slice].arm == arm;
+        let slice = self.active.filter(is_on)?;
         if plan.is_held() || !self.may_join(flow, now) {
             return None;
         }
@@ -298,7 +297,7 @@ impl<R: Reactor> Engine<'_, R> {
         match self.conns[id as usize].state {
             State::Open => self.transmit(StreamKey { conn: id, stream }),
             State::Connecting | State::Securing => {}
-            State::Closed => self.open_for_request(id, now),
+            State::Closed => self.connect(id, now),
         }
     }
 
@@ -355,9 +354,7 @@ impl<R: Reactor> Engine<'_, R> {
         } else {
             match self.reactor.send(id, &self.scratch) {
                 Ok(sent) if sent == self.scratch.len() => {}
-                Ok(sent) => {
-                    conn.unsent = Unsent::rest(&self.scratch[sent..]);
-                }
+                Ok(sent) => conn.unsent = Unsent::rest(&self.scratch[sent..]),
                 Err(errno) => self.fail(id, ErrorKind::Send, Cause::Kernel(errno)),
             }
         }

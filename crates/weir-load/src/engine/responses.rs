@@ -155,14 +155,19 @@ impl<R: Reactor> Engine<'_, R> {
         }
     }
 
-    /// Reads responses from the bytes at hand; those that end are put into [`Engine::ended`].
-    #[inline]
     fn read(&mut self, id: ConnId, stamp: u64) -> Option<Fault> {
+        let (mut reader, reactor) = self.reader(id, stamp);
+        reader.read(reactor.received())
+    }
+
+    /// Whoever reads the responses of a connection, and where its bytes are.
+    #[inline]
+    pub(super) fn reader(&mut self, id: ConnId, stamp: u64) -> (Reader<'_>, &mut R) {
         let conn = &mut self.conns[id as usize];
         let flow = usize::from(conn.flow);
         let plan = &self.plan.flows[flow];
         let streams = self.flows[flow].streams_of(id, plan.pipeline);
-        let mut reader = Reader {
+        let reader = Reader {
             conn,
             in_flight: &self.in_flight[streams],
             requests: &plan.requests,
@@ -170,24 +175,12 @@ impl<R: Reactor> Engine<'_, R> {
             ended: &mut self.ended,
             stamp,
         };
-        reader.read(self.reactor.received())
+        (reader, &mut self.reactor)
     }
 
     /// A response that ends without a byte of its own: dropped in the kernel, or closed by the peer.
     pub(super) fn ended_otherwise(&mut self, id: ConnId, end: ResponseEnd, stamp: u64) {
-        let conn = &mut self.conns[id as usize];
-        let flow = usize::from(conn.flow);
-        let plan = &self.plan.flows[flow];
-        let streams = self.flows[flow].streams_of(id, plan.pipeline);
-        let mut reader = Reader {
-            conn,
-            in_flight: &self.in_flight[streams],
-            requests: &plan.requests,
-            check: self.checks.get_mut(id as usize),
-            ended: &mut self.ended,
-            stamp,
-        };
-        reader.complete(end);
+        self.reader(id, stamp).0.complete(end);
     }
 
     /// Writes down what has ended and decides what becomes of the connection.

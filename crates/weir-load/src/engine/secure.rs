@@ -4,7 +4,7 @@ use weir_model::load::ErrorKind;
 use weir_model::load_report::{NameCount, TlsReport};
 use weir_model::tls::TlsVersion;
 
-use super::responses::{Fault, Reader};
+use super::responses::Fault;
 use super::{Engine, State, Unsent};
 use crate::ledger::Cause;
 use crate::reactor::{ConnId, Reactor};
@@ -56,19 +56,16 @@ impl From<&TlsCounts> for TlsReport {
         let versions = [TlsVersion::V1_2, TlsVersion::V1_3].map(TlsVersion::name);
         let named = |counts: &[u64], name: &dyn Fn(usize) -> String| {
             let seen = counts.iter().enumerate().filter(|(_, count)| **count > 0);
-            let seen = seen.map(|(index, &count)| NameCount {
-                name: name(index),
-                count,
-            });
-            seen.collect()
+            let named = seen.map(|(index, &count)| (name(index), count));
+            named
+                .map(|(name, count)| NameCount { name, count })
+                .collect()
         };
         TlsReport {
             handshakes: counts.handshakes,
             resumed: counts.resumed,
             early_data: counts.early_data,
-            versions: named(&counts.versions, &|index| {
-                format!("TLS {}", versions[index])
-            }),
+            versions: named(&counts.versions, &|at| format!("TLS {}", versions[at])),
             ciphers: named(&counts.ciphers, &|index| Cipher::name_of(index).to_owned()),
             groups: named(&counts.groups, &|index| Group::name_of(index).to_owned()),
         }
@@ -132,8 +129,7 @@ impl<R: Reactor> Engine<'_, R> {
             return;
         };
         self.sealed.clear();
-        let sealed = session.send(&self.scratch, &mut self.sealed);
-        match sealed {
+        match session.send(&self.scratch, &mut self.sealed) {
             Ok(()) => self.send_sealed(id),
             Err(error) => self.fail(id, ErrorKind::Tls, Cause::Tls(Box::new(error))),
         }
@@ -151,17 +147,15 @@ impl<R: Reactor> Engine<'_, R> {
             return;
         }
         let sent = self.reactor.send(id, &self.sealed);
-        match sent {
-            Ok(sent) if sent < self.sealed.len() => {
-                conn.unsent = Unsent::rest(&self.sealed[sent..]);
-            }
-            Ok(_) => {}
-            Err(errno) => {
-                self.sealed.clear();
-                return self.broken(id, ErrorKind::Send, Cause::Kernel(errno));
-            }
+        if let Ok(sent) = sent
+            && sent < self.sealed.len()
+        {
+            conn.unsent = Unsent::rest(&self.sealed[sent..]);
         }
         self.sealed.clear();
+        if let Err(errno) = sent {
+            self.broken(id, ErrorKind::Send, Cause::Kernel(errno));
+        }
     }
 
     /// Bytes came on a connection over TLS.
@@ -193,24 +187,14 @@ impl<R: Reactor> Engine<'_, R> {
     /// Opens all records at hand and reads the responses in them.
     fn unseal(&mut self, id: ConnId, stamp: u64) -> Opened {
         let mut opened = Opened::default();
-        let Some(session) = &mut self.sessions[id as usize] else {
+        let Some(mut session) = self.sessions[id as usize].take() else {
             return opened;
         };
-        let conn = &mut self.conns[id as usize];
-        let flow = usize::from(conn.flow);
-        let plan = &self.plan.flows[flow];
-        let streams = self.flows[flow].streams_of(id, plan.pipeline);
-        let mut reader = Reader {
-            conn,
-            in_flight: &self.in_flight[streams],
-            requests: &plan.requests,
-            check: self.checks.get_mut(id as usize),
-            ended: &mut self.ended,
-            stamp,
-        };
-        let mut input = Input::new(self.reactor.received());
+        let mut sealed = std::mem::take(&mut self.sealed);
+        let (mut reader, reactor) = self.reader(id, stamp);
+        let mut input = Input::new(reactor.received());
         while opened.fault.is_none() {
-            match session.next(&mut input, &mut self.sealed) {
+            match session.next(&mut input, &mut sealed) {
                 Ok(Received::Nothing) => break,
                 Ok(Received::Established) => opened.established = true,
                 Ok(Received::Plaintext(content)) => opened.fault = reader.read(content),
@@ -221,14 +205,15 @@ impl<R: Reactor> Engine<'_, R> {
                 }
             }
         }
+        self.sealed = sealed;
+        self.sessions[id as usize] = Some(session);
         opened
     }
 
     /// The handshake is complete: requests can be sent.
     fn on_secured(&mut self, id: ConnId, stamp: u64) {
-        let agreed = self.sessions[id as usize]
-            .as_ref()
-            .and_then(|session| session.negotiated().copied());
+        let session = self.sessions[id as usize].as_ref();
+        let agreed = session.and_then(|session| session.negotiated().copied());
         let conn = &mut self.conns[id as usize];
         let flow = usize::from(conn.flow);
         let took = stamp.saturating_sub(conn.opened);
@@ -248,10 +233,8 @@ impl<R: Reactor> Engine<'_, R> {
 
     /// The peer has closed, perhaps in the middle of a handshake or a record.
     pub(super) fn on_ended_secure(&mut self, id: ConnId, stamp: u64) {
-        let wrong = self.sessions[id as usize]
-            .as_ref()
-            .and_then(|session| session.ended());
-        match wrong {
+        let session = self.sessions[id as usize].as_ref();
+        match session.and_then(|session| session.ended()) {
             Some(error) => self.broken(id, ErrorKind::Tls, Cause::Tls(Box::new(error))),
             None => self.on_ended(id, stamp),
         }

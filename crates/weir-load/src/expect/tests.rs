@@ -12,17 +12,39 @@ const RESPONSE: &[u8] = b"HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n\
 const ABC: &str = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
 
 fn fields(wanted: &[(&str, Option<&str>)]) -> ExpectSpec {
-    let wanted = wanted.iter().map(|(name, value)| {
-        let value = value.map_or(FieldSpec::Present, |value| {
-            FieldSpec::Value(value.to_owned())
-        });
-        ((*name).to_owned(), value)
-    });
+    let one = |(name, value): &(&str, Option<&str>)| {
+        let own = |value: &str| FieldSpec::Value(value.to_owned());
+        ((*name).to_owned(), value.map_or(FieldSpec::Present, own))
+    };
     ExpectSpec {
-        fields: wanted.collect(),
+        fields: wanted.iter().map(one).collect(),
         ..ExpectSpec::default()
     }
 }
+
+fn hashed(hash: &str) -> ExpectSpec {
+    ExpectSpec {
+        sha256: Some(hash.to_owned()),
+        ..ExpectSpec::default()
+    }
+}
+
+fn sized(size: u64) -> ExpectSpec {
+    ExpectSpec {
+        size: Some(size),
+        ..ExpectSpec::default()
+    }
+}
+
+fn of_status(status: &[StatusSpec]) -> ExpectSpec {
+    ExpectSpec {
+        status: status.to_vec(),
+        ..ExpectSpec::default()
+    }
+}
+
+const MISSING: Result<(), Unexpected> = Err(Unexpected::FieldMissing);
+const DIFFERS: Result<(), Unexpected> = Err(Unexpected::FieldDiffers);
 
 fn judge<'p>(
     spec: &ExpectSpec,
@@ -34,10 +56,8 @@ fn judge<'p>(
     parser.begin(false);
     check.begin(&expectation);
     for piece in pieces {
-        let fed = parser
-            .feed_with(piece, &mut check.watch(&expectation))
-            .unwrap();
-        if let Progress::Complete(end) = fed.event {
+        let fed = parser.feed_with(piece, &mut check.watch(&expectation));
+        if let Progress::Complete(end) = fed.unwrap().event {
             return check.verdict(&expectation, &end);
         }
     }
@@ -50,42 +70,25 @@ fn verdict(spec: &ExpectSpec, bytes: &[u8]) -> Result<(), Unexpected> {
     let whole = judge(spec, &mut check, [bytes]);
     for cut in 1..bytes.len() {
         let (front, back) = bytes.split_at(cut);
-        assert_eq!(
-            judge(spec, &mut check, [front, back]),
-            whole,
-            "cut at {cut}"
-        );
+        let judged = judge(spec, &mut check, [front, back]);
+        assert_eq!(judged, whole, "cut at {cut}");
     }
-    assert_eq!(
-        judge(spec, &mut check, bytes.chunks(1)),
-        whole,
-        "byte by byte"
-    );
+    let by_bytes = judge(spec, &mut check, bytes.chunks(1));
+    assert_eq!(by_bytes, whole, "byte by byte");
     whole
 }
 
 #[test]
 fn statuses() {
-    let status = |specs: &[StatusSpec]| {
-        let status = specs.to_vec();
-        let spec = ExpectSpec {
-            status,
-            ..ExpectSpec::default()
-        };
-        verdict(&spec, RESPONSE)
-    };
-    assert_eq!(status(&[]), Ok(()));
-    assert_eq!(status(&[StatusSpec::Code(200)]), Ok(()));
-    assert_eq!(
-        status(&[StatusSpec::Class(4), StatusSpec::Class(2)]),
-        Ok(())
-    );
-    let others = [
-        StatusSpec::Code(201),
-        StatusSpec::Code(199),
-        StatusSpec::Class(3),
-    ];
-    assert_eq!(status(&others), Err(Unexpected::Status));
+    use StatusSpec::{Class, Code};
+    for (status, expected) in [
+        (&[][..], Ok(())),
+        (&[Code(200)], Ok(())),
+        (&[Class(4), Class(2)], Ok(())),
+        (&[Code(201), Code(199), Class(3)], Err(Unexpected::Status)),
+    ] {
+        assert_eq!(verdict(&of_status(status), RESPONSE), expected);
+    }
 }
 
 #[test]
@@ -107,34 +110,28 @@ fn fields_are_found_however_they_are_cut() {
         (("x-cache", Some("HIT")), Ok(())),
         (("X-CACHE", Some(" HIT\t")), Ok(())),
         (("x-cache", None), Ok(())),
-        (("x-cache", Some("hit")), Err(Unexpected::FieldDiffers)),
-        (("x-cache", Some("HI")), Err(Unexpected::FieldDiffers)),
-        (("x-cache", Some("HITS")), Err(Unexpected::FieldDiffers)),
-        (("x-cache", Some("")), Err(Unexpected::FieldDiffers)),
-        (("x-cach", None), Err(Unexpected::FieldMissing)),
-        (("x-cache-", None), Err(Unexpected::FieldMissing)),
+        (("x-cache", Some("hit")), DIFFERS),
+        (("x-cache", Some("HI")), DIFFERS),
+        (("x-cache", Some("HITS")), DIFFERS),
+        (("x-cache", Some("")), DIFFERS),
+        (("x-cach", None), MISSING),
+        (("x-cache-", None), MISSING),
         // Either of several will do.
         (("via", Some("a")), Ok(())),
         (("via", Some("b  c")), Ok(())),
-        (("via", Some("b c")), Err(Unexpected::FieldDiffers)),
+        (("via", Some("b c")), DIFFERS),
         (("x-empty", Some("")), Ok(())),
-        (("x-empty", Some("a")), Err(Unexpected::FieldDiffers)),
+        (("x-empty", Some("a")), DIFFERS),
         (("x-a-name-of-more-than-seventeen", Some("y")), Ok(())),
-        (
-            ("x-a-name-of-more-than-seventee", None),
-            Err(Unexpected::FieldMissing),
-        ),
+        (("x-a-name-of-more-than-seventee", None), MISSING),
         (("content-length", Some("3")), Ok(())),
         // The CR of a folded line and its white space are spaces.
         (("x-folded", Some("one  two")), Ok(())),
         // Of interim responses nothing is seen.
-        (("link", None), Err(Unexpected::FieldMissing)),
+        (("link", None), MISSING),
     ] {
-        assert_eq!(
-            verdict(&fields(&[wanted]), RESPONSE),
-            expected,
-            "{wanted:?}"
-        );
+        let judged = verdict(&fields(&[wanted]), RESPONSE);
+        assert_eq!(judged, expected, "{wanted:?}");
     }
 }
 
@@ -143,31 +140,17 @@ fn all_fields_must_be_right() {
     let mut wanted = vec![("via", Some("a")), ("via", Some("b  c")), ("x-cache", None)];
     assert_eq!(verdict(&fields(&wanted), RESPONSE), Ok(()));
     wanted.push(("age", None));
-    assert_eq!(
-        verdict(&fields(&wanted), RESPONSE),
-        Err(Unexpected::FieldMissing)
-    );
+    assert_eq!(verdict(&fields(&wanted), RESPONSE), MISSING);
     // As many as there can be, the last of them wrong.
     let mut many = vec![("x-cache", Some("HIT")); MOST_FIELDS];
     assert_eq!(verdict(&fields(&many), RESPONSE), Ok(()));
     many[MOST_FIELDS - 1].1 = Some("MISS");
-    assert_eq!(
-        verdict(&fields(&many), RESPONSE),
-        Err(Unexpected::FieldDiffers)
-    );
+    assert_eq!(verdict(&fields(&many), RESPONSE), DIFFERS);
 }
 
 #[test]
 fn size_and_hash_of_the_content() {
     let chunked = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\na\r\n2;x\r\nbc\r\n0\r\nT: t\r\n\r\n";
-    let sized = |size| ExpectSpec {
-        size: Some(size),
-        ..ExpectSpec::default()
-    };
-    let hashed = |hash: &str| ExpectSpec {
-        sha256: Some(hash.to_owned()),
-        ..ExpectSpec::default()
-    };
     for bytes in [RESPONSE, chunked] {
         assert_eq!(verdict(&sized(3), bytes), Ok(()));
         assert_eq!(verdict(&sized(4), bytes), Err(Unexpected::Size));
@@ -176,92 +159,50 @@ fn size_and_hash_of_the_content() {
         let other = ABC.replace('b', "c");
         assert_eq!(verdict(&hashed(&other), bytes), Err(Unexpected::Hash));
     }
-    let trailer = fields(&[("t", None)]);
-    assert_eq!(verdict(&trailer, chunked), Err(Unexpected::FieldMissing));
+    assert_eq!(verdict(&fields(&[("t", None)]), chunked), MISSING);
 }
 
 #[test]
 fn one_check_serves_responses_of_which_different_things_are_expected() {
     let mut check = Check::default();
-    let hashed = ExpectSpec {
-        sha256: Some(ABC.to_owned()),
-        ..ExpectSpec::default()
-    };
+    let (hashed, other) = (hashed(ABC), fields(&[("x-cache", Some("HIT"))]));
+    let bare = &b"HTTP/1.1 204 No Content\r\n\r\n"[..];
     for _ in 0..3 {
-        let other = fields(&[("x-cache", Some("HIT"))]);
         assert_eq!(judge(&hashed, &mut check, [RESPONSE]), Ok(()));
         assert_eq!(judge(&other, &mut check, [RESPONSE]), Ok(()));
-        let bare = b"HTTP/1.1 204 No Content\r\n\r\n";
-        assert_eq!(
-            judge(&other, &mut check, [&bare[..]]),
-            Err(Unexpected::FieldMissing)
-        );
-        assert_eq!(
-            judge(&hashed, &mut check, [&bare[..]]),
-            Err(Unexpected::Hash)
-        );
+        assert_eq!(judge(&other, &mut check, [bare]), MISSING);
+        let judged = judge(&hashed, &mut check, [bare]);
+        assert_eq!(judged, Err(Unexpected::Hash));
     }
 }
 
 #[test]
 fn what_must_be_seen_is_said() {
-    let expectation = |spec| Expectation::new(&spec).unwrap();
-    let plain = expectation(ExpectSpec {
-        size: Some(1),
-        ..ExpectSpec::default()
-    });
-    assert!(!plain.watches() && !plain.reads_content());
-    let field = expectation(fields(&[("a", None)]));
-    assert!(field.watches() && !field.reads_content());
-    let hash = ExpectSpec {
-        sha256: Some(ABC.to_owned()),
-        ..ExpectSpec::default()
+    let seen = |spec| {
+        let expectation = Expectation::new(&spec).unwrap();
+        (expectation.watches(), expectation.reads_content())
     };
-    assert!(expectation(hash).reads_content());
+    assert_eq!(seen(sized(1)), (false, false));
+    assert_eq!(seen(fields(&[("a", None)])), (true, false));
+    assert_eq!(seen(hashed(ABC)), (true, true));
 }
 
 #[test]
 fn what_cannot_be_checked_is_refused() {
     let refused = |spec: ExpectSpec| Expectation::new(&spec).unwrap_err();
-    assert_eq!(
-        refused(fields(&[("a b", None)])),
-        ExpectError::Name("a b".to_owned())
-    );
-    assert_eq!(
-        refused(fields(&[("a", Some("\r"))])),
-        ExpectError::Value("a".to_owned())
-    );
+    let error = refused(fields(&[("a b", None)]));
+    assert_eq!(error, ExpectError::Name("a b".to_owned()));
+    let error = refused(fields(&[("a", Some("\r"))]));
+    assert_eq!(error, ExpectError::Value("a".to_owned()));
     assert_eq!(refused(fields(&[("a", None); 33])), ExpectError::Fields(33));
-    for code in [
-        StatusSpec::Code(99),
-        StatusSpec::Code(1000),
-        StatusSpec::Class(200),
-    ] {
-        let spec = ExpectSpec {
-            status: vec![code],
-            ..ExpectSpec::default()
-        };
-        assert!(matches!(refused(spec), ExpectError::Status(_)), "{code:?}");
+    use StatusSpec::{Class, Code};
+    for code in [Code(99), Code(1000), Class(200)] {
+        let error = refused(of_status(&[code]));
+        assert!(matches!(error, ExpectError::Status(_)), "{code:?}");
     }
-    for hash in [
-        "",
-        &ABC[1..],
-        &ABC.replace('b', "g"),
-        &ABC.replace('b', "+"),
-    ] {
-        let spec = ExpectSpec {
-            sha256: Some(hash.to_owned()),
-            ..ExpectSpec::default()
-        };
-        assert_eq!(refused(spec), ExpectError::Hash(hash.to_owned()));
-    }
-}
-
-#[test]
-fn words_are_those_displayed() {
-    use Unexpected::{FieldDiffers, FieldMissing, Hash, Size, Status};
-    for kind in [Status, FieldMissing, FieldDiffers, Size, Hash] {
-        assert_eq!(kind.words(), kind.to_string());
+    let [not_hex, signed] = ["g", "+"].map(|other| ABC.replace('b', other));
+    for hash in ["", &ABC[1..], &not_hex, &signed] {
+        assert_eq!(refused(hashed(hash)), ExpectError::Hash(hash.to_owned()));
     }
 }
 

@@ -4,7 +4,7 @@
 //! Edge-triggered: a level-triggered descriptor would be polled a second time by the kernel at the
 //! wait after each receive. One registration lasts for the life of a connection.
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
 
 use rustix::event::{Timespec, epoll};
@@ -62,8 +62,25 @@ fn interest() -> epoll::EventFlags {
     EventFlags::IN | EventFlags::OUT | EventFlags::RDHUP | EventFlags::ET
 }
 
-/// Binds a socket to an own address and leaves its port open.
-pub(crate) fn bind_to(fd: &OwnedFd, source: IpAddr) -> Result<(), Errno> {
+/// A socket that can be connected to a peer, made with these flags.
+pub(super) fn socket(peer: SocketAddr, flags: SocketFlags) -> Result<OwnedFd, Errno> {
+    let family = match peer {
+        SocketAddr::V4(_) => AddressFamily::INET,
+        SocketAddr::V6(_) => AddressFamily::INET6,
+    };
+    net::socket_with(family, SocketType::STREAM, flags, None)
+}
+
+/// Makes a socket ready for its route. Its own address is bound, and its port left open.
+pub(super) fn prepare(fd: &OwnedFd, route: &Route) -> Result<(), Errno> {
+    if !route.brief {
+        // One request is sent at once anyway: Nagle's algorithm (RFC 9293 §3.7.4) holds back
+        // only what follows bytes that are not acknowledged.
+        sockopt::set_tcp_nodelay(fd, true)?;
+    }
+    let Some(source) = route.source else {
+        return Ok(());
+    };
     // A kernel that does not know the option reserves a port at once: fewer connections, not none.
     let _ = bind_address_no_port(fd);
     net::bind(fd, &SocketAddr::new(source, 0))
@@ -171,20 +188,8 @@ impl Reactor for Epoll {
     }
 
     fn connect(&mut self, conn: ConnId, route: &Route) -> Result<(), Errno> {
-        let family = match route.peer {
-            SocketAddr::V4(_) => AddressFamily::INET,
-            SocketAddr::V6(_) => AddressFamily::INET6,
-        };
-        let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
-        let fd = net::socket_with(family, SocketType::STREAM, flags, None)?;
-        if !route.brief {
-            // One request is sent at once anyway: Nagle's algorithm (RFC 9293 §3.7.4) holds back
-            // only what follows bytes that are not acknowledged.
-            sockopt::set_tcp_nodelay(&fd, true)?;
-        }
-        if let Some(source) = route.source {
-            bind_to(&fd, source)?;
-        }
+        let fd = socket(route.peer, SocketFlags::NONBLOCK | SocketFlags::CLOEXEC)?;
+        prepare(&fd, route)?;
         match net::connect(&fd, &route.peer) {
             Ok(()) | Err(Errno::INPROGRESS) => {}
             Err(errno) => return Err(errno),

@@ -14,7 +14,7 @@ pub(crate) struct Answer {
     /// Bytes, each piece with the nanoseconds after the request at which it arrives.
     pub(crate) pieces: Vec<(u64, Vec<u8>)>,
     /// When the connection ends after the request, and whether by a reset.
-    pub(crate) end: Option<(u64, Option<Errno>)>,
+    pub(crate) end: Option<(u64, bool)>,
 }
 
 impl Answer {
@@ -24,6 +24,12 @@ impl Answer {
             pieces: vec![(delay, bytes.to_vec())],
             end: None,
         }
+    }
+
+    /// The same, and the end of the connection so many nanoseconds after the request.
+    pub(crate) fn ending(mut self, delay: u64, by_reset: bool) -> Answer {
+        self.end = Some((delay, by_reset));
+        self
     }
 }
 
@@ -104,12 +110,15 @@ impl Simulated {
     fn schedule(&mut self, at: u64, conn: ConnId, what: What) {
         self.sequence += 1;
         let generation = self.generations[conn as usize];
-        self.to_come
-            .push(Reverse((at, self.sequence, conn, generation, what)));
+        let coming = (at, self.sequence, conn, generation, what);
+        self.to_come.push(Reverse(coming));
     }
-}
 
-impl Simulated {
+    /// When the next thing happens, if anything is to.
+    fn next_at(&self) -> Option<u64> {
+        self.to_come.peek().map(|Reverse((at, ..))| *at)
+    }
+
     /// Lets the server decide about one request.
     fn answer(&mut self, conn: ConnId) {
         let answer = (self.server)(self.clock, conn, self.requests);
@@ -117,12 +126,8 @@ impl Simulated {
         for (delay, piece) in answer.pieces {
             self.schedule(self.clock + delay, conn, What::Bytes(piece));
         }
-        if let Some((delay, reset)) = answer.end {
-            let what = if reset.is_some() {
-                What::Reset
-            } else {
-                What::End
-            };
+        if let Some((delay, by_reset)) = answer.end {
+            let what = if by_reset { What::Reset } else { What::End };
             self.schedule(self.clock + delay, conn, what);
         }
     }
@@ -138,11 +143,8 @@ impl Reactor for Simulated {
         self.connects.0.borrow_mut().push(self.clock);
         let refused = self.refuse > 0 || self.requests >= self.gone_after;
         self.refuse = self.refuse.saturating_sub(1);
-        let what = if refused {
-            What::Refused
-        } else {
-            What::Connected
-        };
+        let outcomes = [What::Connected, What::Refused];
+        let what = outcomes[usize::from(refused)].clone();
         self.schedule(self.clock + CONNECT_NS, conn, what);
         if let Some(after) = self.turn_away_after {
             self.schedule(self.clock + CONNECT_NS + after, conn, What::End);
@@ -168,21 +170,14 @@ impl Reactor for Simulated {
     }
 
     fn wait(&mut self, until: u64) -> u64 {
-        let next = self
-            .to_come
-            .peek()
-            .map_or(u64::MAX, |Reverse((at, ..))| *at);
+        let next = self.next_at().unwrap_or(u64::MAX);
         let late = if next <= until { 0 } else { self.oversleep };
         self.clock = self.clock.max(next.min(until + late));
         self.clock
     }
 
     fn next(&mut self) -> Option<Event> {
-        while self
-            .to_come
-            .peek()
-            .is_some_and(|Reverse((at, ..))| *at <= self.clock)
-        {
+        while self.next_at().is_some_and(|at| at <= self.clock) {
             let Reverse((_, _, conn, generation, what)) = self.to_come.pop()?;
             if self.generations[conn as usize] != generation {
                 continue;

@@ -16,8 +16,20 @@ fn varied(segments: &[Segment], spacing: Spacing, ramp_ns: u64) -> Schedule {
     Schedule::new(&arrivals, ramp_ns).unwrap()
 }
 
+/// From one rate to another within some seconds.
 fn segment(from: f64, to: f64, ns: u64) -> Segment {
     Segment { from, to, ns }
+}
+
+fn due(schedule: &mut Schedule, arrivals: std::ops::Range<u64>) -> Vec<u64> {
+    arrivals.map(|k| schedule.time_of(k)).collect()
+}
+
+#[track_caller]
+fn assert_counts(schedule: &mut Schedule, counts: &[(u64, u64)]) {
+    for &(before, count) in counts {
+        assert_eq!(schedule.count_before(before), count, "before {before}");
+    }
 }
 
 /// Everything that is promised about a moment and the arrivals around it.
@@ -49,10 +61,8 @@ fn a_constant_rate_is_evenly_spaced() {
 #[test]
 fn a_ramp_sends_half_of_what_the_full_rate_would() {
     let mut schedule = constant(1000.0, 2 * S);
-    assert_eq!(schedule.count_before(2 * S), 1000);
-    assert_eq!(schedule.count_before(3 * S), 2000);
     // Half way up, a quarter of the ramp's arrivals have been due.
-    assert_eq!(schedule.count_before(S), 250);
+    assert_counts(&mut schedule, &[(2 * S, 1000), (3 * S, 2000), (S, 250)]);
     assert_eq!(schedule.expected(S, 3 * S), 1750.0);
 }
 
@@ -62,30 +72,27 @@ fn the_quick_form_of_a_constant_rate_is_the_general_one() {
         let mut quick = constant(rate, ramp);
         let mut general = varied(&[segment(rate, rate, S)], Spacing::Even, ramp);
         for k in (0..100_000).step_by(97) {
-            assert!(
-                quick.time_of(k).abs_diff(general.time_of(k)) <= 1,
-                "{k} at {rate}"
-            );
+            let apart = quick.time_of(k).abs_diff(general.time_of(k));
+            assert!(apart <= 1, "{k} at {rate}");
         }
     }
 }
 
 #[test]
 fn steps_a_pause_and_the_end() {
-    let segments = [
-        segment(100.0, 100.0, S),
-        segment(0.0, 0.0, 2 * S),
-        segment(200.0, 0.0, S),
-    ];
+    let rates = [(100.0, 100.0, S), (0.0, 0.0, 2 * S), (200.0, 0.0, S)];
+    let segments = rates.map(|(from, to, ns)| segment(from, to, ns));
     let mut schedule = varied(&segments, Spacing::Even, 0);
-    assert_eq!(schedule.count_before(S), 100);
-    assert_eq!(schedule.time_of(99), 990_000_000);
     // The pause begins where the hundredth interval ends.
-    assert_eq!(schedule.time_of(100), 3 * S);
-    assert_eq!(schedule.count_before(3 * S), 100);
-    assert_eq!(schedule.count_before(3 * S + 1), 101);
-    assert_eq!(schedule.count_before(100 * S), 200);
-    assert_eq!(schedule.count_before(u64::MAX), 200);
+    assert_eq!(due(&mut schedule, 99..101), [990_000_000, 3 * S]);
+    let counts = [
+        (S, 100),
+        (3 * S, 100),
+        (3 * S + 1, 101),
+        (100 * S, 200),
+        (u64::MAX, 200),
+    ];
+    assert_counts(&mut schedule, &counts);
     assert_eq!(schedule.time_of(200), u64::MAX);
     assert_eq!(schedule.time_of(u64::MAX), u64::MAX);
     assert_eq!(schedule.expected(S / 2, 4 * S), 150.0);
@@ -94,48 +101,51 @@ fn steps_a_pause_and_the_end() {
 #[test]
 fn after_the_last_segment_its_rate_stays() {
     let mut schedule = varied(&[segment(0.0, 100.0, S)], Spacing::Even, 0);
-    assert_eq!(schedule.count_before(S), 50);
-    assert_eq!(schedule.count_before(11 * S), 1050);
+    assert_counts(&mut schedule, &[(S, 50), (11 * S, 1050)]);
     // From zero the ramp is a delay.
     let mut later = varied(&[segment(0.0, 100.0, S)], Spacing::Even, 5 * S);
-    assert_eq!(later.count_before(5 * S), 0);
-    assert_eq!(later.count_before(16 * S), 1050);
+    assert_counts(&mut later, &[(5 * S, 0), (16 * S, 1050)]);
 }
 
 #[test]
 fn a_burst_is_due_at_one_moment() {
-    let mut schedule = varied(
-        &[segment(1000.0, 1000.0, S)],
-        Spacing::Burst { size: 50 },
-        0,
-    );
+    let bursts = Spacing::Burst { size: 50 };
+    let mut schedule = varied(&[segment(1000.0, 1000.0, S)], bursts, 0);
     assert_eq!(schedule.time_of(0), 0);
-    assert_eq!(schedule.time_of(49), 0);
-    assert_eq!(schedule.time_of(50), 50_000_000);
-    assert_eq!(schedule.count_before(1), 50);
-    assert_eq!(schedule.count_before(50_000_000), 50);
-    assert_eq!(schedule.count_before(S), 1000);
+    assert_eq!(due(&mut schedule, 49..51), [0, 50_000_000]);
+    assert_counts(&mut schedule, &[(1, 50), (50_000_000, 50), (S, 1000)]);
 }
 
 #[test]
 fn a_trace_is_repeated_as_it_was() {
     let times: Arc<[u64]> = Arc::from([0, 5, 5, 70]);
     let mut schedule = Schedule::trace(times.clone(), 10, None);
-    let due: Vec<_> = (0..5).map(|k| schedule.time_of(k)).collect();
-    assert_eq!(due, [10, 15, 15, 80, u64::MAX]);
-    let counts: Vec<_> = [0, 10, 11, 15, 16, 80, 81, u64::MAX]
-        .map(|t| schedule.count_before(t))
-        .into();
-    assert_eq!(counts, [0, 0, 1, 1, 3, 3, 4, 4]);
+    assert_eq!(due(&mut schedule, 0..5), [10, 15, 15, 80, u64::MAX]);
+    let counts = [
+        (0, 0),
+        (10, 0),
+        (11, 1),
+        (15, 1),
+        (16, 3),
+        (80, 3),
+        (81, 4),
+        (u64::MAX, 4),
+    ];
+    assert_counts(&mut schedule, &counts);
     assert_eq!(schedule.expected(11, 80), 2.0);
     // And again each time 100 ns have passed.
     let mut schedule = Schedule::trace(times, 10, Some(100));
-    let due: Vec<_> = (2..7).map(|k| schedule.time_of(k)).collect();
-    assert_eq!(due, [15, 80, 110, 115, 115]);
-    let counts: Vec<_> = [0, 80, 81, 110, 111, 181, 1010]
-        .map(|t| schedule.count_before(t))
-        .into();
-    assert_eq!(counts, [0, 3, 4, 4, 5, 8, 40]);
+    assert_eq!(due(&mut schedule, 2..7), [15, 80, 110, 115, 115]);
+    let counts = [
+        (0, 0),
+        (80, 3),
+        (81, 4),
+        (110, 4),
+        (111, 5),
+        (181, 8),
+        (1010, 40),
+    ];
+    assert_counts(&mut schedule, &counts);
     assert_eq!(schedule.expected(210, 310), 4.0);
 }
 
@@ -150,19 +160,10 @@ fn there_is_no_schedule_without_an_open_loop() {
 #[test]
 fn poisson_arrivals_follow_ramps_and_steps() {
     const RUNS: u64 = 400;
-    let segments = [
-        segment(100.0, 500.0, 2 * S),
-        segment(0.0, 0.0, S),
-        segment(50.0, 50.0, 2 * S),
-    ];
-    let stretches = [
-        (0, S),
-        (S, 2 * S),
-        (2 * S, 3 * S),
-        (3 * S, 4 * S),
-        (4 * S, 6 * S),
-    ];
-    for (from, to) in stretches {
+    let rates = [(100.0, 500.0, 2 * S), (0.0, 0.0, S), (50.0, 50.0, 2 * S)];
+    let segments = rates.map(|(from, to, ns)| segment(from, to, ns));
+    for (from, to) in [(0, 1), (1, 2), (2, 3), (3, 4), (4, 6)] {
+        let (from, to) = (from * S, to * S);
         let mut counts = Vec::new();
         let mut want = 0.0;
         for seed in 0..RUNS {
@@ -174,15 +175,11 @@ fn poisson_arrivals_follow_ramps_and_steps() {
         let mean = counts.iter().sum::<f64>() / n;
         let variance = counts.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / (n - 1.0);
         // Four standard errors.
-        assert!(
-            (mean - want).abs() <= 4.0 * (want / n).sqrt(),
-            "{mean}, not {want}"
-        );
-        let error = want * ((2.0 + 1.0 / want.max(1.0)) / n).sqrt();
-        assert!(
-            (variance - want).abs() <= 4.0 * error,
-            "{variance}, not {want}"
-        );
+        let of_mean = 4.0 * (want / n).sqrt();
+        assert!((mean - want).abs() <= of_mean, "{mean}, not {want}");
+        let of_variance = 4.0 * want * ((2.0 + 1.0 / want.max(1.0)) / n).sqrt();
+        let apart = (variance - want).abs();
+        assert!(apart <= of_variance, "{variance}, not {want}");
     }
 }
 
@@ -192,7 +189,7 @@ fn poisson_arrivals_are_the_same_for_every_number_of_threads() {
     let mut schedule = varied(&segments, Spacing::Poisson { seed: 7 }, S);
     schedule.prepare(4 * S);
     let count = schedule.count_before(4 * S);
-    let whole: Vec<_> = (0..count).map(|k| schedule.time_of(k)).collect();
+    let whole = due(&mut schedule, 0..count);
     assert!((9000..10_000).contains(&count), "{count}");
     for threads in [2, 3, 8] {
         for thread in 0..threads {

@@ -60,11 +60,8 @@ pub enum TemplateError {
         nearest: Option<&'static str>,
     },
     /// A slot begins and does not end.
-    #[error("{place}: the slot has no `}}}}`")]
-    Open {
-        /// Where it begins.
-        place: Place,
-    },
+    #[error("{0}: the slot has no `}}}}`")]
+    Open(Place),
     /// What stands after a slot's colon is missing or not what it should be.
     #[error("{place}: `{}` is not {wanted}", .slot.escape_debug())]
     Argument {

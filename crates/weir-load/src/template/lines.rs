@@ -187,11 +187,11 @@ mod tests {
     #[test]
     fn after_the_last_line_comes_the_first() {
         let lines = Lines::new(Path::new("f"), b"a\nb\nc").unwrap();
+        let got = [5, 3, u64::MAX].map(|number| lines.get(number));
         assert_eq!(
-            (lines.get(5), lines.get(3), lines.longest()),
-            (&b"c"[..], &b"a"[..], 1)
+            (got, lines.longest()),
+            ([b"c", b"a", b"a"].map(|l| &l[..]), 1)
         );
-        assert_eq!(lines.get(u64::MAX), b"a");
     }
 
     #[test]
@@ -200,12 +200,8 @@ mod tests {
         assert_eq!(refused(b""), "f is empty: there is no line to take");
         let long = [b"a\n".to_vec(), vec![b'x'; LONGEST_LINE + 1]].concat();
         assert_eq!(refused(&long), "f:2: the line is longer than 64 KiB");
-        let missing = Lines::read(Path::new("/nonexistent/f"))
-            .unwrap_err()
-            .to_string();
-        assert!(
-            missing.starts_with("cannot read /nonexistent/f: No such file"),
-            "{missing}"
-        );
+        let missing = Lines::read(Path::new("/nonexistent/f")).unwrap_err();
+        let words = "cannot read /nonexistent/f: No such file";
+        assert!(missing.to_string().starts_with(words), "{missing}");
     }
 }

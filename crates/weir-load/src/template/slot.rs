@@ -39,12 +39,13 @@ pub(super) enum Token {
     Slot(Slot),
 }
 
-/// Takes what the user wrote apart. `{{{{` stands for `{{`.
+/// Takes what the user wrote apart, with an error in the place of each slot that is none. `{{{{` stands for
+/// `{{`.
 pub(super) fn tokens(
     mut text: &[u8],
     part: &Part,
     files: &mut Files,
-) -> Result<Vec<Token>, TemplateError> {
+) -> Vec<Result<Token, TemplateError>> {
     let whole = text;
     let mut tokens = Vec::new();
     let mut plain = Vec::new();
@@ -58,14 +59,15 @@ pub(super) fn tokens(
             [b'{', b'{', after @ ..] if after.first() != Some(&b'{') => {
                 let place = place(part, whole, whole.len() - text.len());
                 let Some(end) = after.windows(2).position(|pair| pair == b"}}") else {
-                    return Err(TemplateError::Open { place });
+                    tokens.push(Err(TemplateError::Open(place)));
+                    return tokens;
                 };
                 if !plain.is_empty() {
-                    tokens.push(Token::Text(std::mem::take(&mut plain)));
+                    tokens.push(Ok(Token::Text(std::mem::take(&mut plain))));
                 }
-                let slot = Slot::read(after[..end].trim_ascii(), place, files)?;
-                slot.check(part)?;
-                tokens.push(Token::Slot(slot));
+                let slot = Slot::read(after[..end].trim_ascii(), place, files);
+                let fit = slot.and_then(|slot| slot.check(part).map(|()| Token::Slot(slot)));
+                tokens.push(fit);
                 text = &after[end + 2..];
             }
             _ => {
@@ -75,9 +77,9 @@ pub(super) fn tokens(
         }
     }
     if !plain.is_empty() {
-        tokens.push(Token::Text(plain));
+        tokens.push(Ok(Token::Text(plain)));
     }
-    Ok(tokens)
+    tokens
 }
 
 fn place(part: &Part, text: &[u8], at: usize) -> Place {
@@ -116,11 +118,10 @@ impl Slot {
             (b"line" | b"pick", _) => (None, "a slot with a file, such as `line:users.txt`"),
             _ => {
                 let slot = written(name);
-                let nearest = nearest(&slot);
                 return Err(TemplateError::Unknown {
                     place,
+                    nearest: nearest(&slot),
                     slot,
-                    nearest,
                 });
             }
         };
@@ -133,31 +134,41 @@ impl Slot {
 
     /// What the slot inserts must not break the request where it stands (RFC 9112 §3.2 and §5).
     fn check(&self, part: &Part) -> Result<(), TemplateError> {
-        let (Slot::Line(lines) | Slot::Pick(lines)) = self else {
-            return Ok(());
-        };
-        let (fault, found) = match part {
-            Part::Target => (
-                "holds white space or a control character",
-                lines.first_unfit(|line| line.iter().all(|byte| *byte > b' ' && *byte != 0x7f)),
-            ),
-            Part::Field(_) => (
-                "holds CR or NUL",
-                lines.first_unfit(|line| !line.iter().any(|byte| matches!(byte, b'\r' | 0))),
-            ),
-            Part::Content => return Ok(()),
-        };
-        found.map_or(Ok(()), |line| Err(line_error(lines, line, part, fault)))
+        match part {
+            Part::Target => self.fits(part, "holds white space or a control character", |line| {
+                line.iter().all(|byte| *byte > b' ' && *byte != 0x7f)
+            }),
+            Part::Field(_) => self.fits(part, "holds CR or NUL", |line| {
+                !line.iter().any(|byte| matches!(byte, b'\r' | 0))
+            }),
+            Part::Content => Ok(()),
+        }
     }
 
     /// The slot must not insert nothing.
     pub(super) fn check_not_empty(&self, part: &Part) -> Result<(), TemplateError> {
+        self.fits(part, "is empty", |line| !line.is_empty())
+    }
+
+    /// Every line of a slot with a file must be fit; `fault` says what one is that is not.
+    fn fits(
+        &self,
+        part: &Part,
+        fault: &'static str,
+        fit: impl Fn(&[u8]) -> bool,
+    ) -> Result<(), TemplateError> {
         let (Slot::Line(lines) | Slot::Pick(lines)) = self else {
             return Ok(());
         };
-        let found = lines.first_unfit(|line| !line.is_empty());
-        found.map_or(Ok(()), |line| {
-            Err(line_error(lines, line, part, "is empty"))
+        let Some(line) = lines.first_unfit(fit) else {
+            return Ok(());
+        };
+        let (file, part) = (lines.file.clone(), part.clone());
+        Err(TemplateError::Line {
+            file,
+            line,
+            part,
+            fault,
         })
     }
 
@@ -190,15 +201,6 @@ impl Slot {
             Slot::Line(lines) => out.extend_from_slice(lines.get(number)),
             Slot::Pick(lines) => out.extend_from_slice(lines.get(random.up_to(lines.count() - 1))),
         }
-    }
-}
-
-fn line_error(lines: &Lines, line: u64, part: &Part, fault: &'static str) -> TemplateError {
-    TemplateError::Line {
-        file: lines.file.clone(),
-        line,
-        part: part.clone(),
-        fault,
     }
 }
 

@@ -9,13 +9,11 @@ use super::{Files, Template, TemplateError};
 use crate::random::Random;
 
 fn post(target: &str, fields: &[(&str, &str)], content: &str) -> RequestSpec {
+    let own = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
     RequestSpec {
         method: "POST".to_owned(),
         target: target.to_owned(),
-        fields: fields
-            .iter()
-            .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
-            .collect(),
+        fields: fields.iter().map(own).collect(),
         content: content.as_bytes().to_vec(),
     }
 }
@@ -31,9 +29,10 @@ fn render(template: &Template, number: u64, seed: u64) -> String {
     String::from_utf8(out).unwrap()
 }
 
-fn refused(spec: &RequestSpec) -> (String, Option<String>) {
+/// What is said of a request, and what to do about it.
+fn refused(spec: &RequestSpec) -> (String, String) {
     let error = template(spec).unwrap_err();
-    (error.to_string(), error.hint())
+    (error.to_string(), error.hint().unwrap_or_default())
 }
 
 fn file(text: &str) -> tempfile::NamedTempFile {
@@ -53,17 +52,13 @@ fn without_slots_the_bytes_are_those_of_the_encoder() {
 
 #[test]
 fn the_same_number_stands_wherever_sequence_is_written() {
-    let spec = post(
-        "/{{sequence:10}}",
-        &[("X-N", "<{{ sequence }}>")],
-        r#"{"n": {"m": {{sequence}}}}"#,
-    );
+    let content = r#"{"n": {"m": {{sequence}}}}"#;
+    let spec = post("/{{sequence:10}}", &[("X-N", "<{{ sequence }}>")], content);
     let template = template(&spec).unwrap();
     assert_eq!(template.fixed(), None);
-    assert_eq!(
-        render(&template, 5, 1),
-        "POST /15 HTTP/1.1\r\nHost: h\r\nX-N: <5>\r\nContent-Length: 15\r\n\r\n{\"n\": {\"m\": 5}}"
-    );
+    let expected =
+        "POST /15 HTTP/1.1\r\nHost: h\r\nX-N: <5>\r\nContent-Length: 15\r\n\r\n{\"n\": {\"m\": 5}}";
+    assert_eq!(render(&template, 5, 1), expected);
 }
 
 #[test]
@@ -72,28 +67,23 @@ fn content_is_counted_anew_for_every_request() {
     for (number, length) in [(0, "12"), (1, "12"), (2, "14"), (u64::MAX, "12")] {
         let text = render(&template, number, 1);
         let (head, content) = text.split_once("\r\n\r\n").unwrap();
-        assert!(
-            head.ends_with(&format!("\r\nContent-Length: {length}")),
-            "{head}"
-        );
+        let field = format!("\r\nContent-Length: {length}");
+        assert!(head.ends_with(&field), "{head}");
         assert_eq!(content.len().to_string(), length);
     }
 }
 
 #[test]
 fn braces_that_are_no_slots() {
-    let content = |content: &str| {
-        let template = template(&post("/", &[], content)).unwrap();
-        render(&template, 3, 1)
-            .split_once("\r\n\r\n")
-            .unwrap()
-            .1
-            .to_owned()
-    };
-    assert_eq!(content("{{{{sequence}}"), "{{sequence}}");
-    assert_eq!(content("{{{sequence}}: {}}"), "{3: {}}");
-    assert_eq!(content("{{{{{{sequence}}}}"), "{{3}}");
-    assert_eq!(content("}} { } {"), "}} { } {");
+    for (written, expected) in [
+        ("{{{{sequence}}", "{{sequence}}"),
+        ("{{{sequence}}: {}}", "{3: {}}"),
+        ("{{{{{{sequence}}}}", "{{3}}"),
+        ("}} { } {", "}} { } {"),
+    ] {
+        let text = render(&template(&post("/", &[], written)).unwrap(), 3, 1);
+        assert_eq!(text.split_once("\r\n\r\n").unwrap().1, expected);
+    }
 }
 
 #[test]
@@ -108,10 +98,8 @@ fn random_slots_keep_to_their_bounds() {
         let mut parts = text["GET /".len()..text.find(" HTTP").unwrap()].split('/');
         seen.insert(parts.next().unwrap().parse::<i64>().unwrap());
         let hex = parts.next().unwrap();
-        assert!(
-            hex.len() == 16 && u64::from_str_radix(hex, 16).is_ok(),
-            "{hex}"
-        );
+        let is_hex = hex.len() == 16 && u64::from_str_radix(hex, 16).is_ok();
+        assert!(is_hex, "{hex}");
     }
     assert_eq!(seen.into_iter().collect::<Vec<_>>(), [-2, -1, 0, 1, 2]);
 }
@@ -128,95 +116,95 @@ fn the_whole_range_of_integers() {
 #[test]
 fn lines_of_files() {
     let words = file("red\r\ngreen\nblue");
-    let path = words.path().display();
-    let spec = post("/{{line:PATH}}", &[("X", "{{pick:PATH}}")], "{{line:PATH}}");
-    let fill = |text: &str| text.replace("PATH", &path.to_string());
-    let spec = post(
-        &fill(&spec.target),
-        &[("X", &fill(&spec.fields[0].1))],
-        &fill("{{line:PATH}}"),
-    );
-    let template = template(&spec).unwrap();
+    let slot = |kind: &str| format!("{{{{{kind}:{}}}}}", words.path().display());
+    let (line, pick) = (slot("line"), slot("pick"));
+    let template = template(&post(&format!("/{line}"), &[("X", &pick)], &line)).unwrap();
     let words = ["red", "green", "blue"];
     for number in 0..7 {
         let text = render(&template, number, number);
         let word = words[number as usize % 3];
         assert!(text.starts_with(&format!("POST /{word} ")), "{text}");
-        assert!(
-            text.ends_with(&format!("Content-Length: {}\r\n\r\n{word}", word.len())),
-            "{text}"
-        );
-        assert!(
-            words
-                .iter()
-                .any(|word| text.contains(&format!("X: {word}\r\n"))),
-            "{text}"
-        );
+        let end = format!("Content-Length: {}\r\n\r\n{word}", word.len());
+        assert!(text.ends_with(&end), "{text}");
+        let picked = |word: &&str| text.contains(&format!("X: {word}\r\n"));
+        assert!(words.iter().any(picked), "{text}");
     }
 }
 
 #[test]
 fn lines_that_would_break_the_request_are_refused_with_their_place() {
-    let spaced = file("a\nb c\n");
-    let path = spaced.path().display().to_string();
-    let (message, _) = refused(&RequestSpec::get(&format!("/{{{{line:{path}}}}}")));
-    let fault = "the line holds white space or a control character, and the target must not";
-    assert_eq!(message, format!("{path}:2: {fault}"));
-    // The same line is fine elsewhere.
-    template(&post("/", &[("X", &format!("{{{{pick:{path}}}}}"))], "")).unwrap();
-
-    let returned = file("a\rX: y\n");
-    let path = returned.path().display().to_string();
-    let (message, _) = refused(&post("/", &[("X", &format!("{{{{pick:{path}}}}}"))], ""));
-    assert_eq!(
-        message,
-        format!("{path}:1: the line holds CR or NUL, and field `X` must not")
-    );
-    template(&post("/", &[], &format!("{{{{pick:{path}}}}}"))).unwrap();
-
-    let empty = file("/a\n\n");
-    let path = empty.path().display().to_string();
-    let (message, _) = refused(&RequestSpec::get(&format!("{{{{line:{path}}}}}")));
-    assert_eq!(
-        message,
-        format!("{path}:2: the line is empty, and the target must not")
-    );
-    template(&RequestSpec::get(&format!("/{{{{line:{path}}}}}"))).unwrap();
+    // Each line is fine where it stands in the second request.
+    let get = |slot: &str| RequestSpec::get(&format!("/{slot}"));
+    let field = |slot: &str| post("/", &[("X", slot)], "");
+    let content = |slot: &str| post("/", &[], slot);
+    let target = |slot: &str| RequestSpec::get(slot);
+    type Made<'m> = &'m dyn Fn(&str) -> RequestSpec;
+    let cases: [(&str, Made<'_>, Made<'_>, &str); 3] = [
+        (
+            "a\nb c\n",
+            &get,
+            &field,
+            "2: the line holds white space or a control character, and the target",
+        ),
+        (
+            "a\rX: y\n",
+            &field,
+            &content,
+            "1: the line holds CR or NUL, and field `X`",
+        ),
+        (
+            "/a\n\n",
+            &target,
+            &get,
+            "2: the line is empty, and the target",
+        ),
+    ];
+    for (text, bad, good, fault) in cases {
+        let lines = file(text);
+        let path = lines.path().display();
+        let slot = format!("{{{{line:{path}}}}}");
+        let (message, _) = refused(&bad(&slot));
+        assert_eq!(message, format!("{path}:{fault} must not"));
+        template(&good(&slot)).unwrap();
+    }
 }
 
 #[test]
 fn what_is_no_slot_is_said_with_its_place_and_the_nearest_right_one() {
-    let (message, hint) = refused(&RequestSpec::get("/ä/{{seqence}}"));
-    assert_eq!(message, "the target, character 4: `seqence` is not a slot");
-    assert_eq!(hint.unwrap(), "did you mean `{{sequence}}`?");
-    let (_, hint) = refused(&RequestSpec::get("/{{rand:1..2}}"));
-    assert_eq!(hint.unwrap(), "did you mean `{{random}}`?");
-    let (message, hint) = refused(&post("/", &[("X-A", "{{customer}}")], ""));
-    assert_eq!(
-        message,
-        "field `X-A`, character 1: `customer` is not a slot"
-    );
-    assert!(hint.unwrap().starts_with("slots are `{{sequence}}`"));
-    let (message, hint) = refused(&post("/", &[], "x {{random:1..2}"));
-    assert_eq!(message, "the content, character 3: the slot has no `}}`");
-    assert_eq!(hint.unwrap(), "a plain `{{` is written `{{{{`");
-    for slot in [
-        "random:6..1",
-        "random:1",
-        "random:a..b",
-        "random:",
-        "sequence:x",
-        "line:",
-        "pick",
+    let get = RequestSpec::get;
+    for (spec, message, hint) in [
+        (
+            get("/ä/{{seqence}}"),
+            "the target, character 4: `seqence` is not a slot",
+            "did you mean `{{sequence}}`?",
+        ),
+        (
+            get("/{{rand:1..2}}"),
+            "the target, character 2: `rand` is not a slot",
+            "did you mean `{{random}}`?",
+        ),
+        (
+            post("/", &[("X-A", "{{customer}}")], ""),
+            "field `X-A`, character 1: `customer` is not a slot",
+            "slots are `{{sequence}}`",
+        ),
+        (
+            post("/", &[], "x {{random:1..2}"),
+            "the content, character 3: the slot has no `}}`",
+            "a plain `{{` is written `{{{{`",
+        ),
     ] {
-        let (message, _) = refused(&RequestSpec::get(&format!("/{{{{{slot}}}}}")));
+        let (said, advice) = refused(&spec);
+        assert_eq!(said, message);
+        assert!(advice.starts_with(hint), "{advice}");
+    }
+    for slot in "random:6..1|random:1|random:a..b|random:|sequence:x|line:|pick".split('|') {
+        let (message, _) = refused(&get(&format!("/{{{{{slot}}}}}")));
         assert!(message.contains(&format!("`{slot}` is not ")), "{message}");
     }
-    let (message, _) = refused(&RequestSpec::get("/{{line:/nonexistent}}"));
-    assert!(
-        message.starts_with("cannot read /nonexistent: "),
-        "{message}"
-    );
+    let (message, _) = refused(&get("/{{line:/nonexistent}}"));
+    let unreadable = message.starts_with("cannot read /nonexistent: ");
+    assert!(unreadable, "{message}");
 }
 
 #[test]
@@ -224,13 +212,9 @@ fn slots_do_not_hide_what_is_no_request() {
     let (message, _) = refused(&RequestSpec::get("/a b/{{sequence}}"));
     assert!(message.contains("holds white space"), "{message}");
     for (value, content) in [("5", "{{sequence}}"), ("{{random:0..9}}", "")] {
-        let spec = post("/", &[("content-length", value)], content);
-        let (message, hint) = refused(&spec);
-        assert!(
-            message.starts_with("field content-length is given"),
-            "{message}"
-        );
-        assert!(hint.is_some());
+        let (message, hint) = refused(&post("/", &[("content-length", value)], content));
+        let given = message.starts_with("field content-length is given");
+        assert!(given && !hint.is_empty(), "{message}");
     }
 }
 

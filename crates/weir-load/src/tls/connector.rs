@@ -75,11 +75,6 @@ impl Connector {
         self.config.enable_early_data
     }
 
-    /// Application protocols that are offered, most wanted first: what [`super::Alpn`] counts.
-    pub fn alpn(&self) -> &[Vec<u8>] {
-        &self.config.alpn_protocols
-    }
-
     pub(super) fn resumption(&self) -> Resumption {
         self.resumption
     }
@@ -194,11 +189,11 @@ fn server_name(host: &str) -> Result<ServerName<'static>, SetupError> {
 }
 
 fn alpn(names: &[String]) -> Result<Vec<Vec<u8>>, SetupError> {
-    let good = |name: &String| (1..=255).contains(&name.len());
-    match names.iter().find(|name| !good(name)) {
-        Some(name) => Err(SetupError::Alpn(name.clone())),
-        None => Ok(names.iter().map(|name| name.clone().into_bytes()).collect()),
-    }
+    let checked = names.iter().map(|name| match name.len() {
+        1..=255 => Ok(name.clone().into_bytes()),
+        _ => Err(SetupError::Alpn(name.clone())),
+    });
+    checked.collect()
 }
 
 fn verifier(trust: &Trust, provider: &CryptoProvider) -> Result<Verifier, SetupError> {

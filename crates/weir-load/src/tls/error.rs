@@ -152,6 +152,9 @@ pub struct TlsError {
     cause: Option<Error>,
 }
 
+/// What a connection's TLS comes to, or what went wrong.
+pub(super) type Result<T> = std::result::Result<T, TlsError>;
+
 impl TlsError {
     pub(super) fn new(kind: TlsErrorKind) -> TlsError {
         TlsError {

@@ -1,14 +1,11 @@
 //! The handshake: rustls, driven record by record.
 
-use std::sync::Arc;
-
-use rustls::ClientConfig;
 use rustls::client::{ClientConnectionData, UnbufferedClientConnection};
 use rustls::unbuffered::{ConnectionState, EncodeError, EncodeTlsData, UnbufferedStatus};
 use weir_model::tls::Resumption;
 
 use super::connector::Connector;
-use super::error::{TlsError, TlsErrorKind};
+use super::error::{Result, TlsError, TlsErrorKind};
 use super::negotiated::{EarlyData, Negotiated};
 use super::open::Open;
 use super::records::{HEADER, MAX_PLAINTEXT, content};
@@ -21,7 +18,6 @@ const END_OF_EARLY_DATA: usize = 4 + 1 + 16;
 /// A handshake under way.
 pub(super) struct Handshake {
     connection: UnbufferedClientConnection,
-    config: Arc<ClientConfig>,
     keeps_tickets: bool,
     /// Early data that may still be sent, in bytes; none once the server has said anything.
     early_room: usize,
@@ -40,16 +36,11 @@ pub(super) struct Step {
 
 impl Handshake {
     /// Begins: appends the ClientHello.
-    pub(super) fn begin(
-        connector: &mut Connector,
-        out: &mut Vec<u8>,
-    ) -> Result<Handshake, TlsError> {
+    pub(super) fn begin(connector: &mut Connector, out: &mut Vec<u8>) -> Result<Handshake> {
         connector.tickets.offer(connector.share.next());
-        let config = connector.config.clone();
-        let name = connector.name.clone();
+        let (config, name) = (connector.config.clone(), connector.name.clone());
         let mut handshake = Handshake {
-            connection: UnbufferedClientConnection::new(config.clone(), name)?,
-            config,
+            connection: UnbufferedClientConnection::new(config, name)?,
             keeps_tickets: connector.resumption() != Resumption::Off,
             early_room: 0,
             early_sent: false,
@@ -63,7 +54,7 @@ impl Handshake {
         Ok(handshake)
     }
 
-    fn hello(&mut self, out: &mut Vec<u8>) -> Result<(), TlsError> {
+    fn hello(&mut self, out: &mut Vec<u8>) -> Result<()> {
         loop {
             match self.connection.process_tls_records(&mut []).state? {
                 ConnectionState::EncodeTlsData(data) => encode(data, out)?,
@@ -75,7 +66,7 @@ impl Handshake {
     }
 
     /// Appends early data if all of it may be sent; says whether it was.
-    pub(super) fn early(&mut self, plaintext: &[u8], out: &mut Vec<u8>) -> Result<bool, TlsError> {
+    pub(super) fn early(&mut self, plaintext: &[u8], out: &mut Vec<u8>) -> Result<bool> {
         if plaintext.is_empty() || plaintext.len() > self.early_room {
             return Ok(false);
         }
@@ -104,11 +95,7 @@ impl Handshake {
     }
 
     /// Takes one whole record, behind what earlier ones left over; appends what must be sent.
-    pub(super) fn record(
-        &mut self,
-        buffer: &mut [u8],
-        out: &mut Vec<u8>,
-    ) -> Result<Step, TlsError> {
+    pub(super) fn record(&mut self, buffer: &mut [u8], out: &mut Vec<u8>) -> Result<Step> {
         self.heard = true;
         self.early_room = 0;
         let stepped = self.drive(buffer, out);
@@ -118,7 +105,7 @@ impl Handshake {
         stepped
     }
 
-    fn drive(&mut self, buffer: &mut [u8], out: &mut Vec<u8>) -> Result<Step, TlsError> {
+    fn drive(&mut self, buffer: &mut [u8], out: &mut Vec<u8>) -> Result<Step> {
         let mut used = 0;
         loop {
             let UnbufferedStatus { discard, state, .. } =
@@ -164,13 +151,13 @@ impl Handshake {
     }
 
     /// Turns a complete handshake into an open connection.
-    pub(super) fn finish(self) -> Result<(Negotiated, Open), TlsError> {
+    pub(super) fn finish(self) -> Result<(Negotiated, Open)> {
         let early = match (self.early_sent, self.early_accepted) {
             (false, _) => EarlyData::None,
             (true, false) => EarlyData::Rejected,
             (true, true) => EarlyData::Accepted,
         };
-        let negotiated = Negotiated::of(&self.connection, &self.config.alpn_protocols, early)
+        let negotiated = Negotiated::of(&self.connection, early)
             .ok_or_else(|| TlsError::new(TlsErrorKind::Internal))?;
         let (secrets, kernel) = self.connection.dangerous_into_kernel_connection()?;
         let open = Open::new(negotiated.version, &secrets, kernel, self.keeps_tickets)?;
@@ -186,10 +173,7 @@ fn ends_early_data(record: &[u8]) -> bool {
     record.starts_with(&expected)
 }
 
-fn encode(
-    mut data: EncodeTlsData<'_, ClientConnectionData>,
-    out: &mut Vec<u8>,
-) -> Result<(), TlsError> {
+fn encode(mut data: EncodeTlsData<'_, ClientConnectionData>, out: &mut Vec<u8>) -> Result<()> {
     let internal = || TlsError::new(TlsErrorKind::Internal);
     let Err(EncodeError::InsufficientSize(needed)) = data.encode(&mut []) else {
         return Err(internal());

@@ -58,5 +58,5 @@ mod verify;
 
 pub use connector::Connector;
 pub use error::{SetupError, TlsError, TlsErrorKind};
-pub use negotiated::{Alpn, Cipher, EarlyData, Group, Negotiated};
+pub use negotiated::{Cipher, EarlyData, Group, Negotiated};
 pub use session::{Input, Received, Session};

@@ -57,20 +57,8 @@ impl Group {
     }
 }
 
-/// An application protocol, by its place in the list that was offered (`TlsSpec::alpn`).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Alpn(u8);
-
-impl Alpn {
-    /// The place in the list.
-    pub fn index(self) -> usize {
-        usize::from(self.0)
-    }
-}
-
 /// What became of early data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[repr(u8)]
 pub enum EarlyData {
     /// None was sent.
     None,
@@ -78,13 +66,6 @@ pub enum EarlyData {
     Accepted,
     /// The server dropped it: it must be sent again.
     Rejected,
-}
-
-impl EarlyData {
-    /// How many there are.
-    pub const COUNT: usize = 3;
-    /// Names, in the order of the numbers.
-    pub const NAMES: [&'static str; EarlyData::COUNT] = ["none", "accepted", "rejected"];
 }
 
 /// What a handshake agreed on.
@@ -103,8 +84,6 @@ pub struct Negotiated {
     pub retried: bool,
     /// What became of early data.
     pub early_data: EarlyData,
-    /// The application protocol; none when the server ignored the offer.
-    pub alpn: Option<Alpn>,
 }
 
 impl Negotiated {
@@ -112,7 +91,6 @@ impl Negotiated {
     /// was never offered, which rustls does not let pass.
     pub(super) fn of(
         connection: &UnbufferedClientConnection,
-        offered: &[Vec<u8>],
         early_data: EarlyData,
     ) -> Option<Negotiated> {
         let version = match connection.protocol_version()? {
@@ -125,9 +103,6 @@ impl Negotiated {
         let group = connection
             .negotiated_key_exchange_group()
             .and_then(|group| GROUPS.iter().position(|own| own.name() == group.name()));
-        let alpn = connection
-            .alpn_protocol()
-            .and_then(|chosen| offered.iter().position(|name| name == chosen));
         let kind = connection.handshake_kind()?;
         Some(Negotiated {
             version,
@@ -136,7 +111,6 @@ impl Negotiated {
             resumed: kind == HandshakeKind::Resumed,
             retried: kind == HandshakeKind::FullWithHelloRetryRequest,
             early_data,
-            alpn: alpn.and_then(|index| u8::try_from(index).ok()).map(Alpn),
         })
     }
 }

@@ -7,7 +7,7 @@ use rustls::kernel::KernelConnection;
 use rustls::{ExtractedSecrets, InvalidMessage, PeerMisbehaved};
 use weir_model::tls::TlsVersion;
 
-use super::error::{TlsError, TlsErrorKind};
+use super::error::{Result, TlsError, TlsErrorKind};
 use super::records::{MAX_PLAINTEXT, Records, content};
 
 /// Handshake messages (RFC 8446 §4).
@@ -61,7 +61,7 @@ impl Open {
         secrets: &ExtractedSecrets,
         kernel: KernelConnection<ClientConnectionData>,
         keeps_tickets: bool,
-    ) -> Result<Open, TlsError> {
+    ) -> Result<Open> {
         Ok(Open {
             records: Records::new(version, secrets)?,
             kernel,
@@ -89,7 +89,7 @@ impl Open {
         self.fragment.capacity()
     }
 
-    pub(super) fn send(&mut self, plaintext: &[u8], out: &mut Vec<u8>) -> Result<(), TlsError> {
+    pub(super) fn send(&mut self, plaintext: &[u8], out: &mut Vec<u8>) -> Result<()> {
         for part in plaintext.chunks(MAX_PLAINTEXT) {
             if self.records.sending_is_worn() {
                 self.update_sending(out)?;
@@ -99,16 +99,8 @@ impl Open {
         Ok(())
     }
 
-    pub(super) fn close(&mut self, out: &mut Vec<u8>) {
-        self.alert(WARNING, CLOSE_NOTIFY, out);
-    }
-
     /// Opens a whole record in place. After an error an alert for the peer is in `out`.
-    pub(super) fn record(
-        &mut self,
-        record: &mut [u8],
-        out: &mut Vec<u8>,
-    ) -> Result<Happened, TlsError> {
+    pub(super) fn record(&mut self, record: &mut [u8], out: &mut Vec<u8>) -> Result<Happened> {
         self.handle(record, out).inspect_err(|error| {
             let code = match error.kind() {
                 TlsErrorKind::AlertReceived => return,
@@ -121,7 +113,7 @@ impl Open {
         })
     }
 
-    fn handle(&mut self, record: &mut [u8], out: &mut Vec<u8>) -> Result<Happened, TlsError> {
+    fn handle(&mut self, record: &mut [u8], out: &mut Vec<u8>) -> Result<Happened> {
         let (kind, range) = self.records.open(record)?;
         if kind != content::HANDSHAKE && !self.fragment.is_empty() {
             // RFC 8446 §5.1: nothing may come between the parts of a message.
@@ -148,7 +140,7 @@ impl Open {
         }
     }
 
-    fn idle(&mut self, otherwise: PeerMisbehaved) -> Result<(), TlsError> {
+    fn idle(&mut self, otherwise: PeerMisbehaved) -> Result<()> {
         self.idle_records += 1;
         if self.idle_records > MAX_IDLE_RECORDS {
             return Err(TlsError::misbehaved(otherwise));
@@ -157,7 +149,7 @@ impl Open {
     }
 
     /// RFC 8446 §6: all but two alerts are fatal in TLS 1.3; in TLS 1.2 the level says it.
-    fn alerted(&mut self, alert: &[u8]) -> Result<Happened, TlsError> {
+    fn alerted(&mut self, alert: &[u8]) -> Result<Happened> {
         let &[level, code] = alert else {
             return Err(unexpected("alert that is not two bytes long"));
         };
@@ -176,7 +168,7 @@ impl Open {
         Ok(Happened::Handled)
     }
 
-    fn messages(&mut self, bytes: &[u8], out: &mut Vec<u8>) -> Result<(), TlsError> {
+    fn messages(&mut self, bytes: &[u8], out: &mut Vec<u8>) -> Result<()> {
         if bytes.is_empty() {
             // RFC 8446 §5.1: handshake records are not empty.
             return Err(TlsError::from(rustls::Error::from(
@@ -202,7 +194,7 @@ impl Open {
     }
 
     /// Handles all messages that are whole; gives their length.
-    fn whole_messages(&mut self, bytes: &[u8], out: &mut Vec<u8>) -> Result<usize, TlsError> {
+    fn whole_messages(&mut self, bytes: &[u8], out: &mut Vec<u8>) -> Result<usize> {
         let mut at = 0;
         while let Some(&[kind, a, b, c]) = bytes[at..].first_chunk() {
             let length = u32::from_be_bytes([0, a, b, c]) as usize;
@@ -219,13 +211,7 @@ impl Open {
         Ok(at)
     }
 
-    fn message(
-        &mut self,
-        kind: u8,
-        body: &[u8],
-        last: bool,
-        out: &mut Vec<u8>,
-    ) -> Result<(), TlsError> {
+    fn message(&mut self, kind: u8, body: &[u8], last: bool, out: &mut Vec<u8>) -> Result<()> {
         match (self.records.version(), kind) {
             (TlsVersion::V1_3, NEW_SESSION_TICKET) if self.keeps_tickets => {
                 Ok(self.kernel.handle_new_session_ticket(body)?)
@@ -245,7 +231,7 @@ impl Open {
     }
 
     /// RFC 8446 §4.6.3.
-    fn key_update(&mut self, body: &[u8], last: bool, out: &mut Vec<u8>) -> Result<(), TlsError> {
+    fn key_update(&mut self, body: &[u8], last: bool, out: &mut Vec<u8>) -> Result<()> {
         self.idle(PeerMisbehaved::TooManyKeyUpdateRequests)?;
         let answer = match body {
             [0] => false,
@@ -269,7 +255,7 @@ impl Open {
         Ok(())
     }
 
-    fn update_sending(&mut self, out: &mut Vec<u8>) -> Result<(), TlsError> {
+    fn update_sending(&mut self, out: &mut Vec<u8>) -> Result<()> {
         self.records
             .seal(content::HANDSHAKE, &[KEY_UPDATE, 0, 0, 1, 0], out)?;
         self.records.renew_sending(self.kernel.update_tx_secret()?)

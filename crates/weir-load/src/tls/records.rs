@@ -10,7 +10,7 @@ use aws_lc_rs::aead::{self, Aad, LessSafeKey, Nonce, UnboundKey};
 use rustls::{ConnectionTrafficSecrets, ExtractedSecrets};
 use weir_model::tls::TlsVersion;
 
-use super::error::{TlsError, TlsErrorKind};
+use super::error::{Result, TlsError, TlsErrorKind};
 
 /// Length of a record's header.
 pub(super) const HEADER: usize = 5;
@@ -47,11 +47,7 @@ struct Half {
 }
 
 impl Half {
-    fn new(
-        version: TlsVersion,
-        sequence: u64,
-        secrets: &ConnectionTrafficSecrets,
-    ) -> Result<Half, TlsError> {
+    fn new(version: TlsVersion, sequence: u64, secrets: &ConnectionTrafficSecrets) -> Result<Half> {
         use ConnectionTrafficSecrets as Secrets;
         let (algorithm, key, iv, gcm) = match secrets {
             Secrets::Aes128Gcm { key, iv } => (&aead::AES_128_GCM, key, iv, true),
@@ -98,10 +94,7 @@ pub(super) struct Records {
 }
 
 impl Records {
-    pub(super) fn new(
-        version: TlsVersion,
-        secrets: &ExtractedSecrets,
-    ) -> Result<Records, TlsError> {
+    pub(super) fn new(version: TlsVersion, secrets: &ExtractedSecrets) -> Result<Records> {
         Ok(Records {
             version,
             sending: Half::new(version, secrets.tx.0, &secrets.tx.1)?,
@@ -128,7 +121,7 @@ impl Records {
     pub(super) fn renew_sending(
         &mut self,
         (sequence, secrets): (u64, ConnectionTrafficSecrets),
-    ) -> Result<(), TlsError> {
+    ) -> Result<()> {
         self.sending = Half::new(self.version, sequence, &secrets)?;
         Ok(())
     }
@@ -136,7 +129,7 @@ impl Records {
     pub(super) fn renew_receiving(
         &mut self,
         (sequence, secrets): (u64, ConnectionTrafficSecrets),
-    ) -> Result<(), TlsError> {
+    ) -> Result<()> {
         self.receiving = Half::new(self.version, sequence, &secrets)?;
         Ok(())
     }
@@ -150,12 +143,7 @@ impl Records {
     }
 
     /// Appends a record with at most [`MAX_PLAINTEXT`] bytes.
-    pub(super) fn seal(
-        &mut self,
-        content: u8,
-        plaintext: &[u8],
-        out: &mut Vec<u8>,
-    ) -> Result<(), TlsError> {
+    pub(super) fn seal(&mut self, content: u8, plaintext: &[u8], out: &mut Vec<u8>) -> Result<()> {
         debug_assert!(plaintext.len() <= MAX_PLAINTEXT);
         match self.version {
             TlsVersion::V1_2 => self.seal_12(content, plaintext, out),
@@ -163,12 +151,7 @@ impl Records {
         }
     }
 
-    fn seal_13(
-        &mut self,
-        content: u8,
-        plaintext: &[u8],
-        out: &mut Vec<u8>,
-    ) -> Result<(), TlsError> {
+    fn seal_13(&mut self, content: u8, plaintext: &[u8], out: &mut Vec<u8>) -> Result<()> {
         let header = header(content::APPLICATION_DATA, plaintext.len() + 1 + TAG);
         out.reserve(HEADER + plaintext.len() + 1 + TAG);
         out.extend_from_slice(&header);
@@ -178,12 +161,7 @@ impl Records {
         self.seal_body(Aad::from(header), body, out)
     }
 
-    fn seal_12(
-        &mut self,
-        content: u8,
-        plaintext: &[u8],
-        out: &mut Vec<u8>,
-    ) -> Result<(), TlsError> {
+    fn seal_12(&mut self, content: u8, plaintext: &[u8], out: &mut Vec<u8>) -> Result<()> {
         let half = &self.sending;
         let explicit = if half.explicit { EXPLICIT } else { 0 };
         let length = explicit + plaintext.len() + TAG;
@@ -201,7 +179,7 @@ impl Records {
         additional: Aad<A>,
         body: usize,
         out: &mut Vec<u8>,
-    ) -> Result<(), TlsError> {
+    ) -> Result<()> {
         let half = &mut self.sending;
         let nonce = Nonce::assume_unique_for_key(half.nonce());
         let tag = half
@@ -214,7 +192,7 @@ impl Records {
     }
 
     /// Opens a whole record in place; gives its content type and where its plaintext is in it.
-    pub(super) fn open(&mut self, record: &mut [u8]) -> Result<(u8, Range<usize>), TlsError> {
+    pub(super) fn open(&mut self, record: &mut [u8]) -> Result<(u8, Range<usize>)> {
         let (content, plaintext) = match self.version {
             TlsVersion::V1_2 => self.open_12(record)?,
             TlsVersion::V1_3 => self.open_13(record)?,
@@ -225,7 +203,7 @@ impl Records {
         Ok((content, plaintext))
     }
 
-    fn open_13(&mut self, record: &mut [u8]) -> Result<(u8, Range<usize>), TlsError> {
+    fn open_13(&mut self, record: &mut [u8]) -> Result<(u8, Range<usize>)> {
         let (header, body) = record.split_at_mut(HEADER);
         if header[0] != content::APPLICATION_DATA {
             return Err(TlsError::misbehaved(
@@ -242,7 +220,7 @@ impl Records {
         Ok((inner[end], HEADER..HEADER + end))
     }
 
-    fn open_12(&mut self, record: &mut [u8]) -> Result<(u8, Range<usize>), TlsError> {
+    fn open_12(&mut self, record: &mut [u8]) -> Result<(u8, Range<usize>)> {
         let half = &self.receiving;
         let explicit = if half.explicit { EXPLICIT } else { 0 };
         let content = record[0];
@@ -264,7 +242,7 @@ impl Records {
         &mut self,
         additional: Aad<A>,
         body: &'a mut [u8],
-    ) -> Result<&'a mut [u8], TlsError> {
+    ) -> Result<&'a mut [u8]> {
         let nonce = self.receiving.nonce();
         self.open_with(nonce, additional, body)
     }
@@ -274,7 +252,7 @@ impl Records {
         nonce: [u8; aead::NONCE_LEN],
         additional: Aad<A>,
         body: &'a mut [u8],
-    ) -> Result<&'a mut [u8], TlsError> {
+    ) -> Result<&'a mut [u8]> {
         let half = &mut self.receiving;
         let nonce = Nonce::assume_unique_for_key(nonce);
         let plaintext = half

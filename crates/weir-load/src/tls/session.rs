@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::connector::Connector;
-use super::error::{TlsError, TlsErrorKind};
+use super::error::{Result, TlsError, TlsErrorKind};
 use super::handshake::Handshake;
 use super::negotiated::Negotiated;
 use super::open::{Happened, Open};
@@ -109,7 +109,7 @@ impl Session {
     ///
     /// # Errors
     /// Only inner ones: no random numbers, no clock.
-    pub fn begin(connector: &mut Connector, out: &mut Vec<u8>) -> Result<Session, TlsError> {
+    pub fn begin(connector: &mut Connector, out: &mut Vec<u8>) -> Result<Session> {
         let handshake = Box::new(Handshake::begin(connector, out)?);
         Ok(Session {
             state: State::Handshake(handshake),
@@ -127,7 +127,7 @@ impl Session {
     ///
     /// # Errors
     /// Only inner ones.
-    pub fn early(&mut self, plaintext: &[u8], out: &mut Vec<u8>) -> Result<bool, TlsError> {
+    pub fn early(&mut self, plaintext: &[u8], out: &mut Vec<u8>) -> Result<bool> {
         match &mut self.state {
             State::Handshake(handshake) => handshake.early(plaintext, out),
             State::Open(_) | State::Failed => Ok(false),
@@ -148,7 +148,7 @@ impl Session {
         &'a mut self,
         input: &'a mut Input<'_>,
         out: &mut Vec<u8>,
-    ) -> Result<Received<'a>, TlsError> {
+    ) -> Result<Received<'a>> {
         let found = self.find(input, out).inspect_err(|_| self.fail())?;
         Ok(match found {
             Found::Nothing => Received::Nothing,
@@ -163,17 +163,10 @@ impl Session {
     ///
     /// # Errors
     /// [`TlsErrorKind::NotOpen`] before the handshake is complete and after an error.
-    pub fn send(&mut self, plaintext: &[u8], out: &mut Vec<u8>) -> Result<(), TlsError> {
+    pub fn send(&mut self, plaintext: &[u8], out: &mut Vec<u8>) -> Result<()> {
         match &mut self.state {
             State::Open(open) => open.send(plaintext, out),
             State::Handshake(_) | State::Failed => Err(TlsError::new(TlsErrorKind::NotOpen)),
-        }
-    }
-
-    /// Appends close_notify, if there is anything to close.
-    pub fn close(&mut self, out: &mut Vec<u8>) {
-        if let State::Open(open) = &mut self.state {
-            open.close(out);
         }
     }
 
@@ -222,7 +215,7 @@ impl Session {
         self.rest = Vec::new();
     }
 
-    fn find(&mut self, input: &mut Input<'_>, out: &mut Vec<u8>) -> Result<Found, TlsError> {
+    fn find(&mut self, input: &mut Input<'_>, out: &mut Vec<u8>) -> Result<Found> {
         loop {
             if self.spent {
                 self.rest = Vec::new();
@@ -268,7 +261,7 @@ impl Session {
 
     /// Finds the next whole record: in the input when it is whole there, else in `rest`, where the
     /// parts are put together.
-    fn gather(&mut self, input: &mut Input<'_>) -> Result<Option<(Place, Range<usize>)>, TlsError> {
+    fn gather(&mut self, input: &mut Input<'_>) -> Result<Option<(Place, Range<usize>)>> {
         if self.rest.is_empty() {
             let start = input.at;
             let coming = &input.bytes[start..];
@@ -300,7 +293,7 @@ impl Session {
     }
 
     /// Reads and checks a record's header before anything is kept of it.
-    fn body_length(&self, header: &[u8; HEADER]) -> Result<usize, TlsError> {
+    fn body_length(&self, header: &[u8; HEADER]) -> Result<usize> {
         let [kind, major, _, high, low] = *header;
         let length = usize::from(u16::from_be_bytes([high, low]));
         let (heard, limit) = match &self.state {
@@ -330,7 +323,7 @@ impl Session {
         input: &mut Input<'_>,
         range: Range<usize>,
         out: &mut Vec<u8>,
-    ) -> Result<bool, TlsError> {
+    ) -> Result<bool> {
         let State::Handshake(handshake) = &mut self.state else {
             return Ok(false);
         };
@@ -356,7 +349,7 @@ impl Session {
     }
 
     /// Goes from the handshake to the records.
-    fn open(&mut self) -> Result<(), TlsError> {
+    fn open(&mut self) -> Result<()> {
         if self.kept > 0 {
             // A message that spans a change of keys (RFC 8446 §5.1).
             let how = rustls::PeerMisbehaved::KeyEpochWithPendingFragment;
@@ -370,19 +363,5 @@ impl Session {
         self.state = State::Open(Box::new(open));
         self.negotiated = Some(negotiated);
         Ok(())
-    }
-}
-
-impl std::fmt::Debug for Session {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let state = match &self.state {
-            State::Handshake(_) => "handshake",
-            State::Open(_) => "open",
-            State::Failed => "failed",
-        };
-        f.debug_struct("Session")
-            .field("state", &state)
-            .field("negotiated", &self.negotiated)
-            .finish_non_exhaustive()
     }
 }

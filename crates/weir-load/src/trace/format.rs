@@ -23,6 +23,12 @@ pub(super) struct Wrong {
     pub(super) expected: &'static str,
 }
 
+impl Wrong {
+    fn new(at: usize, expected: &'static str) -> Wrong {
+        Wrong { at, expected }
+    }
+}
+
 const ANY: &str = "a time in seconds or of RFC 3339, a line of an access log, or a JSON object";
 const TIME: &str = "a time in seconds (1732194001.25) or of RFC 3339 (2026-11-21T13:00:01.25Z)";
 const LOG_TIME: &str = "a time such as [21/Nov/2026:13:00:01 +0000]";
@@ -62,10 +68,7 @@ impl Format {
         }
         match scan.peek() {
             Some(b'0'..=b'9') if times(line).is_ok() => Ok(Format::Times),
-            _ => Err(Wrong {
-                at: scan.at(),
-                expected: ANY,
-            }),
+            _ => Err(Wrong::new(scan.at(), ANY)),
         }
     }
 
@@ -94,12 +97,11 @@ fn times(line: &[u8]) -> Result<Stamp, Wrong> {
     let mut scan = Scan::new(line);
     scan.blanks();
     let at = scan.at();
-    let wrong = |at, expected| Wrong { at, expected };
-    let stamp = time::any(&mut scan).ok_or(wrong(at, TIME))?;
+    let stamp = time::any(&mut scan).ok_or(Wrong::new(at, TIME))?;
     scan.blanks();
     match scan.rest() {
         [] => Ok(stamp),
-        _ => Err(wrong(scan.at(), END)),
+        _ => Err(Wrong::new(scan.at(), END)),
     }
 }
 
@@ -116,19 +118,13 @@ fn log_time(line: &[u8]) -> Result<(Stamp, usize), Wrong> {
         }
         first = first.or(Some(at));
     }
-    Err(Wrong {
-        at: first.unwrap_or(0),
-        expected: LOG_TIME,
-    })
+    Err(Wrong::new(first.unwrap_or(0), LOG_TIME))
 }
 
 /// What stands in the first quotes. A quote in it has a backslash before it (Apache httpd), or is
 /// written as `\x22` (nginx).
 fn quoted(line: &[u8], from: usize) -> Result<&[u8], Wrong> {
-    let wrong = |at| Wrong {
-        at,
-        expected: QUOTED,
-    };
+    let wrong = |at| Wrong::new(at, QUOTED);
     let quote = line[from..].iter().position(|&byte| byte == b'"');
     let begin = from + quote.ok_or(wrong(from))? + 1;
     let mut at = begin;
@@ -161,9 +157,7 @@ fn put_request_line(line: &str, request: &mut String) -> Option<()> {
 /// Takes requests whose method is a token (RFC 9110 §5.6.2) and whose target is in origin form
 /// (RFC 9112 §3.2.1), by its first character and because no blank, control or non-ASCII is in it.
 fn put_request(method: &str, target: &str, request: &mut String) -> Option<()> {
-    let token = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
-    let fits = !method.is_empty()
-        && method.bytes().all(token)
+    let fits = weir_http::is_token(method)
         && target.starts_with('/')
         && target.bytes().all(|byte| byte.is_ascii_graphic());
     if fits {
@@ -207,29 +201,25 @@ fn json_line(line: &[u8], request: &mut String) -> Result<(Stamp, bool), Wrong> 
     let mut scan = Scan::new(line);
     let mut found = Found::default();
     let whole = json::object(&mut scan, |key, value| found.take(key, value));
-    let wrong = |at, expected| Wrong { at, expected };
-    whole.ok_or(wrong(scan.at(), OBJECT))?;
-    let (_, time) = found.time.ok_or(wrong(0, TIME_KEY))?;
+    whole.ok_or(Wrong::new(scan.at(), OBJECT))?;
+    let (_, time) = found.time.ok_or(Wrong::new(0, TIME_KEY))?;
     let mut scan = Scan::part(line, time.from, time.to);
-    let stamp = time::any(&mut scan)
-        .filter(|_| scan.rest().is_empty())
-        .ok_or(wrong(time.from, TIME))?;
+    let stamp = time::any(&mut scan).filter(|_| scan.rest().is_empty());
+    let stamp = stamp.ok_or(Wrong::new(time.from, TIME))?;
     let (mut room, mut more) = (String::new(), String::new());
     let sendable = match (found.request, found.target) {
-        (Some((_, value)), _) => value
-            .text(line, &mut room)
-            .and_then(|line| put_request_line(line, request)),
+        (Some((_, value)), _) => {
+            let text = value.text(line, &mut room);
+            text.and_then(|line| put_request_line(line, request))
+        }
         (None, Some((_, target))) => {
             // A target alone was asked for with GET.
-            let method = found
-                .method
-                .map_or(Some("GET"), |(_, method)| method.text(line, &mut more));
-            target
-                .text(line, &mut room)
-                .zip(method)
-                .and_then(|(target, method)| put_request(method, target, request))
+            let method = found.method;
+            let method = method.map_or(Some("GET"), |(_, method)| method.text(line, &mut more));
+            let pair = target.text(line, &mut room).zip(method);
+            pair.and_then(|(target, method)| put_request(method, target, request))
         }
-        (None, None) => return Err(wrong(0, REQUEST_KEY)),
+        (None, None) => return Err(Wrong::new(0, REQUEST_KEY)),
     };
     Ok((stamp, sendable.is_some()))
 }
@@ -256,19 +246,10 @@ mod tests {
             let want = Some("GET /a?b=1".to_owned());
             assert_eq!(read(&line), Ok((Format::AccessLog, want)), "{line}");
         }
-        for junk in [
-            "-",
-            "",
-            r"\x16\x03\x01\x02",
-            "CONNECT example.org:443 HTTP/1.1",
-            "GET http://example.org/ HTTP/1.1",
-            "OPTIONS * HTTP/1.1",
-            r"GET /\x22 HTTP/1.1",
-            r#"GET /\" HTTP/1.1"#,
-            "GET /a b HTTP/1.1",
-            "G(T / HTTP/1.1",
-            "GET /ü HTTP/1.1",
-        ] {
+        let junk = r#"-||\x16\x03\x01\x02|CONNECT example.org:443 HTTP/1.1|GET /\x22 HTTP/1.1|
+            GET http://example.org/ HTTP/1.1|OPTIONS * HTTP/1.1|GET /\" HTTP/1.1|
+            GET /a b HTTP/1.1|G(T / HTTP/1.1|GET /ü HTTP/1.1"#;
+        for junk in junk.split('|').map(str::trim_start) {
             let line = format!(r#"- - - [21/Nov/2026:13:00:01 +0000] "{junk}" 400 0"#);
             assert_eq!(read(&line), Ok((Format::AccessLog, None)), "{line}");
         }
@@ -304,7 +285,7 @@ mod tests {
             ("- [21/Nov/2026:13:00:01 +0000] -", 30, QUOTED),
             (r#"- [21/Nov/2026:13:00:01 +0000] "GET"#, 31, QUOTED),
         ] {
-            assert_eq!(read(line), Err(Wrong { at, expected }), "{line}");
+            assert_eq!(read(line), Err(Wrong::new(at, expected)), "{line}");
         }
         let mut request = String::new();
         for (format, line, at, expected) in [
@@ -314,7 +295,7 @@ mod tests {
             (Format::AccessLog, "garbage", 0, LOG_TIME),
         ] {
             let found = format.read(line.as_bytes(), &mut request);
-            assert_eq!(found, Err(Wrong { at, expected }), "{line}");
+            assert_eq!(found, Err(Wrong::new(at, expected)), "{line}");
         }
     }
 }

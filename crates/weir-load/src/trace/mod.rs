@@ -102,12 +102,9 @@ pub enum TraceError {
     },
     /// The speed is not a number above zero, or so small that the trace takes 30 years.
     #[error(
-        "a trace cannot be repeated {speed} times as fast: write a number above zero, such as 2 or 0.5"
+        "a trace cannot be repeated {0} times as fast: write a number above zero, such as 2 or 0.5"
     )]
-    Speed {
-        /// The speed.
-        speed: f64,
-    },
+    Speed(f64),
 }
 
 impl Trace {
@@ -135,7 +132,7 @@ impl Trace {
         speed: f64,
     ) -> Result<Trace, TraceError> {
         if !(speed.is_finite() && speed > 0.0) {
-            return Err(TraceError::Speed { speed });
+            return Err(TraceError::Speed(speed));
         }
         let mut lines = Lines::default();
         let mut line = Vec::new();
@@ -267,7 +264,7 @@ impl Lines {
         };
         let length = self.times.last().map_or(0, |last| last - first);
         if length as f64 / speed > LONGEST_NS {
-            return Err(TraceError::Speed { speed });
+            return Err(TraceError::Speed(speed));
         }
         let which = self.format.is_some_and(Format::has_requests);
         Ok(Trace {

@@ -5,54 +5,29 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use weir_load::{Control, Flow, Io, LoadError, Outcome, Plan, RequestSet, SliceData, run};
-use weir_model::load::Arrivals;
-use weir_origin::{Content, Origin, OriginConfig};
+use weir_load::{Control, Io, Plan, run};
+use weir_origin::Content;
 
-fn origin(change: impl FnOnce(&mut OriginConfig), listen: &str) -> Origin {
-    let mut config = OriginConfig::new(vec![listen.parse().expect("an address")]);
-    change(&mut config);
-    Origin::start(config).expect("the origin server starts")
-}
+use crate::support::{GET, PATIENCE, flow, measure, origin};
 
 fn plan(address: SocketAddr, request: &str, limit: u64, threads: usize) -> Plan {
-    let requests = RequestSet::plain(request.as_bytes().to_vec(), request.starts_with("HEAD"));
-    let mut flow = Flow::new(address, requests, 8, Arrivals::Closed);
-    flow.timeout = Duration::from_secs(20);
-    flow.limit = Some(limit);
+    let slices = Plan::seconds(Duration::ZERO, Duration::from_secs(60));
     Plan {
-        flows: vec![flow],
-        slices: Plan::seconds(Duration::ZERO, Duration::from_secs(60)),
-        ramp_up: Duration::ZERO,
-        drain: Duration::from_secs(20),
-        spin: Duration::ZERO,
-        io: Io::Epoll,
+        drain: PATIENCE,
         cpus: vec![None; threads],
+        ..Plan::single(flow(address, request, 8, limit), slices, Io::Epoll)
     }
 }
-
-fn measure(plan: &Plan) -> Result<(SliceData, Outcome), LoadError> {
-    let control = Control::new(plan.cpus.len(), Arc::new(AtomicBool::new(false)));
-    let mut all = SliceData::new();
-    let outcome = run(plan, &control, None, |_, data| all.add(&data[0]))?;
-    Ok((all, outcome))
-}
-
-const GET: &str = "GET / HTTP/1.1\r\nHost: x\r\n\r\n";
 
 #[test]
 fn every_request_is_sent_and_answered_once_by_any_number_of_threads() {
     for threads in [1, 3] {
-        let origin = origin(|_| {}, "127.0.0.1:0");
+        let origin = origin(|_| {});
         let (all, outcome) = measure(&plan(origin.addresses()[0], GET, 1000, threads)).unwrap();
-        assert_eq!(all.completed_whole, 1000);
-        assert_eq!(all.statuses[100], 1000);
+        assert_eq!((all.completed_whole, all.statuses[100]), (1000, 1000));
         assert_eq!(all.content_bytes, 1000 * 1024);
-        assert_eq!(
-            origin.counters(0).requests,
-            1000,
-            "the server has seen as many"
-        );
+        let seen = origin.counters(0).requests;
+        assert_eq!(seen, 1000, "the server has seen as many");
         assert_eq!(outcome.flows[0].connects, 8);
         assert_eq!(outcome.cpu_ns.len(), threads);
     }
@@ -60,10 +35,10 @@ fn every_request_is_sent_and_answered_once_by_any_number_of_threads() {
 
 #[test]
 fn ipv6_head_and_large_content_work() {
-    let large = origin(
-        |config| config.content = Content::text(3_000_000),
-        "[::1]:0",
-    );
+    let large = origin(|config| {
+        config.listen = vec!["[::1]:0".parse().unwrap()];
+        config.content = Content::text(3_000_000);
+    });
     let address = large.addresses()[0];
     let (all, _) = measure(&plan(address, GET, 20, 1)).unwrap();
     assert_eq!(all.content_bytes, 20 * 3_000_000);
@@ -75,7 +50,7 @@ fn ipv6_head_and_large_content_work() {
 
 #[test]
 fn a_server_that_keeps_no_connection_is_reconnected_to() {
-    let origin = origin(|_| {}, "127.0.0.1:0");
+    let origin = origin(|_| {});
     let close = "GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n";
     let (all, outcome) = measure(&plan(origin.addresses()[0], close, 100, 1)).unwrap();
     assert_eq!(all.completed_whole, 100);

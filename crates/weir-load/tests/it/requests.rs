@@ -1,11 +1,6 @@
 //! Requests with slots and checked responses against a real server.
 
-use std::fmt::Write as _;
 use std::io::{Read, Write as _};
-use std::net::{TcpListener, TcpStream};
-use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
-
 use weir_http::response::{Progress, ResponseParser};
 use weir_load::expect::{Check, Unexpected};
 use weir_load::random::Random;
@@ -14,83 +9,16 @@ use weir_load::template::Files;
 use weir_model::load::RequestSpec;
 use weir_model::request::{ExpectSpec, FieldSpec, StatusSpec, WeightedRequest};
 
-/// Longest that anything here may take.
-const PATIENCE: Duration = Duration::from_secs(20);
+use crate::support::Nginx;
 
-/// An nginx that says what it understood of a request.
-struct Nginx {
-    process: Child,
-    port: u16,
-    _folder: tempfile::TempDir,
-}
-
-impl Nginx {
-    fn start() -> Nginx {
-        let folder = tempfile::tempdir().expect("a folder");
-        let free = TcpListener::bind("127.0.0.1:0").expect("a port");
-        let port = free.local_addr().expect("its number").port();
-        drop(free);
-        let mut temporary = String::new();
-        for kind in ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"] {
-            write!(temporary, "{kind}_temp_path {kind}; ").expect("memory");
-        }
-        let configuration = format!(
-            "daemon off; master_process off; pid nginx.pid; error_log stderr crit;
-             events {{}}
-             http {{
-                 access_log off; {temporary}
-                 server {{
-                     listen 127.0.0.1:{port};
-                     location / {{
-                         add_header X-Length $content_length;
-                         add_header X-Id $http_x_id;
-                         return 200 $request_uri;
-                     }}
-                 }}
-             }}"
-        );
-        let file = folder.path().join("nginx.conf");
-        std::fs::write(&file, configuration).expect("a file");
-        let process = Command::new("/usr/sbin/nginx")
-            .arg("-p")
-            .arg(folder.path())
-            .arg("-c")
-            .arg(&file)
-            .stdout(Stdio::null())
-            .spawn()
-            .expect("nginx starts");
-        Nginx {
-            process,
-            port,
-            _folder: folder,
-        }
-    }
-
-    fn connect(&self) -> TcpStream {
-        let begun = Instant::now();
-        loop {
-            match TcpStream::connect(("127.0.0.1", self.port)) {
-                Ok(stream) => {
-                    stream.set_read_timeout(Some(PATIENCE)).expect("a timeout");
-                    return stream;
-                }
-                Err(error) => assert!(begun.elapsed() < PATIENCE, "{error}"),
-            }
-            std::thread::sleep(Duration::from_millis(20));
-        }
-    }
-}
-
-impl Drop for Nginx {
-    fn drop(&mut self) {
-        let _ = self.process.kill();
-        let _ = self.process.wait();
-    }
-}
+/// What an nginx has in its server that says what it understood of a request.
+const TELLING: &str = "location / { add_header X-Length $content_length;
+    add_header X-Id $http_x_id; return 200 $request_uri; }";
 
 fn expecting(request: RequestSpec, expect: ExpectSpec) -> WeightedRequest {
+    let expect = Some(expect);
     WeightedRequest {
-        expect: Some(expect),
+        expect,
         ..WeightedRequest::single(request)
     }
 }
@@ -116,13 +44,11 @@ fn specs() -> Vec<WeightedRequest> {
         fields: vec![("X-Id".to_owned(), "<{{sequence}}>".to_owned())],
         content: b"{\"n\": {{sequence}}}".to_vec(),
     };
+    let present = ("X-Id".to_owned(), FieldSpec::Present);
     let counted = ExpectSpec {
         status: ok,
         // For numbers of two digits.
-        fields: vec![
-            field("x-length", "9"),
-            ("X-Id".to_owned(), FieldSpec::Present),
-        ],
+        fields: vec![field("x-length", "9"), present],
         size: Some(4),
         ..ExpectSpec::default()
     };
@@ -139,7 +65,8 @@ fn specs() -> Vec<WeightedRequest> {
 
 #[test]
 fn a_server_understands_what_slots_made_and_its_answers_are_judged() {
-    let nginx = Nginx::start();
+    let folder = tempfile::tempdir().unwrap();
+    let nginx = Nginx::start(folder.path(), "", TELLING);
     let mut stream = nginx.connect();
     let set = RequestSet::by_arrival(&specs(), [0, 1, 2].into(), "weir", &mut Files::default());
     let set = set.expect("a set");
@@ -161,10 +88,8 @@ fn a_server_understands_what_slots_made_and_its_answers_are_judged() {
             let length = stream.read(&mut bytes).expect("received");
             assert!(length > 0, "closed");
             let watch = &mut check.watch(expectation);
-            let fed = parser
-                .feed_with(&bytes[..length], watch)
-                .expect("a response");
-            if let Progress::Complete(end) = fed.event {
+            let fed = parser.feed_with(&bytes[..length], watch);
+            if let Progress::Complete(end) = fed.expect("a response").event {
                 break end;
             }
         };
@@ -173,10 +98,7 @@ fn a_server_understands_what_slots_made_and_its_answers_are_judged() {
             (1, 10..100) | (0, _) => Ok(()),
             _ => Err(Unexpected::FieldDiffers),
         };
-        assert_eq!(
-            check.verdict(expectation, &end),
-            expected,
-            "arrival {arrival}"
-        );
+        let verdict = check.verdict(expectation, &end);
+        assert_eq!(verdict, expected, "arrival {arrival}");
     }
 }

@@ -1,50 +1,40 @@
 //! TLS against a rustls server in memory: what is agreed on, resumed and refused.
 
-#![allow(
-    clippy::unwrap_used,
-    reason = "a helper that fails is a test that fails"
-)]
-
-use std::io::Write;
 use std::sync::Arc;
 
 use weir_load::tls::{Cipher, Connector, EarlyData, Group, SetupError, TlsErrorKind};
 use weir_model::tls::{ClientCertificate, Resumption, TlsSpec, TlsVersion, Trust};
 
-use crate::tls_support::{Authority, Key, Pair, self_signed, server};
+use crate::tls_support::{Authority, Key, Pair, VERSIONS, self_signed, server};
 
 #[test]
 fn full_handshakes_of_both_versions_carry_content() {
     let authority = Authority::new();
-    for version in [TlsVersion::V1_2, TlsVersion::V1_3] {
-        for key in [Key::Rsa, Key::P256] {
-            let server = Arc::new(authority.server(key));
-            let mut spec = authority.spec();
-            spec.versions = vec![version];
-            let mut connector = Connector::new(&spec, "localhost").unwrap();
-            let mut pair = Pair::shaken(&mut connector, &server);
-            pair.talk();
-            let negotiated = *pair.session.negotiated().unwrap();
-            assert_eq!(negotiated.version, version);
-            assert_eq!(negotiated.group.name(), "x25519");
-            assert!(!negotiated.resumed && !negotiated.retried);
-            assert_eq!(negotiated.early_data, EarlyData::None);
-            assert_eq!(negotiated.alpn.map(weir_load::tls::Alpn::index), Some(0));
-            pair.server.send_close_notify();
-            pair.settle().unwrap();
-            assert!(pair.closed);
-            assert_eq!(pair.session.ended(), None);
-        }
+    for (version, key) in VERSIONS
+        .into_iter()
+        .flat_map(|v| [(v, Key::Rsa), (v, Key::P256)])
+    {
+        let server = Arc::new(authority.server(key));
+        let mut pair = Pair::shaken(&mut authority.connector_of(version), &server);
+        pair.talk();
+        let negotiated = *pair.session.negotiated().unwrap();
+        assert_eq!(negotiated.version, version);
+        assert_eq!(negotiated.group.name(), "x25519");
+        assert!(!negotiated.resumed && !negotiated.retried);
+        assert_eq!(negotiated.early_data, EarlyData::None);
+        assert_eq!(pair.server.alpn_protocol(), Some(&b"http/1.1"[..]));
+        pair.server.send_close_notify();
+        pair.settle().unwrap();
+        assert!(pair.closed);
+        assert_eq!(pair.session.ended(), None);
     }
 }
 
 #[test]
 fn every_cipher_by_its_name() {
     let authority = Authority::new();
-    let rsa = Arc::new(authority.server(Key::Rsa));
-    let ecdsa = Arc::new(authority.server(Key::P256));
-    for index in 0..Cipher::COUNT {
-        let name = Cipher::name_of(index);
+    let [rsa, ecdsa] = [Key::Rsa, Key::P256].map(|key| Arc::new(authority.server(key)));
+    for name in (0..Cipher::COUNT).map(Cipher::name_of) {
         let mut spec = authority.spec();
         spec.ciphers = weir_model::tls::names::parse_ciphers(name).unwrap();
         let mut connector = Connector::new(&spec, "localhost").unwrap();
@@ -52,24 +42,13 @@ fn every_cipher_by_its_name() {
         let mut pair = Pair::shaken(&mut connector, server);
         let negotiated = pair.session.negotiated().unwrap();
         assert_eq!(negotiated.cipher.name(), name);
-        let version = if name.starts_with("TLS_") {
-            TlsVersion::V1_3
-        } else {
-            TlsVersion::V1_2
-        };
+        let version = VERSIONS[usize::from(name.starts_with("TLS_"))];
         assert_eq!(negotiated.version, version, "{name}");
         pair.talk();
         pair.talk();
         // Nonces and sequence numbers hold over many records of all sizes.
         let content = (0..200_000).map(|i| (i % 251) as u8).collect::<Vec<_>>();
-        pair.server.set_buffer_limit(None);
-        pair.received.clear();
-        pair.served.clear();
-        pair.server.writer().write_all(&content).unwrap();
-        pair.session.send(&content, &mut pair.out).unwrap();
-        pair.settle().unwrap();
-        assert!(pair.received == content, "{name}");
-        assert!(pair.served == content, "{name}");
+        pair.exchange(&content);
     }
 }
 
@@ -78,8 +57,7 @@ fn every_group_by_its_name_and_a_retry_for_another() {
     let authority = Authority::new();
     let server = Arc::new(authority.server(Key::P256));
     for index in 0..Group::COUNT - 1 {
-        let mut spec = authority.spec();
-        spec.versions = vec![TlsVersion::V1_3];
+        let mut spec = authority.spec_of(TlsVersion::V1_3);
         spec.groups = vec![Group::name_of(index).to_owned()];
         let mut connector = Connector::new(&spec, "localhost").unwrap();
         let pair = Pair::shaken(&mut connector, &server);
@@ -99,7 +77,7 @@ fn every_group_by_its_name_and_a_retry_for_another() {
         let negotiated = pair.session.negotiated().unwrap();
         assert!(negotiated.retried);
         assert_eq!(negotiated.group.name(), "secp384r1");
-        assert_eq!(negotiated.alpn, None);
+        assert_eq!(pair.server.alpn_protocol(), None);
         pair.talk();
     }
 }
@@ -114,9 +92,8 @@ fn resumed_of(spec: &TlsSpec, server: &Arc<rustls::ServerConfig>, connections: u
 fn the_share_of_resumed_connections_is_exact() {
     let authority = Authority::new();
     let server = Arc::new(authority.server(Key::P256));
-    for version in [TlsVersion::V1_2, TlsVersion::V1_3] {
-        let mut spec = authority.spec();
-        spec.versions = vec![version];
+    for version in VERSIONS {
+        let mut spec = authority.spec_of(version);
         assert!(!resumed_of(&spec, &server, 20).contains(&true));
 
         spec.resumption = Resumption::On;
@@ -196,9 +173,8 @@ fn early_data_is_accepted_or_must_be_sent_again() {
 fn a_server_may_demand_a_client_certificate() {
     let authority = Authority::new();
     let server = Arc::new(authority.demanding_server());
-    for version in [TlsVersion::V1_2, TlsVersion::V1_3] {
-        let mut spec = authority.spec();
-        spec.versions = vec![version];
+    for version in VERSIONS {
+        let mut spec = authority.spec_of(version);
         let mut pair = Pair::new(&mut Connector::new(&spec, "localhost").unwrap(), &server);
         let error = pair.settle().unwrap_err();
         assert_eq!(error.kind(), TlsErrorKind::AlertReceived);
@@ -218,17 +194,16 @@ fn a_server_may_demand_a_client_certificate() {
 #[test]
 fn certificates_that_must_not_be_believed() {
     let authority = Authority::new();
-    let expired = authority.issue(Key::P256, |params| {
-        params.not_before = rcgen::date_time_ymd(2001, 1, 1);
-        params.not_after = rcgen::date_time_ymd(2002, 1, 1);
-    });
-    let early = authority.issue(Key::P256, |params| {
-        params.not_before = rcgen::date_time_ymd(4001, 1, 1);
-        params.not_after = rcgen::date_time_ymd(4002, 1, 1);
-    });
-    let good = authority.issue(Key::P256, |_| {});
-    let stranger = Authority::named("a stranger").issue(Key::P256, |_| {});
-    let impostor = Authority::new().issue(Key::P256, |_| {});
+    let in_year = |year| {
+        authority.issue(Key::P256, |params| {
+            params.not_before = rcgen::date_time_ymd(year, 1, 1);
+            params.not_after = rcgen::date_time_ymd(year + 1, 1, 1);
+        })
+    };
+    let (expired, early) = (in_year(2001), in_year(4001));
+    let good = authority.plain();
+    let stranger = Authority::named("a stranger").plain();
+    let impostor = Authority::new().plain();
     let own = self_signed();
     #[rustfmt::skip]
     let cases = [
@@ -285,38 +260,32 @@ fn what_cannot_be_set_up_says_where_and_what_to_do() {
         trust: Trust::Ca(path),
         ..TlsSpec::default()
     };
-
     let error = fails(&with_ca(authority.file("absent.pem")));
     assert!(matches!(error, SetupError::Unreadable { .. }), "{error}");
     assert!(error.to_string().contains("absent.pem"), "{error}");
-
     let empty = authority.write("empty.pem", "nothing here\n");
     assert!(matches!(fails(&with_ca(empty)), SetupError::Missing { .. }));
 
     let good = std::fs::read_to_string(authority.file("ca.pem")).unwrap();
-    let bad = authority.write(
-        "bad.pem",
-        &format!("{good}\n-----BEGIN CERTIFICATE-----\n!!\n-----END CERTIFICATE-----\n"),
-    );
+    let section =
+        |text| format!("-----BEGIN CERTIFICATE-----\n{text}\n-----END CERTIFICATE-----\n");
     let line = good.lines().count() + 2;
-    let error = fails(&with_ca(bad)).to_string();
-    assert!(error.contains(&format!("bad.pem:{line}: ")), "{error}");
+    for (text, words) in [
+        (
+            format!("{good}\n{}", section("!!")),
+            format!("bad.pem:{line}: "),
+        ),
+        (
+            good[..good.len() / 2].to_owned(),
+            "bad.pem:1: the section has no".to_owned(),
+        ),
+        (section("AAAA"), "bad.pem:1: not a certificate".to_owned()),
+    ] {
+        let error = fails(&with_ca(authority.write("bad.pem", &text))).to_string();
+        assert!(error.contains(&words), "{error}");
+    }
 
-    let cut = authority.write("cut.pem", &good[..good.len() / 2]);
-    let error = fails(&with_ca(cut)).to_string();
-    assert!(error.contains("cut.pem:1: the section has no"), "{error}");
-
-    let hollow = authority.write(
-        "hollow.pem",
-        "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n",
-    );
-    let error = fails(&with_ca(hollow)).to_string();
-    assert!(error.contains("hollow.pem:1: not a certificate"), "{error}");
-
-    let (one, other) = (
-        authority.issue(Key::P256, |_| {}),
-        authority.issue(Key::P256, |_| {}),
-    );
+    let (one, other) = (authority.plain(), authority.plain());
     let mut spec = authority.spec();
     let certificate = authority.write("one.pem", &one.pem);
     let key = authority.write("other.key", &other.key_pem);
@@ -326,43 +295,31 @@ fn what_cannot_be_set_up_says_where_and_what_to_do() {
         "-----BEGIN ENCRYPTED PRIVATE KEY-----\nAAAA\n-----END ENCRYPTED PRIVATE KEY-----\n";
     spec.client.as_mut().unwrap().key = authority.write("locked.key", locked);
     let error = fails(&spec);
-    let said = error.to_string();
-    assert!(
-        said.ends_with("locked.key:1: the private key is encrypted"),
-        "{said}"
-    );
-    assert!(
-        error
-            .hint()
-            .is_some_and(|hint| hint.contains("openssl pkey"))
-    );
+    let (said, hint) = (error.to_string(), error.hint().unwrap());
+    let words = "locked.key:1: the private key is encrypted";
+    assert!(said.ends_with(words), "{said}");
+    assert!(hint.contains("openssl pkey"), "{hint}");
 }
 
 #[test]
 fn what_contradicts_itself_or_is_nothing_is_refused() {
     let authority = Authority::new();
-    let fails = |spec: &TlsSpec| Connector::new(spec, "localhost").unwrap_err();
-    let spec = TlsSpec {
-        versions: vec![TlsVersion::V1_3],
-        ciphers: vec!["ECDHE-RSA-AES256-GCM-SHA384".to_owned()],
-        ..authority.spec()
+    let fails = |change: fn(&mut TlsSpec)| {
+        let mut spec = authority.spec();
+        change(&mut spec);
+        Connector::new(&spec, "localhost").unwrap_err()
     };
-    assert!(matches!(fails(&spec), SetupError::NoCipherFor("1.3")));
-    let spec = TlsSpec {
-        early_data: true,
-        ..authority.spec()
-    };
-    assert!(matches!(fails(&spec), SetupError::EarlyData));
-    let spec = TlsSpec {
-        resumption: Resumption::Ratio(1.5),
-        ..authority.spec()
-    };
-    assert!(matches!(fails(&spec), SetupError::Ratio(_)));
-    let spec = TlsSpec {
-        alpn: vec![String::new()],
-        ..authority.spec()
-    };
-    assert!(matches!(fails(&spec), SetupError::Alpn(_)));
+    let error = fails(|spec| {
+        spec.versions = vec![TlsVersion::V1_3];
+        spec.ciphers = vec!["ECDHE-RSA-AES256-GCM-SHA384".to_owned()];
+    });
+    assert!(matches!(error, SetupError::NoCipherFor("1.3")));
+    let error = fails(|spec| spec.early_data = true);
+    assert!(matches!(error, SetupError::EarlyData));
+    let error = fails(|spec| spec.resumption = Resumption::Ratio(1.5));
+    assert!(matches!(error, SetupError::Ratio(_)));
+    let error = fails(|spec| spec.alpn = vec![String::new()]);
+    assert!(matches!(error, SetupError::Alpn(_)));
     let error = Connector::new(&authority.spec(), "not a name").unwrap_err();
     assert!(matches!(error, SetupError::ServerName(_)));
     assert!(Connector::new(&authority.spec(), "[::1]").is_ok());

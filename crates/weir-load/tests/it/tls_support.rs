@@ -1,12 +1,6 @@
 //! Certificates, and a rustls server joined to a session by nothing but memory.
 
-#![allow(
-    clippy::unwrap_used,
-    reason = "a helper that fails is a test that fails"
-)]
-
-use std::io::Read;
-use std::path::PathBuf;
+use std::io::{Read, Write};
 use std::sync::Arc;
 
 use rcgen::{
@@ -19,7 +13,9 @@ use rustls::server::{ServerSessionMemoryCache, WebPkiClientVerifier};
 use rustls::{RootCertStore, ServerConfig, ServerConnection};
 use tempfile::TempDir;
 use weir_load::tls::{Connector, EarlyData, Input, Received, Session, TlsError};
-use weir_model::tls::{TlsSpec, Trust};
+use weir_model::tls::{TlsSpec, TlsVersion, Trust};
+
+pub(crate) const VERSIONS: [TlsVersion; 2] = [TlsVersion::V1_2, TlsVersion::V1_3];
 
 /// The kind of a key.
 #[derive(Clone, Copy)]
@@ -76,7 +72,7 @@ impl Authority {
     }
 
     pub(crate) fn file(&self, name: &str) -> String {
-        let path: PathBuf = self.folder.path().join(name);
+        let path = self.folder.path().join(name);
         path.to_str().unwrap().to_owned()
     }
 
@@ -95,6 +91,11 @@ impl Authority {
         identity(&certificate, &pair)
     }
 
+    /// With a key on P-256, and nothing odd about it.
+    pub(crate) fn plain(&self) -> Identity {
+        self.issue(Key::P256, |_| {})
+    }
+
     pub(crate) fn server(&self, key: Key) -> ServerConfig {
         server(&self.issue(key, |_| {}))
     }
@@ -104,6 +105,19 @@ impl Authority {
             trust: Trust::Ca(self.file("ca.pem")),
             ..TlsSpec::default()
         }
+    }
+
+    /// The same, of one version alone.
+    pub(crate) fn spec_of(&self, version: TlsVersion) -> TlsSpec {
+        TlsSpec {
+            versions: vec![version],
+            ..self.spec()
+        }
+    }
+
+    /// One that speaks this version alone.
+    pub(crate) fn connector_of(&self, version: TlsVersion) -> Connector {
+        Connector::new(&self.spec_of(version), "localhost").unwrap()
     }
 
     pub(crate) fn connector(&self) -> Connector {
@@ -202,10 +216,7 @@ impl Pair {
         loop {
             let moved = !self.out.is_empty();
             self.carry_up();
-            let mut down = Vec::new();
-            while self.server.wants_write() {
-                self.server.write_tls(&mut down).unwrap();
-            }
+            let mut down = self.records();
             if down.is_empty() && !moved {
                 return Ok(());
             }
@@ -213,15 +224,40 @@ impl Pair {
         }
     }
 
+    /// What the server wants sent.
+    pub(crate) fn records(&mut self) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        while self.server.wants_write() {
+            self.server.write_tls(&mut bytes).unwrap();
+        }
+        bytes
+    }
+
+    /// The records of what the server says.
+    pub(crate) fn said(&mut self, content: &[u8]) -> Vec<u8> {
+        self.server.set_buffer_limit(None);
+        self.server.writer().write_all(content).unwrap();
+        self.records()
+    }
+
+    /// Both say this at once; all of it arrives.
+    pub(crate) fn exchange(&mut self, content: &[u8]) {
+        self.received.clear();
+        self.served.clear();
+        self.server.set_buffer_limit(None);
+        self.server.writer().write_all(content).unwrap();
+        self.session.send(content, &mut self.out).unwrap();
+        self.settle().unwrap();
+        assert!(self.received == content && self.served == content);
+    }
+
     /// What the session wants sent goes to the server, whose errors show as alerts.
     pub(crate) fn carry_up(&mut self) {
         let up = std::mem::take(&mut self.out);
         for mut part in up.chunks(self.portion.min(4096)) {
             while !part.is_empty() {
-                if self.server.read_tls(&mut part).is_err() {
-                    return;
-                }
-                if self.server.process_new_packets().is_err() {
+                let read = self.server.read_tls(&mut part).is_ok();
+                if !read || self.server.process_new_packets().is_err() {
                     return;
                 }
                 if let Some(mut early) = self.server.early_data() {
@@ -264,7 +300,6 @@ impl Pair {
         self.session.send(b"a question", &mut self.out).unwrap();
         self.settle().unwrap();
         assert!(self.served.ends_with(b"a question"));
-        use std::io::Write;
         self.server.writer().write_all(b"an answer").unwrap();
         self.settle().unwrap();
         assert!(self.received.ends_with(b"an answer"));

@@ -83,21 +83,24 @@ fn what_is_no_rate_over_time_says_what_would_be() {
         ("fast", "`fast` is not a rate in requests per second"),
         ("1k,fast", "`fast` is not a rate"),
         ("1k..-2", "`-2` is out of range"),
-        ("0", "`0` is out of range: it must be above zero"),
+        (
+            "0",
+            "`0` is out of range: a rate must be from 0.000001 to 1000000000",
+        ),
         (
             "0,0@5s",
             "step `0` of `0,0@5s` has no length: write one as in `0@10s`",
         ),
         ("0@2s,0", "`0@2s,0` never sends anything"),
         ("1k@ten,2k", "`ten` is not a duration such as"),
-        ("1k@0s,2k", "step `1k@0s` of `1k@0s,2k` has the length zero"),
+        ("1k@0s,2k", "step `1k@0s` of `1k@0s,2k` lasts no time"),
         (
             "1k@9s,2k@3s",
-            "the steps of `1k@9s,2k@3s` take 12s, but the load lasts 10s",
+            "the steps of `1k@9s,2k@3s` take 12s, but there are only 10s",
         ),
         (
             "1k@10s,2k",
-            "take 10s and the last needs time too, but the load lasts 10s",
+            "take 10s and the last needs time too, but there are only 10s",
         ),
     ] {
         assert!(refused(text).contains(want), "{text}: {}", refused(text));
@@ -124,7 +127,10 @@ fn spacings_have_one_word_and_a_number() {
             "every tuesday",
             "write even, poisson, poisson:SEED or burst:SIZE",
         ),
-        ("even:3", "has a number that means nothing: write even"),
+        (
+            "even:3",
+            "has a number, which `even` does not take: write even",
+        ),
         (
             "poisson:x",
             "has a seed that is not a whole number: write poisson:7",

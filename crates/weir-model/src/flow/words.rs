@@ -4,14 +4,18 @@
 //! [`FlowSpec`] or all [`Fault`]s. Where a word stood, line and column or a flag, is for the caller
 //! to add.
 
+mod expect;
+
 use std::time::Duration;
 
 use crate::arrivals::{parse_segments, parse_spacing};
 use crate::load::{Assignment, Lifetime, Overflow, Segment, Spacing};
-use crate::quantity::{parse_bytes, parse_duration, parse_rate};
-use crate::request::{ExpectSpec, FieldSpec, StatusSpec};
+use crate::nearest::nearest;
+use crate::quantity::{Limits, parse_duration, parse_rate};
+use crate::request::ExpectSpec;
 use crate::tls::{ClientCertificate, TlsSpec, TlsVersion, TlsWordError, Trust, names};
 
+use self::expect::expectation;
 use super::{ArrivalsSpec, FlowSpec, TraceSpec};
 
 /// Most requests in flight on one connection: beyond, a server's buffers are what is measured.
@@ -154,21 +158,25 @@ pub struct Said {
 pub struct Fault {
     /// What it is about.
     pub key: Key,
-    /// What was typed, where the message does not quote it.
-    pub text: Option<String>,
+    /// Its place among all that was said, where one thing alone is wrong.
+    pub at: Option<usize>,
     /// What is wrong.
     pub message: String,
     /// What to do about it.
     pub hint: Option<String>,
+    /// The valid word that was most likely meant.
+    pub nearest: Option<&'static str>,
 }
 
 impl Fault {
-    fn new(key: Key, message: impl ToString) -> Fault {
+    /// Something that is wrong with what was said of `key`.
+    pub fn new(key: Key, message: impl ToString) -> Fault {
         Fault {
             key,
-            text: None,
+            at: None,
             message: message.to_string(),
             hint: None,
+            nearest: None,
         }
     }
 
@@ -177,23 +185,24 @@ impl Fault {
         self.key.is_of_tls()
     }
 
-    fn quoting(self, text: &str) -> Fault {
-        let text = Some(text.to_owned());
-        Fault { text, ..self }
-    }
-
-    fn hint(self, hint: &str) -> Fault {
+    /// What to do about it.
+    pub fn hint(self, hint: &str) -> Fault {
         let hint = Some(hint.to_owned());
         Fault { hint, ..self }
     }
+
+    fn nearest(self, text: &str, words: &[&'static str]) -> Fault {
+        let nearest = nearest(text, words);
+        Fault { nearest, ..self }
+    }
 }
 
-/// Reads a flow from what was said of it; what was not said is as in `base`. `length` is how long a
+/// Reads a flow from what was said of it; what was not said, or is wrong, is as in `base`. `length` is how long a
 /// rate that changes has: the load's duration, or the slice of a study.
 ///
-/// # Errors
-/// Everything that is wrong, in the order in which it was said; then what contradicts something else.
-pub fn read(said: &[Said], base: FlowSpec, length: Duration) -> Result<FlowSpec, Vec<Fault>> {
+/// With it comes everything that is wrong, in the order in which it was said; then what contradicts something
+/// else.
+pub fn read(said: &[Said], base: FlowSpec, length: Duration) -> (FlowSpec, Vec<Fault>) {
     let mut reader = Reader {
         spec: base,
         held: None,
@@ -201,32 +210,33 @@ pub fn read(said: &[Said], base: FlowSpec, length: Duration) -> Result<FlowSpec,
         expect: None,
         length,
     };
-    let one = |said: &Said| reader.take(said.key, said.text.trim()).err();
-    let mut faults: Vec<Fault> = said.iter().filter_map(one).collect();
+    let one = |(at, said): (usize, &Said)| {
+        let fault = reader.take(said.key, said.text.trim()).err()?;
+        Some(Fault {
+            at: Some(at),
+            ..fault
+        })
+    };
+    let mut faults: Vec<Fault> = said.iter().enumerate().filter_map(one).collect();
     let is_said = |key| said.iter().any(|said| said.key == key);
     let spec = reader.finish(is_said(Key::Secure));
     if !is_said(Key::Secure)
         && let Some(vain) = said.iter().find(|said| said.key.is_of_tls())
     {
-        let fault = Fault::new(vain.key, "it is asked in clear");
-        faults.push(fault.hint("a URL over TLS begins with https://, a study says `tls`"));
+        faults.push(Fault::new(vain.key, "requests go out without TLS"));
     }
     let timed = [Key::Rate, Key::Trace]
         .into_iter()
         .find(|key| is_said(*key));
     if reader.held.is_some() && timed.is_some() {
-        let message = "held connections are not given a rate or a trace";
-        faults.push(
-            Fault::new(Key::Connection, message)
-                .quoting("hold")
-                .hint("one request each 10 s: hold:10s"),
+        let fault = Fault::new(
+            Key::Connection,
+            "held connections have no rate and no trace",
         );
+        faults.push(fault.hint("`hold:10s` sends one request on each connection every 10 s"));
     }
     faults.extend(contradictions(&spec));
-    match faults.is_empty() {
-        true => Ok(spec),
-        false => Err(faults),
-    }
+    (spec, faults)
 }
 
 /// What a flow says that another part of it leaves without effect.
@@ -236,22 +246,22 @@ fn contradictions(spec: &FlowSpec) -> Vec<Fault> {
         (
             per_request && spec.connect_rate.is_some(),
             Key::ConnectRate,
-            "each request opens its own connection; -R, or `rate`, is their rate",
+            "each request opens a connection, so connections have the rate of the requests",
         ),
         (
             spec.overflow == Overflow::Drop && !spec.is_open(),
             Key::Overflow,
-            "without a rate nothing is due that could be dropped",
+            "only a load with a rate can drop requests",
         ),
         (
             spec.assignment == Assignment::PerConnection && !spec.is_open(),
             Key::Schedule,
-            "without a rate there is no schedule",
+            "only a load with a rate has a schedule",
         ),
         (
             spec.spacing != Spacing::Even && !spec.is_open(),
             Key::Arrivals,
-            "without a rate there is nothing to spread",
+            "only a load with a rate has arrivals to spread",
         ),
         (
             spec.pipeline > 1 && spec.is_held(),
@@ -284,7 +294,7 @@ impl Reader {
         let spec = &mut self.spec;
         match key {
             Key::Connections => {
-                spec.connections = at_least_one(key, text, "at least one connection is needed")?;
+                spec.connections = at_least_one(key, text)?;
             }
             Key::Connection => self.policy(text)?,
             Key::ConnectRate => {
@@ -293,8 +303,8 @@ impl Reader {
             Key::Pipeline => {
                 let depth = text.parse().ok();
                 let depth = depth.filter(|depth| (1..=DEEPEST).contains(depth));
-                spec.pipeline = depth
-                    .ok_or_else(|| Fault::new(key, format!("from 1 to {DEEPEST}")).quoting(text))?;
+                let wanted = format!("a whole number from 1 to {DEEPEST}");
+                spec.pipeline = depth.ok_or_else(|| is_not(key, text, &wanted))?;
             }
             Key::Rate => {
                 let segments = parse_segments(text, self.length).map_err(|error| bad(&error))?;
@@ -309,10 +319,9 @@ impl Reader {
                 spec.arrivals = ArrivalsSpec::Trace(TraceSpec { file, speed: 1.0 });
             }
             Key::TraceSpeed => {
-                let speed = text.parse().ok();
-                let speed = speed.filter(|speed: &f64| speed.is_finite() && *speed > 0.0);
-                let wrong = || Fault::new(key, "must be above zero").quoting(text);
-                let speed = speed.ok_or_else(wrong)?;
+                let speed = Limits::TRACE_SPEED
+                    .read(text)
+                    .map_err(|error| bad(&error))?;
                 if let ArrivalsSpec::Trace(trace) = &mut spec.arrivals {
                     trace.speed = speed;
                 }
@@ -329,13 +338,13 @@ impl Reader {
                 spec.overflow = one_of(key, text, &words)?;
             }
             Key::Limit => {
-                let limit = at_least_one(key, text, "at least one request is needed")?;
+                let limit = at_least_one(key, text)?;
                 spec.limit = Some(limit);
             }
             Key::Timeout => {
                 let timeout = parse_duration(text).map_err(|error| bad(&error))?;
                 if timeout < Duration::from_millis(1) {
-                    return Err(Fault::new(key, "at least 1ms").quoting(text));
+                    return Err(is_not(key, text, "a duration of at least 1ms"));
                 }
                 spec.timeout = timeout;
             }
@@ -391,9 +400,9 @@ impl Reader {
 
     fn policy(&mut self, text: &str) -> Result<(), Fault> {
         let bad = || {
-            Fault::new(Key::Connection, "is not a connection policy").quoting(text).hint(
-                "keep-alive, per-request, a number of requests (1000), a time (30s), hold, or hold:10s",
-            )
+            is_not(Key::Connection, text, "a connection policy")
+                .hint("write keep-alive, per-request, a number of requests (1000), a time (30s), hold or hold:10s")
+                .nearest(text, &["keep-alive", "per-request", "hold"])
         };
         let some_time = |text: &str| {
             let time = parse_duration(text).ok();
@@ -439,55 +448,24 @@ impl Reader {
     }
 }
 
+fn is_not(key: Key, text: &str, wanted: &str) -> Fault {
+    Fault::new(key, format!("`{text}` is not {wanted}"))
+}
+
 fn at_least_one<T: std::str::FromStr + PartialEq + From<u8>>(
     key: Key,
     text: &str,
-    otherwise: &str,
 ) -> Result<T, Fault> {
     let number = text.parse().ok().filter(|number| *number != T::from(0));
-    number.ok_or_else(|| Fault::new(key, otherwise).quoting(text))
+    number.ok_or_else(|| is_not(key, text, "a whole number of at least 1"))
 }
 
-fn one_of<T: Copy>(key: Key, text: &str, words: &[(&str, T)]) -> Result<T, Fault> {
+fn one_of<T: Copy>(key: Key, text: &str, words: &[(&'static str, T)]) -> Result<T, Fault> {
     let found = words.iter().find(|(word, _)| *word == text);
     found.map(|(_, meant)| *meant).ok_or_else(|| {
-        let words: Vec<&str> = words.iter().map(|(word, _)| *word).collect();
-        Fault::new(key, format!("is not {}", words.join(" or "))).quoting(text)
+        let words: Vec<&'static str> = words.iter().map(|(word, _)| *word).collect();
+        is_not(key, text, &format!("`{}`", words.join("` or `"))).nearest(text, &words)
     })
-}
-
-/// `status=200`, `status=2xx,304`, `size=1KiB`, `sha256=…`, `field=Name` or `field=Name: value`.
-fn expectation(text: &str, all: &mut ExpectSpec) -> Result<(), Fault> {
-    let bad =
-        || {
-            Fault::new(Key::Expect, "is nothing that can be expected").quoting(text).hint(
-            "status=200, status=2xx,304, size=1KiB, sha256=…, field=Name, or field=Name: value",
-        )
-        };
-    let (what, value) = text.split_once('=').ok_or_else(bad)?;
-    let value = value.trim();
-    match what.trim() {
-        "status" => {
-            for code in value.split(',').map(str::trim) {
-                all.status.push(StatusSpec::parse(code).ok_or_else(bad)?);
-            }
-        }
-        "size" => {
-            let size = parse_bytes(value);
-            let bad = |error| Fault::new(Key::Expect, error).quoting(text);
-            all.size = Some(size.map_err(bad)?);
-        }
-        "sha256" => all.sha256 = Some(value.to_owned()),
-        "field" => all.fields.push(match value.split_once(':') {
-            None => (value.to_owned(), FieldSpec::Present),
-            Some((name, value)) => {
-                let value = FieldSpec::Value(value.trim().to_owned());
-                (name.trim().to_owned(), value)
-            }
-        }),
-        _ => return Err(bad()),
-    }
-    Ok(())
 }
 
 #[cfg(test)]

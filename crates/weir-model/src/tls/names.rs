@@ -20,7 +20,7 @@ pub enum NameError {
         known: String,
     },
     /// It exists, but weir cannot speak it.
-    #[error("{what} `{name}` exists but cannot be spoken: {why}")]
+    #[error("{what} `{name}` exists, but weir does not support it: {why}")]
     Unspoken {
         /// Cipher or group.
         what: &'static str,

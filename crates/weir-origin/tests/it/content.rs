@@ -34,10 +34,8 @@ fn content_is_always_the_same_and_of_the_size_asked_for() {
     assert!(text.bytes().is_ascii() && lines.iter().all(|line| line.len() < 100));
     let mut file = tempfile::NamedTempFile::new().expect("a file");
     file.write_all(b"from a file").expect("written");
-    assert_eq!(
-        Content::file(file.path()).expect("read").bytes(),
-        b"from a file"
-    );
+    let content = Content::file(file.path()).expect("read");
+    assert_eq!(content.bytes(), b"from a file");
     assert!(Content::file(&file.path().join("none")).is_err());
 }
 
@@ -66,21 +64,18 @@ fn impossible_responses_are_refused() {
         assert_eq!(error.kind(), std::io::ErrorKind::InvalidInput, "{error}");
         error.to_string()
     };
-    assert_eq!(
-        refused(&|config| config.status = 101),
-        "status 101 is not within 200 to 599"
-    );
+    let status = refused(&|config| config.status = 101);
+    assert_eq!(status, "status 101 is not within 200 to 599");
     let field = |name: &str, value: &str| {
         refused(&|config| config.fields = vec![(name.to_owned(), value.to_owned())])
     };
     assert_eq!(field("a b", ""), "field name `a b` is not a token");
-    assert_eq!(
-        field("A", "b\r\nc: d"),
-        "value of field A holds CR, LF or NUL"
-    );
+    let broken = field("A", "b\r\nc: d");
+    assert_eq!(broken, "value of field A holds CR, LF or NUL");
     assert!(field("content-length", "1").contains("written by the server itself"));
+    let cpu = refused(&|config| config.cpus = vec![1 << 20]);
     assert_eq!(
-        refused(&|config| config.cpus = vec![1 << 20]),
+        cpu,
         "cannot run on CPU 1048576: Invalid argument (os error 22)"
     );
 }
@@ -138,11 +133,8 @@ fn content_goes_by_the_target_where_sizes_are_asked_for() {
     }
     // The line has gone by when the client is told to go on.
     client.send(b"PUT /10 HTTP/1.1\r\nExpect: 100-continue\r\nContent-Length: 2\r\n\r\n");
-    let mut interim = [0; 25];
-    client
-        .stream
-        .read_exact(&mut interim)
-        .expect("an interim response");
+    let interim = client.stream.read_exact(&mut [0; 25]);
+    interim.expect("an interim response");
     client.send(b"ab");
     assert_eq!(client.receive(false).1.content_bytes, 10);
 }

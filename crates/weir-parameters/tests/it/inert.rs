@@ -9,6 +9,14 @@ fn settings(list: &[(&str, &str)]) -> Settings {
     list.iter().map(owned).collect()
 }
 
+/// Why a change is inert.
+fn why(changes: &[(&str, &str)], here: &[(&str, &str)], there: &[(&str, &str)]) -> String {
+    let [inert] = &inert(changes, here, there)[..] else {
+        panic!("{changes:?} is not inert");
+    };
+    inert.why.clone()
+}
+
 fn inert(changes: &[(&str, &str)], here: &[(&str, &str)], there: &[(&str, &str)]) -> Vec<Inert> {
     let (changes, here, there) = (settings(changes), settings(here), settings(there));
     Catalog::builtin().inert(Nginx, &changes, &here, &there)
@@ -22,15 +30,8 @@ fn a_backlog_that_something_else_caps_is_inert() {
         ("backlog", "511"),
         ("listen-backlog", "511"),
     ];
-    let alone = inert(
-        &[("net.core.somaxconn", "32768")],
-        &[
-            ("net.core.somaxconn", "32768"),
-            ("backlog", "511"),
-            ("listen-backlog", "511"),
-        ],
-        &there,
-    );
+    let (somaxconn, backlog) = (("net.core.somaxconn", "32768"), ("backlog", "32768"));
+    let alone = inert(&[somaxconn], &[somaxconn, there[1], there[2]], &there);
     let expected = Inert {
         id: "net.core.somaxconn".to_owned(),
         requested: "32768".to_owned(),
@@ -40,22 +41,10 @@ fn a_backlog_that_something_else_caps_is_inert() {
     };
     assert_eq!(alone, [expected]);
 
-    let together = inert(
-        &[("net.core.somaxconn", "32768"), ("backlog", "32768")],
-        &[
-            ("net.core.somaxconn", "32768"),
-            ("backlog", "32768"),
-            ("listen-backlog", "32768"),
-        ],
-        &there,
-    );
-    assert_eq!(together, []);
+    let both = [somaxconn, backlog, ("listen-backlog", "32768")];
+    assert_eq!(inert(&[somaxconn, backlog], &both, &there), []);
     // Raised as far as the other one goes: not inert, though less than was asked for.
-    let partly = inert(
-        &[("backlog", "32768")],
-        &[("backlog", "32768"), ("listen-backlog", "4096")],
-        &there,
-    );
+    let partly = inert(&[backlog], &[backlog, ("listen-backlog", "4096")], &there);
     assert_eq!(partly, []);
 }
 
@@ -75,37 +64,33 @@ fn what_was_not_measured_is_not_called_inert() {
 
 #[test]
 fn connections_beyond_the_descriptors_are_inert() {
-    let found = inert(
-        &[("worker_connections", "65535")],
-        &[("worker_connections", "65535"), ("nofile", "1024")],
-        &[("worker_connections", "4096"), ("nofile", "1024")],
-    );
+    let (wanted, nofile) = (("worker_connections", "65535"), ("nofile", "1024"));
+    let there = [("worker_connections", "4096"), nofile];
+    let found = inert(&[wanted], &[wanted, nofile], &there);
     assert_eq!(found[0].effective, "connections of a worker 1024");
     assert_eq!(
         found[0].why,
         "a worker can hold the smaller of `worker_connections` (65535) and descriptor limit (1024)"
     );
-    let raised = inert(
-        &[("worker_connections", "65535")],
-        &[("worker_connections", "65535"), ("nofile", "65535")],
-        &[("worker_connections", "768"), ("nofile", "1024")],
-    );
-    assert_eq!(raised, []);
+    let there = [("worker_connections", "768"), nofile];
+    assert_eq!(inert(&[wanted], &[wanted, ("nofile", "65535")], &there), []);
 }
 
 #[test]
 fn a_limit_that_is_not_reached_or_comes_second_is_inert() {
     let limits = [("nofile", "1024")];
-    let first = inert(&[("worker_rlimit_nofile", "100000")], &limits, &limits);
-    assert_eq!(
-        first[0].why,
-        "the limit in force stayed 1024, whatever was asked for"
-    );
-    let second = inert(&[("rlimit_nofile", "4096")], &limits, &limits);
-    assert_eq!(
-        second[0].why,
-        "`worker_rlimit_nofile` decides where it is set, and 1024 was in force in both arms"
-    );
+    for (change, expected) in [
+        (
+            ("worker_rlimit_nofile", "100000"),
+            "the limit in force stayed 1024, whatever was asked for",
+        ),
+        (
+            ("rlimit_nofile", "4096"),
+            "`worker_rlimit_nofile` decides where it is set, and 1024 was in force in both arms",
+        ),
+    ] {
+        assert_eq!(why(&[change], &limits, &limits), expected);
+    }
 }
 
 #[test]
@@ -113,10 +98,8 @@ fn a_host_that_has_more_is_left_alone() {
     let host = [("fs.file-max", "2466170")];
     let found = inert(&[("fs.file-max", "1048576")], &host, &host);
     assert_eq!(found[0].effective, "fs.file-max 2466170");
-    assert_eq!(
-        found[0].why,
-        "the host has 2466170 already, and weir never lowers it"
-    );
+    let why = "the host has 2466170 already, and weir never lowers it";
+    assert_eq!(found[0].why, why);
 
     let catalog = Catalog::builtin();
     let written = |id, level, now| {
@@ -132,14 +115,13 @@ fn a_host_that_has_more_is_left_alone() {
 #[test]
 fn a_level_that_was_there_before_is_inert() {
     let both = [("net.ipv4.tcp_fin_timeout", "60")];
-    let found = inert(&[("net.ipv4.tcp_fin_timeout", "60")], &both, &both);
-    assert_eq!(
-        found[0].why,
-        "the arm that it is compared with has this value too"
-    );
-    let refused = inert(&[("net.ipv4.tcp_fin_timeout", "15")], &both, &both);
-    assert_eq!(refused[0].why, "60 stayed in force in both arms");
+    let same = "the arm that it is compared with has this value too";
+    assert_eq!(why(&both, &both, &both), same);
     let changed = [("net.ipv4.tcp_fin_timeout", "15")];
+    assert_eq!(
+        why(&changed, &both, &both),
+        "60 stayed in force in both arms"
+    );
     assert_eq!(inert(&changed, &changed, &both), []);
 }
 
@@ -166,9 +148,7 @@ fn settings_go_to_those_who_put_them_into_force() {
         ..Scoped::default()
     };
     assert_eq!(catalog.split(Nginx, &all), expected);
-    assert_eq!(
-        catalog.scope(Nginx, "rlimit_nofile"),
-        Some(Scope::ProcessLaunch)
-    );
+    let limit = catalog.scope(Nginx, "rlimit_nofile");
+    assert_eq!(limit, Some(Scope::ProcessLaunch));
     assert_eq!(catalog.scope(Nginx, "colour"), None);
 }

@@ -6,18 +6,19 @@ use std::process::Command;
 use weir_model::study::ProxyKind::Nginx;
 use weir_parameters::{Catalog, EffectiveFrom, Kubernetes, LevelKind, Parameter, Scope};
 
-fn sysctl(row: &Parameter) -> Option<&str> {
+fn file(row: &Parameter) -> String {
     match &row.effective {
-        EffectiveFrom::Sysctl { name } => Some(name),
-        _ => None,
+        EffectiveFrom::Sysctl { name } => format!("/proc/sys/{}", name.replace('.', "/")),
+        _ => "/proc/sys/".to_owned(),
     }
 }
 
-fn file(row: &Parameter) -> String {
-    format!(
-        "/proc/sys/{}",
-        sysctl(row).unwrap_or_default().replace('.', "/")
-    )
+/// Looks at what a namespace shows of rows, line by line.
+#[track_caller]
+fn must_read_back<'r>(rows: impl Iterator<Item = (&'r Parameter, Option<String>)>, said: &str) {
+    for ((row, level), found) in rows.zip(said.lines()) {
+        assert_eq!(row.read_back(Some(found)), level, "{}: {found}", row.id);
+    }
 }
 
 /// What a shell prints in a network namespace that ends with it; `None` where none may be made.
@@ -38,23 +39,11 @@ fn in_a_namespace(script: &str) -> Option<String> {
 #[test]
 fn every_parameter_of_the_published_studies_has_a_row() {
     let catalog = Catalog::builtin();
-    for id in [
-        "fs.file-max",
-        "fs.nr_open",
-        "rlimit_nofile",
-        "net.core.somaxconn",
-        "net.core.netdev_max_backlog",
-        "net.core.rmem_max",
-        "net.core.wmem_max",
-        "net.ipv4.ip_local_port_range",
-        "net.ipv4.tcp_max_syn_backlog",
-        "net.ipv4.tcp_tw_reuse",
-        "net.ipv4.tcp_fin_timeout",
-        "net.ipv4.tcp_rmem",
-        "net.ipv4.tcp_wmem",
-        "net.ipv4.tcp_mem",
-        "net.netfilter.nf_conntrack_max",
-    ] {
+    let all = "fs.file-max fs.nr_open rlimit_nofile net.core.somaxconn net.core.netdev_max_backlog \
+                   net.core.rmem_max net.core.wmem_max net.ipv4.ip_local_port_range \
+                   net.ipv4.tcp_max_syn_backlog net.ipv4.tcp_tw_reuse net.ipv4.tcp_fin_timeout \
+                   net.ipv4.tcp_rmem net.ipv4.tcp_wmem net.ipv4.tcp_mem net.netfilter.nf_conntrack_max";
+    for id in all.split(' ') {
         assert!(catalog.get(Nginx, id).is_some(), "{id} is missing");
     }
 }
@@ -89,10 +78,8 @@ fn a_new_namespace_owns_what_rows_say_it_owns() {
             // Outside of `net.` nothing belongs to a namespace: the file is the host's.
             Scope::KernelHost if !row.id.starts_with("net.") => {}
             Scope::KernelHost => assert_ne!(found, "own", "{id}"),
-            _ => assert!(
-                found == "own" || optional && found == "absent",
-                "{id}: {found}"
-            ),
+            _ if optional && found == "absent" => {}
+            _ => assert_eq!(found, "own", "{id}"),
         }
     }
 }
@@ -123,14 +110,8 @@ fn the_kernel_takes_what_rows_allow() {
         return;
     };
     assert_eq!(said.lines().count(), tried.len(), "{said}");
-    for ((row, level), found) in tried.iter().zip(said.lines()) {
-        assert_eq!(
-            row.read_back(Some(found)).as_ref(),
-            Some(level),
-            "{}: {found}",
-            row.id
-        );
-    }
+    let tried = tried.into_iter().map(|(row, level)| (row, Some(level)));
+    must_read_back(tried, &said);
 }
 
 fn ends(row: &Parameter) -> Vec<String> {
@@ -150,12 +131,8 @@ fn ends(row: &Parameter) -> Vec<String> {
         LevelKind::Ports => vec!["1,9000-9010,65535".to_owned()],
         _ => Vec::new(),
     };
-    let defaults = row
-        .default
-        .all()
-        .iter()
-        .filter_map(|default| default.level.clone());
-    levels.extend(defaults);
+    let defaults = row.default.all().iter();
+    levels.extend(defaults.filter_map(|default| default.level.clone()));
     levels
 }
 
@@ -166,18 +143,14 @@ fn a_new_namespace_begins_with_the_defaults_of_its_kernel() {
     let release = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
     let catalog = Catalog::builtin().for_kernel(release.trim());
     let defaults = catalog.kernel_defaults();
+    let is_own = |row: &&Parameter| {
+        let note = row.default.newest().note.as_deref().unwrap_or_default();
+        row.scope == Scope::KernelNetns && !note.contains("host's")
+    };
     let rows: Vec<_> = catalog
         .host_parameters()
-        .filter(|row| row.scope == Scope::KernelNetns && defaults.contains_key(&row.id))
+        .filter(|row| is_own(row) && defaults.contains_key(&row.id))
         .filter(|row| fs::metadata(file(row)).is_ok())
-        .filter(|row| {
-            !row.default
-                .newest()
-                .note
-                .as_deref()
-                .unwrap_or_default()
-                .contains("host's")
-        })
         .collect();
     let script: String = rows
         .iter()
@@ -188,14 +161,10 @@ fn a_new_namespace_begins_with_the_defaults_of_its_kernel() {
     };
     assert_eq!(said.lines().count(), rows.len());
     assert!(rows.len() > 20);
-    for (row, found) in rows.iter().zip(said.lines()) {
-        assert_eq!(
-            row.read_back(Some(found)).as_ref(),
-            defaults.get(&row.id),
-            "{}",
-            row.id
-        );
-    }
+    let expected = rows
+        .iter()
+        .map(|row| (*row, defaults.get(&row.id).cloned()));
+    must_read_back(expected, &said);
 }
 
 #[test]

@@ -21,12 +21,22 @@ const FILES: ProxyRole = ProxyRole::StaticFiles { size: 1024 };
 
 fn stock_with(settings: &[(&str, &str)]) -> Settings {
     let mut all = Catalog::builtin().stock(Nginx);
-    all.extend(
-        settings
-            .iter()
-            .map(|(k, v)| ((*k).to_owned(), (*v).to_owned())),
-    );
+    all.extend(owned(settings));
     all
+}
+
+fn owned(settings: &[(&str, &str)]) -> Settings {
+    let pairs = settings.iter();
+    pairs
+        .map(|(k, v)| ((*k).to_owned(), (*v).to_owned()))
+        .collect()
+}
+
+fn limits(connections: u64, descriptors: u64) -> Option<ClientLimits> {
+    Some(ClientLimits {
+        connections,
+        descriptors,
+    })
 }
 
 fn conflicts(settings: &[(&str, &str)], role: &ProxyRole) -> Vec<Conflict> {
@@ -122,23 +132,13 @@ fn a_gateway_takes_two_of_everything_per_client() {
     let limits = |settings: &Settings, role: &ProxyRole| {
         catalog.client_limits(Nginx, settings, role, means(4, 0))
     };
-    let expected = |connections, descriptors| {
-        Some(ClientLimits {
-            connections,
-            descriptors,
-        })
-    };
+    let expected = crate::rules::limits;
     assert_eq!(limits(&one, &ProxyRole::ReverseProxy), expected(384, 512));
     assert_eq!(limits(&one, &FILES), expected(768, 512));
     let auto = catalog.stock(Nginx);
-    assert_eq!(
-        limits(&auto, &ProxyRole::ReverseProxy),
-        expected(4 * 384, 4 * 512)
-    );
-    assert_eq!(
-        limits(&Settings::new(), &ProxyRole::ReverseProxy),
-        expected(256, 512)
-    );
+    let proxy = ProxyRole::ReverseProxy;
+    assert_eq!(limits(&auto, &proxy), expected(4 * 384, 4 * 512));
+    assert_eq!(limits(&Settings::new(), &proxy), expected(256, 512));
 }
 
 #[test]
@@ -151,11 +151,11 @@ fn connections_that_ask_nothing_take_one_of_everything_in_every_role() {
         (&FILES, 5000, 0, 0),
     ] {
         let limits = catalog.client_limits(Nginx, &one, role, means(4, held));
-        let expected = ClientLimits {
-            connections,
-            descriptors,
-        };
-        assert_eq!(limits, Some(expected), "{held} held");
+        assert_eq!(
+            limits,
+            self::limits(connections, descriptors),
+            "{held} held"
+        );
     }
 }
 
@@ -199,10 +199,9 @@ fn rows_that_contradict_themselves_are_refused() {
             .expect_err(wrong)
             .to_string();
         assert!(error.contains(said), "{wrong}: {error}");
-        let file = if wrong.contains("fs.file-max") {
-            "kernel.yaml: "
-        } else {
-            "nginx.yaml: "
+        let file = match wrong.contains("fs.file-max") {
+            true => "kernel.yaml: ",
+            false => "nginx.yaml: ",
         };
         assert!(error.starts_with(file), "{error}");
     }
@@ -236,27 +235,18 @@ fn kernel_settings_are_judged_with_those_of_the_proxy() {
     let both = [("backlog", "32768"), ("net.core.somaxconn", "32768")];
     assert_eq!(warned(&both), []);
     let old = Catalog::builtin().for_kernel("4.19.0-25-amd64");
-    let found = old.conflicts(
-        Nginx,
-        &stock_with(&[("backlog", "1024")]),
-        &ProxyRole::ReverseProxy,
-        1024,
-    );
+    let settings = stock_with(&[("backlog", "1024")]);
+    let found = old.conflicts(Nginx, &settings, &ProxyRole::ReverseProxy, 1024);
     assert!(found[0].message.contains("`net.core.somaxconn` 128"));
 
-    let syn = warned(&[("net.ipv4.tcp_max_syn_backlog", "4096")]);
-    assert!(
-        syn[0]
-            .2
-            .contains("has no effect while `net.ipv4.tcp_syncookies` is `1`")
-    );
-    assert_eq!(
-        warned(&[
-            ("net.ipv4.tcp_max_syn_backlog", "4096"),
-            ("net.ipv4.tcp_syncookies", "0")
-        ]),
-        []
-    );
+    let syn = [
+        ("net.ipv4.tcp_max_syn_backlog", "4096"),
+        ("net.ipv4.tcp_syncookies", "0"),
+    ];
+    let (_, _, message) = &warned(&syn[..1])[0];
+    let said = "has no effect while `net.ipv4.tcp_syncookies` is `1`";
+    assert!(message.contains(said), "{message}");
+    assert_eq!(warned(&syn), []);
 }
 
 #[test]
@@ -315,25 +305,13 @@ fn the_limit_that_the_proxy_is_started_with_is_a_limit_of_its_connections() {
 #[test]
 fn threads_of_one_process_share_its_connections() {
     let limits = |settings: &[(&str, &str)]| {
-        let settings = settings
-            .iter()
-            .map(|(k, v)| ((*k).to_owned(), (*v).to_owned()));
-        let settings: Settings = settings.collect();
-        let role = ProxyRole::ReverseProxy;
+        let (settings, role) = (owned(settings), ProxyRole::ReverseProxy);
         Catalog::builtin().client_limits(Haproxy, &settings, &role, means(8, 100))
     };
-    let expected = |connections, descriptors| {
-        Some(ClientLimits {
-            connections,
-            descriptors,
-        })
-    };
+    let expected = crate::rules::limits;
     let threads = ("nbthread", "8");
-    assert_eq!(
-        limits(&[("maxconn", "2000"), threads]),
-        expected(1900, 262_094)
-    );
-    let own = ("ulimit_n", "4100");
-    assert_eq!(limits(&[("maxconn", "2000"), own]), expected(1900, 2000));
+    let (maxconn, own) = (("maxconn", "2000"), ("ulimit_n", "4100"));
+    assert_eq!(limits(&[maxconn, threads]), expected(1900, 262_094));
+    assert_eq!(limits(&[maxconn, own]), expected(1900, 2000));
     assert_eq!(limits(&[threads]), None, "HAProxy computes its maxconn");
 }

@@ -69,7 +69,7 @@ fn own_proxy(
         check
             .error(
                 entry.span.clone(),
-                "a step keeps what the ones before it changed, so it cannot be another proxy",
+                "a cumulative step keeps the changes of the steps before it, so it cannot use another proxy",
             )
             .hint("use `arms`");
         return None;
@@ -110,9 +110,9 @@ pub(super) fn one_at_a_time(
             check
                 .error(
                     factor.entry.span.clone(),
-                    format!("`{id}` has the baseline's level only"),
+                    format!("`{id}` has only the baseline's level"),
                 )
-                .hint("add a level that differs");
+                .hint("add another level");
         }
     }
     growing(&factors)
@@ -138,7 +138,7 @@ pub(super) fn strata(fields: &Fields<'_>, factors: &Entry, check: &mut Checker) 
             strata.push(id);
             continue;
         }
-        let message = format!("`{}` is no factor of this study", short(&id));
+        let message = format!("`{}` is not a factor of this study", short(&id));
         let near = nearest(&id, &names);
         check.error(node.span.clone(), message).nearest(near);
     }
@@ -167,9 +167,9 @@ pub(super) fn factorial(
         check
             .error(
                 entry.span.clone(),
-                format!("{cells} combinations are more than {MAX_ARMS} arms"),
+                format!("{cells} combinations are too many: at most {MAX_ARMS} arms are allowed"),
             )
-            .hint("take levels or factors away, or use `one-at-a-time`");
+            .hint("remove levels or factors, or use `one-at-a-time`");
         return growing;
     }
     let arms_before = maker.drafts.len();
@@ -209,9 +209,9 @@ pub(super) fn factorial(
         check
             .error(
                 entry.span.clone(),
-                "every factor has the baseline's level only",
+                "every factor has only the baseline's level",
             )
-            .hint("add a level that differs");
+            .hint("add another level");
     }
     growing
 }

@@ -146,7 +146,10 @@ pub(crate) fn read(
     if drafts.len() > MAX_ARMS
         && let Some(entry) = design
     {
-        let message = format!("{} arms are more than {MAX_ARMS}", drafts.len());
+        let message = format!(
+            "{} arms are too many: at most {MAX_ARMS} are allowed",
+            drafts.len()
+        );
         check.error(entry.span.clone(), message);
     }
     check_conflicts(&drafts, proxy, catalog, context, check);
@@ -163,7 +166,7 @@ fn alone(drafts: &[Draft], growing: &[String]) -> Option<String> {
     let is_change = |draft: &Draft| draft.arm.role == ArmRole::Change;
     (!growing.is_empty() && !drafts.iter().any(is_change)).then(|| {
         format!(
-            "this machine has no level of `{}` but the baseline's: nothing is compared with it",
+            "on this machine `{}` has only the baseline's level, so there is nothing to compare",
             growing.join("`, `")
         )
     })
@@ -175,15 +178,18 @@ fn design<'n>(fields: &Fields<'n>, a_a: bool, check: &mut Checker) -> Option<&'n
     let first = found.next();
     for second in found {
         check
-            .error(second.span.clone(), "a study has one way to write its arms")
-            .hint(format!("one of {}", DESIGNS.join(", ")));
+            .error(
+                second.span.clone(),
+                "a study can write its arms in one way only",
+            )
+            .hint(format!("keep one of {}", DESIGNS.join(", ")));
     }
     // A limit that holds or does not hold needs nothing to be compared with.
     if first.is_none() && !a_a && !has_limit(fields) {
         check
             .error(
                 fields.span(),
-                "nothing is compared: there are no arms besides the baseline",
+                "there is nothing to compare: the baseline is the only arm",
             )
             .hint(format!(
                 "add one of {}, or leave `a/a: false` out",
@@ -324,7 +330,9 @@ impl Maker<'_> {
             let message = format!("a second arm is named `{}`", draft.arm.name);
             let error = check.error(draft.span.clone(), message);
             if draft.arm.name == SAME {
-                error.hint("weir adds this arm itself unless the study says `a/a: false`");
+                error.hint(
+                    "weir adds an arm of this name itself, unless the study says `a/a: false`",
+                );
             }
         } else if let Some(same) = self
             .drafts
@@ -340,7 +348,10 @@ impl Maker<'_> {
                     "leave one of them out",
                 ),
                 _ => (
-                    format!("arm `{}` has the settings of the baseline", draft.arm.name),
+                    format!(
+                        "arm `{}` has the same settings as the baseline",
+                        draft.arm.name
+                    ),
                     "`a/a: true`, which is the default, measures the baseline twice",
                 ),
             };

@@ -29,7 +29,7 @@ fn one(node: &Node, names: &Names<'_>, check: &mut Checker) -> Option<PublishedG
     let (mean, peak) = (change("mean"), change("peak"));
     if fields.get("mean").is_none() && fields.get("peak").is_none() {
         check
-            .error(fields.span(), "a published gain has a `mean` or a `peak`")
+            .error(fields.span(), "a published gain needs a `mean` or a `peak`")
             .hint("such as `mean: 280%`, or `mean: -30%` where the metric fell");
     }
     Some(PublishedGain {
@@ -48,7 +48,10 @@ fn of(fields: &Fields<'_>, names: &Names<'_>, check: &mut Checker) -> Option<Gai
         (None, Some(node)) => level(node, names, check),
         _ => {
             check
-                .error(fields.span(), "a gain was gained by `arms` or by a `level`")
+                .error(
+                    fields.span(),
+                    "a published gain needs either `arms` or a `level`",
+                )
                 .hint("such as `arms: [onload]` or `level: transport=sockmap`");
             None
         }
@@ -62,7 +65,7 @@ fn arms(node: &Node, names: &Names<'_>, check: &mut Checker) -> Option<Vec<Strin
         _ => std::slice::from_ref(node),
     };
     if nodes.is_empty() {
-        check.error(node.span.clone(), "at least one arm is wanted here");
+        check.error(node.span.clone(), "expected at least one arm");
     }
     let each = nodes.iter().filter_map(|node| {
         let name = check.text(node)?;
@@ -76,7 +79,7 @@ fn arms(node: &Node, names: &Names<'_>, check: &mut Checker) -> Option<Vec<Strin
 fn level(node: &Node, names: &Names<'_>, check: &mut Checker) -> Option<GainOf> {
     let text = check.text(node)?;
     let Some((id, level)) = text.split_once('=') else {
-        let message = format!("`{}` is no level of a parameter", short(&text));
+        let message = format!("`{}` is not a level of a parameter", short(&text));
         check
             .error(node.span.clone(), message)
             .hint("write the parameter, `=` and the level: `transport=sockmap`");
@@ -114,7 +117,7 @@ fn change(node: &Node, check: &mut Checker) -> Option<f64> {
     let fits = |change: &f64| change.is_finite() && *change > -100.0 && *change != 0.0;
     let change = number.filter(fits).map(|percent| percent / 100.0);
     if change.is_none() {
-        let message = format!("`{}` is not a change in per cent", short(&text));
+        let message = format!("`{}` is not a change in percent", short(&text));
         check
             .error(node.span.clone(), message)
             .hint("write `280%`, or `-30%` where the metric fell");

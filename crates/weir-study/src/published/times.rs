@@ -88,7 +88,7 @@ fn complain(
         check
             .error(
                 fields.span(),
-                "an entry has quantiles, or says `unchanged: true`",
+                "an entry needs quantiles or `unchanged: true`",
             )
             .hint("such as `{arm: tuned, p50: 200ms..250ms, p99: 1s}`");
     }
@@ -99,7 +99,7 @@ fn complain(
     {
         check.error(
             entry.span.clone(),
-            format!("`{key}` is shorter than the quantile below it"),
+            format!("`{key}` is shorter than the time of a lower quantile"),
         );
     }
 }
@@ -121,7 +121,7 @@ fn published(node: &Node, quantile: f64, check: &mut Checker) -> Option<Publishe
     let low = check.duration(&part(node, text, low), BOUNDS)?;
     let high = check.duration(&part(node, text, high), BOUNDS)?;
     if low > high {
-        check.error(node.span.clone(), "the shorter time comes first");
+        check.error(node.span.clone(), "the shorter time must come first");
     }
     Some(PublishedQuantile {
         quantile,
@@ -161,7 +161,7 @@ fn bounds<T: Copy + PartialOrd>(
         check
             .error(
                 node.span.clone(),
-                format!("`{}` is no number and no range", short(&text)),
+                format!("`{}` is neither a number nor a range", short(&text)),
             )
             .hint("write `100`, or `900..1000`");
     }

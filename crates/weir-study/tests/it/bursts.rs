@@ -68,7 +68,7 @@ fn bursts_that_cannot_be_are_refused() {
     for (load, words) in [
         (
             "name: open, rate: 100, burst: 500, connections: 499",
-            "bursts of 500 requests are more than 499 connections",
+            "bursts of 500 requests need 500 connections, and the load has 499",
         ),
         (
             "name: open, closed: true, burst: 500, connections: 500",

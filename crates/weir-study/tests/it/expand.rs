@@ -173,7 +173,7 @@ fn a_users_configuration_has_no_defaults_that_anybody_knows() {
     // How it is started and what carries its bytes is weir's to know.
     let errors = own("arms: [{name: plain, settings: {transport: tcp}}]").expect_err("nothing");
     let message = &errors.errors()[0].message;
-    assert_eq!(message, "arm `plain` has the settings of the baseline");
+    assert_eq!(message, "arm `plain` has the same settings as the baseline");
     // As for an arm that has a configuration of its own.
     let mine = "a/a: false\narms:\n- name: mine\n  \
                 proxy: {kind: nginx, configuration: /etc/nginx/nginx.conf}\n\

@@ -46,26 +46,26 @@ fn a_size_is_a_file_of_its_own() {
 
 #[rustfmt::skip]
 static REFUSED: &[(&str, &[&str])] = &[
-    ("connection: keepalive", &["`keepalive` is not a connection policy"]),
-    ("connection: {requests: 5, time: 1s}", &["a connection is used for so many requests or for so long"]),
+    ("connection: keepalive", &["`keepalive` is not a connection policy [keep-alive]"]),
+    ("connection: {requests: 5, time: 1s}", &["a connection is used for a number of requests or for a time, not for both"]),
     ("connection: {requests: 0}", &["`0` is not a whole number from 1 to 4294967295"]),
-    ("connection: {request: 5}", &["`connection` has no key `request` [requests]",
-         "a connection is used for so many requests or for so long"]),
+    ("connection: {request: 5}", &["`connection` has no key `request` [requests]"]),
+    ("connection: {reqs: 5}", &["`connection` has no key `reqs`"]),
     ("tls: yes", &["`yes` is not `true` or `false`"]),
     ("tls: {versions: 1.2}", &["`tls` has no key `versions` [version]"]),
-    ("tls: {version: 1.1}", &["`1.1` is not a TLS version that can be spoken"]),
+    ("tls: {version: 1.1}", &["`1.1` is not a TLS version that weir supports"]),
     ("tls: {ciphers: ecdhe-rsa-aes256-gcm-sha348}",
      &["there is no cipher `ecdhe-rsa-aes256-gcm-sha348` [ECDHE-RSA-AES256-GCM-SHA384]"]),
     ("tls: {version: 1.3, ciphers: [ECDHE-RSA-AES256-GCM-SHA384]}",
-     &["`ECDHE-RSA-AES256-GCM-SHA384` is not of the TLS version that is offered"]),
+     &["`ECDHE-RSA-AES256-GCM-SHA384` does not belong to a TLS version that is offered"]),
     ("tls: {ciphers: [TLS_AES_128_GCM_SHA256, TLS_AES_128_GCM_SHA256]}",
-     &["`TLS_AES_128_GCM_SHA256` is there twice"]),
+     &["`TLS_AES_128_GCM_SHA256` is listed twice"]),
     ("tls: {resumption: of}", &["`of` is not a share of resumed connections"]),
     ("trace-speed: 2", &["`trace-speed` needs a `trace`"]),
-    ("flows: [{name: a, closed: true, connections: [1, 2]}]", &["a flow has one level of each key"]),
-    ("flows: [{name: a, closed: true, connections: 1..3}]", &["a flow has one level of each key"]),
+    ("flows: [{name: a, closed: true, connections: [1, 2]}]", &["a flow under `flows` has a single value for each key"]),
+    ("flows: [{name: a, closed: true, connections: 1..3}]", &["a flow under `flows` has a single value for each key"]),
     ("hold: -1", &["`-1` is not a whole number from 0 to 1000000"]),
-    ("size: 1MiB, request: {path: /a}", &["a load asks for a size or for a path"]),
+    ("size: 1MiB, request: {path: /a}", &["a load cannot have both a size and a path"]),
     ("size: 2GiB", &["`2GiB` is above 1024 MiB"]),
     ("optional: maybe", &["`maybe` is not `true` or `false`"]),
 ];
@@ -79,7 +79,7 @@ fn what_cannot_be_is_refused_with_what_is_right() {
     let outside = with("")
         .replace("kind: nginx", "kind: external, address: \"127.0.0.1:80\"")
         .replace("closed: true", "closed: true, size: 1MiB");
-    let not_ours = "what an external proxy answers is not weir's to choose";
+    let not_ours = "weir does not choose what an external proxy answers";
     assert_eq!(
         messages_of(&outside).last().map(String::as_str),
         Some(not_ours)
@@ -93,7 +93,7 @@ fn what_cannot_be_is_refused_with_what_is_right() {
     let secure = beside.replace("size: 1MiB", "tls: true");
     assert_eq!(
         messages_of(&secure),
-        ["an external proxy is asked in clear"]
+        ["weir cannot send TLS load to an external proxy"]
     );
 }
 
@@ -110,7 +110,7 @@ fn a_limit_is_for_response_times_and_needs_nothing_to_compare() {
         messages_of(&format!(
             "{closed}objective: {{metric: rate, within: 30ms}}\n"
         )),
-        ["only a response time has a limit"]
+        ["only a response time can have a limit"]
     );
     assert_eq!(
         messages_of(&format!("{open}objective: {{within: 2h}}\n")),

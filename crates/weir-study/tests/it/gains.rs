@@ -37,19 +37,19 @@ fn gains_that_say_nothing_or_cannot_be_are_refused() {
         ("metric: rate, arms: x, mean: 1%", "no arm is named `x`"),
         (
             "metric: rate, mean: 1%",
-            "a gain was gained by `arms` or by a `level`",
+            "a published gain needs either `arms` or a `level`",
         ),
         (
             "metric: rate, level: transport=tcp, arms: baseline, mean: 1%",
-            "a gain was gained by `arms` or by a `level`",
+            "a published gain needs either `arms` or a `level`",
         ),
         (
             "metric: rate, level: transport",
-            "a published gain has a `mean` or a `peak`",
+            "a published gain needs a `mean` or a `peak`",
         ),
         (
             "metric: rate, level: transport, mean: 1%",
-            "`transport` is no level of a parameter",
+            "`transport` is not a level of a parameter",
         ),
         (
             "metric: rate, level: transport=carrier-pigeon, mean: 1%",
@@ -57,11 +57,11 @@ fn gains_that_say_nothing_or_cannot_be_are_refused() {
         ),
         (
             "metric: rate, level: transport=sockmap, mean: 2.8",
-            "`2.8` is not a change in per cent",
+            "`2.8` is not a change in percent",
         ),
         (
             "metric: rate, level: transport=sockmap, mean: -100%",
-            "`-100%` is not a change in per cent",
+            "`-100%` is not a change in percent",
         ),
         (
             "metric: speed, level: transport=sockmap, mean: 1%",

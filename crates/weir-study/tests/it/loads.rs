@@ -49,6 +49,7 @@ type Changes = fn(&mut FlowSpec);
 static CHANGES: &[(&str, Changes)] = &[
     ("closed: true", |_| ()),
     ("rate: 100", open),
+    ("closed: false, rate: 100", open),
     ("rate: 100, arrivals: poisson:7", |flow| { open(flow); flow.spacing = Spacing::Poisson { seed: 7 }; }),
     ("rate: 2, arrivals: burst:20", |flow| { flow.arrivals = ArrivalsSpec::Constant(2.0);
          flow.spacing = Spacing::Burst { size: 20 }; }),
@@ -75,6 +76,8 @@ static CHANGES: &[(&str, Changes)] = &[
     ("closed: true, timeout: 5s", |flow| flow.timeout = Duration::from_secs(5)),
     ("closed: true, expect: status=2xx", |flow| flow.requests[0].expect = Some(ExpectSpec {
          status: vec![StatusSpec::Class(2)], ..ExpectSpec::default() })),
+    ("closed: true, expect: [status=200, status=204]", |flow| flow.requests[0].expect = Some(ExpectSpec {
+         status: vec![StatusSpec::Code(200), StatusSpec::Code(204)], ..ExpectSpec::default() })),
     ("closed: true, expect: [status=200, 'size=1KiB', 'field=Via']",
      |flow| flow.requests[0].expect = Some(ExpectSpec { status: vec![StatusSpec::Code(200)], size: Some(1024),
          fields: vec![("Via".to_owned(), FieldSpec::Present)], sha256: None })),
@@ -157,7 +160,9 @@ fn a_file_of_requests_is_read_and_its_errors_have_their_place() {
     let said = refused(&format!("closed: true, request-set: {path}"), TEN);
     assert_eq!(
         said,
-        [format!("{path}:2:22: `0` is not a weight above zero")]
+        [format!(
+            "{path}:2:22: `0` is out of range: a weight must be from 0.000001 to 1000000000"
+        )]
     );
 }
 
@@ -166,34 +171,56 @@ static REFUSED: &[(&str, &str, &[&str])] = &[
     ("rate: 100..5000", "{at-least: 6}", &["a load whose rate changes needs a slice"]),
     ("trace: a.log", "{at-least: 6}", &["a load whose rate changes needs a slice"]),
     ("rate: '100@9s,300@9s'", TEN,
-     &["the steps of `100@9s,300@9s` take 18s, but the load lasts 10s: make them shorter or the load longer"]),
+     &["the steps of `100@9s,300@9s` take 18s, but there are only 10s: make them shorter, or the time longer"]),
     ("rate: 100..200, arrivals: burst:20", TEN, &["a load with bursts needs its rate in requests per second"]),
-    ("rate: 100, trace: a.log", TEN, &["a trace has times of its own, and no rate"]),
+    ("closed: false, rate: 100..5000", "{at-least: 6}", &["a load whose rate changes needs a slice"]),
+    ("rate: 100, trace: a.log", "{at-least: 6}", &["a load has either a `rate` or a `trace`"]),
+    ("rate: 100, trace: a.log", TEN, &["a load has either a `rate` or a `trace`"]),
     ("closed: true, trace: a.log", TEN, &["a load is either closed or has a rate"]),
     ("closed: true, requests: 1000", TEN,
-     &["a number of requests would end the load in the middle of a turn of the arms"]),
+     &["a study does not end after a number of requests"]),
+    ("closed: true, requests: /", TEN, &["expected a list of requests, found `/`"]),
+    ("rate: 99999999999999999999", TEN,
+     &["`99999999999999999999` is out of range: a rate must be from 0.000001 to 1000000000"]),
+    ("rate: 0..2000M", TEN, &["`2000M` is out of range: a rate must be from 0.000001 to 1000000000"]),
+    ("closed: true, connect-rate: 99999999999", TEN,
+     &["`99999999999` is out of range: a rate must be from 0.000001 to 1000000000"]),
+    ("trace: a.log, trace-speed: 1e300", TEN,
+     &["`1e300` is out of range: the speed of a trace must be from 0.000001 to 1000000"]),
+    ("closed: true, requests: [{path: /, weight: 1e308}]", TEN,
+     &["`1e308` is out of range: a weight must be from 0.000001 to 1000000000"]),
+    ("closed: true, expect: status=7xx", TEN,
+     &["`7xx` is not a status code from 100 to 599, or a class such as 2xx"]),
+    ("closed: true, expect: [status=200, status=999]", TEN,
+     &["`999` is not a status code from 100 to 599, or a class such as 2xx"]),
+    ("closed: true, expect: {status: [200, 7xx]}", TEN, &["`7xx` is not a status code from 100 to 599"]),
+    ("closed: true, expect: sha256=abc", TEN, &["`abc` is not 64 hexadecimal digits"]),
+    ("rat: 5", TEN, &["a load has no key `rat` [rate]"]),
+    ("closd: true, timeuot: 0", TEN,
+     &["a load has no key `closd` [closed]", "a load has no key `timeuot` [timeout]",
+         "`0` is not a duration from 1ms to 24h"]),
     ("closed: true, ramp-up: 5s", TEN,
-     &["a load that grows once would be another for each arm, since they take turns"]),
-    ("connection: hold", TEN, &["a load must ask for something"]),
-    ("closed: true, pipeline: 0", TEN, &["`0`: from 1 to 1024"]),
-    ("rate: 100, schedule: globl", TEN, &["`globl` is not global or per-connection"]),
-    ("closed: true, overflow: drop", TEN, &["without a rate nothing is due that could be dropped"]),
+     &["a study has no `ramp-up`: arms take turns, so each would get another part of it"]),
+    ("connection: hold", TEN, &["a load must send requests"]),
+    ("closed: true, pipeline: many", TEN, &["`many` is not a whole number from 1 to 1024"]),
+    ("rate: 100, schedule: globl", TEN, &["`globl` is not `global` or `per-connection` [global]"]),
+    ("closed: true, overflow: drop", TEN, &["only a load with a rate can drop requests"]),
     ("rate: 100, arrivals: poison", TEN,
      &["`poison` is not a spacing of arrivals: write even, poisson, poisson:SEED or burst:SIZE; the nearest is `poisson`"]),
-    ("closed: true, expect: colour", TEN, &["`colour` is nothing that can be expected"]),
+    ("closed: true, expect: colour", TEN, &["`colour` is not something that can be expected"]),
     ("closed: true, expect: status=200, requests: [{path: /}]", TEN,
-     &["of several requests each says itself what it expects"]),
-    ("closed: true, request: {path: /}, requests: [{path: /}]", TEN, &["a load says in one way what it asks for"]),
+     &["with several requests, each has its own `expect`"]),
+    ("closed: true, request: {path: /}, requests: [{path: /}]", TEN, &["a load can have only one of `request`, `requests` and `request-set`"]),
     ("closed: true, request-set: /nowhere", TEN, &["cannot read `/nowhere`: No such file or directory (os error 2)"]),
     ("closed: true, source: 300", TEN, &["`300` is not a whole number from 1 to 253"]),
-    ("closed: true, tls: {cert: c.pem}", TEN, &["a client's certificate and its key go together"]),
+    ("closed: true, tls: {cert: c.pem}", TEN, &["a client certificate needs both `cert` and `key`"]),
     ("closed: true, tls: {ciphers: ECDHE-ECDSA-AES256-GCM-SHA384, groups: x22519}", TEN,
-     &["`ECDHE-ECDSA-AES256-GCM-SHA384` needs another certificate than the arms have",
+     &["`ECDHE-ECDSA-AES256-GCM-SHA384` needs an ECDSA certificate",
          "there is no group `x22519`; did you mean `x25519`?"]),
     ("closed: true, flows: [{name: main, rate: 5, connections: 1}]", TEN,
-     &["a second flow of the load has this name", "the flows of a load are all closed, or all have rates"]),
+     &["two flows of the load have this name", "the flows of a load must all be closed, or all have rates"]),
     ("rate: 9, flows: [{name: a, rate: 9, burst: 2, connections: 2}, {rate: 9, connections: 1}]", TEN,
-     &["only the load's own flow has bursts", "a flow needs the key `name`"]),
+     &["only the load's own flow can have bursts", "a flow needs the key `name`"]),
 ];
 
 #[test]

@@ -58,15 +58,15 @@ fn connections_must_fit_into_descriptors() {
     };
     assert_eq!(
         of_a_proxy("connections: 210"),
-        "the proxy of arm `baseline` has descriptors for 200 clients, not for 210"
+        "the proxy of arm `baseline` has descriptors for 200 clients, and the load needs 210"
     );
     assert_eq!(
         of_a_proxy("connections: 100, hold: 300"),
-        "the proxy of arm `baseline` has descriptors for 35 clients beside 300 held connections, not for 100"
+        "the proxy of arm `baseline` has descriptors for 35 clients beside 300 held connections, and the load needs 100"
     );
     assert_eq!(
         of_a_proxy("connections: 30, hold: 300"),
-        "the proxy of arm `baseline` has connections for 25 clients beside 300 held connections, not for 30"
+        "the proxy of arm `baseline` has connections for 25 clients beside 300 held connections, and the load needs 30"
     );
     let ports = CheckContext {
         local_ports: 1,
@@ -78,7 +78,7 @@ fn connections_must_fit_into_descriptors() {
             &with("").replace("connections: 20", "connections: 255")
         )[0]
         .0,
-        "255 connections need as many local ports, and 253 source addresses have 253"
+        "255 connections need one local port each, and 253 source addresses have 253"
     );
 }
 
@@ -116,7 +116,7 @@ fn threads_with_tables_of_their_own_hold_more_than_one_limit_of_connections() {
     };
     assert_eq!(
         refused(&smaller, &text(9_000))[0].0,
-        "the proxy of arm `baseline` has descriptors for 0 clients beside 9000 held connections, not for 20"
+        "the proxy of arm `baseline` has descriptors for 0 clients beside 9000 held connections, and the load needs 20"
     );
 }
 

@@ -146,7 +146,7 @@ fn another_version_is_the_only_thing_said() {
 #[test]
 fn what_is_missing_is_said() {
     insta::assert_snapshot!(refused("title: nothing else\n"));
-    assert_eq!(messages("weir: 1")[0], "the key `weir` is there twice");
+    assert_eq!(messages("weir: 1")[0], "the key `weir` is given twice");
 }
 
 #[test]
@@ -180,54 +180,54 @@ fn anchors_and_bombs_are_refused_at_once() {
 
 #[rustfmt::skip]
 static SECTIONS: &[(&str, &[&str])] = &[
-    ("a/a: false", &["nothing is compared: there are no arms besides the baseline"]),
+    ("a/a: false", &["there is nothing to compare: the baseline is the only arm"]),
     ("a/a: yes", &["`yes` is not `true` or `false`"]),
-    ("arms: []", &["a list of arms such as `{name: no-gzip, settings: {gzip: off}}` is wanted here, found none"]),
+    ("arms: []", &["expected a list of arms such as `{name: no-gzip, settings: {gzip: off}}`, found an empty list"]),
     ("arms: [{name: a, settings: {gzip: off}}]\nfactorial: {gzip: [on, off]}",
-     &["a study has one way to write its arms"]),
+     &["a study can write its arms in one way only"]),
     ("arms: [{name: a, settings: {gzip: off}}]\nstratify: gzip", &["`stratify` is for a `factorial` study"]),
     ("factorial: {gzip: [on, off], sendfile: [on, off]}\nstratify: [gzip, sendfil]",
-     &["`sendfil` is no factor of this study [sendfile]"]),
+     &["`sendfil` is not a factor of this study [sendfile]"]),
     ("arms: [{name: a, proxy: haprxy}]",
      &["`haprxy` is not `nginx`, `haproxy`, `envoy`, `caddy`, `httpd` or `external` [haproxy]"]),
     ("arms: [{name: a, proxy: {kind: nginx, role: reverse-proxy}}]", &["a proxy has no key `role`"]),
     ("arms: [{name: a, proxy: {kind: nginx, port: 80}}]",
-     &["`port` names a listener of a `configuration`, and there is none"]),
+     &["`port` names a listener of a `configuration`, which is missing"]),
     ("arms: [{name: a, proxy: {kind: nginx, configuration: /a, stock: debian}}]",
-     &["a configuration of your own begins with nothing but itself"]),
+     &["`stock` has no effect with a `configuration` of your own"]),
     ("arms: [{name: a, proxy: {kind: nginx, address: 127.0.0.1:80}}]",
      &["`address` is for a proxy that weir does not start"]),
     ("arms: [{name: a, proxy: {kind: external, settings: {gzip: off}}}]",
-     &["a proxy needs the key `address`", "`settings` is for a proxy that weir starts", "unknown parameter `gzip`"]),
+     &["a proxy needs the key `address`", "`settings` is for a proxy that weir starts"]),
     ("cumulative: [{name: a, proxy: haproxy}]",
-     &["a step keeps what the ones before it changed, so it cannot be another proxy"]),
+     &["a cumulative step keeps the changes of the steps before it, so it cannot use another proxy"]),
     ("arms: [{name: a, proxy: {kind: nginx, settings: {worker_processes: 1}}}]",
-     &["arm `a` has the settings of the baseline"]),
+     &["arm `a` has the same settings as the baseline"]),
     ("arms: [{name: a, settings: {gzip: off}, setings: 1}]", &["an arm has no key `setings` [settings]"]),
     ("arms: [{name: a}]", &["an arm needs the key `settings`"]),
     ("arms: [{name: a, settings: {gzip: [off]}}]", &["`gzip` is `on` or `off`, found a list"]),
-    ("one-at-a-time: {multi_accept: [off]}", &["`multi_accept` has the baseline's level only"]),
-    ("one-at-a-time: {gzip: [off, off]}", &["the level `off` is there twice"]),
+    ("one-at-a-time: {multi_accept: [off]}", &["`multi_accept` has only the baseline's level"]),
+    ("one-at-a-time: {gzip: [off, off]}", &["the level `off` is listed twice"]),
     ("one-at-a-time: {gzipp: [off]}", &["unknown parameter `gzipp` [gzip]"]),
     ("factorial: {keepalive_requests: [1, 2, 3, 4, 5, 6, 7, 8, 9], gzip_comp_level: [2, 3, 4, 5, 6, 7, 8, 9]}",
-     &["72 combinations are more than 64 arms"]),
+     &["72 combinations are too many: at most 64 arms are allowed"]),
     ("arms: [{name: a, settings: {worker_rlimit_nofile: 512}}]",
      &["`worker_connections` 768 is above `worker_rlimit_nofile` 512: every connection takes a descriptor; nginx starts with no more than a warning and can never use the connections above the limit"]),
     ("origin: {status: 100}", &["`100` is not a whole number from 200 to 599"]),
-    ("origin: {status: 204, size: 1k}", &["a response with status 204 has no content"]),
+    ("origin: {status: 204, size: 1k}", &["a response with status 204 has no body"]),
     ("origin: {size: 9000GiB}", &["`9000GiB` is out of range: it is above 1 TiB"]),
-    ("origin: {delay: {uniform: [5ms, 1ms]}}", &["the shorter and the longer duration are wanted here"]),
-    ("origin: {delay: {gauss: 1ms}}", &["a delay has no key `gauss`", "a delay has one distribution"]),
+    ("origin: {delay: {uniform: [5ms, 1ms]}}", &["expected two durations, the shorter first"]),
+    ("origin: {delay: {gauss: 1ms}}", &["a delay has no key `gauss`"]),
     ("origin: {content_type: text/html}", &["an origin has no key `content_type` [content-type]"]),
     ("blocks: {slice: 1ms}", &["`1ms` is not a duration from 10ms to 10m"]),
     ("blocks: {discard: 95%}", &["`95%` is not a share from 0 % to below 90 %"]),
     ("blocks: {slice: 10s}", &["60s is too short for 12 blocks of 2 arms"]),
     ("objective: {metric: response-p50}", &["no open load measures this metric"]),
     ("objective: {confidence: 1}", &["`1` is not a share from 50 % to below 100 %"]),
-    ("cpus: {proxy: 0-3, generator: 0}", &["`cpus` needs the key `origin`", "this machine has no CPU 2-3 for weir"]),
+    ("cpus: {proxy: 0-3, generator: 0}", &["`cpus` needs the key `origin`", "weir may not use CPU 2-3 on this machine"]),
     ("cpus: {proxy: one, generator: 0, origin: 0}", &["`one` is not a list of CPUs such as 0, 0-3 or 0,2-3"]),
     ("published: {source: s, metric: m, figures: {baseline: -1}}", &["`-1` is not a number above 0"]),
-    ("baseline: my/base", &["`my/base` is no name for a file [my-base]"]),
+    ("baseline: my/base", &["`my/base` is not a valid name [my-base]"]),
 ];
 
 #[test]
@@ -239,10 +239,10 @@ fn sections_say_what_they_want() {
 
 #[rustfmt::skip]
 static LOADS: &[(&str, &[&str])] = &[
-    ("closed: false", &["a load that is not closed needs a rate"]),
+    ("closed: false", &["a load needs `closed: true` or a `rate`"]),
     ("closed: true, rate: 5", &["a load is either closed or has a rate"]),
     ("timeout: 1s", &["a load needs `closed: true` or a `rate`"]),
-    ("rate: 0", &["`0` is out of range: it must be above zero"]),
+    ("rate: 0", &["`0` is out of range: a rate must be from 0.000001 to 1000000000"]),
     ("rate: fast", &["`fast` is not a rate in requests per second such as 500, 2.5k or 30k"]),
     ("rate: 60% of fastest", &["`60% of fastest` is not a rate"]),
     ("rate: 160% of slowest", &["`160% of slowest` is not a rate"]),
@@ -255,7 +255,7 @@ static LOADS: &[(&str, &[&str])] = &[
     ("closed: true, request: {fields: {Accept: \"a\\r\\nb: c\"}}",
      &["a header's value holds a control character (RFC 9110 §5.5)"]),
     ("closed: true, request: {fields: {Content-Length: 5}}", &["weir writes `Content-Length` itself"]),
-    ("closed: true, name: Big", &["the key `name` is there twice"]),
+    ("closed: true, name: Big", &["the key `name` is given twice"]),
     ("closed: true, request: {cookies: 1}", &["a request has no key `cookies`"]),
 ];
 

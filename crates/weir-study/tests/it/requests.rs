@@ -1,17 +1,18 @@
 //! Files of requests: what is read, and what is refused.
 
-use std::path::Path;
-
 use weir_model::load::RequestSpec;
 use weir_model::request::{ExpectSpec, FieldSpec, StatusSpec, WeightedRequest};
-use weir_study::{Requests, StudyErrors, parse_requests};
+use weir_study::{Engine, StudyErrors, parse_requests};
 
-fn read(text: &str) -> Result<Requests, StudyErrors> {
-    let mut file = |path: &Path| match path.to_str() {
-        Some("body.json") => Ok(b"{\"a\":{{1}}}".to_vec()),
-        _ => Err(std::io::Error::from_raw_os_error(2)),
+fn read(text: &str) -> Result<Vec<WeightedRequest>, StudyErrors> {
+    let engine = Engine {
+        read: |path| match path.to_str() {
+            Some("body.json") => Ok(b"{\"a\":{{1}}}".to_vec()),
+            _ => Err(std::io::Error::from_raw_os_error(2)),
+        },
+        ..Engine::default()
     };
-    parse_requests(text, "requests.yaml", &mut file)
+    parse_requests(text, "requests.yaml", engine)
 }
 
 fn refused(text: &str) -> Vec<String> {
@@ -74,8 +75,7 @@ requests:
         ..RequestSpec::get("/f")
     };
     let read = read(&text).expect("requests");
-    assert_eq!(read.places, [(3, 5), (4, 5), (14, 5)]);
-    let [first, second, third] = &read.requests[..] else {
+    let [first, second, third] = &read[..] else {
         panic!("three requests")
     };
     let root = WeightedRequest::single(RequestSpec::get("/"));
@@ -106,18 +106,17 @@ requests:
         refused(text),
         [
             "requests.yaml:2:6: a request has no key `paht` [path]",
-            "requests.yaml:2:6: a request needs the key `path`",
             "requests.yaml:2:15: a request has no key `wieght` [weight]",
             "requests.yaml:3:12: `a` is not a path",
-            "requests.yaml:3:23: `0` is not a weight above zero",
+            "requests.yaml:3:23: `0` is out of range: a weight must be from 0.000001 to 1000000000",
             "requests.yaml:3:34: `get` is not the method GET [GET]",
-            "requests.yaml:3:48: content is text, found YAML of its own",
-            "requests.yaml:4:27: a request has `content` or `content-file`, not both",
+            "requests.yaml:3:48: expected text, found YAML",
+            "requests.yaml:4:27: a request cannot have both `content` and `content-file`",
             "requests.yaml:5:29: cannot read `none.json`: No such file or directory (os error 2)",
             "requests.yaml:7:14: weir writes `Content-Length` itself",
             "requests.yaml:8:14: what is expected has no key `stauts` [status]",
-            "requests.yaml:8:36: `20` is not a status code",
-            "requests.yaml:8:45: `abc` is not a status code",
+            "requests.yaml:8:36: `20` is not a status code from 100 to 599",
+            "requests.yaml:8:45: `abc` is not a status code from 100 to 599",
             "requests.yaml:8:57: `big` is not a size such as 600, 1KiB, 64k or 1MB",
             "requests.yaml:8:70: `abc` is not 64 hexadecimal digits",
             "requests.yaml:8:84: `a b` is not a valid header name (RFC 9110 §5.1)",

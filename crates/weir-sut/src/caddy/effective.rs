@@ -52,13 +52,9 @@ pub(super) fn read(
     environment: &Environment,
     catalog: &Catalog,
 ) -> Effective {
-    let rows = catalog.parameters(KIND);
-    let levels =
-        rows.filter_map(|row| Some((row.id.clone(), level(row, document, servers, environment)?)));
-    Effective {
-        text: format!("{document:#}\n"),
-        levels: levels.collect(),
-    }
+    let text = format!("{document:#}\n");
+    let level = |row: &Parameter| level(row, document, servers, environment);
+    Effective::of(text, (catalog, KIND), level)
 }
 
 fn level(

@@ -24,7 +24,7 @@ use weir_model::study::ProxyKind;
 use weir_parameters::Catalog;
 
 use crate::admin;
-use crate::installed::{Installed, Marks};
+use crate::installed::{Installed, Marks, word_behind};
 use crate::proxy::check;
 use crate::{Configuration, Effective, Proxy, RunningProxy, SutError, Task};
 
@@ -151,24 +151,9 @@ fn with_file(subcommand: &str, configuration: &Configuration) -> Vec<OsString> {
 /// `caddy/2.6.2` of what `caddy environ` prints. Debian leaves out the `v` and the checksum that others
 /// print.
 fn version_of(words: &str) -> Option<String> {
-    let mut lines = words.lines();
-    let line = lines.find_map(|line| line.strip_prefix("caddy.Version="))?;
-    let version = line.split_ascii_whitespace().next()?;
-    let version = version.strip_prefix('v').unwrap_or(version);
-    Some(format!("caddy/{version}"))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn versions_of_debian_and_of_others_look_alike() {
-        let of = |version: &str| version_of(&format!("caddy.HomeDir=/\n{version}\nHOME=/\n"));
-        assert_eq!(of("caddy.Version=2.6.2").as_deref(), Some("caddy/2.6.2"));
-        let released = "caddy.Version=v2.8.4 h1:q3pe0wpBj1OcHFZ3n/1nl4V4bxBrYoSoab7rL9BMYNk=";
-        assert_eq!(of(released).as_deref(), Some("caddy/2.8.4"));
-        assert_eq!(of("caddy.Version="), None);
-        assert_eq!(of("nginx version: nginx/1.22.1"), None);
-    }
+    let version = word_behind(words, "caddy.Version=")?;
+    Some(format!(
+        "caddy/{}",
+        version.strip_prefix('v').unwrap_or(version)
+    ))
 }

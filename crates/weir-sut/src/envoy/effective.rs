@@ -109,20 +109,16 @@ fn options(words: &[String]) -> Value {
 }
 
 fn read(document: &Document, catalog: &Catalog, nofile: Option<u64>) -> Effective {
-    let levels = catalog
-        .parameters(ProxyKind::Envoy)
-        .filter_map(|row| Some((row.id.clone(), level(row, document, nofile)?)))
-        .collect();
     let Document {
         arguments,
         bootstrap,
         ..
     } = document;
     let text = json!({"command_line_options": arguments, "bootstrap": bootstrap});
-    Effective {
-        text: format!("{text:#}\n"),
-        levels,
-    }
+    let rows = (catalog, ProxyKind::Envoy);
+    Effective::of(format!("{text:#}\n"), rows, |row| {
+        level(row, document, nofile)
+    })
 }
 
 fn level(row: &Parameter, document: &Document, nofile: Option<u64>) -> Option<String> {
@@ -241,31 +237,11 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_written_is_the_program_s_default() {
-        let catalog = Catalog::builtin();
-        let document = Document {
-            arguments: json!({}),
-            bootstrap: json!({}),
-            ..Document::default()
-        };
-        let levels = read(&document, &catalog, None).levels;
-        assert_eq!(levels, catalog.defaults(ProxyKind::Envoy));
-    }
-
-    #[test]
     fn the_command_line_is_read_as_envoy_tells_it() {
-        let words = [
-            "--concurrency",
-            "2",
-            "--cpuset-threads",
-            "--service-node",
-            "a",
-        ];
-        let words = words.map(str::to_owned);
-        assert_eq!(
-            options(&words),
-            json!({"concurrency": 2, "cpuset_threads": true, "service_node": "a"})
-        );
+        let words = "--concurrency 2 --cpuset-threads --service-node a".split(' ');
+        let words: Vec<String> = words.map(str::to_owned).collect();
+        let expected = json!({"concurrency": 2, "cpuset_threads": true, "service_node": "a"});
+        assert_eq!(options(&words), expected);
     }
 
     #[test]

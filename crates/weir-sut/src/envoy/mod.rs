@@ -151,37 +151,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_version_is_told_from_its_build() {
-        let words = "envoy  version: 9e5580933739/1.40.0/Clean/RELEASE/BoringSSL";
-        assert_eq!(version_of(words).as_deref(), Some("envoy/1.40.0"));
-        assert_eq!(version_of("nginx version: nginx/1.22.1"), None);
-        assert_eq!(version_of("envoy version: none"), None);
-        assert_eq!(version_of(""), None);
-    }
-
-    fn installed() -> Installed {
-        Installed {
-            kind: ProxyKind::Envoy,
-            program: "envoy".into(),
-            version: "envoy/1.40.0".to_owned(),
-            said: String::new(),
-        }
-    }
-
-    #[test]
     fn a_refusal_is_shown_without_the_document() {
         let said =
             "[t][1][critical][main] cannot do  it   (duration   must): {\n \"admin\": {\n }\n}\n";
-        assert_eq!(
-            refusal(said),
-            "[t][1][critical][main] cannot do it (duration must):"
-        );
+        let told = "[t][1][critical][main] cannot do it (duration must):";
+        assert_eq!(refusal(said), told);
+        let installed = || Installed::test(ProxyKind::Envoy, "envoy/1.40.0");
         let remarks = |line: &str| (MARKS.open)(installed()).unwrap().remarks(line);
         let line = "[2026-11-21 19:43:18.799][27002][warning][main] [s.cc:1] no limit";
         assert_eq!(remarks(line), ["[warning][main] [s.cc:1] no limit"]);
-        assert_eq!(
-            remarks("[2026-11-21][1][info][main] x"),
-            Vec::<String>::new()
-        );
+        let none = remarks("[2026-11-21][1][info][main] x");
+        assert_eq!(none, Vec::<String>::new());
     }
 }

@@ -7,64 +7,35 @@ use crate::{Configuration, SutError, admin};
 
 /// Counters of the whole process in `show info`. Those of connections and requests count weir's own
 /// questions too, and are taken from `show stat`.
-const PROCESS: [&str; 6] = [
-    "CumSslConns",
-    "SslCacheLookups",
-    "SslCacheMisses",
-    "DroppedLogs",
-    "PoolFailed",
-    "TotalSplicdedBytesOut",
-];
+const PROCESS: &str =
+    "CumSslConns, SslCacheLookups, SslCacheMisses, DroppedLogs, PoolFailed, TotalSplicdedBytesOut";
 
 /// Counters of `show stat` that frontends have (management guide §9.1).
-const FRONTEND: [&str; 21] = [
-    "bin",
-    "bout",
-    "dreq",
-    "dresp",
-    "ereq",
-    "req_tot",
-    "conn_tot",
-    "dcon",
-    "dses",
-    "hrsp_1xx",
-    "hrsp_2xx",
-    "hrsp_3xx",
-    "hrsp_4xx",
-    "hrsp_5xx",
-    "comp_in",
-    "comp_out",
-    "comp_rsp",
-    "wrew",
-    "eint",
-    "ssl_sess",
-    "ssl_reused_sess",
-];
+const FRONTEND: &str = "bin, bout, dreq, dresp, ereq, req_tot, conn_tot, dcon, dses, hrsp_1xx, hrsp_2xx, hrsp_3xx, \
+     hrsp_4xx, hrsp_5xx, comp_in, comp_out, comp_rsp, wrew, eint, ssl_sess, ssl_reused_sess";
 
 /// And those that backends have.
-const BACKEND: [&str; 12] = [
-    "bin", "bout", "stot", "connect", "reuse", "econ", "eresp", "wretr", "wredis", "cli_abrt",
-    "srv_abrt", "hrsp_5xx",
-];
+const BACKEND: &str =
+    "bin, bout, stot, connect, reuse, econ, eresp, wretr, wredis, cli_abrt, srv_abrt, hrsp_5xx";
 
 pub(super) fn read(configuration: &Configuration) -> Result<BTreeMap<String, u64>, SutError> {
     let text = admin::line(configuration, "show info")?;
     let of_process = PROCESS
-        .iter()
-        .filter_map(|&name| Some((name.to_owned(), info(&text, name)?)));
+        .split(", ")
+        .filter_map(|name| Some((name.to_owned(), info(&text, name)?)));
     let mut all: BTreeMap<String, u64> = of_process.collect();
     add_stat(&mut all, &admin::line(configuration, "show stat")?);
     Ok(all)
 }
 
 fn add_stat(all: &mut BTreeMap<String, u64>, text: &str) {
-    let wholes: [(&str, &str, &[&str]); 2] = [
-        ("FRONTEND", "frontend", &FRONTEND),
-        ("BACKEND", "backend", &BACKEND),
+    let wholes = [
+        ("FRONTEND", "frontend", FRONTEND),
+        ("BACKEND", "backend", BACKEND),
     ];
     for row in stat(text) {
         for (whole, prefix, names) in wholes {
-            for name in names.iter().filter(|_| is_of(&row, whole)) {
+            for name in names.split(", ").filter(|_| is_of(&row, whole)) {
                 if let Some(count) = row.get(name).and_then(|count| count.parse::<u64>().ok()) {
                     *all.entry(format!("{prefix}.{name}")).or_default() += count;
                 }

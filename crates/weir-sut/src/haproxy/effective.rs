@@ -47,11 +47,9 @@ pub(super) fn read(
         way.told_of_proxies(&stat(&admin::line(configuration, "show stat")?));
         text += &format!("\n# show info\n{}", as_comment(&info));
     }
-    let levels = catalog
-        .parameters(ProxyKind::Haproxy)
-        .filter_map(|row| Some((row.id.clone(), level(row, &way)?)))
-        .collect();
-    Ok(Effective { text, levels })
+    Ok(Effective::of(text, (catalog, ProxyKind::Haproxy), |row| {
+        level(row, &way)
+    }))
 }
 
 fn as_comment(text: &str) -> String {
@@ -143,10 +141,8 @@ mod tests {
         let asked: SocketAddr = ASKED.parse().unwrap();
         let mut way = Way::of(&Tree::parse(&source).unwrap(), [Some(asked), None]);
         way.told_of_proxies(&stat(told));
-        let catalog = Catalog::builtin();
-        let rows = catalog.parameters(ProxyKind::Haproxy);
-        rows.filter_map(|row| Some((row.id.clone(), level(row, &way)?)))
-            .collect()
+        let rows = (&Catalog::builtin(), ProxyKind::Haproxy);
+        Effective::of(String::new(), rows, |row| level(row, &way)).levels
     }
 
     #[test]

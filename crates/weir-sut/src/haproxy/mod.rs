@@ -26,7 +26,7 @@ use weir_model::study::ProxyKind;
 use weir_parameters::Catalog;
 
 use crate::admin;
-use crate::installed::{Installed, Marks};
+use crate::installed::{Installed, Marks, word_behind};
 use crate::proxy::has_workers;
 use crate::{Configuration, Effective, Proxy, RunningProxy, SutError, Task};
 
@@ -84,10 +84,6 @@ impl Proxy for Haproxy {
         arguments
     }
 
-    fn shares_ports(&self, configuration: &Configuration) -> bool {
-        configuration.shares_port
-    }
-
     /// The master opens the listeners before it has a worker, and only that one accepts and answers. And
     /// the master must have settled.
     fn is_ready(
@@ -141,12 +137,8 @@ fn worker(configuration: &Configuration) -> Result<u64, SutError> {
 /// `haproxy/2.6.12-1+deb12u4` of `HAProxy version 2.6.12-1+deb12u4 2026/10/17 - https://haproxy.org/`;
 /// before 2.4 it called itself `HA-Proxy`.
 fn version_of(words: &str) -> Option<String> {
-    let line = words.lines().next()?;
-    let version = line
-        .strip_prefix("HAProxy version ")
-        .or_else(|| line.strip_prefix("HA-Proxy version "))?;
-    let version = version.split_ascii_whitespace().next()?;
-    Some(format!("haproxy/{version}"))
+    let [new, old] = ["HAProxy version ", "HA-Proxy version "].map(|it| word_behind(words, it));
+    Some(format!("haproxy/{}", new.or(old)?))
 }
 
 /// The messages with this tag.
@@ -170,24 +162,6 @@ fn without_pid(line: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_version_is_read_in_both_spellings_of_the_name() {
-        for (words, version) in [
-            (
-                "HAProxy version 2.6.12-1+deb12u4 2026/10/17 - https://haproxy.org/\nStatus: x",
-                Some("haproxy/2.6.12-1+deb12u4"),
-            ),
-            (
-                "HA-Proxy version 2.2.9-2+deb11u6 2023/12/16 - https://haproxy.org/",
-                Some("haproxy/2.2.9-2+deb11u6"),
-            ),
-            ("nginx version: nginx/1.22.1", None),
-            ("", None),
-        ] {
-            assert_eq!(version_of(words).as_deref(), version);
-        }
-    }
 
     #[test]
     fn messages_do_not_differ_by_process() {

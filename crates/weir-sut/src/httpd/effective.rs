@@ -46,11 +46,8 @@ fn mpm_in(modules: &str) -> Option<&str> {
 /// Reads the levels of all parameters. Process limits are known only of a proxy that runs.
 pub(super) fn read(text: String, catalog: &Catalog, nofile: Option<u64>) -> Effective {
     let lines = parse(&text);
-    let levels = catalog
-        .parameters(ProxyKind::Httpd)
-        .filter_map(|row| Some((row.id.clone(), level(row, &lines, nofile)?)))
-        .collect();
-    Effective { text, levels }
+    let rows = (catalog, ProxyKind::Httpd);
+    Effective::of(text.clone(), rows, |row| level(row, &lines, nofile))
 }
 
 fn level(row: &Parameter, lines: &[Line<'_>], nofile: Option<u64>) -> Option<String> {
@@ -176,13 +173,6 @@ SSLProtocol -all +TLSv1.2 +TLSv1.3
             assert_eq!(levels.get(id).map(String::as_str), Some(level), "{id}");
         }
         assert_eq!(levels.get("proxy_acquire"), None);
-    }
-
-    #[test]
-    fn what_is_not_written_is_the_program_s_default() {
-        let catalog = Catalog::builtin();
-        let levels = read(String::new(), &catalog, None).levels;
-        assert_eq!(levels, catalog.defaults(ProxyKind::Httpd));
     }
 
     #[test]

@@ -23,7 +23,7 @@ use weir_model::study::ProxyKind;
 use weir_parameters::Catalog;
 
 use self::modules::Modules;
-use crate::installed::{Installed, Marks};
+use crate::installed::{Installed, Marks, word_behind};
 use crate::proxy::has_workers;
 use crate::{Configuration, Effective, Proxy, RunningProxy, SutError, Task};
 
@@ -144,22 +144,6 @@ fn with(configuration: &Configuration, others: &[&str]) -> Vec<OsString> {
 
 /// `Apache/2.4.57` of `Server version: Apache/2.4.57 (Debian)`.
 fn version_of(words: &str) -> Option<String> {
-    let line = words
-        .lines()
-        .find_map(|line| line.strip_prefix("Server version: "))?;
-    let name = line.split_ascii_whitespace().next()?;
+    let name = word_behind(words, "Server version: ")?;
     name.starts_with("Apache/").then(|| name.to_owned())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_httpd_is_httpd() {
-        let words = "Server version: Apache/2.4.57 (Debian)\nServer built:   2023-04-13";
-        assert_eq!(version_of(words).as_deref(), Some("Apache/2.4.57"));
-        assert_eq!(version_of("nginx version: nginx/1.22.1"), None);
-        assert_eq!(version_of("Server version: Other/1.0"), None);
-    }
 }

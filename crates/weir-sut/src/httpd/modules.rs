@@ -16,35 +16,15 @@ const LINK: &str = "modules";
 /// What every arm loads beside an MPM, and nothing else: Debian enables some twenty more, for
 /// authentication, listings and the like, that a gateway has no use for. The order is that in which
 /// they need each other.
-const LOADED: [&str; 15] = [
-    "unixd",
-    "log_config",
-    "authz_core",
-    "authz_host",
-    "mime",
-    "dir",
-    "filter",
-    "deflate",
-    "status",
-    "info",
-    "reqtimeout",
-    "socache_shmcb",
-    "ssl",
-    "proxy",
-    "proxy_http",
-];
+const LOADED: &str = "unixd, log_config, authz_core, authz_host, mime, dir, filter, deflate, status, info, \
+     reqtimeout, socache_shmcb, ssl, proxy, proxy_http";
 
 /// By which a folder of modules is known.
 const SIGN: &str = "mod_proxy_http.so";
 
 /// Folders of modules below the one above the program's, as distributions have them.
-const FOLDERS: [&str; 5] = [
-    "lib/apache2/modules",
-    "lib64/httpd/modules",
-    "lib/httpd/modules",
-    "libexec/apache2",
-    "modules",
-];
+const FOLDERS: &str =
+    "lib/apache2/modules, lib64/httpd/modules, lib/httpd/modules, libexec/apache2, modules";
 
 /// Modules of an httpd.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -73,7 +53,7 @@ impl Modules {
 
     /// The directives that load what is not built in, without the MPM.
     pub(super) fn directives(&self) -> impl Iterator<Item = String> {
-        let wanted = LOADED.into_iter();
+        let wanted = LOADED.split(", ");
         let missing = wanted.filter(|name| !self.built_in.iter().any(|other| other == name));
         missing.map(|name| format!("LoadModule {name}_module {LINK}/mod_{name}.so"))
     }
@@ -114,7 +94,7 @@ fn folder(program: &Path, root: Option<&Path>) -> Option<PathBuf> {
     let above = real.parent().and_then(Path::parent);
     let system = [Path::new("/usr"), Path::new("/usr/local")];
     let below = above.into_iter().chain(system);
-    let known = below.flat_map(|above| FOLDERS.map(|folder| above.join(folder)));
+    let known = below.flat_map(|above| FOLDERS.split(", ").map(move |folder| above.join(folder)));
     let own = root.map(|root| root.join("modules"));
     own.into_iter()
         .chain(known)

@@ -18,11 +18,9 @@ pub(super) fn read(
     nofile: Option<u64>,
 ) -> Effective {
     let way = Way::of(tree, asked);
-    let levels = catalog
-        .parameters(ProxyKind::Nginx)
-        .filter_map(|row| Some((row.id.clone(), level(row, &way, nofile)?)))
-        .collect();
-    Effective { text, levels }
+    Effective::of(text, (catalog, ProxyKind::Nginx), |row| {
+        level(row, &way, nofile)
+    })
 }
 
 fn level(row: &Parameter, way: &Way<'_>, nofile: Option<u64>) -> Option<String> {
@@ -210,13 +208,6 @@ mod tests {
         ] {
             assert_eq!(levels.get(id).map(String::as_str), Some(level), "{id}");
         }
-    }
-
-    #[test]
-    fn what_is_not_written_is_the_program_s_default() {
-        let catalog = Catalog::builtin();
-        let levels = levels("events { }", None);
-        assert_eq!(levels, catalog.defaults(ProxyKind::Nginx));
     }
 
     #[test]

@@ -17,7 +17,7 @@ use weir_model::study::ProxyKind;
 use weir_parameters::Catalog;
 
 use crate::admin;
-use crate::installed::{Installed, Marks};
+use crate::installed::{Installed, Marks, word_behind};
 use crate::proxy::{answer, has_workers};
 use crate::{Configuration, Effective, Proxy, RunningProxy, SutError, Task};
 
@@ -39,21 +39,14 @@ pub(crate) struct Nginx {
 impl Nginx {
     /// Whether it tells its own counters (ngx_http_stub_status_module).
     fn tells_status(&self) -> bool {
-        self.installed
-            .said
-            .contains("--with-http_stub_status_module")
+        let said = &self.installed.said;
+        said.contains("--with-http_stub_status_module")
     }
 
     fn is_at_least(&self, wanted: [u32; 3]) -> bool {
-        let digits = self
-            .installed
-            .version
-            .rsplit('/')
-            .next()
-            .unwrap_or_default();
-        let mut parts = digits
-            .split('.')
-            .map(|part| part.parse::<u32>().unwrap_or(0));
+        let digits = self.installed.version.rsplit('/').next();
+        let parts = digits.unwrap_or_default().split('.');
+        let mut parts = parts.map(|part| part.parse::<u32>().unwrap_or(0));
         std::array::from_fn(|_| parts.next().unwrap_or(0)) >= wanted
     }
 
@@ -96,10 +89,6 @@ impl Proxy for Nginx {
             arguments.extend(["-e".into(), configuration.error_log().into()]);
         }
         arguments
-    }
-
-    fn shares_ports(&self, configuration: &Configuration) -> bool {
-        configuration.shares_port
     }
 
     fn is_ready(
@@ -151,11 +140,7 @@ impl Proxy for Nginx {
 
 /// `nginx/1.22.1` of `nginx version: nginx/1.22.1`, and the like of its relatives.
 fn version_of(words: &str) -> Option<String> {
-    let line = words
-        .lines()
-        .find_map(|line| line.strip_prefix("nginx version: "))?;
-    let version = line.split_ascii_whitespace().next()?;
-    Some(version.to_owned())
+    word_behind(words, "nginx version: ").map(str::to_owned)
 }
 
 #[cfg(test)]
@@ -164,13 +149,6 @@ mod tests {
 
     #[test]
     fn versions_of_nginx_and_its_relatives_are_told_apart_by_number() {
-        let words = "nginx version: openresty/1.21.4.1\nbuilt with OpenSSL";
-        assert_eq!(version_of(words).as_deref(), Some("openresty/1.21.4.1"));
-        assert_eq!(
-            version_of("nginx version: nginx/1.18.0 (Ubuntu)").as_deref(),
-            Some("nginx/1.18.0")
-        );
-        assert_eq!(version_of("Apache/2.4"), None);
         for (version, expected) in [
             ("nginx/1.18.0", false),
             ("nginx/1.19.4", false),
@@ -179,15 +157,12 @@ mod tests {
             ("nginx/2.0", true),
             ("nginx/unknown", false),
         ] {
-            let nginx = Nginx {
-                installed: Installed {
-                    kind: ProxyKind::Nginx,
-                    program: "nginx".into(),
-                    version: version.to_owned(),
-                    said: String::new(),
-                },
-            };
-            assert_eq!(nginx.is_at_least([1, 19, 5]), expected, "{version}");
+            let installed = Installed::test(ProxyKind::Nginx, version);
+            assert_eq!(
+                Nginx { installed }.is_at_least([1, 19, 5]),
+                expected,
+                "{version}"
+            );
         }
     }
 }

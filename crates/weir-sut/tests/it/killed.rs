@@ -5,21 +5,19 @@ use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use weir_model::study::{ProxyKind, ProxyRole};
+use weir_model::study::ProxyKind;
 use weir_probe::ProcessId;
 use weir_sut::WorkFolder;
 
-use crate::life::{one_of_each, run};
-use crate::support::{
-    Origin, free_address, kill, nginx, processes, shared_folder, start, stock_with, until,
-};
-
-const FILES: ProxyRole = ProxyRole::StaticFiles { size: 1 };
+use crate::life::one_of_each;
+use crate::nginx::{files, nginx};
+use crate::setup::run;
+use crate::support::{Origin, free_address, kill, processes, shared_folder, until};
 
 /// A worker takes the place of one that died, and then loses its master: nobody has noted it.
 #[test]
 fn a_worker_that_nobody_has_noted_is_ended_too() {
-    let arm = start(&stock_with(&[("worker_processes", "1")]), &FILES, None);
+    let arm = files(&[("worker_processes", "1")]).start();
     let (master, first) = (arm.proxy.master_pid(), arm.proxy.worker_pids()[0]);
     kill(first);
     let mut second = Orphans(Vec::new());
@@ -55,7 +53,7 @@ fn is_a_weir_that_will_be_killed() {
         .find(|subject| Some(subject.kind.name()) == kind)
         .unwrap();
     let folder = WorkFolder::create_in(Path::new(parent)).unwrap();
-    let configuration = subject.write(&folder.prefix("arm"), free_address(), &Origin::start());
+    let configuration = subject.write(&folder, free_address(), &Origin::start());
     if how == "bare" {
         // As weir leaves word of what it starts.
         let program = std::fs::canonicalize(nginx().program()).unwrap();

@@ -85,36 +85,33 @@ fn the_process_number_stays_and_arguments_pass_unchanged() {
 fn launch_raw(arguments: &[&str]) -> (Option<i32>, String) {
     let leading = launcher().command(&Launch::default(), Path::new("x"));
     let leading = leading.get_args().map(OsString::from).take(4);
-    let output =
-        std::process::Command::new(std::env::current_exe().expect("a test knows its executable"))
-            .args(leading)
-            .args(arguments)
-            .output()
-            .expect("the launcher can be started");
-    (
-        output.status.code(),
-        String::from_utf8_lossy(&output.stderr).into_owned(),
-    )
+    let own = std::env::current_exe().expect("a test knows its executable");
+    let mut command = std::process::Command::new(own);
+    let output = command.args(leading).args(arguments).output();
+    let output = output.expect("the launcher can be started");
+    let words = String::from_utf8_lossy(&output.stderr).into_owned();
+    (output.status.code(), words)
 }
 
 #[test]
 fn what_cannot_be_had_is_said() {
-    let (code, words) = launch_raw(&["--parent", "1", "--", "true"]);
-    assert_eq!(code, Some(127));
-    assert!(words.contains("process 1) has ended"), "{words}");
-    let (code, words) = launch_raw(&["--", "/nonexistent/program"]);
-    assert_eq!(code, Some(127));
-    assert!(
-        words.contains("cannot run /nonexistent/program: No such file"),
-        "{words}"
-    );
-    let (code, words) = launch_raw(&["--cpus", "1023", "--", "true"]);
-    assert_eq!(code, Some(127));
-    assert!(
-        words.contains("cannot run on CPUs 1023: Invalid argument"),
-        "{words}"
-    );
-    let (code, words) = launch_raw(&["--cpus", "many", "--", "true"]);
-    assert_eq!(code, Some(127));
-    assert!(words.contains("`--cpus many` is not understood"), "{words}");
+    for (arguments, said) in [
+        (&["--parent", "1", "--", "true"][..], "process 1) has ended"),
+        (
+            &["--", "/nonexistent/program"],
+            "cannot run /nonexistent/program: No such file",
+        ),
+        (
+            &["--cpus", "1023", "--", "true"],
+            "cannot run on CPUs 1023: Invalid argument",
+        ),
+        (
+            &["--cpus", "many", "--", "true"],
+            "`--cpus many` is not understood",
+        ),
+    ] {
+        let (code, words) = launch_raw(arguments);
+        assert_eq!(code, Some(127));
+        assert!(words.contains(said), "{words}");
+    }
 }

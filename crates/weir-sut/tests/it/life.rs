@@ -6,15 +6,14 @@ use std::net::{SocketAddr, TcpListener};
 use std::path::Path;
 use std::sync::Arc;
 
-use weir_model::study::{ProxyKind, ProxyRole};
+use weir_model::study::ProxyKind;
 use weir_parameters::Catalog;
 use weir_probe::ProcessId;
-use weir_sut::{Configuration, Launch, Proxy, RunningProxy, Site, SutError, WorkFolder};
+use weir_sut::{Configuration, Proxy, SutError, WorkFolder};
 
-use crate::support::{
-    Arm, Origin, executable, free_address, get, kill, launcher, nginx, processes, start_any, stock,
-    until,
-};
+use crate::nginx::nginx;
+use crate::setup::{Arm, Setup, run};
+use crate::support::{Origin, executable, free_address, get, kill, processes, until};
 
 /// A proxy with some settings, and what is to be seen of it.
 pub(crate) struct Subject {
@@ -112,33 +111,25 @@ pub(crate) fn one_of_each() -> impl Iterator<Item = &'static Subject> {
 
 impl Subject {
     pub(crate) fn program(&self) -> Arc<dyn Proxy> {
-        crate::support::program(self.kind)
+        crate::setup::program(self.kind)
+    }
+
+    fn setup(&self, origin: &Origin) -> Setup<'_> {
+        Setup::proxy(self.kind, self.changes, origin.address)
     }
 
     pub(crate) fn start(&self, origin: &Origin) -> Arm {
-        let settings = stock(self.kind, self.changes);
-        let role = ProxyRole::ReverseProxy;
-        let origin = Some(origin.address);
-        start_any(
-            &*self.program(),
-            &settings,
-            &role,
-            origin,
-            &Launch::default(),
-        )
+        self.setup(origin).start()
     }
 
+    /// Writes it below a folder.
     pub(crate) fn write(
         &self,
-        prefix: &Path,
+        folder: &WorkFolder,
         listen: SocketAddr,
         origin: &Origin,
     ) -> Configuration {
-        let settings = stock(self.kind, self.changes);
-        let site = Site::new(&ProxyRole::ReverseProxy, listen, Some(origin.address));
-        let written = self
-            .program()
-            .write(prefix, &settings, &site, &Catalog::builtin());
+        let written = self.setup(origin).try_write(folder, listen);
         written.expect("the configuration can be written")
     }
 
@@ -153,13 +144,6 @@ impl Subject {
         executable(&file, &script);
         weir_sut::find(self.kind, Some(&file)).expect("it answers as the real one")
     }
-}
-
-pub(crate) fn run(
-    program: &dyn Proxy,
-    configuration: &Configuration,
-) -> Result<RunningProxy, SutError> {
-    weir_sut::start(program, configuration, &launcher(), &Launch::default())
 }
 
 #[test]
@@ -194,7 +178,7 @@ fn a_port_that_is_taken_is_said_and_never_shared() {
         // Somebody who accepts, so that a mere connection would pass for a proxy that is ready.
         let other = TcpListener::bind("127.0.0.1:0").unwrap();
         for address in [arm.proxy.address(), other.local_addr().unwrap()] {
-            let configuration = subject.write(&folder.prefix("arm"), address, &origin);
+            let configuration = subject.write(&folder, address, &origin);
             let error = run(&*subject.program(), &configuration).unwrap_err();
             let SutError::PortTaken {
                 words, address: at, ..
@@ -210,7 +194,7 @@ fn a_port_that_is_taken_is_said_and_never_shared() {
             }
         }
         for _ in 0..8 {
-            assert!(get(arm.proxy.address(), "/").ends_with("hello"));
+            assert!(arm.get("/").ends_with("hello"));
         }
     }
 }
@@ -267,7 +251,7 @@ fn what_an_earlier_instance_left_in_the_prefix_does_not_matter() {
     for subject in one_of_each() {
         let folder = WorkFolder::create().unwrap();
         let prefix = folder.prefix("arm");
-        let configuration = subject.write(&prefix, free_address(), &origin);
+        let configuration = subject.write(&folder, free_address(), &origin);
         let first = run(&*subject.program(), &configuration).unwrap();
         for process in processes(&first) {
             // HAProxy's and httpd's follow each other.
@@ -283,15 +267,9 @@ fn what_an_earlier_instance_left_in_the_prefix_does_not_matter() {
             _ => assert!(prefix.join("run/admin.sock").exists(), "{:?}", subject.kind),
         }
         let own = format!("{}\n", std::process::id());
-        fs::write(
-            prefix
-                .join("run")
-                .join(format!("{}.pid", subject.kind.name())),
-            own,
-        )
-        .unwrap();
+        fs::write(prefix.join(format!("run/{}.pid", subject.kind.name())), own).unwrap();
         // Its port may have been taken meanwhile by whoever runs beside this.
-        let configuration = subject.write(&prefix, free_address(), &origin);
+        let configuration = subject.write(&folder, free_address(), &origin);
         let mut second = run(&*subject.program(), &configuration).unwrap();
         second.alive().unwrap();
         assert!(get(second.address(), "/").ends_with("hello"));
@@ -304,35 +282,26 @@ fn one_that_crashes_listens_late_or_never_is_told_apart() {
     let origin = &Origin::start();
     let look_at = |subject: &Subject| {
         let folder = WorkFolder::create().unwrap();
-        let configuration = subject.write(&folder.prefix("arm"), free_address(), origin);
+        let configuration = subject.write(&folder, free_address(), origin);
         let started = |does: &str| run(&*subject.disguised(&folder, does), &configuration);
         let crashed = started("echo out of luck >&2; exit 3");
-        assert!(
-            matches!(&crashed, Err(SutError::NotStarted { words, status, .. })
-                if words.contains("out of luck") && status.contains('3')),
-            "{:?}: {crashed:?}",
-            subject.kind
-        );
+        let is_so = matches!(&crashed, Err(SutError::NotStarted { words, status, .. })
+            if words.contains("out of luck") && status.contains('3'));
+        assert!(is_so, "{:?}: {crashed:?}", subject.kind);
 
         let late = started("sleep 0.5").unwrap();
         assert!(get(late.address(), "/").ends_with("hello"));
         assert_eq!(late.worker_pids().len(), subject.workers);
         let (program, catalog) = (subject.program(), Catalog::builtin());
         assert!(program.counters(&configuration).is_ok());
-        assert!(
-            program
-                .effective(&configuration, Some(&late), &catalog)
-                .is_ok()
-        );
+        let effective = program.effective(&configuration, Some(&late), &catalog);
+        assert!(effective.is_ok());
         late.stop();
 
         let never = started("echo waiting >&2; echo $$ > run/pid; exec sleep 600");
-        assert!(
-            matches!(&never, Err(SutError::NotListening { seconds: 10, words, .. })
-                if words.ends_with("waiting")),
-            "{:?}: {never:?}",
-            subject.kind
-        );
+        let is_so = matches!(&never, Err(SutError::NotListening { seconds: 10, words, .. })
+            if words.ends_with("waiting"));
+        assert!(is_so, "{:?}: {never:?}", subject.kind);
         let pid = fs::read_to_string(configuration.prefix().join("run/pid")).unwrap();
         assert!(ProcessId::of(pid.trim().parse().unwrap()).is_err());
     };
@@ -346,7 +315,7 @@ fn a_listener_of_somebody_else_s_is_not_taken_for_the_proxy() {
     let origin = Origin::start();
     side_by_side(|subject| {
         let folder = WorkFolder::create().unwrap();
-        let configuration = subject.write(&folder.prefix("arm"), free_address(), &origin);
+        let configuration = subject.write(&folder, free_address(), &origin);
         let silent = subject.disguised(&folder, "touch run/started; exec sleep 600");
         let started = configuration.prefix().join("run/started");
         std::thread::scope(|scope| {
@@ -377,11 +346,7 @@ fn a_missing_or_wrong_program_is_said_with_what_to_do() {
         (ProxyKind::Haproxy, "apt-get install haproxy", "haproxy/2."),
         (ProxyKind::Envoy, "scripts/setup proxies", "envoy/1."),
         (ProxyKind::Caddy, "apt-get install caddy", "caddy/2."),
-        (
-            ProxyKind::Httpd,
-            "apt-get install apache2-bin",
-            "Apache/2.4.",
-        ),
+        (ProxyKind::Httpd, "apt-get install apache2-bin", "Apache/2."),
     ] {
         for missing in [
             "proxy-that-is-not-there",
@@ -390,21 +355,15 @@ fn a_missing_or_wrong_program_is_said_with_what_to_do() {
         ] {
             let error = weir_sut::find(kind, Some(Path::new(missing))).unwrap_err();
             assert!(matches!(error, SutError::NotFound { .. }), "{error}");
-            let words = error.to_string();
-            assert!(
-                words.starts_with(&format!("{missing} was not found")),
-                "{words}"
-            );
+            let start = format!("{missing} was not found");
+            assert!(error.to_string().starts_with(&start), "{error}");
             assert!(error.hint().unwrap().contains(install));
         }
         for other in ["true", "uname", "/bin/echo"] {
             let error = weir_sut::find(kind, Some(Path::new(other))).unwrap_err();
             assert!(matches!(error, SutError::NotTheProgram { .. }), "{error}");
-            assert!(
-                error
-                    .to_string()
-                    .contains(&format!("does not look like {}", kind.title()))
-            );
+            let words = format!("does not look like {}", kind.title());
+            assert!(error.to_string().contains(&words), "{error}");
         }
         let found = weir_sut::find(kind, None).unwrap();
         assert_eq!(found.kind(), kind);

@@ -1,8 +1,10 @@
 //! Real processes: the launcher, and the proxies that are installed on this machine.
 
 mod caddy;
+mod configured;
 mod envoy;
 mod envoy_serving;
+mod gate;
 mod haproxy;
 mod httpd;
 mod killed;
@@ -11,6 +13,7 @@ mod life;
 mod nginx;
 mod own;
 mod secure;
+mod setup;
 mod support;
 mod tidy;
 mod tls;

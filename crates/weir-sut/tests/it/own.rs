@@ -3,16 +3,14 @@
 use std::fs;
 use std::net::SocketAddr;
 
-use weir_model::study::{ProxyRole, Settings};
-use weir_parameters::Catalog;
-use weir_probe::ProcessId;
+use weir_model::study::Settings;
 use weir_probe::process::command_line;
-use weir_sut::{Configuration, Launch, Own, Proxy, Site, SutError, WorkFolder};
+use weir_sut::{Configuration, Launch, Own, Proxy, SutError, WorkFolder};
 
 use crate::haproxy::haproxy;
-use crate::support::{free_address, get, launcher, nginx, until};
-
-const ROLE: ProxyRole = ProxyRole::ReverseProxy;
+use crate::nginx::nginx;
+use crate::setup::{Setup, nobody, run, run_with};
+use crate::support::{free_address, get, processes, until};
 
 /// An nginx.conf whose listener has `flags`, with `main` on top.
 fn nginx_conf(main: &str, flags: &str) -> String {
@@ -30,15 +28,13 @@ fn copy(proxy: &dyn Proxy, folder: &WorkFolder, text: &str, listen: SocketAddr) 
         file: &file,
         port: None,
     };
-    let nobody = "127.0.0.1:9".parse().expect("an address");
-    let site = Site {
+    let setup = Setup {
+        settings: Settings::new(),
         own: Some(own),
-        ..Site::new(&ROLE, listen, Some(nobody))
+        ..Setup::proxy(proxy.kind(), &[], nobody())
     };
-    let prefix = folder.prefix("arm");
-    proxy
-        .write(&prefix, &Settings::new(), &site, &Catalog::builtin())
-        .expect("the configuration is understood")
+    let written = setup.try_write(folder, listen);
+    written.expect("the configuration is understood")
 }
 
 #[test]
@@ -50,14 +46,13 @@ fn nginx_is_ready_behind_a_launcher_that_stays() {
         prefix: prefix.to_vec(),
         ..Launch::default()
     };
-    let mut proxy = weir_sut::start(&*nginx(), &configuration, &launcher(), &launch).unwrap();
+    let mut proxy = run_with(&*nginx(), &configuration, &launch).unwrap();
     proxy.alive().unwrap();
     let title = command_line(proxy.master_pid()).unwrap();
     assert!(title.starts_with("nginx: master process"), "{title}");
     assert_eq!(proxy.worker_pids().len(), 2);
     assert!(get(proxy.address(), "/").starts_with("HTTP/1.1 204"));
-    let pids = proxy.worker_pids().into_iter().chain([proxy.master_pid()]);
-    let all: Vec<ProcessId> = pids.map(|pid| ProcessId::of(pid).unwrap()).collect();
+    let all = processes(&proxy);
     proxy.stop();
     until("none is left", || {
         !all.iter().any(|process| process.is_alive())
@@ -70,7 +65,7 @@ fn a_port_that_is_taken_is_not_shared_because_the_user_s_file_would() {
     let text = nginx_conf("", " reuseport");
     let start = |folder: &WorkFolder, listen| {
         let configuration = copy(&*nginx(), folder, &text, listen);
-        weir_sut::start(&*nginx(), &configuration, &launcher(), &Launch::default())
+        run(&*nginx(), &configuration)
     };
     let folders = [(); 2].map(|()| WorkFolder::create().unwrap());
     let first = start(&folders[0], free_address()).unwrap();

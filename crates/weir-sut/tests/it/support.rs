@@ -1,4 +1,4 @@
-//! What the tests share: an origin server, a client, and an nginx in a folder of its own.
+//! What the tests share: an origin server, a client, processes and addresses.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
@@ -9,20 +9,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
-use weir_model::study::{ProxyKind, ProxyRole, Settings};
-use weir_parameters::Catalog;
 use weir_probe::ProcessId;
-use weir_sut::{Configuration, Launch, Launcher, Proxy, RunningProxy, Site, WorkFolder, free_port};
-
-/// A proxy of this machine. Tests that need it fail without it: to pass would say that something
-/// was looked at.
-pub(crate) fn program(kind: ProxyKind) -> Arc<dyn Proxy> {
-    weir_sut::find(kind, None).unwrap_or_else(|error| panic!("{error}; {:?}", error.hint()))
-}
-
-pub(crate) fn nginx() -> Arc<dyn Proxy> {
-    program(ProxyKind::Nginx)
-}
+use weir_sut::{Launcher, RunningProxy, WorkFolder, free_port};
 
 /// Its first process and its workers.
 pub(crate) fn processes(proxy: &RunningProxy) -> Vec<ProcessId> {
@@ -70,71 +58,6 @@ pub(crate) fn executable(path: &Path, text: &str) {
 pub(crate) fn free_address() -> SocketAddr {
     let ip = Ipv4Addr::LOCALHOST.into();
     SocketAddr::new(ip, free_port(ip).expect("some port is free"))
-}
-
-/// Debian's settings of a proxy with others on top.
-pub(crate) fn stock(kind: ProxyKind, changes: &[(&str, &str)]) -> Settings {
-    let mut settings = Catalog::builtin().stock(kind);
-    let changes = changes.iter();
-    settings.extend(changes.map(|&(id, level)| (id.to_owned(), level.to_owned())));
-    settings
-}
-
-pub(crate) fn stock_with(changes: &[(&str, &str)]) -> Settings {
-    stock(ProxyKind::Nginx, changes)
-}
-
-/// A proxy and the folder it lives in; the proxy ends first.
-pub(crate) struct Arm {
-    pub(crate) proxy: RunningProxy,
-    pub(crate) configuration: Configuration,
-    pub(crate) folder: WorkFolder,
-}
-
-/// Starts an arm. Ports are picked before they are taken, and the machine may be shared: who is
-/// beaten to a port picks another.
-pub(crate) fn start(settings: &Settings, role: &ProxyRole, origin: Option<SocketAddr>) -> Arm {
-    start_with(settings, role, origin, &Launch::default())
-}
-
-pub(crate) fn start_with(
-    settings: &Settings,
-    role: &ProxyRole,
-    origin: Option<SocketAddr>,
-    launch: &Launch,
-) -> Arm {
-    start_any(&*nginx(), settings, role, origin, launch)
-}
-
-/// Starts an arm of any proxy.
-pub(crate) fn start_any(
-    program: &dyn Proxy,
-    settings: &Settings,
-    role: &ProxyRole,
-    origin: Option<SocketAddr>,
-    launch: &Launch,
-) -> Arm {
-    let folder = WorkFolder::create().expect("the folder for temporary files can be written");
-    for attempt in 0.. {
-        let prefix = folder.prefix(&format!("arm-{attempt}"));
-        let catalog = Catalog::builtin();
-        let site = Site::new(role, free_address(), origin);
-        let configuration = program
-            .write(&prefix, settings, &site, &catalog)
-            .expect("the configuration can be written");
-        match weir_sut::start(program, &configuration, &launcher(), launch) {
-            Ok(proxy) => {
-                return Arm {
-                    proxy,
-                    configuration,
-                    folder,
-                };
-            }
-            Err(weir_sut::SutError::PortTaken { .. }) if attempt < 3 => {}
-            Err(error) => panic!("{error}"),
-        }
-    }
-    unreachable!("every attempt ends in one of three ways")
 }
 
 /// Waits for something that is sure to come, and fails the test if it does not.

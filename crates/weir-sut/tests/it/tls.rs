@@ -5,36 +5,29 @@ use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
 
 use weir_model::study::ProxyKind::{self, Caddy, Envoy, Haproxy, Httpd, Nginx};
-use weir_model::study::{ProxyRole, file_target};
-use weir_parameters::Catalog;
+use weir_model::study::file_target;
 use weir_sut::{Certificate, SutError, WorkFolder};
 
-use crate::secure::{self, NAME, TlsArm};
-use crate::support::{Origin, get, nginx, program, stock};
-
-/// Settings of a proxy.
-type Changes = &'static [(&'static str, &'static str)];
+use crate::httpd::ALONE;
+use crate::nginx::{files, nginx};
+use crate::secure::NAME;
+use crate::setup::{Arm, Changes, Setup, program};
+use crate::support::Origin;
 
 /// Counters of a proxy's own, and what they are to say.
 type Counted = &'static [(&'static str, u64)];
 
 /// A cipher suite of TLS 1.2 and one of TLS 1.3.
-const CIPHER: &str = "ECDHE-RSA-AES256-GCM-SHA384";
+pub(crate) const CIPHER: &str = "ECDHE-RSA-AES256-GCM-SHA384";
 const SUITE: &str = "TLS_CHACHA20_POLY1305_SHA256";
 
-/// httpd with one process.
-const ALONE: (&str, &str) = crate::httpd::ALONE;
-
-fn start(kind: ProxyKind, changes: Changes, origin: &Origin) -> TlsArm {
-    let (settings, role) = (stock(kind, changes), ProxyRole::ReverseProxy);
-    secure::start(&*program(kind), &settings, &role, &[], Some(origin.address))
+fn start(kind: ProxyKind, changes: Changes<'_>, origin: &Origin) -> Arm {
+    Setup::proxy(kind, changes, origin.address).start_with_tls()
 }
 
 /// Looks at counters of the proxy's own; one that is not there has counted nothing.
-fn must_have_counted(kind: ProxyKind, arm: &TlsArm, counted: Counted) {
-    let counters = program(kind)
-        .counters(&arm.configuration)
-        .expect("it answers");
+fn must_have_counted(kind: ProxyKind, arm: &Arm, counted: Counted) {
+    let counters = arm.counters();
     for (name, count) in counted {
         let found = counters.get(*name).copied().unwrap_or(0);
         assert_eq!(found, *count, "{kind:?} {name}");
@@ -42,16 +35,11 @@ fn must_have_counted(kind: ProxyKind, arm: &TlsArm, counted: Counted) {
 }
 
 /// Looks whether the levels that were asked for are in force.
-fn must_have(kind: ProxyKind, arm: &TlsArm, changes: Changes) {
-    let catalog = Catalog::builtin();
-    let effective = program(kind).effective(&arm.configuration, Some(&arm.proxy), &catalog);
-    let levels = effective.expect("it answers").levels;
+fn must_have(kind: ProxyKind, arm: &Arm, changes: Changes<'_>) {
+    let levels = arm.effective().levels;
     for (id, level) in changes {
-        assert_eq!(
-            levels.get(*id).map(String::as_str),
-            Some(*level),
-            "{kind:?} {id}"
-        );
+        let found = levels.get(*id).map(String::as_str);
+        assert_eq!(found, Some(*level), "{kind:?} {id}");
     }
 }
 
@@ -72,12 +60,10 @@ fn both_listeners_pass_on_what_they_are_asked_with_a_certificate_that_is_trusted
     ] {
         let origin = Origin::start();
         let arm = start(kind, changes, &origin);
-        assert!(get(arm.proxy.address(), "/").ends_with("hello"));
+        assert!(arm.get("/").ends_with("hello"));
         let (trusted, text) = arm.ask("/", &[]);
-        assert!(
-            trusted && text.contains("Verification: OK"),
-            "{kind:?} {text}"
-        );
+        let is_trusted = trusted && text.contains("Verification: OK");
+        assert!(is_trusted, "{kind:?} {text}");
         assert!(text.contains("Server public key is 2048 bit"), "{text}");
         assert!(text.contains("\r\n\r\nhello"), "{text}");
         must_have_counted(kind, &arm, counted);
@@ -92,15 +78,15 @@ fn both_listeners_pass_on_what_they_are_asked_with_a_certificate_that_is_trusted
 #[test]
 fn files_are_the_same_over_tls_and_in_clear() {
     let sizes = [0, 1024, 1 << 20];
-    for kind in ProxyKind::ALL
-        .into_iter()
-        .filter(|kind| kind.serves_files())
-    {
-        let role = ProxyRole::StaticFiles { size: 10 };
-        let arm = secure::start(&*program(kind), &stock(kind, &[]), &role, &sizes, None);
+    for kind in ProxyKind::started().filter(|kind| kind.serves_files()) {
+        let setup = Setup {
+            sizes: &sizes,
+            ..Setup::files(kind, &[], 10)
+        };
+        let arm = setup.start_with_tls();
         for size in sizes {
             let target = file_target(size);
-            let in_clear = get(arm.proxy.address(), &target);
+            let in_clear = arm.get(&target);
             let (head, content) = in_clear.split_once("\r\n\r\n").unwrap();
             assert!(head.starts_with("HTTP/1.1 200 OK\r\n"), "{kind:?} {head}");
             assert_eq!(content.len() as u64, size);
@@ -115,13 +101,13 @@ fn files_are_the_same_over_tls_and_in_clear() {
             );
             assert!(text.contains(content), "the same file over either");
         }
-        assert!(get(arm.proxy.address(), "/").contains("Content-Length: 10\r\n"));
+        assert!(arm.get("/").contains("Content-Length: 10\r\n"));
     }
 }
 
 #[test]
 fn the_newest_version_and_the_ciphers_are_those_of_the_settings() {
-    let of_apache: Changes = &[("ssl_protocols", "TLSv1.2"), ("ssl_ciphers", CIPHER)];
+    let of_apache: Changes<'_> = &[("ssl_protocols", "TLSv1.2"), ("ssl_ciphers", CIPHER)];
     for (kind, changes, also, counted) in [
         (Nginx, of_apache, "", &[][..]),
         (Httpd, of_apache, "", &[]),
@@ -177,7 +163,7 @@ fn the_newest_version_and_the_ciphers_are_those_of_the_settings() {
             "{kind:?} {text}"
         );
         // In clear it answers as well.
-        assert!(get(arm.proxy.address(), "/").ends_with("hello"));
+        assert!(arm.get("/").ends_with("hello"));
         must_have_counted(kind, &arm, counted);
         must_have(kind, &arm, changes);
     }
@@ -185,7 +171,7 @@ fn the_newest_version_and_the_ciphers_are_those_of_the_settings() {
 
 #[test]
 fn the_oldest_version_is_that_of_the_settings() {
-    let of_haproxy: Changes = &[("ssl_min_ver", "TLSv1.3"), ("ssl_ciphersuites", SUITE)];
+    let of_haproxy: Changes<'_> = &[("ssl_min_ver", "TLSv1.3"), ("ssl_ciphersuites", SUITE)];
     for (kind, changes, agreed) in [
         (Nginx, &[("ssl_protocols", "TLSv1.3")][..], ""),
         (Httpd, &[("ssl_protocols", "TLSv1.3")], ""),
@@ -203,59 +189,37 @@ fn the_oldest_version_is_that_of_the_settings() {
     }
 }
 
+const STATEFUL: (&str, &str) = ("stateful_session_resumption", "on");
+const STATELESS: (&str, &str) = ("stateful_session_resumption", "off");
+const NO_CACHE: (&str, &str) = ("ssl_session_cache", "none");
 const TICKETS: (&str, &str) = ("ssl_session_tickets", "on");
 const NO_TICKETS: (&str, &str) = ("ssl_session_tickets", "off");
 const FORGETS: (&str, &str) = ("tune_ssl_cachesize", "0");
 const TWO: (&str, &str) = ("max_request_workers", "50");
 const REUSED: &str = "frontend.ssl_reused_sess";
-const OF_ENVOY: &str = "listener.tls.ssl.session_reused";
-const OF_HTTPD: &str = "CacheRetrieveHitCount";
+const RESUMED: &str = "listener.tls.ssl.session_reused";
+const HITS: &str = "CacheRetrieveHitCount";
 /// Whether sessions are resumed, by settings.
-const SESSIONS: [(ProxyKind, Changes, bool, Counted); 14] = [
+const SESSIONS: [(ProxyKind, Changes<'static>, bool, Counted); 14] = [
     (Nginx, &[TICKETS], true, &[]),
     (Nginx, &[NO_TICKETS], false, &[]),
     (Nginx, &[NO_TICKETS, ("ssl_session_cache", "1m")], true, &[]),
     (Haproxy, &[TICKETS, FORGETS], true, &[(REUSED, 1)]),
     (Haproxy, &[NO_TICKETS, FORGETS], false, &[(REUSED, 0)]),
     (Haproxy, &[NO_TICKETS], true, &[(REUSED, 1)]),
-    (
-        Envoy,
-        &[TICKETS, ("stateful_session_resumption", "off")],
-        true,
-        &[(OF_ENVOY, 1)],
-    ),
-    (
-        Envoy,
-        &[NO_TICKETS, ("stateful_session_resumption", "off")],
-        false,
-        &[(OF_ENVOY, 0)],
-    ),
-    (
-        Envoy,
-        &[NO_TICKETS, ("stateful_session_resumption", "on")],
-        true,
-        &[(OF_ENVOY, 1)],
-    ),
+    (Envoy, &[TICKETS, STATELESS], true, &[(RESUMED, 1)]),
+    (Envoy, &[NO_TICKETS, STATELESS], false, &[(RESUMED, 0)]),
+    (Envoy, &[NO_TICKETS, STATEFUL], true, &[(RESUMED, 1)]),
     (Caddy, &[], true, &[]),
     (Caddy, &[("tls_session_tickets", "off")], false, &[]),
     // Whichever process of the two the second connection comes to.
-    (
-        Httpd,
-        &[TWO, TICKETS, ("ssl_session_cache", "none")],
-        true,
-        &[(OF_HTTPD, 0)],
-    ),
-    (
-        Httpd,
-        &[TWO, NO_TICKETS, ("ssl_session_cache", "none")],
-        false,
-        &[(OF_HTTPD, 0)],
-    ),
+    (Httpd, &[TWO, TICKETS, NO_CACHE], true, &[(HITS, 0)]),
+    (Httpd, &[TWO, NO_TICKETS, NO_CACHE], false, &[(HITS, 0)]),
     (
         Httpd,
         &[TWO, NO_TICKETS, ("ssl_session_cache", "500k")],
         true,
-        &[(OF_HTTPD, 1)],
+        &[(HITS, 1)],
     ),
 ];
 
@@ -285,39 +249,28 @@ fn sessions_are_resumed_as_the_settings_say() {
 
 #[test]
 fn settings_of_tls_read_back_beside_the_flags_of_the_listener_in_clear() {
-    let settings = stock(
-        Nginx,
-        &[
-            ("backlog", "99"),
-            ("ssl_protocols", "TLSv1.2"),
-            ("ssl_session_cache", "10m"),
-            ("ssl_buffer_size", "4k"),
-        ],
-    );
-    let role = ProxyRole::StaticFiles { size: 1 };
-    let arm = secure::start(&*nginx(), &settings, &role, &[], None);
-    let effective = nginx()
-        .effective(&arm.configuration, None, &Catalog::builtin())
-        .unwrap();
-    for (id, level) in [
+    let changes = [
         ("backlog", "99"),
         ("ssl_protocols", "TLSv1.2"),
         ("ssl_session_cache", "10m"),
         ("ssl_buffer_size", "4k"),
+    ];
+    let arm = files(&changes).start_with_tls();
+    let catalog = crate::setup::catalog(Nginx);
+    let effective = nginx()
+        .effective(&arm.configuration, None, &catalog)
+        .unwrap();
+    let others = [
         ("ssl_session_tickets", "on"),
         ("ssl_prefer_server_ciphers", "on"),
-    ] {
-        assert_eq!(
-            effective.levels.get(id).map(String::as_str),
-            Some(level),
-            "{id}"
-        );
+    ];
+    for (id, level) in changes.into_iter().chain(others) {
+        let found = effective.levels.get(id).map(String::as_str);
+        assert_eq!(found, Some(level), "{id}");
     }
     assert_eq!(effective.text.matches("backlog=99").count(), 2);
-    assert_eq!(
-        nginx().check(&arm.configuration).unwrap(),
-        Vec::<String>::new()
-    );
+    let remarks = nginx().check(&arm.configuration).unwrap();
+    assert_eq!(remarks, Vec::<String>::new());
 }
 
 #[test]
@@ -326,11 +279,12 @@ fn the_key_is_nobody_else_s_to_read_and_no_two_runs_have_the_same() {
     let made = folders
         .each_ref()
         .map(|folder| Certificate::make(folder.path(), NAME).unwrap());
-    let mode = |path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
-    assert_eq!(mode(made[0].key_file()), 0o600);
     let keys = made
         .each_ref()
-        .map(|made| fs::read(made.key_file()).unwrap());
+        .map(|made| made.file().with_file_name("key.pem"));
+    let mode = fs::metadata(&keys[0]).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
+    let keys = keys.map(|key| fs::read(key).unwrap());
     assert_ne!(keys[0], keys[1]);
     let output = Command::new("openssl")
         .args(["x509", "-noout", "-text", "-in"])

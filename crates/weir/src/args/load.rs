@@ -131,7 +131,7 @@ pub(crate) struct FlowArgs {
 
     /// So many times as fast as the trace
     #[arg(long, value_name = "FACTOR", requires = "trace", help_heading = LOAD)]
-    pub(crate) trace_speed: Option<f64>,
+    pub(crate) trace_speed: Option<String>,
 
     /// Which connection sends what is due: any (global), or one that it belongs to (per-connection,
     /// as wrk2) [default: global]
@@ -152,15 +152,15 @@ pub(crate) struct FlowArgs {
     #[arg(short = 'T', long, value_name = "TIME", help_heading = LOAD)]
     pub(crate) timeout: Option<String>,
 
-    /// A field to send, `Name: value`; may be given many times
-    #[arg(short = 'H', long = "header", value_name = "FIELD", help_heading = REQUESTS)]
+    /// A header to send, `Name: value`; may be given many times
+    #[arg(short = 'H', long = "header", value_name = "HEADER", help_heading = REQUESTS)]
     pub(crate) fields: Vec<String>,
 
     /// Method [default: GET]
     #[arg(short, long, value_name = "METHOD", help_heading = REQUESTS)]
     pub(crate) method: Option<String>,
 
-    /// Content to send with each request
+    /// Body to send with each request
     #[arg(
         short = 'b',
         long,
@@ -170,7 +170,7 @@ pub(crate) struct FlowArgs {
     )]
     pub(crate) content: Option<String>,
 
-    /// File whose bytes are sent as content with each request
+    /// File whose bytes are sent as the body of each request
     #[arg(long, value_name = "FILE", help_heading = REQUESTS)]
     pub(crate) content_file: Option<PathBuf>,
 
@@ -183,8 +183,8 @@ pub(crate) struct FlowArgs {
     )]
     pub(crate) request_set: Option<PathBuf>,
 
-    /// What a response must be, or it counts as failed: status=200, status=2xx, size=1KiB,
-    /// sha256=HEX, or field=Name: value; may be given many times
+    /// What a response must be, or it counts as failed: status=200, status=2xx,304 (any of them),
+    /// size=1KiB, sha256=HEX, or field=Name: value; may be given many times
     #[arg(short, long, value_name = "WHAT", help_heading = REQUESTS)]
     pub(crate) expect: Vec<String>,
 

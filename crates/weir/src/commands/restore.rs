@@ -53,7 +53,7 @@ fn undo(folder: &Path, dry_run: bool) -> Result<Undone, JournalError> {
         let pending = journal::pending(folder)?;
         if pending.held {
             let holder = pending.holder;
-            return Err(JournalError::Held { holder });
+            return Err(JournalError::Held(holder));
         }
         (pending.settings, WorkFolder::abandoned())
     } else {

@@ -37,10 +37,9 @@ pub(crate) fn run(args: RunArgs) -> Result<ExitCode, Failure> {
             let mut options = options(PathBuf::new(), &args, catalog, Vec::new())?;
             let machine = machine(&options)?;
             let mut read = study::read(name, &options.catalog, scale, &machine)?;
-            shorten(&mut read.study, args.time.as_deref())?;
+            let raised = shorten(&mut read.study, args.time.as_deref())?;
             if args.check {
-                weir_lab::check_files(&read.study).map_err(|error| Failure::of_run(error, None))?;
-                terminal::print(&description(&read.study))?;
+                terminal::print(&description(&read.study, raised.as_deref()))?;
                 return Ok(ExitCode::SUCCESS);
             }
             let folder = args
@@ -48,6 +47,7 @@ pub(crate) fn run(args: RunArgs) -> Result<ExitCode, Failure> {
                 .clone()
                 .unwrap_or_else(|| default_folder(&read.study.name));
             options.remarks = study::remarks(&read.study, &options.catalog, &machine);
+            options.remarks.extend(raised.map(Remark::of_run));
             options.folder.clone_from(&folder);
             (
                 folder,
@@ -103,9 +103,11 @@ fn default_folder(study: &str) -> PathBuf {
         .unwrap_or_default()
 }
 
-/// Scales the time of all loads.
-fn shorten(study: &mut Study, share: Option<&str>) -> Result<(), Failure> {
-    let Some(text) = share else { return Ok(()) };
+/// Scales the time of all loads. Says so when that leaves too little of it, and some will take longer.
+fn shorten(study: &mut Study, share: Option<&str>) -> Result<Option<String>, Failure> {
+    let Some(text) = share else {
+        return Ok(None);
+    };
     let percent: Option<f64> = text.trim_end_matches('%').trim().parse().ok();
     let share = percent
         .filter(|_| text.ends_with('%'))
@@ -119,7 +121,17 @@ fn shorten(study: &mut Study, share: Option<&str>) -> Result<(), Failure> {
         .loads
         .iter_mut()
         .for_each(|load| load.duration = load.duration.mul_f64(share));
-    Ok(())
+    let plan = weir_lab::plan_of(study);
+    let mut planned = study.loads.iter().zip(&plan);
+    let raised = planned.find(|(load, (.., length))| *length > load.duration);
+    Ok(raised.map(|(load, (_, blocks, length))| {
+        format!(
+            "--time {text} leaves load `{}` {}, too little for {blocks} blocks: loads take at least {}",
+            load.name,
+            format_duration(load.duration),
+            format_duration(*length)
+        )
+    }))
 }
 
 /// What connections and rates are multiplied by.
@@ -132,7 +144,7 @@ fn scale(text: Option<&str>) -> Result<Scale, Failure> {
 }
 
 /// What a study comes to, for `--check`.
-fn description(study: &Study) -> String {
+fn description(study: &Study, raised: Option<&str>) -> String {
     let mut text = format!("{}: {}\n", study.name, study.question.trim());
     for arm in &study.arms {
         let changes: Vec<_> = arm
@@ -160,7 +172,7 @@ fn description(study: &Study) -> String {
     for loads in loads.chunk_by(of_one_matrix) {
         text.push_str(&load_line(loads));
     }
-    for sentence in &study.left_out {
+    for sentence in study.left_out.iter().map(String::as_str).chain(raised) {
         text.push_str(&format!("  note  {sentence}\n"));
     }
     text.push_str("Nothing was started (--check).\n");
@@ -214,6 +226,7 @@ struct Narrator {
     begun: Instant,
     arms: Vec<String>,
     told: Instant,
+    is_resumed: bool,
 }
 
 impl Narrator {
@@ -224,6 +237,7 @@ impl Narrator {
             begun: now,
             arms: Vec::new(),
             told: now,
+            is_resumed: false,
         }
     }
 
@@ -235,15 +249,22 @@ impl Narrator {
         match event {
             Event::Begun {
                 folder,
-                trials,
+                is_resumed,
                 remarks,
             } => {
                 self.say(&format!("Records go to {}", folder.display()));
-                let trials = format_duration(trials);
-                self.say(&format!("Trials take {trials}, plus pilot trials"));
+                self.is_resumed = is_resumed;
                 for remark in remarks {
                     self.say(&format!("Note: {remark}"));
                 }
+            }
+            Event::Takes(takes) => {
+                self.say_arms();
+                let takes = format_duration(Duration::from_secs(takes.as_secs().max(1)));
+                self.say(&match self.is_resumed {
+                    true => format!("What remains takes about {takes}"),
+                    false => format!("All of it takes about {takes}"),
+                });
             }
             Event::ArmReady {
                 arm,

@@ -6,8 +6,9 @@ use weir_lab::Facts;
 use weir_model::record::Remark;
 use weir_model::study::{ProxyKind, Study};
 use weir_parameters::Catalog;
-use weir_study::{CheckContext, ReadyMade, Scale};
+use weir_study::{CheckContext, ReadyMade, Scale, StudyErrors, utf8};
 
+use crate::engine::ENGINE;
 use crate::failure::Failure;
 use crate::terminal;
 
@@ -35,9 +36,9 @@ pub(crate) fn read(
             (ready.text.to_owned(), format!("{}.yaml", ready.name))
         }
         false => {
-            let text = std::fs::read_to_string(path)
+            let bytes = std::fs::read(path)
                 .map_err(|error| Failure::input(format!("cannot read {study}: {error}")))?;
-            (text, study.to_owned())
+            (utf8(bytes, study).map_err(refused)?, study.to_owned())
         }
     };
     let catalog = match machine.one_machine {
@@ -104,6 +105,7 @@ pub(crate) fn elsewhere(facts: Facts) -> CheckContext {
         local_ports: facts.local_ports,
         cpus_available: Some(facts.cpus),
         one_machine: facts.one_machine,
+        engine: ENGINE,
     }
 }
 
@@ -116,6 +118,7 @@ pub(crate) fn context() -> CheckContext {
         local_ports: weir_probe::local_ports(),
         cpus_available: weir_probe::allowed_cpus().ok(),
         one_machine: true,
+        engine: ENGINE,
     }
 }
 
@@ -126,6 +129,9 @@ fn parse(
     scale: Scale,
     machine: &CheckContext,
 ) -> Result<Study, Failure> {
-    weir_study::parse_scaled(text, name, catalog, machine, scale)
-        .map_err(|errors| Failure::described(errors.render(terminal::color_on_stderr())))
+    weir_study::parse_scaled(text, name, catalog, machine, scale).map_err(refused)
+}
+
+fn refused(errors: StudyErrors) -> Failure {
+    Failure::described(errors.render(terminal::color_on_stderr()))
 }

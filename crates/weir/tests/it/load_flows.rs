@@ -316,10 +316,11 @@ fn loads_that_cannot_be() {
     let url = url(&origin);
     #[rustfmt::skip]
     let rows = [
-        ("--connection sometimes", "--connection sometimes: is not a connection policy\nhint: keep-alive"),
-        ("--connection 0", "--connection 0: is not a connection policy"),
-        ("--connection hold -R 5", "held connections are not given a rate"),
-        ("--pipeline 0", "--pipeline 0: from 1 to 1024"),
+        ("--connection sometimes", "--connection: `sometimes` is not a connection policy\nhint: write keep-alive"),
+        ("--connection keepalive", "--connection: `keepalive` is not a connection policy\nhint: did you mean keep-alive?"),
+        ("--connection 0", "--connection: `0` is not a connection policy"),
+        ("--connection hold -R 5", "held connections have no rate"),
+        ("--pipeline 0", "--pipeline: `0` is not a whole number from 1 to 1024"),
         ("--pipeline 4 --connection per-request", "cannot have several in flight"),
         ("--connect-rate 0", "--connect-rate: `0` is out of range"),
         ("--source 10.11.12.13", "--source 10.11.12.13: Cannot assign requested address"),
@@ -330,7 +331,7 @@ fn loads_that_cannot_be() {
         ("--trace /nonexistent", "--trace cannot read `/nonexistent`: No such"),
         ("--flow held:-q", "--flow held: unexpected argument '-q'"),
         ("--flow=-c5", "has no name\nhint: a flow is a name"),
-        ("--flow held:--connection=x", "--flow held: --connection x: is not a connection policy"),
+        ("--flow held:--connection=x", "--flow held: --connection: `x` is not a connection policy"),
         ("--spin soon", "--spin: `soon` is not a duration"),
     ];
     for (flags, words) in rows {

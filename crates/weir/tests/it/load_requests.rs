@@ -311,14 +311,16 @@ fn what_is_wrong_in_a_file_has_its_place() {
     let rows = [
         ("requests:\n- {pth: /}\n", ":2:4", "did you mean `path`?"),
         ("requests:\n- {path: /}\n- {path: /, weight: -1}\n", ":3:21", "weight"),
-        ("requests:\n- {path: /}\n- {path: '/{{sequense}}'}\n", ":3:3",
+        ("requests:\n- {path: /}\n- {path: '/{{sequense}}'}\n", ":3:10",
          "did you mean `{{sequence}}`?"),
         ("requests:\n- {path: /, expect: {status: 99}}\n", ":2:30", "99"),
         ("requests:\n- {path: /, expect: {sha256: xyz}}\n", ":2:", "sha256"),
         ("requests:\n- {path: /, content-file: /nonexistent}\n", ":2:", "/nonexistent"),
-        ("requests: []\n", ":1:11", "request"),
+        ("requests:\n- {path: /, weight: 1e308}\n", ":2:21", "a weight must be from 0.000001 to 1000000000"),
+        ("requests:\n- {path: /, expect: {status: 7xx}}\n", ":2:30", "`7xx` is not a status code from 100 to 599"),
+        ("requests: []\n", ":1:11", "an empty list"),
         ("requests:\n- {path: /\n", ":2:3", "this is not YAML"),
-        ("requests:\n- {path: '/{{line:/nonexistent}}'}\n", ":2:3", "/nonexistent"),
+        ("requests:\n- {path: '/{{line:/nonexistent}}'}\n", ":2:10", "/nonexistent"),
     ];
     for (text, place, words) in rows {
         let (_folder, path) = file("mix.yaml", text);
@@ -339,6 +341,13 @@ fn what_is_wrong_in_a_file_has_its_place() {
         let line = format!("load --trace {path} {url}");
         run(&line).refused_in_a_line(&["--trace ", &format!("/trace{place}: "), words]);
     }
+    let (_folder, path) = file("trace", "{\"time\": 1, \"path\": \"/a\"}\n");
+    let own = [
+        "--trace: the trace has methods and paths of its own",
+        "\nhint: give no method",
+    ];
+    run(&format!("load --trace {path} {url}own")).refused_in_a_line(&own);
+    run(&format!("load --trace {path} -m PUT {url}")).refused_in_a_line(&own);
     let (_folder, path) = file("trace", "");
     run(&format!("load --trace {path} {url}")).refused_in_a_line(&["needs at least one line"]);
     run(&format!("load --trace /nonexistent {url}"))
@@ -352,12 +361,14 @@ fn expectations_that_nothing_can_meet() {
     let url = url(&origin);
     #[rustfmt::skip]
     let rows = [
-        ("status", "--expect status: is nothing that can be expected\nhint: "),
-        ("status=20", "--expect status=20: is nothing"),
-        ("size=big", "--expect size"),
-        ("sha256=xyz", "--expect: sha256 `xyz` is not 64 hexadecimal digits"),
-        ("colour=red", "--expect colour=red: is nothing"),
-        ("field=a(b", "--expect: field name `a(b` is not a token"),
+        ("status", "--expect: `status` is not something that can be expected\nhint: "),
+        ("status=20", "--expect: `20` is not a status code from 100 to 599"),
+        ("status=7xx", "--expect: `7xx` is not a status code from 100 to 599"),
+        ("status=200,status=999", "--expect: `status=999` is not a status code"),
+        ("size=big", "--expect: `big` is not a size"),
+        ("sha256=xyz", "--expect: `xyz` is not 64 hexadecimal digits"),
+        ("colour=red", "--expect: `colour=red` is not something"),
+        ("field=a(b", "--expect: `a(b` is not a valid header name"),
     ];
     for (expect, words) in rows {
         run(&format!("load --expect {expect} {url}")).refused_in_a_line(&[words]);

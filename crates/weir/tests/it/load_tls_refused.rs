@@ -75,7 +75,7 @@ fn options_of_tls_are_for_https() {
     ] {
         let flag = flags.split(' ').next().unwrap_or_default();
         run(&format!("load {flags} {url}")).refused_in_a_line(&[
-            &format!("{flag}: `{url}` is asked in clear"),
+            &format!("{flag}: `{url}` is asked without TLS"),
             "\nhint: a URL over TLS begins with https://",
         ]);
     }

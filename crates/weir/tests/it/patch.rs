@@ -28,6 +28,7 @@ fn study(proxy: &str, arms: &str) -> Study {
         local_ports: 28_232,
         cpus_available: "0-1".parse().ok(),
         one_machine: true,
+        engine: weir_study::Engine::default(),
     };
     weir_study::parse(&text, "study.yaml", &Catalog::builtin(), &context)
         .unwrap_or_else(|errors| panic!("{}", errors.render(false)))

@@ -235,7 +235,10 @@ fn origin_connections(run: &Run) {
 
 fn refuses_to_go_on_or_over(place: &Place) {
     let resumed = place.resume();
-    resumed.refused_in_a_line(&["this run cannot go on: it is complete"]);
+    resumed.refused_in_a_line(&[
+        "is complete: there is nothing to resume",
+        "weir report 'a run'",
+    ]);
     let again = place.run(STUDY).end();
     again.refused_in_a_line(&["a run exists and is not empty", "\nhint: "]);
 }

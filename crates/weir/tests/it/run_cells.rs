@@ -156,5 +156,6 @@ fn context() -> CheckContext {
         local_ports: weir_probe::local_ports(),
         cpus_available: weir_probe::allowed_cpus().ok(),
         one_machine: true,
+        engine: weir_study::Engine::default(),
     }
 }

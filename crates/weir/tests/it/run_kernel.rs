@@ -143,7 +143,7 @@ fn a_study_that_insists_on_namespaces_or_has_nothing_else_is_refused_without_the
         command.uid(NOBODY).gid(NOBODY);
         let ended = Running::start(&mut command).end().with_code(2);
         assert!(
-            ended.stderr.contains("takes network namespaces") && ended.stderr.contains("as root"),
+            ended.stderr.contains("needs network namespaces") && ended.stderr.contains("as root"),
             "{name}: {}",
             ended.stderr
         );

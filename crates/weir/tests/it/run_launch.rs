@@ -129,8 +129,8 @@ fn launchers_that_are_none_are_refused_where_they_stand() {
     let arms = "  - {name: other, settings: {launcher: ohter}}\n";
     place.run(&study(launchers, arms)).end().refused(&[
         "the launcher `bare` does nothing",
-        "`Large` is no name for a launcher",
-        "`here.so` is no path of a library to preload",
+        "`Large` is not a valid name for a launcher",
+        "`here.so` is not a usable path of a library",
         "there is no launcher `ohter`",
     ]);
     assert!(!place.run_folder().exists());
@@ -174,7 +174,7 @@ fn a_proxy_that_does_not_answer_is_named_before_anything_is_measured() {
     let ended = place.run(&external(nobody, "127.0.0.1:2")).end();
     let stderr = ended.with_code(1).stderr;
     let said = "arm `baseline` does not answer as it should: Connection refused";
-    stderr.has_all(&[said, "hint: is the proxy running"]);
+    stderr.has_all(&[said, "hint: check that the proxy is running"]);
 }
 
 #[test]
@@ -186,6 +186,6 @@ fn settings_of_a_proxy_that_weir_does_not_start_are_refused() {
     );
     place.run(&text).end().refused(&[
         "`settings` is for a proxy that weir starts",
-        "`localhost` is no address with a port",
+        "`localhost` is not an address with a port",
     ]);
 }

@@ -61,7 +61,11 @@ fn a_study_that_is_not_there() {
     weir(".").refused_in_a_line(&["Is a directory"]);
     place.write("latin.yaml", "");
     fs::write(place.path("latin.yaml"), b"weir: 1\nname: \xe4\n").unwrap();
-    weir("latin.yaml").refused_in_a_line(&["latin.yaml"]);
+    weir("latin.yaml").refused(&[
+        "the byte 0xE4 is not UTF-8",
+        "latin.yaml:2:7",
+        "save the file as UTF-8",
+    ]);
     assert_eq!(names_in(&place.path("")), ["latin.yaml", "temporary"]);
 }
 
@@ -91,7 +95,7 @@ fn defaults_are_those_of_the_executable_that_the_study_names() {
             "proxy: {{kind: nginx, executable: {}}}\none-at-a-time: {{keepalive_requests: {default}}}\n",
             program(version)
         ));
-        refused(&place, &text).refused(&["`keepalive_requests` has the baseline's level only"]);
+        refused(&place, &text).refused(&["`keepalive_requests` has only the baseline's level"]);
     }
     // Of two programs of a kind each may have its own.
     let text = study(&format!(
@@ -101,6 +105,7 @@ fn defaults_are_those_of_the_executable_that_the_study_names() {
         program("1.18.0"),
         program("1.22.1")
     ));
+    let text = text.replace("duration: 2s", "duration: 3s");
     place.write("two.yaml", &text);
     let mut check = place.weir(&["run", "--check", "two.yaml"]);
     Running::start(&mut check).end().with_code(0);
@@ -173,7 +178,7 @@ fn too_few_descriptors_for_all_connections() {
     );
     place.run_behind("ulimit -n 1024").refused(&[
         "500 connections to each of 2 arms need 2072 descriptors, and the limit is 1024",
-        "raise `ulimit -Hn`",
+        "raise the limit with `ulimit -Hn`",
     ]);
     assert!(!place.run_folder().exists());
 }
@@ -199,6 +204,9 @@ fn a_check_starts_nothing() {
     ]);
     let longer = check(&["--time", "200%"]).with_code(0).stdout;
     assert!(longer.contains(" 13 blocks, "), "{longer}");
+    let least = check(&["--time", "0.1%"]).with_code(0).stdout;
+    let said = "--time 0.1% leaves load `closed`";
+    assert_eq!(least.matches(said).count(), 1, "{least}");
     check(&["--time", "half"]).refused_in_a_line(&["--time: `half` is not a share such as 25%"]);
     check(&["--time", "0%"]).refused_in_a_line(&["--time: `0%`"]);
     assert_eq!(names_in(&place.path("")), ["study.yaml", "temporary"]);
@@ -206,34 +214,51 @@ fn a_check_starts_nothing() {
 }
 
 #[test]
-fn a_check_reads_what_loads_name() {
-    for (load, words) in [
-        ("request: {path: '/{{sequnce}}'}", "`sequnce` is not a slot"),
-        (
-            "request: {path: '/{{line:nowhere}}'}",
-            "cannot read nowhere: No such file",
-        ),
-        (
-            "flows: [{name: a, closed: true, connections: 1, expect: sha256=abc}]",
-            "`abc` is not 64 hexadecimal digits",
-        ),
-    ] {
-        let place = Place::new();
-        let text = study("proxy: {kind: nginx}\n");
-        let text = text.replace("connections: 2", &format!("connections: 2, {load}"));
-        assert!(text.contains(load), "{text}");
-        place.write("study.yaml", &text);
-        let mut command = place.weir(&["run", "--check", "study.yaml"]);
-        let ended = Running::start(&mut command).end();
-        ended.refused_in_a_line(&["load `", words]);
-    }
+fn a_check_reads_what_loads_name_and_tells_everything_with_its_place() {
     let place = Place::new();
-    let text = study("proxy: {kind: nginx}\n").replace("closed: true", "trace: a.log");
-    place.write("study.yaml", &text);
     place.write("a.log", "0.1\n0.2\nlater\n");
+    place.write("b.log", "{\"time\": 1, \"path\": \"/a\"}\n");
+    let loads = "\
+- {name: a, request: {path: '/{{sequnce}}/{{rnd}}', fields: {X: '{{line:nowhere}}'}}, COMMON, closed: true}
+- {name: b, requests: [{path: /, weight: 1}, {path: '/{{'}], COMMON, closed: true}
+- {name: c, trace: a.log, pipeline: many, COMMON}
+- {name: d, trace: none.log, expect: sha256=abc, COMMON}
+- {name: e, trace: b.log, request: {path: /x}, COMMON}
+- {name: f, closed: true, tls: {cert: none.pem, key: none.pem}, COMMON}
+- {name: g, closed: true, requests: [{path: /a, weight: 1}, {path: /b, weight: 1000000000},
+    {path: /c, weight: 0.000001}], COMMON}
+"
+    .replace("COMMON", "connections: 2, duration: 1m");
+    let text = format!(
+        "weir: 1\nname: a\nquestion: b\nproxy: {{kind: nginx}}\nblocks: {{slice: 1s}}\nloads:\n{loads}"
+    );
+    place.write("study.yaml", &text);
     let mut command = place.weir(&["run", "--check", "study.yaml"]);
     let ended = Running::start(&mut command).end();
-    ended.refused_in_a_line(&["a.log:3:1: expected a time", "found `later`"]);
+    let said = [
+        ("7:29", "`sequnce` is not a slot"),
+        ("7:29", "`rnd` is not a slot"),
+        ("7:65", "cannot read nowhere: No such file"),
+        ("8:53", "the slot has no `}}`"),
+        ("9:20", "a.log:3:1: expected a time"),
+        ("9:37", "`many` is not a whole number from 1 to 1024"),
+        ("10:20", "cannot read `none.log`: No such file"),
+        ("10:38", "`abc` is not 64 hexadecimal digits"),
+        ("11:20", "the trace has methods and paths of its own"),
+        ("12:39", "cannot read `none.pem`: No such file"),
+        ("12:54", "cannot read `none.pem`: No such file"),
+        (
+            "14:24",
+            "weight 0.000001 is less than a 2^32nd of all weights",
+        ),
+    ];
+    let ended = ended.refused(&said.map(|(_, words)| words));
+    for (place, words) in said {
+        let shown = ended.stderr.split("error: ");
+        let at = format!(" study.yaml:{place}\n");
+        let found = shown.filter(|error| error.contains(words) && error.contains(&at));
+        assert!(found.count() > 0, "{words} at {place}: {}", ended.stderr);
+    }
     place.assert_clean();
 }
 
@@ -244,8 +269,10 @@ fn an_answer_that_the_study_does_not_expect() {
     let text = text.replace("connections: 2", "connections: 2, expect: status=404");
     let ended = place.run(&text).end();
     let ended = ended.with_code(1);
-    let said = "status 200 is not what `expect` says, under load `closed`";
-    ended.stderr.has_all(&[said]);
+    let said = "answers with status 200 under load `closed`, but its `expect` allows 404";
+    let hint = "hint: write `expect: status=200` in the study if that status is right";
+    ended.stderr.has_all(&[said, hint]);
+    assert!(!ended.stderr.contains("error log"), "{}", ended.stderr);
     place.assert_clean();
 }
 

@@ -1,6 +1,7 @@
 //! Runs that are interrupted, killed or broken: what was measured is kept, nothing is left running,
 //! and the run can go on.
 
+
 use rustix::process::{Pid, Signal, kill_process};
 use weir_model::record::{Outcome, Record};
 use weir_record::Run;
@@ -44,7 +45,15 @@ fn resumes(place: &Place) -> Run {
     let before = Run::read(&place.run_folder()).expect("the records are whole");
     let measured = before.trials().count();
     assert!((4..2 * BLOCKS).contains(&measured), "{measured}");
-    place.resume().with_code(0);
+    // What is measured already is not promised again: all of it would be 4 s and what belongs to it.
+    let ended = place.resume().with_code(0);
+    let promised = ended.stderr.to_string();
+    let promised = promised.split("What remains takes about ").nth(1);
+    let seconds = promised.and_then(|text| text.split('s').next()?.parse::<u64>().ok());
+    assert!(
+        seconds.is_some_and(|seconds| (1..8).contains(&seconds)),
+        "{promised:?}"
+    );
     place.assert_clean();
     let run = place.records();
     assert!(!run.truncated);

@@ -7,30 +7,18 @@ use crate::nginx::listen::{self, Listen, Socket};
 use crate::nginx::origin::Target;
 use crate::nginx::syntax::quoted;
 use crate::nginx::view::Node;
-use crate::{ConfigurationError, Source, Surroundings, place};
+use crate::place::{self, is_among};
+use crate::{ConfigurationError, Source, Surroundings};
 
 /// Flags of `listen` that mean something for a socket of the file system.
-const UNIX_FLAGS: [&str; 9] = [
-    "default",
-    "default_server",
-    "ssl",
-    "http2",
-    "proxy_protocol",
-    "backlog",
-    "rcvbuf",
-    "sndbuf",
-    "bind",
-];
+const UNIX_FLAGS: &str =
+    "default, default_server, ssl, http2, proxy_protocol, backlog, rcvbuf, sndbuf, bind";
 
 /// Parameters of a `server` in `upstream` that mean something for another address.
-const SERVER_PARAMETERS: [&str; 6] = [
-    "weight",
-    "max_conns",
-    "max_fails",
-    "fail_timeout",
-    "backup",
-    "down",
-];
+const SERVER_PARAMETERS: &str = "weight, max_conns, max_fails, fail_timeout, backup, down";
+
+/// Modules that pass requests on, as names of their directives begin.
+const PASSING: &str = "proxy, grpc, fastcgi, uwsgi, scgi, memcached";
 
 /// The new address of everything that is listened at.
 pub(super) struct Sockets {
@@ -135,7 +123,7 @@ impl Adaptation<'_> {
                 let stays = match is_asked {
                     // The address may be of another family than the user's.
                     true => name != "proxy_protocol" && name != "ipv6only",
-                    false => UNIX_FLAGS.contains(&name),
+                    false => is_among(name, UNIX_FLAGS),
                 };
                 if !stays {
                     self.blank(file, flag.span.start, flag.span.end);
@@ -153,7 +141,7 @@ impl Adaptation<'_> {
             let name = word.text.split('=').next().unwrap_or_default();
             if index == 0 {
                 self.replace(node.file, word, origin.to_string());
-            } else if !SERVER_PARAMETERS.contains(&name) {
+            } else if !is_among(name, SERVER_PARAMETERS) {
                 self.blank(node.file, word.span.start, word.span.end);
             }
         }
@@ -196,26 +184,12 @@ impl Adaptation<'_> {
 
 /// Whether a directive passes requests on.
 pub(super) fn is_pass(name: &str) -> bool {
-    [
-        "proxy_pass",
-        "grpc_pass",
-        "fastcgi_pass",
-        "uwsgi_pass",
-        "scgi_pass",
-        "memcached_pass",
-    ]
-    .contains(&name)
+    name.strip_suffix("_pass")
+        .is_some_and(|module| is_among(module, PASSING))
 }
 
 /// Whether a directive says from which address an origin server is asked.
 pub(super) fn is_bind(name: &str) -> bool {
-    [
-        "proxy_bind",
-        "grpc_bind",
-        "fastcgi_bind",
-        "uwsgi_bind",
-        "scgi_bind",
-        "memcached_bind",
-    ]
-    .contains(&name)
+    name.strip_suffix("_bind")
+        .is_some_and(|module| is_among(module, PASSING))
 }

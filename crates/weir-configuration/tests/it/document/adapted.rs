@@ -1,16 +1,16 @@
 //! Copies that run beside the original.
 
-use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use serde_json::Value as Json;
+use serde_json::{Value as Json, json};
 use weir_configuration::document::{Dialect, adapt_caddy, adapt_envoy};
 use weir_configuration::{Pem, Source, Surroundings};
 
-use super::{CADDY, ENVOY, Users, all, named};
+use super::{Users, all, named};
 use crate::support::{
-    Running, checked, free_address, has, located, origin, prefix, source, surroundings, text, write,
+    LISTEN, ORIGIN, Running, TLS_LISTEN, checked, free_address, has, located, must_have, of_a_test,
+    origin, prefix, source, surroundings, text, with_tls, write,
 };
 
 /// Whose configuration it is.
@@ -29,21 +29,13 @@ fn adapt(source: &Source, dialect: Dialect, surroundings: &Surroundings<'_>) -> 
     copy.unwrap_or_else(|e| panic!("{e}"))
 }
 
-fn of_a_test(prefix: &Path) -> Surroundings<'_> {
-    surroundings(
-        prefix,
-        ([127, 0, 0, 1], 7001).into(),
-        ([127, 0, 0, 1], 7002).into(),
-    )
-}
-
 /// Has a proxy's own checker look at a copy.
 pub(super) fn checked_copy(name: &str, source: &Source, dialect: Dialect) {
     let prefix = prefix();
-    let mut surroundings = of_a_test(prefix.path());
-    if name.starts_with("tls") {
-        surroundings.tls_listen = Some(([127, 0, 0, 1], 7003).into());
-    }
+    let surroundings = match name.starts_with("tls") {
+        true => with_tls(prefix.path()),
+        false => of_a_test(prefix.path()),
+    };
     let main = write(&adapt(source, dialect, &surroundings), prefix.path());
     let program = program(dialect);
     if !has(&program) {
@@ -75,37 +67,22 @@ fn copies_touch_nothing_of_the_users() {
         let users = Users::new(name);
         let prefix = prefix();
         let copy = adapt(&users.read(), users.dialect, &of_a_test(prefix.path()));
-        let said = text(&copy)
+        let words = "socket_address: { address: 0.0.0.0|10.0.0.1|10.0.0.2|192.0.2.|/var/log|/var/lib|\
+                     service1.example|www.example.com|:2019|\":8080\"|10.1.2.3|10000|_DNS|\
+                     backend.example.com:";
+        for line in text(&copy)
             .lines()
-            .map(|line| line.split(" #").next().unwrap());
-        let said: Vec<&str> = said.collect();
-        for word in [
-            "socket_address: { address: 0.0.0.0",
-            "10.0.0.1",
-            "10.0.0.2",
-            "192.0.2.",
-            "/var/log",
-            "/var/lib",
-            "service1.example",
-            "www.example.com",
-            ":2019",
-            "\":8080\"",
-            "10.1.2.3",
-            "10000",
-            "_DNS",
-            "backend.example.com:",
-        ] {
-            assert!(
-                !said.iter().any(|line| line.contains(word)),
-                "{name}: {word}: {said:#?}"
-            );
+            .map(|line| line.split(" #").next().unwrap())
+        {
+            let found = words.split('|').find(|word| line.contains(word));
+            assert_eq!(found, None, "{name}: {line}");
         }
     }
 }
 
 #[test]
 fn copies_run_and_ask_the_origin_server() {
-    for name in ENVOY.into_iter().chain(CADDY) {
+    for name in all() {
         let users = Users::new(name);
         let program = program(users.dialect);
         if !has(&program) || name == "many.yaml" {
@@ -113,25 +90,22 @@ fn copies_run_and_ask_the_origin_server() {
         }
         let prefix = prefix();
         let (listen, origin) = (free_address(), origin());
-        let copy = adapt(
-            &users.read(),
-            users.dialect,
-            &surroundings(prefix.path(), listen, origin),
-        );
+        let surroundings = surroundings(prefix.path(), listen, origin);
+        let copy = adapt(&users.read(), users.dialect, &surroundings);
         let main = write(&copy, prefix.path());
         let mut command = Command::new(program);
-        match users.dialect {
+        command.args(match users.dialect {
             // One region of shared memory for all Envoys of a host is the default.
-            Dialect::Envoy => command.args([
+            Dialect::Envoy => &[
                 "--use-dynamic-base-id",
                 "-l",
                 "error",
                 "--concurrency",
                 "1",
                 "-c",
-            ]),
-            Dialect::Caddy => command.args(["run", "--config"]),
-        };
+            ][..],
+            Dialect::Caddy => &["run", "--config"],
+        });
         command
             .arg(main)
             .env("HOME", prefix.path())
@@ -143,33 +117,33 @@ fn copies_run_and_ask_the_origin_server() {
     }
 }
 
-fn json(source: &Source) -> Json {
-    serde_json::from_str(text(source)).unwrap()
+/// A value of a JSON document, null where there is none.
+fn value(source: &Source, at: &str) -> Json {
+    let document: Json = serde_json::from_str(text(source)).unwrap();
+    document.pointer(at).cloned().unwrap_or_default()
 }
 
 #[test]
 fn caddys_listeners_and_upstreams_get_new_addresses() {
     let users = Users::new("tls.json");
-    let tls_listen: SocketAddr = ([127, 0, 0, 1], 7003).into();
-    let surroundings = Surroundings {
-        tls_listen: Some(tls_listen),
-        ..of_a_test(Path::new("/p"))
-    };
-    let copy = json(&adapt(&users.read(), Dialect::Caddy, &surroundings));
-    let at = |pointer: &str| copy.pointer(pointer).cloned().unwrap_or_default();
-    assert_eq!(at("/apps/http/servers/both/listen/0"), "127.0.0.1:7001");
-    assert_eq!(at("/apps/http/servers/both/listen/1"), "127.0.0.1:7003");
-    assert_eq!(
-        at("/apps/http/servers/metrics/listen/0"),
-        "unix//p/run/2.sock"
-    );
-    assert_eq!(at("/apps/http/http_port"), 7001);
-    assert_eq!(at("/admin/listen"), "unix//p/run/admin.sock");
-    assert_eq!(at("/storage/root"), "/p/storage");
-    assert_eq!(at("/apps/tls/certificates/automate"), Json::Null);
-    let metrics = "/apps/http/servers/metrics/routes/0/handle/0";
-    assert_eq!(at(&format!("{metrics}/upstreams/0/dial")), "127.0.0.1:7002");
-    assert_eq!(at(&format!("{metrics}/dynamic_upstreams")), Json::Null);
+    let copy = adapt(&users.read(), Dialect::Caddy, &with_tls(Path::new("/p")));
+    let dynamic = "/apps/http/servers/metrics/routes/0/handle/0";
+    for (at, expected) in [
+        ("/apps/http/servers/both/listen/0", json!(LISTEN)),
+        ("/apps/http/servers/both/listen/1", json!(TLS_LISTEN)),
+        (
+            "/apps/http/servers/metrics/listen/0",
+            json!("unix//p/run/2.sock"),
+        ),
+        ("/apps/http/http_port", json!(7001)),
+        ("/admin/listen", json!("unix//p/run/admin.sock")),
+        ("/storage/root", json!("/p/storage")),
+        ("/apps/tls/certificates/automate", Json::Null),
+        (&format!("{dynamic}/upstreams/0/dial"), json!(ORIGIN)),
+        (&format!("{dynamic}/dynamic_upstreams"), Json::Null),
+    ] {
+        assert_eq!(value(&copy, at), expected, "{at}");
+    }
 }
 
 #[test]
@@ -181,9 +155,8 @@ fn a_port_chooses_the_listener() {
     let users = Users::new("front.yaml");
     let copy = adapt(&users.read(), Dialect::Envoy, &surroundings);
     let first = "    address:\n      pipe:\n        path: /p/run/0.sock\n";
-    assert!(text(&copy).contains(first), "{}", text(&copy));
     let second = "        address: 127.0.0.1\n        port_value: 7001\n";
-    assert!(text(&copy).contains(second), "{}", text(&copy));
+    must_have(text(&copy), &[first, second]);
     let surroundings = Surroundings {
         port: Some(1),
         ..surroundings
@@ -245,15 +218,14 @@ fn what_is_replaced_is_not_looked_into() {
         .replace("filter_chains", "filterChains");
     std::fs::write(&users.main, camel).unwrap();
     let surroundings = Surroundings {
-        tls_listen: Some(([127, 0, 0, 1], 7003).into()),
         certificate: Some(Pem {
             certificate: Path::new("/p/lab.crt"),
             key: Path::new("/p/lab.key"),
         }),
-        ..of_a_test(Path::new("/p"))
+        ..with_tls(Path::new("/p"))
     };
     let copy = adapt(&users.read(), Dialect::Envoy, &surroundings);
-    assert!(text(&copy).contains("/p/lab.crt"), "{}", text(&copy));
+    must_have(text(&copy), &["/p/lab.crt"]);
     assert!(!text(&copy).contains("certs/site"), "{}", text(&copy));
 }
 
@@ -280,14 +252,14 @@ fn caddy_keeps_logs_and_asks_where_the_copy_is() {
     for gone in ["/srv/", "/var/log", "8081", "10.0.0."] {
         assert!(!text(&copy).contains(gone), "{gone}: {}", text(&copy));
     }
-    let copy = json(&copy);
-    let at = |pointer: &str| copy.pointer(pointer).cloned().unwrap_or_default();
-    assert_eq!(at("/logging/sink/writer/filename"), "/p/logs/sink.log");
-    assert_eq!(at("/apps/tls/automation/policies/0/subjects/0"), "a");
-    assert_eq!(
-        at("/apps/tls/session_tickets/key_source/provider"),
-        "distributed"
-    );
+    let tickets = "/apps/tls/session_tickets/key_source/provider";
     let active = "/apps/http/servers/a/routes/0/handle/0/health_checks/active";
-    assert_eq!(at(active), serde_json::json!({"uri": "/up"}));
+    for (at, expected) in [
+        ("/logging/sink/writer/filename", json!("/p/logs/sink.log")),
+        ("/apps/tls/automation/policies/0/subjects/0", json!("a")),
+        (tickets, json!("distributed")),
+        (active, json!({"uri": "/up"})),
+    ] {
+        assert_eq!(value(&copy, at), expected, "{at}");
+    }
 }

@@ -6,7 +6,7 @@ use weir_configuration::{Source, Wanted};
 use weir_parameters::Parameter;
 
 use super::{Users, all, named, set};
-use crate::support::{row, source, text};
+use crate::support::{must_have, row, source, text};
 
 fn integer(context: &str, at: &str) -> Parameter {
     value(
@@ -32,11 +32,9 @@ fn value(level: &str, context: &str, at: &str, text: &str) -> Parameter {
 
 /// A row of which one level writes nothing.
 fn optional(context: &str, at: &str, text: &str) -> Parameter {
-    row(
-        "\"switch\"",
-        &format!(r#"{{"value": {{"context": "{context}", "at": "{at}"}}}}"#),
-        &format!(r#"[{{"context": "{context}", "at": "{at}", "text": "{text}", "only": ["on"]}}]"#),
-    )
+    let mut row = value("\"switch\"", context, at, text);
+    row.writes[0].only = vec!["on".to_owned()];
+    row
 }
 
 fn change(source: &Source, dialect: Dialect, row: &Parameter, level: &str) -> Source {
@@ -63,78 +61,75 @@ fn only_the_value_changes() {
         expected
     );
 
-    let after = changed(
-        "front.yaml",
-        &duration("cluster", "/connect_timeout"),
-        "250ms",
-    );
+    let timeout = duration("cluster", "/connect_timeout");
+    let after = changed("front.yaml", &timeout, "250ms");
     let expected = named("front.yaml")
         .replace("connect_timeout: 5s", "connect_timeout: 0.25s")
         .replace("connect_timeout: '1s'", "connect_timeout: '0.25s'");
     assert_eq!(after, expected);
 
-    let after = changed("dense.json", &duration("cluster", "/connect_timeout"), "1s");
-    assert_eq!(after, named("dense.json").replace("\"0.25s\"", "\"1s\""));
-    assert_eq!(
-        changed(
-            "dense.json",
-            &duration("cluster", "/connect_timeout"),
-            "250ms"
-        ),
-        named("dense.json")
-    );
+    let dense = named("dense.json");
+    let after = changed("dense.json", &timeout, "1s");
+    assert_eq!(after, dense.replace("\"0.25s\"", "\"1s\""));
+    assert_eq!(changed("dense.json", &timeout, "250ms"), dense);
 }
 
 #[test]
 fn what_is_missing_is_made_in_the_documents_style() {
-    let row = integer("bootstrap", "/overload_manager/a/b");
-    let after = changed("plain.json", &row, "7");
-    assert!(after.ends_with("    },\n    \"overload_manager\": {\n        \"a\": {\n            \"b\": 7\n        }\n    }\n}\n"), "{after}");
-    let after = changed("dense.json", &row, "7");
-    assert!(
-        after.ends_with("}, \"overload_manager\": {\"a\": {\"b\": 7}}}"),
-        "{after}"
-    );
-    let after = changed("front.yaml", &row, "7");
-    // Comments behind the last value stay there.
-    assert!(
-        after.ends_with(
-            "port_value: 443\noverload_manager:\n  a:\n    b: 7\n    # the end of the clusters\n"
+    let row = || integer("bootstrap", "/overload_manager/a/b");
+    let grpc = || integer("route", "/max_stream_duration/grpc");
+    let rows = [
+        (
+            "plain.json",
+            row(),
+            "    },\n    \"overload_manager\": {\n        \"a\": {\n            \
+                               \"b\": 7\n        }\n    }\n}\n\0",
         ),
-        "{after}"
-    );
-    let after = changed("front-crlf.yaml", &row, "7");
-    assert!(
-        after.contains("port_value: 443\r\noverload_manager:\r\n  a:\r\n    b: 7\r\n"),
-        "{after}"
-    );
-
-    let after = changed(
-        "front.yaml",
-        &integer("route", "/max_stream_duration/grpc"),
-        "7",
-    );
-    assert!(
-        after.contains("timeout: 0.25s, \"max_stream_duration\": {\"grpc\": 7} }\n"),
-        "{after}"
-    );
-    assert!(after.contains("cluster: service2\n                  max_stream_duration:\n                    grpc: 7\n"), "{after}");
-
-    let after = changed("tls.yaml", &integer("bootstrap", "/admin/x"), "7");
-    assert!(
-        after.starts_with("---\nadmin:\n    x: 7\nstatic_resources:\n"),
-        "{after}"
-    );
+        (
+            "dense.json",
+            row(),
+            "}, \"overload_manager\": {\"a\": {\"b\": 7}}}\0",
+        ),
+        // Comments behind the last value stay there.
+        (
+            "front.yaml",
+            row(),
+            "port_value: 443\noverload_manager:\n  a:\n    b: 7\n    # the end of the clusters\n\0",
+        ),
+        (
+            "front-crlf.yaml",
+            row(),
+            "port_value: 443\r\noverload_manager:\r\n  a:\r\n    b: 7\r\n",
+        ),
+        (
+            "front.yaml",
+            grpc(),
+            "timeout: 0.25s, \"max_stream_duration\": {\"grpc\": 7} }\n",
+        ),
+        (
+            "front.yaml",
+            grpc(),
+            "cluster: service2\n                  max_stream_duration:\n                    \
+                                grpc: 7\n",
+        ),
+        (
+            "tls.yaml",
+            integer("bootstrap", "/admin/x"),
+            "---\nadmin:\n    x: 7\nstatic_resources:\n",
+        ),
+        (
+            "tls.yaml",
+            integer("route", "/x"),
+            "route: {cluster: app, \"x\": 7,}\n",
+        ),
+    ];
+    for (name, row, part) in rows {
+        // The end of the document is marked.
+        must_have(changed(name, &row, "7") + "\0", &[part]);
+    }
     let after = changed("tls.yaml", &integer("route", "/x"), "7");
-    assert!(
-        after.contains("route: {cluster: app, \"x\": 7,}\n"),
-        "{after}"
-    );
-    assert_eq!(
-        after.matches("\"x\": 7").count(),
-        1,
-        "both listeners share the filters"
-    );
+    let count = after.matches("\"x\": 7").count();
+    assert_eq!(count, 1, "both listeners share the filters");
 }
 
 #[test]
@@ -145,55 +140,51 @@ fn all_objects_of_a_context_are_changed() {
         after,
         named("anchors.yaml").replace("streamIdleTimeout: 30s", "streamIdleTimeout: 5s")
     );
-    let after = changed(
-        "pretty.json",
-        &integer("reverse_proxy", "/flush_interval"),
-        "5",
-    );
-    assert_eq!(after.matches("\"flush_interval\": 5").count(), 3);
-    let after = changed("shop.json", &integer("server", "/max_header_bytes"), "5");
-    assert_eq!(after.matches("\"max_header_bytes\": 5").count(), 2);
-    let after = changed(
-        "tls.json",
-        &integer("transport", "/keep_alive/max_idle_conns_per_host"),
-        "5",
-    );
-    assert!(
-        after.contains("\"keep_alive\": {\"enabled\": true, \"max_idle_conns_per_host\": 5}"),
-        "{after}"
-    );
-    // A transport that is new says which one it is.
-    assert!(after.contains("\"protocol\": \"http\""), "{after}");
+    let idle = integer("transport", "/keep_alive/max_idle_conns_per_host");
+    let enabled = "\"keep_alive\": {\"enabled\": true, \"max_idle_conns_per_host\": 5}";
+    let flush = integer("reverse_proxy", "/flush_interval");
+    let header = integer("server", "/max_header_bytes");
+    for (name, row, part, times) in [
+        ("pretty.json", flush, "\"flush_interval\": 5", 3),
+        ("shop.json", header, "\"max_header_bytes\": 5", 2),
+        ("tls.json", idle.clone(), enabled, 1),
+        // Beside the user's, a transport that is new says which one it is.
+        ("tls.json", idle, "\"protocol\": \"http\"", 2),
+    ] {
+        let after = changed(name, &row, "5");
+        assert_eq!(after.matches(part).count(), times, "{after}");
+    }
 }
 
 #[test]
 fn an_anchors_value_changes_with_all_its_aliases() {
+    let choice = "{\"choice\": [\"RANDOM\"]}";
+    let policy = value(choice, "cluster", "/lb_policy", r#"\"{value}\""#);
     let breakers = integer("cluster", "/circuit_breakers/thresholds/0/max_connections");
-    let after = changed("anchors.yaml", &breakers, "9");
-    assert_eq!(
-        after,
-        named("anchors.yaml").replace("max_connections: 50", "max_connections: 9")
-    );
-    let policy = value(
-        "{\"choice\": [\"RANDOM\"]}",
-        "cluster",
-        "/lb_policy",
-        r#"\"{value}\""#,
-    );
-    let after = changed("anchors.yaml", &policy, "RANDOM");
-    assert_eq!(
-        after,
-        named("anchors.yaml").replace("LEAST_REQUEST", "RANDOM")
-    );
+    let before = named("anchors.yaml");
+    for (row, level, from, to) in [
+        (breakers, "9", "max_connections: 50", "max_connections: 9"),
+        (policy, "RANDOM", "LEAST_REQUEST", "RANDOM"),
+    ] {
+        assert_eq!(
+            changed("anchors.yaml", &row, level),
+            before.replace(from, to)
+        );
+    }
     // An alias alone becomes a value of its own.
-    let refresh = set(
-        &source("a.yaml", named("anchors.yaml")),
-        "/static_resources/clusters/1/dns_refresh_rate",
-        Some("\"9s\""),
-    );
-    let expected =
-        named("anchors.yaml").replace("dns_refresh_rate: *connect", "dns_refresh_rate: 9s");
+    let at = "/static_resources/clusters/1/dns_refresh_rate";
+    let refresh = set(&source("a.yaml", &before), at, Some("\"9s\""));
+    let expected = before.replace("dns_refresh_rate: *connect", "dns_refresh_rate: 9s");
     assert_eq!(text(&refresh), expected);
+}
+
+#[track_caller]
+fn must_become(name: &str, before: &str, at: &str, value: Option<&str>, after: &str) {
+    assert_eq!(
+        text(&set(&source(name, before), at, value)),
+        after,
+        "{before}"
+    );
 }
 
 #[test]
@@ -214,11 +205,7 @@ fn a_key_goes_with_its_line() {
         ("a: 1\r\nb: 2\r\n", "/b", "a: 1\r\n"),
         ("a: |\n  text\n  more\nb: 2", "/b", "a: |\n  text\n  more"),
     ] {
-        assert_eq!(
-            text(&set(&source("a.yaml", before), at, None)),
-            after,
-            "{before}"
-        );
+        must_become("a.yaml", before, at, None, after);
     }
     let json = "{\n  \"a\": 1,\n  \"b\": {\"c\": 2}\n}\n";
     for (at, after) in [
@@ -226,7 +213,7 @@ fn a_key_goes_with_its_line() {
         ("/b", "{\n  \"a\": 1\n}\n"),
         ("/b/c", "{\n  \"a\": 1,\n  \"b\": {}\n}\n"),
     ] {
-        assert_eq!(text(&set(&source("a.json", json), at, None)), after);
+        must_become("a.json", json, at, None, after);
     }
 }
 
@@ -248,11 +235,7 @@ fn kinds_of_values_replace_each_other() {
         ("a: 1", "/b", "1", "a: 1\nb: 1"),
     ];
     for (before, at, value, after) in rows {
-        assert_eq!(
-            text(&set(&source("a.yaml", before), at, Some(value))),
-            after,
-            "{before}"
-        );
+        must_become("a.yaml", before, at, Some(value), after);
     }
     #[rustfmt::skip]
     let rows = [
@@ -262,74 +245,57 @@ fn kinds_of_values_replace_each_other() {
         ("{\"a\":[1,{}]}", "/a/1/x~1y~0", "\"\\u00e9\"", "{\"a\":[1,{\"x/y~\": \"é\"}]}"),
     ];
     for (before, at, value, after) in rows {
-        assert_eq!(
-            text(&set(&source("a.json", before), at, Some(value))),
-            after,
-            "{before}"
-        );
+        must_become("a.json", before, at, Some(value), after);
     }
 }
 
 #[test]
 fn a_context_of_another_proxy_is_refused() {
     let users = Users::new("shop.json");
-    let row = integer("cluster", "/x");
-    let wanted = [Wanted {
-        row: &row,
-        level: "1",
-    }];
+    let row = &integer("cluster", "/x");
+    let wanted = [Wanted { row, level: "1" }];
     let error = document::change(&users.read(), users.dialect, &wanted).unwrap_err();
-    assert_eq!(
-        error.what,
-        "`row` is written into `cluster`, which is no part of Caddy's configuration"
-    );
+    let what = "`row` is written into `cluster`, which is no part of Caddy's configuration";
+    assert_eq!(error.what, what);
 }
 
-fn rows(name: &str, dialect: Dialect) -> Vec<(Parameter, Vec<&'static str>)> {
+fn rows(name: &str, dialect: Dialect) -> Vec<(Parameter, [&'static str; 2])> {
+    let switch = ["off", "on"];
     let mut rows = match dialect {
         Dialect::Envoy => vec![
             (
                 integer("listener", "/per_connection_buffer_limit_bytes"),
-                vec!["32768", "65536"],
+                ["32768", "65536"],
             ),
-            (duration("cluster", "/connect_timeout"), vec!["1s", "250ms"]),
+            (duration("cluster", "/connect_timeout"), ["1s", "250ms"]),
             (
                 integer("cluster", "/per_connection_buffer_limit_bytes"),
-                vec!["1024", "4096"],
+                ["1024", "4096"],
             ),
-            (duration("hcm", "/stream_idle_timeout"), vec!["5s", "30s"]),
-            (duration("route", "/timeout"), vec!["1s", "15s"]),
-            (
-                optional("hcm", "/generate_request_id", "false"),
-                vec!["off", "on"],
-            ),
-            (
-                optional("listener", "/enable_reuse_port", "true"),
-                vec!["off", "on"],
-            ),
+            (duration("hcm", "/stream_idle_timeout"), ["5s", "30s"]),
+            (duration("route", "/timeout"), ["1s", "15s"]),
+            (optional("hcm", "/generate_request_id", "false"), switch),
+            (optional("listener", "/enable_reuse_port", "true"), switch),
             (
                 optional("bootstrap", "/stats_flush_interval", r#"\"9s\""#),
-                vec!["off", "on"],
+                switch,
             ),
         ],
         Dialect::Caddy => vec![
-            (integer("server", "/max_header_bytes"), vec!["4096", "8192"]),
+            (integer("server", "/max_header_bytes"), ["4096", "8192"]),
             (
                 integer("transport", "/keep_alive/max_idle_conns_per_host"),
-                vec!["5", "500"],
+                ["5", "500"],
             ),
-            (integer("reverse_proxy", "/flush_interval"), vec!["1", "2"]),
-            (
-                optional("server", "/strict_sni_host", "true"),
-                vec!["off", "on"],
-            ),
+            (integer("reverse_proxy", "/flush_interval"), ["1", "2"]),
+            (optional("server", "/strict_sni_host", "true"), switch),
             (
                 optional("root", "/apps/http/grace_period", r#"\"9s\""#),
-                vec!["off", "on"],
+                switch,
             ),
             (
                 optional("reverse_proxy", "/buffer_requests", "true"),
-                vec!["off", "on"],
+                switch,
             ),
         ],
     };
@@ -345,13 +311,8 @@ fn the_checkers_accept_all_changes_together() {
     for name in all() {
         let users = Users::new(name);
         let rows = rows(name, users.dialect);
-        let wanted: Vec<_> = rows
-            .iter()
-            .map(|(row, levels)| Wanted {
-                row,
-                level: levels[1],
-            })
-            .collect();
+        let wanted = rows.iter().map(|(row, [_, level])| Wanted { row, level });
+        let wanted: Vec<_> = wanted.collect();
         let changed = document::change(&users.read(), users.dialect, &wanted).unwrap();
         let again = document::change(&changed, users.dialect, &wanted).unwrap();
         assert_eq!(again, changed, "{name}: what is in force is changed again");

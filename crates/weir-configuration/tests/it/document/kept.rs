@@ -6,7 +6,7 @@ use weir_model::study::ProxyKind;
 use weir_parameters::{Catalog, Parameter};
 
 use super::{Users, all};
-use crate::support::{source, text};
+use crate::support::{must_have, source, text};
 
 /// A catalog's settings put into a document that is nowhere, or the error's words.
 fn settle(name: &str, before: &str, settings: &[(&str, &str)]) -> Result<String, String> {
@@ -15,13 +15,12 @@ fn settle(name: &str, before: &str, settings: &[(&str, &str)]) -> Result<String,
         false => (Dialect::Envoy, ProxyKind::Envoy),
     };
     let catalog = Catalog::builtin();
-    let wanted: Vec<Wanted<'_>> = settings
-        .iter()
-        .map(|(id, level)| Wanted {
-            row: catalog.get(kind, id).unwrap(),
-            level,
-        })
-        .collect();
+    let row = |id| catalog.get(kind, id).unwrap();
+    let wanted = settings.iter().map(|(id, level)| Wanted {
+        row: row(id),
+        level,
+    });
+    let wanted: Vec<Wanted<'_>> = wanted.collect();
     let after = document::change(&source(name, before), dialect, &wanted);
     let after = after.map_err(|error| error.to_string())?;
     let again = document::change(&after, dialect, &wanted).unwrap();
@@ -41,12 +40,8 @@ fn an_item_of_a_list_is_the_one_that_a_row_means() {
         "  - name: envoy.resource_monitors.fixed_heap\n    typed_config: {max_heap_size_bytes: 9}";
     let own = r#"  - {"name": "envoy.resource_monitors.global_downstream_max_connections", "typed_config": {"@type": "type.googleapis.com/envoy.extensions.resource_monitors.downstream_connections.v3.DownstreamConnectionsConfig", "max_active_downstream_connections": "7"}}"#;
     let set = |before: &str, level: &str| {
-        settle(
-            "envoy.yaml",
-            before,
-            &[("max_active_downstream_connections", level)],
-        )
-        .unwrap()
+        let settings = [("max_active_downstream_connections", level)];
+        settle("envoy.yaml", before, &settings).unwrap()
     };
     let with = set(&monitors(heap), "7");
     assert_eq!(with, monitors(&format!("{heap}\n{own}")));
@@ -65,17 +60,14 @@ fn an_item_of_a_list_is_the_one_that_a_row_means() {
         with.starts_with(&expected[..expected.find("envoy").unwrap()]),
         "{with}"
     );
-    let gone = settle(
-        "envoy.json",
-        &with,
-        &[("max_active_downstream_connections", "unlimited")],
-    );
+    let unlimited = [("max_active_downstream_connections", "unlimited")];
+    let gone = settle("envoy.json", &with, &unlimited);
     assert_eq!(gone.as_deref(), Ok(json));
     let empty = "overload_manager: {resource_monitors: []}\n";
     let with = settle("envoy.yaml", empty, &settings).unwrap();
-    assert!(
-        with.starts_with("overload_manager: {resource_monitors: [{\"name\": "),
-        "{with}"
+    must_have(
+        with,
+        &["overload_manager: {resource_monitors: [{\"name\": "],
     );
 }
 
@@ -91,20 +83,11 @@ fn limits_are_those_of_all_requests() {
         settle("envoy.yaml", &clusters(before), &settings).unwrap()
     };
     let high = "{priority: HIGH, max_connections: 3}";
-    assert_eq!(
-        set(high),
-        clusters(&format!(
-            "{high}, {{\"max_connections\": 7, \"max_requests\": 8}}"
-        ))
-    );
-    assert_eq!(
-        set(&format!(
-            "{high}, {{priority: DEFAULT, max_connections: 5}}"
-        )),
-        clusters(&format!(
-            "{high}, {{priority: DEFAULT, max_connections: 7, \"max_requests\": 8}}"
-        ))
-    );
+    let new = format!("{high}, {{\"max_connections\": 7, \"max_requests\": 8}}");
+    assert_eq!(set(high), clusters(&new));
+    let both = format!("{high}, {{priority: DEFAULT, max_connections: 5}}");
+    let changed = both.replace("s: 5", "s: 7, \"max_requests\": 8");
+    assert_eq!(set(&both), clusters(&changed));
 }
 
 fn caddy(server: &str, more: &str) -> String {
@@ -176,13 +159,12 @@ fn settings_of_one_new_object_do_not_undo_each_other() {
         ("origin_keepalive_timeout", "7s"),
     ];
     let set = settle("caddy.json", &caddy(proxy, ""), &settings).unwrap();
-    for words in [
+    let parts = [
         "\"max_idle_conns_per_host\": 5",
         "\"idle_timeout\": \"7s\"",
         "\"probe_interval\": \"30s\"",
-    ] {
-        assert!(set.contains(words), "{words}: {set}");
-    }
+    ];
+    must_have(&set, &parts);
 }
 
 #[test]
@@ -191,13 +173,12 @@ fn a_log_of_the_users_stays_where_it_is() {
     let others = r#","logging":{"logs":{"default":{"exclude":["admin.api"]}}}"#;
     let before = caddy(logged, others);
     let on = settle("caddy.json", &before, &[("access_log", "on")]).unwrap();
-    for words in [
+    let parts = [
         r#""logs":{}},"b""#,
         r#""b":{"listen":[":81"], "logs": {"default_logger_name": "weir"}}"#,
         r#""exclude":["admin.api", "http.log.access.weir"]"#,
-    ] {
-        assert!(on.contains(words), "{words}: {on}");
-    }
+    ];
+    must_have(&on, &parts);
     let off = settle("caddy.json", &on, &[("access_log", "off")]).unwrap();
     assert!(off.contains(r#""exclude":["admin.api"]"#), "{off}");
     assert!(!off.contains("\"logs\":{}"), "{off}");
@@ -241,18 +222,17 @@ fn a_cluster_goes_on_speaking_what_it_speaks() {
     ];
     let set = |cluster: &str| settle("envoy.yaml", &clusters(cluster), &settings);
     let http2 = set("http2ProtocolOptions: {max_concurrent_streams: 3}, common_http_protocol_options: {idle_timeout: 5s, max_headers_count: 4}").unwrap();
-    for words in [
+    let parts = [
         r#""explicit_http_config": {"http2_protocol_options": {"max_concurrent_streams": 3}}"#,
         r#""idle_timeout": "7s""#,
         r#""max_requests_per_connection": 9"#,
         r#""max_headers_count": 4"#,
-    ] {
-        assert!(http2.contains(words), "{words}: {http2}");
-    }
+    ];
+    must_have(&http2, &parts);
     let http1 = set("type: STATIC").unwrap();
-    assert!(
-        http1.contains(r#""explicit_http_config": {"http_protocol_options": {}}"#),
-        "{http1}"
+    must_have(
+        &http1,
+        &[r#""explicit_http_config": {"http_protocol_options": {}}"#],
     );
     let error = set("protocol_selection: USE_DOWNSTREAM_PROTOCOL").unwrap_err();
     let what = "/etc/proxy/envoy.yaml:1:31: `origin_keepalive_timeout` would change which protocol is spoken here";
@@ -275,28 +255,15 @@ fn rows_leave_alone_what_is_not_theirs() {
             Dialect::Caddy => ProxyKind::Caddy,
         };
         for row in catalog.parameters(kind) {
-            let tried = [
-                "on",
-                "off",
-                "7",
-                "7s",
-                "4k",
-                "gzip",
-                "exact",
-                "unlimited",
-                "TLSv1_3",
-            ];
-            for level in tried.iter().filter_map(|level| row.check(level).ok()) {
+            let tried = "on off 7 7s 4k gzip exact unlimited TLSv1_3";
+            for level in tried.split(' ').filter_map(|level| row.check(level).ok()) {
                 let wanted = [Wanted { row, level: &level }];
                 // What has no place, or is shared with others, is refused.
                 let Ok(after) = document::change(&before, users.dialect, &wanted) else {
                     continue;
                 };
                 let what = format!("{name}: {} = {level}", row.id);
-                let (before, after) = (
-                    leaves(&before, users.dialect),
-                    leaves(&after, users.dialect),
-                );
+                let [before, after] = [&before, &after].map(|it| leaves(it, users.dialect));
                 for leaf in before.iter().filter(|(at, _)| !is_owned(row, at)) {
                     assert!(after.contains(leaf), "{what}: {leaf:?} is gone");
                 }

@@ -6,10 +6,12 @@ mod kept;
 mod refused;
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use weir_configuration::Source;
 use weir_configuration::document::{self, Dialect, Edit, Pointer};
+
+use crate::support::{listed, text};
 
 /// A document as a user has it: in a folder of its own with the files that it names.
 pub(crate) struct Users {
@@ -18,34 +20,18 @@ pub(crate) struct Users {
     _folder: tempfile::TempDir,
 }
 
-const ENVOY: [&str; 8] = [
-    "front.yaml",
-    "front-crlf.yaml",
-    "front-bom.yaml",
-    "anchors.yaml",
-    "tls.yaml",
-    "plain.json",
-    "dense.json",
-    "many.yaml",
-];
+const ENVOY: &str = "front.yaml front-crlf.yaml front-bom.yaml anchors.yaml tls.yaml plain.json \
+                     dense.json many.yaml";
 const CADDY: [&str; 4] = ["shop.json", "pretty.json", "tls.json", "pretty-crlf.json"];
 
 fn all() -> impl Iterator<Item = &'static str> {
-    ENVOY.into_iter().chain(CADDY)
+    ENVOY.split(' ').chain(CADDY)
 }
 
-fn named(name: &str) -> &'static str {
-    match name {
-        "front.yaml" => include_str!("../../data/document/front.yaml"),
-        "anchors.yaml" => include_str!("../../data/document/anchors.yaml"),
-        "tls.yaml" => include_str!("../../data/document/tls.yaml"),
-        "plain.json" => include_str!("../../data/document/plain.json"),
-        "dense.json" => include_str!("../../data/document/dense.json"),
-        "shop.json" => include_str!("../../data/document/shop.json"),
-        "pretty.json" => include_str!("../../data/document/pretty.json"),
-        "tls.json" => include_str!("../../data/document/tls.json"),
-        _ => panic!("no document {name}"),
-    }
+/// A document of the test data.
+fn named(name: &str) -> String {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/document");
+    fs::read_to_string(path.join(name)).unwrap_or_else(|e| panic!("{name}: {e}"))
 }
 
 impl Users {
@@ -56,7 +42,7 @@ impl Users {
             "pretty-crlf.json" => named("pretty.json").replace('\n', "\r\n"),
             "front-bom.yaml" => format!("\u{feff}{}", named("front.yaml")),
             "many.yaml" => many(1_000),
-            name => named(name).to_owned(),
+            name => named(name),
         };
         let main = folder.path().join(name);
         fs::write(&main, text).unwrap();
@@ -64,11 +50,9 @@ impl Users {
         fs::create_dir(folder.path().join("certs")).unwrap();
         fs::write(folder.path().join("certs/site.crt"), certificate).unwrap();
         fs::write(folder.path().join("certs/site.key"), key).unwrap();
-        let is_envoy = ENVOY.contains(&name);
-        let dialect = if is_envoy {
-            Dialect::Envoy
-        } else {
-            Dialect::Caddy
+        let dialect = match ENVOY.split(' ').any(|it| it == name) {
+            true => Dialect::Envoy,
+            false => Dialect::Caddy,
         };
         Users {
             main,
@@ -95,7 +79,7 @@ fn set(source: &Source, at: &str, value: Option<&str>) -> Source {
 
 /// As the front proxy, with more clusters.
 fn many(clusters: usize) -> String {
-    let mut text = named("front.yaml").to_owned();
+    let mut text = named("front.yaml");
     for cluster in 0..clusters {
         text += &format!(
             "  - name: c{cluster} # of team {}\n    type: STRICT_DNS\n    connect_timeout: {}s\n    \
@@ -115,52 +99,29 @@ fn nothing_wanted_changes_no_byte() {
         let users = Users::new(name);
         let read = users.read();
         assert_eq!(
-            fs::read(&users.main).unwrap(),
-            read.files[0].text.as_bytes(),
+            fs::read_to_string(&users.main).unwrap(),
+            text(&read),
             "{name}"
         );
-        assert_eq!(
-            document::change(&read, users.dialect, &[]).unwrap(),
-            read,
-            "{name}"
-        );
+        let same = document::change(&read, users.dialect, &[]).unwrap();
+        assert_eq!(same, read, "{name}");
     }
 }
 
 #[test]
 fn listeners_are_found() {
     for (name, expected) in [
-        (
-            "front.yaml",
-            vec![
-                (11, "0.0.0.0:8080", Some(8080), false),
-                (48, "10.1.2.3:9090", Some(9090), false),
-            ],
-        ),
-        ("anchors.yaml", vec![(24, "[::]:80", Some(80), false)]),
-        (
-            "tls.yaml",
-            vec![
-                (5, "0.0.0.0:443", Some(443), true),
-                (32, "0.0.0.0:80", Some(80), false),
-            ],
-        ),
-        ("dense.json", vec![(1, "0.0.0.0:10000", Some(10000), false)]),
+        ("front.yaml", "11 0.0.0.0:8080 8080, 48 10.1.2.3:9090 9090"),
+        ("anchors.yaml", "24 [::]:80 80"),
+        ("tls.yaml", "5 0.0.0.0:443 443 TLS, 32 0.0.0.0:80 80"),
+        ("dense.json", "1 0.0.0.0:10000 10000"),
         (
             "tls.json",
-            vec![
-                (8, ":80", Some(80), false),
-                (8, ":443", Some(443), true),
-                (17, "10.0.0.9:9180", Some(9180), false),
-            ],
+            "8 :80 80, 8 :443 443 TLS, 17 10.0.0.9:9180 9180",
         ),
     ] {
         let users = Users::new(name);
         let found = document::listeners(&users.read(), users.dialect).unwrap();
-        let found: Vec<_> = found
-            .iter()
-            .map(|l| (l.line, l.address.as_str(), l.port, l.tls))
-            .collect();
-        assert_eq!(found, expected, "{name}");
+        assert_eq!(listed(&found), expected, "{name}");
     }
 }

@@ -2,11 +2,21 @@
 
 use std::fs;
 
-use weir_configuration::ConfigurationError;
 use weir_configuration::document::{self, Dialect, Edit, Format, Pointer};
+use weir_configuration::{ConfigurationError, Source};
 
 use super::named;
-use crate::support::source;
+use crate::support::{must_have, source};
+
+/// Why a value cannot be put in.
+fn not_set(source: &Source, at: &str, value: &str) -> ConfigurationError {
+    let format = Dialect::Envoy.format(&source.files[0].path);
+    let edit = Edit {
+        at: Pointer::parse(at),
+        value: Some(value.to_owned()),
+    };
+    document::set(source, format, &[edit]).unwrap_err()
+}
 
 fn refused(bytes: &[u8], format: Format) -> ConfigurationError {
     let folder = tempfile::tempdir().unwrap();
@@ -73,13 +83,7 @@ fn a_path_that_cannot_be_gone_has_its_place() {
          "`/admin/address/socket_address/address` is no object, so it has no `x`"),
     ];
     for (name, at, line, column, what) in rows {
-        let source = source(name, named(name));
-        let format = Dialect::Envoy.format(name.as_ref());
-        let edit = Edit {
-            at: Pointer::parse(at),
-            value: Some("1".to_owned()),
-        };
-        let error = document::set(&source, format, &[edit]).unwrap_err();
+        let error = not_set(&source(name, &named(name)), at, "1");
         assert_eq!(error.what, what);
         assert_eq!((error.line, error.column), (line, column), "{at}");
     }
@@ -87,7 +91,7 @@ fn a_path_that_cannot_be_gone_has_its_place() {
 
 #[test]
 fn what_is_shared_is_not_changed_for_one_alone() {
-    let source = source("anchors.yaml", named("anchors.yaml"));
+    let source = source("anchors.yaml", &named("anchors.yaml"));
     #[rustfmt::skip]
     let rows = [
         ("/static_resources/clusters/0/connect_timeout", 5),
@@ -95,11 +99,7 @@ fn what_is_shared_is_not_changed_for_one_alone() {
         ("/static_resources/clusters/0/circuit_breakers/thresholds/0/max_connections", 9),
     ];
     for (at, line) in rows {
-        let edit = Edit {
-            at: Pointer::parse(at),
-            value: Some("7".to_owned()),
-        };
-        let error = document::set(&source, Format::Yaml, &[edit]).unwrap_err();
+        let error = not_set(&source, at, "7");
         assert!(error.what.starts_with("this value is shared"), "{error}");
         assert_eq!(error.line, line, "{at}");
     }
@@ -108,30 +108,16 @@ fn what_is_shared_is_not_changed_for_one_alone() {
 /// A key that is new to a shared object would be new to all that share it.
 #[test]
 fn what_is_shared_gets_nothing_new_for_one_alone() {
-    let source = source("anchors.yaml", named("anchors.yaml"));
+    let source = source("anchors.yaml", &named("anchors.yaml"));
     for cluster in 0..2 {
-        let edit = Edit {
-            at: Pointer::parse(&format!(
-                "/static_resources/clusters/{cluster}/circuit_breakers/per_host_thresholds"
-            )),
-            value: Some("[]".to_owned()),
-        };
-        let error = document::set(&source, Format::Yaml, &[edit]).unwrap_err();
+        let breakers = format!("/static_resources/clusters/{cluster}/circuit_breakers");
+        let error = not_set(&source, &format!("{breakers}/per_host_thresholds"), "[]");
         assert!(error.what.starts_with("this value is shared"), "{error}");
     }
 }
 
 #[test]
 fn a_value_that_is_no_json_is_named() {
-    let edit = Edit {
-        at: Pointer::parse("/a"),
-        value: Some("5s".to_owned()),
-    };
-    let error = document::set(&source("a.yaml", "a: 1\n"), Format::Yaml, &[edit]).unwrap_err();
-    assert!(
-        error
-            .what
-            .starts_with("the value `5s` for `/a` is not JSON"),
-        "{error}"
-    );
+    let error = not_set(&source("a.yaml", "a: 1\n"), "/a", "5s");
+    must_have(error.what, &["the value `5s` for `/a` is not JSON"]);
 }

@@ -1,14 +1,14 @@
 //! Copies that run beside the original.
 
-use std::net::SocketAddr;
 use std::path::Path;
 use std::process::Command;
 
-use weir_configuration::{ConfigurationError, Source, Surroundings, haproxy};
+use weir_configuration::{Source, Surroundings, haproxy};
 
-use super::{NAMES, Users};
+use super::{Users, all};
 use crate::support::{
-    Running, checked, free_address, has, origin, prefix, source, surroundings, text, write,
+    LISTEN, Running, checked, free_address, has, must_have, of_a_test, origin, prefix, source,
+    surroundings, text, with_tls, write,
 };
 
 const HAPROXY: &str = "/usr/sbin/haproxy";
@@ -17,12 +17,13 @@ fn adapt(source: &Source, surroundings: &Surroundings<'_>) -> Source {
     haproxy::adapt(source, surroundings).unwrap_or_else(|e| panic!("{e}"))
 }
 
-fn of_a_test(prefix: &Path) -> Surroundings<'_> {
-    surroundings(
-        prefix,
-        ([127, 0, 0, 1], 7001).into(),
-        ([127, 0, 0, 1], 7002).into(),
-    )
+/// Has HAProxy look at a copy.
+pub(super) fn check(name: &str, copy: &Source, prefix: &Path) {
+    let mut command = Command::new(HAPROXY);
+    command
+        .args(["-c", "-q", "-L", "lb1", "-f"])
+        .arg(write(copy, prefix));
+    checked(name, command.current_dir("/"));
 }
 
 #[test]
@@ -30,30 +31,22 @@ fn haproxy_accepts_copies_of_all() {
     if !has(HAPROXY) {
         return;
     }
-    for name in NAMES {
+    for name in all() {
         let users = Users::new(name);
         let prefix = prefix();
-        let mut surroundings = of_a_test(prefix.path());
-        if name == "tls" {
-            surroundings.tls_listen = Some(([127, 0, 0, 1], 7003).into());
-        }
-        let copy = adapt(&users.read(), &surroundings);
-        let main = write(&copy, prefix.path());
+        let surroundings = match name {
+            "tls" => with_tls(prefix.path()),
+            _ => of_a_test(prefix.path()),
+        };
         // Not where it was: relative paths must have become absolute.
-        checked(
-            name,
-            Command::new(HAPROXY)
-                .args(["-c", "-q", "-L", "lb1", "-f"])
-                .arg(main)
-                .current_dir("/"),
-        );
+        check(name, &adapt(&users.read(), &surroundings), prefix.path());
     }
 }
 
 /// No address of the user's is left that the copy would listen on or connect to.
 #[test]
 fn copies_touch_nothing_of_the_users() {
-    for name in NAMES {
+    for name in all() {
         let prefix = prefix();
         let copy = adapt(&Users::new(name).read(), &of_a_test(prefix.path()));
         let tree = haproxy::Tree::parse(&copy).unwrap();
@@ -70,14 +63,8 @@ fn copies_touch_nothing_of_the_users() {
                 assert!(ours || address.starts_with(&run), "{name}: {address}");
             }
         }
-        for word in [
-            "daemon",
-            "chroot",
-            "master-worker",
-            "/dev/log",
-            "/run/haproxy/",
-            "192.0.2.99",
-        ] {
+        let words = "daemon chroot master-worker /dev/log /run/haproxy/ 192.0.2.99";
+        for word in words.split(' ') {
             // Not as a statement, but in the words of a `.notice`.
             if name == "macros" && word == "master-worker" {
                 continue;
@@ -109,9 +96,8 @@ fn a_copy_runs_and_asks_the_origin_server() {
 
 fn tls_copy(port: Option<u16>) -> String {
     let surroundings = Surroundings {
-        tls_listen: Some(([127, 0, 0, 1], 7003).into()),
         port,
-        ..of_a_test(Path::new("/p"))
+        ..with_tls(Path::new("/p"))
     };
     let users = Users::new("tls");
     let copy = adapt(&users.read(), &surroundings);
@@ -121,8 +107,7 @@ fn tls_copy(port: Option<u16>) -> String {
 
 #[test]
 fn listeners_and_servers_get_new_addresses() {
-    let copy = tls_copy(None);
-    for line in [
+    let parts = [
         "    bind 127.0.0.1:7001\n",
         "    bind unix@/p/run/1.sock v6only\n",
         "    bind 127.0.0.1:7003 ssl crt site.pem alpn h2,http/1.1 ssl-min-ver TLSv1.2 strict-sni\n",
@@ -134,56 +119,46 @@ fn listeners_and_servers_get_new_addresses() {
         "    default-server inter 5s\n",
         "    server app1 127.0.0.1:7002 check\n",
         "    server app2 127.0.0.1:7002 weight 5\n",
-    ] {
-        assert!(copy.contains(line), "{line}{copy}");
-    }
+    ];
+    must_have(tls_copy(None), &parts);
 }
 
 #[test]
 fn a_port_chooses_the_listener() {
     let copy = tls_copy(Some(8443));
-    assert!(
-        copy.contains("bind 127.0.0.1:7003 ssl crt site.pem ca-file site.pem"),
-        "{copy}"
+    must_have(
+        &copy,
+        &["bind 127.0.0.1:7003 ssl crt site.pem ca-file site.pem"],
     );
-    assert!(
-        !copy.contains("127.0.0.1:7001"),
-        "no clear listener stands beside it"
-    );
-    let copy = tls_copy(Some(444));
-    assert!(
-        copy.contains("    mode tcp\n    bind 127.0.0.1:7001\n"),
-        "{copy}"
+    assert!(!copy.contains(LISTEN), "no clear listener stands beside it");
+    must_have(
+        tls_copy(Some(444)),
+        &["    mode tcp\n    bind 127.0.0.1:7001\n"],
     );
 
-    let surroundings = Surroundings {
+    let on_81 = Surroundings {
         port: Some(81),
         ..of_a_test(Path::new("/p"))
     };
-    let error = haproxy::adapt(&Users::new("many").read(), &surroundings).unwrap_err();
-    assert_eq!(
-        error.what,
-        "no `bind` line of a frontend is in clear on port 81"
-    );
-    assert_eq!((error.line, error.column), (34, 5));
+    // Over TLS neither: the one that is asked is not just any.
+    let tls_on_81 = Surroundings {
+        port: Some(81),
+        ..with_tls(Path::new("/p"))
+    };
+    let error = haproxy::adapt(&Users::new("tls").read(), &tls_on_81).unwrap_err();
+    let what = "no `bind` line of a frontend is in clear on port 81";
+    assert_eq!(error.what, what);
+    let many = Users::new("many").read();
+    let error = haproxy::adapt(&many, &on_81).unwrap_err();
+    assert_eq!((&*error.what, error.line, error.column), (what, 34, 5));
     let listens = "the configuration listens on :80, :8080,:8081, 10.1.2.3:8404";
     assert_eq!(error.hint.as_deref(), Some(listens));
-    // Over TLS neither: the one that is asked is not just any.
-    let surroundings = Surroundings {
-        tls_listen: Some(([127, 0, 0, 1], 7003).into()),
-        ..surroundings
-    };
-    let error = haproxy::adapt(&Users::new("tls").read(), &surroundings).unwrap_err();
-    assert_eq!(
-        error.what,
-        "no `bind` line of a frontend is in clear on port 81"
-    );
-    let surroundings = Surroundings {
+    let on_8081 = Surroundings {
         port: Some(8081),
-        ..of_a_test(Path::new("/p"))
+        ..on_81
     };
-    let copy = adapt(&Users::new("many").read(), &surroundings);
-    assert!(text(&copy).contains("    bind unix@/p/run/0.sock\n    bind 127.0.0.1:7001\n"));
+    let parts = ["    bind unix@/p/run/0.sock\n    bind 127.0.0.1:7001\n"];
+    must_have(text(&adapt(&many, &on_8081)), &parts);
 }
 
 #[test]
@@ -210,7 +185,7 @@ global
 
 "
     );
-    let copy = adapt(&source("a.cfg", super::text("bare")), &surroundings);
+    let copy = adapt(&source("a.cfg", &super::text("bare")), &surroundings);
     let global =
         "global\n  user www\n  group web\n  stats socket /p/run/admin.sock level admin\n\n";
     assert!(text(&copy).starts_with(global), "{}", text(&copy));
@@ -230,16 +205,11 @@ fn what_is_the_users_alone_is_not_written_to_nor_asked_for() {
     let cfg = "ring r\n  size 1m\n  backing-file /var/log/haproxy/ring\nlisten a\n  bind :80\n  \
                server s 10.0.0.1:80 source 0.0.0.0 usesrc clientip weight 5\n";
     let copy = adapt(&source("a.cfg", cfg), &of_a_test(Path::new("/p")));
-    assert!(
-        text(&copy).contains("ring r\n  size 1m\nlisten a\n"),
-        "{}",
-        text(&copy)
-    );
-    assert!(
-        text(&copy).contains("server s 127.0.0.1:7002 weight 5\n"),
-        "{}",
-        text(&copy)
-    );
+    let parts = [
+        "ring r\n  size 1m\nlisten a\n",
+        "server s 127.0.0.1:7002 weight 5\n",
+    ];
+    must_have(text(&copy), &parts);
 }
 
 #[test]
@@ -257,9 +227,7 @@ fn without_an_origin_server_the_users_stay() {
 #[test]
 fn a_socket_that_cannot_be_bound_is_refused() {
     let long = format!("/{}", "x".repeat(90));
-    let listen: SocketAddr = ([127, 0, 0, 1], 7001).into();
-    let surroundings = surroundings(Path::new(&long), listen, listen);
-    let error: ConfigurationError =
-        haproxy::adapt(&Users::new("many").read(), &surroundings).unwrap_err();
-    assert!(error.what.contains("more than 97 bytes"), "{error}");
+    let surroundings = of_a_test(Path::new(&long));
+    let error = haproxy::adapt(&Users::new("many").read(), &surroundings).unwrap_err();
+    must_have(error, &["more than 97 bytes"]);
 }

@@ -1,14 +1,13 @@
 //! Settings put into force, and nothing else touched.
 
-use std::process::Command;
-
 use proptest::prelude::*;
-use weir_configuration::{Source, Wanted, haproxy};
+use weir_configuration::{Source, Wanted, diff, haproxy};
 use weir_model::study::ProxyKind;
 use weir_parameters::{Catalog, Parameter};
 
-use super::{NAMES, Users, text as named};
-use crate::support::{checked, free_address, has, prefix, row, source, surroundings, text, write};
+use super::adapted::check;
+use super::{Users, all, small, text as named};
+use crate::support::{has, must_have, of_a_test, prefix, row, source, text};
 
 const HAPROXY: &str = "/usr/sbin/haproxy";
 const DURATION: &str = r#"{"duration": {"min": "1ms", "max": "24h", "step": "1ms"}}"#;
@@ -65,26 +64,9 @@ pub(super) fn set(source: &Source, row: &Parameter, level: &str) -> Source {
 
 /// The lines that are not in both, with what they were and what they are.
 fn difference(before: &Source, after: &Source) -> Vec<String> {
-    let lines =
-        |source: &Source| -> Vec<String> { text(source).lines().map(str::to_owned).collect() };
-    let (before, after) = (lines(before), lines(after));
-    let start = before
-        .iter()
-        .zip(&after)
-        .take_while(|(a, b)| a == b)
-        .count();
-    let rest = before[start..]
-        .iter()
-        .rev()
-        .zip(after[start..].iter().rev());
-    let end = rest.take_while(|(a, b)| a == b).count();
-    let gone = before[start..before.len() - end]
-        .iter()
-        .map(|line| format!("-{line}"));
-    let come = after[start..after.len() - end]
-        .iter()
-        .map(|line| format!("+{line}"));
-    gone.chain(come).collect()
+    let lines = diff(before, after);
+    let lines = lines.lines().filter(|line| line.starts_with(['+', '-']));
+    lines.skip(2).map(str::to_owned).collect()
 }
 
 #[test]
@@ -107,12 +89,7 @@ fn only_the_lines_that_must_change_do() {
     for (name, row, level, lines) in rows {
         let before = Users::new(name).read();
         let after = set(&before, &row, level);
-        assert_eq!(
-            difference(&before, &after),
-            lines,
-            "{name}: {:?}",
-            row.writes
-        );
+        assert_eq!(difference(&before, &after), lines, "{name}: {}", row.id);
     }
 }
 
@@ -152,17 +129,11 @@ fn settings_go_where_users_would_write_them() {
     for (name, row, level, words, times) in rows {
         let after = set(&Users::new(name).read(), &row, level);
         let after = text(&after);
-        assert_eq!(
-            after.matches(words).count(),
-            times,
-            "{name}: {words}\n{after}"
-        );
+        let found = after.matches(words).count();
+        assert_eq!(found, times, "{name}: {words}\n{after}");
     }
-    let after = set(
-        &Users::new("bare").read(),
-        &integer("global", "nbthread {value}"),
-        "2",
-    );
+    let threads = integer("global", "nbthread {value}");
+    let after = set(&Users::new("bare").read(), &threads, "2");
     assert!(text(&after).starts_with("global\n  nbthread 2\n\nlisten web\n"));
     // Of three `defaults`, those that need it: `long` has it of `base`.
     let after = set(&Users::new("from").read(), &duration("timeout queue"), "3s");
@@ -214,32 +185,17 @@ fn small_configurations_become_what_they_should() {
           server t 127.0.0.1:2\n"),
     ];
     for (before, row, level, after) in rows {
-        assert_eq!(
-            text(&set(&source("a.cfg", before), &row, level)),
-            after,
-            "{before}"
-        );
+        let changed = set(&source("a.cfg", before), &row, level);
+        assert_eq!(text(&changed), after, "{before}");
     }
 }
 
 #[test]
 fn a_context_of_another_proxy_is_refused() {
-    let row = integer("http", "keepalive {value}");
+    let row = &integer("http", "keepalive {value}");
     let before = Users::new("many").read();
-    let error = haproxy::change(
-        &before,
-        &[Wanted {
-            row: &row,
-            level: "1",
-        }],
-    )
-    .unwrap_err();
-    assert!(
-        error
-            .what
-            .contains("`http`, which haproxy.cfg does not have"),
-        "{error}"
-    );
+    let error = haproxy::change(&before, &[Wanted { row, level: "1" }]).unwrap_err();
+    must_have(error, &["`http`, which haproxy.cfg does not have"]);
 }
 
 /// Options that stand beside others in a list of `global`, and on the lines that say otherwise.
@@ -269,19 +225,14 @@ fn options_of_lists_come_and_go_alone() {
     }
     // HAProxy refuses a list of nothing.
     let alone = "global\n  ssl-default-bind-options no-tls-tickets\n  maxconn 9\n";
-    assert_eq!(
-        changed(alone, "ssl_session_tickets", "on"),
-        "global\n  maxconn 9\n"
-    );
     let none = "global\n  maxconn 9\n";
+    assert_eq!(changed(alone, "ssl_session_tickets", "on"), none);
     let with = "global\n  maxconn 9\n  ssl-default-bind-options no-tls-tickets\n";
     assert_eq!(changed(none, "ssl_session_tickets", "off"), with);
-    let after = changed(named("tls"), "ssl_min_ver", "TLSv1.3");
-    assert!(after.contains("alpn h2,http/1.1 ssl-min-ver TLSv1.3 strict-sni accept-proxy\n"));
-    assert!(
-        after.contains("verify optional\n"),
-        "it says nothing itself"
-    );
+    let after = changed(&named("tls"), "ssl_min_ver", "TLSv1.3");
+    let said = "alpn h2,http/1.1 ssl-min-ver TLSv1.3 strict-sni accept-proxy\n";
+    // The last says nothing itself.
+    must_have(after, &[said, "verify optional\n"]);
 }
 
 #[test]
@@ -307,10 +258,8 @@ fn logs_of_the_users_stay_where_a_log_is_to_be() {
     assert_eq!(text(&on), format!("{cfg}{logged}"));
     // What a row has written is a row's to change.
     let sampled = set(&on, row, "sampled");
-    assert_eq!(
-        text(&sampled),
-        text(&on).replace("raw local0", "raw sample 1:10 local0")
-    );
+    let expected = text(&on).replace("raw local0", "raw sample 1:10 local0");
+    assert_eq!(text(&sampled), expected);
     assert_eq!(set(&sampled, row, "on"), on);
 }
 
@@ -341,32 +290,21 @@ fn haproxy_accepts_all_changes_together() {
         return;
     }
     let rows = rows();
-    for name in NAMES {
+    for name in all() {
         let users = Users::new(name);
         // Unoptimized, each row takes its time there.
         let step = if name == "large" { 5 } else { 1 };
-        let wanted: Vec<_> = rows
+        let wanted = rows
             .iter()
             .step_by(step)
-            .map(|(row, levels)| Wanted {
-                row,
-                level: levels[0],
-            })
-            .collect();
+            .map(|(row, levels)| (row, levels[0]));
+        let wanted: Vec<_> = wanted.map(|(row, level)| Wanted { row, level }).collect();
         let changed = haproxy::change(&users.read(), &wanted).unwrap_or_else(|e| panic!("{e}"));
         let again = haproxy::change(&changed, &wanted).unwrap();
         assert_eq!(again, changed, "{name}: what is in force is changed again");
         let prefix = prefix();
-        let address = free_address();
-        let copy =
-            haproxy::adapt(&changed, &surroundings(prefix.path(), address, address)).unwrap();
-        let main = write(&copy, prefix.path());
-        checked(
-            name,
-            Command::new(HAPROXY)
-                .args(["-c", "-q", "-L", "lb1", "-f"])
-                .arg(main),
-        );
+        let copy = haproxy::adapt(&changed, &of_a_test(prefix.path())).unwrap();
+        check(name, &copy, prefix.path());
     }
 }
 
@@ -374,7 +312,7 @@ proptest! {
     /// Set to one level, to another and back: the bytes are those of the first, whatever the row.
     #[test]
     fn there_and_back_is_nowhere(
-        name in prop::sample::select(&NAMES[..13]),
+        name in prop::sample::select(small().collect::<Vec<_>>()),
         which in 0usize..13,
         first in 0usize..4,
         second in 0usize..4,

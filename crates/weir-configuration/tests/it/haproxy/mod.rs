@@ -6,7 +6,7 @@ mod left_alone;
 mod refused;
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use weir_configuration::{Source, haproxy};
 
@@ -17,37 +17,21 @@ pub(crate) struct Users {
 }
 
 /// Names of all configurations that HAProxy accepts.
-const NAMES: [&str; 14] = [
-    "debian",
-    "debian-crlf",
-    "many",
-    "from",
-    "peers",
-    "lua",
-    "quoted",
-    "tls",
-    "macros",
-    "tabs",
-    "bare",
-    "kubernetes",
-    "folder",
-    "large",
-];
+fn all() -> impl Iterator<Item = &'static str> {
+    small().chain(["large"])
+}
 
-fn text(name: &str) -> &'static str {
-    match name {
-        "debian" => include_str!("../../data/haproxy/debian.cfg"),
-        "many" => include_str!("../../data/haproxy/many.cfg"),
-        "from" => include_str!("../../data/haproxy/from.cfg"),
-        "peers" => include_str!("../../data/haproxy/peers.cfg"),
-        "lua" => include_str!("../../data/haproxy/lua.cfg"),
-        "quoted" => include_str!("../../data/haproxy/quoted.cfg"),
-        "tls" => include_str!("../../data/haproxy/tls.cfg"),
-        "macros" => include_str!("../../data/haproxy/macros.cfg"),
-        "tabs" => include_str!("../../data/haproxy/tabs.cfg"),
-        "bare" => include_str!("../../data/haproxy/bare.cfg"),
-        _ => panic!("no configuration {name}"),
-    }
+/// Those that take little time.
+fn small() -> impl Iterator<Item = &'static str> {
+    "debian debian-crlf many from peers lua quoted tls macros tabs bare kubernetes folder"
+        .split(' ')
+}
+
+/// A configuration of the test data.
+fn text(name: &str) -> String {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/haproxy");
+    let path = path.join(name).with_extension("cfg");
+    fs::read_to_string(path).unwrap_or_else(|e| panic!("{name}: {e}"))
 }
 
 impl Users {
@@ -67,10 +51,8 @@ impl Users {
                 let (global, proxies) = many.split_at(many.find("frontend shop").unwrap());
                 write("conf.d/00-global.cfg", global);
                 write("conf.d/10-proxies.cfg", proxies);
-                write(
-                    "conf.d/Zz-late.cfg",
-                    "backend late\n    server a 10.0.0.9:80\n",
-                );
+                let late = "backend late\n    server a 10.0.0.9:80\n";
+                write("conf.d/Zz-late.cfg", late);
                 write("conf.d/.hidden.cfg", "not read");
                 write("conf.d/README", "not read");
             }
@@ -80,22 +62,20 @@ impl Users {
                 let certs = at("certs").display().to_string();
                 write("haproxy.cfg", &text("tls").replace("CERTS", &certs));
             }
-            name => write("haproxy.cfg", text(name)),
+            name => write("haproxy.cfg", &text(name)),
         }
-        write(
-            "lua/hello.lua",
-            "core.register_service('hello', 'http', function(applet) end)\n",
-        );
+        let hello = "core.register_service('hello', 'http', function(applet) end)\n";
+        write("lua/hello.lua", hello);
         write("lua/case.map", "");
         write("lua/bad.lst", "/bad\n");
         write("lua/hello.txt", "hello\n");
         let page = "HTTP/1.0 503 Service Unavailable\r\nContent-Length: 4\r\n\r\naway";
         write("errors/503.http", page);
-        let main = if name == "folder" {
-            at("conf.d")
+        let main = at(if name == "folder" {
+            "conf.d"
         } else {
-            at("haproxy.cfg")
-        };
+            "haproxy.cfg"
+        });
         Users { main, folder }
     }
 
@@ -131,7 +111,7 @@ fn kubernetes(services: usize) -> String {
 
 /// `backends` of two servers each.
 fn large(backends: usize) -> String {
-    let mut text = text("from").to_owned();
+    let mut text = text("from");
     for backend in 0..backends {
         text += &format!(
             "\nbackend b{backend} from base # of team {}\n  balance roundrobin\n  \
@@ -145,15 +125,11 @@ fn large(backends: usize) -> String {
 
 #[test]
 fn nothing_wanted_changes_no_byte() {
-    for name in NAMES {
+    for name in all() {
         let users = Users::new(name);
         let read = users.read();
         for file in &read.files {
-            assert_eq!(
-                fs::read(&file.path).unwrap(),
-                file.text.as_bytes(),
-                "{name}"
-            );
+            assert_eq!(fs::read_to_string(&file.path).unwrap(), file.text, "{name}");
         }
         assert_eq!(haproxy::change(&read, &[]).unwrap(), read, "{name}");
     }
@@ -162,7 +138,7 @@ fn nothing_wanted_changes_no_byte() {
 /// Every word of every statement is where the tree says it is, and no line is left out.
 #[test]
 fn the_tree_covers_all_lines() {
-    for name in NAMES {
+    for name in all() {
         let source = Users::new(name).read();
         let tree = haproxy::Tree::parse(&source).unwrap();
         let mut lines = 0;
@@ -183,11 +159,8 @@ fn the_tree_covers_all_lines() {
         };
         let all = source.files.iter().flat_map(|file| file.text.lines());
         let before_sections = if name == "macros" { 3 } else { 0 };
-        assert_eq!(
-            all.filter(says_something).count() - before_sections,
-            lines,
-            "{name}"
-        );
+        let said = all.filter(says_something).count();
+        assert_eq!(said - before_sections, lines, "{name}");
     }
 }
 
@@ -203,19 +176,8 @@ fn a_folder_is_read_in_the_order_of_bytes() {
 fn listeners_are_found() {
     let source = Users::new("tls").read();
     let listeners = haproxy::listeners(&source).unwrap();
-    let found: Vec<_> = listeners
-        .iter()
-        .map(|l| (l.line, l.address.as_str(), l.port, l.tls))
-        .collect();
     assert_eq!(
-        found,
-        [
-            (14, ":80", Some(80), false),
-            (15, ":::80", Some(80), false),
-            (20, ":443", Some(443), true),
-            (21, ":8443", Some(8443), true),
-            (27, "192.0.2.1:444", Some(444), false),
-            (35, "abns@inner", None, false),
-        ]
+        crate::support::listed(&listeners),
+        "14 :80 80, 15 :::80 80, 20 :443 443 TLS, 21 :8443 8443 TLS, 27 192.0.2.1:444 444, 35 abns@inner"
     );
 }

@@ -4,6 +4,8 @@ use std::fs;
 
 use weir_configuration::{ConfigurationError, haproxy};
 
+use crate::support::must_have;
+
 fn refused(bytes: &[u8]) -> ConfigurationError {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("haproxy.cfg");
@@ -29,7 +31,7 @@ fn every_bad_input_has_its_place() {
     for (bytes, line, column, what) in rows {
         let error = refused(bytes);
         assert_eq!(
-            (error.line, error.column, error.what.as_str()),
+            (error.line, error.column, &*error.what),
             (line, column, what)
         );
     }
@@ -40,10 +42,7 @@ fn what_is_not_there_is_named() {
     let folder = tempfile::tempdir().unwrap();
     let missing = folder.path().join("haproxy.cfg");
     let error = haproxy::read(&missing).unwrap_err();
-    assert!(
-        error.what.starts_with("cannot be read: No such file"),
-        "{error}"
-    );
+    must_have(error, &["cannot be read: No such file"]);
     let error = haproxy::read(folder.path()).unwrap_err();
     assert_eq!(error.what, "the folder has no configuration");
 }

@@ -5,21 +5,31 @@ use std::fs;
 use std::io::{Read, Write};
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::time::Duration;
 
-use weir_configuration::{Source, nginx};
+use weir_configuration::{Source, Surroundings, nginx};
 
-use super::{Copy, LISTEN, ORIGIN, TLS_LISTEN, User, build, checkable, surroundings};
-use crate::support::{Running, free_address};
+use super::{Copy, User, build, checkable, surroundings};
+use crate::support::{
+    LISTEN, ORIGIN, Running, TLS_LISTEN, free_address, must_have, of_a_test, text,
+};
 
 fn adapted(name: &str) -> String {
     let source = User::of(name).read();
-    let has_tls = nginx::listeners(&source).unwrap().iter().any(|it| it.tls);
-    let surroundings = surroundings(Path::new("/trial"), has_tls);
-    let after = nginx::adapt(&source, &surroundings, &build()).unwrap();
+    let after = adapt(&source, &surroundings(Path::new("/trial"), &source));
     check_lines(&source, &after, name);
     after.files.into_iter().map(|file| file.text).collect()
+}
+
+fn adapt(source: &Source, surroundings: &Surroundings<'_>) -> Source {
+    nginx::adapt(source, surroundings, &build()).unwrap()
+}
+
+/// The main file of a copy with other surroundings than those of [`of_a_test`].
+fn adapted_with(user: &User, other: impl Fn(&mut Surroundings<'_>)) -> String {
+    let mut wanted = of_a_test(Path::new("/trial"));
+    other(&mut wanted);
+    text(&adapt(&user.read(), &wanted)).to_owned()
 }
 
 fn check_lines(before: &Source, after: &Source, name: &str) {
@@ -68,75 +78,72 @@ fn nginx_accepts_every_copy_and_the_user_s_files_are_as_they_were() {
 
 #[test]
 fn the_chosen_listeners_are_asked_and_all_others_are_sockets() {
-    let tls = adapted("tls");
-    for text in [
-        format!("listen {LISTEN};\n"),
-        "listen unix:/trial/run/2.sock;".to_owned(),
-        format!("listen {TLS_LISTEN} ssl http2 default_server;"),
-        "listen unix:/trial/run/3.sock ssl http2 default_server ;".to_owned(),
-        format!("proxy_pass http://{ORIGIN}/base/;"),
-    ] {
-        assert!(tls.contains(&text), "{text}: {tls}");
-    }
+    let in_clear = format!("listen {LISTEN};\n");
+    let over_tls = format!("listen {TLS_LISTEN} ssl http2 default_server;");
+    let pass = format!("proxy_pass http://{ORIGIN}/base/;");
+    let others = "listen unix:/trial/run/3.sock ssl http2 default_server ;";
+    let parts = [
+        &in_clear,
+        "listen unix:/trial/run/2.sock;",
+        &over_tls,
+        others,
+        &pass,
+    ];
+    must_have(adapted("tls"), &parts);
     let listeners = adapted("listeners");
     assert_eq!(listeners.matches(&format!("listen {LISTEN}")).count(), 2);
-    assert!(listeners.contains(&format!("listen {LISTEN} default_server backlog=300;")));
-    assert!(
-        listeners.contains("listen unix:/trial/run/3.sock ;"),
-        "{listeners}"
-    );
-    assert!(
-        listeners.contains("{ listen unix:/trial/run/6.sock; server_name e;"),
-        "{listeners}"
+    let first = format!("listen {LISTEN} default_server backlog=300;");
+    let last = "{ listen unix:/trial/run/6.sock; server_name e;";
+    must_have(
+        listeners,
+        &[&first, "listen unix:/trial/run/3.sock ;", last],
     );
     let stream = User::of("stream").read();
-    let surroundings = surroundings(Path::new("/trial"), false);
-    let error = nginx::adapt(&stream, &surroundings, "").unwrap_err();
-    assert!(
-        error.what.contains("no HTTP server listens in clear"),
-        "{error}"
+    let error = nginx::adapt(&stream, &of_a_test(Path::new("/trial")), "").unwrap_err();
+    must_have(error, &["no HTTP server listens in clear"]);
+    must_have(
+        adapted("mail"),
+        &["listen unix:/trial/run/1.sock; protocol smtp;"],
     );
-    assert!(adapted("mail").contains("listen unix:/trial/run/1.sock; protocol smtp;"));
 }
 
 #[test]
 fn a_listener_is_chosen_by_its_port() {
-    let source = User::of("listeners").read();
-    let mut wanted = surroundings(Path::new("/trial"), false);
-    wanted.port = Some(8090);
-    let after = nginx::adapt(&source, &wanted, "").unwrap();
-    let text = &after.files[0].text;
-    assert!(
-        text.contains(&format!("listen {LISTEN}  so_keepalive=on;")),
-        "{text}"
-    );
+    let text = adapted_with(&User::of("listeners"), |it| it.port = Some(8090));
+    must_have(&text, &[&format!("listen {LISTEN}  so_keepalive=on;")]);
     assert_eq!(text.matches(LISTEN).count(), 1);
 }
 
 #[test]
 fn origins_become_the_one_that_is_given() {
-    let proxy = adapted("proxy");
-    assert!(proxy.contains(&format!(
-        "server {ORIGIN} weight=3 max_fails=2 fail_timeout=5s;"
-    )));
-    assert!(proxy.contains(&format!("server {ORIGIN} backup; # the old machine")));
-    assert!(proxy.contains("proxy_pass http://app/v1/;"));
-    let limits = adapted("limits");
-    assert!(limits.contains(&format!("proxy_pass http://{ORIGIN};")));
-    assert!(limits.contains(&format!("proxy_pass http://{ORIGIN}$request_uri;")));
-    let grpc = adapted("grpc");
-    assert!(grpc.contains("grpc_pass grpc://grpc_servers;"));
-    assert!(grpc.contains(&format!("grpc_pass grpc://{ORIGIN};")));
-
-    let source = User::of("proxy").read();
-    let mut wanted = surroundings(Path::new("/trial"), false);
-    wanted.origin = None;
-    let after = nginx::adapt(&source, &wanted, "").unwrap();
-    assert!(
-        after.files[0]
-            .text
-            .contains("server 10.0.0.11:8080 weight=3")
-    );
+    for (name, parts) in [
+        (
+            "proxy",
+            &["server ORIGIN weight=3 max_fails=2 fail_timeout=5s;"][..],
+        ),
+        (
+            "proxy",
+            &[
+                "server ORIGIN backup; # the old machine",
+                "proxy_pass http://app/v1/;",
+            ],
+        ),
+        (
+            "limits",
+            &[
+                "proxy_pass http://ORIGIN;",
+                "proxy_pass http://ORIGIN$request_uri;",
+            ],
+        ),
+        (
+            "grpc",
+            &["grpc_pass grpc://grpc_servers;", "grpc_pass grpc://ORIGIN;"],
+        ),
+    ] {
+        must_have(adapted(name).replace(ORIGIN, "ORIGIN"), parts);
+    }
+    let text = adapted_with(&User::of("proxy"), |it| it.origin = None);
+    must_have(text, &["server 10.0.0.11:8080 weight=3"]);
 }
 
 /// The text of a copy of one file, which nginx accepts.
@@ -174,20 +181,18 @@ fn a_variable_stays_where_all_that_it_is_seen_to_hold_are_groups() {
          }\n",
     );
     user.write("pools", "b other;");
-    let text = copied(&user);
-    for pass in [
-        "/1 { proxy_pass http://$pool; }".to_owned(),
-        "/2 { proxy_pass http://${copied}$request_uri; }".to_owned(),
-        "/3 { proxy_pass $whole; }".to_owned(),
-        "/4 { proxy_pass http://$half/x; }".to_owned(),
-        format!("/5 {{ proxy_pass http://{ORIGIN}/5; }}"),
-        format!("/6 {{ proxy_pass http://{ORIGIN}; }}"),
-        format!("/7 {{ proxy_pass http://{ORIGIN}/7; }}"),
-        "/8 { proxy_pass http://other/; }".to_owned(),
-        format!("/9 {{ proxy_pass http://{ORIGIN}$request_uri; }}"),
-    ] {
-        assert!(text.contains(&pass), "{pass}: {text}");
-    }
+    let parts = [
+        "/1 { proxy_pass http://$pool; }",
+        "/2 { proxy_pass http://${copied}$request_uri; }",
+        "/3 { proxy_pass $whole; }",
+        "/4 { proxy_pass http://$half/x; }",
+        "/5 { proxy_pass http://ORIGIN/5; }",
+        "/6 { proxy_pass http://ORIGIN; }",
+        "/7 { proxy_pass http://ORIGIN/7; }",
+        "/8 { proxy_pass http://other/; }",
+        "/9 { proxy_pass http://ORIGIN$request_uri; }",
+    ];
+    must_have(copied(&user).replace(ORIGIN, "ORIGIN"), &parts);
 }
 
 #[test]
@@ -203,16 +208,12 @@ fn a_stream_has_groups_of_its_own_and_no_scheme() {
          }
          http { server { listen 80; location / { proxy_pass http://web; } } }\n",
     );
-    let surroundings = surroundings(Path::new("/trial"), false);
-    let after = nginx::adapt(&user.read(), &surroundings, "").unwrap();
-    let text = &after.files[0].text;
-    for pass in [
-        format!("proxy_pass {ORIGIN}; }}"),
-        "proxy_pass $group; }".to_owned(),
-        format!("proxy_pass http://{ORIGIN}; }}"),
-    ] {
-        assert!(text.contains(&pass), "{pass}: {text}");
-    }
+    let text = adapted_with(&user, |_| {}).replace(ORIGIN, "ORIGIN");
+    let pass = "proxy_pass http://ORIGIN; }";
+    must_have(
+        text,
+        &["proxy_pass ORIGIN; }", "proxy_pass $group; }", pass],
+    );
 }
 
 #[test]
@@ -230,24 +231,20 @@ fn nothing_of_the_user_s_is_written_to_or_asked_from() {
              }
          }\n",
     ));
-    for expected in [
+    let parts = [
         "/temp/proxy_store$uri; proxy_pass",
         "/temp/fastcgi_store$uri; fastcgi_pass",
         "proxy_bind off; proxy_store off;",
-    ] {
-        assert!(text.contains(expected), "{expected}: {text}");
+    ];
+    must_have(&text, &parts);
+    for gone in ["192.0.2.", "_store on", "_store /srv"] {
+        assert!(!text.contains(gone), "{text}");
     }
-    assert!(!text.contains("192.0.2."), "{text}");
-    assert!(
-        !text.contains("_store on") && !text.contains("_store /srv"),
-        "{text}"
-    );
 }
 
 #[test]
 fn logs_and_files_go_below_the_prefix_and_what_is_read_stays() {
-    let logs = adapted("logs");
-    for text in [
+    let logs = [
         "error_log /trial/logs/error.log notice;",
         "access_log /trial/logs/access.log json buffer=32k flush=5s if=$loggable;",
         "access_log /trial/logs/syslog.log combined;",
@@ -255,51 +252,35 @@ fn logs_and_files_go_below_the_prefix_and_what_is_read_stays() {
         "access_log off;",
         "access_log /trial/logs/$host.log combined;",
         "error_log /trial/logs/error.log crit;",
-    ] {
-        assert!(logs.contains(text), "{text}: {logs}");
+    ];
+    let cache = [
+        "proxy_cache_path /trial/temp/2-proxy_cache keys_zone=two:1m;",
+        "proxy_temp_path /trial/temp/proxy 1 2;",
+    ];
+    let files = ["root /usr/share/nginx/files;"];
+    for (name, parts) in [("logs", &logs[..]), ("cache", &cache), ("static", &files)] {
+        must_have(adapted(name), parts);
     }
-    let cache = adapted("cache");
-    assert!(
-        cache.contains("proxy_cache_path /trial/temp/2-proxy_cache keys_zone=two:1m;"),
-        "{cache}"
-    );
-    assert!(cache.contains("proxy_temp_path /trial/temp/proxy 1 2;"));
     let user = User::of("scripts");
     let folder = user.folder.path().canonicalize().unwrap();
-    let after = nginx::adapt(
-        &user.read(),
-        &surroundings(Path::new("/trial"), false),
-        &build(),
-    )
-    .unwrap();
-    let text = &after.files[0].text;
-    let folder = folder.display();
-    for text_of in [
-        "load_module /usr/share/nginx/modules/ngx_http_js_module.so;".to_owned(),
-        format!("js_path {folder}/njs/;"),
-        format!("js_import main from {folder}/http/hello.js;"),
-        "perl_modules /usr/share/nginx/perl/lib;".to_owned(),
-    ] {
-        assert!(text.contains(&text_of), "{text_of}: {text}");
-    }
-    assert!(adapted("static").contains("root /usr/share/nginx/files;"));
+    let text = adapted_with(&user, |_| {}).replace(folder.to_str().unwrap(), "FOLDER");
+    let parts = [
+        "load_module /usr/share/nginx/modules/ngx_http_js_module.so;",
+        "js_path FOLDER/njs/;",
+        "js_import main from FOLDER/http/hello.js;",
+        "perl_modules /usr/share/nginx/perl/lib;",
+    ];
+    must_have(text, &parts);
 }
 
 #[test]
 fn a_user_is_set_or_none() {
     assert!(!adapted("debian").contains("user www-data"));
-    let source = User::of("wordpress").read();
-    let mut wanted = surroundings(Path::new("/trial"), false);
-    wanted.user = Some(("nobody", "nogroup"));
-    let after = nginx::adapt(&source, &wanted, "").unwrap();
-    assert!(after.files[0].text.contains("user nobody nogroup;"));
-    let source = User::of("proxy").read();
-    let after = nginx::adapt(&source, &wanted, "").unwrap();
-    assert!(
-        after.files[0]
-            .text
-            .starts_with("user nobody nogroup; pid /trial/nginx.pid;")
-    );
+    let with_user =
+        |name: &str| adapted_with(&User::of(name), |it| it.user = Some(("nobody", "nogroup")));
+    must_have(with_user("wordpress"), &["user nobody nogroup;"]);
+    let start = "user nobody nogroup; pid /trial/nginx.pid;";
+    assert!(with_user("proxy").starts_with(start));
 }
 
 #[test]
@@ -326,31 +307,17 @@ fn a_copy_runs_and_keeps_its_connection_to_the_origin() {
         &[("origin_keepalive", "4"), ("worker_processes", "1")],
     );
     let prefix = tempfile::tempdir().unwrap();
-    let mut wanted = surroundings(prefix.path(), false);
-    wanted.listen = free_address();
-    wanted.origin = Some(origin.local_addr().unwrap());
-    let after = nginx::adapt(&source, &wanted, &build()).unwrap();
-    for folder in ["logs", "temp", "run"] {
-        fs::create_dir(prefix.path().join(folder)).unwrap();
-    }
-    let main = after.write_below(&prefix.path().join("conf")).unwrap();
+    let origin_at = origin.local_addr().unwrap();
+    let wanted = crate::support::surroundings(prefix.path(), free_address(), origin_at);
+    let main = super::copy(&source, &wanted);
     let log = prefix.path().join("logs/error.log");
-    let mut command = Command::new("/usr/sbin/nginx");
-    command
-        .arg("-p")
-        .arg(prefix.path())
-        .arg("-c")
-        .arg(main)
-        .arg("-e")
-        .arg(&log);
-    let mut running = Running::start(&mut command);
+    let mut running = Running::start(&mut super::command(prefix.path(), &main));
 
     // Both requests come over one connection, or the second is never answered.
     let served = std::thread::spawn(move || {
         let (mut connection, _) = origin.accept().unwrap();
-        connection
-            .set_read_timeout(Some(Duration::from_secs(20)))
-            .unwrap();
+        let patience = Some(Duration::from_secs(20));
+        connection.set_read_timeout(patience).unwrap();
         let mut heads = Vec::new();
         for _ in 0..2 {
             let mut head = Vec::new();
@@ -360,28 +327,22 @@ fn a_copy_runs_and_keeps_its_connection_to_the_origin() {
                 head.push(byte[0]);
             }
             heads.push(String::from_utf8(head).unwrap());
-            connection
-                .write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 15\r\n\r\nfrom the origin")
-                .unwrap();
+            let answer = b"HTTP/1.1 200 OK\r\nContent-Length: 15\r\n\r\nfrom the origin";
+            connection.write_all(answer).unwrap();
         }
         heads
     });
     for _ in 0..2 {
-        assert!(
-            running.ask(wanted.listen, "/").ends_with("from the origin"),
-            "{}",
-            fs::read_to_string(&log).unwrap()
-        );
+        let answer = running.ask(wanted.listen, "/");
+        let is_passed_on = answer.ends_with("from the origin");
+        assert!(is_passed_on, "{}", fs::read_to_string(&log).unwrap());
     }
-    let heads = served.join().unwrap();
-    for head in heads {
-        assert!(
-            head.starts_with("GET / HTTP/1.1\r\nHost: example.com\r\n"),
-            "{head}"
+    for head in served.join().unwrap() {
+        assert!(head.starts_with("GET / HTTP/1.1\r\n"), "{head}");
+        must_have(
+            &head,
+            &["\r\nHost: example.com\r\n", "X-Real-IP: 127.0.0.1\r\n"],
         );
-        assert!(
-            head.contains("X-Real-IP: 127.0.0.1\r\n") && !head.contains("Connection"),
-            "{head}"
-        );
+        assert!(!head.contains("Connection"), "{head}");
     }
 }

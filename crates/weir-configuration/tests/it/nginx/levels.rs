@@ -9,33 +9,12 @@ use super::{Copy, User, catalog, checkable};
 
 /// Levels of a row, as many as are known here.
 pub(crate) fn levels(row: &Parameter) -> Vec<String> {
-    let candidates = [
-        "on",
-        "off",
-        "auto",
-        "buffered",
-        "0",
-        "1",
-        "7",
-        "64",
-        "100",
-        "2048",
-        "1s",
-        "90s",
-        "1k",
-        "64k",
-        "1m",
-        "text/html",
-        "text/css application/json",
-        "none",
-        "TLSv1.2",
-        "TLSv1.2 TLSv1.3",
-        "HIGH:!aNULL",
-        "ECDHE-RSA-AES128-GCM-SHA256",
-        "max=10",
-        "max=20 inactive=5s",
-    ];
-    let levels = candidates.iter().filter_map(|level| row.check(level).ok());
+    let candidates = "on,off,auto,buffered,0,1,7,64,100,2048,1s,90s,1k,64k,1m,text/html,\
+                      text/css application/json,none,TLSv1.2,TLSv1.2 TLSv1.3,HIGH:!aNULL,\
+                      ECDHE-RSA-AES128-GCM-SHA256,max=10,max=20 inactive=5s";
+    let levels = candidates
+        .split(',')
+        .filter_map(|level| row.check(level).ok());
     let mut levels: Vec<String> = levels.collect();
     if row.level == LevelKind::CipherList {
         // The grammar takes any names; OpenSSL takes those that it knows.

@@ -7,48 +7,31 @@ mod read;
 mod refused;
 mod words;
 
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::LazyLock;
-use std::{fs, net::SocketAddr};
 
 use tempfile::TempDir;
-use weir_configuration::{Source, Surroundings, Wanted, nginx};
+use weir_configuration::{ConfigurationError, Source, Surroundings, Wanted, nginx};
 use weir_model::study::ProxyKind;
 use weir_parameters::{Catalog, Parameter};
 
+use crate::support::{of_a_test, with_tls};
+
 /// Folders of `tests/data/nginx`, each a configuration.
-pub(crate) const ALL: [&str; 22] = [
-    "beside",
-    "cache",
-    "conditions",
-    "debian",
-    "endless",
-    "grpc",
-    "limits",
-    "listeners",
-    "logs",
-    "lua",
-    "mail",
-    "maps",
-    "minified",
-    "nested",
-    "proxy",
-    "quotes",
-    "scripts",
-    "static",
-    "stream",
-    "tls",
-    "websocket",
-    "wordpress",
-];
+pub(crate) fn all() -> impl Iterator<Item = &'static str> {
+    "beside cache conditions debian endless grpc limits listeners logs lua mail \
+     maps minified nested proxy quotes scripts static stream tls websocket wordpress"
+        .split(' ')
+}
 
 /// Those that need modules that Debian's nginx does not load by itself.
 pub(crate) const FOREIGN: [&str; 4] = ["lua", "mail", "scripts", "stream"];
 
 /// Those that nginx can be asked about.
 pub(crate) fn checkable() -> impl Iterator<Item = &'static str> {
-    ALL.into_iter().filter(|name| !FOREIGN.contains(name))
+    all().filter(|name| !FOREIGN.contains(name))
 }
 
 /// A user's configuration in a folder of its own.
@@ -119,10 +102,7 @@ impl User {
 }
 
 /// A certificate and its key, which take long to make.
-static CERTIFICATE: LazyLock<(String, String)> = LazyLock::new(|| {
-    let made = rcgen::generate_simple_self_signed(vec!["example.com".to_owned()]).unwrap();
-    (made.cert.pem(), made.signing_key.serialize_pem())
-});
+static CERTIFICATE: LazyLock<(String, String)> = LazyLock::new(crate::support::certificate);
 
 pub(crate) fn catalog() -> Catalog {
     static CATALOG: LazyLock<Catalog> = LazyLock::new(Catalog::builtin);
@@ -135,6 +115,13 @@ pub(crate) fn row<'a>(catalog: &'a Catalog, id: &str) -> &'a Parameter {
 
 /// The configuration with these settings.
 pub(crate) fn set(source: &Source, settings: &[(&str, &str)]) -> Source {
+    change(source, settings).unwrap()
+}
+
+pub(crate) fn change(
+    source: &Source,
+    settings: &[(&str, &str)],
+) -> Result<Source, ConfigurationError> {
     let catalog = catalog();
     let wanted: Vec<Wanted<'_>> = settings
         .iter()
@@ -143,7 +130,7 @@ pub(crate) fn set(source: &Source, settings: &[(&str, &str)]) -> Source {
             level,
         })
         .collect();
-    nginx::change(source, &wanted).unwrap()
+    nginx::change(source, &wanted)
 }
 
 /// What `nginx -V` prints.
@@ -154,50 +141,56 @@ pub(crate) fn build() -> String {
 
 const PROGRAM: &str = "/usr/sbin/nginx";
 
+/// Writes a copy below its prefix; its main file.
+fn copy(source: &Source, surroundings: &Surroundings<'_>) -> PathBuf {
+    let adapted = nginx::adapt(source, surroundings, &build()).unwrap();
+    for folder in ["logs", "temp", "run"] {
+        fs::create_dir(surroundings.prefix.join(folder)).unwrap();
+    }
+    adapted
+        .write_below(&surroundings.prefix.join("conf"))
+        .unwrap()
+}
+
+/// nginx with a copy.
+fn command(prefix: &Path, main: &Path) -> Command {
+    let mut command = Command::new(PROGRAM);
+    let log = prefix.join("logs/error.log");
+    command.args([
+        "-p".as_ref(),
+        prefix,
+        "-c".as_ref(),
+        main,
+        "-e".as_ref(),
+        &log,
+    ]);
+    command
+}
+
 /// A copy of a configuration that nginx can be run with.
 pub(crate) struct Copy {
     pub(crate) prefix: TempDir,
     pub(crate) main: PathBuf,
 }
 
-pub(crate) const LISTEN: &str = "127.0.0.1:18080";
-pub(crate) const TLS_LISTEN: &str = "127.0.0.1:18443";
-pub(crate) const ORIGIN: &str = "127.0.0.1:19090";
-
-pub(crate) fn surroundings<'a>(prefix: &'a Path, has_tls: bool) -> Surroundings<'a> {
-    let address = |text: &str| text.parse::<SocketAddr>().unwrap();
-    Surroundings {
-        prefix,
-        listen: address(LISTEN),
-        tls_listen: has_tls.then(|| address(TLS_LISTEN)),
-        certificate: None,
-        port: None,
-        origin: Some(address(ORIGIN)),
-        user: None,
+/// With a listener for TLS where the configuration has one.
+fn surroundings<'a>(prefix: &'a Path, source: &Source) -> Surroundings<'a> {
+    match nginx::listeners(source).unwrap().iter().any(|it| it.tls) {
+        true => with_tls(prefix),
+        false => of_a_test(prefix),
     }
 }
 
 impl Copy {
     pub(crate) fn of(source: &Source) -> Copy {
         let prefix = tempfile::tempdir().unwrap();
-        let has_tls = nginx::listeners(source).unwrap().iter().any(|it| it.tls);
-        let adapted = nginx::adapt(source, &surroundings(prefix.path(), has_tls), &build());
-        let adapted = adapted.unwrap();
-        for folder in ["logs", "temp", "run"] {
-            fs::create_dir(prefix.path().join(folder)).unwrap();
-        }
-        let main = adapted.write_below(&prefix.path().join("conf")).unwrap();
+        let main = copy(source, &surroundings(prefix.path(), source));
         Copy { prefix, main }
     }
 
     pub(crate) fn nginx(&self, option: &str) -> Output {
-        let mut command = Command::new(PROGRAM);
-        command.arg(option).arg("-p").arg(self.prefix.path());
-        command.arg("-c").arg(&self.main);
-        command
-            .arg("-e")
-            .arg(self.prefix.path().join("logs/error.log"));
-        command.output().unwrap()
+        let mut command = command(self.prefix.path(), &self.main);
+        command.arg(option).output().unwrap()
     }
 
     /// What nginx prints as its configuration; it must accept it.

@@ -7,44 +7,34 @@ use std::process::{Command, Stdio};
 use proptest::prelude::*;
 use weir_configuration::{Source, SourceFile, diff};
 
-use super::{ALL, User, set};
+use super::{User, all, set};
 
 /// Runs a program that takes a patch below a folder, with `patch` at its standard input.
-fn run(
-    program: &str,
-    arguments: &[&str],
-    source: &Source,
-    patch: &str,
-) -> Result<Vec<String>, String> {
+fn run(program: &[&str], source: &Source, patch: &str) -> Result<Vec<String>, String> {
     let root = tempfile::tempdir().unwrap();
+    let below = |file: &SourceFile| root.path().join(file.path.strip_prefix("/").unwrap());
     for file in &source.files {
-        let path = root.path().join(file.path.strip_prefix("/").unwrap());
+        let path = below(file);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(path, &file.text).unwrap();
     }
-    let mut child = Command::new(program)
-        .args(arguments)
+    let mut child = Command::new(program[0])
+        .args(&program[1..])
         .current_dir(root.path())
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    child
-        .stdin
-        .take()
-        .unwrap()
-        .write_all(patch.as_bytes())
-        .unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    stdin.write_all(patch.as_bytes()).unwrap();
+    drop(stdin);
     let output = child.wait_with_output().unwrap();
     if !output.status.success() {
         let words = [output.stdout, output.stderr].concat();
         return Err(String::from_utf8_lossy(&words).into_owned());
     }
-    let read = |file: &SourceFile| {
-        let path = root.path().join(file.path.strip_prefix("/").unwrap());
-        fs::read_to_string(path).unwrap()
-    };
+    let read = |file: &SourceFile| fs::read_to_string(below(file)).unwrap();
     Ok(source.files.iter().map(read).collect())
 }
 
@@ -56,13 +46,11 @@ fn check(before: &Source, after: &Source) {
             assert_eq!(from, to);
             continue;
         }
-        for (program, arguments) in [
-            ("patch", &["-p1", "--fuzz=0"][..]),
-            ("git", &["apply", "-p1", "--whitespace=nowarn"]),
-        ] {
-            match run(program, arguments, from, &patch) {
-                Ok(texts) => assert_eq!(texts, wanted, "{program}: {patch}"),
-                Err(words) => panic!("{program}: {words}\n{patch}"),
+        let git = ["git", "apply", "-p1", "--whitespace=nowarn"];
+        for program in [&["patch", "-p1", "--fuzz=0"][..], &git] {
+            match run(program, from, &patch) {
+                Ok(texts) => assert_eq!(texts, wanted, "{program:?}: {patch}"),
+                Err(words) => panic!("{program:?}: {words}\n{patch}"),
             }
         }
     }
@@ -82,7 +70,7 @@ fn patch_and_git_apply_take_every_change_and_its_revert() {
         |text| text.replace('\n', "\r\n"),
         |text| text.trim_end().to_owned(),
     ];
-    for name in ALL.into_iter().filter(|name| *name != "stream") {
+    for name in all().filter(|name| *name != "stream") {
         for rewrite in spellings {
             let before = User::rewritten(name, rewrite).read();
             let after = set(&before, &settings);

@@ -4,11 +4,11 @@ use std::fs;
 use std::os::unix::fs::symlink;
 
 use proptest::prelude::*;
-use weir_configuration::nginx;
 use weir_configuration::nginx::syntax::{self, Directive};
+use weir_configuration::{SourceFile, nginx};
 
-use super::generated::{ingress, sites};
-use super::{ALL, Copy, User};
+use super::{Copy, User, all};
+use crate::support::listed;
 
 /// The words of a tree, however they are spelled.
 fn words(directives: &[Directive], into: &mut Vec<String>) {
@@ -29,7 +29,7 @@ fn all_configurations_are_written_back_to_the_byte() {
         |text| format!("\u{feff}{text}"),
         |text| text.trim_end().replace("    ", "\t"),
     ];
-    for name in ALL {
+    for name in all() {
         for rewrite in spellings {
             let user = User::rewritten(name, rewrite);
             let source = user.read();
@@ -38,11 +38,8 @@ fn all_configurations_are_written_back_to_the_byte() {
             }
             let copy = tempfile::tempdir().unwrap();
             let main = source.write_below(copy.path()).unwrap();
-            assert_eq!(
-                fs::read(main).unwrap(),
-                fs::read(user.main()).unwrap(),
-                "{name}"
-            );
+            let (copy, own) = (fs::read(main).unwrap(), fs::read(user.main()).unwrap());
+            assert_eq!(copy, own, "{name}");
             let same = nginx::change(&source, &[]).unwrap();
             assert_eq!(same, source, "{name}");
         }
@@ -50,17 +47,8 @@ fn all_configurations_are_written_back_to_the_byte() {
 }
 
 #[test]
-fn large_generated_configurations_are_read() {
-    for text in [ingress(80), sites(10_000)] {
-        let user = User::with(&text);
-        assert_eq!(user.read().files[0].text, text);
-    }
-    assert!(ingress(80).lines().count() >= 2000);
-}
-
-#[test]
 fn the_spans_of_a_tree_are_its_words() {
-    for name in ALL {
+    for name in all() {
         for file in User::of(name).read().files {
             let tree = syntax::parse(&file.text).unwrap();
             check_spans(&file.text, &tree.directives);
@@ -94,53 +82,41 @@ fn blocks_of_lua_end_where_they_end() {
     let source = User::of("lua").read();
     let tree = syntax::parse(&source.files[0].text).unwrap();
     let http = tree.directives.iter().find(|it| it.is("http")).unwrap();
-    let names: Vec<&str> = http.children().iter().map(|it| &*it.name.text).collect();
-    assert_eq!(
-        names,
-        [
-            "lua_package_path",
-            "lua_shared_dict",
-            "init_by_lua_block",
-            "upstream",
-            "server"
-        ]
-    );
-    let upstream: Vec<&str> = http.children()[3]
-        .children()
-        .iter()
-        .map(|it| &*it.name.text)
-        .collect();
-    assert_eq!(upstream, ["server", "balancer_by_lua_block", "keepalive"]);
+    let names = |of: &Directive| -> Vec<String> {
+        of.children()
+            .iter()
+            .map(|it| it.name.text.clone())
+            .collect()
+    };
+    let lua = [
+        "lua_package_path",
+        "lua_shared_dict",
+        "init_by_lua_block",
+        "upstream",
+        "server",
+    ];
+    assert_eq!(names(http), lua);
+    let upstream = ["server", "balancer_by_lua_block", "keepalive"];
+    assert_eq!(names(&http.children()[3]), upstream);
 }
 
 #[test]
 fn files_come_in_nginx_s_order_and_once() {
     let user = User::of("nested");
     let source = user.read();
-    let names: Vec<String> = source
-        .files
-        .iter()
-        .map(|file| {
-            file.path
-                .strip_prefix(user.folder.path().canonicalize().unwrap())
-                .unwrap()
-                .display()
-                .to_string()
-        })
-        .collect();
+    let folder = user.folder.path().canonicalize().unwrap();
+    let below = |file: &SourceFile| {
+        file.path
+            .strip_prefix(&folder)
+            .unwrap()
+            .display()
+            .to_string()
+    };
+    let names: Vec<String> = source.files.iter().map(below).collect();
     assert_eq!(
-        names,
-        [
-            "nginx.conf",
-            "main.conf",
-            "events.conf",
-            "conf.d/10-proxy.conf",
-            "conf.d/20-upstreams.conf",
-            "servers.list",
-            "sites/alpha",
-            "proxy_params",
-            "sites/omega",
-        ]
+        names.join(" "),
+        "nginx.conf main.conf events.conf conf.d/10-proxy.conf conf.d/20-upstreams.conf servers.list \
+         sites/alpha proxy_params sites/omega"
     );
     assert!(source.includes["modules/*.conf"].is_empty());
     assert_eq!(source.includes["proxy_params"], [7]);
@@ -158,12 +134,8 @@ fn a_pattern_takes_no_hidden_files_and_a_link_is_read_where_it_leads() {
     let source = user.read();
     let last = &source.files.last().unwrap().path;
     assert!(last.ends_with("sites-available/shop"), "{last:?}");
-    assert!(
-        !source
-            .files
-            .iter()
-            .any(|file| file.path.ends_with(".hidden"))
-    );
+    let is_hidden = |file: &SourceFile| file.path.ends_with(".hidden");
+    assert!(!source.files.iter().any(is_hidden));
 }
 
 #[test]
@@ -172,17 +144,9 @@ fn a_pattern_leaves_out_what_glob_leaves_out() {
     for name in ["_off.conf", "^on.conf", "on.conf"] {
         user.write(&format!("c/{name}"), "server { listen 81; }\n");
     }
-    let names: Vec<String> = user.read().files[1..]
-        .iter()
-        .map(|file| {
-            file.path
-                .file_name()
-                .unwrap()
-                .to_string_lossy()
-                .into_owned()
-        })
-        .collect();
-    assert_eq!(names, ["^on.conf", "on.conf"]);
+    let files = user.read().files;
+    let names = files[1..].iter().map(|file| file.path.file_name().unwrap());
+    assert_eq!(names.collect::<Vec<_>>(), ["^on.conf", "on.conf"]);
 }
 
 #[test]
@@ -198,23 +162,10 @@ fn includes_may_be_taken_from_elsewhere() {
 fn listeners_are_found_with_their_places() {
     let user = User::of("listeners");
     let listeners = nginx::listeners(&user.read()).unwrap();
-    let found: Vec<(usize, &str, Option<u16>, bool)> = listeners
-        .iter()
-        .map(|it| (it.line, &*it.address, it.port, it.tls))
-        .collect();
     assert_eq!(
-        found,
-        [
-            (4, "8087", Some(8087), false),
-            (4, "127.0.0.1:8087", Some(8087), false),
-            (4, "[::1]:8088", Some(8088), false),
-            (5, "*:8087", Some(8087), false),
-            (5, "127.0.0.1:8089", Some(8089), false),
-            (6, "unix:/run/nginx-c.sock", None, false),
-            (6, "localhost:8089", Some(8089), false),
-            (7, "8090", Some(8090), false),
-            (8, "*:80", Some(80), false),
-        ]
+        listed(&listeners),
+        "4 8087 8087, 4 127.0.0.1:8087 8087, 4 [::1]:8088 8088, 5 *:8087 8087, 5 127.0.0.1:8089 8089, \
+         6 unix:/run/nginx-c.sock, 6 localhost:8089 8089, 7 8090 8090, 8 *:80 80"
     );
     let tls = nginx::listeners(&User::of("tls").read()).unwrap();
     assert_eq!(tls.iter().filter(|it| it.tls).count(), 2);
@@ -251,14 +202,11 @@ fn what_nginx_prints_reads_back_as_what_it_was_given() {
         let user = User::of(name);
         let copy = Copy::of(&user.read());
         let printed = copy.accepted(name);
-        let mut of_nginx = Vec::new();
+        let (mut of_nginx, mut of_files) = (Vec::new(), Vec::new());
         words(&syntax::parse(&printed).unwrap().directives, &mut of_nginx);
-        let mut of_files = Vec::new();
         for file in nginx::read(&copy.main, None).unwrap().files {
-            words(
-                &syntax::parse(&file.text).unwrap().directives,
-                &mut of_files,
-            );
+            let tree = syntax::parse(&file.text).unwrap();
+            words(&tree.directives, &mut of_files);
         }
         of_nginx.sort();
         of_files.sort();

@@ -2,22 +2,18 @@
 
 use std::path::Path;
 
-use weir_configuration::{ConfigurationError, nginx};
+use weir_configuration::{ConfigurationError, Wanted, nginx};
 
-use super::{User, catalog, row, surroundings};
+use super::{User, catalog, change, row};
+use crate::support::{must_have, of_a_test, with_tls};
 
 fn refused(user: &User) -> ConfigurationError {
     nginx::read(&user.main(), None).unwrap_err()
 }
 
 fn place(error: &ConfigurationError) -> (String, usize, usize) {
-    let name = error
-        .file
-        .file_name()
-        .unwrap()
-        .to_string_lossy()
-        .into_owned();
-    (name, error.line, error.column)
+    let name = error.file.file_name().unwrap().to_str().unwrap();
+    (name.to_owned(), error.line, error.column)
 }
 
 #[test]
@@ -26,12 +22,7 @@ fn a_file_that_is_missing_or_none_is_told_at_its_include() {
     let error = refused(&user);
     assert_eq!(place(&error), ("nginx.conf".to_owned(), 3, 31));
     assert!(error.what.contains("missing.conf: No such file"), "{error}");
-    assert!(
-        error
-            .hint
-            .unwrap()
-            .contains("relative paths are taken from")
-    );
+    must_have(error.hint.unwrap(), &["relative paths are taken from"]);
 
     user.write("missing.conf/file", "");
     assert!(refused(&user).what.contains("is a folder"));
@@ -90,7 +81,7 @@ fn what_is_not_nginx_s_language_is_told_with_its_place() {
             (line, column),
             "{text:?} {error}"
         );
-        assert!(error.what.contains(what), "{text:?} {error}");
+        must_have(error, &[what]);
     }
     let deep = "a{".repeat(100_000);
     assert!(refused(&User::with(&deep)).what.contains("deeper than 100"));
@@ -128,21 +119,15 @@ fn a_wrong_block_is_told_with_the_right_one() {
 
 #[test]
 fn an_origin_server_without_a_group_is_told_at_its_pass() {
-    let user = User::of("limits");
-    let catalog = catalog();
-    let wanted = weir_configuration::Wanted {
-        row: row(&catalog, "origin_keepalive"),
-        level: "32",
-    };
-    let error = nginx::change(&user.read(), &[wanted]).unwrap_err();
+    let source = User::of("limits").read();
+    let error = change(&source, &[("origin_keepalive", "32")]).unwrap_err();
     assert_eq!(error.line, 12);
-    assert!(error.what.contains("192.0.2.50:8000"), "{error}");
-    assert!(error.hint.unwrap().contains("server 192.0.2.50:8000;"));
+    must_have(&error, &["192.0.2.50:8000"]);
+    must_have(error.hint.unwrap(), &["server 192.0.2.50:8000;"]);
 }
 
 #[test]
 fn a_row_without_its_block_is_told() {
-    let catalog = catalog();
     for (text, id, level, what) in [
         ("events { }", "gzip", "on", "a block `http`"),
         ("http { }", "multi_accept", "on", "a block `events`"),
@@ -150,35 +135,27 @@ fn a_row_without_its_block_is_told() {
         ("http { server { } }", "backlog", "5", "needs a `listen`"),
         ("http { }", "reuseport", "on", "an HTTP server"),
     ] {
-        let source = User::with(text).read();
-        let row = row(&catalog, id);
-        let wanted = weir_configuration::Wanted { row, level };
-        let error = nginx::change(&source, &[wanted]).unwrap_err();
-        assert!(error.what.contains(what), "{error}");
-        assert!(error.what.contains(id), "{error}");
+        let error = change(&User::with(text).read(), &[(id, level)]).unwrap_err();
+        must_have(error.what, &[what, id]);
     }
 }
 
 #[test]
 fn a_listener_that_is_not_there_is_told_with_those_that_are() {
     let source = User::of("tls").read();
-    let prefix = Path::new("/prefix");
-    let mut wanted = surroundings(prefix, true);
+    let mut wanted = with_tls(Path::new("/prefix"));
     wanted.port = Some(81);
     let error = nginx::adapt(&source, &wanted, "").unwrap_err();
-    assert!(error.what.contains("in clear at port 81"), "{error}");
-    assert!(error.hint.unwrap().contains("443 (TLS) at "));
+    must_have(error.what, &["in clear at port 81"]);
+    must_have(error.hint.unwrap(), &["443 (TLS) at "]);
 
     let in_clear = User::of("proxy").read();
-    let error = nginx::adapt(&in_clear, &surroundings(prefix, true), "").unwrap_err();
-    assert!(
-        error.what.contains("no HTTP server listens with TLS"),
-        "{error}"
-    );
+    let error = nginx::adapt(&in_clear, &with_tls(Path::new("/prefix")), "").unwrap_err();
+    must_have(error.what, &["no HTTP server listens with TLS"]);
 
     let long = format!("/{}", "x".repeat(110));
-    let error = nginx::adapt(&source, &surroundings(Path::new(&long), true), "").unwrap_err();
-    assert!(error.what.contains("of more than 97 bytes"), "{error}");
+    let error = nginx::adapt(&source, &of_a_test(Path::new(&long)), "").unwrap_err();
+    must_have(error.what, &["of more than 97 bytes"]);
 }
 
 #[test]
@@ -188,14 +165,14 @@ fn a_file_that_is_too_large_is_told_at_its_include() {
     large.set_len((64 << 20) + 1).unwrap();
     let error = refused(&user);
     assert_eq!(place(&error), ("nginx.conf".to_owned(), 2, 9));
-    assert!(error.what.contains("67108864 are allowed"), "{error}");
+    must_have(error.what, &["67108864 are allowed"]);
 }
 
 #[test]
 fn a_pattern_that_is_not_understood_is_told_at_its_include() {
     let error = refused(&User::with("include [[:digit:]]*;"));
     assert_eq!(place(&error), ("nginx.conf".to_owned(), 1, 9));
-    assert!(error.what.contains("write them out"), "{error}");
+    must_have(error.what, &["write them out"]);
 }
 
 #[test]
@@ -205,13 +182,10 @@ fn a_flag_of_several_servers_is_told_at_their_listen() {
          server { include ports; server_name b; }\n}\n",
     );
     user.write("ports", "listen 8080;\n");
-    let catalog = catalog();
-    let row = row(&catalog, "backlog");
-    let wanted = weir_configuration::Wanted { row, level: "99" };
-    let error = nginx::change(&user.read(), &[wanted]).unwrap_err();
+    let error = change(&user.read(), &[("backlog", "99")]).unwrap_err();
     assert_eq!(place(&error), ("ports".to_owned(), 1, 1));
-    assert!(error.what.contains("`backlog`"), "{error}");
-    assert!(error.hint.unwrap().contains("into the servers themselves"));
+    must_have(&error, &["`backlog`"]);
+    must_have(error.hint.unwrap(), &["into the servers themselves"]);
 }
 
 #[test]
@@ -226,21 +200,16 @@ fn a_header_that_a_location_of_websocket_shares_is_told_at_its_place() {
              }
          }\n",
     );
-    let catalog = catalog();
-    let wanted = weir_configuration::Wanted {
-        row: row(&catalog, "origin_keepalive"),
-        level: "32",
-    };
-    user.write(
-        "headers",
-        "proxy_set_header Host $host;\nproxy_set_header Connection close;\n",
-    );
-    let error = nginx::change(&user.read(), &[wanted]).unwrap_err();
+    let settings = [("origin_keepalive", "32")];
+    let own = "proxy_set_header Connection \"\";\n";
+    let headers = "proxy_set_header Host $host;\nproxy_set_header Connection close;\n";
+    user.write("headers", headers);
+    let error = change(&user.read(), &settings).unwrap_err();
     assert_eq!(place(&error), ("headers".to_owned(), 2, 1));
-    assert!(error.what.contains("speaks WebSocket"), "{error}");
-    user.write("headers", "proxy_set_header Connection \"\";\n");
-    let after = nginx::change(&user.read(), &[wanted]).unwrap();
-    assert_eq!(after.files[1].text, "proxy_set_header Connection \"\";\n");
+    must_have(error.what, &["speaks WebSocket"]);
+    user.write("headers", own);
+    let after = change(&user.read(), &settings).unwrap();
+    assert_eq!(after.files[1].text, own);
 }
 
 #[test]
@@ -252,17 +221,9 @@ fn settings_that_contradict_each_other_are_told_at_the_directive() {
         r#"{"directive": {"name": "keepalive_requests", "context": "http"}}"#,
         r#"[{"context": "http", "text": "keepalive_requests {value}"}]"#,
     );
-    let wanted = [
-        weir_configuration::Wanted {
-            row: row(&catalog, "keepalive_requests"),
-            level: "6",
-        },
-        weir_configuration::Wanted {
-            row: &other,
-            level: "7",
-        },
-    ];
+    let rows = [(row(&catalog, "keepalive_requests"), "6"), (&other, "7")];
+    let wanted = rows.map(|(row, level)| Wanted { row, level });
     let error = nginx::change(&user.read(), &wanted).unwrap_err();
     assert_eq!(place(&error), ("nginx.conf".to_owned(), 3, 24));
-    assert!(error.what.contains("two settings"), "{error}");
+    must_have(error.what, &["two settings"]);
 }

@@ -12,6 +12,13 @@ fn plain(line: usize, words: &[&str]) -> Plain {
     }
 }
 
+fn block(line: usize, words: &[&str], inner: Vec<Plain>) -> Plain {
+    Plain {
+        block: Some(inner),
+        ..plain(line, words)
+    }
+}
+
 #[test]
 fn quotes_escapes_comments_and_braces_are_told_apart() {
     let text = r#"
@@ -25,38 +32,23 @@ fn quotes_escapes_comments_and_braces_are_told_apart() {
             server { location ~ \.php$ { return 200 ${host}x; } }
         }
     "#;
-    let location = Plain {
-        block: Some(vec![plain(9, &["return", "200", "${host}x"])]),
-        ..plain(9, &["location", "~", r"\.php$"])
-    };
+    let answer = plain(9, &["return", "200", "${host}x"]);
+    let location = block(9, &["location", "~", r"\.php$"], vec![answer]);
     // Neither entries nor Lua are directives.
-    let map = Plain {
-        block: Some(Vec::new()),
-        ..plain(7, &["map", "$uri", "$x"])
-    };
-    let lua = Plain {
-        block: Some(Vec::new()),
-        ..plain(8, &["content_by_lua_block"])
-    };
-    let server = Plain {
-        block: Some(vec![location]),
-        ..plain(9, &["server"])
-    };
-    let log = [
-        "log_format",
-        "a",
-        r#"$remote_addr "$request" it's"#,
-        "two;{}",
-        "plain#not-a-comment",
-    ];
-    let http = Plain {
-        block: Some(vec![plain(5, &log), map, lua, server]),
-        ..plain(4, &["http"])
-    };
-    let events = Plain {
-        block: Some(vec![plain(3, &["worker_connections", "768"])]),
-        ..plain(3, &["events"])
-    };
+    let map = block(7, &["map", "$uri", "$x"], Vec::new());
+    let lua = block(8, &["content_by_lua_block"], Vec::new());
+    let server = block(9, &["server"], vec![location]);
+    let format = r#"$remote_addr "$request" it's"#;
+    let log = plain(
+        5,
+        &["log_format", "a", format, "two;{}", "plain#not-a-comment"],
+    );
+    let http = block(4, &["http"], vec![log, map, lua, server]);
+    let events = block(
+        3,
+        &["events"],
+        vec![plain(3, &["worker_connections", "768"])],
+    );
     let expected = vec![plain(3, &["user", "www-data"]), events, http];
     assert_eq!(directives(text), Ok(expected));
 }

@@ -46,24 +46,11 @@ fn a_journal_cut_at_any_byte_still_puts_everything_back() {
             host.settings.state().values = now.values.clone();
             fs::write(host.file(), &next.bytes[..length]).unwrap();
             host.restore();
-            assert!(
-                host.settings
-                    .state()
-                    .values
-                    .values()
-                    .all(|value| value == "0"),
-                "{length}"
-            );
+            assert_eq!(host.settings.all(), "0 0 0", "{length}");
             assert_eq!(host.restore(), [], "{length}");
             // What is appended does not stick to the half line.
-            let mut journal = host.open().unwrap();
-            journal.change(&key("a"), "9").unwrap();
-            host.kill(journal);
-            assert_eq!(
-                host.restore(),
-                [("fake.a".to_owned(), Outcome::PutBack)],
-                "{length}"
-            );
+            host.kill(host.changed(&[("a", "9")]));
+            assert_eq!(host.restore(), [put_back("a")], "{length}");
             cuts += 1;
         }
     }
@@ -82,12 +69,8 @@ fn a_restore_cut_at_any_byte_can_be_done_again() {
     for length in last.bytes.len()..=whole.len() {
         fs::write(host.file(), &whole[..length]).unwrap();
         let again = host.restore();
-        assert!(
-            again
-                .iter()
-                .all(|(_, outcome)| *outcome == Outcome::Already),
-            "{again:?}"
-        );
+        let already = again.iter().all(|(_, told)| *told == Outcome::Already);
+        assert!(already, "{again:?}");
         assert_eq!(host.restore(), []);
     }
 }
@@ -105,16 +88,12 @@ fn settings_of_an_earlier_boot_need_nobody() {
     let expected = names.map(|name| (name.to_owned(), Outcome::OtherBoot));
     assert_eq!(outcomes(host.pending()), expected);
     assert_eq!(host.restore(), expected);
-    assert_eq!(
-        host.settings.get(&key("a")),
-        "3",
-        "it is not weir's any more"
-    );
+    // It is not weir's any more.
+    assert_eq!(host.settings.get(&key("a")), "3");
     assert_eq!(host.settings.state().writes, 0);
     // And they are in nobody's way.
     fs::write(host.file(), &earlier).unwrap();
-    let mut journal = host.open().unwrap();
-    journal.change(&key("a"), "1").unwrap();
+    let journal = host.changed(&[("a", "1")]);
     let kept = fs::read_to_string(host.folder().join("journal.previous.jsonl")).unwrap();
     assert_eq!(kept, earlier);
     drop(journal);
@@ -129,10 +108,8 @@ fn damage_is_named_by_its_line_and_nothing_is_changed() {
     let text = String::from_utf8(last.bytes).unwrap();
     let lines = text.lines().count();
     for number in 1..=lines {
-        let damaged: Vec<_> = (1..)
-            .zip(text.lines())
-            .map(|(n, line)| if n == number { &line[1..] } else { line })
-            .collect();
+        let mut damaged: Vec<_> = text.lines().collect();
+        damaged[number - 1] = &damaged[number - 1][1..];
         let host = Host::new();
         host.settings.state().values = last.values.clone();
         fs::write(host.file(), damaged.join("\n") + "\n").unwrap();
@@ -141,12 +118,10 @@ fn damage_is_named_by_its_line_and_nothing_is_changed() {
             restore_with(host.folder(), &host.settings).map(drop),
             pending_with(host.folder(), &host.settings).map(drop),
         ];
+        let file = host.file();
+        let place = format!("{}:{number}: the journal is damaged: ", file.display());
         for refused in refusals {
             let refused = refused.unwrap_err();
-            let place = format!(
-                "{}:{number}: the journal is damaged: ",
-                host.file().display()
-            );
             assert!(refused.to_string().starts_with(&place), "{refused}");
             assert!(refused.hint().unwrap().contains("by hand"));
         }
@@ -157,24 +132,18 @@ fn damage_is_named_by_its_line_and_nothing_is_changed() {
 #[test]
 fn another_version_is_refused() {
     let host = Host::new();
-    fs::write(
-        host.file(),
-        "{\"journal\":\"weir-journal/2\",\"new\":1}\n{\"newer\":1}\n",
-    )
-    .unwrap();
-    let refused = restore_with(host.folder(), &host.settings)
-        .unwrap_err()
-        .to_string();
+    let text = "{\"journal\":\"weir-journal/2\",\"new\":1}\n{\"newer\":1}\n";
+    fs::write(host.file(), text).unwrap();
+    let refused = restore_with(host.folder(), &host.settings).unwrap_err();
     let words = "the journal's format is weir-journal/2, and this weir knows weir-journal/1";
-    assert!(refused.ends_with(words), "{refused}");
+    assert!(refused.to_string().ends_with(words), "{refused}");
 }
 
 /// The format, byte for byte: a later weir must be able to undo what this one did.
 #[test]
 fn the_format_is_this() {
     let host = Host::new();
-    let mut journal = host.open().unwrap();
-    journal.change(&key("a"), "1").unwrap();
+    let mut journal = host.changed(&[("a", "1")]);
     journal.restore();
     let Header {
         boot, pid, since, ..

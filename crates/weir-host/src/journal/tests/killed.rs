@@ -6,11 +6,11 @@ use std::process::{Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
-use nix::sched::{CloneFlags, unshare};
 use rustix::process::{Signal, getpid, kill_process};
 
 use super::super::settings::Kernel;
 use super::*;
+use crate::Network;
 
 const ROLE: &str = "WEIR_TEST_JOURNAL_ROLE";
 const STEPS: &str = "WEIR_TEST_JOURNAL_STEPS";
@@ -42,11 +42,11 @@ impl Settings for Fatal {
 
 fn keys() -> [Key; 3] {
     let names = [
-        "net.core.somaxconn",
-        "net.ipv4.ip_local_port_range",
-        "net.ipv4.ip_local_reserved_ports",
+        "core.somaxconn",
+        "ipv4.ip_local_port_range",
+        "ipv4.ip_local_reserved_ports",
     ];
-    names.map(|name| Key::Sysctl(name.to_owned()))
+    names.map(|name| Key::Sysctl(format!("net.{name}")))
 }
 
 fn values() -> Vec<String> {
@@ -84,12 +84,9 @@ fn child() {
 
 /// Runs [`child`] in the calling thread's namespace.
 fn run(role: &str, folder: &Path, steps: usize) -> ExitStatus {
+    let child = "journal::tests::killed::child";
     Command::new(env::current_exe().unwrap())
-        .args([
-            "journal::tests::killed::child",
-            "--exact",
-            "--test-threads=1",
-        ])
+        .args([child, "--exact", "--test-threads=1"])
         .env(ROLE, role)
         .env(STEPS, steps.to_string())
         .env(FOLDER, folder)
@@ -106,15 +103,9 @@ fn was_killed(status: ExitStatus) -> bool {
 }
 
 fn in_a_namespace(work: impl FnOnce() + Send) {
-    let result = thread::scope(|scope| {
-        let thread = scope.spawn(|| match unshare(CloneFlags::CLONE_NEWNET) {
-            Ok(()) => work(),
-            Err(error) => eprintln!("skipped: no network namespace may be made here: {error}"),
-        });
-        thread.join()
-    });
-    if let Err(panic) = result {
-        std::panic::resume_unwind(panic);
+    match Network::create() {
+        Ok(network) => network.within(work).unwrap(),
+        Err(error) => eprintln!("skipped: no network namespace may be made here: {error}"),
     }
 }
 
@@ -144,12 +135,8 @@ fn a_restore_killed_at_any_step_is_done_again() {
         let mut kills = 0;
         loop {
             assert!(was_killed(run("abandon", folder.path(), usize::MAX)));
-            assert!(
-                values()
-                    .iter()
-                    .zip(&before)
-                    .all(|(now, before)| now != before)
-            );
+            let changed = values();
+            assert!(changed.iter().zip(&before).all(|(now, was)| now != was));
             let killed = was_killed(run("restore", folder.path(), kills));
             let left = pending(folder.path()).unwrap().settings;
             assert_eq!(left.is_empty(), !killed, "{left:?}");

@@ -42,6 +42,11 @@ impl Fake {
         self.state().values[&key.to_string()].clone()
     }
 
+    /// The values of `a`, `b` and `c`.
+    fn all(&self) -> String {
+        ["a", "b", "c"].map(|name| self.get(&key(name))).join(" ")
+    }
+
     fn remove(&self, key: &Key) {
         self.state().values.remove(&key.to_string());
     }
@@ -140,10 +145,18 @@ impl Host {
         self.settings.revive();
     }
 
+    /// One that has given these settings these values.
+    fn changed(&self, values: &[(&str, &str)]) -> Journal {
+        let mut journal = self.open().unwrap();
+        for (name, value) in values {
+            journal.change(&key(name), value).unwrap();
+        }
+        journal
+    }
+
     fn pending(&self) -> Vec<Restored> {
-        pending_with(self.folder(), &self.settings)
-            .unwrap()
-            .settings
+        let pending = pending_with(self.folder(), &self.settings);
+        pending.unwrap().settings
     }
 
     fn restore(&self) -> Vec<(String, Outcome)> {
@@ -155,6 +168,10 @@ impl Host {
 fn outcomes(restored: Vec<Restored>) -> Vec<(String, Outcome)> {
     let pair = |one: Restored| (one.key.to_string(), one.outcome);
     restored.into_iter().map(pair).collect()
+}
+
+fn put_back(name: &str) -> (String, Outcome) {
+    (format!("fake.{name}"), Outcome::PutBack)
 }
 
 fn differs(found: &str) -> Outcome {
@@ -169,28 +186,13 @@ fn texts(values: &[&str]) -> Vec<String> {
 #[test]
 fn all_is_put_back_the_last_first() {
     let host = Host::new();
-    let mut journal = host.open().unwrap();
-    journal.change(&key("a"), "1").unwrap();
-    journal.change(&key("b"), "2").unwrap();
-    journal.change(&key("a"), "3").unwrap();
-    assert_eq!(
-        (host.settings.get(&key("a")), host.settings.get(&key("b"))),
-        ("3".into(), "2".into())
-    );
+    let mut journal = host.changed(&[("a", "1"), ("b", "2"), ("a", "3")]);
+    assert_eq!(host.settings.all(), "3 2 0");
     let restored = journal.restore();
     assert_eq!(restored[1].before, "0");
     assert_eq!(restored[1].given, ["1", "3"]);
-    assert_eq!(
-        outcomes(restored),
-        [
-            ("fake.b".to_owned(), Outcome::PutBack),
-            ("fake.a".to_owned(), Outcome::PutBack),
-        ]
-    );
-    assert_eq!(
-        (host.settings.get(&key("a")), host.settings.get(&key("b"))),
-        ("0".into(), "0".into())
-    );
+    assert_eq!(outcomes(restored), [put_back("b"), put_back("a")]);
+    assert_eq!(host.settings.all(), "0 0 0");
     assert_eq!(journal.restore(), []);
     // The same journal goes on.
     journal.change(&key("a"), "1").unwrap();
@@ -203,9 +205,8 @@ fn all_is_put_back_the_last_first() {
 fn what_was_announced_is_switched_without_the_disk() {
     let host = Host::new();
     let mut journal = host.open().unwrap();
-    journal
-        .announce(&key("a"), &texts(&["1", "2", "0", "1"]))
-        .unwrap();
+    let levels = texts(&["1", "2", "0", "1"]);
+    journal.announce(&key("a"), &levels).unwrap();
     let before = fs::read(host.file()).unwrap();
     for _ in 0..10 {
         for value in ["1", "2", "0"] {
@@ -217,45 +218,30 @@ fn what_was_announced_is_switched_without_the_disk() {
     journal.change(&key("a"), "2").unwrap();
     assert_eq!(fs::read(host.file()).unwrap(), before);
     for (key, value) in [(key("a"), "3"), (key("b"), "1")] {
-        let refused = journal.give(&key, value).unwrap_err();
-        assert!(
-            matches!(refused, JournalError::NotAnnounced { .. }),
-            "{refused}"
-        );
+        let refused = journal.give(&key, value);
+        let refused = matches!(refused, Err(JournalError::NotAnnounced { .. }));
+        assert!(refused, "{key}");
     }
-    assert_eq!(
-        outcomes(journal.restore()),
-        [("fake.a".to_owned(), Outcome::PutBack)]
-    );
+    assert_eq!(outcomes(journal.restore()), [put_back("a")]);
 }
 
 #[test]
 fn a_value_of_somebody_elses_is_left_alone_and_told_of_once() {
     let host = Host::new();
-    let mut journal = host.open().unwrap();
-    journal.change(&key("a"), "1").unwrap();
-    journal.change(&key("b"), "1").unwrap();
+    let mut journal = host.changed(&[("a", "1"), ("b", "1")]);
     host.settings.set(&key("a"), "theirs");
     let refused = journal.change(&key("a"), "2").unwrap_err();
-    assert_eq!(
-        refused.to_string(),
-        "somebody else has changed fake.a: it was `0`, weir gave it `1` or `2`, and it is `theirs` now"
-    );
-    assert_eq!(
-        refused.hint().unwrap(),
-        "its value before is set by: sysctl -w fake.a=0"
-    );
+    let words = "somebody else has changed fake.a: it was `0`, weir gave it `1` or `2`, and it is `theirs` now";
+    assert_eq!(refused.to_string(), words);
+    let hint = "its value before is set by: sysctl -w fake.a=0";
+    assert_eq!(refused.hint().unwrap(), hint);
     // Nobody is told when it is dropped, so that comes later.
     drop(journal);
     let left = ("fake.a".to_owned(), differs("theirs"));
     assert_eq!(outcomes(host.pending()), std::slice::from_ref(&left));
-    assert!(matches!(
-        host.open(),
-        Err(JournalError::Left { settings: 1 })
-    ));
+    assert!(matches!(host.open(), Err(JournalError::Left(1))));
     assert_eq!(host.restore(), [left]);
-    assert_eq!(host.settings.get(&key("a")), "theirs");
-    assert_eq!(host.settings.get(&key("b")), "0");
+    assert_eq!(host.settings.all(), "theirs 0 0");
     assert_eq!(host.restore(), []);
     host.open().unwrap();
 }
@@ -264,20 +250,19 @@ fn a_value_of_somebody_elses_is_left_alone_and_told_of_once() {
 fn a_value_that_the_kernel_rounds_or_refuses_does_not_stay() {
     let host = Host::new();
     let mut journal = host.open().unwrap();
-    match journal.change(&key("a"), "~7").unwrap_err() {
-        JournalError::NotTaken { value, found, .. } => {
-            assert_eq!((value.as_str(), found.as_str()), ("~7", "rounded"));
-        }
-        other => panic!("{other}"),
+    for (name, value, words) in [
+        ("a", "~7", "fake.a was set to `~7` and became `rounded`"),
+        (
+            "b",
+            "!",
+            "cannot give the value `!` to fake.b: Invalid argument",
+        ),
+        ("none", "1", "there is no setting fake.none here"),
+    ] {
+        let refused = journal.change(&key(name), value).unwrap_err();
+        assert_eq!(refused.to_string(), words);
     }
     assert_eq!(host.settings.get(&key("a")), "0");
-    let refused = journal.change(&key("b"), "!").unwrap_err().to_string();
-    assert_eq!(
-        refused,
-        "cannot give the value `!` to fake.b: Invalid argument"
-    );
-    let absent = journal.change(&key("none"), "1").unwrap_err().to_string();
-    assert_eq!(absent, "there is no setting fake.none here");
     let already = |name: &str| (format!("fake.{name}"), Outcome::Already);
     assert_eq!(outcomes(journal.restore()), [already("b"), already("a")]);
 }
@@ -289,25 +274,19 @@ fn values_are_compared_without_regard_to_blanks() {
     let mut journal = host.open().unwrap();
     journal.change(&key("a"), "4096 16384  65536").unwrap();
     assert_eq!(host.settings.get(&key("a")), "4096\t16384\t\t65536");
-    let restored = journal.restore();
-    assert_eq!(restored[0].before, "4096 87380 6291456");
-    assert_eq!(restored[0].outcome, Outcome::PutBack);
-    assert_eq!(
-        host.settings.get(&key("a")),
-        "4096\t87380\t6291456",
-        "as the kernel had told it"
-    );
-    assert_eq!(
-        put_back_command(&restored[0].key, &restored[0].before),
-        "sysctl -w fake.a='4096 87380 6291456'"
-    );
+    let restored = journal.restore().remove(0);
+    assert_eq!(restored.before, "4096 87380 6291456");
+    assert_eq!(restored.outcome, Outcome::PutBack);
+    // As the kernel had told it.
+    assert_eq!(host.settings.get(&key("a")), "4096\t87380\t6291456");
+    let command = put_back_command(&restored.key, &restored.before);
+    assert_eq!(command, "sysctl -w fake.a='4096 87380 6291456'");
 }
 
 #[test]
 fn a_setting_that_is_no_more_is_done_with() {
     let host = Host::new();
-    let mut journal = host.open().unwrap();
-    journal.change(&key("a"), "1").unwrap();
+    let journal = host.changed(&[("a", "1")]);
     host.settings.remove(&key("a"));
     host.kill(journal);
     assert_eq!(host.restore(), [("fake.a".to_owned(), Outcome::Gone)]);
@@ -317,18 +296,14 @@ fn a_setting_that_is_no_more_is_done_with() {
 #[test]
 fn what_cannot_be_put_back_is_tried_again() {
     let host = Host::new();
-    let mut journal = host.open().unwrap();
-    journal.change(&key("a"), "1").unwrap();
-    journal.change(&key("b"), "1").unwrap();
+    let mut journal = host.changed(&[("a", "1"), ("b", "1")]);
     host.settings.kill_after(3);
     let restored = outcomes(journal.restore());
     let words = "weir is dead".to_owned();
-    assert_eq!(
-        restored[1],
-        ("fake.a".to_owned(), Outcome::Failed { words })
-    );
+    let failed = ("fake.a".to_owned(), Outcome::Failed { words });
+    assert_eq!(restored[1], failed);
     host.kill(journal);
-    assert_eq!(host.restore(), [("fake.a".to_owned(), Outcome::PutBack)]);
+    assert_eq!(host.restore(), [put_back("a")]);
     assert_eq!(host.settings.get(&key("a")), "0");
 }
 
@@ -353,19 +328,14 @@ fn a_network_setting_is_not_taken_for_that_of_another_namespace() {
 fn one_weir_at_a_time() {
     let host = Host::new();
     let journal = host.open().unwrap();
-    let refused = host.open().unwrap_err();
+    let text = host.open().unwrap_err().to_string();
     let pid = std::process::id();
     let words =
         format!("another weir has the settings of this host in hand: process {pid}, since 2");
-    let text = refused.to_string();
-    assert!(
-        text.starts_with(&words) && text.ends_with(", for a test"),
-        "{text}"
-    );
-    assert!(matches!(
-        restore_with(host.folder(), &host.settings),
-        Err(JournalError::Held { .. })
-    ));
+    let told = text.starts_with(&words) && text.ends_with(", for a test");
+    assert!(told, "{text}");
+    let refused = restore_with(host.folder(), &host.settings);
+    assert!(matches!(refused, Err(JournalError::Held(_))));
     let seen = pending_with(host.folder(), &host.settings).unwrap();
     assert_eq!((seen.held, seen.holder.unwrap().pid), (true, pid));
     drop(journal);

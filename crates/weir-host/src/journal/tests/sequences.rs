@@ -102,15 +102,11 @@ impl World {
         let told = self.host.restore();
         let after = self.host.settings.state().values.clone();
         for (name, value) in &after {
-            assert!(
-                !value.starts_with('w'),
-                "{name} is left at {value}; {told:?}"
-            );
+            let left = value.starts_with('w');
+            assert!(!left, "{name} is left at {value}; {told:?}");
             let was = &before[name];
-            assert!(
-                was.starts_with('w') || was == value,
-                "{name} was {was} and is {value}"
-            );
+            let untouched = was.starts_with('w') || was == value;
+            assert!(untouched, "{name} was {was} and is {value}");
         }
         assert_eq!(self.host.restore(), []);
         self.journal = Some(self.host.open().unwrap());

@@ -9,55 +9,40 @@ fn one(arrivals: Arrivals, connections: u32, change: impl FnOnce(&mut Flow)) -> 
     plan
 }
 
+/// The same, with connections that live so long.
+fn living(lifetime: Lifetime, arrivals: Arrivals, connections: u32) -> Plan {
+    one(arrivals, connections, |flow| flow.lifetime = lifetime)
+}
+
+/// The same, with as many as `depth` requests in flight on a connection.
+fn piped(depth: u16, arrivals: Arrivals, connections: u32) -> Plan {
+    one(arrivals, connections, |flow| flow.pipeline = depth)
+}
+
 #[test]
 fn a_connection_per_request_has_its_handshake_inside_the_response_time() {
-    let closed = one(Arrivals::Closed, 10, |flow| {
-        flow.lifetime = Lifetime::Request;
-    });
-    let ran = simulate(&closed, steady(MS));
+    let ran = simulate(&living(Lifetime::Request, Arrivals::Closed, 10), steady(MS));
     let all = ran.all();
-    assert_resolved(
-        all.histograms.response.min(),
-        MS + CONNECT_NS,
-        "response time",
-    );
-    assert_resolved(
-        all.histograms.service.max(),
-        MS + CONNECT_NS,
-        "service time",
-    );
+    assert_near(all.histograms.response.min(), MS + CONNECT_NS);
+    assert_near(all.histograms.service.max(), MS + CONNECT_NS);
     // Ten at a time, 1.01 ms each.
-    assert!(
-        (19_700..=19_810).contains(&all.completed),
-        "{}",
-        all.completed
-    );
+    assert_in(all.completed, 19_700..=19_810);
     let flow = &ran.totals.flows[0];
     assert_eq!(flow.connects, all.completed_whole, "one for each request");
-    assert_resolved(flow.connect_time.max(), CONNECT_NS, "time to connect");
+    assert_near(flow.connect_time.max(), CONNECT_NS);
     assert_eq!(flow.connected, 0, "none is opened beforehand");
     assert_eq!(all.errors.total(), 0);
 
-    let rate = 1000.0;
-    let open = one(Arrivals::Constant { rate }, 10, |flow| {
-        flow.lifetime = Lifetime::Request;
-    });
+    let open = living(Lifetime::Request, constant(1000.0), 10);
     let all = simulate(&open, steady(MS)).all();
     assert_eq!(all.offered, 2000);
-    assert_resolved(
-        all.histograms.response.max(),
-        MS + CONNECT_NS,
-        "response time",
-    );
+    assert_near(all.histograms.response.max(), MS + CONNECT_NS);
 }
 
 #[test]
 fn a_request_whose_connection_is_refused_has_failed() {
-    let plan = one(Arrivals::Constant { rate: 100.0 }, 10, |flow| {
-        flow.lifetime = Lifetime::Request;
-    });
-    let ran = simulate_with(&plan, steady(MS), |reactor| reactor.refuse = 3);
-    let all = ran.all();
+    let plan = living(Lifetime::Request, constant(100.0), 10);
+    let all = simulate_with(&plan, steady(MS), |reactor| reactor.refuse = 3).all();
     assert_eq!(all.errors.counts()[0].kind, ErrorKind::Connect);
     assert_eq!(all.errors.total(), 3);
     assert_eq!(all.completed_whole, 197, "the trial goes on");
@@ -65,25 +50,17 @@ fn a_request_whose_connection_is_refused_has_failed() {
 
 #[test]
 fn connections_are_renewed_after_so_many_requests_or_so_much_time() {
-    let plan = one(Arrivals::Constant { rate: 1000.0 }, 4, |flow| {
-        flow.lifetime = Lifetime::Requests(100);
-    });
+    let plan = living(Lifetime::Requests(100), constant(1000.0), 4);
     let ran = simulate(&plan, steady(MS / 10));
     // 2000 requests take 20 connections, of which the last ones are opened and not used up.
-    let connects = ran.totals.flows[0].connects;
-    assert!((20..=24).contains(&connects), "{connects} connections");
+    assert_in(ran.totals.flows[0].connects, 20..=24);
     assert_eq!(ran.all().errors.total(), 0);
     assert_eq!(ran.all().completed, 2000);
 
     // Idle ones too: each of 4 lives for 300 ms of 2 s.
-    let plan = one(Arrivals::Held, 4, |flow| {
-        flow.lifetime = Lifetime::Time(300 * MS);
-    });
-    let connects = simulate(&plan, steady(MS)).totals.flows[0].connects;
-    assert!(
-        (4 * 6..=4 * 7).contains(&connects),
-        "{connects} connections"
-    );
+    let plan = living(Lifetime::Time(300 * MS), Arrivals::Held, 4);
+    let ran = simulate(&plan, steady(MS));
+    assert_in(ran.totals.flows[0].connects, 4 * 6..=4 * 7);
 }
 
 #[test]
@@ -98,9 +75,9 @@ fn connections_open_at_their_rate() {
     });
     let times = opened.take();
     assert_eq!(times.len(), 100);
-    let first = began.expect("the trial began");
-    assert!(times[99] - first >= 99 * MS, "not faster than asked for");
-    assert!(times[99] - first <= 110 * MS, "not much slower");
+    // Not faster than asked for, and not much slower.
+    let took = times[99] - began.expect("the trial began");
+    assert_in(took, 99 * MS..=110 * MS);
     assert_eq!(ran.totals.flows[0].connected, 100);
 }
 
@@ -109,10 +86,8 @@ fn held_connections_stay_open_and_closed_ones_are_told() {
     let plan = one(Arrivals::Held, 1000, |_| {});
     let ran = simulate(&plan, steady(MS));
     let flow = &ran.totals.flows[0];
-    assert_eq!(
-        (flow.connected, flow.open_at_end, flow.connects),
-        (1000, 1000, 1000)
-    );
+    let counts = [flow.connected, flow.open_at_end, flow.connects];
+    assert_eq!(counts, [1000; 3]);
     assert_eq!(ran.all().offered, 0);
     assert_eq!(ran.all().errors.total(), 0);
 }
@@ -120,57 +95,39 @@ fn held_connections_stay_open_and_closed_ones_are_told() {
 #[test]
 fn a_pipeline_keeps_its_depth_and_answers_in_order() {
     // One connection, 8 requests in flight, 1 ms each: 8000/s.
-    let plan = one(Arrivals::Closed, 1, |flow| flow.pipeline = 8);
-    let ran = simulate(&plan, steady(MS));
+    let ran = simulate(&piped(8, Arrivals::Closed, 1), steady(MS));
     let all = ran.all();
-    assert!(
-        (15_980..=16_008).contains(&all.completed),
-        "{}",
-        all.completed
-    );
-    assert_resolved(all.histograms.service.max(), MS, "service time");
+    assert_in(all.completed, 15_980..=16_008);
+    assert_near(all.histograms.service.max(), MS);
     assert_eq!(all.errors.total(), 0);
     assert_eq!(ran.totals.flows[0].connects, 1);
     // An open loop spreads over the connections and never waits for an answer while there is room.
-    let plan = one(Arrivals::Constant { rate: 8000.0 }, 2, |flow| {
-        flow.pipeline = 8;
-    });
-    let all = simulate(&plan, steady(MS)).all();
+    let all = simulate(&piped(8, constant(8000.0), 2), steady(MS)).all();
     assert_eq!(all.completed_whole, 16_000);
-    assert_resolved(all.histograms.response.max(), MS, "response time");
+    assert_near(all.histograms.response.max(), MS);
 }
 
 #[test]
 fn a_pipeline_is_answered_to_its_end_before_its_connection_is_renewed() {
-    let plan = one(Arrivals::Closed, 2, |flow| {
-        flow.pipeline = 8;
-        flow.lifetime = Lifetime::Requests(100);
-    });
+    let mut plan = piped(8, Arrivals::Closed, 2);
+    plan.flows[0].lifetime = Lifetime::Requests(100);
     let ran = simulate(&plan, steady(MS));
     let all = ran.all();
     assert_eq!(all.errors.total(), 0, "{:?}", all.errors.counts());
-    let connects = ran.totals.flows[0].connects;
     let most = all.completed_whole / 100 + 2;
-    assert!(
-        (most / 2..=most).contains(&connects),
-        "{connects} connections"
-    );
-    assert!(all.completed_whole > 20_000, "{}", all.completed_whole);
+    assert_in(ran.totals.flows[0].connects, most / 2..=most);
+    assert_in(all.completed_whole, 20_001..);
 }
 
 #[test]
 fn requests_behind_the_last_answer_of_a_pipeline_are_lost_and_counted() {
     const LAST: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
-    let plan = one(Arrivals::Closed, 1, |flow| flow.pipeline = 4);
     let mut asked = 0_u64;
     let server = move |_, _, _| {
         asked += 1;
-        match asked % 10 {
-            0 => Answer::after(MS, LAST),
-            _ => Answer::after(MS, OK),
-        }
+        Answer::after(MS, if asked.is_multiple_of(10) { LAST } else { OK })
     };
-    let all = simulate(&plan, Box::new(server)).all();
+    let all = simulate(&piped(4, Arrivals::Closed, 1), Box::new(server)).all();
     let errors = all.errors.counts();
     assert!(errors.iter().all(|e| e.kind == ErrorKind::ClosedUnanswered));
     assert!(all.errors.total() > 100);
@@ -180,33 +137,25 @@ fn requests_behind_the_last_answer_of_a_pipeline_are_lost_and_counted() {
 #[test]
 fn what_finds_no_idle_connection_waits_or_is_dropped() {
     // 2 connections of 10 ms each carry 200 of 1000 requests per second.
-    let waiting = one(Arrivals::Constant { rate: 1000.0 }, 2, |_| {});
-    let all = simulate(&waiting, steady(10 * MS)).all();
+    let mut plan = one(constant(1000.0), 2, |_| {});
+    let all = simulate(&plan, steady(10 * MS)).all();
     assert!(all.histograms.response.max() > SECOND);
     assert_eq!(all.dropped, 0);
 
-    let dropping = one(Arrivals::Constant { rate: 1000.0 }, 2, |flow| {
-        flow.overflow = Overflow::Drop;
-    });
-    let all = simulate(&dropping, steady(10 * MS)).all();
-    assert_eq!(all.due, 2000);
-    assert_eq!(
-        all.offered + all.dropped,
-        2000,
-        "every one is accounted for"
-    );
-    assert!((398..=402).contains(&all.offered), "{}", all.offered);
-    assert_resolved(all.histograms.response.max(), 10 * MS, "nothing has waited");
+    plan.flows[0].overflow = Overflow::Drop;
+    let all = simulate(&plan, steady(10 * MS)).all();
+    // Every one is accounted for, and nothing has waited.
+    assert_eq!((all.due, all.offered + all.dropped), (2000, 2000));
+    assert_in(all.offered, 398..=402);
+    assert_near(all.histograms.response.max(), 10 * MS);
     assert_eq!(all.censored.queued, 0);
 }
 
 #[test]
 fn arrivals_that_belong_to_connections_wait_for_them() {
     // Connection 0 is frozen for a second; the others have nothing to do with it.
-    let frozen = |schedule| {
-        let plan = one(Arrivals::Constant { rate: 100.0 }, 10, |flow| {
-            flow.assignment = schedule;
-        });
+    let frozen = |assignment| {
+        let plan = one(constant(100.0), 10, |flow| flow.assignment = assignment);
         let mut first = None;
         let server = move |now, conn: ConnId, _| {
             let since = now - *first.get_or_insert(now);
@@ -218,54 +167,43 @@ fn arrivals_that_belong_to_connections_wait_for_them() {
     };
     let global = frozen(Assignment::Global);
     let bound = frozen(Assignment::PerConnection);
-    assert_eq!(global.completed_whole, 200);
-    assert_eq!(bound.completed_whole, 200);
+    assert_eq!((global.completed_whole, bound.completed_whole), (200, 200));
     let late = |data: &SliceData| data.histograms.response.count_between(50 * MS, 10 * SECOND);
     // Whatever is due goes to a connection that is free: one request suffers. Bound to the frozen
     // connection, every one of its own that comes due in that second does: 10 of 100.
-    assert_eq!(late(&global), 1);
-    assert_eq!(late(&bound), 10);
+    assert_eq!((late(&global), late(&bound)), (1, 10));
     assert_eq!(bound.due, bound.offered);
 }
 
 #[test]
 fn flows_of_one_trial_keep_their_figures_apart() {
-    let mut plan = one(Arrivals::Constant { rate: 500.0 }, 10, |_| {});
+    let mut plan = one(constant(500.0), 10, |_| {});
     plan.flows.push(flow(Arrivals::Held, 200));
-    let mut third = flow(Arrivals::Constant { rate: 50.0 }, 5);
+    let mut third = flow(constant(50.0), 5);
     third.lifetime = Lifetime::Request;
     plan.flows.push(third);
     let ran = simulate(&plan, steady(MS));
-    assert_eq!(ran.flow(0).completed_whole, 1000);
-    assert_eq!(ran.flow(1).completed_whole, 0);
-    assert_eq!(ran.flow(2).completed_whole, 100);
-    assert_resolved(ran.flow(0).histograms.response.max(), MS, "kept");
-    let opened = ran.flow(2).histograms.response.max();
-    assert_resolved(opened, MS + CONNECT_NS, "a connection each");
+    let completed = [0, 1, 2].map(|place| ran.flow(place).completed_whole);
+    assert_eq!(completed, [1000, 0, 100]);
+    // The first keeps its connections, the third opens one each time.
+    assert_near(ran.flow(0).histograms.response.max(), MS);
+    assert_near(ran.flow(2).histograms.response.max(), MS + CONNECT_NS);
     assert_eq!(ran.totals.flows[1].open_at_end, 200);
     assert_eq!(ran.totals.flows[2].connects, 100);
 }
 
 #[test]
 fn poisson_arrivals_are_all_sent_and_counted() {
-    let plan = one(
-        Arrivals::Varied {
-            segments: vec![Segment {
-                from: 1000.0,
-                to: 1000.0,
-                ns: 2 * SECOND,
-            }],
-            spacing: Spacing::Poisson { seed: 7 },
-        },
-        500,
-        |_| {},
-    );
-    let all = simulate(&plan, steady(MS)).all();
-    assert_eq!(all.due, all.offered);
-    assert_eq!(all.due, all.completed_whole);
+    let (from, to, ns) = (1000.0, 1000.0, 2 * SECOND);
+    let arrivals = Arrivals::Varied {
+        segments: vec![Segment { from, to, ns }],
+        spacing: Spacing::Poisson { seed: 7 },
+    };
+    let all = simulate(&one(arrivals, 500, |_| {}), steady(MS)).all();
+    assert_eq!((all.due, all.due), (all.offered, all.completed_whole));
     // 2000 expected, standard deviation 45.
-    assert!((1800..2200).contains(&all.due), "{}", all.due);
-    assert_resolved(all.histograms.response.max(), MS, "nothing has waited");
+    assert_in(all.due, 1800..2200);
+    assert_near(all.histograms.response.max(), MS);
 }
 
 #[test]
@@ -280,7 +218,7 @@ fn a_trace_is_repeated_arrival_by_arrival() {
     let plan = one(arrivals, 10, |flow| flow.trace = Some(times.into()));
     let all = simulate(&plan, steady(MS)).all();
     assert_eq!((all.due, all.offered, all.completed_whole), (6, 6, 6));
-    assert_resolved(all.histograms.response.max(), MS, "sent when due");
+    assert_near(all.histograms.response.max(), MS);
 }
 
 #[test]
@@ -292,16 +230,14 @@ fn a_server_that_turns_every_connection_away_is_not_hammered() {
         reactor.turn_away_after = Some(MS);
     });
     // Every 100 ms each in 2 s, and not every millisecond.
-    let times = opened.take();
-    assert!((4 * 10..=4 * 22).contains(&times.len()), "{}", times.len());
+    assert_in(opened.take().len(), 4 * 10..=4 * 22);
 }
 
 #[test]
 fn a_status_code_that_is_none_is_an_error() {
     let odd = b"HTTP/1.1 999 Odd\r\nContent-Length: 0\r\n\r\n";
-    let plan = one(Arrivals::Constant { rate: 100.0 }, 4, |_| {});
-    let server = move |_, _, _| Answer::after(MS, odd);
-    let all = simulate(&plan, Box::new(server)).all();
+    let plan = one(constant(100.0), 4, |_| {});
+    let all = simulate(&plan, Box::new(move |_, _, _| Answer::after(MS, odd))).all();
     assert_eq!(all.errors.total(), 200);
     assert_eq!(all.errors.counts()[0].kind, ErrorKind::Malformed);
 }

@@ -37,9 +37,9 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use io_uring::cqueue;
 use rustix::io::Errno;
-use rustix::net::{self, AddressFamily, SocketFlags, SocketType, sockopt};
+use rustix::net::SocketFlags;
 
-use super::epoll::{bind_to, monotonic_ns};
+use super::epoll::{monotonic_ns, prepare, socket};
 use super::{ConnId, Event, Reactor, Route};
 
 mod buffers;
@@ -84,10 +84,8 @@ impl Sizes {
     /// are large: beyond the size of the CPU's cache, more of them receive large content more slowly.
     fn of(connections: usize) -> Sizes {
         let scaled = |factor: usize, least: usize, most: usize| {
-            connections
-                .saturating_mul(factor)
-                .clamp(least, most)
-                .next_power_of_two()
+            let wanted = connections.saturating_mul(factor);
+            wanted.clamp(least, most).next_power_of_two()
         };
         Sizes {
             buffers: scaled(1, 64, 256) as u16,
@@ -173,12 +171,8 @@ impl Uring {
 
     /// A socket that is not connected yet.
     fn open(&mut self, route: &Route) -> Result<OwnedFd, Errno> {
-        let family = match route.peer {
-            std::net::SocketAddr::V4(_) => AddressFamily::INET,
-            std::net::SocketAddr::V6(_) => AddressFamily::INET6,
-        };
         // Not NONBLOCK: io_uring would hand every EAGAIN through instead of waiting.
-        let socket = || net::socket_with(family, SocketType::STREAM, SocketFlags::CLOEXEC, None);
+        let socket = || socket(route.peer, SocketFlags::CLOEXEC);
         let fd = match socket() {
             Err(Errno::MFILE) => {
                 // Descriptors closed in this turn are free when the kernel has been told.
@@ -187,12 +181,7 @@ impl Uring {
             }
             fd => fd?,
         };
-        if !route.brief {
-            sockopt::set_tcp_nodelay(&fd, true)?;
-        }
-        if let Some(source) = route.source {
-            bind_to(&fd, source)?;
-        }
+        prepare(&fd, route)?;
         Ok(fd)
     }
 
@@ -252,10 +241,8 @@ impl Uring {
         let conn = tag.number;
         if result < 0 {
             self.close(conn);
-            return Some(Event::ConnectFailed(
-                conn,
-                Errno::from_raw_os_error(-result),
-            ));
+            let errno = Errno::from_raw_os_error(-result);
+            return Some(Event::ConnectFailed(conn, errno));
         }
         self.arm(conn);
         Some(Event::Connected(conn))

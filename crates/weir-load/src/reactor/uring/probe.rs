@@ -68,25 +68,25 @@ fn setup(errno: Errno) -> Unavailable {
 
 fn features(ring: &Ring) -> Result<(), Unavailable> {
     let has = ring.parameters();
-    let needed = [
+    let (stable, silent) = (
+        has.is_feature_submit_stable(),
+        has.is_feature_skip_cqe_on_success(),
+    );
+    needs([
         (
             has.is_feature_nodrop(),
             "completions that are never dropped",
             "5.5",
         ),
-        (
-            has.is_feature_submit_stable(),
-            "requests that are read at submission",
-            "5.5",
-        ),
+        (stable, "requests that are read at submission", "5.5"),
         (has.is_feature_fast_poll(), "waiting without threads", "5.7"),
         (has.is_feature_ext_arg(), "a timeout of the wait", "5.11"),
-        (
-            has.is_feature_skip_cqe_on_success(),
-            "silent success",
-            "5.17",
-        ),
-    ];
+        (silent, "silent success", "5.17"),
+    ])
+}
+
+/// Each of them, what it is, and the first Linux that has it.
+fn needs(needed: [(bool, &'static str, &'static str); 5]) -> Result<(), Unavailable> {
     match needed.into_iter().find(|(has, ..)| !has) {
         Some((_, what, since)) => Err(Unavailable::Lacks { what, since }),
         None => Ok(()),
@@ -105,13 +105,7 @@ fn operations(ring: &Ring) -> Result<(), Unavailable> {
         (opcode::Recv::CODE, "RECV", "5.6"),
         (opcode::Close::CODE, "CLOSE", "5.6"),
     ];
-    match needed
-        .into_iter()
-        .find(|(code, ..)| !known.is_supported(*code))
-    {
-        Some((_, what, since)) => Err(Unavailable::Lacks { what, since }),
-        None => Ok(()),
-    }
+    needs(needed.map(|(code, what, since)| (known.is_supported(code), what, since)))
 }
 
 /// Receives twice by one multishot request.
@@ -147,10 +141,8 @@ mod tests {
         assert_eq!(setup(Errno::NOSYS), Unavailable::Absent);
         assert_eq!(setup(Errno::PERM), Unavailable::Forbidden);
         let words = setup(Errno::INVAL).to_string();
-        assert!(
-            words.contains("DEFER_TASKRUN") && words.contains("6.1"),
-            "{words}"
-        );
+        let told = words.contains("DEFER_TASKRUN") && words.contains("6.1");
+        assert!(told, "{words}");
         assert_eq!(setup(Errno::NOMEM), Unavailable::Fails(Errno::NOMEM));
     }
 }

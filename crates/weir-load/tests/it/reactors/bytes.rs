@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use weir_load::reactor::{ConnId, Event, Reactor, Route};
 
-use super::{open, pattern, server, turn_until};
+use super::{open, pattern, receive, server, turn_until};
 
 /// Sends on whenever there is room; `sent` is how far it came.
 fn send_on<R: Reactor>(reactor: &mut R, conn: ConnId, bytes: &[u8], sent: &mut usize) {
@@ -133,13 +133,7 @@ pub(super) fn many_small_sends_arrive_in_order<R: Reactor>(mut reactor: R) {
             reactor.wait(0);
         }
     }
-    let mut got = Vec::new();
-    turn_until(&mut reactor, |reactor, event| {
-        assert_eq!(event, Event::Received(0));
-        got.extend_from_slice(reactor.received());
-        got.len() == bytes.len()
-    });
-    assert!(got == bytes);
+    assert!(receive(&mut reactor, 0, bytes.len()) == bytes);
     drop(reactor);
     thread.join().unwrap();
 }

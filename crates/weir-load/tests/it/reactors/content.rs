@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use weir_load::reactor::{Event, Reactor};
 
-use super::{open, pair, server, turn_until};
+use super::{open, pair, receive, server, turn_until};
 
 const HEAD: usize = 100;
 const CONTENT: usize = 5 << 20;
@@ -103,9 +103,5 @@ pub(super) fn discarding_ends_with_the_connection<R: Reactor>(mut reactor: R) {
     reactor.close(0);
     let mut stream = pair(&mut reactor, 0);
     stream.write_all(&[3; 50]).unwrap();
-    turn_until(&mut reactor, |reactor, event| {
-        assert_eq!(event, Event::Received(0));
-        assert_eq!(reactor.received(), [3; 50]);
-        true
-    });
+    assert_eq!(receive(&mut reactor, 0, 50), [3; 50]);
 }

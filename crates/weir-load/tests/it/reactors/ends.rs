@@ -8,7 +8,7 @@ use rustix::io::Errno;
 use rustix::net::sockopt;
 use weir_load::reactor::{ConnId, Event, Reactor, Route};
 
-use super::{PATIENCE_NS, pair, pattern, turn_until};
+use super::{pair, patient, pattern, receive, turn_to, turn_until};
 
 pub(super) fn a_closed_connection_is_never_heard_of<R: Reactor>(mut reactor: R) {
     let mut streams: Vec<_> = (0..20).map(|conn| pair(&mut reactor, conn)).collect();
@@ -56,13 +56,7 @@ pub(super) fn a_number_is_used_again_at_once<R: Reactor>(mut reactor: R) {
         reactor.close(0);
         let mut new = pair(&mut reactor, 0);
         new.write_all(&[round; 10]).unwrap();
-        let mut got = Vec::new();
-        turn_until(&mut reactor, |reactor, event| {
-            assert_eq!(event, Event::Received(0));
-            got.extend_from_slice(reactor.received());
-            got.len() == 10
-        });
-        assert_eq!(got, [round; 10]);
+        assert_eq!(receive(&mut reactor, 0, 10), [round; 10]);
         // What the old connection had still to send does not reach the new one's peer.
         reactor.send(0, b"new").unwrap();
         reactor.wait(0);
@@ -97,10 +91,7 @@ pub(super) fn a_reset_is_told<R: Reactor>(mut reactor: R) {
     let stream = pair(&mut reactor, 0);
     sockopt::set_socket_linger(&stream, Some(Duration::ZERO)).unwrap();
     drop(stream);
-    turn_until(&mut reactor, |_, event| {
-        assert_eq!(event, Event::Failed(0, Errno::CONNRESET));
-        true
-    });
+    turn_to(&mut reactor, Event::Failed(0, Errno::CONNRESET));
     // Sending on a broken connection is an error now or later, and nothing worse.
     let told = reactor.send(0, b"too late").is_err();
     reactor.wait(0);
@@ -126,22 +117,17 @@ pub(super) fn every_close_is_seen_by_the_peer<R: Reactor>(mut reactor: R) {
             let _ = stream.write_all(b"hello");
             waiting.push(stream);
         }
-        for stream in &mut waiting {
-            stream
-                .set_read_timeout(Some(Duration::from_nanos(PATIENCE_NS)))
-                .unwrap();
+        for stream in waiting {
             let mut rest = Vec::new();
-            if let Err(error) = stream.read_to_end(&mut rest) {
+            if let Err(error) = patient(stream).read_to_end(&mut rest) {
                 assert_eq!(error.kind(), std::io::ErrorKind::ConnectionReset);
             }
         }
     });
-    let (mut opened, mut open) = (0, 0);
+    let (mut opened, mut open) = (CONNECTIONS, CONNECTIONS);
     for conn in 0..CONNECTIONS as ConnId {
         reactor.connect(conn, &Route::to(address)).unwrap();
     }
-    opened += CONNECTIONS;
-    open += CONNECTIONS;
     turn_until(&mut reactor, |reactor, event| {
         let (Event::Connected(conn) | Event::Received(conn)) = event else {
             panic!("{event:?}");

@@ -93,12 +93,35 @@ fn silence<R: Reactor>(reactor: &mut R, length: Duration) {
     assert_eq!(reactor.next(), None);
 }
 
-fn open<R: Reactor>(reactor: &mut R, conn: ConnId, peer: SocketAddr) {
-    reactor.connect(conn, &Route::to(peer)).unwrap();
+/// Turns until something happens, which must be this and nothing else.
+fn turn_to<R: Reactor>(reactor: &mut R, expected: Event) {
     turn_until(reactor, |_, event| {
-        assert_eq!(event, Event::Connected(conn));
+        assert_eq!(event, expected);
         true
     });
+}
+
+/// Turns until so many bytes have come on a connection, and nothing else has.
+fn receive<R: Reactor>(reactor: &mut R, conn: ConnId, count: usize) -> Vec<u8> {
+    let mut got = Vec::new();
+    turn_until(reactor, |reactor, event| {
+        assert_eq!(event, Event::Received(conn));
+        got.extend_from_slice(reactor.received());
+        got.len() >= count
+    });
+    got
+}
+
+fn open<R: Reactor>(reactor: &mut R, conn: ConnId, peer: SocketAddr) {
+    reactor.connect(conn, &Route::to(peer)).unwrap();
+    turn_to(reactor, Event::Connected(conn));
+}
+
+/// A stream that waits no longer than anything here may take.
+fn patient(stream: TcpStream) -> TcpStream {
+    let patience = Some(Duration::from_nanos(PATIENCE_NS));
+    stream.set_read_timeout(patience).unwrap();
+    stream
 }
 
 /// A server that handles each connection by `serve`, in a thread of its own. Ends with the last
@@ -111,14 +134,8 @@ fn server(
     let address = listener.local_addr().unwrap();
     let thread = std::thread::spawn(move || {
         let streams = listener.incoming().take(connections).map(Result::unwrap);
-        let threads: Vec<_> = streams
-            .map(|stream| {
-                stream
-                    .set_read_timeout(Some(Duration::from_nanos(PATIENCE_NS)))
-                    .unwrap();
-                std::thread::spawn(move || serve(stream))
-            })
-            .collect();
+        let served = streams.map(|stream| std::thread::spawn(move || serve(patient(stream))));
+        let threads: Vec<_> = served.collect();
         threads
             .into_iter()
             .for_each(|thread| thread.join().unwrap());
@@ -130,11 +147,7 @@ fn server(
 fn pair<R: Reactor>(reactor: &mut R, conn: ConnId) -> TcpStream {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     open(reactor, conn, listener.local_addr().unwrap());
-    let (stream, _) = listener.accept().unwrap();
-    stream
-        .set_read_timeout(Some(Duration::from_nanos(PATIENCE_NS)))
-        .unwrap();
-    stream
+    patient(listener.accept().unwrap().0)
 }
 
 /// Bytes of which no two neighbouring parts are alike.

@@ -1,4 +1,5 @@
 use super::*;
+use crate::request::{FieldSpec, StatusSpec};
 
 fn read_text(text: &str) -> Result<FlowSpec, Vec<String>> {
     let said = text
@@ -13,14 +14,16 @@ fn read_text(text: &str) -> Result<FlowSpec, Vec<String>> {
         });
     let said: Vec<_> = said.collect();
     let base = FlowSpec::new(50, ArrivalsSpec::Closed);
-    let faults = |faults: Vec<Fault>| {
-        let one = |fault: Fault| match fault.text {
-            Some(text) => format!("{} {text}: {}", fault.key.flag(), fault.message),
-            None => format!("{}: {}", fault.key.flag(), fault.message),
-        };
-        faults.into_iter().map(one).collect()
+    let one = |fault: Fault| {
+        let near = fault.nearest.map(|near| format!(" [{near}]"));
+        let message = format!("{}: {}", fault.key.flag(), fault.message);
+        message + &near.unwrap_or_default()
     };
-    read(&said, base, Duration::from_secs(10)).map_err(faults)
+    let (spec, faults) = read(&said, base, Duration::from_secs(10));
+    match faults.is_empty() {
+        true => Ok(spec),
+        false => Err(faults.into_iter().map(one).collect()),
+    }
 }
 
 type Changes = fn(&mut FlowSpec);
@@ -54,6 +57,8 @@ static CHANGES: &[(&str, Changes)] = &[
      |spec| spec.requests[0].expect = Some(ExpectSpec { status: vec![StatusSpec::Class(2), StatusSpec::Code(304)],
          size: Some(1024), fields: vec![("Via".to_owned(), FieldSpec::Present), ("Age".to_owned(),
          FieldSpec::Value("0".to_owned()))], sha256: None })),
+    ("expect status=200; expect status=204", |spec| spec.requests[0].expect = Some(ExpectSpec {
+         status: vec![StatusSpec::Code(200), StatusSpec::Code(204)], ..ExpectSpec::default() })),
     ("tls", |spec| spec.tls = Some(TlsSpec::default())),
     ("tls; version 1.3; groups P-256; alpn h2,http/1.1; early-data",
      |spec| spec.tls = Some(TlsSpec { versions: vec![TlsVersion::V1_3], groups: vec!["secp256r1".to_owned()],
@@ -77,25 +82,36 @@ fn each_word_changes_what_it_says() {
 
 #[rustfmt::skip]
 static WRONG: &[(&str, &[&str])] = &[
-    ("connections 0", &["-c 0: at least one connection is needed"]),
-    ("connection forever", &["--connection forever: is not a connection policy"]),
-    ("connection 0", &["--connection 0: is not a connection policy"]),
-    ("pipeline 0", &["--pipeline 0: from 1 to 1024"]),
-    ("pipeline 1025", &["--pipeline 1025: from 1 to 1024"]),
-    ("rate 9; overflow dorp", &["--overflow dorp: is not queue or drop"]),
-    ("requests 0", &["-n 0: at least one request is needed"]),
-    ("timeout 0", &["-T 0: at least 1ms"]),
-    ("trace a; trace-speed 0", &["--trace-speed 0: must be above zero"]),
-    ("expect colour=red", &["--expect colour=red: is nothing that can be expected"]),
-    ("tls; version 1.1", &["--tls: `1.1` is not a TLS version that can be spoken"]),
-    ("ciphers TLS_AES_128_GCM_SHA256", &["--ciphers: it is asked in clear"]),
-    ("connection hold; rate 5; pipeline 2", &["--connection hold: held connections are not given a rate or a trace",
+    ("connections 0", &["-c: `0` is not a whole number of at least 1"]),
+    ("connection forever", &["--connection: `forever` is not a connection policy"]),
+    ("connection keepalive", &["--connection: `keepalive` is not a connection policy [keep-alive]"]),
+    ("connection 0", &["--connection: `0` is not a connection policy"]),
+    ("pipeline many", &["--pipeline: `many` is not a whole number from 1 to 1024"]),
+    ("pipeline 1025", &["--pipeline: `1025` is not a whole number from 1 to 1024"]),
+    ("rate 9; overflow dorp", &["--overflow: `dorp` is not `queue` or `drop` [drop]"]),
+    ("requests 0", &["-n: `0` is not a whole number of at least 1"]),
+    ("timeout 0", &["-T: `0` is not a duration of at least 1ms"]),
+    ("trace a; trace-speed 0",
+     &["--trace-speed: `0` is out of range: the speed of a trace must be from 0.000001 to 1000000"]),
+    ("rate 99999999999999999999",
+     &["-R: `99999999999999999999` is out of range: a rate must be from 0.000001 to 1000000000"]),
+    ("expect colour=red", &["--expect: `colour=red` is not something that can be expected"]),
+    ("expect stats=200", &["--expect: `stats=200` is not something that can be expected [status]"]),
+    ("expect status=7xx", &["--expect: `7xx` is not a status code from 100 to 599, or a class such as 2xx"]),
+    ("expect status=200,999", &["--expect: `999` is not a status code from 100 to 599, or a class such as 2xx"]),
+    ("expect status=200,status=204",
+     &["--expect: `status=204` is not a status code from 100 to 599, or a class such as 2xx"]),
+    ("expect sha256=abc; expect field=a b: c",
+     &["--expect: `abc` is not 64 hexadecimal digits", "--expect: `a b` is not a valid header name (RFC 9110 §5.1)"]),
+    ("tls; version 1.1", &["--tls: `1.1` is not a TLS version that weir supports"]),
+    ("ciphers TLS_AES_128_GCM_SHA256", &["--ciphers: requests go out without TLS"]),
+    ("connection hold; rate 5; pipeline 2", &["--connection: held connections have no rate and no trace",
          "--pipeline: held connections send nothing"]),
     ("overflow drop; schedule per-connection; arrivals poisson",
-     &["--overflow: without a rate nothing is due that could be dropped",
-         "--schedule: without a rate there is no schedule", "--arrivals: without a rate there is nothing to spread"]),
+     &["--overflow: only a load with a rate can drop requests", "--schedule: only a load with a rate has a schedule",
+         "--arrivals: only a load with a rate has arrivals to spread"]),
     ("connection per-request; connect-rate 5; pipeline 2",
-     &["--connect-rate: each request opens its own connection; -R, or `rate`, is their rate",
+     &["--connect-rate: each request opens a connection, so connections have the rate of the requests",
          "--pipeline: a connection per request cannot have several in flight"]),
 ];
 

@@ -5,31 +5,28 @@ use std::net::{SocketAddr, UdpSocket};
 use std::path::{Path, PathBuf};
 
 use weir_parameters::Catalog;
-use weir_sut::{
-    Certificate, Configuration, Launch, RunningProxy, Site, SutError, TlsListener, WorkFolder,
-};
+use weir_sut::{Certificate, Configuration, Site, SutError, TlsListener, WorkFolder};
 
-use super::{Client, FILES, caddy, start, stock_with};
-use crate::support::{free_address, launcher};
+use super::{caddy, files};
+use crate::gate::Client;
+use crate::setup::run;
+use crate::support::free_address;
 
 fn write(prefix: &Path, listen: SocketAddr, tls: Option<TlsListener<'_>>) -> Configuration {
+    let setup = files(&[]);
     let site = Site {
         tls,
-        ..Site::new(&FILES, listen, None)
+        ..Site::new(&setup.role, listen, None)
     };
     caddy()
-        .write(prefix, &stock_with(&[]), &site, &Catalog::builtin())
+        .write(prefix, &setup.settings, &site, &Catalog::builtin())
         .expect("the configuration can be written")
-}
-
-fn start_with(configuration: &Configuration) -> Result<RunningProxy, SutError> {
-    weir_sut::start(&*caddy(), configuration, &launcher(), &Launch::default())
 }
 
 #[test]
 fn clients_that_are_connected_are_let_go_in_order() {
-    let stopped = start(&[], &FILES, None);
-    let dropped = start(&[], &FILES, None);
+    let stopped = files(&[]).start();
+    let dropped = files(&[]).start();
     let mut clients = [&stopped, &dropped].map(|arm| Client::connect(arm.proxy.address()));
     for client in &mut clients {
         client.get("/").unwrap();
@@ -44,7 +41,7 @@ fn a_port_for_tls_that_is_taken_is_said_whoever_has_it() {
     let folder = WorkFolder::create().unwrap();
     let is_taken = |error: &SutError, address: SocketAddr| matches!(error, SutError::PortTaken { address: taken, .. } if *taken == address);
     // One that would share it, as Caddy would, too: half the connections would go astray.
-    let first = start(&[], &FILES, None);
+    let first = files(&[]).start();
     let address = first.proxy.address();
     let certificate = Certificate::make(folder.path(), "weir.test").unwrap();
     let tls = |listen| TlsListener {
@@ -52,7 +49,7 @@ fn a_port_for_tls_that_is_taken_is_said_whoever_has_it() {
         certificate: &certificate,
     };
     let configuration = write(&folder.prefix("c"), free_address(), Some(tls(address)));
-    let error = start_with(&configuration).unwrap_err();
+    let error = run(&*caddy(), &configuration).unwrap_err();
     assert!(is_taken(&error, address), "{error}");
 
     // Of HTTP/3, which nobody but Caddy looks at: its own words. The port's TCP may be another test's.
@@ -60,7 +57,7 @@ fn a_port_for_tls_that_is_taken_is_said_whoever_has_it() {
         let udp = UdpSocket::bind("127.0.0.1:0").unwrap();
         let listen = udp.local_addr().unwrap();
         let configuration = write(&folder.prefix("d"), free_address(), Some(tls(listen)));
-        match start_with(&configuration).unwrap_err() {
+        match run(&*caddy(), &configuration).unwrap_err() {
             SutError::PortTaken { words, .. } => words,
             other => panic!("{other}"),
         }
@@ -79,7 +76,7 @@ fn a_prefix_longer_than_an_address_of_a_socket_is_fine() {
     }
     fs::create_dir_all(&parent).unwrap();
     let configuration = write(&parent.join("arm"), free_address(), None);
-    let proxy = start_with(&configuration).unwrap();
+    let proxy = run(&*caddy(), &configuration).unwrap();
     let effective = caddy().effective(&configuration, Some(&proxy), &Catalog::builtin());
     assert!(effective.is_ok());
 }

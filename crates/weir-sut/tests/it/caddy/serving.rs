@@ -2,17 +2,17 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::io::{BufRead, Read, Write};
+use std::io::{Read, Write};
 use std::net::SocketAddr;
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
-use weir_model::study::{ProxyRole, file_target};
-use weir_parameters::Catalog;
-use weir_sut::{Launch, Site, WorkFolder};
+use weir_model::study::ProxyKind;
 
-use super::{Client, FILES, Gate, ask_aside, caddy, start, start_proxy, stock_with};
-use crate::support::{Arm, free_address, get, launcher, until};
+use super::{files, start_proxy};
+use crate::gate::{Client, Gate, HOST, ask_aside};
+use crate::setup::{Arm, Setup};
+use crate::support::until;
 
 const REQUESTS: usize = 20;
 
@@ -85,7 +85,7 @@ fn idle_connections_are_closed_on_either_side_when_their_time_is_up() {
     client.get("/").unwrap();
     assert!(client.reads_to_the_end(), "the client's");
     until("the origin's", || origin.closed() == 1);
-    assert!(get(arm.proxy.address(), "/").starts_with("HTTP/1.1 200 OK\r\n"));
+    assert!(arm.get("/").starts_with("HTTP/1.1 200 OK\r\n"));
     assert_eq!(origin.accepted(), 2);
 
     let arm = start_proxy(&[("client_header_timeout", "50ms")], &origin);
@@ -99,7 +99,7 @@ fn requests_above_the_limit_are_refused_and_above_that_of_connections_they_wait(
     let arm = start_proxy(&[("origin_max_requests", "1")], &origin);
     let held = ask_aside(arm.proxy.address(), "/held");
     until("the first is at the origin", || origin.held() == 1);
-    let refused = get(arm.proxy.address(), "/");
+    let refused = arm.get("/");
     assert!(refused.starts_with("HTTP/1.1 503 "), "{refused}");
     origin.open();
     assert!(held.join().unwrap().unwrap().0.starts_with("HTTP/1.1 200 "));
@@ -116,14 +116,8 @@ fn requests_above_the_limit_are_refused_and_above_that_of_connections_they_wait(
     assert_eq!(origin.accepted(), 1, "it waits");
     origin.open();
     for asked in [first, second] {
-        assert!(
-            asked
-                .join()
-                .unwrap()
-                .unwrap()
-                .0
-                .starts_with("HTTP/1.1 200 ")
-        );
+        let (head, _) = asked.join().unwrap().unwrap();
+        assert!(head.starts_with("HTTP/1.1 200 "), "{head}");
     }
     assert_eq!(origin.accepted(), 1);
 }
@@ -142,17 +136,6 @@ fn in_flight(arm: &Arm) -> u64 {
 }
 
 #[test]
-fn an_origin_that_is_not_there_is_502() {
-    let arm = start(&[], &ProxyRole::ReverseProxy, Some(free_address()));
-    let response = get(arm.proxy.address(), "/");
-    assert!(response.starts_with("HTTP/1.1 502 "), "{response}");
-    assert!(
-        arm.proxy.error_log_tail().contains("connection refused"),
-        "it is told in what Caddy prints"
-    );
-}
-
-#[test]
 fn an_origin_is_asked_for_gzip_by_caddy_itself_unless_that_is_off() {
     let origin = Gate::start();
     let arm = start_proxy(&[("origin_compression", "off")], &origin);
@@ -161,43 +144,7 @@ fn an_origin_is_asked_for_gzip_by_caddy_itself_unless_that_is_off() {
 }
 
 #[test]
-fn files_of_the_sizes_that_were_asked_for_are_served() {
-    let folder = WorkFolder::create().unwrap();
-    let sizes = [0, 1024, 1 << 20];
-    let site = Site {
-        sizes: &sizes,
-        ..Site::new(&FILES, free_address(), None)
-    };
-    let configuration = caddy()
-        .write(
-            &folder.prefix("arm"),
-            &stock_with(&[]),
-            &site,
-            &Catalog::builtin(),
-        )
-        .unwrap();
-    let proxy =
-        weir_sut::start(&*caddy(), &configuration, &launcher(), &Launch::default()).unwrap();
-    let mut client = Client::connect(proxy.address());
-    for target in ["/", "/index.html"] {
-        let (head, content) = client.get(target).unwrap();
-        assert!(head.starts_with("HTTP/1.1 200 OK\r\n"), "{head}");
-        assert!(head.contains("Content-Type: text/html"), "{head}");
-        assert_eq!(content.len(), 10);
-    }
-    for size in sizes {
-        let (head, content) = client.get(&file_target(size)).unwrap();
-        assert!(head.starts_with("HTTP/1.1 200 OK\r\n"), "{head}");
-        assert_eq!(content.len() as u64, size);
-        assert!(!head.contains("Content-Type"), "{head}");
-    }
-    let (missing, _) = client.get("/nothing").unwrap();
-    assert!(missing.starts_with("HTTP/1.1 404 "), "{missing}");
-}
-
-#[test]
 fn text_is_compressed_for_those_who_ask_and_only_when_it_is_on() {
-    let role = ProxyRole::StaticFiles { size: 5000 };
     for (changes, encoding) in [
         (&[][..], None),
         (&[("gzip_comp_level", "9")], None),
@@ -208,7 +155,7 @@ fn text_is_compressed_for_those_who_ask_and_only_when_it_is_on() {
             None,
         ),
     ] {
-        let arm = start(changes, &role, None);
+        let arm = Setup::files(ProxyKind::Caddy, changes, 5000).start();
         let head = head_of(arm.proxy.address());
         let found = head
             .lines()
@@ -219,22 +166,17 @@ fn text_is_compressed_for_those_who_ask_and_only_when_it_is_on() {
 
 /// The head of a response to somebody who takes any encoding.
 fn head_of(address: SocketAddr) -> String {
-    let mut client = Client::connect(address).0;
-    let request = b"GET / HTTP/1.1\r\nHost: weir.test\r\nAccept-Encoding: gzip, zstd\r\n\r\n";
-    client.get_mut().write_all(request).expect("it reads");
-    let mut head = String::new();
-    while !head.ends_with("\r\n\r\n") {
-        assert!(client.read_line(&mut head).expect("it answers") > 0);
-    }
-    head
+    let fields = format!("{HOST}Accept-Encoding: gzip, zstd\r\n");
+    let mut client = Client::asking(address, "/", &fields);
+    client.head().expect("it answers")
 }
 
 #[test]
 fn the_access_log_has_a_line_for_each_request_in_the_arm_s_own_folder() {
     for (changes, lines) in [(&[("access_log", "on")][..], REQUESTS), (&[], 0)] {
-        let arm = start(changes, &FILES, None);
+        let arm = files(changes).start();
         for _ in 0..REQUESTS {
-            get(arm.proxy.address(), "/");
+            arm.get("/");
         }
         let log = arm.configuration.prefix().join("logs/access.log");
         let count = || fs::read_to_string(&log).unwrap_or_default().lines().count();
@@ -248,23 +190,22 @@ fn the_access_log_has_a_line_for_each_request_in_the_arm_s_own_folder() {
 #[test]
 fn counters_move_and_requests_are_counted_where_that_was_asked_for() {
     const NAME: &str = r#"caddy_http_requests_total{handler="file_server",server="site"}"#;
-    let counters = |arm: &Arm| caddy().counters(&arm.configuration).unwrap();
-    let arm = start(&[("metrics", "on")], &FILES, None);
-    get(arm.proxy.address(), "/");
+    let arm = files(&[("metrics", "on")]).start();
+    arm.get("/");
     until("the first request is counted", || {
-        counters(&arm).get(NAME) == Some(&1)
+        arm.counters().get(NAME) == Some(&1)
     });
     for _ in 0..REQUESTS {
-        get(arm.proxy.address(), "/");
+        arm.get("/");
     }
     until("the others are, too", || {
-        counters(&arm).get(NAME) == Some(&(1 + REQUESTS as u64))
+        arm.counters().get(NAME) == Some(&(1 + REQUESTS as u64))
     });
 
-    let arm = start(&[], &FILES, None);
-    let before = counters(&arm);
-    get(arm.proxy.address(), "/");
-    let after = counters(&arm);
+    let arm = files(&[]).start();
+    let before = arm.counters();
+    arm.get("/");
+    let after = arm.counters();
     assert!(!after.keys().any(|name| name.starts_with("caddy_http_")));
     let allocated = |counters: &BTreeMap<String, u64>| counters["go_memstats_alloc_bytes_total"];
     assert!(allocated(&after) > allocated(&before));

@@ -4,7 +4,6 @@ use std::path::Path;
 use std::time::Duration;
 
 use clap::ValueEnum;
-use weir_load::template::Files;
 use weir_model::arrivals;
 use weir_model::flow::words::{Fault, Key, Said, read};
 use weir_model::flow::{ArrivalsSpec, CONNECTIONS, FlowSpec, SourceSpec};
@@ -52,7 +51,10 @@ pub(super) fn describe(
         ..FlowSpec::new(CONNECTIONS, ArrivalsSpec::Closed)
     };
     let length = duration.or(steps).unwrap_or(DEFAULT_DURATION);
-    let spec = read(&said(args, &url), base, length).map_err(|faults| refused(faults, &url))?;
+    let (spec, faults) = read(&said(args, &url), base, length);
+    if let Some(first) = faults.into_iter().next() {
+        return Err(refused(first, &url));
+    }
     Ok(Described {
         spec,
         url,
@@ -81,7 +83,7 @@ fn said(args: &FlowArgs, url: &Url) -> Vec<Said> {
         (Key::Rate, args.rate.clone()),
         (Key::Arrivals, args.arrivals.clone()),
         (Key::Trace, file(&args.trace)),
-        (Key::TraceSpeed, number(args.trace_speed)),
+        (Key::TraceSpeed, args.trace_speed.clone()),
         (Key::Schedule, choice(args.schedule)),
         (Key::Overflow, choice(args.overflow)),
         (Key::Limit, number(args.requests)),
@@ -105,20 +107,15 @@ fn said(args: &FlowArgs, url: &Url) -> Vec<Said> {
         .collect()
 }
 
-/// The first thing that is wrong, by its flag.
-fn refused(faults: Vec<Fault>, url: &Url) -> Failure {
-    let Some(fault) = faults.into_iter().next() else {
-        return Failure::input("what was typed is no load");
-    };
+/// What is wrong, by its flag.
+pub(super) fn refused(fault: Fault, url: &Url) -> Failure {
     let flag = fault.key.flag();
-    let message = match fault.text {
-        Some(text) => format!("{flag} {text}: {}", fault.message),
-        None if !url.secure && fault.is_about_tls() => {
-            format!("{flag}: `{}` is asked in clear", url.text)
-        }
-        None => format!("{flag}: {}", fault.message),
-    };
-    Failure::input(message).maybe_hint(fault.hint)
+    if !url.secure && fault.is_about_tls() {
+        let message = format!("{flag}: `{}` is asked without TLS", url.text);
+        return Failure::input(message).hint("a URL over TLS begins with https://");
+    }
+    let near = fault.nearest.map(|word| format!("did you mean {word}?"));
+    Failure::input(format!("{flag}: {}", fault.message)).maybe_hint(near.or(fault.hint))
 }
 
 /// The requests of a file, or the one of the command line.
@@ -134,7 +131,7 @@ fn requests(args: &FlowArgs, url: &Url) -> Result<Vec<WeightedRequest>, Failure>
             let each = fields.iter();
             each.for_each(|(name, value)| request.add_field(name, value));
         };
-        return request_file::read(path, &url.authority, &mut Files::default(), add);
+        return request_file::read(path, add);
     }
     Ok(vec![WeightedRequest::single(RequestSpec {
         method: args.method.clone().unwrap_or_else(|| "GET".to_owned()),
@@ -149,7 +146,7 @@ fn fields(args: &FlowArgs) -> Result<Vec<(String, String)>, Failure> {
     let field = |field: &String| {
         let (name, value) = field.split_once(':').ok_or_else(|| {
             Failure::input(format!(
-                "-H `{field}`: a field is a name, a colon and a value"
+                "-H `{field}`: a header is a name, a colon and a value"
             ))
             .hint("for example -H 'Accept: text/html'")
         })?;

@@ -1,19 +1,19 @@
 //! One flow: from its description to the engine's plan.
 
 use std::net::{IpAddr, SocketAddr};
-use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use weir_load::request_set::SetError;
 use weir_load::template::Files;
 use weir_load::tls::Connector;
-use weir_load::{Flow, RequestSet, Route, Trace};
-use weir_model::flow::{ArrivalsSpec, FlowSpec, SourceSpec};
+use weir_load::{Flow, RequestSet, Route};
+use weir_model::flow::{ArrivalsSpec, SourceSpec};
 use weir_model::load_report::Target;
 
-use super::describe::Described;
+use super::describe::{self, Described};
 use super::{LONGEST, Named, addresses, room};
+use crate::engine;
 use crate::failure::Failure;
 
 /// A flow, ready to run.
@@ -27,7 +27,13 @@ pub(super) struct Prepared {
 /// Reads the files that a flow names, and finds out whom it asks.
 pub(super) fn prepare(flow: &Described) -> Result<Prepared, Failure> {
     let (spec, url) = (&flow.spec, &flow.url);
-    let trace = trace(spec)?;
+    let trace = engine::trace(spec).map_err(|error| Failure::input(format!("--trace {error}")))?;
+    if let Some(fault) = trace
+        .as_ref()
+        .and_then(|trace| engine::overridden(spec, trace))
+    {
+        return Err(describe::refused(fault, url));
+    }
     let mut files = Files::default();
     let requests =
         RequestSet::of_flow(spec, trace.as_ref(), &url.authority, &mut files).map_err(refused)?;
@@ -71,17 +77,6 @@ pub(super) fn prepare(flow: &Described) -> Result<Prepared, Failure> {
             target,
         },
     })
-}
-
-/// The recorded arrivals of `--trace`.
-fn trace(spec: &FlowSpec) -> Result<Option<Trace>, Failure> {
-    let ArrivalsSpec::Trace(named) = &spec.arrivals else {
-        return Ok(None);
-    };
-    let trace = Trace::read(Path::new(&named.file), named.speed);
-    Ok(Some(trace.map_err(|error| {
-        Failure::input(format!("--trace {error}"))
-    })?))
 }
 
 /// The only request needs no number.

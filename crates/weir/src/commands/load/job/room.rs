@@ -1,7 +1,7 @@
 //! Whether this machine has room for the connections: descriptors and ports.
 
+use weir_load::Flow;
 use weir_load::descriptors::{self, make_room};
-use weir_load::{Flow, ports};
 use weir_model::flow::LoadSpec;
 use weir_model::room::Descriptors;
 
@@ -50,7 +50,7 @@ pub(super) fn enough_for_each_thread(load: &LoadSpec, threads: usize) -> Result<
 /// The kernel has a port for every connection: as many as its range holds, for each pair of own
 /// address and server address.
 pub(super) fn enough_ports(flow: &Flow) -> Result<(), Failure> {
-    let Some(range) = ports::range() else {
+    let Some(range) = weir_probe::local_port_range() else {
         return Ok(());
     };
     let ports = u64::from(range.end() - range.start()) + 1;

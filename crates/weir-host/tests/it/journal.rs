@@ -8,29 +8,16 @@ use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use nix::sched::{CloneFlags, unshare};
+use weir_host::Network;
 use weir_host::journal::{self, Journal, JournalError, Key, Outcome};
+
+use crate::support::inside;
 
 const FOLDER: &str = "WEIR_TEST_JOURNAL_FOLDER";
 const BACKLOG: &str = "net.core.somaxconn";
 const PORTS: &str = "net.ipv4.ip_local_port_range";
 /// Empty in a new namespace: what it was before is no bytes at all.
 const RESERVED: &str = "net.ipv4.ip_local_reserved_ports";
-
-// Who runs the tests is told what was not tried.
-#[allow(clippy::print_stderr)]
-fn in_a_namespace(work: impl FnOnce() + Send) {
-    let result = thread::scope(|scope| {
-        let thread = scope.spawn(|| match unshare(CloneFlags::CLONE_NEWNET) {
-            Ok(()) => work(),
-            Err(error) => eprintln!("skipped: no network namespace may be made here: {error}"),
-        });
-        thread.join()
-    });
-    if let Err(panic) = result {
-        std::panic::resume_unwind(panic);
-    }
-}
 
 fn key(name: &str) -> Key {
     Key::Sysctl(name.to_owned())
@@ -68,7 +55,7 @@ fn child() {
 /// Starts [`child`] in the calling thread's namespace, and waits until it has changed something.
 fn start(folder: &Path, before: &[String; 3]) -> Child {
     let mut child = Command::new(env::current_exe().expect("own program"))
-        .args(["child", "--exact", "--test-threads=1"])
+        .args(["journal::child", "--exact", "--test-threads=1"])
         .env(FOLDER, folder)
         .stdout(Stdio::null())
         .spawn()
@@ -84,7 +71,7 @@ fn start(folder: &Path, before: &[String; 3]) -> Child {
 
 #[test]
 fn a_weir_killed_at_any_moment_leaves_nothing() {
-    in_a_namespace(|| {
+    inside(|| {
         let before = values();
         let folder = tempfile::tempdir().unwrap();
         for kill in 0..30 {
@@ -111,36 +98,8 @@ fn a_weir_killed_at_any_moment_leaves_nothing() {
 }
 
 #[test]
-fn an_orderly_end_puts_the_very_values_back() {
-    in_a_namespace(|| {
-        let before = values();
-        let folder = tempfile::tempdir().unwrap();
-        let mut journal = Journal::open(folder.path(), "a test").unwrap();
-        for (name, value) in [
-            (BACKLOG, "511"),
-            (PORTS, "20000 30000"),
-            (RESERVED, "35000-35010"),
-        ] {
-            journal.change(&key(name), value).unwrap();
-        }
-        assert!(
-            values()
-                .iter()
-                .zip(&before)
-                .all(|(now, before)| now != before)
-        );
-        let restored = journal.restore();
-        assert!(
-            restored.iter().all(|one| one.outcome == Outcome::PutBack),
-            "{restored:?}"
-        );
-        assert_eq!(values(), before);
-    });
-}
-
-#[test]
 fn what_the_kernel_refuses_is_told_in_its_words() {
-    in_a_namespace(|| {
+    inside(|| {
         let before = values();
         let folder = tempfile::tempdir().unwrap();
         let mut journal = Journal::open(folder.path(), "a test").unwrap();
@@ -153,9 +112,8 @@ fn what_the_kernel_refuses_is_told_in_its_words() {
             refused.to_string(),
             format!("{RESERVED} was set to `35001,35002` and became `35001-35002`")
         );
-        let absent = journal
-            .change(&key("net.core.of_no_kernel"), "1")
-            .unwrap_err();
+        let nowhere = key("net.core.of_no_kernel");
+        let absent = journal.change(&nowhere, "1").unwrap_err();
         assert!(matches!(absent, JournalError::Absent { .. }), "{absent}");
         assert_eq!(values(), before);
     });
@@ -164,28 +122,24 @@ fn what_the_kernel_refuses_is_told_in_its_words() {
 /// Settings of two namespaces are two settings, though they have one name.
 #[test]
 fn each_namespace_has_a_setting_of_its_own() {
-    in_a_namespace(|| {
+    inside(|| {
         let before = values();
         let folder = tempfile::tempdir().unwrap();
         let mut journal = Journal::open(folder.path(), "a test").unwrap();
         journal.change(&key(BACKLOG), "511").unwrap();
-        thread::scope(|scope| {
-            let inner = scope.spawn(|| {
-                unshare(CloneFlags::CLONE_NEWNET).unwrap();
-                fs::write(file(BACKLOG), "99").unwrap();
-                journal.change(&key(BACKLOG), "77").unwrap();
-                let put_back = |name: &str, before: &str| (name.to_owned(), before.to_owned());
-                let restored = journal.restore();
-                let of_here: Vec<_> = restored
-                    .iter()
-                    .filter(|one| one.outcome == Outcome::PutBack)
-                    .map(|one| put_back(&one.key.to_string(), &one.before))
-                    .collect();
-                assert_eq!(of_here, [put_back(BACKLOG, "99")]);
-                assert_eq!(fs::read_to_string(file(BACKLOG)).unwrap(), "99\n");
-            });
-            inner.join().unwrap();
-        });
+        let inner = || {
+            fs::write(file(BACKLOG), "99").unwrap();
+            journal.change(&key(BACKLOG), "77").unwrap();
+            let mut restored = journal.restore();
+            restored.retain(|one| one.outcome == Outcome::PutBack);
+            let told: Vec<_> = restored
+                .iter()
+                .map(|one| (&one.key, &*one.before))
+                .collect();
+            assert_eq!(told, [(&key(BACKLOG), "99")]);
+            assert_eq!(fs::read_to_string(file(BACKLOG)).unwrap(), "99\n");
+        };
+        Network::create().unwrap().within(inner).unwrap();
         assert_ne!(values(), before, "it is not the inner thread's to put back");
         fs::write(file(BACKLOG), before[0].as_bytes()).unwrap();
     });

@@ -1,0 +1,79 @@
+//! What an arm did wrong: outcomes, not reasons to leave a trial out.
+
+use weir_model::load::ErrorKind;
+use weir_model::record::TrialRecord;
+use weir_model::study::{LoadSpec, ProxyRole, Study};
+
+use crate::blocks::sum;
+
+/// Requests without a right answer that are worth a comparison of rates, as a share: what published
+/// capacity goals still allow.
+pub(crate) const UNANSWERED: f64 = 0.001;
+/// What a trial came to beside its times.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Answers {
+    /// Complete responses.
+    pub(crate) complete: u64,
+    /// Of these, those that are not what they should be.
+    pub(crate) wrong: u64,
+    /// Requests that failed without a response, timeouts not among them.
+    pub(crate) failed: u64,
+    /// Requests that never ended, timeouts among them.
+    pub(crate) never: u64,
+}
+
+impl Answers {
+    /// Of some trials together, whole slices.
+    pub(crate) fn of<'a>(
+        trials: impl IntoIterator<Item = &'a TrialRecord>,
+        study: &Study,
+    ) -> Answers {
+        let mut all = Answers::default();
+        for trial in trials {
+            let count = |is_such: fn(&ErrorKind) -> bool| -> u64 {
+                let such = trial.errors.iter().filter(|error| is_such(&error.kind));
+                such.map(|error| error.count).sum()
+            };
+            let unexpected = count(|kind| *kind == ErrorKind::Unexpected);
+            all.complete += sum([trial], |slice| slice.completed_whole) as u64;
+            all.wrong += unexpected_count(trial, study) + unexpected;
+            all.failed += count(|kind| !matches!(kind, ErrorKind::Unexpected | ErrorKind::Timeout));
+            all.never += trial.censored.in_flight + trial.censored.queued;
+        }
+        all.wrong = all.wrong.min(all.complete);
+        all
+    }
+
+    /// Requests that were not answered as they should be.
+    pub(crate) fn bad(&self) -> u64 {
+        self.wrong + self.failed + self.never
+    }
+
+    /// These as a share of all.
+    pub(crate) fn bad_share(&self) -> f64 {
+        let all = self.complete + self.failed + self.never;
+        self.bad() as f64 / all.max(1) as f64
+    }
+
+    /// Share of the complete responses that are what they should be; 1 without any.
+    pub(crate) fn good_share(&self) -> f64 {
+        1.0 - self.wrong as f64 / self.complete.max(1) as f64
+    }
+}
+
+/// Responses whose status nobody asked for: outside 1xx to 3xx and not of the class that the study has the
+/// origin answer with.
+fn unexpected_count(trial: &TrialRecord, study: &Study) -> u64 {
+    let load = study.loads.iter().find(|load| load.name == trial.load);
+    // Where the load says which it expects, others are among the errors.
+    if load.is_some_and(LoadSpec::expects_status) {
+        return 0;
+    }
+    let expected = match study.proxy.role {
+        ProxyRole::ReverseProxy => usize::from(study.origin.status / 100),
+        ProxyRole::StaticFiles { .. } => 2,
+    };
+    let classes = trial.status_classes.iter().enumerate();
+    let unexpected = classes.filter(|(class, _)| !(1..=3).contains(class) && *class != expected);
+    unexpected.map(|(_, count)| count).sum()
+}

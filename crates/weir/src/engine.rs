@@ -1,0 +1,115 @@
+//! What the load engine says of loads that people describe, in studies and as options.
+
+use std::path::Path;
+
+use weir_load::expect::Expectation;
+use weir_load::request_set::RequestSet;
+use weir_load::template::{self, Files, Part};
+use weir_load::{Trace, TraceError};
+use weir_model::flow::words::{Fault, Key};
+use weir_model::flow::{ArrivalsSpec, FlowSpec};
+use weir_model::request::WeightedRequest;
+use weir_study::{Engine, RequestFault, read_small};
+
+/// The engine that studies are checked with.
+pub(crate) const ENGINE: Engine = Engine {
+    read: read_small,
+    requests,
+    flow,
+};
+
+/// Any authority will do: the length of a Host header is no matter here.
+const HOST: &str = "weir.test";
+
+/// Everything that keeps requests from being sent.
+fn requests(specs: &[WeightedRequest]) -> Vec<RequestFault> {
+    let mut files = Files::default();
+    let mut faults = Vec::new();
+    for (index, spec) in specs.iter().enumerate() {
+        for (part, error) in template::faults(&spec.request, HOST, &mut files) {
+            let (key, header) = match part {
+                None => (None, None),
+                Some(Part::Target) => (Some("path"), None),
+                Some(Part::Field(name)) => (Some("fields"), Some(name)),
+                Some(Part::Content) => (Some("content"), None),
+            };
+            let hint = error.hint();
+            faults.push(RequestFault {
+                header,
+                ..fault(index, key, error, hint)
+            });
+        }
+        if let Some(Err(error)) = spec.expect.as_ref().map(Expectation::new) {
+            faults.push(fault(index, Some("expect"), error, None));
+        }
+    }
+    if faults.is_empty()
+        && !specs.is_empty()
+        && let Err(error) = RequestSet::weighted(specs, HOST, &mut files)
+    {
+        let (number, hint) = (error.number(), error.hint());
+        let index = number.map_or(0, |number| number - 1);
+        faults.push(fault(index, number.map(|_| "weight"), error, hint));
+    }
+    faults
+}
+
+fn fault(
+    index: usize,
+    key: Option<&'static str>,
+    error: impl ToString,
+    hint: Option<String>,
+) -> RequestFault {
+    RequestFault {
+        index,
+        key,
+        header: None,
+        message: error.to_string(),
+        hint,
+    }
+}
+
+/// Everything that is wrong with the files that a flow names.
+fn flow(spec: &FlowSpec) -> Vec<Fault> {
+    let trace = match trace(spec) {
+        Ok(trace) => trace.and_then(|trace| overridden(spec, &trace)),
+        Err(error) => Some(Fault::new(Key::Trace, error)),
+    };
+    let client = spec.tls.as_ref().and_then(|tls| tls.client.as_ref());
+    let files = client.map(|own| {
+        [
+            (Key::Certificate, &own.certificate),
+            (Key::CertificateKey, &own.key),
+        ]
+    });
+    let unread = |(key, path): (Key, &String)| {
+        let error = read_small(Path::new(path)).err()?;
+        Some(Fault::new(key, format!("cannot read `{path}`: {error}")))
+    };
+    let files = files.into_iter().flatten().filter_map(unread);
+    trace.into_iter().chain(files).collect()
+}
+
+/// The recorded arrivals of a flow, where it repeats some.
+pub(crate) fn trace(spec: &FlowSpec) -> Result<Option<Trace>, TraceError> {
+    match &spec.arrivals {
+        ArrivalsSpec::Trace(named) => Trace::read(Path::new(&named.file), named.speed).map(Some),
+        _ => Ok(None),
+    }
+}
+
+/// Requests that would not be sent, because the trace has its own.
+pub(crate) fn overridden(spec: &FlowSpec, trace: &Trace) -> Option<Fault> {
+    trace.which.as_ref()?;
+    let is_plain = |one: &WeightedRequest| one.request.target == "/" && one.request.method == "GET";
+    if let [one] = &spec.requests[..]
+        && is_plain(one)
+    {
+        return None;
+    }
+    let fault = Fault::new(
+        Key::Trace,
+        "the trace has methods and paths of its own, which replace those that are given here",
+    );
+    Some(fault.hint("give no method and no path but /, or repeat a trace that has times only"))
+}
