@@ -8,7 +8,8 @@ use weir_model::record::{
 use weir_model::study::{Arm, LoadSpec, Metric, Study};
 use weir_record::Run;
 
-use crate::counters;
+use crate::counters::{self, Hop};
+use crate::hold_ups::{HeldUpFor, Limit};
 use crate::outcomes::{Answers, UNANSWERED};
 use crate::validity::{RULES, Reason, Use, judge};
 
@@ -56,6 +57,8 @@ pub(crate) struct Evidence<'a> {
     pub(crate) slices: Option<Slices>,
     /// A hop that an arm is to go past TCP on.
     pub(crate) hop: Option<Hop>,
+    /// How long the machine stood still.
+    pub(crate) held_up: Option<HeldUpFor>,
 }
 
 /// What became of the requests that were due in measured time.
@@ -107,29 +110,6 @@ impl Slices {
     /// `ns` as a share of the time of the proxy's CPUs.
     pub(crate) fn of_proxy(&self, ns: f64) -> f64 {
         ns / (self.whole_ns * self.proxy_cpus)
-    }
-}
-
-/// What a bypass counted on a hop.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Hop {
-    pub(crate) name: &'static str,
-    pub(crate) redirected_bytes: u64,
-    pub(crate) tcp_bytes: u64,
-    /// Messages.
-    pub(crate) redirected: u64,
-    pub(crate) tcp: u64,
-    /// Sockets that the bypass had no place for, and those that it had one for.
-    pub(crate) refused: u64,
-    pub(crate) sockets: u64,
-}
-
-impl From<Hop> for Evidence<'_> {
-    fn from(hop: Hop) -> Self {
-        Evidence {
-            hop: Some(hop),
-            ..Evidence::default()
-        }
     }
 }
 
@@ -371,21 +351,31 @@ impl<'a> LoadData<'a> {
             .map(|p| Part::of(run, p, load))
             .collect();
         let blocks = run.blocks(&load.name).into_values().map(|trials| {
-            let mut block: Block<'a> = study.arms.iter().map(|_| None).collect();
-            for trial in trials {
-                if let Some(arm) = study.arms.iter().position(|arm| arm.name == trial.arm) {
-                    let mut reasons = judge(Use::Study, &evidence(trial, &run.header));
-                    reasons.extend(only_the_lab(trial));
-                    if let Some(part) = parts.iter().find(|part| holds(part.part, trial)) {
-                        reasons.extend(judge(Use::Study, &part.evidence(&trial.arm)));
-                        let hops = counters::hops(run, part.part, &trial.arm);
-                        reasons.extend(hops.flat_map(|hop| judge(Use::Study, &hop.into())));
-                    }
-                    block[arm] = Some(Judged { trial, reasons });
-                }
-            }
-            block
+            let of_arm = |arm: &Arm| trials.iter().copied().find(|trial| trial.arm == arm.name);
+            study.arms.iter().map(of_arm).collect()
         });
+        let blocks: Vec<Vec<Option<&TrialRecord>>> = blocks.collect();
+        let limit = load.is_open().then(|| Limit::of(&blocks, study));
+        let judged = |trial: &'a TrialRecord| {
+            let mut reasons = judge(Use::Study, &evidence(trial, &run.header));
+            reasons.extend(only_the_lab(trial));
+            let held_up = limit.map(|limit| limit.evidence(trial));
+            reasons.extend(
+                held_up
+                    .iter()
+                    .flat_map(|held_up| judge(Use::Study, held_up)),
+            );
+            if let Some(part) = parts.iter().find(|part| holds(part.part, trial)) {
+                reasons.extend(judge(Use::Study, &part.evidence(&trial.arm)));
+                let hops = counters::hops(run, part.part, &trial.arm);
+                reasons.extend(hops.flat_map(|hop| judge(Use::Study, &hop.into())));
+            }
+            Judged { trial, reasons }
+        };
+        let block = |trials: Vec<Option<&'a TrialRecord>>| -> Block<'a> {
+            trials.into_iter().map(|trial| trial.map(judged)).collect()
+        };
+        let blocks = blocks.into_iter().map(block);
         LoadData {
             study,
             load: &load.name,
@@ -447,11 +437,12 @@ impl<'a> LoadData<'a> {
         (0..self.blocks.len()).filter(both).collect()
     }
 
-    /// Blocks in which every arm is usable.
+    /// Blocks that every comparison of two arms rests on at least. Those of different comparisons may be different
+    /// ones.
     pub(crate) fn blocks_used(&self) -> u32 {
-        let whole =
-            |block: &&Block<'_>| block.iter().all(|t| t.as_ref().is_some_and(Judged::usable));
-        self.blocks.iter().filter(whole).count() as u32
+        let arms = self.study.arms.iter().enumerate();
+        let each = arms.map(|(index, arm)| self.usable_pairs(index, arm.against).len());
+        each.min().unwrap_or(0) as u32
     }
 }
 

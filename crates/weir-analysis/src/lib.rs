@@ -23,6 +23,7 @@ mod equal;
 mod figures;
 pub mod findings;
 mod headline;
+mod hold_ups;
 mod inert;
 mod limits;
 mod load;

@@ -27,6 +27,11 @@ impl Chance {
         1.0 - self.numbers.unit()
     }
 
+    /// 0..1.
+    pub(crate) fn unit(&mut self) -> f64 {
+        self.numbers.unit()
+    }
+
     /// Whether something of this probability happens.
     pub(crate) fn happens(&mut self, probability: f64) -> bool {
         self.numbers.unit() < probability

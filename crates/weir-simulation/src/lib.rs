@@ -21,8 +21,8 @@ mod slice;
 mod world;
 
 pub use model::{
-    ArmModel, Bursts, Correlated, Distribution, Errors, Fault, Generator, Machine, Model, Noise,
-    SlowStart, TimeWait,
+    ArmModel, Bursts, Correlated, Distribution, Errors, Fault, Generator, HoldUps, Machine, Model,
+    Noise, SlowStart, TimeWait,
 };
 pub use scenarios::{SICK, scenarios};
 pub use world::World;

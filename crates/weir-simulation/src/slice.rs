@@ -29,9 +29,18 @@ pub(crate) struct Play<'a> {
     pub(crate) lag: Distribution,
     /// Times of the world in which nothing is sent.
     pub(crate) held_up: &'a [(f64, f64)],
+    /// When the CPUs of the arm and of the generator stand still, ascending.
+    pub(crate) hold_ups: &'a Stills,
     /// What each flow of each generator sends.
     pub(crate) senders: Vec<Sender>,
     pub(crate) status: u16,
+}
+
+/// When CPUs stand still in a slice.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Stills {
+    pub(crate) proxy: Vec<Range<u64>>,
+    pub(crate) generator: Vec<Range<u64>>,
 }
 
 /// A flow's part in a slice.
@@ -92,14 +101,33 @@ impl Play<'_> {
                     // The worker that is free first, but not before the request is there.
                     let free = workers.pop().map_or(0, |Reverse(free)| free);
                     let begin = self.unstalled(free.max(request.sent));
-                    workers.push(Reverse(begin + service));
-                    begin + service
+                    let end = self.held_up(begin, service);
+                    workers.push(Reverse(end));
+                    end
                 },
             );
             senders[request.sender].free.push(Reverse(ended));
         }
         played.data = senders.into_iter().map(Going::told).collect();
         played
+    }
+
+    /// When work that begins at a moment ends, its CPU standing still in between or not.
+    fn held_up(&self, begin: u64, service: u64) -> u64 {
+        let mut end = begin + service;
+        for still in &self.hold_ups.proxy {
+            if still.start < end && begin < still.end {
+                end += still.end - still.start.max(begin);
+            }
+        }
+        end
+    }
+
+    /// When the generator does what it would do at a moment.
+    fn awake(&self, at: u64) -> u64 {
+        let still = self.hold_ups.generator.iter();
+        let mut still = still.filter(|still| still.contains(&at));
+        still.next().map_or(at, |still| still.end)
     }
 
     fn begin(&self, sender: &Sender) -> Going {
@@ -173,6 +201,7 @@ impl Play<'_> {
                 sent = until as u64;
             }
         }
+        let sent = self.awake(sent);
         Request {
             sender,
             intended: if is_open { intended } else { sent },
@@ -226,7 +255,7 @@ impl Play<'_> {
             return request.sent + 1_000_000;
         }
         let service = (chance.time(self.arm.service) * self.factor).max(1.0) as u64;
-        let done = work(service);
+        let done = self.awake(work(service));
         let timeout = self.senders[request.sender].timeout_ns;
         if done - request.sent > timeout {
             *going

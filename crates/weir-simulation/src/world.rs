@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use weir_agent::message::{LoadEvent, LoadJob, Reading, WatchEnd, WatchJob};
 use weir_agent::{Failure, FailureKind, Part};
 use weir_load::{Slice, SliceData};
-use weir_model::record::{HoldUps, SocketCounts};
+use weir_model::record::{HeldUp, HoldUps, SocketCounts};
 use weir_stats::SplitMix64;
 
 use crate::chance::Chance;
@@ -13,7 +13,7 @@ use crate::load::{Load, ToLoad};
 use crate::memory::Memory;
 use crate::model::{ArmModel, Fault, Model};
 use crate::noise::NoiseState;
-use crate::slice::{Play, Played};
+use crate::slice::{Play, Played, Stills};
 
 /// What opening connections takes before a trial's first slice.
 const OPENING_NS: u64 = 10_000_000;
@@ -29,6 +29,10 @@ pub struct World {
     pub(crate) now_ns: u64,
     seeds: SplitMix64,
     machine: NoiseState,
+    /// Of hold-ups.
+    chance: Chance,
+    /// What meters saw of the slice before.
+    held_up: HoldUps,
     /// Arms that run, by slot.
     pub(crate) arms: BTreeMap<usize, RunningArm>,
     /// What the namespace of each slot remembers, whichever arm's instance is in it.
@@ -77,6 +81,8 @@ impl World {
         let mut seeds = SplitMix64::new(model.seed);
         World {
             machine: NoiseState::new(&model.machine.noise, seeds.next_u64()),
+            chance: Chance::new(!model.seed),
+            held_up: HoldUps::default(),
             model: model.clone(),
             now_ns: 0,
             seeds,
@@ -206,6 +212,7 @@ impl World {
         let at_ns = self.origin_ns + slice.start;
         let machine = self.machine.factor(at_ns);
         let slot = self.slot_of(slice.arm);
+        let hold_ups = self.hold_ups(slice);
         let (generator, status) = (&self.model.generator, self.status);
         let Some(arm) = self.arms.get_mut(&slot) else {
             return self.loads.iter().map(|_| SliceData::new()).collect();
@@ -221,6 +228,7 @@ impl World {
             factor,
             lag: generator.lag,
             held_up: &generator.held_up,
+            hold_ups: &hold_ups,
             senders,
             status,
         };
@@ -243,6 +251,48 @@ impl World {
             data
         });
         sums.collect()
+    }
+
+    /// When CPUs stand still in a slice; leaves what meters see of it.
+    fn hold_ups(&mut self, slice: Slice) -> Stills {
+        let mut all = Stills::default();
+        self.held_up = HoldUps::default();
+        let Some(of) = self.model.machine.hold_ups else {
+            return all;
+        };
+        let (shortest, longest) = of.length_ns;
+        let mut seen = [HeldUp::default(); 2];
+        let mut at = slice.start as f64;
+        loop {
+            at += self.chance.exponential(NS_PER_S / of.per_s);
+            if at >= slice.end as f64 {
+                break;
+            }
+            let length = shortest + (longest - shortest) * self.chance.unit();
+            let still = at as u64..(at + length) as u64;
+            let is_proxy = self.chance.happens(0.5);
+            // An interrupt is as late as the rest of the hold-up when it is due.
+            let late_ns = (length - of.meter_ns * self.chance.unit()).max(0.0) as u64;
+            let seen = &mut seen[usize::from(is_proxy)];
+            *seen = seen.and(HeldUp {
+                longest_ns: late_ns,
+                above_1_ms: u64::from(late_ns > 1_000_000),
+            });
+            match is_proxy {
+                true => all.proxy.push(still),
+                false => all.generator.push(still),
+            }
+            at += length;
+        }
+        if of.meter_ns > 0.0 {
+            let [generator, proxy] = seen.map(Some);
+            self.held_up = HoldUps {
+                proxy,
+                generator,
+                origin: None,
+            };
+        }
+        all
     }
 
     /// The slot of the arm at a place of the trial; without a watch the places are the slots.
@@ -315,7 +365,11 @@ impl World {
                 Some(_) => self.generator_steal_ns as u64,
                 None => 0,
             },
-            held_up: HoldUps::default(),
+            held_up: HoldUps {
+                proxy: self.held_up.proxy.filter(|_| job.proxies.is_some()),
+                generator: self.held_up.generator.filter(|_| job.generator.is_some()),
+                origin: None,
+            },
             late_ns: self.model.generator.late_ns,
         }
     }

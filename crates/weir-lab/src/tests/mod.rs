@@ -3,4 +3,5 @@
 mod bench;
 mod faults;
 mod going_on;
+mod hold_ups;
 mod measuring;

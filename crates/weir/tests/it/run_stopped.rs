@@ -1,7 +1,6 @@
 //! Runs that are interrupted, killed or broken: what was measured is kept, nothing is left running,
 //! and the run can go on.
 
-
 use rustix::process::{Pid, Signal, kill_process};
 use weir_model::record::{Outcome, Record};
 use weir_record::Run;
