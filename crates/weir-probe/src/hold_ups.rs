@@ -28,6 +28,8 @@ pub const PERIOD: Duration = Duration::from_millis(2);
 
 /// Bytes for time stamps, 16 for each: half a minute.
 const RING_BYTES: usize = 1 << 18;
+/// How late or early an interrupt may be that counts as punctual.
+const PUNCTUAL_NS: u64 = 50_000;
 /// From when on hold-ups are counted.
 const COUNTED_NS: u64 = 1_000_000;
 
@@ -115,7 +117,13 @@ impl Gaps {
     }
 
     fn interrupt(&mut self, at_ns: u64) {
-        let late_ns = self.late_ns(at_ns);
+        let period_ns = PERIOD.as_nanos() as u64;
+        let mut late_ns = self.late_ns(at_ns);
+        // Punctual, and the one before is missing: the kernel leaves some out, of which it is not known how late
+        // they were.
+        if late_ns % period_ns < PUNCTUAL_NS || late_ns % period_ns > period_ns - PUNCTUAL_NS {
+            late_ns = late_ns.saturating_sub(period_ns);
+        }
         self.held_up.longest_ns = self.held_up.longest_ns.max(late_ns);
         self.held_up.above_1_ms += u64::from(late_ns > COUNTED_NS);
         self.last_ns = Some(at_ns);
@@ -240,7 +248,8 @@ mod tests {
             (&[10, 30, 50, 70], 80, (0, 0)),
             (&[10, 30, 65, 70], 80, (15, 1)),
             (&[10, 38, 50, 70, 105], 110, (15, 1)),
-            (&[10, 50, 70, 110], 115, (20, 2)),
+            (&[10, 50, 70, 110], 115, (0, 0)),
+            (&[10, 70, 110, 141], 150, (20, 1)),
             // It goes on.
             (&[10, 30], 90, (40, 0)),
         ];
@@ -261,10 +270,10 @@ mod tests {
     }
 
     #[test]
-    fn interrupts_come_on_every_cpu_and_cpus_that_are_not_watched_are_unknown() {
-        // Another test keeps its thread to fewer for a while.
-        let allowed: CpuSet = crate::allowed_cpus().unwrap();
-        let mut meter = match HoldUpMeter::start(allowed.cpus().iter().copied()) {
+    fn interrupts_come_on_a_cpu_and_cpus_that_are_not_watched_are_unknown() {
+        // Not those that are allowed: another test keeps its thread to fewer for a while.
+        let first: CpuSet = "0".parse().unwrap();
+        let mut meter = match HoldUpMeter::start([0]) {
             Ok(meter) => meter,
             Err(error) => return eprintln!("skipped: {error}"),
         };
@@ -277,10 +286,10 @@ mod tests {
             // A machine that stands still has fewer.
             seen = seen.max(times.len());
         }
-        assert!((30..=400).contains(&seen), "{seen} interrupts");
+        assert!((20..=1000).contains(&seen), "{seen} interrupts");
         let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
         meter.turn(now.tv_sec as u64 * 1000 * MS + now.tv_nsec as u64);
-        assert!(meter.held_up(&allowed).is_some());
+        assert!(meter.held_up(&first).is_some());
         assert_eq!(meter.held_up(&"4000".parse().unwrap()), None);
     }
 }

@@ -265,6 +265,7 @@ impl World {
         let mut at = slice.start as f64;
         loop {
             at += self.chance.exponential(NS_PER_S / of.per_s);
+
             if at >= slice.end as f64 {
                 break;
             }
