@@ -152,7 +152,7 @@ fn one_arm_under_many(study: &Study, loads: &[&LoadFindings]) -> Option<String> 
             ));
         }
     }
-    Some(format!("{}.", capitalized(&parts.join("; "))))
+    Some(format!("{}.", capitalized(study, &parts.join("; "))))
 }
 
 /// `held-0 (2.1 ms), held-10k (3.4 ms) and held-25k (5 ms)`, each with its estimate where it has one.
@@ -171,7 +171,7 @@ fn within(study: &Study, load: &LoadFindings) -> String {
     let parts: Vec<String> = arms.map(|limit| limit_of(study, limit)).collect();
     match parts.is_empty() {
         true => String::new(),
-        false => format!("{}.", capitalized(&parts.join("; "))),
+        false => format!("{}.", capitalized(study, &parts.join("; "))),
     }
 }
 
@@ -277,7 +277,7 @@ fn sentence(study: &Study, load: &LoadFindings, inert: &[InertArm]) -> String {
     if parts.is_empty() {
         return resolution(study, load);
     }
-    let text = capitalized(&parts.join("; "));
+    let text = capitalized(study, &parts.join("; "));
     format!("{text}{}.", compared_with(study))
 }
 

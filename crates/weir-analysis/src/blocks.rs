@@ -8,9 +8,14 @@ use weir_model::record::{
 use weir_model::study::{Arm, LoadSpec, Metric, Study};
 use weir_record::Run;
 
+<<<<<<< HEAD
 use crate::counters::{self, Hop};
 use crate::hold_ups::{HeldUpFor, Limit};
 use crate::outcomes::{Answers, UNANSWERED};
+=======
+use crate::counters;
+use crate::outcomes::{Answers, UNANSWERED, sum};
+>>>>>>> main
 use crate::validity::{RULES, Reason, Use, judge};
 
 /// Bytes that one receive brings, about: what loopback's segments carry.
@@ -165,8 +170,7 @@ impl Slices {
         let own_ns = sum(|slice| slice.proxy_cpu_ns);
         let arm = study.arms.iter().find(|known| known.name == trial.arm);
         let is_seen = arm.is_none_or(|arm| study.proxy_of(arm).kind.is_started());
-        let mut of_weir = [&cpus.generator, &cpus.origin].into_iter();
-        let is_alone = of_weir.all(|own| cpus.proxy.shared_with(own).is_empty());
+        let is_alone = header.shared_cpus().0 == 0;
         let others_ns = whole_ns * proxy_cpus - proxy_idle_ns - proxy_steal_ns - own_ns;
         Slices {
             count: trial.slices.len() as f64,
@@ -189,7 +193,7 @@ fn peer(trial: &TrialRecord, header: &RunHeader, whole_ns: f64) -> (&'static str
     let cpus = &header.cpus;
     let generator_ns = sum([trial], |slice| slice.generator_cpu_ns);
     let origin_ns = sum([trial], |slice| slice.origin_cpu_ns);
-    let shared = cpus.generator.shared_with(&cpus.origin).len();
+    let (_, shared) = header.shared_cpus();
     let (generators, origins) = (cpus.generator.cpus().len(), cpus.origin.cpus().len());
     let used = |ns: f64, count: usize| ns / (whole_ns * count as f64);
     let (generator, origin) = (used(generator_ns, generators), used(origin_ns, origins));
@@ -444,45 +448,4 @@ impl<'a> LoadData<'a> {
         let each = arms.map(|(index, arm)| self.usable_pairs(index, arm.against).len());
         each.min().unwrap_or(0) as u32
     }
-}
-
-/// Sum of a field over all slices of some trials.
-pub(crate) fn sum<'a>(
-    trials: impl IntoIterator<Item = &'a TrialRecord>,
-    field: fn(&SliceRecord) -> u64,
-) -> f64 {
-    let slices = trials.into_iter().flat_map(|trial| &trial.slices);
-    slices.map(field).sum::<u64>() as f64
-}
-
-/// Right answers per second of measured time; not a number without time. What a response is worth is known
-/// of whole slices alone, and taken to be the same in their measured parts.
-pub(crate) fn rate<'a>(
-    trials: impl IntoIterator<Item = &'a TrialRecord> + Clone,
-    study: &Study,
-) -> f64 {
-    let good = Answers::of(trials.clone(), study).good_share();
-    let completed = sum(trials.clone(), |slice| slice.completed);
-    good * completed * 1e9 / sum(trials, |slice| slice.measured_ns)
-}
-
-/// Bytes received per second of measured time: the rate, each response at the mean size of
-/// all. Bytes are counted over whole slices, in which large responses that began in one arm's slice
-/// still arrive after its end; by themselves they would be too many for its time.
-pub(crate) fn received_per_second<'a>(
-    trials: impl IntoIterator<Item = &'a TrialRecord> + Clone,
-    study: &Study,
-) -> f64 {
-    let bytes = sum(trials.clone(), |slice| slice.received_bytes);
-    rate(trials.clone(), study) * bytes / sum(trials, |slice| slice.completed_whole)
-}
-
-/// CPU time of the proxy per right answer in nanoseconds; infinite without any.
-pub(crate) fn cpu_per_request<'a>(
-    trials: impl IntoIterator<Item = &'a TrialRecord> + Clone,
-    study: &Study,
-) -> f64 {
-    let good = Answers::of(trials.clone(), study).good_share();
-    let cpu = sum(trials.clone(), |slice| slice.proxy_cpu_ns);
-    cpu / (good * sum(trials, |slice| slice.completed_whole))
 }

@@ -11,9 +11,9 @@ use weir_stats::{
     minimum_detectable, qn, sd, verdict,
 };
 
-use crate::blocks::{LoadData, cpu_per_request, rate, received_per_second, sum};
+use crate::blocks::LoadData;
 use crate::findings::{Comparison, Verdict};
-use crate::outcomes::Answers;
+use crate::outcomes::{Answers, cpu_per_request, rate, received_per_second, sum};
 
 /// The log ratio of a block in which only one arm has a figure: beyond all others, and finite, so that
 /// ranks and their averages can be taken of it.

@@ -6,12 +6,12 @@ use hdrhistogram::Histogram;
 use weir_model::record::{QuantileSummary, SliceRecord, TrialRecord};
 use weir_record::Run;
 
-use crate::blocks::{LoadData, rate, received_per_second, sum};
+use crate::blocks::LoadData;
 use crate::compare::{Times, empty_histogram};
 use crate::connections;
 use crate::counters;
 use crate::findings::{ArmFindings, NEVER_NS};
-use crate::outcomes::Answers;
+use crate::outcomes::{Answers, rate, received_per_second, sum};
 
 /// Quantiles of [`ArmFindings::response_ns`] and its like.
 pub(crate) const QUANTILES: [f64; 5] = [0.5, 0.9, 0.99, 0.999, 1.0];

@@ -164,6 +164,12 @@ impl LoadFindings {
     pub fn is_usable(&self) -> bool {
         self.validity != Validity::Invalid && self.blocks_used > 0
     }
+
+    /// How an arm compares with the one that it is held against.
+    pub fn comparison(&self, arm: &str, metric: Metric) -> Option<&Comparison> {
+        let mut all = self.comparisons.iter();
+        all.find(|found| found.arm == arm && found.metric == metric)
+    }
 }
 
 /// An arm became another one while it was measured: from some block on its CPU time per request, or its

@@ -46,7 +46,7 @@ use crate::validity::Use;
 
 pub use crate::counters::is_telling;
 pub use crate::load::load_validity;
-pub use crate::names::{are_different_proxies, are_steps};
+pub use crate::names::{are_different_proxies, are_steps, capitalized, metric_words};
 
 /// Every reason not to use `trial`, or to use it with care; none: VALID. The end of the continuous trial that
 /// it is part of may give more.

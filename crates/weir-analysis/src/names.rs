@@ -42,14 +42,14 @@ pub fn are_steps(study: &Study) -> bool {
     arms.all(|(index, arm)| arm.against == 0 || arm.against + 1 == index)
 }
 
-/// The metric in running text.
-pub(crate) fn metric_words(metric: Metric) -> &'static str {
+/// Name of a metric in running text: `completed rate`.
+pub fn metric_words(metric: Metric) -> &'static str {
     match metric {
         Metric::Rate => "completed rate",
         Metric::ReceivedBytes => "throughput",
-        Metric::CpuPerRequest => "proxy's CPU time per request",
+        Metric::CpuPerRequest => "proxy CPU per request",
         Metric::ResponseP50 => "median response time",
-        Metric::ResponseP99 => "0.99 quantile of the response time",
+        Metric::ResponseP99 => "response time at quantile 0.99",
     }
 }
 
@@ -61,14 +61,19 @@ pub(crate) fn listed(names: &[String]) -> String {
     }
 }
 
-/// The same text with a capital letter, but for names of settings, of proxies and of arms that are more
-/// than a word, which have one spelling.
-pub(crate) fn capitalized(text: &str) -> String {
+/// The same text with a capital letter, but for names of settings, of proxies and of the study's arms,
+/// which have one spelling.
+pub fn capitalized(study: &Study, text: &str) -> String {
     let first = text.split_whitespace().next().unwrap_or_default();
     let word = first.trim_end_matches([',', ';', ':']);
     let titles = ProxyKind::ALL.iter().filter(|kind| kind.is_started());
     let mut titles = titles.map(|kind| kind.title());
-    if titles.any(|title| title == word) || first.contains(['_', '=', '-']) {
+    let is_named = |arm: &Arm| {
+        let rest = text.strip_prefix(&*arm.name);
+        rest.is_some_and(|rest| !rest.starts_with(char::is_alphanumeric))
+    };
+    let is_arm = study.arms.iter().any(is_named);
+    if is_arm || titles.any(|title| title == word) || first.contains(['_', '=', '-']) {
         return text.to_owned();
     }
     let mut chars = text.chars();
@@ -97,17 +102,28 @@ pub(crate) fn percent(share: f64) -> String {
 
 #[cfg(test)]
 mod tests {
+    use weir_model::fixture;
+
     use super::*;
 
     #[test]
     fn names_with_one_spelling_keep_it() {
-        assert_eq!(capitalized("nginx carries most"), "nginx carries most");
-        assert_eq!(capitalized("HAProxy, nginx"), "HAProxy, nginx");
-        assert_eq!(capitalized("gzip=on costs"), "gzip=on costs");
-        assert_eq!(capitalized("one-worker carries"), "one-worker carries");
-        assert_eq!(capitalized("keepalive makes"), "Keepalive makes");
-        assert_eq!(capitalized("the proxy"), "The proxy");
-        assert_eq!(capitalized(""), "");
+        let arms = ["nolog", "éa b"].map(|name| fixture::arm(name, ArmRole::Change, &[]));
+        let study = fixture::study(arms.into());
+        for text in [
+            "nginx carries most",
+            "HAProxy, nginx",
+            "gzip=on costs",
+            "one-worker carries",
+            "nolog makes",
+            "nolog: better",
+            "éa b makes",
+            "",
+        ] {
+            assert_eq!(capitalized(&study, text), text);
+        }
+        assert_eq!(capitalized(&study, "nologs make"), "Nologs make");
+        assert_eq!(capitalized(&study, "the proxy"), "The proxy");
     }
 
     #[test]

@@ -1,10 +1,9 @@
-//! What an arm did wrong: outcomes, not reasons to leave a trial out.
+//! What an arm came to: its rates, its costs, and what it did wrong, which is an outcome and no reason to leave a
+//! trial out.
 
 use weir_model::load::ErrorKind;
-use weir_model::record::TrialRecord;
+use weir_model::record::{SliceRecord, TrialRecord};
 use weir_model::study::{LoadSpec, ProxyRole, Study};
-
-use crate::blocks::sum;
 
 /// Requests without a right answer that are worth a comparison of rates, as a share: what published
 /// capacity goals still allow.
@@ -76,4 +75,45 @@ fn unexpected_count(trial: &TrialRecord, study: &Study) -> u64 {
     let classes = trial.status_classes.iter().enumerate();
     let unexpected = classes.filter(|(class, _)| !(1..=3).contains(class) && *class != expected);
     unexpected.map(|(_, count)| count).sum()
+}
+
+/// Sum of a field over all slices of some trials.
+pub(crate) fn sum<'a>(
+    trials: impl IntoIterator<Item = &'a TrialRecord>,
+    field: fn(&SliceRecord) -> u64,
+) -> f64 {
+    let slices = trials.into_iter().flat_map(|trial| &trial.slices);
+    slices.map(field).sum::<u64>() as f64
+}
+
+/// Right answers per second of measured time; not a number without time. What a response is worth is known
+/// of whole slices alone, and taken to be the same in their measured parts.
+pub(crate) fn rate<'a>(
+    trials: impl IntoIterator<Item = &'a TrialRecord> + Clone,
+    study: &Study,
+) -> f64 {
+    let good = Answers::of(trials.clone(), study).good_share();
+    let completed = sum(trials.clone(), |slice| slice.completed);
+    good * completed * 1e9 / sum(trials, |slice| slice.measured_ns)
+}
+
+/// Bytes received per second of measured time: the rate, each response at the mean size of
+/// all. Bytes are counted over whole slices, in which large responses that began in one arm's slice
+/// still arrive after its end; by themselves they would be too many for its time.
+pub(crate) fn received_per_second<'a>(
+    trials: impl IntoIterator<Item = &'a TrialRecord> + Clone,
+    study: &Study,
+) -> f64 {
+    let bytes = sum(trials.clone(), |slice| slice.received_bytes);
+    rate(trials.clone(), study) * bytes / sum(trials, |slice| slice.completed_whole)
+}
+
+/// CPU time of the proxy per right answer in nanoseconds; infinite without any.
+pub(crate) fn cpu_per_request<'a>(
+    trials: impl IntoIterator<Item = &'a TrialRecord> + Clone,
+    study: &Study,
+) -> f64 {
+    let good = Answers::of(trials.clone(), study).good_share();
+    let cpu = sum(trials.clone(), |slice| slice.proxy_cpu_ns);
+    cpu / (good * sum(trials, |slice| slice.completed_whole))
 }

@@ -12,10 +12,11 @@ use weir_model::study::Metric;
 use weir_record::Run;
 use weir_stats::{change_point, hodges_lehmann, qn};
 
-use crate::blocks::{LoadData, sum};
+use crate::blocks::LoadData;
 use crate::compare::Comparer;
 use crate::figures::Clock;
 use crate::findings::PhaseChange;
+use crate::outcomes::sum;
 
 /// Chance of calling an arm another one that is not. Small: every arm is tried with two metrics.
 const LEVEL: f64 = 0.001;

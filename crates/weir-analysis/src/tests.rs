@@ -52,8 +52,8 @@ fn each_load_that_answers_has_a_line_of_the_answer() {
     let answer = analyze(&run).answer;
     let lines: Vec<&str> = answer.lines().collect();
     assert_eq!(lines.len(), 2, "{answer}");
-    assert!(lines[0].starts_with("Under the load closed: Keepalive makes"));
-    assert!(lines[1].starts_with("Under the load other: Keepalive makes"));
+    assert!(lines[0].starts_with("Under the load closed: keepalive makes"));
+    assert!(lines[1].starts_with("Under the load other: keepalive makes"));
 }
 
 #[test]
@@ -96,7 +96,7 @@ fn a_known_effect_is_found_and_nothing_else() {
 
     assert!(findings.complete);
     let want = format!(
-        "Keepalive makes nginx carry {:.2} times as much (95 % interval {low:.2} to {high:.2}).",
+        "keepalive makes nginx carry {:.2} times as much (95 % interval {low:.2} to {high:.2}).",
         keepalive.ratio
     );
     assert_eq!(findings.answer, want);
@@ -337,7 +337,7 @@ fn a_difference_between_equal_arms_is_a_warning() {
     let (_folder, run) = run(&header, trials(&header, "closed", 20, biased));
     let answer = analyze(&run).answer;
     assert!(
-        answer.starts_with("Keepalive makes no difference beyond 2 %."),
+        answer.starts_with("keepalive makes no difference beyond 2 %."),
         "{answer}"
     );
     assert!(

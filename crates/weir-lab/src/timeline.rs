@@ -83,11 +83,13 @@ impl Timeline {
 }
 
 /// A block's order whose first arm is not the one that had the load before: an arm's counters are
-/// read at the begin of its slices, and exact only when it rested.
+/// read at the begin of its slices, and exact only when it rested. Of two arms that would leave no choice, and an
+/// order that is always the same may beat with something else; there what a counter lags behind goes to
+/// the same arm's next block.
 fn order_after(before: Option<usize>, arms: usize, rng: &mut SplitMix64) -> Vec<usize> {
     loop {
         let order = block_order(arms, rng);
-        if arms < 2 || order.first().copied() != before {
+        if arms <= 2 || order.first().copied() != before {
             return order;
         }
     }
@@ -151,8 +153,15 @@ mod tests {
                 turns.for_each(|turn| seen[turn.arm] += 1);
                 assert_eq!(seen, vec![2; arms]);
             }
-            for pair in timeline.turns.windows(2) {
-                assert!(pair[0].block == pair[1].block || pair[0].arm != pair[1].arm);
+            let alike =
+                |pair: &&[Turn]| pair[0].block != pair[1].block && pair[0].arm == pair[1].arm;
+            let repeated = timeline.turns[arms..].windows(2).filter(alike).count();
+            match arms {
+                2 => assert!(
+                    (3..=17).contains(&repeated),
+                    "the order of two is left to chance"
+                ),
+                _ => assert_eq!(repeated, 0),
             }
             assert!(
                 timeline

@@ -12,6 +12,7 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 use crate::environment::Environment;
+use crate::quantity::CpuSet;
 use crate::study::{Arm, CpuRoles, Study};
 
 mod trial;
@@ -135,6 +136,26 @@ impl PlacesUsed {
     /// Whether all roles were on the host that weir ran on.
     pub fn are_here(&self) -> bool {
         *self == PlacesUsed::default()
+    }
+}
+
+impl RunHeader {
+    /// How many CPUs the proxies had in common with weir's own roles, and generator and origin server with
+    /// one another. CPUs of different hosts are different ones, whatever their numbers.
+    pub fn shared_cpus(&self) -> (usize, usize) {
+        let (cpus, places) = (&self.cpus, &self.places);
+        let shared = |(one, at): (&CpuSet, &Option<String>),
+                      (other, there): (&CpuSet, &Option<String>)| {
+            match at == there {
+                true => one.shared_with(other).len(),
+                false => 0,
+            }
+        };
+        let proxy = (&cpus.proxy, &places.proxy);
+        let generator = (&cpus.generator, &places.generator);
+        let origin = (&cpus.origin, &places.origin);
+        let of_weir = shared(proxy, generator) + shared(proxy, origin);
+        (of_weir, shared(generator, origin))
     }
 }
 

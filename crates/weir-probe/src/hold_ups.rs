@@ -243,7 +243,7 @@ mod tests {
     fn an_interrupt_that_comes_late_is_a_hold_up_of_the_stretch_in_which_the_cpu_stood_still() {
         // Times of interrupts and of the end of the stretch in tenths of milliseconds; the longest, and how many
         // above 1 ms.
-        let rows: [(&[u64], u64, (u64, u64)); 6] = [
+        let rows: [(&[u64], u64, (u64, u64)); 7] = [
             (&[], 100, (0, 0)),
             (&[10, 30, 50, 70], 80, (0, 0)),
             (&[10, 30, 65, 70], 80, (15, 1)),

@@ -1,19 +1,12 @@
 //! The words for metrics, verdicts and validity, the same in every output.
 
-use weir_analysis::findings::{LimitVerdict, PublishedVerdict, Verdict};
+pub use weir_analysis::metric_words as metric;
+
+use weir_analysis::findings::{Comparison, LimitVerdict, PublishedVerdict, Verdict};
 use weir_model::record::Validity;
 use weir_model::study::{Metric, ProxyKind};
 
-/// Name of a metric in running text: `completed rate`.
-pub fn metric(metric: Metric) -> &'static str {
-    match metric {
-        Metric::Rate => "completed rate",
-        Metric::ReceivedBytes => "throughput",
-        Metric::CpuPerRequest => "proxy CPU per request",
-        Metric::ResponseP50 => "median response time",
-        Metric::ResponseP99 => "response time at quantile 0.99",
-    }
-}
+use crate::number;
 
 /// Name of a metric at the head of a column, with its unit where the figures carry none.
 pub fn metric_head(metric: Metric) -> &'static str {
@@ -137,20 +130,26 @@ pub fn published(verdict: PublishedVerdict) -> &'static str {
     }
 }
 
+/// An interval that is believed less than this is not shown: it would look like knowledge.
+pub(crate) const LEAST_CONFIDENCE: f64 = 0.8;
+
+/// The interval of a comparison, and its true confidence where so few blocks cannot give the one asked for.
+pub fn interval(comparison: &Comparison, asked: f64) -> String {
+    if comparison.confidence < LEAST_CONFIDENCE {
+        return number::NONE.to_owned();
+    }
+    let text = number::ratio_interval(comparison.ratio, comparison.interval);
+    match text != number::NONE && comparison.confidence < asked - 0.0005 {
+        true => format!("{text} at {}", number::level(comparison.confidence)),
+        false => text,
+    }
+}
+
 /// Validity as it stands beside a figure.
 pub fn validity(validity: Validity) -> &'static str {
     match validity {
         Validity::Valid => "VALID",
         Validity::Suspect => "SUSPECT",
         Validity::Invalid => "INVALID",
-    }
-}
-
-/// Validity as a name of a style.
-pub fn validity_class(validity: Validity) -> &'static str {
-    match validity {
-        Validity::Valid => "valid",
-        Validity::Suspect => "suspect",
-        Validity::Invalid => "invalid",
     }
 }

@@ -27,21 +27,18 @@ pub(crate) struct Failure {
 impl Failure {
     /// The user's input cannot be used.
     pub(crate) fn input(message: impl Display) -> Failure {
-        let message = message.to_string();
-        Failure {
-            code: BAD_INPUT,
-            message,
-            hint: None,
-            verbatim: false,
-        }
+        Failure::new(BAD_INPUT, message)
     }
 
     /// The input is right; the work failed.
     pub(crate) fn failed(message: impl Display) -> Failure {
-        let message = message.to_string();
+        Failure::new(FAILED, message)
+    }
+
+    fn new(code: u8, message: impl Display) -> Failure {
         Failure {
-            code: FAILED,
-            message,
+            code,
+            message: message.to_string(),
             hint: None,
             verbatim: false,
         }
@@ -64,19 +61,14 @@ impl Failure {
 
     /// The user stopped it before there was anything to report.
     pub(crate) fn interrupted(message: impl Display) -> Failure {
-        Failure {
-            code: INTERRUPTED,
-            ..Failure::failed(message)
-        }
+        Failure::new(INTERRUPTED, message)
     }
 
     /// Bad input that has been described in full.
     pub(crate) fn described(message: String) -> Failure {
         Failure {
-            code: BAD_INPUT,
-            message,
-            hint: None,
             verbatim: true,
+            ..Failure::input(message)
         }
     }
 

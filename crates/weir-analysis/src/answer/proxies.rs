@@ -9,7 +9,7 @@ use crate::names::{arm, capitalized, listed};
 pub(super) fn ranked(study: &Study, load: &LoadFindings) -> Option<String> {
     let metric = study.objective.metric;
     let ranking = load.rankings.iter().find(|r| r.metric == metric)?;
-    Some(format!("{}.", capitalized(&ranking.words)))
+    Some(format!("{}.", capitalized(study, &ranking.words)))
 }
 
 /// "HAProxy carries 1.31 times as much as nginx (95 % interval 1.27 to 1.35)".

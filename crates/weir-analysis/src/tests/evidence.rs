@@ -78,6 +78,9 @@ const TRIALS: &[TrialRow] = &[
     ("closed", |t, _| own_cpu(t, 84), &[("proxy-crowded", S)]),
     ("open", |t, _| own_cpu(t, 20), &[("proxy-crowded", S)]),
     ("closed", |t, h| { own_cpu(t, 20); h.cpus.proxy = h.cpus.generator.clone(); }, &[]),
+    // The same number on another host is another CPU.
+    ("closed", |t, h| { own_cpu(t, 20); h.cpus.proxy = h.cpus.generator.clone(); h.places.proxy = Some("web1".to_owned()); }, &[("proxy-crowded", S)]),
+    ("closed", |t, h| { each_slice(t, idle); h.places.origin = Some("app1".to_owned()); }, &[]),
     ("closed", |t, _| t.response_time.p50 = 20_000_000, &[]),
     ("closed", |t, _| t.response_time.p50 = 20_100_000, &[("slice-too-short", S)]),
     // Its rate is given.

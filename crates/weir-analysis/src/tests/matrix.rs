@@ -41,7 +41,7 @@ fn an_inert_arm_is_called_so_and_not_without_difference() {
     assert!(plain.contains("no difference"), "{plain}");
     run.records.push(proxy("keepalive", &["backlog"]));
     let findings = analyze(&run);
-    let expected = "Keepalive is inert (net.core.somaxconn is 128).";
+    let expected = "keepalive is inert (net.core.somaxconn is 128).";
     assert_eq!(findings.answer, expected);
     assert!(findings.inert[0].whole);
     // A resumed run starts its proxies again: what they say last counts.

@@ -45,21 +45,11 @@ fn arrivals(arrivals: &Arrivals) -> String {
         Arrivals::Closed => "closed loop".to_owned(),
         Arrivals::Constant { rate: r } => format!("open loop, {} requests/s intended", tenths(*r)),
         Arrivals::Varied { segments, spacing } => {
-            let mut rates: Vec<String> = Vec::new();
-            for end in segments
-                .iter()
-                .flat_map(|segment| [segment.from, segment.to])
-            {
-                let words = tenths(end);
-                if rates.last() != Some(&words) {
-                    rates.push(words);
-                }
-            }
-            format!(
-                "open loop, {} requests/s intended{}",
-                rates.join(" → "),
-                spread(spacing)
-            )
+            let ends = segments.iter().flat_map(|part| [part.from, part.to]);
+            let mut rates: Vec<String> = ends.map(tenths).collect();
+            rates.dedup();
+            let (rates, spread) = (rates.join(" → "), spread(spacing));
+            format!("open loop, {rates} requests/s intended{spread}")
         }
         Arrivals::Trace { file, arrivals, .. } => {
             format!("open loop, {} of {file}", plural(*arrivals, "arrival"))

@@ -37,19 +37,13 @@ fn way(way: &WayCalibration) -> [Block; 2] {
         quantile => format!("p{} {}", quantile * 100.0, time(ns as f64)),
     });
     let lag = lag.collect::<Vec<_>>().join(", ");
+    let spent = format!("{request:>10}   {share:.0} % of it the floor, {floor}");
+    let sent = format!("{:>10} requests/s", tenths(way.capacity));
+    let lag = format!("{lag} at {} requests/s", tenths(way.lag_rate));
     let facts = vec![
-        fact(
-            "  CPU time per request",
-            format!("{request:>10}   {share:.0} % of it the floor, {floor}"),
-        ),
-        fact(
-            "  one thread can send",
-            format!("{:>10} requests/s", tenths(way.capacity)),
-        ),
-        fact(
-            "  dispatch lag",
-            format!("{lag} at {} requests/s", tenths(way.lag_rate)),
-        ),
+        fact("  CPU time per request", spent),
+        fact("  one thread can send", sent),
+        fact("  dispatch lag", lag),
     ];
     [Block::Heading(Heading::part(&way.io)), Block::Facts(facts)]
 }

@@ -1,7 +1,7 @@
 //! What was measured: rates, times, and how the requests ended.
 
 use weir_model::load::{Arrivals, ErrorKind, Lifetime};
-use weir_model::load_report::{LoadReport, NameCount, TimeReport};
+use weir_model::load_report::{LoadReport, NameCount, StatusCount, TimeReport};
 
 use crate::number::{bytes_per_second, count, plural, tenths, time};
 use crate::tree::{Block, Cell, Column, Kind, Row, Style, Table, Text, clause, fact};
@@ -11,6 +11,10 @@ const SHOWN: [(&str, f64); 4] = [("p50", 0.5), ("p90", 0.9), ("p99", 0.99), ("p9
 
 /// A name and its lines.
 type Fact = (String, Vec<Text>);
+
+fn facts(name: &str, lines: impl IntoIterator<Item = String>) -> Fact {
+    (name.to_owned(), lines.into_iter().map(Text::from).collect())
+}
 
 /// All figures of a report; with those of the generator, where they are its own.
 pub(super) fn figures(report: &LoadReport, with_generator: bool) -> Vec<Block> {
@@ -26,15 +30,15 @@ pub(super) fn figures(report: &LoadReport, with_generator: bool) -> Vec<Block> {
                                construction; only an open loop (-R) shows what users would wait";
         blocks.push(clause(Style::Plain, by_construction));
     }
-    let mut facts = own_times(report);
+    let mut all = own_times(report);
     if report.counts.completed_whole > 0 || !is_held(report) {
-        facts.push(fact("responses", responses(report)));
+        all.push(fact("responses", responses(report)));
     }
-    facts.push(connections(report));
-    facts.extend(tls(report));
-    facts.push(errors(report));
-    facts.extend(generator(report).filter(|_| with_generator));
-    blocks.push(Block::Facts(facts));
+    all.push(connections(report));
+    all.extend(tls(report));
+    all.push(errors(report));
+    all.extend(generator(report).filter(|_| with_generator));
+    blocks.push(Block::Facts(all));
     blocks.extend(never_ended(report).map(|text| clause(Style::Warning, text)));
     blocks
 }
@@ -68,10 +72,7 @@ fn rates(report: &LoadReport) -> Fact {
     rows.push(row("completed", rates.completed, &remark));
     let received = bytes_per_second(rates.received_bytes);
     rows.push(format!("received  {received:>24}"));
-    (
-        "rate".to_owned(),
-        rows.into_iter().map(Text::from).collect(),
-    )
+    facts("rate", rows)
 }
 
 fn times(report: &LoadReport) -> Table {
@@ -93,10 +94,8 @@ fn times(report: &LoadReport) -> Table {
 
 /// A quantile that the document states.
 fn at(times: &TimeReport, quantile: f64) -> String {
-    let stated = times
-        .quantiles
-        .iter()
-        .find(|(q, _)| (q - quantile).abs() < 1e-9);
+    let mut all = times.quantiles.iter();
+    let stated = all.find(|(q, _)| (q - quantile).abs() < 1e-9);
     stated.map_or_else(|| "-".to_owned(), |&(_, ns)| time(ns as f64))
 }
 
@@ -128,10 +127,8 @@ fn generator(report: &LoadReport) -> Option<Fact> {
         io => format!(", {io}"),
     };
     let cpu = time(cpu_ns as f64);
-    Some(fact(
-        "generator",
-        format!("{cpu} of CPU time, {each} per response{io}"),
-    ))
+    let spent = format!("{cpu} of CPU time, {each} per response{io}");
+    Some(fact("generator", spent))
 }
 
 /// What TLS handshakes agreed on.
@@ -156,30 +153,24 @@ fn tls(report: &LoadReport) -> Option<Fact> {
     let agreed = [&tls.versions, &tls.ciphers, &tls.groups].map(|list| names(list));
     let agreed = agreed.into_iter().filter(|text| !text.is_empty());
     let lines = std::iter::once(format!("{handshakes}{resumed}{early}")).chain(agreed);
-    Some(("TLS".to_owned(), lines.map(Text::from).collect()))
+    Some(facts("TLS", lines))
 }
 
 /// Responses by class, with codes wherever a class is not all 200.
 fn responses(report: &LoadReport) -> String {
     let mut classes = Vec::new();
-    for class in report
-        .statuses
-        .chunk_by(|a, b| a.status / 100 == b.status / 100)
-    {
+    let alike = |a: &StatusCount, b: &StatusCount| a.status / 100 == b.status / 100;
+    for class in report.statuses.chunk_by(alike) {
         let total: u64 = class.iter().map(|status| status.count).sum();
-        let codes: Vec<_> = class
-            .iter()
-            .map(|status| format!("{} × {}", count(status.count), status.status))
-            .collect();
+        let each = class.iter();
+        let codes = each.map(|status| format!("{} × {}", count(status.count), status.status));
+        let codes: Vec<_> = codes.collect();
         let codes = match class {
             [only] if only.status == 200 => String::new(),
             _ => format!(" ({})", codes.join(", ")),
         };
-        classes.push(format!(
-            "{}xx {}{codes}",
-            class[0].status / 100,
-            count(total)
-        ));
+        let (class, total) = (class[0].status / 100, count(total));
+        classes.push(format!("{class}xx {total}{codes}"));
     }
     match classes.is_empty() {
         true => "none".to_owned(),
@@ -201,34 +192,20 @@ fn connections(report: &LoadReport) -> Fact {
         false => format!("{asked} asked for, {open} open at the start, {reopened} reopened"),
     }];
     if counts.lost > 0 && !is_for_each {
-        lines.push(format!(
-            "{} closed by the server while idle",
-            count(counts.lost)
-        ));
+        let lost = count(counts.lost);
+        lines.push(format!("{lost} closed by the server while idle"));
     }
-    (
-        "connections".to_owned(),
-        lines.into_iter().map(Text::from).collect(),
-    )
+    facts("connections", lines)
 }
 
 fn errors(report: &LoadReport) -> Fact {
     let each = report.errors.iter().map(|error| {
-        let told = match error.words.is_empty() {
-            true => String::new(),
-            false => format!(": {}", error.words),
-        };
-        Text::from(format!(
-            "{} × {}{told}",
-            count(error.count),
-            kind(error.kind)
-        ))
+        let colon = if error.words.is_empty() { "" } else { ": " };
+        let (count, kind, words) = (count(error.count), kind(error.kind), &error.words);
+        format!("{count} × {kind}{colon}{words}")
     });
-    let mut lines: Vec<Text> = each.collect();
-    if lines.is_empty() {
-        lines.push("none".into());
-    }
-    ("errors".to_owned(), lines)
+    let none = report.errors.is_empty().then(|| "none".to_owned());
+    facts("errors", each.chain(none))
 }
 
 fn kind(kind: ErrorKind) -> &'static str {

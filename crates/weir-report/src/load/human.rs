@@ -87,10 +87,8 @@ fn what_was_run(report: &LoadReport) -> [Block; 3] {
         0 => String::new(),
         bytes => format!(" with {} of content", plural(bytes, "byte")),
     };
-    let asked = format!(
-        "{} {}{content} at {}",
-        target.method, target.url, target.address
-    );
+    let (method, url, address) = (&target.method, &target.url, &target.address);
+    let asked = format!("{method} {url}{content} at {address}");
     let shape = match report.flows.len() {
         0 => asked::load(&report.load),
         flows => {
@@ -109,13 +107,12 @@ fn what_was_run(report: &LoadReport) -> [Block; 3] {
         "interrupted" => ", then interrupted: the figures are those until then",
         _ => "",
     };
+    let measured = format!("measured for {sustain}{ramp_up}{interrupted}");
+    let load = format!("{shape}, {threads} {pinning}");
     [
         line(asked),
-        clause(Style::Plain, format!("{shape}, {threads} {pinning}")),
-        clause(
-            Style::Plain,
-            format!("measured for {sustain}{ramp_up}{interrupted}"),
-        ),
+        clause(Style::Plain, load),
+        clause(Style::Plain, measured),
     ]
 }
 
@@ -213,10 +210,8 @@ mod tests {
         report.response_time.histogram = "?".to_owned();
         let (short, long) = (human(&report, false, false), human(&report, true, false));
         let rest = long.strip_prefix(&short).unwrap();
-        assert!(
-            rest.starts_with("note: no percentile spectrum: the histogram is not base64"),
-            "{rest}"
-        );
+        let note = "note: no percentile spectrum: the histogram is not base64";
+        assert!(rest.starts_with(note), "{rest}");
     }
 
     #[test]
@@ -224,10 +219,11 @@ mod tests {
         let report = sample::open_loop();
         let colored = human(&report, true, true);
         assert!(colored.contains("\x1b[33mSUSPECT\x1b[0m"));
+        let is_code = |code: &str| code.bytes().all(|b| b.is_ascii_digit() || b == b';');
         let pieces = colored
             .split("\x1b[")
             .map(|piece| match piece.split_once('m') {
-                Some((code, rest)) if code.bytes().all(|b| b.is_ascii_digit() || b == b';') => rest,
+                Some((code, rest)) if is_code(code) => rest,
                 _ => piece,
             });
         assert_eq!(pieces.collect::<String>(), human(&report, true, false));
@@ -235,11 +231,7 @@ mod tests {
 
     #[test]
     fn lines_fit_a_terminal() {
-        for report in [
-            sample::open_loop(),
-            sample::closed_loop(),
-            sample::nothing_answered(),
-        ] {
+        for report in sample::all() {
             for line in human(&report, true, false).lines() {
                 assert!(line.chars().count() <= 100, "{line}");
             }
@@ -252,11 +244,8 @@ mod tests {
         report.censored.in_flight = 1;
         report.censored.oldest_ns = 1_500_000_000;
         let text = human(&report, false, false);
-        assert!(
-            text.contains(
-                "1 request never ended and is in none of these times; it had waited 1.50 s: 1 sent"
-            ),
-            "{text}"
-        );
+        let said =
+            "1 request never ended and is in none of these times; it had waited 1.50 s: 1 sent";
+        assert!(text.contains(said), "{text}");
     }
 }

@@ -42,6 +42,11 @@ pub(super) fn open_loop() -> LoadReport {
     }
 }
 
+/// One of each kind.
+pub(super) fn all() -> [LoadReport; 3] {
+    [open_loop(), closed_loop(), nothing_answered()]
+}
+
 fn second(at: f64, completed: u64) -> Second {
     Second {
         at,

@@ -123,6 +123,14 @@ mod tests {
         histogram
     }
 
+    fn row((value, quantile, count): (u64, f64, u64)) -> Row {
+        Row {
+            value,
+            quantile,
+            count,
+        }
+    }
+
     proptest! {
         #[test]
         fn each_row_says_how_many_values_are_not_above_its_value(
@@ -169,22 +177,13 @@ mod tests {
 
     #[test]
     fn a_single_value_has_a_first_row_and_a_last() {
-        let row = |quantile| Row {
-            value: 7,
-            quantile,
-            count: 1,
-        };
-        assert_eq!(rows(&recorded(&[7])), [row(0.0), row(1.0)]);
+        let [first, last] = [(7, 0.0, 1), (7, 1.0, 1)].map(row);
+        assert_eq!(rows(&recorded(&[7])), [first, last]);
     }
 
     #[test]
     fn no_values_have_the_last_row_alone() {
-        let last = Row {
-            value: 0,
-            quantile: 1.0,
-            count: 0,
-        };
-        assert_eq!(rows(&recorded(&[])), [last]);
+        assert_eq!(rows(&recorded(&[])), [row((0, 1.0, 0))]);
         assert_eq!(value_at(&recorded(&[]), 50.0), 0);
     }
 

@@ -140,24 +140,14 @@ mod tests {
             histogram: histogram.to_owned(),
             ..good.clone()
         };
-        assert!(matches!(
-            histogram(&broken("not base64!")),
-            Err(HistogramError::Base64(_))
-        ));
-        assert!(matches!(
-            histogram(&broken("AAAAAAAA")),
-            Err(HistogramError::Encoding(_))
-        ));
-        let half = &good.histogram[..good.histogram.len() / 8 * 4];
-        assert!(matches!(
-            histogram(&broken(half)),
-            Err(HistogramError::Encoding(_))
-        ));
+        let text = histogram(&broken("not base64!")).unwrap_err();
+        assert!(matches!(text, HistogramError::Base64(_)), "{text}");
+        for bytes in ["AAAAAAAA", &good.histogram[..good.histogram.len() / 8 * 4]] {
+            let error = histogram(&broken(bytes)).unwrap_err();
+            assert!(matches!(error, HistogramError::Encoding(_)), "{error}");
+        }
         let lying = TimeReport { count: 4, ..good };
-        let error = histogram(&lying).unwrap_err();
-        assert_eq!(
-            error.to_string(),
-            "the histogram holds 3 values, but `count` says 4"
-        );
+        let error = histogram(&lying).unwrap_err().to_string();
+        assert_eq!(error, "the histogram holds 3 values, but `count` says 4");
     }
 }

@@ -11,8 +11,6 @@
 //!
 //! Times are rounded to wrk2's microseconds by recording them into a histogram like wrk2's.
 
-use std::fmt::Write as _;
-
 use hdrhistogram::Histogram;
 use weir_model::load::ErrorKind;
 use weir_model::load_report::{LoadReport, TimeReport};
@@ -39,13 +37,13 @@ const LISTED: [f64; 8] = [50.0, 75.0, 90.0, 99.0, 99.9, 99.99, 99.999, 100.0];
 /// The document's histogram of response_time cannot be read back.
 pub fn wrk2(report: &LoadReport) -> Result<String, HistogramError> {
     let latency = microseconds(&report.response_time)?;
-    let mut text = String::new();
-    // Writing to a String cannot fail, and `write!` says so nowhere but in its documentation.
-    let _ = heading(&mut text, report);
-    let _ = thread_stats(&mut text, report, &latency);
-    let _ = distribution(&mut text, &latency);
-    let _ = totals(&mut text, report);
-    Ok(text)
+    let parts = [
+        heading(report),
+        thread_stats(report, &latency),
+        distribution(&latency),
+        totals(report),
+    ];
+    Ok(parts.concat())
 }
 
 /// The same times in a histogram like wrk2's. A bucket's middle stands for its values, so that
@@ -64,23 +62,19 @@ fn empty() -> Histogram<u64> {
     Histogram::new_with_bounds(1, LONGEST_US, 3).expect("the bounds are constant and valid")
 }
 
-fn heading(text: &mut String, report: &LoadReport) -> std::fmt::Result {
+fn heading(report: &LoadReport) -> String {
     let seconds = report.phases.sustain.round();
-    let duration = scaled(Extended::new(seconds), &SECONDS, 0);
-    writeln!(text, "Running {duration} test @ {}", report.target.url)?;
+    let duration = scaled(Extended::new(seconds), SECONDS, 0);
     let (threads, connections) = (report.load.cpus.len(), report.load.connections);
-    writeln!(text, "  {threads} threads and {connections} connections")
+    let url = &report.target.url;
+    format!("Running {duration} test @ {url}\n  {threads} threads and {connections} connections\n")
 }
 
-fn thread_stats(
-    text: &mut String,
-    report: &LoadReport,
-    latency: &Histogram<u64>,
-) -> std::fmt::Result {
-    writeln!(text, "  Thread Stats   Avg      Stdev     Max   +/- Stdev")?;
-    stats_row(text, "Latency", latency, largest(latency), time)?;
+fn thread_stats(report: &LoadReport, latency: &Histogram<u64>) -> String {
     let (rates, max) = rates_per_thread(report);
-    stats_row(text, "Req/Sec", &rates, max, metric)
+    let latency = stats_row("Latency", latency, largest(latency), time);
+    let rates = stats_row("Req/Sec", &rates, max, metric);
+    format!("  Thread Stats   Avg      Stdev     Max   +/- Stdev\n{latency}{rates}")
 }
 
 /// wrk2 states the lower end of the last bucket here, unlike in its other lines.
@@ -107,156 +101,102 @@ fn rates_per_thread(report: &LoadReport) -> (Histogram<u64>, u64) {
 }
 
 fn stats_row(
-    text: &mut String,
     name: &str,
     values: &Histogram<u64>,
     max: u64,
     format: impl Fn(f64) -> String,
-) -> std::fmt::Result {
+) -> String {
     let (mean, stdev) = mean_and_stdev(values);
-    write!(text, "    {name:<10}")?;
-    text.push_str(&column(&format(mean), 8));
-    text.push_str(&column(&format(stdev), 10));
-    text.push_str(&column(&format(max as f64), 9));
-    writeln!(text, "{:8.2}%", within_stdev(values, mean, stdev))
+    let within = within_stdev(values, mean, stdev);
+    let columns = [(mean, 8), (stdev, 10), (max as f64, 9)];
+    let columns = columns.map(|(value, width)| column(&format(value), width));
+    format!("    {name:<10}{}{within:8.2}%\n", columns.concat())
 }
 
-fn distribution(text: &mut String, latency: &Histogram<u64>) -> std::fmt::Result {
-    writeln!(
-        text,
-        "  Latency Distribution (HdrHistogram - Recorded Latency)"
-    )?;
+fn distribution(latency: &Histogram<u64>) -> String {
+    let mut text = "  Latency Distribution (HdrHistogram - Recorded Latency)\n".to_owned();
     for percent in LISTED {
-        let value = value_at(latency, percent) as f64;
-        writeln!(text, "{percent:7.3}%{}", column(&time(value), 10))?;
+        let value = time(value_at(latency, percent) as f64);
+        text += &format!("{percent:7.3}%{}\n", column(&value, 10));
     }
-    writeln!(text, "\n  Detailed Percentile spectrum:")?;
-    writeln!(
-        text,
-        "       Value   Percentile   TotalCount 1/(1-Percentile)\n"
-    )?;
+    text += "\n  Detailed Percentile spectrum:\n\
+             \x20      Value   Percentile   TotalCount 1/(1-Percentile)\n\n";
     for row in rows(latency) {
         let milliseconds = row.value as f64 / 1e3;
         let (quantile, count, one_in) = (row.quantile, row.count, row.one_in());
-        writeln!(
-            text,
-            "{milliseconds:12.3} {quantile:12.6} {count:12} {one_in:12.2}"
-        )?;
+        text += &format!("{milliseconds:12.3} {quantile:12.6} {count:12} {one_in:12.2}\n");
     }
     let (mean, stdev) = mean_and_stdev(latency);
     let (mean, stdev) = (milliseconds(mean), milliseconds(stdev));
-    writeln!(
-        text,
-        "#[Mean    = {mean:>12}, StdDeviation   = {stdev:>12}]"
-    )?;
     let (max, total) = (largest(latency) as f64 / 1e3, latency.len());
-    writeln!(text, "#[Max     = {max:12.3}, Total count    = {total:12}]")?;
-    writeln!(
-        text,
-        "#[Buckets = {BUCKETS:12}, SubBuckets     = {SUB_BUCKETS:12}]"
-    )?;
-    writeln!(
-        text,
-        "----------------------------------------------------------"
-    )
+    let footer = format!(
+        "#[Mean    = {mean:>12}, StdDeviation   = {stdev:>12}]\n\
+         #[Max     = {max:12.3}, Total count    = {total:12}]\n\
+         #[Buckets = {BUCKETS:12}, SubBuckets     = {SUB_BUCKETS:12}]\n\
+         ----------------------------------------------------------\n"
+    );
+    text + &footer
 }
 
-fn totals(text: &mut String, report: &LoadReport) -> std::fmt::Result {
+fn totals(report: &LoadReport) -> String {
     let sustain = report.phases.sustain;
     let requests = report.counts.completed;
     let duration = time((sustain * 1e6).trunc());
     let bytes_per_second = report.rates.received_bytes;
     let bytes = binary(bytes_per_second * sustain);
-    writeln!(text, "  {requests} requests in {duration}, {bytes}B read")?;
-    let errors = SocketErrors::of(report);
-    if errors != SocketErrors::default() {
-        let SocketErrors {
-            connect,
-            read,
-            write,
-            timeout,
-        } = errors;
-        writeln!(
-            text,
-            "  Socket errors: connect {connect}, read {read}, write {write}, timeout {timeout}"
-        )?;
+    let mut text = format!("  {requests} requests in {duration}, {bytes}B read\n");
+    let errors = ["connect", "read", "write", "timeout"].map(|kind| {
+        let such = report
+            .errors
+            .iter()
+            .filter(|error| socket_error(error.kind) == kind);
+        (kind, such.map(|error| error.count).sum::<u64>())
+    });
+    if errors.iter().any(|(_, count)| *count > 0) {
+        let errors = errors.map(|(kind, count)| format!("{kind} {count}"));
+        text += &format!("  Socket errors: {}\n", errors.join(", "));
     }
     let refused = report.statuses.iter().filter(|status| status.status > 399);
     let refused: u64 = refused.map(|status| status.count).sum();
     if refused > 0 {
-        writeln!(text, "  Non-2xx or 3xx responses: {refused}")?;
+        text += &format!("  Non-2xx or 3xx responses: {refused}\n");
     }
-    writeln!(text, "Requests/sec: {:9.2}", report.rates.completed)?;
-    writeln!(text, "Transfer/sec: {:>10}B", binary(bytes_per_second))
+    let (rate, transfer) = (report.rates.completed, binary(bytes_per_second));
+    text + &format!("Requests/sec: {rate:9.2}\nTransfer/sec: {transfer:>10}B\n")
 }
 
 /// Errors as wrk2 tells them apart: whatever spoils a response is a read error.
-#[derive(Debug, Default, PartialEq, Eq)]
-struct SocketErrors {
-    connect: u64,
-    read: u64,
-    write: u64,
-    timeout: u64,
-}
-
-impl SocketErrors {
-    fn of(report: &LoadReport) -> SocketErrors {
-        let mut errors = SocketErrors::default();
-        for error in &report.errors {
-            let field = match error.kind {
-                ErrorKind::Connect => &mut errors.connect,
-                ErrorKind::Send => &mut errors.write,
-                ErrorKind::Timeout => &mut errors.timeout,
-                ErrorKind::Receive
-                | ErrorKind::ClosedEarly
-                | ErrorKind::ClosedUnanswered
-                | ErrorKind::Malformed
-                | ErrorKind::HeadTooLarge
-                | ErrorKind::Unsolicited
-                | ErrorKind::Unexpected
-                | ErrorKind::Tls => &mut errors.read,
-            };
-            *field += error.count;
-        }
-        errors
+fn socket_error(kind: ErrorKind) -> &'static str {
+    match kind {
+        ErrorKind::Connect => "connect",
+        ErrorKind::Send => "write",
+        ErrorKind::Timeout => "timeout",
+        ErrorKind::Receive
+        | ErrorKind::ClosedEarly
+        | ErrorKind::ClosedUnanswered
+        | ErrorKind::Malformed
+        | ErrorKind::HeadTooLarge
+        | ErrorKind::Unsolicited
+        | ErrorKind::Unexpected
+        | ErrorKind::Tls => "read",
     }
 }
 
-/// How wrk2 writes a kind of quantity: a unit for small values, then one more for each factor.
-struct Units {
-    factor: u32,
-    base: &'static str,
-    larger: &'static [&'static str],
-}
+/// How wrk2 writes a kind of quantity: one more unit for each factor, the first for small values.
+type Units = (u32, &'static [&'static str]);
 
 // wrk2 never reaches the last unit of its own tables (hours, say); these end where it stops.
-const MICROSECONDS: Units = Units {
-    factor: 1000,
-    base: "us",
-    larger: &["ms"],
-};
-const SECONDS: Units = Units {
-    factor: 60,
-    base: "s",
-    larger: &["m"],
-};
-const BINARY: Units = Units {
-    factor: 1024,
-    base: "",
-    larger: &["K", "M", "G", "T"],
-};
-const METRIC: Units = Units {
-    factor: 1000,
-    base: "",
-    larger: &["k", "M", "G", "T"],
-};
+const MICROSECONDS: Units = (1000, &["us", "ms"]);
+const SECONDS: Units = (60, &["s", "m"]);
+const BINARY: Units = (1024, &["", "K", "M", "G", "T"]);
+const METRIC: Units = (1000, &["", "k", "M", "G", "T"]);
 
 /// A value in the unit that wrk2 would take: the next larger one from 0.85 of it on.
-fn scaled(mut value: Extended, units: &Units, digits: u32) -> String {
-    let mut unit = units.base;
-    for larger in units.larger {
-        if value.to_f64() >= f64::from(units.factor) * 0.85 {
-            value = value.divided_by(units.factor);
+fn scaled(mut value: Extended, (factor, units): Units, digits: u32) -> String {
+    let mut unit = units[0];
+    for larger in &units[1..] {
+        if value.to_f64() >= f64::from(factor) * 0.85 {
+            value = value.divided_by(factor);
             unit = larger;
         }
     }
@@ -270,20 +210,20 @@ fn time(us: f64) -> String {
     }
     let us = Extended::new(us);
     if us.to_f64() >= 1e6 {
-        return scaled(us.divided_by(1_000_000), &SECONDS, 2);
+        return scaled(us.divided_by(1_000_000), SECONDS, 2);
     }
-    scaled(us, &MICROSECONDS, 2)
+    scaled(us, MICROSECONDS, 2)
 }
 
 fn metric(value: f64) -> String {
     if value.is_nan() {
         return NAN.to_owned();
     }
-    scaled(Extended::new(value), &METRIC, 2)
+    scaled(Extended::new(value), METRIC, 2)
 }
 
 fn binary(bytes: f64) -> String {
-    scaled(Extended::new(bytes), &BINARY, 2)
+    scaled(Extended::new(bytes), BINARY, 2)
 }
 
 /// A figure of the spectrum's footer, given in microseconds.
@@ -297,13 +237,8 @@ fn milliseconds(us: f64) -> String {
 /// Right-aligned so that figures stand below each other whether their unit has two letters, one or
 /// none; cut to the width, as wrk2 does.
 fn column(text: &str, width: usize) -> String {
-    let letters = text
-        .chars()
-        .rev()
-        .take(2)
-        .filter(char::is_ascii_alphabetic)
-        .count();
-    let pad = 2 - letters;
+    let last = text.chars().rev().take(2);
+    let pad = 2 - last.filter(char::is_ascii_alphabetic).count();
     let width = width - pad;
     format!("{text:>width$.width$}{:pad$}", "")
 }
@@ -334,31 +269,21 @@ mod tests {
     #[test]
     fn without_answers_it_prints_what_wrk2_prints() {
         let text = wrk2(&sample::nothing_answered()).unwrap();
-        assert!(
-            text.contains("\n    Latency     -nanus    -nanus   0.00us    0.00%\n"),
-            "{text}"
-        );
-        assert!(text.contains("\n100.000%    0.00us\n"), "{text}");
-        assert!(
-            text.contains("#[Mean    =         -nan, StdDeviation   =         -nan]"),
-            "{text}"
-        );
+        for line in [
+            "    Latency     -nanus    -nanus   0.00us    0.00%",
+            "100.000%    0.00us",
+            "#[Mean    =         -nan, StdDeviation   =         -nan]",
+        ] {
+            assert!(text.lines().any(|own| own == line), "{line}: {text}");
+        }
     }
 
     #[test]
     fn units_change_where_wrk2_changes_them() {
-        let times = [
-            (0.0, "0.00us"),
-            (849.9, "849.90us"),
-            (850.0, "0.85ms"),
-            (1e6, "1.00s"),
-        ];
-        for (us, text) in times {
-            assert_eq!(time(us), text);
-        }
-        assert_eq!(time(50.9e6), "50.90s");
-        assert_eq!(time(51e6), "0.85m");
-        assert_eq!(scaled(Extended::new(7200.0), &SECONDS, 0), "120m");
+        let written = [0.0, 849.9, 850.0, 1e6, 50.9e6, 51e6].map(time);
+        let texts = ["0.00us", "849.90us", "0.85ms", "1.00s", "50.90s", "0.85m"];
+        assert_eq!(written, texts);
+        assert_eq!(scaled(Extended::new(7200.0), SECONDS, 0), "120m");
         assert_eq!(binary(870.0), "870.00");
         assert_eq!(binary(871.0), "0.85K");
     }
@@ -380,30 +305,20 @@ mod tests {
 
     fn read_like_a_script(text: &str) -> Read {
         let after = |marker: &str| {
-            let at = text.find(marker).expect(marker) + marker.len();
-            text[at..]
-                .split_whitespace()
-                .next()
-                .unwrap()
-                .trim_end_matches(',')
+            let (_, rest) = text.split_once(marker).expect(marker);
+            let word = rest.split_whitespace().next().unwrap();
+            word.trim_end_matches(',')
         };
         let number = |text: &str| text.parse::<f64>().unwrap();
         let spectrum = text.split("1/(1-Percentile)\n\n").nth(1).unwrap();
         let rows = spectrum.lines().take_while(|line| !line.starts_with("#["));
         let rows = rows.map(|line| {
-            let columns: Vec<_> = line.split_whitespace().collect();
+            let columns: Vec<f64> = line.split_whitespace().map(number).collect();
             assert_eq!(columns.len(), 4, "{line}");
-            (
-                number(columns[0]),
-                number(columns[1]),
-                columns[2].parse().unwrap(),
-                number(columns[3]),
-            )
+            (columns[0], columns[1], columns[2] as u64, columns[3])
         });
-        let requests = text
-            .lines()
-            .find(|line| line.contains(" requests in "))
-            .unwrap();
+        let mut lines = text.lines();
+        let requests = lines.find(|line| line.contains(" requests in ")).unwrap();
         Read {
             rows: rows.collect(),
             requests: requests.split_whitespace().next().unwrap().parse().unwrap(),
@@ -420,11 +335,7 @@ mod tests {
         assert_eq!(read.requests, report.counts.completed);
         assert!((read.rate - report.rates.completed).abs() < 0.005);
         let mean = values.iter().sum::<u64>() as f64 / values.len() as f64 / 1e6;
-        assert!(
-            (read.mean - mean).abs() < mean * 0.002,
-            "{} for {mean}",
-            read.mean
-        );
+        assert!((read.mean - mean).abs() < mean * 0.002, "{mean}");
         for &(ms, quantile, count, one_in) in &read.rows {
             // A row's value is right to three digits: bound the count by the values around it.
             let below = |ms: f64| values.iter().filter(|&&ns| ns as f64 / 1e6 <= ms).count() as u64;
@@ -434,10 +345,8 @@ mod tests {
             assert!(one_in == expected || (one_in - expected).abs() < expected * 0.01);
         }
         let last = read.rows[read.rows.len() - 1];
-        assert_eq!(
-            (last.1, last.2, last.3),
-            (1.0, values.len() as u64, f64::INFINITY)
-        );
+        let (count, end) = (values.len() as u64, f64::INFINITY);
+        assert_eq!((last.1, last.2, last.3), (1.0, count, end));
         assert_eq!(read.rows[0].1, 0.0);
     }
 }

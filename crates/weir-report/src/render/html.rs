@@ -142,15 +142,7 @@ impl Page {
     }
 
     fn paragraph(&mut self, paragraph: &Paragraph) {
-        let text = match (paragraph.clause, paragraph.label) {
-            (true, "") => inline(&paragraph.text.sentence()),
-            (true, _) => format!("{}.", inline(&paragraph.text)),
-            (false, _) => inline(&paragraph.text),
-        };
-        let label = match paragraph.label {
-            "" => String::new(),
-            label => format!("{}: ", words::capital(label)),
-        };
+        let text = paragraph.drawn(inline);
         let class = match paragraph.style {
             Style::Plain => "",
             Style::Lead => " class=\"question\"",
@@ -158,7 +150,7 @@ impl Page {
             Style::Soft => " class=\"sub\"",
             Style::Warning => " class=\"warning\"",
         };
-        self.put(format_args!("<p{class}>{label}{text}</p>\n"));
+        self.put(format_args!("<p{class}>{text}</p>\n"));
     }
 
     fn list(&mut self, list: &List) {
@@ -377,8 +369,8 @@ pub(super) fn part(part: Part) -> &'static str {
 }
 
 fn badge(validity: Validity) -> String {
-    let class = words::validity_class(validity);
     let word = words::validity(validity);
+    let class = word.to_lowercase();
     format!("<span class=\"badge {class}\">{word}</span>")
 }
 

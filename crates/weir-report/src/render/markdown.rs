@@ -81,19 +81,11 @@ fn callout(out: &mut String, callout: &Callout) {
 }
 
 fn paragraph(out: &mut String, paragraph: &Paragraph) {
-    let text = match (paragraph.clause, paragraph.label) {
-        (true, "") => inline(&paragraph.text.sentence()),
-        (true, _) => format!("{}.", inline(&paragraph.text)),
-        (false, _) => inline(&paragraph.text),
-    };
-    let label = match paragraph.label {
-        "" => String::new(),
-        label => format!("{}: ", words::capital(label)),
-    };
+    let text = paragraph.drawn(inline);
     let _ = match paragraph.style {
-        Style::Warning => writeln!(out, "> **Note:** {label}{text}\n"),
+        Style::Warning => writeln!(out, "> **Note:** {text}\n"),
         Style::Lead => writeln!(out, "**Question.** {text}\n"),
-        Style::Plain | Style::Strong | Style::Soft => writeln!(out, "{label}{text}\n"),
+        Style::Plain | Style::Strong | Style::Soft => writeln!(out, "{text}\n"),
     };
 }
 

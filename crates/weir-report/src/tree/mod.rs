@@ -10,6 +10,8 @@ mod text;
 
 use weir_model::record::Validity;
 
+use crate::words;
+
 pub(crate) use chart::*;
 pub(crate) use table::*;
 pub(crate) use text::*;
@@ -111,6 +113,20 @@ pub(crate) struct Paragraph {
     pub(crate) text: Text,
     /// Whether it is part of a sentence: files begin it with a capital letter and end it with a stop.
     pub(crate) clause: bool,
+}
+
+impl Paragraph {
+    /// In a file, behind its label.
+    pub(crate) fn drawn(&self, inline: fn(&Text) -> String) -> String {
+        match (self.clause, self.label) {
+            (true, "") => inline(&self.text.sentence()),
+            (false, "") => inline(&self.text),
+            (clause, label) => {
+                let end = if clause { "." } else { "" };
+                format!("{}: {}{end}", words::capital(label), inline(&self.text))
+            }
+        }
+    }
 }
 
 /// What a paragraph is for.

@@ -173,8 +173,7 @@ fn cell(load: &AtRate<'_>, arm: &str, metric: Metric, place: usize) -> Cell {
         |found| number::quantiles(&found.response_ns, found.samples)[place].clone(),
     );
     let mark = if validity == Validity::Valid { "" } else { "?" };
-    let mut comparisons = load.found.comparisons.iter();
-    match comparisons.find(|c| c.arm == arm && c.metric == metric) {
+    match load.found.comparison(arm, metric) {
         None => Cell::from(format!("{time}{mark}")).title(title),
         Some(Comparison { verdict, .. }) => {
             let signed = format!("{} {time}{mark}", words::verdict_sign(*verdict));

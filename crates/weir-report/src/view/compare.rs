@@ -12,9 +12,6 @@ use crate::tree::{
 };
 use crate::{number, words};
 
-/// An interval that is believed less than this is not shown: it would look like knowledge.
-pub(super) const LEAST_CONFIDENCE: f64 = 0.8;
-
 /// One arm on one metric.
 pub(super) struct Compared<'a> {
     pub(super) arm: &'a ArmFindings,
@@ -57,7 +54,7 @@ impl Compared<'_> {
 
     fn interval(&self) -> String {
         self.found
-            .map_or_else(none, |found| interval(found, self.confidence))
+            .map_or_else(none, |found| words::interval(found, self.confidence))
     }
 
     /// The ratio and its interval, in one.
@@ -113,7 +110,7 @@ fn one<'a>(
 ) -> Compared<'a> {
     let study = &input.header.study;
     let planned = study.arms.iter().find(|planned| planned.name == arm.arm);
-    let found = comparison(load, &arm.arm, metric);
+    let found = load.comparison(&arm.arm, metric);
     let baseline = study.arms.first().map_or("", |arm| arm.name.as_str());
     // One that differs all the same is no less better or worse, and the section on inert levels says the rest.
     let has_no_effect =
@@ -133,7 +130,7 @@ fn one<'a>(
             .filter(|against| *against != baseline),
         value: metric_value(arm, metric),
         found,
-        cpu: comparison(load, &arm.arm, Metric::CpuPerRequest),
+        cpu: load.comparison(&arm.arm, Metric::CpuPerRequest),
         inert: inert.map(|inert| match inert.whole {
             true => words::INERT,
             false => words::PARTLY_INERT,
@@ -221,7 +218,7 @@ fn table_row(row: &Compared<'_>, is_cpu: bool) -> Row {
             let cpu = row.cpu.map_or_else(none, |cpu| number::ratio(cpu.ratio));
             let small = row
                 .cpu
-                .map_or(String::new(), |cpu| interval(cpu, row.confidence));
+                .map_or(String::new(), |cpu| words::interval(cpu, row.confidence));
             cells.extend((!is_cpu).then(|| Cell::from(cpu).small(small)));
             let least = number::percent(found.minimum_detectable);
             cells.push(Cell::from(least).small(replicates(found)));
@@ -349,35 +346,16 @@ fn label(row: &Compared<'_>) -> String {
     }
 }
 
-fn comparison<'a>(load: &'a LoadFindings, arm: &str, metric: Metric) -> Option<&'a Comparison> {
-    load.comparisons
-        .iter()
-        .find(|comparison| comparison.arm == arm && comparison.metric == metric)
-}
-
 /// What a chart can draw of a comparison; `None` when there is no estimate.
 fn effect(comparison: &Comparison) -> Option<Effect> {
     let (ratio, (low, high)) = (comparison.ratio, comparison.interval);
     let drawable = comparison.verdict != Verdict::Invalid
         && ratio.is_finite()
         && ratio > 0.0
-        && comparison.confidence >= LEAST_CONFIDENCE
+        && comparison.confidence >= words::LEAST_CONFIDENCE
         && !low.is_nan()
         && !high.is_nan();
     drawable.then_some(Effect { ratio, low, high })
-}
-
-/// The interval, and its true confidence where so few blocks cannot give the one asked for.
-fn interval(comparison: &Comparison, asked: f64) -> String {
-    if comparison.confidence < LEAST_CONFIDENCE {
-        return number::NONE.to_owned();
-    }
-    let text = number::ratio_interval(comparison.ratio, comparison.interval);
-    if text != number::NONE && comparison.confidence < asked - 0.0005 {
-        format!("{text} at {}", number::level(comparison.confidence))
-    } else {
-        text
-    }
 }
 
 fn replicates(comparison: &Comparison) -> String {
@@ -435,7 +413,7 @@ fn resolution(load: &LoadFindings, metric: Metric) -> String {
         .arms
         .iter()
         .filter(|arm| arm.role == ArmRole::SameAsBaseline)
-        .find_map(|arm| comparison(load, &arm.arm, metric));
+        .find_map(|arm| load.comparison(&arm.arm, metric));
     let Some(same) = same else {
         return "no A/A arm: what differs here between two equal arms is not known".to_owned();
     };

@@ -5,7 +5,7 @@ use weir_analysis::is_telling;
 use weir_model::study::{ProxyKind, Study};
 
 use crate::number;
-use crate::tree::{Block, Cell, Column, Kind, Part, Row, Style, Table, clause, fold};
+use crate::tree::{Block, Cell, Column, Kind, Part, Row, Style, Table, Text, clause, fold};
 
 /// More telling counters of one arm than this are counted rather than listed.
 const LISTED: usize = 5;
@@ -14,7 +14,9 @@ const LISTED: usize = 5;
 /// has any.
 pub(super) fn telling(load: &LoadFindings) -> Vec<Block> {
     let told = load.arms.iter().filter_map(sentence);
-    told.map(|sentence| clause(Style::Warning, sentence))
+    // It begins with the name of an arm, which keeps its spelling.
+    let text = |sentence| Text::from("").plain(sentence);
+    told.map(|sentence: String| clause(Style::Warning, text(sentence)))
         .collect()
 }
 

@@ -11,6 +11,7 @@ mod limit;
 mod load;
 mod matrix;
 mod pairs;
+mod phases;
 mod published;
 mod setup;
 mod tones;

@@ -1,9 +1,9 @@
 //! Every arm against every other on one metric, as a table and in words.
 
+use weir_analysis::capitalized;
 use weir_analysis::findings::{Comparison, LoadFindings, Verdict};
 use weir_model::study::{ArmRole, Metric, Study};
 
-use super::compare::LEAST_CONFIDENCE;
 use super::tones;
 use crate::input::ReportInput;
 use crate::tree::{Block, Cell, Column, Kind, Role, Row, Style, Table, Text, labelled, text};
@@ -26,7 +26,7 @@ pub(super) fn blocks(input: &ReportInput<'_>, load: &LoadFindings, metric: Metri
         .find(|ranking| ranking.metric == metric);
     let mut blocks = Vec::new();
     if let Some(ranking) = ranking.filter(|own| !is_said(&input.findings.answer, &own.words)) {
-        let words = words::sentence(&ranking.words);
+        let words = capitalized(study, &ranking.words);
         blocks.push(text(Style::Strong, format!("{words}.")));
     }
     let reading = match note(&pairs, study.objective.confidence).as_str() {
@@ -92,13 +92,8 @@ fn cell(pairs: &[&Comparison], arm: &str, against: &str) -> Cell {
     };
     let (ratio, interval) = match found.verdict {
         Verdict::Invalid => (number::NONE.to_owned(), String::new()),
-        _ if found.confidence < LEAST_CONFIDENCE => {
-            (number::ratio(found.ratio), number::NONE.to_owned())
-        }
-        _ => (
-            number::ratio(found.ratio),
-            number::ratio_interval(found.ratio, found.interval),
-        ),
+        // The note says what confidence is reached.
+        _ => (number::ratio(found.ratio), words::interval(&found, 0.0)),
     };
     let signed = format!("{} {ratio}", words::verdict_sign(found.verdict));
     let word = words::verdict(found.verdict);

@@ -12,10 +12,8 @@ const SHARES: [f64; 4] = [0.8, 0.2, 0.4, 0.6];
 /// The fixture's open load at four rates, out of order: the slowest is INVALID, another SUSPECT.
 fn run() -> Fixture {
     let mut run = fixture::run();
-    let (spec, found) = (
-        run.header.study.loads.remove(1),
-        run.findings.loads.remove(1),
-    );
+    let spec = run.header.study.loads.remove(1);
+    let found = run.findings.loads.remove(1);
     for share in SHARES {
         let name = format!("tail-{}", share * 100.0);
         let mut spec = spec.clone();
@@ -50,8 +48,8 @@ fn they_stand_beside_each_other_in_the_order_of_their_rates() {
         let places: Vec<_> = heads.iter().map(|head| output.find(head)).collect();
         assert!(places.iter().all(Option::is_some), "{places:?}: {output}");
         assert!(places.is_sorted(), "{places:?}");
-        assert!(output.contains("esponse times by rate"), "{output}");
-        assert!(!output.contains("NaN"), "{output}");
+        markup::has_all(output, &["esponse times by rate"]);
+        markup::has_none(output, &["NaN"]);
     }
     let part = text.split("Response times by rate").nth(1).expect("a part");
     insta::assert_snapshot!("by_rate_terminal", part.split("Published").next().unwrap());

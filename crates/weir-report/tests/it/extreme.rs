@@ -11,7 +11,7 @@ use weir_model::tls::{Resumption, TlsSpec, TlsVersion};
 use weir_report::{html, markdown, terminal};
 
 use crate::fixture::{self, Fixture};
-use crate::markup;
+use crate::markup::{self, flat, has_all, has_none};
 
 /// All three outputs; checks what must hold whatever the input.
 fn all(run: &Fixture) -> [String; 3] {
@@ -19,9 +19,7 @@ fn all(run: &Fixture) -> [String; 3] {
     let outputs = [terminal(&input, false, 80), markdown(&input), html(&input)];
     markup::check(&outputs[2]);
     for output in &outputs {
-        for bad in ["NaN", " inf", "\"inf", "-inf"] {
-            assert!(!output.contains(bad), "{bad} in {output}");
-        }
+        has_none(output, &["NaN", " inf", "\"inf", "-inf"]);
     }
     outputs
 }
@@ -164,17 +162,10 @@ fn what_follows_from_a_run_is_said_by_every_output() {
         let mut run = fixture::run();
         change(&mut run);
         for output in all(&run) {
-            let output = output.replace('\u{a0}', " ");
-            let output = output.split_whitespace().collect::<Vec<_>>().join(" ");
-            for words in says {
-                assert!(
-                    output.contains(words),
-                    "{place}: {words} is not in\n{output}"
-                );
-            }
-            for words in never {
-                assert!(!output.contains(words), "{place}: {words} is in\n{output}");
-            }
+            println!("row {place}");
+            let output = flat(&output.replace('\u{a0}', " "));
+            has_all(&output, says);
+            has_none(&output, never);
         }
     }
 }
@@ -194,10 +185,8 @@ fn arms_without_a_single_figure() {
         }
     }
     let [_, _, page] = all(&run);
-    assert!(
-        !page.contains("<svg class=\"chart"),
-        "no figures, no charts"
-    );
+    // No figures, no charts.
+    has_none(&page, &["<svg class=\"chart"]);
 }
 
 #[test]
@@ -242,10 +231,8 @@ pub(crate) fn crowd() -> Fixture {
     let mut run = fixture::run();
     let planned = run.header.study.arms[2].clone();
     for number in 8..40 {
-        let name = format!(
-            "{:0<60}",
-            format!("arm-{number}-with-a-name-that-says-everything-")
-        );
+        let name = format!("arm-{number}-with-a-name-that-says-everything-");
+        let name = format!("{name:0<60}");
         let mut arm = planned.clone();
         arm.name.clone_from(&name);
         run.header.study.arms.push(arm);
@@ -256,8 +243,8 @@ pub(crate) fn crowd() -> Fixture {
             load.arms.push(found);
             for metric in load.metrics.clone() {
                 let ratio = 0.5 + number as f64 / 8.0;
-                load.comparisons
-                    .push(fixture::comparison(metric, &name, ratio, 0.05));
+                let found = fixture::comparison(metric, &name, ratio, 0.05);
+                load.comparisons.push(found);
             }
         }
     }
@@ -316,10 +303,8 @@ fn names_that_are_markup_stay_names() {
     let before_study = md.split("`````yaml").next().unwrap();
     assert!(!before_study.contains("](y)") || before_study.contains("\\](y)"));
     assert!(!before_study.contains("<script>") || before_study.contains("\\<script\\>"));
-    assert!(
-        md.contains("\n`````yaml\n"),
-        "the fence outlasts the text's own"
-    );
+    // The fence outlasts the text's own.
+    has_all(&md, &["\n`````yaml\n"]);
 }
 
 #[test]
@@ -331,8 +316,8 @@ fn a_load_that_is_not_to_be_used_says_why_before_any_figure() {
     let [text, md, page] = all(&run);
     let said = "open is INVALID and says nothing: the hypervisor kept";
     for output in [&text, &md, &page] {
-        let output = output.split_whitespace().collect::<Vec<_>>().join(" ");
-        assert!(output.contains(said), "beside the answer: {output}");
+        // Beside the answer.
+        has_all(&flat(output), &[said]);
     }
     assert!(text.contains("all arms"));
     assert!(!text.contains("p99"), "no table of such a load: {text}");

@@ -8,7 +8,7 @@ use weir_model::study::{MatrixCell, Metric, PublishedQuantile, PublishedTimes, S
 use weir_report::{html, markdown, terminal};
 
 use crate::fixture::{self, Fixture};
-use crate::markup;
+use crate::markup::{self, flat, has_all, has_none};
 
 const CONNECTIONS: [u32; 3] = [100, 200, 300];
 const RATES: [f64; 2] = [100.0, 1000.0];
@@ -16,10 +16,8 @@ const RATES: [f64; 2] = [100.0, 1000.0];
 /// The fixture's open load as every cell of a matrix; the last cell is INVALID.
 fn matrix() -> Fixture {
     let mut run = fixture::run();
-    let (spec, found) = (
-        run.header.study.loads[1].clone(),
-        run.findings.loads[1].clone(),
-    );
+    let spec = run.header.study.loads[1].clone();
+    let found = run.findings.loads[1].clone();
     run.header.study.loads.clear();
     run.findings.loads.clear();
     for connections in CONNECTIONS {
@@ -41,9 +39,8 @@ fn matrix() -> Fixture {
             let factor = u64::from(connections / 100);
             for arm in &mut found.arms {
                 arm.response_ns = arm.response_ns.map(|ns| ns * factor);
-                arm.percentile_curve
-                    .iter_mut()
-                    .for_each(|point| point.1 *= factor);
+                let curve = arm.percentile_curve.iter_mut();
+                curve.for_each(|point| point.1 *= factor);
             }
             found.validity = Validity::Valid;
             found.reasons.clear();
@@ -90,22 +87,16 @@ fn outputs(run: &Fixture) -> [String; 3] {
     let page = html(&input);
     markup::check(&page);
     let text = terminal(&input, false, 200);
-    let one_line = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    [one_line, markdown(&input), page.replace('\u{a0}', " ")]
+    [flat(&text), markdown(&input), page.replace('\u{a0}', " ")]
 }
 
 #[test]
 fn a_matrix_has_a_summary_and_a_suite_for_each_arm_in_all_outputs() {
     let run = matrix();
     for output in outputs(&run) {
-        for text in [
-            "100 to 300 connections to each arm",
-            "5 of 6 loads can be used",
-            "Suite gzip",
-        ] {
-            assert!(output.contains(text), "{text}: {output}");
-        }
-        assert!(!output.contains("NaN"), "{output}");
+        let size = "100 to 300 connections to each arm";
+        has_all(&output, &[size, "5 of 6 loads can be used", "Suite gzip"]);
+        has_none(&output, &["NaN"]);
     }
     insta::assert_snapshot!("matrix_terminal", terminal(&run.input(), false, 100));
 }
@@ -117,13 +108,13 @@ fn a_page_of_a_matrix_has_a_plot_for_each_suite_and_folds_the_loads() {
     markup::keep("matrix.html", &page);
     // Eight arms, two widths; no other chart.
     assert_eq!(page.matches("class=\"chart ").count(), 16);
-    assert!(page.contains(
-        "One line for each number of connections: 100 connections, 200 connections, 300 connections"
-    ));
-    assert!(
-        !page.contains("Load c100-r100"),
-        "cells have no section of their own"
+    let each = "100 connections, 200 connections, 300 connections";
+    has_all(
+        &page,
+        &[&format!("One line for each number of connections: {each}")],
     );
+    // Cells have no section of their own.
+    has_none(&page, &["Load c100-r100"]);
     assert_eq!(page.matches("<th scope=\"rowgroup\"").count(), 6);
     assert!(page.contains(">×</td>"), "the INVALID cell is marked");
 }
@@ -132,17 +123,13 @@ fn a_page_of_a_matrix_has_a_plot_for_each_suite_and_folds_the_loads() {
 fn suites_share_their_axes() {
     let mut run = matrix();
     for load in &mut run.findings.loads {
-        load.arms[0]
-            .percentile_curve
-            .iter_mut()
-            .for_each(|point| point.1 *= 100);
+        let curve = load.arms[0].percentile_curve.iter_mut();
+        curve.for_each(|point| point.1 *= 100);
     }
     let page = html(&run.input());
     let ticks = |suite: usize| {
-        let chart = page
-            .split(&format!("id=\"c{}-w-t\"", suite + 1))
-            .nth(1)
-            .unwrap();
+        let id = format!("id=\"c{}-w-t\"", suite + 1);
+        let chart = page.split(&id).nth(1).unwrap();
         let chart = chart.split("</svg>").next().unwrap();
         let ticks = chart.split("class=\"tick\"").skip(1);
         let text = ticks.map(|tick| tick.split('<').next().unwrap().to_owned());
@@ -171,37 +158,31 @@ fn an_arm_whose_levels_are_not_in_force_is_inert_and_not_equivalent() {
         inert("gzip", "gzip", true),
     ];
     for output in outputs(&run) {
-        assert!(output.contains("◇ inert"), "{output}");
-        assert!(output.contains("◇ partly inert"), "{output}");
-        assert!(output.contains("Levels that are not in force"), "{output}");
-        assert!(output.contains("net.core.somaxconn is 128"), "{output}");
-        // It differs all the same: that is what there is to say of it.
-        assert!(output.contains("▼ worse"), "{output}");
+        has_all(
+            &output,
+            &["◇ inert", "◇ partly inert", "Levels that are not in force"],
+        );
+        // One differs all the same: that is what there is to say of it.
+        has_all(&output, &["net.core.somaxconn is 128", "▼ worse"]);
         // The published effect of an arm that is not in force is not refuted by it.
-        assert!(output.contains("inert here"), "{output}");
-        assert!(!output.contains("no effect here"), "{output}");
+        has_all(&output, &["inert here"]);
+        has_none(&output, &["no effect here"]);
     }
     let text = terminal(&run.input(), false, 200);
     let row = text.lines().find(|line| line.starts_with(whole)).unwrap();
-    assert!(
-        row.contains("inert") && !row.contains("equivalent"),
-        "{row}"
-    );
+    has_all(row, &["inert"]);
+    has_none(row, &["equivalent"]);
 }
 
 #[test]
 fn published_times_stand_beside_ours_with_a_verdict() {
     let mut run = matrix();
     // Published: a quarter of p99. Measured: equivalent, better by far, and within.
+    let kept = "keepalive to the origin";
     for (arm, ratio, interval, verdict) in [
         ("gzip", 1.0, (0.99, 1.01), Verdict::Equivalent),
         ("access_log off", 1.0, (0.99, 1.01), Verdict::Equivalent),
-        (
-            "keepalive to the origin",
-            0.24,
-            (0.2, 0.28),
-            Verdict::Better,
-        ),
+        (kept, 0.24, (0.2, 0.28), Verdict::Better),
     ] {
         for load in &mut run.findings.loads {
             for c in load.comparisons.iter_mut().filter(|c| c.arm == arm) {
@@ -216,25 +197,15 @@ fn published_times_stand_beside_ours_with_a_verdict() {
         times("stock", (200, 300), (1000, 1000)),
         after("gzip"),
         after("access_log off"),
-        after("keepalive to the origin"),
+        after(kept),
     ];
     let since = "the default is another one since 2019";
-    published
-        .dated
-        .insert("access_log off".to_owned(), since.to_owned());
+    published.dated = [("access_log off".to_owned(), since.to_owned())].into();
     for output in outputs(&run) {
-        for text in [
-            "no effect here",
-            "obsolete",
-            since,
-            "confirmed",
-            "200ms to 300ms",
-            "0.240× to 0.250×",
-        ] {
-            assert!(output.contains(text), "{text}: {output}");
-        }
+        has_all(&output, &["no effect here", "obsolete", since, "confirmed"]);
+        has_all(&output, &["200ms to 300ms", "0.240× to 0.250×"]);
         // Of the cells that it is for, the hardest that may be used: c300-r1000 is INVALID.
-        assert!(output.contains("c300-r100 (VALID)"), "{output}");
+        has_all(&output, &["c300-r100 (VALID)"]);
     }
 }
 

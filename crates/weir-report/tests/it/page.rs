@@ -2,21 +2,23 @@
 
 use weir_report::html;
 
-use crate::{fixture, markup};
+use crate::fixture;
+use crate::markup::{self, Tag};
 
 #[test]
 fn the_page_is_well_formed_and_loads_nothing() {
     let page = html(&fixture::run().input());
     markup::keep("report.html", &page);
     let tags = markup::check(&page);
-    for address in ["http://", "https://", "url(", "@import", "@font-face"] {
-        assert!(!page.contains(address), "{address} in the page");
-    }
-    let policy = tags.iter().find_map(|tag| {
-        (tag.get("http-equiv") == Some("Content-Security-Policy")).then(|| tag.get("content"))
-    });
-    assert!(policy.flatten().unwrap().starts_with("default-src 'none'"));
-    assert!(!page.contains("NaN") && !page.contains("inf\""));
+    let addresses = ["http://", "https://", "url(", "@import", "@font-face"];
+    markup::has_none(&page, &addresses);
+    let is_policy = |tag: &&Tag| tag.get("http-equiv") == Some("Content-Security-Policy");
+    let policy = tags
+        .iter()
+        .find(is_policy)
+        .and_then(|tag| tag.get("content"));
+    assert!(policy.unwrap().starts_with("default-src 'none'"));
+    markup::has_none(&page, &["NaN", "inf\""]);
 }
 
 #[test]
@@ -42,23 +44,16 @@ fn everything_that_was_asked_for_is_there() {
         "weir-run/2",
         "one_at_a_time:",
     ];
-    for text in expected {
-        assert!(page.contains(text), "{text} is missing");
-    }
+    markup::has_all(&page, &expected);
 }
 
 #[test]
 fn every_chart_says_what_it_shows_and_has_both_widths() {
     let run = fixture::run();
     let tags = markup::check(&html(&run.input()));
-    let charts: Vec<_> = tags
-        .iter()
-        .filter_map(|tag| {
-            tag.get("class")
-                .filter(|c| c.starts_with("chart "))
-                .map(|c| (tag, c))
-        })
-        .collect();
+    let classes = tags.iter().filter_map(|tag| Some((tag, tag.get("class")?)));
+    let charts = classes.filter(|(_, class)| class.starts_with("chart "));
+    let charts: Vec<_> = charts.collect();
     for (tag, _) in &charts {
         assert_eq!(tag.get("role"), Some("img"));
         assert!(tag.get("aria-labelledby").is_some());

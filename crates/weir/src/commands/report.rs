@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use weir_analysis::findings::Findings;
-use weir_record::Run;
+use weir_record::{HEADER_FILE, Run};
 use weir_report::ReportInput;
 
 use crate::args::{ReportArgs, ReportFormat};
@@ -37,8 +37,12 @@ pub(crate) fn run(args: ReportArgs) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Reads a run folder.
+/// Reads a run folder, which may be named by its header.
 pub(crate) fn read(folder: &Path) -> Result<Run, Failure> {
+    let folder = match folder.parent() {
+        Some(above) if folder.ends_with(HEADER_FILE) && folder.is_file() => above,
+        _ => folder,
+    };
     Run::read(folder).map_err(|error| {
         let hint = error.hint().map(str::to_owned);
         Failure::input(error).maybe_hint(hint)

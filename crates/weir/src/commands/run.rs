@@ -245,6 +245,16 @@ impl Narrator {
         self.line.say(text);
     }
 
+    /// Says how long it will take.
+    fn promise(&mut self, takes: Duration) {
+        self.say_arms();
+        let takes = format_duration(Duration::from_secs(takes.as_secs().max(1)));
+        self.say(&match self.is_resumed {
+            true => format!("What remains takes about {takes}"),
+            false => format!("All of it takes about {takes}"),
+        });
+    }
+
     fn tell(&mut self, event: Event) {
         match event {
             Event::Begun {
@@ -258,14 +268,7 @@ impl Narrator {
                     self.say(&format!("Note: {remark}"));
                 }
             }
-            Event::Takes(takes) => {
-                self.say_arms();
-                let takes = format_duration(Duration::from_secs(takes.as_secs().max(1)));
-                self.say(&match self.is_resumed {
-                    true => format!("What remains takes about {takes}"),
-                    false => format!("All of it takes about {takes}"),
-                });
-            }
+            Event::Takes(takes) => self.promise(takes),
             Event::ArmReady {
                 arm,
                 address,

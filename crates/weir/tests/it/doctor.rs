@@ -9,7 +9,7 @@ use rustix::process::Signal;
 use weir_sut::free_port;
 
 use crate::place::Place;
-use crate::program::{HasAll, Running, run, wait_until, weir};
+use crate::program::{Ended, HasAll, Running, run, wait_until};
 
 /// An nginx that listens at a free port and passes requests on to nobody.
 struct Proxy {
@@ -26,23 +26,13 @@ impl Proxy {
         for folder in ["logs", "tmp"] {
             fs::create_dir_all(prefix.join(folder)).expect("own folder");
         }
-        let file = prefix.join("nginx.conf");
-        fs::write(&file, configuration(&prefix, port)).expect("own folder");
+        place.write("proxy/nginx.conf", &configuration(&prefix, port));
         let line = format!(
-            "{before} exec nginx -p {} -c {} -e {}",
-            prefix.display(),
-            file.display(),
-            prefix.join("logs/error.log").display()
+            "{before} PATH=$PATH:/usr/sbin:/sbin exec nginx -p {0} -c {0}/nginx.conf -e {0}/logs/error.log",
+            prefix.display()
         );
         let mut command = Command::new(shell[0]);
-        let path = format!(
-            "{}:/usr/sbin:/sbin",
-            std::env::var("PATH").unwrap_or_default()
-        );
-        command
-            .args(&shell[1..])
-            .args(["sh", "-c", &line])
-            .env("PATH", path);
+        command.args(&shell[1..]).args(["sh", "-c", &line]);
         let mut nginx = Running::start(&mut command);
         nginx.wait_until("workers", |nginx| {
             weir_probe::process::children(nginx.pid()).is_ok_and(|children| children.len() == 2)
@@ -54,11 +44,8 @@ impl Proxy {
         }
     }
 
-    fn doctor(&self, options: &str) -> Command {
-        let pid = self.nginx.pid().to_string();
-        let mut command = weir(["doctor", "--pid", &pid]);
-        command.args(options.split_whitespace());
-        command
+    fn doctor(&self, options: &str) -> Ended {
+        run(&format!("doctor --pid {} {options}", self.nginx.pid()))
     }
 }
 
@@ -110,29 +97,20 @@ const HERE: &[&str] = &["env"];
 fn a_load_that_fits_and_one_that_does_not() {
     let place = Place::new();
     let proxy = Proxy::start(&place, HERE, "");
-    let fits = Running::start(&mut proxy.doctor("--connections 20 --rate 1")).end();
-    let text = fits.with_code(0).stdout;
-    assert!(
-        text.starts_with("load      20 connections, 1.0 requests/s\n"),
-        "{text}"
-    );
-    text.has_all(&["512 clients at once: 2 workers × 512"]);
+    let fits = proxy.doctor("--connections 20 --rate 1").with_code(0);
+    let load = "load      20 connections, 1.0 requests/s\n";
+    assert!(fits.stdout.starts_with(load), "{}", fits.stdout);
+    fits.stdout.has("512 clients at once: 2 workers × 512");
 
-    let much = Running::start(&mut proxy.doctor("--connections 5000 --rate 100k")).end();
-    let text = much.with_code(1).stdout;
-    let listed = format!(
-        "{}/nginx.conf:5: worker_connections 512",
-        proxy.prefix.display()
-    );
-    for words in [
+    let much = proxy.doctor("--connections 5000 --rate 100k");
+    let prefix = proxy.prefix.display();
+    flat(&much.with_code(1).stdout).has_all(&[
         "these settings do not carry it",
         "[worker-connections-too-few]",
         "[origin-ports-run-out]",
-        &listed,
+        &format!("{prefix}/nginx.conf:5: worker_connections 512"),
         "nothing was changed",
-    ] {
-        assert!(flat(&text).contains(words), "{words}:\n{text}");
-    }
+    ]);
 }
 
 /// The commands are there to be run: here they are, and nginx takes what they wrote.
@@ -140,9 +118,8 @@ fn a_load_that_fits_and_one_that_does_not() {
 fn its_commands_put_right_what_it_found() {
     let place = Place::new();
     let mut proxy = Proxy::start(&place, HERE, "");
-    let before = Running::start(&mut proxy.doctor("-c 1000 --format json")).end();
-    let text = before.with_code(1).stdout;
-    let json: serde_json::Value = serde_json::from_str(&text).expect("JSON");
+    let before = proxy.doctor("-c 1000 --format json").with_code(1);
+    let json: serde_json::Value = before.document();
     assert_eq!(json["format"], "weir-doctor/1");
     let findings = json["findings"].as_array().expect("findings");
     let mut obeyed = 0;
@@ -155,10 +132,10 @@ fn its_commands_put_right_what_it_found() {
             obeyed += 1;
         }
     }
-    assert!(obeyed > 0, "{text}");
-    proxy.nginx.signal(rustix::process::Signal::HUP);
+    assert!(obeyed > 0, "{}", before.stdout);
+    proxy.nginx.signal(Signal::HUP);
     wait_until("a configuration that carries the load", || {
-        let ended = Running::start(&mut proxy.doctor("-c 1000")).end();
+        let ended = proxy.doctor("-c 1000");
         assert!(proxy.nginx.is_alive(), "{}", proxy.nginx.stderr());
         ended.code == Some(0)
     });
@@ -177,26 +154,12 @@ fn nothing_is_written_and_nothing_opened_for_it() {
     };
     let before = listing();
     let traced = place.path("trace");
+    let calls = "trace=open,openat,creat,mkdir,unlink,rename,bind,listen";
     let mut command = Command::new("strace");
-    let pid = proxy.nginx.pid().to_string();
-    command
-        .args([
-            "-f",
-            "-e",
-            "trace=open,openat,creat,mkdir,unlink,rename,bind,listen",
-            "-o",
-        ])
-        .arg(&traced)
-        .args([
-            env!("CARGO_BIN_EXE_weir"),
-            "doctor",
-            "-c",
-            "10",
-            "-R",
-            "10",
-            "--pid",
-            &pid,
-        ]);
+    command.args(["-f", "-e", calls, "-o"]).arg(&traced);
+    command.arg(env!("CARGO_BIN_EXE_weir"));
+    let options = format!("doctor -c 10 -R 10 --pid {}", proxy.nginx.pid());
+    command.args(options.split(' '));
     match command.output() {
         Ok(output) => {
             assert_eq!(output.status.code(), Some(0), "{output:?}");
@@ -205,24 +168,16 @@ fn nothing_is_written_and_nothing_opened_for_it() {
         }
         Err(error) => {
             eprintln!("skipped: no strace: {error}");
-            Running::start(&mut proxy.doctor("-c 10 -R 10"))
-                .end()
-                .with_code(0);
+            proxy.doctor("-c 10 -R 10").with_code(0);
         }
     }
     assert_eq!(listing(), before);
     let trace = fs::read_to_string(&traced).unwrap_or_default();
-    let writes = trace.lines().filter(|line| {
-        let opens = [
-            "O_WRONLY", "O_RDWR", "O_CREAT", "mkdir(", "unlink(", "rename(", "listen(",
-        ];
-        opens.iter().any(|word| line.contains(word))
-    });
+    let opens = "O_WRONLY O_RDWR O_CREAT mkdir( unlink( rename( listen(";
     // nginx -V looks whether it has standard streams.
-    let writes: Vec<&str> = writes
-        .filter(|line| !line.contains("\"/dev/null\""))
-        .collect();
-    assert!(writes.is_empty(), "{writes:#?}");
+    for line in trace.lines().filter(|line| !line.contains("\"/dev/null\"")) {
+        line.has_none(&opens.split(' ').collect::<Vec<_>>());
+    }
 }
 
 /// The settings are those of the proxy's own network namespace, and the queue is the kernel's.
@@ -237,27 +192,19 @@ fn a_backlog_that_the_kernel_has_capped() {
     let shell = ["unshare", "--net"];
     let before = "echo 128 > /proc/sys/net/core/somaxconn && ip link set lo up &&";
     let proxy = Proxy::start(&place, &shell, before);
-    let text = Running::start(&mut proxy.doctor("-c 10"))
-        .end()
-        .with_code(0)
-        .stdout;
-    for words in [
+    let text = proxy.doctor("-c 10").with_code(0).stdout;
+    flat(&text).has_all(&[
         "[backlog-capped]",
         "a backlog of 511 is capped at 128",
         "net.core.somaxconn = 128",
         "the proxy's own network namespace",
-    ] {
-        assert!(flat(&text).contains(words), "{words}:\n{text}");
-    }
+    ]);
     if flat(&text).contains("not known: listeners") {
         eprintln!("skipped: the kernel does not tell of listeners here");
         return;
     }
-    let measured = format!(
-        "127.0.0.1:{} now: 0 waiting, room for 128 (sock_diag)",
-        proxy.port
-    );
-    assert!(text.contains(&measured), "{measured}:\n{text}");
+    let measured = "now: 0 waiting, room for 128 (sock_diag)";
+    text.has(&format!("127.0.0.1:{} {measured}", proxy.port));
 }
 
 #[test]
@@ -275,11 +222,8 @@ fn a_user_who_is_not_root_is_told_what_was_not_seen() {
         .arg(place.copy_of_weir())
         .args(["doctor", "--pid", &pid, "-c", "10"]);
     let text = Running::start(&mut command).end().with_code(0).stdout;
-    assert!(
-        flat(&text).contains("not known: the proxy's network namespace"),
-        "{text}"
-    );
-    assert!(text.contains("looked at: "), "{text}");
+    flat(&text).has("not known: the proxy's network namespace");
+    text.has("looked at: ");
 }
 
 #[test]
@@ -288,8 +232,8 @@ fn this_machine_as_it_is() {
     let file = place.write("nginx.conf", &configuration(&place.path("x"), 18_080));
     let line = format!("doctor --nginx {}", file.display());
     let text = run(&line).with_code(0).stdout;
-    assert!(text.contains("no load to judge by"), "{text}");
-    assert!(flat(&text).contains("TcpExt counters since boot"), "{text}");
+    text.has("no load to judge by");
+    flat(&text).has("TcpExt counters since boot");
 }
 
 #[test]

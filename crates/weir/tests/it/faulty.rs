@@ -4,21 +4,28 @@
 //! TCP's place before the handshake.
 
 use std::io::{self, Read, Write};
-use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
-use std::sync::Arc;
+use std::net::{IpAddr, Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use rustix::net::sockopt::set_socket_linger;
 use rustls::{ServerConfig, ServerConnection, StreamOwned};
 use weir_http::request::{Progress, RequestParser};
+use weir_origin::{Origin, OriginConfig};
 
 /// What every request is answered with that meets no fault.
 pub(crate) const RIGHT: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi";
 
 /// Bytes of content in it.
 pub(crate) const RIGHT_CONTENT: u64 = 2;
+
+/// An origin server on a free port of the loopback interface, which is always right.
+pub(crate) fn origin() -> Origin {
+    let any = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+    Origin::start(OriginConfig::new(vec![any])).expect("an origin server")
+}
 
 /// How often a server that waits looks whether it is over.
 const LOOK: Duration = Duration::from_millis(5);
@@ -53,6 +60,10 @@ pub(crate) enum After {
 /// Whom a fault is done to.
 pub(crate) struct Victim {
     pub(crate) wire: Box<dyn Wire>,
+    /// Its last request, word for word.
+    pub(crate) request: String,
+    /// What has come behind it.
+    rest: Vec<u8>,
     server: Arc<Script>,
 }
 
@@ -104,6 +115,24 @@ impl Victim {
         After::Close
     }
 
+    /// Reads one request to its end; whether there was one.
+    fn read_request(&mut self, parser: &mut RequestParser) -> bool {
+        let mut bytes = Vec::new();
+        let mut buffer = [0; 64 * 1024];
+        loop {
+            let fed = parser.feed(&self.rest).expect("weir sends requests");
+            bytes.extend(self.rest.drain(..fed.consumed));
+            if fed.event != Progress::NeedMore {
+                self.request = String::from_utf8_lossy(&bytes).into_owned();
+                return true;
+            }
+            match self.wire.read(&mut buffer) {
+                Ok(length @ 1..) => self.rest.extend(&buffer[..length]),
+                _ => return false,
+            }
+        }
+    }
+
     /// Reads nothing and sends nothing, as long as the server lives.
     pub(crate) fn ignore(&mut self) -> After {
         while !self.server.counts.over.load(Ordering::Relaxed) {
@@ -121,6 +150,14 @@ struct Counts {
     faults: AtomicU64,
     /// The server is to end.
     over: AtomicBool,
+    /// Requests word for word, and where connections came from.
+    seen: Mutex<(Vec<String>, Vec<IpAddr>)>,
+}
+
+impl Counts {
+    fn seen(&self) -> MutexGuard<'_, (Vec<String>, Vec<IpAddr>)> {
+        self.seen.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 type Fault = dyn Fn(&mut Victim) -> After + Send + Sync;
@@ -145,7 +182,7 @@ struct Script {
 
 /// The server. It ends when it is dropped.
 pub(crate) struct Faulty {
-    address: SocketAddr,
+    pub(crate) address: SocketAddr,
     script: Arc<Script>,
     thread: Option<JoinHandle<()>>,
 }
@@ -157,6 +194,14 @@ impl Faulty {
         fault: impl Fn(&mut Victim) -> After + Send + Sync + 'static,
     ) -> Faulty {
         Faulty::start("http", Each::Request(each), Box::new(fault), Box::new(Ok))
+    }
+
+    /// Answers every request with the same bytes, and keeps the connection.
+    pub(crate) fn answering(response: &'static [u8]) -> Faulty {
+        Faulty::requests(1, |victim| {
+            victim.send(response);
+            After::Keep
+        })
     }
 
     /// Each `each`-th connection meets `fault` before its first request. The very first, with which
@@ -233,13 +278,23 @@ impl Faulty {
         }
     }
 
-    pub(crate) fn url(&self) -> String {
-        format!("{}://{}/", self.script.scheme, self.address)
+    pub(crate) fn scheme(&self) -> &str {
+        self.script.scheme
     }
 
     /// Requests that came whole.
     pub(crate) fn seen(&self) -> u64 {
         self.script.counts.requests.load(Ordering::Relaxed)
+    }
+
+    /// Where connections came from so far.
+    pub(crate) fn clients(&self) -> Vec<IpAddr> {
+        self.script.counts.seen().1.clone()
+    }
+
+    /// The requests so far, word for word.
+    pub(crate) fn texts(&self) -> Vec<String> {
+        self.script.counts.seen().0.clone()
     }
 
     /// Faults so far.
@@ -274,9 +329,15 @@ fn serve(script: &Arc<Script>, stream: TcpStream) {
     if stream.set_nodelay(true).is_err() {
         return;
     }
-    let server = Arc::clone(script);
-    let wire = Box::new(stream);
-    let mut victim = Victim { wire, server };
+    if let Ok(client) = stream.peer_addr() {
+        counts.seen().1.push(client.ip());
+    }
+    let mut victim = Victim {
+        wire: Box::new(stream),
+        request: String::new(),
+        rest: Vec::new(),
+        server: Arc::clone(script),
+    };
     let fail = |victim: &mut Victim| {
         counts.faults.fetch_add(1, Ordering::Relaxed);
         (script.fault)(victim)
@@ -287,11 +348,10 @@ fn serve(script: &Arc<Script>, stream: TcpStream) {
     {
         return;
     }
-    let Victim { wire, server } = victim;
-    let Ok(wire) = (script.wrap)(wire) else {
+    let Ok(wire) = (script.wrap)(victim.wire) else {
         return;
     };
-    let mut victim = Victim { wire, server };
+    victim.wire = wire;
     if let Each::Connection(each) = script.each
         && number.is_multiple_of(each)
         && fail(&mut victim) == After::Close
@@ -299,8 +359,9 @@ fn serve(script: &Arc<Script>, stream: TcpStream) {
         return;
     }
     let mut parser = RequestParser::default();
-    while read_request(&mut *victim.wire, &mut parser) {
+    while victim.read_request(&mut parser) {
         let number = 1 + counts.requests.fetch_add(1, Ordering::Relaxed);
+        counts.seen().0.push(victim.request.clone());
         let after = match script.each {
             Each::Request(each) if number.is_multiple_of(each) => fail(&mut victim),
             _ if victim.send(RIGHT) => After::Keep,
@@ -310,17 +371,4 @@ fn serve(script: &Arc<Script>, stream: TcpStream) {
             return;
         }
     }
-}
-
-/// Reads one request to its end; whether there was one. Clients here do not pipeline.
-fn read_request(wire: &mut dyn Wire, parser: &mut RequestParser) -> bool {
-    let mut buffer = [0; 64 * 1024];
-    while let Ok(length @ 1..) = wire.read(&mut buffer) {
-        let fed = parser.feed(&buffer[..length]).expect("weir sends requests");
-        if fed.event != Progress::NeedMore {
-            assert_eq!(fed.consumed, length, "weir does not pipeline");
-            return true;
-        }
-    }
-    false
 }

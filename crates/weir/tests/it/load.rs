@@ -8,13 +8,56 @@ use weir_model::load::{Arrivals, ErrorKind};
 use weir_model::load_report::{FORMAT, LoadReport};
 use weir_origin::{Origin, OriginConfig};
 
-use crate::peer::{Peer, origin, url};
+use crate::faulty::{Faulty, origin};
 use crate::program::{Ended, HasAll, Running, run, wait_until, weir};
+use crate::secure::Nginx;
+
+/// Whoever `weir load` is pointed at; the URL comes last in its command line.
+pub(crate) trait Server {
+    fn url(&self) -> String;
+
+    /// As [`report`].
+    fn report(&self, flags: &str) -> (LoadReport, Ended) {
+        let url = self.url();
+        report(&format!("{flags} {url}"))
+    }
+
+    /// As [`reported`].
+    #[track_caller]
+    fn reported(&self, flags: &str) -> LoadReport {
+        let url = self.url();
+        reported(&format!("{flags} {url}"))
+    }
+
+    /// `weir load` for people.
+    fn load(&self, flags: &str) -> Ended {
+        let url = self.url();
+        run(&format!("load {flags} {url}"))
+    }
+}
+
+impl Server for Origin {
+    fn url(&self) -> String {
+        format!("http://{}/", self.addresses()[0])
+    }
+}
+
+impl Server for Faulty {
+    fn url(&self) -> String {
+        format!("{}://{}/", self.scheme(), self.address)
+    }
+}
+
+impl Server for Nginx {
+    fn url(&self) -> String {
+        format!("https://{}/", self.address)
+    }
+}
 
 /// Runs `weir load` for its document.
 pub(crate) fn report(line: &str) -> (LoadReport, Ended) {
     let ended = run(&format!("load --quiet --format json {line}"));
-    (document(&ended), ended)
+    (ended.document(), ended)
 }
 
 /// The document of a `weir load` that ends well.
@@ -23,6 +66,18 @@ pub(crate) fn reported(line: &str) -> LoadReport {
     let (report, ended) = report(line);
     ended.with_code(0);
     report
+}
+
+/// An error by its kind, in its words.
+pub(crate) type Error = (ErrorKind, &'static str);
+
+/// The one status of all answers, and how many they are.
+#[track_caller]
+pub(crate) fn only_status(report: &LoadReport) -> (u16, u64) {
+    let [all] = &report.statuses[..] else {
+        panic!("{:?} {:?}", report.statuses, report.errors)
+    };
+    (all.status, all.count)
 }
 
 /// The kind, the words and the number of the errors, which are all alike.
@@ -34,15 +89,10 @@ pub(crate) fn only_error(report: &LoadReport) -> (ErrorKind, &str, u64) {
     (error.kind, &error.words, error.count)
 }
 
-fn document(ended: &Ended) -> LoadReport {
-    serde_json::from_str(&ended.stdout)
-        .unwrap_or_else(|error| panic!("{error}:\n{}\n{}", ended.stdout, ended.stderr))
-}
-
 #[test]
 fn the_document_agrees_with_what_the_server_counted() {
     let origin = origin();
-    let report = reported(&format!("-n 1000 -c 7 -t 2 {}", url(&origin)));
+    let report = origin.reported("-n 1000 -c 7 -t 2");
     let seen = origin.counters(0);
     assert_eq!(report.format, FORMAT);
     assert_eq!(report.outcome, "complete");
@@ -51,11 +101,7 @@ fn the_document_agrees_with_what_the_server_counted() {
     assert_eq!(report.response_time.count, 1000);
     assert_eq!(report.counts.received_bytes, seen.sent_bytes);
     assert_eq!(report.counts.content_bytes, 1000 * 1024);
-    assert_eq!(
-        (report.statuses[0].status, report.statuses[0].count),
-        (200, 1000)
-    );
-    assert_eq!(report.statuses.len(), 1);
+    assert_eq!(only_status(&report), (200, 1000));
     assert_eq!((report.counts.connected, report.counts.reconnects), (7, 0));
     // One more: weir looks first whether anybody is there.
     assert_eq!(report.counts.connects + 1, seen.connections);
@@ -67,9 +113,10 @@ fn the_document_agrees_with_what_the_server_counted() {
 #[test]
 fn every_format_says_what_happened() {
     let origin = origin();
-    let url = url(&origin);
     let load = |more: &str| {
-        let ended = run(&format!("load -q -n 200 -c 2 -t 1 {more} {url}")).with_code(0);
+        let ended = origin
+            .load(&format!("-q -n 200 -c 2 -t 1 {more}"))
+            .with_code(0);
         assert_eq!(ended.stderr, "", "{more}");
         ended.stdout
     };
@@ -80,32 +127,25 @@ fn every_format_says_what_happened() {
         "2xx 200",
         "errors        none",
     ]);
-    assert!(!text.contains("quantile"), "{text}");
-    assert!(load("-L").contains("\n  quantile "), "the spectrum");
+    text.has_none(&["quantile"]);
+    load("-L").has("\n  quantile ");
     let wrk2 = load("--format wrk2");
     assert!(wrk2.starts_with("Running "), "{wrk2}");
-    for words in [
+    wrk2.has_all(&[
         "  1 threads and 2 connections\n",
         "  Latency Distribution (HdrHistogram - Recorded Latency)\n",
         "  200 requests in ",
         "\nRequests/sec: ",
-    ] {
-        assert!(wrk2.contains(words), "{words}:\n{wrk2}");
-    }
+    ]);
     let hgrm = load("--format hgrm");
-    assert!(
-        hgrm.trim_start()
-            .starts_with("Value     Percentile TotalCount"),
-        "{hgrm}"
-    );
-    assert!(hgrm.contains("#[Max     ="), "{hgrm}");
+    hgrm.has_all(&["Value     Percentile TotalCount", "#[Max     ="]);
     assert_eq!(origin.counters(0).requests, 4 * 200);
 }
 
 #[test]
 fn an_open_loop_sends_what_it_intended() {
     let origin = origin();
-    let report = reported(&format!("-R 500 -d 1s -c 4 -t 1 {}", url(&origin)));
+    let report = origin.reported("-R 500 -d 1s -c 4 -t 1");
     assert_eq!(report.load.arrivals, Arrivals::Constant { rate: 500.0 });
     assert_eq!(report.rates.intended, Some(500.0));
     assert_eq!(report.counts.due, 500);
@@ -118,8 +158,7 @@ fn an_open_loop_sends_what_it_intended() {
 #[test]
 fn ramp_up_is_not_measured() {
     let origin = origin();
-    let line = format!("-R 400 --ramp-up 500ms -d 500ms -c 2 -t 1 {}", url(&origin));
-    let report = reported(&line);
+    let report = origin.reported("-R 400 --ramp-up 500ms -d 500ms -c 2 -t 1");
     assert_eq!((report.phases.ramp_up, report.phases.sustain), (0.5, 0.5));
     assert_eq!(report.counts.due, 200);
     // An even growth from nothing sends half as many.
@@ -129,7 +168,7 @@ fn ramp_up_is_not_measured() {
 
 #[test]
 fn the_request_is_as_asked_for() {
-    let peer = Peer::answering(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n");
+    let peer = Faulty::answering(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n");
     let file = tempfile::NamedTempFile::new().unwrap();
     std::fs::write(file.path(), "from a file").unwrap();
     let url = format!("{}a/b?q=1", peer.url());
@@ -138,7 +177,7 @@ fn the_request_is_as_asked_for() {
         Running::start(&mut weir(always.iter().chain(more)))
             .end()
             .with_code(0);
-        peer.requests().pop().expect("a request")
+        peer.texts().pop().expect("a request")
     };
     let plain = load(&[]);
     assert!(plain.starts_with("GET /a/b?q=1 HTTP/1.1\r\n"), "{plain}");
@@ -147,11 +186,8 @@ fn the_request_is_as_asked_for() {
     let fields = load(&["-H", "X-One: 1", "-H", "Host: example.test", "-m", "DELETE"]);
     assert!(fields.starts_with("DELETE "), "{fields}");
     fields.has_all(&["\r\nX-One: 1\r\n", "\r\nHost: example.test\r\n"]);
-    assert_eq!(
-        fields.to_lowercase().matches("\r\nhost:").count(),
-        1,
-        "{fields}"
-    );
+    let hosts = fields.to_lowercase().matches("\r\nhost:").count();
+    assert_eq!(hosts, 1, "{fields}");
     let post = load(&["-m", "POST", "-b", "a body"]);
     assert!(post.starts_with("POST "), "{post}");
     assert!(post.contains("\r\nContent-Length: 6\r\n"), "{post}");
@@ -166,20 +202,18 @@ fn the_request_is_as_asked_for() {
 #[test]
 fn head_has_no_content() {
     let origin = origin();
-    let report = reported(&format!("-m HEAD -n 50 -c 1 {}", url(&origin)));
+    let report = origin.reported("-m HEAD -n 50 -c 1");
     assert_eq!(report.target.method, "HEAD");
     assert_eq!(report.counts.completed_whole, 50);
-    assert_eq!(
-        (report.counts.content_bytes, report.counts.reconnects),
-        (0, 0)
-    );
+    assert_eq!(report.counts.content_bytes, 0);
+    assert_eq!(report.counts.reconnects, 0);
 }
 
 #[test]
 fn over_ipv6() {
     let any = SocketAddr::from((Ipv6Addr::LOCALHOST, 0));
     let origin = Origin::start(OriginConfig::new(vec![any])).expect("an IPv6 loopback interface");
-    let report = reported(&format!("-n 20 -c 2 {}", url(&origin)));
+    let report = origin.reported("-n 20 -c 2");
     assert_eq!(report.counts.completed_whole, 20);
     assert_eq!(report.target.address, origin.addresses()[0].to_string());
 }
@@ -189,13 +223,9 @@ fn the_result_goes_where_it_was_asked_for() {
     let origin = origin();
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("result.json");
-    let ended = run(&format!(
-        "load -q -n 20 -c 1 --format json -o {} {}",
-        file.display(),
-        url(&origin)
-    ))
-    .with_code(0);
-    assert_eq!(ended.stdout, "");
+    let to = file.display();
+    let ended = origin.load(&format!("-q -n 20 -c 1 --format json -o {to}"));
+    assert_eq!(ended.with_code(0).stdout, "");
     let text = std::fs::read_to_string(file).unwrap();
     let report: LoadReport = serde_json::from_str(&text).unwrap();
     assert_eq!(report.counts.completed_whole, 20);
@@ -206,16 +236,16 @@ fn an_interruption_ends_the_trial_and_not_the_report() {
     let origin = origin();
     for (format, words) in [("text", "then interrupted"), ("json", "\"interrupted\"")] {
         let before = origin.counters(0).requests;
-        let line = format!("load -d 1h -c 2 -t 1 --format {format} {}", url(&origin));
+        let line = format!("load -d 1h -c 2 -t 1 --format {format} {}", origin.url());
         let mut load = Running::start(&mut weir(line.split_whitespace()));
         load.wait_until("some requests", |_| {
             origin.counters(0).requests > before + 100
         });
         load.signal(Signal::INT);
         let ended = load.end().with_code(130);
-        assert!(ended.stdout.contains(words), "{}", ended.stdout);
+        ended.stdout.has(words);
         if format == "json" {
-            let report = document(&ended);
+            let report: LoadReport = ended.document();
             assert_eq!(report.outcome, "interrupted");
             assert!(report.counts.completed_whole > 100);
             assert_eq!(report.statuses[0].count, report.counts.completed_whole);
@@ -228,10 +258,8 @@ fn an_interruption_while_connections_open_ends_it_too() {
     // A backlog of 0 holds one connection, weir's first look; the kernel lets all others wait.
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     rustix::net::listen(&listener, 0).unwrap();
-    let line = format!(
-        "load -q -c 3 -t 1 http://{}/",
-        listener.local_addr().unwrap()
-    );
+    let address = listener.local_addr().unwrap();
+    let line = format!("load -q -c 3 -t 1 http://{address}/");
     let load = Running::start(&mut weir(line.split_whitespace()));
     let threads = format!("/proc/{}/task", load.pid());
     wait_until("the engine's thread", || {
@@ -242,14 +270,13 @@ fn an_interruption_while_connections_open_ends_it_too() {
     });
     load.signal(Signal::TERM);
     let ended = load.end();
-    assert!(ended.stderr.contains("interrupted"), "{}", ended.stderr);
-    ended.with_code(130);
+    ended.with_code(130).says(&["interrupted"]);
 }
 
 #[test]
 fn who_has_read_enough_is_no_error_and_a_full_disk_is() {
     let origin = origin();
-    let mut command = weir(["load", "-q", "-n", "5", "-c", "1", &url(&origin)]);
+    let mut command = weir(["load", "-q", "-n", "5", "-c", "1", &origin.url()]);
     let (reader, writer) = std::io::pipe().unwrap();
     drop(reader);
     let ended = Running::start_with(&mut command, writer.into(), Stdio::piped()).end();
@@ -269,19 +296,12 @@ fn who_has_read_enough_is_no_error_and_a_full_disk_is() {
 #[test]
 fn a_wrk2_users_command_line_works_unchanged() {
     let origin = origin();
-    let wrk2 = format!(
-        "-t2 -c20 -d1s -R200 --latency --timeout 2s -H Accept:*/* {}",
-        url(&origin)
-    );
-    let text = run(&format!("load {wrk2}")).with_code(0).stdout;
-    assert!(text.contains("200.0 requests/s intended"), "{text}");
-    assert!(text.contains("quantile"), "the spectrum");
-    let same = run(&format!("load --format wrk2 {wrk2}"))
-        .with_code(0)
-        .stdout;
-    same.has_all(&[
-        "  2 threads and 20 connections\n",
-        "Detailed Percentile spectrum:",
-    ]);
+    let wrk2 = "-t2 -c20 -d1s -R200 --latency --timeout 2s -H Accept:*/*";
+    let text = origin.load(wrk2).with_code(0).stdout;
+    text.has_all(&["200.0 requests/s intended", "quantile"]);
+    let same = origin.load(&format!("--format wrk2 {wrk2}")).with_code(0);
+    let spectrum = "Detailed Percentile spectrum:";
+    same.stdout
+        .has_all(&["  2 threads and 20 connections\n", spectrum]);
     assert_eq!(origin.counters(0).requests, 400);
 }

@@ -5,7 +5,8 @@ use std::path::Path;
 use weir_model::calibration::{Calibration, FORMAT};
 use weir_model::load_report::LoadReport;
 
-use crate::peer::{origin, url};
+use crate::faulty::origin;
+use crate::load::Server;
 use crate::program::{Ended, HasAll, Running, weir};
 
 /// Runs weir with a cache of its own.
@@ -18,18 +19,18 @@ fn with_cache(cache: &Path, line: &str) -> Ended {
 fn a_calibration_is_remembered_and_used() {
     let cache = tempfile::tempdir().expect("a folder");
     let origin = origin();
-    let url = url(&origin);
+    let url = origin.url();
     let load = |more: &str| {
         let line = format!("load -q --format json -n 200 -c 4 -t 1 --io epoll {more} {url}");
         let ended = with_cache(cache.path(), &line).with_code(0);
-        let report: LoadReport = serde_json::from_str(&ended.stdout).expect("a document");
+        let report: LoadReport = ended.document();
         report.generator
     };
     assert_eq!(load("").self_capacity, None);
 
     let line = "load --calibrate -d 60ms -q --format json";
     let ended = with_cache(cache.path(), line).with_code(0);
-    let made: Calibration = serde_json::from_str(&ended.stdout).expect("a calibration");
+    let made: Calibration = ended.document();
     assert_eq!(made.format, FORMAT);
     let epoll = made.way("epoll").expect("epoll works everywhere");
     assert!(epoll.request_ns > 0.0 && epoll.floor_ns > 0.0, "{epoll:?}");
@@ -66,14 +67,14 @@ fn people_are_told_what_it_means() {
 #[test]
 fn the_floor_is_counted_by_the_server_too() {
     let origin = origin();
-    let url = url(&origin);
+    let url = origin.url();
     for io in ["epoll", "auto"] {
         let before = origin.counters(0).requests;
         let mut command = weir([
             "load", "--floor", "-d", "200ms", "-c", "5", "--io", io, &url,
         ]);
         let ended = Running::start(&mut command).end().with_code(0);
-        let said: serde_json::Value = serde_json::from_str(&ended.stdout).expect("JSON");
+        let said: serde_json::Value = ended.document();
         let counted = said["counts"]["completed"].as_u64().expect("a count");
         let seen = origin.counters(0).requests - before;
         // Those in flight at the end were sent and are not counted.

@@ -5,9 +5,9 @@ use weir_model::load::ErrorKind;
 use weir_model::load_report::LoadReport;
 
 use crate::faulty::{After, Faulty, Victim};
-use crate::load::reported;
+use crate::load::Server;
 use crate::load_faults::{EACH, Fault};
-use crate::program::{Running, weir};
+use crate::program::{Running, peak_kib, weir, within};
 
 /// Sends `first`, then `again` as often as the client takes it.
 pub(crate) fn flood(victim: &mut Victim, first: &[u8], again: &[u8]) -> After {
@@ -36,8 +36,7 @@ fn a_flood_does_not_keep_a_trial_from_ending() {
     for fault in floods {
         for load in ["", "-R 80"] {
             let server = Faulty::requests(EACH, fault);
-            let line = format!("{load} -d 300ms -T 200ms -c 4 -t 1 {}", server.url());
-            let report = reported(&line);
+            let report = server.reported(&format!("{load} -d 300ms -T 200ms -c 4 -t 1"));
             assert!(report.counts.completed_whole > 0, "{load}");
             let given_up = report.censored.in_flight;
             assert!(given_up > 0, "{load}: {:?}", report.errors);
@@ -63,24 +62,9 @@ fn endless_heads_need_no_memory() {
     let line = format!("load -q --format json -d 1h -c 8 -t 1 {}", server.url());
     let mut load = Running::start(&mut weir(line.split_whitespace()));
     load.wait_until("faults on every connection", |_| server.faults() >= 100);
-    let peak = peak_kib(load.pid());
+    let peak = peak_kib(load.pid()).expect("it runs");
     load.signal(Signal::INT);
-    let ended = load.end().with_code(130);
-    let report: LoadReport = serde_json::from_str(&ended.stdout).unwrap();
-    assert_eq!(
-        report.errors[0].kind,
-        ErrorKind::HeadTooLarge,
-        "{:?}",
-        report.errors
-    );
-    assert!(peak < MOST, "weir took {peak} KiB");
-}
-
-/// Peak resident set of a process (proc_pid_status(5)), in KiB.
-fn peak_kib(pid: u32) -> u64 {
-    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).expect("it runs");
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
-    let number = line.and_then(|line| line.split_whitespace().next());
-    let number = number.expect("the kernel tells");
-    number.parse().expect("a number of KiB")
+    let report: LoadReport = load.end().with_code(130).document();
+    assert_eq!(report.errors[0].kind, ErrorKind::HeadTooLarge);
+    within(peak, ..MOST);
 }

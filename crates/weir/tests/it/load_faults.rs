@@ -10,9 +10,9 @@ use weir_model::load::ErrorKind;
 use weir_model::load_report::LoadReport;
 
 use crate::faulty::{After, Faulty, RIGHT_CONTENT, Victim};
-use crate::load::{only_error, report};
+use crate::load::{Error, Server, only_error};
 use crate::load_endless::flood;
-use crate::program::{HasAll, row, run};
+use crate::program::{HasAll, row, within};
 
 /// Requests of each trial.
 pub(crate) const ASKED: u64 = 40;
@@ -30,32 +30,60 @@ pub(crate) const LOADS: [&str; 2] = ["-n 40", "-R 80 -d 500ms"];
 const STALL: &str = "-T 500ms";
 
 /// Messages of the engine, and one of the kernel.
-pub(crate) const TIMEOUT: &str = "no complete response within the timeout";
-pub(crate) const CLOSED_EARLY: &str = "closed in the middle of the response";
-pub(crate) const CLOSED_UNANSWERED: &str = "closed before any byte of the response";
-pub(crate) const HEAD_TOO_LARGE: &str = "head is longer than 1048576 bytes";
-pub(crate) const RESET: &str = "Connection reset by peer (os error 104)";
+pub(crate) const TIMEOUT: Error = (
+    ErrorKind::Timeout,
+    "no complete response within the timeout",
+);
+pub(crate) const CLOSED_EARLY: Error = (
+    ErrorKind::ClosedEarly,
+    "closed in the middle of the response",
+);
+pub(crate) const CLOSED_UNANSWERED: Error = (
+    ErrorKind::ClosedUnanswered,
+    "closed before any byte of the response",
+);
+pub(crate) const NO_HTTP: Error = malformed("status line is not HTTP/1.x and three digits");
+const HEAD_TOO_LARGE: Error = (ErrorKind::HeadTooLarge, "head is longer than 1048576 bytes");
+pub(crate) const RESET: Error = (
+    ErrorKind::Receive,
+    "Connection reset by peer (os error 104)",
+);
+
+pub(crate) const fn malformed(words: &'static str) -> Error {
+    (ErrorKind::Malformed, words)
+}
 
 pub(crate) type Fault = fn(&mut Victim) -> After;
 
-/// Loads a server of which each [`EACH`]-th request meets `fault`, in both ways.
-pub(crate) fn meet(name: &str, more: &str, fault: Fault, check: impl Fn(&Faulty, &LoadReport)) {
+/// A fault that some bytes belong to.
+pub(crate) type Does = fn(&mut Victim, &[u8]) -> After;
+
+/// Loads a server of which each [`EACH`]-th request meets a fault, in both ways.
+pub(crate) fn meet(
+    name: &str,
+    more: &str,
+    start: impl Fn() -> Faulty,
+    check: impl Fn(&LoadReport),
+) {
     for load in LOADS {
         row(&format!("{name}, {load}"));
-        let server = Faulty::requests(EACH, fault);
-        let (report, ended) = report(&format!("{load} -c 4 -t 1 {more} {}", server.url()));
-        let ended = ended.with_code(0);
-        assert_eq!(ended.stderr, "", "{load}");
+        let server = start();
+        let (report, ended) = server.report(&format!("{load} -c 4 -t 1 {more}"));
+        assert_eq!(ended.with_code(0).stderr, "", "{load}");
         assert_eq!(report.outcome, "complete", "{load}");
-        assert_eq!(server.faults(), FAULTS, "{load}");
-        assert_eq!(server.seen(), ASKED, "{load}");
-        check(&server, &report);
+        assert_eq!((server.faults(), server.seen()), (FAULTS, ASKED), "{load}");
+        check(&report);
     }
+}
+
+/// A server of which each [`EACH`]-th request meets the fault.
+fn faulty(does: Does, bytes: &'static [u8]) -> impl Fn() -> Faulty {
+    move || Faulty::requests(EACH, move |victim| does(victim, bytes))
 }
 
 /// Every fault is one error of this kind, and costs one answer.
 #[track_caller]
-pub(crate) fn lost(report: &LoadReport, kind: ErrorKind, words: &str) {
+pub(crate) fn lost(report: &LoadReport, (kind, words): Error) {
     assert_eq!(only_error(report), (kind, words, FAULTS));
     let answered = ASKED - FAULTS;
     assert_eq!(report.counts.completed_whole, answered);
@@ -69,152 +97,152 @@ pub(crate) fn lost(report: &LoadReport, kind: ErrorKind, words: &str) {
     assert!(!seen.is_empty(), "a fifth has failed, and nobody minds");
 }
 
-/// A fault that costs an answer: its name, what the server does, and the error.
-type Lost = (&'static str, Fault, ErrorKind, &'static str);
+const HEAD: &[u8] = b"HTTP/1.1 200 OK\r\n";
+const HALF_HEAD: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Le";
+const SHORT: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhi";
+const TO_THE_CLOSE: &[u8] = b"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\nhi";
+const NO_CHUNKS: &[u8] = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nhello";
+const ZEROS: &[u8] = b"HTTP/1.1 200 OK\r\n\0\0\0\0\r\n\r\n";
+const NO_FIELD: Error = malformed("field line is not a name and a colon");
+const BROKEN: Error = malformed("chunked content is broken");
 
-const LOST: [Lost; 12] = [
+/// Faults that cost an answer: their name, what the server does, and the error.
+const LOST: [(&str, Does, &[u8], Error); 12] = [
+    ("reset in a head", Victim::reset_after, HALF_HEAD, RESET),
+    ("reset in content", Victim::reset_after, SHORT, RESET),
     (
-        "reset in the middle of a head",
-        |victim| victim.reset_after(b"HTTP/1.1 200 OK\r\nContent-Le"),
-        ErrorKind::Receive,
-        RESET,
-    ),
-    (
-        "reset in the middle of content",
-        |victim| victim.reset_after(b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhalf"),
-        ErrorKind::Receive,
-        RESET,
-    ),
-    (
-        "closed in the middle of a head",
-        |victim| victim.close_after(b"HTTP/1.1 200 OK\r\nContent-Le"),
-        ErrorKind::ClosedEarly,
+        "closed in a head",
+        Victim::close_after,
+        HALF_HEAD,
         CLOSED_EARLY,
     ),
     (
-        "content shorter than its length",
-        |victim| victim.close_after(b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhi"),
-        ErrorKind::ClosedEarly,
+        "closed in content",
+        Victim::close_after,
+        SHORT,
         CLOSED_EARLY,
     ),
+    ("closed", Victim::close_after, b"", CLOSED_UNANSWERED),
     (
-        "closed without an answer",
-        |_| After::Close,
-        ErrorKind::ClosedUnanswered,
+        "half closed",
+        |victim, _| victim.half_close(),
+        b"",
         CLOSED_UNANSWERED,
     ),
-    (
-        "half closed without an answer",
-        Victim::half_close,
-        ErrorKind::ClosedUnanswered,
-        CLOSED_UNANSWERED,
-    ),
-    (
-        "noise",
-        |victim| {
-            let noise: Vec<u8> = (0..5000_u32).map(|n| ((n * n) >> 3) as u8 | 0x80).collect();
-            victim.stall_after(&noise)
-        },
-        ErrorKind::Malformed,
-        "status line is not HTTP/1.x and three digits",
-    ),
+    ("noise", noise, b"", NO_HTTP),
     (
         "zeros among the fields",
-        |victim| victim.stall_after(b"HTTP/1.1 200 OK\r\n\0\0\0\0\r\n\r\n"),
-        ErrorKind::Malformed,
-        "field line is not a name and a colon",
+        Victim::stall_after,
+        ZEROS,
+        NO_FIELD,
     ),
     (
         "chunks that are none",
-        |victim| victim.stall_after(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nhello"),
-        ErrorKind::Malformed,
-        "chunked content is broken",
+        Victim::stall_after,
+        NO_CHUNKS,
+        BROKEN,
     ),
     (
         "fields for ever",
-        |victim| flood(victim, b"HTTP/1.1 200 OK\r\n", b"X-Field: value\r\n"),
-        ErrorKind::HeadTooLarge,
+        fields,
+        b"X-Field: value\r\n",
         HEAD_TOO_LARGE,
     ),
+    ("a field for ever", long_field, b"X-Field: ", HEAD_TOO_LARGE),
+    // Of interest, and so remembered up to the limit.
     (
-        "a field for ever",
-        |victim| flood(victim, b"HTTP/1.1 200 OK\r\nX-Field: ", b"v"),
-        ErrorKind::HeadTooLarge,
-        HEAD_TOO_LARGE,
-    ),
-    (
-        // Of interest, and so remembered up to the limit.
         "a field of interest for ever",
-        |victim| flood(victim, b"HTTP/1.1 200 OK\r\nConnection: ", b"close, "),
-        ErrorKind::HeadTooLarge,
+        long_field,
+        b"Connection: ",
         HEAD_TOO_LARGE,
     ),
 ];
 
+fn noise(victim: &mut Victim, _: &[u8]) -> After {
+    let noise: Vec<u8> = (0..5000_u32).map(|n| ((n * n) >> 3) as u8 | 0x80).collect();
+    victim.stall_after(&noise)
+}
+
+fn fields(victim: &mut Victim, field: &[u8]) -> After {
+    flood(victim, HEAD, field)
+}
+
+fn long_field(victim: &mut Victim, field: &[u8]) -> After {
+    flood(victim, &[HEAD, field].concat(), b"close, ")
+}
+
 #[test]
 fn a_fault_is_counted_by_its_kind_and_in_the_words_of_whoever_noticed_it() {
-    for (name, fault, kind, words) in LOST {
-        meet(name, "", fault, |_, report| {
-            lost(report, kind, words);
+    for (name, does, bytes, error) in LOST {
+        meet(name, "", faulty(does, bytes), |report| {
+            lost(report, error);
             assert!(report.counts.reconnects >= FAULTS - 4);
         });
     }
 }
 
 /// Answers that never end, and what the server does.
-const STALLED: [(&str, Fault); 5] = [
-    ("a head", |victim| {
-        victim.stall_after(b"HTTP/1.1 200 OK\r\nContent-Le")
-    }),
-    ("content shorter than its length", |victim| {
-        victim.stall_after(b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhi")
-    }),
-    ("content to the close that never comes", |victim| {
-        victim.stall_after(b"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\nhi")
-    }),
-    ("interim responses for ever", |victim| {
-        while victim.send(b"HTTP/1.1 100 Continue\r\n\r\n") {
-            thread::sleep(Duration::from_millis(1));
-        }
-        After::Close
-    }),
-    ("content for ever", |victim| {
-        victim.send(b"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n");
-        while victim.send(b"and so on, ") {
-            thread::sleep(Duration::from_millis(1));
-        }
-        After::Close
-    }),
+const STALLED: [(&str, Does, &[u8]); 5] = [
+    ("a head", Victim::stall_after, HALF_HEAD),
+    (
+        "content shorter than its length",
+        Victim::stall_after,
+        SHORT,
+    ),
+    (
+        "content to the close that never comes",
+        Victim::stall_after,
+        TO_THE_CLOSE,
+    ),
+    (
+        "interim responses for ever",
+        drip,
+        b"HTTP/1.1 100 Continue\r\n\r\n",
+    ),
+    ("content for ever", endless, b"and so on, "),
 ];
+
+fn drip(victim: &mut Victim, bytes: &[u8]) -> After {
+    while victim.send(bytes) {
+        thread::sleep(Duration::from_millis(1));
+    }
+    After::Close
+}
+
+fn endless(victim: &mut Victim, bytes: &[u8]) -> After {
+    victim.send(TO_THE_CLOSE);
+    drip(victim, bytes)
+}
 
 #[test]
 fn an_answer_that_never_ends_takes_all_the_time_that_it_is_given() {
-    for (name, fault) in STALLED {
-        meet(name, STALL, fault, stalled);
+    for (name, does, bytes) in STALLED {
+        meet(name, STALL, faulty(does, bytes), stalled);
     }
 }
 
 #[track_caller]
-fn stalled(_: &Faulty, report: &LoadReport) {
+fn stalled(report: &LoadReport) {
     assert_eq!(report.censored.in_flight, FAULTS);
     assert!(report.censored.oldest_ns >= 500_000_000);
     if report.counts.due == 0 {
-        lost(report, ErrorKind::Timeout, TIMEOUT);
-        return;
+        return lost(report, TIMEOUT);
     }
     // An open loop's last ones may still be in flight when the drain is over: censored, and no errors.
     assert_eq!(report.counts.completed_whole, ASKED - FAULTS);
     let (kind, words, count) = only_error(report);
-    assert_eq!((kind, words), (ErrorKind::Timeout, TIMEOUT));
-    assert!((1..=FAULTS).contains(&count), "{count}");
+    assert_eq!((kind, words), TIMEOUT);
+    within(count, 1..=FAULTS);
 }
 
 #[test]
 fn errors_are_told_to_people_too() {
     let server = Faulty::requests(EACH, Victim::reset);
-    let ended = run(&format!("load -q -n {ASKED} -c 4 -t 1 {}", server.url())).with_code(0);
+    let ended = server
+        .load(&format!("-q -n {ASKED} -c 4 -t 1"))
+        .with_code(0);
     assert_eq!(ended.stderr, "");
-    let line = ended.stdout.lines().find(|line| line.contains(RESET));
+    let line = ended.stdout.lines().find(|line| line.contains(RESET.1));
     let line = line.unwrap_or_else(|| panic!("{}", ended.stdout));
     let mut numbers = line.split_whitespace().filter_map(|word| word.parse().ok());
     assert!(numbers.any(|number: u64| number == FAULTS), "{line}");
@@ -224,9 +252,8 @@ fn errors_are_told_to_people_too() {
 #[test]
 fn content_longer_than_its_length() {
     // In one piece: later it would be taken for the begin of the next answer.
-    let fault: Fault =
-        |victim| victim.stall_after(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi, there");
-    meet("", "", fault, |_, report| {
+    let longer = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi, there";
+    meet("", "", faulty(Victim::stall_after, longer), |report| {
         let words = "bytes after the end of the response";
         assert_eq!(only_error(report), (ErrorKind::Unsolicited, words, FAULTS));
         assert_eq!(report.counts.completed_whole, ASKED);
@@ -234,38 +261,41 @@ fn content_longer_than_its_length() {
     });
 }
 
+/// Byte by byte.
+fn trickle(victim: &mut Victim, response: &[u8]) -> After {
+    for byte in response {
+        victim.send(&[*byte]);
+        // So that the bytes come one by one.
+        thread::sleep(Duration::from_micros(200));
+    }
+    After::Keep
+}
+
+fn many_fields(victim: &mut Victim, content: &[u8]) -> After {
+    let fields: String = (0..65_536).map(|n| format!("X-{n}: y\r\n")).collect();
+    let head = format!("HTTP/1.1 200 OK\r\n{fields}Content-Length: 2\r\n\r\n");
+    victim.send(&[head.as_bytes(), content].concat());
+    After::Keep
+}
+
+const CHUNKED: &[u8] = b"HTTP/1.1 200 OK\r\nX: y\r\nTransfer-Encoding: chunked\r\n\r\n\
+    2;x=y\r\nhi\r\n0\r\nTrailer: t\r\n\r\n";
+
 /// Answers that are odd, and right; and how many bytes they are at least.
-const RIGHT: [(&str, Fault, u64); 2] = [
-    (
-        "a response that trickles",
-        |victim| {
-            let response = b"HTTP/1.1 200 OK\r\nX: y\r\nTransfer-Encoding: chunked\r\n\r\n\
-                2;x=y\r\nhi\r\n0\r\nTrailer: t\r\n\r\n";
-            for byte in response {
-                victim.send(&[*byte]);
-                // So that the bytes come one by one.
-                thread::sleep(Duration::from_micros(200));
-            }
-            After::Keep
-        },
-        80,
-    ),
+const RIGHT: [(&str, Does, &[u8], u64); 2] = [
+    ("a response that trickles", trickle, CHUNKED, 80),
     (
         "a response with 65536 fields",
-        |victim| {
-            let fields: String = (0..65_536).map(|n| format!("X-{n}: y\r\n")).collect();
-            let head = format!("HTTP/1.1 200 OK\r\n{fields}Content-Length: 2\r\n\r\nhi");
-            victim.send(head.as_bytes());
-            After::Keep
-        },
+        many_fields,
+        b"hi",
         65_536 * 8 + 1,
     ),
 ];
 
 #[test]
 fn answers_that_are_odd_are_right() {
-    for (name, fault, bytes) in RIGHT {
-        meet(name, "", fault, |_, report| {
+    for (name, does, content, bytes) in RIGHT {
+        meet(name, "", faulty(does, content), |report| {
             assert!(report.errors.is_empty(), "{:?}", report.errors);
             assert_eq!(report.counts.completed_whole, ASKED);
             assert_eq!(report.response_time.count, ASKED);

@@ -8,9 +8,9 @@ use weir_model::load_report::LoadReport;
 use weir_model::record::Validity;
 use weir_origin::Origin;
 
-use crate::load::{report, reported};
-use crate::peer::{Peer, origin, url};
-use crate::program::{Running, behind, run, wait_until};
+use crate::faulty::{Faulty, origin};
+use crate::load::{Server, report, reported};
+use crate::program::{HasAll, Running, behind, row, wait_until, within};
 
 /// Both ways of asking the kernel do the same.
 const WAYS: [&str; 2] = ["--io epoll", "--io auto"];
@@ -24,11 +24,7 @@ fn rules(report: &LoadReport) -> Vec<&str> {
 fn a_connection_for_each_request() {
     for way in WAYS {
         let origin = origin();
-        let line = format!(
-            "{way} -n 300 -c 8 -t 2 --connection per-request {}",
-            url(&origin)
-        );
-        let report = reported(&line);
+        let report = origin.reported(&format!("{way} -n 300 -c 8 -t 2 --connection per-request"));
         assert_eq!(report.load.lifetime, Lifetime::Request);
         assert_eq!(report.counts.completed_whole, 300, "{:?}", report.errors);
         assert_eq!(report.counts.connects, 300);
@@ -44,42 +40,26 @@ fn a_connection_for_each_request() {
 
 #[test]
 fn who_sends_one_request_says_so_unless_told_otherwise() {
-    let peer = Peer::answering(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n");
-    run(&format!(
-        "load -q -n 1 -c 1 -t 1 --connection 1 {}",
-        peer.url()
-    ))
-    .with_code(0);
-    assert!(peer.requests()[0].contains("\r\nConnection: close\r\n"));
-    let line = "load -q -n 1 -c 1 -t 1 --connection per-request -H Connection:keep-alive";
-    run(&format!("{line} {}", peer.url())).with_code(0);
-    assert!(peer.requests()[1].contains("\r\nConnection: keep-alive\r\n"));
+    let peer = Faulty::answering(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n");
+    peer.load("-q -n 1 -c 1 -t 1 --connection 1").with_code(0);
+    assert!(peer.texts()[0].contains("\r\nConnection: close\r\n"));
+    let kept = "-q -n 1 -c 1 -t 1 --connection per-request -H Connection:keep-alive";
+    peer.load(kept).with_code(0);
+    assert!(peer.texts()[1].contains("\r\nConnection: keep-alive\r\n"));
 }
 
 #[test]
 fn connections_are_renewed_after_a_number_of_requests_or_a_time() {
     for way in WAYS {
         let origin = origin();
-        let line = format!("{way} -n 1000 -c 2 -t 1 --connection 100 {}", url(&origin));
-        let (first, _) = report(&line);
+        let (first, _) = origin.report(&format!("{way} -n 1000 -c 2 -t 1 --connection 100"));
         assert_eq!(first.counts.completed_whole, 1000, "{:?}", first.errors);
-        assert!(
-            (10..=12).contains(&first.counts.connects),
-            "{:?}",
-            first.counts
-        );
-        let line = format!(
-            "{way} -R 200 -d 1s -c 4 -t 1 --connection 250ms {}",
-            url(&origin)
-        );
-        let (second, _) = report(&line);
+        within(first.counts.connects, 10..=12);
+        let (second, _) =
+            origin.report(&format!("{way} -R 200 -d 1s -c 4 -t 1 --connection 250ms"));
         assert!(second.errors.is_empty(), "{:?}", second.errors);
         assert_eq!(second.counts.completed_whole, 200);
-        assert!(
-            (8..=20).contains(&second.counts.connects),
-            "{:?}",
-            second.counts
-        );
+        within(second.counts.connects, 8..=20);
     }
 }
 
@@ -87,13 +67,13 @@ fn connections_are_renewed_after_a_number_of_requests_or_a_time() {
 fn held_connections_beside_a_rate_are_one_trial() {
     for way in WAYS {
         let origin = origin();
-        let line = format!("{way} -R 300 -d 1s -c 4 -t 2 {}", url(&origin));
+        let line = format!("{way} -R 300 -d 1s -c 4 -t 2 {}", origin.url());
         let mut words: Vec<&str> = line.split(' ').collect();
         words.extend(["--flow", "held: -c 500 --connection hold"]);
         words.extend(["--flow", "slow: -c 20 --connection hold:500ms"]);
         let mut weir = crate::program::weir(["load", "-q", "--format", "json"]);
         let ended = Running::start(weir.args(words)).end().with_code(0);
-        let report: LoadReport = serde_json::from_str(&ended.stdout).expect("a document");
+        let report: LoadReport = ended.document();
         let names: Vec<_> = report.flows.iter().map(|flow| flow.name.as_str()).collect();
         assert_eq!(names, ["main", "held", "slow"]);
         let [main, held, slow] = &report.flows[..] else {
@@ -103,10 +83,8 @@ fn held_connections_beside_a_rate_are_one_trial() {
         assert_eq!((held.counts.connected, held.counts.open_at_end), (500, 500));
         assert_eq!((held.counts.offered, held.counts.lost), (0, 0));
         assert_eq!(held.load.arrivals, Arrivals::Held);
-        assert_eq!(
-            slow.counts.completed_whole, 40,
-            "20 connections, twice each"
-        );
+        // 20 connections, twice each.
+        assert_eq!(slow.counts.completed_whole, 40);
         assert_eq!(report.counts.completed_whole, 340);
         assert_eq!(report.load.connections, 524);
         let seen = origin.counters(0);
@@ -133,25 +111,22 @@ fn a_server_that_closes_held_connections_is_found_out() {
     closer.join().expect("the server was closed");
     assert_eq!(report.counts.lost, 50);
     assert_eq!(report.counts.open_at_end, 0);
-    assert!(
-        rules(&report).contains(&"held-connections"),
-        "{:?}",
-        report.validity
-    );
+    assert!(rules(&report).contains(&"held-connections"));
 }
 
 #[test]
 fn pipelined_requests_are_answered_in_order_and_said_to_be() {
     for way in WAYS {
         let origin = origin();
-        let line = format!("{way} -n 5000 -c 2 -t 1 --pipeline 16 {}", url(&origin));
-        let report = reported(&line);
+        let report = origin.reported(&format!("{way} -n 5000 -c 2 -t 1 --pipeline 16"));
         assert_eq!(report.counts.completed_whole, 5000, "{:?}", report.errors);
         assert_eq!(report.load.pipeline, 16);
         assert_eq!(origin.counters(0).requests, 5000);
         assert_eq!(report.counts.connects, 2);
-        let line = format!("load -q -n 10 -c 1 -t 1 --pipeline 4 {}", url(&origin));
-        let text = run(&line).with_code(0).stdout;
+        let text = origin
+            .load("-q -n 10 -c 1 -t 1 --pipeline 4")
+            .with_code(0)
+            .stdout;
         assert!(text.contains("PIPELINED 4 deep"), "{text}");
     }
 }
@@ -163,7 +138,7 @@ fn large_content_is_counted_though_it_is_dropped_unseen() {
         let mut config = weir_origin::OriginConfig::new(vec![(Ipv4Addr::LOCALHOST, 0).into()]);
         config.content = weir_origin::Content::text(SIZE);
         let origin = Origin::start(config).expect("the origin server starts");
-        let report = reported(&format!("{way} -n 40 -c 4 -t 1 {}", url(&origin)));
+        let report = origin.reported(&format!("{way} -n 40 -c 4 -t 1"));
         assert_eq!(report.counts.completed_whole, 40, "{:?}", report.errors);
         assert_eq!(report.counts.content_bytes, 40 * SIZE);
         assert_eq!(report.counts.received_bytes, origin.counters(0).sent_bytes);
@@ -174,7 +149,7 @@ fn large_content_is_counted_though_it_is_dropped_unseen() {
 #[test]
 fn arrivals_of_every_shape() {
     let origin = origin();
-    let url = url(&origin);
+    let url = origin.url();
     for (flags, due) in [
         ("-R 100..300 -d 1s", 200..=200),
         ("-R 100,300 -d 1s", 200..=200),
@@ -182,18 +157,13 @@ fn arrivals_of_every_shape() {
         ("-R 200 -d 1s --arrivals burst:20", 200..=200),
         ("-R 400 -d 1s --arrivals poisson:3", 320..=480),
     ] {
-        let report = reported(&format!("{flags} -c 30 -t 2 {url}"));
-        assert!(
-            due.contains(&report.counts.due),
-            "{flags}: {:?}",
-            report.counts
-        );
+        let report = origin.reported(&format!("{flags} -c 30 -t 2"));
+        row(flags);
+        let mean = (due.start() + due.end()) as f64 / 2.0;
+        within(report.counts.due, due);
         assert_eq!(report.counts.completed_whole, report.counts.due, "{flags}");
         let intended = report.rates.intended.expect("an open loop");
-        assert!(
-            (intended - report.phases.sustain.recip() * due_mean(&due)).abs() < 1.0,
-            "{flags}"
-        );
+        within(intended - mean / report.phases.sustain, -1.0..1.0);
     }
     let (report, _) = report(&format!(
         "-R 400 -d 1s --arrivals poisson:3 -c 30 -t 1 {url}"
@@ -202,10 +172,6 @@ fn arrivals_of_every_shape() {
         panic!("{:?}", report.load.arrivals)
     };
     assert_eq!(spacing, Spacing::Poisson { seed: 3 });
-}
-
-fn due_mean(range: &std::ops::RangeInclusive<u64>) -> f64 {
-    (range.start() + range.end()) as f64 / 2.0
 }
 
 #[test]
@@ -220,17 +186,13 @@ fn the_times_of_a_file_are_repeated() {
     let line = format!(
         "--trace {} --trace-speed 4 -c 5 -t 2 {}",
         file.display(),
-        url(&origin)
+        origin.url()
     );
     let report = reported(&line);
     assert_eq!(report.counts.due, 100);
     assert_eq!(origin.counters(0).requests, 100);
     // 1.98 s at four times the speed.
-    assert!(
-        (report.phases.sustain - 0.496).abs() < 0.01,
-        "{:?}",
-        report.phases
-    );
+    within(report.phases.sustain, 0.486..0.506);
 }
 
 #[test]
@@ -238,8 +200,7 @@ fn dropped_requests_are_counted_and_doubted() {
     let mut config = weir_origin::OriginConfig::new(vec![(Ipv4Addr::LOCALHOST, 0).into()]);
     config.delay = weir_model::study::DelaySpec::Fixed(std::time::Duration::from_millis(100));
     let origin = Origin::start(config).expect("the origin server starts");
-    let line = format!("-R 200 -d 1s -c 2 -t 1 --overflow drop {}", url(&origin));
-    let (report, _) = report(&line);
+    let (report, _) = origin.report("-R 200 -d 1s -c 2 -t 1 --overflow drop");
     let counts = &report.counts;
     assert_eq!(counts.due, 200);
     assert_eq!(counts.offered + counts.dropped, 200);
@@ -251,12 +212,10 @@ fn dropped_requests_are_counted_and_doubted() {
 #[test]
 fn own_addresses_are_used_in_turn() {
     for way in WAYS {
-        let peer = Peer::answering(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n");
-        let line = format!(
-            "{way} -n 6 -c 6 -t 1 --source 127.0.0.2-127.0.0.4 {}",
-            peer.url()
-        );
-        let report = reported(&line);
+        let peer = Faulty::answering(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n");
+        let report = peer.reported(&format!(
+            "{way} -n 6 -c 6 -t 1 --source 127.0.0.2-127.0.0.4"
+        ));
         assert_eq!(report.counts.completed_whole, 6);
         let mut seen = peer.clients();
         seen.retain(|address| *address != IpAddr::from(Ipv4Addr::LOCALHOST));
@@ -268,7 +227,7 @@ fn own_addresses_are_used_in_turn() {
 
 #[test]
 fn other_addresses_than_the_urls_are_asked_with_the_urls_host() {
-    let peers = [0, 1].map(|_| Peer::answering(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"));
+    let peers = [0, 1].map(|_| Faulty::answering(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"));
     let to = peers
         .each_ref()
         .map(|peer| peer.url().replace("http://", "").replace('/', ""));
@@ -280,12 +239,9 @@ fn other_addresses_than_the_urls_are_asked_with_the_urls_host() {
     // One for each connection: who is answered first may ask again first.
     assert_eq!(report.counts.completed_whole, 2);
     for peer in &peers {
-        let requests = peer.requests();
+        let requests = peer.texts();
         assert_eq!(requests.len(), 1);
-        assert!(
-            requests[0].contains("\r\nHost: shop.example\r\n"),
-            "{requests:?}"
-        );
+        requests[0].has("\r\nHost: shop.example\r\n");
     }
 }
 
@@ -293,27 +249,18 @@ fn other_addresses_than_the_urls_are_asked_with_the_urls_host() {
 fn more_connections_than_one_table_of_descriptors_holds() {
     let origin = origin();
     let line = "load -q --format json -d 300ms -c 1000 --connection hold";
-    let mut weir = behind("ulimit -n 300", &format!("{line} {}", url(&origin)));
+    let mut weir = behind("ulimit -n 300", &format!("{line} {}", origin.url()));
     let ended = Running::start(&mut weir).end().with_code(0);
-    let report: LoadReport = serde_json::from_str(&ended.stdout).expect("a document");
+    let report: LoadReport = ended.document();
     assert_eq!(report.counts.connected, 1000, "{:?}", report.errors);
-    assert!(
-        report.load.cpus.len() >= 5,
-        "threads: {:?}",
-        report.load.cpus
-    );
-    assert!(
-        report
-            .validity
-            .iter()
-            .all(|reason| reason.validity != Validity::Invalid)
-    );
+    within(report.load.cpus.len(), 5..);
+    let mut reasons = report.validity.iter();
+    assert!(reasons.all(|reason| reason.validity != Validity::Invalid));
 }
 
 #[test]
 fn loads_that_cannot_be() {
     let origin = origin();
-    let url = url(&origin);
     #[rustfmt::skip]
     let rows = [
         ("--connection sometimes", "--connection: `sometimes` is not a connection policy\nhint: write keep-alive"),
@@ -335,7 +282,7 @@ fn loads_that_cannot_be() {
         ("--spin soon", "--spin: `soon` is not a duration"),
     ];
     for (flags, words) in rows {
-        run(&format!("load {flags} {url}")).refused(&[words]);
+        origin.load(flags).refused(&[words]);
     }
     assert_eq!(origin.counters(0).requests, 0);
 }
@@ -343,11 +290,9 @@ fn loads_that_cannot_be() {
 #[test]
 fn more_connections_than_ports() {
     let origin = origin();
-    let line = format!("load -c 70000 -t 8 --connection hold {}", url(&origin));
-    run(&line).refused(&["-c 70000: ", "\nhint: "]);
-    assert_eq!(
-        origin.counters(0).connections,
-        1,
-        "nothing but the first look"
-    );
+    origin
+        .load("-c 70000 -t 8 --connection hold")
+        .refused(&["-c 70000: ", "\nhint: "]);
+    // Nothing but the first look.
+    assert_eq!(origin.counters(0).connections, 1);
 }

@@ -1,19 +1,21 @@
 //! `weir load` against peers that do what proxies and servers do on bad days.
 
-use weir_model::load::ErrorKind;
 use weir_model::load_report::LoadReport;
 use weir_model::record::Validity;
 
-use crate::load::{only_error, report, reported};
-use crate::load_faults::{CLOSED_EARLY, CLOSED_UNANSWERED, RESET, TIMEOUT};
-use crate::peer::{Exchange, Peer};
+use crate::faulty::{After, Faulty, RIGHT, Victim};
+use crate::load::{Error, Server, only_error};
+use crate::load_faults::{
+    CLOSED_EARLY, CLOSED_UNANSWERED, Does, NO_HTTP, RESET, TIMEOUT, malformed,
+};
+use crate::program::HasAll;
 
 /// How often each was asked, over one connection at a time, so that counts are exact.
 const ASKED: u64 = 5;
 
 /// The document about a peer that answers every request.
-fn answered(peer: &Peer) -> LoadReport {
-    let report = reported(&format!("-n {ASKED} -c 1 {}", peer.url()));
+fn answered(peer: &Faulty) -> LoadReport {
+    let report = peer.reported(&format!("-n {ASKED} -c 1"));
     assert_eq!(report.counts.completed_whole, ASKED, "{:?}", report.errors);
     assert_eq!(report.response_time.count, ASKED);
     report
@@ -42,7 +44,7 @@ fn responses_of_every_framing_are_understood() {
         (b"HTTP/1.0 200 OK\r\nContent-Length: 2\r\n\r\nhi", (200, 2, false)),
     ];
     for (response, expected) in rows {
-        let report = answered(&Peer::answering(response));
+        let report = answered(&Faulty::answering(response));
         let response = response.escape_ascii();
         assert!(report.errors.is_empty(), "{response}: {:?}", report.errors);
         let [all] = &report.statuses[..] else {
@@ -61,7 +63,7 @@ fn content_that_ends_with_the_connection() {
         &b"HTTP/1.1 200 OK\r\n\r\nto the end"[..],
         b"HTTP/1.0 200 OK\r\n\r\nto the end",
     ] {
-        let report = answered(&Peer::answering_once(response));
+        let report = answered(&Faulty::requests(1, |victim| victim.close_after(response)));
         assert!(report.errors.is_empty(), "{:?}", report.errors);
         assert_eq!(report.counts.content_bytes, ASKED * 10);
         assert!(report.counts.reconnects >= ASKED - 1);
@@ -74,85 +76,56 @@ fn a_response_in_single_bytes_with_many_and_long_fields() {
     let long = "v".repeat(20_000);
     let response =
         format!("HTTP/1.1 200 OK\r\n{fields}X-Long: {long}\r\nContent-Length: 3\r\n\r\nabc");
-    let peer = Peer::start(move |exchange| {
-        while exchange.read_request() {
-            let (first, rest) = response.as_bytes().split_at(300);
-            first.chunks(1).for_each(|byte| exchange.send(byte));
-            exchange.send(rest);
-        }
+    let peer = Faulty::requests(1, move |victim| {
+        let (first, rest) = response.as_bytes().split_at(300);
+        first.chunks(1).all(|byte| victim.send(byte));
+        victim.send(rest);
+        After::Keep
     });
     let report = answered(&peer);
     assert!(report.errors.is_empty(), "{:?}", report.errors);
     assert_eq!(report.counts.content_bytes, ASKED * 3);
 }
 
-/// A peer that never answers rightly: what it does after a request, and the one error with its words and
-/// lines on standard error.
-type Failing = (fn(&mut Exchange), ErrorKind, &'static str, usize);
+/// The alert `record_overflow`, as a server sends it that read a request as a TLS record.
+const TLS: &[u8] = b"\x15\x03\x03\x00\x02\x02\x16";
+const TLS_HERE: Error = malformed("the port speaks TLS, not http in clear");
+const HALF: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhalf";
+const CHUNK: &[u8] = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n";
 
-const FAILING: [Failing; 8] = [
-    (
-        Exchange::close,
-        ErrorKind::ClosedUnanswered,
-        CLOSED_UNANSWERED,
-        1,
-    ),
-    (
-        |exchange| exchange.send(b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhalf"),
-        ErrorKind::ClosedEarly,
-        CLOSED_EARLY,
-        1,
-    ),
-    (
-        |exchange| {
-            exchange.send(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n");
-        },
-        ErrorKind::ClosedEarly,
-        CLOSED_EARLY,
-        1,
-    ),
-    (
-        |exchange| exchange.send(b"HTTP/1.1 2"),
-        ErrorKind::ClosedEarly,
-        CLOSED_EARLY,
-        1,
-    ),
-    (Exchange::reset, ErrorKind::Receive, RESET, 1),
-    (
-        |exchange| exchange.send(b"SSH-2.0-OpenSSH_9.2\r\n"),
-        ErrorKind::Malformed,
-        "status line is not HTTP/1.x and three digits",
-        1,
-    ),
-    (
-        // The alert `record_overflow`, as a server sends it that read a request as a TLS record. Here is
-        // a hint.
-        |exchange| exchange.send(b"\x15\x03\x03\x00\x02\x02\x16"),
-        ErrorKind::Malformed,
-        "the port speaks TLS, not http in clear",
-        2,
-    ),
-    (Exchange::swallow, ErrorKind::Timeout, TIMEOUT, 1),
+/// Peers that never answer rightly: what they do after a request, and the one error.
+const FAILING: [(Does, &[u8], Error); 8] = [
+    (|victim, _| victim.half_close(), b"", CLOSED_UNANSWERED),
+    (Victim::close_after, HALF, CLOSED_EARLY),
+    (Victim::close_after, CHUNK, CLOSED_EARLY),
+    (Victim::close_after, b"HTTP/1.1 2", CLOSED_EARLY),
+    (|victim, _| victim.reset(), b"", RESET),
+    (Victim::close_after, b"SSH-2.0-OpenSSH_9.2\r\n", NO_HTTP),
+    (Victim::close_after, TLS, TLS_HERE),
+    (|victim, _| victim.stall(), b"", TIMEOUT),
 ];
 
 #[test]
 fn a_peer_that_never_answers_rightly_is_the_one_error() {
-    for (does, kind, words, lines) in FAILING {
-        let peer = Peer::start(move |exchange| {
-            if exchange.read_request() {
-                does(exchange);
-            }
-        });
-        let is_silent = kind == ErrorKind::Timeout;
+    for (does, bytes, error) in FAILING {
+        let peer = Faulty::requests(1, move |victim| does(victim, bytes));
+        let is_silent = error == TIMEOUT;
         let more = if is_silent { "-T 50ms" } else { "" };
-        let (report, ended) = report(&format!("-n {ASKED} -c 1 {more} {}", peer.url()));
+        let (report, ended) = peer.report(&format!("-n {ASKED} -c 1 {more}"));
         let stderr = ended.with_code(1).stderr;
+        let (kind, words) = error;
         assert_eq!(only_error(&report), (kind, words, ASKED));
         let said = format!("weir: {}: not one request was answered: ", peer.url());
         assert!(stderr.starts_with(&said), "{stderr}");
-        assert!(stderr.contains(words), "{stderr}");
-        assert_eq!(stderr.contains("\nhint: "), lines == 2, "{stderr}");
-        assert_eq!(stderr.lines().count(), lines, "{stderr}");
+        stderr.has(words);
+        // One says what to do.
+        let has_hint = error == TLS_HERE;
+        assert_eq!(stderr.contains("\nhint: "), has_hint, "{stderr}");
+        assert_eq!(
+            stderr.lines().count(),
+            1 + usize::from(has_hint),
+            "{stderr}"
+        );
         assert_eq!(worst(&report), Some(Validity::Invalid));
         assert_eq!(report.counts.completed_whole, 0);
         assert_eq!(report.response_time.count, 0);
@@ -168,18 +141,10 @@ fn worst(report: &LoadReport) -> Option<Validity> {
 }
 
 #[test]
-fn bytes_that_nobody_asked_for() {
-    let peer = Peer::answering(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi, there");
-    let report = answered(&peer);
-    let (kind, _, count) = only_error(&report);
-    assert_eq!((kind, count), (ErrorKind::Unsolicited, ASKED));
-}
-
-#[test]
 fn closed_between_requests_is_answered_or_an_error_and_never_lost() {
     // The next request may cross the end of the connection under way (RFC 9112 §9.5).
-    let peer = Peer::answering_once(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi");
-    let (report, _) = report(&format!("-n 50 -c 1 {}", peer.url()));
+    let peer = Faulty::requests(1, |victim| victim.close_after(RIGHT));
+    let (report, _) = peer.report("-n 50 -c 1");
     let failed: u64 = report.errors.iter().map(|error| error.count).sum();
     let done = report.counts.completed_whole;
     assert_eq!(done + failed, 50, "{:?}", report.errors);
@@ -190,7 +155,7 @@ fn closed_between_requests_is_answered_or_an_error_and_never_lost() {
 #[test]
 fn failures_are_counted_by_status() {
     let busy = b"HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\n\r\n";
-    let report = answered(&Peer::answering(busy));
+    let report = answered(&Faulty::answering(busy));
     let all = &report.statuses[0];
     assert_eq!((all.status, all.count), (503, ASKED));
     assert_eq!(worst(&report), Some(Validity::Invalid));

@@ -2,7 +2,8 @@
 
 use std::net::TcpListener;
 
-use crate::peer::{origin, url};
+use crate::faulty::origin;
+use crate::load::Server;
 use crate::program::{Running, behind, run, weir};
 
 #[test]
@@ -43,7 +44,6 @@ fn a_port_where_nobody_listens() {
 #[test]
 fn values_that_cannot_be() {
     let origin = origin();
-    let url = url(&origin);
     #[rustfmt::skip]
     let rows = [
         ("-c 0", "-c: `0` is not a whole number of at least 1"),
@@ -70,7 +70,7 @@ fn values_that_cannot_be() {
         ("-o /", "-o /: Is a directory"),
     ];
     for (flags, words) in rows {
-        run(&format!("load {flags} {url}")).refused_in_a_line(&[words]);
+        origin.load(flags).refused_in_a_line(&[words]);
     }
     assert_eq!(origin.counters(0).requests, 0);
 }
@@ -78,7 +78,7 @@ fn values_that_cannot_be() {
 #[test]
 fn more_connections_than_descriptors() {
     let origin = origin();
-    let line = format!("load -c 100 {}", url(&origin));
+    let line = format!("load -c 100 {}", origin.url());
     let ended = Running::start(&mut behind("ulimit -n 64", &line)).end();
     ended.refused_in_a_line(&[
         "-c 100: a thread needs 1",
@@ -91,7 +91,7 @@ fn more_connections_than_descriptors() {
 #[test]
 fn the_soft_limit_of_descriptors_is_no_obstacle() {
     let origin = origin();
-    let line = format!("load -q -n 100 -c 100 {}", url(&origin));
+    let line = format!("load -q -n 100 -c 100 {}", origin.url());
     let ended = Running::start(&mut behind("ulimit -S -n 64", &line)).end();
     ended.with_code(0);
     assert_eq!(origin.counters(0).requests, 100);

@@ -6,9 +6,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use weir_model::load::ErrorKind;
 use weir_model::load_report::LoadReport;
 
-use crate::load::reported;
-use crate::peer::{Peer, origin, url};
-use crate::program::{HasAll, run};
+use crate::faulty::{After, Faulty, origin};
+use crate::load::{Server, only_error, reported};
+use crate::program::{HasAll, run, within};
 
 const EMPTY: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n";
 
@@ -25,12 +25,12 @@ fn file(name: &str, text: &str) -> (tempfile::TempDir, String) {
 }
 
 /// `METHOD /target` of each request that came.
-fn first_words(peer: &Peer) -> Vec<String> {
+fn first_words(peer: &Faulty) -> Vec<String> {
     let line = |request: String| {
         let line = request.lines().next().unwrap_or_default();
         line.trim_end_matches(" HTTP/1.1").to_owned()
     };
-    peer.requests().into_iter().map(line).collect()
+    peer.texts().into_iter().map(line).collect()
 }
 
 fn count<T: Ord>(all: impl IntoIterator<Item = T>) -> BTreeMap<T, u64> {
@@ -43,30 +43,24 @@ fn count<T: Ord>(all: impl IntoIterator<Item = T>) -> BTreeMap<T, u64> {
 
 #[test]
 fn a_mix_is_sent_by_its_weights() {
-    let peer = Peer::answering(EMPTY);
+    let peer = Faulty::answering(EMPTY);
     let (_folder, path) = file(
         "mix.yaml",
         "requests:\n- {path: /often, weight: 3}\n- {path: /cart, method: POST, content: 'a b', \
          fields: {Content-Type: text/plain}}\n",
     );
-    let line = format!(
-        "--request-set {path} -H X-All:1 -n 400 -c 4 -t 2 {}",
-        peer.url()
-    );
-    let report = reported(&line);
+    let report = peer.reported(&format!("--request-set {path} -H X-All:1 -n 400 -c 4 -t 2"));
     assert_eq!(report.counts.completed_whole, 400);
     let counts = count(first_words(&peer));
     assert_eq!(counts.len(), 2, "{counts:?}");
     // Six standard deviations of the binomial distribution.
     let often = counts["GET /often"];
-    assert!((300 - 52..=300 + 52).contains(&often), "{often}");
-    for request in peer.requests() {
+    within(often, 300 - 52..=300 + 52);
+    for request in peer.texts() {
         assert!(request.contains("\r\nX-All: 1\r\n"), "{request}");
         if request.starts_with("POST /cart HTTP/1.1\r\n") {
-            request.has_all(&[
-                "\r\nContent-Type: text/plain\r\n",
-                "\r\nContent-Length: 3\r\n",
-            ]);
+            request.has("\r\nContent-Type: text/plain\r\n");
+            request.has("\r\nContent-Length: 3\r\n");
             assert!(request.ends_with("\r\n\r\na b"), "{request}");
         }
     }
@@ -74,7 +68,7 @@ fn a_mix_is_sent_by_its_weights() {
 
 #[test]
 fn slots_are_filled_in_for_every_request() {
-    let peer = Peer::answering(EMPTY);
+    let peer = Faulty::answering(EMPTY);
     let (folder, path) = file("names.txt", "anna\nbert\ncarl\n");
     let mix = format!(
         "requests:\n- path: '/{{{{sequence}}}}?r={{{{random:1..6}}}}'\n  method: PUT\n  fields: \
@@ -92,7 +86,7 @@ fn slots_are_filled_in_for_every_request() {
     assert_eq!(report.counts.completed_whole, 300);
     let (mut numbers, mut rolls) = (Vec::new(), BTreeSet::new());
     let (mut lines, mut picks) = (Vec::new(), BTreeSet::new());
-    for request in peer.requests() {
+    for request in peer.texts() {
         let (head, content) = request.split_once("\r\n\r\n").expect("a head");
         let target = head.split(' ').nth(1).expect("a target");
         let (number, roll) = target[1..].split_once("?r=").expect("both slots");
@@ -112,10 +106,7 @@ fn slots_are_filled_in_for_every_request() {
     numbers.sort_unstable();
     let first = numbers[0];
     assert!(first <= 1, "{first}");
-    assert!(
-        numbers.iter().copied().eq(first..first + 300),
-        "{numbers:?}"
-    );
+    assert_eq!(numbers, (first..first + 300).collect::<Vec<_>>());
     assert!(rolls.into_iter().eq(1..=6));
     let names = BTreeSet::from(["anna", "bert", "carl"].map(str::to_owned));
     assert_eq!(picks, names);
@@ -124,31 +115,25 @@ fn slots_are_filled_in_for_every_request() {
 }
 
 /// Answers by the path: its first word is the status, the second the content, the third a field.
-fn obedient() -> Peer {
-    Peer::start(|exchange| {
-        while let Some(request) = exchange.request() {
-            let path = request.split(' ').nth(1).unwrap_or_default();
-            let mut words = path.trim_start_matches('/').split('/');
-            let (status, content) = (words.next().unwrap_or("200"), words.next().unwrap_or(""));
-            let tag = words.next().map(|tag| format!("ETag: {tag}\r\n"));
-            let tag = tag.unwrap_or_default();
-            let answer = format!(
-                "HTTP/1.1 {status} Said\r\nX-Cache: MISS\r\n{tag}Content-Length: {}\r\n\r\n{content}",
-                content.len()
-            );
-            exchange.send(answer.as_bytes());
-        }
+fn obedient() -> Faulty {
+    Faulty::requests(1, |victim| {
+        let path = victim.request.split(' ').nth(1).unwrap_or_default();
+        let mut words = path.trim_start_matches('/').split('/');
+        let (status, content) = (words.next().unwrap_or("200"), words.next().unwrap_or(""));
+        let tag = words.next().map(|tag| format!("ETag: {tag}\r\n"));
+        let (tag, length) = (tag.unwrap_or_default(), content.len());
+        let answer = format!(
+            "HTTP/1.1 {status} Said\r\nX-Cache: MISS\r\n{tag}Content-Length: {length}\r\n\r\n{content}"
+        );
+        victim.send(answer.as_bytes());
+        After::Keep
     })
 }
 
 /// The only error is that answers were not as expected.
 #[track_caller]
 fn unexpected(report: &LoadReport, words: &str, count: u64) {
-    let [error] = &report.errors[..] else {
-        panic!("{:?}", report.errors)
-    };
-    assert_eq!((error.kind, &*error.words), (ErrorKind::Unexpected, words));
-    assert_eq!(error.count, count);
+    assert_eq!(only_error(report), (ErrorKind::Unexpected, words, count));
 }
 
 #[test]
@@ -180,10 +165,8 @@ fn answers_are_what_was_expected_or_counted_apart() {
             let never = report.censored.queued + report.censored.in_flight;
             assert_eq!(done + never, 40, "{line}");
             assert_eq!(report.counts.completed_whole, done, "{line}");
-            assert_eq!(
-                report.counts.reconnects, 0,
-                "{line}: the connection is none the worse"
-            );
+            // The connection is none the worse.
+            assert_eq!(report.counts.reconnects, 0, "{line}");
             match words {
                 None => assert!(report.errors.is_empty(), "{line}: {:?}", report.errors),
                 Some(words) => {
@@ -211,10 +194,7 @@ fn each_request_of_a_mix_has_its_own_expectation() {
              - {{path: /500/abc, expect: {{status: 2xx}}}}\n- {{path: /500}}\n"
         ),
     );
-    let report = reported(&format!(
-        "--request-set {path} -n 200 -c 4 -t 2 {}",
-        peer.url()
-    ));
+    let report = peer.reported(&format!("--request-set {path} -n 200 -c 4 -t 2"));
     let counts = count(first_words(&peer));
     assert_eq!(counts.len(), 4, "{counts:?}");
     let bad = counts["GET /500/abc"];
@@ -242,7 +222,7 @@ fn an_answer_is_not_judged_by_the_one_before_it() {
         for pipeline in [1, 4] {
             let peer = obedient();
             let line = format!("--pipeline {pipeline} --request-set {path} -n 100 -c 1");
-            let report = reported(&format!("{line} {}", peer.url()));
+            let report = peer.reported(&line);
             let bad = count(first_words(&peer))[&format!("GET {wrong}")];
             assert!((1..100).contains(&bad), "{line}: {bad}");
             unexpected(&report, words, bad);
@@ -252,7 +232,7 @@ fn an_answer_is_not_judged_by_the_one_before_it() {
 
 #[test]
 fn a_log_is_repeated_with_its_methods_and_paths() {
-    let peer = Peer::answering(EMPTY);
+    let peer = Faulty::answering(EMPTY);
     let log = |second: u32, request: &str| {
         format!("192.0.2.1 - - [21/Nov/2026:13:00:0{second} +0000] \"{request}\" 200 5\n")
     };
@@ -264,27 +244,21 @@ fn a_log_is_repeated_with_its_methods_and_paths() {
         log(3, "HEAD /c HTTP/2.0"),
     ];
     let (_folder, path) = file("access.log", &text.concat());
-    let line = format!(
-        "--trace {path} --trace-speed 10 -d 2s -H X-All:1 -c 1 -t 1 {}",
-        peer.url()
-    );
-    let report = reported(&line);
-    assert_eq!(
-        first_words(&peer),
-        ["GET /a?b=1", "DELETE /b", "GET /{{sequence}}", "HEAD /c"]
-    );
-    assert!(
-        peer.requests()
-            .iter()
-            .all(|request| request.contains("\r\nX-All: 1\r\n"))
-    );
+    let flags = "--trace-speed 10 -d 2s -H X-All:1 -c 1 -t 1";
+    let report = peer.reported(&format!("--trace {path} {flags}"));
+    let sent = ["GET /a?b=1", "DELETE /b", "GET /{{sequence}}", "HEAD /c"];
+    assert_eq!(first_words(&peer), sent);
+    let requests = peer.texts();
+    requests
+        .iter()
+        .for_each(|request| request.has("\r\nX-All: 1\r\n"));
     assert_eq!((report.counts.due, report.counts.completed_whole), (4, 4));
     assert!(report.errors.is_empty(), "{:?}", report.errors);
 }
 
 #[test]
 fn times_alone_repeat_the_request_of_the_command_line() {
-    let peer = Peer::answering(EMPTY);
+    let peer = Faulty::answering(EMPTY);
     let (_folder, path) = file("times", "# when\n0.2\n0.1\n\n0.15\n");
     let line = format!(
         "--trace {path} -m PUT -b x --expect status=200 -c 2 -t 1 {}p",
@@ -296,17 +270,12 @@ fn times_alone_repeat_the_request_of_the_command_line() {
     let done = report.counts.completed_whole;
     assert_eq!((report.counts.due, done + report.censored.queued), (3, 3));
     // The trial is over just after the last one.
-    assert!(
-        (0.1..0.2).contains(&report.phases.sustain),
-        "{:?}",
-        report.phases
-    );
+    within(report.phases.sustain, 0.1..0.2);
 }
 
 #[test]
 fn what_is_wrong_in_a_file_has_its_place() {
     let origin = origin();
-    let url = url(&origin);
     #[rustfmt::skip]
     let rows = [
         ("requests:\n- {pth: /}\n", ":2:4", "did you mean `path`?"),
@@ -324,7 +293,7 @@ fn what_is_wrong_in_a_file_has_its_place() {
     ];
     for (text, place, words) in rows {
         let (_folder, path) = file("mix.yaml", text);
-        let ended = run(&format!("load --request-set {path} {url}"));
+        let ended = origin.load(&format!("--request-set {path}"));
         ended.refused(&[&format!("mix.yaml{place}"), words]);
     }
     #[rustfmt::skip]
@@ -338,27 +307,29 @@ fn what_is_wrong_in_a_file_has_its_place() {
     ];
     for (text, place, words) in rows {
         let (_folder, path) = file("trace", text);
-        let line = format!("load --trace {path} {url}");
-        run(&line).refused_in_a_line(&["--trace ", &format!("/trace{place}: "), words]);
+        let ended = origin.load(&format!("--trace {path}"));
+        ended.refused_in_a_line(&["--trace ", &format!("/trace{place}: "), words]);
     }
     let (_folder, path) = file("trace", "{\"time\": 1, \"path\": \"/a\"}\n");
     let own = [
         "--trace: the trace has methods and paths of its own",
         "\nhint: give no method",
     ];
-    run(&format!("load --trace {path} {url}own")).refused_in_a_line(&own);
-    run(&format!("load --trace {path} -m PUT {url}")).refused_in_a_line(&own);
+    let line = format!("load --trace {path} {}own", origin.url());
+    run(&line).refused_in_a_line(&own);
+    let ended = origin.load(&format!("--trace {path} -m PUT"));
+    ended.refused_in_a_line(&own);
     let (_folder, path) = file("trace", "");
-    run(&format!("load --trace {path} {url}")).refused_in_a_line(&["needs at least one line"]);
-    run(&format!("load --trace /nonexistent {url}"))
-        .refused_in_a_line(&["/nonexistent", "No such"]);
+    let ended = origin.load(&format!("--trace {path}"));
+    ended.refused_in_a_line(&["needs at least one line"]);
+    let ended = origin.load("--trace /nonexistent");
+    ended.refused_in_a_line(&["/nonexistent", "No such"]);
     assert_eq!(origin.counters(0).requests, 0);
 }
 
 #[test]
 fn expectations_that_nothing_can_meet() {
     let origin = origin();
-    let url = url(&origin);
     #[rustfmt::skip]
     let rows = [
         ("status", "--expect: `status` is not something that can be expected\nhint: "),
@@ -371,13 +342,13 @@ fn expectations_that_nothing_can_meet() {
         ("field=a(b", "--expect: `a(b` is not a valid header name"),
     ];
     for (expect, words) in rows {
-        run(&format!("load --expect {expect} {url}")).refused_in_a_line(&[words]);
+        let ended = origin.load(&format!("--expect {expect}"));
+        ended.refused_in_a_line(&[words]);
     }
     let (_folder, path) = file("mix.yaml", "requests: [{path: /}]\n");
-    run(&format!(
-        "load --request-set {path} --expect status=200 {url}"
-    ))
-    .refused_in_a_line(&["--expect: with --request-set"]);
-    run(&format!("load --request-set {path} -b x {url}")).refused(&["cannot be used with"]);
+    let ended = origin.load(&format!("--request-set {path} --expect status=200"));
+    ended.refused_in_a_line(&["--expect: with --request-set"]);
+    let ended = origin.load(&format!("--request-set {path} -b x"));
+    ended.refused(&["cannot be used with"]);
     assert_eq!(origin.counters(0).requests, 0);
 }

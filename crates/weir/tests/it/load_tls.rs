@@ -4,10 +4,10 @@ use std::collections::HashSet;
 
 use weir_model::load_report::{LoadReport, NameCount};
 
-use crate::load::{report, reported};
-use crate::peer::origin;
-use crate::program::{Ended, HasAll, Running, run, weir};
-use crate::secure::{Authority, Logged, Nginx};
+use crate::faulty::origin;
+use crate::load::{Server, only_status, reported};
+use crate::program::{Ended, HasAll, Running, weir, within};
+use crate::secure::{Authority, Identity, Logged, Nginx};
 
 /// Directives that let TLS 1.2 have every cipher that weir speaks with an RSA certificate.
 const ALL_RSA: &str = "ssl_ciphers ECDHE-RSA-AES256-GCM-SHA384:ECDHE-RSA-AES128-GCM-SHA256:\
@@ -18,14 +18,10 @@ const ALL_RSA: &str = "ssl_ciphers ECDHE-RSA-AES256-GCM-SHA384:ECDHE-RSA-AES128-
 fn load(authority: &Authority, directives: &str, line: &str) -> (LoadReport, Vec<Logged>) {
     let nginx = Nginx::start(authority, directives);
     // A busy machine may take its time.
-    let line = format!("-T 20s --ca {} {line} {}", authority.file(), nginx.url());
-    let (report, ended) = report(&line);
+    let (report, ended) = nginx.report(&format!("-T 20s --ca {} {line}", authority.file()));
     assert_eq!(ended.with_code(0).stderr, "", "{line}");
     assert!(report.errors.is_empty(), "{line}: {:?}", report.errors);
-    let [ok] = &report.statuses[..] else {
-        panic!("{line}: {:?}", report.statuses)
-    };
-    assert_eq!(ok.status, 200, "{line}");
+    assert_eq!(only_status(&report).0, 200, "{line}");
     let log = nginx.log();
     assert_eq!(log.len() as u64, report.counts.completed_whole, "{line}");
     (report, log)
@@ -83,7 +79,7 @@ fn what_was_agreed_on_is_what_nginx_saw() {
                 assert_eq!(seen.version, format!("TLSv{version}"), "{line}");
                 assert_eq!((&*seen.cipher, &*seen.reused), (cipher, "."), "{line}");
                 // An address is no server name (RFC 6066 §3).
-                assert_eq!((&*seen.server_name, &*seen.alpn), ("-", "http/1.1"));
+                assert_eq!((&*seen.server_name, &*seen.alpn), ("", "http/1.1"));
             }
         }
     }
@@ -108,11 +104,8 @@ fn groups_are_as_asked_for() {
 fn people_are_told_what_was_agreed_on() {
     let authority = Authority::new();
     let nginx = Nginx::start(&authority, ALL_RSA);
-    let ended = run(&format!(
-        "load -q --ca {} --resumption on --connection per-request -n 20 -c 1 -t 1 {}",
-        authority.file(),
-        nginx.url()
-    ));
+    let flags = "--resumption on --connection per-request -n 20 -c 1 -t 1";
+    let ended = nginx.load(&format!("-q --ca {} {flags}", authority.file()));
     let text = ended.with_code(0).stdout;
     text.has_all(&[
         "20 handshakes, 95.0 % resumed",
@@ -138,14 +131,8 @@ fn resumption_is_what_nginx_counted() {
                 let reused = log.iter().filter(|seen| seen.reused == "r").count() as u64;
                 assert_eq!((tls.handshakes, tls.resumed), (100, reused), "{line}");
                 // Each thread begins without a ticket, and so do connections opened at once.
-                if policy == "-c 1 -t 1" {
-                    assert_eq!(reused, resumed, "{line}");
-                } else {
-                    assert!(
-                        (resumed.saturating_sub(6)..=resumed).contains(&reused),
-                        "{line}: {reused}"
-                    );
-                }
+                let none = if policy == "-c 1 -t 1" { 0 } else { 6 };
+                within(reused, u64::saturating_sub(resumed, none)..=resumed);
             }
         }
     }
@@ -191,39 +178,30 @@ fn requests_go_with_the_first_flight_and_only_once() {
 #[test]
 fn a_client_shows_its_certificate_where_it_must() {
     let authority = Authority::new();
-    let demand = format!(
-        "{ALL_RSA} ssl_verify_client on; ssl_client_certificate {};",
-        authority.file()
-    );
-    let own = authority.issue(|_| {});
+    let ca = authority.file();
+    let demand = format!("{ALL_RSA} ssl_verify_client on; ssl_client_certificate {ca};");
+    let shown = |one: &Identity| format!("--cert {} --key {}", one.certificate, one.key);
+    let own = shown(&authority.issue(|_| {}));
     for version in ["1.2", "1.3"] {
-        let line = format!(
-            "--tls {version} --cert {} --key {} -n 20 -c 2",
-            own.certificate, own.key
+        load(
+            &authority,
+            &demand,
+            &format!("--tls {version} {own} -n 20 -c 2"),
         );
-        load(&authority, &demand, &line);
     }
     let elsewhere = Authority::new();
-    let stranger = elsewhere.issue(|_| {});
-    let other = format!("--cert {} --key {}", stranger.certificate, stranger.key);
+    let other = shown(&elsewhere.issue(|_| {}));
     // nginx lets the handshake pass, and says 400.
     for without in ["", &other] {
         let nginx = Nginx::start(&authority, &demand);
-        let (report, _) = report(&format!(
-            "--ca {} {without} -n 10 -c 2 {}",
-            authority.file(),
-            nginx.url()
-        ));
-        let [bad] = &report.statuses[..] else {
-            panic!("{:?} {:?}", report.statuses, report.errors)
-        };
-        assert_eq!((bad.status, bad.count), (400, 10), "{without}");
+        let (report, _) = nginx.report(&format!("--ca {ca} {without} -n 10 -c 2"));
+        assert_eq!(only_status(&report), (400, 10), "{without}");
     }
 }
 
 /// Asks nginx, of which nothing good comes; gives what weir said.
 fn distrusted(nginx: &Nginx, line: &str) -> Ended {
-    let ended = run(&format!("load -q -n 4 -c 2 -t 1 {line} {}", nginx.url()));
+    let ended = nginx.load(&format!("-q -n 4 -c 2 -t 1 {line}"));
     assert!(!ended.stderr.contains("panicked"), "{}", ended.stderr);
     ended
 }
@@ -238,11 +216,8 @@ fn a_certificate_of_nobody_we_trust_is_an_error_unless_anybody_will_do() {
     for policy in ["keep-alive", "per-request"] {
         let line = format!("--connection {policy} --ca {}", stranger.file());
         let ended = distrusted(&nginx, &line).with_code(if policy == "keep-alive" { 2 } else { 1 });
-        assert!(ended.stderr.contains(words), "{}", ended.stderr);
-        let hint = "
-hint: name the file of its authority with --ca, or accept any";
-        assert!(ended.stderr.contains(hint), "{}", ended.stderr);
-        assert!(!ended.stderr.contains("listening"), "{}", ended.stderr);
+        let hint = "\nhint: name the file of its authority with --ca, or accept any";
+        ended.says(&[words, hint]).stderr.has_none(&["listening"]);
     }
     distrusted(&nginx, "--insecure").with_code(0);
     distrusted(&nginx, "-k").with_code(0);
@@ -255,36 +230,25 @@ fn a_certificate_for_another_name() {
     let nginx = Nginx::start(&authority, "");
     let ca = format!("--ca {}", authority.file());
     let ended = distrusted(&nginx, &format!("{ca} --sni elsewhere.test")).with_code(2);
-    ended
-        .stderr
-        .has_all(&["not valid for name \"elsewhere.test\"", "\nhint: ", "--sni"]);
+    ended.says(&["not valid for name \"elsewhere.test\"", "\nhint: ", "--sni"]);
     distrusted(&nginx, &format!("{ca} --sni weir.test")).with_code(0);
     distrusted(&nginx, "-k --sni elsewhere.test").with_code(0);
-    let names: Vec<_> = nginx
-        .log()
-        .into_iter()
-        .map(|seen| seen.server_name)
-        .collect();
-    assert_eq!(names[0], "weir.test");
-    assert_eq!(names[names.len() - 1], "elsewhere.test");
+    let log = nginx.log();
+    assert_eq!(log[0].server_name, "weir.test");
+    assert_eq!(log[log.len() - 1].server_name, "elsewhere.test");
 }
 
 #[test]
 fn an_address_of_ones_own_choice_and_the_name_of_the_url() {
     let authority = Authority::new();
     let nginx = Nginx::start(&authority, "");
-    let line = format!(
-        "--ca {} --to {} -n 10 -c 2 https://weir.test/",
-        authority.file(),
-        nginx.address
-    );
-    let report = reported(&line);
+    let (ca, to) = (authority.file(), nginx.address);
+    let report = reported(&format!(
+        "--ca {ca} --to {to} -n 10 -c 2 https://weir.test/"
+    ));
     assert_eq!(report.counts.completed_whole, 10);
     for seen in nginx.log() {
-        assert_eq!(
-            (&*seen.server_name, &*seen.host),
-            ("weir.test", "weir.test")
-        );
+        assert_eq!([&*seen.server_name, &*seen.host], ["weir.test"; 2]);
     }
 }
 
@@ -297,9 +261,8 @@ fn protocols_are_offered_as_asked() {
     // OpenSSL ends a handshake in which nothing is in common (RFC 7301 §3.2).
     let nginx = Nginx::start(&authority, "");
     let ended = distrusted(&nginx, &format!("--ca {} --alpn other", authority.file()));
-    let ended = ended.with_code(2);
     let words = "alert received: no_application_protocol (120)";
-    assert!(ended.stderr.contains(words), "{}", ended.stderr);
+    ended.with_code(2).says(&[words]);
 }
 
 #[test]
@@ -314,21 +277,15 @@ fn a_megabyte_each_way() {
                     "--ca {} --tls {version} --io {io} --connection {policy} -n 8 -c 2 -t 1 -T 30s",
                     authority.file()
                 );
-                let (down, ended) = report(&format!(
-                    "{common} --expect size=1MiB --expect status=200 {}large",
-                    nginx.url()
-                ));
-                ended.with_code(0);
+                let url = nginx.url();
+                let checks = "--expect size=1MiB --expect status=200";
+                let down = reported(&format!("{common} {checks} {url}large"));
                 assert!(down.errors.is_empty(), "{common}: {:?}", down.errors);
                 assert_eq!(down.counts.content_bytes, 8 << 20, "{common}");
-                let (up, ended) = report(&format!(
-                    "{common} -m POST --content-file {content} {}up",
-                    nginx.url()
-                ));
-                ended.with_code(0);
+                let post = format!("-m POST --content-file {content}");
+                let up = reported(&format!("{common} {post} {url}up"));
                 assert!(up.errors.is_empty(), "{common}: {:?}", up.errors);
-                assert_eq!(up.counts.completed_whole, 8, "{common}");
-                assert_eq!(up.statuses[0].status, 200, "{common}");
+                assert_eq!(only_status(&up), (200, 8), "{common}");
             }
         }
     }

@@ -15,9 +15,11 @@ use weir_model::load::ErrorKind;
 use weir_model::load_report::LoadReport;
 
 use crate::faulty::{After, Faulty, Victim, Wire};
-use crate::load::{report, reported};
-use crate::load_faults::{ASKED, CLOSED_EARLY, CLOSED_UNANSWERED, EACH, Fault, LOADS, RESET, lost};
-use crate::program::{Running, row, weir};
+use crate::load::{Error, Server};
+use crate::load_faults::{
+    ASKED, CLOSED_EARLY, CLOSED_UNANSWERED, Does, EACH, Fault, LOADS, RESET, lost, meet,
+};
+use crate::program::{HasAll, Running, peak_kib, row, weir, within};
 use crate::secure::Authority;
 
 /// How connections are used while handshakes fail.
@@ -31,23 +33,25 @@ fn config() -> Arc<ServerConfig> {
 }
 
 /// Loads a server of which each second connection meets the fault instead of a handshake, in all ways.
-fn shake(shaken: &Shaken) {
+fn shake((name, fault, words): Shaken) {
     let config = config();
-    let fault = shaken.fault;
+    let more = if words == [NO_HANDSHAKE] {
+        "-T 500ms"
+    } else {
+        ""
+    };
     for policy in POLICIES {
         for load in LOADS {
             let server = Faulty::handshakes(2, Arc::clone(&config), move |victim| {
                 let flight = flight(victim);
                 fault(victim, &flight)
             });
-            let more = if shaken.waits { "-T 500ms" } else { "" };
-            let url = server.url();
-            let line = format!("{load} -k -c 4 -t 1 --connection {policy} {more} {url}");
-            row(&format!("{}: {line}", shaken.name));
-            let (report, ended) = report(&line);
+            let line = format!("{load} -k -c 4 -t 1 --connection {policy} {more}");
+            row(&format!("{name}: {line}"));
+            let (report, ended) = server.report(&line);
             assert_eq!(ended.with_code(0).stderr, "", "{line}");
             assert_eq!(report.outcome, "complete", "{line}");
-            counted(&line, &report, server.faults(), shaken.words);
+            counted(&line, &report, server.faults(), words);
             let failed: u64 = report.errors.iter().map(|error| error.count).sum();
             let done = report.counts.completed_whole;
             assert!(done > 0, "{line}");
@@ -80,10 +84,8 @@ fn counted(line: &str, report: &LoadReport, faults: u64, words: &[&str]) {
         [NO_HANDSHAKE] => u64::MAX,
         _ => faults,
     };
-    assert!(
-        (fewest..=most).contains(&count),
-        "{line}: {faults} faults, {errors:?}"
-    );
+    row(&format!("{line}: {faults} faults, {errors:?}"));
+    within(count, fewest..=most);
 }
 
 /// The flight with which a server that follows the protocol answers the client; empty when
@@ -109,82 +111,67 @@ fn flight(victim: &mut Victim) -> Vec<u8> {
 const CLOSED: &str = "connection closed during the handshake";
 const NO_HANDSHAKE: &str = "no complete TLS handshake within the timeout";
 
-/// A handshake that fails: its name, whether the client has to wait for its timeout, what the server does
-/// once the client has said hello (given the flight that it should send), and what the error says.
-struct Shaken {
-    name: &'static str,
-    waits: bool,
-    fault: fn(&mut Victim, &[u8]) -> After,
-    words: &'static [&'static str],
-}
+/// A handshake that fails: its name, what the server does once the client has said hello (given the flight
+/// that it should send), and what the error says.
+type Shaken = (&'static str, Does, &'static [&'static str]);
 
 const SHAKEN: [Shaken; 10] = [
-    Shaken {
-        name: "closed after the ClientHello",
-        waits: false,
-        fault: |_, _| After::Close,
-        words: &[CLOSED],
-    },
-    Shaken {
-        name: "closed in the middle of the ServerHello",
-        waits: false,
-        fault: |victim, flight| victim.close_after(&flight[..flight.len().min(40)]),
-        words: &[CLOSED],
-    },
-    Shaken {
-        name: "closed before the end of the flight",
-        waits: false,
-        fault: |victim, flight| victim.close_after(&flight[..flight.len().saturating_sub(1)]),
+    (
+        "closed after the ClientHello",
+        |_, _| After::Close,
+        &[CLOSED],
+    ),
+    (
+        "closed in the middle of the ServerHello",
+        |victim, flight| victim.close_after(&flight[..flight.len().min(40)]),
+        &[CLOSED],
+    ),
+    (
+        "closed before the end of the flight",
+        |victim, flight| victim.close_after(&flight[..flight.len().saturating_sub(1)]),
         // What the client says to the ServerHello is never read.
-        words: &[CLOSED, RESET],
-    },
-    Shaken {
-        name: "reset in the middle of the flight",
-        waits: false,
-        fault: |victim, flight| victim.reset_after(&flight[..flight.len() / 2]),
-        words: &[RESET],
-    },
-    Shaken {
-        name: "another protocol",
-        waits: false,
-        fault: |victim, _| victim.stall_after(b"SSH-2.0-OpenSSH_9.2\r\n"),
-        words: &["the server does not speak TLS on this port"],
-    },
-    Shaken {
-        name: "a record of a handshake, and no message of one",
-        waits: false,
-        fault: |victim, _| victim.stall_after(&[22, 3, 3, 0, 8, 2, 0, 0, 4, 1, 2, 3, 4]),
-        words: &["received corrupt message"],
-    },
-    Shaken {
-        name: "an alert",
-        waits: false,
-        fault: |victim, _| victim.stall_after(&[21, 3, 3, 0, 2, 2, 40]),
-        words: &["alert received: handshake_failure (40)"],
-    },
-    Shaken {
-        name: "an oversize record",
-        waits: false,
-        fault: |victim, _| victim.stall_after(&[22, 3, 3, 0xff, 0xff]),
-        words: &["record longer than TLS allows"],
-    },
-    Shaken {
-        name: "never answered",
-        waits: true,
-        fault: |victim, _| victim.stall(),
-        words: &[NO_HANDSHAKE],
-    },
-    Shaken {
-        name: "half a flight",
-        waits: true,
-        fault: |victim, flight| victim.stall_after(&flight[..flight.len() / 2]),
-        words: &[NO_HANDSHAKE],
-    },
+        &[CLOSED, RESET.1],
+    ),
+    (
+        "reset in the middle of the flight",
+        |victim, flight| victim.reset_after(&flight[..flight.len() / 2]),
+        &[RESET.1],
+    ),
+    (
+        "another protocol",
+        |victim, _| victim.stall_after(b"SSH-2.0-OpenSSH_9.2\r\n"),
+        &["the server does not speak TLS on this port"],
+    ),
+    (
+        "a record of a handshake, and no message of one",
+        |victim, _| victim.stall_after(&[22, 3, 3, 0, 8, 2, 0, 0, 4, 1, 2, 3, 4]),
+        &["received corrupt message"],
+    ),
+    (
+        "an alert",
+        |victim, _| victim.stall_after(&[21, 3, 3, 0, 2, 2, 40]),
+        &["alert received: handshake_failure (40)"],
+    ),
+    (
+        "an oversize record",
+        |victim, _| victim.stall_after(&[22, 3, 3, 0xff, 0xff]),
+        &["record longer than TLS allows"],
+    ),
+    (
+        "never answered",
+        |victim, _| victim.stall(),
+        &[NO_HANDSHAKE],
+    ),
+    (
+        "half a flight",
+        |victim, flight| victim.stall_after(&flight[..flight.len() / 2]),
+        &[NO_HANDSHAKE],
+    ),
 ];
 
 #[test]
 fn a_handshake_that_fails_is_counted_and_the_other_requests_are_answered() {
-    SHAKEN.iter().for_each(shake);
+    SHAKEN.into_iter().for_each(shake);
 }
 
 /// Sends one byte at a time.
@@ -226,11 +213,8 @@ fn a_handshake_and_answers_that_trickle_are_right() {
                     victim.wire = Box::new(Trickle(socket));
                     After::Keep
                 });
-                let line = format!(
-                    "-n 40 -k -c 4 -t 1 -T 30s --tls {version} --io {io} --connection {policy} {}",
-                    server.url()
-                );
-                let report = reported(&line);
+                let line = format!("--tls {version} --io {io} --connection {policy}");
+                let report = server.reported(&format!("-n 40 -k -c 4 -t 1 -T 30s {line}"));
                 assert!(report.errors.is_empty(), "{line}: {:?}", report.errors);
                 assert_eq!(report.counts.completed_whole, ASKED, "{line}");
                 assert!(server.faults() > 0, "{line}");
@@ -239,61 +223,74 @@ fn a_handshake_and_answers_that_trickle_are_right() {
     }
 }
 
-/// A fault behind a handshake: its name, what the server does, and the error. The ends between records
+fn close_below(victim: &mut Victim, bytes: &[u8]) -> After {
+    victim.send_below(bytes);
+    After::Close
+}
+
+fn stall_below(victim: &mut Victim, bytes: &[u8]) -> After {
+    victim.send_below(bytes);
+    victim.stall()
+}
+
+fn strange_record(victim: &mut Victim, head: &[u8]) -> After {
+    stall_below(victim, &[head, &[7; 40]].concat())
+}
+
+const fn tls(words: &'static str) -> Error {
+    (ErrorKind::Tls, words)
+}
+
+const INSIDE: Error = tls("connection closed inside a record");
+const OVERSIZE: Error = tls("record longer than TLS allows");
+const BAD_MAC: Error = tls("record failed its authentication (bad record MAC)");
+const NO_RECORD: Error = tls("bytes that are no TLS record");
+const HALF_HEAD: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Le";
+const SHORT: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhalf";
+
+/// Faults behind a handshake: their name, what the server does, and the error. The ends between records
 /// are those of HTTP.
-const BROKEN: [(&str, Fault, ErrorKind, &str); 7] = [
+const BROKEN: [(&str, Does, &[u8], Error); 7] = [
     (
         "closed inside a record",
-        |victim| {
-            victim.send_below(&[23, 3, 3, 0, 100, 1, 2, 3]);
-            After::Close
-        },
-        ErrorKind::Tls,
-        "connection closed inside a record",
+        close_below,
+        &[23, 3, 3, 0, 100, 1, 2, 3],
+        INSIDE,
     ),
     (
         "an oversize record",
-        |victim| {
-            victim.send_below(&[23, 3, 3, 0xff, 0xff, 1, 2, 3]);
-            victim.stall()
-        },
-        ErrorKind::Tls,
-        "record longer than TLS allows",
+        stall_below,
+        &[23, 3, 3, 0xff, 0xff, 1, 2, 3],
+        OVERSIZE,
     ),
     (
         "a record of somebody else",
-        |victim| {
-            victim.send_below(&[&[23, 3, 3, 0, 40][..], &[7; 40]].concat());
-            victim.stall()
-        },
-        ErrorKind::Tls,
-        "record failed its authentication (bad record MAC)",
+        strange_record,
+        &[23, 3, 3, 0, 40],
+        BAD_MAC,
     ),
     (
         "an answer in clear",
-        |victim| {
-            victim.send_below(crate::faulty::RIGHT);
-            victim.stall()
-        },
-        ErrorKind::Tls,
-        "bytes that are no TLS record",
+        stall_below,
+        crate::faulty::RIGHT,
+        NO_RECORD,
     ),
     (
         "closed without an answer",
-        |_| After::Close,
-        ErrorKind::ClosedUnanswered,
+        Victim::close_after,
+        b"",
         CLOSED_UNANSWERED,
     ),
     (
         "closed in the middle of content",
-        |victim| victim.close_after(b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhalf"),
-        ErrorKind::ClosedEarly,
+        Victim::close_after,
+        SHORT,
         CLOSED_EARLY,
     ),
     (
         "reset in the middle of a head",
-        |victim| victim.reset_after(b"HTTP/1.1 200 OK\r\nContent-Le"),
-        ErrorKind::Receive,
+        Victim::reset_after,
+        HALF_HEAD,
         RESET,
     ),
 ];
@@ -302,16 +299,10 @@ const BROKEN: [(&str, Fault, ErrorKind, &str); 7] = [
 #[test]
 fn a_fault_behind_a_handshake_is_counted_by_its_kind() {
     let config = config();
-    for (name, fault, kind, words) in BROKEN {
-        for load in LOADS {
-            row(&format!("{name}, {load}"));
-            let server = Faulty::secure_requests(EACH, Arc::clone(&config), fault);
-            let (report, ended) = report(&format!("{load} -k -c 4 -t 1 {}", server.url()));
-            assert_eq!(ended.with_code(0).stderr, "", "{load}");
-            assert_eq!(report.outcome, "complete", "{load}");
-            assert_eq!(server.seen(), ASKED, "{load}");
-            lost(&report, kind, words);
-        }
+    for (name, does, bytes, error) in BROKEN {
+        let fault = move |victim: &mut Victim| does(victim, bytes);
+        let start = || Faulty::secure_requests(EACH, Arc::clone(&config), fault);
+        meet(name, "-k", start, |report| lost(report, error));
     }
 }
 
@@ -324,43 +315,30 @@ fn no_handshake_ever() {
     });
     let words = "alert received: internal_error (80)";
     for (policy, code) in [("keep-alive", 2), ("per-request", 1)] {
-        let line = format!(
-            "load -q -n 8 -k -c 2 -t 1 --connection {policy} {}",
-            server.url()
-        );
-        let ended = crate::program::run(&line).with_code(code);
-        assert!(ended.stderr.contains(words), "{policy}: {}", ended.stderr);
-        assert!(
-            !ended.stderr.contains("listening"),
-            "{policy}: {}",
-            ended.stderr
-        );
+        let ended = server.load(&format!("-q -n 8 -k -c 2 -t 1 --connection {policy}"));
+        let ended = ended.with_code(code).says(&[words]);
+        ended.stderr.has_none(&["listening"]);
     }
 }
 
 /// The largest that weir's memory was, in KiB.
-fn peak_memory(line: &str) -> (u64, LoadReport) {
-    let line = format!("load -q --format json {line}");
+fn peak_memory(server: &Faulty, flags: &str) -> (u64, LoadReport) {
+    let line = format!("load -q --format json -k -t 1 {flags} {}", server.url());
     let mut load = Running::start(&mut weir(line.split_whitespace()));
-    let status = format!("/proc/{}/status", load.pid());
     let mut peak = 0;
     while load.is_alive() {
-        let text = std::fs::read_to_string(&status).unwrap_or_default();
-        let line = text.lines().find_map(|line| line.strip_prefix("VmHWM:"));
-        let size = line.and_then(|line| line.trim().trim_end_matches(" kB").parse().ok());
-        peak = size.unwrap_or(peak);
+        peak = peak_kib(load.pid()).unwrap_or(peak);
         thread::sleep(Duration::from_millis(2));
     }
-    let ended = load.end();
-    let report = serde_json::from_str(&ended.stdout).expect("a report");
-    (peak, report)
+    (peak, load.end().document())
 }
 
 #[test]
 fn memory_is_bounded_whatever_comes() {
     let config = config();
     let quiet = Faulty::secure(Arc::clone(&config));
-    let (usual, _) = peak_memory(&format!("-n 400 -k -c 4 -t 1 {}", quiet.url()));
+    let (usual, _) = peak_memory(&quiet, "-n 400 -c 4");
+    let most = usual + 16 * 1024;
     assert!(usual > 0);
     let flood: [Fault; 3] = [
         // A certificate that never ends, in records of one byte.
@@ -385,24 +363,16 @@ fn memory_is_bounded_whatever_comes() {
         },
     ];
     for (number, fault) in flood.into_iter().enumerate() {
+        row(&format!("flood {number}"));
         let server = Faulty::handshakes(2, Arc::clone(&config), fault);
-        let line = format!(
-            "-n 40 -k -c 4 -t 1 --connection per-request {}",
-            server.url()
-        );
-        let (peak, report) = peak_memory(&line);
+        let (peak, report) = peak_memory(&server, "-n 40 -c 4 --connection per-request");
+        let mut errors = report.errors.iter();
         assert!(
-            report
-                .errors
-                .iter()
-                .all(|error| error.kind == ErrorKind::Tls),
+            errors.all(|error| error.kind == ErrorKind::Tls),
             "{:?}",
             report.errors
         );
-        assert!(
-            peak < usual + 16 * 1024,
-            "flood {number}: {peak} KiB after {usual}"
-        );
+        within(peak, ..most);
     }
     // Far more content than was announced to nobody, then an end in the middle.
     let server = Faulty::secure_requests(2, config, |victim| {
@@ -413,8 +383,8 @@ fn memory_is_bounded_whatever_comes() {
         }
         After::Close
     });
-    let (peak, report) = peak_memory(&format!("-n 4 -k -c 1 -t 1 -T 50s {}", server.url()));
+    let (peak, report) = peak_memory(&server, "-n 4 -c 1 -T 50s");
     assert!(report.counts.received_bytes > 128 << 20);
     assert_eq!(report.errors[0].kind, ErrorKind::ClosedEarly);
-    assert!(peak < usual + 16 * 1024, "{peak} KiB after {usual}");
+    within(peak, ..most);
 }

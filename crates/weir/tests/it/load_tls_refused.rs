@@ -3,8 +3,8 @@
 use rcgen::date_time_ymd;
 
 use crate::faulty::Faulty;
-use crate::load::report;
-use crate::peer::{origin, url};
+use crate::faulty::origin;
+use crate::load::{Server, only_status, report};
 use crate::program::{HasAll, run};
 use crate::secure::{Authority, Nginx};
 
@@ -61,7 +61,7 @@ fn files_that_hold_something_else() {
 #[test]
 fn options_of_tls_are_for_https() {
     let origin = origin();
-    let url = url(&origin);
+    let url = origin.url();
     for flags in [
         "--tls 1.3",
         "--ciphers TLS_AES_256_GCM_SHA384",
@@ -74,7 +74,7 @@ fn options_of_tls_are_for_https() {
         "--ca a",
     ] {
         let flag = flags.split(' ').next().unwrap_or_default();
-        run(&format!("load {flags} {url}")).refused_in_a_line(&[
+        origin.load(flags).refused_in_a_line(&[
             &format!("{flag}: `{url}` is asked without TLS"),
             "\nhint: a URL over TLS begins with https://",
         ]);
@@ -94,13 +94,9 @@ fn certificates_out_of_their_time() {
             params.not_after = date_time_ymd(to, 1, 1);
         });
         let server = Faulty::secure(identity.server());
-        let line = format!(
-            "load -q -n 4 -c 2 -t 1 --ca {} {}",
-            authority.file(),
-            server.url()
-        );
-        run(&line).refused_in_a_line(&[words]);
-        run(&format!("load -q -n 4 -c 2 -t 1 -k {}", server.url())).with_code(0);
+        let ended = server.load(&format!("-q -n 4 -c 2 -t 1 --ca {}", authority.file()));
+        ended.refused_in_a_line(&[words]);
+        server.load("-q -n 4 -c 2 -t 1 -k").with_code(0);
     }
 }
 
@@ -113,14 +109,8 @@ fn tls_on_a_port_that_speaks_http() {
             origin.addresses()[0]
         );
         let ended = run(&line);
-        let words = "the server does not speak TLS on this port";
-        assert!(ended.stderr.contains(words), "{policy}: {}", ended.stderr);
-        assert!(
-            ended.stderr.contains("\nhint: "),
-            "{policy}: {}",
-            ended.stderr
-        );
         assert_ne!(ended.code, Some(0), "{policy}");
+        ended.says(&["the server does not speak TLS on this port", "\nhint: "]);
     }
     assert_eq!(origin.counters(0).requests, 0);
 }
@@ -131,10 +121,7 @@ fn http_on_a_port_that_speaks_tls() {
     // nginx understands, and says so in clear.
     let nginx = Nginx::start(&authority, "");
     let (answered, _) = report(&format!("-n 4 -c 2 -t 1 http://{}/", nginx.address));
-    assert_eq!(
-        (answered.statuses[0].status, answered.statuses[0].count),
-        (400, 4)
-    );
+    assert_eq!(only_status(&answered), (400, 4));
     assert!(!answered.validity.is_empty());
     // Others send an alert.
     let server = Faulty::secure(authority.issue(|_| {}).server());

@@ -10,17 +10,13 @@ use rustix::process::Signal;
 use crate::program::{Ended, HasAll, Running, run, weir};
 
 /// An origin server on a free port, and its address.
-pub(crate) fn start(flags: &[&str]) -> (Running, String) {
-    let mut command = weir(["origin", "--listen", "127.0.0.1:0"].iter().chain(flags));
-    let mut origin = Running::start(&mut command);
+pub(crate) fn start(flags: &str) -> (Running, String) {
+    let line = format!("origin --listen 127.0.0.1:0 {flags}");
+    let mut origin = Running::start(&mut weir(line.split_whitespace()));
     let address = |origin: &Running| {
         let text = origin.stderr();
-        let line = text
-            .split_once("serving on http://")?
-            .1
-            .split_once("/\n")?
-            .0;
-        Some(line.to_owned())
+        let (_, rest) = text.split_once("serving on http://")?;
+        Some(rest.split_once("/\n")?.0.to_owned())
     };
     origin.wait_until("the address", |origin| address(origin).is_some());
     let address = address(&origin).expect("just seen");
@@ -46,47 +42,35 @@ fn stop(origin: Running, signal: Signal) -> Ended {
 
 #[test]
 fn it_serves_what_it_was_asked_to_and_counts() {
-    let flags = [
-        "--size",
-        "5",
-        "--status",
-        "201",
-        "--content-type",
-        "text/x-five",
-    ];
-    let (origin, address) = start(&flags);
+    let (origin, address) = start("--size 5 --status 201 --content-type text/x-five");
     let response = ask(&address);
     assert!(response.starts_with("HTTP/1.1 201 "), "{response}");
-    response.has_all(&[
-        "\r\nContent-Type: text/x-five\r\n",
-        "\r\nContent-Length: 5\r\n",
-    ]);
+    response.has("\r\nContent-Type: text/x-five\r\n");
+    response.has("\r\nContent-Length: 5\r\n");
     assert_eq!(response.split_once("\r\n\r\n").unwrap().1.len(), 5);
     ask(&address);
     let ended = stop(origin, Signal::INT);
-    assert_eq!(
-        ended.stdout,
-        format!("{address}: 2 requests on 2 connections\n")
-    );
+    let counted = format!("{address}: 2 requests on 2 connections\n");
+    assert_eq!(ended.stdout, counted);
 }
 
 #[test]
 fn it_serves_a_file() {
     let file = tempfile::NamedTempFile::new().unwrap();
     std::fs::write(file.path(), "from a file").unwrap();
-    let (origin, address) = start(&["--file", file.path().to_str().unwrap()]);
+    let (origin, address) = start(&format!("--file {}", file.path().display()));
     assert!(ask(&address).ends_with("\r\n\r\nfrom a file"));
     stop(origin, Signal::TERM);
 }
 
 #[test]
 fn it_delays_and_stalls() {
-    let (origin, address) = start(&["--delay", "30ms..40ms"]);
+    let (origin, address) = start("--delay 30ms..40ms");
     let begun = Instant::now();
     ask(&address);
     assert!(begun.elapsed() >= Duration::from_millis(30));
     stop(origin, Signal::TERM);
-    let (origin, address) = start(&["--stall", "300ms@0s"]);
+    let (origin, address) = start("--stall 300ms@0s");
     let begun = Instant::now();
     ask(&address);
     ask(&address);
@@ -96,7 +80,7 @@ fn it_delays_and_stalls() {
 
 #[test]
 fn it_ends_by_itself_when_asked_to() {
-    let (origin, _) = start(&["--duration", "100ms"]);
+    let (origin, _) = start("--duration 100ms");
     origin.end().with_code(0);
 }
 
@@ -106,12 +90,8 @@ fn it_serves_although_nobody_reads_what_it_says() {
     drop(reader);
     let mut command = weir(["origin", "--listen", "127.0.0.1:0", "--duration", "1ms"]);
     let ended = Running::start_with(&mut command, Stdio::piped(), writer.into()).end();
-    assert!(
-        ended
-            .with_code(0)
-            .stdout
-            .contains(": 0 requests on 0 connections")
-    );
+    let counted = ": 0 requests on 0 connections";
+    ended.with_code(0).stdout.has(counted);
 }
 
 #[test]
@@ -131,18 +111,13 @@ fn values_that_cannot_be() {
         ("--duration x", "-d: `x` is not a duration"),
     ];
     for (flags, words) in rows {
-        let listen = if flags.starts_with("--listen") {
-            ""
-        } else {
-            "--listen 127.0.0.1:0"
-        };
-        run(&format!("origin {listen} {flags}")).refused_in_a_line(&[words]);
+        run(&format!("origin --listen 127.0.0.1:0 {flags}")).refused_in_a_line(&[words]);
     }
 }
 
 #[test]
 fn a_port_that_is_taken() {
-    let (origin, address) = start(&[]);
+    let (origin, address) = start("");
     run(&format!("origin --listen {address}")).refused_in_a_line(&[
         &format!("cannot serve: cannot listen on {address}: Address already in use"),
         "\nhint: ",

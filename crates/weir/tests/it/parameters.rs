@@ -1,31 +1,22 @@
 //! `weir parameters`: the table, one in full, and users' own.
 
-use crate::place::Place;
-use crate::program::{HasAll, Running, run};
+use serde_json::Value;
+
+use crate::place::{Place, study};
+use crate::program::{HasAll, run, within};
 
 #[test]
 fn all_are_in_the_table() {
     let text = run("parameters").with_code(0).stdout;
-    for id in [
-        "gzip",
-        "backlog",
-        "rlimit_nofile",
-        "net.core.somaxconn",
-        "fs.file-max",
-    ] {
+    for id in "gzip backlog rlimit_nofile net.core.somaxconn fs.file-max".split(' ') {
         let is_there = |line: &str| line.split_whitespace().next() == Some(id);
         assert!(text.lines().any(is_there), "{id}:\n{text}");
     }
-    assert!(
-        text.lines().all(|line| line.chars().count() <= 100),
-        "{text}"
-    );
+    text.lines()
+        .for_each(|line| within(line.chars().count(), ..=100));
     let here = std::fs::read_to_string("/proc/sys/fs/file-max").expect("there is one");
     let line = text.lines().find(|line| line.contains("fs.file-max"));
-    assert!(
-        line.is_some_and(|line| line.contains(here.trim())),
-        "{text}"
-    );
+    line.expect("a line").has(here.trim());
 }
 
 #[test]
@@ -43,30 +34,24 @@ fn one_is_shown_in_full() {
         "https://docs.kernel.org/networking/ip-sysctl.html",
     ]);
     // An unquoted pair sets the first port alone.
-    let range = run("parameters net.ipv4.ip_local_port_range")
-        .with_code(0)
-        .stdout;
-    range.has_all(&["sysctl -w net.ipv4.ip_local_port_range=\""]);
-    let gzip = run("parameters gzip").with_code(0).stdout;
-    assert!(gzip.contains("http { gzip LEVEL; }"), "{gzip}");
-    let connections = run("parameters worker_connections").with_code(0).stdout;
-    connections.has_all(&[
+    let shown = |line: &str| run(&format!("parameters {line}")).with_code(0).stdout;
+    let range = shown("net.ipv4.ip_local_port_range");
+    range.has("sysctl -w net.ipv4.ip_local_port_range=\"");
+    shown("gzip").has("http { gzip LEVEL; }");
+    shown("worker_connections").has_all(&[
         "max-worker-connections: \"LEVEL\" (ingress-nginx; left out: 16384)",
         "worker-connections: \"LEVEL\" (nginx-ingress; left out: 1024)",
     ]);
     let requests = run("parameters keepalive_requests --proxy envoy").with_code(0);
-    let words = "listener.max-requests-per-connection: \"LEVEL\", none for unlimited (contour)";
-    assert!(requests.stdout.contains(words), "{}", requests.stdout);
+    requests
+        .stdout
+        .has("listener.max-requests-per-connection: \"LEVEL\", none for unlimited (contour)");
 }
 
 #[test]
 fn programs_get_json() {
-    let text = run("parameters --format json").with_code(0).stdout;
-    let all: serde_json::Value = serde_json::from_str(&text).expect("JSON");
-    let of = |id: &str| {
-        let all = all.as_array().expect("a list");
-        all.iter().find(|row| row["id"] == id).expect(id).clone()
-    };
+    let all: Vec<Value> = run("parameters --format json").with_code(0).document();
+    let of = |id: &str| all.iter().find(|row| row["id"] == id).expect(id);
     let port_range = of("net.ipv4.ip_local_port_range");
     assert_eq!(port_range["scope"], "kernel_netns");
     assert!(port_range["kubernetes"]["safe"].is_object());
@@ -75,14 +60,11 @@ fn programs_get_json() {
     assert_eq!(of("fs.file-max")["only_raises"], true);
     assert!(of("gzip").get("kubernetes").is_none());
     let spelling = &of("gzip")["controllers"]["ingress-nginx"];
-    assert_eq!(
-        (&spelling["key"], &spelling["values"]["on"]),
-        (&"use-gzip".into(), &"true".into())
-    );
+    assert_eq!(spelling["key"], "use-gzip");
+    assert_eq!(spelling["values"]["on"], "true");
     assert!(of("fs.file-max").get("controllers").is_none());
-    let text = run("parameters gzip --format json").with_code(0).stdout;
-    let one: serde_json::Value = serde_json::from_str(&text).expect("JSON");
-    assert_eq!(one, of("gzip"));
+    let one: Value = run("parameters gzip --format json").document();
+    assert_eq!(one, *of("gzip"));
 }
 
 #[test]
@@ -123,19 +105,16 @@ parameters:
 fn users_add_their_own() {
     let place = Place::new();
     place.write("mine.yaml", ROWS);
-    let start = |arguments: &[&str]| Running::start(&mut place.weir(arguments)).end();
-    let mine = ["parameters", "--parameters", "mine.yaml"];
-    let text = start(&mine).with_code(0).stdout;
-    assert!(text.contains("net.ipv4.tcp_rto_min_us") && text.contains("proxy_socket_keepalive"));
-    let one = start(&[&mine[..], &["tcp_rto_min_us"]].concat());
+    let start = |more: &str| place.ends(&format!("parameters --parameters {more}"));
+    let all = start("mine.yaml").with_code(0).stdout;
+    all.has_all(&["net.ipv4.tcp_rto_min_us", "proxy_socket_keepalive"]);
+    let one = start("mine.yaml tcp_rto_min_us");
     one.refused_in_a_line(&["did you mean `net.ipv4.tcp_rto_min_us`?"]);
-
-    start(&[&mine[..], &["--parameters", "mine.yaml"]].concat()).refused_in_a_line(&[
+    start("mine.yaml --parameters mine.yaml").refused_in_a_line(&[
         "mine.yaml: row `net.ipv4.tcp_rto_min_us`: the id is there twice",
         "docs/parameters.md",
     ]);
-    start(&["parameters", "--parameters", "none.yaml"])
-        .refused_in_a_line(&["cannot read none.yaml: "]);
+    start("none.yaml").refused_in_a_line(&["cannot read none.yaml: "]);
 }
 
 /// The lab writes a directive that weir does not know, and nginx reads it.
@@ -143,27 +122,15 @@ fn users_add_their_own() {
 fn a_study_varies_what_a_user_added() {
     let place = Place::new();
     place.write("mine.yaml", ROWS);
-    place.write(
-        "study.yaml",
-        "weir: 1\nname: mine\nquestion: Does it matter?\n\
-         proxy: {kind: nginx, settings: {worker_processes: 1}}\n\
-         loads: [{name: closed, closed: true, connections: 2, duration: 2s}]\n\
-         blocks: {slice: 50ms, at-least: 6, instances: 1}\n\
-         arms: [{name: probes, settings: {proxy_socket_keepalive: on}}]\n",
-    );
-    let without = Running::start(&mut place.weir(&["run", "--check", "study.yaml"])).end();
+    let load = "- {name: closed, closed: true, connections: 2, duration: 2s}";
+    let arms = "arms: [{name: probes, settings: {proxy_socket_keepalive: on}}]\n";
+    let text = study("{kind: nginx, settings: {worker_processes: 1}}", load, arms);
+    place.write("study.yaml", &text);
+    let without = place.ends("run --check study.yaml");
     without.refused(&["unknown parameter `proxy_socket_keepalive`"]);
 
-    let arguments = [
-        "run",
-        "study.yaml",
-        "--parameters",
-        "mine.yaml",
-        "--out",
-        "a run",
-    ];
-    Running::start(&mut place.weir(&arguments))
-        .end()
+    place
+        .ends("run study.yaml --parameters mine.yaml --out 'a run'")
         .with_code(0);
     let written = place.read("arms/probes/nginx.conf");
     assert!(written.contains("proxy_socket_keepalive on;"), "{written}");

@@ -11,7 +11,7 @@ use weir_record::RunWriter;
 use weir_study::CheckContext;
 
 use crate::place::Place;
-use crate::program::{Ended, HasAll, Running};
+use crate::program::{Ended, HasAll};
 
 const BLOCKS: u32 = 12;
 
@@ -43,10 +43,8 @@ fn run(folder: &Path, study: Study, times: &[f64]) {
         for (arm, times) in header.study.arms.iter().zip(times) {
             // A little of a difference between blocks, so that there is a spread.
             let rate = 10_000.0 * times * (1.0 + 0.003 * f64::from((block * 7) % 5));
-            let trial = trial(&arm.name, block, index, rate);
-            writer
-                .append(&Record::Trial(Box::new(trial)))
-                .expect("written");
+            let trial = Box::new(trial(&arm.name, block, index, rate));
+            writer.append(&Record::Trial(trial)).expect("written");
             index += 1;
         }
     }
@@ -79,9 +77,8 @@ fn trial(arm: &str, block: u32, index: u64, rate: f64) -> TrialRecord {
     }
 }
 
-fn patch(place: &Place, more: &[&str]) -> Ended {
-    let arguments = [&["patch", "own"], more].concat();
-    Running::start(&mut place.weir(&arguments)).end()
+fn patch(place: &Place, more: &str) -> Ended {
+    place.ends(&format!("patch own {more}"))
 }
 
 const FORWARD: &str = "--- a/etc/n.conf\n+++ b/etc/n.conf\n@@ -1 +1 @@\n-gzip off;\n+gzip on;\n";
@@ -99,35 +96,52 @@ fn own(place: &Place, times: [f64; 5]) {
         ("shorter", "shorter\n", "longer\n"),
         ("idle", "", ""),
     ] {
-        let folder = place.path(&format!("own/arms/{arm}"));
-        fs::create_dir_all(&folder).expect("a folder");
-        fs::write(folder.join("patch.diff"), forward).expect("written");
-        fs::write(folder.join("revert.diff"), back).expect("written");
+        diffs(place, arm, forward, back);
     }
+}
+
+/// What the lab keeps of an arm.
+fn diffs(place: &Place, arm: &str, forward: &str, back: &str) {
+    let folder = place.path(&format!("own/arms/{arm}"));
+    fs::create_dir_all(&folder).expect("a folder");
+    fs::write(folder.join("patch.diff"), forward).expect("written");
+    fs::write(folder.join("revert.diff"), back).expect("written");
 }
 
 #[test]
 fn the_best_arms_diff_is_printed_with_what_it_rests_on() {
     let place = Place::new();
     own(&place, [1.0, 1.0, 1.3, 1.1, 1.0]);
-    let best = patch(&place, &[]).with_code(0);
+    let best = patch(&place, "").with_code(0);
     assert_eq!(best.stdout, FORWARD);
-    best.stderr.has_all(&[
+    best.says(&[
         "zipped: better: completed rate 1.300× (1.300–1.300) of baseline, VALID",
         "`patch -d / -p1 < FILE` applies it",
         "it is of /etc/n.conf and what that includes",
         "the arm has besides, in no configuration file: net.core.somaxconn = 4000",
     ]);
-    let back = patch(&place, &["--revert"]).with_code(0);
+    let back = patch(&place, "--revert").with_code(0);
     assert_eq!(back.stdout, BACK);
-    assert!(back.stderr.contains("takes it back"), "{}", back.stderr);
-    let other = patch(&place, &["--arm", "shorter"]).with_code(0);
+    back.says(&["takes it back"]);
+    let other = patch(&place, "--arm shorter").with_code(0);
     assert_eq!(other.stdout, "shorter\n");
 
-    let idle = patch(&place, &["--arm", "idle"]).with_code(0);
+    let idle = patch(&place, "--arm idle").with_code(0);
     assert_eq!(idle.stdout, "");
-    let words = "idle changes nothing in /etc/n.conf: there is nothing to apply";
-    assert!(idle.stderr.contains(words), "{}", idle.stderr);
+    idle.says(&["idle changes nothing in /etc/n.conf: there is nothing to apply"]);
+}
+
+/// An interval that is none is printed as the report prints it.
+#[test]
+fn one_block_gives_no_interval() {
+    let place = Place::new();
+    own(&place, [1.0, 1.0, 1.3, 1.1, 1.0]);
+    let path = place.path("own/records.jsonl");
+    let records = fs::read_to_string(&path).expect("there");
+    let first: Vec<&str> = records.lines().take(5).collect();
+    fs::write(&path, first.join("\n") + "\n").expect("written");
+    let ended = patch(&place, "--arm zipped").with_code(0);
+    ended.says(&["completed rate 1.300× (–) of baseline"]);
 }
 
 /// What is printed is taken by patch(1), there and back.
@@ -139,7 +153,7 @@ fn the_diff_can_be_applied_and_taken_back() {
     fs::create_dir_all(root.join("etc")).expect("a folder");
     let file = root.join("etc/n.conf");
     fs::write(&file, "gzip off;\n").expect("written");
-    for (more, expected) in [(&[][..], "gzip on;\n"), (&["--revert"][..], "gzip off;\n")] {
+    for (more, expected) in [("", "gzip on;\n"), ("--revert", "gzip off;\n")] {
         place.write("change.diff", &patch(&place, more).with_code(0).stdout);
         let applied = std::process::Command::new("patch")
             .args(["-s", "-p1", "-d"])
@@ -160,18 +174,16 @@ fn the_diff_can_be_applied_and_taken_back() {
 fn what_nothing_speaks_for_is_not_given_unasked() {
     let place = Place::new();
     own(&place, [1.0, 1.0, 0.9, 1.0, 1.0]);
-    let none = patch(&place, &[]).with_code(1);
+    let none = patch(&place, "").with_code(1);
     assert_eq!(none.stdout, "");
-    none.stderr.has_all(&[
+    none.says(&[
         "no arm came out better than the baseline",
         "zipped: worse: completed rate 0.900×",
         "shorter: equivalent: completed rate 1.000×",
         "hint: --arm NAME",
     ]);
-    assert_eq!(
-        patch(&place, &["--arm", "zipped"]).with_code(0).stdout,
-        FORWARD
-    );
+    let zipped = patch(&place, "--arm zipped").with_code(0);
+    assert_eq!(zipped.stdout, FORWARD);
 }
 
 /// Better than the step before it, which carried half as much as the baseline.
@@ -184,9 +196,8 @@ fn a_step_must_make_up_for_what_the_ones_before_it_lost() {
         let mut study = study("{kind: nginx, settings: {worker_processes: 1}}", arms);
         study.arms[3].against = 2;
         run(&place.path("own"), study, &times);
-        let ended = patch(&place, &[]).with_code(code);
-        let words = "then: better: completed rate 1.";
-        assert!(ended.stderr.contains(words), "{words}:\n{}", ended.stderr);
+        let ended = patch(&place, "").with_code(code);
+        let ended = ended.says(&["then: better: completed rate 1."]);
         assert_eq!(ended.stdout.contains("keepalive 64"), code == 0);
     }
 }
@@ -195,21 +206,15 @@ fn a_step_must_make_up_for_what_the_ones_before_it_lost() {
 fn runs_and_arms_that_are_not_there() {
     let place = Place::new();
     own(&place, [1.0, 1.0, 1.3, 1.1, 1.0]);
-    let nowhere = Running::start(&mut place.weir(&["patch", "nowhere"])).end();
+    let nowhere = place.ends("patch nowhere");
     nowhere.refused_in_a_line(&["nowhere/run.json: No such file or directory"]);
-    patch(&place, &["--arm", "ziped"])
+    patch(&place, "--arm ziped")
         .refused_in_a_line(&["the run has no arm named `ziped`", "did you mean `zipped`?"]);
-    patch(&place, &["--arm", "something-else"])
+    patch(&place, "--arm something-else")
         .refused_in_a_line(&["its arms are baseline, same-as-baseline, zipped"]);
     fs::remove_file(place.path("own/arms/zipped/patch.diff")).expect("there");
-    let missing = patch(&place, &[]).with_code(1);
-    assert!(
-        missing
-            .stderr
-            .contains("the run has not started the arm zipped"),
-        "{}",
-        missing.stderr
-    );
+    let missing = patch(&place, "").with_code(1);
+    missing.says(&["the run has not started the arm zipped"]);
 }
 
 #[test]
@@ -220,30 +225,24 @@ fn without_a_configuration_of_the_users_directives_are_printed() {
                 - {name: other, proxy: {kind: nginx, stock: none, settings: {worker_processes: 2}}}\n";
     let study = study("{kind: nginx, settings: {worker_processes: 1}}", arms);
     run(&place.path("own"), study, &[1.0, 1.0, 1.3, 1.0, 1.0]);
-    let best = patch(&place, &[]).with_code(0);
-    best.stderr.has_all(&[
+    let best = patch(&place, "").with_code(0);
+    let best = best.says(&[
         "this run has no configuration of yours",
         "{logs} stands for",
     ]);
     let lines: Vec<&str> = best.stdout.lines().collect();
     assert!(lines.contains(&"upstream: keepalive 64"), "{lines:?}");
-    assert!(
-        lines
-            .iter()
-            .any(|line| line.starts_with("http: access_log ")),
-        "{lines:?}"
-    );
-    let back = patch(&place, &["--revert"]).with_code(0).stdout;
+    best.stdout.has("http: access_log ");
+    let back = patch(&place, "--revert").with_code(0).stdout;
     back.has_all(&["origin_keepalive: unwritten, which is 0"]);
 
-    let queue = patch(&place, &["--arm", "queue"]).with_code(0);
+    let queue = patch(&place, "--arm queue").with_code(0);
     assert_eq!(queue.stdout, "");
-    let words = "in no configuration file: net.core.somaxconn = 4000";
-    assert!(queue.stderr.contains(words), "{}", queue.stderr);
-    let other = patch(&place, &["--arm", "other"]).with_code(0);
+    queue.says(&["in no configuration file: net.core.somaxconn = 4000"]);
+    let other = patch(&place, "--arm other").with_code(0);
     assert_eq!(other.stdout, "main: worker_processes 2\n");
-    let baseline = patch(&place, &["--arm", "baseline"]).with_code(0);
-    baseline.stderr.has_all(&["compared with nothing"]);
+    let baseline = patch(&place, "--arm baseline").with_code(0);
+    baseline.says(&["compared with nothing"]);
 }
 
 /// The program's arguments and environment are in no file of the user's, and in no diff of it.
@@ -253,18 +252,14 @@ fn what_the_program_is_started_with_is_told() {
     let arms = "- {name: collected, settings: {gogc: 400, keepalive_timeout: 5s}}\n\
                 - {name: other, proxy: {kind: caddy, configuration: /etc/b.json, settings: {gogc: 200}}}\n";
     let proxy = "{kind: caddy, configuration: /etc/a.json, settings: {gogc: 200}}";
-    run(
-        &place.path("own"),
-        study(proxy, arms),
-        &[1.0, 1.0, 1.3, 1.0],
-    );
+    let times = [1.0, 1.0, 1.3, 1.0];
+    run(&place.path("own"), study(proxy, arms), &times);
     for (arm, told) in [("collected", "gogc = 400\n"), ("other", "gogc = 200\n")] {
-        let folder = place.path(&format!("own/arms/{arm}"));
-        fs::create_dir_all(&folder).expect("a folder");
-        fs::write(folder.join("patch.diff"), "").expect("written");
-        let said = patch(&place, &["--arm", arm]).with_code(0);
-        let words = format!("the arm has besides, in no configuration file: {told}");
-        assert!(said.stderr.contains(&words), "{words}:\n{}", said.stderr);
+        diffs(&place, arm, "", "");
+        let said = patch(&place, &format!("--arm {arm}")).with_code(0);
+        said.says(&[&format!(
+            "the arm has besides, in no configuration file: {told}"
+        )]);
     }
 }
 
@@ -282,18 +277,12 @@ fn runs_of_before_are_still_read() {
     assert!(study.remove("compare").is_some());
     assert!(!study.contains_key("launchers"));
     fs::write(&path, header.to_string()).expect("written");
-    let directives = patch(&place, &[]).with_code(0).stdout;
+    let directives = patch(&place, "").with_code(0).stdout;
     assert!(
-        directives.starts_with(
-            "upstream: keepalive 64
-"
-        ),
+        directives.starts_with("upstream: keepalive 64\n"),
         "{directives}"
     );
-    let report = Running::start(&mut place.weir(&["report", "own", "--format", "json"])).end();
+    let report = place.ends("report own --format json");
     let report = report.with_code(0).stdout;
-    assert!(
-        !report.contains("\"pairs\"") && !report.contains("\"counters\""),
-        "{report}"
-    );
+    report.has_none(&["\"pairs\"", "\"counters\""]);
 }

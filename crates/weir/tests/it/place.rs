@@ -3,18 +3,36 @@
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::{Pid, Signal, geteuid, kill_process};
 use tempfile::TempDir;
-use weir_model::record::{ProxyRecord, Record};
+use weir_model::record::{Outcome, ProxyRecord, Record, SliceRecord};
 use weir_model::study::ProxyKind;
 use weir_probe::ProcessId;
 use weir_probe::process::{children, command_line};
 use weir_record::Run;
 
 use crate::program::{Ended, Running, behind, wait_until, weir};
+
+/// The user of nobody, who may not make namespaces.
+const NOBODY: u32 = 65534;
+
+/// A study of a proxy under some loads, with more lines.
+pub(crate) fn study(proxy: &str, loads: &str, more: &str) -> String {
+    format!(
+        "weir: 1\nname: tried\nquestion: Is it so?\nproxy: {proxy}\nloads:\n{loads}\n\
+         blocks: {{slice: 50ms, at-least: 6, instances: 1}}\n{more}"
+    )
+}
+
+/// Ends a process of a test's own at once.
+pub(crate) fn kill(pid: u32) {
+    let pid = Pid::from_raw(pid.cast_signed()).expect("not zero");
+    kill_process(pid, Signal::KILL).expect("a process of this test's");
+}
 
 pub(crate) struct Place {
     folder: TempDir,
@@ -91,6 +109,39 @@ impl Place {
         command
     }
 
+    /// weir with the words of a shell's line, here and to its end.
+    pub(crate) fn ends(&self, line: &str) -> Ended {
+        let words = shlex::split(line).expect("a line of a shell");
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        Running::start(&mut self.weir(&words)).end()
+    }
+
+    /// `weir run` of a study with this text as a user who is not root: as nobody, where tests are root.
+    pub(crate) fn run_without_root(&self, study: &str) -> Ended {
+        let study = self.write("study.yaml", study);
+        let mut command = Command::new(self.copy_of_weir());
+        command.arg("run").arg(study).arg("--out");
+        command.arg(self.run_folder());
+        command.env("TMPDIR", self.temporary());
+        if geteuid().is_root() {
+            for folder in [self.path(""), self.temporary()] {
+                fs::set_permissions(folder, Permissions::from_mode(0o777)).expect("own folder");
+            }
+            command.uid(NOBODY).gid(NOBODY);
+        }
+        Running::start(&mut command).end()
+    }
+
+    /// Waits until so many trials are recorded.
+    pub(crate) fn await_trials(&self, run: &mut Running, count: usize) {
+        run.wait_until("some blocks", |_| self.trials() >= count);
+    }
+
+    /// Trials that are recorded so far.
+    pub(crate) fn trials(&self) -> usize {
+        self.records_with(r#""record":"trial""#)
+    }
+
     /// `weir run` of a study with this text.
     pub(crate) fn run(&self, study: &str) -> Running {
         self.write("study.yaml", study);
@@ -119,7 +170,7 @@ impl Place {
     }
 
     pub(crate) fn resume(&self) -> Ended {
-        Running::start(&mut self.weir(&["run", "--resume", "a run"])).end()
+        self.ends("run --resume 'a run'")
     }
 
     /// Lines of the run's records so far that hold some words.
@@ -177,6 +228,26 @@ pub(crate) fn proxy_of<'r>(run: &'r Run, arm: &str) -> Option<&'r ProxyRecord> {
         _ => None,
     });
     proxies.next_back()
+}
+
+/// Ends of sessions, in order.
+pub(crate) fn outcomes(run: &Run) -> Vec<Outcome> {
+    let ends = run.records.iter().filter_map(|record| match record {
+        Record::End(end) => Some(end.outcome),
+        _ => None,
+    });
+    ends.collect()
+}
+
+/// All slices of an arm under a load.
+pub(crate) fn slices<'r>(run: &'r Run, load: &str, arm: &str) -> Vec<&'r SliceRecord> {
+    let trials = run.trials_of(load, arm).into_iter();
+    trials.flat_map(|trial| &trial.slices).collect()
+}
+
+/// A figure of an arm under a load, summed over its slices.
+pub(crate) fn sum(run: &Run, load: &str, arm: &str, of: fn(&SliceRecord) -> u64) -> u64 {
+    slices(run, load, arm).into_iter().map(of).sum()
 }
 
 /// The names in a folder, sorted.

@@ -9,7 +9,7 @@ use weir_record::Run;
 
 use crate::place::{names_in, proxy_of};
 use crate::places_support::{Lan, Like};
-use crate::program::{HasAll, Running};
+use crate::program::HasAll;
 
 /// Two arms and no pilot: what has to be there, as short as can be.
 const STUDY: &str = "\
@@ -71,6 +71,14 @@ fn counted(run: &Run) {
     }
 }
 
+/// A host whose clock is wrong.
+fn ahead(times: u32) -> Like {
+    Like {
+        ahead: AHEAD * times,
+        ..Like::default()
+    }
+}
+
 #[track_caller]
 fn complete(lan: &Lan) -> Run {
     let run = lan.records();
@@ -81,13 +89,10 @@ fn complete(lan: &Lan) -> Run {
 
 #[test]
 fn the_proxies_on_a_host_whose_clock_is_another() {
-    let like = Like {
-        ahead: AHEAD,
-        ..Like::default()
+    let Some(lan) = Lan::of(&[ahead(1)]) else {
+        return;
     };
-    let Some(lan) = Lan::of(&[like]) else { return };
-    let ended = lan.run(STUDY, &["--place", "proxy=web1"]).end();
-    let ended = ended.with_code(0);
+    let ended = lan.run(STUDY, "--place proxy=web1").end().with_code(0);
     lan.assert_clean();
     let run = complete(&lan);
     assert_eq!(run.header.network, NetworkUsed::Hosts);
@@ -97,23 +102,18 @@ fn the_proxies_on_a_host_whose_clock_is_another() {
     };
     assert_eq!(run.header.places, places);
     counted(&run);
-    let shared = "proxy and generator share CPU";
-    assert!(!ended.stderr.contains(shared), "{}", ended.stderr);
+    ended.stderr.has_none(&["proxy and generator share CPU"]);
     let report = lan.place.read("report.md");
     assert!(report.contains(" on web1"), "{report}");
 }
 
 #[test]
 fn the_proxies_on_one_host_and_the_origin_server_on_another() {
-    let like = |hours| Like {
-        ahead: AHEAD * hours,
-        ..Like::default()
-    };
-    let Some(lan) = Lan::of(&[like(1), like(2)]) else {
+    let Some(lan) = Lan::of(&[ahead(1), ahead(2)]) else {
         return;
     };
-    let places = ["--place", "proxy=web1", "--place", "origin=web2"];
-    lan.run(STUDY, &places).end().with_code(0);
+    let places = "--place proxy=web1 --place origin=web2";
+    lan.run(STUDY, places).end().with_code(0);
     lan.assert_clean();
     let run = complete(&lan);
     assert_eq!(run.header.places.origin.as_deref(), Some("web2"));
@@ -137,13 +137,10 @@ fn a_configuration_that_is_on_the_proxy_s_host_alone() {
             "configuration: /run/shop/nginx.conf",
         )
         .replace("origin_keepalive: 8", "keepalive_requests: 50");
-    lan.run(&study, &["--place", "proxy=web1"])
-        .end()
-        .with_code(0);
+    lan.run(&study, "--place proxy=web1").end().with_code(0);
     lan.assert_clean();
     counted(&complete(&lan));
-    let patch =
-        Running::start(&mut lan.place.weir(&["patch", "a run", "--arm", "keeps-origin"])).end();
+    let patch = lan.place.ends("patch 'a run' --arm keeps-origin");
     let patch = patch.with_code(0).stdout;
     patch.has_all(&["--- a/run/shop/nginx.conf", "+    keepalive_requests 50;"]);
     let there = lan.host(1).root().join("run/shop");
@@ -153,15 +150,9 @@ fn a_configuration_that_is_on_the_proxy_s_host_alone() {
     // What is wrong with it is said of the file there.
     let study = study.replace("shop/nginx.conf", "shop/other.conf");
     lan.place.write("study.yaml", &study);
-    let arguments = [
-        "run",
-        "study.yaml",
-        "--out",
-        "another run",
-        "--place",
-        "proxy=web1",
-    ];
-    let ended = Running::start(&mut lan.weir(&arguments)).end();
+    let ended = lan
+        .starts("run study.yaml --out 'another run' --place proxy=web1")
+        .end();
     let stderr = ended.with_code(2).stderr;
     assert!(stderr.contains("/run/shop/other.conf"), "{stderr}");
     lan.assert_clean();
@@ -169,12 +160,10 @@ fn a_configuration_that_is_on_the_proxy_s_host_alone() {
 
 #[test]
 fn the_generator_elsewhere_and_the_others_here() {
-    let like = Like {
-        ahead: AHEAD,
-        ..Like::default()
+    let Some(lan) = Lan::of(&[ahead(1)]) else {
+        return;
     };
-    let Some(lan) = Lan::of(&[like]) else { return };
-    let ended = lan.run(STUDY, &["--place", "generator=web1"]).end();
+    let ended = lan.run(STUDY, "--place generator=web1").end();
     ended.with_code(0);
     lan.assert_clean();
     counted(&complete(&lan));
@@ -192,7 +181,7 @@ fn everything_on_another_host_has_network_namespaces_there() {
          ip addr add 10.213.0.254/16 dev taken0 && ip addr add 10.214.0.1/16 dev taken0",
     );
     let backlog = host.does("cat /proc/sys/net/core/somaxconn");
-    lan.run(KERNEL, &["--place", "all=web1"]).end().with_code(0);
+    lan.run(KERNEL, "--place all=web1").end().with_code(0);
     lan.assert_clean();
     let run = complete(&lan);
     assert_eq!(run.header.network, NetworkUsed::Namespaces { mtu: 1500 });
@@ -217,25 +206,20 @@ fn a_run_goes_on_where_it_was_begun() {
     };
     let mut running = lan.run(
         &STUDY.replace("duration: 2s", "duration: 20s"),
-        &["--place", "proxy=web1"],
+        "--place proxy=web1",
     );
-    running.wait_until("some blocks", |_| {
-        lan.place.records_with(r#""record":"trial""#) >= 6
-    });
+    lan.place.await_trials(&mut running, 6);
     running.signal(Signal::INT);
     running.end().with_code(130);
     lan.assert_clean();
 
-    let resume = ["run", "--resume", "a run"];
-    let mut other = lan.weir(&[&resume[..], &["--place", "proxy=web2"]].concat());
-    let other = Running::start(&mut other).end();
+    let resume = "run --resume 'a run'";
+    let other = lan.starts(&format!("{resume} --place proxy=web2")).end();
     other.refused(&["it was begun with the generator on this host, the proxies on web1"]);
     // Without a word about places.
-    let mut again = Running::start(&mut lan.weir(&resume));
-    let blocks = lan.place.records_with(r#""record":"trial""#);
-    again.wait_until("more blocks", |_| {
-        lan.place.records_with(r#""record":"trial""#) > blocks
-    });
+    let mut again = lan.starts(resume);
+    let blocks = lan.place.trials();
+    again.wait_until("more blocks", |_| lan.place.trials() > blocks);
     assert!(!lan.host(1).agents().is_empty());
     again.signal(Signal::INT);
     again.end().with_code(130);

@@ -118,7 +118,7 @@ impl Lan {
     }
 
     /// weir with these arguments; behind them the words that make ssh know the hosts.
-    pub(crate) fn weir(&self, arguments: &[&str]) -> Command {
+    fn weir(&self, arguments: &[&str]) -> Command {
         let own = self.place.weir(arguments);
         let mut command = Command::new("nsenter");
         command.arg(format!("--net={}", file_of(&self.here).display()));
@@ -134,11 +134,17 @@ impl Lan {
         command
     }
 
+    /// weir with the words of a shell's line.
+    pub(crate) fn starts(&self, line: &str) -> Running {
+        let words = shlex::split(line).expect("a line of a shell");
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        Running::start(&mut self.weir(&words))
+    }
+
     /// `weir run` of a study with this text, and more arguments.
-    pub(crate) fn run(&self, study: &str, arguments: &[&str]) -> Running {
+    pub(crate) fn run(&self, study: &str, more: &str) -> Running {
         self.place.write("study.yaml", study);
-        let all = [&["run", "study.yaml", "--out", "a run"], arguments].concat();
-        Running::start(&mut self.weir(&all))
+        self.starts(&format!("run study.yaml --out 'a run' {more}"))
     }
 
     /// What the run has recorded.

@@ -1,13 +1,16 @@
 //! weir as a process: started, watched, interrupted, and never left behind.
 
 use std::ffi::OsStr;
+use std::fmt::Debug;
 use std::io::Read;
+use std::ops::RangeBounds;
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
+use serde::de::DeserializeOwned;
 use weir_record::Run;
 
 /// Far longer than anything takes; only a program that hangs gets there.
@@ -25,18 +28,41 @@ pub(crate) fn run(line: &str) -> Ended {
     Running::start(&mut weir(line.split_whitespace())).end()
 }
 
-/// A text has all of these words in it.
+/// What a text has in it.
 pub(crate) trait HasAll {
+    fn has(&self, words: &str);
     fn has_all(&self, all: &[&str]);
+    fn has_none(&self, all: &[&str]);
 }
 
 impl HasAll for str {
+    #[track_caller]
+    fn has(&self, words: &str) {
+        self.has_all(&[words]);
+    }
+
     #[track_caller]
     fn has_all(&self, all: &[&str]) {
         for words in all {
             assert!(self.contains(words), "{words}:\n{self}");
         }
     }
+
+    #[track_caller]
+    fn has_none(&self, all: &[&str]) {
+        for words in all {
+            assert!(!self.contains(words), "{words}:\n{self}");
+        }
+    }
+}
+
+/// A figure is one of these.
+#[track_caller]
+pub(crate) fn within<T: PartialOrd + Debug>(figure: T, expected: impl RangeBounds<T> + Debug) {
+    assert!(
+        expected.contains(&figure),
+        "{figure:?} is not in {expected:?}"
+    );
 }
 
 /// Says which row of a table is looked at, which the harness shows where the test fails.
@@ -57,6 +83,15 @@ pub(crate) fn behind(before: &str, line: &str) -> Command {
 pub(crate) fn remarks_of(run: &Run) -> String {
     let remarks = run.header.remarks.iter();
     remarks.map(|remark| format!("{remark}\n")).collect()
+}
+
+/// Peak resident set of a process (proc_pid_status(5)), in KiB; none when it has ended.
+pub(crate) fn peak_kib(pid: u32) -> Option<u64> {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    let line = status
+        .lines()
+        .find_map(|line| line.strip_prefix("VmHWM:"))?;
+    line.split_whitespace().next()?.parse().ok()
 }
 
 /// Waits until something has happened.
@@ -194,14 +229,27 @@ impl Ended {
         self
     }
 
+    /// Standard error has these words.
+    #[track_caller]
+    pub(crate) fn says(self, words: &[&str]) -> Ended {
+        self.stderr.has_all(words);
+        self
+    }
+
+    /// The document on standard output.
+    #[track_caller]
+    pub(crate) fn document<T: DeserializeOwned>(&self) -> T {
+        serde_json::from_str(&self.stdout)
+            .unwrap_or_else(|error| panic!("{error}:\n{}\n{}", self.stdout, self.stderr))
+    }
+
     /// It refused to begin: exit code 2, nothing on standard output, and on standard error these
     /// words, without a panic's.
     #[track_caller]
     pub(crate) fn refused(self, words: &[&str]) -> Ended {
-        let ended = self.with_code(2);
+        let ended = self.with_code(2).says(words);
         assert_eq!(ended.stdout, "", "{}", ended.stderr);
-        ended.stderr.has_all(words);
-        assert!(!ended.stderr.contains("panicked"), "{}", ended.stderr);
+        ended.stderr.has_none(&["panicked"]);
         ended
     }
 
@@ -212,11 +260,7 @@ impl Ended {
         let mut lines = stderr.lines();
         let first = lines.next().unwrap_or_default();
         assert!(first.starts_with("weir: "), "{stderr}");
-        let hints: Vec<_> = lines.collect();
-        assert!(hints.len() <= 1, "{stderr}");
-        assert!(
-            hints.iter().all(|line| line.starts_with("hint: ")),
-            "{stderr}"
-        );
+        let is_hint = lines.next().is_none_or(|line| line.starts_with("hint: "));
+        assert!(is_hint && lines.next().is_none(), "{stderr}");
     }
 }

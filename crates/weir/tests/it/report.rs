@@ -14,35 +14,24 @@ pub(crate) fn of_a_complete_run(place: &Place) {
     has_all(&markdown);
     loads_nothing(&html);
 
-    let weir = |more: &[&str]| -> Ended {
-        let arguments = [&["report", "a run"], more].concat();
-        Running::start(&mut place.weir(&arguments))
-            .end()
-            .with_code(0)
-    };
+    let weir = |more: &str| -> Ended { place.ends(&format!("report 'a run' {more}")).with_code(0) };
     // The same records give the same report.
-    assert_eq!(weir(&["--format", "html"]).stdout, html);
-    assert_eq!(weir(&["--format", "markdown"]).stdout, markdown);
-    let terminal = weir(&["--format", "terminal"]).stdout;
+    assert_eq!(weir("--format html").stdout, html);
+    assert_eq!(weir("--format markdown").stdout, markdown);
+    let terminal = weir("--format terminal").stdout;
+    let by_header = place.ends("report 'a run/run.json' --format terminal");
+    assert_eq!(by_header.with_code(0).stdout, terminal);
     has_all(&terminal);
     assert!(!terminal.contains('\x1b'), "colours in a pipe:\n{terminal}");
-    let json = weir(&["--format", "json"]).stdout;
-    let json: serde_json::Value = serde_json::from_str(&json).expect("JSON");
-    let loads = json["loads"].as_array().expect("a list of loads");
-    let names: Vec<_> = loads
-        .iter()
-        .filter_map(|load| load["load"].as_str())
-        .collect();
+    let json: serde_json::Value = weir("--format json").document();
+    let names = [0, 1].map(|load| &json["loads"][load]["load"]);
     assert_eq!(names, ["closed", "open"]);
 
-    assert_eq!(weir(&["--format", "markdown", "-o", "else.md"]).stdout, "");
+    assert_eq!(weir("--format markdown -o else.md").stdout, "");
     assert_eq!(place.read("../else.md"), markdown);
     fs::remove_file(place.run_folder().join("report.html")).expect("it is there");
-    let again = weir(&[]).stdout;
-    assert!(
-        again.starts_with(&terminal) && again.contains("report.html"),
-        "{again}"
-    );
+    let again = weir("").stdout;
+    again.has_all(&[&terminal, "report.html"]);
     assert_eq!(place.read("report.html"), html);
 }
 
@@ -53,20 +42,16 @@ fn has_all(text: &str) {
 
 /// The page is complete in itself: no address in it is ever asked.
 fn loads_nothing(html: &str) {
-    for words in [
+    html.has_none(&[
         "src=",
         "<link",
         "@import",
         "url(",
         "fetch(",
         "XMLHttpRequest",
-    ] {
-        assert!(!html.contains(words), "{words} in the page");
-    }
-    assert!(
-        html.contains("default-src 'none'"),
-        "a policy that forbids it"
-    );
+    ]);
+    // A policy that forbids it.
+    html.has("default-src 'none'");
 }
 
 #[test]
@@ -86,7 +71,7 @@ fn folders_that_hold_no_run() {
     ]);
     place.write("future/run.json", "not json");
     report("future").refused_in_a_line(&["future/run.json:1: "]);
-    let resumed = Running::start(&mut place.weir(&["run", "--resume", "temporary"])).end();
+    let resumed = place.ends("run --resume temporary");
     resumed.refused_in_a_line(&["temporary is not a run folder"]);
 }
 

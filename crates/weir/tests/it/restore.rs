@@ -3,10 +3,12 @@
 use std::fs;
 use std::process::{Command, Stdio};
 
+use serde_json::{Value, json};
 use tempfile::TempDir;
 use weir_host::journal::Journal;
 
-use crate::program::{Ended, Running, wait_until, weir};
+use crate::program::{Ended, HasAll, Running, wait_until, weir};
+use crate::ssh_support::skipped;
 
 const BACKLOG: &str = "net.core.somaxconn";
 const PORTS: &str = "net.ipv4.ip_local_port_range";
@@ -20,7 +22,6 @@ struct Host {
 
 impl Host {
     /// `None` where no namespace may be made; the reason is printed.
-    #[allow(clippy::print_stderr)]
     fn new() -> Option<Host> {
         let own = fs::read_link("/proc/self/ns/net").expect("/proc");
         let mut command = Command::new("unshare");
@@ -31,10 +32,7 @@ impl Host {
             !holder.is_alive() || fs::read_link(&link).is_ok_and(|theirs| theirs != own)
         });
         if !holder.is_alive() {
-            eprintln!(
-                "skipped: no network namespace here: {}",
-                holder.end().stderr
-            );
+            skipped(&holder.end().stderr);
             return None;
         }
         let namespace = fs::read_link(&link).expect("its namespace");
@@ -56,33 +54,31 @@ impl Host {
 
     fn get(&self, name: &str) -> String {
         let path = format!("/proc/sys/{}", name.replace('.', "/"));
-        let text = Running::start(self.inside("cat").arg(path))
-            .end()
-            .with_code(0);
-        text.stdout.trim().replace('\t', " ")
+        let text = Running::start(self.inside("cat").arg(path)).end();
+        text.with_code(0).stdout.trim().replace('\t', " ")
     }
 
     fn set(&self, name: &str, value: &str) {
         let line = format!("echo '{value}' > /proc/sys/{}", name.replace('.', "/"));
-        Running::start(self.inside("sh").args(["-c", &line]))
-            .end()
-            .with_code(0);
+        let set = Running::start(self.inside("sh").args(["-c", &line])).end();
+        set.with_code(0);
     }
 
     /// A journal as a killed weir leaves it: settings with their values before and given.
     fn leave(&self, boot: Option<&str>, settings: &[(&str, &str, &str)]) {
         let own = fs::read_to_string("/proc/sys/kernel/random/boot_id").expect("/proc");
         let boot = boot.unwrap_or(own.trim());
-        let mut text = format!(
-            r#"{{"journal":"weir-journal/1","boot":"{boot}","pid":1,"since":"2026-01-02T03:04:05Z","purpose":"weir run"}}"#
-        );
+        let since = "2026-01-02T03:04:05Z";
+        let head = json!({"journal": "weir-journal/1", "boot": boot, "pid": 1, "since": since,
+                          "purpose": "weir run"});
+        let mut text = format!("{head}\n");
         for (name, before, given) in settings {
-            text.push_str(&format!(
-                "\n{{\"ahead\":{{\"key\":{{\"sysctl\":\"{name}\"}},\"namespace\":\"{}\",\"before\":\"{before}\",\"given\":[\"{given}\"]}}}}",
-                self.namespace
-            ));
+            let key = json!({"sysctl": name});
+            let ahead = json!({"key": key, "namespace": self.namespace, "before": before,
+                               "given": [given]});
+            text += &format!("{}\n", json!({"ahead": ahead}));
         }
-        fs::write(self.folder.path().join("journal.jsonl"), text + "\n").expect("own folder");
+        fs::write(self.folder.path().join("journal.jsonl"), text).expect("own folder");
     }
 
     fn with_places(&self, mut command: Command, arguments: &[&str]) -> Ended {
@@ -162,9 +158,8 @@ fn programs_read_json() {
     let absent = "net.core.of_no_kernel";
     let left = [(absent, "1", "2"), (PORTS, "32768 60999", "20000 30000")];
     host.leave(None, &left);
-    let text = host.restore(&["--format", "json"]).with_code(1).stdout;
-    let said: serde_json::Value = serde_json::from_str(&text).unwrap();
-    let expected = serde_json::json!({
+    let said: Value = host.restore(&["--format", "json"]).with_code(1).document();
+    let expected = json!({
         "format": "weir-restore/1",
         "dry_run": false,
         "settings": [
@@ -189,19 +184,19 @@ fn a_setting_of_another_namespace_or_boot_is_not_taken_for_this_ones() {
     host.set(BACKLOG, "77");
     host.leave(None, &[(BACKLOG, &before, "77")]);
     let told = host.restore_from_outside().with_code(1).stdout;
-    let words = format!("changed in another network namespace, {}", host.namespace);
-    assert!(told.contains(&words), "{told}");
+    told.has(&format!(
+        "changed in another network namespace, {}",
+        host.namespace
+    ));
     assert_eq!(host.get(BACKLOG), "77");
     host.restore(&[]).with_code(0);
     assert_eq!(host.get(BACKLOG), before);
 
     host.set(BACKLOG, "77");
-    host.leave(
-        Some("00000000-0000-0000-0000-000000000000"),
-        &[(BACKLOG, &before, "77")],
-    );
+    let other = "00000000-0000-0000-0000-000000000000";
+    host.leave(Some(other), &[(BACKLOG, &before, "77")]);
     let told = host.restore(&[]).with_code(0).stdout;
-    assert!(told.contains("undone by the boot since"), "{told}");
+    told.has("undone by the boot since");
     assert_eq!(host.get(BACKLOG), "77");
 }
 

@@ -6,7 +6,7 @@ use weir_model::record::{FORMAT, Outcome, Record};
 use weir_model::study::ArmRole;
 use weir_record::Run;
 
-use crate::place::{Place, names_in};
+use crate::place::{Place, names_in, sum};
 use crate::program::{Ended, HasAll};
 use crate::report;
 
@@ -53,15 +53,11 @@ fn a_whole_run_and_its_report() {
 /// The result on standard output, and how it goes on standard error.
 fn tells(ended: &Ended, place: &Place) {
     for arm in ARMS {
-        assert!(ended.stdout.contains(arm), "{arm}:\n{}", ended.stdout);
-        assert!(ended.stderr.contains(arm), "{arm}:\n{}", ended.stderr);
+        ended.stdout.has(arm);
+        ended.stderr.has(arm);
     }
     let page = place.run_folder().join("report.html");
-    assert!(
-        ended.stdout.contains(&*page.to_string_lossy()),
-        "{}",
-        ended.stdout
-    );
+    ended.stdout.has(&page.to_string_lossy());
     ended.stderr.has_all(&[
         "closed: 10 blocks in ",
         "open: 6 blocks in ",
@@ -96,26 +92,15 @@ fn header(run: &Run) {
     assert_eq!(run.header.run, "a run");
     assert_eq!(run.study_text, STUDY);
     let study = &run.header.study;
-    let roles: Vec<_> = study
-        .arms
-        .iter()
-        .map(|arm| (&arm.name[..], arm.role))
-        .collect();
-    let expected = [
-        (ARMS[0], ArmRole::Baseline),
-        (ARMS[1], ArmRole::SameAsBaseline),
-        (ARMS[2], ArmRole::Change),
-    ];
-    assert_eq!(roles, expected);
+    let roles = [ArmRole::Baseline, ArmRole::SameAsBaseline, ArmRole::Change];
+    let arms = study.arms.iter().map(|arm| (&*arm.name, arm.role));
+    assert!(arms.eq(ARMS.into_iter().zip(roles)));
     let environment = &run.header.environment;
     assert!(environment.versions["nginx"].starts_with("nginx/"));
     assert!(!environment.kernel.is_empty() && environment.memory_bytes > 0);
     assert!(environment.sysctls.contains_key("net.core.somaxconn"));
-    assert!(
-        run.header
-            .weir_version
-            .starts_with(env!("CARGO_PKG_VERSION"))
-    );
+    let version = &run.header.weir_version;
+    assert!(version.starts_with(env!("CARGO_PKG_VERSION")));
 }
 
 /// One session, one end of each load, one end.
@@ -141,10 +126,8 @@ fn blocks(run: &Run) {
             for trial in trials {
                 assert_eq!(trial.slices.len(), 2);
                 for slice in &trial.slices {
-                    assert_eq!(
-                        slice.measured_ns, 40_000_000,
-                        "the first fifth is discarded"
-                    );
+                    // The first fifth is discarded.
+                    assert_eq!(slice.measured_ns, 40_000_000);
                     places.insert(slice.index, trial.arm.clone());
                 }
                 let answered: u64 = trial.slices.iter().map(|slice| slice.completed_whole).sum();
@@ -163,15 +146,10 @@ fn blocks(run: &Run) {
 fn histograms(run: &Run) {
     let mut tags = BTreeSet::new();
     for trial in run.trials() {
-        let summaries = [
-            &trial.response_time,
-            &trial.service_time,
-            &trial.dispatch_lag,
-        ];
-        for summary in summaries
-            .into_iter()
-            .filter(|summary| !summary.tag.is_empty())
-        {
+        let (response, service) = (&trial.response_time, &trial.service_time);
+        let mut summaries = vec![response, service, &trial.dispatch_lag];
+        summaries.retain(|summary| !summary.tag.is_empty());
+        for summary in summaries {
             let histogram = run.read_histogram(&summary.tag).expect("it can be decoded");
             let histogram = histogram.unwrap_or_else(|| panic!("{} is not there", summary.tag));
             assert_eq!(histogram.len(), summary.count, "{}", summary.tag);
@@ -198,10 +176,8 @@ fn proxies(run: &Run) {
         assert_eq!(proxy.effective["access_log"], "on");
         assert_eq!(proxy.nofile, 1024, "what systemd gives a service");
         addresses.insert(&proxy.address);
-        assert!(
-            pids.insert(proxy.pid),
-            "an instance is a process of its own"
-        );
+        // An instance is a process of its own.
+        assert!(pids.insert(proxy.pid));
     }
     // Each of two loads is spread over four instances; the second begins with the first's last.
     assert_eq!((proxies.count(), addresses.len()), (3 * 7, 3));
@@ -212,16 +188,8 @@ fn proxies(run: &Run) {
 fn origin_connections(run: &Run) {
     for (load, _) in BLOCKS {
         let sums = ARMS.map(|arm| {
-            let slices = run
-                .trials_of(load, arm)
-                .into_iter()
-                .flat_map(|trial| &trial.slices);
-            slices.fold((0, 0), |(requests, connects), slice| {
-                (
-                    requests + slice.origin_requests,
-                    connects + slice.origin_connects,
-                )
-            })
+            let requests = sum(run, load, arm, |slice| slice.origin_requests);
+            (requests, sum(run, load, arm, |slice| slice.origin_connects))
         });
         let [stock @ .., keeps] = sums;
         for (requests, connects) in stock {

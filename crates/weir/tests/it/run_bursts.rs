@@ -3,7 +3,7 @@
 
 use weir_model::record::NetworkUsed;
 
-use crate::place::Place;
+use crate::place::{Place, slices};
 
 const STUDY: &str = "\
 weir: 1
@@ -31,8 +31,7 @@ fn every_slice_gets_its_burst_and_only_a_short_queue_overflows() {
     let place = Place::new();
     let (_, run) = place.measured(STUDY);
     for arm in ["baseline", "short-queue"] {
-        let trials = run.trials_of("bursts", arm).into_iter();
-        for slice in trials.flat_map(|trial| &trial.slices) {
+        for slice in slices(&run, "bursts", arm) {
             assert_eq!(slice.offered, 100, "{arm}");
             // Nothing is left unmeasured: the quiet time before the burst counts.
             assert_eq!(slice.measured_ns, 500_000_000);

@@ -4,40 +4,39 @@
 use weir_model::record::{ArmConnections, Record};
 use weir_record::Run;
 
-use crate::place::Place;
-use crate::program::Ended;
+use crate::place::{self, Place, sum};
+use crate::program::{Ended, HasAll, within};
 
-const STUDY: &str = "\
-weir: 1
-name: flows
-question: Does what a load asks for really happen?
-proxy:
-  kind: nginx
-  settings: {worker_processes: 1}
-origin: {size: 256KiB}
-loads:
-  - name: handshakes
-    closed: true
-    connections: 2
-    connection: per-request
-    tls: {version: 1.2, ciphers: ECDHE-RSA-AES256-GCM-SHA384, resumption: off}
-    duration: 1s
-  - {name: per-request, closed: true, connections: 2, connection: per-request, duration: 1s}
-  - {name: held, rate: 50, connections: 2, hold: 60, duration: 1s}
-  - {name: large-content, closed: true, connections: 2, duration: 1s, timeout: 10s}
+fn study() -> String {
+    let loads = "\
+- name: handshakes
+  closed: true
+  connections: 2
+  connection: per-request
+  tls: {version: 1.2, ciphers: ECDHE-RSA-AES256-GCM-SHA384, resumption: off}
+  duration: 2s
+- {name: per-request, closed: true, connections: 2, connection: per-request, duration: 2s}
+- {name: held, rate: 50, connections: 2, hold: 60, duration: 2s}
+- {name: large-content, closed: true, connections: 2, duration: 2s, timeout: 10s}";
+    let more = "\
 a/a: false
-arms:
-  - {name: keeps-origin, settings: {origin_keepalive: 8}}
-blocks: {slice: 50ms, at-least: 6, instances: 1}
+origin: {size: 256KiB}
+arms: [{name: keeps-origin, settings: {origin_keepalive: 8}}]
 objective: {metric: received-bytes}
 ";
+    place::study(
+        "{kind: nginx, settings: {worker_processes: 1}}",
+        loads,
+        more,
+    )
+}
 
 const ARMS: [&str; 2] = ["baseline", "keeps-origin"];
 
 #[test]
 fn tls_lifetimes_held_connections_and_large_content() {
     let place = Place::new();
-    let (ended, run) = place.measured(STUDY);
+    let (ended, run) = place.measured(&study());
     handshakes(&run);
     per_request(&run);
     held(&run);
@@ -45,29 +44,14 @@ fn tls_lifetimes_held_connections_and_large_content() {
     told(&ended, &place);
 }
 
-const HELD: &str = "\
-weir: 1
-name: many
-question: Are more connections held than one table of descriptors has room for?
-proxy:
-  kind: nginx
-  settings:
-    worker_processes: 3
-    reuseport: on
-    worker_connections: 1024
-    worker_rlimit_nofile: 1024
-    client_header_timeout: 1h
-loads:
-  - {name: held, rate: 50, connections: 4, hold: 1200, duration: 1s}
-a/a: false
-blocks: {slice: 50ms, at-least: 6, instances: 1}
-objective: {metric: response-p99, within: 10s}
-";
-
 #[test]
 fn more_connections_are_held_than_a_thread_may_have_descriptors() {
     let place = Place::new();
-    place.write("study.yaml", HELD);
+    let proxy = "{kind: nginx, settings: {worker_processes: 3, reuseport: on, worker_connections: 1024, \
+                 worker_rlimit_nofile: 1024, client_header_timeout: 1h}}";
+    let load = "  - {name: held, rate: 50, connections: 4, hold: 1200, duration: 1s}";
+    let more = "a/a: false\nobjective: {metric: response-p99, within: 10s}\n";
+    place.write("study.yaml", &place::study(proxy, load, more));
     let ended = place.run_behind("ulimit -n 1024");
     // Containers may forbid threads a table of their own: then there is one limit for all.
     if !weir_load::descriptors::tables_can_be_own() {
@@ -89,24 +73,6 @@ fn of_arm(run: &Run, load: &str, arm: &str) -> ArmConnections {
     assert_eq!(parts.len(), 1, "{load}");
     let found = parts[0].arms.iter().find(|own| own.arm == arm);
     found.expect(arm).clone()
-}
-
-/// Requests and connections that an arm's origin listener has seen, over whole slices.
-fn at_origin(run: &Run, load: &str, arm: &str) -> (u64, u64) {
-    let slices = run.trials_of(load, arm).into_iter();
-    let slices = slices.flat_map(|trial| &trial.slices);
-    slices.fold((0, 0), |(requests, connects), slice| {
-        (
-            requests + slice.origin_requests,
-            connects + slice.origin_connects,
-        )
-    })
-}
-
-fn answered(run: &Run, load: &str, arm: &str) -> u64 {
-    let slices = run.trials_of(load, arm).into_iter();
-    let slices = slices.flat_map(|trial| &trial.slices);
-    slices.map(|slice| slice.completed_whole).sum()
 }
 
 fn no_errors(run: &Run, load: &str) {
@@ -143,11 +109,9 @@ fn per_request(run: &Run) {
         let connections = of_arm(run, "per-request", arm);
         assert_eq!(connections.tls, None);
         let (opened, answered) = (connections.asking.opened, connections.answered);
-        assert!(
-            answered > 2 && opened.abs_diff(answered) <= 2,
-            "{connections:?}"
-        );
-        let (requests, connects) = at_origin(run, "per-request", arm);
+        assert!(answered > 2 && opened.abs_diff(answered) <= 2);
+        let requests = sum(run, "per-request", arm, |slice| slice.origin_requests);
+        let connects = sum(run, "per-request", arm, |slice| slice.origin_connects);
         assert!(requests > 2);
         match arm {
             "baseline" => assert!(requests.abs_diff(connects) <= 2, "{requests} {connects}"),
@@ -162,20 +126,17 @@ fn held(run: &Run) {
     for arm in ARMS {
         let connections = of_arm(run, "held", arm);
         let held = connections.held;
-        let counts = [
-            held.wanted,
-            held.open_at_start,
-            held.open_at_end,
-            held.opened,
-        ];
-        assert_eq!(counts, [60; 4], "{arm}");
-        assert_eq!(connections.asking.open_at_start, 2);
-        assert!(
-            connections.proxy_memory_bytes > 100 << 10,
-            "{connections:?}"
+        let open = (held.open_at_start, held.open_at_end);
+        assert_eq!(
+            (held.wanted, held.opened, open),
+            (60, 60, (60, 60)),
+            "{arm}"
         );
-        let (requests, _) = at_origin(run, "held", arm);
-        assert!(requests.abs_diff(answered(run, "held", arm)) <= 4);
+        assert_eq!(connections.asking.open_at_start, 2);
+        within(connections.proxy_memory_bytes, 100 << 10..);
+        let requests = sum(run, "held", arm, |slice| slice.origin_requests);
+        let answered = sum(run, "held", arm, |slice| slice.completed_whole);
+        assert!(requests.abs_diff(answered) <= 4);
     }
     let trials = run.trials_of("held", "baseline");
     let of_held = |rule: &str| rule == "held-connections" || rule == "connections-missing";
@@ -187,42 +148,27 @@ fn held(run: &Run) {
 fn large_content(run: &Run) {
     no_errors(run, "large-content");
     for arm in ARMS {
-        let slices = run.trials_of("large-content", arm).into_iter();
-        let slices = slices.flat_map(|trial| &trial.slices);
-        let (bytes, answers) = slices.fold((0, 0), |(bytes, answers), slice| {
-            (
-                bytes + slice.received_bytes,
-                answers + slice.completed_whole,
-            )
-        });
-        assert!(
-            answers > 0 && bytes >= answers * (256 << 10),
-            "{bytes} {answers}"
-        );
+        let bytes = sum(run, "large-content", arm, |slice| slice.received_bytes);
+        let answers = sum(run, "large-content", arm, |slice| slice.completed_whole);
+        within(answers, 1..);
+        within(bytes, answers * (256 << 10)..);
     }
 }
 
 fn told(ended: &Ended, place: &Place) {
-    let page = place.read("report.html");
-    let text = place.read("report.md");
-    for words in [
-        "none resumed: TLS 1.2, ECDHE-RSA-AES256-GCM-SHA384",
-        "60 of 60 connections held to the end, none opened again, proxy memory ",
-        "Gbit/s",
+    for output in [
+        &ended.stdout,
+        &place.read("report.html"),
+        &place.read("report.md"),
     ] {
-        for (name, output) in [
-            ("terminal", &ended.stdout),
-            ("page", &page),
-            ("text", &text),
-        ] {
-            let output = output.split_whitespace().collect::<Vec<_>>().join(" ");
-            assert!(output.contains(words.trim()), "{words} in the {name}");
-        }
+        let output = output.split_whitespace().collect::<Vec<_>>().join(" ");
+        output.has_all(&[
+            "none resumed: TLS 1.2, ECDHE-RSA-AES256-GCM-SHA384",
+            "60 of 60 connections held to the end, none opened again, proxy memory",
+            "Gbit/s",
+        ]);
     }
     let run = place.records();
-    let parts = run
-        .records
-        .iter()
-        .filter(|record| matches!(record, Record::Part(_)));
-    assert_eq!(parts.count(), 4);
+    let is_part = |record: &&Record| matches!(record, Record::Part(_));
+    assert_eq!(run.records.iter().filter(is_part).count(), 4);
 }

@@ -8,7 +8,7 @@ use std::process::Command;
 use rustix::process::Signal;
 
 use crate::origin;
-use crate::place::{Place, proxy_of};
+use crate::place::{self, Place, proxy_of};
 use crate::program::HasAll;
 
 /// A library that sees connections being accepted, as stacks that bypass the kernel do.
@@ -45,32 +45,25 @@ int accept4(int fd, struct sockaddr *address, socklen_t *length, int flags) {
 fn library(place: &Place) -> PathBuf {
     let source = place.write("seen.c", LIBRARY);
     let library = place.path("seen.so");
-    let built = Command::new("cc")
+    let mut compiler = Command::new("cc");
+    compiler
         .args(["-shared", "-fPIC", "-O1", "-o"])
-        .arg(&library)
-        .arg(&source)
-        .arg("-ldl")
-        .status();
-    assert!(
-        built.is_ok_and(|status| status.success()),
-        "these tests need a C compiler"
-    );
+        .arg(&library);
+    let built = compiler.arg(&source).arg("-ldl").status();
+    assert!(built.expect("a C compiler").success());
     library
 }
 
 fn study(launchers: &str, arms: &str) -> String {
-    format!(
-        "weir: 1\n\
-         name: launched\n\
-         question: Does it matter how nginx is started?\n\
-         proxy: {{kind: nginx, settings: {{worker_processes: 1}}}}\n\
-         loads:\n  - {{name: closed, closed: true, connections: 2, duration: 2s}}\n\
-         a/a: false\n\
-         launchers:\n{launchers}\
-         arms:\n{arms}\
-         blocks: {{slice: 50ms, at-least: 6, instances: 1}}\n"
+    let more = format!("a/a: false\nlaunchers:\n{launchers}arms:\n{arms}");
+    place::study(
+        "{kind: nginx, settings: {worker_processes: 1}}",
+        LOAD,
+        &more,
     )
 }
+
+const LOAD: &str = "  - {name: closed, closed: true, connections: 2, duration: 2s}";
 
 /// What the preloaded library has seen.
 fn seen(file: &Path) -> usize {
@@ -100,7 +93,7 @@ fn a_library_is_preloaded_into_the_arm_that_asks_for_it_and_a_missing_launcher_i
     let remark = "arm `bypassed` is left out: `onload-that-is-not-here` is not installed";
     let remarks = crate::program::remarks_of(&run);
     assert!(remarks.contains(remark), "{remarks}");
-    assert!(ended.stdout.contains("bypassed"), "{}", ended.stdout);
+    ended.stdout.has("bypassed");
     let launcher = |arm| &*proxy_of(&run, arm).expect("it ran").effective["launcher"];
     assert_eq!(launcher("baseline"), "none");
     assert_eq!(launcher("seen"), "seen");
@@ -138,22 +131,16 @@ fn launchers_that_are_none_are_refused_where_they_stand() {
 
 /// A proxy that weir does not start, in two arms.
 fn external(address: &str, other: &str) -> String {
-    format!(
-        "weir: 1\n\
-         name: outside\n\
-         question: Which of the two carries more?\n\
-         proxy: {{kind: external, address: \"{address}\"}}\n\
-         loads:\n  - {{name: closed, closed: true, connections: 2, duration: 2s}}\n\
-         arms:\n  - {{name: other, proxy: {{kind: external, address: \"{other}\"}}}}\n\
-         blocks: {{slice: 50ms, at-least: 6, instances: 2}}\n"
-    )
+    let proxy = |address| format!("{{kind: external, address: \"{address}\"}}");
+    let arms = format!("arms:\n  - {{name: other, proxy: {}}}\n", proxy(other));
+    place::study(&proxy(address), LOAD, &arms).replace("instances: 1", "instances: 2")
 }
 
 #[test]
 fn a_proxy_that_weir_does_not_start_is_asked_and_left_alone() {
     let place = Place::new();
-    let (first, at) = origin::start(&["--size", "100"]);
-    let (second, there) = origin::start(&["--size", "100"]);
+    let (first, at) = origin::start("--size 100");
+    let (second, there) = origin::start("--size 100");
     place.run(&external(&at, &there)).end().with_code(0);
     place.assert_clean();
     let run = place.records();

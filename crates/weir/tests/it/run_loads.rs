@@ -3,7 +3,8 @@
 
 use weir_record::Run;
 
-use crate::place::Place;
+use crate::place::{Place, slices};
+use crate::program::{HasAll, within};
 
 const ARMS: [&str; 2] = ["baseline", "log-off"];
 
@@ -28,6 +29,12 @@ objective: {{metric: response-p50}}
     )
 }
 
+/// What was offered to an arm in each slice.
+fn offered(run: &Run, load: &str, arm: &str) -> Vec<u64> {
+    let slices = slices(run, load, arm).into_iter();
+    slices.map(|slice| slice.offered).collect()
+}
+
 const MIX: &str = "
   - name: mix
     rate: 300
@@ -44,9 +51,7 @@ const MIX: &str = "
 #[test]
 fn a_mix_with_slots_expectations_a_pipeline_and_a_second_flow() {
     let place = Place::new();
-    place.run(&study(MIX)).end().with_code(0);
-    place.assert_clean();
-    let run = Run::read(&place.run_folder()).expect("the run can be read");
+    let (_, run) = place.measured(&study(MIX));
     assert_eq!(run.pilot("mix").and_then(|pilot| pilot.rate), Some(350.0));
     for arm in ARMS {
         let trials = run.trials_of("mix", arm);
@@ -61,8 +66,7 @@ fn a_mix_with_slots_expectations_a_pipeline_and_a_second_flow() {
         let (found, missing) = (classes[2] as f64, classes[4] as f64);
         let share = missing / (found + missing);
         assert!((share - 75.0 / 350.0).abs() < 0.03, "{arm}: {classes:?}");
-        let slices: Vec<_> = trials.iter().flat_map(|trial| &trial.slices).collect();
-        let offered: Vec<u64> = slices.iter().map(|slice| slice.offered).collect();
+        let offered = offered(&run, "mix", arm);
         let mean = offered.iter().sum::<u64>() as f64 / offered.len() as f64;
         assert!((mean - 280.0).abs() < 20.0, "{arm}: {mean}");
         // Evenly spaced, all would be 280, or one more.
@@ -73,11 +77,8 @@ fn a_mix_with_slots_expectations_a_pipeline_and_a_second_flow() {
     let parts: Vec<_> = run.parts("mix").flat_map(|part| &part.arms).collect();
     assert!(parts.iter().all(|arm| arm.asking.wanted == 6), "{parts:?}");
     let report = place.read("report.md");
-    assert!(report.contains("a mix of 2 requests"), "{report}");
-    assert!(
-        report.contains("beside it beside with 2 connections"),
-        "{report}"
-    );
+    let beside = "beside it beside with 2 connections";
+    report.has_all(&["a mix of 2 requests", beside]);
 }
 
 #[test]
@@ -86,32 +87,22 @@ fn a_rate_that_grows_and_a_trace_are_the_same_in_every_slice() {
     let trace = place.write("times", "0\n0.1\n0.5\n0.5\n0.75\n7\n");
     let loads = format!(
         "
-  - {{name: grows, rate: 0..400, connections: 8, duration: 12s}}
-  - {{name: trace, trace: {}, connections: 8, duration: 12s}}",
+  - {{name: grows, rate: 0..400, connections: 8, duration: 24s}}
+  - {{name: trace, trace: {}, connections: 8, duration: 24s}}",
         trace.display()
     );
-    place.run(&study(&loads)).end().with_code(0);
-    place.assert_clean();
-    let run = Run::read(&place.run_folder()).expect("the run can be read");
+    let (_, run) = place.measured(&study(&loads));
     for arm in ARMS {
-        let offered = |load: &str| -> Vec<u64> {
-            let trials = run.trials_of(load, arm);
-            let slices = trials.iter().flat_map(|trial| &trial.slices);
-            slices.map(|slice| slice.offered).collect()
-        };
         // 200 in a slice, 8 of them before it is measured. Where the machine is late at a slice's end,
         // its last ones count in the next.
-        let mut grows = offered("grows");
+        let mut grows = offered(&run, "grows", arm);
         grows.sort_unstable();
         assert!(grows.len() >= 12, "{arm}: {grows:?}");
         let mean = grows.iter().sum::<u64>() as f64 / grows.len() as f64;
-        assert!(
-            (191..=193).contains(&grows[grows.len() / 2]),
-            "{arm}: {grows:?}"
-        );
+        within(grows[grows.len() / 2], 191..=193);
         assert!((mean - 192.0).abs() < 3.0, "{arm}: {grows:?}");
         // What comes 7 s after the first arrival has no place in a slice.
-        let trace = offered("trace");
+        let trace = offered(&run, "trace", arm);
         assert!(trace.iter().all(|count| *count == 3), "{arm}: {trace:?}");
     }
     let rate = |load| run.pilot(load).and_then(|pilot| pilot.rate);

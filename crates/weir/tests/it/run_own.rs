@@ -4,7 +4,6 @@
 use std::collections::BTreeMap;
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
-use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::SystemTime;
@@ -12,15 +11,12 @@ use std::time::SystemTime;
 use weir_model::record::ProxyRecord;
 use weir_record::Run;
 
-use crate::place::{Place, proxy_of};
-use crate::program::{HasAll, Running};
+use crate::place::{self, Place, proxy_of};
+use crate::program::HasAll;
 use crate::run_own_cases::{CADDY, Case, ENVOY, HAPROXY, HAPROXY_FOLDER, NGINX, SECURE};
 
 /// What a file is: its bytes, its number and when it was written.
 type State = (Vec<u8>, u64, SystemTime);
-
-/// The user of nobody.
-const NOBODY: u32 = 65534;
 
 /// A folder with a configuration, as a user has it.
 pub(crate) struct User {
@@ -85,18 +81,9 @@ fn states(folder: &Path) -> BTreeMap<PathBuf, State> {
 
 /// A study of a user's configuration; its load asks for one of the virtual servers by name.
 pub(crate) fn study(proxy: &str, arms: &str) -> String {
-    format!(
-        "weir: 1\n\
-         name: mine\n\
-         question: Does it matter in my configuration?\n\
-         proxy: {proxy}\n\
-         loads:\n\
-         - {{name: closed, closed: true, connections: 2, duration: 2s, timeout: 10s,\n   \
-            request: {{fields: {{Host: shop.example}}}}}}\n\
-         a/a: false\n\
-         arms:\n{arms}\
-         blocks: {{slice: 50ms, at-least: 6, instances: 1}}\n"
-    )
+    let load = "- {name: closed, closed: true, connections: 2, duration: 2s, timeout: 10s,\n   \
+                request: {fields: {Host: shop.example}}}";
+    place::study(proxy, load, &format!("a/a: false\narms:\n{arms}"))
 }
 
 /// What an arm was running with.
@@ -123,24 +110,18 @@ fn runs_and_patches(case: &Case) {
     place.assert_clean();
     user.assert_untouched();
     let name = main.display().to_string();
-    assert!(ended.stdout.contains(&name), "{}", ended.stdout);
+    ended.stdout.has(&name);
 
     let run = place.records();
     assert_eq!(of_arm(&run, "changed").effective[id], level);
     assert_ne!(of_arm(&run, "baseline").effective[id], level);
-    let report = place.weir(&["report", "a run", "--format", "markdown"]);
-    let report = Running::start(&mut { report }).end().with_code(0).stdout;
-    assert!(report.contains(&name) && report.contains(id), "{report}");
+    let report = place.ends("report 'a run' --format markdown").with_code(0);
+    report.stdout.has_all(&[&name, id]);
 
-    let patch = |more: &[&str]| {
-        let arguments = [&["patch", "a run"], more].concat();
-        Running::start(&mut place.weir(&arguments))
-            .end()
-            .with_code(0)
-    };
-    let forward = patch(&["--arm", "changed"]).stdout;
+    let patch = |more: &str| place.ends(&format!("patch 'a run' {more}")).with_code(0);
+    let forward = patch("--arm changed").stdout;
     forward.has_all(case.lines);
-    let limited = patch(&["--arm", "limited"]);
+    let limited = patch("--arm limited");
     assert_eq!(limited.stdout, "");
     let nothing = "changes nothing in";
     limited.stderr.has_all(&[nothing, "rlimit_nofile = 2048"]);
@@ -155,7 +136,7 @@ fn runs_and_patches(case: &Case) {
         .expect("it is installed");
     let said = String::from_utf8_lossy(&checked.stderr);
     assert!(checked.status.success(), "{said}");
-    apply(&root, &patch(&["--arm", "changed", "--revert"]).stdout);
+    apply(&root, &patch("--arm changed --revert").stdout);
     for (name, text) in case.files {
         let back = fs::read_to_string(copy.join(name)).expect("it is there");
         assert_eq!(&back, text, "{name}");
@@ -197,7 +178,8 @@ fn a_level_that_the_file_has_already_is_inert_and_one_that_it_changes_is_not() {
     let arms = "- {name: on, settings: {gzip: on}}\n\
                 - {name: off, settings: {gzip: off}}\n\
                 - {name: nodelay, settings: {tcp_nodelay: on}}\n";
-    place.run(&study(&proxy, arms)).end().with_code(0);
+    let text = study(&proxy, arms).replace("duration: 2s", "duration: 3s");
+    place.run(&text).end().with_code(0);
     let run = place.records();
     for (arm, expected) in [
         ("on", &["gzip"][..]),
@@ -261,7 +243,7 @@ fn asks_the_tls_listener(kind: &str, name: &str, text: &str) {
     let text = text
         .replace("timeout: 10s", "timeout: 10s, tls: true")
         .replace("50ms", "250ms")
-        .replace("duration: 2s", "duration: 4s");
+        .replace("duration: 2s", "duration: 6s");
     place.run(&text).end().with_code(0);
     place.assert_clean();
     user.assert_untouched();
@@ -275,7 +257,6 @@ fn asks_the_tls_listener(kind: &str, name: &str, text: &str) {
 /// Workers and sockets are then whose weir is, and nothing that the user's file asks for needs root.
 #[test]
 fn root_is_not_needed() {
-    let root = rustix::process::geteuid().is_root();
     for case in [&NGINX, &HAPROXY] {
         let place = Place::new();
         let user = User::new(&place, case.files);
@@ -286,20 +267,7 @@ fn root_is_not_needed() {
             &proxy,
             &format!("- {{name: changed, settings: {{{id}: {level}}}}}\n"),
         );
-        let study = place.write("study.yaml", &text);
-        let mut command = Command::new(place.copy_of_weir());
-        command
-            .arg("run")
-            .args([study.as_os_str(), "--out".as_ref()])
-            .arg(place.run_folder())
-            .env("TMPDIR", place.temporary());
-        if root {
-            for folder in [place.path(""), place.temporary()] {
-                fs::set_permissions(folder, Permissions::from_mode(0o777)).expect("own folder");
-            }
-            command.uid(NOBODY).gid(NOBODY);
-        }
-        Running::start(&mut command).end().with_code(0);
+        place.run_without_root(&text).with_code(0);
         place.assert_clean();
         user.assert_untouched();
         let run = place.records();

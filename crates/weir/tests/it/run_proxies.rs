@@ -80,7 +80,7 @@ fn five_proxies_are_measured_side_by_side_under_every_kind_of_load() {
     let arms = of_arms(&run);
     for (arm, setting, level) in ASKED {
         let proxy = arms[arm];
-        assert!(ended.stdout.contains(&proxy.program), "{}", ended.stdout);
+        ended.stdout.has(&proxy.program);
         let name = proxy.program.split('/').next().unwrap_or_default();
         assert_eq!(name.to_lowercase(), named(arm), "{}", proxy.program);
         assert_eq!(proxy.effective[setting], level, "{arm}: {setting}");
@@ -248,7 +248,7 @@ fn a_proxy_that_is_not_installed_is_left_out_and_the_rest_is_measured() {
     assert_eq!(arms, ["caddy", "haproxy", "httpd", "nginx"]);
     let remarks = crate::program::remarks_of(&run);
     remarks.has_all(&["arm `envoy` is left out", "/nowhere/envoy was not found"]);
-    assert!(ended.stdout.contains("envoy"), "{}", ended.stdout);
+    ended.stdout.has("envoy");
 }
 
 #[test]

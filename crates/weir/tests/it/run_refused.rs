@@ -107,8 +107,7 @@ fn defaults_are_those_of_the_executable_that_the_study_names() {
     ));
     let text = text.replace("duration: 2s", "duration: 3s");
     place.write("two.yaml", &text);
-    let mut check = place.weir(&["run", "--check", "two.yaml"]);
-    Running::start(&mut check).end().with_code(0);
+    place.ends("run --check two.yaml").with_code(0);
 }
 
 /// What nginx says about a configuration is for people to read, word for word.
@@ -148,11 +147,9 @@ fn run_folders_that_cannot_be() {
     ended.refused_in_a_line(&["a run exists and is not empty", "\nhint: "]);
     assert_eq!(names_in(&place.run_folder()), ["notes.txt"]);
     place.write("a file", "");
-    let mut command = place.weir(&["run", "study.yaml", "--out", "a file/run"]);
-    let ended = Running::start(&mut command).end();
+    let ended = place.ends("run study.yaml --out 'a file/run'");
     ended.refused_in_a_line(&["a file/run: Not a directory"]);
-    let mut command = place.weir(&["run", "study.yaml", "--out", "/proc/run"]);
-    let ended = Running::start(&mut command).end();
+    let ended = place.ends("run study.yaml --out /proc/run");
     // A file system without any room, on every Linux.
     ended.refused_in_a_line(&["/proc: 0 MiB free, this run may need ", "\nhint: make room"]);
     place.assert_clean();
@@ -190,11 +187,8 @@ fn a_check_starts_nothing() {
         "study.yaml",
         &study("proxy: {kind: nginx}\narms: [{name: off, settings: {gzip: off}}]\n"),
     );
-    let check = |more: &[&str]| {
-        let arguments = [&["run", "--check", "study.yaml", "--out", "a run"], more].concat();
-        Running::start(&mut place.weir(&arguments)).end()
-    };
-    let stdout = check(&[]).with_code(0).stdout;
+    let check = |more: &str| place.ends(&format!("run --check study.yaml --out 'a run' {more}"));
+    let stdout = check("").with_code(0).stdout;
     stdout.has_all(&[
         "baseline",
         "the baseline again (A/A)",
@@ -202,13 +196,13 @@ fn a_check_starts_nothing() {
         " 6 blocks, ",
         "Nothing was started",
     ]);
-    let longer = check(&["--time", "200%"]).with_code(0).stdout;
+    let longer = check("--time 200%").with_code(0).stdout;
     assert!(longer.contains(" 13 blocks, "), "{longer}");
-    let least = check(&["--time", "0.1%"]).with_code(0).stdout;
+    let least = check("--time 0.1%").with_code(0).stdout;
     let said = "--time 0.1% leaves load `closed`";
     assert_eq!(least.matches(said).count(), 1, "{least}");
-    check(&["--time", "half"]).refused_in_a_line(&["--time: `half` is not a share such as 25%"]);
-    check(&["--time", "0%"]).refused_in_a_line(&["--time: `0%`"]);
+    check("--time half").refused_in_a_line(&["--time: `half` is not a share such as 25%"]);
+    check("--time 0%").refused_in_a_line(&["--time: `0%`"]);
     assert_eq!(names_in(&place.path("")), ["study.yaml", "temporary"]);
     place.assert_clean();
 }
@@ -233,8 +227,7 @@ fn a_check_reads_what_loads_name_and_tells_everything_with_its_place() {
         "weir: 1\nname: a\nquestion: b\nproxy: {{kind: nginx}}\nblocks: {{slice: 1s}}\nloads:\n{loads}"
     );
     place.write("study.yaml", &text);
-    let mut command = place.weir(&["run", "--check", "study.yaml"]);
-    let ended = Running::start(&mut command).end();
+    let ended = place.ends("run --check study.yaml");
     let said = [
         ("7:29", "`sequnce` is not a slot"),
         ("7:29", "`rnd` is not a slot"),

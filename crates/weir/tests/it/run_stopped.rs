@@ -1,58 +1,51 @@
-//! Runs that are interrupted, killed or broken: what was measured is kept, nothing is left running,
-//! and the run can go on.
+//! Runs that are interrupted, killed or broken: whoever is at fault is named, what was measured is kept,
+//! nothing is left running, and the run can go on.
 
-use rustix::process::{Pid, Signal, kill_process};
+use std::fs;
+
+use rustix::process::Signal;
 use weir_model::record::{Outcome, Record};
+use weir_probe::process::children;
 use weir_record::Run;
 
-use crate::place::Place;
-use crate::program::{HasAll, Running};
-
-/// 20 blocks of 200 ms, by the same proxies: a test that is late finds those that it has seen.
-const STUDY: &str = "\
-weir: 1
-name: stopped
-question: Is anything lost?
-proxy:
-  kind: nginx
-  settings: {worker_processes: 1}
-loads:
-  - {name: closed, closed: true, connections: 4, duration: 4s}
-blocks: {slice: 50ms, at-least: 6, instances: 1}
-";
+use crate::place::{self, Place, kill, outcomes};
+use crate::program::{Running, wait_until, within};
+use crate::run_proxies::{PROXIES, of_arms, study};
 
 const BLOCKS: usize = 20;
 
+/// 20 blocks of 200 ms, by the same proxies: a test that is late finds those that it has seen.
+fn short() -> String {
+    let load = "- {name: closed, closed: true, connections: 4, duration: 4s}";
+    place::study("{kind: nginx, settings: {worker_processes: 1}}", load, "")
+}
+
+/// 20 blocks of half a second of all five proxies, and new instances after ten of them.
+fn long() -> String {
+    let load = "- {name: closed, closed: true, connections: 4, duration: 10s}\n";
+    study(load, "{slice: 50ms, at-least: 6, instances: 2}")
+}
+
 /// Waits until some blocks are recorded, far from the last.
-fn await_blocks(place: &Place, run: &mut Running) {
-    run.wait_until("two blocks", |_| {
-        place.records_with(r#""record":"trial""#) >= 4
-    });
+fn begun(place: &Place, study: &str) -> Running {
+    let mut run = place.run(study);
+    let arms = if study == long() { PROXIES.len() } else { 2 };
+    place.await_trials(&mut run, 2 * arms);
+    run
 }
 
-/// Ends of sessions, in order.
-fn outcomes(run: &Run) -> Vec<Outcome> {
-    let ends = run.records.iter().filter_map(|record| match record {
-        Record::End(end) => Some(end.outcome),
-        _ => None,
-    });
-    ends.collect()
-}
-
-/// Goes on with a run of which the first session ended early, to its end.
-fn resumes(place: &Place) -> Run {
+/// Goes on with a run of `arms` of which the first session ended early, to its end.
+fn resumes(place: &Place, arms: usize) -> Run {
     let before = Run::read(&place.run_folder()).expect("the records are whole");
     let measured = before.trials().count();
-    assert!((4..2 * BLOCKS).contains(&measured), "{measured}");
-    // What is measured already is not promised again: all of it would be 4 s and what belongs to it.
+    within(measured, 2 * arms..arms * BLOCKS);
+    // What is measured already is not promised again: all of it would be 2 s for every arm and what
+    // belongs to it.
     let ended = place.resume().with_code(0);
-    let promised = ended.stderr.to_string();
-    let promised = promised.split("What remains takes about ").nth(1);
-    let seconds = promised.and_then(|text| text.split('s').next()?.parse::<u64>().ok());
-    assert!(
-        seconds.is_some_and(|seconds| (1..8).contains(&seconds)),
-        "{promised:?}"
-    );
+    let promised = ended.stderr.split("What remains takes about ").nth(1);
+    let seconds = promised.and_then(|text| text.split('s').next()?.parse::<usize>().ok());
+    let fits = seconds.is_some_and(|seconds| (1..4 * arms).contains(&seconds));
+    assert!(fits, "{promised:?}");
     place.assert_clean();
     let run = place.records();
     assert!(!run.truncated);
@@ -60,8 +53,8 @@ fn resumes(place: &Place) -> Run {
     // Nothing that was there has changed.
     let kept: Vec<_> = run.trials().take(measured).collect();
     assert_eq!(kept, before.trials().collect::<Vec<_>>());
-    let blocks = run.blocks("closed");
-    let whole = blocks.values().filter(|trials| trials.len() == 2);
+    let blocks = run.blocks("closed").into_iter();
+    let whole = blocks.filter(|(_, trials)| trials.len() == arms);
     assert_eq!(whole.count(), BLOCKS);
     let sessions: Vec<_> = run.trials().map(|trial| trial.session).collect();
     assert!(sessions.is_sorted(), "{sessions:?}");
@@ -69,36 +62,57 @@ fn resumes(place: &Place) -> Run {
     for trial in run.trials() {
         let tag = &trial.response_time.tag;
         let histogram = run.read_histogram(tag).expect("it can be decoded");
-        assert_eq!(
-            histogram.map(|h| h.len()),
-            Some(trial.response_time.count),
-            "{tag}"
-        );
+        let count = histogram.map(|histogram| histogram.len());
+        assert_eq!(count, Some(trial.response_time.count), "{tag}");
     }
     run
 }
 
+/// A run of all five, resumed: all of them were there in both sessions.
+fn resumes_with_five(place: &Place, ends: &[Outcome]) {
+    let run = resumes(place, PROXIES.len());
+    assert_eq!(outcomes(&run), ends);
+    let mut arms: Vec<&str> = of_arms(&run).into_keys().collect();
+    arms.sort_by_key(|arm| PROXIES.iter().position(|name| name == arm));
+    assert_eq!(arms, PROXIES);
+    for session in [0, 1] {
+        let of = |record: &&Record| matches!(record, Record::Proxy(p) if p.session == session);
+        within(run.records.iter().filter(of).count(), PROXIES.len()..);
+    }
+}
+
 #[test]
-fn an_interrupted_run_goes_on() {
+fn an_interrupted_run_of_five_proxies_goes_on() {
     let place = Place::new();
-    let mut run = place.run(STUDY);
-    await_blocks(&place, &mut run);
+    let run = begun(&place, &long());
     run.signal(Signal::INT);
     let ended = run.end().with_code(130);
     place.assert_clean();
-    let words = "Interrupted. Go on with: weir run --resume ";
-    assert!(ended.stderr.contains(words), "{}", ended.stderr);
-    ended.stdout.has_all(&["same-as-baseline"]);
-    let interrupted = place.records();
-    assert_eq!(interrupted.outcome(), Some(Outcome::Interrupted));
-    let run = resumes(&place);
-    assert_eq!(outcomes(&run), [Outcome::Interrupted, Outcome::Complete]);
-    let numbers: Vec<_> = run
-        .blocks("closed")
-        .into_keys()
-        .map(|(block, _)| block)
-        .collect();
+    let ended = ended.says(&["Interrupted. Go on with: weir run --resume "]);
+    assert!(ended.stdout.contains("haproxy"), "{}", ended.stdout);
+    assert_eq!(place.records().outcome(), Some(Outcome::Interrupted));
+    resumes_with_five(&place, &[Outcome::Interrupted, Outcome::Complete]);
+    let run = place.records();
+    let blocks = run.blocks("closed");
+    let numbers: Vec<_> = blocks.into_keys().map(|(block, _)| block).collect();
     assert_eq!(numbers, (0..BLOCKS as u32).collect::<Vec<_>>());
+}
+
+#[test]
+fn a_killed_run_leaves_none_of_five_proxies_and_goes_on() {
+    let place = Place::new();
+    let run = begun(&place, &long());
+    let proxies = place.proxies();
+    assert_eq!(place.masters().len(), PROXIES.len());
+    // Two processes each of nginx and HAProxy, three of httpd, one of the others.
+    assert_eq!(proxies.len(), 9);
+    run.signal(Signal::KILL);
+    assert_eq!(run.end().code, None);
+    place.await_end_of(&proxies);
+    wait_until("the end of all processes", || place.proxies().is_empty());
+    let killed = Run::read(&place.run_folder()).expect("whole lines but perhaps the last");
+    assert_eq!(killed.outcome(), None);
+    resumes_with_five(&place, &[Outcome::Complete]);
 }
 
 /// A limit on the size of files stands in for a disk that fills up: the kernel's answer is another
@@ -106,89 +120,87 @@ fn an_interrupted_run_goes_on() {
 #[test]
 fn a_run_that_cannot_be_written_on_ends_and_goes_on_when_it_can() {
     let place = Place::new();
-    place.write(
-        "study.yaml",
-        &STUDY.replace("{worker", "{access_log: off, worker"),
-    );
+    let quiet = short().replace("{worker", "{access_log: off, worker");
+    place.write("study.yaml", &quiet);
     // 32 times 512 bytes (POSIX ulimit) hold some blocks of 20.
     let ended = place.run_behind("trap '' XFSZ; ulimit -f 32").with_code(1);
     place.assert_clean();
-    ended.stderr.has_all(&[
-        "weir: cannot write a run/",
-        "File too large",
-        "what was recorded is in a run",
-    ]);
-    let run = resumes(&place);
+    let kept = "what was recorded is in a run";
+    ended.says(&["weir: cannot write a run/", "File too large", kept]);
+    let run = resumes(&place, 2);
     assert_eq!(outcomes(&run).last(), Some(&Outcome::Complete));
 }
 
 #[test]
 fn a_run_that_is_interrupted_before_it_has_measured_anything() {
     let place = Place::new();
-    let mut run = place.run(&STUDY.replace("slice: 50ms", "slice: auto"));
+    let mut run = place.run(&short().replace("slice: 50ms", "slice: auto"));
     run.wait_until("the pilot", |run| {
         run.stderr().contains("a pilot of all arms")
     });
     run.signal(Signal::INT);
-    let ended = run.end().with_code(130);
+    let ended = run.end().with_code(130).says(&["weir run --resume "]);
     place.assert_clean();
-    ended.stdout.has_all(&["Nothing was measured"]);
-    ended.stderr.has_all(&["weir run --resume "]);
+    assert!(ended.stdout.contains("Nothing was measured"));
     let run = place.records();
     assert_eq!(run.outcome(), Some(Outcome::Interrupted));
     assert_eq!(run.trials().count(), 0);
 }
 
-#[test]
-fn a_killed_run_leaves_no_proxy_and_goes_on() {
-    let place = Place::new();
-    let mut run = place.run(STUDY);
-    await_blocks(&place, &mut run);
-    let proxies = place.proxies();
-    assert_eq!(proxies.len(), 4, "two masters, two workers");
-    run.signal(Signal::KILL);
-    assert_eq!(run.end().code, None);
-    place.await_end_of(&proxies);
-    let killed = Run::read(&place.run_folder()).expect("whole lines but perhaps the last");
-    assert_eq!(killed.outcome(), None);
-    assert_eq!(outcomes(&resumes(&place)), [Outcome::Complete]);
+/// The number of an arm's first process, by the records so far.
+fn first_process(place: &Place, arm: &str) -> u32 {
+    let text = fs::read_to_string(place.run_folder().join("records.jsonl")).expect("records");
+    let records = text
+        .lines()
+        .filter_map(|line| serde_json::from_str(line).ok());
+    let mut pids = records.filter_map(|record| match record {
+        Record::Proxy(proxy) if proxy.arm == arm => Some(proxy.pid),
+        _ => None,
+    });
+    pids.next().expect("its number is recorded")
 }
 
+/// One of an arm's processes is killed, and the run ends with its name and with these words. nginx's worker
+/// is named by its number.
 #[test]
-fn a_worker_that_dies_ends_the_run_and_is_named() {
-    let place = Place::new();
-    let mut run = place.run(STUDY);
-    await_blocks(&place, &mut run);
-    let masters = place.masters();
-    let worker = place
-        .proxies()
-        .into_iter()
-        .find(|process| !masters.contains(&process.pid));
-    let worker = worker.expect("a worker").pid;
-    let pid = Pid::from_raw(worker.cast_signed()).expect("not zero");
-    kill_process(pid, Signal::KILL).expect("a process of this test's");
-    let ended = run.end().with_code(1);
-    place.assert_clean();
-    assert!(
-        ended
-            .stderr
-            .contains(&format!("(process {worker}) ended during the run")),
-        "{}",
-        ended.stderr
-    );
-    let run = place.records();
-    assert_eq!(run.outcome(), Some(Outcome::Failed));
-    assert!(run.trials().count() >= 4);
+fn a_process_that_is_killed_in_the_middle_ends_the_run_and_is_named() {
+    let worker = |first| children(first).expect("it lives")[0];
+    let itself = |first| first;
+    // httpd's parent starts another child, HAProxy's master ends with its worker, and says so.
+    type Row = (&'static str, fn(u32) -> u32, &'static str);
+    let rows: [Row; 7] = [
+        ("haproxy", itself, "master process"),
+        ("envoy", itself, "master process"),
+        ("caddy", itself, "master process"),
+        ("httpd", itself, "master process"),
+        ("httpd", worker, "worker process"),
+        ("haproxy", worker, "exited with code 137"),
+        ("nginx", worker, "(process "),
+    ];
+    for (arm, pid_of, words) in rows {
+        let place = Place::new();
+        let run = begun(&place, &long());
+        let pid = pid_of(first_process(&place, arm));
+        kill(pid);
+        let ended = run.end().with_code(1);
+        place.assert_clean();
+        let named = format!("arm `{arm}`: the ");
+        let ended = ended.says(&[&named, words, "ended during the run"]);
+        if arm == "nginx" {
+            ended.says(&[&format!("(process {pid}) ended during the run")]);
+        }
+        let run = place.records();
+        assert_eq!(run.outcome(), Some(Outcome::Failed));
+        within(run.trials().count(), 2 * PROXIES.len()..);
+    }
 }
 
 #[test]
 fn while_a_run_is_being_written_nobody_else_may() {
     let place = Place::new();
-    let mut run = place.run(STUDY);
-    await_blocks(&place, &mut run);
-    place
-        .resume()
-        .refused_in_a_line(&["another weir is writing to a run", "\nhint: "]);
+    let run = begun(&place, &short());
+    let other = place.resume();
+    other.refused_in_a_line(&["another weir is writing to a run", "\nhint: "]);
     run.signal(Signal::TERM);
     run.end().with_code(130);
     place.assert_clean();

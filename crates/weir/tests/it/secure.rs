@@ -13,6 +13,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use rustls::ServerConfig;
 use rustls::crypto::aws_lc_rs;
 use rustls::pki_types::{CertificateDer, PrivatePkcs8KeyDer};
+use serde::Deserialize;
 use tempfile::TempDir;
 
 use crate::program::wait_until;
@@ -112,7 +113,7 @@ impl Authority {
 }
 
 /// A request in nginx's own words.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, Deserialize)]
 pub(crate) struct Logged {
     pub(crate) version: String,
     pub(crate) cipher: String,
@@ -120,12 +121,11 @@ pub(crate) struct Logged {
     pub(crate) reused: String,
     /// `1`: the request came as early data.
     pub(crate) early: String,
-    /// Name that the client asked for; `-`: none.
+    /// Name that the client asked for; empty: none.
     pub(crate) server_name: String,
     pub(crate) alpn: String,
     /// Number of the connection.
     pub(crate) connection: String,
-    pub(crate) status: String,
     pub(crate) host: String,
 }
 
@@ -160,8 +160,9 @@ impl Nginx {
              error_log {folder}error.log;\n\
              events {{ worker_connections 256; }}\n\
              http {{\n\
-             log_format seen '$ssl_protocol|$ssl_cipher|$ssl_session_reused|$early|\
-             $ssl_server_name|$ssl_alpn_protocol|$connection|$status|$host';\n\
+             log_format seen escape=none '{{\"version\":\"$ssl_protocol\",\"cipher\":\"$ssl_cipher\",\
+             \"reused\":\"$ssl_session_reused\",\"early\":\"$early\",\"server_name\":\"$ssl_server_name\",\
+             \"alpn\":\"$ssl_alpn_protocol\",\"connection\":\"$connection\",\"host\":\"$host\"}}';\n\
              access_log {log} seen; keepalive_requests 100000;\n\
              client_body_temp_path {folder}b; proxy_temp_path {folder}p;\n\
              fastcgi_temp_path {folder}f; uwsgi_temp_path {folder}u; scgi_temp_path {folder}s;\n\
@@ -193,10 +194,6 @@ impl Nginx {
         nginx
     }
 
-    pub(crate) fn url(&self) -> String {
-        format!("https://{}/", self.address)
-    }
-
     /// Ends it, so that its log is whole, and reads the log.
     pub(crate) fn log(mut self) -> Vec<Logged> {
         let pid = Pid::from_raw(self.process.id().cast_signed()).expect("a child has a number");
@@ -205,33 +202,8 @@ impl Nginx {
             !matches!(self.process.try_wait(), Ok(None))
         });
         let text = std::fs::read_to_string(&self.log).expect("nginx's log");
+        let logged = |line| serde_json::from_str(line).expect("as in the format");
         text.lines().map(logged).collect()
-    }
-}
-
-fn logged(line: &str) -> Logged {
-    let words: Vec<_> = line.split('|').map(str::to_owned).collect();
-    let [
-        version,
-        cipher,
-        reused,
-        early,
-        server_name,
-        alpn,
-        connection,
-        status,
-        host,
-    ] = words.try_into().expect("as many words as in the format");
-    Logged {
-        version,
-        cipher,
-        reused,
-        early,
-        server_name,
-        alpn,
-        connection,
-        status,
-        host,
     }
 }
 

@@ -8,7 +8,6 @@ use weir_http::ParseError;
 use weir_load::{Control, LoadError, Plan, SliceData};
 use weir_model::load::{ErrorKind, Lifetime};
 use weir_model::load_report::LoadReport;
-use weir_report::load::Distribution;
 
 use crate::args::{LoadArgs, LoadFormat};
 use crate::commands::deliver;
@@ -52,9 +51,7 @@ pub(crate) fn run(args: &LoadArgs) -> Result<ExitCode, Failure> {
         }
         LoadFormat::Json => weir_report::load::json(&report),
         LoadFormat::Wrk2 => weir_report::load::wrk2(&report).map_err(Failure::failed)?,
-        LoadFormat::Hgrm => {
-            weir_report::load::hgrm(&report, Distribution::ResponseTime).map_err(Failure::failed)?
-        }
+        LoadFormat::Hgrm => weir_report::load::hgrm(&report).map_err(Failure::failed)?,
     };
     if let Err(failure) = deliver(&text, args.output.as_deref()) {
         // A full disk must not cost what may have taken an hour to measure.

@@ -52,11 +52,6 @@ fn answering<'a>(study: &Study, findings: &'a Findings) -> impl Iterator<Item = 
     loads.filter(move |load| load.metrics.contains(&metric) && load.validity != Validity::Invalid)
 }
 
-fn comparison<'a>(load: &'a LoadFindings, metric: Metric, arm: &str) -> Option<&'a Comparison> {
-    let mut all = load.comparisons.iter();
-    all.find(|c| c.metric == metric && c.arm == arm)
-}
-
 /// By how much an arm is better than the baseline, as a log ratio in the good direction: the least of
 /// all loads that answer. `None` unless it is better under one and worse under none. An arm that is a
 /// step has the gains of the steps before it too, and their losses, which its own must outweigh.
@@ -66,7 +61,7 @@ fn gain(study: &Study, findings: &Findings, arm: &Arm) -> Option<f64> {
     let mut least = f64::INFINITY;
     let mut is_better = false;
     for load in answering(study, findings) {
-        let verdict = comparison(load, metric, &arm.name)?.verdict;
+        let verdict = load.comparison(&arm.name, metric)?.verdict;
         let gain = sign * to_baseline(study, load, metric, arm);
         // A sum that is not known is no gain.
         let is_above = gain > 0.0;
@@ -92,13 +87,13 @@ fn steps<'a>(study: &'a Study, arm: &'a Arm) -> impl Iterator<Item = &'a Arm> {
 fn to_baseline(study: &Study, load: &LoadFindings, metric: Metric, arm: &Arm) -> f64 {
     let ratio = |own: &Comparison| own.ratio.ln();
     steps(study, arm)
-        .map(|step| comparison(load, metric, &step.name).map_or(f64::NAN, ratio))
+        .map(|step| load.comparison(&step.name, metric).map_or(f64::NAN, ratio))
         .sum()
 }
 
 /// Whether a step on the way from the baseline came out worse.
 fn has_lost(study: &Study, load: &LoadFindings, metric: Metric, arm: &Arm) -> bool {
-    let mut found = steps(study, arm).filter_map(|step| comparison(load, metric, &step.name));
+    let mut found = steps(study, arm).filter_map(|step| load.comparison(&step.name, metric));
     found.any(|own| own.verdict == Verdict::Worse)
 }
 
@@ -122,8 +117,8 @@ fn words(study: &Study, findings: &Findings, arm: &Arm) -> String {
             false => format!(" under load {}", load.load),
         };
         let validity = weir_report::words::validity(load.validity);
-        match comparison(load, metric, &arm.name) {
-            Some(own) => format!("{}{under}, {validity}", of(own, metric)),
+        match load.comparison(&arm.name, metric) {
+            Some(own) => format!("{}{under}, {validity}", of(study, own)),
             None => format!("not compared{under}, {validity}"),
         }
     });
@@ -135,16 +130,16 @@ fn words(study: &Study, findings: &Findings, arm: &Arm) -> String {
 }
 
 /// `better: completed rate 1.31× (1.27–1.35) of baseline`.
-fn of(own: &Comparison, metric: Metric) -> String {
+fn of(study: &Study, own: &Comparison) -> String {
     use weir_report::{number, words};
     let verdict = words::verdict(own.verdict);
     match own.verdict {
         Verdict::Invalid => format!("{verdict}: {}", own.because),
         _ => format!(
             "{verdict}: {} {} ({}) of {}",
-            words::metric(metric),
+            words::metric(own.metric),
             number::ratio(own.ratio),
-            number::ratio_interval(own.ratio, own.interval),
+            words::interval(own, study.objective.confidence),
             own.against
         ),
     }

@@ -101,16 +101,9 @@ impl Recovered {
         if after.starts_with(before) {
             return;
         }
-        let lines = |bytes: &[u8]| -> Vec<Vec<u8>> {
-            bytes
-                .split(|&byte| byte == b'\n')
-                .map(<[u8]>::to_vec)
-                .collect()
-        };
-        let after: BTreeSet<Vec<u8>> = lines(&after).into_iter().collect();
-        let missing = lines(before)
-            .into_iter()
-            .filter(|line| !after.contains(line));
+        let lines = |bytes| <[u8]>::split(bytes, |&byte| byte == b'\n');
+        let after: BTreeSet<&[u8]> = lines(&after[..]).collect();
+        let missing = lines(before).filter(|line| !after.contains(line));
         self.lost = missing.count();
         self.fault(format!("{} records are not there any more", self.lost));
     }
@@ -130,16 +123,11 @@ impl Recovered {
         });
         let arms = run.header.study.arms.len();
         let blocks = run.blocks("closed");
-        let whole: Vec<u32> = blocks
-            .iter()
-            .filter(|(_, trials)| trials.len() == arms)
-            .map(|((block, _), _)| *block)
-            .collect();
+        let whole = blocks.iter().filter(|(_, trials)| trials.len() == arms);
+        let whole: Vec<u32> = whole.map(|((block, _), _)| *block).collect();
         let numbers: BTreeSet<u32> = whole.iter().copied().collect();
         if Some(whole.len()) != planned || numbers.len() != whole.len() {
-            self.fault(format!(
-                "{whole:?} are the blocks, {planned:?} were planned"
-            ));
+            self.fault(format!("the blocks {whole:?} of {planned:?} planned"));
         }
         for trials in blocks.values() {
             let names: BTreeSet<&str> = trials.iter().map(|trial| &*trial.arm).collect();

@@ -10,7 +10,7 @@ use weir_probe::process::{children, command_line};
 use weir_stats::SplitMix64;
 
 use super::traces::Ground;
-use crate::place::{Place, masters_in, proxies_in};
+use crate::place::{self, Place, masters_in, proxies_in};
 use crate::program::{Ended, Running};
 use crate::ssh_support::{self, Host};
 
@@ -138,10 +138,7 @@ impl<'a> Scene<'a> {
 
     /// How long its pilot takes, about.
     pub(crate) fn pilots(&self) -> Duration {
-        match self.has_pilot {
-            true => Duration::from_secs(8),
-            false => Duration::ZERO,
-        }
+        Duration::from_secs(if self.has_pilot { 8 } else { 0 })
     }
 
     pub(crate) fn grounds(&self) -> Vec<Ground> {
@@ -177,8 +174,8 @@ impl<'a> Scene<'a> {
     pub(crate) fn restore(&self) -> Vec<Ended> {
         let own = self.weir(&["restore"], &[]).end();
         let theirs = self.remote.map(|remote| {
-            let mut options = vec!["--host".to_owned(), ADDRESS.to_owned()];
-            options.extend(ssh_words(remote));
+            let mut options = ssh_words(remote);
+            options.push(format!("--host={ADDRESS}"));
             self.weir(&["restore"], &options).end()
         });
         std::iter::once(own).chain(theirs).collect()
@@ -186,8 +183,8 @@ impl<'a> Scene<'a> {
 
     /// Processes of sshd's for connections that are open.
     pub(crate) fn sessions(&self) -> Vec<u32> {
-        self.remote
-            .map_or_else(Vec::new, |remote| remote.host.processes())
+        let remote = self.remote.map(|remote| remote.host.processes());
+        remote.unwrap_or_default()
     }
 
     /// Where the proxies' folders are.
@@ -318,10 +315,8 @@ fn placed(remote: &Remote, together: bool) -> Vec<String> {
         true => &["all"],
         false => &["proxy", "origin"],
     };
-    let places = roles
-        .iter()
-        .flat_map(|role| ["--place".to_owned(), format!("{role}={ADDRESS}")]);
-    places.chain(ssh_words(remote)).collect()
+    let place = |role: &&str| format!("--place={role}={ADDRESS}");
+    roles.iter().map(place).chain(ssh_words(remote)).collect()
 }
 
 fn ssh_words(remote: &Remote) -> Vec<String> {
@@ -330,47 +325,30 @@ fn ssh_words(remote: &Remote) -> Vec<String> {
     words.into_iter().map(option).collect()
 }
 
-/// A proxy under test: what is said of it, a setting that an arm of its own may have, and whether it
-/// has workers.
-struct Kind {
-    spec: &'static str,
-    own: &'static str,
-    has_workers: bool,
-}
+/// A proxy under test: its name, its settings, one that an arm of its own may have, and whether it has
+/// workers.
+type Kind = (&'static str, &'static str, &'static str, bool);
+
+const HTTPD: &str = "threads_per_child: 16, max_request_workers: 32";
 
 const KINDS: [Kind; 5] = [
-    Kind {
-        spec: "kind: nginx, settings: {worker_processes: 2}",
-        own: "keepalive_requests: 50",
-        has_workers: true,
-    },
-    Kind {
-        spec: "kind: haproxy, settings: {nbthread: 1}",
-        own: "http_reuse: always",
-        has_workers: true,
-    },
-    Kind {
-        spec: "kind: envoy, settings: {concurrency: 1}",
-        own: "generate_request_id: off",
-        has_workers: false,
-    },
-    Kind {
-        spec: "kind: caddy, settings: {gomaxprocs: 1}",
-        own: "keepalive_timeout: 10m",
-        has_workers: false,
-    },
-    Kind {
-        spec: "kind: httpd, settings: {threads_per_child: 16, max_request_workers: 32}",
-        own: "keepalive_requests: 50",
-        has_workers: true,
-    },
+    (
+        "nginx",
+        "worker_processes: 2",
+        "keepalive_requests: 50",
+        true,
+    ),
+    ("haproxy", "nbthread: 1", "http_reuse: always", true),
+    ("envoy", "concurrency: 1", "generate_request_id: off", false),
+    ("caddy", "gomaxprocs: 1", "keepalive_timeout: 10m", false),
+    ("httpd", HTTPD, "keepalive_requests: 50", true),
 ];
 
 /// Two of those that have what is to be killed; they may be the same.
-fn kinds(victim: Victim, rng: &mut SplitMix64) -> [&'static Kind; 2] {
-    let fit = |kind: &&Kind| kind.has_workers || victim != Victim::Worker;
+fn kinds(victim: Victim, rng: &mut SplitMix64) -> [Kind; 2] {
+    let fit = |(.., has_workers): &&Kind| *has_workers || victim != Victim::Worker;
     let kinds: Vec<&Kind> = KINDS.iter().filter(fit).collect();
-    std::array::from_fn(|_| kinds[rng.below(kinds.len() as u64) as usize])
+    std::array::from_fn(|_| *kinds[rng.below(kinds.len() as u64) as usize])
 }
 
 /// Six blocks of three arms over three instances: two of one proxy, and one of another that may be the
@@ -382,29 +360,23 @@ fn study(
     victim: Victim,
     rng: &mut SplitMix64,
 ) -> String {
-    let [first, other] = kinds(victim, rng);
+    let [(first, settings, own, _), (other, ..)] = kinds(victim, rng);
     let (network, own) = match alone {
-        true => ("{kind: loopback}", first.own),
-        false => ("{kind: namespaces}", "net.core.somaxconn: 64"),
+        true => ("loopback", own),
+        false => ("namespaces", "net.core.somaxconn: 64"),
     };
     let (name, value) = setting;
-    format!(
-        "weir: 1\n\
-         name: killed\n\
-         question: Is anything left behind, or lost?\n\
-         proxy: {{{first}}}\n\
-         loads:\n\
-         \x20 - {{name: closed, closed: true, connections: 4, duration: 2s, tls: {tls}}}\n\
-         a/a: false\n\
-         arms:\n\
-         \x20 - {{name: of-its-own, settings: {{{own}}}}}\n\
-         \x20 - {{name: of-the-host, proxy: {{{other}}}, settings: {{{name}: {value}}}}}\n\
-         network: {network}\n\
-         blocks: {{slice: {slice}, at-least: 6, instances: {instances}}}\n",
-        first = first.spec,
-        other = other.spec.split(", ").next().unwrap_or_default(),
-        tls = rng.below(4) == 0,
-        slice = if has_pilot { "auto" } else { "50ms" },
-        instances = 2 + rng.below(2),
-    )
+    let tls = rng.below(4) == 0;
+    let slice = if has_pilot { "auto" } else { "50ms" };
+    let instances = 2 + rng.below(2);
+    let proxy = format!("{{kind: {first}, settings: {{{settings}}}}}");
+    let load =
+        format!("- {{name: closed, closed: true, connections: 4, duration: 2s, tls: {tls}}}");
+    let more = format!(
+        "a/a: false\nnetwork: {{kind: {network}}}\narms:\n\
+         - {{name: of-its-own, settings: {{{own}}}}}\n\
+         - {{name: of-the-host, proxy: {other}, settings: {{{name}: {value}}}}}\n"
+    );
+    let text = place::study(&proxy, &load, &more).replace("50ms", slice);
+    text.replace("instances: 1", &format!("instances: {instances}"))
 }

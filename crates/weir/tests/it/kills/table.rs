@@ -50,11 +50,12 @@ impl Row {
 impl fmt::Display for Row {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}; noticed: {}", self.struck, self.noticed)?;
-        match self.records.resumed {
-            Some(true) => write!(f, "; resumed")?,
-            Some(false) => write!(f, "; NOT resumed")?,
-            None => write!(f, "; nothing to resume")?,
-        }
+        let resumed = match self.records.resumed {
+            Some(true) => "resumed",
+            Some(false) => "NOT resumed",
+            None => "nothing to resume",
+        };
+        write!(f, "; {resumed}")?;
         if self.left_before {
             write!(f, "; left before restore:{}", self.left)?;
         }
@@ -75,13 +76,12 @@ impl Table {
     }
 
     pub(crate) fn faults(&self) -> Vec<String> {
-        let with_name = |((network, victim), rows): (&(Network, Victim), &Vec<Row>)| {
-            let faulty = rows.iter().filter(|row| !row.faults.is_empty());
-            faulty
-                .map(|row| format!("{network:?} {victim:?}: {row}"))
-                .collect::<Vec<_>>()
-        };
-        self.0.iter().flat_map(with_name).collect()
+        let all = self.0.iter();
+        let all = all.flat_map(|(of, rows)| rows.iter().map(move |row| (of, row)));
+        let faulty = all.filter(|(_, row)| !row.faults.is_empty());
+        faulty
+            .map(|((network, victim), row)| format!("{network:?} {victim:?}: {row}"))
+            .collect()
     }
 }
 

@@ -12,14 +12,7 @@ const FOLDERS: [&str; 2] = ["/proc/sys/fs", "/proc/sys/net/core"];
 
 /// Counters that stand among the settings (Documentation/admin-guide/sysctl/fs.rst), and what is no
 /// setting at all.
-const NO_SETTINGS: [&str; 6] = [
-    "aio-nr",
-    "binfmt_misc",
-    "dentry-state",
-    "file-nr",
-    "inode-nr",
-    "inode-state",
-];
+const NO_SETTINGS: &str = "aio-nr binfmt_misc dentry-state file-nr inode-nr inode-state";
 
 /// A host before a run.
 pub(crate) struct Snapshot {
@@ -60,7 +53,7 @@ fn gather(folder: &Path, into: &mut BTreeMap<PathBuf, String>) {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     let is_setting = |entry: &DirEntry| {
         let name = entry.file_name();
-        !NO_SETTINGS.iter().any(|counter| name == *counter)
+        !NO_SETTINGS.split(' ').any(|counter| name == *counter)
     };
     for path in entries.filter(is_setting).map(|entry| entry.path()) {
         if path.is_dir() {
@@ -89,12 +82,6 @@ pub(crate) struct Ground {
     pub(crate) journal: PathBuf,
 }
 
-impl Ground {
-    fn is_below(&self, path: &Path) -> bool {
-        path.starts_with(&self.folder)
-    }
-}
-
 /// What is left of a run.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Left {
@@ -114,28 +101,20 @@ impl Left {
         let named = names("/run/netns");
         let links = before.links.symmetric_difference(&now);
         let mounts = fs::read_to_string("/proc/self/mountinfo").expect("/proc");
-        let folders = |ground: &Ground| {
-            let entries = fs::read_dir(&ground.temporary).into_iter().flatten();
-            entries
-                .flatten()
-                .map(|entry| entry.path().display().to_string())
-                .collect::<Vec<_>>()
-        };
+        let folders = |ground: &Ground| names(&ground.temporary.to_string_lossy());
         let is_held = |ground: &&Ground| journal::pending(&ground.journal).is_ok_and(|p| p.held);
+        let held = grounds.iter().filter(is_held);
+        let still = seen.still_there().into_iter();
         Left {
             settings: before.changed(),
             processes: processes_of(grounds).into_iter().map(described).collect(),
-            namespaces: seen
-                .still_there()
-                .into_iter()
+            namespaces: still
                 .chain(named.difference(&before.named).cloned())
                 .collect(),
             links: links.cloned().collect(),
             mounts: mounts != before.mounts,
             folders: grounds.iter().flat_map(folders).collect(),
-            locks: grounds
-                .iter()
-                .filter(is_held)
+            locks: held
                 .map(|ground| ground.journal.display().to_string())
                 .collect(),
         }
@@ -182,19 +161,17 @@ pub(crate) fn processes_of(grounds: &[Ground]) -> Vec<u32> {
 }
 
 fn belongs(pid: u32, ground: &Ground) -> bool {
-    let link = |name: &str| {
-        let target = fs::read_link(format!("/proc/{pid}/{name}"));
-        target.is_ok_and(|target| ground.is_below(&target))
+    let folder = PathBuf::from(format!("/proc/{pid}"));
+    let is_below = |name: PathBuf| {
+        let target = fs::read_link(folder.join(name));
+        target.is_ok_and(|target| target.starts_with(&ground.folder))
     };
     let environment = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
     let mark = format!("TMPDIR={}", ground.temporary.display());
-    let is_marked = environment
-        .split(|&byte| byte == 0)
-        .any(|variable| variable == mark.as_bytes());
-    is_marked
-        || link("exe")
-        || link("cwd")
-        || descriptors(pid).any(|target| ground.is_below(&target))
+    let mut variables = environment.split(|&byte| byte == 0);
+    let is_marked = variables.any(|variable| variable == mark.as_bytes());
+    let mut open = tasks(pid).flat_map(|task| open(&task));
+    is_marked || is_below("exe".into()) || is_below("cwd".into()) || open.any(is_below)
 }
 
 fn described(pid: u32) -> String {
@@ -207,36 +184,26 @@ fn described(pid: u32) -> String {
 
 fn pids() -> Vec<u32> {
     let own = std::process::id();
-    let entries = fs::read_dir("/proc").expect("/proc").flatten();
-    entries
-        .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
-        .filter(|&pid| pid != own)
-        .collect()
+    let numbers = names("/proc").into_iter();
+    let pids = numbers.filter_map(|name| name.parse().ok());
+    pids.filter(|&pid| pid != own).collect()
 }
 
-fn descriptors(pid: u32) -> impl Iterator<Item = PathBuf> {
-    // The table of a thread may be its own.
-    let tasks = fs::read_dir(format!("/proc/{pid}/task"))
-        .into_iter()
-        .flatten();
-    tasks.flatten().flat_map(|task| {
-        let descriptors = fs::read_dir(task.path().join("fd")).into_iter().flatten();
-        descriptors
-            .flatten()
-            .filter_map(|descriptor| fs::read_link(descriptor.path()).ok())
-    })
+/// The folders of a process's threads: the table of descriptors of each may be its own.
+fn tasks(pid: u32) -> impl Iterator<Item = PathBuf> {
+    let tasks = fs::read_dir(format!("/proc/{pid}/task")).into_iter();
+    tasks.flatten().flatten().map(|task| task.path())
+}
+
+/// What stands for the open descriptors of a thread.
+fn open(task: &Path) -> impl Iterator<Item = PathBuf> + use<> {
+    let open = fs::read_dir(task.join("fd")).into_iter().flatten();
+    open.flatten().map(|descriptor| descriptor.path())
 }
 
 /// Files that stand for the network namespaces of a process: of its threads, and those that it holds.
 fn namespace_files(pid: u32) -> impl Iterator<Item = PathBuf> {
-    let tasks = fs::read_dir(format!("/proc/{pid}/task"))
-        .into_iter()
-        .flatten();
-    tasks.flatten().flat_map(|task| {
-        let descriptors = fs::read_dir(task.path().join("fd")).into_iter().flatten();
-        let held = descriptors.flatten().map(|descriptor| descriptor.path());
-        std::iter::once(task.path().join("ns/net")).chain(held)
-    })
+    tasks(pid).flat_map(|task| std::iter::once(task.join("ns/net")).chain(open(&task)))
 }
 
 /// The name of a network namespace; `None` when the file stands for something else.
