@@ -8,14 +8,9 @@ use weir_model::record::{
 use weir_model::study::{Arm, LoadSpec, Metric, Study};
 use weir_record::Run;
 
-<<<<<<< HEAD
 use crate::counters::{self, Hop};
 use crate::hold_ups::{HeldUpFor, Limit};
-use crate::outcomes::{Answers, UNANSWERED};
-=======
-use crate::counters;
 use crate::outcomes::{Answers, UNANSWERED, sum};
->>>>>>> main
 use crate::validity::{RULES, Reason, Use, judge};
 
 /// Bytes that one receive brings, about: what loopback's segments carry.
@@ -363,12 +358,11 @@ impl<'a> LoadData<'a> {
         let judged = |trial: &'a TrialRecord| {
             let mut reasons = judge(Use::Study, &evidence(trial, &run.header));
             reasons.extend(only_the_lab(trial));
-            let held_up = limit.map(|limit| limit.evidence(trial));
-            reasons.extend(
-                held_up
-                    .iter()
-                    .flat_map(|held_up| judge(Use::Study, held_up)),
-            );
+            let held_up = Evidence {
+                held_up: limit.and_then(|limit| limit.held_up(trial)),
+                ..Evidence::default()
+            };
+            reasons.extend(judge(Use::Study, &held_up));
             if let Some(part) = parts.iter().find(|part| holds(part.part, trial)) {
                 reasons.extend(judge(Use::Study, &part.evidence(&trial.arm)));
                 let hops = counters::hops(run, part.part, &trial.arm);

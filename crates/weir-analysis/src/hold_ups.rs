@@ -8,8 +8,6 @@
 use weir_model::record::{SliceRecord, TrialRecord};
 use weir_model::study::Study;
 
-use crate::blocks::Evidence;
-
 /// Hold-ups up to this length are borne, nanoseconds. Twelve requests in a millisecond are half of what is beyond
 /// the p99 in two slices of 100 ms at 12,000/s.
 const LIMIT_NS: u64 = 1_000_000;
@@ -85,15 +83,13 @@ impl Limit {
         }
     }
 
-    /// What its meters say of a trial.
-    pub(crate) fn evidence(self, trial: &TrialRecord) -> Evidence<'static> {
-        Evidence {
-            held_up: longest(trial).map(|(longest_ns, role)| HeldUpFor {
-                longest_ns,
-                role,
-                limit: self,
-            }),
-            ..Evidence::default()
-        }
+    /// What meters say of a trial; `None` without one.
+    pub(crate) fn held_up(self, trial: &TrialRecord) -> Option<HeldUpFor> {
+        let (longest_ns, role) = longest(trial)?;
+        Some(HeldUpFor {
+            longest_ns,
+            role,
+            limit: self,
+        })
     }
 }
