@@ -249,7 +249,7 @@ mod tests {
             (&[10, 30, 65, 70], 80, (15, 1)),
             (&[10, 38, 50, 70, 105], 110, (15, 1)),
             (&[10, 50, 70, 110], 115, (0, 0)),
-            (&[10, 70, 110, 141], 150, (20, 1)),
+            (&[10, 70, 110, 141], 150, (20, 2)),
             // It goes on.
             (&[10, 30], 90, (40, 0)),
         ];
@@ -290,6 +290,6 @@ mod tests {
         let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
         meter.turn(now.tv_sec as u64 * 1000 * MS + now.tv_nsec as u64);
         assert!(meter.held_up(&first).is_some());
-        assert_eq!(meter.held_up(&"4000".parse().unwrap()), None);
+        assert_eq!(meter.held_up(&"1000".parse().unwrap()), None);
     }
 }
