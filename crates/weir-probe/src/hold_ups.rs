@@ -12,6 +12,7 @@
 #![allow(unsafe_code, reason = "each block says why it is sound")]
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::os::fd::{AsFd, FromRawFd, OwnedFd};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -48,8 +49,8 @@ impl HoldUpMeter {
     pub fn start(cpus: impl IntoIterator<Item = u32>) -> Result<HoldUpMeter, ProbeError> {
         let mut meter = HoldUpMeter::default();
         for cpu in cpus {
-            if !meter.cpus.contains_key(&cpu) {
-                meter.cpus.insert(cpu, CpuMeter::start(cpu)?);
+            if let Entry::Vacant(vacant) = meter.cpus.entry(cpu) {
+                vacant.insert(CpuMeter::start(cpu)?);
             }
         }
         Ok(meter)
