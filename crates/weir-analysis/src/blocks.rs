@@ -333,6 +333,8 @@ pub(crate) struct LoadData<'a> {
     pub(crate) slice_ns: u64,
     /// In order of time.
     pub(crate) blocks: Vec<Block<'a>>,
+    /// For each block the continuous trial that it is part of: one of other instances of the proxies than before.
+    pub(crate) instances: Vec<usize>,
 }
 
 impl<'a> LoadData<'a> {
@@ -349,7 +351,12 @@ impl<'a> LoadData<'a> {
             .parts(&load.name)
             .map(|p| Part::of(run, p, load))
             .collect();
+        let mut instances = Vec::new();
         let blocks = run.blocks(&load.name).into_values().map(|trials| {
+            let own = trials.first();
+            let own = own.and_then(|trial| parts.iter().position(|part| holds(part.part, trial)));
+            // One that a kill has cut short has no record, and is the last of its session.
+            instances.push(own.unwrap_or(parts.len()));
             let of_arm = |arm: &Arm| trials.iter().copied().find(|trial| trial.arm == arm.name);
             study.arms.iter().map(of_arm).collect()
         });
@@ -373,15 +380,33 @@ impl<'a> LoadData<'a> {
         let block = |trials: Vec<Option<&'a TrialRecord>>| -> Block<'a> {
             trials.into_iter().map(|trial| trial.map(judged)).collect()
         };
-        let blocks = blocks.into_iter().map(block);
+        let blocks = blocks.into_iter().map(block).collect();
         LoadData {
             study,
             load: &load.name,
             open: load.is_open(),
             rate_intended,
             slice_ns: chosen.or(fixed).unwrap_or(0),
-            blocks: blocks.collect(),
+            blocks,
+            instances,
         }
+    }
+
+    /// How long a block took, its unmeasured parts included, nanoseconds: the middle one of all.
+    pub(crate) fn block_ns(&self) -> u64 {
+        median(self.blocks.iter().map(|block| {
+            let slices = || {
+                block
+                    .iter()
+                    .flatten()
+                    .flat_map(|judged| &judged.trial.slices)
+            };
+            let begin = slices().map(|slice| slice.start_ns).min().unwrap_or(0);
+            let end = slices()
+                .map(|slice| slice.start_ns + slice.measured_ns)
+                .max();
+            end.unwrap_or(0) - begin
+        }))
     }
 
     /// What this load can give, the objective's metric first.

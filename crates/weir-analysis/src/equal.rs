@@ -65,6 +65,7 @@ mod tests {
             against: "stock".to_owned(),
             n: 20,
             merged: 1,
+            family: 1,
             autocorrelation: 0.0,
             ratio,
             interval: (ratio * 0.98, ratio * 1.02),

@@ -4,28 +4,81 @@ use std::collections::BTreeMap;
 
 use hdrhistogram::Histogram;
 use weir_model::record::{QuantileSummary, SliceRecord, TrialRecord};
+use weir_model::study::Metric;
 use weir_record::Run;
+use weir_stats::hodges_lehmann;
+use weir_stats::verdict::LEAST_REPLICATES;
 
 use crate::blocks::LoadData;
-use crate::compare::{Times, empty_histogram};
+use crate::compare::Comparer;
 use crate::connections;
 use crate::counters;
-use crate::findings::{ArmFindings, NEVER_NS};
+use crate::findings::{ArmFindings, NEVER_NS, TailFindings};
+use crate::limits::pooled;
 use crate::outcomes::{Answers, rate, received_per_second, sum};
+use crate::replicates::{group_size, groups, samples_needed};
+use crate::values::{Times, Values, empty_histogram};
 
 /// Quantiles of [`ArmFindings::response_ns`] and its like.
 pub(crate) const QUANTILES: [f64; 5] = [0.5, 0.9, 0.99, 0.999, 1.0];
+/// Requests beyond a quantile from which on it has an interval.
+const LEAST_BEYOND: f64 = 10.0;
 /// Points of the percentile curve for each halving of the distance to 1, as wrk2 prints them.
 const TICKS_PER_HALF_DISTANCE: u32 = 5;
 /// More points over time than this cannot be told apart in a plot.
 const POINTS_OVER_TIME: usize = 300;
 
 /// The figures of all arms, in the order of the study.
-pub(crate) fn arms(run: &Run, data: &LoadData<'_>) -> Vec<ArmFindings> {
+pub(crate) fn arms(run: &Run, comparer: &Comparer<'_>) -> Vec<ArmFindings> {
+    let data = comparer.data;
     let clock = Clock::of(data);
-    (0..data.study.arms.len())
-        .map(|arm| figures(run, data, arm, &clock))
-        .collect()
+    let each = (0..data.study.arms.len()).map(|arm| ArmFindings {
+        tails: tails(comparer, arm),
+        ..figures(run, data, arm, &clock)
+    });
+    each.collect()
+}
+
+/// What is known of an arm's high quantiles; nothing in a closed loop.
+fn tails(comparer: &Comparer<'_>, arm: usize) -> Vec<TailFindings> {
+    let (data, values) = (comparer.data, &comparer.values);
+    let blocks = (0..data.blocks.len()).filter(|block| data.usable(*block, arm).is_some());
+    let blocks: Vec<usize> = blocks.collect();
+    if !data.open || blocks.is_empty() {
+        return Vec::new();
+    }
+    let (samples, confidence) = (
+        values.samples(arm, &blocks),
+        data.study.objective.confidence,
+    );
+    let answered = |ns: f64| ns.is_finite().then_some(ns as u64);
+    let tail = |quantile: f64| {
+        let (value, (low, high)) = pooled(values, arm, &blocks, quantile, confidence)?;
+        let beyond = samples as f64 * (1.0 - quantile);
+        let is_known = blocks.len() >= LEAST_REPLICATES && beyond >= LEAST_BEYOND;
+        let typical = (quantile == 0.99).then(|| typical_p99(values, arm, &blocks, samples));
+        Some(TailFindings {
+            quantile,
+            pooled_ns: answered(value),
+            interval_ns: answered(low)
+                .filter(|_| is_known)
+                .map(|low| (low, answered(high))),
+            typical_ns: typical.flatten(),
+        })
+    };
+    [0.99, 0.999].into_iter().filter_map(tail).collect()
+}
+
+/// The pseudo-median of the p99s of groups of blocks; `None` where there are too few requests, or a typical one
+/// falls among those that were not answered.
+fn typical_p99(values: &Values<'_>, arm: usize, blocks: &[usize], samples: u64) -> Option<u64> {
+    let size = group_size(samples, blocks.len(), samples_needed(Metric::ResponseP99)).ok()?;
+    let each = groups(blocks, size).map(|group| values.value(Metric::ResponseP99, arm, group));
+    let each: Vec<f64> = each.map(|ns| ns.min(NEVER_NS as f64)).collect();
+    // Half of the largest: the mean of one that was not answered and of one that was.
+    hodges_lehmann(&each)
+        .filter(|ns| *ns < NEVER_NS as f64 / 4.0)
+        .map(|ns| ns as u64)
 }
 
 fn figures(run: &Run, data: &LoadData<'_>, arm: usize, clock: &Clock) -> ArmFindings {
@@ -70,6 +123,7 @@ fn figures(run: &Run, data: &LoadData<'_>, arm: usize, clock: &Clock) -> ArmFind
         )
         .filter(|_| data.sees_process(&data.study.arms[arm])),
         response_ns: QUANTILES.map(in_all),
+        tails: Vec::new(),
         service_ns: quantiles(&merge(|trial| &trial.service_time)),
         dispatch_lag_ns: quantiles(&merge(|trial| &trial.dispatch_lag)),
         samples: response.len(),

@@ -1,6 +1,7 @@
 //! What an analysis says: the only thing that reports are made from, beside the records.
 
 mod published;
+mod tails;
 
 use std::collections::BTreeMap;
 
@@ -10,6 +11,7 @@ use weir_model::study::{ArmRole, Metric, Objective};
 use weir_stats::verdict::LEAST_REPLICATES;
 
 pub use published::*;
+pub use tails::TailFindings;
 
 /// Everything that a run says.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -231,6 +233,9 @@ pub struct ArmFindings {
     /// [`NEVER_NS`] (null in JSON) where it falls among those that were not answered.
     #[serde(with = "never")]
     pub response_ns: [u64; 5],
+    /// The p99 and the p99.9 of the response time in an open loop, and how well they are known.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tails: Vec<TailFindings>,
     /// Service time at the same quantiles, nanoseconds.
     pub service_ns: [u64; 5],
     /// Dispatch lag at the same quantiles, nanoseconds.
@@ -296,23 +301,26 @@ pub struct Comparison {
     pub against: String,
     /// Replicates behind it: blocks after merging (see `merged`).
     pub n: u32,
-    /// Neighbouring blocks merged into one replicate, because single ones were autocorrelated or had
-    /// too few requests for the quantile; 1: none.
+    /// Neighbouring blocks merged into one replicate, because single ones had too few requests for the
+    /// quantile; 1: none.
     pub merged: u32,
-    /// Lag-1 autocorrelation of the replicates' log ratios.
+    /// Comparisons that p is corrected for, this one among them.
+    #[serde(default = "one")]
+    pub family: u32,
+    /// Lag-1 autocorrelation of the ranks of the replicates' log ratios.
     pub autocorrelation: f64,
-    /// Hodges-Lehmann estimate of the ratio arm / against: that of a typical block. Infinite (null in JSON)
-    /// where a block in which one of the arms has no figure is typical.
+    /// Hodges-Lehmann estimate of the ratio arm / against: that of a typical block, for the p99 of the typical
+    /// p99. Infinite (null in JSON) where a block in which one of the arms has no figure is typical.
     pub ratio: f64,
-    /// Exact interval of the ratio.
+    /// Interval of the ratio: the exact one of independent replicates, widened by what the instances differ.
     pub interval: (f64, f64),
-    /// The ratio over all blocks taken together, which stalls and bursts weigh on by their length; no interval
-    /// belongs to it.
+    /// The ratio over all blocks taken together, for the p99 of the pooled p99, which stalls and bursts weigh on
+    /// by their length; no interval belongs to it.
     #[serde(default = "unknown")]
     pub pooled: f64,
     /// Confidence that the interval really has (at least the one asked for when n allows it).
     pub confidence: f64,
-    /// Exact two-sided p of the sign-flip test.
+    /// Two-sided p: the larger one of the exact sign-flip test's and of the instances'.
     pub p: f64,
     /// The same after Holm's correction over what is compared under this load on this metric: the
     /// changes, or, where the study compares all pairs, the pairs, which the changes are among. The
@@ -324,6 +332,10 @@ pub struct Comparison {
     pub verdict: Verdict,
     /// Why the verdict is what it is, in half a sentence.
     pub because: String,
+}
+
+fn one() -> u32 {
+    1
 }
 
 fn unknown() -> f64 {

@@ -1,13 +1,13 @@
 //! Validity, contrasts and verdicts: pure functions of records.
 //!
-//! The order of the work is the guard against wishful thinking. Three files lead from a block to a verdict:
+//! The order of the work is the guard against wishful thinking. These files lead from a block to a verdict:
 //!
 //! 1. `blocks` puts the trials into blocks, with what is known of each.
 //! 2. [`mod@validity`] judges every trial by what happened around it (stolen CPU time, a generator
 //!    that lagged, errors), never by its outcome. What is INVALID is out from here on. Its rules are those
 //!    of `weir load` too, whose results `load` turns into the same evidence.
-//! 3. `compare` turns blocks into independent log ratios, merging neighbours where blocks follow from one
-//!    another, and asks `weir-stats` for estimate, interval, p and verdict.
+//! 3. `compare` turns blocks into log ratios (`replicates`, from the figures in `values`), each with the
+//!    instance that it is of, and asks `weir-stats` for estimate, interval, p and verdict.
 //!
 //! `ranking` puts arms in order by their pairs, where the study compares all; `limits` says whether each arm
 //! stays within an absolute limit, where there is one. `figures` and `answer` put the rest into numbers and
@@ -32,7 +32,9 @@ mod outcomes;
 mod phases;
 mod published;
 mod ranking;
+mod replicates;
 pub mod validity;
+mod values;
 
 use weir_model::record::{Outcome, Record, RunHeader, TrialRecord, ValidityReason};
 use weir_model::study::Study;
@@ -77,7 +79,7 @@ pub fn analyze(run: &Run) -> Findings {
                 slice_ns: data.slice_ns,
                 blocks: data.blocks.len() as u32,
                 blocks_used: data.blocks_used(),
-                arms: figures::arms(run, &data),
+                arms: figures::arms(run, &comparer),
                 comparisons: compared.comparisons,
                 pairs: compared.pairs,
                 rankings,

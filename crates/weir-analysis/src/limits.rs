@@ -12,9 +12,11 @@ use weir_stats::verdict::LEAST_REPLICATES;
 use weir_stats::{Interval, share_interval};
 
 use crate::blocks::LoadData;
-use crate::compare::{Comparer, Values, samples_wanted};
+use crate::compare::Comparer;
 use crate::findings::{LimitFindings, LimitVerdict};
 use crate::outcomes::Answers;
+use crate::replicates::samples_needed;
+use crate::values::Values;
 
 /// The findings of all arms under a load; none when the study has no limit, or the load does not
 /// give the metric that it is for.
@@ -67,7 +69,7 @@ fn judge(found: &mut LimitFindings, comparer: &Comparer<'_>, arm: usize, quantil
         values.samples(arm, &blocks),
         data.study.objective.confidence,
     );
-    let (_, least) = samples_wanted(data.study.objective.metric);
+    let least = samples_needed(data.study.objective.metric);
     if requests < least {
         found.because =
             format!("only {requests} requests, fewer than the {least} that the quantile needs");

@@ -190,7 +190,7 @@ fn invalid_blocks_are_out_before_their_outcome_is_looked_at() {
 }
 
 #[test]
-fn autocorrelated_blocks_are_merged() {
+fn autocorrelated_blocks_widen_the_interval() {
     let header = header(three_arms());
     let wander = |persistence: f64| {
         let mut state = 0.0;
@@ -204,18 +204,16 @@ fn autocorrelated_blocks_are_merged() {
             20_000.0 * (own + 0.01 * normal(moment.rng)).exp()
         }
     };
-    let merged = |persistence: f64| {
+    let found = |persistence: f64| {
         let (_folder, run) = run(&header, trials(&header, "closed", 200, wander(persistence)));
         comparison(&analyze(&run), 0, Metric::Rate, "keepalive").clone()
     };
-    let independent = merged(0.0);
-    assert_eq!((independent.merged, independent.n), (1, 200));
-    let wandering = merged(0.9);
-    assert!(wandering.merged >= 4, "{wandering:?}");
-    assert_eq!(wandering.n, 200 / wandering.merged);
+    let (independent, wandering) = (found(0.0), found(0.9));
+    assert!(wandering.autocorrelation > 0.7, "{wandering:?}");
+    assert_eq!((independent.n, wandering.n), (200, 200));
     let width = |c: &Comparison| (c.interval.1 / c.interval.0).ln();
     assert!(
-        width(&wandering) > 2.0 * width(&independent),
+        width(&wandering) > 5.0 * width(&independent),
         "{wandering:?} {independent:?}"
     );
 }
@@ -276,7 +274,13 @@ fn several_changes_are_corrected_together() {
     let change = comparison(&findings, 0, Metric::Rate, "keepalive");
     assert_eq!((change.p, change.p_holm), (0.03125, 9.0 * 0.03125));
     assert_eq!(change.verdict, Verdict::Inconclusive, "{change:?}");
-    assert!(change.because.contains("excludes 1"), "{}", change.because);
+    let why = &change.because;
+    assert!(why.contains("excludes 1"), "{why}");
+    // Three more blocks of six tenths of a second, of three arms, would be eleven arms' of 2.2 s.
+    assert!(
+        why.contains("that takes 9 replicates among 9 comparisons, about 7 more seconds"),
+        "{why}"
+    );
     let same = comparison(&findings, 0, Metric::Rate, "stock-again");
     assert_eq!(same.p_holm, (9.0 * same.p).min(1.0));
 }

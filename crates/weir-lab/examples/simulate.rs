@@ -3,11 +3,14 @@
 //! ```text
 //! simulate [STUDIES [SEED]]
 //! simulate keep FOLDER SCENARIO
+//! simulate verdicts [STUDIES [SEED [ROW [INSTANCES]]]]
 //! ```
 //!
 //! Each scenario of `weir_simulation::scenarios` has its share of the studies: baseline, A/A arm and an arm that
 //! something happens to, 12 s in a closed loop. A verdict is false where the A/A arm is called better or worse.
-//! The second form runs one study and keeps its folder, for `weir report`.
+//! The second form runs one study and keeps its folder, for `weir report`. The third makes the table of
+//! docs/statistics.md: so many studies of 24 s for each row of `weir_simulation::NOISES`, or for those with ROW in
+//! their names.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -16,14 +19,15 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
-use weir_analysis::findings::{Findings, Verdict};
+use weir_analysis::findings::{Comparison, Findings, Verdict};
 use weir_lab::{LabError, Options, PlaceSpec};
 use weir_model::fixture;
 use weir_model::record::Validity;
-use weir_model::study::{ArmRole, Study, StudyArrivals};
+use weir_model::study::{ArmRole, Metric, Study, StudyArrivals};
 use weir_parameters::Catalog;
 use weir_record::Run;
-use weir_simulation::{Model, SICK, scenarios};
+use weir_simulation::{Model, NOISES, NoiseRow, SICK, scenarios};
+use weir_stats::power;
 use weir_sut::Launcher;
 
 /// What came of the studies of a scenario.
@@ -48,8 +52,11 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             .ok_or("keep what, where?")?;
         let found = scenarios(1).into_iter().find(|(known, _)| *known == name);
         let (_, model) = found.ok_or("there is no such scenario")?;
-        run_in(&model, folder.into())?;
+        run_in(&study(), &model, folder.into())?;
         return Ok(());
+    }
+    if arguments.next_if(|first| first == "verdicts").is_some() {
+        return verdicts(&arguments.collect::<Vec<String>>());
     }
     let mut number = |otherwise: u64| match arguments.next() {
         Some(text) => text.parse(),
@@ -62,7 +69,10 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     for number in 0..studies {
         let place = number as usize % names.len();
         let (_, model) = scenarios(first + number).swap_remove(place);
-        tallies.entry(place).or_default().add(&one(&model));
+        tallies
+            .entry(place)
+            .or_default()
+            .add(&one(&study(), &model));
     }
     let minutes = begun.elapsed().as_secs_f64() / 60.0;
     let mut out = io::stdout().lock();
@@ -127,24 +137,129 @@ fn study() -> Study {
     let mut load = fixture::load("closed", StudyArrivals::Closed);
     load.connections = 8;
     load.duration = Duration::from_secs(12);
-    let mut load = fixture::load("closed", StudyArrivals::Closed);
-    load.connections = 8;
-    load.duration = Duration::from_secs(12);
     study.loads = vec![load];
     study.blocks.slice = Some(Duration::from_millis(100));
     study
 }
 
+/// The table of docs/statistics.md.
+fn verdicts(arguments: &[String]) -> Result<(), Box<dyn std::error::Error>> {
+    let number = |place: usize, otherwise: u64| match arguments.get(place) {
+        Some(text) => text.parse(),
+        None => Ok(otherwise),
+    };
+    let (studies, first, instances) = (number(0, 1000)?, number(1, 1)?, number(3, 8)?);
+    let wanted = arguments.get(2).map_or("", |row| row);
+    let mut out = io::stdout().lock();
+    writeln!(out, "{HEAD}")?;
+    for row in NOISES.iter().filter(|row| row.name.contains(wanted)) {
+        let study = noisy(row, instances as u32);
+        let mut seen: BTreeMap<Metric, Seen> = BTreeMap::new();
+        for seed in first..first + studies {
+            let Ok(findings) = one(&study, &row.model(seed)) else {
+                seen.entry(Metric::Rate).or_default().errors += 1;
+                continue;
+            };
+            let comparisons = findings.loads[0].comparisons.iter();
+            for found in comparisons.filter(|found| found.metric != Metric::CpuPerRequest) {
+                seen.entry(found.metric).or_default().add(found, row.effect);
+            }
+        }
+        for (metric, seen) in &seen {
+            writeln!(out, "| {}, {metric:?} {}", row.name, seen.cells())?;
+        }
+    }
+    Ok(())
+}
+
+/// 24 s, which is 40 blocks.
+fn noisy(row: &NoiseRow, instances: u32) -> Study {
+    let mut study = study();
+    let load = &mut study.loads[0];
+    if let Some(rate) = row.rate {
+        *load = fixture::load("open", StudyArrivals::Constant(rate));
+        load.connections = 64;
+    }
+    load.duration = Duration::from_secs(24);
+    study.blocks.instances = instances;
+    study
+}
+
+const HEAD: &str = "| row, metric | studies | errors | interval covers 1 (A/A) | covers the effect | half-width, median | \
+false better/worse (A/A) | sick: worse | equivalent | better | power stated |\n|---|---|---|---|---|---|---|---|---|---|---|";
+
+/// What came of one metric of a row's studies.
+#[derive(Default)]
+struct Seen {
+    errors: u32,
+    same: u32,
+    same_covered: u32,
+    same_false: u32,
+    sick: u32,
+    sick_covered: Option<u32>,
+    /// By [`Verdict`]: worse, equivalent, better.
+    said: [u32; 3],
+    half_widths: Vec<f64>,
+    power: f64,
+}
+
+impl Seen {
+    fn add(&mut self, found: &Comparison, effect: Option<f64>) {
+        let (low, high) = found.interval;
+        let covers = |ratio: f64| u32::from(low <= ratio && ratio <= high);
+        let is = |verdict: Verdict| u32::from(found.verdict == verdict);
+        if found.arm == "same" {
+            self.same += 1;
+            self.same_covered += covers(1.0);
+            self.same_false += is(Verdict::Better) + is(Verdict::Worse);
+            self.half_widths.push((high / low).ln() / 2.0);
+            return;
+        }
+        self.sick += 1;
+        let said = [Verdict::Worse, Verdict::Equivalent, Verdict::Better];
+        for (count, verdict) in self.said.iter_mut().zip(said) {
+            *count += is(verdict);
+        }
+        if let Some(effect) = effect {
+            *self.sick_covered.get_or_insert(0) += covers(effect);
+            self.power += power(effect - 1.0, found.minimum_detectable);
+        }
+    }
+
+    fn cells(&self) -> String {
+        let percent = |part: f64, of: u32| format!("{:.1} %", 100.0 * part / f64::from(of.max(1)));
+        let mut widths = self.half_widths.clone();
+        widths.sort_by(f64::total_cmp);
+        let width = widths.get(widths.len() / 2).copied().unwrap_or(f64::NAN);
+        let covered = |count: u32| percent(f64::from(count), self.sick);
+        let none = || "–".to_owned();
+        let mut cells = vec![
+            self.same.to_string(),
+            self.errors.to_string(),
+            percent(f64::from(self.same_covered), self.same),
+            self.sick_covered.map_or_else(none, covered),
+            format!("±{:.2} %", 100.0 * width),
+            percent(f64::from(self.same_false), self.same),
+        ];
+        cells.extend(self.said.map(covered));
+        cells.push(match self.sick_covered {
+            Some(_) => percent(self.power, self.sick),
+            None => none(),
+        });
+        format!("| {} |", cells.join(" | "))
+    }
+}
+
 /// Runs a study on a host of this model, in a folder in memory where there is one.
-fn one(model: &Model) -> Result<Findings, LabError> {
+fn one(study: &Study, model: &Model) -> Result<Findings, LabError> {
     let folder = TempDir::new_in("/dev/shm").or_else(|_| TempDir::new());
     let folder = folder.expect("a folder can be made");
-    let folder = run_in(model, folder.path().join("run"))?;
+    let folder = run_in(study, model, folder.path().join("run"))?;
     Ok(weir_analysis::analyze(&Run::read(&folder)?))
 }
 
 /// Runs a study on a host of this model in a folder that is not there yet.
-fn run_in(model: &Model, folder: PathBuf) -> Result<PathBuf, LabError> {
+fn run_in(study: &Study, model: &Model, folder: PathBuf) -> Result<PathBuf, LabError> {
     let options = Options {
         folder,
         launcher: Launcher::new("weir".into()),
@@ -155,5 +270,5 @@ fn run_in(model: &Model, folder: PathBuf) -> Result<PathBuf, LabError> {
         allow_host_settings: false,
         stop: Arc::default(),
     };
-    Ok(weir_lab::run(&study(), "", &options, &mut |_| {})?.folder)
+    Ok(weir_lab::run(study, "", &options, &mut |_| {})?.folder)
 }

@@ -220,7 +220,7 @@ impl Default for BlockSpec {
             discard: 0.2,
             at_least: 12,
             seed: 1,
-            instances: 4,
+            instances: 8,
         }
     }
 }

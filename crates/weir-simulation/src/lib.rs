@@ -16,13 +16,15 @@ mod load;
 mod memory;
 mod model;
 mod noise;
+mod noises;
 mod scenarios;
 mod slice;
 mod world;
 
 pub use model::{
-    ArmModel, Bursts, Correlated, Distribution, Errors, Fault, Generator, HoldUps, Machine, Model,
-    Noise, SlowStart, TimeWait,
+    ArmModel, Bursts, Correlated, Distribution, Errors, Fault, Generator, Grain, HoldUps, Machine,
+    Model, Noise, Outliers, SlowStart, TimeWait,
 };
+pub use noises::{NOISES, NoiseRow};
 pub use scenarios::{SICK, scenarios};
 pub use world::World;

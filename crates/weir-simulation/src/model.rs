@@ -18,6 +18,19 @@ pub struct Model {
     pub generator: Generator,
     /// How many hosts send it, each its share; at least 1.
     pub generators: usize,
+    /// How finely it is played.
+    pub grain: Grain,
+}
+
+/// How finely a host is played.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Grain {
+    /// Request by request.
+    #[default]
+    Requests,
+    /// A slice of a closed loop as a whole, to an arm without faults and errors: as many answers as its workers have
+    /// time for, scattered as those of independent requests are. All else is played by requests.
+    Slices,
 }
 
 impl Default for Model {
@@ -30,6 +43,7 @@ impl Default for Model {
             machine: Machine::default(),
             generator: Generator::default(),
             generators: 1,
+            grain: Grain::default(),
         }
     }
 }
@@ -122,6 +136,26 @@ pub enum Distribution {
 }
 
 impl Distribution {
+    /// Mean and standard deviation, nanoseconds.
+    pub fn moments(self) -> (f64, f64) {
+        match self {
+            Distribution::Fixed(ns) => (ns, 0.0),
+            Distribution::Exponential { mean_ns } => (mean_ns, mean_ns),
+            Distribution::LogNormal { median_ns, sigma } => {
+                let mean = median_ns * (0.5 * sigma * sigma).exp();
+                (mean, mean * (sigma * sigma).exp_m1().sqrt())
+            }
+            Distribution::Bimodal {
+                quick_ns,
+                slow_ns,
+                slow_share,
+            } => (
+                quick_ns + slow_share * (slow_ns - quick_ns),
+                (slow_share * (1.0 - slow_share)).sqrt() * (slow_ns - quick_ns),
+            ),
+        }
+    }
+
     /// All times multiplied.
     pub fn times(self, factor: f64) -> Distribution {
         match self {
@@ -159,6 +193,19 @@ pub struct Noise {
     pub bursts: Option<Bursts>,
     /// From so many seconds on, this factor.
     pub steps: Vec<(f64, f64)>,
+    /// Slices that take longer by themselves.
+    pub outliers: Option<Outliers>,
+    /// Degrees of freedom of Student's t, of which `white` is then the scale; 0: normal.
+    pub freedom: u32,
+}
+
+/// Slices that take longer, each whatever the one before did.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Outliers {
+    /// Their share, 0..1.
+    pub share: f64,
+    /// How much longer.
+    pub factor: f64,
 }
 
 /// Noise that is nearly the same a moment later: an Ornstein-Uhlenbeck process.

@@ -47,9 +47,29 @@ impl NoiseState {
             self.correlated = self.correlated * stays + new;
         }
         self.at_s = at_s;
-        let white = self.of.white * self.chance.normal();
+        let white = self.of.white * self.white();
         let drift = self.of.drift_per_s * at_s;
-        (self.correlated + white + drift).exp() * self.burst_factor(at_s) * self.step_factor(at_s)
+        let smooth = (self.correlated + white + drift).exp();
+        smooth * self.outlier_factor() * self.burst_factor(at_s) * self.step_factor(at_s)
+    }
+
+    /// Standard normal, or Student's t.
+    fn white(&mut self) -> f64 {
+        let normal = self.chance.normal();
+        let squares: f64 = (0..self.of.freedom)
+            .map(|_| self.chance.normal().powi(2))
+            .sum();
+        match self.of.freedom {
+            0 => normal,
+            freedom => normal / (squares / f64::from(freedom)).sqrt(),
+        }
+    }
+
+    fn outlier_factor(&mut self) -> f64 {
+        match self.of.outliers {
+            Some(outliers) if self.chance.happens(outliers.share) => outliers.factor,
+            _ => 1.0,
+        }
     }
 
     fn burst_factor(&mut self, at_s: f64) -> f64 {
@@ -80,7 +100,7 @@ impl NoiseState {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{Bursts, Correlated};
+    use crate::model::{Bursts, Correlated, Outliers};
 
     /// Factors every 100 ms for so many seconds.
     fn factors(of: &Noise, seconds: u64) -> Vec<f64> {
@@ -152,5 +172,31 @@ mod tests {
         let all = factors(&bursts, 20_000);
         let share = all.iter().filter(|factor| **factor == 4.0).count() as f64 / all.len() as f64;
         assert!((share - 0.25).abs() < 0.02, "{share}");
+    }
+
+    #[test]
+    fn outliers_and_heavy_tails_are_as_frequent_as_they_say() {
+        let outliers = Noise {
+            outliers: Some(Outliers {
+                share: 0.03,
+                factor: 2.0,
+            }),
+            ..Noise::default()
+        };
+        let all = factors(&outliers, 2000);
+        let share = all.iter().filter(|factor| **factor == 2.0).count() as f64 / all.len() as f64;
+        assert!((share - 0.03).abs() < 0.005, "{share}");
+        let tailed = Noise {
+            white: 0.01,
+            freedom: 3,
+            ..Noise::default()
+        };
+        let all = factors(&tailed, 2000);
+        let far = all.iter().filter(|factor| factor.ln().abs() > 0.05841);
+        let share = far.count() as f64 / all.len() as f64;
+        assert!(
+            (share - 0.01).abs() < 0.003,
+            "t of 3 exceeds 5.841 in one of a hundred: {share}"
+        );
     }
 }

@@ -37,7 +37,7 @@ pub(crate) struct Play<'a> {
 }
 
 /// When CPUs stand still in a slice.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Stills {
     pub(crate) proxy: Vec<Range<u64>>,
     pub(crate) generator: Vec<Range<u64>>,
@@ -110,6 +110,50 @@ impl Play<'_> {
         }
         played.data = senders.into_iter().map(Going::told).collect();
         played
+    }
+
+    /// Whether the slice can be played as a whole: see [`crate::Grain::Slices`].
+    pub(crate) fn is_plain(&self) -> bool {
+        let arm = self.arm;
+        let is_closed = |sender: &Sender| sender.due.is_none();
+        let [sender] = &self.senders[..] else {
+            return false;
+        };
+        is_closed(sender)
+            && arm.faults.is_empty()
+            && arm.errors.share <= 0.0
+            && *self.hold_ups == Stills::default()
+    }
+
+    /// Plays it as a whole.
+    pub(crate) fn play_whole(&self, chance: &mut Chance) -> Played {
+        let (mean, sd) = self.arm.service.moments();
+        let workers = self.arm.workers.max(1) as f64;
+        let mut answered = |from: u64| {
+            let length = (self.slice.end - from) as f64;
+            let count = length * workers / (mean * self.factor);
+            // The count of a renewal process (Feller, An Introduction to Probability Theory, vol. 2, XI).
+            let count = count + sd / mean * count.sqrt() * chance.normal();
+            count.round().max(0.0) as u64
+        };
+        let measured = answered(self.slice.measure_from);
+        let length = self.slice.end - self.slice.start;
+        let rest = self.slice.measure_from - self.slice.start;
+        let whole = measured + (measured as f64 * rest as f64 / (length - rest) as f64) as u64;
+        let mut data = SliceData::new();
+        data.offered = measured;
+        data.completed = measured;
+        data.completed_whole = whole;
+        data.statuses[usize::from(self.status) - 100] = whole;
+        data.received_bytes = RESPONSE_BYTES * whole;
+        let waits = f64::from(self.senders[0].connections) / workers;
+        let time = (mean * self.factor * waits.max(1.0)) as u64;
+        data.histograms.response.saturating_record_n(time, measured);
+        Played {
+            data: vec![data],
+            busy_ns: whole as f64 * mean * self.factor,
+            requests: whole,
+        }
     }
 
     /// When work that begins at a moment ends, its CPU standing still in between or not.

@@ -11,7 +11,7 @@ use weir_stats::SplitMix64;
 use crate::chance::Chance;
 use crate::load::{Load, ToLoad};
 use crate::memory::Memory;
-use crate::model::{ArmModel, Fault, Model};
+use crate::model::{ArmModel, Fault, Grain, Model};
 use crate::noise::NoiseState;
 use crate::slice::{Play, Played, Stills};
 
@@ -236,7 +236,10 @@ impl World {
             data,
             busy_ns,
             requests,
-        } = play.play(&mut chance, &mut arm.failing);
+        } = match self.model.grain {
+            Grain::Slices if play.is_plain() => play.play_whole(&mut chance),
+            _ => play.play(&mut chance, &mut arm.failing),
+        };
         arm.chance = chance;
         arm.cpu_ns += busy_ns * arm.model.cpu_share;
         arm.busy_ns += busy_ns * arm.model.cpu_share;
@@ -446,9 +449,14 @@ impl World {
     /// A new instance of the arm in a slot: its counters begin at 0.
     pub(crate) fn renewed(&mut self, slot: usize) -> Result<u32, Failure> {
         let missing = || Failure::other(format!("there is no arm in slot {slot}"));
-        let name = self.arms.get(&slot).ok_or_else(missing)?.name.clone();
+        let before = self.arms.get(&slot).ok_or_else(missing)?;
+        // What goes on around it goes on.
+        let (name, noise) = (before.name.clone(), before.noise.clone());
         self.next_id += 1;
-        let arm = self.instance(&name)?;
+        let arm = RunningArm {
+            noise,
+            ..self.instance(&name)?
+        };
         let pid = arm.pid;
         self.arms.insert(slot, arm);
         Ok(pid)

@@ -4,29 +4,37 @@
 //! that share their host are noisy in bursts, so nothing assumes a normal distribution: estimates
 //! and intervals come from Walsh averages ([`walsh`]), their confidence and the p of the test from
 //! the exact distribution of the signed ranks when signs are flipped at random ([`signed_rank`]),
-//! spread from pairwise differences ([`spread`]).
+//! spread from pairwise differences ([`spread`]), and how far replicates of one instance, or of one moment,
+//! have something in common from the differences between them ([`clusters`]). [`estimate`] puts these together.
 //!
 //! Nothing here keeps time, reads files or draws numbers that a seed does not fix. Functions of a
 //! sample return `None` when it is empty or holds a value that is not finite.
 
 pub mod change;
+pub mod clusters;
 pub mod design;
+pub mod estimate;
 pub mod multiplicity;
 mod normal;
 mod selection;
 pub mod share;
 pub mod signed_rank;
 pub mod spread;
+mod student;
 pub mod verdict;
 pub mod walsh;
 
 pub use change::change_point;
 pub use design::{SplitMix64, block_order};
+pub use estimate::Estimate;
 pub use multiplicity::holm;
 pub use share::share_interval;
 pub use signed_rank::{Interval, SignedRank};
-pub use spread::{autocorrelation, autocorrelation_critical, minimum_detectable, qn, sd};
-pub use verdict::{Evidence, Outcome, verdict};
+pub use spread::{
+    autocorrelation, autocorrelation_critical, minimum_detectable, power, qn, rank_autocorrelation,
+    sd,
+};
+pub use verdict::{Evidence, Outcome, least_replicates, verdict};
 pub use walsh::hodges_lehmann;
 
 /// The sample in ascending order; `None` when it is empty or holds a value that is not finite.

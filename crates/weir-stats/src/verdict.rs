@@ -3,6 +3,13 @@
 /// Fewer replicates never support a claim: the exact test of five cannot reach p = 0.05.
 pub const LEAST_REPLICATES: usize = 6;
 
+/// Replicates from which on a difference can be shown at all among so many `comparisons`: the exact test of n
+/// replicates has no p below 2^(1 - n), which Holm's correction multiplies by as many.
+pub fn least_replicates(comparisons: usize, confidence: f64) -> usize {
+    let most = (1.0 - confidence + 1e-12) / comparisons.max(1) as f64;
+    LEAST_REPLICATES.max((1.0 - most.log2()).ceil() as usize)
+}
+
 /// What is known about one ratio.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Evidence {
@@ -70,6 +77,17 @@ mod tests {
             n,
         };
         verdict(&evidence, 0.02, 0.95, higher_is_better)
+    }
+
+    #[test]
+    fn the_least_replicates_follow_from_the_comparisons() {
+        let table = [(0, 6), (1, 6), (2, 7), (6, 8), (10, 9), (28, 11)];
+        for (comparisons, least) in table {
+            assert_eq!(least_replicates(comparisons, 0.95), least, "{comparisons}");
+            let p = comparisons.max(1) as f64 * 0.5_f64.powi(least as i32 - 1);
+            assert!(p <= 0.05, "{comparisons}");
+        }
+        assert_eq!(least_replicates(1, 0.99), 8);
     }
 
     #[test]

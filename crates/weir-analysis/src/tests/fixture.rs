@@ -11,7 +11,7 @@ use weir_model::study::*;
 use weir_record::{HistogramKind, Run, RunWriter, summarize, tag};
 use weir_stats::{SplitMix64, block_order};
 
-use crate::compare::empty_histogram;
+use crate::values::empty_histogram;
 
 /// Slice and its measured part.
 pub(crate) const SLICE_NS: u64 = 100_000_000;

@@ -1,6 +1,6 @@
 //! Groups of neighbouring blocks.
 
-use crate::compare::{group_size, groups};
+use crate::replicates::{group_size, groups};
 
 #[test]
 fn groups_are_neighbours_and_leave_nobody_out() {
@@ -16,17 +16,17 @@ fn groups_are_neighbours_and_leave_nobody_out() {
 
 #[test]
 fn groups_grow_until_the_quantile_has_its_samples() {
-    let of = |requests, blocks| {
-        let size = group_size(requests, blocks, 10_000);
-        (size.blocks, size.samples)
-    };
-    assert_eq!(of(1_000_000, 100), (1, 10_000));
-    assert_eq!(of(400_000, 100), (3, 12_000));
-    assert_eq!(
-        of(40_000, 100),
-        (16, 6_400),
-        "too short: six replicates are worth more"
-    );
-    assert_eq!(of(40_000, 4), (1, 10_000));
-    assert_eq!(of(0, 0), (1, 0));
+    let table = [
+        (1_000_000, 100, Ok(1)),
+        (100_000, 100, Ok(1)),
+        (40_000, 100, Ok(3)),
+        (6_400, 100, Ok(16)),
+        (6_000, 100, Err(960)),
+        (4_000, 4, Ok(1)),
+        (0, 0, Err(0)),
+    ];
+    for (requests, blocks, want) in table {
+        let size = group_size(requests, blocks, 1_000);
+        assert_eq!(size, want, "{requests} requests in {blocks} blocks");
+    }
 }

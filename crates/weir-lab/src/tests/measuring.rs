@@ -300,6 +300,8 @@ fn an_arm_that_becomes_another_is_found_out_with_the_reason() {
         ..ArmModel::default()
     };
     bench.study.arms.remove(1);
+    // Warm-ups of more instances would fill them before the first block.
+    bench.study.blocks.instances = 4;
     bench.model.arms.insert("stock".to_owned(), time_wait(1.0));
     bench.model.arms.insert("other".to_owned(), time_wait(0.0));
     let findings = bench.findings();

@@ -1,6 +1,6 @@
 //! One load: what it is, its arms, its validity.
 
-use weir_analysis::findings::{ArmFindings, CountedReason, LoadFindings};
+use weir_analysis::findings::{ArmFindings, CountedReason, LoadFindings, TailFindings};
 use weir_model::bursts::Bursts;
 use weir_model::flow::ArrivalsSpec;
 use weir_model::load::{Assignment, Lifetime, Overflow, Spacing};
@@ -212,6 +212,8 @@ fn counts(arm: &ArmFindings) -> Row {
 fn times(arms: &[ArmFindings], service: bool, lag: bool) -> Table {
     let mut columns = vec![Column::new("response").small("p50")];
     columns.extend(["p90", "p99", "p99.9", "max"].map(|quantile| Column::new("").small(quantile)));
+    let typical = arms.iter().any(|arm| !arm.tails.is_empty());
+    columns.extend(typical.then(|| Column::new("").small("typical p99")));
     if service {
         columns.push(Column::new("service").small("p50"));
         columns.push(Column::new("").small("p99"));
@@ -221,15 +223,33 @@ fn times(arms: &[ArmFindings], service: bool, lag: bool) -> Table {
     }
     let rows = arms.iter().map(|arm| {
         let shown = |ns| number::quantiles(ns, arm.samples);
-        let mut cells: Vec<String> = shown(&arm.response_ns).into();
+        let mut cells = shown(&arm.response_ns).map(Cell::from).to_vec();
+        for (tail, place) in arm.tails.iter().zip([2, 3]) {
+            let shown = std::mem::take(&mut cells[place]);
+            cells[place] = shown.small(tail_interval(tail));
+        }
+        let common = arm.tails.first().and_then(|tail| tail.typical_ns);
+        let common = common.map_or(number::NONE.to_owned(), |ns| number::time(ns as f64));
+        cells.extend(typical.then(|| Cell::from(common)));
         let [p50, _, p99, ..] = shown(&arm.service_ns);
-        cells.extend(service.then_some([p50, p99]).into_iter().flatten());
-        cells.extend(lag.then_some(shown(&arm.dispatch_lag_ns)[2].clone()));
-        Row::new(&*arm.arm, cells.into_iter().map(Cell::from))
+        let others = service.then_some([p50, p99]).into_iter().flatten();
+        let others = others.chain(lag.then_some(shown(&arm.dispatch_lag_ns)[2].clone()));
+        cells.extend(others.map(Cell::from));
+        Row::new(&*arm.arm, cells)
     });
     Table::new(Kind::Figures, "Times of each arm", "arm")
         .columns(columns)
         .rows(rows)
+}
+
+/// The interval of a quantile of all requests: `1.2 ms to 3 ms`, without an end where that was not answered.
+fn tail_interval(tail: &TailFindings) -> String {
+    let time = |ns: u64| number::time(ns as f64);
+    match tail.interval_ns {
+        None => String::new(),
+        Some((low, Some(high))) => format!("{} to {}", time(low), time(high)),
+        Some((low, None)) => format!("from {}", time(low)),
+    }
 }
 
 /// Whether the figures may be believed, and what speaks against it.

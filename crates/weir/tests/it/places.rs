@@ -215,7 +215,7 @@ fn a_run_goes_on_where_it_was_begun() {
 
     let resume = "run --resume 'a run'";
     let other = lan.starts(&format!("{resume} --place proxy=web2")).end();
-    other.refused(&["it was begun with the generator on this host, the proxies on web1"]);
+    other.refused(&["it started with the generator on this host, the proxies on web1"]);
     // Without a word about places.
     let mut again = lan.starts(resume);
     let blocks = lan.place.trials();

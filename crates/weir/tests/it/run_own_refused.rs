@@ -204,7 +204,10 @@ fn a_run_does_not_go_on_with_files_that_have_changed() {
 
     fs::set_permissions(&site, Permissions::from_mode(0o644)).expect("own file");
     fs::write(&site, format!("# another shop\n{SITE}")).expect("own file");
-    let changed = format!("cannot go on: {} has changed since", site.display());
+    let changed = format!(
+        "cannot resume this run: {} has changed since",
+        site.display()
+    );
     place.resume().refused(&[&changed]);
     place.assert_clean();
     assert_eq!(place.trials(), measured);

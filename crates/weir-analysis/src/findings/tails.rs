@@ -1,0 +1,19 @@
+//! High quantiles of response times, and how well they are known.
+
+use serde::{Deserialize, Serialize};
+
+/// A high quantile of an arm's response times, by its two names.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct TailFindings {
+    /// The quantile, 0.99 or 0.999.
+    pub quantile: f64,
+    /// That of all requests that were due, nanoseconds: what a user meets who asks at any time. `None` where it
+    /// falls among those that were not answered.
+    pub pooled_ns: Option<u64>,
+    /// Its interval by Woodruff; the upper end is `None` where that falls among those that were not answered.
+    /// `None` where there are too few blocks, or fewer than ten requests beyond.
+    pub interval_ns: Option<(u64, Option<u64>)>,
+    /// The pseudo-median of the quantiles of short stretches of time, each with as few requests as it needs: what a
+    /// moment is like in which the machine did not stand still. Of the p99 alone; `None` as above.
+    pub typical_ns: Option<u64>,
+}

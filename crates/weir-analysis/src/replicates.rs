@@ -1,0 +1,90 @@
+//! What the replicates of a comparison are: groups of neighbouring blocks, and the instances that they are of.
+
+use weir_model::study::Metric;
+use weir_stats::verdict::LEAST_REPLICATES;
+
+use crate::blocks::LoadData;
+
+/// The log ratio of a block in which only one arm has a figure: beyond all others, and finite, so that
+/// ranks and their averages can be taken of it.
+const WORST: f64 = 1e3;
+/// With fewer instances than these nothing can be said of how much they differ.
+const LEAST_INSTANCES: usize = 4;
+/// Stretches of time that replicates are taken together by where there are too few instances.
+const STRETCHES: usize = 8;
+
+/// The replicates of one comparison.
+pub(crate) struct Replicates {
+    /// ln(arm / against), in order of time; finite.
+    pub(crate) log_ratios: Vec<f64>,
+    /// What each belongs to: an instance, or a stretch of time.
+    pub(crate) clusters: Vec<usize>,
+    /// Whether there are too few instances to tell how much they differ.
+    pub(crate) few_instances: bool,
+    /// arm / against over all blocks taken together.
+    pub(crate) pooled: f64,
+    /// Neighbouring blocks in each.
+    pub(crate) merged: u32,
+}
+
+/// Log ratios of groups of neighbouring `blocks`, at least `size` in each.
+pub(crate) fn replicates(
+    data: &LoadData<'_>,
+    blocks: &[usize],
+    size: usize,
+    mut ratio: impl FnMut(&[usize]) -> f64,
+) -> Replicates {
+    let (mut log_ratios, mut instances) = (Vec::new(), Vec::new());
+    for group in groups(blocks, size) {
+        let log = ratio(group).ln();
+        if !log.is_nan() {
+            log_ratios.push(log.clamp(-WORST, WORST));
+            instances.push(data.instances[group[group.len() / 2]]);
+        }
+    }
+    let count = instances.chunk_by(|a, b| a == b).count();
+    let few_instances = count < LEAST_INSTANCES;
+    if few_instances {
+        let all = log_ratios.len();
+        instances = (0..all).map(|place| place * STRETCHES / all).collect();
+    }
+    Replicates {
+        log_ratios,
+        clusters: instances,
+        few_instances,
+        pooled: ratio(blocks),
+        merged: size as u32,
+    }
+}
+
+/// As many groups of neighbours as hold at least `size` blocks each, their sizes as even as can be.
+pub(crate) fn groups(blocks: &[usize], size: usize) -> impl Iterator<Item = &[usize]> {
+    let count = (blocks.len() / size).max(1);
+    let edge = move |i: usize| i * blocks.len() / count;
+    (0..count)
+        .map(move |i| &blocks[edge(i)..edge(i + 1)])
+        .filter(|group| !group.is_empty())
+}
+
+/// Requests that a replicate of a quantile needs; for other metrics none. Ten lie beyond a p99 of 1,000, and
+/// what is compared is the typical one of many short times: longer replicates all have a moment in which the machine
+/// stood still, short ones mostly have none (docs/statistics.md has figures).
+pub(crate) fn samples_needed(metric: Metric) -> u64 {
+    match metric {
+        Metric::ResponseP99 => 1_000,
+        Metric::ResponseP50 => 100,
+        Metric::Rate | Metric::ReceivedBytes | Metric::CpuPerRequest => 0,
+    }
+}
+
+/// How many neighbouring blocks make a replicate with `needed` of the `requests` in `blocks`. `Err`: there are so few
+/// requests that even [`LEAST_REPLICATES`] groups have this many each alone.
+pub(crate) fn group_size(requests: u64, blocks: usize, needed: u64) -> Result<usize, u64> {
+    let per_block = requests / blocks.max(1) as u64;
+    let enough = needed.div_ceil(per_block.max(1)).max(1) as usize;
+    let most = (blocks / LEAST_REPLICATES).max(1);
+    match enough <= most {
+        true => Ok(enough),
+        false => Err(per_block * most as u64),
+    }
+}

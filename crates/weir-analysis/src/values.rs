@@ -1,0 +1,144 @@
+//! Values of metrics over groups of blocks, and response times of all requests that were due.
+
+use hdrhistogram::Histogram;
+use weir_model::record::TrialRecord;
+use weir_model::study::Metric;
+use weir_record::Run;
+
+use crate::blocks::LoadData;
+use crate::outcomes::{Answers, cpu_per_request, rate, received_per_second, sum};
+
+/// Values of metrics over groups of blocks.
+pub(crate) struct Values<'a> {
+    data: &'a LoadData<'a>,
+    /// By arm and block: the response-time buckets (value in nanoseconds, count) of a usable trial.
+    /// Kept sparse: dense ones would take a quarter of a megabyte each. Empty in the closed loop.
+    responses: Vec<Vec<Buckets>>,
+}
+
+type Buckets = Vec<(u64, u64)>;
+
+impl<'a> Values<'a> {
+    pub(crate) fn new(run: &Run, data: &'a LoadData<'a>) -> Values<'a> {
+        let buckets = |block: usize, arm: usize| -> Buckets {
+            let trial = data.usable(block, arm);
+            let histogram = trial.and_then(|trial| run.histogram(&trial.response_time.tag));
+            let histogram = histogram.unwrap_or_else(empty_histogram);
+            let recorded = histogram.iter_recorded();
+            recorded
+                .map(|bucket| (bucket.value_iterated_to(), bucket.count_at_value()))
+                .collect()
+        };
+        let all_blocks = |arm| (0..data.blocks.len()).map(|b| buckets(b, arm)).collect();
+        let responses = match data.open {
+            true => (0..data.study.arms.len()).map(all_blocks).collect(),
+            false => Vec::new(),
+        };
+        Values { data, responses }
+    }
+
+    /// Requests behind the response-time quantiles of `arm` in `blocks`: those that were due, answered or not.
+    pub(crate) fn samples(&self, arm: usize, blocks: &[usize]) -> u64 {
+        self.due(arm, blocks).max(self.answered(arm, blocks))
+    }
+
+    fn answered(&self, arm: usize, blocks: &[usize]) -> u64 {
+        let buckets = blocks.iter().flat_map(|block| &self.responses[arm][*block]);
+        buckets.map(|(_, count)| count).sum()
+    }
+
+    /// Requests that were due in measured time. Where that was not recorded, those that were answered
+    /// there and those that never ended, wherever they were due.
+    fn due(&self, arm: usize, blocks: &[usize]) -> u64 {
+        let trials = self.trials(arm, blocks);
+        match sum(trials.clone(), |slice| slice.due) as u64 {
+            0 => self.answered(arm, blocks) + Answers::of(trials, self.data.study).never,
+            due => due,
+        }
+    }
+
+    /// `metric` of `arm` over `blocks` taken together; zero or not a number when nothing is known.
+    pub(crate) fn value(&self, metric: Metric, arm: usize, blocks: &[usize]) -> f64 {
+        match metric {
+            Metric::Rate => rate(self.trials(arm, blocks), self.data.study),
+            Metric::ReceivedBytes => received_per_second(self.trials(arm, blocks), self.data.study),
+            Metric::CpuPerRequest => cpu_per_request(self.trials(arm, blocks), self.data.study),
+            Metric::ResponseP50 => self.times(arm, blocks).quantile(0.5),
+            Metric::ResponseP99 => self.times(arm, blocks).quantile(0.99),
+        }
+    }
+
+    fn trials<'b>(
+        &self,
+        arm: usize,
+        blocks: &'b [usize],
+    ) -> impl Iterator<Item = &'a TrialRecord> + Clone + use<'a, 'b> {
+        let data = self.data;
+        blocks
+            .iter()
+            .filter_map(move |block| data.usable(*block, arm))
+    }
+
+    /// Response times of all requests that were due in some blocks.
+    pub(crate) fn times(&self, arm: usize, blocks: &[usize]) -> Times {
+        let buckets = blocks.iter().flat_map(|block| &self.responses[arm][*block]);
+        let mut buckets: Buckets = buckets.copied().collect();
+        buckets.sort_unstable();
+        let answers = Answers::of(self.trials(arm, blocks), self.data.study);
+        Times {
+            buckets,
+            good: answers.good_share(),
+            due: self.samples(arm, blocks),
+        }
+    }
+}
+
+/// Response times of requests that were due. One that was not answered, or not as it should be, took for
+/// ever. That wrong answers take as long as right ones is assumed: histograms do not tell them apart.
+pub(crate) struct Times {
+    /// (nanoseconds, count) of those that were answered, ascending.
+    pub(crate) buckets: Buckets,
+    /// Share of these that are right.
+    pub(crate) good: f64,
+    /// All.
+    pub(crate) due: u64,
+}
+
+impl Times {
+    /// Right answers in one of the counts.
+    fn good(&self, count: u64) -> f64 {
+        count as f64 * self.good
+    }
+
+    /// Nanoseconds; infinite where it falls among those that were not answered, not a number where nothing
+    /// was due.
+    pub(crate) fn quantile(&self, quantile: f64) -> f64 {
+        if self.due == 0 {
+            return f64::NAN;
+        }
+        // A request at least, as hdrhistogram has it; and of a rank that is whole but for rounding, that one.
+        let rank = (quantile * self.due as f64 - 1e-6).max(1e-6);
+        let mut seen = 0;
+        let reaches = self.buckets.iter().find(|(_, count)| {
+            seen += count;
+            self.good(seen) >= rank
+        });
+        reaches.map_or(f64::INFINITY, |(ns, _)| *ns as f64)
+    }
+
+    /// The share that took longer than this, 0..1; not a number where nothing was due.
+    pub(crate) fn beyond(&self, ns: f64) -> f64 {
+        let within = self
+            .buckets
+            .iter()
+            .take_while(|(time, _)| *time as f64 <= ns);
+        let within: u64 = within.map(|(_, count)| count).sum();
+        1.0 - self.good(within) / self.due as f64
+    }
+}
+
+/// An empty histogram with the bounds that weir records with: 1 ns to 1 h, 3 digits.
+pub(crate) fn empty_histogram() -> Histogram<u64> {
+    Histogram::new_with_bounds(1, 3_600_000_000_000, 3)
+        .expect("constant bounds that the crate accepts")
+}

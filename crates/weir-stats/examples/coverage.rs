@@ -1,0 +1,350 @@
+//! How often intervals cover, verdicts are wrong, and effects are found, for noise of many kinds: the table of
+//! docs/statistics.md.
+//!
+//! ```text
+//! coverage [STUDIES [BLOCKS [INSTANCES]]]
+//! ```
+//!
+//! A study is one comparison: log ratios of blocks made from the rates of two arms, as the analysis makes them, then
+//! [`Estimate`] and [`verdict`] as the analysis has them. What only the lab and the proxies do (queues,
+//! histograms, validity) is left out; the example `simulate` of weir-lab has it, at a thousand times the price.
+
+use std::f64::consts::TAU;
+use std::io::{self, Write as _};
+
+use weir_stats::{
+    Estimate, Evidence, Outcome, SignedRank, SplitMix64, hodges_lehmann, power, verdict,
+};
+
+/// Half-width of the equivalence band.
+const BAND: f64 = 0.02;
+/// The effect of one half of the studies; the other half has none.
+const EFFECT: f64 = 0.03;
+/// Standard deviation of a block's log ratio, unless a row says otherwise.
+const LOUD: f64 = 0.03;
+/// What an arm without an answer comes to, as in the analysis.
+const WORST: f64 = 1e3;
+
+/// What a study's noise is made of.
+#[derive(Debug, Clone, Copy)]
+struct Noise {
+    name: &'static str,
+    /// Standard deviation of a block's log ratio.
+    loud: f64,
+    /// Standard deviation of an instance of one arm.
+    instances: f64,
+    /// Lag-1 autocorrelation.
+    lag_1: f64,
+    /// Share of the blocks in which one of the arms takes longer, how much, and blocks in a row.
+    hit: (f64, f64, f64),
+    /// Degrees of freedom; 0: normal.
+    freedom: u32,
+    /// What a drift over the study and a step in its middle leave in a block's ratio.
+    left: (f64, f64),
+    /// Share of the blocks in which the arm stands still, and whether for the whole block.
+    stalls: (f64, bool),
+}
+
+const QUIET: Noise = Noise {
+    name: "independent",
+    loud: LOUD,
+    instances: 0.0,
+    lag_1: 0.0,
+    hit: (0.0, 0.0, 1.0),
+    freedom: 0,
+    left: (0.0, 0.0),
+    stalls: (0.0, false),
+};
+
+#[rustfmt::skip]
+const ROWS: [Noise; 20] = [
+    QUIET,
+    Noise { name: "independent, twice as loud", loud: 0.06, ..QUIET },
+    Noise { name: "instances 0.5 %", instances: 0.005, ..QUIET },
+    Noise { name: "instances 1.0 %", instances: 0.010, ..QUIET },
+    Noise { name: "instances 1.5 %", instances: 0.015, ..QUIET },
+    Noise { name: "AR(1) 0.2", lag_1: 0.2, ..QUIET },
+    Noise { name: "AR(1) 0.4", lag_1: 0.4, ..QUIET },
+    Noise { name: "AR(1) 0.6", lag_1: 0.6, ..QUIET },
+    Noise { name: "AR(1) 0.4, outliers 3 %", lag_1: 0.4, hit: (0.03, 0.3, 1.0), ..QUIET },
+    Noise { name: "AR(1) 0.4, instances 1.0 %", lag_1: 0.4, instances: 0.010, ..QUIET },
+    Noise { name: "bursts of 3 blocks in 10 %", hit: (0.1, 0.3, 3.0), ..QUIET },
+    Noise { name: "outliers 3 %", hit: (0.03, 0.3, 1.0), ..QUIET },
+    Noise { name: "drift, a twentieth of it left", left: (0.02, 0.0), ..QUIET },
+    Noise { name: "step of 50 % within a block", left: (0.0, 0.25), ..QUIET },
+    Noise { name: "heavy tails (t of 3)", freedom: 3, ..QUIET },
+    Noise { name: "stalls in 5 % of the blocks", stalls: (0.05, false), ..QUIET },
+    Noise { name: "stalls in 20 % of the blocks", stalls: (0.20, false), ..QUIET },
+    Noise { name: "stalls in 40 % of the blocks", stalls: (0.40, false), ..QUIET },
+    Noise { name: "overload: 10 % of the blocks without an answer", stalls: (0.10, true), ..QUIET },
+    Noise { name: "overload: 60 % of the blocks without an answer", stalls: (0.60, true), ..QUIET },
+];
+
+/// Standard normal (Box & Muller).
+fn normal(rng: &mut SplitMix64) -> f64 {
+    (-2.0 * (1.0 - rng.unit()).ln()).sqrt() * (TAU * rng.unit()).cos()
+}
+
+/// How a study is laid out.
+#[derive(Debug, Clone, Copy)]
+struct Plan {
+    blocks: usize,
+    instances: usize,
+}
+
+/// Log ratios of a study of equal arms and the instance of each block; the stalls are the second arm's.
+fn study(noise: &Noise, plan: Plan, rng: &mut SplitMix64) -> (Vec<f64>, Vec<usize>) {
+    let (mut sample, mut instances) = (Vec::new(), Vec::new());
+    let (mut own, mut hit_for) = (0.0, 0.0);
+    let mut follows = normal(rng);
+    for block in 0..plan.blocks {
+        let instance = block * plan.instances / plan.blocks;
+        if instances.last() != Some(&instance) {
+            own = noise.instances * (normal(rng) - normal(rng));
+        }
+        follows = noise.lag_1 * follows + (1.0 - noise.lag_1.powi(2)).sqrt() * normal(rng);
+        let squares: f64 = (0..noise.freedom).map(|_| normal(rng).powi(2)).sum();
+        let tail = match noise.freedom {
+            0 => 1.0,
+            freedom => (squares / f64::from(freedom)).sqrt(),
+        };
+        let mut log = own + noise.loud * follows / tail;
+        let (share, size, length) = noise.hit;
+        if hit_for <= 0.0 && rng.unit() < share / length {
+            hit_for = length;
+        }
+        if hit_for > 0.0 {
+            hit_for -= 1.0;
+            log += if rng.unit() < 0.5 { size } else { -size };
+        }
+        // ABBA leaves what is not linear within a block, to either side by the order.
+        let side = if rng.unit() < 0.5 { 1.0 } else { -1.0 };
+        log += side * noise.left.0 * 0.05;
+        log += if block == plan.blocks / 2 {
+            side * noise.left.1
+        } else {
+            0.0
+        };
+        if rng.unit() < noise.stalls.0 {
+            log = if noise.stalls.1 {
+                -WORST
+            } else {
+                log + (0.3 + 0.6 * rng.unit()).ln()
+            };
+        }
+        sample.push(log);
+        instances.push(instance);
+    }
+    (sample, instances)
+}
+
+/// What came of a row's studies.
+#[derive(Debug, Default)]
+struct Seen {
+    studies: u32,
+    covered: u32,
+    half_widths: Vec<f64>,
+    /// Equal arms, better or worse.
+    false_differences: u32,
+    /// Arms with the effect, equivalent.
+    false_equivalents: u32,
+    found: u32,
+    power: f64,
+}
+
+/// Every number as a share of the studies.
+#[derive(Debug, Clone, Copy)]
+struct Shares {
+    covered: f64,
+    half_width: f64,
+    false_differences: f64,
+    false_equivalents: f64,
+    found: f64,
+    power: f64,
+}
+
+impl Seen {
+    fn shares(&mut self) -> Shares {
+        let share = |part: u32| f64::from(part) / f64::from(self.studies);
+        self.half_widths.sort_by(f64::total_cmp);
+        Shares {
+            covered: share(self.covered),
+            half_width: self.half_widths[self.half_widths.len() / 2],
+            false_differences: share(self.false_differences),
+            false_equivalents: share(self.false_equivalents),
+            found: share(self.found),
+            power: self.power / f64::from(self.studies),
+        }
+    }
+}
+
+/// How a study is decided.
+type Decide = fn(&mut SignedRank, &[f64], &[usize]) -> Option<Estimate>;
+
+fn decide(tests: &mut SignedRank, sample: &[f64], instances: &[usize]) -> Option<Estimate> {
+    Estimate::of(tests, sample, instances, 0.95)
+}
+
+/// So many studies of a row; what is true is the pseudo-median of very many blocks.
+fn row(noise: &Noise, plan: Plan, studies: u32, decide: Decide) -> Shares {
+    let mut rng = SplitMix64::new(7);
+    let mut tests = SignedRank::new();
+    let many = Plan {
+        blocks: 20_000,
+        instances: 10_000,
+    };
+    let truth = match noise.stalls.0 {
+        share if share > 0.0 => hodges_lehmann(&study(noise, many, &mut rng).0).unwrap_or(f64::NAN),
+        _ => 0.0,
+    };
+    let mut seen = Seen::default();
+    for _ in 0..studies {
+        let (mut sample, instances) = study(noise, plan, &mut rng);
+        let Some(equal) = decide(&mut tests, &sample, &instances) else {
+            continue;
+        };
+        let interval = equal.interval;
+        seen.studies += 1;
+        seen.covered += u32::from(interval.low <= truth && truth <= interval.high);
+        seen.half_widths.push((interval.high - interval.low) / 2.0);
+        let said = say(&equal, sample.len());
+        seen.false_differences += u32::from(matches!(said, Outcome::Better | Outcome::Worse));
+        sample.iter_mut().for_each(|log| *log += EFFECT.ln_1p());
+        let Some(with) = decide(&mut tests, &sample, &instances) else {
+            continue;
+        };
+        let said = say(&with, sample.len());
+        seen.false_equivalents += u32::from(said == Outcome::Equivalent);
+        seen.found += u32::from(said == Outcome::Better);
+        seen.power += power(EFFECT, with.minimum_detectable);
+    }
+    seen.shares()
+}
+
+fn say(found: &Estimate, n: usize) -> Outcome {
+    let evidence = Evidence {
+        interval: (found.interval.low.exp(), found.interval.high.exp()),
+        confidence: found.interval.confidence,
+        p: found.p,
+        n,
+    };
+    verdict(&evidence, BAND, 0.95, true)
+}
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let mut out = io::stdout().lock();
+    let mut arguments = std::env::args().skip(1);
+    let mut number = |otherwise: usize| match arguments.next() {
+        Some(text) => text.parse(),
+        None => Ok(otherwise),
+    };
+    let studies = number(10_000)? as u32;
+    let plan = Plan {
+        blocks: number(40)?,
+        instances: number(8)?,
+    };
+    writeln!(
+        out,
+        "{studies} studies a row, {} blocks of {} instances\n",
+        plan.blocks, plan.instances
+    )?;
+    writeln!(
+        out,
+        "| noise | interval covers | half-width | false better or worse | false equivalent | 3 % found | as stated |"
+    )?;
+    writeln!(out, "|---|---|---|---|---|---|---|")?;
+    for noise in &ROWS {
+        let seen = row(noise, plan, studies, decide);
+        let percent = |share: f64| format!("{:.1} %", 100.0 * share);
+        // A stall is a difference: what is said of it is no error.
+        let is_equal = noise.stalls.0 <= 0.0;
+        let of_equal = |share: f64| {
+            if is_equal {
+                percent(share)
+            } else {
+                "–".to_owned()
+            }
+        };
+        writeln!(
+            out,
+            "| {} | {} | ±{:.2} % | {} | {} | {} | {} |",
+            noise.name,
+            percent(seen.covered),
+            100.0 * seen.half_width,
+            of_equal(seen.false_differences),
+            of_equal(seen.false_equivalents),
+            of_equal(seen.found),
+            of_equal(seen.power),
+        )?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use weir_stats::autocorrelation;
+    use weir_stats::clusters::BetweenClusters;
+
+    use super::*;
+
+    const PLAN: Plan = Plan {
+        blocks: 40,
+        instances: 8,
+    };
+
+    fn of(name: &str, decide: Decide) -> Shares {
+        let noise = ROWS.iter().find(|noise| noise.name == name);
+        row(noise.expect("a row of the table"), PLAN, 400, decide)
+    }
+
+    #[test]
+    fn intervals_cover_and_verdicts_are_right() {
+        for noise in &ROWS {
+            let seen = row(noise, PLAN, 200, decide);
+            // 94 % less twice its standard error of 1.7 %, and 5 % plus as much.
+            assert!(seen.covered >= 0.906, "{}: {seen:?}", noise.name);
+            if noise.stalls.0 <= 0.0 {
+                let wrong = seen.false_differences.max(seen.false_equivalents);
+                assert!(wrong <= 0.084, "{}: {seen:?}", noise.name);
+                assert!(
+                    (seen.found - seen.power).abs() < 0.2,
+                    "{}: {seen:?}",
+                    noise.name
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn each_part_of_the_method_is_needed() {
+        let independent: Decide = |tests, sample, _| Estimate::of(tests, sample, &[], 0.95);
+        let instances = of("instances 1.5 %", independent);
+        assert!(instances.covered < 0.9, "without clusters: {instances:?}");
+        let uncorrelated: Decide = |tests, sample, instances| {
+            let mut found = decide(tests, sample, &[])?;
+            let between = BetweenClusters::of(sample, instances, found.value, false)?;
+            found.interval = between.widen(found.value, found.interval);
+            Some(found)
+        };
+        let alone = of("AR(1) 0.6", uncorrelated);
+        let with = of("AR(1) 0.6", decide);
+        assert!(
+            alone.covered + 0.02 < with.covered,
+            "without products: {alone:?} {with:?}"
+        );
+        let by_values: Decide = |tests, sample, instances| {
+            let mut found = decide(tests, sample, &[])?;
+            let is_seen =
+                autocorrelation(sample)? > weir_stats::autocorrelation_critical(sample.len());
+            let between = BetweenClusters::of(sample, instances, found.value, is_seen)?;
+            found.interval = between.widen(found.value, found.interval);
+            Some(found)
+        };
+        let values = of("AR(1) 0.4, outliers 3 %", by_values);
+        let ranks = of("AR(1) 0.4, outliers 3 %", decide);
+        assert!(
+            values.half_width < ranks.half_width && values.covered < ranks.covered,
+            "by values: {values:?} {ranks:?}"
+        );
+    }
+}

@@ -1,0 +1,138 @@
+//! The p99 of two arms on a machine that holds its CPU up now and then: which way to compare it covers, and how
+//! wide its interval is. The figures stand in docs/statistics.md.
+//!
+//! ```text
+//! quantiles [STUDIES]
+//! ```
+//!
+//! A study is 150 blocks of two arms, each with 1,920 requests a block (12,000/s, two slices of 100 ms); response
+//! times are log-normal, and what is due in a hold-up of 1 to 4 ms waits for its end. Compared are
+//!
+//! * the typical p99: the pseudo-median of the log ratios of the blocks' p99s, with the interval of the analysis;
+//! * the pooled p99 of groups of six blocks (10,000 requests), the same way;
+//! * the pooled p99 of all requests, by Woodruff's intervals of both, each at 1 - 0.05 / 2.
+
+use std::f64::consts::TAU;
+use std::io::{self, Write as _};
+
+use weir_stats::{Estimate, SignedRank, SplitMix64, share_interval};
+
+const BLOCKS: usize = 150;
+const REQUESTS: usize = 1920;
+/// Nanoseconds between two requests.
+const EVERY_NS: f64 = 1e9 / 12_000.0;
+const WAYS: [&str; 3] = ["typical", "pooled, groups of 6", "pooled, all (Woodruff)"];
+
+/// Response times of one arm in one block, ascending.
+fn block(rng: &mut SplitMix64, per_s: f64, sigma: f64) -> Vec<f64> {
+    let mut times = Vec::with_capacity(REQUESTS);
+    let wait = |rng: &mut SplitMix64| match per_s > 0.0 {
+        true => -(1.0 - rng.unit()).ln() * 1e9 / per_s,
+        false => f64::INFINITY,
+    };
+    let mut from = wait(rng);
+    let mut until = from + 1e6 + 3e6 * rng.unit();
+    for number in 0..REQUESTS {
+        let due = number as f64 * EVERY_NS;
+        if due > until {
+            from = until + wait(rng);
+            until = from + 1e6 + 3e6 * rng.unit();
+        }
+        let normal = (-2.0 * (1.0 - rng.unit()).ln()).sqrt() * (TAU * rng.unit()).cos();
+        let waits = if due >= from && due <= until {
+            until - due
+        } else {
+            0.0
+        };
+        times.push(150e3 * (sigma * normal).exp() + waits);
+    }
+    times.sort_by(f64::total_cmp);
+    times
+}
+
+fn p99(sorted: &[f64]) -> f64 {
+    sorted[(sorted.len() * 99).div_ceil(100) - 1]
+}
+
+fn merged(blocks: &[Vec<f64>]) -> Vec<f64> {
+    let mut all = blocks.concat();
+    all.sort_by(f64::total_cmp);
+    all
+}
+
+/// The interval of the p99 of all requests at half of the error.
+fn woodruff(blocks: &[Vec<f64>]) -> (f64, f64) {
+    let all = merged(blocks);
+    let value = p99(&all);
+    let beyond = |block: &Vec<f64>| {
+        (block.len() - block.partition_point(|ns| *ns <= value)) as f64 / block.len() as f64
+    };
+    let shares: Vec<f64> = blocks.iter().map(beyond).collect();
+    let share =
+        share_interval(&shares, all.len() as f64, 0.975).map_or((0.0, 1.0), |i| (i.low, i.high));
+    let at = |beyond: f64| all[(((1.0 - beyond) * all.len() as f64) as usize).min(all.len() - 1)];
+    (at(share.1), at(share.0))
+}
+
+/// The interval of the log ratio by each of [`WAYS`].
+fn intervals(tests: &mut SignedRank, arms: &[Vec<Vec<f64>>; 2]) -> [(f64, f64); 3] {
+    let mut by_groups = |size: usize| {
+        let groups = arms[0].chunks(size).zip(arms[1].chunks(size));
+        let logs: Vec<f64> = groups
+            .map(|(one, other)| (p99(&merged(one)) / p99(&merged(other))).ln())
+            .collect();
+        let clusters: Vec<usize> = (0..logs.len())
+            .map(|place| place * 8 / logs.len())
+            .collect();
+        Estimate::of(tests, &logs, &clusters, 0.95).map_or((f64::NAN, f64::NAN), |found| {
+            (found.interval.low, found.interval.high)
+        })
+    };
+    let (typical, grouped) = (by_groups(1), by_groups(6));
+    let (one, other) = (woodruff(&arms[0]), woodruff(&arms[1]));
+    [
+        typical,
+        grouped,
+        ((one.0 / other.1).ln(), (one.1 / other.0).ln()),
+    ]
+}
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let mut out = io::stdout().lock();
+    let studies: u32 = std::env::args()
+        .nth(1)
+        .map_or(Ok(200), |text| text.parse())?;
+    writeln!(
+        out,
+        "| hold-ups per second | spread of the times | compared | covers 1 | half-width, median |"
+    )?;
+    writeln!(out, "|---|---|---|---|---|")?;
+    let mut tests = SignedRank::new();
+    for (per_s, sigma) in [(0.0, 0.5), (0.3, 0.5), (1.5, 0.5), (1.5, 1.0), (5.0, 0.5)] {
+        let mut rng = SplitMix64::new(5);
+        let mut covered = [0; 3];
+        let mut widths = [const { Vec::new() }; 3];
+        for _ in 0..studies {
+            let arms =
+                [(); 2].map(|()| (0..BLOCKS).map(|_| block(&mut rng, per_s, sigma)).collect());
+            for (way, (low, high)) in intervals(&mut tests, &arms).into_iter().enumerate() {
+                covered[way] += u32::from(low <= 0.0 && 0.0 <= high);
+                widths[way].push((high - low) / 2.0);
+            }
+        }
+        for (way, name) in WAYS.iter().enumerate() {
+            widths[way].sort_by(f64::total_cmp);
+            let (share, width) = (
+                f64::from(covered[way]) / f64::from(studies),
+                widths[way][widths[way].len() / 2],
+            );
+            writeln!(
+                out,
+                "| {per_s} | {sigma} | {name} | {:.1} % | ±{:.2} % |",
+                100.0 * share,
+                100.0 * width
+            )?;
+        }
+    }
+    Ok(())
+}

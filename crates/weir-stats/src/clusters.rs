@@ -1,0 +1,130 @@
+//! Replicates that come in clusters: blocks of one instance of a proxy share what is its own, and neighbours
+//! share what goes on at the time.
+
+use crate::signed_rank::Interval;
+use crate::spread::qn;
+use crate::student;
+
+/// Beyond so many robust standard deviations from the estimate a replicate counts as that far away.
+const FARTHEST: f64 = 3.0;
+
+/// How well an estimate is known, as the clusters of its replicates differ.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct BetweenClusters {
+    /// Standard error of the estimate, in the unit of the sample.
+    pub error: f64,
+    /// Degrees of freedom that this is known with: clusters less one, or half of them.
+    pub freedom: u32,
+}
+
+impl BetweenClusters {
+    /// Of the `estimate` of a sample in order of time whose replicates are in these `clusters` (numbers that are
+    /// equal within one, neighbours together). What the replicates of a cluster are away from the estimate is
+    /// added up; the sums vary between independent clusters, whatever their replicates have in common (Liang &
+    /// Zeger, "Longitudinal data analysis using generalized linear models", Biometrika 73, 1986, with the factor
+    /// c / (c - 1) of few clusters). Each distance is limited to three Qn, as in Huber's estimate (Ann. Math.
+    /// Statist. 35, 1964), so that one stall is not taken for a difference between instances; where most are equal it is 0.
+    ///
+    /// Where neighbouring replicates are `correlated`, so are neighbouring clusters: their products are added with
+    /// the weight of one lag (Newey & West, Econometrica 55, 1987), at half the degrees of freedom.
+    /// `None` with fewer than two clusters.
+    pub fn of(
+        sample: &[f64],
+        clusters: &[usize],
+        estimate: f64,
+        correlated: bool,
+    ) -> Option<BetweenClusters> {
+        let limit = FARTHEST * qn(sample)?;
+        let mut left = sample;
+        let runs = clusters.chunk_by(|a, b| a == b);
+        let sums: Option<Vec<f64>> = runs
+            .map(|run| {
+                let (own, others) = left.split_at_checked(run.len())?;
+                left = others;
+                Some(
+                    own.iter()
+                        .map(|x| (x - estimate).clamp(-limit, limit))
+                        .sum(),
+                )
+            })
+            .collect();
+        let sums = sums.filter(|sums| sums.len() > 1)?;
+        let squares: f64 = sums.iter().map(|sum| sum * sum).sum();
+        let products: f64 = sums.windows(2).map(|pair| pair[0] * pair[1]).sum();
+        let count = sums.len() as u32;
+        let (products, freedom) = match correlated {
+            true => (products.max(0.0), (count / 2).max(1)),
+            false => (0.0, count - 1),
+        };
+        let few = f64::from(count) / f64::from(count - 1);
+        Some(BetweenClusters {
+            error: (few * (squares + products)).sqrt() / sample.len() as f64,
+            freedom,
+        })
+    }
+
+    /// `interval` of `estimate`, widened on either side to what Student's t allows for the clusters.
+    pub fn widen(&self, estimate: f64, interval: Interval) -> Interval {
+        let half = student::quantile(1.0 - interval.confidence, self.freedom) * self.error;
+        Interval {
+            low: interval.low.min(estimate - half),
+            high: interval.high.max(estimate + half),
+            ..interval
+        }
+    }
+
+    /// Two-sided p of an estimate that should be 0.
+    pub fn p_two_sided(&self, estimate: f64) -> f64 {
+        match self.error > 0.0 {
+            true => student::two_sided(estimate / self.error, self.freedom),
+            false => 0.0,
+        }
+    }
+
+    /// The smallest difference that shows with 80 % power at a two-sided level of 5 %.
+    pub(crate) fn minimum_detectable(&self) -> f64 {
+        let seen = student::quantile(0.05, self.freedom) + student::quantile(0.4, self.freedom);
+        seen * self.error
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Four clusters of two: sums about the estimate 0 are 2, -2, 2, -2.
+    const CLUSTERS: [usize; 8] = [0, 0, 1, 1, 2, 2, 5, 5];
+
+    #[test]
+    fn what_clusters_share_is_seen_and_a_stall_is_not_theirs() {
+        let shared = [1.5, 0.5, -0.5, -1.5, 1.4, 0.6, -0.6, -1.4];
+        let own = [1.5, -1.5, 0.5, -0.5, 1.0, -1.0, 0.75, -0.75];
+        let between = |sample: &[f64]| BetweenClusters::of(sample, &CLUSTERS, 0.0, false).unwrap();
+        // √(4/3 · 16) / 8.
+        assert!((between(&shared).error - (64.0_f64 / 3.0).sqrt() / 8.0).abs() < 1e-12);
+        assert_eq!(
+            (between(&own).error, between(&own).freedom),
+            (0.0, 3),
+            "none"
+        );
+        let mut stall = own;
+        stall[7] = -1000.0;
+        assert!(between(&stall).error < 3.0, "{:?}", between(&stall));
+        assert_eq!(BetweenClusters::of(&own, &[3; 8], 0.0, false), None);
+        assert_eq!(
+            BetweenClusters::of(&own[..4], &CLUSTERS, 0.0, false),
+            None,
+            "of another sample"
+        );
+    }
+
+    #[test]
+    fn clusters_that_follow_from_one_another_are_fewer() {
+        let wave = [1.5, 0.5, 1.4, 0.6, -0.5, -1.5, -0.6, -1.4];
+        let of = |correlated| BetweenClusters::of(&wave, &CLUSTERS, 0.0, correlated).unwrap();
+        let (alone, together) = (of(false), of(true));
+        // Products 4, -4 and 4 beside squares of 16.
+        assert!((together.error / alone.error - 1.25_f64.sqrt()).abs() < 1e-12);
+        assert_eq!((alone.freedom, together.freedom), (3, 2));
+    }
+}
