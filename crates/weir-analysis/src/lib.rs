@@ -4,10 +4,10 @@
 //!
 //! 1. `blocks` puts the trials into blocks, with what is known of each.
 //! 2. [`mod@validity`] judges every trial by what happened around it (stolen CPU time, a generator
-//!    that lagged, errors), never by its outcome. What is INVALID is out from here on. Its rules are those
+//!    that lagged), never by its outcome, which `outcomes` sums up. What is INVALID is out from here on. Its rules are those
 //!    of `weir load` too, whose results `load` turns into the same evidence.
-//! 3. `compare` turns blocks into log ratios (`replicates`, from the figures in `values`), each with the
-//!    instance that it is of, and asks `weir-stats` for estimate, interval, p and verdict.
+//! 3. `replicates` turns blocks into log ratios and says which instance each is of; `compare` asks `weir-stats` for
+//!    estimate, interval, p and verdict, and `equal` takes back what two equal arms show as well.
 //!
 //! `ranking` puts arms in order by their pairs, where the study compares all; `limits` says whether each arm
 //! stays within an absolute limit, where there is one. `figures` and `answer` put the rest into numbers and

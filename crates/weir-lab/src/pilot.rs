@@ -37,19 +37,19 @@ pub(crate) fn blocks(study: &Study, load: &LoadSpec) -> u32 {
     (fit as u32).clamp(1, MOST_BLOCKS)
 }
 
-/// How long what an arm has in flight stays behind, for each arm of some blocks: the 0.99 quantile of the
-/// service time, which in a closed loop is the response time. The largest over the blocks; an arm that answered
-/// nothing has none.
+/// How long what an arm has in flight stays behind, for each arm of some blocks: the 0.9 quantile of the
+/// service time, which in a closed loop is the response time. The smallest over the blocks, and no higher
+/// quantile, because the machine's hold-ups, which pass, are not to make slices long.
 pub(crate) fn residues(blocks: &[Block]) -> Vec<Residue> {
     let of = |trial: &TrialRecord| match trial.service_time.count {
-        0 => trial.response_time.p99,
-        _ => trial.service_time.p99,
+        0 => trial.response_time.p90,
+        _ => trial.service_time.p90,
     };
     let mut residues: Vec<Residue> = Vec::new();
     for trial in blocks.iter().flatten() {
         let ns = of(trial);
         match residues.iter_mut().find(|known| known.arm == trial.arm) {
-            Some(known) => known.ns = known.ns.max(ns),
+            Some(known) => known.ns = known.ns.min(ns),
             None => residues.push(Residue {
                 arm: trial.arm.clone(),
                 ns,
@@ -86,9 +86,9 @@ mod tests {
             let arms = times.into_iter();
             arms.map(|(arm, service_ms, response_ms)| {
                 let mut trial = trial("l", arm, number);
-                trial.service_time.p99 = service_ms * 1_000_000;
+                trial.service_time.p90 = service_ms * 1_000_000;
                 trial.service_time.count = service_ms;
-                trial.response_time.p99 = response_ms * 1_000_000;
+                trial.response_time.p90 = response_ms * 1_000_000;
                 trial
             })
             .collect()
@@ -102,7 +102,10 @@ mod tests {
             ([("a", 0, 30), ("b", 0, 50)], 0.0, 100),
             ([("a", 0, 30), ("b", 0, 9_000)], 0.2, 4000),
         ] {
-            let residues = residues(&[block(0, [("a", 1, 1), ("b", 1, 1)]), block(1, times)]);
+            let residues = residues(&[
+                block(0, [("a", 20_000, 20_000), ("b", 20_000, 20_000)]),
+                block(1, times),
+            ]);
             assert_eq!(residues.len(), 2);
             assert_eq!(
                 choose(&residues, discard),

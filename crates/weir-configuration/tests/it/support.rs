@@ -5,6 +5,7 @@ use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
@@ -145,12 +146,18 @@ pub(crate) fn checked(name: &str, command: &mut Command) {
     );
 }
 
-/// An address of this host where nobody listens.
+/// An address of this host where nobody listens, and that no other test gets: it lies below the ports that
+/// the kernel deals out, where the origin server of a test beside this one could take it first.
 pub(crate) fn free_address() -> SocketAddr {
-    TcpListener::bind("127.0.0.1:0")
-        .unwrap()
-        .local_addr()
-        .unwrap()
+    static GIVEN: AtomicU32 = AtomicU32::new(0);
+    loop {
+        let nth = GIVEN.fetch_add(1, Ordering::Relaxed);
+        let port = 12_000 + (std::process::id() * 64 + nth) % 20_000;
+        let address = address(&format!("127.0.0.1:{port}"));
+        if TcpListener::bind(address).is_ok() {
+            return address;
+        }
+    }
 }
 
 /// A server that answers everything with 200 and `from the origin`, for as long as the test lasts.

@@ -179,8 +179,8 @@ fn proxies(run: &Run) {
         // An instance is a process of its own.
         assert!(pids.insert(proxy.pid));
     }
-    // Each of two loads is spread over eight instances; the second begins with the first's last.
-    assert_eq!((proxies.count(), addresses.len()), (3 * 15, 3));
+    // Ten blocks are spread over eight instances and six over six; the second load begins with the first's last.
+    assert_eq!((proxies.count(), addresses.len()), (3 * 13, 3));
 }
 
 /// The mechanism behind the gain, which no noise can hide: a stock nginx opens a connection to the
