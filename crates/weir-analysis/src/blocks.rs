@@ -8,8 +8,9 @@ use weir_model::record::{
 use weir_model::study::{Arm, LoadSpec, Metric, Study};
 use weir_record::Run;
 
-use crate::counters::{self, Hop};
-use crate::hold_ups::{HeldUpFor, Limit};
+use crate::counters;
+use crate::findings::HoldUpFindings;
+use crate::hold_ups;
 use crate::outcomes::{Answers, UNANSWERED, sum};
 use crate::validity::{RULES, Reason, Use, judge};
 
@@ -57,8 +58,6 @@ pub(crate) struct Evidence<'a> {
     pub(crate) slices: Option<Slices>,
     /// A hop that an arm is to go past TCP on.
     pub(crate) hop: Option<Hop>,
-    /// How long the machine stood still.
-    pub(crate) held_up: Option<HeldUpFor>,
 }
 
 /// What became of the requests that were due in measured time.
@@ -110,6 +109,29 @@ impl Slices {
     /// `ns` as a share of the time of the proxy's CPUs.
     pub(crate) fn of_proxy(&self, ns: f64) -> f64 {
         ns / (self.whole_ns * self.proxy_cpus)
+    }
+}
+
+/// What a bypass counted on a hop.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Hop {
+    pub(crate) name: &'static str,
+    pub(crate) redirected_bytes: u64,
+    pub(crate) tcp_bytes: u64,
+    /// Messages.
+    pub(crate) redirected: u64,
+    pub(crate) tcp: u64,
+    /// Sockets that the bypass had no place for, and those that it had one for.
+    pub(crate) refused: u64,
+    pub(crate) sockets: u64,
+}
+
+impl From<Hop> for Evidence<'_> {
+    fn from(hop: Hop) -> Self {
+        Evidence {
+            hop: Some(hop),
+            ..Evidence::default()
+        }
     }
 }
 
@@ -335,6 +357,8 @@ pub(crate) struct LoadData<'a> {
     pub(crate) blocks: Vec<Block<'a>>,
     /// For each block the continuous trial that it is part of: one of other instances of the proxies than before.
     pub(crate) instances: Vec<usize>,
+    /// What meters say of an open loop's slices.
+    pub(crate) hold_ups: Option<HoldUpFindings>,
 }
 
 impl<'a> LoadData<'a> {
@@ -357,31 +381,24 @@ impl<'a> LoadData<'a> {
             let own = own.and_then(|trial| parts.iter().position(|part| holds(part.part, trial)));
             // One that a kill has cut short has no record, and is the last of its session.
             instances.push(own.unwrap_or(parts.len()));
-            let of_arm = |arm: &Arm| trials.iter().copied().find(|trial| trial.arm == arm.name);
-            study.arms.iter().map(of_arm).collect()
-        });
-        let blocks: Vec<Vec<Option<&TrialRecord>>> = blocks.collect();
-        let limit = load.is_open().then(|| Limit::of(&blocks, study));
-        let judged = |trial: &'a TrialRecord| {
-            let mut reasons = judge(Use::Study, &evidence(trial, &run.header));
-            reasons.extend(only_the_lab(trial));
-            let held_up = Evidence {
-                held_up: limit.and_then(|limit| limit.held_up(trial)),
-                ..Evidence::default()
-            };
-            reasons.extend(judge(Use::Study, &held_up));
-            if let Some(part) = parts.iter().find(|part| holds(part.part, trial)) {
-                reasons.extend(judge(Use::Study, &part.evidence(&trial.arm)));
-                let hops = counters::hops(run, part.part, &trial.arm);
-                reasons.extend(hops.flat_map(|hop| judge(Use::Study, &hop.into())));
+            let mut block: Block<'a> = study.arms.iter().map(|_| None).collect();
+            for trial in trials {
+                if let Some(arm) = study.arms.iter().position(|arm| arm.name == trial.arm) {
+                    let mut reasons = judge(Use::Study, &evidence(trial, &run.header));
+                    reasons.extend(only_the_lab(trial));
+                    if let Some(part) = parts.iter().find(|part| holds(part.part, trial)) {
+                        reasons.extend(judge(Use::Study, &part.evidence(&trial.arm)));
+                        let hops = counters::hops(run, part.part, &trial.arm);
+                        reasons.extend(hops.flat_map(|hop| judge(Use::Study, &hop.into())));
+                    }
+                    block[arm] = Some(Judged { trial, reasons });
+                }
             }
-            Judged { trial, reasons }
-        };
-        let block = |trials: Vec<Option<&'a TrialRecord>>| -> Block<'a> {
-            trials.into_iter().map(|trial| trial.map(judged)).collect()
-        };
-        let blocks = blocks.into_iter().map(block).collect();
+            block
+        });
+        let blocks: Vec<Block<'_>> = blocks.collect();
         LoadData {
+            hold_ups: hold_ups::seen(&blocks, study).filter(|_| load.is_open()),
             study,
             load: &load.name,
             open: load.is_open(),
@@ -452,6 +469,28 @@ impl<'a> LoadData<'a> {
         (0..self.blocks.len()).filter_map(move |block| self.usable(block, arm))
     }
 
+    /// Whether slices in which the machine stood still are left out of typical p99s.
+    pub(crate) fn leaves_out(&self) -> bool {
+        self.hold_ups.is_some_and(|seen| seen.left_out)
+    }
+
+    /// Those of some blocks in which these arms have something to tell of a metric.
+    pub(crate) fn telling(
+        &self,
+        metric: Metric,
+        arms: &[usize],
+        mut blocks: Vec<usize>,
+    ) -> Vec<usize> {
+        if metric == Metric::ResponseP99 && self.leaves_out() {
+            let tells = |block, arm| {
+                self.usable(block, arm)
+                    .is_some_and(hold_ups::has_undisturbed)
+            };
+            blocks.retain(|block| arms.iter().all(|arm| tells(*block, *arm)));
+        }
+        blocks
+    }
+
     /// Blocks in which both arms are usable.
     pub(crate) fn usable_pairs(&self, arm: usize, against: usize) -> Vec<usize> {
         let both = |block: &usize| {
@@ -460,11 +499,10 @@ impl<'a> LoadData<'a> {
         (0..self.blocks.len()).filter(both).collect()
     }
 
-    /// Blocks that every comparison of two arms rests on at least. Those of different comparisons may be different
-    /// ones.
+    /// Blocks in which every arm is usable.
     pub(crate) fn blocks_used(&self) -> u32 {
-        let arms = self.study.arms.iter().enumerate();
-        let each = arms.map(|(index, arm)| self.usable_pairs(index, arm.against).len());
-        each.min().unwrap_or(0) as u32
+        let whole =
+            |block: &&Block<'_>| block.iter().all(|t| t.as_ref().is_some_and(Judged::usable));
+        self.blocks.iter().filter(whole).count() as u32
     }
 }

@@ -7,7 +7,7 @@ use weir_model::study::{ProxyRole, Study};
 use weir_parameters::Catalog;
 use weir_record::Run;
 
-use crate::blocks::Evidence;
+use crate::blocks::Hop;
 
 /// How names of counters end that tell of requests or connections which the proxy turned away, gave up
 /// or had to try again: a ratio beside which one of them moved may be the ratio of a proxy that did
@@ -59,29 +59,6 @@ pub(crate) fn of(run: &Run, load: &str, arm: &str) -> BTreeMap<String, u64> {
         }
     }
     sums
-}
-
-/// What a bypass counted on a hop.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Hop {
-    pub(crate) name: &'static str,
-    pub(crate) redirected_bytes: u64,
-    pub(crate) tcp_bytes: u64,
-    /// Messages.
-    pub(crate) redirected: u64,
-    pub(crate) tcp: u64,
-    /// Sockets that the bypass had no place for, and those that it had one for.
-    pub(crate) refused: u64,
-    pub(crate) sockets: u64,
-}
-
-impl From<Hop> for Evidence<'_> {
-    fn from(hop: Hop) -> Self {
-        Evidence {
-            hop: Some(hop),
-            ..Evidence::default()
-        }
-    }
 }
 
 /// What the bypass counted on each hop that an arm's bytes are to go past TCP on, in a continuous trial;

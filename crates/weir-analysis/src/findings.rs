@@ -11,7 +11,7 @@ use weir_model::study::{ArmRole, Metric, Objective};
 use weir_stats::verdict::LEAST_REPLICATES;
 
 pub use published::*;
-pub use tails::TailFindings;
+pub use tails::{HoldUpFindings, TailFindings};
 
 /// Everything that a run says.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -137,6 +137,10 @@ pub struct LoadFindings {
     /// Arms that became others while they were measured, in order of time.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub phases: Vec<PhaseChange>,
+    /// Slices of an open loop in which the machine stood still; `None` where no meter said so, as in runs of before
+    /// there was one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hold_ups: Option<HoldUpFindings>,
     /// What would have been seen only by a longer measurement; empty where nothing is known of that kind.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub fresh: String,

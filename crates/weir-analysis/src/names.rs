@@ -91,15 +91,6 @@ pub(crate) fn interval((low, high): (f64, f64)) -> String {
     };
     format!("{} to {}", end(low), end(high))
 }
-/// A share in words.
-pub(crate) fn percent(share: f64) -> String {
-    match share * 100.0 {
-        p if p < 1.0 => format!("{p:.2} %"),
-        p if p < 10.0 => format!("{p:.1} %"),
-        p => format!("{p:.0} %"),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use weir_model::fixture;

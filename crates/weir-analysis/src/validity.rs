@@ -9,7 +9,6 @@ use weir_model::load::{ErrorCount, ErrorKind};
 use weir_model::record::{Validity, ValidityReason};
 
 use crate::blocks::{Due, Evidence};
-use crate::names::percent;
 
 /// The kernel shows steal and idle time in ticks of 10 ms: one tick more or less is no evidence.
 const TICK_NS: f64 = 1e7;
@@ -118,7 +117,7 @@ const fn load(suspect: f64, invalid: f64) -> [Limits; 2] {
 }
 
 /// Every rule, in the order in which reasons are named.
-pub static RULES: [Rule; 22] = [
+pub static RULES: [Rule; 21] = [
     Rule {
         name: "nothing-answered",
         compares: "whether no response was complete",
@@ -263,18 +262,6 @@ pub static RULES: [Rule; 22] = [
                 let share = percent(s.late_ns / s.whole_ns);
                 format!("the counters of its slices were read {ms:.1} ms late, {share} of a slice")
             })
-        },
-    },
-    Rule {
-        name: "held-up",
-        compares: "in an open loop, the longest time that a CPU of the proxy, the generator or the origin stood still, \
-                   of what is borne: 1 ms, or as much as leaves half of the blocks",
-        limits: study(NEVER, 1.0),
-        why: "what is due meanwhile waits, which a few milliseconds are enough for to be all that is beyond a slice's \
-              p99. What is borne is the same for all arms. In a closed loop medians over blocks bear it",
-        judge: |e, grade| {
-            let held_up = e.held_up?;
-            grade.of(held_up.share(), || held_up.seen())
         },
     },
     Rule {
@@ -496,4 +483,13 @@ fn mostly(evidence: &Evidence<'_>) -> String {
     most.map_or(String::new(), |most| {
         format!(", {} times `{}`", most.count, most.words)
     })
+}
+
+/// A share in words.
+fn percent(share: f64) -> String {
+    match share * 100.0 {
+        p if p < 1.0 => format!("{p:.2} %"),
+        p if p < 10.0 => format!("{p:.1} %"),
+        p => format!("{p:.0} %"),
+    }
 }

@@ -1,9 +1,11 @@
 //! Values of metrics over groups of blocks, and response times of all requests that were due.
 
+use std::ops::Range;
+
 use hdrhistogram::Histogram;
 use weir_model::record::TrialRecord;
 use weir_model::study::Metric;
-use weir_record::Run;
+use weir_record::{HistogramKind, Run, tag};
 
 use crate::blocks::LoadData;
 use crate::outcomes::{Answers, cpu_per_request, rate, received_per_second, sum};
@@ -14,27 +16,75 @@ pub(crate) struct Values<'a> {
     /// By arm and block: the response-time buckets (value in nanoseconds, count) of a usable trial.
     /// Kept sparse: dense ones would take a quarter of a megabyte each. Empty in the closed loop.
     responses: Vec<Vec<Buckets>>,
+    /// The same without slices in which the machine stood still, where a trial has such and they are left out.
+    undisturbed: Vec<Vec<Option<Buckets>>>,
 }
 
 type Buckets = Vec<(u64, u64)>;
 
+/// Something of every arm and block, by arm.
+fn each<T>(
+    arms: Range<usize>,
+    blocks: Range<usize>,
+    of: impl Fn(usize, usize) -> T,
+) -> Vec<Vec<T>> {
+    let of_arm = |arm| blocks.clone().map(|block| of(block, arm)).collect();
+    arms.map(of_arm).collect()
+}
+
 impl<'a> Values<'a> {
     pub(crate) fn new(run: &Run, data: &'a LoadData<'a>) -> Values<'a> {
-        let buckets = |block: usize, arm: usize| -> Buckets {
-            let trial = data.usable(block, arm);
-            let histogram = trial.and_then(|trial| run.histogram(&trial.response_time.tag));
-            let histogram = histogram.unwrap_or_else(empty_histogram);
+        let buckets = |tag: &str| -> Buckets {
+            let histogram = run.histogram(tag).unwrap_or_else(empty_histogram);
             let recorded = histogram.iter_recorded();
             recorded
                 .map(|bucket| (bucket.value_iterated_to(), bucket.count_at_value()))
                 .collect()
         };
-        let all_blocks = |arm| (0..data.blocks.len()).map(|b| buckets(b, arm)).collect();
-        let responses = match data.open {
-            true => (0..data.study.arms.len()).map(all_blocks).collect(),
-            false => Vec::new(),
+        let all = |block, arm| {
+            let trial = data.usable(block, arm);
+            trial.map_or(Buckets::new(), |trial| buckets(&trial.response_time.tag))
         };
-        Values { data, responses }
+        let undisturbed = |block, arm| {
+            let trial = data.usable(block, arm).filter(|_| data.leaves_out())?;
+            let TrialRecord {
+                load, arm, block, ..
+            } = trial;
+            let tag = tag(load, arm, *block, HistogramKind::Undisturbed);
+            let mut slices = trial.slices.iter();
+            slices.any(|slice| slice.stood_still).then(|| buckets(&tag))
+        };
+        let arms = 0..if data.open { data.study.arms.len() } else { 0 };
+        let blocks = 0..data.blocks.len();
+        Values {
+            data,
+            responses: each(arms.clone(), blocks.clone(), all),
+            undisturbed: each(arms, blocks, undisturbed),
+        }
+    }
+
+    /// Response times that a metric is made of.
+    pub(crate) fn times_of(&self, metric: Metric, arm: usize, blocks: &[usize]) -> Times {
+        let all = self.times(arm, blocks);
+        if metric != Metric::ResponseP99 || !self.data.leaves_out() {
+            return all;
+        }
+        let own = |block: &usize| match &self.undisturbed[arm][*block] {
+            Some(undisturbed) => undisturbed,
+            None => &self.responses[arm][*block],
+        };
+        let mut buckets: Buckets = blocks.iter().flat_map(own).copied().collect();
+        buckets.sort_unstable();
+        let slices = self.trials(arm, blocks).flat_map(|trial| &trial.slices);
+        let due = slices
+            .filter(|slice| !slice.stood_still)
+            .map(|slice| slice.due);
+        let answered: u64 = buckets.iter().map(|(_, count)| count).sum();
+        Times {
+            due: due.sum::<u64>().max(answered),
+            buckets,
+            ..all
+        }
     }
 
     /// Requests behind the response-time quantiles of `arm` in `blocks`: those that were due, answered or not.
@@ -63,8 +113,8 @@ impl<'a> Values<'a> {
             Metric::Rate => rate(self.trials(arm, blocks), self.data.study),
             Metric::ReceivedBytes => received_per_second(self.trials(arm, blocks), self.data.study),
             Metric::CpuPerRequest => cpu_per_request(self.trials(arm, blocks), self.data.study),
-            Metric::ResponseP50 => self.times(arm, blocks).quantile(0.5),
-            Metric::ResponseP99 => self.times(arm, blocks).quantile(0.99),
+            Metric::ResponseP50 => self.times_of(metric, arm, blocks).quantile(0.5),
+            Metric::ResponseP99 => self.times_of(metric, arm, blocks).quantile(0.99),
         }
     }
 

@@ -1,10 +1,12 @@
-//! What the meter of hold-ups sees on a CPU, and what it costs.
+//! What the meter of hold-ups sees on a CPU, what it costs, and whether a thread that asks for a wake-up each
+//! millisecond sees the same.
 //!
 //! ```text
-//! hold_ups [CPU [SECONDS]]
+//! hold_ups cost CPU SECONDS
+//! chrt -f 50 hold_ups beside CPU SECONDS
 //! ```
 //!
-//! A loop counts on the CPU, 50 ms with the meter and 50 ms without, in the order ABBA. The cost is the difference of
+//! The cost: a loop counts on the CPU, 50 ms with the meter and 50 ms without, in the order ABBA; it is the difference of
 //! the medians of loops per CPU time, so other processes do not matter much.
 
 use std::io::{self, Write};
@@ -12,6 +14,13 @@ use std::time::Duration;
 
 use rustix::time::{ClockId, clock_gettime};
 use weir_probe::{HoldUpMeter, keep_to};
+
+type Failure = Box<dyn std::error::Error>;
+
+/// Nanoseconds of a millisecond.
+const MS: u64 = 1_000_000;
+/// Stretches of time that are told apart, nanoseconds.
+const SLICE: u64 = 100 * MS;
 
 fn ns(clock: ClockId) -> u64 {
     let time = clock_gettime(clock);
@@ -22,7 +31,7 @@ fn ns(clock: ClockId) -> u64 {
 fn speed() -> f64 {
     let (begun, used) = (ns(ClockId::Monotonic), ns(ClockId::ThreadCPUTime));
     let mut rounds = 0_u64;
-    while ns(ClockId::Monotonic) < begun + 50_000_000 {
+    while ns(ClockId::Monotonic) < begun + 50 * MS {
         (0..10_000_u64).for_each(|number| {
             std::hint::black_box(number);
         });
@@ -31,38 +40,78 @@ fn speed() -> f64 {
     rounds as f64 / (ns(ClockId::ThreadCPUTime) - used) as f64
 }
 
-fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let mut arguments = std::env::args().skip(1);
-    let cpu: u32 = arguments.next().map_or(Ok(0), |text| text.parse())?;
-    let seconds: u64 = arguments.next().map_or(Ok(20), |text| text.parse())?;
-    keep_to(None, &[cpu])?;
-    let set = cpu.to_string().parse()?;
+/// The share of the CPU that the meter takes.
+fn cost(cpu: u32, seconds: u64) -> Result<String, Failure> {
     let mut speeds = [Vec::new(), Vec::new()];
-    let (mut longest_ns, mut count) = (0, 0);
     for round in 0..seconds * 20 {
         let with = matches!(round % 4, 1 | 2);
-        let mut meter = match with {
+        let meter = match with {
             true => Some(HoldUpMeter::start([cpu])?),
             false => None,
         };
         speeds[usize::from(with)].push(speed());
-        if let Some(meter) = &mut meter {
-            meter.turn(ns(ClockId::Monotonic));
-            let seen = meter.held_up(&set).unwrap_or_default();
-            longest_ns = seen.longest_ns.max(longest_ns);
-            count += seen.above_1_ms;
-        }
+        drop(meter);
     }
     let [without, with] = speeds.map(|mut speeds| {
         speeds.sort_by(f64::total_cmp);
         speeds[speeds.len() / 2]
     });
-    let per_s = count as f64 * 2.0 / seconds as f64;
-    let longest = Duration::from_nanos(longest_ns);
     let cost = (1.0 - with / without) * 100.0;
-    writeln!(
-        io::stdout(),
-        "CPU {cpu}: {per_s:.2} hold-ups above 1 ms in a second, the longest {longest:.1?}; the meter takes {cost:.2} % of it"
-    )?;
+    Ok(format!("CPU {cpu}: the meter takes {cost:.2} % of it"))
+}
+
+/// How late this thread was at worst in a slice, nanoseconds, asking for a wake-up each millisecond.
+fn latest(end: u64) -> u64 {
+    let mut worst = 0;
+    loop {
+        let due = ns(ClockId::Monotonic) + MS;
+        std::thread::sleep(Duration::from_nanos(MS));
+        let now = ns(ClockId::Monotonic);
+        worst = worst.max(now.saturating_sub(due));
+        if now >= end {
+            return worst;
+        }
+    }
+}
+
+/// Slices in which the thread, the meter or both were held up for more than 1 ms.
+fn beside(cpu: u32, seconds: u64) -> Result<String, Failure> {
+    rustix::thread::set_current_timer_slack(std::num::NonZeroU64::new(1))?;
+    let set = cpu.to_string().parse()?;
+    let mut meter = HoldUpMeter::start([cpu])?;
+    meter.turn();
+    let (mut both, mut thread, mut only_meter) = (0, 0, 0);
+    let mut lines = String::new();
+    for _ in 0..seconds * 1000 * MS / SLICE {
+        let late = latest(ns(ClockId::Monotonic) + SLICE);
+        meter.turn();
+        let seen = meter.held_up(&set).unwrap_or_default().late_ns;
+        both += u32::from(late > MS && seen > MS);
+        thread += u32::from(late > MS && seen <= MS);
+        only_meter += u32::from(late <= MS && seen > MS);
+        if late.max(seen) > MS / 2 {
+            lines += &format!(
+                "  thread {:.2} ms, meter {:.2} ms\n",
+                late as f64 / 1e6,
+                seen as f64 / 1e6
+            );
+        }
+    }
+    Ok(format!(
+        "{lines}CPU {cpu}: slices held up for more than 1 ms: by both {both}, by the thread {thread}, by the meter {only_meter}"
+    ))
+}
+
+fn main() -> Result<(), Failure> {
+    let mut arguments = std::env::args().skip(1);
+    let what = arguments.next().unwrap_or_default();
+    let cpu: u32 = arguments.next().map_or(Ok(0), |text| text.parse())?;
+    let seconds: u64 = arguments.next().map_or(Ok(20), |text| text.parse())?;
+    keep_to(None, &[cpu])?;
+    let said = match &*what {
+        "beside" => beside(cpu, seconds)?,
+        _ => cost(cpu, seconds)?,
+    };
+    writeln!(io::stdout(), "{said}")?;
     Ok(())
 }

@@ -17,6 +17,8 @@ use crate::slice::{Play, Played, Stills};
 
 /// What opening connections takes before a trial's first slice.
 const OPENING_NS: u64 = 10_000_000;
+/// A meter takes no notice of an interrupt that is less late.
+const LEAST_NS: u64 = 200_000;
 /// Requests of a generator whose connections are opened.
 const NS_PER_S: f64 = 1e9;
 
@@ -268,7 +270,6 @@ impl World {
         let mut at = slice.start as f64;
         loop {
             at += self.chance.exponential(NS_PER_S / of.per_s);
-
             if at >= slice.end as f64 {
                 break;
             }
@@ -278,10 +279,9 @@ impl World {
             // An interrupt is as late as the rest of the hold-up when it is due.
             let late_ns = (length - of.meter_ns * self.chance.unit()).max(0.0) as u64;
             let seen = &mut seen[usize::from(is_proxy)];
-            *seen = seen.and(HeldUp {
-                longest_ns: late_ns,
-                above_1_ms: u64::from(late_ns > 1_000_000),
-            });
+            if late_ns > LEAST_NS {
+                *seen = seen.and(HeldUp { times: 1, late_ns });
+            }
             match is_proxy {
                 true => all.proxy.push(still),
                 false => all.generator.push(still),

@@ -243,7 +243,7 @@ pub(super) fn run(
         if let (Some(settings), Some(&arm)) = (&watcher.settings, job.arms.get(slice)) {
             settings.turn_to(job.slots[arm])?;
         }
-        watcher.held_up.meter.turn(crate::monotonic_ns());
+        watcher.held_up.meter.turn();
         match job.arms.get(slice) {
             Some(&arm) => {
                 let before = slice.checked_sub(1).map_or(arm, |before| job.arms[before]);

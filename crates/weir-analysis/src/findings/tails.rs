@@ -17,3 +17,14 @@ pub struct TailFindings {
     /// moment is like in which the machine did not stand still. Of the p99 alone; `None` as above.
     pub typical_ns: Option<u64>,
 }
+
+/// Slices in which a CPU of the proxy, the generator or the origin stood still.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HoldUpFindings {
+    /// How many.
+    pub slices: u32,
+    /// Slices that meters watched, all arms together.
+    pub of: u32,
+    /// Whether typical p99s of all arms leave these slices out: not where too few blocks would be left.
+    pub left_out: bool,
+}

@@ -5,9 +5,7 @@ use std::collections::BTreeSet;
 use weir_model::load::{Censored, ErrorCount, ErrorKind};
 use weir_model::record::{ConnectionCounts, Validity};
 
-use crate::blocks::{Due, Evidence, Overflows, Slices};
-use crate::counters::Hop;
-use crate::hold_ups::{HeldUpFor, Limit};
+use crate::blocks::{Due, Evidence, Hop, Overflows, Slices};
 use crate::validity::{RULES, Use, judge};
 
 use Validity::{Invalid as I, Suspect as S};
@@ -69,20 +67,6 @@ fn idle(busy: f64, ns: f64) -> Evidence<'static> {
 
 fn median(ns: f64, measured_ns: f64) -> Evidence<'static> {
     sliced(|s| (s.median_ns, s.measured_ns) = (Some(ns), measured_ns))
-}
-
-/// 1 ms is borne.
-fn held_up(longest_ns: u64) -> Evidence<'static> {
-    let limit = Limit {
-        ns: 1_000_000,
-        is_raised: false,
-    };
-    let held_up = HeldUpFor {
-        longest_ns,
-        role: "proxy",
-        limit,
-    };
-    with(|e| e.held_up = Some(held_up))
 }
 
 /// Of 100,000 requests due: how many were sent, queued and dropped.
@@ -205,8 +189,6 @@ fn of_cpus_and_hops() -> Vec<Row> {
         ("later", sliced(|s| s.late_ns = 5.1e7), &[("late-counters", S)], &[]),
         ("half a slice late", sliced(|s| s.late_ns = 5e8), &[("late-counters", S)], &[]),
         ("later than half", sliced(|s| s.late_ns = 5.1e8), &[("late-counters", I)], &[]),
-        ("as long as is borne", held_up(1_000_000), &[], &[]),
-        ("held up for longer", held_up(1_000_001), &[("held-up", I)], &[]),
         ("half by TCP", hop(500, 500, 0), &[], &[]),
         ("more by TCP", hop(499, 501, 0), &[("bypass-idle", S)], &[]),
         ("one byte past TCP", hop(1, u64::MAX, 0), &[("bypass-idle", S)], &[]),

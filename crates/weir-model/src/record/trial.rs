@@ -141,6 +141,14 @@ pub struct SliceRecord {
     /// How long CPUs stood still in the slice, by what they were for.
     #[serde(default, skip_serializing_if = "HoldUps::is_unknown")]
     pub held_up: HoldUps,
+    /// Whether that was too long for the slice to tell of the arm's high quantiles: decided when it was recorded, by
+    /// `held_up` alone.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub stood_still: bool,
+}
+
+fn is_false(flag: &bool) -> bool {
+    !flag
 }
 
 /// How long CPUs stood still. `None` where there was no meter, as in records of before it was kept.
@@ -163,13 +171,14 @@ impl HoldUps {
         *self == HoldUps::default()
     }
 
-    /// Each with its name.
-    pub fn roles(&self) -> [(&'static str, Option<HeldUp>); 3] {
-        [
-            ("proxy", self.proxy),
-            ("generator", self.generator),
-            ("origin", self.origin),
-        ]
+    fn roles(&self) -> [Option<HeldUp>; 3] {
+        [self.proxy, self.generator, self.origin]
+    }
+
+    /// The longest of them, nanoseconds.
+    pub fn worst_ns(&self) -> u64 {
+        let each = self.roles().into_iter().flatten();
+        each.map(|held_up| held_up.late_ns).max().unwrap_or(0)
     }
 
     /// Puts what another host saw beside this.
@@ -184,14 +193,14 @@ impl HoldUps {
     }
 }
 
-/// What a meter saw of some CPUs: how late their timer interrupts were. That is the part of a hold-up that
-/// remained when an interrupt was due.
+/// What meters saw of some CPUs: timer interrupts that came late. That is the part of a hold-up that remained when an
+/// interrupt was due.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HeldUp {
-    /// The longest on any of them, nanoseconds.
-    pub longest_ns: u64,
-    /// How many were longer than 1 ms, on all of them together.
-    pub above_1_ms: u64,
+    /// How many came late.
+    pub times: u64,
+    /// How late they were, all together, nanoseconds.
+    pub late_ns: u64,
 }
 
 impl HeldUp {
@@ -199,8 +208,8 @@ impl HeldUp {
     #[must_use]
     pub fn and(self, other: HeldUp) -> HeldUp {
         HeldUp {
-            longest_ns: self.longest_ns.max(other.longest_ns),
-            above_1_ms: self.above_1_ms + other.above_1_ms,
+            times: self.times + other.times,
+            late_ns: self.late_ns + other.late_ns,
         }
     }
 }
