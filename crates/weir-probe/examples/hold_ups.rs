@@ -45,10 +45,8 @@ fn cost(cpu: u32, seconds: u64) -> Result<String, Failure> {
     let mut speeds = [Vec::new(), Vec::new()];
     for round in 0..seconds * 20 {
         let with = matches!(round % 4, 1 | 2);
-        let meter = match with {
-            true => Some(HoldUpMeter::start([cpu])?),
-            false => None,
-        };
+        let mut meter = HoldUpMeter::default();
+        meter.watch(with.then_some(cpu))?;
         speeds[usize::from(with)].push(speed());
         drop(meter);
     }
@@ -78,7 +76,8 @@ fn latest(end: u64) -> u64 {
 fn beside(cpu: u32, seconds: u64) -> Result<String, Failure> {
     rustix::thread::set_current_timer_slack(std::num::NonZeroU64::new(1))?;
     let set = cpu.to_string().parse()?;
-    let mut meter = HoldUpMeter::start([cpu])?;
+    let mut meter = HoldUpMeter::default();
+    meter.watch([cpu])?;
     meter.turn();
     let (mut both, mut thread, mut only_meter) = (0, 0, 0);
     let mut lines = String::new();

@@ -16,7 +16,7 @@ use std::time::Duration;
 
 use aya::maps::PerCpuArray;
 use aya::programs::perf_event::{PerfEventConfig, PerfEventScope, SamplePolicy, SoftwareEvent};
-use aya::programs::{PerfEvent, RawTracePoint};
+use aya::programs::{PerfEvent, Program, RawTracePoint};
 use aya::{Btf, Ebpf, EbpfLoader};
 use weir_model::quantity::CpuSet;
 use weir_model::record::HeldUp;
@@ -38,7 +38,7 @@ const TIMER: &str = "perf_swevent_hrtimer";
 type Counts = [u64; 3];
 type Cause = Box<dyn std::error::Error + Send + Sync>;
 
-/// Meters of a set of CPUs.
+/// Meters of CPUs; they run until it is dropped.
 #[derive(Default)]
 pub struct HoldUpMeter {
     programs: Option<Ebpf>,
@@ -59,26 +59,27 @@ impl std::fmt::Debug for HoldUpMeter {
 }
 
 impl HoldUpMeter {
-    /// Starts to watch these CPUs.
+    /// Watches these CPUs too.
     ///
     /// # Errors
     /// It takes root, or CAP_BPF, CAP_PERFMON and CAP_SYSLOG; a kernel with BTF and perf events; or a CPU is not
     /// online.
-    pub fn start(cpus: impl IntoIterator<Item = u32>) -> Result<HoldUpMeter, ProbeError> {
-        let cpus: BTreeMap<u32, Seen> =
-            cpus.into_iter().map(|cpu| (cpu, Seen::default())).collect();
-        if cpus.is_empty() {
-            return Ok(HoldUpMeter::default());
-        }
-        let programs = attach(cpus.keys().copied());
+    pub fn watch(&mut self, cpus: impl IntoIterator<Item = u32>) -> Result<(), ProbeError> {
         let refused =
             |error| ProbeError::read("how late timer interrupts are", io::Error::other(error));
-        let mut meter = HoldUpMeter {
-            programs: Some(programs.map_err(refused)?),
-            cpus,
-        };
-        meter.turn();
-        Ok(meter)
+        for cpu in cpus {
+            if self.cpus.contains_key(&cpu) {
+                continue;
+            }
+            let programs = match self.programs.take() {
+                Some(programs) => programs,
+                None => load().map_err(refused)?,
+            };
+            let programs = self.programs.insert(programs);
+            start(programs, cpu).map_err(refused)?;
+            self.cpus.insert(cpu, Seen::default());
+        }
+        Ok(())
     }
 
     /// Ends a stretch of time and begins the next.
@@ -113,8 +114,8 @@ impl HoldUpMeter {
     }
 }
 
-/// Loads the programs, and has a timer on each CPU.
-fn attach(cpus: impl Iterator<Item = u32>) -> Result<Ebpf, Cause> {
+/// Loads the programs. No timer runs yet.
+fn load() -> Result<Ebpf, Cause> {
     let btf = Btf::from_sys_fs()?;
     let least_ns = LEAST.as_nanos() as u64;
     let mut programs = EbpfLoader::new()
@@ -122,21 +123,30 @@ fn attach(cpus: impl Iterator<Item = u32>) -> Result<Ebpf, Cause> {
         .override_global("wanted", &address(TIMER)?, true)
         .override_global("least_ns", &least_ns, true)
         .load(PROGRAMS)?;
-    let missing = "the object lacks a program";
-    let expired: &mut RawTracePoint = programs.program_mut("expired").ok_or(missing)?.try_into()?;
+    let expired: &mut RawTracePoint = program(&mut programs, "expired")?.try_into()?;
     expired.load()?;
     expired.attach("hrtimer_expire_entry")?;
-    let tick: &mut PerfEvent = programs.program_mut("tick").ok_or(missing)?.try_into()?;
+    let tick: &mut PerfEvent = program(&mut programs, "tick")?.try_into()?;
     tick.load()?;
-    for cpu in cpus {
-        tick.attach(
-            PerfEventConfig::Software(SoftwareEvent::CpuClock),
-            PerfEventScope::AllProcessesOneCpu { cpu },
-            SamplePolicy::Period(PERIOD.as_nanos() as u64),
-            false,
-        )?;
-    }
     Ok(programs)
+}
+
+/// Starts the timer of a CPU.
+fn start(programs: &mut Ebpf, cpu: u32) -> Result<(), Cause> {
+    let tick: &mut PerfEvent = program(programs, "tick")?.try_into()?;
+    tick.attach(
+        PerfEventConfig::Software(SoftwareEvent::CpuClock),
+        PerfEventScope::AllProcessesOneCpu { cpu },
+        SamplePolicy::Period(PERIOD.as_nanos() as u64),
+        false,
+    )?;
+    Ok(())
+}
+
+fn program<'a>(programs: &'a mut Ebpf, name: &str) -> Result<&'a mut Program, Cause> {
+    Ok(programs
+        .program_mut(name)
+        .ok_or("the object lacks a program")?)
 }
 
 /// Where the kernel has a function (proc_kallsyms(5)).
@@ -163,10 +173,12 @@ mod tests {
     #[test]
     fn interrupts_come_on_a_cpu_and_cpus_that_are_not_watched_are_unknown() {
         let first: CpuSet = "0".parse().unwrap();
-        let mut meter = match HoldUpMeter::start([0]) {
-            Ok(meter) => meter,
-            Err(error) => return eprintln!("skipped: {error}"),
-        };
+        let mut meter = HoldUpMeter::default();
+        if let Err(error) = meter.watch([0]) {
+            return eprintln!("skipped: {error}");
+        }
+        meter.watch([0]).unwrap();
+        meter.turn();
         let mut before = meter.cpus[&0].all[0];
         for _ in 0..2 {
             std::thread::sleep(100 * PERIOD);
