@@ -86,13 +86,19 @@ pub(crate) fn sum<'a>(
     slices.map(field).sum::<u64>() as f64
 }
 
-/// Right answers per second of measured time; not a number without time. What a response is worth is known
+/// Right answers per second of measured time, in a closed loop counted by shares of their service times; not a
+/// number without time. What a response is worth is known
 /// of whole slices alone, and taken to be the same in their measured parts.
 pub(crate) fn rate<'a>(
     trials: impl IntoIterator<Item = &'a TrialRecord> + Clone,
     study: &Study,
 ) -> f64 {
     let good = Answers::of(trials.clone(), study).good_share();
+    let served_ns = sum(trials.clone(), |slice| slice.served_ns);
+    // A slice of an open loop in which nothing was due looks like one of a closed loop.
+    if served_ns > 0.0 && sum(trials.clone(), |slice| slice.due) == 0.0 {
+        return good * sum(trials, |slice| slice.served_thousandths) * 1e6 / served_ns;
+    }
     let completed = sum(trials.clone(), |slice| slice.completed);
     good * completed * 1e9 / sum(trials, |slice| slice.measured_ns)
 }

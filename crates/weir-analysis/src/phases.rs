@@ -5,12 +5,13 @@
 //! the machine happens to all. It is a finding and no reason to leave blocks out, because it is what the users of
 //! such an arm will see.
 
+use std::cmp::Ordering;
 use std::ops::Range;
 
 use weir_model::record::{Record, SliceRecord, SocketCounts, TrialRecord};
 use weir_model::study::Metric;
 use weir_record::Run;
-use weir_stats::{change_point, hodges_lehmann, qn};
+use weir_stats::{change_point, excursions, hodges_lehmann, qn};
 
 use crate::blocks::LoadData;
 use crate::compare::Comparer;
@@ -87,8 +88,21 @@ fn of_arm(
     let mut found = Vec::new();
     if own.iter().chain(&against).all(|value| value.is_finite()) {
         split(&own, &against, 0..own.len(), &mut found);
+        found.extend(passing(&against));
     }
-    found.sort_by_key(|(place, _)| *place);
+    found.sort_by(|a, b| {
+        (a.0, a.1)
+            .partial_cmp(&(b.0, b.1))
+            .unwrap_or(Ordering::Equal)
+    });
+    // Cuts closer than a phase can be are one change, the surer one.
+    found.dedup_by(|later, kept| {
+        let same = later.0 - kept.0 < SHORTEST;
+        if same && later.1 < kept.1 {
+            *kept = *later;
+        }
+        same
+    });
     // The first cut of several may lie beside a change, and is one no more when the others are made.
     while let Some(least) = (0..found.len()).find(|number| {
         let first = number.checked_sub(1).map_or(0, |before| found[before].0);
@@ -115,6 +129,17 @@ fn split(own: &[f64], against: &[f64], range: Range<usize>, found: &mut Vec<(usi
     found.push((place, p));
     split(own, against, before, found);
     split(own, against, after, found);
+}
+
+/// The edges of stretches on another level that pass again.
+fn passing(against: &[f64]) -> Vec<(usize, f64)> {
+    let limit = (BEYOND_NOISE * qn(against).unwrap_or(0.0)).max(SMALLEST.ln_1p());
+    let stretches = excursions(against, limit, SHORTEST).into_iter();
+    let sure = stretches.filter(|(_, p)| *p <= LEVEL);
+    let edges = sure.flat_map(|(stretch, p)| [(stretch.start, p), (stretch.end, p)]);
+    edges
+        .filter(|(place, _)| (1..against.len()).contains(place))
+        .collect()
 }
 
 /// Whether an arm is on another level in the second of two phases.

@@ -112,6 +112,8 @@ impl<'a> Assembly<'a> {
         let turn = self.timeline.turns[place];
         let slice = self.timeline.slices[place];
         let Some(block) = turn.block else { return };
+        // In an open loop the rate is given.
+        let is_closed = data.due == 0;
         self.records[place] = Some(SliceRecord {
             index: self.before.slices + place as u64,
             start_ns: self.before.ns + slice.start,
@@ -125,6 +127,8 @@ impl<'a> Assembly<'a> {
             queued: data.queued,
             dropped: data.dropped,
             completed: data.completed,
+            served_thousandths: data.served_thousandths * u64::from(is_closed),
+            served_ns: (slice.served_until() - slice.measure_from) * u64::from(is_closed),
             completed_whole: data.completed_whole,
             received_bytes: data.received_bytes,
             reconnects: data.reconnects,

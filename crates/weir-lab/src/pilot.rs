@@ -14,8 +14,11 @@ use weir_model::study::{LoadSpec, Study};
 
 use crate::cell::Block;
 
-/// Lengths of slices, milliseconds; the first is what the pilot itself has.
-const LENGTHS_MS: [u64; 6] = [100, 200, 500, 1000, 2000, 4000];
+/// The slice that a pilot has, which is also that of a study that discards nothing.
+pub(crate) const OF_PILOT: Duration = Duration::from_millis(100);
+
+/// Lengths of slices, milliseconds.
+const LENGTHS_MS: [u64; 7] = [50, 100, 200, 500, 1000, 2000, 4000];
 
 /// Share of the loads that it is for that a pilot may take; it has a block in any case.
 const SHARE: f64 = 0.05;
@@ -25,14 +28,9 @@ const MOST_BLOCKS: u32 = 4;
 /// Unmeasured time that a residue takes, in residues.
 const OUTLASTS: u32 = 2;
 
-/// The slice that a pilot has.
-pub(crate) fn first() -> Duration {
-    Duration::from_millis(LENGTHS_MS[0])
-}
-
 /// Blocks of the pilot for a load.
 pub(crate) fn blocks(study: &Study, load: &LoadSpec) -> u32 {
-    let block = first() * 2 * study.arms.len() as u32;
+    let block = OF_PILOT * 2 * study.arms.len() as u32;
     let fit = load.duration.mul_f64(SHARE).as_secs_f64() / block.as_secs_f64();
     (fit as u32).clamp(1, MOST_BLOCKS)
 }
@@ -70,7 +68,7 @@ pub(crate) fn choose(residues: &[Residue], discard: f64) -> Duration {
     // A study that discards nothing has said so.
     match discard > 0.0 {
         true => lengths.find(fits).unwrap_or(Duration::from_millis(longest)),
-        false => first(),
+        false => OF_PILOT,
     }
 }
 
@@ -94,6 +92,7 @@ mod tests {
             .collect()
         };
         for (times, discard, wanted) in [
+            ([("a", 1, 50), ("b", 5, 50)], 0.2, 50),
             ([("a", 1, 50), ("b", 10, 50)], 0.2, 100),
             ([("a", 1, 50), ("b", 11, 50)], 0.2, 200),
             // A closed loop has no service time of its own.
@@ -113,6 +112,5 @@ mod tests {
                 "{times:?}"
             );
         }
-        assert_eq!(choose(&[], 0.2), first());
     }
 }

@@ -186,7 +186,7 @@ impl Plan {
         Cell {
             blocks: pilot::blocks(&self.study, load),
             phase: Phase::Pilot,
-            ..self.cell(load, pilot::first(), rate)
+            ..self.cell(load, pilot::OF_PILOT, rate)
         }
     }
 

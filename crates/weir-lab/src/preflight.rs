@@ -59,7 +59,7 @@ pub(crate) fn takes(study: &Study, history: &History, start: Duration) -> Durati
         let is_known = piloted.iter().any(|other| are_alike(other, load));
         piloted.push(load);
         let of_pilot = match (pilot, study.blocks.slice) {
-            (None, None) if !is_known => length(study, pilot::first(), pilot::blocks(study, load)),
+            (None, None) if !is_known => length(study, pilot::OF_PILOT, pilot::blocks(study, load)),
             _ => Duration::ZERO,
         };
         let slice = pilot.map(|pilot| Duration::from_nanos(pilot.slice_ns));

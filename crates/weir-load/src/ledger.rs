@@ -201,6 +201,8 @@ pub struct SliceData {
     pub queued: u64,
     /// Responses whose last byte came in the measured part.
     pub completed: u64,
+    /// Answered requests of this slice in thousandths, each by its share in [`crate::Slice::served`].
+    pub served_thousandths: u64,
     /// Responses to requests intended anywhere in the slice, whenever they ended.
     pub completed_whole: u64,
     /// Bytes received for requests of this slice.
@@ -232,6 +234,7 @@ impl SliceData {
             dropped: 0,
             queued: 0,
             completed: 0,
+            served_thousandths: 0,
             completed_whole: 0,
             received_bytes: 0,
             content_bytes: 0,
@@ -252,6 +255,7 @@ impl SliceData {
         self.dropped += other.dropped;
         self.queued += other.queued;
         self.completed += other.completed;
+        self.served_thousandths += other.served_thousandths;
         self.completed_whole += other.completed_whole;
         self.received_bytes += other.received_bytes;
         self.content_bytes += other.content_bytes;
@@ -275,6 +279,7 @@ impl SliceData {
         self.dropped = 0;
         self.queued = 0;
         self.completed = 0;
+        self.served_thousandths = 0;
         self.completed_whole = 0;
         self.received_bytes = 0;
         self.content_bytes = 0;

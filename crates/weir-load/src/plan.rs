@@ -72,6 +72,9 @@ pub struct Flow {
     pub keeps_content: bool,
 }
 
+/// Parts of a request that it is counted by.
+const THOUSANDTHS: u64 = 1000;
+
 /// A stretch of time in which the load goes to one arm. Times are nanoseconds since the trial's
 /// start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -90,6 +93,26 @@ impl Slice {
     /// Whether a moment lies in the measured part.
     pub fn measures(&self, t: u64) -> bool {
         self.measure_from <= t && t < self.end
+    }
+
+    /// Until when requests are counted by shares: earlier than the end by a third of what is not measured at the
+    /// begin, so that what is in flight then still ends under the load; by half of the measured part at most.
+    pub fn served_until(&self) -> u64 {
+        let lead = self.measure_from - self.start;
+        self.end - (lead / 3).min((self.end - self.measure_from) / 2)
+    }
+
+    /// How much of a request that was in service between two moments falls between [`Slice::measure_from`] and
+    /// [`Slice::served_until`], in thousandths. Connections that send together are answered together: of 50, a
+    /// slice has 24 or 25 times 50 whole answers, which is 4 % more or less, and the same ones each time. Shares go up
+    /// with the time alone.
+    pub fn served(&self, sent: u64, ended: u64) -> u64 {
+        let (from, until) = (self.measure_from, self.served_until());
+        if from <= sent && ended <= until {
+            return THOUSANDTHS;
+        }
+        let within = ended.min(until).saturating_sub(sent.max(from));
+        within * THOUSANDTHS / ended.saturating_sub(sent).max(1)
     }
 }
 

@@ -134,15 +134,20 @@ impl Play<'_> {
             let count = length * workers / (mean * self.factor);
             // The count of a renewal process (Feller, An Introduction to Probability Theory, vol. 2, XI).
             let count = count + sd / mean * count.sqrt() * chance.normal();
-            count.round().max(0.0) as u64
+            count.max(0.0)
         };
         let measured = answered(self.slice.measure_from);
         let length = self.slice.end - self.slice.start;
         let rest = self.slice.measure_from - self.slice.start;
-        let whole = measured + (measured as f64 * rest as f64 / (length - rest) as f64) as u64;
         let mut data = SliceData::new();
+        data.completed = measured.round() as u64;
+        let served_ns = self.slice.served_until() - self.slice.measure_from;
+        let measured_ns = self.slice.end - self.slice.measure_from;
+        let of_all = served_ns as f64 / measured_ns.max(1) as f64;
+        data.served_thousandths = (measured * of_all * 1e3) as u64;
+        let measured = data.completed;
+        let whole = measured + (measured as f64 * rest as f64 / (length - rest) as f64) as u64;
         data.offered = measured;
-        data.completed = measured;
         data.completed_whole = whole;
         data.statuses[usize::from(self.status) - 100] = whole;
         data.received_bytes = RESPONSE_BYTES * whole;
@@ -312,6 +317,7 @@ impl Play<'_> {
         data.statuses[usize::from(status) - 100] += 1;
         data.completed_whole += 1;
         data.completed += u64::from(self.slice.measures(done));
+        data.served_thousandths += self.slice.served(request.sent, done);
         data.received_bytes += RESPONSE_BYTES;
         if self.slice.measures(request.intended) {
             let times = &mut data.histograms;

@@ -1,5 +1,7 @@
 //! When a series becomes another one.
 
+use std::ops::Range;
+
 use crate::ascending;
 
 /// The place in a sample, in order of time, where it most likely changes from one level to another, as the
@@ -27,6 +29,34 @@ pub fn change_point(sample: &[f64]) -> Option<(usize, f64)> {
     Some((place, p.min(1.0)))
 }
 
+/// Stretches of at least `shortest` values in a row that all lie more than `limit` from the median on one side of
+/// it: what [`change_point`] overlooks when it passes again. Each with the p of so long a stretch among as many
+/// values beyond the limit in a random order: the chance that one begins at any given place, times the places
+/// (Mood, "The Distribution Theory of Runs", Ann. Math. Statist. 11, 1940). Empty for a sample that is not finite.
+pub fn excursions(sample: &[f64], limit: f64, shortest: usize) -> Vec<(Range<usize>, f64)> {
+    let Some(sorted) = ascending(sample).filter(|sorted| !sorted.is_empty()) else {
+        return Vec::new();
+    };
+    let n = sample.len();
+    let middle = f64::midpoint(sorted[(n - 1) / 2], sorted[n / 2]);
+    let mut found = Vec::new();
+    for side in [-1.0, 1.0] {
+        let is_beyond = |value: &f64| side * (value - middle) > limit;
+        let beyond = sample.iter().filter(|value| is_beyond(value)).count();
+        let mut begin = 0;
+        for run in sample.chunk_by(|a, b| is_beyond(a) == is_beyond(b)) {
+            let range = begin..begin + run.len();
+            begin = range.end;
+            if run.len() >= shortest && is_beyond(&run[0]) {
+                let chances = (0..run.len()).map(|i| (beyond - i) as f64 / (n - i) as f64);
+                let p = (n - run.len() + 1) as f64 * chances.product::<f64>();
+                found.push((range, p.min(1.0)));
+            }
+        }
+    }
+    found
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -51,5 +81,33 @@ mod tests {
         );
         assert_eq!(change_point(&[1.0; 3]), None);
         assert_eq!(change_point(&[1.0; 8]).unwrap().1, 1.0);
+    }
+
+    #[test]
+    fn a_stretch_that_passes_is_found_and_scattered_outliers_are_not() {
+        let mut rng = SplitMix64::new(6);
+        let (mut wrong, mut alone) = (0, 0);
+        for _ in 0..2000 {
+            let mut sample: Vec<f64> = (0..56).map(|_| rng.unit()).collect();
+            for _ in 0..8 {
+                sample[rng.below(56) as usize] -= 10.0;
+            }
+            let all = excursions(&sample, 2.0, 4);
+            wrong += usize::from(all.iter().any(|(_, p)| *p < 0.01));
+            sample[24..33].iter_mut().for_each(|value| *value = -50.0);
+            let found = excursions(&sample, 2.0, 4);
+            let holds = |(range, p): &(Range<usize>, f64)| {
+                range.start <= 24 && 33 <= range.end && *p < 1e-3
+            };
+            assert!(found.iter().any(holds), "{found:?}");
+            alone += usize::from(change_point(&sample).unwrap().1 < 1e-3);
+        }
+        assert!(
+            wrong <= 20,
+            "{wrong} of 2,000 with scattered outliers at 1 %"
+        );
+        assert!(alone < 500, "{alone}: it needs no search of its own");
+        assert_eq!(excursions(&[1.0; 9], 0.1, 4), []);
+        assert_eq!(excursions(&[], 0.1, 4), []);
     }
 }

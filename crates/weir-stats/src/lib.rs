@@ -24,7 +24,7 @@ mod student;
 pub mod verdict;
 pub mod walsh;
 
-pub use change::change_point;
+pub use change::{change_point, excursions};
 pub use design::{SplitMix64, block_order};
 pub use estimate::Estimate;
 pub use multiplicity::holm;

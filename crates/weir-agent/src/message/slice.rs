@@ -38,6 +38,7 @@ struct SliceCounts {
     dropped: u64,
     offered: u64,
     completed: u64,
+    served_thousandths: u64,
     completed_whole: u64,
     received_bytes: u64,
     reconnects: u64,
@@ -60,6 +61,7 @@ fn counts_of(data: &SliceData) -> SliceCounts {
         dropped: data.dropped,
         offered: data.offered,
         completed: data.completed,
+        served_thousandths: data.served_thousandths,
         completed_whole: data.completed_whole,
         received_bytes: data.received_bytes,
         reconnects: data.reconnects,
@@ -80,6 +82,7 @@ fn data_of(counts: &SliceCounts) -> Option<SliceData> {
     (data.due, data.queued, data.dropped) = (counts.due, counts.queued, counts.dropped);
     data.offered = counts.offered;
     data.completed = counts.completed;
+    data.served_thousandths = counts.served_thousandths;
     data.completed_whole = counts.completed_whole;
     data.received_bytes = counts.received_bytes;
     data.reconnects = counts.reconnects;
@@ -130,6 +133,7 @@ mod tests {
         (data.offered, data.completed, data.completed_whole) = (1, 2, 3);
         (data.received_bytes, data.reconnects, data.cpu_ns) = (4, 5, 6);
         (data.due, data.queued, data.dropped) = (12, 13, 14);
+        data.served_thousandths = 15;
         (data.statuses[0], data.statuses[499]) = (7, 8);
         data.censored.in_flight = 9;
         let errors = [ErrorCount {
@@ -149,6 +153,7 @@ mod tests {
         let again = data_of(&serde_json::from_str(&text).unwrap()).unwrap();
         assert_eq!(counts_of(&again), counts);
         assert_eq!((again.due, again.queued, again.dropped), (12, 13, 14));
+        assert_eq!(again.served_thousandths, 15);
         assert_eq!(again.histograms.response, data.histograms.response);
         assert_eq!(again.errors.counts(), errors);
         assert_eq!(again.status_classes(), data.status_classes());

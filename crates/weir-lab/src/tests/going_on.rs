@@ -107,7 +107,7 @@ fn the_rate_of_an_open_loop_follows_from_the_closed_one_and_is_kept() {
     let mut closed = run.trials().filter(|trial| trial.load == "closed");
     assert!(closed.all(|trial| trial.rate_intended.is_none()));
     let pilot = run.pilot("closed").unwrap();
-    assert_eq!(pilot.slice_ns, Duration::from_millis(100).as_nanos() as u64);
+    assert_eq!(pilot.slice_ns, Duration::from_millis(50).as_nanos() as u64);
     assert_eq!(pilot.residues.len(), 3);
     assert!(
         pilot.residues.iter().all(|residue| residue.ns > 1_000_000),

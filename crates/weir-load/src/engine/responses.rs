@@ -246,9 +246,13 @@ impl<R: Reactor> Engine<'_, R> {
         let entry = self.request_of(key);
         let flow = usize::from(self.conns[id as usize].flow);
         let slice = entry.slice as usize;
-        let measured = self.plan.slices[slice].measures(entry.intended - self.start);
+        let of_slice = &self.plan.slices[slice];
+        let measured = of_slice.measures(entry.intended - self.start);
+        let since_start = |t: u64| t.saturating_sub(self.start);
+        let served = of_slice.served(since_start(entry.sent), since_start(stamp));
         if let Some(data) = self.data(slice, flow) {
             data.completed_whole += 1;
+            data.served_thousandths += served;
             data.content_bytes += end.content_bytes;
             let code = usize::from(end.status.wrapping_sub(100));
             if let Some(count) = data.statuses.get_mut(code) {

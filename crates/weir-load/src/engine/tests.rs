@@ -311,6 +311,28 @@ fn a_ramp_grows_the_load_evenly_in_both_loops() {
     }
 }
 
+/// Ten connections that are answered together: whole answers go up by ten at once, shares with the time.
+#[test]
+fn requests_are_counted_by_their_shares_of_the_measured_time() {
+    let mut whole = Vec::new();
+    for service in [3_300_000, 3_350_000, 3_400_000] {
+        let plan = plan(Arrivals::Closed, 10, turns(4, &[0, 1], 20 * MS));
+        let ran = simulate(&plan, steady(service));
+        let data = ran.slice(2);
+        let served_ns = plan.slices[2].served_until() - plan.slices[2].measure_from;
+        let expected = 10_000 * served_ns / service;
+        let off = data.served_thousandths.abs_diff(expected);
+        // The reactor takes time of its own, some microseconds a request.
+        assert!(
+            off * 200 < expected,
+            "{} of {expected}",
+            data.served_thousandths
+        );
+        whole.push(data.completed);
+    }
+    assert!(whole.iter().all(|count| count % 10 == 0), "{whole:?}");
+}
+
 #[test]
 fn refused_connections_are_tried_again_and_counted() {
     let plan = plan(Arrivals::Closed, 4, seconds(1));

@@ -105,6 +105,13 @@ pub struct SliceRecord {
     pub dropped: u64,
     /// Responses completed in the measured part.
     pub completed: u64,
+    /// Answered requests of a closed loop in thousandths, each by the share of its service time that lies in the
+    /// first `served_ns` of the measured part; absent in records of before it was kept, and in open loops.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub served_thousandths: u64,
+    /// See [`SliceRecord::served_thousandths`].
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub served_ns: u64,
     /// Responses completed in the whole slice, its drain included.
     pub completed_whole: u64,
     /// Bytes received in the whole slice.
