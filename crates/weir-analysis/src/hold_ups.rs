@@ -23,20 +23,16 @@ pub(crate) fn seen(blocks: &[Block<'_>], study: &Study) -> Option<HoldUpFindings
     let slices = || trials.clone().flat_map(|judged| &judged.trial.slices);
     let of = slices().filter(|slice| !slice.held_up.is_unknown()).count();
     let still = slices().filter(|slice| slice.stood_still).count();
-    let blocks_of = |pair: [usize; 2], tells: fn(&Judged<'_>) -> bool| {
-        let own = |block: &Block<'_>, arm: usize| block.get(arm)?.as_ref().map(tells);
+    let usable_blocks = |pair: [usize; 2], tells: fn(&TrialRecord) -> bool| {
+        let is_such = |judged: &Judged<'_>| judged.usable() && tells(judged.trial);
+        let own = |block: &Block<'_>, arm: usize| block.get(arm)?.as_ref().map(is_such);
         let both = |block: &&Block<'_>| pair.iter().all(|&arm| own(block, arm) == Some(true));
         blocks.iter().filter(both).count()
     };
     let pairs = study.arms.iter().enumerate();
     let mut pairs = pairs.map(|(arm, spec)| [arm, spec.against]);
-    let left_out = pairs.all(|pair| {
-        let all = blocks_of(pair, |judged| judged.usable());
-        let left = blocks_of(pair, |judged| {
-            judged.usable() && has_undisturbed(judged.trial)
-        });
-        2 * left > all
-    });
+    let left_out =
+        pairs.all(|pair| 2 * usable_blocks(pair, has_undisturbed) > usable_blocks(pair, |_| true));
     (of > 0).then_some(HoldUpFindings {
         slices: still as u32,
         of: of as u32,

@@ -59,8 +59,6 @@ fn section(
         clause(Style::Soft, summary(spec, load)),
         Block::Only(Outputs::TERMINAL, told.collect()),
     ];
-    let told = hold_ups(load, is_open(spec, load));
-    blocks.extend(told.map(|told| clause(Style::Soft, told)));
     let figures = figures(input, load, spec, is_said);
     if load.validity == Validity::Invalid {
         blocks.extend(validity(load));
@@ -76,6 +74,8 @@ fn section(
         });
         blocks.push(Block::Only(Outputs::FILES, vec![fold]));
     } else {
+        let told = hold_ups(load, is_open(spec, load));
+        blocks.extend(told.map(|told| clause(Style::Soft, told)));
         blocks.extend(figures);
         blocks.extend(validity(load));
     }
