@@ -9,8 +9,6 @@ use weir_model::study::{Arm, LoadSpec, Metric, Study};
 use weir_record::Run;
 
 use crate::counters;
-use crate::findings::HoldUpFindings;
-use crate::hold_ups;
 use crate::outcomes::{Answers, UNANSWERED, sum};
 use crate::validity::{RULES, Reason, Use, judge};
 
@@ -357,8 +355,6 @@ pub(crate) struct LoadData<'a> {
     pub(crate) blocks: Vec<Block<'a>>,
     /// For each block the continuous trial that it is part of: one of other instances of the proxies than before.
     pub(crate) instances: Vec<usize>,
-    /// What meters say of an open loop's slices.
-    pub(crate) hold_ups: Option<HoldUpFindings>,
 }
 
 impl<'a> LoadData<'a> {
@@ -396,9 +392,8 @@ impl<'a> LoadData<'a> {
             }
             block
         });
-        let blocks: Vec<Block<'_>> = blocks.collect();
+        let blocks = blocks.collect();
         LoadData {
-            hold_ups: hold_ups::seen(&blocks, study).filter(|_| load.is_open()),
             study,
             load: &load.name,
             open: load.is_open(),
@@ -467,28 +462,6 @@ impl<'a> LoadData<'a> {
     /// Usable trials of an arm, in order of time.
     pub(crate) fn usable_of(&self, arm: usize) -> impl Iterator<Item = &'a TrialRecord> {
         (0..self.blocks.len()).filter_map(move |block| self.usable(block, arm))
-    }
-
-    /// Whether slices in which the machine stood still are left out of typical p99s.
-    pub(crate) fn leaves_out(&self) -> bool {
-        self.hold_ups.is_some_and(|seen| seen.left_out)
-    }
-
-    /// Those of some blocks in which these arms have something to tell of a metric.
-    pub(crate) fn telling(
-        &self,
-        metric: Metric,
-        arms: &[usize],
-        mut blocks: Vec<usize>,
-    ) -> Vec<usize> {
-        if metric == Metric::ResponseP99 && self.leaves_out() {
-            let tells = |block, arm| {
-                self.usable(block, arm)
-                    .is_some_and(hold_ups::has_undisturbed)
-            };
-            blocks.retain(|block| arms.iter().all(|arm| tells(*block, *arm)));
-        }
-        blocks
     }
 
     /// Blocks in which both arms are usable.

@@ -163,7 +163,7 @@ impl<'a> Comparer<'a> {
             )));
         }
         let all = data.usable_pairs(arm, against);
-        let blocks = data.telling(metric, &[arm, against], all.clone());
+        let blocks = self.values.telling(metric, &[arm, against], all.clone());
         if blocks.is_empty() {
             return Err(NotComparable(match data.blocks.len() {
                 0 => "nothing was measured".to_owned(),

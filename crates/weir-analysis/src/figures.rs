@@ -57,7 +57,7 @@ fn tails(comparer: &Comparer<'_>, arm: usize) -> Vec<TailFindings> {
         let beyond = samples as f64 * (1.0 - quantile);
         let is_known = blocks.len() >= LEAST_REPLICATES && beyond >= LEAST_BEYOND;
         let typical = (quantile == 0.99).then(|| {
-            let telling = data.telling(Metric::ResponseP99, &[arm], blocks.clone());
+            let telling = values.telling(Metric::ResponseP99, &[arm], blocks.clone());
             typical_p99(values, arm, &telling)
         });
         Some(TailFindings {

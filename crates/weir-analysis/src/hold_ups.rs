@@ -6,34 +6,30 @@
 //! they are left out. They are not where that would take half of the blocks of a comparison: then such moments are what
 //! this machine's p99 is made of, and what would be left is a choice of few.
 
-use weir_model::record::TrialRecord;
-use weir_model::study::Study;
-
-use crate::blocks::{Block, Judged};
+use crate::blocks::LoadData;
 use crate::findings::HoldUpFindings;
 
-/// Whether a trial has a slice in which the machine did not stand still.
-pub(crate) fn has_undisturbed(trial: &TrialRecord) -> bool {
-    trial.slices.iter().any(|slice| !slice.stood_still)
+/// Whether an arm's trial in a block is usable and has a slice in which the machine did not stand still.
+pub(crate) fn has_undisturbed(data: &LoadData<'_>, block: usize, arm: usize) -> bool {
+    let slices = data.usable(block, arm).map(|trial| &trial.slices);
+    slices.is_some_and(|slices| slices.iter().any(|slice| !slice.stood_still))
 }
 
-/// What meters say of the slices of a load; `None` where there were none.
-pub(crate) fn seen(blocks: &[Block<'_>], study: &Study) -> Option<HoldUpFindings> {
-    let trials = blocks.iter().flatten().flatten();
+/// What meters say of the slices of an open loop; `None` where there were none.
+pub(crate) fn seen(data: &LoadData<'_>) -> Option<HoldUpFindings> {
+    let trials = data.blocks.iter().flatten().flatten();
     let slices = || trials.clone().flat_map(|judged| &judged.trial.slices);
     let of = slices().filter(|slice| !slice.held_up.is_unknown()).count();
     let still = slices().filter(|slice| slice.stood_still).count();
-    let usable_blocks = |pair: [usize; 2], tells: fn(&TrialRecord) -> bool| {
-        let is_such = |judged: &Judged<'_>| judged.usable() && tells(judged.trial);
-        let own = |block: &Block<'_>, arm: usize| block.get(arm)?.as_ref().map(is_such);
-        let both = |block: &&Block<'_>| pair.iter().all(|&arm| own(block, arm) == Some(true));
-        blocks.iter().filter(both).count()
-    };
-    let pairs = study.arms.iter().enumerate();
-    let mut pairs = pairs.map(|(arm, spec)| [arm, spec.against]);
-    let left_out =
-        pairs.all(|pair| 2 * usable_blocks(pair, has_undisturbed) > usable_blocks(pair, |_| true));
-    (of > 0).then_some(HoldUpFindings {
+    let mut arms = data.study.arms.iter().enumerate();
+    let left_out = arms.all(|(arm, spec)| {
+        let both = |block: &&usize| {
+            has_undisturbed(data, **block, arm) && has_undisturbed(data, **block, spec.against)
+        };
+        let blocks = data.usable_pairs(arm, spec.against);
+        2 * blocks.iter().filter(both).count() > blocks.len()
+    });
+    (data.open && of > 0).then_some(HoldUpFindings {
         slices: still as u32,
         of: of as u32,
         left_out: left_out && still > 0,

@@ -87,7 +87,7 @@ pub fn analyze(run: &Run) -> Findings {
                 limits: limits::limits(&comparer),
                 phases: phases::changes(run, &mut comparer),
                 fresh: phases::fresh(&data),
-                hold_ups: data.hold_ups,
+                hold_ups: comparer.values.hold_ups,
                 validity,
                 reasons,
                 left_out: headline::left_out(&data),

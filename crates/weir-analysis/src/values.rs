@@ -8,11 +8,15 @@ use weir_model::study::Metric;
 use weir_record::{HistogramKind, Run, tag};
 
 use crate::blocks::LoadData;
+use crate::findings::HoldUpFindings;
+use crate::hold_ups;
 use crate::outcomes::{Answers, cpu_per_request, rate, received_per_second, sum};
 
 /// Values of metrics over groups of blocks.
 pub(crate) struct Values<'a> {
     data: &'a LoadData<'a>,
+    /// What meters say of an open loop's slices.
+    pub(crate) hold_ups: Option<HoldUpFindings>,
     /// By arm and block: the response-time buckets (value in nanoseconds, count) of a usable trial.
     /// Kept sparse: dense ones would take a quarter of a megabyte each. Empty in the closed loop.
     responses: Vec<Vec<Buckets>>,
@@ -45,8 +49,10 @@ impl<'a> Values<'a> {
             let trial = data.usable(block, arm);
             trial.map_or(Buckets::new(), |trial| buckets(&trial.response_time.tag))
         };
+        let hold_ups = hold_ups::seen(data);
+        let left_out = hold_ups.is_some_and(|seen| seen.left_out);
         let undisturbed = |block, arm| {
-            let trial = data.usable(block, arm).filter(|_| data.leaves_out())?;
+            let trial = data.usable(block, arm).filter(|_| left_out)?;
             let TrialRecord {
                 load, arm, block, ..
             } = trial;
@@ -58,15 +64,35 @@ impl<'a> Values<'a> {
         let blocks = 0..data.blocks.len();
         Values {
             data,
+            hold_ups,
             responses: each(arms.clone(), blocks.clone(), all),
             undisturbed: each(arms, blocks, undisturbed),
         }
     }
 
+    /// Whether slices in which the machine stood still are left out of typical p99s.
+    fn leaves_out(&self) -> bool {
+        self.hold_ups.is_some_and(|seen| seen.left_out)
+    }
+
+    /// Those of some blocks in which these arms have something to tell of a metric.
+    pub(crate) fn telling(
+        &self,
+        metric: Metric,
+        arms: &[usize],
+        mut blocks: Vec<usize>,
+    ) -> Vec<usize> {
+        if metric == Metric::ResponseP99 && self.leaves_out() {
+            let tells = |block, arm| hold_ups::has_undisturbed(self.data, block, arm);
+            blocks.retain(|block| arms.iter().all(|arm| tells(*block, *arm)));
+        }
+        blocks
+    }
+
     /// Response times that a metric is made of.
     pub(crate) fn times_of(&self, metric: Metric, arm: usize, blocks: &[usize]) -> Times {
         let all = self.times(arm, blocks);
-        if metric != Metric::ResponseP99 || !self.data.leaves_out() {
+        if metric != Metric::ResponseP99 || !self.leaves_out() {
             return all;
         }
         let own = |block: &usize| match &self.undisturbed[arm][*block] {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
 //
-// Counts how late timer interrupts come. `tick` is the BPF program of a perf event whose timer is due every two
+// Counts how late timer interrupts come. `tick` is the BPF program of a perf event whose timer is due every few
 // milliseconds, and does nothing; `expired` sees every timer of the kernel when it is over, and takes this one's.
 // Samples of the perf event itself would not do: kernels leave them out on idle CPUs (seen on 6.18).
 
