@@ -65,7 +65,9 @@ impl Histograms {
             &other.first_byte,
             &other.dispatch_lag,
         ];
-        for (own, others) in self.all().into_iter().zip(others) {
+        let some = self.all().into_iter().zip(others);
+        // Of an empty one every count would be read all the same.
+        for (own, others) in some.filter(|(_, others)| !others.is_empty()) {
             own.add(others)
                 .expect("all histograms have the same bounds");
         }
@@ -73,7 +75,8 @@ impl Histograms {
     }
 
     fn clear(&mut self) {
-        self.all().into_iter().for_each(Histogram::reset);
+        let some = self.all().into_iter().filter(|own| !own.is_empty());
+        some.for_each(Histogram::reset);
         self.overflow = 0;
     }
 }
