@@ -90,7 +90,7 @@ pub static NOISES: [NoiseRow; 21] = [
     open("open loop", 1_500.0, |host| slower(host, 1.0)),
     open("open loop, heavy tails", 1_500.0, |host| host.others.service = HEAVY),
     open("open loop, hold-ups, no meters", 12_000.0, |host| held_up(host, 0.0)),
-    open("open loop, hold-ups, meters", 12_000.0, |host| held_up(host, 2.5e6)),
+    open("open loop, hold-ups, meters", 12_000.0, |host| held_up(host, 2e6)),
 ];
 
 /// Quick arms on a machine that stands still now and then, with an interrupt of its meters so often, in nanoseconds.
