@@ -5,7 +5,7 @@ mod proxies;
 
 use weir_model::study::{ArmRole, Metric, Study};
 
-use crate::findings::{Comparison, InertArm, LimitFindings, LimitVerdict, LoadFindings, Verdict};
+use crate::findings::{Comparison, Holding, InertArm, LimitFindings, LoadFindings, Verdict};
 use crate::names::{self, are_different_proxies, are_steps, capitalized, find};
 use crate::outcomes::UNANSWERED;
 
@@ -58,7 +58,8 @@ fn of_load(study: &Study, load: &LoadFindings, inert: &[InertArm], one_of_many: 
         .collect();
     let text = format!("{under}{}", both.join(" "));
     let others = unanswered(load).into_iter().chain(changed(load));
-    let others = others.chain(Some(load.fresh.clone()).filter(|fresh| !fresh.is_empty()));
+    let noted = [&load.fresh, &load.idle].into_iter().cloned();
+    let others = others.chain(noted.filter(|note| !note.is_empty()));
     let all = std::iter::once(text)
         .chain(others)
         .chain(warning(study, load));
@@ -137,10 +138,10 @@ fn one_arm_under_many(study: &Study, loads: &[&LoadFindings]) -> Option<String> 
     let found = found?;
     let mut parts = Vec::new();
     for verdict in [
-        LimitVerdict::Holds,
-        LimitVerdict::DoesNotHold,
-        LimitVerdict::NotShown,
-        LimitVerdict::Invalid,
+        Holding::Holds,
+        Holding::DoesNotHold,
+        Holding::NotShown,
+        Holding::Invalid,
     ] {
         let such = found.iter().filter(|(_, limit)| limit.verdict == verdict);
         let such: Vec<(&str, &LimitFindings)> = such.copied().collect();
@@ -179,12 +180,12 @@ fn within(study: &Study, load: &LoadFindings) -> String {
 fn stays(arm: &str, found: &LimitFindings) -> String {
     let limit = ms(found.limit_ns as f64);
     match found.verdict {
-        LimitVerdict::Holds => format!("{arm} stays within {limit} ms"),
-        LimitVerdict::DoesNotHold => format!("{arm} does not stay within {limit} ms"),
-        LimitVerdict::NotShown => {
+        Holding::Holds => format!("{arm} stays within {limit} ms"),
+        Holding::DoesNotHold => format!("{arm} does not stay within {limit} ms"),
+        Holding::NotShown => {
             format!("whether {arm} stays within {limit} ms could not be shown")
         }
-        LimitVerdict::Invalid => format!("{arm} has no valid figures"),
+        Holding::Invalid => format!("{arm} has no valid figures"),
     }
 }
 

@@ -3,7 +3,8 @@
 
 use weir_model::load::{Censored, ErrorCount, Lifetime};
 use weir_model::record::{
-    ConnectionCounts, PartRecord, QuantileSummary, RunHeader, SliceRecord, TrialRecord, Validity,
+    ConnectionCounts, PartRecord, Phase, QuantileSummary, RunHeader, SliceRecord, TrialRecord,
+    Validity,
 };
 use weir_model::study::{Arm, LoadSpec, Metric, Study};
 use weir_record::Run;
@@ -246,7 +247,8 @@ pub(crate) struct Part<'a> {
 
 impl<'a> Part<'a> {
     fn of(run: &'a Run, part: &'a PartRecord, load: &'a LoadSpec) -> Part<'a> {
-        let own = run.trials().filter(|trial| trial.load == load.name);
+        let own = run.trials_in(|_| true);
+        let own = own.filter(|trial| trial.load == load.name && trial.phase == part.phase);
         let own: Vec<&TrialRecord> = own.filter(|trial| holds(part, trial)).collect();
         let total = |field| sum(own.iter().copied(), field) as u64;
         let typical = |field: fn(&QuantileSummary) -> u64| {
@@ -309,7 +311,7 @@ impl<'a> Part<'a> {
 }
 
 /// The middle one, the higher of two; 0 of none.
-fn median(values: impl Iterator<Item = u64>) -> u64 {
+pub(crate) fn median(values: impl Iterator<Item = u64>) -> u64 {
     let mut values: Vec<u64> = values.collect();
     values.sort_unstable();
     values.get(values.len() / 2).copied().unwrap_or(0)
@@ -345,6 +347,7 @@ pub(crate) type Block<'a> = Vec<Option<Judged<'a>>>;
 
 /// Everything measured under one load.
 pub(crate) struct LoadData<'a> {
+    pub(crate) header: &'a RunHeader,
     pub(crate) study: &'a Study,
     /// Name of the load.
     pub(crate) load: &'a str,
@@ -359,6 +362,15 @@ pub(crate) struct LoadData<'a> {
 
 impl<'a> LoadData<'a> {
     pub(crate) fn gather(run: &'a Run, load: &'a LoadSpec) -> LoadData<'a> {
+        LoadData::of_phases(run, load, Phase::counts)
+    }
+
+    /// What was measured in some phases.
+    pub(crate) fn of_phases(
+        run: &'a Run,
+        load: &'a LoadSpec,
+        wanted: fn(Phase) -> bool,
+    ) -> LoadData<'a> {
         let study = &run.header.study;
         let pilot = run.pilot(&load.name);
         let rate_intended = match load.is_open() {
@@ -368,32 +380,37 @@ impl<'a> LoadData<'a> {
         let chosen = pilot.map(|pilot| pilot.slice_ns);
         let fixed = study.blocks.slice.map(|slice| slice.as_nanos() as u64);
         let parts: Vec<Part<'_>> = run
-            .parts(&load.name)
+            .parts_in(&load.name, wanted)
             .map(|p| Part::of(run, p, load))
             .collect();
         let mut instances = Vec::new();
-        let blocks = run.blocks(&load.name).into_values().map(|trials| {
-            let own = trials.first();
-            let own = own.and_then(|trial| parts.iter().position(|part| holds(part.part, trial)));
-            // One that a kill has cut short has no record, and is the last of its session.
-            instances.push(own.unwrap_or(parts.len()));
-            let mut block: Block<'a> = study.arms.iter().map(|_| None).collect();
-            for trial in trials {
-                if let Some(arm) = study.arms.iter().position(|arm| arm.name == trial.arm) {
-                    let mut reasons = judge(Use::Study, &evidence(trial, &run.header));
-                    reasons.extend(only_the_lab(trial));
-                    if let Some(part) = parts.iter().find(|part| holds(part.part, trial)) {
-                        reasons.extend(judge(Use::Study, &part.evidence(&trial.arm)));
-                        let hops = counters::hops(run, part.part, &trial.arm);
-                        reasons.extend(hops.flat_map(|hop| judge(Use::Study, &hop.into())));
+        let blocks = run
+            .blocks_in(&load.name, wanted)
+            .into_values()
+            .map(|trials| {
+                let own = trials.first();
+                let own =
+                    own.and_then(|trial| parts.iter().position(|part| holds(part.part, trial)));
+                // One that a kill has cut short has no record, and is the last of its session.
+                instances.push(own.unwrap_or(parts.len()));
+                let mut block: Block<'a> = study.arms.iter().map(|_| None).collect();
+                for trial in trials {
+                    if let Some(arm) = study.arms.iter().position(|arm| arm.name == trial.arm) {
+                        let mut reasons = judge(Use::Study, &evidence(trial, &run.header));
+                        reasons.extend(only_the_lab(trial));
+                        if let Some(part) = parts.iter().find(|part| holds(part.part, trial)) {
+                            reasons.extend(judge(Use::Study, &part.evidence(&trial.arm)));
+                            let hops = counters::hops(run, part.part, &trial.arm);
+                            reasons.extend(hops.flat_map(|hop| judge(Use::Study, &hop.into())));
+                        }
+                        block[arm] = Some(Judged { trial, reasons });
                     }
-                    block[arm] = Some(Judged { trial, reasons });
                 }
-            }
-            block
-        });
+                block
+            });
         let blocks = blocks.collect();
         LoadData {
+            header: &run.header,
             study,
             load: &load.name,
             open: load.is_open(),

@@ -49,7 +49,7 @@ pub fn is_telling(name: &str) -> bool {
 pub(crate) fn of(run: &Run, load: &str, arm: &str) -> BTreeMap<String, u64> {
     let mut sums: BTreeMap<String, u64> = BTreeMap::new();
     let records = run.records.iter().filter_map(|record| match record {
-        Record::Counters(counters) => Some(counters),
+        Record::Counters(counters) if counters.phase.counts() => Some(counters),
         _ => None,
     });
     for record in records.filter(|record| record.load == load && record.arm == arm) {

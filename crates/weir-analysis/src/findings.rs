@@ -1,5 +1,7 @@
 //! What an analysis says: the only thing that reports are made from, beside the records.
 
+mod alone;
+mod limits;
 mod published;
 mod tails;
 
@@ -10,6 +12,8 @@ use weir_model::record::{ArmConnections, Inert, Outcome, Validity, ValidityReaso
 use weir_model::study::{ArmRole, Metric, Objective};
 use weir_stats::verdict::LEAST_REPLICATES;
 
+pub use alone::AloneFindings;
+pub use limits::{Holding, LimitFindings};
 pub use published::*;
 pub use tails::{HoldUpFindings, NEVER_NS, TailFindings};
 
@@ -25,6 +29,9 @@ pub struct Findings {
     /// Arms with levels that changed nothing as things stand, in the order of the study.
     #[serde(default)]
     pub inert: Vec<InertArm>,
+    /// Whether the winner's ratio holds when the arms run one at a time; `None` where nobody asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub alone: Option<AloneFindings>,
     /// What to know beside the answer.
     pub headline: Headline,
     /// Matrices of loads, in the order of the study.
@@ -144,6 +151,9 @@ pub struct LoadFindings {
     /// What would have been seen only by a longer measurement; empty where nothing is known of that kind.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub fresh: String,
+    /// That under every arm nobody was busy, so the connections were the limit; empty where somebody was.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub idle: String,
     /// INVALID when no block was valid for all arms; SUSPECT when more than one in twenty of an
     /// arm's trials that were used are, or half of the blocks or more were INVALID; else VALID.
     pub validity: Validity,
@@ -441,45 +451,5 @@ pub enum Verdict {
     /// Neither can be said.
     Inconclusive,
     /// There are no valid figures to compare.
-    Invalid,
-}
-
-/// Whether one arm stays within the study's limit ([`weir_model::study::Objective::within`]).
-///
-/// With [`LimitVerdict::Invalid`], and where too few requests were answered for the quantile to
-/// exist, there is no estimate: value and interval are not numbers (null in JSON).
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct LimitFindings {
-    /// The arm.
-    pub arm: String,
-    /// The metric.
-    pub metric: Metric,
-    /// The limit in nanoseconds.
-    pub limit_ns: u64,
-    /// Hodges-Lehmann estimate of the metric over the replicates, in nanoseconds.
-    pub value_ns: f64,
-    /// Its exact interval, in nanoseconds.
-    pub interval_ns: (f64, f64),
-    /// Confidence that the interval really has.
-    pub confidence: f64,
-    /// Replicates behind it: groups of neighbouring blocks.
-    pub n: u32,
-    /// What it comes to.
-    pub verdict: LimitVerdict,
-    /// Why, in half a sentence.
-    pub because: String,
-}
-
-/// What a limit says.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum LimitVerdict {
-    /// The whole interval lies within the limit.
-    Holds,
-    /// The whole interval lies beyond it, or too many requests were not answered at all.
-    DoesNotHold,
-    /// Neither: the interval reaches over the limit, or is not sure enough.
-    NotShown,
-    /// There are no valid figures.
     Invalid,
 }

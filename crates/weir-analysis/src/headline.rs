@@ -46,7 +46,8 @@ fn comparable(data: &LoadData<'_>) -> bool {
     pairs.any(|blocks| !blocks.is_empty())
 }
 
-fn mostly_suspect(data: &LoadData<'_>, arm: usize) -> bool {
+/// Whether too many of an arm's trials that may be used are SUSPECT.
+pub(crate) fn mostly_suspect(data: &LoadData<'_>, arm: usize) -> bool {
     let trials = data.blocks.iter().filter_map(|block| block[arm].as_ref());
     let usable: Vec<_> = trials.filter(|judged| judged.usable()).collect();
     let suspect = usable.iter().filter(|j| j.validity() == Validity::Suspect);

@@ -9,11 +9,13 @@
 //! 3. `replicates` turns blocks into log ratios and says which instance each is of; `compare` asks `weir-stats` for
 //!    estimate, interval, p and verdict, and `equal` takes back what two equal arms show as well.
 //!
+//! `idle` takes back what is equivalent because nobody was busy. `alone` says whether the winner's ratio holds when arms run one at a time, where that was checked.
 //! `ranking` puts arms in order by their pairs, where the study compares all; `limits` says whether each arm
 //! stays within an absolute limit, where there is one. `figures` and `answer` put the rest into numbers and
 //! one sentence; `headline` says what the sentence rests on and leaves out, `published` what it does to
 //! published effects.
 
+pub mod alone;
 mod answer;
 mod blocks;
 mod compare;
@@ -24,6 +26,7 @@ mod figures;
 pub mod findings;
 mod headline;
 mod hold_ups;
+mod idle;
 mod inert;
 mod limits;
 mod load;
@@ -44,6 +47,7 @@ use weir_stats::SignedRank;
 use crate::blocks::LoadData;
 use crate::compare::Comparer;
 use crate::findings::{Findings, LoadFindings};
+use crate::idle::Idle;
 use crate::validity::Use;
 
 pub use crate::counters::is_telling;
@@ -71,6 +75,12 @@ pub fn analyze(run: &Run) -> Findings {
             let (validity, reasons) = headline::load(&data);
             let mut comparer = Comparer::new(run, &data, &mut tests);
             let mut compared = comparer.compare();
+            let idle = Idle::of(&data, load);
+            if let Some(idle) = &idle {
+                let pairs = compared.pairs.iter_mut();
+                let all = compared.comparisons.iter_mut().chain(pairs);
+                all.for_each(|comparison| idle.doubt(&data, comparison));
+            }
             equal::hold_against_the_same(&mut compared.comparisons, study);
             let rankings = ranking::rankings(study, &data.metrics(), &compared.pairs);
             LoadFindings {
@@ -88,6 +98,7 @@ pub fn analyze(run: &Run) -> Findings {
                 phases: phases::changes(run, &mut comparer),
                 fresh: phases::fresh(&data),
                 hold_ups: comparer.values.hold_ups,
+                idle: idle.map_or_else(String::new, |idle| idle.sentence()),
                 validity,
                 reasons,
                 left_out: headline::left_out(&data),
@@ -96,8 +107,15 @@ pub fn analyze(run: &Run) -> Findings {
         .collect();
     let complete = run.outcome() == Some(Outcome::Complete);
     let inert = inert::inert(run);
+    let alone = alone::check(run, &loads, &mut tests);
+    let mut answer = answer::answer(study, &loads, &inert, complete);
+    if let Some(found) = &alone {
+        let between = if answer.contains('\n') { "\n" } else { " " };
+        answer += &format!("{between}{}", found.words);
+    }
     let mut findings = Findings {
-        answer: answer::answer(study, &loads, &inert, complete),
+        answer,
+        alone,
         loads,
         complete,
         inert,

@@ -13,7 +13,7 @@ use weir_stats::{Interval, share_interval};
 
 use crate::blocks::LoadData;
 use crate::compare::Comparer;
-use crate::findings::{LimitFindings, LimitVerdict};
+use crate::findings::{Holding, LimitFindings};
 use crate::outcomes::Answers;
 use crate::replicates::samples_needed;
 use crate::values::Values;
@@ -48,7 +48,7 @@ fn blank(data: &LoadData<'_>, arm: usize, limit: Duration) -> LimitFindings {
         interval_ns: (f64::NAN, f64::NAN),
         confidence: 0.0,
         n: 0,
-        verdict: LimitVerdict::Invalid,
+        verdict: Holding::Invalid,
         because: String::new(),
     }
 }
@@ -84,7 +84,7 @@ fn judge(found: &mut LimitFindings, comparer: &Comparer<'_>, arm: usize, quantil
     (found.n, found.confidence) = (blocks.len() as u32, confidence);
     (found.verdict, found.because) = conclude(beyond, blocks.len(), 1.0 - quantile);
     let lost = Answers::of(data.usable_of(arm), data.study).bad_share();
-    if found.verdict == LimitVerdict::DoesNotHold && lost > 1.0 - quantile {
+    if found.verdict == Holding::DoesNotHold && lost > 1.0 - quantile {
         found.because = format!("{:.1} % of the requests were not answered", lost * 100.0);
     }
 }
@@ -125,12 +125,12 @@ fn beyond(
     share_interval(&shares, values.samples(arm, blocks) as f64, confidence)
 }
 
-fn conclude(beyond: Option<Interval>, blocks: usize, allowed: f64) -> (LimitVerdict, String) {
+fn conclude(beyond: Option<Interval>, blocks: usize, allowed: f64) -> (Holding, String) {
     let Some(share) = beyond.filter(|_| blocks >= LEAST_REPLICATES) else {
         let why = format!(
             "{blocks} blocks are too few: nothing is claimed from fewer than {LEAST_REPLICATES}"
         );
-        return (LimitVerdict::NotShown, why);
+        return (Holding::NotShown, why);
     };
     let percent = |share: f64| share * 100.0;
     let took = format!(
@@ -140,9 +140,9 @@ fn conclude(beyond: Option<Interval>, blocks: usize, allowed: f64) -> (LimitVerd
         percent(allowed)
     );
     let verdict = match () {
-        () if share.high <= allowed => LimitVerdict::Holds,
-        () if share.low > allowed => LimitVerdict::DoesNotHold,
-        () => LimitVerdict::NotShown,
+        () if share.high <= allowed => Holding::Holds,
+        () if share.low > allowed => Holding::DoesNotHold,
+        () => Holding::NotShown,
     };
     (verdict, took)
 }

@@ -7,7 +7,7 @@ use crate::blocks::LoadData;
 
 /// The log ratio of a block in which only one arm has a figure: beyond all others, and finite, so that
 /// ranks and their averages can be taken of it.
-const WORST: f64 = 1e3;
+pub(crate) const WORST: f64 = 1e3;
 /// With fewer instances than these nothing can be said of how much they differ.
 const LEAST_INSTANCES: usize = 4;
 /// Stretches of time that replicates are taken together by where there are too few instances.

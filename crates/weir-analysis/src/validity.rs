@@ -14,7 +14,7 @@ use crate::blocks::{Due, Evidence};
 const TICK_NS: f64 = 1e7;
 /// From when on generator or origin count as busy. Not higher, because the kernel's work on their
 /// behalf (softirq) is not in the CPU time of their threads.
-const BUSY: f64 = 0.80;
+pub(crate) const BUSY: f64 = 0.80;
 /// Less than everything: a limit that every byte is needed to pass.
 const BYPASSED: f64 = 1.0 - f64::EPSILON;
 /// No limit.

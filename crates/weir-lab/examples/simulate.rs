@@ -4,13 +4,14 @@
 //! simulate [STUDIES [SEED]]
 //! simulate keep FOLDER SCENARIO
 //! simulate verdicts [STUDIES [SEED [ROW [INSTANCES]]]]
+//! simulate alone [STUDIES [SEED [ROW]]]
 //! ```
 //!
 //! Each scenario of `weir_simulation::scenarios` has its share of the studies: baseline, A/A arm and an arm that
 //! something happens to, 12 s in a closed loop. A verdict is false where the A/A arm is called better or worse.
 //! The second form runs one study and keeps its folder, for `weir report`. The third makes the table of
 //! docs/statistics.md: so many studies of 24 s for each row of `weir_simulation::NOISES`, or for those with ROW in
-//! their names.
+//! their names. The fourth has each of them measure baseline and winner alone afterwards.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -26,7 +27,7 @@ use weir_model::record::Validity;
 use weir_model::study::{ArmRole, Metric, Study, StudyArrivals};
 use weir_parameters::Catalog;
 use weir_record::Run;
-use weir_simulation::{Model, NOISES, NoiseRow, SICK, scenarios};
+use weir_simulation::{ArmModel, Model, NOISES, NoiseRow, SICK, scenarios};
 use weir_stats::power;
 use weir_sut::Launcher;
 
@@ -52,11 +53,14 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             .ok_or("keep what, where?")?;
         let found = scenarios(1).into_iter().find(|(known, _)| *known == name);
         let (_, model) = found.ok_or("there is no such scenario")?;
-        run_in(&study(), &model, folder.into())?;
+        run_in((&study(), false), &model, folder.into())?;
         return Ok(());
     }
     if arguments.next_if(|first| first == "verdicts").is_some() {
         return verdicts(&arguments.collect::<Vec<String>>());
+    }
+    if arguments.next_if(|first| first == "alone").is_some() {
+        return alone(&arguments.collect::<Vec<String>>());
     }
     let mut number = |otherwise: u64| match arguments.next() {
         Some(text) => text.parse(),
@@ -72,7 +76,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         tallies
             .entry(place)
             .or_default()
-            .add(&one(&study(), &model));
+            .add(&one((&study(), false), &model));
     }
     let minutes = begun.elapsed().as_secs_f64() / 60.0;
     let mut out = io::stdout().lock();
@@ -156,7 +160,7 @@ fn verdicts(arguments: &[String]) -> Result<(), Box<dyn std::error::Error>> {
         let study = noisy(row, instances as u32);
         let mut seen: BTreeMap<Metric, Seen> = BTreeMap::new();
         for seed in first..first + studies {
-            let Ok(findings) = one(&study, &row.model(seed)) else {
+            let Ok(findings) = one((&study, false), &row.model(seed)) else {
                 seen.entry(Metric::Rate).or_default().errors += 1;
                 continue;
             };
@@ -167,6 +171,60 @@ fn verdicts(arguments: &[String]) -> Result<(), Box<dyn std::error::Error>> {
         }
         for (metric, seen) in &seen {
             writeln!(out, "| {}, {metric:?} {}", row.name, seen.cells())?;
+        }
+    }
+    Ok(())
+}
+
+/// What is true of the winner, its ratio alone, and how much longer its requests take for every other arm.
+const TRUTHS: [(&str, f64, f64); 4] = [
+    ("1.30 and undisturbed", 1.30, 0.0),
+    ("1.03 and undisturbed", 1.03, 0.0),
+    ("1.30, 3 % longer for each neighbour", 1.30, 0.03),
+    ("1.30, 10 % longer for each neighbour", 1.30, 0.10),
+];
+
+/// The table of docs/alone.md: how often a ratio is said to hold.
+fn alone(arguments: &[String]) -> Result<(), Box<dyn std::error::Error>> {
+    let number = |place: usize, otherwise: u64| match arguments.get(place) {
+        Some(text) => text.parse(),
+        None => Ok(otherwise),
+    };
+    let (studies, first) = (number(0, 100)?, number(1, 1)?);
+    let wanted = arguments.get(2).map_or("", |row| row);
+    let mut out = io::stdout().lock();
+    writeln!(
+        out,
+        "| row | the winner is in truth | studies | holds | does not hold | not shown | half-width, median |\n\
+         |---|---|---|---|---|---|---|"
+    )?;
+    let closed = |row: &&NoiseRow| row.effect.is_some() && row.name.contains(wanted);
+    for row in NOISES.iter().filter(closed) {
+        let study = noisy(row, 8);
+        for (truth, ratio, crowding) in TRUTHS {
+            let (mut said, mut widths) = ([0; 4], Vec::new());
+            for seed in first..first + studies {
+                let mut model = row.model(seed);
+                let winner = ArmModel {
+                    crowding,
+                    ..model.others.slower(1.0 / ratio)
+                };
+                model.arms.insert(SICK.to_owned(), winner);
+                let found = one((&study, true), &model)?;
+                let found = found.alone.ok_or("no check")?;
+                said[found.verdict as usize] += 1;
+                let (low, high) = found.change.1;
+                widths.push((high / low).ln() / 2.0);
+            }
+            widths.sort_by(f64::total_cmp);
+            let width = widths.get(widths.len() / 2).copied().unwrap_or(f64::NAN);
+            let [holds, not, open, _] = said.map(|count| 100.0 * f64::from(count) / studies as f64);
+            writeln!(
+                out,
+                "| {} | {truth} | {studies} | {holds:.0} % | {not:.0} % | {open:.0} % | ±{:.1} % |",
+                row.name,
+                100.0 * width
+            )?;
         }
     }
     Ok(())
@@ -251,15 +309,19 @@ impl Seen {
 }
 
 /// Runs a study on a host of this model, in a folder in memory where there is one.
-fn one(study: &Study, model: &Model) -> Result<Findings, LabError> {
+fn one(study: (&Study, bool), model: &Model) -> Result<Findings, LabError> {
     let folder = TempDir::new_in("/dev/shm").or_else(|_| TempDir::new());
     let folder = folder.expect("a folder can be made");
     let folder = run_in(study, model, folder.path().join("run"))?;
     Ok(weir_analysis::analyze(&Run::read(&folder)?))
 }
 
-/// Runs a study on a host of this model in a folder that is not there yet.
-fn run_in(study: &Study, model: &Model, folder: PathBuf) -> Result<PathBuf, LabError> {
+/// Runs a study, with arms alone afterwards or without, on a host of this model in a folder that is not there yet.
+fn run_in(
+    (study, check_alone): (&Study, bool),
+    model: &Model,
+    folder: PathBuf,
+) -> Result<PathBuf, LabError> {
     let options = Options {
         folder,
         launcher: Launcher::new("weir".into()),
@@ -268,6 +330,7 @@ fn run_in(study: &Study, model: &Model, folder: PathBuf) -> Result<PathBuf, LabE
         catalog: Catalog::builtin(),
         places: PlaceSpec::simulated(model.clone()),
         allow_host_settings: false,
+        check_alone,
         stop: Arc::default(),
     };
     Ok(weir_lab::run(study, "", &options, &mut |_| {})?.folder)

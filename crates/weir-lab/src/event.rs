@@ -58,6 +58,28 @@ pub enum Event {
         /// Requests per second that the baseline completed in this block.
         baseline_rate: f64,
     },
+    /// The plan is done, and two arms are measured one at a time.
+    AloneBegun {
+        /// The one that the other is compared with, and the other.
+        arms: [String; 2],
+        /// Why these, in half a sentence.
+        why: String,
+        /// Stretches that are to be measured.
+        stretches: u32,
+        /// How long they will take.
+        length: Duration,
+    },
+    /// An arm is about to run alone.
+    AloneTurn {
+        /// The arm.
+        arm: String,
+        /// Which of the stretches it is, from 1 on, over all sessions.
+        stretch: u32,
+        /// All.
+        of: u32,
+    },
+    /// No arm could be measured alone, and why.
+    NotAlone(String),
     /// Settings of the proxies' host have been put back, or could not be.
     PutBack(Vec<Restored>),
     /// All blocks of a load are recorded.

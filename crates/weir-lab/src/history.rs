@@ -38,6 +38,8 @@ struct LoadHistory {
     open_block: (u32, u32),
     /// For each arm, responses and nanoseconds measured in whole blocks.
     totals: BTreeMap<String, (u64, u64)>,
+    /// Stretches of single arms: the session and the arm.
+    alone: Vec<(u32, String)>,
 }
 
 impl History {
@@ -67,9 +69,18 @@ impl History {
             Record::Arm(added) => self.added.push(added.arm.clone()),
             Record::Trial(trial) => {
                 self.has_trials = true;
+                let load = self.loads.entry(trial.load.clone()).or_default();
+                if trial.phase.counts() || trial.phase.is_alone() {
+                    load.next = load.next.max(trial.block + 1);
+                }
                 if trial.phase.counts() {
                     self.add_trial(trial);
                 }
+            }
+            Record::Part(part) if part.phase.is_alone() && part.blocks > 0 => {
+                let load = self.loads.entry(part.load.clone()).or_default();
+                let arms = part.arms.iter().map(|arm| arm.arm.clone());
+                load.alone.push((part.session, arms.collect()));
             }
             _ => {}
         }
@@ -77,7 +88,6 @@ impl History {
 
     fn add_trial(&mut self, trial: &TrialRecord) {
         let load = self.loads.entry(trial.load.clone()).or_default();
-        load.next = load.next.max(trial.block + 1);
         let block = (trial.session, trial.block);
         if load.open_block != block {
             // One that a kill has cut short is never whole.
@@ -105,6 +115,16 @@ impl History {
     /// The number of a load's next block.
     pub fn next_block(&self, load: &str) -> u32 {
         self.loads.get(load).map_or(0, |load| load.next)
+    }
+
+    /// Pairs of stretches in which two arms ran alone, one after the other.
+    pub fn pairs_alone(&self, load: &str) -> u32 {
+        let stretches = self.loads.get(load).map_or(&[][..], |load| &load.alone);
+        let stretches: Vec<(u32, &str)> = stretches
+            .iter()
+            .map(|(session, arm)| (*session, &**arm))
+            .collect();
+        weir_analysis::alone::pairs(&stretches).len() as u32
     }
 
     /// Whether nothing was measured at all.

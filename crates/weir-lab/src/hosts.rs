@@ -343,6 +343,7 @@ mod tests {
             catalog: Catalog::builtin(),
             places: PlaceSpec::default(),
             allow_host_settings: false,
+            check_alone: false,
             stop: Arc::default(),
         };
         let places = Hosts::open(&options).unwrap();

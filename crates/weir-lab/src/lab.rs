@@ -270,6 +270,7 @@ impl Lab<'_> {
                 session: self.session,
                 load: recorder.cell.load.name.clone(),
                 arm: arm.name.clone(),
+                phase: recorder.cell.phase,
                 first_block: recorder.cell.first_block,
                 counted,
             }))?;

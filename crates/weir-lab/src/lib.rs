@@ -13,10 +13,11 @@
 //! 5. each block becomes one `TrialRecord` for each arm, appended the moment it is whole, and the trial itself a
 //!    `PartRecord` ([`record`]) when it has ended.
 //!
-//! `weir run` is the proposer of a fixed [`plan`], with a [`pilot`] before each load. What a run knows of its past,
+//! `weir run` is the proposer of a fixed [`plan`], with a [`pilot`] before each load; [`alone`] goes on after it. What a run knows of its past,
 //! this session's or an earlier one's, is its [`History`]. Everything that happens on the way is told as an
 //! [`Event`]; nothing is printed here.
 
+mod alone;
 mod arms;
 mod arrivals;
 mod assembly;

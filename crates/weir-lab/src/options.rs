@@ -28,6 +28,9 @@ pub struct Options {
     pub places: PlaceSpec,
     /// Whether settings of a whole host may be changed while the run lasts.
     pub allow_host_settings: bool,
+    /// Whether baseline and winner are measured one at a time when the plan is done. A run that goes on
+    /// does as it began.
+    pub check_alone: bool,
     /// The user's wish to end the run in order: what was measured is kept. Nobody else sets it.
     pub stop: Arc<AtomicBool>,
 }

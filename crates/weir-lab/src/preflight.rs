@@ -4,6 +4,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use weir_model::quantity::CpuSet;
+use weir_model::record::Phase;
 use weir_model::room::{self, Descriptors};
 use weir_model::study::{CpuRoles, LoadSpec, Study};
 
@@ -53,17 +54,17 @@ const PER_TRIAL: Duration = Duration::from_millis(250);
 /// How long everything takes that earlier sessions have left, once all arms run. Starting them all took
 /// `start`, and that is done again for every other instance.
 pub(crate) fn takes(study: &Study, history: &History, start: Duration) -> Duration {
+    let arms = study.arms.len() as u32;
     let mut piloted: Vec<&LoadSpec> = Vec::new();
     let each = study.loads.iter().map(|load| {
         let pilot = history.pilots.get(&load.name);
         let is_known = piloted.iter().any(|other| are_alike(other, load));
         piloted.push(load);
         let of_pilot = match (pilot, study.blocks.slice) {
-            (None, None) if !is_known => length(study, pilot::OF_PILOT, pilot::blocks(study, load)),
+            (None, None) if !is_known => length(arms, pilot::OF_PILOT, pilot::blocks(study, load)),
             _ => Duration::ZERO,
         };
-        let slice = pilot.map(|pilot| Duration::from_nanos(pilot.slice_ns));
-        let slice = slice.or(study.blocks.slice).unwrap_or(PLANNED_SLICE);
+        let slice = slice(study, history, load);
         let left = blocks(study, load, slice).saturating_sub(history.whole_blocks(&load.name));
         let parts: Vec<u32> = plan::parts(left, study.blocks.instances)
             .filter(|blocks| *blocks > 0)
@@ -71,17 +72,28 @@ pub(crate) fn takes(study: &Study, history: &History, start: Duration) -> Durati
         let renewals = start * (parts.len() as u32).saturating_sub(1);
         let measured: Duration = parts
             .iter()
-            .map(|blocks| length(study, slice, *blocks))
+            .map(|blocks| length(arms, slice, *blocks))
             .sum();
         of_pilot + measured + renewals
     });
     each.sum()
 }
 
-/// A continuous trial of all arms.
-fn length(study: &Study, slice: Duration, blocks: u32) -> Duration {
-    let arms = study.arms.len() as u32;
-    (warm_up(slice, blocks) + slice * 2 * blocks) * arms + slice + PER_TRIAL
+/// The slice of a load, as far as it is known.
+pub(crate) fn slice(study: &Study, history: &History, load: &LoadSpec) -> Duration {
+    let pilot = history.pilots.get(&load.name);
+    let chosen = pilot.map(|pilot| Duration::from_nanos(pilot.slice_ns));
+    chosen.or(study.blocks.slice).unwrap_or(PLANNED_SLICE)
+}
+
+/// A continuous trial of so many arms.
+fn length(arms: u32, slice: Duration, blocks: u32) -> Duration {
+    of_phase(Phase::Measurement, arms, slice, blocks)
+}
+
+/// The same in a phase.
+pub(crate) fn of_phase(phase: Phase, arms: u32, slice: Duration, blocks: u32) -> Duration {
+    (warm_up(slice, blocks, phase) + slice * 2 * blocks) * arms + slice + PER_TRIAL
 }
 
 /// Room for logs (in the folder for temporary files) and records.

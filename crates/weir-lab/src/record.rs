@@ -132,6 +132,7 @@ impl Recorder<'_> {
         PartRecord {
             session: self.session,
             load: self.cell.load.name.clone(),
+            phase: self.cell.phase,
             first_block: self.cell.first_block,
             blocks,
             threads: load.threads,

@@ -3,10 +3,12 @@
 use std::path::Path;
 
 use jiff::Timestamp;
+use weir_analysis::alone;
 use weir_model::record::{FORMAT, Outcome, Remark, RunHeader};
 use weir_model::study::{Arm, Study};
-use weir_record::RunWriter;
+use weir_record::{Run, RunWriter};
 
+use crate::alone::CheckAlone;
 use crate::history::History;
 use crate::hosts::Hosts;
 use crate::options::{Options, PlaceSpec, Role};
@@ -26,12 +28,28 @@ pub fn run(
     options: &Options,
     events: &mut dyn FnMut(Event),
 ) -> Result<Summary, LabError> {
-    ask((study, study_text), options, &mut fixed_plan, events)
+    ask(
+        (study, study_text),
+        options,
+        &mut fixed_plan(options),
+        events,
+    )
 }
 
 /// The proposer of `weir run`.
-fn fixed_plan(header: &RunHeader, session: u32) -> Box<dyn Proposer> {
-    Box::new(Plan::new(&header.study, session))
+fn fixed_plan(options: &Options) -> impl FnMut(&RunHeader, u32) -> Box<dyn Proposer> {
+    move |header, session| match header.check_alone {
+        false => Box::new(Plan::new(&header.study, session)),
+        true => {
+            let folder = options.folder.clone();
+            let choose = move || {
+                let run = Run::read(&folder).map_err(|error| error.to_string())?;
+                let loads = weir_analysis::analyze(&run).loads;
+                Ok(alone::choose(&run.header.study, &loads))
+            };
+            Box::new(CheckAlone::new(header, session, Box::new(choose)))
+        }
+    }
 }
 
 /// The same with whoever decides what is measured: `study` with its text says of which arms and loads.
@@ -77,6 +95,7 @@ pub fn ask(
         folder: std::env::current_dir().unwrap_or_default(),
         study: study.clone(),
         remarks,
+        check_alone: options.check_alone,
         rows: options.catalog.user_rows().to_vec(),
         cpus: roles,
         network,
@@ -110,7 +129,7 @@ pub fn ask(
 /// # Errors
 /// There is no such run, it is complete, this is another machine, or as for [`run`].
 pub fn resume(options: &Options, events: &mut dyn FnMut(Event)) -> Result<Summary, LabError> {
-    ask_again(options, &mut fixed_plan, events)
+    ask_again(options, &mut fixed_plan(options), events)
 }
 
 /// The same with whoever decides what is measured.

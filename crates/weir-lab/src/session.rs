@@ -16,7 +16,7 @@ use crate::hosts::Hosts;
 use crate::lab::Lab;
 use crate::options::Options;
 use crate::proposer::{MakeProposer, Proposer, Step};
-use crate::{Event, LabError, preflight, settings};
+use crate::{Event, LabError, alone, preflight, settings};
 
 /// What a run came to.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -128,13 +128,19 @@ impl Session<'_> {
 /// A host is gone, a record cannot be written, an arm does not start; or the proposer says of an outcome that
 /// the run cannot go on with it.
 fn follow(proposer: &mut dyn Proposer, lab: &mut Lab<'_>) -> Result<(), LabError> {
+    let mut is_promised = false;
     while !lab.interrupted.load(Ordering::Relaxed) {
         match proposer.next(lab.history) {
             Step::Arms(arms) => {
                 let begun = Instant::now();
                 lab.only(&arms)?;
-                let takes = preflight::takes(&lab.header.study, lab.history, begun.elapsed());
-                (lab.events)(Event::Takes(takes));
+                if !std::mem::replace(&mut is_promised, true) {
+                    let start = begun.elapsed();
+                    let one = start / (arms.len() as u32).max(1);
+                    let takes = preflight::takes(&lab.header.study, lab.history, start)
+                        + alone::takes(lab.header, lab.history, one);
+                    (lab.events)(Event::Takes(takes));
+                }
             }
             Step::Add(arm, cpus) => lab.add(*arm, cpus)?,
             Step::Measure(cell) => {

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use weir_load::Slice;
+use weir_model::record::Phase;
 use weir_stats::{SplitMix64, block_order};
 
 use crate::cell::Cell;
@@ -14,10 +15,14 @@ const WARM_UP: Duration = Duration::from_millis(250);
 const WARM_UP_SHARE: f64 = 0.05;
 
 /// How long each arm is loaded before the first of so many blocks, in whole slices: bursts then come in
-/// the same places of all slices.
-pub(crate) fn warm_up(slice: Duration, blocks: u32) -> Duration {
+/// the same places of all slices. An arm that runs alone is new, whatever its blocks, so it has all of it.
+pub(crate) fn warm_up(slice: Duration, blocks: u32, phase: Phase) -> Duration {
     let share = (slice * 2 * blocks).mul_f64(WARM_UP_SHARE);
-    let slices = WARM_UP.min(share).as_secs_f64() / slice.as_secs_f64().max(1e-9);
+    let wanted = match phase.is_alone() {
+        true => WARM_UP,
+        false => WARM_UP.min(share),
+    };
+    let slices = wanted.as_secs_f64() / slice.as_secs_f64().max(1e-9);
     slice * (slices.ceil() as u32).max(1)
 }
 
@@ -65,7 +70,7 @@ impl Timeline {
         // The last block's arms rest before the counters are read for the last time.
         let last = turns.last().map_or(0, |turn| turn.arm);
         turns.push(rest((last + 1) % arms));
-        let warm_up = warm_up(cell.slice, blocks).as_nanos() as u64;
+        let warm_up = warm_up(cell.slice, blocks, cell.phase).as_nanos() as u64;
         let slices = slices(&turns, (arms, warm_up), cell.slice, cell.unmeasured());
         let next_of_arm = next_of_arm(&turns, arms);
         Timeline {

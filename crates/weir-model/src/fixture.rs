@@ -94,6 +94,7 @@ pub fn header(study: Study) -> RunHeader {
         places: Default::default(),
         environment: Environment::default(),
         remarks: Vec::new(),
+        check_alone: false,
         rows: Vec::new(),
     }
 }

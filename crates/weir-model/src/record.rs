@@ -56,6 +56,9 @@ pub struct RunHeader {
     pub environment: Environment,
     /// What could not be as the study asks (for example CPUs shared by two roles).
     pub remarks: Vec<Remark>,
+    /// Whether baseline and winner are measured one at a time when the plan is done.
+    #[serde(default)]
+    pub check_alone: bool,
     /// Files with parameters of the user's own, each with its name: the study cannot be understood
     /// without them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -284,6 +287,9 @@ pub struct CountersRecord {
     pub load: String,
     /// The arm.
     pub arm: String,
+    /// What the trial was for.
+    #[serde(default, skip_serializing_if = "Phase::is_usual")]
+    pub phase: Phase,
     /// Number of the trial's first block.
     pub first_block: u32,
     /// What it counted, its unmeasured slices included.

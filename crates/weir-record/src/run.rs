@@ -11,7 +11,7 @@ use hdrhistogram::Histogram;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use weir_model::record::{
-    Outcome, PartRecord, PilotRecord, READABLE, Record, RunHeader, TrialRecord,
+    Outcome, PartRecord, Phase, PilotRecord, READABLE, Record, RunHeader, TrialRecord,
 };
 
 use crate::{HEADER_FILE, HISTOGRAMS_FILE, RECORDS_FILE, RecordError, STUDY_FILE, histogram_log};
@@ -80,8 +80,13 @@ impl Run {
 
     /// All trials that figures rest on, in order of time: those of other phases are left out.
     pub fn trials(&self) -> impl Iterator<Item = &TrialRecord> {
-        self.records.iter().filter_map(|record| match record {
-            Record::Trial(trial) if trial.phase.counts() => Some(&**trial),
+        self.trials_in(Phase::counts)
+    }
+
+    /// All trials of some phases, in order of time.
+    pub fn trials_in(&self, wanted: fn(Phase) -> bool) -> impl Iterator<Item = &TrialRecord> {
+        self.records.iter().filter_map(move |record| match record {
+            Record::Trial(trial) if wanted(trial.phase) => Some(&**trial),
             _ => None,
         })
     }
@@ -91,8 +96,18 @@ impl Run {
     /// used again by the session that resumed, the two are kept apart because blocks never span
     /// sessions.
     pub fn blocks(&self, load: &str) -> BTreeMap<(u32, u32), Vec<&TrialRecord>> {
+        self.blocks_in(load, Phase::counts)
+    }
+
+    /// The same of some phases.
+    pub fn blocks_in(
+        &self,
+        load: &str,
+        wanted: fn(Phase) -> bool,
+    ) -> BTreeMap<(u32, u32), Vec<&TrialRecord>> {
         let mut blocks: BTreeMap<(u32, u32), Vec<&TrialRecord>> = BTreeMap::new();
-        for trial in self.trials().filter(|trial| trial.load == load) {
+        let trials = self.trials_in(wanted);
+        for trial in trials.filter(|trial| trial.load == load) {
             let block = blocks.entry((trial.block, trial.session)).or_default();
             block.push(trial);
         }
@@ -118,10 +133,19 @@ impl Run {
         })
     }
 
-    /// The continuous trials of a load that have ended, in order of time.
+    /// The continuous trials of a load that have ended and that figures rest on, in order of time.
     pub fn parts(&self, load: &str) -> impl Iterator<Item = &PartRecord> {
+        self.parts_in(load, Phase::counts)
+    }
+
+    /// The same of some phases.
+    pub fn parts_in(
+        &self,
+        load: &str,
+        wanted: fn(Phase) -> bool,
+    ) -> impl Iterator<Item = &PartRecord> {
         self.records.iter().filter_map(move |record| match record {
-            Record::Part(part) if part.load == load => Some(&**part),
+            Record::Part(part) if part.load == load && wanted(part.phase) => Some(&**part),
             _ => None,
         })
     }

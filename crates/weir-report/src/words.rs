@@ -2,7 +2,7 @@
 
 pub use weir_analysis::metric_words as metric;
 
-use weir_analysis::findings::{Comparison, LimitVerdict, PublishedVerdict, Verdict};
+use weir_analysis::findings::{Comparison, Holding, PublishedVerdict, Verdict};
 use weir_model::record::Validity;
 use weir_model::study::{Metric, ProxyKind};
 
@@ -94,22 +94,22 @@ pub fn verdict_rank(verdict: Verdict) -> usize {
 }
 
 /// What an arm does with a limit, in words.
-pub fn limit(verdict: LimitVerdict) -> &'static str {
+pub fn limit(verdict: Holding) -> &'static str {
     match verdict {
-        LimitVerdict::Holds => "holds",
-        LimitVerdict::DoesNotHold => "does not hold",
-        LimitVerdict::NotShown => "not shown to hold",
-        LimitVerdict::Invalid => "invalid",
+        Holding::Holds => "holds",
+        Holding::DoesNotHold => "does not hold",
+        Holding::NotShown => "not shown to hold",
+        Holding::Invalid => "invalid",
     }
 }
 
 /// The verdict on a comparison that a verdict on a limit is as good as: it lends its sign and style.
-pub fn limit_as_verdict(verdict: LimitVerdict) -> Verdict {
+pub fn limit_as_verdict(verdict: Holding) -> Verdict {
     match verdict {
-        LimitVerdict::Holds => Verdict::Better,
-        LimitVerdict::DoesNotHold => Verdict::Worse,
-        LimitVerdict::NotShown => Verdict::Inconclusive,
-        LimitVerdict::Invalid => Verdict::Invalid,
+        Holding::Holds => Verdict::Better,
+        Holding::DoesNotHold => Verdict::Worse,
+        Holding::NotShown => Verdict::Inconclusive,
+        Holding::Invalid => Verdict::Invalid,
     }
 }
 

@@ -126,6 +126,8 @@ impl Hands for World {
     }
 
     fn end_arm(&mut self, End(slot): End) -> Result<(), Failure> {
+        // Its namespace ends with it.
+        self.memories.remove(&slot);
         self.arms
             .remove(&slot)
             .map(drop)

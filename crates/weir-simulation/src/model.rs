@@ -68,6 +68,8 @@ pub struct ArmModel {
     /// How much slower it gets with every second that it runs: 0.01 is one per cent of what it was at the
     /// start.
     pub leak_per_s: f64,
+    /// How much longer its requests take for every other arm that runs: 0.01 is one per cent.
+    pub crowding: f64,
     /// What its system remembers of connections that have ended.
     pub time_wait: Option<TimeWait>,
     /// Responses that are errors.
@@ -90,6 +92,7 @@ impl Default for ArmModel {
             instance_sd: 0.0,
             slow_start: None,
             leak_per_s: 0.0,
+            crowding: 0.0,
             time_wait: None,
             errors: Errors::default(),
             faults: Vec::new(),

@@ -37,8 +37,8 @@ pub struct World {
     held_up: HoldUps,
     /// Arms that run, by slot.
     pub(crate) arms: BTreeMap<usize, RunningArm>,
-    /// What the namespace of each slot remembers, whichever arm's instance is in it.
-    memories: BTreeMap<usize, Memory>,
+    /// What the namespace of each slot remembers, whichever instance of its arm is in it.
+    pub(crate) memories: BTreeMap<usize, Memory>,
     pub(crate) status: u16,
     next_id: u64,
     loads: Vec<Load>,
@@ -216,12 +216,14 @@ impl World {
         let slot = self.slot_of(slice.arm);
         let hold_ups = self.hold_ups(slice);
         let (generator, status) = (&self.model.generator, self.status);
+        let others = self.arms.len().saturating_sub(1) as f64;
         let Some(arm) = self.arms.get_mut(&slot) else {
             return self.loads.iter().map(|_| SliceData::new()).collect();
         };
         let memory = self.memories.entry(slot).or_default();
         let time_wait = arm.model.time_wait;
-        let factor = machine * arm.factor(at_ns) * memory.factor(time_wait.as_ref(), at_ns);
+        let crowd = 1.0 + arm.model.crowding * others;
+        let factor = machine * crowd * arm.factor(at_ns) * memory.factor(time_wait.as_ref(), at_ns);
         let mut chance = arm.chance.clone();
         let play = Play {
             slice,

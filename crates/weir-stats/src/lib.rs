@@ -13,6 +13,7 @@
 pub mod change;
 pub mod clusters;
 pub mod design;
+mod difference;
 pub mod estimate;
 pub mod multiplicity;
 mod normal;
@@ -26,6 +27,7 @@ pub mod walsh;
 
 pub use change::{change_point, excursions};
 pub use design::{SplitMix64, block_order};
+pub use difference::difference;
 pub use estimate::Estimate;
 pub use multiplicity::holm;
 pub use share::share_interval;

@@ -1,6 +1,6 @@
 //! A trial is one of a bypass only if the bypass carried it.
 
-use weir_model::record::{CountersRecord, PartRecord, Record, Validity};
+use weir_model::record::{CountersRecord, PartRecord, Phase, Record, Validity};
 use weir_model::study::{ArmRole, ProxyRole};
 use weir_record::Run;
 
@@ -30,6 +30,7 @@ fn run_of(level: &str, counted: &[(&str, u64)]) -> (tempfile::TempDir, Run) {
         ..PartRecord::default()
     })));
     run.records.push(Record::Counters(CountersRecord {
+        phase: Phase::Measurement,
         session: 0,
         load: "closed".to_owned(),
         arm: "past".to_owned(),

@@ -10,7 +10,7 @@ use weir_stats::SplitMix64;
 use super::fixture::{Moment, arm, header, run, run_with_times, trials};
 use super::{comparison, three_arms};
 use crate::analyze;
-use crate::findings::{Findings, LimitFindings, LimitVerdict, Verdict};
+use crate::findings::{Findings, Holding, LimitFindings, Verdict};
 
 /// Exponential response times, 1,600 in a trial; their p99 is ln 100 times the mean.
 fn exponential(mean_ns: f64) -> impl FnMut(&TrialRecord, &mut SplitMix64) -> Vec<u64> {
@@ -57,17 +57,17 @@ fn a_limit_is_judged_by_the_interval_not_by_the_estimate() {
     for (mean_ns, verdict, word) in [
         (
             0.5e6 / p99,
-            LimitVerdict::Holds,
+            Holding::Holds,
             "nginx stays within 1 ms (the 0.99 quantile",
         ),
         (
             1.5e6 / p99,
-            LimitVerdict::DoesNotHold,
+            Holding::DoesNotHold,
             "nginx does not stay within 1 ms (",
         ),
         (
             1e6 / p99,
-            LimitVerdict::NotShown,
+            Holding::NotShown,
             "Whether nginx stays within 1 ms could not",
         ),
     ] {
@@ -88,13 +88,13 @@ fn a_limit_is_judged_by_the_interval_not_by_the_estimate() {
 #[test]
 fn requests_that_were_never_answered_are_beyond_every_limit() {
     // Beside the 1,600 that were answered in a block, 16 would be 1 %.
-    for (lost, verdict) in [(12, LimitVerdict::Holds), (16, LimitVerdict::NotShown)] {
+    for (lost, verdict) in [(12, Holding::Holds), (16, Holding::NotShown)] {
         let findings = of_alone(60, 1e5, lost);
         assert_eq!(limit(&findings).verdict, verdict, "{lost}");
     }
     let findings = of_alone(60, 1e5, 60);
     let found = limit(&findings);
-    assert_eq!(found.verdict, LimitVerdict::DoesNotHold, "{found:?}");
+    assert_eq!(found.verdict, Holding::DoesNotHold, "{found:?}");
     assert_eq!(found.because, "2.9 % of the requests were not answered");
     assert_eq!(found.value_ns, f64::INFINITY);
     let why = "nginx does not stay within 1 ms (2.9 % of the requests were not answered)";
@@ -109,9 +109,9 @@ fn requests_that_were_never_answered_are_beyond_every_limit() {
 fn too_little_is_not_shown_to_hold() {
     let findings = of_alone(4, 1e5, 0);
     let found = limit(&findings);
-    assert_eq!(found.verdict, LimitVerdict::NotShown, "{found:?}");
+    assert_eq!(found.verdict, Holding::NotShown, "{found:?}");
     let findings = of_alone(0, 1e5, 0);
-    assert_eq!(limit(&findings).verdict, LimitVerdict::Invalid);
+    assert_eq!(limit(&findings).verdict, Holding::Invalid);
 }
 
 #[test]
@@ -124,11 +124,7 @@ fn a_limit_beside_a_comparison_is_for_every_arm() {
     let findings = analyze(&run);
     let limits = &findings.loads[1].limits;
     assert_eq!(limits.len(), 3);
-    assert!(
-        limits
-            .iter()
-            .all(|limit| limit.verdict == LimitVerdict::Holds)
-    );
+    assert!(limits.iter().all(|limit| limit.verdict == Holding::Holds));
     let answer = &findings.answer;
     assert!(answer.starts_with("stock stays within 1 ms") && answer.contains("; keepalive stays"));
     assert!(!answer.contains("stock-again stays"), "{answer}");

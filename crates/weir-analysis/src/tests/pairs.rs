@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use weir_model::record::{CountersRecord, Record, RunHeader};
+use weir_model::record::{CountersRecord, Phase, Record, RunHeader};
 use weir_model::study::{Arm, ArmRole, Compare, ExternalSpec, Metric, ProxyKind, ProxySpec};
 
 use super::fixture::{Moment, arm, header, normal, run, three_arms, trials};
@@ -255,6 +255,7 @@ fn counters_are_added_up_over_the_parts_of_a_load() {
     let counted = |load: &str, first_block, overflow| {
         let counted = [("overflow", overflow), ("total", 10), ("idle", 0)];
         Record::Counters(CountersRecord {
+            phase: Phase::Measurement,
             session: 0,
             load: load.to_owned(),
             arm: "keepalive".to_owned(),

@@ -21,6 +21,7 @@ use crate::{Event, LabError, Summary};
 pub(crate) struct Bench {
     pub(crate) study: Study,
     pub(crate) model: Model,
+    pub(crate) check_alone: bool,
     folder: TempDir,
     stop: Arc<AtomicBool>,
 }
@@ -58,6 +59,7 @@ impl Bench {
         Bench {
             study,
             model,
+            check_alone: false,
             folder: folder(),
             stop: Arc::default(),
         }
@@ -72,6 +74,7 @@ impl Bench {
             catalog: Catalog::builtin(),
             places: PlaceSpec::simulated(self.model.clone()),
             allow_host_settings: false,
+            check_alone: self.check_alone,
             stop: Arc::clone(&self.stop),
         }
     }

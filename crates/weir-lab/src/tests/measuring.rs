@@ -6,10 +6,11 @@ use std::rc::Rc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use weir_analysis::findings::Verdict;
 use weir_model::record::{DecisionRecord, Outcome as RunOutcome, Phase, Record};
 use weir_model::study::Metric;
 use weir_model::study::StudyArrivals;
-use weir_simulation::{ArmModel, Fault, Model, SICK, TimeWait};
+use weir_simulation::{ArmModel, Distribution, Fault, Model, SICK, TimeWait};
 
 use super::bench::{Bench, arm, load};
 use crate::cell::{Block, Cell, CellEnd, Outcome, Rates};
@@ -343,6 +344,25 @@ fn an_arm_that_becomes_another_is_found_out_with_the_reason() {
     assert_eq!(load.blocks_used, load.blocks);
 }
 
+/// Two blocks in ten on another level are too few for a test of before and after.
+#[test]
+fn an_arm_that_becomes_another_for_a_while_is_found_out() {
+    let mut bench = Bench::new(&["stock", "same", "other"], 40, Model::default());
+    let mut other = ArmModel::default();
+    other.noise.steps = vec![(14.0, 12.0), (20.0, 1.0 / 12.0)];
+    bench.model.arms.insert("other".to_owned(), other);
+    let findings = bench.findings();
+    let [up, down] = &findings.loads[0].phases[..] else {
+        panic!("{:?}", findings.loads[0].phases);
+    };
+    for (change, at_s, factor) in [(up, 14.0, 12.0), (down, 20.0, 1.0 / 12.0)] {
+        assert_eq!(change.arm, "other");
+        assert!((change.at_s - at_s).abs() < 3.0, "{change:?}");
+        let ratio: f64 = change.after / change.before / factor;
+        assert!((0.8..1.25).contains(&ratio), "{change:?}");
+    }
+}
+
 #[test]
 fn what_happens_to_the_machine_makes_no_arm_another() {
     for scenario in [
@@ -362,5 +382,44 @@ fn what_happens_to_the_machine_makes_no_arm_another() {
         );
         let found = &bench.findings().loads[0].phases;
         assert_eq!(found.len(), 0, "{scenario}: {found:?}");
+    }
+}
+
+#[test]
+fn arms_that_their_connections_limit_are_not_equivalent() {
+    // 8 connections × 10 ms for a response allow 800/s; a worker for each, and next to no CPU time.
+    let waiting = |cpu_share| ArmModel {
+        service: Distribution::Fixed(10e6),
+        workers: 64,
+        cpu_share,
+        ..ArmModel::default()
+    };
+    for (cpu_share, is_idle) in [(0.005, true), (0.2, false)] {
+        let mut bench = Bench::new(&["stock", "other"], 12, Model::default());
+        bench.model.others = waiting(cpu_share);
+        let findings = bench.findings();
+        let load = &findings.loads[0];
+        let found = load
+            .comparison("other", Metric::Rate)
+            .expect("a comparison");
+        let limit = "the connections were the limit: 8 connections × 10.0";
+        let said = (
+            found.verdict == Verdict::Inconclusive,
+            found.because.contains(limit),
+        );
+        assert_eq!(said, (is_idle, is_idle), "{found:?}");
+        assert_eq!(found.because.contains("allow 800/s"), is_idle, "{found:?}");
+        assert_eq!(
+            findings.answer.contains("The connections were the limit"),
+            is_idle
+        );
+        let cpu = load
+            .comparison("other", Metric::CpuPerRequest)
+            .expect("another");
+        assert_eq!(
+            cpu.verdict,
+            Verdict::Equivalent,
+            "what a request costs is known: {cpu:?}"
+        );
     }
 }

@@ -1,5 +1,6 @@
 //! Whole runs on a simulated host.
 
+mod alone;
 mod bench;
 mod faults;
 mod going_on;

@@ -23,17 +23,24 @@ pub enum Phase {
     Measurement,
     /// To see on fresh blocks whether an answer holds.
     Confirmation,
+    /// To see whether a ratio holds when the arm is the only one that runs.
+    Alone,
 }
 
 impl Phase {
     /// Whether it is the usual one, which records do not name.
-    fn is_usual(&self) -> bool {
+    pub(super) fn is_usual(&self) -> bool {
         *self == Phase::default()
     }
 
     /// Whether figures and verdicts rest on it.
     pub fn counts(self) -> bool {
         matches!(self, Phase::Measurement | Phase::Confirmation)
+    }
+
+    /// Whether its arm was the only one that ran.
+    pub fn is_alone(self) -> bool {
+        self == Phase::Alone
     }
 }
 
@@ -240,6 +247,9 @@ pub struct PartRecord {
     pub session: u32,
     /// The load.
     pub load: String,
+    /// What it was for.
+    #[serde(default, skip_serializing_if = "Phase::is_usual")]
+    pub phase: Phase,
     /// Number of its first block.
     pub first_block: u32,
     /// Its blocks; in runs of before arms came and went as planned, those included that a stop has cut off.

@@ -2,6 +2,7 @@
 //! in which it is read.
 
 mod about;
+mod alone;
 mod by_rate;
 mod charts;
 mod compare;
@@ -34,6 +35,7 @@ pub(crate) fn document(input: &ReportInput<'_>) -> Document {
     let mut blocks = head(input);
     blocks.extend(about::blocks(study, input.records));
     blocks.extend(load::sections(input));
+    blocks.extend(alone::section(input.findings.alone.as_ref()));
     blocks.extend(by_rate::sections(study, &input.findings.loads));
     blocks.extend(matrix::sections(input));
     blocks.extend(inert(input));

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use weir_analysis::findings::{Findings, LimitFindings, LimitVerdict, Verdict};
+use weir_analysis::findings::{Findings, Holding, LimitFindings, Verdict};
 use weir_model::flow::{ArrivalsSpec, FlowSpec, TraceSpec};
 use weir_model::load::{Lifetime, Overflow, Spacing};
 use weir_model::record::{EndRecord, Outcome, Record, Remark, Validity};
@@ -31,7 +31,7 @@ type Case = (
     &'static [&'static str],
 );
 
-fn limit(arm: &str, verdict: LimitVerdict, value_ns: f64) -> LimitFindings {
+fn limit(arm: &str, verdict: Holding, value_ns: f64) -> LimitFindings {
     LimitFindings {
         arm: arm.to_owned(),
         metric: Metric::ResponseP99,
@@ -48,10 +48,10 @@ fn limit(arm: &str, verdict: LimitVerdict, value_ns: f64) -> LimitFindings {
 fn limited(run: &mut Fixture) {
     run.header.study.objective.within = Some(Duration::from_millis(30));
     run.findings.loads[1].limits = vec![
-        limit("stock", LimitVerdict::Holds, 2e6),
-        limit("gzip", LimitVerdict::DoesNotHold, 4e7),
-        limit("access_log off", LimitVerdict::NotShown, 3e7),
-        limit("proxy_buffering off", LimitVerdict::Invalid, f64::NAN),
+        limit("stock", Holding::Holds, 2e6),
+        limit("gzip", Holding::DoesNotHold, 4e7),
+        limit("access_log off", Holding::NotShown, 3e7),
+        limit("proxy_buffering off", Holding::Invalid, f64::NAN),
     ];
 }
 

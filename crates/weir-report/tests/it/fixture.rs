@@ -338,6 +338,7 @@ fn found(
         phases: Vec::new(),
         fresh: String::new(),
         hold_ups: None,
+        idle: String::new(),
         left_out: Vec::new(),
         load: "closed".to_owned(),
         rate_intended: None,

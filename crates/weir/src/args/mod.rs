@@ -81,7 +81,7 @@ pub(crate) struct RunArgs {
     pub(crate) study: Option<String>,
 
     /// Go on with a run that was interrupted or killed
-    #[arg(long, value_name = "RUN", conflicts_with_all = ["study", "out", "check", "time", "scale", "parameters"])]
+    #[arg(long, value_name = "RUN", conflicts_with_all = ["study", "out", "check", "time", "scale", "parameters", "check_alone"])]
     pub(crate) resume: Option<PathBuf>,
 
     /// Folder for the run's records and report [default: runs/STUDY-TIME]
@@ -91,6 +91,11 @@ pub(crate) struct RunArgs {
     /// Check the study and say what would be done, without starting anything
     #[arg(long)]
     pub(crate) check: bool,
+
+    /// Measure baseline and winner once more when the study is done, one at a time, and say whether their ratio
+    /// holds without the other arms beside them (a third of the load's time more, half a minute at least)
+    #[arg(long)]
+    pub(crate) check_alone: bool,
 
     /// Where a role is, as ROLE=HOST: generator, proxy, origin or all, and a host as ssh takes it; may be
     /// given many times [default: this host]

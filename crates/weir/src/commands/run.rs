@@ -8,7 +8,7 @@ use weir_host::journal::Restored;
 use weir_lab::{Event, Options, Summary};
 use weir_model::quantity::format_duration;
 use weir_model::record::{Outcome, Remark};
-use weir_model::study::{ArmRole, LoadSpec, Study};
+use weir_model::study::{Arm, ArmRole, LoadSpec, Study};
 use weir_parameters::Catalog;
 use weir_study::{CheckContext, Scale};
 use weir_sut::Launcher;
@@ -38,6 +38,9 @@ pub(crate) fn run(args: RunArgs) -> Result<ExitCode, Failure> {
             let machine = machine(&options)?;
             let mut read = study::read(name, &options.catalog, scale, &machine)?;
             let raised = shorten(&mut read.study, args.time.as_deref())?;
+            if args.check_alone {
+                can_be_alone(&read.study)?;
+            }
             if args.check {
                 terminal::print(&description(&read.study, raised.as_deref()))?;
                 return Ok(ExitCode::SUCCESS);
@@ -88,6 +91,7 @@ fn options(
         remarks,
         places: place::roles(&args.place, &args.ssh)?,
         allow_host_settings: args.allow_host_settings,
+        check_alone: args.check_alone,
         stop: signals::stop_flag()?,
     })
 }
@@ -132,6 +136,23 @@ fn shorten(study: &mut Study, share: Option<&str>) -> Result<Option<String>, Fai
             format_duration(*length)
         )
     }))
+}
+
+/// Whether arms can run one at a time, and there is a ratio to be checked.
+fn can_be_alone(study: &Study) -> Result<(), Failure> {
+    let external = |arm: &&Arm| study.proxy_of(arm).external.is_some();
+    if let Some(arm) = study.arms.iter().find(external) {
+        return Err(Failure::input(format!(
+            "--check-alone: weir did not start {} and cannot end it, so no other arm can run alone",
+            arm.name
+        )));
+    }
+    match study.arms.len() {
+        1 => Err(Failure::input(
+            "--check-alone: the study has one arm, so there is no ratio to check",
+        )),
+        _ => Ok(()),
+    }
 }
 
 /// What connections and rates are multiplied by.
@@ -227,6 +248,7 @@ struct Narrator {
     arms: Vec<String>,
     told: Instant,
     is_resumed: bool,
+    is_alone: bool,
 }
 
 impl Narrator {
@@ -238,6 +260,7 @@ impl Narrator {
             arms: Vec::new(),
             told: now,
             is_resumed: false,
+            is_alone: false,
         }
     }
 
@@ -273,15 +296,23 @@ impl Narrator {
                 arm,
                 address,
                 remarks,
+            } => self.ready(arm, &address, &remarks),
+            Event::AloneBegun {
+                arms: [against, arm],
+                why,
+                stretches,
+                length,
             } => {
-                for remark in remarks {
-                    self.say(&format!("{arm}: {remark}"));
-                }
-                if self.line.rewrites() {
-                    self.line.show(&format!("{arm} answers on {address}"));
-                }
-                self.arms.push(arm);
+                self.is_alone = true;
+                let length = format_duration(Duration::from_secs(length.as_secs().max(1)));
+                self.say(&format!(
+                    "{arm} and {against} one at a time, because {why}: {stretches} stretches in {length}"
+                ));
             }
+            Event::AloneTurn { arm, stretch, of } => {
+                self.show(&format!("{arm} alone: stretch {stretch} of {of}"));
+            }
+            Event::NotAlone(why) => self.say(&format!("No arm is measured alone: {why}")),
             Event::PilotBegun { load } => {
                 self.say_arms();
                 self.say(&format!("{load}: a pilot of all arms"));
@@ -308,20 +339,41 @@ impl Narrator {
                 done,
                 of,
                 baseline_rate,
-            } => {
-                // On a terminal every block; in a log file now and then.
-                if self.line.rewrites() || self.told.elapsed().as_secs() >= 10 {
-                    self.told = Instant::now();
-                    let left = self.begun.elapsed().as_secs_f64() / f64::from(done.max(1))
-                        * f64::from(of - done.min(of));
-                    self.line.show(&format!(
-                        "{load}: block {done} of {of} · baseline {baseline_rate:.0} requests/s · \
-                         about {left:.0} s left"
-                    ));
-                }
-            }
+            } => self.show_block(&load, (done, of), baseline_rate),
             Event::PutBack(restored) => self.put_back(&restored),
             Event::TrialEnded { load } => self.say(&format!("{load}: done")),
+        }
+    }
+
+    /// On a terminal alone: what the next line replaces.
+    fn show(&mut self, text: &str) {
+        if self.line.rewrites() {
+            self.line.show(text);
+        }
+    }
+
+    /// Alone, each arm starts again and again: that is said once.
+    fn ready(&mut self, arm: String, address: &str, remarks: &[String]) {
+        if self.is_alone {
+            return;
+        }
+        for remark in remarks {
+            self.say(&format!("{arm}: {remark}"));
+        }
+        self.show(&format!("{arm} answers on {address}"));
+        self.arms.push(arm);
+    }
+
+    /// How far a load is: on a terminal after every block, in a log file now and then.
+    fn show_block(&mut self, load: &str, (done, of): (u32, u32), baseline_rate: f64) {
+        if self.line.rewrites() || self.told.elapsed().as_secs() >= 10 {
+            self.told = Instant::now();
+            let left = self.begun.elapsed().as_secs_f64() / f64::from(done.max(1))
+                * f64::from(of - done.min(of));
+            self.line.show(&format!(
+                "{load}: block {done} of {of} · baseline {baseline_rate:.0} requests/s · \
+                 about {left:.0} s left"
+            ));
         }
     }
 

@@ -32,6 +32,7 @@ mod program;
 mod report;
 mod restore;
 mod run;
+mod run_alone;
 mod run_bursts;
 mod run_bypass;
 mod run_cells;

@@ -96,6 +96,7 @@ fn arms_that_follow_each_other_in_a_slot_have_nothing_of_each_other() {
         catalog,
         places: PlaceSpec::default(),
         allow_host_settings: false,
+        check_alone: false,
         stop: Arc::default(),
     };
     let ends = Rc::new(RefCell::new(Vec::new()));

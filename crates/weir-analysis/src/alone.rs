@@ -1,0 +1,363 @@
+//! Whether the winner's ratio holds when the arms run one at a time.
+//!
+//! Side by side, arms share CPUs, caches, memory bandwidth and the kernel's tables, and those that rest cost
+//! something too. So the winner and the arm that it is compared with are measured again in stretches in which no
+//! other arm runs, in the order A B B A. A pair of neighbouring stretches is a replicate: both are new instances.
+//! What is compared is the ratio of these with that of the blocks, by the interval of the difference of their
+//! logarithms.
+
+use weir_model::record::{Phase, Validity};
+use weir_model::study::{ArmRole, Metric, Study};
+use weir_record::Run;
+use weir_stats::verdict::LEAST_REPLICATES;
+use weir_stats::{Estimate, Interval, SignedRank, difference, hodges_lehmann};
+
+use crate::blocks::LoadData;
+use crate::findings::{AloneFindings, Comparison, Holding, LoadFindings, Verdict};
+use crate::headline;
+use crate::names::{self, find};
+use crate::replicates::{WORST, groups};
+use crate::values::Values;
+
+/// Share of an effect that may be missing or be too much, where no difference is shown.
+const SHARE_OF_EFFECT: f64 = 0.25;
+
+/// Which arm is measured alone, beside the one that it is compared with.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Choice {
+    /// Under which load.
+    pub load: String,
+    /// The arm.
+    pub arm: String,
+    /// What it is compared with.
+    pub against: String,
+    /// Neighbouring blocks in each replicate of their comparison.
+    pub merged: u32,
+    /// Why this arm, in half a sentence.
+    pub why: String,
+}
+
+/// The best arm by the objective's metric, under the first load that gives it; where none is better, the one that
+/// the answer names first. `None`: no arm has a ratio.
+pub fn choose(study: &Study, loads: &[LoadFindings]) -> Option<Choice> {
+    let metric = study.objective.metric;
+    let gives = |load: &&LoadFindings| load.metrics.contains(&metric) && load.is_usable();
+    let load = loads.iter().find(gives)?;
+    let known = || ratios(load, metric);
+    let change = |found: &&Comparison| {
+        find(study, &found.arm).is_some_and(|arm| arm.role == ArmRole::Change)
+    };
+    let largest = |wanted: Verdict| {
+        let such = known().filter(change).filter(|c| c.verdict == wanted);
+        such.max_by(|a, b| a.ratio.ln().abs().total_cmp(&b.ratio.ln().abs()))
+    };
+    let words = names::metric_words(metric);
+    let (found, why) = None
+        .or_else(|| {
+            let best = largest(Verdict::Better)?;
+            Some((best, format!("it is the best arm by {words}")))
+        })
+        .or_else(|| {
+            let worst = largest(Verdict::Worse)?;
+            Some((
+                worst,
+                format!("no arm is better by {words}, and it differs most"),
+            ))
+        })
+        .or_else(|| {
+            let first = known().find(change).or(known().next())?;
+            Some((
+                first,
+                format!("no arm differs by {words}, and it is the first"),
+            ))
+        })?;
+    Some(of(load, found, why))
+}
+
+/// Comparisons on a metric that have a ratio.
+fn ratios(load: &LoadFindings, metric: Metric) -> impl Iterator<Item = &Comparison> {
+    let (of_metric, finite) = (
+        move |c: &&Comparison| c.metric == metric && c.verdict != Verdict::Invalid,
+        |c: &&Comparison| c.ratio.ln().is_finite(),
+    );
+    load.comparisons.iter().filter(of_metric).filter(finite)
+}
+
+fn of(load: &LoadFindings, found: &Comparison, why: String) -> Choice {
+    Choice {
+        load: load.load.clone(),
+        arm: found.arm.clone(),
+        against: found.against.clone(),
+        merged: found.merged,
+        why,
+    }
+}
+
+/// Stretches (session and arm of each, in order of time) two by two: neighbours of one session with different
+/// arms, each in one pair at most.
+pub fn pairs(stretches: &[(u32, &str)]) -> Vec<(usize, usize)> {
+    let (mut pairs, mut first) = (Vec::new(), 0);
+    while first + 1 < stretches.len() {
+        let ((session, arm), (next_session, next_arm)) = (stretches[first], stretches[first + 1]);
+        let is_pair = session == next_session && arm != next_arm;
+        if is_pair {
+            pairs.push((first, first + 1));
+        }
+        first += if is_pair { 2 } else { 1 };
+    }
+    pairs
+}
+
+/// What came of the check; `None` where nobody asked for one.
+pub(crate) fn check(
+    run: &Run,
+    loads: &[LoadFindings],
+    tests: &mut SignedRank,
+) -> Option<AloneFindings> {
+    if !run.header.check_alone {
+        return None;
+    }
+    let study = &run.header.study;
+    let Some(choice) = measured(run, loads).or_else(|| choose(study, loads)) else {
+        return Some(without(study, "no arm has a ratio side by side"));
+    };
+    let mut found = without(study, "the run ended before it");
+    (found.load, found.arm, found.against, found.chosen) = (
+        choice.load.clone(),
+        choice.arm.clone(),
+        choice.against.clone(),
+        choice.why,
+    );
+    let load = loads.iter().find(|load| load.load == choice.load);
+    let together = load.and_then(|load| load.comparison(&choice.arm, found.metric));
+    if let Some(together) = together {
+        found.together = (together.ratio, together.interval);
+        let sample = replicates(run, &mut found, choice.merged);
+        if run.trials_in(Phase::is_alone).next().is_some() {
+            "of no two stretches both could be used".clone_into(&mut found.because);
+        }
+        judge(study, &mut found, together, sample, tests);
+        if load.is_some_and(|load| !load.phases.is_empty()) {
+            found.because += "; side by side an arm changed on the way, and alone every one is new";
+        }
+    }
+    found.words = sentence(study, &found);
+    Some(found)
+}
+
+/// The arms that were measured alone, whatever would be chosen by today's rules.
+fn measured(run: &Run, loads: &[LoadFindings]) -> Option<Choice> {
+    let study = &run.header.study;
+    let trials = || run.trials_in(Phase::is_alone);
+    let load = loads
+        .iter()
+        .find(|load| trials().any(|trial| trial.load == load.load))?;
+    let was_alone =
+        |arm: &String| trials().any(|trial| trial.load == load.load && trial.arm == *arm);
+    let mut known = ratios(load, study.objective.metric);
+    let found = known.find(|c| was_alone(&c.arm) && was_alone(&c.against))?;
+    let today = choose(study, loads).filter(|choice| choice.arm == found.arm);
+    let why = today.map_or_else(String::new, |choice| choice.why);
+    Some(of(load, found, why))
+}
+
+fn without(study: &Study, because: &str) -> AloneFindings {
+    let unknown = (f64::NAN, (f64::NAN, f64::NAN));
+    AloneFindings {
+        load: String::new(),
+        metric: study.objective.metric,
+        arm: String::new(),
+        against: String::new(),
+        chosen: String::new(),
+        n: 0,
+        together: unknown,
+        alone: unknown,
+        change: unknown,
+        tolerance: study.objective.band,
+        validity: Validity::Invalid,
+        verdict: Holding::Invalid,
+        because: because.to_owned(),
+        words: format!("Whether the ratio holds alone was not measured: {because}."),
+    }
+}
+
+/// ln(arm / against) of each pair of stretches, in order of time; finite.
+fn replicates(run: &Run, found: &mut AloneFindings, merged: u32) -> Vec<f64> {
+    let study = &run.header.study;
+    let Some(spec) = study.loads.iter().find(|load| load.name == found.load) else {
+        return Vec::new();
+    };
+    let data = LoadData::of_phases(run, spec, Phase::is_alone);
+    let doubtful = [&found.arm, &found.against];
+    let mut doubtful = doubtful
+        .into_iter()
+        .filter_map(|name| study.arms.iter().position(|arm| arm.name == *name));
+    found.validity = match doubtful.any(|arm| headline::mostly_suspect(&data, arm)) {
+        true => Validity::Suspect,
+        false => Validity::Valid,
+    };
+    let values = Values::new(run, &data);
+    let place = |name: &str| study.arms.iter().position(|arm| arm.name == name);
+    let typical = |arm: &str, blocks: &[usize]| {
+        let arm = place(arm)?;
+        let usable = blocks
+            .iter()
+            .copied()
+            .filter(|block| data.usable(*block, arm).is_some());
+        let usable: Vec<usize> = usable.collect();
+        let each = groups(&usable, merged.max(1) as usize);
+        let logs = each.map(|group| values.value(found.metric, arm, group).ln());
+        let logs = logs.filter(|log| !log.is_nan());
+        let logs: Vec<f64> = logs.map(|log| log.clamp(-WORST, WORST)).collect();
+        hodges_lehmann(&logs)
+    };
+    // Blocks of each stretch, with the session and the arm. Paired before they are judged: one that may not be used
+    // takes its neighbour with it and no other.
+    let mut stretches: Vec<((u32, &str), Vec<usize>)> = Vec::new();
+    let mut last = None;
+    for (block, &instance) in data.instances.iter().enumerate() {
+        let Some(judged) = data.blocks[block].iter().flatten().next() else {
+            continue;
+        };
+        if last.replace(instance) != Some(instance) {
+            let whose = (judged.trial.session, &*judged.trial.arm);
+            stretches.push((whose, Vec::new()));
+        }
+        if let Some((_, blocks)) = stretches.last_mut() {
+            blocks.push(block);
+        }
+    }
+    let whose: Vec<(u32, &str)> = stretches.iter().map(|(whose, _)| *whose).collect();
+    let pairs = pairs(&whose).into_iter();
+    pairs
+        .filter_map(|(one, other)| {
+            let mut logs = [one, other].map(|place| {
+                let ((_, arm), blocks) = &stretches[place];
+                typical(arm, blocks)
+            });
+            if whose[one].1 == found.against {
+                logs.reverse();
+            }
+            let [arm, against] = logs;
+            Some(arm? - against?).filter(|log| log.is_finite())
+        })
+        .collect()
+}
+
+/// The ratio alone, what it differs by, and the verdict. Arms whose ratio is bounded are the only ones here.
+fn judge(
+    study: &Study,
+    found: &mut AloneFindings,
+    together: &Comparison,
+    sample: Vec<f64>,
+    tests: &mut SignedRank,
+) {
+    let objective = &study.objective;
+    let own: Vec<usize> = (0..sample.len()).collect();
+    found.n = sample.len() as u32;
+    if sample.is_empty() {
+        found.validity = Validity::Invalid;
+    }
+    let Some(alone) = Estimate::of(tests, &sample, &own, objective.confidence) else {
+        return;
+    };
+    let ratio =
+        |value: f64, interval: Interval| (value.exp(), (interval.low.exp(), interval.high.exp()));
+    found.alone = ratio(alone.value, alone.interval);
+    let (low, high) = together.interval;
+    let side_by_side = Interval {
+        low: low.ln(),
+        high: high.ln(),
+        confidence: together.confidence,
+    };
+    let log = together.ratio.ln();
+    let change = difference((alone.value, alone.interval), (log, side_by_side));
+    found.change = ratio(alone.value - log, change);
+    found.tolerance = objective.band.max((SHARE_OF_EFFECT * log.abs()).exp_m1());
+    let (low, high) = found.change.1;
+    let within = |band: f64| low >= 1.0 / (1.0 + band) && high <= 1.0 + band;
+    let percent = |share: f64| format!("{} %", (share * 1e3).round() / 1e1);
+    let (band, tolerance) = (percent(objective.band), percent(found.tolerance));
+    let change = format!(
+        "the ratio alone is {:.3} times the one side by side (interval {low:.3} to {high:.3})",
+        found.change.0
+    );
+    let few = sample.len() < LEAST_REPLICATES;
+    let unsure = change_is_unsure(&alone, together, objective.confidence);
+    (found.verdict, found.because) = match () {
+        () if few => (
+            Holding::NotShown,
+            format!(
+                "only {} pairs of stretches; nothing is claimed from fewer than {LEAST_REPLICATES}",
+                sample.len()
+            ),
+        ),
+        () if unsure => (
+            Holding::NotShown,
+            "too few replicates for the confidence that is asked for".to_owned(),
+        ),
+        () if within(objective.band) => (Holding::Holds, format!("{change}, within {band}")),
+        () if low > 1.0 || high < 1.0 => (Holding::DoesNotHold, change),
+        () if within(found.tolerance) => (
+            Holding::Holds,
+            format!("{change}: no difference is shown, and none beyond {tolerance} is left"),
+        ),
+        () => (
+            Holding::NotShown,
+            format!("{change}: no difference is shown, but one beyond {tolerance} is possible"),
+        ),
+    };
+}
+
+/// Confidences are compared as typed (0.95), not as rounded by the arithmetic before.
+fn change_is_unsure(alone: &Estimate, together: &Comparison, asked: f64) -> bool {
+    alone.interval.confidence.min(together.confidence) < asked - 1e-12
+}
+
+/// All of it in one sentence.
+fn sentence(study: &Study, found: &AloneFindings) -> String {
+    let AloneFindings { arm, against, .. } = found;
+    let figures = |(ratio, (low, high)): (f64, (f64, f64))| {
+        format!("{ratio:.3} times ({low:.3} to {high:.3})")
+    };
+    let confidence = (study.objective.confidence * 1e4).round() / 1e2;
+    let both = format!(
+        "{arm} against {against} {} alone, {} side by side ({confidence} % intervals)",
+        figures(found.alone),
+        figures(found.together)
+    );
+    let words = names::metric_words(found.metric);
+    match found.verdict {
+        Holding::Holds => {
+            format!("The ratio holds when only one arm runs at a time: by {words}, {both}.")
+        }
+        Holding::DoesNotHold => format!(
+            "The ratio does not hold when only one arm runs at a time: by {words}, {both}. Arms on this host \
+             disturb each other, so the figures above are not those of an arm alone."
+        ),
+        Holding::NotShown => format!(
+            "Whether the ratio holds when only one arm runs at a time could not be shown: by {words}, {both}; {}.",
+            found.because
+        ),
+        Holding::Invalid => format!(
+            "Whether the ratio of {arm} to {against} holds alone was not measured: {}.",
+            found.because
+        ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stretches_are_paired_within_a_session_and_each_once() {
+        let whole = [(0, "a"), (0, "b"), (0, "b"), (0, "a")];
+        assert_eq!(pairs(&whole), [(0, 1), (2, 3)]);
+        // One that an interruption has left alone is in no pair.
+        let cut = [(0, "a"), (0, "b"), (0, "b"), (1, "b"), (1, "a"), (1, "a")];
+        assert_eq!(pairs(&cut), [(0, 1), (3, 4)]);
+        assert_eq!(pairs(&[(0, "a"), (0, "a"), (0, "b")]), [(1, 2)]);
+        assert_eq!(pairs(&[(0, "a")]), []);
+    }
+}

@@ -1,0 +1,114 @@
+//! Closed loops in which nobody was busy: then the connections are the limit, and the rate says how long a response
+//! takes, not how much a proxy carries.
+
+use weir_model::record::TrialRecord;
+use weir_model::study::{LoadSpec, Metric};
+use weir_parameters::Catalog;
+
+use crate::blocks::{LoadData, evidence, median};
+use crate::findings::{Comparison, Verdict};
+use crate::outcomes::sum;
+use crate::validity::BUSY;
+
+/// What was idle under a closed load.
+pub(crate) struct Idle {
+    /// By arm of the study, whether neither its proxy nor generator nor origin was busy.
+    arms: Vec<bool>,
+    /// What follows, as a clause.
+    words: String,
+}
+
+impl Idle {
+    /// `None`: an open loop, or under no arm was everybody idle.
+    pub(crate) fn of(data: &LoadData<'_>, load: &LoadSpec) -> Option<Idle> {
+        if load.is_open() {
+            return None;
+        }
+        let each = (0..data.study.arms.len()).map(|arm| everybody_idle(data, arm));
+        let each: Vec<Option<f64>> = each.collect();
+        let busiest = each.iter().flatten().copied().reduce(f64::max)?;
+        let first = each.iter().position(Option::is_some)?;
+        let response_ns = median(data.usable_of(first).map(|trial| trial.response_time.p50));
+        let connections = load.asking();
+        let seconds = response_ns as f64 / 1e9;
+        let words = format!(
+            "the connections were the limit: {connections} connections × {:.3} ms for a response allow {:.0}/s, and \
+             no CPU was busy ({:.0} % at most); this says nothing about how much the proxy carries",
+            seconds * 1e3,
+            connections as f64 / seconds.max(1e-9),
+            busiest * 100.0
+        );
+        let arms = each.iter().map(Option::is_some).collect();
+        Some(Idle { arms, words })
+    }
+
+    /// What the answer says of the load, where it is true of every arm.
+    pub(crate) fn sentence(&self) -> String {
+        match self.arms.iter().all(|is_idle| *is_idle) {
+            true => {
+                let mut words = self.words.clone();
+                words.replace_range(..1, "T");
+                words + "."
+            }
+            false => String::new(),
+        }
+    }
+
+    /// Two arms that carry the same because their connections allow no more are not shown to be equivalent; of what
+    /// differs the reason is said.
+    pub(crate) fn doubt(&self, data: &LoadData<'_>, comparison: &mut Comparison) {
+        let is_idle = |name: &str| {
+            let place = data.study.arms.iter().position(|arm| arm.name == name);
+            place.is_some_and(|place| self.arms[place])
+        };
+        let is_rate = matches!(comparison.metric, Metric::Rate | Metric::ReceivedBytes);
+        let is_valid = comparison.verdict != Verdict::Invalid;
+        if !is_rate || !is_valid || !is_idle(&comparison.arm) || !is_idle(&comparison.against) {
+            return;
+        }
+        comparison.because = match comparison.verdict {
+            Verdict::Equivalent => {
+                comparison.verdict = Verdict::Inconclusive;
+                self.words.clone()
+            }
+            _ => format!("{}; {}", comparison.because, self.words),
+        };
+    }
+}
+
+/// The share of its time that the busiest of proxy, generator and origin used while the arm had the load, 0..1;
+/// `None` where one of them was busy, or may have been.
+fn everybody_idle(data: &LoadData<'_>, arm: usize) -> Option<f64> {
+    let spec = &data.study.arms[arm];
+    if !data.sees_process(spec) {
+        return None;
+    }
+    let kind = data.study.proxy_of(spec).kind;
+    let cpus = spec.cpus(&data.header.cpus).cpus().len() as f64;
+    // Where nobody knows how many threads share the work, one may have all of it.
+    let workers = Catalog::builtin().workers(kind, &spec.settings);
+    let workers = workers
+        .map_or(1.0, |workers| workers as f64)
+        .clamp(1.0, cpus.max(1.0));
+    let (mut used, mut count) = ([0.0; 3], 0.0);
+    for trial in data.usable_of(arm) {
+        let [proxy, not_idle, peer] = shares(trial, data)?;
+        used[0] += proxy / workers;
+        used[1] += not_idle;
+        used[2] += peer;
+        count += 1.0;
+    }
+    let busiest = used.into_iter().map(|used| used / count).reduce(f64::max)?;
+    (busiest < BUSY).then_some(busiest)
+}
+
+/// CPUs that the proxy's processes used, the share of its CPUs' time that was not idle, and that of the busier of
+/// generator and origin.
+fn shares(trial: &TrialRecord, data: &LoadData<'_>) -> Option<[f64; 3]> {
+    let slices = evidence(trial, data.header).slices?;
+    let (_, peer) = slices.peer?;
+    let own = sum([trial], |slice| slice.proxy_cpu_ns) / slices.whole_ns;
+    // Idle time comes in ticks: one more than was counted is possible.
+    let not_idle = 1.0 - slices.of_proxy(slices.proxy_idle_ns);
+    Some([own, not_idle, peer])
+}

@@ -1,0 +1,222 @@
+//! The proposer of `weir run --check-alone`: the fixed plan, then its baseline and its winner again, one at a time.
+//!
+//! A stretch is a cell of one arm. All arms end before it, so that arm is the only one that runs, it is a new
+//! instance, and where arms have network namespaces it is in a new one. Stretches follow each other as A B B A, so what
+//! drifts falls on both alike, and a pair of neighbours is a replicate.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use weir_analysis::alone::Choice;
+use weir_model::record::{DecisionRecord, Phase, Record, RunHeader};
+use weir_model::study::{LoadSpec, Metric, Study};
+
+use crate::cell::{Cell, Outcome, Rates};
+use crate::history::History;
+use crate::plan::Plan;
+use crate::preflight;
+use crate::proposer::{Proposer, Step};
+use crate::{Event, LabError};
+
+/// The check takes at most this share of the time of its load ...
+const SHARE: f64 = 1.0 / 3.0;
+/// ... but has this many pairs of stretches in any case,
+const LEAST_PAIRS: u32 = 8;
+/// and never more than this.
+const MOST_PAIRS: u32 = 24;
+/// What is measured of an arm in a stretch, at least.
+const STRETCH: Duration = Duration::from_secs(1);
+/// What starting an arm is thought to take when stretches are shared out.
+const STARTING: Duration = Duration::from_millis(200);
+
+/// Who is to be measured alone, by what the plan has measured; an error says why nobody can say.
+pub(crate) type Choose = Box<dyn Fn() -> Result<Option<Choice>, String>>;
+
+/// The fixed plan, and the check after it.
+pub(crate) struct CheckAlone {
+    plan: Plan,
+    study: Study,
+    session: u32,
+    choose: Choose,
+    /// What is left of the check, once the plan is done.
+    steps: Option<VecDeque<Step>>,
+}
+
+impl CheckAlone {
+    pub(crate) fn new(header: &RunHeader, session: u32, choose: Choose) -> CheckAlone {
+        CheckAlone {
+            plan: Plan::new(&header.study, session),
+            study: header.study.clone(),
+            session,
+            choose,
+            steps: None,
+        }
+    }
+
+    /// What is left of the check.
+    fn check(&self, history: &History) -> VecDeque<Step> {
+        let found = (self.choose)().and_then(|choice| {
+            let choice = choice.ok_or("no arm has a ratio side by side")?;
+            let steps = self.steps(&choice, history);
+            Ok(steps.ok_or("the load has no pilot")?)
+        });
+        found.unwrap_or_else(|why| VecDeque::from([Step::Tell(Event::NotAlone(why))]))
+    }
+
+    fn steps(&self, choice: &Choice, history: &History) -> Option<VecDeque<Step>> {
+        let arms = &self.study.arms;
+        let place = |name: &String| arms.iter().position(|arm| arm.name == *name);
+        let both = [place(&choice.against)?, place(&choice.arm)?];
+        let load = self
+            .study
+            .loads
+            .iter()
+            .find(|load| load.name == choice.load)?;
+        let pilot = history.pilots.get(&load.name)?;
+        let slice = Duration::from_nanos(pilot.slice_ns);
+        let planned = Stretches::of(&self.study, load, slice, choice.merged);
+        let done = history.pairs_alone(&load.name);
+        let cell = Cell {
+            load: load.clone(),
+            rates: pilot.rate.map_or(Rates::Closed, Rates::Same),
+            blocks: planned.blocks,
+            first_block: history.next_block(&load.name),
+            planned: 0,
+            slice,
+            discard: self.study.blocks.discard,
+            phase: Phase::Alone,
+            arms: Vec::new(),
+            renew: false,
+            seed: 0,
+        };
+        let left = planned.pairs.saturating_sub(done) * 2;
+        let begun = Event::AloneBegun {
+            arms: both.map(|arm| arms[arm].name.clone()),
+            why: choice.why.clone(),
+            stretches: left,
+            length: (length(slice, planned.blocks) + STARTING) * left,
+        };
+        let mut steps = VecDeque::from([Step::Tell(begun)]);
+        if history
+            .decisions
+            .iter()
+            .all(|decision| decision.phase != Phase::Alone)
+        {
+            let decision = self.decision(choice);
+            steps.push_front(Step::Record(Box::new(Record::Decision(decision))));
+        }
+        let pairs = done..planned.pairs;
+        let turns = pairs.flat_map(|pair| match pair % 2 {
+            0 => both,
+            _ => [both[1], both[0]],
+        });
+        for (place, arm) in (0..).zip(turns) {
+            let first_block = cell.first_block + place * planned.blocks;
+            let stretch = Cell {
+                arms: vec![arm],
+                first_block,
+                seed: self.study.blocks.seed
+                    ^ (u64::from(self.session) << 32)
+                    ^ u64::from(first_block),
+                ..cell.clone()
+            };
+            steps.push_back(Step::Tell(Event::AloneTurn {
+                arm: arms[arm].name.clone(),
+                stretch: done * 2 + place + 1,
+                of: planned.pairs * 2,
+            }));
+            steps.push_back(Step::Arms(Vec::new()));
+            steps.push_back(Step::Measure(Box::new(stretch)));
+        }
+        Some(steps)
+    }
+
+    fn decision(&self, choice: &Choice) -> DecisionRecord {
+        DecisionRecord {
+            session: self.session,
+            load: choice.load.clone(),
+            phase: Phase::Alone,
+            decision: format!(
+                "measure {} and {} one at a time",
+                choice.against, choice.arm
+            ),
+            because: choice.why.clone(),
+        }
+    }
+}
+
+impl Proposer for CheckAlone {
+    fn next(&mut self, history: &History) -> Step {
+        if self.steps.is_none() {
+            match self.plan.next(history) {
+                Step::Done => self.steps = Some(self.check(history)),
+                step => return step,
+            }
+        }
+        let steps = self.steps.as_mut();
+        steps.and_then(VecDeque::pop_front).unwrap_or(Step::Done)
+    }
+
+    fn outcome(&mut self, outcome: Outcome) -> Result<(), LabError> {
+        self.plan.outcome(outcome)
+    }
+}
+
+/// How the time of the check is shared out.
+struct Stretches {
+    /// Blocks of each.
+    blocks: u32,
+    pairs: u32,
+}
+
+impl Stretches {
+    /// For a load whose comparisons have so many blocks `merged` in each replicate.
+    fn of(study: &Study, load: &LoadSpec, slice: Duration, merged: u32) -> Stretches {
+        let of_block =
+            |time: Duration| (time.as_secs_f64() / (slice * 2).as_secs_f64()).ceil() as u32;
+        let planned = preflight::blocks(study, load, slice);
+        let share = (slice * 2 * study.arms.len() as u32 * planned).mul_f64(SHARE);
+        let one = |blocks| length(slice, blocks) + STARTING;
+        let least = of_block(STRETCH).max(1);
+        // As many blocks as a replicate has, where there is time for that.
+        let fit = share / (2 * LEAST_PAIRS);
+        let blocks = (least..=merged.max(least))
+            .rev()
+            .find(|blocks| one(*blocks) <= fit);
+        let blocks = blocks.unwrap_or(least);
+        let pairs = share.as_secs_f64() / (one(blocks) * 2).as_secs_f64();
+        Stretches {
+            blocks,
+            pairs: (pairs as u32).clamp(LEAST_PAIRS, MOST_PAIRS),
+        }
+    }
+}
+
+/// How long a stretch takes, but for starting its arm.
+fn length(slice: Duration, blocks: u32) -> Duration {
+    preflight::of_phase(Phase::Alone, 1, slice, blocks)
+}
+
+/// How long the check takes that earlier sessions have left; starting an arm takes `start`.
+pub(crate) fn takes(header: &RunHeader, history: &History, start: Duration) -> Duration {
+    let study = &header.study;
+    let wanted = study.objective.metric;
+    let gives = |load: &&LoadSpec| match wanted {
+        Metric::CpuPerRequest => true,
+        metric => load.is_open() == metric.response_quantile().is_some(),
+    };
+    let Some(load) = study
+        .loads
+        .iter()
+        .find(gives)
+        .filter(|_| header.check_alone)
+    else {
+        return Duration::ZERO;
+    };
+    let slice = preflight::slice(study, history, load);
+    let planned = Stretches::of(study, load, slice, 1);
+    let left = planned
+        .pairs
+        .saturating_sub(history.pairs_alone(&load.name));
+    (length(slice, planned.blocks) + start) * left * 2
+}

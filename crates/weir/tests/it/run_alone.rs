@@ -1,0 +1,94 @@
+//! `weir run --check-alone`: baseline and winner once more, one at a time, on the real nginx.
+
+use serde_json::Value;
+use weir_model::record::{Phase, Record};
+
+use crate::place::Place;
+use crate::program::HasAll;
+
+const STUDY: &str = "\
+weir: 1
+name: two-arms
+question: Does a connection to the origin that is kept make nginx carry more?
+proxy:
+  kind: nginx
+  settings: {worker_processes: 1}
+loads:
+  - {name: closed, closed: true, connections: 8, duration: 4s}
+a/a: false
+arms:
+  - {name: keeps-origin, settings: {origin_keepalive: 16}}
+blocks: {slice: 50ms, at-least: 6}
+";
+
+#[test]
+fn the_winner_and_the_baseline_run_one_at_a_time() {
+    let place = Place::new();
+    place.write("study.yaml", STUDY);
+    let ended = place
+        .ends("run study.yaml --check-alone --out 'a run'")
+        .with_code(0);
+    place.assert_clean();
+    ended.stderr.has_all(&[
+        "All of it takes about",
+        "keeps-origin and baseline one at a time, because ",
+        ": 16 stretches in ",
+    ]);
+    let run = place.records();
+    let stretches: Vec<_> = run.parts_in("closed", Phase::is_alone).collect();
+    assert_eq!(stretches.len(), 16);
+    assert!(
+        stretches
+            .iter()
+            .all(|part| part.arms.len() == 1 && part.blocks == 10)
+    );
+    // 4 s of two arms with slices of 50 ms.
+    assert_eq!(run.blocks("closed").len(), 20);
+    let decided = run.records.iter().filter_map(|record| match record {
+        Record::Decision(decision) => Some(&*decision.decision),
+        _ => None,
+    });
+    let decided: Vec<&str> = decided.collect();
+    assert_eq!(decided, ["measure baseline and keeps-origin one at a time"]);
+    for report in ["report.md", "report.html"] {
+        place.read(report).has("One arm at a time");
+    }
+    let json = place.ends("report 'a run' --format json").with_code(0);
+    let found: Value = serde_json::from_str(&json.stdout).expect("findings");
+    let alone = &found["alone"];
+    // A busy machine may spoil some of them, and hide what is larger elsewhere.
+    let pairs = alone["n"].as_u64().expect("a number");
+    assert!((1..=8).contains(&pairs), "{alone}");
+    assert_eq!(alone["arm"], "keeps-origin");
+    assert!(alone["alone"][0].as_f64().is_some(), "a ratio: {alone}");
+    assert!(
+        ["holds", "does_not_hold", "not_shown"]
+            .map(Value::from)
+            .contains(&alone["verdict"])
+    );
+    ended.stdout.has("One arm at a time");
+}
+
+#[test]
+fn what_cannot_be_measured_alone_is_refused() {
+    let arm = "  - {name: keeps-origin, settings: {origin_keepalive: 16}}";
+    let theirs = "  - {name: theirs, proxy: {kind: external, address: '127.0.0.1:9'}}";
+    let within = "objective: {metric: response-p99, within: 1s}\n";
+    for (study, said) in [
+        (
+            STUDY
+                .replace(&format!("arms:\n{arm}\n"), within)
+                .replace("closed: true", "rate: 100"),
+            "--check-alone: the study has one arm",
+        ),
+        (
+            STUDY.replace(arm, theirs),
+            "--check-alone: weir did not start theirs",
+        ),
+    ] {
+        let place = Place::new();
+        place.write("study.yaml", &study);
+        let ended = place.ends("run study.yaml --check-alone").with_code(2);
+        ended.stderr.has(said);
+    }
+}
