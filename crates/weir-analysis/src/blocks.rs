@@ -9,6 +9,7 @@ use weir_model::record::{
 use weir_model::study::{Arm, LoadSpec, Metric, Study};
 use weir_record::Run;
 
+use crate::connections::is_with;
 use crate::counters;
 use crate::outcomes::{Answers, UNANSWERED, sum};
 use crate::validity::{RULES, Reason, Use, judge};
@@ -250,8 +251,7 @@ impl<'a> Part<'a> {
         let own = run.trials_in(|_| true);
         let own = own.filter(|trial| trial.load == load.name && trial.phase == part.phase);
         let own: Vec<&TrialRecord> = own.filter(|trial| holds(part, trial)).collect();
-        let with = |trial: &&TrialRecord| is_with(part, trial);
-        let others = run.trials().filter(with);
+        let others = run.trials().filter(|trial| is_with(part, trial));
         let all: Vec<&TrialRecord> = own.iter().copied().chain(others).collect();
         let total = |field| sum(all.iter().copied(), field) as u64;
         let typical = |field: fn(&QuantileSummary) -> u64| {
@@ -324,15 +324,6 @@ pub(crate) fn median(values: impl Iterator<Item = u64>) -> u64 {
 pub(crate) fn holds(part: &PartRecord, trial: &TrialRecord) -> bool {
     let blocks = part.first_block..part.first_block.saturating_add(part.blocks);
     part.session == trial.session && blocks.contains(&trial.block)
-}
-
-/// Whether a continuous trial holds a trial's block of another load that it was shared with.
-pub(crate) fn is_with(part: &PartRecord, trial: &TrialRecord) -> bool {
-    let mut with = part.with.iter().filter(|with| with.load == trial.load);
-    part.session == trial.session
-        && with.any(|with| {
-            (with.first_block..with.first_block.saturating_add(with.blocks)).contains(&trial.block)
-        })
 }
 
 /// A trial and what speaks against it.

@@ -99,6 +99,11 @@ impl Recorder<'_> {
             }
             *summary = summarize(&tag, histogram, overflow);
         }
+        let kind = HistogramKind::Undisturbed;
+        if let Some(undisturbed) = arm.undisturbed.as_ref().filter(|_| self.is_kept(kind)) {
+            let tag = tag(&self.cell.load.name, &self.arms[arm.arm].name, block, kind);
+            writer.append_histogram(&tag, start, length, undisturbed)?;
+        }
         Ok(summaries)
     }
 

@@ -18,8 +18,8 @@ use crate::study::{Arm, CpuRoles, Study};
 mod trial;
 
 pub use trial::{
-    ArmConnections, ConnectionCounts, LoadBlocks, PartRecord, Phase, QuantileSummary, SliceRecord,
-    SocketCounts, TrialRecord, Validity, ValidityReason,
+    ArmConnections, ConnectionCounts, HeldUp, HoldUps, LoadBlocks, PartRecord, Phase,
+    QuantileSummary, SliceRecord, SocketCounts, TrialRecord, Validity, ValidityReason,
 };
 
 /// Version of the run folder's formats.

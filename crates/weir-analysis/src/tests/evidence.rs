@@ -13,7 +13,8 @@ use weir_model::study::{LoadSpec, StudyArrivals};
 use weir_stats::SplitMix64;
 
 use super::fixture::{SLICE_NS, header, load_report, slice, three_arms, trial};
-use crate::blocks::{Part, holds, is_with};
+use crate::blocks::{Part, holds};
+use crate::connections::is_with;
 use crate::validity::{RULES, Use, judge};
 use crate::{load_validity, validity};
 
