@@ -9,10 +9,9 @@ use weir_model::record::{
 use weir_model::study::{Arm, LoadSpec, Metric, Study};
 use weir_record::Run;
 
-use crate::connections::is_with;
-use crate::counters;
 use crate::outcomes::{Answers, UNANSWERED, sum};
 use crate::validity::{RULES, Reason, Use, judge};
+use crate::{connections::is_with, counters};
 
 /// Bytes that one receive brings, about: what loopback's segments carry.
 pub(crate) const RECEIVE: u64 = 64 * 1024;
