@@ -225,7 +225,7 @@ impl Host {
     pub(crate) fn now(&self) -> Duration {
         Duration::from_nanos(match &self.link {
             Link::Here(_) | Link::Ssh { .. } => weir_agent::monotonic_ns(),
-            Link::Simulated(world) => world.borrow().now_ns(),
+            Link::Simulated(world) => world.borrow().now_ns,
         })
     }
 

@@ -30,7 +30,7 @@ type ToWatch = Box<dyn FnMut(Part<WatchJob>)>;
 pub struct World {
     pub(crate) model: Model,
     /// Nanoseconds since the world began.
-    pub(crate) now_ns: u64,
+    pub now_ns: u64,
     seeds: SplitMix64,
     machine: NoiseState,
     /// Of hold-ups.
@@ -120,11 +120,6 @@ impl World {
             is_stopped: false,
         });
         id
-    }
-
-    /// Nanoseconds since the world began.
-    pub fn now_ns(&self) -> u64 {
-        self.now_ns
     }
 
     fn number(&mut self) -> u64 {
