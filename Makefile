@@ -42,8 +42,8 @@ bench-compare: setup-demo ## Two arms in slices beside the same arms restarted (
 	cd bench && python3 -B -m unittest discover -q -t . -s tests
 	bench/compare $(BENCH)
 
-bpf: ## Make the BPF object of the bypass anew, after a change of its source (needs clang)
-	crates/weir-bypass/src/bpf/build crates/weir-bypass/src/bpf/sockmap.bpf.o
+bpf: ## Make the BPF objects anew, after a change of their sources (needs clang)
+	for source in crates/*/src/bpf/*.bpf.c; do scripts/bpf $$source $${source%.c}.o; done
 
 fuzz: ## Fuzz everything that reads a peer's bytes, a minute for each target (nightly Rust, cargo-fuzz)
 	@fuzz/run

@@ -9,9 +9,9 @@ use weir_model::record::{
 use weir_model::study::{Arm, LoadSpec, Metric, Study};
 use weir_record::Run;
 
-use crate::counters;
 use crate::outcomes::{Answers, UNANSWERED, sum};
 use crate::validity::{RULES, Reason, Use, judge};
+use crate::{connections::is_with, counters};
 
 /// Bytes that one receive brings, about: what loopback's segments carry.
 pub(crate) const RECEIVE: u64 = 64 * 1024;
@@ -250,7 +250,9 @@ impl<'a> Part<'a> {
         let own = run.trials_in(|_| true);
         let own = own.filter(|trial| trial.load == load.name && trial.phase == part.phase);
         let own: Vec<&TrialRecord> = own.filter(|trial| holds(part, trial)).collect();
-        let total = |field| sum(own.iter().copied(), field) as u64;
+        let others = run.trials().filter(|trial| is_with(part, trial));
+        let all: Vec<&TrialRecord> = own.iter().copied().chain(others).collect();
+        let total = |field| sum(all.iter().copied(), field) as u64;
         let typical = |field: fn(&QuantileSummary) -> u64| {
             let lag = median(own.iter().map(|trial| field(&trial.dispatch_lag)));
             let response = median(own.iter().map(|trial| field(&trial.response_time)));

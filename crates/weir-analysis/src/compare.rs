@@ -162,7 +162,8 @@ impl<'a> Comparer<'a> {
                 unseen.name
             )));
         }
-        let blocks = data.usable_pairs(arm, against);
+        let all = data.usable_pairs(arm, against);
+        let blocks = self.values.telling(metric, &[arm, against], all.clone());
         if blocks.is_empty() {
             return Err(NotComparable(match data.blocks.len() {
                 0 => "nothing was measured".to_owned(),
@@ -173,7 +174,7 @@ impl<'a> Comparer<'a> {
         let size = match samples_needed(metric) {
             0 => 1,
             needed => {
-                let requests = [arm, against].map(|arm| values.samples(arm, &blocks));
+                let requests = [arm, against].map(|arm| values.times_of(metric, arm, &blocks).due);
                 let fewest = requests[0].min(requests[1]);
                 let size = group_size(fewest, blocks.len(), needed);
                 size.map_err(|found| {
@@ -183,9 +184,13 @@ impl<'a> Comparer<'a> {
                 })?
             }
         };
-        let drawn = replicates(data, &blocks, size, |group| {
+        let mut drawn = replicates(data, &blocks, size, |group| {
             values.value(metric, arm, group) / values.value(metric, against, group)
         });
+        if metric == Metric::ResponseP99 {
+            let p99 = |arm| values.times(arm, &all).quantile(0.99);
+            drawn.pooled = p99(arm) / p99(against);
+        }
         match drawn.log_ratios.is_empty() {
             true => Err(NotComparable(
                 "in no block did either arm answer enough requests for it".to_owned(),

@@ -1,6 +1,6 @@
 //! What became of an arm's connections over several continuous trials.
 
-use weir_model::record::{ArmConnections, ConnectionCounts, PartRecord};
+use weir_model::record::{ArmConnections, ConnectionCounts, PartRecord, TrialRecord};
 
 /// One arm's connections over several continuous trials; see
 /// [`ArmFindings::connections`](crate::findings::ArmFindings::connections).
@@ -36,6 +36,15 @@ fn add_counts(sum: &mut ConnectionCounts, next: &ConnectionCounts) {
     sum.open_at_end = sum.open_at_end.min(next.open_at_end);
     sum.opened += next.opened;
     sum.lost_at_rest += next.lost_at_rest;
+}
+
+/// Whether a continuous trial holds a trial's block of another load that it was shared with.
+pub(crate) fn is_with(part: &PartRecord, trial: &TrialRecord) -> bool {
+    let mut with = part.with.iter().filter(|with| with.load == trial.load);
+    part.session == trial.session
+        && with.any(|with| {
+            (with.first_block..with.first_block.saturating_add(with.blocks)).contains(&trial.block)
+        })
 }
 
 #[cfg(test)]

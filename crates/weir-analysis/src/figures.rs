@@ -56,7 +56,10 @@ fn tails(comparer: &Comparer<'_>, arm: usize) -> Vec<TailFindings> {
         let (value, (low, high)) = pooled(values, arm, &blocks, quantile, confidence)?;
         let beyond = samples as f64 * (1.0 - quantile);
         let is_known = blocks.len() >= LEAST_REPLICATES && beyond >= LEAST_BEYOND;
-        let typical = (quantile == 0.99).then(|| typical_p99(values, arm, &blocks, samples));
+        let typical = (quantile == 0.99).then(|| {
+            let telling = values.telling(Metric::ResponseP99, &[arm], blocks.clone());
+            typical_p99(values, arm, &telling)
+        });
         Some(TailFindings {
             quantile,
             pooled_ns: answered(value),
@@ -71,7 +74,8 @@ fn tails(comparer: &Comparer<'_>, arm: usize) -> Vec<TailFindings> {
 
 /// The pseudo-median of the p99s of groups of blocks; `None` where there are too few requests, or a typical one
 /// falls among those that were not answered.
-fn typical_p99(values: &Values<'_>, arm: usize, blocks: &[usize], samples: u64) -> Option<u64> {
+fn typical_p99(values: &Values<'_>, arm: usize, blocks: &[usize]) -> Option<u64> {
+    let samples = values.times_of(Metric::ResponseP99, arm, blocks).due;
     let size = group_size(samples, blocks.len(), samples_needed(Metric::ResponseP99)).ok()?;
     let each = groups(blocks, size).map(|group| values.value(Metric::ResponseP99, arm, group));
     let each: Vec<f64> = each.map(|ns| ns.min(NEVER_NS as f64)).collect();

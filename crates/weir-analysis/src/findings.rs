@@ -15,7 +15,7 @@ use weir_stats::verdict::LEAST_REPLICATES;
 pub use alone::AloneFindings;
 pub use limits::{Holding, LimitFindings};
 pub use published::*;
-pub use tails::TailFindings;
+pub use tails::{HoldUpFindings, NEVER_NS, TailFindings};
 
 /// Everything that a run says.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -144,6 +144,10 @@ pub struct LoadFindings {
     /// Arms that became others while they were measured, in order of time.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub phases: Vec<PhaseChange>,
+    /// Slices of an open loop in which the machine stood still; `None` where no meter said so, as in runs of before
+    /// there was one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hold_ups: Option<HoldUpFindings>,
     /// What would have been seen only by a longer measurement; empty where nothing is known of that kind.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub fresh: String,
@@ -244,7 +248,7 @@ pub struct ArmFindings {
     pub cpu_per_request_ns: Option<f64>,
     /// Response time at quantiles 0.5, 0.9, 0.99, 0.999 and 1, nanoseconds, of all requests that were due:
     /// [`NEVER_NS`] (null in JSON) where it falls among those that were not answered.
-    #[serde(with = "never")]
+    #[serde(with = "tails::never")]
     pub response_ns: [u64; 5],
     /// The p99 and the p99.9 of the response time in an open loop, and how well they are known.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -279,25 +283,6 @@ pub struct ArmFindings {
     /// nanoseconds), one point for each block, INVALID ones too, at most 300. Sessions of a resumed
     /// run follow one another without the pause between them.
     pub over_time: Vec<(f64, f64, u64)>,
-}
-
-/// The time of a request that was not answered.
-pub const NEVER_NS: u64 = u64::MAX;
-
-/// Times of which some are [`NEVER_NS`]: null in JSON.
-mod never {
-    use serde::{Deserialize, Deserializer, Serialize, Serializer};
-
-    use super::NEVER_NS;
-
-    pub(super) fn serialize<S: Serializer>(times: &[u64; 5], to: S) -> Result<S::Ok, S::Error> {
-        times.map(|ns| (ns != NEVER_NS).then_some(ns)).serialize(to)
-    }
-
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<[u64; 5], D::Error> {
-        let times = <[Option<u64>; 5]>::deserialize(from)?;
-        Ok(times.map(|ns| ns.unwrap_or(NEVER_NS)))
-    }
 }
 
 /// One arm against another on one metric.

@@ -25,6 +25,7 @@ mod equal;
 mod figures;
 pub mod findings;
 mod headline;
+mod hold_ups;
 mod idle;
 mod inert;
 mod limits;
@@ -99,6 +100,7 @@ pub fn analyze(run: &Run) -> Findings {
                 limits: limits::limits(&comparer),
                 phases: phases::changes(run, &mut comparer),
                 fresh: phases::fresh(&data),
+                hold_ups: comparer.values.hold_ups,
                 idle: idle.map_or_else(String::new, |idle| idle.sentence()),
                 validity,
                 reasons,

@@ -1,40 +1,116 @@
 //! Values of metrics over groups of blocks, and response times of all requests that were due.
 
+use std::ops::Range;
+
 use hdrhistogram::Histogram;
 use weir_model::record::TrialRecord;
 use weir_model::study::Metric;
-use weir_record::Run;
+use weir_record::{HistogramKind, Run, tag};
 
 use crate::blocks::LoadData;
+use crate::findings::HoldUpFindings;
+use crate::hold_ups;
 use crate::outcomes::{Answers, cpu_per_request, rate, received_per_second, sum};
 
 /// Values of metrics over groups of blocks.
 pub(crate) struct Values<'a> {
     data: &'a LoadData<'a>,
+    /// What meters say of an open loop's slices.
+    pub(crate) hold_ups: Option<HoldUpFindings>,
     /// By arm and block: the response-time buckets (value in nanoseconds, count) of a usable trial.
     /// Kept sparse: dense ones would take a quarter of a megabyte each. Empty in the closed loop.
     responses: Vec<Vec<Buckets>>,
+    /// The same without slices in which the machine stood still, where a trial has such and they are left out.
+    undisturbed: Vec<Vec<Option<Buckets>>>,
 }
 
 type Buckets = Vec<(u64, u64)>;
 
+/// Something of every arm and block, by arm.
+fn each<T>(
+    arms: Range<usize>,
+    blocks: Range<usize>,
+    of: impl Fn(usize, usize) -> T,
+) -> Vec<Vec<T>> {
+    let of_arm = |arm| blocks.clone().map(|block| of(block, arm)).collect();
+    arms.map(of_arm).collect()
+}
+
 impl<'a> Values<'a> {
     pub(crate) fn new(run: &Run, data: &'a LoadData<'a>) -> Values<'a> {
-        let buckets = |block: usize, arm: usize| -> Buckets {
-            let trial = data.usable(block, arm);
-            let histogram = trial.and_then(|trial| run.histogram(&trial.response_time.tag));
-            let histogram = histogram.unwrap_or_else(empty_histogram);
+        let buckets = |tag: &str| -> Buckets {
+            let histogram = run.histogram(tag).unwrap_or_else(empty_histogram);
             let recorded = histogram.iter_recorded();
             recorded
                 .map(|bucket| (bucket.value_iterated_to(), bucket.count_at_value()))
                 .collect()
         };
-        let all_blocks = |arm| (0..data.blocks.len()).map(|b| buckets(b, arm)).collect();
-        let responses = match data.open {
-            true => (0..data.study.arms.len()).map(all_blocks).collect(),
-            false => Vec::new(),
+        let all = |block, arm| {
+            let trial = data.usable(block, arm);
+            trial.map_or(Buckets::new(), |trial| buckets(&trial.response_time.tag))
         };
-        Values { data, responses }
+        let hold_ups = hold_ups::seen(data);
+        let left_out = hold_ups.is_some_and(|seen| seen.left_out);
+        let undisturbed = |block, arm| {
+            let trial = data.usable(block, arm).filter(|_| left_out)?;
+            let TrialRecord {
+                load, arm, block, ..
+            } = trial;
+            let tag = tag(load, arm, *block, HistogramKind::Undisturbed);
+            let mut slices = trial.slices.iter();
+            slices.any(|slice| slice.stood_still).then(|| buckets(&tag))
+        };
+        let arms = 0..if data.open { data.study.arms.len() } else { 0 };
+        let blocks = 0..data.blocks.len();
+        Values {
+            data,
+            hold_ups,
+            responses: each(arms.clone(), blocks.clone(), all),
+            undisturbed: each(arms, blocks, undisturbed),
+        }
+    }
+
+    /// Whether slices in which the machine stood still are left out of typical p99s.
+    fn leaves_out(&self) -> bool {
+        self.hold_ups.is_some_and(|seen| seen.left_out)
+    }
+
+    /// Those of some blocks in which these arms have something to tell of a metric.
+    pub(crate) fn telling(
+        &self,
+        metric: Metric,
+        arms: &[usize],
+        mut blocks: Vec<usize>,
+    ) -> Vec<usize> {
+        if metric == Metric::ResponseP99 && self.leaves_out() {
+            let tells = |block, arm| hold_ups::has_undisturbed(self.data, block, arm);
+            blocks.retain(|block| arms.iter().all(|arm| tells(*block, *arm)));
+        }
+        blocks
+    }
+
+    /// Response times that a metric is made of.
+    pub(crate) fn times_of(&self, metric: Metric, arm: usize, blocks: &[usize]) -> Times {
+        let all = self.times(arm, blocks);
+        if metric != Metric::ResponseP99 || !self.leaves_out() {
+            return all;
+        }
+        let own = |block: &usize| match &self.undisturbed[arm][*block] {
+            Some(undisturbed) => undisturbed,
+            None => &self.responses[arm][*block],
+        };
+        let mut buckets: Buckets = blocks.iter().flat_map(own).copied().collect();
+        buckets.sort_unstable();
+        let slices = self.trials(arm, blocks).flat_map(|trial| &trial.slices);
+        let due = slices
+            .filter(|slice| !slice.stood_still)
+            .map(|slice| slice.due);
+        let answered: u64 = buckets.iter().map(|(_, count)| count).sum();
+        Times {
+            due: due.sum::<u64>().max(answered),
+            buckets,
+            ..all
+        }
     }
 
     /// Requests behind the response-time quantiles of `arm` in `blocks`: those that were due, answered or not.
@@ -63,8 +139,8 @@ impl<'a> Values<'a> {
             Metric::Rate => rate(self.trials(arm, blocks), self.data.study),
             Metric::ReceivedBytes => received_per_second(self.trials(arm, blocks), self.data.study),
             Metric::CpuPerRequest => cpu_per_request(self.trials(arm, blocks), self.data.study),
-            Metric::ResponseP50 => self.times(arm, blocks).quantile(0.5),
-            Metric::ResponseP99 => self.times(arm, blocks).quantile(0.99),
+            Metric::ResponseP50 => self.times_of(metric, arm, blocks).quantile(0.5),
+            Metric::ResponseP99 => self.times_of(metric, arm, blocks).quantile(0.99),
         }
     }
 

@@ -11,10 +11,10 @@ use weir_analysis::alone::Choice;
 use weir_model::record::{DecisionRecord, Phase, Record, RunHeader};
 use weir_model::study::{LoadSpec, Metric, Study};
 
+use crate::budget;
 use crate::cell::{Cell, Outcome, Rates};
 use crate::history::History;
 use crate::plan::Plan;
-use crate::preflight;
 use crate::proposer::{Proposer, Step};
 use crate::{Event, LabError};
 
@@ -94,7 +94,7 @@ impl CheckAlone {
             arms: both.map(|arm| arms[arm].name.clone()),
             why: choice.why.clone(),
             stretches: left,
-            length: (length(slice, planned.blocks) + STARTING) * left,
+            length: (budget::alone(&self.study, load, slice, planned.blocks) + STARTING) * left,
         };
         let mut steps = VecDeque::from([Step::Tell(begun)]);
         if history
@@ -174,9 +174,9 @@ impl Stretches {
     fn of(study: &Study, load: &LoadSpec, slice: Duration, merged: u32) -> Stretches {
         let of_block =
             |time: Duration| (time.as_secs_f64() / (slice * 2).as_secs_f64()).ceil() as u32;
-        let planned = preflight::blocks(study, load, slice);
+        let planned = budget::blocks(study, load, slice);
         let share = (slice * 2 * study.arms.len() as u32 * planned).mul_f64(SHARE);
-        let one = |blocks| length(slice, blocks) + STARTING;
+        let one = |blocks| budget::alone(study, load, slice, blocks) + STARTING;
         let least = of_block(STRETCH).max(1);
         // As many blocks as a replicate has, where there is time for that.
         let fit = share / (2 * LEAST_PAIRS);
@@ -190,11 +190,6 @@ impl Stretches {
             pairs: (pairs as u32).clamp(LEAST_PAIRS, MOST_PAIRS),
         }
     }
-}
-
-/// How long a stretch takes, but for starting its arm.
-fn length(slice: Duration, blocks: u32) -> Duration {
-    preflight::of_phase(Phase::Alone, 1, slice, blocks)
 }
 
 /// How long the check takes that earlier sessions have left; starting an arm takes `start`.
@@ -213,10 +208,10 @@ pub(crate) fn takes(header: &RunHeader, history: &History, start: Duration) -> D
     else {
         return Duration::ZERO;
     };
-    let slice = preflight::slice(study, history, load);
+    let slice = budget::slice(study, history, load);
     let planned = Stretches::of(study, load, slice, 1);
     let left = planned
         .pairs
         .saturating_sub(history.pairs_alone(&load.name));
-    (length(slice, planned.blocks) + start) * left * 2
+    (budget::alone(study, load, slice, planned.blocks) + start) * left * 2
 }

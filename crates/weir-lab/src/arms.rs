@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
+use std::time::Duration;
 
 use weir_agent::message::{
     Alive, ArmJob, ArmStarted, Counters, End, FlowJob, Log, MakeCertificate, OriginJob,
@@ -64,12 +65,17 @@ pub(crate) struct Arms<'a> {
     keeps_content: bool,
 }
 
+/// How long a proxy takes to end, about.
+const ENDING: Duration = Duration::from_millis(5);
+
 /// An arm that runs.
 struct Started {
     /// What tells it from the others that run; free again when it ends.
     slot: usize,
     listen: SocketAddr,
     tls_listen: Option<SocketAddr>,
+    /// What its processes took to start.
+    start: Duration,
 }
 
 impl<'a> Arms<'a> {
@@ -164,6 +170,7 @@ impl<'a> Arms<'a> {
             slot,
             listen: started.listen,
             tls_listen: started.tls_listen,
+            start: Duration::from_nanos(started.start_ns),
         };
         self.running.insert(id, running);
         for load in &bench.study.loads {
@@ -220,6 +227,12 @@ impl<'a> Arms<'a> {
             }
         }
         Ok(())
+    }
+
+    /// What new instances of all that run will take, about.
+    pub(crate) fn renewal(&self) -> Duration {
+        let each = self.running.values().map(|arm| arm.start + ENDING);
+        each.sum()
     }
 
     fn running(&self, id: ArmId) -> Result<&Started, LabError> {

@@ -50,7 +50,7 @@ pub(crate) fn of(cell: &Cell, timeline: &Timeline, place: usize) -> Vec<When> {
     let asking = load.beside.iter().filter(|flow| !flow.is_held());
     let others: f64 = asking.filter_map(FlowSpec::rate).sum();
     let arrivals = match (&cell.rates, Bursts::of(load)) {
-        (Rates::ByTurn(_), _) => by_turn(cell, timeline, place, others),
+        (Rates::ByTurn(_) | Rates::Shared(_), _) => by_turn(cell, timeline, place, others),
         (Rates::Same(rate), Some(bursts)) => {
             let bursts = Bursts {
                 rate: (*rate - others).max(0.0),

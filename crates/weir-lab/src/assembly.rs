@@ -2,11 +2,15 @@
 
 use std::collections::VecDeque;
 
+use hdrhistogram::Histogram;
 use weir_agent::message::Reading;
 use weir_load::SliceData;
 use weir_model::record::SliceRecord;
 
 use crate::timeline::Timeline;
+
+/// A slice in which CPUs stood still for longer does not tell of an arm's p99, nanoseconds (docs/study.md says why).
+const LONGEST_STANDSTILL_NS: u64 = 500_000;
 
 /// One arm's part of a block.
 pub(crate) struct ArmBlock {
@@ -14,6 +18,9 @@ pub(crate) struct ArmBlock {
     pub(crate) slices: Vec<SliceRecord>,
     /// Everything that the arm's slices counted, merged.
     pub(crate) data: SliceData,
+    /// Response times of an open loop in the slices in which the machine did not stand still, where there are such and
+    /// others.
+    pub(crate) undisturbed: Option<Histogram<u64>>,
 }
 
 /// A block of which everything is known.
@@ -69,6 +76,8 @@ struct OpenBlock {
     places: Vec<usize>,
     /// Data of each arm.
     data: Vec<SliceData>,
+    /// Response times of each slice in an open loop: whether the machine stood still is known later.
+    responses: Vec<Option<Histogram<u64>>>,
 }
 
 impl<'a> Assembly<'a> {
@@ -83,6 +92,7 @@ impl<'a> Assembly<'a> {
                     block,
                     places: vec![place],
                     data: Vec::new(),
+                    responses: Vec::new(),
                 }),
             }
         }
@@ -133,6 +143,11 @@ impl<'a> Assembly<'a> {
             open.data.push(self.spare.pop().unwrap_or_default());
         }
         open.data[turn.arm].add(data);
+        open.responses.resize(open.places.len(), None);
+        let own = open.places.iter().position(|own| *own == place);
+        if let Some(own) = own.filter(|_| data.due > 0) {
+            open.responses[own] = Some(data.histograms.response.clone());
+        }
     }
 
     pub(crate) fn reading(&mut self, part: &Reading) {
@@ -166,10 +181,23 @@ impl<'a> Assembly<'a> {
                     arm,
                     slices: Vec::new(),
                     data,
+                    undisturbed: None,
                 })
                 .collect();
-            for (place, slice) in open.places.into_iter().zip(slices) {
-                arms[self.timeline.turns[place].arm].slices.push(slice);
+            let responses = open.responses.into_iter();
+            for ((place, slice), response) in open.places.into_iter().zip(slices).zip(responses) {
+                let arm = &mut arms[self.timeline.turns[place].arm];
+                arm.slices.push(slice);
+                if let Some(response) = response.filter(|_| !slice.stood_still) {
+                    arm.undisturbed = Some(match arm.undisturbed.take() {
+                        Some(sum) => sum + response,
+                        None => response,
+                    });
+                }
+            }
+            for arm in &mut arms {
+                let is_part = arm.slices.iter().any(|slice| slice.stood_still);
+                arm.undisturbed = arm.undisturbed.take().filter(|_| is_part);
             }
             let block = FinishedBlock {
                 block: open.block,
@@ -206,6 +234,8 @@ impl<'a> Assembly<'a> {
             proxy_cpus_idle_ns: end.left_idle_ns.saturating_sub(begin.proxy_idle_ns),
             sockets: begin.sockets,
             sockets_after: end.left_sockets,
+            held_up: end.held_up,
+            stood_still: end.held_up.worst_ns() > LONGEST_STANDSTILL_NS,
             late_ns: begin.late_ns.max(end.late_ns).max(again.late_ns),
             ..self.records[place]?
         })

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use weir_model::record::{Phase, TrialRecord};
+use weir_model::record::{LoadBlocks, Phase, TrialRecord};
 use weir_model::study::{BlockSpec, LoadSpec};
 
 use crate::LabError;
@@ -47,6 +47,45 @@ impl Cell {
             ..BlockSpec::default()
         })
     }
+
+    /// The load that the `place`-th block of this cell is one of, and its number within the load.
+    pub(crate) fn block_of(&self, place: usize) -> (&str, u32) {
+        let own = match &self.rates {
+            Rates::Shared(shared) => shared.blocks.get(place).and_then(|(load, number)| {
+                let (name, _) = shared.loads.get(*load)?;
+                Some((name.as_str(), *number))
+            }),
+            _ => None,
+        };
+        own.unwrap_or((&self.load.name, self.first_block + place as u32))
+    }
+
+    /// The names of all loads that it measures.
+    pub(crate) fn loads(&self) -> Vec<&str> {
+        match &self.rates {
+            Rates::Shared(shared) => shared.loads.iter().map(|(name, _)| &**name).collect(),
+            _ => vec![&self.load.name],
+        }
+    }
+
+    /// Which of its blocks belong to each load: number of the first, and how many of the first `whole` that it
+    /// has measured.
+    pub(crate) fn measured(&self, whole: usize) -> Vec<LoadBlocks> {
+        let mut measured: Vec<LoadBlocks> = Vec::new();
+        let planned = (0..self.blocks as usize).map(|place| (place, self.block_of(place)));
+        for (place, (load, number)) in planned {
+            let is_whole = u32::from(place < whole);
+            match measured.iter_mut().find(|known| known.load == load) {
+                Some(known) => known.blocks += is_whole,
+                None => measured.push(LoadBlocks {
+                    load: load.to_owned(),
+                    first_block: number,
+                    blocks: is_whole,
+                }),
+            }
+        }
+        measured
+    }
 }
 
 /// How much load there is.
@@ -60,6 +99,17 @@ pub enum Rates {
     /// slices in a block. What differs in rate alone can so share one trial. A block beyond the last has the
     /// last one's rates.
     ByTurn(Vec<Vec<[f64; 2]>>),
+    /// An open loop for several loads that differ in their rate alone: each block is one of theirs.
+    Shared(Shared),
+}
+
+/// The loads of a shared trial. [`Cell::load`] is what they have in common, and the name of it the first one's.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Shared {
+    /// Name and rate, requests per second, of each load.
+    pub loads: Vec<(String, f64)>,
+    /// For each block of the cell the place of its load among these, and its number within the load.
+    pub blocks: Vec<(usize, u32)>,
 }
 
 impl Rates {
@@ -72,6 +122,10 @@ impl Rates {
             Rates::ByTurn(blocks) => {
                 let block = blocks.get(block).or(blocks.last())?;
                 block.get(place).map(|turns| turns[turn.min(1)])
+            }
+            Rates::Shared(shared) => {
+                let (load, _) = shared.blocks.get(block).or(shared.blocks.last())?;
+                shared.loads.get(*load).map(|(_, rate)| *rate)
             }
         }
     }

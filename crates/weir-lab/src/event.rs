@@ -18,7 +18,7 @@ pub enum Event {
         /// What the reader of the figures must know about the place.
         remarks: Vec<Remark>,
     },
-    /// All arms run: what remains to be done will take so long, everything included.
+    /// All arms run: this session will take so long from its begin to its end, everything included.
     Takes(Duration),
     /// An arm's proxy accepts connections and answered rightly.
     ArmReady {
@@ -36,21 +36,21 @@ pub enum Event {
     },
     /// A pilot has chosen.
     PilotEnded(PilotRecord),
-    /// The trial of one load begins.
+    /// The trial of a load begins, or of several that share one.
     TrialBegun {
-        /// The load.
-        load: String,
+        /// The loads.
+        loads: Vec<String>,
         /// Blocks to be measured.
         blocks: u32,
         /// How long it will take.
         length: Duration,
-        /// Rate of the open loop in requests per second.
+        /// Rate of the open loop in requests per second, where it is one.
         rate: Option<f64>,
     },
     /// A block was recorded.
     Block {
-        /// The load.
-        load: String,
+        /// The loads of the trial.
+        loads: Vec<String>,
         /// Blocks recorded so far, over all sessions.
         done: u32,
         /// Blocks planned.
@@ -82,9 +82,9 @@ pub enum Event {
     NotAlone(String),
     /// Settings of the proxies' host have been put back, or could not be.
     PutBack(Vec<Restored>),
-    /// All blocks of a load are recorded.
+    /// All blocks of these loads are recorded.
     TrialEnded {
-        /// The load.
-        load: String,
+        /// The loads.
+        loads: Vec<String>,
     },
 }

@@ -221,6 +221,14 @@ impl Host {
         }
     }
 
+    /// What the clock shows that a run goes by: simulated time, or this process's.
+    pub(crate) fn now(&self) -> Duration {
+        Duration::from_nanos(match &self.link {
+            Link::Here(_) | Link::Ssh { .. } => weir_agent::monotonic_ns(),
+            Link::Simulated(world) => world.borrow().now_ns,
+        })
+    }
+
     /// How far its clock is ahead of this host's, nanoseconds.
     pub(crate) fn clock_offset_ns(&self) -> Result<i64, AgentError> {
         self.agent().map_or(Ok(0), Client::clock_offset_ns)

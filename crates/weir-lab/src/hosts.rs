@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, UdpSocket};
 use std::path::PathBuf;
 use std::rc::Rc;
+use std::time::Duration;
 
 use weir_agent::message::{FindProgram, NetworksJob, Program, Settle};
 use weir_agent::server;
@@ -32,6 +33,11 @@ pub(crate) struct Hosts {
 }
 
 impl Hosts {
+    /// What the clock shows that a run goes by.
+    pub(crate) fn now(&self) -> Duration {
+        self.host(Role::Proxy).now()
+    }
+
     /// Reaches each host, and asks what it is.
     pub(crate) fn open(options: &Options) -> Result<Hosts, LabError> {
         if let Some(model) = &options.places.model {

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use weir_agent::message::LoadJob;
 use weir_agent::{AgentError, FailureKind};
@@ -30,6 +31,8 @@ pub(crate) struct Lab<'a> {
     pub(crate) writer: &'a mut RunWriter,
     pub(crate) history: &'a mut History,
     pub(crate) events: &'a mut dyn FnMut(Event),
+    /// When this session began, by the clock of the hosts.
+    pub(crate) begun: Duration,
     /// The user's wish to end the run.
     pub(crate) interrupted: &'a AtomicBool,
     /// What this session has measured of each load already: records count on.
@@ -115,9 +118,10 @@ impl Lab<'_> {
                 Err(error) => return broken(error, seen.blocks),
             };
             self.keep_counters(recorder, before.iter().zip(&after))?;
-            let part = recorder.part(seen.blocks.len() as u32, end);
-            // The last of all: where it stands, a proxy without counters has counted nothing.
-            self.record(&Record::Part(Box::new(part)))?;
+            // The last of all: where they stand, a proxy without counters has counted nothing.
+            for part in recorder.parts(seen.blocks.len(), end) {
+                self.record(&Record::Part(Box::new(part)))?;
+            }
         }
         let end = match () {
             () if seen.decided => CellEnd::Decided,
@@ -216,10 +220,14 @@ impl Lab<'_> {
         }
         self.arms.alive()?;
         if cell.phase.counts() {
-            let load = &cell.load.name;
+            let loads = cell.loads();
+            let done = loads
+                .iter()
+                .map(|load| self.history.whole_blocks(load))
+                .sum();
             (self.events)(Event::Block {
-                load: load.clone(),
-                done: self.history.whole_blocks(load),
+                loads: loads.into_iter().map(str::to_owned).collect(),
+                done,
                 of: cell.planned,
                 baseline_rate: block.first().map_or(0.0, rate_completed),
             });
@@ -266,14 +274,16 @@ impl Lab<'_> {
             if counted.is_empty() {
                 continue;
             }
-            self.record(&Record::Counters(CountersRecord {
-                session: self.session,
-                load: recorder.cell.load.name.clone(),
-                arm: arm.name.clone(),
-                phase: recorder.cell.phase,
-                first_block: recorder.cell.first_block,
-                counted,
-            }))?;
+            for measured in recorder.cell.measured(0) {
+                self.record(&Record::Counters(CountersRecord {
+                    session: self.session,
+                    load: measured.load,
+                    arm: arm.name.clone(),
+                    phase: recorder.cell.phase,
+                    first_block: measured.first_block,
+                    counted: counted.clone(),
+                }))?;
+            }
         }
         Ok(())
     }

@@ -13,7 +13,8 @@
 //! 5. each block becomes one `TrialRecord` for each arm, appended the moment it is whole, and the trial itself a
 //!    `PartRecord` ([`record`]) when it has ended.
 //!
-//! `weir run` is the proposer of a fixed [`plan`], with a [`pilot`] before each load; [`alone`] goes on after it. What a run knows of its past,
+//! `weir run` is the proposer of a fixed [`plan`], with a [`pilot`] before each load; [`budget`] says which loads share a
+//! trial, and how long all of it takes; [`alone`] goes on after the plan. What a run knows of its past,
 //! this session's or an earlier one's, is its [`History`]. Everything that happens on the way is told as an
 //! [`Event`]; nothing is printed here.
 
@@ -21,6 +22,7 @@ mod alone;
 mod arms;
 mod arrivals;
 mod assembly;
+mod budget;
 mod cell;
 mod cpus;
 mod deal;
@@ -51,13 +53,14 @@ mod trial;
 mod tests;
 
 pub use arms::{PATCH, REVERT, STOCK_NOFILE};
-pub use cell::{ArmId, Block, Cell, CellEnd, Outcome, Rates};
+pub use budget::{length_of, longest_slice, plan_of, repeats};
+pub use cell::{ArmId, Block, Cell, CellEnd, Outcome, Rates, Shared};
 pub use error::{Blame, LabError};
 pub use event::Event;
 pub use history::History;
 pub use hosts::{Facts, facts};
 pub use options::{Options, PlaceSpec, Role};
-pub use preflight::plan_of;
 pub use proposer::{MakeProposer, Proposer, Step};
 pub use run::{ask, ask_again, resume, run};
 pub use session::Summary;
+pub use settings::of_host;

@@ -1,39 +1,40 @@
-//! The proposer of `weir run`: all arms under each load of the study, in its order. A pilot chooses the slice,
-//! then the load's blocks are spread over a few instances of the proxies.
+//! The proposer of `weir run`: all arms under each load of the study, in its order; loads that differ in their rate
+//! alone share a trial. A pilot chooses the slice, then the blocks are spread over a few instances of the proxies.
 
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use weir_model::flow::ArrivalsSpec;
 use weir_model::record::{LoadEndRecord, Phase, PilotRecord, Record, Residue};
 use weir_model::study::{LoadSpec, Study};
+use weir_stats::SplitMix64;
 
-use crate::cell::{Cell, CellEnd, Outcome, Rates};
+use crate::budget::{self, are_alike};
+use crate::cell::{Cell, CellEnd, Outcome, Rates, Shared};
 use crate::history::History;
 use crate::pilot;
 use crate::proposer::{Proposer, Step};
 use crate::timeline::Timeline;
-use crate::{Event, LabError, arrivals, preflight};
+use crate::{Event, LabError, arrivals};
 
 /// A fixed plan.
 pub(crate) struct Plan {
     study: Study,
     session: u32,
-    /// Loads that are not done with, the first of which it is the turn of.
-    loads: VecDeque<LoadSpec>,
+    /// Loads that are not done with, by the trials that they share; it is the first ones' turn.
+    groups: VecDeque<Vec<LoadSpec>>,
     /// What was thought out already and is to be done before anything else.
     steps: VecDeque<Step>,
     stage: Stage,
 }
 
-/// Where the plan stands with the first of its loads.
+/// Where the plan stands with the first of its groups.
 enum Stage {
     /// At the begin.
     Fresh,
     /// A pilot was proposed, and has come to this.
     Pilot(Vec<Residue>),
-    /// Its cells have been proposed.
-    Measured { planned: u32 },
+    /// Its cells have been proposed: so many blocks of each load are planned.
+    Measured(Vec<u32>),
 }
 
 impl Plan {
@@ -42,29 +43,31 @@ impl Plan {
         Plan {
             study: study.clone(),
             session,
-            loads: study.loads.iter().cloned().collect(),
+            groups: budget::groups(study).into(),
             steps: VecDeque::from([Step::Arms((0..study.arms.len()).collect())]),
             stage: Stage::Fresh,
         }
     }
 
-    /// Thinks out the next steps for a load.
-    fn think(&mut self, load: &LoadSpec, history: &History) {
+    /// Thinks out the next steps for the loads of a trial.
+    fn think(&mut self, loads: &[LoadSpec], history: &History) {
+        let load = &loads[0];
         if let Some(pilot) = history.pilots.get(&load.name) {
-            return self.after_pilot(load, pilot, history);
+            let slice = Duration::from_nanos(pilot.slice_ns);
+            return self.after_pilot(loads, slice, history);
         }
-        let rate = self.rate(load, history);
         if let Some(slice) = self.study.blocks.slice {
-            return self.choose(load, slice, (rate, Vec::new()));
+            return self.choose(loads, history, slice, Vec::new());
         }
         if let Some(alike) = self.alike(load, history) {
-            let (slice, residues) = (Duration::from_nanos(alike.slice_ns), alike.residues.clone());
-            return self.choose(load, slice, (rate, residues));
+            let slice = Duration::from_nanos(alike.wanted_ns.unwrap_or(alike.slice_ns));
+            let residues = alike.residues.clone();
+            return self.choose(loads, history, slice, residues);
         }
         match std::mem::replace(&mut self.stage, Stage::Fresh) {
             Stage::Pilot(residues) if !residues.is_empty() => {
                 let slice = pilot::choose(&residues, self.study.blocks.discard);
-                self.choose(load, slice, (rate, residues));
+                self.choose(loads, history, slice, residues);
             }
             _ => {
                 self.stage = Stage::Pilot(Vec::new());
@@ -88,72 +91,131 @@ impl Plan {
         others.find_map(|other| history.pilots.get(&other.name))
     }
 
-    /// Writes the choice of the slice down.
-    fn choose(&mut self, load: &LoadSpec, slice: Duration, (rate, residues): Chosen) {
-        let pilot = PilotRecord {
-            load: load.name.clone(),
-            slice_ns: slice.as_nanos() as u64,
-            rate,
-            residues,
-        };
+    /// Writes the choice of the slice down. One that was piloted for is no longer than leaves the loads their
+    /// blocks: they end when they were said to.
+    fn choose(
+        &mut self,
+        loads: &[LoadSpec],
+        history: &History,
+        wanted: Duration,
+        residues: Vec<Residue>,
+    ) {
         let was_tried = self.study.blocks.slice.is_none();
-        let told = was_tried.then(|| Step::Tell(Event::PilotEnded(pilot.clone())));
-        self.steps
-            .push_back(Step::Record(Box::new(Record::Pilot(pilot))));
-        self.steps.extend(told);
+        let longest = loads
+            .iter()
+            .map(|load| budget::longest_slice(&self.study, load));
+        let longest = longest.min().filter(|_| was_tried).unwrap_or(wanted);
+        let slice = wanted.min(longest.max(pilot::OF_PILOT));
+        for (place, load) in loads.iter().enumerate() {
+            let pilot = PilotRecord {
+                load: load.name.clone(),
+                slice_ns: slice.as_nanos() as u64,
+                wanted_ns: (slice < wanted).then_some(wanted.as_nanos() as u64),
+                rate: self.rate(load, history),
+                residues: residues.clone(),
+            };
+            let is_told = was_tried && place == 0;
+            let told = is_told.then(|| Step::Tell(Event::PilotEnded(pilot.clone())));
+            self.steps
+                .push_back(Step::Record(Box::new(Record::Pilot(pilot))));
+            self.steps.extend(told);
+        }
     }
 
-    /// Proposes what earlier sessions have left of a load; ends it when that is measured.
-    fn after_pilot(&mut self, load: &LoadSpec, pilot: &PilotRecord, history: &History) {
-        if let Stage::Measured { planned } = self.stage {
-            let end = LoadEndRecord {
-                load: load.name.clone(),
-                blocks: planned,
-            };
-            let ended = Event::TrialEnded {
-                load: load.name.clone(),
-            };
-            self.steps.push_back(Step::Tell(ended));
+    /// Proposes what earlier sessions have left of loads that share a trial; ends them when that is measured.
+    fn after_pilot(&mut self, loads: &[LoadSpec], slice: Duration, history: &History) {
+        let names = || loads.iter().map(|load| load.name.clone());
+        if let Stage::Measured(planned) = std::mem::replace(&mut self.stage, Stage::Fresh) {
+            let loads = names().collect();
             self.steps
-                .push_back(Step::Record(Box::new(Record::LoadEnd(end))));
-            self.loads.pop_front();
-            self.stage = Stage::Fresh;
+                .push_back(Step::Tell(Event::TrialEnded { loads }));
+            let ends = names()
+                .zip(planned)
+                .map(|(load, blocks)| LoadEndRecord { load, blocks });
+            let ends = ends.map(|end| Step::Record(Box::new(Record::LoadEnd(end))));
+            self.steps.extend(ends);
+            self.groups.pop_front();
             return;
         }
-        let slice = Duration::from_nanos(pilot.slice_ns);
-        let planned = preflight::blocks(&self.study, load, slice);
-        let left = planned.saturating_sub(history.whole_blocks(&load.name));
-        self.stage = Stage::Measured { planned };
-        if left == 0 {
-            return;
-        }
-        let first = history.next_block(&load.name);
-        let cell = |blocks, first_block| Cell {
-            blocks,
-            first_block,
-            planned,
-            renew: first_block > first,
-            // Each session and part has an order of its own, and the same again for the same seed.
-            seed: self.study.blocks.seed ^ (u64::from(self.session) << 32) ^ u64::from(first_block),
-            ..self.cell(load, slice, pilot.rate)
-        };
-        let mut next = first;
-        let cells: Vec<Cell> = parts(left, self.study.blocks.instances)
-            .map(|blocks| {
-                let cell = cell(blocks, next);
-                next += blocks;
-                cell
+        let blocks = |load| budget::blocks(&self.study, load, slice);
+        let planned: Vec<u32> = loads.iter().map(blocks).collect();
+        let left: Vec<u32> = loads
+            .iter()
+            .zip(&planned)
+            .map(|(load, planned)| planned.saturating_sub(history.whole_blocks(&load.name)))
+            .collect();
+        let parts = budget::parts_of(&left, self.study.blocks.instances);
+        let cells: Vec<Cell> = parts
+            .into_iter()
+            .enumerate()
+            .map(|(part, blocks)| Cell {
+                planned: planned.iter().sum(),
+                renew: part > 0,
+                ..self.part(loads, slice, blocks, history)
             })
             .collect();
+        self.stage = Stage::Measured(planned);
+        if cells.is_empty() {
+            return;
+        }
+        let rate = loads
+            .first()
+            .filter(|_| loads.len() == 1)
+            .and_then(|load| self.rate(load, history));
         self.steps.push_back(Step::Tell(Event::TrialBegun {
-            load: load.name.clone(),
-            blocks: left,
+            loads: names().collect(),
+            blocks: left.iter().sum(),
             length: cells.iter().map(|cell| Timeline::of(cell).length()).sum(),
-            rate: pilot.rate,
+            rate,
         }));
         let cells = cells.into_iter();
         self.steps
             .extend(cells.map(|cell| Step::Measure(Box::new(cell))));
+    }
+
+    /// What is measured with one instance of each proxy: for each block the place of its load, and how many blocks
+    /// of that load came before in this session.
+    fn part(
+        &self,
+        loads: &[LoadSpec],
+        slice: Duration,
+        mut blocks: Vec<(usize, u32)>,
+        history: &History,
+    ) -> Cell {
+        let next = |load: usize| history.next_block(&loads[load].name);
+        blocks
+            .iter_mut()
+            .for_each(|(load, number)| *number += next(*load));
+        let first_block = blocks.first().map_or(0, |(_, number)| *number);
+        // Each session and part has an order of its own, and the same again for the same seed.
+        let seed =
+            self.study.blocks.seed ^ (u64::from(self.session) << 32) ^ u64::from(first_block);
+        let one = Cell {
+            blocks: blocks.len() as u32,
+            first_block,
+            seed,
+            ..self.cell(&loads[0], slice, self.rate(&loads[0], history))
+        };
+        if loads.len() == 1 {
+            return one;
+        }
+        let mut rng = SplitMix64::new(!seed);
+        for round in blocks.chunk_by_mut(|(one, _), (next, _)| one < next) {
+            rng.shuffle(round);
+        }
+        let rate = |load: &LoadSpec| self.rate(load, history).unwrap_or_default();
+        let shared = Shared {
+            loads: loads
+                .iter()
+                .map(|load| (load.name.clone(), rate(load)))
+                .collect(),
+            blocks,
+        };
+        Cell {
+            first_block: 0,
+            rates: Rates::Shared(shared),
+            ..one
+        }
     }
 
     /// All arms under a load.
@@ -192,6 +254,9 @@ impl Plan {
 
     /// Rate of the open loop; `None` for a closed one.
     fn rate(&self, load: &LoadSpec, history: &History) -> Option<f64> {
+        if let Some(known) = history.pilots.get(&load.name) {
+            return known.rate;
+        }
         let closed = |load: &&LoadSpec| !load.is_open();
         let first = self.study.loads.iter().find(closed);
         let slowest = first.and_then(|first| history.slowest(&first.name));
@@ -206,8 +271,8 @@ impl Proposer for Plan {
             if let Some(step) = self.steps.pop_front() {
                 return step;
             }
-            match self.loads.front().cloned() {
-                Some(load) => self.think(&load, history),
+            match self.groups.front().cloned() {
+                Some(loads) => self.think(&loads, history),
                 None => return Step::Done,
             }
         }
@@ -222,47 +287,5 @@ impl Proposer for Plan {
             *residues = pilot::residues(&outcome.blocks);
         }
         Ok(())
-    }
-}
-
-/// Rate and residues that go with the choice of a slice.
-type Chosen = (Option<f64>, Vec<Residue>);
-
-/// Whether two loads differ in nothing but their rate.
-pub(crate) fn are_alike(one: &LoadSpec, other: &LoadSpec) -> bool {
-    if one.is_open() != other.is_open() || one.main.changes() || other.main.changes() {
-        return one.name == other.name;
-    }
-    let without_rate = |load: &LoadSpec| {
-        let mut same = load.clone();
-        same.name.clear();
-        same.cell = None;
-        same.duration = Duration::ZERO;
-        same.main.arrivals = ArrivalsSpec::Closed;
-        same
-    };
-    without_rate(one) == without_rate(other)
-}
-
-/// `blocks` in as many parts of nearly the same size as there are instances.
-pub(crate) fn parts(blocks: u32, instances: u32) -> impl Iterator<Item = u32> {
-    let count = instances.clamp(1, blocks.max(1));
-    (0..count).map(move |part| blocks / count + u32::from(part < blocks % count))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn blocks_are_spread_evenly_over_instances() {
-        let split = |blocks, instances| parts(blocks, instances).collect::<Vec<_>>();
-        assert_eq!(split(93, 4), [24, 23, 23, 23]);
-        assert_eq!(split(12, 1), [12]);
-        assert_eq!(
-            split(2, 4),
-            [1, 1],
-            "an instance without a block is not started"
-        );
     }
 }

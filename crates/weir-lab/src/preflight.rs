@@ -1,100 +1,22 @@
 //! What can be known to fail before anything is started.
 
 use std::path::Path;
-use std::time::Duration;
 
 use weir_model::quantity::CpuSet;
-use weir_model::record::Phase;
 use weir_model::room::{self, Descriptors};
 use weir_model::study::{CpuRoles, LoadSpec, Study};
 
 use crate::LabError;
-use crate::history::History;
+use crate::budget::plan_of;
 use crate::host::Host;
 use crate::hosts::Hosts;
 use crate::options::Role;
-use crate::pilot;
-use crate::plan::{self, are_alike};
-use crate::timeline::warm_up;
-
-/// Longest slice that a pilot may choose; what a study without a slice is planned with.
-const PLANNED_SLICE: Duration = Duration::from_millis(100);
 
 /// Bytes of logs that one second of trial may write, on a fast machine with long lines.
 const LOG_BYTES_PER_SECOND: u64 = 8 << 20;
 
 /// Bytes of records and histograms for each arm and block.
 const RECORD_BYTES: u64 = 12 << 10;
-
-/// Blocks of one load when a slice lasts `slice`.
-pub(crate) fn blocks(study: &Study, load: &LoadSpec, slice: Duration) -> u32 {
-    let block = slice * 2 * study.arms.len() as u32;
-    let fit = load.duration.as_nanos() / block.as_nanos().max(1);
-    (fit.min(u128::from(u32::MAX)) as u32).max(study.blocks.at_least)
-}
-
-/// How many blocks each load is planned to have, and how long its trial takes; the pilot may
-/// change the number, and nearly never the length.
-pub fn plan_of(study: &Study) -> Vec<(String, u32, Duration)> {
-    let slice = study.blocks.slice.unwrap_or(PLANNED_SLICE);
-    let plan = study.loads.iter().map(|load| {
-        let blocks = blocks(study, load, slice);
-        (
-            load.name.clone(),
-            blocks,
-            slice * 2 * study.arms.len() as u32 * blocks,
-        )
-    });
-    plan.collect()
-}
-
-/// What a continuous trial takes beside its slices: connections are opened, counters read, answers waited for.
-const PER_TRIAL: Duration = Duration::from_millis(250);
-
-/// How long everything takes that earlier sessions have left, once all arms run. Starting them all took
-/// `start`, and that is done again for every other instance.
-pub(crate) fn takes(study: &Study, history: &History, start: Duration) -> Duration {
-    let arms = study.arms.len() as u32;
-    let mut piloted: Vec<&LoadSpec> = Vec::new();
-    let each = study.loads.iter().map(|load| {
-        let pilot = history.pilots.get(&load.name);
-        let is_known = piloted.iter().any(|other| are_alike(other, load));
-        piloted.push(load);
-        let of_pilot = match (pilot, study.blocks.slice) {
-            (None, None) if !is_known => length(arms, pilot::OF_PILOT, pilot::blocks(study, load)),
-            _ => Duration::ZERO,
-        };
-        let slice = slice(study, history, load);
-        let left = blocks(study, load, slice).saturating_sub(history.whole_blocks(&load.name));
-        let parts: Vec<u32> = plan::parts(left, study.blocks.instances)
-            .filter(|blocks| *blocks > 0)
-            .collect();
-        let renewals = start * (parts.len() as u32).saturating_sub(1);
-        let measured: Duration = parts
-            .iter()
-            .map(|blocks| length(arms, slice, *blocks))
-            .sum();
-        of_pilot + measured + renewals
-    });
-    each.sum()
-}
-
-/// The slice of a load, as far as it is known.
-pub(crate) fn slice(study: &Study, history: &History, load: &LoadSpec) -> Duration {
-    let pilot = history.pilots.get(&load.name);
-    let chosen = pilot.map(|pilot| Duration::from_nanos(pilot.slice_ns));
-    chosen.or(study.blocks.slice).unwrap_or(PLANNED_SLICE)
-}
-
-/// A continuous trial of so many arms.
-fn length(arms: u32, slice: Duration, blocks: u32) -> Duration {
-    of_phase(Phase::Measurement, arms, slice, blocks)
-}
-
-/// The same in a phase.
-pub(crate) fn of_phase(phase: Phase, arms: u32, slice: Duration, blocks: u32) -> Duration {
-    (warm_up(slice, blocks, phase) + slice * 2 * blocks) * arms + slice + PER_TRIAL
-}
 
 /// Room for logs (in the folder for temporary files) and records.
 pub(crate) fn disk_space(study: &Study, run_folder: &Path, proxies: &Host) -> Result<(), LabError> {

@@ -6,7 +6,7 @@ use std::time::Duration;
 use weir_agent::message::FlowEnd;
 use weir_load::SliceData;
 use weir_model::record::{
-    ArmConnections, PartRecord, Phase, QuantileSummary, RunHeader, TrialRecord,
+    ArmConnections, LoadBlocks, PartRecord, Phase, QuantileSummary, RunHeader, TrialRecord,
 };
 use weir_model::study::{Arm, StudyArrivals};
 use weir_record::{HistogramKind, RecordError, RunWriter, summarize, tag};
@@ -46,14 +46,16 @@ impl Recorder<'_> {
     ) -> Result<TrialRecord, RecordError> {
         let (data, cell) = (&arm.data, self.cell);
         let name = &self.arms[arm.arm].name;
-        let [response_time, service_time, dispatch_lag] = self.histograms(block, arm, writer)?;
         let in_cell = (block - cell.first_block) as usize;
+        let (load, number) = cell.block_of(in_cell);
+        let [response_time, service_time, dispatch_lag] =
+            self.histograms((load, number), arm, writer)?;
         let rate_intended = cell.rates.mean(in_cell, arm.arm);
         let mut trial = TrialRecord {
             session: self.session,
-            load: cell.load.name.clone(),
+            load: load.to_owned(),
             arm: name.clone(),
-            block,
+            block: number,
             phase: cell.phase,
             rate_intended,
             slices: arm.slices.clone(),
@@ -72,7 +74,7 @@ impl Recorder<'_> {
 
     fn histograms(
         &self,
-        block: u32,
+        (load, block): (&str, u32),
         arm: &ArmBlock,
         writer: &mut RunWriter,
     ) -> Result<[QuantileSummary; 3], RecordError> {
@@ -90,13 +92,18 @@ impl Recorder<'_> {
         let mut summaries: [QuantileSummary; 3] = Default::default();
         for (summary, (kind, histogram)) in summaries.iter_mut().zip(all) {
             let tag = match self.is_kept(kind) {
-                true => tag(&self.cell.load.name, &self.arms[arm.arm].name, block, kind),
+                true => tag(load, &self.arms[arm.arm].name, block, kind),
                 false => String::new(),
             };
             if !tag.is_empty() {
                 writer.append_histogram(&tag, start, length, histogram)?;
             }
             *summary = summarize(&tag, histogram, overflow);
+        }
+        let kind = HistogramKind::Undisturbed;
+        if let Some(undisturbed) = arm.undisturbed.as_ref().filter(|_| self.is_kept(kind)) {
+            let tag = tag(&self.cell.load.name, &self.arms[arm.arm].name, block, kind);
+            writer.append_histogram(&tag, start, length, undisturbed)?;
         }
         Ok(summaries)
     }
@@ -108,8 +115,26 @@ impl Recorder<'_> {
     }
 
     /// What is known of a continuous trial of so many blocks when it has ended, and belongs to none of its blocks: connections,
-    /// handshakes, memory, the generator's own troubles.
-    pub(crate) fn part(&self, blocks: u32, end: TrialEnd) -> PartRecord {
+    /// handshakes, memory, the generator's own troubles. One record for each of its loads, all with the same
+    /// counts.
+    pub(crate) fn parts(&self, blocks: usize, end: TrialEnd) -> Vec<PartRecord> {
+        let measured = self.cell.measured(blocks);
+        let part = self.part(end);
+        let of_load = |own: &LoadBlocks| PartRecord {
+            load: own.load.clone(),
+            first_block: own.first_block,
+            blocks: own.blocks,
+            with: measured
+                .iter()
+                .filter(|with| *with != own)
+                .cloned()
+                .collect(),
+            ..part.clone()
+        };
+        measured.iter().map(of_load).collect()
+    }
+
+    fn part(&self, end: TrialEnd) -> PartRecord {
         let TrialEnd {
             load,
             watch,
@@ -128,10 +153,7 @@ impl Recorder<'_> {
         };
         PartRecord {
             session: self.session,
-            load: self.cell.load.name.clone(),
             phase: self.cell.phase,
-            first_block: self.cell.first_block,
-            blocks,
             threads: load.threads,
             io: load.io,
             starved: load.starved,
@@ -140,6 +162,7 @@ impl Recorder<'_> {
             clocks,
             errors: load.errors,
             arms: arms.map(connections).collect(),
+            ..PartRecord::default()
         }
     }
 }

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::atomic::Ordering;
-use std::time::Instant;
+use std::time::Duration;
 
 use jiff::Timestamp;
 use weir_model::record::{EndRecord, NetworkUsed, Outcome, Record, RunHeader, SessionRecord};
@@ -16,7 +16,7 @@ use crate::hosts::Hosts;
 use crate::lab::Lab;
 use crate::options::Options;
 use crate::proposer::{MakeProposer, Proposer, Step};
-use crate::{Event, LabError, alone, preflight, settings};
+use crate::{Event, LabError, alone, budget, settings};
 
 /// What a run came to.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -25,6 +25,8 @@ pub struct Summary {
     pub folder: PathBuf,
     /// Complete or interrupted.
     pub outcome: Outcome,
+    /// What this session took, by the clock of the hosts.
+    pub took: Duration,
 }
 
 /// One weir process at work on a run.
@@ -44,6 +46,7 @@ impl Session<'_> {
         proposer: MakeProposer<'_>,
         events: &mut dyn FnMut(Event),
     ) -> Result<Summary, LabError> {
+        let begun = hosts.now();
         let at = Timestamp::now().to_string();
         self.writer.append(&Record::Session(SessionRecord {
             session: self.number,
@@ -60,7 +63,8 @@ impl Session<'_> {
             let _ = weir_probe::keep_to(None, cpus.cpus());
         }
         let mut proposer = proposer(self.header, self.number);
-        let result = self.work(&mut hosts, &mut *proposer, events);
+        let result = self.work(&mut hosts, begun, &mut *proposer, events);
+        let took = hosts.now().saturating_sub(begun);
         // All processes end, and all settings are put back, before the run is said to have ended.
         drop(hosts);
         let (outcome, error) = match &result {
@@ -74,7 +78,11 @@ impl Session<'_> {
             .append(&Record::End(EndRecord { at, outcome, error }));
         result?;
         end?;
-        Ok(Summary { folder, outcome })
+        Ok(Summary {
+            folder,
+            outcome,
+            took,
+        })
     }
 
     fn is_interrupted(&self) -> bool {
@@ -84,6 +92,7 @@ impl Session<'_> {
     fn work(
         &mut self,
         hosts: &mut Hosts,
+        begun: Duration,
         proposer: &mut dyn Proposer,
         events: &mut dyn FnMut(Event),
     ) -> Result<(), LabError> {
@@ -110,6 +119,7 @@ impl Session<'_> {
             writer: &mut self.writer,
             history: &mut self.history,
             events,
+            begun,
             interrupted: &self.options.stop,
             before: BTreeMap::new(),
         };
@@ -132,14 +142,14 @@ fn follow(proposer: &mut dyn Proposer, lab: &mut Lab<'_>) -> Result<(), LabError
     while !lab.interrupted.load(Ordering::Relaxed) {
         match proposer.next(lab.history) {
             Step::Arms(arms) => {
-                let begun = Instant::now();
                 lab.only(&arms)?;
                 if !std::mem::replace(&mut is_promised, true) {
-                    let start = begun.elapsed();
-                    let one = start / (arms.len() as u32).max(1);
-                    let takes = preflight::takes(&lab.header.study, lab.history, start)
+                    let renewal = lab.arms.renewal();
+                    let one = renewal / (arms.len() as u32).max(1);
+                    let left = budget::takes(&lab.header.study, lab.history, renewal)
                         + alone::takes(lab.header, lab.history, one);
-                    (lab.events)(Event::Takes(takes));
+                    let passed = lab.hosts.now().saturating_sub(lab.begun);
+                    (lab.events)(Event::Takes(passed + left));
                 }
             }
             Step::Add(arm, cpus) => lab.add(*arm, cpus)?,

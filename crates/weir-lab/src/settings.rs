@@ -15,16 +15,19 @@ use crate::{Event, LabError};
 /// # Errors
 /// It asks for settings of a whole host, and nobody has allowed that.
 pub(crate) fn check(study: &Study, options: &Options) -> Result<(), LabError> {
-    let names: BTreeSet<String> = by_arm(study, &options.catalog)
-        .into_iter()
-        .flat_map(BTreeMap::into_keys)
-        .collect();
+    let names = of_host(study, &options.catalog);
     match names.is_empty() || options.allow_host_settings {
         true => Ok(()),
         false => Err(LabError::HostSettings {
             names: names.into_iter().collect::<Vec<_>>().join(", "),
         }),
     }
+}
+
+/// The names of the settings of a whole host that a study's arms have.
+pub fn of_host(study: &Study, catalog: &Catalog) -> BTreeSet<String> {
+    let by_arm = by_arm(study, catalog).into_iter();
+    by_arm.flat_map(BTreeMap::into_keys).collect()
 }
 
 /// Takes the journal of the proxies' host, if any arm has settings of a whole host.

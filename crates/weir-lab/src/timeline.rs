@@ -6,24 +6,44 @@ use weir_load::Slice;
 use weir_model::record::Phase;
 use weir_stats::{SplitMix64, block_order};
 
+use crate::budget::repeats;
 use crate::cell::Cell;
 
 /// Each arm is loaded once, unmeasured, for about this long before the first block: connections
 /// are warm, caches filled, processes scheduled.
 const WARM_UP: Duration = Duration::from_millis(250);
-/// Where that is more than this share of its measured slices it is less, but a slice at least.
+/// Where that is more than this share of its measured slices it is less,
 const WARM_UP_SHARE: f64 = 0.05;
+/// but as long as this: some requests on each of a few dozen connections.
+const SHORTEST_WARM_UP: Duration = Duration::from_millis(50);
+/// The least that an arm rests before its counters are read for the last time.
+const SHORTEST_REST: Duration = Duration::from_millis(10);
 
-/// How long each arm is loaded before the first of so many blocks, in whole slices: bursts then come in
-/// the same places of all slices. An arm that runs alone is new, whatever its blocks, so it has all of it.
-pub(crate) fn warm_up(slice: Duration, blocks: u32, phase: Phase) -> Duration {
+/// What a trial of so many blocks has around them: how long each arm is loaded before the first, and how long the
+/// last one's arm rests before its counters are read for the last time, as long as what is not measured of a slice.
+/// Where what is due repeats with the slices both are whole ones: bursts then come in the same places of all. An arm that
+/// runs alone is new, whatever its blocks, so it has all of the warm-up.
+pub(crate) fn around(
+    slice: Duration,
+    blocks: u32,
+    discard: f64,
+    (repeats, phase): (bool, Phase),
+) -> (Duration, Duration) {
     let share = (slice * 2 * blocks).mul_f64(WARM_UP_SHARE);
-    let wanted = match phase.is_alone() {
+    let warm_up = match phase.is_alone() {
         true => WARM_UP,
-        false => WARM_UP.min(share),
+        false => share.clamp(SHORTEST_WARM_UP, WARM_UP),
     };
-    let slices = wanted.as_secs_f64() / slice.as_secs_f64().max(1e-9);
-    slice * (slices.ceil() as u32).max(1)
+    let whole = warm_up.as_secs_f64() / slice.as_secs_f64().max(1e-9);
+    match repeats {
+        true => (slice * (whole.ceil() as u32).max(1), slice),
+        // A study that discards nothing has said nothing of what stays behind.
+        false if discard > 0.0 => (
+            warm_up,
+            slice.mul_f64(discard).max(SHORTEST_REST).min(slice),
+        ),
+        false => (warm_up, slice),
+    }
 }
 
 /// What one slice is for.
@@ -70,8 +90,18 @@ impl Timeline {
         // The last block's arms rest before the counters are read for the last time.
         let last = turns.last().map_or(0, |turn| turn.arm);
         turns.push(rest((last + 1) % arms));
-        let warm_up = warm_up(cell.slice, blocks, cell.phase).as_nanos() as u64;
-        let slices = slices(&turns, (arms, warm_up), cell.slice, cell.unmeasured());
+        let (warm_up, rest) = around(
+            cell.slice,
+            blocks,
+            cell.discard,
+            (repeats(&cell.load), cell.phase),
+        );
+        let length = |place: usize| match place {
+            place if place < arms => warm_up,
+            place if place + 1 == turns.len() => rest,
+            _ => cell.slice,
+        };
+        let slices = slices(&turns, length, cell.slice.mul_f64(cell.unmeasured()));
         let next_of_arm = next_of_arm(&turns, arms);
         Timeline {
             slices,
@@ -100,20 +130,14 @@ fn order_after(before: Option<usize>, arms: usize, rng: &mut SplitMix64) -> Vec<
     }
 }
 
-/// The turns as slices in time, without gaps; the first `arms` are the warm-up.
-fn slices(
-    turns: &[Turn],
-    (arms, warm_up): (usize, u64),
-    slice: Duration,
-    discard: f64,
-) -> Vec<Slice> {
-    let ns = slice.as_nanos() as u64;
-    let lead = (slice.as_secs_f64() * discard * 1e9) as u64;
+/// The turns as slices in time, without gaps, each as long as its place says; `lead` of those in blocks is not
+/// measured.
+fn slices(turns: &[Turn], length: impl Fn(usize) -> Duration, lead: Duration) -> Vec<Slice> {
     let mut start = 0;
     let one = |(place, turn): (usize, &Turn)| {
-        let end = start + if place < arms { warm_up } else { ns };
+        let end = start + length(place).as_nanos() as u64;
         let measure_from = match turn.block {
-            Some(_) => start + lead,
+            Some(_) => start + lead.as_nanos() as u64,
             None => end,
         };
         let slice = Slice {

@@ -18,8 +18,8 @@ use crate::study::{Arm, CpuRoles, Study};
 mod trial;
 
 pub use trial::{
-    ArmConnections, ClockOffset, ConnectionCounts, PartRecord, Phase, QuantileSummary, SliceRecord,
-    SocketCounts, TrialRecord, Validity, ValidityReason,
+    ArmConnections, ClockOffset, ConnectionCounts, HeldUp, HoldUps, LoadBlocks, PartRecord, Phase,
+    QuantileSummary, SliceRecord, SocketCounts, TrialRecord, Validity, ValidityReason,
 };
 
 /// Version of the run folder's formats.
@@ -303,6 +303,9 @@ pub struct PilotRecord {
     pub load: String,
     /// The slice that was chosen, in nanoseconds.
     pub slice_ns: u64,
+    /// The one that the residues ask for, where the load has no time for so long ones.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wanted_ns: Option<u64>,
     /// Rate of the open loop, in requests per second, when the study gave it as a share.
     pub rate: Option<f64>,
     /// How long what an arm has in flight stays behind when the load moves on, of every arm; empty where

@@ -9,11 +9,13 @@
 //! All counters only ever grow: users take differences. Times are nanoseconds.
 
 pub mod cpu;
+pub mod hold_ups;
 pub mod host;
 pub mod network;
 pub mod process;
 
 pub use cpu::{CpuTimes, CpuTimesReader, keep_to};
+pub use hold_ups::HoldUpMeter;
 pub use host::{allowed_cpus, environment, free_disk_bytes, local_port_range, local_ports};
 pub use network::{NetstatReader, listen_overflows, port_is_free};
 pub use process::{ProcessCpu, ProcessId, ThreadCpu, memory_bytes};

@@ -45,21 +45,18 @@ pub enum HistogramKind {
     ServiceTime,
     /// From due and able to be sent to sent.
     DispatchLag,
+    /// As [`HistogramKind::ResponseTime`], without the slices in which the machine stood still: written where some of a
+    /// trial's slices are left.
+    Undisturbed,
 }
 
 impl HistogramKind {
-    /// All kinds, in the order in which a trial writes them.
-    pub const ALL: [HistogramKind; 3] = [
-        HistogramKind::ResponseTime,
-        HistogramKind::ServiceTime,
-        HistogramKind::DispatchLag,
-    ];
-
     fn word(self) -> &'static str {
         match self {
             HistogramKind::ResponseTime => "response_time",
             HistogramKind::ServiceTime => "service_time",
             HistogramKind::DispatchLag => "dispatch_lag",
+            HistogramKind::Undisturbed => "response_time_undisturbed",
         }
     }
 }

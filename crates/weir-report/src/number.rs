@@ -3,6 +3,8 @@
 //! What is not a number is written as [`NONE`]: a figure that does not exist must not look
 //! like one that does. A time or a ratio without bound is [`NEVER`]: requests were not answered.
 
+use std::time::Duration;
+
 use weir_analysis::findings::NEVER_NS;
 
 /// Stands where there is no figure.
@@ -117,6 +119,25 @@ pub fn short_time(ns: f64) -> String {
             format!("{value} {unit}")
         }
         _ => text,
+    }
+}
+
+/// How long something takes, as one would say it: `250 ms`, `4.8 s`, `2 min 35 s`, `1 h 5 min`.
+pub fn length(length: Duration) -> String {
+    // What rounds up to a minute is one.
+    let seconds = length.as_secs_f64().round() as u64;
+    let (high, low) = match seconds {
+        0..60 => return short_time(length.as_nanos() as f64),
+        60..3600 => ((seconds / 60, "min"), (seconds % 60, "s")),
+        _ => {
+            let minutes = (length.as_secs_f64() / 60.0).round() as u64;
+            ((minutes / 60, "h"), (minutes % 60, "min"))
+        }
+    };
+    let part = |(number, unit): (u64, &str)| format!("{} {unit}", count(number));
+    match low.0 {
+        0 => part(high),
+        _ => format!("{} {}", part(high), part(low)),
     }
 }
 
@@ -257,7 +278,7 @@ mod tests {
     const INFINITE: f64 = f64::INFINITY;
 
     #[rustfmt::skip]
-    const CASES: [Case; 12] = [
+    const CASES: [Case; 13] = [
         // What was asked for is whole where it was written so.
         (asked, &[(10.0, "10"), (1000.0, "1,000"), (33.2, "33.2"), (0.5, "0.50"), (f64::NAN, NONE)]),
         // Digits suit the size of the number.
@@ -268,6 +289,8 @@ mod tests {
         (time, &[(0.0, "0 ns"), (999.4, "999 ns"), (999.6, "1.00 µs"), (12_345.0, "12.3 µs"), (9_996.0, "10.0 µs"),
             (99_960.0, "100 µs"), (999_600.0, "1.00 ms"), (1_240_000.0, "1.24 ms"), (12e9, "12.0 s"), (3_600e9, "3,600 s")]),
         (short_time, &[(50e6, "50 ms"), (62_500.0, "62.5 µs"), (100e6, "100 ms")]),
+        (|seconds| length(Duration::from_secs_f64(seconds)), &[(0.25, "250 ms"), (4.8, "4.8 s"), (59.6, "1 min"),
+            (154.6, "2 min 35 s"), (3_598.0, "59 min 58 s"), (3_599.6, "1 h"), (3_900.0, "1 h 5 min"), (7_200.0, "2 h")]),
         (ratio, &[(2.6134, "2.61×"), (1.0042, "1.004×"), (f64::NAN, NONE), (INFINITE, NEVER), (0.0, "0.000×"), (-1.0, NONE)]),
         // Changes carry their sign, and nothing carries none.
         (change, &[(1.0042, "+0.4 %"), (0.97, "−3.0 %"), (1.0, "0.0 %"), (1.0001, "0.0 %"), (2.61, "+161 %")]),

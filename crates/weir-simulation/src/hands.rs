@@ -12,7 +12,7 @@ use weir_agent::{Failure, FailureKind};
 use weir_model::environment::Environment;
 use weir_model::quantity::CpuSet;
 
-use crate::world::World;
+use crate::world::{START_NS, World};
 
 /// Address of the arm in a slot.
 fn address(slot: usize) -> SocketAddr {
@@ -114,6 +114,7 @@ impl Hands for World {
             effective: job.settings,
             nofile: job.nofile,
             pid: arm.pid,
+            start_ns: START_NS,
             remarks: Vec::new(),
         };
         self.arms.insert(job.slot, arm);

@@ -283,7 +283,7 @@ pub enum Fault {
 pub struct Machine {
     /// What makes requests of all arms take longer or shorter.
     pub noise: Noise,
-    /// Times in which the proxy's CPU stands still, and nobody counts them.
+    /// Times in which a CPU stands still.
     pub hold_ups: Option<HoldUps>,
     /// Share of the CPUs' time that a hypervisor takes, 0..1.
     pub steal: f64,
@@ -291,13 +291,16 @@ pub struct Machine {
     pub cpus: u32,
 }
 
-/// Times in which a CPU stands still, at random; each as long as any other between two bounds.
+/// Times in which a CPU stands still, at random; each as long as any other between two bounds. As often it is the
+/// proxies' CPU as the generator's.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct HoldUps {
-    /// In a second, on average.
+    /// In a second, on average, both CPUs together.
     pub per_s: f64,
     /// Shortest and longest, nanoseconds.
     pub length_ns: (f64, f64),
+    /// Time between the interrupts of a meter on each CPU, nanoseconds; 0: without meters.
+    pub meter_ns: f64,
 }
 
 impl Default for Machine {

@@ -29,11 +29,18 @@ pub(crate) struct Play<'a> {
     pub(crate) lag: Distribution,
     /// Times of the world in which nothing is sent.
     pub(crate) held_up: &'a [(f64, f64)],
-    /// Times in which the arm's CPUs stand still, ascending.
-    pub(crate) hold_ups: Vec<Range<u64>>,
+    /// When the CPUs of the arm and of the generator stand still, ascending.
+    pub(crate) hold_ups: &'a Stills,
     /// What each flow of each generator sends.
     pub(crate) senders: Vec<Sender>,
     pub(crate) status: u16,
+}
+
+/// When CPUs stand still in a slice.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Stills {
+    pub(crate) proxy: Vec<Range<u64>>,
+    pub(crate) generator: Vec<Range<u64>>,
 }
 
 /// A flow's part in a slice.
@@ -115,7 +122,7 @@ impl Play<'_> {
         is_closed(sender)
             && arm.faults.is_empty()
             && arm.errors.share <= 0.0
-            && self.hold_ups.is_empty()
+            && *self.hold_ups == Stills::default()
     }
 
     /// Plays it as a whole.
@@ -157,12 +164,19 @@ impl Play<'_> {
     /// When work that begins at a moment ends, its CPU standing still in between or not.
     fn held_up(&self, begin: u64, service: u64) -> u64 {
         let mut end = begin + service;
-        for held_up in &self.hold_ups {
-            if held_up.start < end && begin < held_up.end {
-                end += held_up.end - held_up.start.max(begin);
+        for still in &self.hold_ups.proxy {
+            if still.start < end && begin < still.end {
+                end += still.end - still.start.max(begin);
             }
         }
         end
+    }
+
+    /// When the generator does what it would do at a moment.
+    fn awake(&self, at: u64) -> u64 {
+        let still = self.hold_ups.generator.iter();
+        let mut still = still.filter(|still| still.contains(&at));
+        still.next().map_or(at, |still| still.end)
     }
 
     fn begin(&self, sender: &Sender) -> Going {
@@ -236,6 +250,7 @@ impl Play<'_> {
                 sent = until as u64;
             }
         }
+        let sent = self.awake(sent);
         Request {
             sender,
             intended: if is_open { intended } else { sent },
@@ -289,7 +304,7 @@ impl Play<'_> {
             return request.sent + 1_000_000;
         }
         let service = (chance.time(self.arm.service) * self.factor).max(1.0) as u64;
-        let done = work(service);
+        let done = self.awake(work(service));
         let timeout = self.senders[request.sender].timeout_ns;
         if done - request.sent > timeout {
             *going

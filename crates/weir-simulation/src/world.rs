@@ -1,12 +1,11 @@
 //! A simulated host in its time: arms, counters, and trials that go on.
 
 use std::collections::BTreeMap;
-use std::ops::Range;
 
 use weir_agent::message::{LoadEvent, LoadJob, Reading, WatchEnd, WatchJob};
 use weir_agent::{Failure, FailureKind, Part};
 use weir_load::{Slice, SliceData};
-use weir_model::record::SocketCounts;
+use weir_model::record::{HeldUp, HoldUps, SocketCounts};
 use weir_stats::SplitMix64;
 
 use crate::chance::Chance;
@@ -14,10 +13,14 @@ use crate::load::{Load, ToLoad};
 use crate::memory::Memory;
 use crate::model::{ArmModel, Fault, Grain, Model};
 use crate::noise::NoiseState;
-use crate::slice::{Play, Played};
+use crate::slice::{Play, Played, Stills};
 
+/// What a proxy takes to start.
+pub(crate) const START_NS: u64 = 50_000_000;
 /// What opening connections takes before a trial's first slice.
 const OPENING_NS: u64 = 10_000_000;
+/// A meter takes no notice of an interrupt that is less late.
+const LEAST_NS: u64 = 200_000;
 /// Requests of a generator whose connections are opened.
 const NS_PER_S: f64 = 1e9;
 
@@ -27,11 +30,13 @@ type ToWatch = Box<dyn FnMut(Part<WatchJob>)>;
 pub struct World {
     pub(crate) model: Model,
     /// Nanoseconds since the world began.
-    pub(crate) now_ns: u64,
+    pub now_ns: u64,
     seeds: SplitMix64,
     machine: NoiseState,
     /// Of hold-ups.
     chance: Chance,
+    /// What meters saw of the slice before.
+    held_up: HoldUps,
     /// Arms that run, by slot.
     pub(crate) arms: BTreeMap<usize, RunningArm>,
     /// What the namespace of each slot remembers, whichever instance of its arm is in it.
@@ -81,6 +86,7 @@ impl World {
         World {
             machine: NoiseState::new(&model.machine.noise, seeds.next_u64()),
             chance: Chance::new(!model.seed),
+            held_up: HoldUps::default(),
             model: model.clone(),
             now_ns: 0,
             seeds,
@@ -228,7 +234,7 @@ impl World {
             factor,
             lag: generator.lag,
             held_up: &generator.held_up,
-            hold_ups,
+            hold_ups: &hold_ups,
             senders,
             status,
         };
@@ -256,22 +262,45 @@ impl World {
         sums.collect()
     }
 
-    /// When the proxies' CPUs stand still in a slice.
-    fn hold_ups(&mut self, slice: Slice) -> Vec<Range<u64>> {
+    /// When CPUs stand still in a slice; leaves what meters see of it.
+    fn hold_ups(&mut self, slice: Slice) -> Stills {
+        let mut all = Stills::default();
+        self.held_up = HoldUps::default();
         let Some(of) = self.model.machine.hold_ups else {
-            return Vec::new();
+            return all;
         };
         let (shortest, longest) = of.length_ns;
-        let (mut at, mut all) = (slice.start as f64, Vec::new());
+        let mut seen = [HeldUp::default(); 2];
+        let mut at = slice.start as f64;
         loop {
             at += self.chance.exponential(NS_PER_S / of.per_s);
             if at >= slice.end as f64 {
-                return all;
+                break;
             }
             let length = shortest + (longest - shortest) * self.chance.unit();
-            all.push(at as u64..(at + length) as u64);
+            let still = at as u64..(at + length) as u64;
+            let is_proxy = self.chance.happens(0.5);
+            // An interrupt is as late as the rest of the hold-up when it is due.
+            let late_ns = (length - of.meter_ns * self.chance.unit()).max(0.0) as u64;
+            let seen = &mut seen[usize::from(is_proxy)];
+            if late_ns > LEAST_NS {
+                *seen = seen.and(HeldUp { times: 1, late_ns });
+            }
+            match is_proxy {
+                true => all.proxy.push(still),
+                false => all.generator.push(still),
+            }
             at += length;
         }
+        if of.meter_ns > 0.0 {
+            let [generator, proxy] = seen.map(Some);
+            self.held_up = HoldUps {
+                proxy,
+                generator,
+                origin: None,
+            };
+        }
+        all
     }
 
     /// The slot of the arm at a place of the trial; without a watch the places are the slots.
@@ -344,7 +373,13 @@ impl World {
                 Some(_) => self.generator_steal_ns as u64,
                 None => 0,
             },
+            held_up: HoldUps {
+                proxy: self.held_up.proxy.filter(|_| job.proxies.is_some()),
+                generator: self.held_up.generator.filter(|_| job.generator.is_some()),
+                origin: None,
+            },
             late_ns: self.model.generator.late_ns,
+            ..Reading::default()
         }
     }
 
@@ -397,8 +432,7 @@ impl World {
                 });
             }
         }
-        // A proxy takes a moment to start.
-        self.now_ns += 50_000_000;
+        self.now_ns += START_NS;
         let mut chance = Chance::new(self.seeds.next_u64());
         Ok(RunningArm {
             name: name.to_owned(),

@@ -15,6 +15,7 @@
 mod arms;
 mod arrivals;
 mod check;
+mod effects;
 mod engine;
 mod error;
 mod factors;

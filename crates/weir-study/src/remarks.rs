@@ -4,14 +4,17 @@ use weir_model::record::Remark;
 use weir_model::study::{ArmRole, LoadSpec, Study};
 use weir_parameters::{Catalog, Severity};
 
-use crate::CheckContext;
+use crate::{CheckContext, effects};
 
-/// Settings that can do nothing as they stand, and loads that a proxy will turn part of away: both
+/// Keys and settings that can do nothing as they stand, and loads that a proxy will turn part of away: both
 /// are fair questions, so they are remarks and no errors. What the study had to leave out on this
 /// machine comes first. One sentence each.
 pub fn remarks(study: &Study, catalog: &Catalog, context: &CheckContext) -> Vec<Remark> {
     let scale = study.scale.map(scaled);
-    let about_run = scale.into_iter().chain(study.left_out.iter().cloned());
+    let about_run = scale
+        .into_iter()
+        .chain(study.left_out.iter().cloned())
+        .chain(effects::without_effect(study, catalog));
     let mut remarks: Vec<Remark> = about_run.map(Remark::of_run).collect();
     for arm in &study.arms {
         let limit = context.descriptor_limit;

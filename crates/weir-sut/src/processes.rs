@@ -9,7 +9,7 @@ use weir_probe::{ProcessId, process};
 pub(crate) const GRACE: Duration = Duration::from_secs(5);
 
 /// How often processes that are about to end are looked at.
-pub(crate) const POLL: Duration = Duration::from_millis(5);
+pub(crate) const POLL: Duration = Duration::from_millis(2);
 
 /// Processes below another, its children before theirs.
 pub(crate) fn descendants(of: u32) -> Vec<u32> {

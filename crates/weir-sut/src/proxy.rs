@@ -31,7 +31,7 @@ const START_LIMIT: Duration = Duration::from_secs(10);
 const PATIENCE: Duration = Duration::from_secs(1);
 
 /// How often a proxy that starts is looked at.
-const POLL: Duration = Duration::from_millis(10);
+const POLL: Duration = Duration::from_millis(2);
 
 /// A program that is installed and that weir knows how to put under test.
 ///

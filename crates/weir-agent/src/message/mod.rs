@@ -427,6 +427,9 @@ pub struct ArmStarted {
     pub nofile: u64,
     /// Master process; 0 for one that weir did not start.
     pub pid: u32,
+    /// What its processes took to start, nanoseconds; 0 for one that weir did not start.
+    #[serde(default)]
+    pub start_ns: u64,
     /// What the proxy remarks about its configuration.
     pub remarks: Vec<String>,
 }

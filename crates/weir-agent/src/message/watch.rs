@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use weir_model::quantity::CpuSet;
-use weir_model::record::SocketCounts;
+use weir_model::record::{HoldUps, SocketCounts};
 
 /// To read counters at the begin of every slice and at the end of the last.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -64,6 +64,9 @@ pub struct Reading {
     /// Those of the arm that had the load until now.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub left_sockets: Option<SocketCounts>,
+    /// How long CPUs stood still since the reading before, those of the arm that had the load until now.
+    #[serde(default, skip_serializing_if = "HoldUps::is_unknown")]
+    pub held_up: HoldUps,
     /// How late it was read, nanoseconds.
     pub late_ns: u64,
 }
@@ -84,6 +87,7 @@ impl Reading {
         self.generator_steal_ns += other.generator_steal_ns;
         self.sockets = self.sockets.or(other.sockets);
         self.left_sockets = self.left_sockets.or(other.left_sockets);
+        self.held_up.add(&other.held_up);
         self.late_ns = self.late_ns.max(other.late_ns);
     }
 }

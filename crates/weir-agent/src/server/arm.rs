@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use weir_host::Network;
 use weir_model::study::{LauncherSpec, Settings};
@@ -38,6 +39,8 @@ struct OwnProxy {
     /// What it is started through, by its name in the study.
     launcher: Option<(String, LauncherSpec)>,
     network: Option<Network>,
+    /// What its processes took to start, the last time.
+    start: Duration,
     /// `None` between two instances.
     running: Option<RunningProxy>,
 }
@@ -76,6 +79,7 @@ impl Arm {
                 effective: BTreeMap::new(),
                 nofile: 0,
                 pid: 0,
+                start_ns: 0,
                 remarks: Vec::new(),
             };
             return Ok((arm, started));
@@ -228,6 +232,7 @@ impl OwnProxy {
             launch,
             launcher,
             network: place.sides.proxy.clone(),
+            start: Duration::ZERO,
             running: None,
         };
         Ok((own, remarks))
@@ -247,7 +252,9 @@ impl OwnProxy {
         let (program, configuration) = (Arc::clone(&self.program), self.configuration.clone());
         let (launcher, launch) = (launcher.clone(), self.launch.clone());
         let start = move || weir_sut::start(&*program, &configuration, &launcher, &launch);
+        let begun = Instant::now();
         let running = keeper.run(start)??;
+        self.start = begun.elapsed();
         if let Some((name, spec)) = &self.launcher {
             running.was_started_through(name, spec)?;
         }
@@ -302,6 +309,7 @@ impl OwnProxy {
             effective,
             nofile,
             pid: running.master_pid(),
+            start_ns: self.start.as_nanos() as u64,
             remarks,
         })
     }

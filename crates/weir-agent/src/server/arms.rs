@@ -16,7 +16,7 @@ use super::load::{self, Place};
 use super::networks::{MOST_ARMS, Networks, origin_address};
 use super::settings::{self, HostSettings};
 use super::transport::{Sides, Transport, unavailable};
-use super::watch::Watcher;
+use super::watch::{SharedMeter, Watcher};
 use super::{describe, once};
 use crate::message::{
     Alive, ArmJob, ArmRenewed, ArmStarted, Counters, Describe, Description, End, Failure,
@@ -38,6 +38,7 @@ pub(super) struct Bench {
     certificate: Option<Certificate>,
     networks: Option<Networks>,
     settings: Option<Arc<HostSettings>>,
+    meter: SharedMeter,
     folder: Option<WorkFolder>,
 }
 
@@ -58,6 +59,7 @@ impl Bench {
             certificate: None,
             networks: None,
             settings: None,
+            meter: SharedMeter::default(),
             folder: None,
         }
     }
@@ -175,7 +177,9 @@ impl Bench {
         let origin = self.origin.as_ref().filter(|_| job.origin);
         let origin = origin.map(|origin| Arc::clone(&origin.server));
         let settings = self.settings.clone().filter(|_| job.proxies.is_some());
-        Ok(Watcher::open(job, &proxies, netstats, origin, settings)?)
+        let meter = Arc::clone(&self.meter);
+        let watcher = Watcher::open(job, &proxies, netstats, origin, meter)?;
+        Ok(watcher.with_settings(settings))
     }
 
     /// Ends everything, in order.

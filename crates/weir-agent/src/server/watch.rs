@@ -4,16 +4,18 @@
 //! The reader keeps to the times of the timeline by itself: whoever switches the load may be another
 //! host.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use rustix::process::setpriority_process;
-use rustix::thread::set_current_timer_slack;
+use rustix::process::{Pid, setpriority_process};
+use rustix::thread::{sched_getaffinity, set_current_timer_slack};
 use weir_model::quantity::CpuSet;
-use weir_model::record::SocketCounts;
+use weir_model::record::{HoldUps, SocketCounts};
 use weir_origin::Origin;
-use weir_probe::{CpuTimes, CpuTimesReader, NetstatReader, ProbeError, ProcessCpu, ThreadCpu};
+use weir_probe::{
+    CpuTimes, CpuTimesReader, HoldUpMeter, NetstatReader, ProbeError, ProcessCpu, ThreadCpu,
+};
 
 use super::networks::MOST_ARMS;
 use super::settings::HostSettings;
@@ -40,6 +42,7 @@ pub(super) struct Watcher {
     /// For each arm the place of its CPUs among those.
     cpus_of: Vec<usize>,
     generator_cpus: Option<CpuTimesReader>,
+    held_up: Meters,
     settings: Option<Arc<HostSettings>>,
     /// The slot of each arm.
     slots: Vec<usize>,
@@ -51,7 +54,7 @@ impl Watcher {
         proxies: &[Vec<u32>],
         netstats: Vec<NetstatReader>,
         origin: Option<Arc<Origin>>,
-        settings: Option<Arc<HostSettings>>,
+        meter: SharedMeter,
     ) -> Result<Watcher, ProbeError> {
         let open_all = |pids: &Vec<u32>| pids.iter().copied().map(ProcessCpu::open).collect();
         let threads = origin
@@ -68,6 +71,7 @@ impl Watcher {
                 })
         };
         let cpus_of = job.proxies.iter().flatten().map(place_of).collect();
+        let held_up = Meters::start(job, &threads, meter);
         Ok(Watcher {
             proxies: proxies.iter().map(open_all).collect::<Result<_, _>>()?,
             resting: vec![None; proxies.len()],
@@ -86,10 +90,16 @@ impl Watcher {
                 .map(CpuTimesReader::open)
                 .collect::<Result<_, _>>()?,
             cpus_of,
+            held_up,
             generator_cpus: cpus(&job.generator)?,
-            settings,
+            settings: None,
             slots: job.slots.clone(),
         })
+    }
+
+    /// Turns settings of the host to each arm's when its slice begins.
+    pub(super) fn with_settings(self, settings: Option<Arc<HostSettings>>) -> Watcher {
+        Watcher { settings, ..self }
     }
 
     /// A counter that cannot be read any more stands still; that its process has ended is found
@@ -124,6 +134,7 @@ impl Watcher {
             generator_steal_ns: times(&mut self.generator_cpus).steal_ns,
             sockets: self.sockets_of(arm),
             left_sockets: self.sockets_of(before),
+            held_up: self.held_up.since_last(before),
             late_ns,
         }
     }
@@ -187,6 +198,58 @@ impl Watcher {
     }
 }
 
+/// Meters of hold-ups, which outlast a watch because to start them takes a while.
+pub(super) type SharedMeter = Arc<Mutex<HoldUpMeter>>;
+
+/// Meters of hold-ups, and whose CPUs they are on.
+struct Meters {
+    meter: SharedMeter,
+    proxies: Vec<CpuSet>,
+    generator: Option<CpuSet>,
+    origin: Option<CpuSet>,
+}
+
+impl Meters {
+    /// Where meters are not allowed nothing is known of hold-ups, and the records say so.
+    fn start(job: &WatchJob, origin_threads: &[u32], meter: SharedMeter) -> Meters {
+        let threads = origin_threads.iter().filter_map(|&id| cpus_of_thread(id));
+        let origin = CpuSet::new(threads.flatten().collect());
+        let proxies = job.proxies.clone().unwrap_or_default();
+        let all = proxies.iter().chain(&job.generator).chain(&origin);
+        let all = all.flat_map(|set| set.cpus().iter().copied());
+        let _ = lock(&meter).watch(all);
+        Meters {
+            meter,
+            generator: job.generator.clone(),
+            origin,
+            proxies,
+        }
+    }
+
+    /// Of the time between the last two turns, in which this arm had the load.
+    fn since_last(&self, arm: usize) -> HoldUps {
+        let meter = lock(&self.meter);
+        let of = |set: Option<&CpuSet>| set.and_then(|set| meter.held_up(set));
+        HoldUps {
+            proxy: of(self.proxies.get(arm)),
+            generator: of(self.generator.as_ref()),
+            origin: of(self.origin.as_ref()),
+        }
+    }
+}
+
+/// A thread that has panicked leaves counters as they were.
+fn lock(meter: &SharedMeter) -> MutexGuard<'_, HoldUpMeter> {
+    meter.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// CPUs that a thread of this process may run on.
+fn cpus_of_thread(id: u32) -> Option<Vec<u32>> {
+    let set = sched_getaffinity(Pid::from_raw(id as i32)).ok()?;
+    let cpus = (0..rustix::thread::CpuSet::MAX_CPU).filter(|&cpu| set.is_set(cpu));
+    Some(cpus.map(|cpu| cpu as u32).collect())
+}
+
 fn times(reader: &mut Option<CpuTimesReader>) -> CpuTimes {
     let read = reader.as_mut().and_then(|reader| reader.read().ok());
     read.unwrap_or_default()
@@ -224,6 +287,7 @@ pub(super) fn run(
         if let (Some(settings), Some(&arm)) = (&watcher.settings, job.arms.get(slice)) {
             settings.turn_to(job.slots[arm])?;
         }
+        lock(&watcher.held_up.meter).turn();
         match job.arms.get(slice) {
             Some(&arm) => {
                 let before = slice.checked_sub(1).map_or(arm, |before| job.arms[before]);
@@ -308,7 +372,7 @@ mod tests {
             origin: false,
         };
         let pids = arms.map(|arm| vec![arm.0.id()]);
-        let watcher = Watcher::open(&job, &pids, Vec::new(), None, None).unwrap();
+        let watcher = Watcher::open(&job, &pids, Vec::new(), None, SharedMeter::default()).unwrap();
         let all = std::sync::Mutex::new(Vec::new());
         let tell = |reading: &Reading| all.lock().unwrap().push(*reading);
         run(&job, watcher, &AtomicBool::new(false), &tell).unwrap();

@@ -17,3 +17,38 @@ pub struct TailFindings {
     /// moment is like in which the machine did not stand still. Of the p99 alone; `None` as above.
     pub typical_ns: Option<u64>,
 }
+
+/// Slices in which a CPU of the proxy, the generator or the origin stood still.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HoldUpFindings {
+    /// How many.
+    pub slices: u32,
+    /// Slices that meters watched, all arms together.
+    pub of: u32,
+    /// Whether typical p99s of all arms leave these slices out: not where too few blocks would be left.
+    pub left_out: bool,
+}
+
+/// The time of a request that was not answered.
+pub const NEVER_NS: u64 = u64::MAX;
+
+/// Times of which some are [`NEVER_NS`]: null in JSON.
+pub(super) mod never {
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    use super::NEVER_NS;
+
+    pub(in crate::findings) fn serialize<S: Serializer>(
+        times: &[u64; 5],
+        to: S,
+    ) -> Result<S::Ok, S::Error> {
+        times.map(|ns| (ns != NEVER_NS).then_some(ns)).serialize(to)
+    }
+
+    pub(in crate::findings) fn deserialize<'de, D: Deserializer<'de>>(
+        from: D,
+    ) -> Result<[u64; 5], D::Error> {
+        let times = <[Option<u64>; 5]>::deserialize(from)?;
+        Ok(times.map(|ns| ns.unwrap_or(NEVER_NS)))
+    }
+}

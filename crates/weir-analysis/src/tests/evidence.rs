@@ -6,14 +6,15 @@ use weir_model::fixture::load;
 use weir_model::load::{Arrivals, ErrorCount, ErrorKind, Lifetime};
 use weir_model::load_report::{FlowReport, LoadReport, StatusCount};
 use weir_model::record::{
-    ArmConnections, ConnectionCounts, PartRecord, RunHeader, SliceRecord, TrialRecord, Validity,
-    ValidityReason,
+    ArmConnections, ConnectionCounts, LoadBlocks, PartRecord, RunHeader, SliceRecord, TrialRecord,
+    Validity, ValidityReason,
 };
 use weir_model::study::{LoadSpec, StudyArrivals};
 use weir_stats::SplitMix64;
 
 use super::fixture::{SLICE_NS, header, load_report, slice, three_arms, trial};
 use crate::blocks::{Part, holds};
+use crate::connections::is_with;
 use crate::validity::{RULES, Use, judge};
 use crate::{load_validity, validity};
 
@@ -206,6 +207,32 @@ fn blocks_belong_to_the_part_of_their_session() {
     };
     assert!(holds(1, 10) && holds(1, 14));
     assert!(!holds(1, 15) && !holds(1, 9) && !holds(0, 12));
+}
+
+/// What the generator went through in a trial is held against the answers of all loads that shared it.
+#[test]
+fn the_blocks_of_other_loads_of_a_trial_count_among_its_answers() {
+    let shared = PartRecord {
+        with: vec![LoadBlocks {
+            load: "other".to_owned(),
+            first_block: 3,
+            blocks: 2,
+        }],
+        ..part()
+    };
+    for (load, session, block, wanted) in [
+        ("other", 1, 3, true),
+        ("other", 1, 4, true),
+        ("other", 1, 5, false),
+        ("other", 0, 3, false),
+        ("third", 1, 3, false),
+        ("closed", 1, 3, false),
+    ] {
+        let mut trial = trial(load, "a", block, Vec::new());
+        trial.session = session;
+        assert_eq!(is_with(&shared, &trial), wanted, "{load} {session} {block}");
+        assert!(!is_with(&part(), &trial), "{load}: shared with none");
+    }
 }
 
 /// The report's flow, to be one of several.

@@ -211,6 +211,7 @@ fn a_rate_given_as_a_share_is_the_pilots() {
     let pilot = PilotRecord {
         load: "open".to_owned(),
         slice_ns: 250_000_000,
+        wanted_ns: None,
         rate: Some(12_000.0),
         residues: Vec::new(),
     };

@@ -27,7 +27,7 @@ const ROWS: [Row; 20] = {
         ("slower", Valid, &[], Some(Worse)),
         ("white noise", Valid, &[], Some(Inconclusive)),
         ("drift", Valid, &[], Some(Equivalent)),
-        ("bursts", Valid, &[], Some(Equivalent)),
+        ("bursts", Valid, &[], None),
         ("step", Valid, &[], Some(Equivalent)),
         ("correlated noise", Valid, &[], Some(Equivalent)),
         (
@@ -42,7 +42,7 @@ const ROWS: [Row; 20] = {
         ("errors in runs", Valid, &[], None),
         ("two modes", Valid, &[], None),
         ("stall", Valid, &[], Some(Inconclusive)),
-        ("refusal", Valid, &[], Some(Inconclusive)),
+        ("refusal", Valid, &[], None),
         ("generator held up", Valid, &[], None),
         ("generator late", Valid, &[], Some(Equivalent)),
         ("counters late", Suspect, &["late-counters"], None),

@@ -4,4 +4,7 @@ mod alone;
 mod bench;
 mod faults;
 mod going_on;
+mod hold_ups;
 mod measuring;
+mod promise;
+mod shared;

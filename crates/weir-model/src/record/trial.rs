@@ -166,6 +166,80 @@ pub struct SliceRecord {
     /// The same when it ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sockets_after: Option<SocketCounts>,
+    /// How long CPUs stood still in the slice, by what they were for.
+    #[serde(default, skip_serializing_if = "HoldUps::is_unknown")]
+    pub held_up: HoldUps,
+    /// Whether that was too long for the slice to tell of the arm's high quantiles: decided when it was recorded, by
+    /// `held_up` alone.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub stood_still: bool,
+}
+
+fn is_false(flag: &bool) -> bool {
+    !flag
+}
+
+/// How long CPUs stood still. `None` where there was no meter, as in records of before it was kept.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HoldUps {
+    /// Those of the arm's proxy.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub proxy: Option<HeldUp>,
+    /// Those of the generator.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub generator: Option<HeldUp>,
+    /// Those of the origin server.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub origin: Option<HeldUp>,
+}
+
+impl HoldUps {
+    /// Whether there was no meter on any of them.
+    pub fn is_unknown(&self) -> bool {
+        *self == HoldUps::default()
+    }
+
+    fn roles(&self) -> [Option<HeldUp>; 3] {
+        [self.proxy, self.generator, self.origin]
+    }
+
+    /// The longest of them, nanoseconds.
+    pub fn worst_ns(&self) -> u64 {
+        let each = self.roles().into_iter().flatten();
+        each.map(|held_up| held_up.late_ns).max().unwrap_or(0)
+    }
+
+    /// Puts what another host saw beside this.
+    pub fn add(&mut self, other: &HoldUps) {
+        let of_both = |own: Option<HeldUp>, other: Option<HeldUp>| match (own, other) {
+            (Some(own), Some(other)) => Some(own.and(other)),
+            _ => own.or(other),
+        };
+        self.proxy = of_both(self.proxy, other.proxy);
+        self.generator = of_both(self.generator, other.generator);
+        self.origin = of_both(self.origin, other.origin);
+    }
+}
+
+/// What meters saw of some CPUs: timer interrupts that came late. That is the part of a hold-up that remained when an
+/// interrupt was due.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HeldUp {
+    /// How many came late.
+    pub times: u64,
+    /// How late they were, all together, nanoseconds.
+    pub late_ns: u64,
+}
+
+impl HeldUp {
+    /// This and that of other CPUs.
+    #[must_use]
+    pub fn and(self, other: HeldUp) -> HeldUp {
+        HeldUp {
+            times: self.times + other.times,
+            late_ns: self.late_ns + other.late_ns,
+        }
+    }
 }
 
 /// TCP sockets of a network namespace, as /proc/net/sockstat counts them.
@@ -194,6 +268,10 @@ pub struct PartRecord {
     pub first_block: u32,
     /// Its blocks; in runs of before arms came and went as planned, those included that a stop has cut off.
     pub blocks: u32,
+    /// Blocks of other loads that it was shared with, taken in turns; the counts below are of all of them
+    /// together. A shared trial has such a record for each of its loads.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub with: Vec<LoadBlocks>,
     /// Threads of the generator.
     pub threads: u32,
     /// How the generator asked the kernel: `io_uring` or `epoll`.
@@ -223,6 +301,17 @@ pub struct ClockOffset {
     pub host: String,
     /// How far its CLOCK_MONOTONIC is ahead, nanoseconds.
     pub ahead_ns: i64,
+}
+
+/// Blocks of a load within a continuous trial.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LoadBlocks {
+    /// The load.
+    pub load: String,
+    /// Number of the first.
+    pub first_block: u32,
+    /// How many.
+    pub blocks: u32,
 }
 
 /// What became of the connections to one arm in a continuous trial.

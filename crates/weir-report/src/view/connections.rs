@@ -57,8 +57,8 @@ pub(super) fn blocks(spec: Option<&LoadSpec>, load: &LoadFindings) -> Vec<Block>
     let mut blocks = vec![Block::Heading(heading), Block::Table(table)];
     let told = sentences(spec, load).into_iter();
     blocks.extend(told.map(|sentence| clause(Style::Soft, sentence)));
-    let counted = "counted from the first connection of each continuous trial to its end, unmeasured slices included. \
-                   Memory is the proportional set size of all processes of the proxy when the last slice had ended and \
+    let counted = "counted from the first connection of each continuous trial to its end, unmeasured slices and \
+                   loads that share it included. Memory is the proportional set size of all processes of the proxy when the last slice had ended and \
                    every connection was open";
     blocks.push(clause(Style::Soft, counted));
     blocks

@@ -28,8 +28,8 @@ pub(super) fn tables(study: &Study, load: &LoadFindings) -> Vec<Block> {
     if blocks.is_empty() {
         return Vec::new();
     }
-    let note = "sums over all continuous trials of this load, unmeasured slices included, by the proxies' own names; what \
-                stayed 0 is left out. Requests and connections that were turned away, given up or tried again stand first";
+    let note = "sums over all continuous trials of this load, unmeasured slices and loads that share them included, by the \
+                proxies' own names; what stayed 0 is left out. Requests and connections that were turned away, given up or tried again stand first";
     blocks.push(clause(Style::Soft, note));
     vec![fold("What the proxies counted of themselves", blocks)]
 }

@@ -74,6 +74,8 @@ fn section(
         });
         blocks.push(Block::Only(Outputs::FILES, vec![fold]));
     } else {
+        let told = hold_ups(load, is_open(spec, load));
+        blocks.extend(told.map(|told| clause(Style::Soft, told)));
         blocks.extend(figures);
         blocks.extend(validity(load));
     }
@@ -300,6 +302,25 @@ fn measured(load: &LoadFindings) -> String {
         number::plural(u64::from(load.blocks), "block"),
         number::short_time(load.slice_ns as f64),
     )
+}
+
+/// Whether the machine stood still, and what is done about it; `None` where there is nothing to say.
+fn hold_ups(load: &LoadFindings, is_open: bool) -> Option<String> {
+    let Some(seen) = load.hold_ups else {
+        let missing = "whether the machine stood still at times is not known: there was no meter, which takes root";
+        return (is_open && load.blocks > 0).then(|| missing.to_owned());
+    };
+    let share = number::percent(f64::from(seen.slices) / f64::from(seen.of.max(1)));
+    let done = match seen.left_out {
+        _ if seen.slices == 0 => return None,
+        true => "these are left out of the typical p99, for all arms alike",
+        false => {
+            "the typical p99 holds these too, because fewer than half of the blocks would be left"
+        }
+    };
+    Some(format!(
+        "the machine stood still in {share} of the slices; {done}"
+    ))
 }
 
 /// Whether arrivals are independent of responses.

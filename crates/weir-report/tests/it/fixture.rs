@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use weir_analysis::conclude;
 use weir_analysis::findings::{
-    ArmFindings, Comparison, CountedReason, Findings, LoadFindings, Verdict,
+    ArmFindings, Comparison, CountedReason, Findings, HoldUpFindings, LoadFindings, Verdict,
 };
 use weir_model::environment::Environment;
 use weir_model::fixture::{self, settings};
@@ -337,6 +337,7 @@ fn found(
     LoadFindings {
         phases: Vec::new(),
         fresh: String::new(),
+        hold_ups: None,
         idle: String::new(),
         left_out: Vec::new(),
         load: "closed".to_owned(),
@@ -381,6 +382,11 @@ fn open(study: &Study) -> LoadFindings {
         slice_ns: 250_000_000,
         blocks: 60,
         blocks_used: 57,
+        hold_ups: Some(HoldUpFindings {
+            slices: 44,
+            of: 480,
+            left_out: true,
+        }),
         validity: Validity::Suspect,
         reasons: vec![
             reason(Validity::Invalid, "steal", steal, &["gzip", "stock"], 3),

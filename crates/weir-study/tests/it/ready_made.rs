@@ -115,7 +115,7 @@ fn the_demo_is_short_and_has_few_arms() {
     assert_eq!(study.arms.len(), 8);
     assert_eq!(study.arms[0].name, "baseline");
     assert_eq!(study.arms[1].role, ArmRole::SameAsBaseline);
-    assert_eq!(study.arms[2].changes["origin_keepalive"], "32");
+    assert_eq!(study.arms[2].changes["origin_keepalive"], "64");
     assert_eq!(study.loads[1].arrivals, StudyArrivals::ShareOfSlowest(0.6));
     let stock = &study.arms[0].settings;
     assert_eq!(stock["worker_connections"], "768");
@@ -285,7 +285,8 @@ fn none_takes_longer_than_a_quarter_of_an_hour_but_for_the_whole_matrix() {
         let study = ready_made(ready.name);
         if ready.name == "ingress-matrix" {
             let loads: Duration = study.loads.iter().map(|load| load.duration).sum();
-            assert_eq!((study.loads.len(), loads), (100, Duration::from_secs(3600)));
+            assert_eq!(study.loads.len(), 100);
+            assert!(loads <= Duration::from_secs(28 * 60), "{loads:?}");
             continue;
         }
         let loads: Duration = study.loads.iter().map(|load| load.duration).sum();
@@ -301,7 +302,7 @@ fn the_studies_in_the_documentation_are_right() {
         .skip(1)
         .filter_map(|rest| rest.split("```").next())
         .collect();
-    assert_eq!(examples.len(), 6);
+    assert_eq!(examples.len(), 7);
     for example in examples {
         let read = parse(example, "docs/study.md", &Catalog::builtin(), &context());
         assert!(

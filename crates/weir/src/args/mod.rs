@@ -113,7 +113,8 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "FILE")]
     pub(crate) parameters: Vec<PathBuf>,
 
-    /// Measure for this share of the study's time, such as 25%: quicker, with wider intervals
+    /// Measure for this share of the study's time, such as 25%: quicker, with wider intervals. Where blocks at
+    /// least, starts and warm-ups do not allow it, what it takes and why is said first
     #[arg(long, value_name = "SHARE")]
     pub(crate) time: Option<String>,
 

@@ -12,6 +12,7 @@ use crate::terminal;
 
 mod agent;
 mod doctor;
+mod idle;
 mod launch;
 mod load;
 mod origin;
@@ -23,6 +24,7 @@ mod restore;
 mod run;
 mod studies;
 mod study;
+mod time;
 
 /// Carries a command out.
 pub(crate) fn dispatch(command: Command) -> Result<ExitCode, Failure> {

@@ -6,15 +6,15 @@ use std::time::{Duration, Instant};
 
 use weir_host::journal::Restored;
 use weir_lab::{Event, Options, Summary};
-use weir_model::quantity::format_duration;
-use weir_model::record::{Outcome, Remark};
+use weir_model::record::{Outcome, PilotRecord, Remark};
 use weir_model::study::{Arm, ArmRole, LoadSpec, Study};
 use weir_parameters::Catalog;
+use weir_report::number;
 use weir_study::{CheckContext, Scale};
 use weir_sut::Launcher;
 
 use crate::args::{self, RunArgs};
-use crate::commands::{parameters, place, report, restore, study};
+use crate::commands::{idle, parameters, place, report, restore, study, time};
 use crate::failure::{Failure, INTERRUPTED};
 use crate::signals;
 use crate::terminal::{self, StatusLine};
@@ -37,20 +37,30 @@ pub(crate) fn run(args: RunArgs) -> Result<ExitCode, Failure> {
             let mut options = options(PathBuf::new(), &args, catalog, Vec::new())?;
             let machine = machine(&options)?;
             let mut read = study::read(name, &options.catalog, scale, &machine)?;
-            let raised = shorten(&mut read.study, args.time.as_deref())?;
+            let shortened = match &args.time {
+                Some(share) => time::shorten(&mut read.study, share)?,
+                None => Vec::new(),
+            };
+            let mut remarks = study::remarks(&read.study, &options.catalog, &machine);
+            let notes = shortened.into_iter().chain(idle::options(
+                &args,
+                &read,
+                &options.catalog,
+                &machine,
+            ));
+            remarks.extend(notes.map(Remark::of_run));
             if args.check_alone {
                 can_be_alone(&read.study)?;
             }
             if args.check {
-                terminal::print(&description(&read.study, raised.as_deref()))?;
+                terminal::print(&description(&read.study, &remarks))?;
                 return Ok(ExitCode::SUCCESS);
             }
             let folder = args
                 .out
                 .clone()
                 .unwrap_or_else(|| default_folder(&read.study.name));
-            options.remarks = study::remarks(&read.study, &options.catalog, &machine);
-            options.remarks.extend(raised.map(Remark::of_run));
+            options.remarks = remarks;
             options.folder.clone_from(&folder);
             (
                 folder,
@@ -107,37 +117,6 @@ fn default_folder(study: &str) -> PathBuf {
         .unwrap_or_default()
 }
 
-/// Scales the time of all loads. Says so when that leaves too little of it, and some will take longer.
-fn shorten(study: &mut Study, share: Option<&str>) -> Result<Option<String>, Failure> {
-    let Some(text) = share else {
-        return Ok(None);
-    };
-    let percent: Option<f64> = text.trim_end_matches('%').trim().parse().ok();
-    let share = percent
-        .filter(|_| text.ends_with('%'))
-        .map(|percent| percent / 100.0);
-    let Some(share) = share.filter(|share| *share > 0.0 && *share <= 100.0) else {
-        return Err(Failure::input(format!(
-            "--time: `{text}` is not a share such as 25% or 200%"
-        )));
-    };
-    study
-        .loads
-        .iter_mut()
-        .for_each(|load| load.duration = load.duration.mul_f64(share));
-    let plan = weir_lab::plan_of(study);
-    let mut planned = study.loads.iter().zip(&plan);
-    let raised = planned.find(|(load, (.., length))| *length > load.duration);
-    Ok(raised.map(|(load, (_, blocks, length))| {
-        format!(
-            "--time {text} leaves load `{}` {}, too little for {blocks} blocks: loads take at least {}",
-            load.name,
-            format_duration(load.duration),
-            format_duration(*length)
-        )
-    }))
-}
-
 /// Whether arms can run one at a time, and there is a ratio to be checked.
 fn can_be_alone(study: &Study) -> Result<(), Failure> {
     let external = |arm: &&Arm| study.proxy_of(arm).external.is_some();
@@ -165,7 +144,7 @@ fn scale(text: Option<&str>) -> Result<Scale, Failure> {
 }
 
 /// What a study comes to, for `--check`.
-fn description(study: &Study, raised: Option<&str>) -> String {
+fn description(study: &Study, remarks: &[Remark]) -> String {
     let mut text = format!("{}: {}\n", study.name, study.question.trim());
     for arm in &study.arms {
         let changes: Vec<_> = arm
@@ -180,11 +159,6 @@ fn description(study: &Study, raised: Option<&str>) -> String {
         };
         text.push_str(&format!("  arm   {:28} {changes}\n", arm.name));
     }
-    if let Some(scale) = study.scale {
-        text.push_str(&format!(
-            "  note  connections and rates of all loads are {scale} times the study's (--scale)\n"
-        ));
-    }
     let plan = weir_lab::plan_of(study);
     let loads: Vec<_> = study.loads.iter().zip(&plan).collect();
     let of_one_matrix = |a: &Planned<'_>, b: &Planned<'_>| {
@@ -193,10 +167,13 @@ fn description(study: &Study, raised: Option<&str>) -> String {
     for loads in loads.chunk_by(of_one_matrix) {
         text.push_str(&load_line(loads));
     }
-    for sentence in study.left_out.iter().map(String::as_str).chain(raised) {
-        text.push_str(&format!("  note  {sentence}\n"));
+    for remark in remarks {
+        text.push_str(&format!("  note  {remark}\n"));
     }
-    text.push_str("Nothing was started (--check).\n");
+    let takes = number::length(whole_seconds(weir_lab::length_of(study)));
+    text.push_str(&format!(
+        "All of it takes about {takes}.\nNothing was started (--check).\n"
+    ));
     text
 }
 
@@ -210,11 +187,22 @@ fn matrix_of(load: &LoadSpec) -> Option<&str> {
 
 /// A load or all cells of a matrix, with blocks and length: a hundred lines would say no more.
 fn load_line(loads: &[Planned<'_>]) -> String {
-    let (Some((_, (first, blocks, length))), Some((_, (last, ..)))) = (loads.first(), loads.last())
-    else {
+    let (Some((_, (first, ..))), Some((_, (last, ..)))) = (loads.first(), loads.last()) else {
         return String::new();
     };
-    let each = format!("{blocks} blocks, {}", format_duration(*length));
+    let each = |(_, (_, blocks, length)): &Planned<'_>| {
+        format!("{blocks} blocks, {}", number::length(*length))
+    };
+    let shortest = loads.iter().min_by_key(|(_, (_, blocks, _))| *blocks);
+    let longest = loads.iter().max_by_key(|(_, (_, blocks, _))| *blocks);
+    let (shortest, longest) = (
+        shortest.map_or(String::new(), each),
+        longest.map_or(String::new(), each),
+    );
+    let each = match shortest == longest {
+        true => shortest,
+        false => format!("{shortest}, to {longest}"),
+    };
     if first == last {
         return format!("  load  {first:28} {each}\n");
     }
@@ -223,8 +211,34 @@ fn load_line(loads: &[Planned<'_>]) -> String {
     format!(
         "  load  {name:28} {} loads, each {each}; {} in all\n",
         loads.len(),
-        format_duration(whole)
+        number::length(whole)
     )
+}
+
+/// Nobody's promise is finer than that.
+fn whole_seconds(length: Duration) -> Duration {
+    Duration::from_secs(length.as_secs_f64().round().max(1.0) as u64)
+}
+
+/// Loads that share a trial, in short.
+fn together(loads: &[String]) -> String {
+    match loads {
+        [first, .., last] => format!("{first} to {last}, in turns"),
+        _ => loads.concat(),
+    }
+}
+
+/// What a pilot has chosen.
+fn chosen(pilot: &PilotRecord) -> String {
+    let time = |ns| number::length(Duration::from_nanos(ns));
+    let chosen = format!("{}: slices of {}", pilot.load, time(pilot.slice_ns));
+    match pilot.wanted_ns {
+        None => chosen,
+        Some(wanted) => format!(
+            "{chosen}; its slowest arm asks for {}, for which the load is too short",
+            time(wanted)
+        ),
+    }
 }
 
 fn finish(summary: &Summary) -> Result<ExitCode, Failure> {
@@ -271,7 +285,7 @@ impl Narrator {
     /// Says how long it will take.
     fn promise(&mut self, takes: Duration) {
         self.say_arms();
-        let takes = format_duration(Duration::from_secs(takes.as_secs().max(1)));
+        let takes = number::length(whole_seconds(takes));
         self.say(&match self.is_resumed {
             true => format!("What remains takes about {takes}"),
             false => format!("All of it takes about {takes}"),
@@ -304,7 +318,7 @@ impl Narrator {
                 length,
             } => {
                 self.is_alone = true;
-                let length = format_duration(Duration::from_secs(length.as_secs().max(1)));
+                let length = number::length(whole_seconds(length));
                 self.say(&format!(
                     "{arm} and {against} one at a time, because {why}: {stretches} stretches in {length}"
                 ));
@@ -318,30 +332,29 @@ impl Narrator {
                 self.say(&format!("{load}: a pilot of all arms"));
             }
             Event::PilotEnded(pilot) => {
-                let slice = format_duration(Duration::from_nanos(pilot.slice_ns));
-                self.say(&format!("{}: slices of {slice}", pilot.load));
+                self.say(&chosen(&pilot));
             }
             Event::TrialBegun {
-                load,
+                loads,
                 blocks,
                 length,
                 rate,
             } => {
                 self.say_arms();
-                let length = format_duration(length);
+                let (load, length) = (together(&loads), number::length(length));
                 let rate = rate.map_or(String::new(), |rate| format!(" at {rate:.0} requests/s"));
                 self.say(&format!("{load}: {blocks} blocks in {length}{rate}"));
                 self.begun = Instant::now();
                 self.told = self.begun;
             }
             Event::Block {
-                load,
+                loads,
                 done,
                 of,
                 baseline_rate,
-            } => self.show_block(&load, (done, of), baseline_rate),
+            } => self.show_block(&together(&loads), (done, of), baseline_rate),
             Event::PutBack(restored) => self.put_back(&restored),
-            Event::TrialEnded { load } => self.say(&format!("{load}: done")),
+            Event::TrialEnded { loads } => self.say(&format!("{}: done", together(&loads))),
         }
     }
 

@@ -4,6 +4,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use weir_model::study::Study;
+use weir_report::number;
 
 use crate::args::StudiesArgs;
 use crate::commands::study;
@@ -40,10 +41,10 @@ fn list() -> String {
 
 /// Title and size.
 fn described(study: &Study) -> String {
-    let plan = weir_lab::plan_of(study);
-    let length: Duration = plan.iter().map(|(_, _, length)| *length).sum();
-    let minutes = (length.as_secs_f64() / 60.0).max(0.1);
+    // Whole seconds: it depends on the machine.
+    let seconds = weir_lab::length_of(study).as_secs_f64().round();
+    let length = number::length(Duration::from_secs(seconds as u64));
     let arms = study.arms.len();
     let plural = if arms == 1 { "" } else { "s" };
-    format!("{} ({arms} arm{plural}, {minutes:.1} min)", study.title)
+    format!("{} ({arms} arm{plural}, {length})", study.title)
 }

@@ -109,3 +109,44 @@ fn a_rate_that_grows_and_a_trace_are_the_same_in_every_slice() {
     assert_eq!(rate("trace"), Some(3.75));
     assert!(rate("grows").is_some_and(|rate| (rate - 240.0).abs() < 1e-6));
 }
+
+#[test]
+fn rates_of_a_matrix_share_a_trial_and_each_has_what_is_its_own() {
+    let place = Place::new();
+    let text = study("\n  - {connections: 4, rate: [100, 400], duration: 4s}")
+        .replace("slice: 1s", "slice: 100ms")
+        .replace("instances: 1", "instances: 2");
+    let (_, run) = place.measured(&text);
+    for (load, other, rate) in [("c4-r100", "c4-r400", 100.0), ("c4-r400", "c4-r100", 400.0)] {
+        assert_eq!(run.blocks(load).len(), 10, "{load}");
+        for arm in ARMS {
+            // What was due is the schedule's, however busy the machine; 80 ms of each slice are measured.
+            let due = slices(&run, load, arm)
+                .into_iter()
+                .map(|slice| slice.due as f64);
+            let due: Vec<f64> = due.collect();
+            assert_eq!(due.len(), 20, "{load} {arm}");
+            assert!(
+                due.iter().all(|due| (due - rate * 0.08).abs() <= 1.0),
+                "{load} {arm}: {due:?}"
+            );
+            let sent: u64 = offered(&run, load, arm).iter().sum();
+            assert!(sent > 0, "{load} {arm}");
+            let trials = run.trials_of(load, arm);
+            assert!(trials.iter().all(|trial| trial.rate_intended == Some(rate)));
+        }
+        let parts: Vec<_> = run.parts(load).collect();
+        let places: Vec<_> = parts
+            .iter()
+            .map(|part| (part.first_block, part.blocks))
+            .collect();
+        assert_eq!(places, [(0, 5), (5, 5)], "{load}");
+        assert!(parts.iter().all(|part| part.with[0].load == other));
+    }
+    // In turns, and not one after the other.
+    let loads: Vec<&str> = run.trials().map(|trial| trial.load.as_str()).collect();
+    let changes = loads.windows(2).filter(|pair| pair[0] != pair[1]).count();
+    assert!(changes >= 10, "{loads:?}");
+    let report = place.read("report.md");
+    assert!(report.contains("of 2 loads of the matrix"), "{report}");
+}

@@ -199,7 +199,7 @@ fn a_check_starts_nothing() {
     let longer = check("--time 200%").with_code(0).stdout;
     assert!(longer.contains(" 13 blocks, "), "{longer}");
     let least = check("--time 0.1%").with_code(0).stdout;
-    let said = "--time 0.1% leaves load `closed`";
+    let said = "--time 0.1% would be ";
     assert_eq!(least.matches(said).count(), 1, "{least}");
     check("--time half").refused_in_a_line(&["--time: `half` is not a share such as 25%"]);
     check("--time 0%").refused_in_a_line(&["--time: `0%`"]);

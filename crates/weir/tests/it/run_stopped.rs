@@ -43,7 +43,7 @@ fn resumes(place: &Place, arms: usize) -> Run {
     // belongs to it.
     let ended = place.resume().with_code(0);
     let promised = ended.stderr.split("What remains takes about ").nth(1);
-    let seconds = promised.and_then(|text| text.split('s').next()?.parse::<usize>().ok());
+    let seconds = promised.and_then(|text| text.split(" s").next()?.parse::<usize>().ok());
     let fits = seconds.is_some_and(|seconds| (1..4 * arms).contains(&seconds));
     assert!(fits, "{promised:?}");
     place.assert_clean();

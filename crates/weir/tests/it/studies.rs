@@ -62,7 +62,11 @@ fn one_that_does_not_fit_does_not_hide_the_others() {
         let found = text.lines().find(|line| line.starts_with(name));
         let line = found.unwrap_or_else(|| panic!("{name}:\n{text}"));
         let fits = !line.contains("does not fit this machine: ");
-        assert_eq!(fits, line.contains(" min)"), "{line}");
+        assert_eq!(
+            fits,
+            line.contains(" arms, ") || line.contains(" arm, "),
+            "{line}"
+        );
     }
     assert!(text.contains("does not fit this machine: "), "{text}");
 }
@@ -81,4 +85,25 @@ fn a_matrix_is_one_line_of_a_check_and_has_the_scale_that_was_asked_for() {
     let scaled = check("--scale 2x").with_code(0).stdout;
     assert!(scaled.contains("c20-r20 to c200-r200"), "{scaled}");
     check("--scale none").refused_in_a_line(&["--scale: `none` is not a scale"]);
+}
+
+/// The promise of a run stands in a check of it, and what keeps a share of its time from it.
+#[test]
+fn a_whole_matrix_takes_half_an_hour_and_a_share_that_cannot_be_says_so() {
+    let place = Place::new();
+    let check = |more: &str| {
+        let ended = place.ends(&format!("run ingress-matrix --check {more}"));
+        ended.with_code(0).stdout
+    };
+    let whole = check("");
+    assert!(whole.contains("All of it takes about 28 min"), "{whole}");
+    assert!(!whole.contains("note"), "{whole}");
+    let half = check("--time 50%");
+    assert!(half.contains("All of it takes about 14 min"), "{half}");
+    assert!(!half.contains("note"), "{half}");
+    check("--time 5%").has_all(&[
+        "slices last 50 ms instead of 140 ms, so that each load has its 8 blocks",
+        "--time 5% would be 1 min 27 s, but the run takes about 4 min 35 s: each of the 100 loads has at least 8 blocks",
+        "From --time 17% on loads take their share",
+    ]);
 }

@@ -1,0 +1,197 @@
+//! Moments in which a CPU stood still: the hypervisor, or the firmware below it, ran something else.
+//!
+//! A timer interrupt on each CPU is due every [`PERIOD`]; one that comes late tells of a hold-up. The timer is that of a
+//! software event (`cpu-clock`, perf_event_open(2)), and a BPF program at the tracepoint `hrtimer_expire_entry` adds up how
+//! late it is (`bpf/hold_ups.bpf.c`). No thread is woken, and neither the scheduler nor the arms' load make it late: a
+//! thread is late whenever the kernel is busy with packets, and would tell of the arm instead of the machine. Steal
+//! (proc_stat(5)) is of no use: many hypervisors leave it at 0.
+//!
+//! How late an interrupt is, is the rest of the hold-up from when it was due on: one of length `L` is seen as
+//! longer than `t` with a probability of `(L - t) / PERIOD`, and always from `PERIOD + t` on.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{self, BufRead, BufReader};
+use std::time::Duration;
+
+use aya::maps::PerCpuArray;
+use aya::programs::perf_event::{PerfEventConfig, PerfEventScope, SamplePolicy, SoftwareEvent};
+use aya::programs::{PerfEvent, Program, RawTracePoint};
+use aya::{Btf, Ebpf, EbpfLoader};
+use weir_model::quantity::CpuSet;
+use weir_model::record::HeldUp;
+
+use crate::ProbeError;
+
+/// Time from one interrupt to the next. Each takes some 20 µs of a CPU of a virtual machine, so all take less than one per
+/// cent.
+pub const PERIOD: Duration = Duration::from_micros(2_500);
+/// An interrupt that is later is one of a hold-up: timers of a CPU that does not stand still are late by some
+/// microseconds.
+pub const LEAST: Duration = Duration::from_micros(200);
+
+/// The object of `bpf/hold_ups.bpf.c`.
+const PROGRAMS: &[u8] = aya::include_bytes_aligned!("bpf/hold_ups.bpf.o");
+/// The kernel's function that such a timer calls.
+const TIMER: &str = "perf_swevent_hrtimer";
+
+/// `struct counts` there: interrupts, hold-ups, nanoseconds.
+type Counts = [u64; 3];
+type Cause = Box<dyn std::error::Error + Send + Sync>;
+
+/// Meters of CPUs; they run until it is dropped.
+#[derive(Default)]
+pub struct HoldUpMeter {
+    programs: Option<Ebpf>,
+    cpus: BTreeMap<u32, Seen>,
+}
+
+/// What the meter of a CPU counted until the last turn, and between the last two.
+#[derive(Debug, Default)]
+struct Seen {
+    all: Counts,
+    latest: HeldUp,
+}
+
+impl std::fmt::Debug for HoldUpMeter {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("HoldUpMeter").field(&self.cpus).finish()
+    }
+}
+
+impl HoldUpMeter {
+    /// Watches these CPUs too.
+    ///
+    /// # Errors
+    /// It takes root, or CAP_BPF, CAP_PERFMON and CAP_SYSLOG; a kernel with BTF and perf events; or a CPU is not
+    /// online.
+    pub fn watch(&mut self, cpus: impl IntoIterator<Item = u32>) -> Result<(), ProbeError> {
+        let refused =
+            |error| ProbeError::read("how late timer interrupts are", io::Error::other(error));
+        for cpu in cpus {
+            if self.cpus.contains_key(&cpu) {
+                continue;
+            }
+            let programs = match self.programs.take() {
+                Some(programs) => programs,
+                None => load().map_err(refused)?,
+            };
+            let programs = self.programs.insert(programs);
+            start(programs, cpu).map_err(refused)?;
+            self.cpus.insert(cpu, Seen::default());
+        }
+        Ok(())
+    }
+
+    /// Ends a stretch of time and begins the next.
+    pub fn turn(&mut self) {
+        let Some(programs) = &self.programs else {
+            return;
+        };
+        let counts = programs
+            .map("counts")
+            .map(PerCpuArray::<_, Counts>::try_from);
+        let Some(Ok(rows)) = counts.map(|map| map.and_then(|map| map.get(&0, 0))) else {
+            return;
+        };
+        for (&cpu, seen) in &mut self.cpus {
+            let Some(&now) = rows.get(cpu as usize) else {
+                continue;
+            };
+            let [_, times, late_ns] = [0, 1, 2].map(|field| now[field] - seen.all[field]);
+            seen.latest = HeldUp { times, late_ns };
+            seen.all = now;
+        }
+    }
+
+    /// What was seen on these CPUs in the stretch that ended last, all together; `None` where one of them is not
+    /// watched, or no interrupt has come yet.
+    pub fn held_up(&self, cpus: &CpuSet) -> Option<HeldUp> {
+        let each = cpus.cpus().iter().map(|cpu| {
+            let seen = self.cpus.get(cpu).filter(|seen| seen.all[0] > 0);
+            seen.map(|seen| seen.latest)
+        });
+        each.reduce(|sum, one| Some(sum?.and(one?))).flatten()
+    }
+}
+
+/// Loads the programs. No timer runs yet.
+fn load() -> Result<Ebpf, Cause> {
+    let btf = Btf::from_sys_fs()?;
+    let least_ns = LEAST.as_nanos() as u64;
+    let mut programs = EbpfLoader::new()
+        .btf(Some(&btf))
+        .override_global("wanted", &address(TIMER)?, true)
+        .override_global("least_ns", &least_ns, true)
+        .load(PROGRAMS)?;
+    let expired: &mut RawTracePoint = program(&mut programs, "expired")?.try_into()?;
+    expired.load()?;
+    expired.attach("hrtimer_expire_entry")?;
+    let tick: &mut PerfEvent = program(&mut programs, "tick")?.try_into()?;
+    tick.load()?;
+    Ok(programs)
+}
+
+/// Starts the timer of a CPU.
+fn start(programs: &mut Ebpf, cpu: u32) -> Result<(), Cause> {
+    let tick: &mut PerfEvent = program(programs, "tick")?.try_into()?;
+    tick.attach(
+        PerfEventConfig::Software(SoftwareEvent::CpuClock),
+        PerfEventScope::AllProcessesOneCpu { cpu },
+        SamplePolicy::Period(PERIOD.as_nanos() as u64),
+        false,
+    )?;
+    Ok(())
+}
+
+fn program<'a>(programs: &'a mut Ebpf, name: &str) -> Result<&'a mut Program, Cause> {
+    Ok(programs
+        .program_mut(name)
+        .ok_or("the object lacks a program")?)
+}
+
+/// Where the kernel has a function (proc_kallsyms(5)).
+fn address(function: &str) -> Result<u64, Cause> {
+    for line in BufReader::new(File::open("/proc/kallsyms")?).lines() {
+        let line = line?;
+        let mut words = line.split_ascii_whitespace();
+        let (address, name) = (words.next(), words.nth(1));
+        if name == Some(function) {
+            let address = u64::from_str_radix(address.unwrap_or_default(), 16)?;
+            // Hidden from whoever may not know (kernel.kptr_restrict).
+            return Some(address)
+                .filter(|address| *address != 0)
+                .ok_or("its address is hidden".into());
+        }
+    }
+    Err(format!("the kernel has no {function}").into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn interrupts_come_on_a_cpu_and_cpus_that_are_not_watched_are_unknown() {
+        let first: CpuSet = "0".parse().unwrap();
+        let mut meter = HoldUpMeter::default();
+        if let Err(error) = meter.watch([0]) {
+            return eprintln!("skipped: {error}");
+        }
+        meter.watch([0]).unwrap();
+        meter.turn();
+        let mut before = meter.cpus[&0].all[0];
+        for _ in 0..2 {
+            std::thread::sleep(100 * PERIOD);
+            meter.turn();
+            let seen = meter.cpus[&0].all[0] - before;
+            // A machine that stands still has fewer; another test may have a meter too.
+            assert!((20..=1000).contains(&seen), "{seen} interrupts");
+            before += seen;
+        }
+        let held_up = meter.held_up(&first).unwrap();
+        assert!(held_up.late_ns >= held_up.times * LEAST.as_nanos() as u64);
+        assert_eq!(meter.held_up(&"1000".parse().unwrap()), None);
+        assert_eq!(meter.held_up(&"0,1000".parse().unwrap()), None);
+    }
+}

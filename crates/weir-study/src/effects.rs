@@ -1,0 +1,101 @@
+//! Keys of a study that cannot have their effect as things stand: no errors, but nobody should wait for it.
+
+use std::time::Duration;
+
+use weir_model::study::{ArmRole, BlockSpec, Compare, LoadSpec, OriginSpec, ProxyRole, Study};
+use weir_parameters::Catalog;
+
+/// Shortest slice that the lab chooses.
+const SHORTEST_SLICE: Duration = Duration::from_millis(50);
+
+/// A sentence for each of them.
+pub(crate) fn without_effect(study: &Study, catalog: &Catalog) -> Vec<String> {
+    let mut said = Vec::new();
+    said.extend(study.loads.iter().filter_map(spin));
+    said.extend(study.loads.iter().filter_map(weight));
+    said.extend(launchers(study, catalog));
+    said.extend(pairs(study));
+    said.extend(origin(study));
+    said.extend(instances(study));
+    said.extend(confidence(study));
+    said
+}
+
+fn spin(load: &LoadSpec) -> Option<String> {
+    (load.spin > Duration::ZERO && !load.is_open()).then(|| {
+        format!(
+            "`spin` of load `{}` has no effect: a closed loop has no arrivals to be awake before",
+            load.name
+        )
+    })
+}
+
+fn weight(load: &LoadSpec) -> Option<String> {
+    let [only] = &load.main.requests[..] else {
+        return None;
+    };
+    (only.weight != 1.0).then(|| {
+        format!(
+            "the weight of the only request of load `{}` has no effect",
+            load.name
+        )
+    })
+}
+
+fn launchers<'a>(study: &'a Study, catalog: &'a Catalog) -> impl Iterator<Item = String> {
+    let used = |name: &String| {
+        let mut arms = study.arms.iter();
+        arms.any(|arm| catalog.started_through(&arm.settings) == Some(name))
+    };
+    let unused = study.launchers.keys().filter(move |name| !used(name));
+    unused.map(|name| format!("launcher `{name}` has no effect: no arm is started through it"))
+}
+
+fn pairs(study: &Study) -> Option<String> {
+    let compared = study.arms.iter();
+    let compared = compared.filter(|arm| arm.role != ArmRole::SameAsBaseline);
+    (study.compare == Compare::Pairs && compared.count() < 3).then(|| {
+        "`compare: pairs` has no effect: there is only one pair of arms, which is compared anyway"
+            .to_owned()
+    })
+}
+
+fn origin(study: &Study) -> Option<String> {
+    let serves_files = matches!(study.proxy.role, ProxyRole::StaticFiles { .. });
+    (serves_files && study.origin != OriginSpec::default()).then(|| {
+        "`origin` has no effect: the proxy serves files and asks no origin server".to_owned()
+    })
+}
+
+/// The load with most blocks, and these.
+fn most_blocks(study: &Study) -> Option<(&str, u32)> {
+    let slice = study.blocks.slice.unwrap_or(SHORTEST_SLICE);
+    let block = slice * 2 * study.arms.len() as u32;
+    let blocks = |load: &LoadSpec| {
+        let fit = load.duration.as_nanos() / block.as_nanos().max(1);
+        (fit.min(u128::from(u32::MAX)) as u32).max(study.blocks.at_least)
+    };
+    let loads = study.loads.iter().map(|load| (&*load.name, blocks(load)));
+    loads.max_by_key(|(_, blocks)| *blocks)
+}
+
+/// The default is for whoever has not thought of it.
+fn instances(study: &Study) -> Option<String> {
+    let (wanted, usual) = (study.blocks.instances, BlockSpec::default().instances);
+    let (load, blocks) = most_blocks(study).filter(|(_, blocks)| wanted > (*blocks).max(usual))?;
+    Some(format!(
+        "`instances: {wanted}` cannot have its effect: load `{load}` has {blocks} blocks at most, each with an instance \
+         at most"
+    ))
+}
+
+/// The interval from the smallest to the largest of n replicates has a confidence of 1 - 2^(1 - n).
+fn confidence(study: &Study) -> Option<String> {
+    let confidence = study.objective.confidence;
+    let needed = (1.0 - (1.0 - confidence).log2() - 1e-9).ceil();
+    let (load, blocks) = most_blocks(study).filter(|(_, blocks)| f64::from(*blocks) < needed)?;
+    Some(format!(
+        "`confidence: {}%` cannot have its effect: it takes {needed} blocks, and load `{load}` has {blocks} at most",
+        confidence * 100.0
+    ))
+}

@@ -1,0 +1,53 @@
+//! Options of `weir run` that cannot have their effect with the study at hand.
+
+use std::time::Duration;
+
+use weir_model::study::{LoadSpec, Study};
+use weir_parameters::Catalog;
+use weir_study::{CheckContext, Scale};
+
+use crate::args::RunArgs;
+use crate::commands::study::{self, Read};
+
+/// A study's loads, whatever `--time` makes of them.
+fn untimed(study: &Study) -> Vec<LoadSpec> {
+    let mut loads = study.loads.clone();
+    loads
+        .iter_mut()
+        .for_each(|load| load.duration = Duration::ZERO);
+    loads
+}
+
+/// A sentence for each.
+pub(crate) fn options(
+    args: &RunArgs,
+    read: &Read,
+    catalog: &Catalog,
+    machine: &CheckContext,
+) -> Vec<String> {
+    let mut said = Vec::new();
+    let mut say = |option: &str, why: &str| said.push(format!("{option} has no effect: {why}"));
+    if args.allow_host_settings && weir_lab::of_host(&read.study, catalog).is_empty() {
+        say(
+            "--allow-host-settings",
+            "no arm changes a setting of the whole host",
+        );
+    }
+    if args.place.is_empty() {
+        if !args.ssh.ssh_option.is_empty() {
+            say("--ssh-option", "no --place names another host");
+        }
+        if args.ssh.agent.is_some() {
+            say("--agent", "no --place names another host");
+        }
+    }
+    if let (Some(name), Some(scale)) = (&args.study, read.study.scale) {
+        // One that only its scale makes fit this machine is changed by it.
+        let whole = study::read(name, catalog, Scale::ONE, machine).ok();
+        if whole.is_some_and(|whole| untimed(&whole.study) == untimed(&read.study)) {
+            let why = "no load has connections or a rate that it would change";
+            say(&format!("--scale {}%", scale * 100.0), why);
+        }
+    }
+    said
+}
