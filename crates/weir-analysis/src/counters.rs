@@ -7,7 +7,7 @@ use weir_model::study::{ProxyRole, Study};
 use weir_parameters::Catalog;
 use weir_record::Run;
 
-use crate::blocks::Hop;
+use crate::evidence::Hop;
 
 /// How names of counters end that tell of requests or connections which the proxy turned away, gave up
 /// or had to try again: a ratio beside which one of them moved may be the ratio of a proxy that did

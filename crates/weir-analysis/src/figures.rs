@@ -13,6 +13,7 @@ use crate::blocks::LoadData;
 use crate::compare::Comparer;
 use crate::connections;
 use crate::counters;
+use crate::evidence::evidence;
 use crate::findings::{ArmFindings, NEVER_NS, TailFindings};
 use crate::limits::pooled;
 use crate::outcomes::{Answers, rate, received_per_second, sum};
@@ -137,12 +138,25 @@ fn figures(run: &Run, data: &LoadData<'_>, arm: usize, clock: &Clock) -> ArmFind
         ),
         connections: connections::together(run.parts(data.load), &data.study.arms[arm].name),
         counters: counters::of(run, data.load, &data.study.arms[arm].name),
+        interrupts: interrupts(data, &trials),
         failures: answers.wrong + answers.failed,
         censored: answers.never,
         unanswered: answers.bad_share(),
         percentile_curve: percentile_curve(&response),
         over_time: over_time(data, arm, clock),
     }
+}
+
+/// Of the time of the proxy's CPUs.
+fn interrupts(data: &LoadData<'_>, trials: &[&TrialRecord]) -> Option<f64> {
+    let known = trials
+        .iter()
+        .filter_map(|trial| evidence(trial, data.header).slices);
+    let all_ns: f64 = known
+        .map(|slices| slices.whole_ns * slices.proxy_cpus)
+        .sum();
+    let irq_ns = sum(trials.iter().copied(), |slice| slice.proxy_irq_ns);
+    (irq_ns > 0.0).then(|| irq_ns / all_ns)
 }
 
 /// The sum of the histograms behind some summaries; those that were not kept are left out.

@@ -266,6 +266,10 @@ pub struct ArmFindings {
     /// to be opened again. `None` in runs that did not keep it.
     #[serde(default)]
     pub connections: Option<ArmConnections>,
+    /// Share of the time of the proxy's CPUs that interrupts took while the arm had the load; `None` where that was not
+    /// recorded.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub interrupts: Option<f64>,
     /// Errors and responses outside 1xx..3xx, timeouts not among them.
     pub failures: u64,
     /// Requests that never ended, timeouts among them.

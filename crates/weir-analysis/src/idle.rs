@@ -5,7 +5,8 @@ use weir_model::record::TrialRecord;
 use weir_model::study::{LoadSpec, Metric};
 use weir_parameters::Catalog;
 
-use crate::blocks::{LoadData, evidence, median};
+use crate::blocks::{LoadData, median};
+use crate::evidence::evidence;
 use crate::findings::{Comparison, Verdict};
 use crate::outcomes::sum;
 use crate::validity::BUSY;

@@ -22,6 +22,7 @@ mod compare;
 mod connections;
 mod counters;
 mod equal;
+mod evidence;
 mod figures;
 pub mod findings;
 mod headline;
@@ -58,7 +59,7 @@ pub use crate::names::{are_different_proxies, are_steps, capitalized, metric_wor
 /// Every reason not to use `trial`, or to use it with care; none: VALID. The end of the continuous trial that
 /// it is part of may give more.
 pub fn validity(trial: &TrialRecord, header: &RunHeader) -> Vec<ValidityReason> {
-    let evidence = blocks::evidence(trial, header);
+    let evidence = evidence::evidence(trial, header);
     let reasons = validity::judge(Use::Study, &evidence).into_iter();
     reasons.map(|found| found.reason).collect()
 }

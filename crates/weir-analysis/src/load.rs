@@ -4,7 +4,8 @@ use weir_model::load::{Arrivals, Censored, ErrorCount, Lifetime};
 use weir_model::load_report::{Counts, LoadReport, LoadShape, Rates, StatusCount, TimeReport};
 use weir_model::record::{ConnectionCounts, ValidityReason};
 
-use crate::blocks::{Due, Evidence, Overflows, RECEIVE};
+use crate::blocks::RECEIVE;
+use crate::evidence::{Due, Evidence, Overflows};
 use crate::validity::{Use, judge};
 
 /// Reasons to doubt a result; none: VALID.

@@ -1,64 +1,25 @@
 //! May this measurement be used? Judged by what happened around it, before anybody looks at its outcome.
 //!
 //! There is one table of rules, [`RULES`], for the trials of a study and for `weir load`. What is known of
-//! either is [`Evidence`]: `blocks` fills it from a run's records, `load` from a load test's result. The lab
+//! either is [`Evidence`]: `evidence` and `blocks` fill it from a run's records, `load` from a load test's result. The lab
 //! judges each trial as it records it; the analysis judges again, so that rules that got better also
 //! apply to old runs.
 
 use weir_model::load::{ErrorCount, ErrorKind};
-use weir_model::record::{Validity, ValidityReason};
 
-use crate::blocks::{Due, Evidence};
+use crate::evidence::{Due, Evidence, TICK_NS};
 
-/// The kernel shows steal and idle time in ticks of 10 ms: one tick more or less is no evidence.
-const TICK_NS: f64 = 1e7;
+mod grade;
+
+pub(crate) use grade::Reason;
+use grade::{Grade, NEVER, both, limits, load, study};
+pub use grade::{Limits, Rule, Use};
+
 /// From when on generator or origin count as busy. Not higher, because the kernel's work on their
 /// behalf (softirq) is not in the CPU time of their threads.
 pub(crate) const BUSY: f64 = 0.80;
 /// Less than everything: a limit that every byte is needed to pass.
 const BYPASSED: f64 = 1.0 - f64::EPSILON;
-/// No limit.
-const NEVER: f64 = f64::INFINITY;
-
-/// Where figures are used that a rule is about.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Use {
-    /// A trial of a study.
-    Study,
-    /// The result of `weir load`.
-    Load,
-}
-
-/// From which size on something is suspect or invalid; exclusive, infinite where it never is.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Limits {
-    /// SUSPECT beyond.
-    pub suspect: f64,
-    /// INVALID beyond.
-    pub invalid: f64,
-}
-
-/// One rule.
-#[derive(Debug)]
-pub struct Rule {
-    /// The name that stands in reasons.
-    pub name: &'static str,
-    /// What is compared with the limits.
-    pub compares: &'static str,
-    /// The limits by [`Use`]; infinite ones where the rule does not apply.
-    pub limits: [Limits; 2],
-    /// Why the limits are what they are, and why those of the two uses differ where they do.
-    pub why: &'static str,
-    judge: fn(&Evidence<'_>, Grade) -> Option<Reason>,
-}
-
-/// A reason with the size of what was seen, so that the gravest of many can be shown.
-#[derive(Debug, Clone)]
-pub(crate) struct Reason {
-    pub(crate) reason: ValidityReason,
-    /// What was compared with the limit; larger is graver.
-    pub(crate) size: f64,
-}
 
 /// Every reason to doubt what `evidence` is of; none: VALID.
 pub(crate) fn judge(used: Use, evidence: &Evidence<'_>) -> Vec<Reason> {
@@ -73,51 +34,8 @@ pub(crate) fn judge(used: Use, evidence: &Evidence<'_>) -> Vec<Reason> {
     each.collect()
 }
 
-/// A rule's name and limits, for it to be judged by.
-struct Grade(&'static str, Limits);
-
-impl Grade {
-    /// A reason when `size` is beyond a limit.
-    fn of(self, size: f64, seen: impl FnOnce() -> String) -> Option<Reason> {
-        let Grade(rule, limits) = self;
-        let validity = match size {
-            size if size > limits.invalid => Validity::Invalid,
-            size if size > limits.suspect => Validity::Suspect,
-            _ => return None,
-        };
-        let reason = ValidityReason {
-            validity,
-            rule: rule.to_owned(),
-            seen: seen(),
-        };
-        Some(Reason { reason, size })
-    }
-
-    /// The same for so many of so many.
-    fn share(self, part: u64, of: u64, seen: impl FnOnce(f64) -> String) -> Option<Reason> {
-        let share = part as f64 / of.max(1) as f64;
-        self.of(share, || seen(share))
-    }
-}
-
-const fn limits(suspect: f64, invalid: f64) -> Limits {
-    Limits { suspect, invalid }
-}
-
-const fn both(suspect: f64, invalid: f64) -> [Limits; 2] {
-    [limits(suspect, invalid); 2]
-}
-
-const fn study(suspect: f64, invalid: f64) -> [Limits; 2] {
-    [limits(suspect, invalid), limits(NEVER, NEVER)]
-}
-
-const fn load(suspect: f64, invalid: f64) -> [Limits; 2] {
-    [limits(NEVER, NEVER), limits(suspect, invalid)]
-}
-
 /// Every rule, in the order in which reasons are named.
-pub static RULES: [Rule; 21] = [
+pub static RULES: [Rule; 23] = [
     Rule {
         name: "nothing-answered",
         compares: "whether no response was complete",
@@ -177,15 +95,44 @@ pub static RULES: [Rule; 21] = [
     Rule {
         name: "steal",
         compares: "time that the hypervisor took of the generator's CPUs, of their time",
-        limits: load(0.01, 0.10),
+        limits: [limits(0.05, 0.20), limits(0.01, 0.10)],
         why: "a load test has no other arm that it falls on alike: one in a hundred reaches the p99 by itself. \
-              In a study it shows as `dispatch-lag`, which both sides of a ratio have",
+              In a study, less a tick, it is as for `proxy-steal`: in a closed loop no lateness would show it",
         judge: |e, grade| {
             let steal = e.steal?;
             grade.of(steal, || {
                 format!(
                     "the hypervisor took {} of the generator's CPU time",
                     percent(steal)
+                )
+            })
+        },
+    },
+    Rule {
+        name: "throttled",
+        compares: "time that CPU quotas held weir's control groups back, on any CPU, of the slices",
+        limits: study(0.01, 0.20),
+        why: "who is held back sends and answers nothing for the rest of a period, tens of milliseconds: one in a \
+              hundred reaches the p99; a fifth falls on some slices and not on others",
+        judge: |e, grade| {
+            let s = e.slices?;
+            grade.of(s.throttled_ns / s.whole_ns, || {
+                let share = percent(s.throttled_ns / s.whole_ns);
+                format!("a CPU quota of weir's control group held it back for {share} of the time")
+            })
+        },
+    },
+    Rule {
+        name: "proxy-throttled",
+        compares: "the same of the groups that the proxy is in beside weir's",
+        limits: study(0.01, NEVER),
+        why: "as for `throttled`, but a quota of the proxy's own may be meant, and is then a part of what is measured",
+        judge: |e, grade| {
+            let s = e.slices?;
+            grade.of(s.proxy_throttled_ns / s.whole_ns, || {
+                let share = percent(s.proxy_throttled_ns / s.whole_ns);
+                format!(
+                    "a CPU quota of the proxy's control group held it back for {share} of the time"
                 )
             })
         },

@@ -41,6 +41,8 @@ pub struct CpuTimes {
     pub busy_ns: u64,
     /// Running nothing, waiting for a disk or not.
     pub idle_ns: u64,
+    /// Of `busy_ns`: serving interrupts, hard and soft. The network's work is mostly there.
+    pub irq_ns: u64,
     /// Ready to run, while the hypervisor gave the CPU to somebody else.
     pub steal_ns: u64,
 }
@@ -54,6 +56,7 @@ impl Sub for CpuTimes {
         CpuTimes {
             busy_ns: self.busy_ns.saturating_sub(earlier.busy_ns),
             idle_ns: self.idle_ns.saturating_sub(earlier.idle_ns),
+            irq_ns: self.irq_ns.saturating_sub(earlier.irq_ns),
             steal_ns: self.steal_ns.saturating_sub(earlier.steal_ns),
         }
     }
@@ -121,6 +124,7 @@ fn sum_ticks(stat: &[u8], cpus: &CpuSet, tick_ns: u64) -> Result<CpuTimes, Probe
         // `guest` and `guest_nice` follow, and are already in `user` and `nice`.
         sum.busy_ns += (user + nice + system + irq + softirq) * tick_ns;
         sum.idle_ns += (idle + iowait) * tick_ns;
+        sum.irq_ns += (irq + softirq) * tick_ns;
         sum.steal_ns += steal * tick_ns;
         wanted.next();
     }
@@ -167,6 +171,7 @@ mod tests {
         let expected = CpuTimes {
             busy_ns: (15 + 30) * 10,
             idle_ns: (110 + 220) * 10,
+            irq_ns: (2 + 4) * 10,
             steal_ns: (10 + 20) * 10,
         };
         assert_eq!(sum, expected);
@@ -205,6 +210,7 @@ mod tests {
         let times = |busy_ns, idle_ns, steal_ns| CpuTimes {
             busy_ns,
             idle_ns,
+            irq_ns: 0,
             steal_ns,
         };
         assert_eq!(times(9, 6, 1) - times(5, 7, 0), times(4, 0, 1));

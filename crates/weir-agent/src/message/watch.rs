@@ -52,6 +52,18 @@ pub struct Reading {
     pub proxy_steal_ns: u64,
     /// Idle time of the arm's CPUs.
     pub proxy_idle_ns: u64,
+    /// Time that the arm's CPUs served interrupts.
+    #[serde(default)]
+    pub proxy_irq_ns: u64,
+    /// The same of the arm that had the load until now.
+    #[serde(default)]
+    pub left_irq_ns: u64,
+    /// Time that CPU quotas held weir's own control groups back.
+    #[serde(default)]
+    pub throttled_ns: u64,
+    /// The same of the groups of the arm's proxy that weir is not in.
+    #[serde(default)]
+    pub proxy_throttled_ns: u64,
     /// Steal of the CPUs of the arm that had the load until now, which may be others.
     pub left_steal_ns: u64,
     /// Idle time of those.
@@ -82,6 +94,10 @@ impl Reading {
         self.origin_cpu_ns += other.origin_cpu_ns;
         self.proxy_steal_ns += other.proxy_steal_ns;
         self.proxy_idle_ns += other.proxy_idle_ns;
+        self.proxy_irq_ns += other.proxy_irq_ns;
+        self.left_irq_ns += other.left_irq_ns;
+        self.throttled_ns += other.throttled_ns;
+        self.proxy_throttled_ns += other.proxy_throttled_ns;
         self.left_steal_ns += other.left_steal_ns;
         self.left_idle_ns += other.left_idle_ns;
         self.generator_steal_ns += other.generator_steal_ns;

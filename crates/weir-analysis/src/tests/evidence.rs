@@ -57,6 +57,11 @@ const TRIALS: &[TrialRow] = &[
     ("closed", |t, _| t.slices[0].proxy_steal_ns = 20_000_000, &[]),
     ("closed", |t, _| t.slices[0].proxy_steal_ns = 30_000_000, &[("proxy-steal", S)]),
     ("closed", |t, _| t.slices[0].proxy_steal_ns = 60_000_000, &[("proxy-steal", I)]),
+    ("closed", |t, _| t.slices[0].generator_steal_ns = 20_000_000, &[]),
+    ("closed", |t, _| t.slices[0].generator_steal_ns = 30_000_000, &[("steal", S)]),
+    ("open", |t, _| t.slices[0].generator_steal_ns = 60_000_000, &[("steal", I)]),
+    ("closed", |t, _| each_slice(t, |s| s.throttled_ns = SLICE_NS / 50), &[("throttled", S)]),
+    ("open", |t, _| t.slices[0].proxy_throttled_ns = SLICE_NS, &[("proxy-throttled", S)]),
     // 800 were due in the 80 ms of each slice that are measured, and not recorded as such in old runs.
     ("open", |t, _| t.slices[0].offered += 500, &[]),
     ("open", |t, _| each_slice(t, |s| (s.due, s.sent) = (800, 800)), &[]),

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use weir_model::load::{Censored, ErrorCount, ErrorKind};
 use weir_model::record::{ConnectionCounts, Validity};
 
-use crate::blocks::{Due, Evidence, Hop, Overflows, Slices};
+use crate::evidence::{Due, Evidence, Hop, Overflows, Slices};
 use crate::validity::{RULES, Use, judge};
 
 use Validity::{Invalid as I, Suspect as S};
@@ -26,6 +26,8 @@ fn quiet() -> Evidence<'static> {
             proxy_cpus: 1.0,
             proxy_steal_ns: 0.0,
             proxy_idle_ns: 0.0,
+            throttled_ns: 0.0,
+            proxy_throttled_ns: 0.0,
             others_ns: Some(0.0),
             peer: None,
             median_ns: None,
@@ -175,8 +177,14 @@ fn of_cpus_and_hops() -> Vec<Row> {
         ("more than 20 % stolen", sliced(|s| s.proxy_steal_ns = 2.2e8), &[("proxy-steal", I)], &[]),
         ("1 % of the generator stolen", with(|e| e.steal = Some(0.01)), &[], &[]),
         ("more of the generator stolen", with(|e| e.steal = Some(0.011)), &[], &[("steal", S)]),
-        ("10 % of the generator stolen", with(|e| e.steal = Some(0.10)), &[], &[("steal", S)]),
-        ("more than 10 % of it stolen", with(|e| e.steal = Some(0.11)), &[], &[("steal", I)]),
+        ("more than 5 % of it stolen", with(|e| e.steal = Some(0.051)), &[("steal", S)], &[("steal", S)]),
+        ("more than 20 % of it stolen", with(|e| e.steal = Some(0.21)), &[("steal", I)], &[("steal", I)]),
+        ("1 % held back by a quota", sliced(|s| (s.throttled_ns, s.proxy_throttled_ns) = (1e7, 1e7)), &[], &[]),
+        ("more held back", sliced(|s| s.throttled_ns = 1.1e7), &[("throttled", S)], &[]),
+        ("more than 20 % held back", sliced(|s| s.throttled_ns = 2.1e8), &[("throttled", I)], &[]),
+        ("the proxy held back", sliced(|s| s.proxy_throttled_ns = 9e8), &[("proxy-throttled", S)], &[]),
+        ("10 % of the generator stolen", with(|e| e.steal = Some(0.10)), &[("steal", S)], &[("steal", S)]),
+        ("more than 10 % of it stolen", with(|e| e.steal = Some(0.11)), &[("steal", S)], &[("steal", I)]),
         ("5 % of others, and a tick", sliced(|s| s.others_ns = Some(6e7)), &[], &[]),
         ("more of others", sliced(|s| s.others_ns = Some(6.1e7)), &[("proxy-crowded", S)], &[]),
         ("all of others", sliced(|s| s.others_ns = Some(1e9)), &[("proxy-crowded", S)], &[]),

@@ -156,6 +156,16 @@ pub struct SliceRecord {
     pub generator_steal_ns: u64,
     /// Time that the proxy's CPUs were idle (idle + iowait), whole slice.
     pub proxy_cpus_idle_ns: u64,
+    /// Of the time of the proxy's CPUs: serving interrupts, whole slice; 0 in records of before it was kept.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub proxy_irq_ns: u64,
+    /// Time that CPU quotas held the control groups of weir's own processes back, summed over CPUs, whole slice; 0
+    /// where there are none, and in records of before it was kept.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub throttled_ns: u64,
+    /// The same of the groups that the proxy is in beside weir's, same bounds as `proxy_cpu_ns`.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub proxy_throttled_ns: u64,
     /// How late the counters at its bounds were read, the latest of them.
     #[serde(default)]
     pub late_ns: u64,

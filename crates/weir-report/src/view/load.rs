@@ -170,9 +170,12 @@ fn arms(load: &LoadFindings, open_loop: bool) -> Vec<Block> {
     ];
     let columns = heads.map(Column::new).into_iter();
     let columns = columns.chain([Column::new("origin connects").small("per request")]);
+    let interrupts = all.iter().any(|arm| arm.interrupts.is_some());
+    let of_cpus = || Column::new("interrupts").small("of the proxy's CPUs");
+    let columns = columns.chain(interrupts.then(of_cpus));
     let counts = Table::new(Kind::Figures, "Rates and counts of each arm", "arm")
         .columns(columns)
-        .rows(all.iter().map(counts));
+        .rows(all.iter().map(|arm| counts(arm, interrupts)));
     let kept = |ns: fn(&ArmFindings) -> &[u64; 5]| {
         all.iter()
             .any(|arm| arm.samples > 0 && ns(arm).iter().any(|ns| *ns > 0))
@@ -197,7 +200,7 @@ fn arms(load: &LoadFindings, open_loop: bool) -> Vec<Block> {
     ]
 }
 
-fn counts(arm: &ArmFindings) -> Row {
+fn counts(arm: &ArmFindings, interrupts: bool) -> Row {
     let cells = [
         number::rate(arm.rate_completed),
         number::rate(arm.rate_offered),
@@ -207,6 +210,8 @@ fn counts(arm: &ArmFindings) -> Row {
         number::count(arm.censored),
         number::share(arm.origin_connects_per_request.unwrap_or(f64::NAN)),
     ];
+    let share = number::percent(arm.interrupts.unwrap_or(f64::NAN));
+    let cells = cells.into_iter().chain(interrupts.then_some(share));
     Row::new(&*arm.arm, cells.map(Cell::from))
 }
 

@@ -263,6 +263,7 @@ fn arm(plan: &Plan, role: ArmRole, [rate, p50, cpu]: [f64; 3], seed: u32) -> Arm
         connections: None,
         origin_connects_per_request: Some(if keeps { 0.0004 } else { 1.0 }),
         counters: BTreeMap::new(),
+        interrupts: None,
         failures: u64::from(keeps) * 2,
         censored: 0,
         percentile_curve: curve,
