@@ -58,11 +58,11 @@ fn lost(found: &ArmFindings) -> u64 {
 
 /// How long the arm's proxy says that it keeps connections on which nothing is asked.
 fn timeout(run: &Run, arm: &str) -> String {
-    let proxies = run.records.iter().filter_map(|record| match record {
+    let mut proxies = run.records.iter().filter_map(|record| match record {
         Record::Proxy(proxy) if proxy.arm == arm => proxy.effective.get("keepalive_timeout"),
         _ => None,
     });
-    proxies.last().map_or_else(String::new, |timeout| {
+    proxies.next_back().map_or_else(String::new, |timeout| {
         format!(" (its keepalive_timeout is {timeout})")
     })
 }

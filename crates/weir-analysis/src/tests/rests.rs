@@ -3,7 +3,7 @@
 use weir_model::record::{ArmConnections, ConnectionCounts, PartRecord, ProxyRecord, Record};
 use weir_record::Run;
 
-use super::fixture::{header, run, three_arms, trials};
+use super::fixture::{SLICE_NS, header, run, three_arms, trials};
 use crate::analyze;
 
 /// A run whose second arm used so much of a CPU while it rested, for 1.4 s at most, and closed connections.
@@ -72,4 +72,20 @@ fn an_arm_that_works_or_closes_connections_while_it_rests_is_named() {
             "The arm stock-again closed 1 connection while it rested, for up to 1.4 s, and they were opened again at once."
         ]
     );
+}
+
+#[test]
+fn what_interrupts_take_of_the_proxys_cpus_is_a_figure() {
+    let header = header(three_arms());
+    let of = |irq_ns| {
+        let mut all = trials(&header, "closed", 10, |_| 20_000.0);
+        let slices = all.iter_mut().flat_map(|trial| &mut trial.slices);
+        slices.for_each(|slice| slice.proxy_irq_ns = irq_ns);
+        let (_folder, run) = run(&header, all);
+        analyze(&run).loads[0].arms[1].interrupts
+    };
+    assert_eq!(of(0), None);
+    let cpus = header.cpus.proxy.cpus().len() as f64;
+    let share = of(SLICE_NS / 5).unwrap();
+    assert!((share * cpus - 0.2).abs() < 1e-9, "{share}");
 }

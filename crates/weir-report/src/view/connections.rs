@@ -222,6 +222,7 @@ mod tests {
                 open_at_start: 100_000,
                 open_at_end: 99_998,
                 opened: 2,
+                ..ConnectionCounts::default()
             },
             proxy_memory_bytes: 113 << 20,
             ..ArmConnections::default()

@@ -340,6 +340,7 @@ fn found(
         fresh: String::new(),
         hold_ups: None,
         idle: String::new(),
+        rests: Vec::new(),
         left_out: Vec::new(),
         load: "closed".to_owned(),
         rate_intended: None,

@@ -56,3 +56,13 @@ fn markdown_tables_are_rectangular() {
         assert_eq!(*columns.get_or_insert(count), count, "{line}");
     }
 }
+
+#[test]
+fn the_time_of_interrupts_is_shown_where_it_was_recorded() {
+    let mut run = fixture::run();
+    assert!(!markdown(&run.input()).contains("interrupts"));
+    run.findings.loads[0].arms[0].interrupts = Some(0.0134);
+    let text = markdown(&run.input());
+    let mut lines = text.lines().skip_while(|line| !line.contains("interrupts"));
+    assert!(lines.any(|line| line.contains("| 1.3 % |")), "{text}");
+}
