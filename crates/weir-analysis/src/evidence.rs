@@ -104,6 +104,15 @@ impl Slices {
     pub(crate) fn of_proxy(&self, ns: f64) -> f64 {
         ns / (self.whole_ns * self.proxy_cpus)
     }
+
+    /// What is said of a CPU quota.
+    pub(crate) fn held_back(&self, whose: &str, ns: f64) -> String {
+        format!(
+            "a CPU quota of {whose} control group held its tasks back for {:.0} ms, summed over CPUs, in {:.0} ms",
+            ns / 1e6,
+            self.whole_ns / 1e6
+        )
+    }
 }
 
 /// What a bypass counted on a hop.

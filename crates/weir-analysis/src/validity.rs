@@ -110,15 +110,14 @@ pub static RULES: [Rule; 23] = [
     },
     Rule {
         name: "throttled",
-        compares: "time that CPU quotas held weir's control groups back, on any CPU, of the slices",
+        compares: "time that CPU quotas held weir's control groups back, summed over CPUs, of the slices",
         limits: study(0.01, 0.20),
         why: "who is held back sends and answers nothing for the rest of a period, tens of milliseconds: one in a \
               hundred reaches the p99; a fifth falls on some slices and not on others",
         judge: |e, grade| {
             let s = e.slices?;
             grade.of(s.throttled_ns / s.whole_ns, || {
-                let share = percent(s.throttled_ns / s.whole_ns);
-                format!("a CPU quota of weir's control group held it back for {share} of the time")
+                s.held_back("weir's", s.throttled_ns)
             })
         },
     },
@@ -130,10 +129,7 @@ pub static RULES: [Rule; 23] = [
         judge: |e, grade| {
             let s = e.slices?;
             grade.of(s.proxy_throttled_ns / s.whole_ns, || {
-                let share = percent(s.proxy_throttled_ns / s.whole_ns);
-                format!(
-                    "a CPU quota of the proxy's control group held it back for {share} of the time"
-                )
+                s.held_back("the proxy's", s.proxy_throttled_ns)
             })
         },
     },
