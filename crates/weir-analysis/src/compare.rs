@@ -238,6 +238,10 @@ fn caveats(metric: Metric, drawn: &Replicates, found: &Estimate) -> String {
             drawn.pooled
         );
     }
+    if found.is_median {
+        text +=
+            "; compared by the median of the replicates, because some lie far out on both sides";
+    }
     if drawn.few_instances {
         text += "; with so few instances of the proxies the interval leaves out how much instances differ";
     }

@@ -57,7 +57,7 @@ const QUIET: Noise = Noise {
 };
 
 #[rustfmt::skip]
-const ROWS: [Noise; 20] = [
+const ROWS: [Noise; 22] = [
     QUIET,
     Noise { name: "independent, twice as loud", loud: 0.06, ..QUIET },
     Noise { name: "instances 0.5 %", instances: 0.005, ..QUIET },
@@ -70,6 +70,8 @@ const ROWS: [Noise; 20] = [
     Noise { name: "AR(1) 0.4, instances 1.0 %", lag_1: 0.4, instances: 0.010, ..QUIET },
     Noise { name: "bursts of 3 blocks in 10 %", hit: (0.1, 0.3, 3.0), ..QUIET },
     Noise { name: "outliers 3 %", hit: (0.03, 0.3, 1.0), ..QUIET },
+    Noise { name: "outliers 30 %", hit: (0.3, 0.5, 1.0), ..QUIET },
+    Noise { name: "outliers 30 %, instances 1.0 %", hit: (0.3, 0.5, 1.0), instances: 0.010, ..QUIET },
     Noise { name: "drift, a twentieth of it left", left: (0.02, 0.0), ..QUIET },
     Noise { name: "step of 50 % within a block", left: (0.0, 0.25), ..QUIET },
     Noise { name: "heavy tails (t of 3)", freedom: 3, ..QUIET },

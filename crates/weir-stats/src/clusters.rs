@@ -1,6 +1,9 @@
 //! Replicates that come in clusters: blocks of one instance of a proxy share what is its own, and neighbours
 //! share what goes on at the time.
 
+use std::cmp::Ordering;
+
+use crate::median::Median;
 use crate::signed_rank::Interval;
 use crate::spread::qn;
 use crate::student;
@@ -35,17 +38,40 @@ impl BetweenClusters {
         correlated: bool,
     ) -> Option<BetweenClusters> {
         let limit = FARTHEST * qn(sample)?;
-        let mut left = sample;
+        let away = sample.iter().map(|x| (x - estimate).clamp(-limit, limit));
+        BetweenClusters::of_parts(&away.collect::<Vec<f64>>(), clusters, correlated)
+    }
+
+    /// The same of the median: there each replicate counts by its side alone, and what the sums of sides vary more
+    /// than those of coins, the median varies more than that of independent replicates.
+    pub(crate) fn of_median(
+        sample: &[f64],
+        clusters: &[usize],
+        median: &Median,
+        correlated: bool,
+    ) -> Option<BetweenClusters> {
+        let side = |x: &f64| match x.total_cmp(&median.value) {
+            Ordering::Less => -1.0,
+            Ordering::Equal => 0.0,
+            Ordering::Greater => 1.0,
+        };
+        let sides: Vec<f64> = sample.iter().map(side).collect();
+        let found = BetweenClusters::of_parts(&sides, clusters, correlated)?;
+        Some(BetweenClusters {
+            error: median.error * found.error * (sample.len() as f64).sqrt(),
+            ..found
+        })
+    }
+
+    /// Of a mean of parts whose true one is 0.
+    fn of_parts(parts: &[f64], clusters: &[usize], correlated: bool) -> Option<BetweenClusters> {
+        let mut left = parts;
         let runs = clusters.chunk_by(|a, b| a == b);
         let sums: Option<Vec<f64>> = runs
             .map(|run| {
                 let (own, others) = left.split_at_checked(run.len())?;
                 left = others;
-                Some(
-                    own.iter()
-                        .map(|x| (x - estimate).clamp(-limit, limit))
-                        .sum(),
-                )
+                Some(own.iter().sum())
             })
             .collect();
         let sums = sums.filter(|sums| sums.len() > 1)?;
@@ -58,7 +84,7 @@ impl BetweenClusters {
         };
         let few = f64::from(count) / f64::from(count - 1);
         Some(BetweenClusters {
-            error: (few * (squares + products)).sqrt() / sample.len() as f64,
+            error: (few * (squares + products)).sqrt() / parts.len() as f64,
             freedom,
         })
     }

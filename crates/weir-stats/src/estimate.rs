@@ -2,6 +2,7 @@
 //! come in.
 
 use crate::clusters::BetweenClusters;
+use crate::median::Median;
 use crate::signed_rank::{Interval, SignedRank};
 use crate::spread::{autocorrelation_critical, minimum_detectable, qn, rank_autocorrelation, sd};
 use crate::walsh::hodges_lehmann;
@@ -9,8 +10,10 @@ use crate::walsh::hodges_lehmann;
 /// An estimate and how well it is known.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Estimate {
-    /// Hodges-Lehmann estimate, in the unit of the sample.
+    /// Hodges-Lehmann estimate, or the median, in the unit of the sample.
     pub value: f64,
+    /// Whether it is the median: a few replicates in ten lie far out on both sides.
+    pub is_median: bool,
     /// Its interval: the exact one of independent replicates, widened to what the clusters allow.
     pub interval: Interval,
     /// Two-sided p of a true value of 0: the larger one of the exact test and of the clusters'.
@@ -40,7 +43,19 @@ impl Estimate {
         // Qn is zero when half of the replicates are equal; then the plain one says more.
         let spread = qn(sample).filter(|qn| *qn > 0.0).or(sd(sample));
         let least = spread.map_or(f64::NAN, |spread| minimum_detectable(spread, sample.len()));
-        let between = BetweenClusters::of(sample, clusters, value, correlated);
+        // Of replicates that follow from one another, as many as seem to say where the middle is do not.
+        let middle = Median::where_better(sample, confidence).filter(|_| !correlated);
+        let (value, interval, p, least, between) = match &middle {
+            None => {
+                let between = BetweenClusters::of(sample, clusters, value, correlated);
+                (value, interval, p, least, between)
+            }
+            Some(middle) => {
+                let between = BetweenClusters::of_median(sample, clusters, middle, correlated);
+                let least = minimum_detectable(middle.error, 1);
+                (middle.value, middle.interval, middle.p, least, between)
+            }
+        };
         let (interval, p, least) = match between {
             None => (interval, p, least),
             Some(between) => (
@@ -51,6 +66,7 @@ impl Estimate {
         };
         Some(Estimate {
             value,
+            is_median: middle.is_some(),
             interval,
             p,
             minimum_detectable: least,

@@ -4,7 +4,8 @@
 //! that share their host are noisy in bursts, so nothing assumes a normal distribution: estimates
 //! and intervals come from Walsh averages ([`walsh`]), their confidence and the p of the test from
 //! the exact distribution of the signed ranks when signs are flipped at random ([`signed_rank`]),
-//! spread from pairwise differences ([`spread`]), and how far replicates of one instance, or of one moment,
+//! spread from pairwise differences ([`spread`]); where both tails are far out, the median and its sign test take their
+//! place; and how far replicates of one instance, or of one moment,
 //! have something in common from the differences between them ([`clusters`]). [`estimate`] puts these together.
 //!
 //! Nothing here keeps time, reads files or draws numbers that a seed does not fix. Functions of a
@@ -15,6 +16,7 @@ pub mod clusters;
 pub mod design;
 mod difference;
 pub mod estimate;
+mod median;
 pub mod multiplicity;
 mod normal;
 mod selection;
