@@ -59,11 +59,14 @@ pub(crate) fn residues(blocks: &[Block]) -> Vec<Residue> {
 
 /// The shortest slice whose unmeasured part, a share of it, outlasts twice the longest residue; else the
 /// longest.
-pub(crate) fn choose(residues: &[Residue], discard: f64) -> Duration {
+pub(crate) fn choose(residues: &[Residue], discard: f64, is_open: bool) -> Duration {
     let slowest = residues.iter().map(|residue| residue.ns).max().unwrap_or(0);
     let wanted = Duration::from_nanos(slowest) * OUTLASTS;
     let mut lengths = LENGTHS_MS.map(Duration::from_millis).into_iter();
-    let fits = |length: &Duration| length.mul_f64(discard) >= wanted;
+    // The shortest is for rates of closed loops: in an open one a few milliseconds by which counters are read late
+    // are too large a part of it, and its blocks need requests for their quantiles.
+    let least = if is_open { OF_PILOT } else { Duration::ZERO };
+    let fits = |length: &Duration| *length >= least && length.mul_f64(discard) >= wanted;
     let [.., longest] = LENGTHS_MS;
     // A study that discards nothing has said so.
     match discard > 0.0 {
@@ -107,9 +110,14 @@ mod tests {
             ]);
             assert_eq!(residues.len(), 2);
             assert_eq!(
-                choose(&residues, discard),
+                choose(&residues, discard, false),
                 Duration::from_millis(wanted),
                 "{times:?}"
+            );
+            assert_eq!(
+                choose(&residues, discard, true),
+                Duration::from_millis(wanted.max(100)),
+                "{times:?} open"
             );
         }
     }

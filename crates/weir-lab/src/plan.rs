@@ -66,7 +66,7 @@ impl Plan {
         }
         match std::mem::replace(&mut self.stage, Stage::Fresh) {
             Stage::Pilot(residues) if !residues.is_empty() => {
-                let slice = pilot::choose(&residues, self.study.blocks.discard);
+                let slice = pilot::choose(&residues, self.study.blocks.discard, load.is_open());
                 self.choose(loads, history, slice, residues);
             }
             _ => {
