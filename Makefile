@@ -18,7 +18,7 @@ BENCH ?=
 help: ## List these targets
 	@awk -F ': .*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' Makefile
 
-demo: setup-demo ## Set up, build, compare settings of a stock nginx, write the report (about 5 minutes)
+demo: setup-demo ## Set up, build, compare settings of a stock nginx, write the report (about 4 minutes)
 	$(CARGO) build --release --locked -p weir
 	$(TARGET)/release/weir run stock-reverse-proxy
 
