@@ -2,6 +2,7 @@
 //! pseudo-median, which is good for up to 29 % of such values, is hardly known any more.
 
 use crate::signed_rank::Interval;
+use crate::walsh::{average_of_rank, averages};
 use crate::{ascending, normal};
 
 /// How much narrower the median's interval has to be to take the pseudo-median's place.
@@ -86,14 +87,11 @@ fn half_width(distances: &[f64]) -> f64 {
 /// lie between the ranks of its interval, 4 z / √(12 n) of them.
 fn half_width_of_averages(distances: &[f64]) -> f64 {
     let n = distances.len() as f64;
-    let mut averages = distances.to_vec();
-    for (place, one) in distances.iter().enumerate() {
-        for other in &distances[..place] {
-            averages.extend([0.5 * (one - other), 0.5 * (one + other)]);
-        }
-    }
-    averages.sort_by(f64::total_cmp);
-    quantile(&averages, 4.0 * normal::quantile(0.975) / (12.0 * n).sqrt())
+    let mut both: Vec<f64> = distances.iter().rev().map(|distance| -distance).collect();
+    both.extend(distances);
+    let share = (4.0 * normal::quantile(0.975) / (12.0 * n).sqrt()).min(1.0);
+    let last = averages(both.len()) - 1;
+    average_of_rank(&both, (0.5 * (1.0 + share) * last as f64) as u64)
 }
 
 fn quantile(ascending: &[f64], share: f64) -> f64 {

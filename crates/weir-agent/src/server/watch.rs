@@ -414,17 +414,21 @@ mod tests {
             let found = own.find(|reading| reading.slice == slice).unwrap();
             (found.rest_ns, found.rest_cpu_ns)
         };
-        // On a busy machine it may not come to run for long.
+        // On a busy machine it may not come to run for long, and readings come late.
         let mut tries = (0..20).map(|_| readings([&busy, &quiet], 20));
-        let all = tries.find(|all| of(all, 0, 3).1 > MS && of(all, 0, 6).1 > MS);
+        // Two slices of 100 ms, less 20.
+        let in_time = |all: &[Reading]| {
+            let rests = [of(all, 0, 3).0, of(all, 1, 5).0];
+            rests.iter().all(|ns| (120 * MS..400 * MS).contains(ns))
+        };
+        let all = tries.find(|all| in_time(all) && of(all, 0, 3).1 > MS && of(all, 0, 6).1 > MS);
         let all = all.expect("it works all the time");
-        // Two slices of 100 ms, less 20, and what a busy machine is late by; nothing between two slices of its own.
+        // Nothing between two slices of its own.
         let (rest_ns, cpu_ns) = of(&all, 0, 3);
-        assert!((50 * MS..500 * MS).contains(&rest_ns), "{rest_ns}");
         assert!(cpu_ns <= rest_ns + 20 * MS, "{cpu_ns}");
         assert_eq!(of(&all, 0, 4), (0, 0));
         let (rest_ns, cpu_ns) = of(&all, 1, 5);
-        assert!(rest_ns > 50 * MS && cpu_ns < 2 * MS, "{rest_ns} {cpu_ns}");
+        assert!(rest_ns > 120 * MS && cpu_ns < 2 * MS, "{rest_ns} {cpu_ns}");
         // The first slice of an arm has no rest before it.
         assert_eq!(of(&all, 1, 1), (0, 0));
 
