@@ -50,7 +50,7 @@ impl<'a> Values<'a> {
             trial.map_or(Buckets::new(), |trial| buckets(&trial.response_time.tag))
         };
         let hold_ups = hold_ups::seen(data);
-        let left_out = hold_ups.is_some_and(|seen| seen.left_out);
+        let left_out = hold_ups.as_ref().is_some_and(|seen| seen.left_out);
         let undisturbed = |block, arm| {
             let trial = data.usable(block, arm).filter(|_| left_out)?;
             let TrialRecord {
@@ -72,7 +72,7 @@ impl<'a> Values<'a> {
 
     /// Whether slices in which the machine stood still are left out of typical p99s.
     fn leaves_out(&self) -> bool {
-        self.hold_ups.is_some_and(|seen| seen.left_out)
+        self.hold_ups.as_ref().is_some_and(|seen| seen.left_out)
     }
 
     /// Those of some blocks in which these arms have something to tell of a metric.

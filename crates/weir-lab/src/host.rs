@@ -51,7 +51,7 @@ pub(crate) enum Told {
     /// By a generator, the place of which among the generators stands before it.
     Load(usize, Part<LoadJob>),
     /// By whoever reads counters, the place of which among the hosts stands before it.
-    Watch(usize, Part<WatchJob>),
+    Watch(usize, Box<Part<WatchJob>>),
 }
 
 impl Host {
@@ -197,7 +197,7 @@ impl Host {
         to: &Sender<Told>,
     ) -> Result<u64, AgentError> {
         let to = to.clone();
-        let tell = move |part| drop(to.send(Told::Watch(place, part)));
+        let tell = move |part| drop(to.send(Told::Watch(place, Box::new(part))));
         match &self.link {
             Link::Here(agent) | Link::Ssh { agent, .. } => agent.begin(job, tell),
             Link::Simulated(world) => Ok(world.borrow_mut().begin_watch(job, Box::new(tell))),

@@ -246,16 +246,18 @@ impl Going<'_> {
                 }
                 Ok(())
             }
-            Told::Watch(_, Part::Event(reading)) => {
-                self.assembly.reading(&reading);
-                Ok(())
-            }
-            Told::Watch(host, Part::End(end)) => {
-                let end = end?;
-                self.watches[host].has_ended = true;
-                self.add_watch(end);
-                Ok(())
-            }
+            Told::Watch(host, part) => match *part {
+                Part::Event(reading) => {
+                    self.assembly.reading(&reading);
+                    Ok(())
+                }
+                Part::End(end) => {
+                    let end = end?;
+                    self.watches[host].has_ended = true;
+                    self.add_watch(end);
+                    Ok(())
+                }
+            },
         }
     }
 

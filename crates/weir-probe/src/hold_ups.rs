@@ -1,4 +1,5 @@
-//! Moments in which a CPU stood still: the hypervisor, or the firmware below it, ran something else.
+//! Moments in which a CPU stood still: the hypervisor, or the firmware below it, ran something else, or a process did
+//! that has nothing to do with the run.
 //!
 //! A timer interrupt on each CPU is due every [`PERIOD`]; one that comes late tells of a hold-up. The timer is that of a
 //! software event (`cpu-clock`, perf_event_open(2)), and a BPF program at the tracepoint `hrtimer_expire_entry` adds up how
@@ -8,13 +9,17 @@
 //!
 //! How late an interrupt is, is the rest of the hold-up from when it was due on: one of length `L` is seen as
 //! longer than `t` with a probability of `(L - t) / PERIOD`, and always from `PERIOD + t` on.
+//!
+//! Another program, at the tracepoint `sched_switch`, adds up stretches in which other processes have the CPU. Threads
+//! of the kernel are not among them: what they do may be the arm's own work (`ksoftirqd`, `kworker`, `kswapd`). Those
+//! that look through memory by the clock (`kdamond`, `khugepaged`, `ksmd`) are.
 
-use std::collections::BTreeMap;
-use std::fs::File;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader};
 use std::time::Duration;
 
-use aya::maps::PerCpuArray;
+use aya::maps::{HashMap, PerCpuArray};
 use aya::programs::perf_event::{PerfEventConfig, PerfEventScope, SamplePolicy, SoftwareEvent};
 use aya::programs::{PerfEvent, Program, RawTracePoint};
 use aya::{Btf, Ebpf, EbpfLoader};
@@ -27,7 +32,7 @@ use crate::ProbeError;
 /// cent.
 pub const PERIOD: Duration = Duration::from_micros(2_500);
 /// An interrupt that is later is one of a hold-up: timers of a CPU that does not stand still are late by some
-/// microseconds.
+/// microseconds. Other processes that have the CPU for longer hold it up too.
 pub const LEAST: Duration = Duration::from_micros(200);
 
 /// The object of `bpf/hold_ups.bpf.c`.
@@ -35,8 +40,11 @@ const PROGRAMS: &[u8] = aya::include_bytes_aligned!("bpf/hold_ups.bpf.o");
 /// The kernel's function that such a timer calls.
 const TIMER: &str = "perf_swevent_hrtimer";
 
-/// `struct counts` there: interrupts, hold-ups, nanoseconds.
-type Counts = [u64; 3];
+/// The link of a process to the first PID namespace of all (include/uapi/linux/nsfs.h, PROC_PID_INIT_INO).
+const FIRST_NAMESPACE: &str = "pid:[4026531836]";
+
+/// `struct counts` there: interrupts, hold-ups, nanoseconds, nanoseconds of others, and two moments.
+type Counts = [u64; 6];
 type Cause = Box<dyn std::error::Error + Send + Sync>;
 
 /// Meters of CPUs; they run until it is dropped.
@@ -44,6 +52,7 @@ type Cause = Box<dyn std::error::Error + Send + Sync>;
 pub struct HoldUpMeter {
     programs: Option<Ebpf>,
     cpus: BTreeMap<u32, Seen>,
+    own: BTreeSet<u32>,
 }
 
 /// What the meter of a CPU counted until the last turn, and between the last two.
@@ -83,6 +92,24 @@ impl HoldUpMeter {
         Ok(())
     }
 
+    /// Says which processes are the run's; their children are too. Nothing else does the work of the run, so whatever
+    /// else has a CPU holds it up. Without meters it does nothing.
+    ///
+    /// # Errors
+    /// The kernel does not take them.
+    pub fn belong(&mut self, processes: impl IntoIterator<Item = u32>) -> Result<(), ProbeError> {
+        let Some(programs) = &mut self.programs else {
+            return Ok(());
+        };
+        let now: BTreeSet<u32> = processes.into_iter().collect();
+        let told = tell(programs, &self.own, &now);
+        told.map_err(|error| {
+            ProbeError::read("which processes have CPUs", io::Error::other(error))
+        })?;
+        self.own = now;
+        Ok(())
+    }
+
     /// Ends a stretch of time and begins the next.
     pub fn turn(&mut self) {
         let Some(programs) = &self.programs else {
@@ -98,8 +125,12 @@ impl HoldUpMeter {
             let Some(&now) = rows.get(cpu as usize) else {
                 continue;
             };
-            let [_, times, late_ns] = [0, 1, 2].map(|field| now[field] - seen.all[field]);
-            seen.latest = HeldUp { times, late_ns };
+            let [times, late_ns, others_ns] = [1, 2, 3].map(|field| now[field] - seen.all[field]);
+            seen.latest = HeldUp {
+                times,
+                late_ns,
+                others_ns,
+            };
             seen.all = now;
         }
     }
@@ -129,7 +160,26 @@ fn load() -> Result<Ebpf, Cause> {
     expired.attach("hrtimer_expire_entry")?;
     let tick: &mut PerfEvent = program(&mut programs, "tick")?.try_into()?;
     tick.load()?;
+    // Programs know processes by their numbers there; elsewhere nothing would be the run's.
+    if fs::read_link("/proc/self/ns/pid")?.as_os_str() == FIRST_NAMESPACE {
+        let switched: &mut RawTracePoint = program(&mut programs, "switched")?.try_into()?;
+        switched.load()?;
+        switched.attach("sched_switch")?;
+    }
     Ok(programs)
+}
+
+/// Puts processes into the map of the run's own, and takes out those that were.
+fn tell(programs: &mut Ebpf, before: &BTreeSet<u32>, now: &BTreeSet<u32>) -> Result<(), Cause> {
+    let map = programs.map_mut("own").ok_or("the object lacks a map")?;
+    let mut own: HashMap<_, u32, u8> = HashMap::try_from(map)?;
+    for gone in before.difference(now) {
+        own.remove(gone)?;
+    }
+    for new in now.difference(before) {
+        own.insert(new, 1, 0)?;
+    }
+    Ok(())
 }
 
 /// Starts the timer of a CPU.
@@ -169,15 +219,69 @@ fn address(function: &str) -> Result<u64, Cause> {
 
 #[cfg(test)]
 mod tests {
+    use std::process::{Child, Command};
+
+    use rustix::process::Pid;
+
     use super::*;
+
+    /// Meters on these CPUs; `None` where they are not allowed.
+    fn meter(cpus: [u32; 1]) -> Option<HoldUpMeter> {
+        let status = fs::read_to_string("/proc/self/status").unwrap();
+        let mut lines = status.lines();
+        let held = lines.find_map(|line| line.strip_prefix("CapEff:")).unwrap();
+        let held = u64::from_str_radix(held.trim(), 16).unwrap();
+        // capabilities(7): CAP_SYSLOG, CAP_PERFMON, CAP_BPF.
+        let is_allowed = [34, 38, 39].iter().all(|bit| held & 1 << bit != 0);
+        let mut meter = HoldUpMeter::default();
+        match meter.watch(cpus) {
+            Ok(()) => Some(meter),
+            Err(error) => {
+                assert!(!is_allowed || Btf::from_sys_fs().is_err(), "{error:?}");
+                eprintln!("skipped: {error}");
+                None
+            }
+        }
+    }
+
+    #[test]
+    fn what_other_processes_take_of_a_cpu_is_seen_and_what_the_run_takes_is_not() {
+        let Some(mut meter) = meter([0]) else {
+            return;
+        };
+        let script = ["-c", "while :; do :; done"];
+        let busy = || Command::new("sh").args(script).spawn().unwrap();
+        let mut both = [busy(), busy()];
+        for process in &both {
+            crate::keep_to(Some(Pid::from_child(process)), &[0]).unwrap();
+        }
+        let ids = both.each_ref().map(Child::id);
+        let cpu: CpuSet = "0".parse().unwrap();
+        let mut others_ms = |own: &[u32]| {
+            meter.belong(own.iter().copied()).unwrap();
+            meter.turn();
+            std::thread::sleep(Duration::from_millis(200));
+            meter.turn();
+            meter.held_up(&cpu).unwrap().others_ns / 1_000_000
+        };
+        // One of them, none, and the other one. Whatever else runs on the machine is seen each time.
+        let is_seen = (0..20).any(|_| {
+            let [before, own, after] = [&ids[..1], &ids, &ids[1..]].map(&mut others_ms);
+            before > own + 25 && after > own + 25
+        });
+        both.iter_mut().for_each(|process| {
+            process.kill().unwrap();
+            process.wait().unwrap();
+        });
+        assert!(is_seen);
+    }
 
     #[test]
     fn interrupts_come_on_a_cpu_and_cpus_that_are_not_watched_are_unknown() {
         let first: CpuSet = "0".parse().unwrap();
-        let mut meter = HoldUpMeter::default();
-        if let Err(error) = meter.watch([0]) {
-            return eprintln!("skipped: {error}");
-        }
+        let Some(mut meter) = meter([0]) else {
+            return;
+        };
         meter.watch([0]).unwrap();
         meter.turn();
         let mut before = meter.cpus[&0].all[0];

@@ -284,7 +284,8 @@ impl World {
             let late_ns = (length - of.meter_ns * self.chance.unit()).max(0.0) as u64;
             let seen = &mut seen[usize::from(is_proxy)];
             if late_ns > LEAST_NS {
-                *seen = seen.and(HeldUp { times: 1, late_ns });
+                seen.times += 1;
+                seen.late_ns += late_ns;
             }
             match is_proxy {
                 true => all.proxy.push(still),

@@ -324,7 +324,7 @@ mod tests {
         assert!(instances.covered < 0.9, "without clusters: {instances:?}");
         let uncorrelated: Decide = |tests, sample, instances| {
             let mut found = decide(tests, sample, &[])?;
-            let between = BetweenClusters::of(sample, instances, found.value, false)?;
+            let between = BetweenClusters::of(sample, instances, found.value, None)?;
             found.interval = between.widen(found.value, found.interval);
             Some(found)
         };
@@ -336,9 +336,9 @@ mod tests {
         );
         let by_values: Decide = |tests, sample, instances| {
             let mut found = decide(tests, sample, &[])?;
-            let is_seen =
-                autocorrelation(sample)? > weir_stats::autocorrelation_critical(sample.len());
-            let between = BetweenClusters::of(sample, instances, found.value, is_seen)?;
+            let lag_1 = autocorrelation(sample)
+                .filter(|lag_1| *lag_1 > weir_stats::autocorrelation_critical(sample.len()));
+            let between = BetweenClusters::of(sample, instances, found.value, lag_1)?;
             found.interval = between.widen(found.value, found.interval);
             Some(found)
         };

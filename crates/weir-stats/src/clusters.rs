@@ -10,13 +10,15 @@ use crate::student;
 
 /// Beyond so many robust standard deviations from the estimate a replicate counts as that far away.
 const FARTHEST: f64 = 3.0;
+/// From this lag-1 autocorrelation on clusters that are not next to each other follow from one another too.
+const STRONGLY: f64 = 0.4;
 
 /// How well an estimate is known, as the clusters of its replicates differ.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct BetweenClusters {
     /// Standard error of the estimate, in the unit of the sample.
     pub error: f64,
-    /// Degrees of freedom that this is known with: clusters less one, or half of them.
+    /// Degrees of freedom that this is known with: clusters less one, or half of them or fewer.
     pub freedom: u32,
 }
 
@@ -28,18 +30,18 @@ impl BetweenClusters {
     /// c / (c - 1) of few clusters). Each distance is limited to three Qn, as in Huber's estimate (Ann. Math.
     /// Statist. 35, 1964), so that one stall is not taken for a difference between instances; where most are equal it is 0.
     ///
-    /// Where neighbouring replicates are `correlated`, so are neighbouring clusters: their products are added with
-    /// the weight of one lag (Newey & West, Econometrica 55, 1987), at half the degrees of freedom.
-    /// `None` with fewer than two clusters.
+    /// Where replicates follow from the ones before, with this `lag_1` autocorrelation, so do clusters: products of
+    /// neighbouring ones are added with the weight of one lag (Newey & West, Econometrica 55, 1987), at half the degrees
+    /// of freedom, or three eighths where it is strong. `None` with fewer than two clusters.
     pub fn of(
         sample: &[f64],
         clusters: &[usize],
         estimate: f64,
-        correlated: bool,
+        lag_1: Option<f64>,
     ) -> Option<BetweenClusters> {
         let limit = FARTHEST * qn(sample)?;
         let away = sample.iter().map(|x| (x - estimate).clamp(-limit, limit));
-        BetweenClusters::of_parts(&away.collect::<Vec<f64>>(), clusters, correlated)
+        BetweenClusters::of_parts(&away.collect::<Vec<f64>>(), clusters, lag_1)
     }
 
     /// The same of the median: there each replicate counts by its side alone, and what the sums of sides vary more
@@ -48,7 +50,7 @@ impl BetweenClusters {
         sample: &[f64],
         clusters: &[usize],
         median: &Median,
-        correlated: bool,
+        lag_1: Option<f64>,
     ) -> Option<BetweenClusters> {
         let side = |x: &f64| match x.total_cmp(&median.value) {
             Ordering::Less => -1.0,
@@ -56,7 +58,7 @@ impl BetweenClusters {
             Ordering::Greater => 1.0,
         };
         let sides: Vec<f64> = sample.iter().map(side).collect();
-        let found = BetweenClusters::of_parts(&sides, clusters, correlated)?;
+        let found = BetweenClusters::of_parts(&sides, clusters, lag_1)?;
         Some(BetweenClusters {
             error: median.error * found.error * (sample.len() as f64).sqrt(),
             ..found
@@ -64,7 +66,7 @@ impl BetweenClusters {
     }
 
     /// Of a mean of parts whose true one is 0.
-    fn of_parts(parts: &[f64], clusters: &[usize], correlated: bool) -> Option<BetweenClusters> {
+    fn of_parts(parts: &[f64], clusters: &[usize], lag_1: Option<f64>) -> Option<BetweenClusters> {
         let mut left = parts;
         let runs = clusters.chunk_by(|a, b| a == b);
         let sums: Option<Vec<f64>> = runs
@@ -78,9 +80,12 @@ impl BetweenClusters {
         let squares: f64 = sums.iter().map(|sum| sum * sum).sum();
         let products: f64 = sums.windows(2).map(|pair| pair[0] * pair[1]).sum();
         let count = sums.len() as u32;
-        let (products, freedom) = match correlated {
-            true => (products.max(0.0), (count / 2).max(1)),
-            false => (0.0, count - 1),
+        let (products, freedom) = match lag_1 {
+            Some(lag_1) => {
+                let eighths = if lag_1 > STRONGLY { 3 } else { 4 };
+                (products.max(0.0), (eighths * count / 8).max(1))
+            }
+            None => (0.0, count - 1),
         };
         let few = f64::from(count) / f64::from(count - 1);
         Some(BetweenClusters {
@@ -110,7 +115,10 @@ impl BetweenClusters {
     /// The smallest difference that shows with 80 % power at a two-sided level of 5 %.
     pub(crate) fn minimum_detectable(&self) -> f64 {
         let seen = student::quantile(0.05, self.freedom) + student::quantile(0.4, self.freedom);
-        seen * self.error
+        // The root of an estimated variance is too small by so much on average (Holtzman, "The unbiased estimate of the
+        // population variance and standard deviation", Am. J. Psychol. 63, 1950).
+        let few = 1.0 + 0.25 / f64::from(self.freedom);
+        seen * self.error * few
     }
 }
 
@@ -125,7 +133,7 @@ mod tests {
     fn what_clusters_share_is_seen_and_a_stall_is_not_theirs() {
         let shared = [1.5, 0.5, -0.5, -1.5, 1.4, 0.6, -0.6, -1.4];
         let own = [1.5, -1.5, 0.5, -0.5, 1.0, -1.0, 0.75, -0.75];
-        let between = |sample: &[f64]| BetweenClusters::of(sample, &CLUSTERS, 0.0, false).unwrap();
+        let between = |sample: &[f64]| BetweenClusters::of(sample, &CLUSTERS, 0.0, None).unwrap();
         // √(4/3 · 16) / 8.
         assert!((between(&shared).error - (64.0_f64 / 3.0).sqrt() / 8.0).abs() < 1e-12);
         assert_eq!(
@@ -136,9 +144,9 @@ mod tests {
         let mut stall = own;
         stall[7] = -1000.0;
         assert!(between(&stall).error < 3.0, "{:?}", between(&stall));
-        assert_eq!(BetweenClusters::of(&own, &[3; 8], 0.0, false), None);
+        assert_eq!(BetweenClusters::of(&own, &[3; 8], 0.0, None), None);
         assert_eq!(
-            BetweenClusters::of(&own[..4], &CLUSTERS, 0.0, false),
+            BetweenClusters::of(&own[..4], &CLUSTERS, 0.0, None),
             None,
             "of another sample"
         );
@@ -147,10 +155,11 @@ mod tests {
     #[test]
     fn clusters_that_follow_from_one_another_are_fewer() {
         let wave = [1.5, 0.5, 1.4, 0.6, -0.5, -1.5, -0.6, -1.4];
-        let of = |correlated| BetweenClusters::of(&wave, &CLUSTERS, 0.0, correlated).unwrap();
-        let (alone, together) = (of(false), of(true));
+        let of = |lag_1| BetweenClusters::of(&wave, &CLUSTERS, 0.0, lag_1).unwrap();
+        let (alone, together) = (of(None), of(Some(0.3)));
         // Products 4, -4 and 4 beside squares of 16.
         assert!((together.error / alone.error - 1.25_f64.sqrt()).abs() < 1e-12);
         assert_eq!((alone.freedom, together.freedom), (3, 2));
+        assert_eq!(of(Some(0.5)).freedom, 1);
     }
 }

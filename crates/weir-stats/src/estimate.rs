@@ -14,7 +14,8 @@ pub struct Estimate {
     pub value: f64,
     /// Whether it is the median: a few replicates in ten lie far out on both sides.
     pub is_median: bool,
-    /// Its interval: the exact one of independent replicates, widened to what the clusters allow.
+    /// Its interval: that of independent replicates, exact where they are symmetric, widened to what the clusters
+    /// allow.
     pub interval: Interval,
     /// Two-sided p of a true value of 0: the larger one of the exact test and of the clusters'.
     pub p: f64,
@@ -36,10 +37,11 @@ impl Estimate {
         confidence: f64,
     ) -> Option<Estimate> {
         let value = hodges_lehmann(sample)?;
-        let interval = tests.interval(sample, confidence)?;
+        let interval = tests.interval_of_any(sample, confidence)?;
         let p = tests.p_two_sided(sample)?;
         let autocorrelation = rank_autocorrelation(sample).unwrap_or(0.0);
         let correlated = autocorrelation > autocorrelation_critical(sample.len());
+        let lag_1 = correlated.then_some(autocorrelation);
         // Qn is zero when half of the replicates are equal; then the plain one says more.
         let spread = qn(sample).filter(|qn| *qn > 0.0).or(sd(sample));
         let least = spread.map_or(f64::NAN, |spread| minimum_detectable(spread, sample.len()));
@@ -47,11 +49,11 @@ impl Estimate {
         let middle = Median::where_better(sample, confidence).filter(|_| !correlated);
         let (value, interval, p, least, between) = match &middle {
             None => {
-                let between = BetweenClusters::of(sample, clusters, value, correlated);
+                let between = BetweenClusters::of(sample, clusters, value, lag_1);
                 (value, interval, p, least, between)
             }
             Some(middle) => {
-                let between = BetweenClusters::of_median(sample, clusters, middle, correlated);
+                let between = BetweenClusters::of_median(sample, clusters, middle, lag_1);
                 let least = minimum_detectable(middle.error, 1);
                 (middle.value, middle.interval, middle.p, least, between)
             }

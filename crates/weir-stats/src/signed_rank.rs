@@ -8,7 +8,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::walsh::{average_of_rank, averages};
+use crate::walsh::{average_of_rank, averages, middle};
 use crate::{ascending, normal};
 
 /// Above this many replicates the normal approximation of W (with continuity correction) takes the
@@ -45,7 +45,17 @@ impl SignedRank {
     /// and M-1-k for the largest k with 2·P(W ≤ k) ≤ 1 - confidence. Ties make it no narrower than
     /// it has to be and its confidence no smaller than stated.
     pub fn interval(&mut self, sample: &[f64], confidence: f64) -> Option<Interval> {
+        self.between(&ascending(sample)?, confidence, 1.0)
+    }
+
+    /// The same of samples that need not be symmetric: the ranks are as many times farther from the middle as the
+    /// number of averages below the estimate varies more.
+    pub fn interval_of_any(&mut self, sample: &[f64], confidence: f64) -> Option<Interval> {
         let sorted = ascending(sample)?;
+        self.between(&sorted, confidence, spread_of_count(&sorted))
+    }
+
+    fn between(&mut self, sorted: &[f64], confidence: f64, wider: f64) -> Option<Interval> {
         let n = sorted.len();
         let tail = (1.0 - confidence) / 2.0;
         let (k, p) = if n <= EXACT_UP_TO {
@@ -55,9 +65,12 @@ impl SignedRank {
         } else {
             approximate_rank(n, tail)
         };
+        let last = averages(n) - 1;
+        let middle = last as f64 / 2.0;
+        let k = (middle - wider * (middle - k as f64)).max(0.0) as u64;
         Some(Interval {
-            low: average_of_rank(&sorted, k),
-            high: average_of_rank(&sorted, averages(n) - 1 - k),
+            low: average_of_rank(sorted, k),
+            high: average_of_rank(sorted, last - k),
             confidence: (1.0 - 2.0 * p).max(0.0),
         })
     }
@@ -100,6 +113,23 @@ impl SignedRank {
             table
         })
     }
+}
+
+/// How many times as much the number of Walsh averages below the pseudo-median θ varies as it does for symmetric
+/// samples; at least 1. That number is a U-statistic, which varies as the sum of F(2θ - x) over the sample does
+/// (Hoeffding, "A class of statistics with asymptotically normal distribution", Ann. Math. Statist. 19, 1948);
+/// in a symmetric sample these are uniform.
+fn spread_of_count(sorted: &[f64]) -> f64 {
+    let n = sorted.len();
+    let estimate = middle(sorted);
+    let share = |x: f64| {
+        let mirrored = 2.0 * estimate - x;
+        let below = sorted.partition_point(|&y| y < mirrored);
+        let up_to = sorted.partition_point(|&y| y <= mirrored);
+        (below + up_to) as f64 / (2 * n) as f64 - 0.5
+    };
+    let variance = sorted.iter().map(|&x| share(x).powi(2)).sum::<f64>() / n as f64;
+    (12.0 * variance).sqrt().max(1.0)
 }
 
 /// Probability of each sum from 0 to `up_to` when every rank is in or out with even chance.

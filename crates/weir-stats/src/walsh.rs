@@ -15,9 +15,13 @@ pub(crate) fn averages(n: usize) -> u64 {
 
 /// The median of the Walsh averages, in the unit of the sample.
 pub fn hodges_lehmann(sample: &[f64]) -> Option<f64> {
-    let sorted = ascending(sample)?;
+    Some(middle(&ascending(sample)?))
+}
+
+/// The same of a sample in ascending order.
+pub(crate) fn middle(sorted: &[f64]) -> f64 {
     let m = averages(sorted.len());
-    Some(0.5 * (average_of_rank(&sorted, (m - 1) / 2) + average_of_rank(&sorted, m / 2)))
+    0.5 * (average_of_rank(sorted, (m - 1) / 2) + average_of_rank(sorted, m / 2))
 }
 
 /// The Walsh average of rank `k` (from 0) of a sample in ascending order.

@@ -78,7 +78,8 @@ impl Watcher {
                 })
         };
         let cpus_of = job.proxies.iter().flatten().map(place_of).collect();
-        let held_up = Meters::start(job, &threads, meter);
+        let processes = proxies.iter().flatten().copied();
+        let held_up = Meters::start(job, &threads, processes, meter);
         let own_groups = bounded_groups(std::process::id());
         Ok(Watcher {
             proxies: proxies.iter().map(open_all).collect::<Result<_, _>>()?,
@@ -238,13 +239,22 @@ struct Meters {
 
 impl Meters {
     /// Where meters are not allowed nothing is known of hold-ups, and the records say so.
-    fn start(job: &WatchJob, origin_threads: &[u32], meter: SharedMeter) -> Meters {
+    fn start(
+        job: &WatchJob,
+        origin_threads: &[u32],
+        proxies_processes: impl Iterator<Item = u32>,
+        meter: SharedMeter,
+    ) -> Meters {
         let threads = origin_threads.iter().filter_map(|&id| cpus_of_thread(id));
         let origin = CpuSet::new(threads.flatten().collect());
         let proxies = job.proxies.clone().unwrap_or_default();
         let all = proxies.iter().chain(&job.generator).chain(&origin);
         let all = all.flat_map(|set| set.cpus().iter().copied());
-        let _ = lock(&meter).watch(all);
+        {
+            let mut meter = lock(&meter);
+            let _ = meter.watch(all);
+            let _ = meter.belong(proxies_processes.chain([std::process::id()]));
+        }
         Meters {
             meter,
             generator: job.generator.clone(),

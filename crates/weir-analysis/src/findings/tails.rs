@@ -19,14 +19,19 @@ pub struct TailFindings {
 }
 
 /// Slices in which a CPU of the proxy, the generator or the origin stood still.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HoldUpFindings {
     /// How many.
     pub slices: u32,
     /// Slices that meters watched, all arms together.
     pub of: u32,
-    /// Whether typical p99s of all arms leave these slices out: not where too few blocks would be left.
+    /// Whether typical p99s of all arms leave these slices out: not where too few blocks would be left, or where they
+    /// are an arm's.
     pub left_out: bool,
+    /// The arm, if there is one, whose slices these are clearly more often than those of the arm that it is compared
+    /// with.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub more_often_of: Option<String>,
 }
 
 /// The time of a request that was not answered.

@@ -1,6 +1,6 @@
 //! Response times: only in the open loop, only at equal rates, only with requests enough.
 
-use weir_model::record::{PilotRecord, Record, TrialRecord};
+use weir_model::record::{HeldUp, PilotRecord, Record, TrialRecord};
 use weir_model::study::{Metric, StudyArrivals};
 use weir_record::{Run, RunWriter};
 use weir_stats::SplitMix64;
@@ -111,6 +111,39 @@ fn the_tail_has_two_names_and_an_interval() {
     assert!(low < 2_000_000 && high.unwrap() > 5_000_000, "{p99:?}");
     assert_eq!((p999.quantile, p999.typical_ns), (0.999, None));
     assert!(p999.interval_ns.is_some());
+}
+
+#[test]
+fn slices_in_which_the_machine_stood_still_are_left_out_unless_they_are_an_arms() {
+    let header = header(three_arms());
+    // Every so many trials of each arm, 60 of two slices.
+    let seen = |every: [u32; 3]| {
+        let mut trials = trials(&header, "open", 60, as_intended);
+        for trial in &mut trials {
+            let arm = header
+                .study
+                .arms
+                .iter()
+                .position(|arm| arm.name == trial.arm);
+            for slice in &mut trial.slices {
+                slice.held_up.proxy = Some(HeldUp::default());
+                slice.stood_still = trial.block % every[arm.unwrap_or(0)] == 0;
+            }
+        }
+        let (_folder, run) = run_with_times(&header, trials, exponential(1000));
+        analyze(&run).loads[1].hold_ups.clone().unwrap()
+    };
+    for (every, left_out, of) in [
+        ([4, 4, 4], true, None),
+        ([4, 5, 4], true, None),
+        ([1, 1, 1], false, None),
+        ([100, 100, 3], false, Some("keepalive")),
+        ([3, 3, 100], false, Some("stock")),
+    ] {
+        let seen = seen(every);
+        assert_eq!(seen.left_out, left_out, "{every:?} {seen:?}");
+        assert_eq!(seen.more_often_of.as_deref(), of, "{every:?} {seen:?}");
+    }
 }
 
 #[test]

@@ -35,7 +35,7 @@ fn with_meters_the_interval_of_the_p99_of_equal_arms_is_narrower_and_the_rest_is
     for seed in 1..=3 {
         let [without, with] = [false, true].map(|meters| study(host(seed, meters)));
         assert_eq!(without.hold_ups, None, "nobody knows without meters");
-        let seen = with.hold_ups.unwrap();
+        let seen = with.hold_ups.as_ref().unwrap();
         assert!(seen.left_out);
         assert!((5..seen.of / 3).contains(&seen.slices), "{seen:?}");
         // No block is lost, and what bears hold-ups rests on all requests.
@@ -71,7 +71,7 @@ fn nothing_is_left_out_on_a_machine_that_hardly_runs() {
     };
     model.machine.hold_ups = model.machine.hold_ups.map(often);
     let load = study(model);
-    let seen = load.hold_ups.unwrap();
+    let seen = load.hold_ups.as_ref().unwrap();
     assert!(2 * seen.slices > seen.of && !seen.left_out, "{seen:?}");
     assert_ne!(p99(&load).verdict, Verdict::Invalid);
 }

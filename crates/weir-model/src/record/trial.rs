@@ -216,7 +216,8 @@ impl HoldUps {
     /// The longest of them, nanoseconds.
     pub fn worst_ns(&self) -> u64 {
         let each = self.roles().into_iter().flatten();
-        each.map(|held_up| held_up.late_ns).max().unwrap_or(0)
+        let each = each.map(|held_up| held_up.late_ns + held_up.others_ns);
+        each.max().unwrap_or(0)
     }
 
     /// Puts what another host saw beside this.
@@ -231,14 +232,18 @@ impl HoldUps {
     }
 }
 
-/// What meters saw of some CPUs: timer interrupts that came late. That is the part of a hold-up that remained when an
-/// interrupt was due.
+/// What meters saw of some CPUs: timer interrupts that came late, which is the part of a hold-up that remained when an
+/// interrupt was due; and other processes that had them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HeldUp {
     /// How many came late.
     pub times: u64,
     /// How late they were, all together, nanoseconds.
     pub late_ns: u64,
+    /// How long processes that are no part of the run had the CPUs, stretches of more than 0.2 ms all together,
+    /// nanoseconds; 0 in records of before it was kept.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub others_ns: u64,
 }
 
 impl HeldUp {
@@ -248,6 +253,7 @@ impl HeldUp {
         HeldUp {
             times: self.times + other.times,
             late_ns: self.late_ns + other.late_ns,
+            others_ns: self.others_ns + other.others_ns,
         }
     }
 }

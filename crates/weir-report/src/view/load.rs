@@ -311,16 +311,20 @@ fn measured(load: &LoadFindings) -> String {
 
 /// Whether the machine stood still, and what is done about it; `None` where there is nothing to say.
 fn hold_ups(load: &LoadFindings, is_open: bool) -> Option<String> {
-    let Some(seen) = load.hold_ups else {
+    let Some(seen) = &load.hold_ups else {
         let missing = "whether the machine stood still at times is not known: there was no meter, which takes root";
         return (is_open && load.blocks > 0).then(|| missing.to_owned());
     };
     let share = number::percent(f64::from(seen.slices) / f64::from(seen.of.max(1)));
-    let done = match seen.left_out {
+    let done = match (seen.left_out, &seen.more_often_of) {
         _ if seen.slices == 0 => return None,
-        true => "these are left out of the typical p99, for all arms alike",
-        false => {
+        (true, _) => "these are left out of the typical p99, for all arms alike".to_owned(),
+        (false, Some(arm)) => {
+            format!("the typical p99 holds these too, because {arm} has clearly more of them")
+        }
+        (false, None) => {
             "the typical p99 holds these too, because fewer than half of the blocks would be left"
+                .to_owned()
         }
     };
     Some(format!(

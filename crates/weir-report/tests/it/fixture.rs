@@ -388,6 +388,7 @@ fn open(study: &Study) -> LoadFindings {
             slices: 44,
             of: 480,
             left_out: true,
+            more_often_of: None,
         }),
         validity: Validity::Suspect,
         reasons: vec![
