@@ -19,6 +19,7 @@ mod noise;
 mod noises;
 mod scenarios;
 mod slice;
+mod stills;
 mod world;
 
 pub use model::{

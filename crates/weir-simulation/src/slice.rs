@@ -10,6 +10,7 @@ use weir_model::load::{ErrorCount, ErrorKind};
 
 use crate::chance::Chance;
 use crate::model::{ArmModel, Distribution, Fault};
+use crate::stills::Stills;
 
 /// Bytes of a response, head and content.
 const RESPONSE_BYTES: u64 = 1200;
@@ -34,13 +35,6 @@ pub(crate) struct Play<'a> {
     /// What each flow of each generator sends.
     pub(crate) senders: Vec<Sender>,
     pub(crate) status: u16,
-}
-
-/// When CPUs stand still in a slice.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Stills {
-    pub(crate) proxy: Vec<Range<u64>>,
-    pub(crate) generator: Vec<Range<u64>>,
 }
 
 /// A flow's part in a slice.

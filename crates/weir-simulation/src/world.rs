@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use weir_agent::message::{LoadEvent, LoadJob, Reading, WatchEnd, WatchJob};
 use weir_agent::{Failure, FailureKind, Part};
 use weir_load::{Slice, SliceData};
-use weir_model::record::{HeldUp, HoldUps, SocketCounts};
+use weir_model::record::{HoldUps, SocketCounts};
 use weir_stats::SplitMix64;
 
 use crate::chance::Chance;
@@ -13,15 +13,14 @@ use crate::load::{Load, ToLoad};
 use crate::memory::Memory;
 use crate::model::{ArmModel, Fault, Grain, Model};
 use crate::noise::NoiseState;
-use crate::slice::{Play, Played, Stills};
+use crate::slice::{Play, Played};
+use crate::stills::Stills;
 
 /// What a proxy takes to start.
 pub(crate) const START_NS: u64 = 50_000_000;
 /// What opening connections takes before a trial's first slice.
 const OPENING_NS: u64 = 10_000_000;
-/// A meter takes no notice of an interrupt that is less late.
-const LEAST_NS: u64 = 200_000;
-/// Requests of a generator whose connections are opened.
+/// Nanoseconds of a second.
 const NS_PER_S: f64 = 1e9;
 
 type ToWatch = Box<dyn FnMut(Part<WatchJob>)>;
@@ -216,7 +215,8 @@ impl World {
         let at_ns = self.origin_ns + slice.start;
         let machine = self.machine.factor(at_ns);
         let slot = self.slot_of(slice.arm);
-        let hold_ups = self.hold_ups(slice);
+        let (hold_ups, held_up) = Stills::of(&self.model.machine, slice, &mut self.chance);
+        self.held_up = held_up;
         let (generator, status) = (&self.model.generator, self.status);
         let others = self.arms.len().saturating_sub(1) as f64;
         let Some(arm) = self.arms.get_mut(&slot) else {
@@ -260,48 +260,6 @@ impl World {
             data
         });
         sums.collect()
-    }
-
-    /// When CPUs stand still in a slice; leaves what meters see of it.
-    fn hold_ups(&mut self, slice: Slice) -> Stills {
-        let mut all = Stills::default();
-        self.held_up = HoldUps::default();
-        let Some(of) = self.model.machine.hold_ups else {
-            return all;
-        };
-        let (shortest, longest) = of.length_ns;
-        let mut seen = [HeldUp::default(); 2];
-        let mut at = slice.start as f64;
-        loop {
-            at += self.chance.exponential(NS_PER_S / of.per_s);
-            if at >= slice.end as f64 {
-                break;
-            }
-            let length = shortest + (longest - shortest) * self.chance.unit();
-            let still = at as u64..(at + length) as u64;
-            let is_proxy = self.chance.happens(0.5);
-            // An interrupt is as late as the rest of the hold-up when it is due.
-            let late_ns = (length - of.meter_ns * self.chance.unit()).max(0.0) as u64;
-            let seen = &mut seen[usize::from(is_proxy)];
-            if late_ns > LEAST_NS {
-                seen.times += 1;
-                seen.late_ns += late_ns;
-            }
-            match is_proxy {
-                true => all.proxy.push(still),
-                false => all.generator.push(still),
-            }
-            at += length;
-        }
-        if of.meter_ns > 0.0 {
-            let [generator, proxy] = seen.map(Some);
-            self.held_up = HoldUps {
-                proxy,
-                generator,
-                origin: None,
-            };
-        }
-        all
     }
 
     /// The slot of the arm at a place of the trial; without a watch the places are the slots.

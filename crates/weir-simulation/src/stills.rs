@@ -1,0 +1,62 @@
+//! Moments in which CPUs of the machine stand still, and what meters see of them.
+
+use std::ops::Range;
+
+use weir_load::Slice;
+use weir_model::record::{HeldUp, HoldUps};
+
+use crate::chance::Chance;
+use crate::model::Machine;
+
+/// A meter takes no notice of an interrupt that is less late.
+const LEAST_NS: u64 = 200_000;
+/// Nanoseconds of a second.
+const NS_PER_S: f64 = 1e9;
+
+/// When CPUs stand still in a slice.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Stills {
+    pub(crate) proxy: Vec<Range<u64>>,
+    pub(crate) generator: Vec<Range<u64>>,
+}
+
+impl Stills {
+    /// Those of a slice, and what meters see of them.
+    pub(crate) fn of(machine: &Machine, slice: Slice, chance: &mut Chance) -> (Stills, HoldUps) {
+        let mut all = Stills::default();
+        let Some(of) = machine.hold_ups else {
+            return (all, HoldUps::default());
+        };
+        let (shortest, longest) = of.length_ns;
+        let mut seen = [HeldUp::default(); 2];
+        let mut at = slice.start as f64;
+        loop {
+            at += chance.exponential(NS_PER_S / of.per_s);
+            if at >= slice.end as f64 {
+                break;
+            }
+            let length = shortest + (longest - shortest) * chance.unit();
+            let still = at as u64..(at + length) as u64;
+            let is_proxy = chance.happens(0.5);
+            // An interrupt is as late as the rest of the hold-up when it is due.
+            let late_ns = (length - of.meter_ns * chance.unit()).max(0.0) as u64;
+            let seen = &mut seen[usize::from(is_proxy)];
+            if late_ns > LEAST_NS {
+                seen.times += 1;
+                seen.late_ns += late_ns;
+            }
+            match is_proxy {
+                true => all.proxy.push(still),
+                false => all.generator.push(still),
+            }
+            at += length;
+        }
+        let [generator, proxy] = seen.map(|seen| (of.meter_ns > 0.0).then_some(seen));
+        let seen = HoldUps {
+            proxy,
+            generator,
+            origin: None,
+        };
+        (all, seen)
+    }
+}
