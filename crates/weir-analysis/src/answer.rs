@@ -67,18 +67,18 @@ fn of_load(study: &Study, load: &LoadFindings, inert: &[InertArm], one_of_many: 
     all.collect::<Vec<String>>().join(" ")
 }
 
-/// Arms that became others on the way: what the figures are of is then a mixture.
+/// Arms that changed on the way: what the figures are of is then a mixture.
 fn changed(load: &LoadFindings) -> Option<String> {
     let (first, others) = load.phases.split_first()?;
     let figures = match first.metric {
         Metric::CpuPerRequest => format!(
-            "{:.0} µs of CPU time for a request, {:.0} before",
-            first.after / 1e3,
-            first.before / 1e3
+            "{:.0} µs of CPU time per request before, {:.0} µs after",
+            first.before / 1e3,
+            first.after / 1e3
         ),
         _ => format!(
-            "{:.0} requests per second, {:.0} before",
-            first.after, first.before
+            "{:.0} requests/s before, {:.0} after",
+            first.before, first.after
         ),
     };
     let why = match &*first.evidence {
@@ -87,11 +87,12 @@ fn changed(load: &LoadFindings) -> Option<String> {
     };
     let others = match others.len() {
         0 => String::new(),
-        count => format!(" Changes of this kind besides: {count}."),
+        1 => " One more such change is in the report.".to_owned(),
+        count => format!(" {count} more such changes are in the report."),
     };
     Some(format!(
-        "From second {:.0} on {} was another arm ({figures}{why}), so figures over all blocks are a mixture.{others}",
-        first.at_s, first.arm
+        "{} changed at second {:.0} ({figures}{why}), so its figures over all blocks mix the two.{others}",
+        first.arm, first.at_s
     ))
 }
 

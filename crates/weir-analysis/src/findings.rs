@@ -141,7 +141,7 @@ pub struct LoadFindings {
     /// within it, in the order of the study.
     #[serde(default)]
     pub limits: Vec<LimitFindings>,
-    /// Arms that became others while they were measured, in order of time.
+    /// Arms that changed while they were measured, in order of time.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub phases: Vec<PhaseChange>,
     /// Slices of an open loop in which the machine stood still; `None` where no meter said so, as in runs of before

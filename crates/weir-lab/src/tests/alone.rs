@@ -6,7 +6,7 @@ use weir_analysis::findings::{AloneFindings, Findings, Holding};
 use weir_model::record::{Outcome, Phase, Record, Validity};
 use weir_simulation::{ArmModel, Grain, Model, SICK};
 
-use super::bench::Bench;
+use super::bench::{Bench, reports};
 use crate::Event;
 
 /// A quick arm, which takes so much longer for every other one that runs, among others that do not.
@@ -161,17 +161,7 @@ fn a_check_is_promised_and_said_in_every_report() {
     );
     let findings = weir_analysis::analyze(&run);
     assert_eq!(findings.headline.validity, Validity::Valid);
-    let input = weir_report::ReportInput {
-        header: &run.header,
-        study_text: &run.study_text,
-        records: &run.records,
-        findings: &findings,
-    };
-    for text in [
-        weir_report::terminal(&input, false, 100),
-        weir_report::markdown(&input),
-        weir_report::html(&input),
-    ] {
+    for text in reports(&run, &findings) {
         assert!(text.contains("One arm at a time"), "{text}");
     }
 }

@@ -106,3 +106,18 @@ impl Bench {
         weir_analysis::analyze(&self.read())
     }
 }
+
+/// The report of a run: on a terminal, in Markdown, and as a page.
+pub(crate) fn reports(run: &Run, findings: &Findings) -> [String; 3] {
+    let input = weir_report::ReportInput {
+        header: &run.header,
+        study_text: &run.study_text,
+        records: &run.records,
+        findings,
+    };
+    [
+        weir_report::terminal(&input, false, 100),
+        weir_report::markdown(&input),
+        weir_report::html(&input),
+    ]
+}

@@ -9,7 +9,7 @@ use weir_model::request::WeightedRequest;
 use weir_model::study::StudyArrivals;
 use weir_simulation::Model;
 
-use super::bench::{Bench, load};
+use super::bench::{Bench, load, reports};
 use crate::Event;
 
 /// A closed loop, then an open one at a share of its rate, with pilots.
@@ -120,18 +120,7 @@ fn a_simulated_run_has_a_report_in_every_format() {
     let bench = bench();
     let findings = bench.findings();
     let run = bench.read();
-    let input = weir_report::ReportInput {
-        header: &run.header,
-        study_text: &run.study_text,
-        records: &run.records,
-        findings: &findings,
-    };
-    let page = weir_report::html(&input);
-    for text in [
-        weir_report::terminal(&input, false, 100),
-        weir_report::markdown(&input),
-        page,
-    ] {
+    for text in reports(&run, &findings) {
         let rate = run.pilot("open").and_then(|pilot| pilot.rate).unwrap();
         let rate = format!("{}", rate as u64);
         // Thousands may be told apart.

@@ -12,7 +12,7 @@ use weir_model::study::Metric;
 use weir_model::study::StudyArrivals;
 use weir_simulation::{ArmModel, Distribution, Fault, Model, SICK, TimeWait};
 
-use super::bench::{Bench, arm, load};
+use super::bench::{Bench, arm, load, reports};
 use crate::cell::{Block, Cell, CellEnd, Outcome, Rates};
 use crate::history::History;
 use crate::{LabError, Proposer, Step};
@@ -318,7 +318,7 @@ fn an_arm_that_becomes_another_is_found_out_with_the_reason() {
     assert!((2.4..2.6).contains(&grown), "{change:?}");
     assert!(change.evidence.contains("in TIME_WAIT"), "{change:?}");
     assert!(
-        findings.answer.contains("stock was another arm"),
+        findings.answer.contains("stock changed at second"),
         "{}",
         findings.answer
     );
@@ -328,17 +328,8 @@ fn an_arm_that_becomes_another_is_found_out_with_the_reason() {
         load.fresh
     );
     let run = bench.read();
-    let input = weir_report::ReportInput {
-        header: &run.header,
-        study_text: &run.study_text,
-        records: &run.records,
-        findings: &findings,
-    };
-    for text in [
-        weir_report::terminal(&input, false, 100),
-        weir_report::html(&input),
-    ] {
-        assert!(text.contains("Arms that became others"), "{text}");
+    for text in reports(&run, &findings) {
+        assert!(text.contains("Arms that changed during the run"), "{text}");
     }
     // Nothing is thrown away for it.
     assert_eq!(load.blocks_used, load.blocks);

@@ -1,4 +1,4 @@
-//! Arms that became others while they were measured.
+//! Arms that changed while they were measured.
 
 use weir_analysis::findings::{LoadFindings, PhaseChange};
 use weir_model::study::Metric;
@@ -20,13 +20,13 @@ pub(super) fn blocks(load: &LoadFindings) -> Vec<Block> {
         Column::new("ratio after").small("interval").whole(),
         Column::left("what else was different").below(),
     ];
-    let table = Table::new(Kind::Plain, "Arms that became others", "arm")
+    let table = Table::new(Kind::Plain, "Arms that changed during the run", "arm")
         .columns(columns)
         .rows(load.phases.iter().map(row));
     let note = "Figures over all blocks are a mixture of before and after. Ratios are to the arm that each is \
                 compared with.";
     vec![
-        Block::Heading(Heading::part("Arms that became others").badge(load.validity)),
+        Block::Heading(Heading::part("Arms that changed during the run").badge(load.validity)),
         clause(Style::Soft, note),
         Block::Table(table),
     ]

@@ -172,7 +172,7 @@ fn description(study: &Study, remarks: &[Remark]) -> String {
     }
     let takes = number::length(whole_seconds(weir_lab::length_of(study)));
     text.push_str(&format!(
-        "All of it takes about {takes}.\nNothing was started (--check).\n"
+        "The whole run takes about {takes}.\nNothing was started (--check).\n"
     ));
     text
 }
@@ -288,7 +288,7 @@ impl Narrator {
         let takes = number::length(whole_seconds(takes));
         self.say(&match self.is_resumed {
             true => format!("What remains takes about {takes}"),
-            false => format!("All of it takes about {takes}"),
+            false => format!("The whole run takes about {takes}"),
         });
     }
 

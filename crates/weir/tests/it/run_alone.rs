@@ -30,7 +30,7 @@ fn the_winner_and_the_baseline_run_one_at_a_time() {
         .with_code(0);
     place.assert_clean();
     ended.stderr.has_all(&[
-        "All of it takes about",
+        "The whole run takes about",
         "keeps-origin and baseline one at a time, because ",
         ": 16 stretches in ",
     ]);

@@ -96,10 +96,13 @@ fn a_whole_matrix_takes_half_an_hour_and_a_share_that_cannot_be_says_so() {
         ended.with_code(0).stdout
     };
     let whole = check("");
-    assert!(whole.contains("All of it takes about 28 min"), "{whole}");
+    assert!(
+        whole.contains("The whole run takes about 28 min"),
+        "{whole}"
+    );
     assert!(!whole.contains("note"), "{whole}");
     let half = check("--time 50%");
-    assert!(half.contains("All of it takes about 14 min"), "{half}");
+    assert!(half.contains("The whole run takes about 14 min"), "{half}");
     assert!(!half.contains("note"), "{half}");
     check("--time 5%").has_all(&[
         "slices last 50 ms instead of 140 ms, so that each load has its 8 blocks",
