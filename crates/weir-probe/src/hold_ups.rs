@@ -53,6 +53,7 @@ pub struct HoldUpMeter {
     programs: Option<Ebpf>,
     cpus: BTreeMap<u32, Seen>,
     own: BTreeSet<u32>,
+    knows_own: bool,
 }
 
 /// What the meter of a CPU counted until the last turn, and between the last two.
@@ -93,20 +94,25 @@ impl HoldUpMeter {
     }
 
     /// Says which processes are the run's; their children are too. Nothing else does the work of the run, so whatever
-    /// else has a CPU holds it up. Without meters it does nothing.
+    /// else has a CPU holds it up. `None`: not all are known, so what others take is not counted. Without meters it
+    /// does nothing.
     ///
     /// # Errors
-    /// The kernel does not take them.
-    pub fn belong(&mut self, processes: impl IntoIterator<Item = u32>) -> Result<(), ProbeError> {
+    /// The kernel does not take them; nothing is counted then.
+    pub fn belong(&mut self, processes: Option<BTreeSet<u32>>) -> Result<(), ProbeError> {
         let Some(programs) = &mut self.programs else {
             return Ok(());
         };
-        let now: BTreeSet<u32> = processes.into_iter().collect();
+        self.knows_own = false;
+        let Some(now) = processes else {
+            return Ok(());
+        };
         let told = tell(programs, &self.own, &now);
         told.map_err(|error| {
             ProbeError::read("which processes have CPUs", io::Error::other(error))
         })?;
         self.own = now;
+        self.knows_own = true;
         Ok(())
     }
 
@@ -129,7 +135,7 @@ impl HoldUpMeter {
             seen.latest = HeldUp {
                 times,
                 late_ns,
-                others_ns,
+                others_ns: if self.knows_own { others_ns } else { 0 },
             };
             seen.all = now;
         }
@@ -257,8 +263,8 @@ mod tests {
         }
         let ids = both.each_ref().map(Child::id);
         let cpu: CpuSet = "0".parse().unwrap();
-        let mut others_ms = |own: &[u32]| {
-            meter.belong(own.iter().copied()).unwrap();
+        let others_ms = |meter: &mut HoldUpMeter, own: &[u32]| {
+            meter.belong(Some(own.iter().copied().collect())).unwrap();
             meter.turn();
             std::thread::sleep(Duration::from_millis(200));
             meter.turn();
@@ -266,14 +272,21 @@ mod tests {
         };
         // One of them, none, and the other one. Whatever else runs on the machine is seen each time.
         let is_seen = (0..20).any(|_| {
-            let [before, own, after] = [&ids[..1], &ids, &ids[1..]].map(&mut others_ms);
+            let [before, own, after] =
+                [&ids[..1], &ids, &ids[1..]].map(|own| others_ms(&mut meter, own));
             before > own + 25 && after > own + 25
         });
+        meter.belong(None).unwrap();
+        meter.turn();
+        std::thread::sleep(Duration::from_millis(50));
+        meter.turn();
+        let unknown = meter.held_up(&cpu).unwrap();
         both.iter_mut().for_each(|process| {
             process.kill().unwrap();
             process.wait().unwrap();
         });
         assert!(is_seen);
+        assert_eq!(unknown.others_ns, 0);
     }
 
     #[test]

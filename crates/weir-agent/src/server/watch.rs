@@ -78,8 +78,12 @@ impl Watcher {
                 })
         };
         let cpus_of = job.proxies.iter().flatten().map(place_of).collect();
-        let processes = proxies.iter().flatten().copied();
-        let held_up = Meters::start(job, &threads, processes, meter);
+        // A proxy that weir has not started may be any process.
+        let are_known = !proxies.iter().any(Vec::is_empty);
+        let own = [std::process::id()]
+            .into_iter()
+            .chain(proxies.iter().flatten().copied());
+        let held_up = Meters::start(job, &threads, are_known.then(|| own.collect()), meter);
         let own_groups = bounded_groups(std::process::id());
         Ok(Watcher {
             proxies: proxies.iter().map(open_all).collect::<Result<_, _>>()?,
@@ -242,7 +246,7 @@ impl Meters {
     fn start(
         job: &WatchJob,
         origin_threads: &[u32],
-        proxies_processes: impl Iterator<Item = u32>,
+        own: Option<BTreeSet<u32>>,
         meter: SharedMeter,
     ) -> Meters {
         let threads = origin_threads.iter().filter_map(|&id| cpus_of_thread(id));
@@ -253,7 +257,7 @@ impl Meters {
         {
             let mut meter = lock(&meter);
             let _ = meter.watch(all);
-            let _ = meter.belong(proxies_processes.chain([std::process::id()]));
+            let _ = meter.belong(own);
         }
         Meters {
             meter,
