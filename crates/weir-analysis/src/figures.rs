@@ -159,21 +159,14 @@ fn interrupts(data: &LoadData<'_>, trials: &[&TrialRecord]) -> Option<f64> {
     (irq_ns > 0.0).then(|| irq_ns / all_ns)
 }
 
-/// The sum of the histograms behind some summaries; those that were not kept are left out.
+/// The sum of the histograms behind some summaries; those that were not kept are left out. What lies above the
+/// range counts at its end.
 fn merged<'a>(run: &Run, summaries: impl Iterator<Item = &'a QuantileSummary>) -> Histogram<u64> {
     let mut all = empty_histogram();
-    for histogram in summaries.filter_map(|summary| run.histogram(&summary.tag)) {
-        add(&mut all, &histogram);
+    for (ns, count) in summaries.flat_map(|summary| run.histogram(summary)) {
+        all.saturating_record_n(*ns, *count);
     }
     all
-}
-
-/// Adds bucket by bucket, whatever the bounds of `from`; what lies above the range of `to` counts
-/// at its end.
-fn add(to: &mut Histogram<u64>, from: &Histogram<u64>) {
-    for bucket in from.iter_recorded() {
-        to.saturating_record_n(bucket.value_iterated_to(), bucket.count_at_value());
-    }
 }
 
 fn quantiles(histogram: &Histogram<u64>) -> [u64; 5] {
