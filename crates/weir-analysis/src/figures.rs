@@ -220,16 +220,22 @@ impl Clock {
 }
 
 /// What was measured, block after block; INVALID ones too, because this is where one sees why.
-fn over_time(data: &LoadData<'_>, arm: usize, clock: &Clock) -> Vec<(f64, f64, u64)> {
+fn over_time(data: &LoadData<'_>, arm: usize, clock: &Clock) -> Vec<(f64, f64, Option<u64>)> {
     let measured = data.blocks.iter().filter_map(|block| block[arm].as_ref());
     let trials: Vec<&TrialRecord> = measured.map(|judged| judged.trial).collect();
     let per_point = trials.len().div_ceil(POINTS_OVER_TIME).max(1);
     let point = |group: &[&TrialRecord]| {
         let rate = rate(group.iter().copied(), data.study);
-        let mut medians: Vec<u64> = group.iter().map(|trial| trial.response_time.p50).collect();
+        let answered = group.iter().map(|trial| &trial.response_time);
+        let answered = answered.filter(|times| !times.is_empty());
+        let mut medians: Vec<u64> = answered.map(|times| times.p50).collect();
         medians.sort_unstable();
         let rate = if rate.is_finite() { rate } else { 0.0 };
-        (clock.seconds(group[0]), rate, medians[medians.len() / 2])
+        (
+            clock.seconds(group[0]),
+            rate,
+            medians.get(medians.len() / 2).copied(),
+        )
     };
     trials.chunks(per_point).map(point).collect()
 }
