@@ -331,6 +331,7 @@ fn run_in(
         places: PlaceSpec::simulated(model.clone()),
         allow_host_settings: false,
         check_alone,
+        time: None,
         stop: Arc::default(),
     };
     Ok(weir_lab::run(study, "", &options, &mut |_| {})?.folder)

@@ -350,6 +350,7 @@ mod tests {
             places: PlaceSpec::default(),
             allow_host_settings: false,
             check_alone: false,
+            time: None,
             stop: Arc::default(),
         };
         let places = Hosts::open(&options).unwrap();

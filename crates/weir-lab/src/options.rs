@@ -31,6 +31,9 @@ pub struct Options {
     /// Whether baseline and winner are measured one at a time when the plan is done. A run that goes on
     /// does as it began.
     pub check_alone: bool,
+    /// The share of its time that the study was given, as it was typed. It stands in the header alone: the study
+    /// already has the times that it led to.
+    pub time: Option<String>,
     /// The user's wish to end the run in order: what was measured is kept. Nobody else sets it.
     pub stop: Arc<AtomicBool>,
 }

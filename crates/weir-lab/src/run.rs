@@ -96,6 +96,7 @@ pub fn ask(
         study: study.clone(),
         remarks,
         check_alone: options.check_alone,
+        time: options.time.clone(),
         rows: options.catalog.user_rows().to_vec(),
         cpus: roles,
         network,

@@ -95,6 +95,7 @@ pub fn header(study: Study) -> RunHeader {
         environment: Environment::default(),
         remarks: Vec::new(),
         check_alone: false,
+        time: None,
         rows: Vec::new(),
     }
 }

@@ -59,6 +59,10 @@ pub struct RunHeader {
     /// Whether baseline and winner are measured one at a time when the plan is done.
     #[serde(default)]
     pub check_alone: bool,
+    /// The share of the study's time that was asked for (`weir run --time`), as it was typed; `None` without it, and
+    /// in runs of before it was kept. The study has the times that it led to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub time: Option<String>,
     /// Files with parameters of the user's own, each with its name: the study cannot be understood
     /// without them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

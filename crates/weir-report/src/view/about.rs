@@ -191,7 +191,7 @@ fn shown(path: &Path) -> String {
 }
 
 /// A word of a shell, quoted only where it has to be.
-fn quoted(word: &str) -> String {
+pub(super) fn quoted(word: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_=./:,+@%".contains(c);
     match !word.is_empty() && word.chars().all(is_plain) {
         true => word.to_owned(),

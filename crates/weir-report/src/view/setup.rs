@@ -236,13 +236,23 @@ fn differences(
     rows
 }
 
+/// The command that repeats a run, with the options that changed what it measured.
+fn command(header: &RunHeader) -> String {
+    let mut command = "weir run study.yaml".to_owned();
+    if let Some(share) = &header.time {
+        command += &format!(" --time {}", about::quoted(share));
+    }
+    if let Some(factor) = header.study.scale {
+        command += &format!(" --scale {factor}x");
+    }
+    if header.check_alone {
+        command += " --check-alone";
+    }
+    command
+}
+
 fn repeat(input: &ReportInput<'_>) -> Vec<Block> {
     let header = input.header;
-    // The command that repeats a run.
-    let command = match header.study.scale {
-        Some(factor) => format!("weir run study.yaml --scale {factor}x"),
-        None => "weir run study.yaml".to_owned(),
-    };
     let save = Text::from("Save the study below as ").and(Role::Code, "study.yaml");
     let code = |language, text: &str| {
         Block::Code(Code {
@@ -253,7 +263,7 @@ fn repeat(input: &ReportInput<'_>) -> Vec<Block> {
     vec![
         Block::Heading(Heading::section("repeat", "How to repeat it")),
         text(Style::Soft, save.plain(", then:")),
-        code("", &command),
+        code("", &command(header)),
         Block::Facts(vec![
             fact("weir", header.weir_version.as_str()),
             fact("seed", header.study.blocks.seed.to_string()),

@@ -210,10 +210,13 @@ fn published_times_stand_beside_ours_with_a_verdict() {
 }
 
 #[test]
-fn a_scaled_run_is_repeated_at_its_scale() {
+fn a_run_is_repeated_with_its_options() {
     let mut run = matrix();
     run.header.study.scale = Some(0.25);
+    run.header.check_alone = true;
+    run.header.time = Some("50%".to_owned());
     let [_, text, page] = outputs(&run);
-    assert!(text.contains("weir run study.yaml --scale 0.25x"));
-    assert!(page.contains("weir run study.yaml --scale 0.25x"));
+    let command = "weir run study.yaml --time 50% --scale 0.25x --check-alone";
+    assert!(text.contains(command));
+    assert!(page.contains(command));
 }

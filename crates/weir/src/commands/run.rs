@@ -102,6 +102,7 @@ fn options(
         places: place::roles(&args.place, &args.ssh)?,
         allow_host_settings: args.allow_host_settings,
         check_alone: args.check_alone,
+        time: args.time.clone(),
         stop: signals::stop_flag()?,
     })
 }

@@ -55,7 +55,7 @@ fn the_winner_and_the_baseline_run_one_at_a_time() {
     let place = Place::new();
     place.write("study.yaml", STUDY);
     let ended = place
-        .ends("run study.yaml --check-alone --out 'a run'")
+        .ends("run study.yaml --check-alone --time 100% --out 'a run'")
         .with_code(0);
     place.assert_clean();
     ended.stderr.has_all(&[
@@ -80,7 +80,9 @@ fn the_winner_and_the_baseline_run_one_at_a_time() {
     let decided: Vec<&str> = decided.collect();
     assert_eq!(decided, ["measure baseline and keeps-origin one at a time"]);
     for report in ["report.md", "report.html"] {
-        place.read(report).has("One arm at a time");
+        let text = place.read(report);
+        text.has("One arm at a time");
+        text.has("weir run study.yaml --time 100% --check-alone");
     }
     let json = place.ends("report 'a run' --format json").with_code(0);
     let found: Value = serde_json::from_str(&json.stdout).expect("findings");

@@ -97,6 +97,7 @@ fn arms_that_follow_each_other_in_a_slot_have_nothing_of_each_other() {
         places: PlaceSpec::default(),
         allow_host_settings: false,
         check_alone: false,
+        time: None,
         stop: Arc::default(),
     };
     let ends = Rc::new(RefCell::new(Vec::new()));
