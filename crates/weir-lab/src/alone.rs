@@ -192,6 +192,11 @@ impl Stretches {
     }
 }
 
+/// How long the check of a study's arms one at a time takes, about.
+pub fn length_of_check(study: &Study) -> Duration {
+    takes(study, &History::default(), budget::RENEWAL)
+}
+
 /// How long the check takes that earlier sessions have left; starting an arm takes `start`.
 pub(crate) fn takes(study: &Study, history: &History, start: Duration) -> Duration {
     let wanted = study.objective.metric;

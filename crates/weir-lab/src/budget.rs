@@ -7,7 +7,6 @@ use weir_model::flow::{ArrivalsSpec, FlowSpec};
 use weir_model::record::Phase;
 use weir_model::study::{LoadSpec, Study};
 
-use crate::alone;
 use crate::history::History;
 use crate::pilot;
 use crate::timeline::around;
@@ -96,18 +95,13 @@ pub fn plan_of(study: &Study) -> Vec<(String, u32, Duration)> {
 }
 
 /// What a new instance of an arm is taken to need: as much as nginx.
-const RENEWAL: Duration = Duration::from_millis(15);
+pub(crate) const RENEWAL: Duration = Duration::from_millis(15);
 
 /// How long a run of a study takes, about, everything included but for a check of its arms one at a time.
 pub fn length_of(study: &Study) -> Duration {
     let arms = study.arms.len() as u32;
     Duration::from_millis(100 + 50 * u64::from(arms))
         + takes(study, &History::default(), RENEWAL * arms)
-}
-
-/// How long that check takes, about.
-pub fn length_of_check(study: &Study) -> Duration {
-    alone::takes(study, &History::default(), RENEWAL)
 }
 
 /// How long everything takes that earlier sessions have left, once all arms run. New instances of all of them

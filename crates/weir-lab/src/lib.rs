@@ -52,8 +52,9 @@ mod trial;
 #[cfg(test)]
 mod tests;
 
+pub use alone::length_of_check;
 pub use arms::{PATCH, REVERT, STOCK_NOFILE};
-pub use budget::{length_of, length_of_check, longest_slice, plan_of, repeats};
+pub use budget::{length_of, longest_slice, plan_of, repeats};
 pub use cell::{ArmId, Block, Cell, CellEnd, Outcome, Rates, Shared};
 pub use error::{Blame, LabError};
 pub use event::Event;
