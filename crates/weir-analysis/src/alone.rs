@@ -299,7 +299,12 @@ fn judge(
     let (low, high) = found.change.1;
     let within = |band: f64| low >= 1.0 / (1.0 + band) && high <= 1.0 + band;
     let percent = |share: f64| format!("{} %", (share * 1e3).round() / 1e1);
-    let (band, tolerance) = (percent(objective.band), percent(found.tolerance));
+    let band = percent(objective.band);
+    let of_what = match found.tolerance > objective.band {
+        true => "a quarter of the effect",
+        false => "the band",
+    };
+    let tolerance = format!("{} ({of_what})", percent(found.tolerance));
     let change = format!(
         "the ratio alone is {:.3} times the one side by side (interval {low:.3} to {high:.3})",
         found.change.0
