@@ -159,21 +159,14 @@ fn interrupts(data: &LoadData<'_>, trials: &[&TrialRecord]) -> Option<f64> {
     (irq_ns > 0.0).then(|| irq_ns / all_ns)
 }
 
-/// The sum of the histograms behind some summaries; those that were not kept are left out.
+/// The sum of the histograms behind some summaries; those that were not kept are left out. What lies above the
+/// range counts at its end.
 fn merged<'a>(run: &Run, summaries: impl Iterator<Item = &'a QuantileSummary>) -> Histogram<u64> {
     let mut all = empty_histogram();
-    for histogram in summaries.filter_map(|summary| run.histogram(&summary.tag)) {
-        add(&mut all, &histogram);
+    for (ns, count) in summaries.flat_map(|summary| run.histogram(summary)) {
+        all.saturating_record_n(*ns, *count);
     }
     all
-}
-
-/// Adds bucket by bucket, whatever the bounds of `from`; what lies above the range of `to` counts
-/// at its end.
-fn add(to: &mut Histogram<u64>, from: &Histogram<u64>) {
-    for bucket in from.iter_recorded() {
-        to.saturating_record_n(bucket.value_iterated_to(), bucket.count_at_value());
-    }
 }
 
 fn quantiles(histogram: &Histogram<u64>) -> [u64; 5] {
@@ -227,16 +220,22 @@ impl Clock {
 }
 
 /// What was measured, block after block; INVALID ones too, because this is where one sees why.
-fn over_time(data: &LoadData<'_>, arm: usize, clock: &Clock) -> Vec<(f64, f64, u64)> {
+fn over_time(data: &LoadData<'_>, arm: usize, clock: &Clock) -> Vec<(f64, f64, Option<u64>)> {
     let measured = data.blocks.iter().filter_map(|block| block[arm].as_ref());
     let trials: Vec<&TrialRecord> = measured.map(|judged| judged.trial).collect();
     let per_point = trials.len().div_ceil(POINTS_OVER_TIME).max(1);
     let point = |group: &[&TrialRecord]| {
         let rate = rate(group.iter().copied(), data.study);
-        let mut medians: Vec<u64> = group.iter().map(|trial| trial.response_time.p50).collect();
+        let answered = group.iter().map(|trial| &trial.response_time);
+        let answered = answered.filter(|times| !times.is_empty());
+        let mut medians: Vec<u64> = answered.map(|times| times.p50).collect();
         medians.sort_unstable();
         let rate = if rate.is_finite() { rate } else { 0.0 };
-        (clock.seconds(group[0]), rate, medians[medians.len() / 2])
+        (
+            clock.seconds(group[0]),
+            rate,
+            medians.get(medians.len() / 2).copied(),
+        )
     };
     trials.chunks(per_point).map(point).collect()
 }

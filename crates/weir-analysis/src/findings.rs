@@ -284,9 +284,9 @@ pub struct ArmFindings {
     /// Percentile curve of the response time: (1/(1-quantile), nanoseconds), ascending.
     pub percentile_curve: Vec<(f64, u64)>,
     /// Over time: (seconds since the trial began, completed per second, median response time in
-    /// nanoseconds), one point for each block, INVALID ones too, at most 300. Sessions of a resumed
-    /// run follow one another without the pause between them.
-    pub over_time: Vec<(f64, f64, u64)>,
+    /// nanoseconds, `None` where nothing was answered), one point for each block, INVALID ones too, at
+    /// most 300. Sessions of a resumed run follow one another without the pause between them.
+    pub over_time: Vec<(f64, f64, Option<u64>)>,
 }
 
 /// One arm against another on one metric.

@@ -15,7 +15,7 @@ mod rules;
 use weir_model::record::{Validity, ValidityReason};
 use weir_model::study::{ArmRole, LoadSpec, Metric};
 
-use self::fixture::{Moment, arm, header, normal, run, three_arms, trials};
+use self::fixture::{Moment, arm, header, normal, run, run_with_times, three_arms, trials};
 use crate::analyze;
 use crate::findings::{Comparison, Findings, Verdict};
 
@@ -392,6 +392,21 @@ fn a_resumed_run_goes_on_where_it_stopped() {
         .collect();
     assert_eq!(times.len(), 20);
     assert!(times.windows(2).all(|w| w[0] < w[1]), "{times:?}");
+}
+
+/// Not the shortest of all.
+#[test]
+fn a_block_without_an_answer_has_no_median_over_time() {
+    let header = header(three_arms());
+    let trials = trials(&header, "open", 10, |_| 10_000.0);
+    let (_folder, run) = run_with_times(&header, trials, |trial, _| match trial.block {
+        4 => Vec::new(),
+        _ => vec![300; 100],
+    });
+    let load = &analyze(&run).loads[1];
+    let medians = load.arms[0].over_time.iter().map(|(.., median)| *median);
+    let want = (0..10).map(|block| (block != 4).then_some(300));
+    assert!(medians.eq(want), "{:?}", load.arms[0].over_time);
 }
 
 #[test]

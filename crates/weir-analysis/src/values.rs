@@ -5,7 +5,7 @@ use std::ops::Range;
 use hdrhistogram::Histogram;
 use weir_model::record::TrialRecord;
 use weir_model::study::Metric;
-use weir_record::{HistogramKind, Run, tag};
+use weir_record::Run;
 
 use crate::blocks::LoadData;
 use crate::findings::HoldUpFindings;
@@ -38,27 +38,17 @@ fn each<T>(
 
 impl<'a> Values<'a> {
     pub(crate) fn new(run: &Run, data: &'a LoadData<'a>) -> Values<'a> {
-        let buckets = |tag: &str| -> Buckets {
-            let histogram = run.histogram(tag).unwrap_or_else(empty_histogram);
-            let recorded = histogram.iter_recorded();
-            recorded
-                .map(|bucket| (bucket.value_iterated_to(), bucket.count_at_value()))
-                .collect()
-        };
         let all = |block, arm| {
             let trial = data.usable(block, arm);
-            trial.map_or(Buckets::new(), |trial| buckets(&trial.response_time.tag))
+            trial
+                .map_or(&[][..], |trial| run.histogram(&trial.response_time))
+                .to_vec()
         };
         let hold_ups = hold_ups::seen(data);
         let left_out = hold_ups.as_ref().is_some_and(|seen| seen.left_out);
         let undisturbed = |block, arm| {
             let trial = data.usable(block, arm).filter(|_| left_out)?;
-            let TrialRecord {
-                load, arm, block, ..
-            } = trial;
-            let tag = tag(load, arm, *block, HistogramKind::Undisturbed);
-            let mut slices = trial.slices.iter();
-            slices.any(|slice| slice.stood_still).then(|| buckets(&tag))
+            run.undisturbed(trial).map(<[_]>::to_vec)
         };
         let arms = 0..if data.open { data.study.arms.len() } else { 0 };
         let blocks = 0..data.blocks.len();

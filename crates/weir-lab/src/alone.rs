@@ -193,19 +193,13 @@ impl Stretches {
 }
 
 /// How long the check takes that earlier sessions have left; starting an arm takes `start`.
-pub(crate) fn takes(header: &RunHeader, history: &History, start: Duration) -> Duration {
-    let study = &header.study;
+pub(crate) fn takes(study: &Study, history: &History, start: Duration) -> Duration {
     let wanted = study.objective.metric;
     let gives = |load: &&LoadSpec| match wanted {
         Metric::CpuPerRequest => true,
         metric => load.is_open() == metric.response_quantile().is_some(),
     };
-    let Some(load) = study
-        .loads
-        .iter()
-        .find(gives)
-        .filter(|_| header.check_alone)
-    else {
+    let Some(load) = study.loads.iter().find(gives) else {
         return Duration::ZERO;
     };
     let slice = budget::slice(study, history, load);

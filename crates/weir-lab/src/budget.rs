@@ -7,6 +7,7 @@ use weir_model::flow::{ArrivalsSpec, FlowSpec};
 use weir_model::record::Phase;
 use weir_model::study::{LoadSpec, Study};
 
+use crate::alone;
 use crate::history::History;
 use crate::pilot;
 use crate::timeline::around;
@@ -94,12 +95,19 @@ pub fn plan_of(study: &Study) -> Vec<(String, u32, Duration)> {
     plan.collect()
 }
 
-/// How long a run of a study takes, about, everything included. A start of its arms is taken to last as long as
-/// nginx takes.
+/// What a new instance of an arm is taken to need: as much as nginx.
+const RENEWAL: Duration = Duration::from_millis(15);
+
+/// How long a run of a study takes, about, everything included but for a check of its arms one at a time.
 pub fn length_of(study: &Study) -> Duration {
     let arms = study.arms.len() as u32;
-    let renewal = Duration::from_millis(15) * arms;
-    Duration::from_millis(100 + 50 * u64::from(arms)) + takes(study, &History::default(), renewal)
+    Duration::from_millis(100 + 50 * u64::from(arms))
+        + takes(study, &History::default(), RENEWAL * arms)
+}
+
+/// How long that check takes, about.
+pub fn length_of_check(study: &Study) -> Duration {
+    alone::takes(study, &History::default(), RENEWAL)
 }
 
 /// How long everything takes that earlier sessions have left, once all arms run. New instances of all of them

@@ -53,7 +53,7 @@ mod trial;
 mod tests;
 
 pub use arms::{PATCH, REVERT, STOCK_NOFILE};
-pub use budget::{length_of, longest_slice, plan_of, repeats};
+pub use budget::{length_of, length_of_check, longest_slice, plan_of, repeats};
 pub use cell::{ArmId, Block, Cell, CellEnd, Outcome, Rates, Shared};
 pub use error::{Blame, LabError};
 pub use event::Event;

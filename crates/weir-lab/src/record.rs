@@ -102,7 +102,7 @@ impl Recorder<'_> {
         }
         let kind = HistogramKind::Undisturbed;
         if let Some(undisturbed) = arm.undisturbed.as_ref().filter(|_| self.is_kept(kind)) {
-            let tag = tag(&self.cell.load.name, &self.arms[arm.arm].name, block, kind);
+            let tag = tag(load, &self.arms[arm.arm].name, block, kind);
             writer.append_histogram(&tag, start, length, undisturbed)?;
         }
         Ok(summaries)

@@ -146,8 +146,11 @@ fn follow(proposer: &mut dyn Proposer, lab: &mut Lab<'_>) -> Result<(), LabError
                 if !std::mem::replace(&mut is_promised, true) {
                     let renewal = lab.arms.renewal();
                     let one = renewal / (arms.len() as u32).max(1);
-                    let left = budget::takes(&lab.header.study, lab.history, renewal)
-                        + alone::takes(lab.header, lab.history, one);
+                    let study = &lab.header.study;
+                    let mut left = budget::takes(study, lab.history, renewal);
+                    if lab.header.check_alone {
+                        left += alone::takes(study, lab.history, one);
+                    }
                     let passed = lab.hosts.now().saturating_sub(lab.begun);
                     (lab.events)(Event::Takes(passed + left));
                 }

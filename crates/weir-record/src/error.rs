@@ -97,6 +97,9 @@ impl RecordError {
                 Some("choose a folder that does not exist yet, or resume the run that is in it")
             }
             RecordError::Busy { .. } => Some("wait for it to end, or stop it"),
+            RecordError::Corrupt { .. } => Some(
+                "the run was damaged or mixed with another: restore the file from a copy, or measure again",
+            ),
             RecordError::UnknownFormat { .. } => Some("use the weir that wrote it, or a newer one"),
             _ => None,
         }

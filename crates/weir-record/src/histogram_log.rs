@@ -3,10 +3,9 @@
 //! The format is the one of Java's `HistogramLogWriter`, version 1.3, so the usual viewers read our
 //! file: `Tag=T,START,LENGTH,MAX,BASE64`, START and LENGTH in seconds, the histogram in V2 encoding,
 //! deflated. Values stay in nanoseconds. Lines are found by our own scan and not by the crate's
-//! iterator because we need the place of a line that is wrong, and the offset of one that is right.
+//! iterator because we need the place of a line that is wrong.
 
 use std::collections::HashMap;
-use std::ops::Range;
 use std::time::Duration;
 
 use base64::Engine as _;
@@ -63,33 +62,56 @@ impl Encoder {
     }
 }
 
-/// Where the base64 of each tag's histogram stands in `log`, in bytes from its beginning.
+/// What a line of the log holds.
+#[derive(Debug)]
+pub(crate) struct Kept {
+    /// Its number, from 1.
+    pub(crate) line: usize,
+    /// How many values.
+    pub(crate) count: u64,
+    /// The largest of them, nanoseconds.
+    pub(crate) max: u64,
+    /// Sparse, because a histogram in memory takes a quarter of a megabyte.
+    pub(crate) buckets: Vec<(u64, u64)>,
+}
+
+/// The histograms of a log by their tags, those of one tag in order of time.
 ///
-/// A tag may come twice: a run that was killed between a histogram and its record measures the
-/// block again when it is resumed. The record that exists was written after the later line, so the
-/// later line counts.
+/// A tag comes twice where a run was killed between a histogram and its record: the block is measured again when
+/// the run is resumed. Trials of different phases may have the same tag, too.
 ///
 /// # Errors
-/// Number (from 1) and defect of the first line that is neither comment, legend nor interval.
-pub(crate) fn index(log: &[u8]) -> Result<HashMap<String, Range<usize>>, (usize, String)> {
-    let mut found = HashMap::new();
-    let mut offset = 0;
-    for (number, line) in log.split_inclusive(|&byte| byte == b'\n').enumerate() {
-        let end = offset + line.trim_ascii_end().len();
-        if !matches!(line.first(), Some(b'#' | b'"')) {
-            let tag_and_start = interval(line)
-                .ok_or_else(|| (number + 1, "not a histogram log line".to_owned()))?;
-            if let (Some(tag), start) = tag_and_start {
-                found.insert(tag.to_owned(), offset + start..end);
-            }
+/// Number (from 1) and defect of the first line that is neither comment, legend nor interval, or of which the
+/// histogram cannot be decoded.
+pub(crate) fn read(log: &[u8]) -> Result<HashMap<String, Vec<Kept>>, (usize, String)> {
+    let mut found: HashMap<String, Vec<Kept>> = HashMap::new();
+    let mut deserializer = Deserializer::new();
+    for (line, text) in (1..).zip(log.split_inclusive(|&byte| byte == b'\n')) {
+        if matches!(text.first(), Some(b'#' | b'"')) {
+            continue;
         }
-        offset += line.len();
+        let (tag, base64) = interval(text.trim_ascii_end())
+            .ok_or_else(|| (line, "not a histogram log line".to_owned()))?;
+        let Some(tag) = tag else { continue };
+        let histogram = decode(&mut deserializer, base64).map_err(|message| {
+            let message = format!("the histogram `{tag}` cannot be decoded: {message}");
+            (line, message)
+        })?;
+        let buckets = histogram.iter_recorded();
+        found.entry(tag.to_owned()).or_default().push(Kept {
+            line,
+            count: histogram.len(),
+            max: histogram.max(),
+            buckets: buckets
+                .map(|bucket| (bucket.value_iterated_to(), bucket.count_at_value()))
+                .collect(),
+        });
     }
     Ok(found)
 }
 
-/// Tag of an interval line and where its base64 begins.
-fn interval(line: &[u8]) -> Option<(Option<&str>, usize)> {
+/// Tag of an interval line and its histogram in base64.
+fn interval(line: &[u8]) -> Option<(Option<&str>, &str)> {
     let text = str::from_utf8(line).ok()?;
     let (tag, rest) = match text.strip_prefix("Tag=") {
         Some(tagged) => {
@@ -102,17 +124,12 @@ fn interval(line: &[u8]) -> Option<(Option<&str>, usize)> {
     for _ in 0..3 {
         fields.next()?.parse::<f64>().ok()?;
     }
-    let base64 = fields.next()?;
-    Some((tag, text.len() - base64.len()))
+    Some((tag, fields.next()?))
 }
 
-/// The histogram in its base64 form.
-///
-/// # Errors
-/// What is wrong with it, in words.
-pub(crate) fn decode(base64: &[u8]) -> Result<Histogram<u64>, String> {
+fn decode(deserializer: &mut Deserializer, base64: &str) -> Result<Histogram<u64>, String> {
     let bytes = STANDARD.decode(base64).map_err(|error| error.to_string())?;
-    Deserializer::new()
+    deserializer
         .deserialize(&mut &bytes[..])
         .map_err(|error| error.to_string())
 }

@@ -1,20 +1,21 @@
-//! The reading half: a run folder in memory, histograms left on disk until asked for.
+//! The reading half: a run folder in memory, its histograms held against its records.
 
 use std::collections::{BTreeMap, HashMap};
-use std::fs::{self, File};
+use std::fs;
 use std::io;
-use std::ops::Range;
-use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 
-use hdrhistogram::Histogram;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use weir_model::record::{
-    Outcome, PartRecord, Phase, PilotRecord, READABLE, Record, RunHeader, TrialRecord,
+    Outcome, PartRecord, Phase, PilotRecord, QuantileSummary, READABLE, Record, RunHeader,
+    TrialRecord,
 };
 
-use crate::{HEADER_FILE, HISTOGRAMS_FILE, RECORDS_FILE, RecordError, STUDY_FILE, histogram_log};
+use crate::histogram_log::{self, Kept};
+use crate::{
+    HEADER_FILE, HISTOGRAMS_FILE, HistogramKind, RECORDS_FILE, RecordError, STUDY_FILE, tag,
+};
 
 /// A run as its folder tells it.
 #[derive(Debug)]
@@ -29,7 +30,8 @@ pub struct Run {
     pub records: Vec<Record>,
     /// Whether a half-written last line was ignored: the process was killed while it wrote.
     pub truncated: bool,
-    histograms: HistogramFile,
+    /// By tag.
+    histograms: HashMap<String, Vec<Kept>>,
 }
 
 impl Run {
@@ -37,7 +39,8 @@ impl Run {
     ///
     /// # Errors
     /// There is no run, its format is unknown, a line other than the last is damaged (named by file
-    /// and line), or the kernel refuses.
+    /// and line), the histogram of a record is not there or has other values than the record says, or
+    /// the kernel refuses.
     pub fn read(dir: &Path) -> Result<Run, RecordError> {
         let header = read_header(dir)?;
         let study_path = dir.join(STUDY_FILE);
@@ -53,29 +56,109 @@ impl Run {
             .enumerate()
             .map(|(index, line)| parse(&path, index, line.trim_ascii_end()).map(with_errno))
             .collect::<Result<_, _>>()?;
-        let (histograms, half_histogram) = HistogramFile::open(dir.join(HISTOGRAMS_FILE))?;
-        Ok(Run {
+        let path = dir.join(HISTOGRAMS_FILE);
+        let log = fs::read(&path).map_err(RecordError::io("read", &path))?;
+        let whole_log = whole_lines(&log);
+        let histograms =
+            histogram_log::read(whole_log).map_err(|(line, message)| RecordError::Corrupt {
+                path,
+                line,
+                message,
+            })?;
+        let run = Run {
             dir: dir.to_owned(),
             header,
             study_text,
             records,
-            truncated: half_histogram || whole.len() != bytes.len(),
+            truncated: whole_log.len() != log.len() || whole.len() != bytes.len(),
             histograms,
-        })
+        };
+        run.check_histograms()?;
+        Ok(run)
     }
 
-    /// The histogram under `tag`; `None` when there is none that can be read. Each call decodes it
-    /// again: a histogram in memory takes a quarter of a megabyte.
-    pub fn histogram(&self, tag: &str) -> Option<Histogram<u64>> {
-        self.read_histogram(tag).ok().flatten()
+    /// What is behind a summary: nanoseconds and how many values are equal to them, ascending. Nothing where it
+    /// was not kept.
+    pub fn histogram(&self, summary: &QuantileSummary) -> &[(u64, u64)] {
+        self.kept(summary).map_or(&[], |kept| &kept.buckets)
     }
 
-    /// The histogram under `tag`, telling "not there" (`None`) from "damaged" (an error).
-    ///
-    /// # Errors
-    /// The line cannot be read or decoded.
-    pub fn read_histogram(&self, tag: &str) -> Result<Option<Histogram<u64>>, RecordError> {
-        self.histograms.read(tag)
+    /// The same of the response times of a trial ([`HistogramKind::Undisturbed`]) without slices in which the machine
+    /// stood still; `None` where it has no such slices.
+    pub fn undisturbed(&self, trial: &TrialRecord) -> Option<&[(u64, u64)]> {
+        if !trial.slices.iter().any(|slice| slice.stood_still) {
+            return None;
+        }
+        let kept = self.kept_undisturbed(trial);
+        Some(kept.map_or(&[], |kept| &kept.buckets))
+    }
+
+    /// The latest one that the summary fits: see [`histogram_log::read`] why there may be others.
+    fn kept(&self, summary: &QuantileSummary) -> Option<&Kept> {
+        let mut all = self.histograms.get(&summary.tag)?.iter().rev();
+        all.find(|kept| (kept.count, kept.max) == (summary.count, summary.max))
+    }
+
+    /// The first one that was written after the trial's response times.
+    fn kept_undisturbed(&self, trial: &TrialRecord) -> Option<&Kept> {
+        let all = self.kept(&trial.response_time)?;
+        let kind = HistogramKind::Undisturbed;
+        let tag = tag(&trial.load, &trial.arm, trial.block, kind);
+        let mut own = self.histograms.get(&tag)?.iter();
+        own.find(|kept| kept.line > all.line)
+            .filter(|kept| kept.count <= all.count)
+    }
+
+    /// Holds every trial against its histograms: figures rest on both.
+    fn check_histograms(&self) -> Result<(), RecordError> {
+        for (line, record) in (1..).zip(&self.records) {
+            let Record::Trial(trial) = record else {
+                continue;
+            };
+            let damaged = |message: String| RecordError::Corrupt {
+                path: self.dir.join(RECORDS_FILE),
+                line,
+                message,
+            };
+            let summaries = [
+                &trial.response_time,
+                &trial.service_time,
+                &trial.first_byte,
+                &trial.dispatch_lag,
+            ];
+            for summary in summaries {
+                if !summary.tag.is_empty() && self.kept(summary).is_none() {
+                    return Err(damaged(self.mismatch(summary)));
+                }
+            }
+            let slices = || trial.slices.iter();
+            let is_split = slices().any(|slice| slice.stood_still)
+                && slices().any(|slice| !slice.stood_still && slice.due > 0);
+            let is_kept = !trial.response_time.tag.is_empty();
+            if is_split && is_kept && self.kept_undisturbed(trial).is_none() {
+                return Err(damaged(format!(
+                    "{HISTOGRAMS_FILE} lacks the response times of `{}` without the slices in which the machine \
+                     stood still",
+                    trial.response_time.tag
+                )));
+            }
+        }
+        Ok(())
+    }
+
+    /// What is there instead of the histogram of a summary.
+    fn mismatch(&self, summary: &QuantileSummary) -> String {
+        let QuantileSummary {
+            tag, count, max, ..
+        } = summary;
+        let wanted = format!("the histogram `{tag}` must have {count} values up to {max} ns");
+        match self.histograms.get(tag).and_then(|all| all.last()) {
+            None => format!("{wanted}, but {HISTOGRAMS_FILE} does not have it"),
+            Some(found) => format!(
+                "{wanted}, but the one in {HISTOGRAMS_FILE}:{} has {} values up to {} ns",
+                found.line, found.count, found.max
+            ),
+        }
     }
 
     /// All trials that figures rest on, in order of time: those of other phases are left out.
@@ -226,54 +309,4 @@ fn parse<T: DeserializeOwned>(path: &Path, index: usize, text: &[u8]) -> Result<
             message: message.strip_suffix(&place).unwrap_or(&message).to_owned(),
         }
     })
-}
-
-/// The histogram log, indexed by tag.
-#[derive(Debug)]
-struct HistogramFile {
-    path: PathBuf,
-    file: File,
-    index: HashMap<String, Range<usize>>,
-}
-
-impl HistogramFile {
-    /// Opens and indexes the log; also says whether its last line is a half one.
-    fn open(path: PathBuf) -> Result<(HistogramFile, bool), RecordError> {
-        let file = File::open(&path).map_err(RecordError::io("read", &path))?;
-        let bytes = fs::read(&path).map_err(RecordError::io("read", &path))?;
-        let whole = whole_lines(&bytes);
-        let index =
-            histogram_log::index(whole).map_err(|(line, message)| RecordError::Corrupt {
-                path: path.clone(),
-                line,
-                message,
-            })?;
-        let half = whole.len() != bytes.len();
-        Ok((HistogramFile { path, file, index }, half))
-    }
-
-    fn read(&self, tag: &str) -> Result<Option<Histogram<u64>>, RecordError> {
-        let Some(place) = self.index.get(tag) else {
-            return Ok(None);
-        };
-        let mut base64 = vec![0; place.len()];
-        self.file
-            .read_exact_at(&mut base64, place.start as u64)
-            .map_err(RecordError::io("read", &self.path))?;
-        match histogram_log::decode(&base64) {
-            Ok(histogram) => Ok(Some(histogram)),
-            Err(message) => Err(self.damaged(tag, place.start, message)),
-        }
-    }
-
-    /// The line number is counted only when it is needed: for an error.
-    fn damaged(&self, tag: &str, offset: usize, message: String) -> RecordError {
-        let before = fs::read(&self.path).unwrap_or_default();
-        let newlines = before.iter().take(offset).filter(|&&byte| byte == b'\n');
-        RecordError::Corrupt {
-            path: self.path.clone(),
-            line: newlines.count() + 1,
-            message: format!("the histogram `{tag}` cannot be decoded: {message}"),
-        }
-    }
 }

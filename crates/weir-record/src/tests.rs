@@ -5,7 +5,6 @@ use std::path::Path;
 use std::time::Duration;
 
 use hdrhistogram::Histogram;
-use hdrhistogram::serialization::interval_log::{IntervalLogIterator, LogEntry};
 use weir_model::fixture;
 use weir_model::load::Lifetime;
 use weir_model::load::{ErrorCount, ErrorKind};
@@ -13,6 +12,8 @@ use weir_model::record::*;
 use weir_model::study::*;
 
 use super::*;
+
+mod histograms;
 
 fn header() -> RunHeader {
     let arm = |name: &str| fixture::arm(name, ArmRole::Change, &[]);
@@ -143,56 +144,22 @@ fn errors_of_before_they_had_a_number_get_it_from_their_words() {
     assert_eq!(read("(os error many)"), None);
 }
 
-#[test]
-fn histograms_come_back_exactly() {
-    let (folder, mut writer) = begun();
-    let cases = [
-        histogram([]),
-        histogram([1]),
-        histogram((0..20_000).map(|k| 1_000 + k * k * 37)),
-        histogram([0, 5, 3_600_000_000_000, u64::MAX]),
-    ];
-    for (block, histogram) in (0..).zip(&cases) {
-        let tag = tag("closed", "a", block, HistogramKind::ResponseTime);
-        let [start, length] = [u64::from(block) * 100, 80].map(Duration::from_millis);
-        let appended = writer.append_histogram(&tag, start, length, histogram);
-        appended.unwrap();
+/// A trial of which the response times are kept under its tag.
+fn timed(arm: &str, block: u32, histogram: &Histogram<u64>) -> TrialRecord {
+    let tag = tag("closed", arm, block, HistogramKind::ResponseTime);
+    TrialRecord {
+        response_time: summarize(&tag, histogram, 0),
+        ..trial(arm, block)
     }
-    let run = Run::read(folder.path()).unwrap();
-    for (block, histogram) in (0..).zip(&cases) {
-        let tag = tag("closed", "a", block, HistogramKind::ResponseTime);
-        let back = run.read_histogram(&tag).unwrap().unwrap();
-        assert_eq!(&back, histogram, "block {block}");
-        assert_eq!(back.high(), histogram.high(), "the range comes back too");
-    }
-    assert_eq!(run.histogram("closed/a/99/response_time"), None);
 }
 
-#[test]
-fn the_histogram_log_is_one_that_others_read() {
-    let (folder, mut writer) = begun();
-    let [start, length] = [1500, 80].map(Duration::from_millis);
-    let appended = writer.append_histogram("t", start, length, &histogram([9]));
-    appended.unwrap();
-    let bytes = fs::read(folder.path().join(HISTOGRAMS_FILE)).unwrap();
-    let entries: Result<Vec<_>, _> = IntervalLogIterator::new(&bytes).collect();
-    let entries = entries.unwrap();
-    let [LogEntry::Interval(interval)] = &entries[..] else {
-        panic!("one interval, not {entries:?}");
-    };
-    assert_eq!(interval.tag().map(|tag| tag.as_str()), Some("t"));
-    let times = (interval.start_timestamp(), interval.duration());
-    assert_eq!(times, (start, length));
-}
-
-#[test]
-fn the_later_of_two_equal_tags_counts() {
-    let (folder, mut writer) = begun();
-    for value in [10, 20] {
-        append(&mut writer, "t", value).unwrap();
-    }
-    let run = Run::read(folder.path()).unwrap();
-    assert_eq!(run.histogram("t").unwrap().max(), 20);
+/// Appends a trial behind its histogram.
+fn append_timed(writer: &mut RunWriter, trial: &TrialRecord, histogram: &Histogram<u64>) {
+    let tag = &trial.response_time.tag;
+    let kept = writer.append_histogram(tag, Duration::ZERO, Duration::ZERO, histogram);
+    kept.unwrap();
+    let record = Record::Trial(Box::new(trial.clone()));
+    writer.append(&record).unwrap();
 }
 
 #[test]
@@ -211,11 +178,13 @@ fn a_kill_in_mid_line_costs_that_line_alone() {
 
         let (mut writer, run) = RunWriter::resume(folder.path()).unwrap();
         assert!(!run.truncated, "resuming cut the half lines off");
-        append(&mut writer, "x", 5).unwrap();
-        writer.append(&record("keepalive", 0)).unwrap();
+        let times = histogram([5]);
+        let next = timed("keepalive", 0, &times);
+        append_timed(&mut writer, &next, &times);
         let run = Run::read(folder.path()).unwrap();
-        assert_eq!(run.records, [record("baseline", 0), record("keepalive", 0)]);
-        assert!(run.histogram("x").is_some());
+        assert_eq!(run.histogram(&next.response_time), [(5, 1)]);
+        let next = Record::Trial(Box::new(next));
+        assert_eq!(run.records, [record("baseline", 0), next]);
     }
 }
 
@@ -240,14 +209,9 @@ fn a_damaged_line_is_named() {
 
     let folder = begun().0;
     let log = folder.path().join(HISTOGRAMS_FILE);
-    append_raw(&log, b"Tag=good,0.0,0.0,1,!!!!\n");
-    let run = Run::read(folder.path()).unwrap();
-    let error = run.read_histogram("good").unwrap_err().to_string();
-    assert!(error.contains("histograms.hlog:4: "), "{error}");
-    assert_eq!(run.histogram("good"), None);
     append_raw(&log, b"rubbish\n");
     let error = Run::read(folder.path()).unwrap_err().to_string();
-    assert!(error.contains("histograms.hlog:5: "), "{error}");
+    assert!(error.contains("histograms.hlog:4: "), "{error}");
 }
 
 #[test]

@@ -149,6 +149,9 @@ fn a_check_is_promised_and_said_in_every_report() {
     let without = takes(&Bench::new(&["stock", "same", SICK], 24, model(0.0)));
     let bench = bench(0.0);
     let with = takes(&bench);
+    let before = crate::length_of(&bench.study) + crate::length_of_check(&bench.study);
+    let said = format!("{with} promised, {before:?} before");
+    assert!((before.as_secs_f64() / with - 1.0).abs() < 0.1, "{said}");
     let run = bench.read();
     let measured = run.trials_in(Phase::is_alone).count() as f64 * 0.2;
     assert!(

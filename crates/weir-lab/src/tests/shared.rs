@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use weir_model::record::{Outcome, Phase, Record, Validity};
 use weir_model::study::{MatrixCell, StudyArrivals};
-use weir_simulation::Model;
+use weir_simulation::{Model, NOISES};
 
 use super::bench::{Bench, load};
 use crate::Event;
@@ -55,7 +55,7 @@ fn each_load_of_a_shared_trial_is_judged_and_reported_as_its_own() {
             let due: u64 = trial.slices.iter().map(|slice| slice.due).sum();
             // Two slices, 80 ms of each measured.
             assert!((due as f64 - rate * 0.16).abs() <= 2.0, "{name}: {due}");
-            assert!(run.histogram(&trial.response_time.tag).is_some(), "{name}");
+            assert!(!run.histogram(&trial.response_time).is_empty(), "{name}");
         }
         // Eight instances, each with a block of every load of the same connections.
         let parts: Vec<_> = run.parts(name).collect();
@@ -90,6 +90,30 @@ fn each_load_of_a_shared_trial_is_judged_and_reported_as_its_own() {
         3 * (8 + 7),
         "instances are renewed together"
     );
+}
+
+#[test]
+fn each_load_of_a_shared_trial_keeps_its_own_times_without_hold_ups() {
+    let mut bench = matrix();
+    let mut rows = NOISES.iter();
+    let row = rows.find(|row| row.name == "open loop, hold-ups, meters");
+    bench.model.machine.hold_ups = row.unwrap().model(1).machine.hold_ups;
+    bench.findings();
+    let run = bench.read();
+    for rate in RATES {
+        let trials = run
+            .trials()
+            .filter(|trial| trial.rate_intended == Some(rate));
+        let split = trials.filter_map(|trial| {
+            let left = trial.slices.iter().filter(|slice| !slice.stood_still);
+            let due: u64 = left.map(|slice| slice.due).sum();
+            let kept = run.undisturbed(trial).filter(|_| due > 0)?;
+            Some((kept.iter().map(|(_, count)| count).sum::<u64>(), due))
+        });
+        let split: Vec<_> = split.collect();
+        assert!(!split.is_empty(), "{rate}: none stood still");
+        assert!(split.iter().all(|(kept, due)| kept == due), "{split:?}");
+    }
 }
 
 #[test]

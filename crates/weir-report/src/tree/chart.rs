@@ -152,6 +152,6 @@ pub(crate) struct Panel {
     pub(crate) hue: usize,
     /// Whether it is what the others are compared with.
     pub(crate) is_baseline: bool,
-    /// (seconds, value), finite.
+    /// (seconds, value): seconds finite, the value not where there is none.
     pub(crate) points: Vec<(f64, f64)>,
 }

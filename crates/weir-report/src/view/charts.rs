@@ -81,16 +81,14 @@ pub(super) fn over_time(arms: &[ArmFindings], times: bool) -> Chart {
     let roles: Vec<ArmRole> = arms.iter().map(|arm| arm.role).collect();
     let panels = arms.iter().zip(series(&roles)).map(|(arm, series)| {
         let points = arm.over_time.iter().map(|&(s, rate, ns)| match times {
-            true => (s, ns as f64),
+            true => (s, ns.map_or(f64::NAN, |ns| ns as f64)),
             false => (s, rate),
         });
         Panel {
             name: arm.arm.clone(),
             hue: hue(series, arm.role),
             is_baseline: arm.role == ArmRole::Baseline,
-            points: points
-                .filter(|(s, value)| s.is_finite() && value.is_finite())
-                .collect(),
+            points: points.filter(|(s, _)| s.is_finite()).collect(),
         }
     });
     Chart::Panels(Panels {

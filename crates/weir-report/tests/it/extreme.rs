@@ -195,7 +195,7 @@ fn one_block_and_one_point() {
     for load in &mut run.findings.loads {
         load.arms.truncate(2);
         load.arms[0].over_time.truncate(1);
-        load.arms[1].over_time = vec![(f64::NAN, f64::INFINITY, 0)];
+        load.arms[1].over_time = vec![(f64::NAN, f64::INFINITY, Some(0))];
         load.arms[0].percentile_curve = vec![(1.0, 0)];
         load.arms[1].percentile_curve = vec![(f64::INFINITY, 5), (f64::NAN, 5)];
     }

@@ -244,7 +244,7 @@ fn arm(plan: &Plan, role: ArmRole, [rate, p50, cpu]: [f64; 3], seed: u32) -> Arm
         let slow = if block == 70 { 3.2 } else { 1.0 };
         let wave = 1.0 + 0.05 * (f64::from(block) / 17.0).sin() + 0.03 * noise.normal();
         let second = f64::from(block) * 1.02;
-        (second, rate * wave / slow, (p50 * slow / wave) as u64)
+        (second, rate * wave / slow, Some((p50 * slow / wave) as u64))
     });
     let quantiles = [2.0, 10.0, 100.0, 1000.0, 131_072.0].map(|x| at(x) as u64);
     ArmFindings {

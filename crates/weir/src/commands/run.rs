@@ -53,7 +53,7 @@ pub(crate) fn run(args: RunArgs) -> Result<ExitCode, Failure> {
                 can_be_alone(&read.study)?;
             }
             if args.check {
-                terminal::print(&description(&read.study, &remarks))?;
+                terminal::print(&description(&read.study, &remarks, args.check_alone))?;
                 return Ok(ExitCode::SUCCESS);
             }
             let folder = args
@@ -144,7 +144,7 @@ fn scale(text: Option<&str>) -> Result<Scale, Failure> {
 }
 
 /// What a study comes to, for `--check`.
-fn description(study: &Study, remarks: &[Remark]) -> String {
+fn description(study: &Study, remarks: &[Remark], check_alone: bool) -> String {
     let mut text = format!("{}: {}\n", study.name, study.question.trim());
     for arm in &study.arms {
         let changes: Vec<_> = arm
@@ -167,10 +167,19 @@ fn description(study: &Study, remarks: &[Remark]) -> String {
     for loads in loads.chunk_by(of_one_matrix) {
         text.push_str(&load_line(loads));
     }
+    let mut takes = weir_lab::length_of(study);
+    if check_alone {
+        let check = weir_lab::length_of_check(study);
+        takes += check;
+        text.push_str(&format!(
+            "  check the winner and the arm that it is compared with, one at a time: about {}\n",
+            number::length(whole_seconds(check))
+        ));
+    }
     for remark in remarks {
         text.push_str(&format!("  note  {remark}\n"));
     }
-    let takes = number::length(whole_seconds(weir_lab::length_of(study)));
+    let takes = number::length(whole_seconds(takes));
     text.push_str(&format!(
         "The whole run takes about {takes}.\nNothing was started (--check).\n"
     ));

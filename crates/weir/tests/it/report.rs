@@ -2,6 +2,11 @@
 
 use std::fs;
 
+use weir_model::fixture;
+use weir_model::record::Record;
+use weir_model::study::ArmRole;
+use weir_record::RunWriter;
+
 use crate::place::Place;
 use crate::program::{Ended, HasAll, Running, run};
 
@@ -73,6 +78,26 @@ fn folders_that_hold_no_run() {
     report("future").refused_in_a_line(&["future/run.json:1: "]);
     let resumed = place.ends("run --resume temporary");
     resumed.refused_in_a_line(&["temporary is not a run folder"]);
+}
+
+/// Other figures than those that were measured are worse than none.
+#[test]
+fn a_run_that_lacks_a_histogram_is_neither_reported_nor_resumed() {
+    let place = Place::new();
+    let arm = fixture::arm("stock", ArmRole::Baseline, &[]);
+    let header = fixture::header(fixture::study(vec![arm]));
+    let mut writer = RunWriter::create(&place.path("cut"), &header, "").expect("a folder");
+    let mut trial = fixture::trial("closed", "stock", 0);
+    trial.response_time.tag = "closed/stock/0/response_time".to_owned();
+    let written = writer.append(&Record::Trial(Box::new(trial)));
+    written.expect("written");
+    drop(writer);
+    for command in ["report cut", "run --resume cut"] {
+        place.ends(command).refused_in_a_line(&[
+            "cut/records.jsonl:1: the histogram `closed/stock/0/response_time` must have 0 values",
+            "but histograms.hlog does not have it\nhint: the run was damaged or mixed with another",
+        ]);
+    }
 }
 
 #[test]

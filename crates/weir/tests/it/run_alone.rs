@@ -21,6 +21,35 @@ arms:
 blocks: {slice: 50ms, at-least: 6}
 ";
 
+/// By the estimate of the run itself: 16 stretches of at least 1.25 s.
+#[test]
+fn what_a_check_takes_is_said_before_anything_is_started() {
+    let place = Place::new();
+    place.write("study.yaml", STUDY);
+    let seconds = |more: &str| -> [Option<u32>; 2] {
+        let told = place.ends(&format!("run study.yaml --check {more}"));
+        let told = told.with_code(0).stdout;
+        [
+            "compared with, one at a time: about ",
+            "The whole run takes about ",
+        ]
+        .map(|words| {
+            let after = told.split_once(words)?.1;
+            after.split_once(" s")?.0.parse().ok()
+        })
+    };
+    let [[None, Some(without)], [Some(check), Some(with)]] = ["", "--check-alone"].map(seconds)
+    else {
+        panic!("no times: {:?}", seconds("--check-alone"));
+    };
+    assert!((20..40).contains(&check), "{check} s");
+    // Each is rounded to a second.
+    assert!(
+        (without + check).abs_diff(with) <= 1,
+        "{without} s and {check} s are {with} s"
+    );
+}
+
 #[test]
 fn the_winner_and_the_baseline_run_one_at_a_time() {
     let place = Place::new();

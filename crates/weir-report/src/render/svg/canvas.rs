@@ -169,23 +169,34 @@ impl Canvas {
     }
 }
 
-/// A path through points, dropping those that move less than half a pixel.
+/// A path through points, dropping those that move less than half a pixel. One that is not finite leaves a gap.
 pub(super) fn polyline(points: impl Iterator<Item = (f64, f64)>) -> String {
     let mut d = String::new();
     let mut last: Option<(f64, f64)> = None;
-    for (x, y) in points.filter(|(x, y)| x.is_finite() && y.is_finite()) {
+    let mut is_dot = false;
+    for (x, y) in points {
+        if !(x.is_finite() && y.is_finite()) {
+            end(&mut d, is_dot);
+            (last, is_dot) = (None, false);
+            continue;
+        }
         if last.is_some_and(|(a, b)| (x - a).abs() < 0.5 && (y - b).abs() < 0.5) {
             continue;
         }
-        let command = if last.is_none() { 'M' } else { 'L' };
+        is_dot = last.is_none();
+        let command = if is_dot { 'M' } else { 'L' };
         let _ = write!(d, "{command}{} {}", Px(x), Px(y));
         last = Some((x, y));
     }
-    // A single point is drawn as a dot by its round cap.
-    if !d.contains('L') && !d.is_empty() {
+    end(&mut d, is_dot);
+    d
+}
+
+/// A single point is drawn as a dot by its round cap.
+fn end(d: &mut String, is_dot: bool) {
+    if is_dot {
         d.push_str("h0.1");
     }
-    d
 }
 
 #[cfg(test)]
@@ -219,9 +230,11 @@ mod tests {
     }
 
     #[test]
-    fn a_line_skips_what_cannot_be_seen_and_what_is_not_a_point() {
-        let points = [(0.0, 0.0), (0.1, 0.1), (f64::NAN, 3.0), (5.0, 5.0)];
+    fn a_line_skips_what_cannot_be_seen_and_leaves_a_gap_where_there_is_no_point() {
+        let points = [(0.0, 0.0), (0.1, 0.1), (5.0, 5.0)];
         assert_eq!(polyline(points.into_iter()), "M0 0L5 5");
+        let points = [(1.0, 1.0), (2.0, f64::NAN), (3.0, 3.0), (4.0, 4.0)];
+        assert_eq!(polyline(points.into_iter()), "M1 1h0.1M3 3L4 4");
         assert_eq!(polyline([(1.0, 2.0)].into_iter()), "M1 2h0.1");
         assert_eq!(polyline(std::iter::empty()), "");
     }

@@ -20,7 +20,7 @@ pub(crate) fn panels(id: &str, group: &Panels) -> String {
     let ghost = group.panels.first().filter(|panel| panel.is_baseline);
     let drawn = group.panels.iter().enumerate();
     let drawn: String = drawn
-        .filter(|(_, panel)| !panel.points.is_empty())
+        .filter(|(_, panel)| panel.points.iter().any(|(_, value)| value.is_finite()))
         .map(|(place, panel)| {
             let title = format!("{}: {} over time", panel.name, group.what);
             let desc = format!("from 0 to {} s", number::rate(axes.seconds));
@@ -72,7 +72,10 @@ impl Axes {
         canvas.text("tick", (PLOT_X.0, SIZE.1 - 3.0), Anchor::Start, "0 s");
         let end = format!("{} s", number::count(self.seconds.round() as u64));
         canvas.text("tick", (PLOT_X.1, SIZE.1 - 3.0), Anchor::End, &end);
-        let place = |&(s, v): &(f64, f64)| (x.at(s), y.at(v));
+        let place = |&(s, v): &(f64, f64)| match v.is_finite() {
+            true => (x.at(s), y.at(v)),
+            false => (x.at(s), v),
+        };
         if let Some(ghost) = ghost {
             canvas.path("ghost", &polyline(ghost.points.iter().map(place)));
         }
@@ -97,7 +100,8 @@ fn cap(mut values: Vec<f64>) -> f64 {
 
 /// Points above the axis are not left out silently: each has a mark at the upper edge.
 fn beyond(canvas: &mut Canvas, points: &[(f64, f64)], top: f64, x: &Scale) {
-    for (s, _) in points.iter().filter(|(_, v)| *v > top * (1.0 + 1e-9)) {
+    let is_beyond = |value: f64| value.is_finite() && value > top * (1.0 + 1e-9);
+    for (s, _) in points.iter().filter(|(_, value)| is_beyond(*value)) {
         let at = x.at(*s);
         canvas.line("beyond", (at, PLOT_Y.1 - 5.0), (at, PLOT_Y.1));
     }
@@ -131,8 +135,19 @@ mod tests {
     }
 
     #[test]
+    fn a_block_without_a_value_leaves_a_gap() {
+        let of = |value: f64| panels("p", &group(vec![(0.0, 10.0), (1.0, value), (2.0, 10.0)]));
+        let parts = |svg: String| {
+            svg.rsplit_once(" d=\"")
+                .map(|(_, d)| d.matches('M').count())
+        };
+        assert_eq!([of(10.0), of(f64::NAN)].map(parts), [Some(1), Some(2)]);
+    }
+
+    #[test]
     fn nothing_measured_draws_nothing() {
         assert_eq!(cap(Vec::new()), 1.0);
         assert_eq!(panels("p", &group(Vec::new())), "");
+        assert_eq!(panels("p", &group(vec![(1.0, f64::NAN)])), "");
     }
 }

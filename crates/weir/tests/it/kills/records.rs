@@ -136,10 +136,9 @@ impl Recovered {
             }
         }
         for trial in run.trials() {
-            let tag = &trial.response_time.tag;
-            let count = run.read_histogram(tag).map(|found| found.map(|h| h.len()));
-            if !matches!(count, Ok(Some(count)) if count == trial.response_time.count) {
-                self.fault(format!("the histogram {tag}: {count:?}"));
+            // That it is the right one was seen when the run was read.
+            if run.histogram(&trial.response_time).is_empty() {
+                self.fault(format!("no histogram {}", trial.response_time.tag));
             }
         }
         self.reads_back(scene);

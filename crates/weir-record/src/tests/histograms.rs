@@ -1,0 +1,151 @@
+//! Histograms in the log, and runs whose log is not that of their records.
+
+use hdrhistogram::iterators::IterationValue;
+use hdrhistogram::serialization::interval_log::{IntervalLogIterator, LogEntry};
+
+use super::*;
+
+fn buckets(histogram: &Histogram<u64>) -> Vec<(u64, u64)> {
+    let buckets = histogram.iter_recorded();
+    let of = |bucket: IterationValue<u64>| (bucket.value_iterated_to(), bucket.count_at_value());
+    buckets.map(of).collect()
+}
+
+#[test]
+fn histograms_come_back_exactly() {
+    let (folder, mut writer) = begun();
+    let cases = [
+        histogram([]),
+        histogram([1]),
+        histogram((0..20_000).map(|k| 1_000 + k * k * 37)),
+        histogram([0, 5, 3_600_000_000_000, u64::MAX]),
+    ];
+    for (block, histogram) in (0..).zip(&cases) {
+        append_timed(&mut writer, &timed("a", block, histogram), histogram);
+    }
+    let run = Run::read(folder.path()).unwrap();
+    for (trial, histogram) in run.trials().zip(&cases) {
+        let back = run.histogram(&trial.response_time);
+        assert_eq!(back, buckets(histogram), "block {}", trial.block);
+    }
+    assert_eq!(run.histogram(&QuantileSummary::default()), []);
+}
+
+#[test]
+fn the_histogram_log_is_one_that_others_read() {
+    let (folder, mut writer) = begun();
+    let [start, length] = [1500, 80].map(Duration::from_millis);
+    let appended = writer.append_histogram("t", start, length, &histogram([9]));
+    appended.unwrap();
+    let bytes = fs::read(folder.path().join(HISTOGRAMS_FILE)).unwrap();
+    let entries: Result<Vec<_>, _> = IntervalLogIterator::new(&bytes).collect();
+    let entries = entries.unwrap();
+    let [LogEntry::Interval(interval)] = &entries[..] else {
+        panic!("one interval, not {entries:?}");
+    };
+    assert_eq!(interval.tag().map(|tag| tag.as_str()), Some("t"));
+    let times = (interval.start_timestamp(), interval.duration());
+    assert_eq!(times, (start, length));
+}
+
+#[test]
+fn each_record_has_its_own_of_equal_tags() {
+    let (folder, mut writer) = begun();
+    let times = [10, 20].map(|ns| histogram([ns]));
+    let trials = times.each_ref().map(|times| timed("a", 0, times));
+    for (trial, times) in trials.iter().zip(&times) {
+        append_timed(&mut writer, trial, times);
+    }
+    append(&mut writer, &trials[0].response_time.tag, 30).unwrap();
+    let run = Run::read(folder.path()).unwrap();
+    for (trial, ns) in trials.iter().zip([10, 20]) {
+        assert_eq!(run.histogram(&trial.response_time), [(ns, 1)]);
+    }
+}
+
+/// A trial of two slices, of which one stood still.
+fn split(times: &Histogram<u64>) -> TrialRecord {
+    let slice = |stood_still: bool| SliceRecord {
+        due: 2,
+        stood_still,
+        ..SliceRecord::default()
+    };
+    TrialRecord {
+        slices: vec![slice(false), slice(true)],
+        ..timed("a", 7, times)
+    }
+}
+
+/// A log with these response times of [`split`], and these without the slice that stood still.
+fn log(all: &Histogram<u64>, undisturbed: &Histogram<u64>) -> String {
+    let (folder, mut writer) = begun();
+    let kinds = [HistogramKind::ResponseTime, HistogramKind::Undisturbed];
+    for (kind, histogram) in kinds.into_iter().zip([all, undisturbed]) {
+        let tag = tag("closed", "a", 7, kind);
+        let kept = writer.append_histogram(&tag, Duration::ZERO, Duration::ZERO, histogram);
+        kept.unwrap();
+    }
+    fs::read_to_string(folder.path().join(HISTOGRAMS_FILE)).unwrap()
+}
+
+/// What becomes of reading and resuming a run of one trial with this log.
+fn read_with(log: &str, trial: &TrialRecord) -> [Result<Run, RecordError>; 2] {
+    let (folder, mut writer) = begun();
+    let record = Record::Trial(Box::new(trial.clone()));
+    writer.append(&record).unwrap();
+    drop(writer);
+    fs::write(folder.path().join(HISTOGRAMS_FILE), log).unwrap();
+    let read = Run::read(folder.path());
+    [read, RunWriter::resume(folder.path()).map(|(_, run)| run)]
+}
+
+#[test]
+fn histograms_of_a_trial_are_found_whatever_else_a_kill_has_left() {
+    let (all, undisturbed) = (histogram([10, 20, 30]), histogram([10, 20]));
+    let (trial, good) = (split(&all), log(&all, &undisturbed));
+    let killed = log(&undisturbed, &undisturbed);
+    for log in [&good, &(good.clone() + "Tag=x,0."), &(killed + &good)] {
+        for run in read_with(log, &trial) {
+            let run = run.unwrap();
+            assert_eq!(run.histogram(&trial.response_time), buckets(&all));
+            let own = run.undisturbed(&trial);
+            assert_eq!(own, Some(&*buckets(&undisturbed)));
+            let undivided = timed("a", 7, &all);
+            assert_eq!(run.undisturbed(&undivided), None);
+        }
+    }
+}
+
+/// Figures rest on both files.
+#[test]
+fn histograms_that_are_not_those_of_the_records_are_refused() {
+    let (all, undisturbed) = (histogram([10, 20, 30]), histogram([10, 20]));
+    let (trial, good) = (split(&all), log(&all, &undisturbed));
+    let tag = &trial.response_time.tag;
+    let wanted = format!(":1: the histogram `{tag}` must have 3 values up to 30 ns, but ");
+    let other = |found: &str| format!("{wanted}the one in histograms.hlog:4 has {found} ns");
+    let lacks = || format!(":1: histograms.hlog lacks the response times of `{tag}` without");
+    let cut = good.rfind("Tag=").unwrap();
+    let foreign = histogram([1, 2, 40]);
+    let rubbish = good.replacen("HISTF", "!ISTF", 1);
+    for (log, error) in [
+        ("", wanted.clone() + "histograms.hlog does not have it"),
+        (&log(&undisturbed, &undisturbed), other("2 values up to 20")),
+        (&log(&foreign, &undisturbed), other("3 values up to 40")),
+        (&good[..cut], lacks()),
+        (&good[..cut + 40], lacks()),
+        (&log(&all, &histogram([1; 4])), lacks()),
+        (
+            &rubbish,
+            format!("histograms.hlog:4: the histogram `{tag}` cannot"),
+        ),
+    ] {
+        for refused in read_with(log, &trial) {
+            let refused = refused.unwrap_err();
+            let text = refused.to_string();
+            assert!(text.contains(&error), "{text}");
+            let hint = refused.hint().unwrap();
+            assert!(hint.contains("damaged"), "{hint}");
+        }
+    }
+}
