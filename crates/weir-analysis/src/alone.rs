@@ -10,13 +10,15 @@ use weir_model::record::{Phase, Validity};
 use weir_model::study::{ArmRole, Metric, Study};
 use weir_record::Run;
 use weir_stats::verdict::LEAST_REPLICATES;
-use weir_stats::{Estimate, Interval, SignedRank, difference, hodges_lehmann};
+use weir_stats::{
+    Estimate, Interval, SignedRank, difference, hodges_lehmann, ratio_of, relative_difference,
+};
 
 use crate::blocks::LoadData;
 use crate::findings::{AloneFindings, Comparison, Holding, LoadFindings, Verdict};
 use crate::headline;
 use crate::names::{self, find};
-use crate::replicates::{WORST, groups};
+use crate::replicates::groups;
 use crate::values::Values;
 
 /// Share of an effect that may be missing or be too much, where no difference is shown.
@@ -205,11 +207,13 @@ fn replicates(run: &Run, found: &mut AloneFindings, merged: u32) -> Vec<f64> {
             .copied()
             .filter(|block| data.usable(*block, arm).is_some());
         let usable: Vec<usize> = usable.collect();
+        if found.metric.response_quantile().is_none() {
+            return Some(values.value(found.metric, arm, &usable));
+        }
         let each = groups(&usable, merged.max(1) as usize);
         let logs = each.map(|group| values.value(found.metric, arm, group).ln());
-        let logs = logs.filter(|log| !log.is_nan());
-        let logs: Vec<f64> = logs.map(|log| log.clamp(-WORST, WORST)).collect();
-        hodges_lehmann(&logs)
+        let logs: Vec<f64> = logs.filter(|log| log.is_finite()).collect();
+        hodges_lehmann(&logs).map(f64::exp)
     };
     // Blocks of each stretch, with the session and the arm. Paired before they are judged: one that may not be used
     // takes its neighbour with it and no other.
@@ -231,17 +235,44 @@ fn replicates(run: &Run, found: &mut AloneFindings, merged: u32) -> Vec<f64> {
     let pairs = pairs(&whose).into_iter();
     pairs
         .filter_map(|(one, other)| {
-            let mut logs = [one, other].map(|place| {
+            let mut both = [one, other].map(|place| {
                 let ((_, arm), blocks) = &stretches[place];
                 typical(arm, blocks)
             });
             if whose[one].1 == found.against {
-                logs.reverse();
+                both.reverse();
             }
-            let [arm, against] = logs;
-            Some(arm? - against?).filter(|log| log.is_finite())
+            let [arm, against] = both;
+            Some(relative_difference(arm? / against?)).filter(|difference| !difference.is_nan())
         })
         .collect()
+}
+
+/// The logarithm of a ratio beyond all that are seen: there is no bound.
+const LARGEST: f64 = 50.0;
+
+/// The ratio alone divided by the one side by side, with its interval; and the logarithm of the latter.
+fn change(found: &AloneFindings, alone: f64, together: f64) -> ((f64, (f64, f64)), f64) {
+    let log_of = |ratio: f64| ratio.ln().clamp(-LARGEST, LARGEST);
+    let logs = |(ratio, (low, high)): (f64, (f64, f64)), confidence| {
+        let [low, high] = [low, high].map(log_of);
+        let interval = Interval {
+            low,
+            high,
+            confidence,
+        };
+        (log_of(ratio), interval)
+    };
+    let own = logs(found.alone, alone);
+    let side_by_side = logs(found.together, together);
+    let change = difference(own, side_by_side);
+    let ratio = |log: f64| match log {
+        log if log > LARGEST / 2.0 => f64::INFINITY,
+        log if log < -LARGEST / 2.0 => 0.0,
+        log => log.exp(),
+    };
+    let interval = (ratio(change.low), ratio(change.high));
+    ((ratio(own.0 - side_by_side.0), interval), side_by_side.0)
 }
 
 /// The ratio alone, what it differs by, and the verdict. Arms whose ratio is bounded are the only ones here.
@@ -261,23 +292,19 @@ fn judge(
     let Some(alone) = Estimate::of(tests, &sample, &own, objective.confidence) else {
         return;
     };
-    let ratio =
-        |value: f64, interval: Interval| (value.exp(), (interval.low.exp(), interval.high.exp()));
-    found.alone = ratio(alone.value, alone.interval);
-    let (low, high) = together.interval;
-    let side_by_side = Interval {
-        low: low.ln(),
-        high: high.ln(),
-        confidence: together.confidence,
-    };
-    let log = together.ratio.ln();
-    let change = difference((alone.value, alone.interval), (log, side_by_side));
-    found.change = ratio(alone.value - log, change);
+    found.alone = (ratio_of(alone.value), alone.interval.ratios());
+    let (change, log) = change(found, alone.interval.confidence, together.confidence);
+    found.change = change;
     found.tolerance = objective.band.max((SHARE_OF_EFFECT * log.abs()).exp_m1());
     let (low, high) = found.change.1;
     let within = |band: f64| low >= 1.0 / (1.0 + band) && high <= 1.0 + band;
     let percent = |share: f64| format!("{} %", (share * 1e3).round() / 1e1);
-    let (band, tolerance) = (percent(objective.band), percent(found.tolerance));
+    let band = percent(objective.band);
+    let of_what = match found.tolerance > objective.band {
+        true => "a quarter of the effect",
+        false => "the band",
+    };
+    let tolerance = format!("{} ({of_what})", percent(found.tolerance));
     let change = format!(
         "the ratio alone is {:.3} times the one side by side (interval {low:.3} to {high:.3})",
         found.change.0

@@ -275,7 +275,8 @@ fn sentence(study: &Study, load: &LoadFindings, inert: &[InertArm]) -> String {
     let invalid = of(Verdict::Invalid);
     if !invalid.is_empty() {
         let (who, verb) = subject(&invalid, "", "has", "have");
-        parts.push(format!("{who} {verb} no valid figures"));
+        let metric = names::metric_words(metric);
+        parts.push(format!("{who} {verb} no valid figures of the {metric}"));
     }
     if parts.is_empty() {
         return resolution(study, load);

@@ -3,7 +3,9 @@
 
 use weir_model::study::{ArmRole, Compare, Metric, Objective};
 use weir_record::Run;
-use weir_stats::{Estimate, Evidence, Outcome, SignedRank, holm, least_replicates, verdict};
+use weir_stats::{
+    Estimate, Evidence, Outcome, SignedRank, holm, least_replicates, ratio_of, verdict,
+};
 
 use crate::blocks::LoadData;
 use crate::findings::{Comparison, Verdict};
@@ -12,7 +14,7 @@ use crate::values::Values;
 
 /// Correlated replicates that a cluster needs for its sum to have most of what they have in common.
 const BLOCKS_FOR_CORRELATION: usize = 5;
-/// A log ratio from which on there is no bound.
+/// A detectable change from which on nothing can be detected.
 const UNBOUNDED: f64 = 1e2;
 
 /// Compares the arms under one load.
@@ -123,7 +125,7 @@ impl<'a> Comparer<'a> {
             }
         };
         let confidence = self.data.study.objective.confidence;
-        let (sample, clusters) = (&drawn.log_ratios, &drawn.clusters);
+        let (sample, clusters) = (&drawn.differences, &drawn.clusters);
         let Some(found) = Estimate::of(self.tests, sample, clusters, confidence) else {
             comparison.because = "the metric was not recorded".to_owned();
             return comparison;
@@ -131,14 +133,16 @@ impl<'a> Comparer<'a> {
         comparison.n = sample.len() as u32;
         comparison.merged = drawn.merged;
         comparison.autocorrelation = found.autocorrelation;
-        comparison.ratio = ratio(found.value);
-        comparison.interval = (ratio(found.interval.low), ratio(found.interval.high));
+        comparison.ratio = ratio_of(found.value);
+        comparison.interval = found.interval.ratios();
         comparison.pooled = drawn.pooled;
         comparison.confidence = found.interval.confidence;
         comparison.p = found.p;
         comparison.p_holm = found.p;
         comparison.minimum_detectable = match found.minimum_detectable {
             least if least > UNBOUNDED => f64::INFINITY,
+            // One of them has no figure in most replicates.
+            _ if comparison.ratio == 0.0 || comparison.ratio.is_infinite() => f64::NAN,
             least => least,
         };
         comparison.verdict = Verdict::Inconclusive;
@@ -191,7 +195,7 @@ impl<'a> Comparer<'a> {
             let p99 = |arm| values.times(arm, &all).quantile(0.99);
             drawn.pooled = p99(arm) / p99(against);
         }
-        match drawn.log_ratios.is_empty() {
+        match drawn.differences.is_empty() {
             true => Err(NotComparable(
                 "in no block did either arm answer enough requests for it".to_owned(),
             )),
@@ -342,13 +346,4 @@ fn longer(seconds: f64) -> String {
     };
     let end = if count > 1.0 { "s" } else { "" };
     format!("{count:.0} more {unit}{end}")
-}
-
-/// The ratio of a logarithm, 0 or infinite where there is no bound.
-fn ratio(log: f64) -> f64 {
-    match log {
-        log if log > UNBOUNDED => f64::INFINITY,
-        log if log < -UNBOUNDED => 0.0,
-        log => log.exp(),
-    }
 }

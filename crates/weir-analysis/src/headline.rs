@@ -121,10 +121,11 @@ fn because<'a>(validity: Validity, mut loads: impl Iterator<Item = &'a LoadFindi
     }
     let reasons = load.reasons.iter();
     let reason = match reasons.max_by_key(|counted| counted.trials) {
-        Some(most) => format!(
-            "{} ({} of {} trials)",
-            most.reason.seen, most.trials, most.of
-        ),
+        Some(most) => {
+            let worst = if most.trials > 1 { "the worst of " } else { "" };
+            let CountedReason { trials, of, .. } = most;
+            format!("{} ({worst}{trials} of {of} trials)", most.reason.seen)
+        }
         None => "no block has a trial of every arm".to_owned(),
     };
     let blocks = match load.blocks - load.blocks_used.min(load.blocks) {

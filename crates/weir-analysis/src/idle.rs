@@ -109,7 +109,11 @@ fn shares(trial: &TrialRecord, data: &LoadData<'_>) -> Option<[f64; 3]> {
     let slices = evidence(trial, data.header).slices?;
     let (_, peer) = slices.peer?;
     let own = sum([trial], |slice| slice.proxy_cpu_ns) / slices.whole_ns;
+    // What other processes take is nobody's work here, as far as meters tell it.
+    let others = sum([trial], |slice| {
+        slice.held_up.proxy.map_or(0, |held_up| held_up.others_ns)
+    });
     // Idle time comes in ticks: one more than was counted is possible.
-    let not_idle = 1.0 - slices.of_proxy(slices.proxy_idle_ns);
+    let not_idle = 1.0 - slices.of_proxy(slices.proxy_idle_ns + others);
     Some([own, not_idle, peer])
 }

@@ -1,13 +1,11 @@
 //! What the replicates of a comparison are: groups of neighbouring blocks, and the instances that they are of.
 
 use weir_model::study::Metric;
+use weir_stats::relative_difference;
 use weir_stats::verdict::LEAST_REPLICATES;
 
 use crate::blocks::LoadData;
 
-/// The log ratio of a block in which only one arm has a figure: beyond all others, and finite, so that
-/// ranks and their averages can be taken of it.
-pub(crate) const WORST: f64 = 1e3;
 /// With fewer instances than these nothing can be said of how much they differ.
 const LEAST_INSTANCES: usize = 4;
 /// Stretches of time that replicates are taken together by where there are too few instances.
@@ -15,8 +13,9 @@ const STRETCHES: usize = 8;
 
 /// The replicates of one comparison.
 pub(crate) struct Replicates {
-    /// ln(arm / against), in order of time; finite.
-    pub(crate) log_ratios: Vec<f64>,
+    /// Relative differences of the arm to the one that it is compared with, in order of time; ±2 where only one of them
+    /// has a figure.
+    pub(crate) differences: Vec<f64>,
     /// What each belongs to: an instance, or a stretch of time.
     pub(crate) clusters: Vec<usize>,
     /// Whether there are too few instances to tell how much they differ.
@@ -27,29 +26,29 @@ pub(crate) struct Replicates {
     pub(crate) merged: u32,
 }
 
-/// Log ratios of groups of neighbouring `blocks`, at least `size` in each.
+/// Relative differences of groups of neighbouring `blocks`, at least `size` in each.
 pub(crate) fn replicates(
     data: &LoadData<'_>,
     blocks: &[usize],
     size: usize,
     mut ratio: impl FnMut(&[usize]) -> f64,
 ) -> Replicates {
-    let (mut log_ratios, mut instances) = (Vec::new(), Vec::new());
+    let (mut differences, mut instances) = (Vec::new(), Vec::new());
     for group in groups(blocks, size) {
-        let log = ratio(group).ln();
-        if !log.is_nan() {
-            log_ratios.push(log.clamp(-WORST, WORST));
+        let difference = relative_difference(ratio(group));
+        if !difference.is_nan() {
+            differences.push(difference);
             instances.push(data.instances[group[group.len() / 2]]);
         }
     }
     let count = instances.chunk_by(|a, b| a == b).count();
     let few_instances = count < LEAST_INSTANCES;
     if few_instances {
-        let all = log_ratios.len();
+        let all = differences.len();
         instances = (0..all).map(|place| place * STRETCHES / all).collect();
     }
     Replicates {
-        log_ratios,
+        differences,
         clusters: instances,
         few_instances,
         pooled: ratio(blocks),

@@ -108,6 +108,25 @@ fn a_known_effect_is_found_and_nothing_else() {
 }
 
 #[test]
+fn an_arm_that_answers_nothing_in_a_third_of_the_blocks_has_lost_about_that() {
+    let header = header(three_arms());
+    let mut world = world(0.02);
+    let all = trials(&header, "closed", 60, |moment| match moment {
+        Moment { arm: 1, block, .. } if block % 3 == 0 => 0.0,
+        Moment { arm: 1, .. } => world(Moment { arm: 0, ..moment }),
+        other => world(other),
+    });
+    let (_folder, run) = run(&header, all);
+    let findings = analyze(&run);
+    let stalls = comparison(&findings, 0, Metric::Rate, "stock-again");
+    assert_eq!(stalls.verdict, Verdict::Worse);
+    assert!((stalls.pooled - 2.0 / 3.0).abs() < 0.02, "{stalls:?}");
+    assert!((0.3..0.8).contains(&stalls.ratio), "{stalls:?}");
+    let (low, high) = stalls.interval;
+    assert!(low <= stalls.pooled && stalls.pooled <= high, "{stalls:?}");
+}
+
+#[test]
 fn equal_arms_on_a_quiet_machine_are_equivalent() {
     let header = header(three_arms());
     let (_folder, run) = run(&header, trials(&header, "closed", 60, world(0.02)));

@@ -155,6 +155,8 @@ fn ratio_decimals(ratio: f64) -> usize {
 pub fn ratio(value: f64) -> String {
     match value {
         f64::INFINITY => NEVER.to_owned(),
+        // Of what is nothing no decimals are known.
+        0.0 => "0×".to_owned(),
         value if value >= 0.0 => format!("{}×", grouped(value, ratio_decimals(value))),
         _ => NONE.to_owned(),
     }
@@ -163,7 +165,8 @@ pub fn ratio(value: f64) -> String {
 /// The interval of a ratio, with as many decimals as the ratio itself has: `2.55–2.67`. A side
 /// that is not bounded is said so.
 pub fn ratio_interval(ratio: f64, (low, high): (f64, f64)) -> String {
-    if low.is_nan() || high.is_nan() || ratio.is_nan() {
+    let is_one_bound = low == high && (low == 0.0 || low.is_infinite());
+    if low.is_nan() || high.is_nan() || ratio.is_nan() || is_one_bound {
         return NONE.to_owned();
     }
     let decimals = ratio_decimals(ratio);
@@ -291,7 +294,7 @@ mod tests {
         (short_time, &[(50e6, "50 ms"), (62_500.0, "62.5 µs"), (100e6, "100 ms")]),
         (|seconds| length(Duration::from_secs_f64(seconds)), &[(0.25, "250 ms"), (4.8, "4.8 s"), (59.6, "1 min"),
             (154.6, "2 min 35 s"), (3_598.0, "59 min 58 s"), (3_599.6, "1 h"), (3_900.0, "1 h 5 min"), (7_200.0, "2 h")]),
-        (ratio, &[(2.6134, "2.61×"), (1.0042, "1.004×"), (f64::NAN, NONE), (INFINITE, NEVER), (0.0, "0.000×"), (-1.0, NONE)]),
+        (ratio, &[(2.6134, "2.61×"), (1.0042, "1.004×"), (f64::NAN, NONE), (INFINITE, NEVER), (0.0, "0×"), (-1.0, NONE)]),
         // Changes carry their sign, and nothing carries none.
         (change, &[(1.0042, "+0.4 %"), (0.97, "−3.0 %"), (1.0, "0.0 %"), (1.0001, "0.0 %"), (2.61, "+161 %")]),
         // Small probabilities are bounded and not rounded to nothing.

@@ -13,7 +13,8 @@ use std::f64::consts::TAU;
 use std::io::{self, Write as _};
 
 use weir_stats::{
-    Estimate, Evidence, Outcome, SignedRank, SplitMix64, hodges_lehmann, power, verdict,
+    Estimate, Evidence, Outcome, SignedRank, SplitMix64, hodges_lehmann, power,
+    relative_difference, verdict,
 };
 
 /// Half-width of the equivalence band.
@@ -22,8 +23,6 @@ const BAND: f64 = 0.02;
 const EFFECT: f64 = 0.03;
 /// Standard deviation of a block's log ratio, unless a row says otherwise.
 const LOUD: f64 = 0.03;
-/// What an arm without an answer comes to, as in the analysis.
-const WORST: f64 = 1e3;
 
 /// What a study's noise is made of.
 #[derive(Debug, Clone, Copy)]
@@ -129,7 +128,7 @@ fn study(noise: &Noise, plan: Plan, rng: &mut SplitMix64) -> (Vec<f64>, Vec<usiz
         };
         if rng.unit() < noise.stalls.0 {
             log = if noise.stalls.1 {
-                -WORST
+                f64::NEG_INFINITY
             } else {
                 log + (0.3 + 0.6 * rng.unit()).ln()
             };
@@ -138,6 +137,13 @@ fn study(noise: &Noise, plan: Plan, rng: &mut SplitMix64) -> (Vec<f64>, Vec<usiz
         instances.push(instance);
     }
     (sample, instances)
+}
+
+/// As the analysis makes them of ratios.
+fn differences(logs: &[f64]) -> Vec<f64> {
+    logs.iter()
+        .map(|log| relative_difference(log.exp()))
+        .collect()
 }
 
 /// What came of a row's studies.
@@ -196,12 +202,15 @@ fn row(noise: &Noise, plan: Plan, studies: u32, decide: Decide) -> Shares {
         instances: 10_000,
     };
     let truth = match noise.stalls.0 {
-        share if share > 0.0 => hodges_lehmann(&study(noise, many, &mut rng).0).unwrap_or(f64::NAN),
+        share if share > 0.0 => {
+            hodges_lehmann(&differences(&study(noise, many, &mut rng).0)).unwrap_or(f64::NAN)
+        }
         _ => 0.0,
     };
     let mut seen = Seen::default();
     for _ in 0..studies {
-        let (mut sample, instances) = study(noise, plan, &mut rng);
+        let (mut logs, instances) = study(noise, plan, &mut rng);
+        let sample = differences(&logs);
         let Some(equal) = decide(&mut tests, &sample, &instances) else {
             continue;
         };
@@ -211,7 +220,8 @@ fn row(noise: &Noise, plan: Plan, studies: u32, decide: Decide) -> Shares {
         seen.half_widths.push((interval.high - interval.low) / 2.0);
         let said = say(&equal, sample.len());
         seen.false_differences += u32::from(matches!(said, Outcome::Better | Outcome::Worse));
-        sample.iter_mut().for_each(|log| *log += EFFECT.ln_1p());
+        logs.iter_mut().for_each(|log| *log += EFFECT.ln_1p());
+        let sample = differences(&logs);
         let Some(with) = decide(&mut tests, &sample, &instances) else {
             continue;
         };
@@ -225,7 +235,7 @@ fn row(noise: &Noise, plan: Plan, studies: u32, decide: Decide) -> Shares {
 
 fn say(found: &Estimate, n: usize) -> Outcome {
     let evidence = Evidence {
-        interval: (found.interval.low.exp(), found.interval.high.exp()),
+        interval: found.interval.ratios(),
         confidence: found.interval.confidence,
         p: found.p,
         n,

@@ -19,6 +19,7 @@ pub mod estimate;
 mod median;
 pub mod multiplicity;
 mod normal;
+pub mod relative;
 mod selection;
 pub mod share;
 pub mod signed_rank;
@@ -32,6 +33,7 @@ pub use design::{SplitMix64, block_order};
 pub use difference::difference;
 pub use estimate::Estimate;
 pub use multiplicity::holm;
+pub use relative::{ratio_of, relative_difference};
 pub use share::share_interval;
 pub use signed_rank::{Interval, SignedRank};
 pub use spread::{

@@ -8,6 +8,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::relative::ratio_of;
 use crate::walsh::{average_of_rank, averages, middle};
 use crate::{ascending, normal};
 
@@ -26,6 +27,13 @@ pub struct Interval {
     /// The confidence it really has: at least the one asked for when there are replicates enough,
     /// below it when even the whole range of the sample does not reach that.
     pub confidence: f64,
+}
+
+impl Interval {
+    /// Of relative differences: the ratios at its ends.
+    pub fn ratios(&self) -> (f64, f64) {
+        (ratio_of(self.low), ratio_of(self.high))
+    }
 }
 
 /// Intervals and tests; keeps the distribution for each number of replicates it has met.

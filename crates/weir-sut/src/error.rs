@@ -131,7 +131,7 @@ pub enum SutError {
         words: String,
     },
     /// The proxy does not accept the configuration.
-    #[error("{} refuses the configuration {}:\n{words}{}", kind.title(), file.display(), shown(change))]
+    #[error("{} refuses the configuration {}:{}{}", kind.title(), file.display(), said(words), shown(change))]
     Refused {
         /// The proxy.
         kind: ProxyKind,
@@ -147,7 +147,7 @@ pub enum SutError {
     #[error("cannot read back the configuration that nginx prints: {0}")]
     Syntax(#[from] SyntaxError),
     /// Somebody else listens at the proxy's address.
-    #[error("{} cannot listen at {address}:\n{words}", kind.title())]
+    #[error("{} cannot listen at {address}:{}", kind.title(), said(words))]
     PortTaken {
         /// The proxy.
         kind: ProxyKind,
@@ -157,7 +157,7 @@ pub enum SutError {
         words: String,
     },
     /// The proxy ended before it listened.
-    #[error("{} ended before it listened at {address} ({status}):\n{words}", kind.title())]
+    #[error("{} ended before it listened at {address} ({status}):{}", kind.title(), said(words))]
     NotStarted {
         /// The proxy.
         kind: ProxyKind,
@@ -169,7 +169,7 @@ pub enum SutError {
         words: String,
     },
     /// The proxy runs, but does not accept connections.
-    #[error("{} does not accept connections at {address} after {seconds} s:\n{words}", kind.title())]
+    #[error("{} does not accept connections at {address} after {seconds} s:{}", kind.title(), said(words))]
     NotListening {
         /// The proxy.
         kind: ProxyKind,
@@ -181,7 +181,7 @@ pub enum SutError {
         words: String,
     },
     /// A process of the proxy ended while it should have served.
-    #[error("the {what} of {} at {address} (process {pid}) ended during the run:\n{words}", kind.title())]
+    #[error("the {what} of {} at {address} (process {pid}) ended during the run:{}", kind.title(), said(words))]
     Died {
         /// The proxy.
         kind: ProxyKind,
@@ -278,10 +278,40 @@ impl SutError {
     }
 }
 
+/// A proxy's own words, on lines of their own.
+fn said(words: &str) -> String {
+    match words.trim_end() {
+        "" => " it printed nothing".to_owned(),
+        words => format!("\n{words}"),
+    }
+}
+
 /// The change that a refusal is about.
 fn shown(change: &Option<String>) -> String {
     let change = change.as_deref().filter(|change| !change.is_empty());
     change.map_or_else(String::new, |change| {
         format!("\nwith this change:\n{change}")
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_proxy_that_ended_without_a_word_is_said_so() {
+        let died = |words: &str| {
+            let address = SocketAddr::from(([127, 0, 0, 1], 80));
+            SutError::Died {
+                kind: ProxyKind::Caddy,
+                what: "process",
+                pid: 7,
+                address,
+                words: words.to_owned(),
+            }
+            .to_string()
+        };
+        assert!(died("\n").ends_with("ended during the run: it printed nothing"));
+        assert!(died("a signal\n").ends_with("ended during the run:\na signal"));
+    }
 }

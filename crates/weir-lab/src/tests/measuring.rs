@@ -7,7 +7,9 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use weir_analysis::findings::Verdict;
-use weir_model::record::{DecisionRecord, Outcome as RunOutcome, Phase, Record};
+use weir_model::record::{
+    DecisionRecord, HeldUp, Outcome as RunOutcome, Phase, Record, SliceRecord,
+};
 use weir_model::study::Metric;
 use weir_model::study::StudyArrivals;
 use weir_simulation::{ArmModel, Distribution, Fault, Model, SICK, TimeWait};
@@ -376,6 +378,15 @@ fn what_happens_to_the_machine_makes_no_arm_another() {
     }
 }
 
+/// What was idle of the proxy's CPUs is another process's.
+fn taken_by_others(slice: &mut SliceRecord) {
+    slice.held_up.proxy = Some(HeldUp {
+        others_ns: slice.proxy_cpus_idle_ns,
+        ..HeldUp::default()
+    });
+    slice.proxy_cpus_idle_ns = 0;
+}
+
 #[test]
 fn arms_that_their_connections_limit_are_not_equivalent() {
     // 8 connections × 10 ms for a response allow 800/s; a worker for each, and next to no CPU time.
@@ -385,10 +396,22 @@ fn arms_that_their_connections_limit_are_not_equivalent() {
         cpu_share,
         ..ArmModel::default()
     };
-    for (cpu_share, is_idle) in [(0.005, true), (0.2, false)] {
+    // Whether other processes have the CPUs that the proxy leaves: nobody of the run is busy with that.
+    for (cpu_share, others, is_idle) in [
+        (0.005, false, true),
+        (0.005, true, true),
+        (0.2, false, false),
+    ] {
         let mut bench = Bench::new(&["stock", "other"], 12, Model::default());
         bench.model.others = waiting(cpu_share);
-        let findings = bench.findings();
+        bench.findings();
+        let mut run = bench.read();
+        for record in &mut run.records {
+            if let (true, Record::Trial(trial)) = (others, record) {
+                trial.slices.iter_mut().for_each(taken_by_others);
+            }
+        }
+        let findings = weir_analysis::analyze(&run);
         let load = &findings.loads[0];
         let found = load
             .comparison("other", Metric::Rate)

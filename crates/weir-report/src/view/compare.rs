@@ -439,7 +439,10 @@ fn resolution(load: &LoadFindings, metric: Metric) -> String {
     );
     let detectable = match same.minimum_detectable {
         least if least.is_finite() => {
-            format!(" (smallest detectable change {})", number::percent(least))
+            format!(
+                "; a change of this arm would show from {} on",
+                number::percent(least)
+            )
         }
         _ => String::new(),
     };
@@ -448,6 +451,6 @@ fn resolution(load: &LoadFindings, metric: Metric) -> String {
             "{found}, which is more than chance explains: do not believe other effects of that \
              size here"
         ),
-        _ => format!("{found}: smaller effects cannot be shown here{detectable}"),
+        _ => format!("{found}{detectable}"),
     }
 }

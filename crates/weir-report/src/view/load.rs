@@ -288,10 +288,15 @@ fn reason(counted: &CountedReason, load: &LoadFindings) -> Text {
         .and(Role::Soft, format!("({}{arms})", how_often(counted)))
 }
 
-/// `3 of 960 trials`.
+/// `the worst of 3 of 960 trials`: what is said of them is true of that one.
 pub(super) fn how_often(counted: &CountedReason) -> String {
+    let worst = if counted.trials > 1 {
+        "the worst of "
+    } else {
+        ""
+    };
     format!(
-        "{} of {}",
+        "{worst}{} of {}",
         number::count(u64::from(counted.trials)),
         number::plural(u64::from(counted.of), "trial"),
     )
@@ -328,7 +333,7 @@ fn hold_ups(load: &LoadFindings, is_open: bool) -> Option<String> {
         }
     };
     Some(format!(
-        "the machine stood still in {share} of the slices; {done}"
+        "the machine stood still or was busy with something else in {share} of the slices; {done}"
     ))
 }
 
