@@ -211,9 +211,7 @@ fn replicates(run: &Run, found: &mut AloneFindings, merged: u32) -> Vec<f64> {
             return Some(values.value(found.metric, arm, &usable));
         }
         let each = groups(&usable, merged.max(1) as usize);
-        let logs = each.map(|group| values.value(found.metric, arm, group).ln());
-        let logs: Vec<f64> = logs.filter(|log| log.is_finite()).collect();
-        hodges_lehmann(&logs).map(f64::exp)
+        typical_of(each.map(|group| values.value(found.metric, arm, group)))
     };
     // Blocks of each stretch, with the session and the arm. Paired before they are judged: one that may not be used
     // takes its neighbour with it and no other.
@@ -248,7 +246,14 @@ fn replicates(run: &Run, found: &mut AloneFindings, merged: u32) -> Vec<f64> {
         .collect()
 }
 
-/// The logarithm of a ratio beyond all that are seen: there is no bound.
+/// The pseudo-median of times by their logarithms. One without end stays, as the longest of all.
+fn typical_of(times: impl Iterator<Item = f64>) -> Option<f64> {
+    let logs = times.map(f64::ln).filter(|log| !log.is_nan());
+    let logs: Vec<f64> = logs.map(|log| log.clamp(-LARGEST, LARGEST)).collect();
+    hodges_lehmann(&logs).map(f64::exp)
+}
+
+/// The logarithm of a ratio, or of a time in nanoseconds, beyond all that are seen: there is no bound.
 const LARGEST: f64 = 50.0;
 
 /// The ratio alone divided by the one side by side, with its interval; and the logarithm of the latter.
@@ -386,5 +391,14 @@ mod tests {
         assert_eq!(pairs(&cut), [(0, 1), (3, 4)]);
         assert_eq!(pairs(&[(0, "a"), (0, "a"), (0, "b")]), [(1, 2)]);
         assert_eq!(pairs(&[(0, "a")]), []);
+    }
+    #[test]
+    fn times_without_end_are_the_longest() {
+        let of = |times: &[f64]| typical_of(times.iter().copied());
+        let known = of(&[1e6, 1e6, f64::NAN]).unwrap();
+        assert!((known / 1e6 - 1.0).abs() < 1e-9, "{known}");
+        let open = of(&[1e6, 1e6, f64::INFINITY, f64::INFINITY]).unwrap();
+        assert!(open > 1e12, "{open}");
+        assert_eq!(of(&[f64::NAN]), None);
     }
 }

@@ -18,7 +18,7 @@ use crate::cell::Block;
 pub(crate) const OF_PILOT: Duration = Duration::from_millis(100);
 
 /// Lengths of slices, milliseconds. Between 50 and 100 they are close to each other: a saturated proxy with some dozens
-/// of connections has a residue of about 5 ms, and slices half as long make intervals a quarter narrower.
+/// of connections has a residue of about 5 ms, which is as much as 50 ms allow.
 const LENGTHS_MS: [u64; 9] = [50, 60, 75, 100, 200, 500, 1000, 2000, 4000];
 
 /// Share of the loads that it is for that a pilot may take; it has a block in any case.

@@ -3,7 +3,7 @@
 use crate::chance::Chance;
 use crate::model::Noise;
 
-const NS_PER_S: f64 = 1e9;
+pub(crate) const NS_PER_S: f64 = 1e9;
 
 /// Noise at a moment.
 #[derive(Debug, Clone)]

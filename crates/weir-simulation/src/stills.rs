@@ -7,11 +7,10 @@ use weir_model::record::{HeldUp, HoldUps};
 
 use crate::chance::Chance;
 use crate::model::Machine;
+use crate::noise::NS_PER_S;
 
 /// A meter takes no notice of an interrupt that is less late.
 const LEAST_NS: u64 = 200_000;
-/// Nanoseconds of a second.
-const NS_PER_S: f64 = 1e9;
 
 /// When CPUs stand still in a slice.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

@@ -12,7 +12,7 @@ use crate::chance::Chance;
 use crate::load::{Load, ToLoad};
 use crate::memory::Memory;
 use crate::model::{ArmModel, Fault, Grain, Model};
-use crate::noise::NoiseState;
+use crate::noise::{NS_PER_S, NoiseState};
 use crate::slice::{Play, Played};
 use crate::stills::Stills;
 
@@ -20,8 +20,6 @@ use crate::stills::Stills;
 pub(crate) const START_NS: u64 = 50_000_000;
 /// What opening connections takes before a trial's first slice.
 const OPENING_NS: u64 = 10_000_000;
-/// Nanoseconds of a second.
-const NS_PER_S: f64 = 1e9;
 
 type ToWatch = Box<dyn FnMut(Part<WatchJob>)>;
 
