@@ -28,13 +28,13 @@ static TOKEN: [bool; 256] = {
     table
 };
 
-/// Without the white space around it; a bare CR counts as a space.
+/// Without the white space around it.
 #[inline]
 pub(crate) fn trim(mut value: &[u8]) -> &[u8] {
-    while let [b' ' | b'\t' | b'\r', rest @ ..] = value {
+    while let [b' ' | b'\t', rest @ ..] = value {
         value = rest;
     }
-    while let [rest @ .., b' ' | b'\t' | b'\r'] = value {
+    while let [rest @ .., b' ' | b'\t'] = value {
         value = rest;
     }
     value
