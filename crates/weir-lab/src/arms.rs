@@ -151,17 +151,20 @@ impl<'a> Arms<'a> {
         let slot = (0..).find(|slot| !taken.contains(slot)).unwrap_or(0);
         let is_started = bench.study.proxy_of(&arm).kind.is_started();
         let origin = match self.has_origin && is_started {
-            true => Some(
-                bench
+            true => {
+                let told = bench
                     .hosts
                     .host(Role::Origin)
-                    .ask(OriginListener { slot })?,
-            ),
+                    .ask(OriginListener { slot })?;
+                let (role, asker) = (Role::Origin, Role::Proxy);
+                Some(bench.hosts.own_address(role, asker, slot, told)?)
+            }
             false => None,
         };
         let job = bench.job(&arm, slot, self.certificate.is_some(), origin)?;
         let started = bench.proxies().ask(job);
         let started: ArmStarted = started.map_err(|error| error.of_arm(&arm.name))?;
+        bench.must_be_its_own(&arm, slot, &started)?;
         keep_files(&arm.name, &started, writer)?;
         let record = self.record_of(&arm, &started);
         writer.append(&Record::Proxy(record.clone()))?;
@@ -379,6 +382,25 @@ impl Bench<'_> {
             sizes: sizes(study),
             cpus: arm.cpus(self.roles).clone(),
             nofile: STOCK_NOFILE,
+        })
+    }
+
+    /// An arm listens where it was started, or where the study says that it is.
+    ///
+    /// # Errors
+    /// Its agent tells another address.
+    fn must_be_its_own(
+        &self,
+        arm: &Arm,
+        slot: usize,
+        started: &ArmStarted,
+    ) -> Result<(), LabError> {
+        let (role, asker) = (Role::Proxy, Role::Generator);
+        let external = self.study.proxy_of(arm).external;
+        started.addresses().try_for_each(|told| match external {
+            Some(named) if named.address == told => Ok(()),
+            Some(named) => Err(self.hosts.elsewhere(role, told, named.address.to_string())),
+            None => self.hosts.own_address(role, asker, slot, told).map(drop),
         })
     }
 

@@ -434,6 +434,13 @@ pub struct ArmStarted {
     pub remarks: Vec<String>,
 }
 
+impl ArmStarted {
+    /// Every address that load may be sent to for it.
+    pub fn addresses(&self) -> impl Iterator<Item = SocketAddr> {
+        std::iter::once(self.listen).chain(self.tls_listen)
+    }
+}
+
 /// A new instance of a proxy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ArmRenewed {
