@@ -15,6 +15,7 @@
 //! line at the end, which [`Run::read`] ignores and [`RunWriter::resume`] cuts off. What a line
 //! held is then lost, never wrong.
 
+mod encoded;
 mod error;
 mod histogram_log;
 mod run;
@@ -23,6 +24,7 @@ mod writer;
 use hdrhistogram::Histogram;
 use weir_model::record::QuantileSummary;
 
+pub use encoded::{HistogramError, LONGEST_NS, decode, empty_histogram};
 pub use error::RecordError;
 pub use run::Run;
 pub use writer::RunWriter;

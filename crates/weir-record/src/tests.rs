@@ -28,7 +28,7 @@ fn header() -> RunHeader {
 }
 
 fn histogram(values: impl IntoIterator<Item = u64>) -> Histogram<u64> {
-    let mut histogram = Histogram::new_with_bounds(1, 3_600_000_000_000, 3).unwrap();
+    let mut histogram = empty_histogram();
     let mut values = values.into_iter();
     values
         .by_ref()

@@ -1,10 +1,11 @@
 //! `weir parameters`: what a study can vary, as a table or one by one.
 
-use std::fs;
+use std::io;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use serde_json::json;
+use weir_load::files::{LARGEST_DESCRIPTION, read_at_most};
 use weir_model::study::ProxyKind;
 use weir_parameters::Catalog;
 
@@ -46,7 +47,8 @@ pub(crate) fn catalog(files: &[PathBuf]) -> Result<Catalog, Failure> {
     let builtin = Catalog::builtin().for_kernel(&release);
     files.iter().try_fold(builtin, |catalog, path| {
         let file = path.display().to_string();
-        let text = fs::read_to_string(path)
+        let text = read_at_most(path, LARGEST_DESCRIPTION)
+            .and_then(|bytes| String::from_utf8(bytes).map_err(io::Error::other))
             .map_err(|error| Failure::input(format!("cannot read {file}: {error}")))?;
         let catalog = catalog.with_rows(&file, &text);
         catalog.map_err(|error| {
