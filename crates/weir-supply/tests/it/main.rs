@@ -1,0 +1,234 @@
+//! The build of this very repository, held against its policy and its bill of materials; and builds that break it.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use serde_json::{Value, json};
+use weir_supply::{Metadata, Policy, bom, metadata, violations};
+
+fn root() -> PathBuf {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    root.canonicalize().unwrap()
+}
+
+#[test]
+fn the_packages_of_the_build_keep_the_policy() {
+    let metadata = metadata(&root()).unwrap();
+    let policy = Policy::of(&root()).unwrap();
+    assert!(metadata.packages.len() > 100);
+    let found = violations(&metadata, &policy);
+    assert!(
+        found.is_empty(),
+        "mend it, or say in deny.toml why it may be:\n{}",
+        found.join("\n")
+    );
+}
+
+const POLICY: &str = r#"
+# A policy.
+[licenses]
+allow = [
+    "MIT", # "not this"
+    "ISC",
+]
+[bans]
+multiple-versions = "deny"
+wildcards = "deny" # everywhere
+skip = ["old@1.0.0"]
+deny = ["openssl-sys"]
+[sources]
+unknown-registry = "deny"
+unknown-git = "deny"
+"#;
+
+/// A build of `own` and packages with these changes; each has a licence and a source that are right.
+fn build(packages: &[Value]) -> Metadata {
+    let right = json!({"version": "1.0.0", "license": "MIT", "source": "registry+one"});
+    let own = json!({"id": "own", "name": "own", "source": null});
+    let packages: Vec<Value> = std::iter::once(&own)
+        .chain(packages)
+        .map(|change| {
+            let mut package = right.clone();
+            for (key, value) in change.as_object().unwrap() {
+                package[key] = value.clone();
+            }
+            if package["id"].is_null() {
+                package["id"] = json!(format!("{}@{}", package["name"], package["version"]));
+            }
+            package
+        })
+        .collect();
+    let node = |package: &Value| json!({"id": package["id"], "deps": []});
+    let nodes: Vec<Value> = packages.iter().map(node).collect();
+    let build = json!({
+        "packages": packages,
+        "workspace_members": ["own"],
+        "resolve": {"nodes": nodes},
+        "workspace_root": "/",
+    });
+    serde_json::from_value(build).unwrap()
+}
+
+#[test]
+fn what_breaks_the_policy_is_named() {
+    let policy = Policy::parse(POLICY).unwrap();
+    assert_eq!(policy.licenses, ["MIT", "ISC"]);
+    let old = json!({"name": "old"});
+    #[rustfmt::skip]
+    let rows = [
+        (json!({"name": "a"}), None),
+        (json!({"name": "old", "version": "2.0.0"}), None),
+        (json!({"name": "a", "license": "GPL-3.0-only"}), Some("a@1.0.0: the licence `GPL-3.0-only` is not allowed")),
+        (json!({"name": "a", "license": null}), Some("a@1.0.0 does not say its licence")),
+        (json!({"name": "a", "source": "git+elsewhere"}), Some("a@1.0.0 comes from git+elsewhere")),
+        (json!({"name": "a", "source": "registry+two"}), Some("a@1.0.0 comes from registry+two")),
+        (json!({"name": "a", "source": null}), Some("a@1.0.0 comes from a folder elsewhere")),
+        (json!({"name": "openssl-sys"}), Some("openssl-sys@1.0.0 is banned")),
+        (json!({"name": "b", "version": "2.0.0"}), Some("b is there in versions 1.0.0, 2.0.0")),
+    ];
+    for (package, expected) in rows {
+        let build = build(&[old.clone(), json!({"name": "b"}), package]);
+        let expected: Vec<String> = expected.into_iter().map(str::to_owned).collect();
+        assert_eq!(violations(&build, &policy), expected);
+    }
+    let gone = violations(&build(&[]), &policy);
+    assert_eq!(gone, ["old@1.0.0 is skipped and not there"]);
+}
+
+#[test]
+fn a_policy_that_denies_less_is_none() {
+    for key in [
+        "unknown-git",
+        "unknown-registry",
+        "multiple-versions",
+        "wildcards",
+    ] {
+        let line = format!("{key} = \"deny\"");
+        for other in [format!("{key} = \"allow\""), format!("# {line}")] {
+            let error = Policy::parse(&POLICY.replace(&line, &other)).unwrap_err();
+            assert!(error.to_string().contains(key), "{error}");
+        }
+    }
+    let without = POLICY.replace("skip = ", "skipped = ");
+    let error = Policy::parse(&without).unwrap_err().to_string();
+    assert_eq!(error, "deny.toml: [bans] has no list `skip`");
+}
+
+/// Packages that the program is built from, as `cargo tree` tells them: name and version.
+fn tree() -> BTreeSet<String> {
+    let system = format!("{}-unknown-linux-gnu", std::env::consts::ARCH);
+    let tree = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
+        .current_dir(root())
+        .args(["tree", "--locked", "-p", "weir", "-e", "normal,build"])
+        .args(["--prefix", "none", "-f", "{p}", "--target", &system])
+        .output()
+        .unwrap();
+    assert!(
+        tree.status.success(),
+        "{}",
+        String::from_utf8_lossy(&tree.stderr)
+    );
+    let text = String::from_utf8(tree.stdout).unwrap();
+    let package = |line: &str| {
+        let mut words = line.split(' ');
+        Some(format!(
+            "{}@{}",
+            words.next()?,
+            words.next()?.strip_prefix('v')?
+        ))
+    };
+    text.lines().filter_map(package).collect()
+}
+
+fn texts<'b>(values: &'b Value, key: &str) -> Vec<&'b str> {
+    let values = values.as_array().unwrap().iter();
+    values.map(|value| value[key].as_str().unwrap()).collect()
+}
+
+/// What CycloneDX 1.5 asks of a bill, and what `cargo tree` and `Cargo.lock` know.
+#[test]
+fn the_bill_of_materials_is_valid_and_complete() {
+    let metadata = metadata(&root()).unwrap();
+    let bom = bom(&metadata).unwrap();
+    assert_eq!(
+        (&bom["bomFormat"], &bom["specVersion"]),
+        (&json!("CycloneDX"), &json!("1.5"))
+    );
+    assert_eq!(bom["version"], 1);
+    let program = &bom["metadata"]["component"];
+    assert_eq!(
+        (&program["type"], &program["name"]),
+        (&json!("application"), &json!("weir"))
+    );
+
+    let components = bom["components"].as_array().unwrap();
+    for component in components.iter().chain([program]) {
+        let name = &component["bom-ref"];
+        assert!(
+            ["library", "file", "application"]
+                .map(Value::from)
+                .contains(&component["type"])
+        );
+        assert!(
+            component["name"]
+                .as_str()
+                .is_some_and(|name| !name.is_empty()),
+            "{name}"
+        );
+        let license = component["licenses"][0]["expression"].as_str();
+        assert!(
+            license.is_some_and(|license| !license.contains('/')),
+            "{name}: {license:?}"
+        );
+        let is_ours = component["purl"].is_null() && component["type"] != "file";
+        let hash = component["hashes"][0]["content"].as_str();
+        let is_hash = |hash: &str| hash.len() == 64 && hash.bytes().all(|b| b.is_ascii_hexdigit());
+        assert!(hash.map_or(is_ours, is_hash), "{name}: {hash:?}");
+    }
+    // Every reference is one of a component, once, and everything is reached from the program.
+    let mut references = texts(&bom["components"], "bom-ref");
+    references.push(program["bom-ref"].as_str().unwrap());
+    let all: BTreeSet<&str> = references.iter().copied().collect();
+    assert_eq!(all.len(), references.len(), "a reference comes twice");
+    let needs = &bom["dependencies"];
+    assert_eq!(
+        texts(needs, "ref").into_iter().collect::<BTreeSet<_>>(),
+        all
+    );
+    let mut reached = BTreeSet::from([program["bom-ref"].as_str().unwrap()]);
+    for _ in 0..all.len() {
+        for one in needs.as_array().unwrap() {
+            if reached.contains(one["ref"].as_str().unwrap()) {
+                let on = one["dependsOn"].as_array().into_iter().flatten();
+                reached.extend(on.map(|on| on.as_str().unwrap()));
+            }
+        }
+    }
+    assert_eq!(reached, all);
+
+    let told: BTreeSet<String> = components
+        .iter()
+        .chain([program])
+        .filter(|component| component["type"] != "file")
+        .map(|component| {
+            let [name, version] = ["name", "version"].map(|key| component[key].as_str().unwrap());
+            format!("{name}@{version}")
+        })
+        .collect();
+    let tree = tree();
+    assert!(tree.len() > 80, "{tree:?}");
+    let missing: Vec<_> = tree.difference(&told).collect();
+    assert!(missing.is_empty(), "{missing:?}");
+    let files: Vec<&Value> = components
+        .iter()
+        .filter(|one| one["type"] == "file")
+        .collect();
+    assert_eq!(files.len(), 2, "{files:?}");
+    for file in files {
+        assert_eq!(
+            file["licenses"][0]["expression"],
+            "Apache-2.0 OR GPL-2.0-only"
+        );
+    }
+}
