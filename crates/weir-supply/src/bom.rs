@@ -17,15 +17,15 @@ use crate::{Metadata, Package, SupplyError, read};
 /// The package of the program.
 const PROGRAM: &str = "weir";
 
-/// The bill of materials of the program.
+/// The bill of materials of the program, whose packages are those that are `built`.
 ///
 /// # Errors
 /// There is no such program, or `Cargo.lock` or an object cannot be read.
-pub fn bom(metadata: &Metadata) -> Result<Value, SupplyError> {
+pub fn bom(metadata: &Metadata, built: &BTreeSet<String>) -> Result<Value, SupplyError> {
     let root = &metadata.workspace_root;
     let lock = read(root.join("Cargo.lock"))?;
     let hashes = hashes(&lock);
-    let parts = Parts::of(metadata)?;
+    let parts = Parts::of(metadata, built)?;
     let objects = objects(root)?;
     let mut components: Vec<Value> = parts
         .packages
@@ -69,10 +69,13 @@ struct Parts<'m> {
 }
 
 impl<'m> Parts<'m> {
-    fn of(metadata: &'m Metadata) -> Result<Parts<'m>, SupplyError> {
+    fn of(metadata: &'m Metadata, built: &BTreeSet<String>) -> Result<Parts<'m>, SupplyError> {
+        let is_built =
+            |package: &&Package| built.contains(&format!("{}@{}", package.name, package.version));
         let by_id: BTreeMap<&str, &Package> = metadata
             .packages
             .iter()
+            .filter(is_built)
             .map(|package| (&*package.id, package))
             .collect();
         let is_program = |package: &&Package| {
@@ -91,7 +94,7 @@ impl<'m> Parts<'m> {
         let needs: BTreeMap<&str, Vec<&str>> = nodes.collect();
         let (mut left, mut seen) = (vec![&*program.id], BTreeSet::new());
         while let Some(id) = left.pop() {
-            if seen.insert(id) {
+            if by_id.contains_key(id) && seen.insert(id) {
                 left.extend(needs.get(id).into_iter().flatten());
             }
         }

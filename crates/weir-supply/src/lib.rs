@@ -9,6 +9,7 @@ mod bom;
 mod license;
 mod policy;
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -21,7 +22,7 @@ pub use policy::{Policy, violations};
 #[derive(Debug, thiserror::Error)]
 pub enum SupplyError {
     /// Cargo cannot be asked, or refuses.
-    #[error("cargo metadata: {0}")]
+    #[error("cargo: {0}")]
     Cargo(String),
     /// What Cargo says cannot be understood.
     #[error("cargo metadata says what cannot be understood: {0}")]
@@ -104,16 +105,43 @@ pub struct DepKind {
 /// # Errors
 /// Cargo is not there or refuses, or `Cargo.lock` does not fit.
 pub fn metadata(root: &Path) -> Result<Metadata, SupplyError> {
+    let told = cargo(
+        root,
+        &["metadata", "--format-version", "1", "--filter-platform"],
+    )?;
+    Ok(serde_json::from_slice(&told)?)
+}
+
+/// The packages that the program `weir` is really built from, as `name@version`: metadata has more, such as those of
+/// features that are off.
+///
+/// # Errors
+/// As for [`metadata`].
+pub fn built(root: &Path) -> Result<BTreeSet<String>, SupplyError> {
+    let program = ["tree", "-p", "weir", "-e", "normal,build"];
+    let lines = ["--prefix", "none", "-f", "{p}", "--target"];
+    let told = cargo(root, &[&program[..], &lines].concat())?;
+    let text = String::from_utf8_lossy(&told).into_owned();
+    let package = |line: &str| {
+        let mut words = line.split(' ');
+        let (name, version) = (words.next()?, words.next()?);
+        Some(format!("{name}@{}", version.strip_prefix('v')?))
+    };
+    Ok(text.lines().filter_map(package).collect())
+}
+
+/// What Cargo prints to a question that ends with the system.
+fn cargo(root: &Path, question: &[&str]) -> Result<Vec<u8>, SupplyError> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let system = format!("{}-unknown-linux-gnu", std::env::consts::ARCH);
     let asked = Command::new(cargo)
         .current_dir(root)
-        .args(["metadata", "--format-version", "1", "--locked"])
-        .args(["--filter-platform", &system])
+        .args(question)
+        .args([&*system, "--locked"])
         .output()
         .map_err(|error| SupplyError::Cargo(error.to_string()))?;
     match asked.status.success() {
-        true => Ok(serde_json::from_slice(&asked.stdout)?),
+        true => Ok(asked.stdout),
         false => Err(SupplyError::Cargo(
             String::from_utf8_lossy(&asked.stderr).trim().to_owned(),
         )),

@@ -6,7 +6,8 @@ use std::process::ExitCode;
 
 fn main() -> ExitCode {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let bom = weir_supply::metadata(&root).and_then(|metadata| weir_supply::bom(&metadata));
+    let bom = weir_supply::metadata(&root)
+        .and_then(|metadata| weir_supply::bom(&metadata, &weir_supply::built(&root)?));
     let (mut out, mut words) = (std::io::stdout(), std::io::stderr());
     let written = match bom {
         Ok(bom) => writeln!(out, "{bom:#}"),
