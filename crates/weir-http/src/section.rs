@@ -12,11 +12,9 @@
 //! at most [`LONGEST_NAME`] bytes and one; a value is carried over only when it matters, and never
 //! beyond the limit of the section.
 
-use memchr::memchr3;
-
 use crate::error::{ParseError, Result};
 use crate::sink::Sink;
-use crate::text::{decimal, is_blank, is_token, trim};
+use crate::text::{Text, decimal, is_blank, is_token, trim};
 
 /// Capacity that an idle connection may keep for lines split across reads.
 const KEPT_CAPACITY: usize = 1024;
@@ -87,16 +85,6 @@ pub(crate) struct Section {
     trailer: bool,
     /// The last byte was the CR of a line end: its LF comes next.
     after_cr: bool,
-}
-
-/// What some bytes hold of the current line.
-struct Text<'b> {
-    /// Without the line's end.
-    text: &'b [u8],
-    /// Bytes used, with as much of the line's end as is there.
-    used: usize,
-    /// The line is complete.
-    ended: bool,
 }
 
 impl Section {
@@ -174,33 +162,7 @@ impl Section {
     /// A CR without LF, or a NUL.
     #[inline]
     fn text<'b>(&mut self, rest: &'b [u8]) -> Result<Text<'b>> {
-        let at = match std::mem::take(&mut self.after_cr) {
-            // The LF stands alone here, which is right.
-            true if rest[0] == b'\n' => Some(0),
-            true => return Err(ParseError::Control),
-            false => memchr3(b'\r', b'\n', 0, rest),
-        };
-        let Some(at) = at else {
-            return Ok(Text {
-                text: rest,
-                used: rest.len(),
-                ended: false,
-            });
-        };
-        let (end, ended) = match (rest[at], rest.get(at + 1)) {
-            (b'\n', _) => (1, true),
-            (b'\r', Some(b'\n')) => (2, true),
-            (b'\r', None) => {
-                self.after_cr = true;
-                (1, false)
-            }
-            _ => return Err(ParseError::Control),
-        };
-        Ok(Text {
-            text: &rest[..at],
-            used: at + end,
-            ended,
-        })
+        Text::read(rest, &mut self.after_cr)
     }
 
     /// Reads field lines until the section's end or that of `view`. Returns how many bytes were
