@@ -9,8 +9,9 @@ use crate::read;
 /// What both readers say, which read their trees alike.
 fn refused(text: &str) -> [StudyErrors; 2] {
     let begun = Instant::now();
-    let study = read(text).unwrap_err();
-    let requests = parse_requests(text, "study.yaml", Engine::default()).unwrap_err();
+    let study = read(text).expect_err("a study");
+    let requests =
+        parse_requests(text, "study.yaml", Engine::default()).expect_err("a set of requests");
     let shown = [study.render(false), requests.render(false)];
     assert!(
         begun.elapsed() < Duration::from_secs(60),
