@@ -97,7 +97,7 @@ impl<'a> Copying<'a> {
             tls_listen: self.site.tls.map(|tls| tls.listen),
             certificate: pem,
             port: self.own.port,
-            origin: Some(self.site.origin.unwrap_or(SocketAddr::from(NOBODY))),
+            origin: self.site.origin.unwrap_or(SocketAddr::from(NOBODY)),
             user: workers.map(|user| (&*user.name, &*user.group)),
         }
     }
