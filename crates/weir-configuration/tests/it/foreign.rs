@@ -324,7 +324,7 @@ fn all_that_is_foreign_is_left_out_or_replaced() {
             "192.0.2.",
             "resolver",
             "dav_methods",
-            "stapling",
+            "ssl_stapling",
             "ssl_ocsp",
             "key_log",
             "working_",

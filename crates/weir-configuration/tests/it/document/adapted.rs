@@ -214,7 +214,7 @@ fn what_is_replaced_is_not_looked_into() {
         .replace("common_tls_context", "commonTlsContext")
         .replace("tls_certificates", "tlsCertificates")
         .replace("typed_config", "typedConfig")
-        .replace("transport_socket", "transportSocket")
+        .replace("transport_socket:", "transportSocket:")
         .replace("filter_chains", "filterChains");
     std::fs::write(&users.main, camel).unwrap();
     let surroundings = Surroundings {
