@@ -177,7 +177,11 @@ fn refused_envoy() -> Vec<Refused> {
           grpc_service: {google_grpc: {target_uri: \"192.0.2.9:80\", stat_prefix: a}}}}", 135, "google_grpc"),
     ]
     .map(|(line, column, name)| of(bootstrap(outside, cluster, line), 13, column, name));
-    outsides.into_iter().chain(clusters).chain(filters).collect()
+    outsides
+        .into_iter()
+        .chain(clusters)
+        .chain(filters)
+        .collect()
 }
 
 fn refused_caddy() -> Vec<Refused> {
@@ -226,8 +230,10 @@ fn what_could_ask_or_write_elsewhere_is_refused_where_it_stands() {
     }
 }
 
-/// Configurations of which all that is foreign is left out or replaced.
-fn adapted_ones() -> Vec<(Adapt, &'static str, String)> {
+/// A configuration of which all that is foreign is left out or replaced.
+type Adapted = (Adapt, &'static str, String);
+
+fn adapted_directives() -> Vec<Adapted> {
     let nginx = [
         "resolver 192.0.2.53;",
         "dav_methods PUT DELETE;",
@@ -240,13 +246,17 @@ fn adapted_ones() -> Vec<(Adapt, &'static str, String)> {
         "location ~ ^/(?<pool>[^/]+) { set $pool app; proxy_pass http://$pool; }",
         "location /a { auth_request_set $pool $upstream_http_x; set $pool app; proxy_pass http://$pool; }",
     ];
-    let nginx = nginx.map(|line| (of_nginx as Adapt, "nginx.conf", in_server(line)));
+    let nginx = nginx.map(in_server);
     let mail =
         in_server("") + "mail { auth_http 192.0.2.9:9000; server { listen 25; protocol smtp; } }\n";
     let main = format!("working_directory /var/lib/nginx;\n{}", in_server(""));
-    let nginx = nginx
-        .into_iter()
-        .chain([mail, main].map(|text| (of_nginx as Adapt, "nginx.conf", text)));
+    let nginx = nginx.into_iter().chain([mail, main]);
+    nginx
+        .map(|text| (of_nginx as Adapt, "nginx.conf", text))
+        .collect()
+}
+
+fn adapted_statements() -> Vec<Adapted> {
     let haproxy = [
         "server-template s 3 _http._tcp.192.0.2.3 resolvers dns",
         "http-check connect addr 192.0.2.3 port 80 ssl",
@@ -264,6 +274,10 @@ fn adapted_ones() -> Vec<(Adapt, &'static str, String)> {
         let text = in_sections("httpclient.resolvers.id dns", line) + more;
         (haproxy::adapt as Adapt, "haproxy.cfg", text)
     });
+    haproxy.into()
+}
+
+fn adapted_documents() -> Vec<Adapted> {
     let [outside, cluster, filter] = NONE;
     let envoy = [
         bootstrap(
@@ -312,12 +326,17 @@ fn adapted_ones() -> Vec<(Adapt, &'static str, String)> {
         caddy("", REVERSE, writer),
     ];
     let caddy = caddy.map(|text| (adapt_caddy as Adapt, "caddy.json", text));
-    nginx.chain(haproxy).chain(envoy).chain(caddy).collect()
+    envoy.into_iter().chain(caddy).collect()
 }
 
 #[test]
 fn all_that_is_foreign_is_left_out_or_replaced() {
-    for (adapt, name, users) in adapted_ones() {
+    let all = [
+        adapted_directives(),
+        adapted_statements(),
+        adapted_documents(),
+    ];
+    for (adapt, name, users) in all.into_iter().flatten() {
         let copy = adapt(&source(name, &users), &of_a_test(Path::new("/p")));
         let copy = copy.unwrap_or_else(|error| panic!("{error}\n{users}"));
         for foreign in [

@@ -163,14 +163,10 @@ fn what_could_ask_somebody_else_is_refused_where_it_stands() {
             "\nhint: name a copy of your configuration without it in the study",
         ],
     );
-    let file = ":18080 {\n\ttracing {\n\t\tspan shop\n\t}\n\treverse_proxy 192.0.2.1:80\n}\n";
-    let words = ["~/Caddyfile:2:2: weir does not know what `tracing` asks or writes"];
-    refused(
-        "caddy",
-        &[("Caddyfile", file)],
-        ("", "rlimit_nofile: 999"),
-        &words,
-    );
+    let file = ":18080 {\n\tacme_server\n\treverse_proxy 192.0.2.1:80\n}\n";
+    let words = ["~/Caddyfile:2:2: weir does not know what `acme_server` asks or writes"];
+    let plain = ("", "rlimit_nofile: 999");
+    refused("caddy", &[("Caddyfile", file)], plain, &words);
 }
 
 /// What another version has.
