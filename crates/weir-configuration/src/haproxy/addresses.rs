@@ -25,9 +25,9 @@ const OF_OTHERS: &str = "addr, agent-addr, agent-check, agent-inter, agent-port,
      resolvers, socks4, source, usesrc";
 
 /// Options of `server` lines that are about how the user's servers are spoken to.
-const OF_USERS_SERVERS: &str = "allow-0rtt, alpn, ca-file, check-alpn, check-proto, check-send-proxy, \
+const OF_USERS_SERVERS: &str = "allow-0rtt, ca-file, check-alpn, check-proto, check-send-proxy, \
      check-sni, check-ssl, ciphers, ciphersuites, crl-file, crt, curves, no-check-ssl, no-ssl, no-ssl-reuse, \
-     no-tls-tickets, no-verifyhost, npn, proto, proxy-v2-options, send-proxy, send-proxy-v2, \
+     no-tls-tickets, no-verifyhost, npn, proxy-v2-options, send-proxy, send-proxy-v2, \
      send-proxy-v2-ssl, send-proxy-v2-ssl-cn, sigalgs, sni, ssl, ssl-max-ver, ssl-min-ver, verify, \
      verifyhost";
 
@@ -229,7 +229,16 @@ fn servers(edit: &mut Edit<'_>, surroundings: &Surroundings<'_>, moved: &BTreeMa
             }
             for option in options(statement) {
                 let name = statement.word(option.start);
-                if is_among(name, OF_OTHERS) || (own.is_none() && is_of_servers(name)) {
+                let is_users = own.is_none();
+                // Without TLS nobody negotiates: what was preferred is said.
+                let is_alpn = is_users && name == "alpn";
+                if is_alpn && statement.word(option.start + 1).starts_with("h2") {
+                    let [first, last] = [option.start, option.start + 1];
+                    let words = &statement.words;
+                    let span = words[first].span.start..words[last].span.end;
+                    edit.splice(section.file, span, "proto h2".to_owned());
+                } else if is_alpn || is_among(name, OF_OTHERS) || (is_users && is_of_servers(name))
+                {
                     edit.remove_words(section.file, &statement.words, option);
                 }
             }

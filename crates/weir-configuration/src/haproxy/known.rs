@@ -91,13 +91,13 @@ const OF_BINDS: &str = "accept-netscaler-cip, accept-proxy, allow-0rtt, alpn, ba
      v6only, verify";
 
 /// Options of `server` lines besides those that are about the user's servers.
-const OF_SERVERS: &str = "backup, check, check-pool-conn-name, check-reuse-pool, check-sni-auto, \
+const OF_SERVERS: &str = "alpn, backup, check, check-pool-conn-name, check-reuse-pool, check-sni-auto, \
      client-sigalgs, cookie, disabled, downinter, enabled, error-limit, fall, fastinter, guid, hash-key, \
      healthcheck, id, idle-ping, init-state, inter, ktls, log-bufsize, log-proto, max-reuse, maxconn, \
      maxqueue, minconn, no-backup, no-check, no-check-reuse-pool, no-check-send-proxy, no-check-sni-auto, \
      no-renegotiate, no-send-proxy, no-send-proxy-v2, no-send-proxy-v2-ssl, no-send-proxy-v2-ssl-cn, \
      no-sni-auto, no-tfo, non-stick, observe, on-error, on-marked-down, on-marked-up, pool-conn-name, \
-     pool-low-conn, pool-max-conn, pool-purge-delay, quic-cc-algo, redir, renegotiate, rise, \
+     pool-low-conn, pool-max-conn, pool-purge-delay, proto, quic-cc-algo, redir, renegotiate, rise, \
      set-proxy-v2-tlv-fmt, shard, slowstart, sni-auto, ssl-reuse, stick, strict-maxconn, tcp-md5sig, tcp-ut, \
      tfo, tls-tickets, track, weight, ws";
 
