@@ -71,6 +71,10 @@ fn must_change_nothing(file: &Path, wanted: &[Wanted<'_>]) -> Result<(), Configu
 /// An error about what was made of a Caddyfile, at the place of the Caddyfile that it came from: that of the
 /// first of the words behind the error's own place that stand there too.
 fn in_caddyfile(error: ConfigurationError, made: &Source, file: &Path) -> ConfigurationError {
+    // Of the file as a whole.
+    if (error.line, error.column) == (1, 1) {
+        return error;
+    }
     let users = std::fs::read_to_string(file).unwrap_or_default();
     let lines = made.files.first().map(|file| file.text.lines());
     let line = lines.and_then(|mut lines| lines.nth(error.line.saturating_sub(1)));
