@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use super::syntax::{Directive, Tree};
 use super::view::is_include;
-use crate::place::line_end;
+use crate::place::{filled, line_end, width};
 
 /// Where a directive goes, and the text that is written there.
 pub(super) struct Insertion {
@@ -13,9 +13,14 @@ pub(super) struct Insertion {
     pub(super) text: String,
 }
 
+/// Directives that end what is done with a request before its content is made
+/// (ngx_http_rewrite_module): what stands behind them looks as if it were not reached.
+const ENDS: [&str; 2] = ["return", "break"];
+
 /// How to put `directive` (its text without `;`) into a block of a file, or outside all blocks
-/// where there is none: below the last of its kind there, else below the last simple directive,
-/// else right at the begin.
+/// where there is none: below the last of its kind there, else the last whose name begins alike
+/// (`gzip_types` below `gzip`), else the last simple directive, else right at the begin. Never behind a
+/// `return` or `break`.
 pub(super) fn insertion(
     text: &str,
     tree: &Tree,
@@ -24,17 +29,23 @@ pub(super) fn insertion(
 ) -> Insertion {
     let children = block.map_or(&tree.directives[..], Directive::children);
     let name = directive.split(' ').next().unwrap_or_default();
-    let last = |is_fit: &dyn Fn(&Directive) -> bool| {
-        children
+    let is_end = |child: &Directive| child.block.is_none() && ENDS.iter().any(|end| child.is(end));
+    let end = children.iter().position(is_end).unwrap_or(children.len());
+    let last = |children: &'_ [Directive], is_fit: &dyn Fn(&Directive) -> bool| {
+        let found = children
             .iter()
-            .rfind(|child| child.block.is_none() && is_fit(child))
+            .rposition(|child| child.block.is_none() && is_fit(child));
+        found.map(|index| Neighbour { text, index })
     };
-    let anchor = last(&|child| child.is(name))
-        .or_else(|| last(&|child| !is_include(child)))
-        .or_else(|| last(&|_| true));
+    let before = &children[..end];
+    let is_usual = |child: &Directive| !is_include(child) && !child.is("rewrite");
+    let anchor = last(children, &|child| child.is(name))
+        .or_else(|| last(before, &|child| begins_alike(&child.name.text, name)))
+        .or_else(|| last(before, &is_usual))
+        .or_else(|| last(before, &|child| !child.is("rewrite")));
     match (anchor, block) {
-        (Some(anchor), _) => below(text, anchor, directive),
-        (None, Some(block)) => at_begin(text, block, directive),
+        (Some(anchor), _) => anchor.below(children, directive),
+        (None, Some(block)) => at_begin(text, tree, block, directive),
         (None, None) => {
             let at = if text.starts_with('\u{feff}') { 3 } else { 0 };
             let text = format!("{directive};{}", line_end(text));
@@ -43,22 +54,80 @@ pub(super) fn insertion(
     }
 }
 
-fn below(text: &str, anchor: &Directive, directive: &str) -> Insertion {
-    let end = anchor.span().end;
-    let indent = indent_before(text, anchor.name.span.start);
-    match (indent, rest_of_line(text, end)) {
-        (Some(indent), Some(line)) => Insertion {
-            at: line.end,
-            text: format!("{}{indent}{directive};", line_end(text)),
-        },
-        _ => Insertion {
-            at: end,
-            text: format!(" {directive};"),
-        },
+/// Whether two names have the part before their first underscore in common.
+fn begins_alike(a: &str, b: &str) -> bool {
+    let begin = |name: &str| name.split('_').next().unwrap_or_default().to_owned();
+    begin(a) == begin(b)
+}
+
+/// A directive of a block below which another one goes.
+struct Neighbour<'t> {
+    text: &'t str,
+    /// In the block.
+    index: usize,
+}
+
+impl Neighbour<'_> {
+    fn below(&self, children: &[Directive], directive: &str) -> Insertion {
+        let (text, anchor) = (self.text, &children[self.index]);
+        let end = anchor.span().end;
+        let indent = indent_before(text, anchor.name.span.start);
+        match (indent, rest_of_line(text, end)) {
+            (Some(indent), Some(line)) => {
+                let directive = self.aligned(children, directive);
+                Insertion {
+                    at: line.end,
+                    text: format!("{}{indent}{directive};", line_end(text)),
+                }
+            }
+            _ => Insertion {
+                at: end,
+                text: format!(" {directive};"),
+            },
+        }
+    }
+
+    /// The directive with its first argument below those of the lines around it, where they stand one
+    /// below the other.
+    fn aligned(&self, children: &[Directive], directive: &str) -> String {
+        let own = self.column(&children[self.index]);
+        let (Some((column, gap, indent)), Some((name, rest))) = (own, directive.split_once(' '))
+        else {
+            return directive.to_owned();
+        };
+        let above: Vec<&Directive> = children[..self.index].iter().rev().collect();
+        let below: Vec<&Directive> = children[self.index + 1..].iter().collect();
+        let line = children[self.index].line;
+        let mut near = Vec::new();
+        for side in [above, below] {
+            let lines = side.into_iter().zip(1..);
+            let touching = lines.take_while(|(other, away)| other.line.abs_diff(line) == *away);
+            near.extend(touching.filter_map(|(other, _)| self.column(other)));
+        }
+        near.retain(|(other, ..)| *other == column);
+        let is_wide = gap != " " || near.iter().any(|(_, gap, _)| *gap != " ");
+        match !near.is_empty() && is_wide {
+            true => format!(
+                "{name}{}{rest}",
+                filled(width(indent) + name.len(), column, gap)
+            ),
+            false => directive.to_owned(),
+        }
+    }
+
+    /// The column of a directive's first argument, the blanks before it and those before its name, if it
+    /// begins its line and has an argument there.
+    fn column(&self, directive: &Directive) -> Option<(usize, &str, &str)> {
+        let name = &directive.name.span;
+        let first = directive.arguments.first()?;
+        let gap = &self.text[name.end..first.span.start];
+        let indent = indent_before(self.text, name.start)?;
+        let column = width(&self.text[name.start - indent.len()..first.span.start]);
+        (directive.block.is_none() && !gap.contains(['\n', '#'])).then_some((column, gap, indent))
     }
 }
 
-fn at_begin(text: &str, block: &Directive, directive: &str) -> Insertion {
+fn at_begin(text: &str, tree: &Tree, block: &Directive, directive: &str) -> Insertion {
     let open = block.terminator + 1;
     let Some(line) = rest_of_line(text, open) else {
         return Insertion {
@@ -71,11 +140,12 @@ fn at_begin(text: &str, block: &Directive, directive: &str) -> Insertion {
         Some(indent) => indent.to_owned(),
         None => {
             let outer = indent_before(text, block.name.span.start).unwrap_or_default();
-            let step = if outer.starts_with('\t') {
+            let usual = if outer.starts_with('\t') {
                 "\t"
             } else {
                 "    "
             };
+            let step = step(text, &tree.directives).unwrap_or(usual);
             format!("{outer}{step}")
         }
     };
@@ -83,6 +153,20 @@ fn at_begin(text: &str, block: &Directive, directive: &str) -> Insertion {
         at: line.end,
         text: format!("{}{indent}{directive};", line_end(text)),
     }
+}
+
+/// By how much the file's first block with lines of its own is indented.
+fn step<'t>(text: &'t str, directives: &[Directive]) -> Option<&'t str> {
+    directives.iter().find_map(|block| {
+        let first = block.children().first()?;
+        let outer = indent_before(text, block.name.span.start);
+        let inner = indent_before(text, first.name.span.start);
+        let own = inner
+            .zip(outer)
+            .and_then(|(inner, outer)| inner.strip_prefix(outer));
+        let own = own.filter(|own| !own.is_empty());
+        own.or_else(|| step(text, block.children()))
+    })
 }
 
 /// The bytes to leave out in order to take a directive away: with its line if it is alone there.

@@ -36,7 +36,7 @@ impl<'a> Planner<'a> {
 
     pub(super) fn put_in_http(&mut self, writing: &Writing<'_>) -> Result<(), ConfigurationError> {
         let http = self.block("http", writing)?;
-        if !self.put_at(http.simple(), writing) {
+        if !self.put_at(http.simple(), writing) && !is_said_inside(http, writing) {
             self.insert(writing, Some(http));
         }
         self.put_inside(http, writing);
@@ -181,6 +181,32 @@ impl<'a> Planner<'a> {
         self.edit_all(&found, writing);
         !found.is_empty()
     }
+}
+
+/// Whether all servers say it themselves, so that nobody would take it from `http`.
+fn is_said_inside(http: &Node<'_>, writing: &Writing<'_>) -> bool {
+    let mut servers = http.children.iter().filter(|node| node.is_block("server"));
+    let is_there = servers.clone().any(|server| is_somewhere(server, writing));
+    is_there && servers.all(|server| is_said(server, writing))
+}
+
+fn is_somewhere(block: &Node<'_>, writing: &Writing<'_>) -> bool {
+    let mut nodes = block.children.iter();
+    nodes.any(|node| writing.is_about(node) || is_somewhere(node, writing))
+}
+
+/// Whether whoever is answered here takes it from here or from further in, or gets no content.
+fn is_said(block: &Node<'_>, writing: &Writing<'_>) -> bool {
+    let mut simple = block.simple();
+    if simple.any(|node| writing.is_about(node) || node.is_simple("return")) {
+        return true;
+    }
+    let mut locations = block
+        .children
+        .iter()
+        .filter(|node| node.is_block("location"));
+    let takes_all = |location: &Node<'_>| location.directive.words().eq(["/"]);
+    locations.clone().any(takes_all) && locations.all(|location| is_said(location, writing))
 }
 
 fn is_off(log: &Node<'_>) -> bool {
