@@ -29,6 +29,7 @@ impl<'n> Setter<'n> {
             quotes: format == Format::Yaml && has_quoted_keys(file, tree),
             dashes_at_key: style_of(&tree.root, &|node| dashes_at_key(file, node)).unwrap_or(false),
             padded: style_of(&tree.root, &|node| is_padded(file, node)).unwrap_or(false),
+            short_lists: style_of(&tree.root, &|node| is_short_list(file, node)).unwrap_or(false),
         };
         Setter {
             file,
@@ -392,6 +393,17 @@ fn is_padded(file: &SourceFile, node: &Node) -> Option<bool> {
             entries,
             flow: true,
         } if !entries.is_empty() && !text.contains('\n') => Some(text.starts_with("{ ")),
+        _ => None,
+    }
+}
+
+/// Whether a list is on one line, if it is one of scalars.
+fn is_short_list(file: &SourceFile, node: &Node) -> Option<bool> {
+    let is_scalar = |item: &Node| matches!(item.value, Value::Scalar { .. });
+    match &node.value {
+        Value::List(items) if !items.is_empty() && items.iter().all(is_scalar) => {
+            Some(!file.text[node.span.clone()].contains('\n'))
+        }
         _ => None,
     }
 }

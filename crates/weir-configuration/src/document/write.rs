@@ -20,6 +20,8 @@ pub(super) struct Layout<'t> {
     pub(super) dashes_at_key: bool,
     /// Whether there are blanks inside of YAML's braces.
     pub(super) padded: bool,
+    /// Whether lists of scalars have one line for all of them.
+    pub(super) short_lists: bool,
 }
 
 impl Layout<'_> {
@@ -44,7 +46,7 @@ impl Layout<'_> {
                     |(key, value): (&String, &Json)| format!("{}: {}", quoted(key), item(value));
                 ("{", map.iter().map(entry).collect::<Vec<_>>(), "}")
             }
-            Json::Array(list) if !list.is_empty() && self.many_lines => {
+            Json::Array(list) if !list.is_empty() && self.many_lines && !self.is_short(list) => {
                 ("[", list.iter().map(item).collect(), "]")
             }
             _ => return spaced(value),
@@ -52,6 +54,10 @@ impl Layout<'_> {
         let end = self.line_end;
         let items = items.join(&format!(",{end}{inner}"));
         format!("{open}{end}{inner}{items}{end}{indent}{close}")
+    }
+
+    fn is_short(&self, list: &[Json]) -> bool {
+        self.short_lists && !list.iter().any(|item| item.is_object() || item.is_array())
     }
 
     /// An entry in YAML's block style, the first line not indented.

@@ -9,7 +9,7 @@ use super::keywords::is_adding;
 use super::sections::Statement;
 use super::words;
 use crate::Wanted;
-use crate::place::like;
+use crate::place::{like, unit};
 
 /// What a level leads to within one context.
 #[derive(Debug)]
@@ -107,7 +107,7 @@ impl<'w> Spelling<'w> {
     }
 
     /// A text's words as the author of those that they replace would have written them: times without a unit
-    /// where he wrote none, or in his minutes, hours or days.
+    /// where he wrote none, else with his, or one in which they come out even.
     pub(super) fn in_style(&self, words: &[&str], text: &Text) -> Vec<String> {
         let is_duration = matches!(self.row.level, LevelKind::Duration { .. });
         let mut raw = text.raw.clone();
@@ -115,9 +115,13 @@ impl<'w> Spelling<'w> {
             for ((raw, found), wanted) in raw.iter_mut().zip(words).zip(&text.words) {
                 let wanted = microseconds(found).and(microseconds(wanted));
                 let wanted = wanted.and_then(|wanted| u64::try_from(wanted).ok());
-                if let Some(styled) = wanted.and_then(|wanted| like(found, wanted, &TIMES)) {
-                    *raw = styled;
-                }
+                let styled = wanted.and_then(|wanted| {
+                    let usual = || like("s", wanted, &TIMES).or_else(|| like("ms", wanted, &TIMES));
+                    // The catalog writes some without a unit.
+                    let is_bare = unit(raw).is_empty() && !unit(found).is_empty();
+                    like(found, wanted, &TIMES).or_else(|| usual().filter(|_| is_bare))
+                });
+                *raw = styled.unwrap_or_else(|| raw.clone());
             }
         }
         raw
@@ -202,9 +206,11 @@ fn key(row: &Parameter, text: &str) -> Vec<String> {
         .collect()
 }
 
-/// Units that somebody chooses, in microseconds; seconds, and what is finer, are the catalog's own.
-const TIMES: [(&str, u64); 4] = [
+/// Units that somebody chooses, in microseconds.
+const TIMES: [(&str, u64); 6] = [
     ("", 1000),
+    ("ms", 1000),
+    ("s", 1_000_000),
     ("m", 60_000_000),
     ("h", 3_600_000_000),
     ("d", 86_400_000_000),

@@ -55,7 +55,7 @@ pub(super) fn insertion(
 }
 
 /// Whether two names have the part before their first underscore in common.
-fn begins_alike(a: &str, b: &str) -> bool {
+pub(super) fn begins_alike(a: &str, b: &str) -> bool {
     let begin = |name: &str| name.split('_').next().unwrap_or_default().to_owned();
     begin(a) == begin(b)
 }
@@ -74,7 +74,7 @@ impl Neighbour<'_> {
         let indent = indent_before(text, anchor.name.span.start);
         match (indent, rest_of_line(text, end)) {
             (Some(indent), Some(line)) => {
-                let directive = self.aligned(children, directive);
+                let directive = self.aligned(children, directive, indent);
                 Insertion {
                     at: line.end,
                     text: format!("{}{indent}{directive};", line_end(text)),
@@ -87,14 +87,29 @@ impl Neighbour<'_> {
         }
     }
 
-    /// The directive with its first argument below those of the lines around it, where they stand one
-    /// below the other.
-    fn aligned(&self, children: &[Directive], directive: &str) -> String {
-        let own = self.column(&children[self.index]);
-        let (Some((column, gap, indent)), Some((name, rest))) = (own, directive.split_once(' '))
-        else {
-            return directive.to_owned();
-        };
+    /// The directive with its arguments below those of the lines around it, as far as they stand one below
+    /// the other: its first, and of a header the second.
+    fn aligned(&self, children: &[Directive], directive: &str, indent: &str) -> String {
+        let mut line = String::new();
+        for (index, word) in directive.splitn(3, ' ').enumerate() {
+            let from = width(indent) + line.len();
+            line += &match index
+                .checked_sub(1)
+                .and_then(|index| self.column(children, index))
+            {
+                Some((column, gap)) => filled(from, column, gap),
+                None if index > 0 => " ".to_owned(),
+                None => String::new(),
+            };
+            line += word;
+        }
+        line
+    }
+
+    /// The column in which the lines around it have this argument, and the blanks before it, if at least two
+    /// have it there and one of them behind more than one blank.
+    fn column(&self, children: &[Directive], index: usize) -> Option<(usize, &str)> {
+        let (column, gap) = self.column_of(&children[self.index], index)?;
         let above: Vec<&Directive> = children[..self.index].iter().rev().collect();
         let below: Vec<&Directive> = children[self.index + 1..].iter().collect();
         let line = children[self.index].line;
@@ -102,28 +117,27 @@ impl Neighbour<'_> {
         for side in [above, below] {
             let lines = side.into_iter().zip(1..);
             let touching = lines.take_while(|(other, away)| other.line.abs_diff(line) == *away);
-            near.extend(touching.filter_map(|(other, _)| self.column(other)));
+            near.extend(touching.filter_map(|(other, _)| self.column_of(other, index)));
         }
-        near.retain(|(other, ..)| *other == column);
-        let is_wide = gap != " " || near.iter().any(|(_, gap, _)| *gap != " ");
-        match !near.is_empty() && is_wide {
-            true => format!(
-                "{name}{}{rest}",
-                filled(width(indent) + name.len(), column, gap)
-            ),
-            false => directive.to_owned(),
-        }
+        near.retain(|(other, _)| *other == column);
+        let is_wide = gap != " " || near.iter().any(|(_, gap)| *gap != " ");
+        (!near.is_empty() && is_wide).then_some((column, gap))
     }
 
-    /// The column of a directive's first argument, the blanks before it and those before its name, if it
-    /// begins its line and has an argument there.
-    fn column(&self, directive: &Directive) -> Option<(usize, &str, &str)> {
+    /// The column of an argument of a directive, and the blanks before it, if the directive begins its line
+    /// and has one there.
+    fn column_of(&self, directive: &Directive, index: usize) -> Option<(usize, &str)> {
         let name = &directive.name.span;
-        let first = directive.arguments.first()?;
-        let gap = &self.text[name.end..first.span.start];
+        let argument = &directive.arguments.get(index)?.span;
+        let before = match index.checked_sub(1) {
+            Some(before) => &directive.arguments[before].span,
+            None => name,
+        };
         let indent = indent_before(self.text, name.start)?;
-        let column = width(&self.text[name.start - indent.len()..first.span.start]);
-        (directive.block.is_none() && !gap.contains(['\n', '#'])).then_some((column, gap, indent))
+        let text = &self.text[name.start - indent.len()..argument.start];
+        let gap = &self.text[before.end..argument.start];
+        let is_line = directive.block.is_none() && !text.contains(['\n', '#']);
+        is_line.then(|| (width(text), gap))
     }
 }
 

@@ -29,6 +29,13 @@ const ROWS: &[Row] = &[
     ("    root /srv;\n    server { listen 80; location /a { sendfile on; } }\n",
      &[("sendfile", "off")],
      "    root /srv;\n    sendfile off;\n    server { listen 80; location /a { sendfile off; } }\n"),
+    // Beside its relatives, where all that need it have them.
+    ("    server {\n        listen 80;\n        gzip on;\n    }\n    server { listen 81; }\n",
+     &[("gzip_comp_level", "2")],
+     "    server {\n        listen 80;\n        gzip on;\n        gzip_comp_level 2;\n    }\n    server { listen 81; }\n"),
+    ("    root /srv;\n    server { listen 80; keepalive_timeout 9; }\n    server { listen 81; }\n",
+     &[("keepalive_requests", "9")],
+     "    root /srv;\n    keepalive_requests 9;\n    server { listen 80; keepalive_timeout 9; }\n    server { listen 81; }\n"),
     // Below those of its kind, and where their arguments are.
     ("    gzip on;\n    gzip_vary on;\n    root /srv;\n    server { listen 80; }\n",
      &[("gzip_comp_level", "2")],
@@ -40,6 +47,14 @@ const ROWS: &[Row] = &[
     ("\tsendfile\t\ton;\n\tkeepalive_timeout\t65;\n\tserver { listen 80; }\n",
      &[("tcp_nopush", "on")],
      "\tsendfile\t\ton;\n\tkeepalive_timeout\t65;\n\ttcp_nopush\t\ton;\n\tserver { listen 80; }\n"),
+    ("    proxy_set_header   Host       $host;\n    proxy_set_header   X-Real-IP  $remote_addr;\n    \
+      upstream app { server 127.0.0.1:1; keepalive 9; }\n    server {\n        listen 80;\n        proxy_http_version 1.1;\n        \
+      location / { proxy_pass http://app; }\n    }\n",
+     &[("origin_keepalive", "9")],
+     "    proxy_set_header   Host       $host;\n    proxy_set_header   X-Real-IP  $remote_addr;\n    \
+      proxy_set_header   Connection \"\";\n    \
+      upstream app { server 127.0.0.1:1; keepalive 9; }\n    server {\n        listen 80;\n        proxy_http_version 1.1;\n        \
+      location / { proxy_pass http://app; }\n    }\n"),
     // One wide gap is no column.
     ("    sendfile on;\n    keepalive_timeout   65;\n    server { listen 80; }\n",
      &[("tcp_nopush", "on")],
