@@ -19,8 +19,10 @@ pub mod haproxy;
 mod listener;
 pub mod nginx;
 mod place;
+mod regular;
 mod source;
 
 pub use error::ConfigurationError;
 pub use listener::Listener;
+pub use regular::{read_regular, read_regular_below};
 pub use source::{Pem, Source, SourceFile, Splice, Surroundings, Wanted, diff, former_line};

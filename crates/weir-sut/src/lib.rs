@@ -44,7 +44,7 @@ pub use certificate::Certificate;
 pub use configuration::{Configuration, Patch};
 pub use error::SutError;
 pub use installed::Installed;
-pub use known::find;
+pub use known::{find, locate};
 pub use launch::{Launch, LaunchError, Launcher, launch_main};
 pub use port::{free_port, free_ports};
 pub use proxy::{Effective, Proxy, start};

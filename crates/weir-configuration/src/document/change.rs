@@ -11,6 +11,7 @@ use super::pointer::Pointer;
 use super::set::{Edit, set_in};
 use super::tree::{Format, Tree};
 use super::walk::line_of;
+use super::write::in_style;
 use super::{caddy, envoy};
 use crate::place::{about, error};
 use crate::{ConfigurationError, Listener, Source, Wanted};
@@ -267,6 +268,11 @@ impl Row<'_> {
             Some(users) if self.is_log() => self.joined(users, context, at, value),
             _ => value,
         };
+        let found = get(self.document, &place);
+        let value = value.map(|value| match (self.dialect, found) {
+            (Dialect::Caddy, Some(found)) => in_style(found, value),
+            _ => value,
+        });
         self.edits.push(Edit { at: place, value });
         Ok(())
     }

@@ -376,7 +376,7 @@ fn check_conflicts(
             of_arm.kind,
             &draft.arm.settings,
             &of_arm.role,
-            context.descriptor_limit,
+            context.unsaid(of_arm),
         );
         for conflict in conflicts {
             if conflict.severity != Severity::Error || said.contains(&conflict) {

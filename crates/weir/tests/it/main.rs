@@ -7,6 +7,7 @@
 
 mod agent;
 mod doctor;
+mod doctor_trust;
 mod faulty;
 mod kills;
 mod load;
