@@ -147,6 +147,15 @@ impl Catalog {
         rows.filter(|row| !row.scope.is_configuration())
     }
 
+    /// Names of the kernel settings that have a row.
+    pub fn sysctls(&self) -> impl Iterator<Item = String> {
+        self.host_parameters()
+            .filter_map(|row| match &row.effective {
+                EffectiveFrom::Sysctl { name } if row.scope.is_kernel() => Some(name.clone()),
+                _ => None,
+            })
+    }
+
     /// All that can be set for `proxy`: its directives, then what goes with every proxy.
     pub fn all(&self, proxy: ProxyKind) -> impl Iterator<Item = &Parameter> {
         self.parameters(proxy).chain(self.host_parameters())

@@ -14,6 +14,9 @@
 //! a newline. So a process that is killed at any moment leaves whole lines and at most one half
 //! line at the end, which [`Run::read`] ignores and [`RunWriter::resume`] cuts off. What a line
 //! held is then lost, never wrong.
+//!
+//! All of it is its user's alone (folders 0700, files 0600): configurations are in it as they are, with
+//! their secrets.
 
 mod encoded;
 mod error;

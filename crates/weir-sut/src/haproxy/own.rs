@@ -14,8 +14,8 @@ pub(super) fn write(task: &Task<'_>, own: Own<'_>) -> Result<Configuration, SutE
     let user = read(own.file)?;
     let changed = change(&user, &wanted)?;
     let worker = worker_of(&changed)?;
-    // The master reads everything as the user it was started by, so nobody else has to get there.
-    let copying = Copying::begin(task, own, [user, changed], None)?;
+    // The master reads everything as the user it was started by; the worker uses no more than sockets.
+    let copying = Copying::begin(task, own, [user, changed], worker.as_ref())?;
     let copy = adapt(copying.changed(), &copying.surroundings(worker.as_ref()))?;
     let listeners = listeners(&copy)?;
     let addresses = listeners.into_iter().map(|listener| listener.address);

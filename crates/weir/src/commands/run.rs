@@ -9,6 +9,7 @@ use weir_lab::{Event, Options, Summary};
 use weir_model::record::{Outcome, PilotRecord, Remark};
 use weir_model::study::{Arm, ArmRole, LoadSpec, Study};
 use weir_parameters::Catalog;
+use weir_report::foreign::masked;
 use weir_report::number;
 use weir_study::{CheckContext, Scale};
 use weir_sut::Launcher;
@@ -53,7 +54,8 @@ pub(crate) fn run(args: RunArgs) -> Result<ExitCode, Failure> {
                 can_be_alone(&read.study)?;
             }
             if args.check {
-                terminal::print(&description(&read.study, &remarks, args.check_alone))?;
+                let text = description(&read.study, &remarks, args.check_alone);
+                terminal::print(&masked(&text))?;
                 return Ok(ExitCode::SUCCESS);
             }
             let folder = args
