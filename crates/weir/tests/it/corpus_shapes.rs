@@ -300,7 +300,7 @@ pub(crate) const SHAPES: &[Shape] = &[
         "envoy/grpc-bridge.yaml",
         "HTTP/1.1 made gRPC, HTTP/2 behind",
         &["http://kv.example.org/"],
-        "gzip: on",
+        "max_requests: 2048",
     ),
     shape(
         "envoy/files/envoy.yaml",
