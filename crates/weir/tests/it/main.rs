@@ -6,6 +6,8 @@
 //! waited for.
 
 mod agent;
+mod corpus;
+mod corpus_shapes;
 mod doctor;
 mod doctor_trust;
 mod faulty;
