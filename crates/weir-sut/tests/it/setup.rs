@@ -122,7 +122,7 @@ impl Setup<'_> {
     /// Starts it with a listener of either kind.
     pub(crate) fn start_with_tls(&self) -> Arm {
         let folder = folder();
-        let certificate = Certificate::make(folder.path(), secure::NAME);
+        let certificate = Certificate::make(folder.path(), &[secure::NAME.to_owned()]);
         self.start_in(
             folder,
             Some(certificate.expect("a certificate can be made")),
