@@ -18,6 +18,7 @@ pub mod document;
 mod error;
 pub mod haproxy;
 mod listener;
+mod names;
 pub mod nginx;
 mod place;
 mod source;

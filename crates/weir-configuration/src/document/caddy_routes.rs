@@ -5,7 +5,8 @@ use serde_json::Value as Json;
 use super::asked::{Document, of_status};
 use super::find::{get, items};
 use super::pointer::Pointer;
-use crate::asked::{Answer, Request, Way, is_found};
+use crate::asked::{Answer, Request, Way};
+use crate::names::is_found;
 
 pub(super) fn way(document: &Document<'_>, door: usize, request: &Request<'_>) -> Way {
     let server = &document.found[door].server;

@@ -7,7 +7,8 @@ use super::asked::{Document, of_status};
 use super::envoy::{chains, is_of_type, tls_chains};
 use super::find::{field, get, items};
 use super::pointer::Pointer;
-use crate::asked::{Answer, Request, Way, is_found, wildcard};
+use crate::asked::{Answer, Request, Way};
+use crate::names::{is_found, wildcard};
 
 pub(super) fn way(document: &Document<'_>, door: usize, request: &Request<'_>) -> Way {
     let listener = &document.found[door];

@@ -2,7 +2,8 @@
 //! over TLS. What needs anything else (addresses, rates, maps, stick tables) is not decided.
 
 use super::sections::{Section, Statement};
-use crate::asked::{Request, is_found};
+use crate::asked::Request;
+use crate::names::is_found;
 
 /// Rules and ACLs of a section, and the request that they are asked about.
 pub(super) struct Conditions<'c, 't> {

@@ -8,7 +8,8 @@ use weir_model::study::AskSpec;
 
 use super::listen::{self, Listen, Socket};
 use super::view::{self, Node};
-use crate::asked::{self, Answer, Asked, Door, Map, Request, Spot, Way, is_found, wildcard};
+use crate::asked::{self, Answer, Asked, Door, Map, Request, Spot, Way};
+use crate::names::{is_found, wildcard};
 use crate::place::is_among;
 use crate::{Ask, ConfigurationError, Source};
 

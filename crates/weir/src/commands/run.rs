@@ -354,12 +354,7 @@ impl Narrator {
                 address,
                 asked,
                 remarks,
-            } => {
-                for line in asked.iter().map(words::asked) {
-                    self.say_asked(line);
-                }
-                self.ready(arm, &address, &remarks);
-            }
+            } => self.ready(arm, &address, &asked, &remarks),
             Event::AloneBegun {
                 arms: [against, arm],
                 why,
@@ -414,18 +409,17 @@ impl Narrator {
         }
     }
 
-    /// What loads ask of a configuration: once, though many arms are copies of it.
-    fn say_asked(&mut self, line: String) {
-        if !self.asked.contains(&line) {
-            self.say(&line);
-            self.asked.push(line);
-        }
-    }
-
-    /// Alone, each arm starts again and again: that is said once.
-    fn ready(&mut self, arm: String, address: &str, remarks: &[String]) {
+    /// Alone, each arm starts again and again: that is said once. So is what loads ask of a configuration that
+    /// several arms are copies of.
+    fn ready(&mut self, arm: String, address: &str, asked: &[AskedRecord], remarks: &[String]) {
         if self.is_alone {
             return;
+        }
+        for line in asked.iter().map(words::asked) {
+            if !self.asked.contains(&line) {
+                self.say(&line);
+                self.asked.push(line);
+            }
         }
         for remark in remarks {
             self.say(&format!("{arm}: {remark}"));
