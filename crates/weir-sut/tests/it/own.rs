@@ -3,13 +3,13 @@
 use std::fs;
 use std::net::SocketAddr;
 
-use weir_model::study::{AskSpec, RequestedSpec, Settings};
+use weir_model::study::Settings;
 use weir_probe::process::command_line;
-use weir_sut::{Ask, Configuration, Launch, Own, Proxy, SutError, WorkFolder};
+use weir_sut::{Configuration, Launch, Own, Proxy, SutError, WorkFolder};
 
 use crate::haproxy::haproxy;
 use crate::nginx::nginx;
-use crate::setup::{Setup, nobody, run, run_with};
+use crate::setup::{Setup, ask_at, nobody, run, run_with};
 use crate::support::{free_address, get, processes, until};
 
 /// An nginx.conf whose listener has `flags`, with `main` on top.
@@ -24,16 +24,7 @@ fn nginx_conf(main: &str, flags: &str) -> String {
 fn copy(proxy: &dyn Proxy, folder: &WorkFolder, text: &str, listen: SocketAddr) -> Configuration {
     let file = folder.prefix("user.conf");
     fs::write(&file, text).expect("the work folder can be written");
-    let asks = [Ask {
-        spec: AskSpec {
-            requests: vec![RequestedSpec {
-                target: "/".to_owned(),
-                ..RequestedSpec::default()
-            }],
-            ..AskSpec::default()
-        },
-        at: listen,
-    }];
+    let asks = [ask_at(listen)];
     let own = Own {
         file: &file,
         asks: &asks,
