@@ -11,6 +11,9 @@ use crate::hosts::Hosts;
 use crate::left_out::without;
 use crate::options::{Options, Role};
 
+/// What the loads of a study ask, by the name of the arm whose configuration they ask.
+pub type AskedByArm = BTreeMap<String, Vec<AskedRecord>>;
+
 /// Why arms cannot have their copies of the user's configurations, by name.
 ///
 /// # Errors
@@ -65,10 +68,7 @@ pub(crate) fn copies(study: &Study) -> BTreeMap<String, CopyJob> {
 ///
 /// # Errors
 /// The host cannot be reached; the baseline cannot have its configuration.
-pub fn asked(
-    study: &Study,
-    options: &Options,
-) -> Result<(BTreeMap<String, Vec<AskedRecord>>, Vec<Remark>), LabError> {
+pub fn asked(study: &Study, options: &Options) -> Result<(AskedByArm, Vec<Remark>), LabError> {
     let copies = copies(study);
     if copies.is_empty() || options.places.model.is_some() {
         return Ok(Default::default());

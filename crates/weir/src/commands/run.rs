@@ -1,12 +1,11 @@
 //! `weir run`: a study from its question to its report.
 
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use weir_host::journal::Restored;
-use weir_lab::{Event, Options, Summary};
+use weir_lab::{AskedByArm, Event, Options, Summary};
 use weir_model::record::{AskedRecord, Outcome, PilotRecord, Remark};
 use weir_model::study::{Arm, ArmRole, LoadSpec, Study};
 use weir_parameters::Catalog;
@@ -150,12 +149,7 @@ fn scale(text: Option<&str>) -> Result<Scale, Failure> {
 }
 
 /// What a study comes to, for `--check`; `asked` is what its loads ask of the user's configurations, by arm.
-fn description(
-    study: &Study,
-    asked: &BTreeMap<String, Vec<AskedRecord>>,
-    remarks: &[Remark],
-    check_alone: bool,
-) -> String {
+fn description(study: &Study, asked: &AskedByArm, remarks: &[Remark], check_alone: bool) -> String {
     let mut text = format!("{}: {}\n", study.name, study.question.trim());
     for arm in &study.arms {
         let changes: Vec<_> = arm
@@ -201,7 +195,7 @@ fn description(
 }
 
 /// What loads ask, in a line for each listener; that of arms with the same configuration once.
-fn asked_lines(study: &Study, asked: &BTreeMap<String, Vec<AskedRecord>>) -> Vec<String> {
+fn asked_lines(study: &Study, asked: &AskedByArm) -> Vec<String> {
     let mut lines = Vec::new();
     for record in study
         .arms
