@@ -12,7 +12,7 @@ use weir_load::template::Files;
 use weir_load::{RequestSet, Trace};
 use weir_model::flow::{ArrivalsSpec, FlowSpec};
 use weir_model::room;
-use weir_model::study::{HOST, LoadSpec};
+use weir_model::study::{LoadSpec, server_name};
 
 use crate::LabError;
 use crate::arrivals::{self, When};
@@ -73,7 +73,7 @@ impl<'a> Flows<'a> {
     fn read_one(&mut self, flow: &FlowSpec, slice: Option<Duration>) -> Result<(), String> {
         let mut files = Files::default();
         let trace = arrivals::trace(flow).map_err(|error| error.to_string())?;
-        RequestSet::of_flow(flow, trace.as_ref(), host(flow), &mut files)
+        RequestSet::of_flow(flow, trace.as_ref(), server_name(flow), &mut files)
             .map_err(|error| error.to_string())?;
         let texts = files.texts();
         let texts = texts.map(|(path, text)| (path.display().to_string(), Bytes(text)));
@@ -137,7 +137,7 @@ impl<'a> Flows<'a> {
                 Ok(FlowJob {
                     arm,
                     peer,
-                    host: host(flow).to_owned(),
+                    host: server_name(flow).to_owned(),
                     trust: trust.to_owned(),
                     spec: flow.clone(),
                     arrivals: when.arrivals.clone(),
@@ -151,16 +151,12 @@ impl<'a> Flows<'a> {
     }
 }
 
-/// What requests and handshakes of a flow name.
-fn host(flow: &FlowSpec) -> &str {
-    flow.host.as_deref().unwrap_or(HOST)
-}
-
 #[cfg(test)]
 mod tests {
     use weir_model::flow::SourceSpec;
     use weir_model::load::RequestSpec;
     use weir_model::request::WeightedRequest;
+    use weir_model::study::HOST;
     use weir_model::tls::TlsSpec;
 
     use super::*;

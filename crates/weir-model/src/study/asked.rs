@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{OwnConfiguration, ProxyRole, ProxySpec, Study};
 use crate::flow::{FlowSpec, LoadSpec};
+use crate::load::RequestSpec;
 
 /// The server's name in handshakes and Host fields where a load names none; the same length for every
 /// arm, whatever its port.
@@ -63,10 +64,8 @@ impl AskSpec {
         };
         let mut requests: Vec<RequestedSpec> = Vec::new();
         for weighted in &flow.requests {
-            let fields = weighted.request.fields.iter();
-            let mut hosts = fields.filter(|(name, _)| name.eq_ignore_ascii_case("host"));
             let requested = RequestedSpec {
-                host: hosts.next().map(|(_, host)| host.clone()),
+                host: host_field(&weighted.request).map(str::to_owned),
                 target: weighted.request.target.clone(),
                 may_miss: weighted
                     .expect
@@ -90,8 +89,35 @@ impl AskSpec {
 
     /// The name in handshakes, and in Host fields where requests have none of their own.
     pub fn server_name(&self) -> &str {
-        self.host.as_deref().unwrap_or(HOST)
+        let of_requests = self.requests.iter().map(|it| it.host.as_deref());
+        named(self.host.as_deref(), of_requests)
     }
+}
+
+/// The name in a flow's handshakes, and in Host fields of requests that have none of their own: the one that
+/// it gives, or else the one that all its requests have.
+pub fn server_name(flow: &FlowSpec) -> &str {
+    let of_requests = flow.requests.iter().map(|it| host_field(&it.request));
+    named(flow.host.as_deref(), of_requests)
+}
+
+fn named<'n>(
+    host: Option<&'n str>,
+    mut of_requests: impl Iterator<Item = Option<&'n str>>,
+) -> &'n str {
+    let first = of_requests.next().flatten();
+    let in_common = first.filter(|first| of_requests.all(|other| other == Some(*first)));
+    // One with a port or a slot is no name.
+    let is_inner = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '.');
+    let in_common = in_common.filter(|name| !name.is_empty() && name.chars().all(is_inner));
+    host.or(in_common).unwrap_or(HOST)
+}
+
+/// The Host field that a request has of its own.
+fn host_field(request: &RequestSpec) -> Option<&str> {
+    let mut fields = request.fields.iter();
+    let own = fields.find(|(name, _)| name.eq_ignore_ascii_case("host"));
+    own.map(|(_, host)| host.as_str())
 }
 
 impl Study {
@@ -117,9 +143,10 @@ impl Study {
     pub fn server_names(&self) -> Vec<String> {
         let mut names = vec![HOST.to_owned()];
         let flows = self.loads.iter().flat_map(LoadSpec::flows);
-        for host in flows.filter_map(|flow| flow.host.clone()) {
-            if !names.contains(&host) {
-                names.push(host);
+        for flow in flows {
+            let name = server_name(flow);
+            if !names.iter().any(|known| known == name) {
+                names.push(name.to_owned());
             }
         }
         names
