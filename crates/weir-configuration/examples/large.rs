@@ -130,7 +130,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             prefix: folder.path(),
             asks: Vec::new(),
             certificate: None,
-            origin: Some(([127, 0, 0, 1], 8081).into()),
+            origin: ([127, 0, 0, 1], 8081).into(),
             user: None,
         };
 

@@ -71,8 +71,8 @@ pub struct Surroundings<'a> {
     pub asks: Vec<Ask>,
     /// What it shows to clients that ask over TLS; `None`: what the user's shows.
     pub certificate: Option<Pem<'a>>,
-    /// The server that takes the place of every origin server; `None`: the user's are left.
-    pub origin: Option<SocketAddr>,
+    /// The server that takes the place of every origin server.
+    pub origin: SocketAddr,
     /// User and group as whom workers run; `None`: no change of user, since weir may not.
     pub user: Option<(&'a str, &'a str)>,
 }

@@ -1,6 +1,5 @@
 //! Whether there can be a copy of a user's configuration, and what loads would ask of it.
 
-use std::net::SocketAddr;
 use std::path::Path;
 
 use weir_configuration::{Ask, Surroundings, record};
@@ -9,7 +8,7 @@ use weir_model::study::{AskSpec, Settings};
 use weir_parameters::Catalog;
 
 use crate::language::NOT_YET;
-use crate::own::NOBODY;
+use crate::own::nobody;
 use crate::task::wanted;
 use crate::{Proxy, SutError};
 
@@ -38,7 +37,7 @@ impl dyn Proxy + '_ {
             let asked = language.look_up(&user, ask)?;
             records.extend(record(&user, ask, &asked));
         }
-        let nobody = SocketAddr::from(NOBODY);
+        let nobody = nobody()?;
         let at_nobody = |spec: &AskSpec| Ask {
             spec: spec.clone(),
             at: nobody,
@@ -47,7 +46,7 @@ impl dyn Proxy + '_ {
             prefix: Path::new("/weir"),
             asks: asks.iter().map(at_nobody).collect(),
             certificate: None,
-            origin: Some(nobody),
+            origin: nobody,
             user: None,
         };
         language.adapt(&changed, &surroundings)?;

@@ -3,13 +3,16 @@
 
 mod asked;
 mod caddy;
+mod caddy_known;
 mod caddy_routes;
 mod change;
 mod dialect;
 mod envoy;
+mod envoy_known;
 mod envoy_routes;
 mod find;
 mod json;
+mod kept;
 mod listening;
 mod pointer;
 mod set;

@@ -7,6 +7,7 @@ mod change;
 mod conditions;
 mod edit;
 mod keywords;
+mod known;
 mod listeners;
 mod options;
 mod paths;

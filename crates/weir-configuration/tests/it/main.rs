@@ -8,6 +8,7 @@
 
 mod asked;
 mod document;
+mod foreign;
 mod haproxy;
 mod nginx;
 mod support;

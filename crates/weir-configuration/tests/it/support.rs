@@ -105,7 +105,7 @@ pub(crate) fn surroundings(
         prefix,
         asks: vec![ask(false, listen)],
         certificate: None,
-        origin: Some(origin),
+        origin,
         user: None,
     }
 }
