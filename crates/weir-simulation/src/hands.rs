@@ -103,7 +103,7 @@ impl Hands for World {
     }
 
     fn make_certificate(&mut self, name: MakeCertificate) -> Result<String, Failure> {
-        Ok(name.0)
+        Ok(name.0.join(" "))
     }
 
     fn start(&mut self, job: ArmJob) -> Result<ArmStarted, Failure> {
@@ -118,6 +118,7 @@ impl Hands for World {
         let started = ArmStarted {
             listen: told.listen.unwrap_or(own),
             tls_listen: told.tls_listen.or(job.tls.then_some(own)),
+            asked: Vec::new(),
             program: format!("{}/simulated", job.kind.name()),
             written: Vec::new(),
             patch: None,

@@ -1,10 +1,12 @@
 //! A configuration that was written for one arm, whatever the proxy.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use weir_model::record::AskedRecord;
 use weir_model::study::{ProxyKind, ProxyRole, file_target};
 
 use crate::content::write_content;
@@ -52,6 +54,8 @@ pub struct Configuration {
     pub(crate) own: Option<Arc<OwnCopy>>,
     /// The user's files as they were read; empty: weir wrote it.
     pub(crate) originals: Vec<(PathBuf, String)>,
+    /// What each ask of [`crate::Own::asks`] meets in them, and where it is asked for.
+    pub(crate) asked: Vec<(SocketAddr, AskedRecord)>,
 }
 
 /// What was changed in a configuration of the user's, as unified diffs of the user's own files.
@@ -101,6 +105,7 @@ impl Configuration {
             environment: Vec::new(),
             own: None,
             originals: Vec::new(),
+            asked: Vec::new(),
         })
     }
 
@@ -127,9 +132,24 @@ impl Configuration {
         }
     }
 
-    /// Address where it is asked in clear.
+    /// Address where it is asked in clear, or where else it is asked first.
     pub fn listen(&self) -> SocketAddr {
         self.listen
+    }
+
+    /// All addresses where it is asked, each once.
+    pub fn addresses(&self) -> Vec<SocketAddr> {
+        let asked = self.asked.iter().map(|(at, _)| *at);
+        let all = std::iter::once(self.listen)
+            .chain(self.tls_listen)
+            .chain(asked);
+        all.collect::<BTreeSet<_>>().into_iter().collect()
+    }
+
+    /// What each ask of a copy meets in the user's configuration, and where the copy is asked for it, in the
+    /// order of the asks; empty: weir wrote it.
+    pub fn asked(&self) -> &[(SocketAddr, AskedRecord)] {
+        &self.asked
     }
 
     /// Address where it is asked over TLS, if it is.

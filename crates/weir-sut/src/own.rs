@@ -5,6 +5,7 @@
 //! prefix and nowhere else, what was changed in it is kept as a diff of the user's own files, and what
 //! the proxy says of the copy is told as if it were about these.
 
+use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
@@ -12,18 +13,20 @@ use std::sync::{Arc, OnceLock};
 
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, getsockname, socket_with};
-use weir_configuration::{ConfigurationError, Pem, Source, Surroundings, diff, former_line};
-
+use weir_configuration::{
+    ConfigurationError, Pem, Source, Surroundings, diff, former_line, record,
+};
+use weir_model::record::AskedRecord;
 use weir_model::study::ProxyRole;
 
 use crate::certificate::{CERTIFICATE_FILE, KEY_FILE};
 use crate::configuration::{Configuration, Patch};
 use crate::user::WorkerUser;
-use crate::{Own, Site, SutError, Task};
+use crate::{Language, Own, Site, SutError, Task};
 
 /// What origin servers are replaced by where the study has none, so that no copy asks the user's nor any
 /// other: a port of the loopback that this process has bound and at which it never listens.
-fn nobody() -> Result<SocketAddr, SutError> {
+pub(crate) fn nobody() -> Result<SocketAddr, SutError> {
     static BOUND: OnceLock<(OwnedFd, SocketAddr)> = OnceLock::new();
     if let Some((_, address)) = BOUND.get() {
         return Ok(*address);
@@ -122,23 +125,21 @@ impl<'a> Copying<'a> {
             .map(|[certificate, key]| Pem { certificate, key });
         Surroundings {
             prefix: self.configuration.prefix(),
-            listen: self.site.listen,
-            tls_listen: self.site.tls.map(|tls| tls.listen),
+            asks: self.own.asks.to_vec(),
             certificate: pem,
-            port: self.own.port,
             origin: self.origin,
             user: workers.map(|user| (&*user.name, &*user.group)),
         }
     }
 
-    /// Writes the copy, whose main file is called `name` or as the user's. `addresses` are those of its
-    /// listeners: where none is the one in clear, the one with TLS is all that there is.
+    /// Writes the copy, whose main file is called `name` or as the user's.
     pub(crate) fn finish(
         self,
+        language: &dyn Language,
         mut copy: Source,
         name: Option<&str>,
-        mut addresses: impl Iterator<Item = String>,
     ) -> Result<Configuration, SutError> {
+        let asked = self.asked(language)?;
         if let (Some(name), Some(main)) = (name, copy.files.first_mut()) {
             main.path.set_file_name(name);
         }
@@ -164,16 +165,37 @@ impl<'a> Copying<'a> {
         let originals = self.user.files.into_iter();
         let originals = originals.map(|file| (file.path, file.text)).collect();
         let main = files.first().map(|file| file.copy.clone());
-        let in_clear = self.site.listen.to_string();
-        let is_in_clear = addresses.any(|address| address == in_clear);
-        let listen = self.site.tls.filter(|_| !is_in_clear).map(|tls| tls.listen);
+        let first = |tls: bool| {
+            let mut of_kind = asked.iter().filter(|(_, record)| record.tls == tls);
+            of_kind.next().map(|(at, _)| *at)
+        };
         Ok(Configuration {
             file: main.unwrap_or_default(),
-            listen: listen.unwrap_or(self.site.listen),
+            listen: first(false).or(first(true)).unwrap_or(self.site.listen),
+            tls_listen: first(true),
             own: Some(Arc::new(OwnCopy { files, patch })),
             originals,
+            asked,
             ..self.configuration
         })
+    }
+
+    /// What each ask meets in the user's files, and where the copy is asked for it: where two ask one listener,
+    /// at the address of the first.
+    fn asked(&self, language: &dyn Language) -> Result<Vec<(SocketAddr, AskedRecord)>, SutError> {
+        let mut addresses: BTreeMap<usize, SocketAddr> = BTreeMap::new();
+        let mut asked = Vec::new();
+        for ask in self.own.asks {
+            // The place in the file is the user's; the listener is that of the copy.
+            let found = language.look_up(&self.user, &ask.spec)?;
+            let in_copy = language.look_up(&self.changed, &ask.spec)?;
+            let record = record(&self.user, &ask.spec, &found);
+            if let (Some(first), Some(record)) = (in_copy.first(), record) {
+                let at = *addresses.entry(first.index).or_insert(ask.at);
+                asked.push((at, record));
+            }
+        }
+        Ok(asked)
     }
 }
 

@@ -9,7 +9,7 @@ use weir_sut::{Configuration, Launch, Own, Proxy, SutError, WorkFolder};
 
 use crate::haproxy::haproxy;
 use crate::nginx::nginx;
-use crate::setup::{Setup, nobody, run, run_with};
+use crate::setup::{Setup, ask_at, nobody, run, run_with};
 use crate::support::{free_address, get, processes, until};
 
 /// An nginx.conf whose listener has `flags`, with `main` on top.
@@ -24,9 +24,10 @@ fn nginx_conf(main: &str, flags: &str) -> String {
 fn copy(proxy: &dyn Proxy, folder: &WorkFolder, text: &str, listen: SocketAddr) -> Configuration {
     let file = folder.prefix("user.conf");
     fs::write(&file, text).expect("the work folder can be written");
+    let asks = [ask_at(listen)];
     let own = Own {
         file: &file,
-        port: None,
+        asks: &asks,
     };
     let setup = Setup {
         settings: Settings::new(),
