@@ -10,7 +10,8 @@ use crate::names::is_found;
 use crate::place::is_among;
 
 /// Handlers that leave the answer to those behind them.
-const GO_ON: &str = "encode, headers, rewrite, vars, map, templates, authentication, request_body, push, log_append, intercept";
+const GO_ON: &str =
+    "encode, headers, rewrite, vars, map, templates, request_body, push, log_append, intercept";
 
 pub(super) fn way(document: &Document<'_>, door: usize, request: &Request<'_>) -> Way {
     let server = &document.found[door].server;
