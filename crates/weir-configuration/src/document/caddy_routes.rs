@@ -7,6 +7,11 @@ use super::find::{get, items};
 use super::pointer::Pointer;
 use crate::asked::{Answer, Request, Way};
 use crate::names::is_found;
+use crate::place::is_among;
+
+/// Handlers that leave the answer to those behind them.
+const GO_ON: &str =
+    "encode, headers, rewrite, vars, map, templates, request_body, push, log_append, intercept";
 
 pub(super) fn way(document: &Document<'_>, door: usize, request: &Request<'_>) -> Way {
     let server = &document.found[door].server;
@@ -35,14 +40,22 @@ pub(super) fn way(document: &Document<'_>, door: usize, request: &Request<'_>) -
 /// The innermost route that answers, and how.
 fn taken(json: &Json, routes: &Pointer, request: &Request<'_>) -> Option<(Pointer, Answer)> {
     let mut groups: Vec<&str> = Vec::new();
+    // One whose matchers ask for more than is known, where no other answers.
+    let mut perhaps = None;
     for route in items(json, routes) {
         let value = get(json, &route)?;
         let group = value.get("group").and_then(Json::as_str);
         // Of a group the first that matches is the only one.
-        if group.is_some_and(|group| groups.contains(&group))
-            || !matches(value.get("match"), request)
-        {
+        if group.is_some_and(|group| groups.contains(&group)) {
             continue;
+        }
+        match matches(value.get("match"), request) {
+            Some(true) => {}
+            Some(false) => continue,
+            None => {
+                perhaps = perhaps.or(Some((route, Answer::Unknown)));
+                continue;
+            }
         }
         groups.extend(group);
         for handler in items(json, route.child("handle")) {
@@ -60,25 +73,31 @@ fn taken(json: &Json, routes: &Pointer, request: &Request<'_>) -> Option<(Pointe
                 }
                 Some("static_response") => of_status(value.get("status_code"), 200),
                 Some("error") => of_status(value.get("status_code"), 500),
+                Some(name) if !is_among(name, GO_ON) => Answer::Unknown,
                 _ => continue,
             };
             return Some((route, answer));
         }
         if value.get("terminal") == Some(&Json::Bool(true)) {
-            return None;
+            break;
         }
     }
-    None
+    perhaps
 }
 
 /// Whether one of some sets of matchers takes a request; none at all takes any.
-fn matches(sets: Option<&Json>, request: &Request<'_>) -> bool {
+fn matches(sets: Option<&Json>, request: &Request<'_>) -> Option<bool> {
     let sets: Vec<&Json> = sets
         .and_then(Json::as_array)
         .into_iter()
         .flatten()
         .collect();
-    sets.is_empty() || sets.iter().any(|set| takes(set, request) == Some(true))
+    let taken: Vec<Option<bool>> = sets.iter().map(|set| takes(set, request)).collect();
+    match () {
+        () if taken.is_empty() || taken.contains(&Some(true)) => Some(true),
+        () if taken.contains(&None) => None,
+        () => Some(false),
+    }
 }
 
 /// Whether all matchers of a set take a request; `None`: one asks for more than is known.

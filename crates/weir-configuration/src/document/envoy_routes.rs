@@ -66,8 +66,8 @@ fn chain(
             None => 0,
             Some(names) => {
                 let name = request.server_name?;
-                let names = names.as_array()?.iter().filter_map(Json::as_str);
-                names
+                texts(&names)
+                    .into_iter()
                     .filter_map(|own| match own.eq_ignore_ascii_case(name) {
                         true => Some(usize::MAX),
                         false => wildcard(own, name),
@@ -111,10 +111,9 @@ fn managed(document: &Document<'_>, manager: &Pointer, request: &Request<'_>) ->
         return Way::end(Answer::Unknown);
     }
     let ranked = items(json, &hosts).into_iter().filter_map(|host| {
-        let domains = items(json, host.child("domains")).into_iter();
-        let rank =
-            domains.filter_map(|domain| domain_rank(get(json, &domain)?.as_str()?, request.host));
-        Some((rank.max()?, host))
+        let domains = texts(get(json, &host.child("domains"))?).into_iter();
+        let ranks = domains.filter_map(|domain| domain_rank(domain, request.host));
+        Some((ranks.max()?, host))
     });
     let Some((_, host)) = ranked.max_by_key(|(rank, _)| *rank) else {
         return Way::end(Answer::Nothing(format!(
@@ -166,6 +165,14 @@ fn is_checked(config: &Json, path: &str) -> bool {
             field(header, "name").is_some_and(|name| name == ":path")
                 && exact.and_then(Json::as_str) == Some(path)
         })
+}
+
+/// The texts of a list, or the one that stands in its place.
+fn texts(value: &Json) -> Vec<&str> {
+    match value {
+        Json::Array(items) => items.iter().filter_map(Json::as_str).collect(),
+        value => value.as_str().into_iter().collect(),
+    }
 }
 
 /// How closely a domain is a host: exactly, by its end, by its begin, or as any does.

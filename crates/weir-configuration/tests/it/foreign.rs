@@ -387,7 +387,8 @@ fn a_list_of_certificates_that_are_looked_up_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let list = folder.path().join("certificates");
     let text = format!(
-        "defaults\n    mode http\nfrontend web\n    bind :80\n    bind :443 ssl crt-list {}\n",
+        "defaults\n    mode http\nfrontend web\n    bind :80\n    bind :443 ssl crt-list {}\n    \
+         default_backend app\nbackend app\n    server a 192.0.2.1:80\n",
         list.display()
     );
     for (content, is_refused) in [
