@@ -43,7 +43,7 @@ pub(super) fn insertion(
     }
 }
 
-fn below(text: &str, anchor: &Directive, directive: &str) -> Insertion {
+pub(super) fn below(text: &str, anchor: &Directive, directive: &str) -> Insertion {
     let end = anchor.span().end;
     let indent = indent_before(text, anchor.name.span.start);
     match (indent, rest_of_line(text, end)) {
@@ -71,17 +71,46 @@ fn at_begin(text: &str, block: &Directive, directive: &str) -> Insertion {
         Some(indent) => indent.to_owned(),
         None => {
             let outer = indent_before(text, block.name.span.start).unwrap_or_default();
-            let step = if outer.starts_with('\t') {
-                "\t"
-            } else {
-                "    "
-            };
-            format!("{outer}{step}")
+            format!("{outer}{}", step(outer))
         }
     };
     Insertion {
         at: line.end,
         text: format!("{}{indent}{directive};", line_end(text)),
+    }
+}
+
+/// A block of one directive before another one and the comments right above that.
+pub(super) fn block_before(text: &str, before: &Directive, head: &str, inner: &str) -> Insertion {
+    let start = before.name.span.start;
+    let Some(indent) = indent_before(text, start) else {
+        let text = format!("{head} {{ {inner}; }} ");
+        return Insertion { at: start, text };
+    };
+    let mut at = start - indent.len();
+    while let Some(above) = text[..at].strip_suffix('\n') {
+        let line = above.rfind('\n').map_or(0, |newline| newline + 1);
+        if !above[line..].trim_start().starts_with('#') {
+            break;
+        }
+        at = line;
+    }
+    let first = before.children().first();
+    let inner_indent = first.and_then(|first| indent_before(text, first.name.span.start));
+    let inner_indent = match inner_indent {
+        Some(inner) if inner.len() > indent.len() => inner.to_owned(),
+        _ => format!("{indent}{}", step(indent)),
+    };
+    let end = line_end(text);
+    let text = format!("{indent}{head} {{{end}{inner_indent}{inner};{end}{indent}}}{end}{end}");
+    Insertion { at, text }
+}
+
+/// By how much more a block's directives are indented than the block.
+fn step(indent: &str) -> &'static str {
+    match indent.starts_with('\t') {
+        true => "\t",
+        false => "    ",
     }
 }
 

@@ -5,15 +5,18 @@ use super::view::{self, Node};
 use crate::{ConfigurationError, Source};
 
 /// A directive as it is meant, without its spelling.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Plain {
     /// The first word.
     pub name: String,
     /// The words behind it, without quotes.
     pub arguments: Vec<String>,
-    /// What is between the braces, when there are any; empty for another language and for entries,
-    /// as those of `map`.
+    /// What is between the braces, when there are any; empty for another language and for entries.
     pub block: Option<Vec<Plain>>,
+    /// What is between the braces where that is entries, as those of `map`; an `include` is one of them.
+    pub entries: Vec<Plain>,
+    /// Index of its file in [`Source::files`]; 0 of one text.
+    pub file: usize,
     /// Line of its name in its file, counted from 1.
     pub line: usize,
 }
@@ -24,12 +27,17 @@ impl Plain {
         self.name == "include" && self.block.is_none() && self.arguments.len() == 1
     }
 
-    fn new(directive: &Directive, children: Vec<Plain>) -> Plain {
+    fn new(file: usize, directive: &Directive, children: Vec<Plain>) -> Plain {
         let arguments = directive.words().map(str::to_owned);
+        let block = directive.block.as_ref();
+        let entries = block.filter(|block| block.language == Language::Entries);
+        let entries = entries.map_or(&[][..], |block| &block.directives);
         Plain {
             name: directive.name.text.clone(),
             arguments: arguments.collect(),
             block: directive.block.is_some().then_some(children),
+            entries: entries.iter().map(of_directive).collect(),
+            file,
             line: directive.line,
         }
     }
@@ -51,7 +59,7 @@ fn of_directive(directive: &Directive) -> Plain {
         }
         _ => Vec::new(),
     };
-    Plain::new(directive, children)
+    Plain::new(0, directive, children)
 }
 
 /// The directives of a configuration, with the included files in the place of their `include`.
@@ -65,5 +73,6 @@ pub fn expanded(source: &Source) -> Result<Vec<Plain>, ConfigurationError> {
 }
 
 fn of_node(node: &Node<'_>) -> Plain {
-    Plain::new(node.directive, node.children.iter().map(of_node).collect())
+    let children = node.children.iter().map(of_node).collect();
+    Plain::new(node.file, node.directive, children)
 }
