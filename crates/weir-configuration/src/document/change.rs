@@ -122,7 +122,7 @@ impl Dialect {
 ///   which the row writes there, or which is for all (Envoy's priority `DEFAULT`). It is made behind the
 ///   others where it is missing, and is all that goes.
 /// * A row that switches a log on leaves objects alone that have one of the user's, and his lists have their
-///   items still.
+///   items still. Off, Envoy's listeners have none either.
 ///
 /// # Errors
 /// As for [`set`]; a row's context is none of the dialect's, or its object would lose what it has by what is
@@ -238,7 +238,25 @@ impl Row<'_> {
                 }
             }
         }
+        if self.is_log() && directives.is_empty() {
+            self.without_other_logs();
+        }
         Ok(())
+    }
+
+    /// Takes out what Envoy's listeners log beside their connection managers.
+    fn without_other_logs(&mut self) {
+        let listeners = match self.dialect {
+            Dialect::Envoy => envoy::objects(self.document, "listener"),
+            Dialect::Caddy => None,
+        };
+        let logs = listeners
+            .into_iter()
+            .flatten()
+            .map(|it| it.child("access_log"));
+        let there = logs.filter(|at| get(self.document, at).is_some());
+        let edits: Vec<Edit> = there.map(|at| Edit { at, value: None }).collect();
+        self.edits.extend(edits);
     }
 
     fn put_into(
