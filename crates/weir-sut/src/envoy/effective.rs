@@ -239,7 +239,6 @@ mod tests {
         let document = Document {
             arguments: json!({"concurrency": 2}),
             bootstrap: loaded(&dump).unwrap(),
-            ..Document::default()
         };
         let effective = read(&document, anywhere(), &Catalog::builtin(), None);
         for (id, level) in [
@@ -271,7 +270,6 @@ mod tests {
         let document = Document {
             arguments: json!({}),
             bootstrap: loaded(&dump).unwrap(),
-            ..Document::default()
         };
         let levels = read(&document, anywhere(), &Catalog::builtin(), None).levels;
         assert_eq!(levels["backlog"], "99");
@@ -296,7 +294,6 @@ mod tests {
                         {"name": "origin", "circuit_breakers": {"thresholds": thresholds}},
                     ]},
                 }),
-                ..Document::default()
             };
             read(&document, anywhere(), &Catalog::builtin(), None).levels
         };

@@ -65,9 +65,10 @@ const REQUESTS: usize = 20;
 
 /// Connections that a copy opens to its origin server for [`REQUESTS`] requests.
 fn opened(proxy: &dyn Proxy, text: &str, settings: &[(&str, &str)]) -> usize {
-    let (folder, origin) = (WorkFolder::create().unwrap(), Origin::start());
+    let folder = WorkFolder::create().expect("the work folder can be made");
+    let origin = Origin::start();
     let file = folder.prefix("user.conf");
-    fs::write(&file, text).unwrap();
+    fs::write(&file, text).expect("the work folder can be written");
     let own = settings.iter();
     let own = own.map(|(id, level)| ((*id).to_owned(), (*level).to_owned()));
     let setup = Setup {
@@ -79,7 +80,7 @@ fn opened(proxy: &dyn Proxy, text: &str, settings: &[(&str, &str)]) -> usize {
         ..Setup::proxy(proxy.kind(), &[], origin.address)
     };
     let configuration = setup.write(&folder);
-    let running = run(proxy, &configuration).unwrap();
+    let running = run(proxy, &configuration).expect("the copy runs");
     for _ in 0..REQUESTS {
         let answer = get(running.address(), "/");
         assert!(answer.ends_with("hello"), "{text}\n{answer}");
