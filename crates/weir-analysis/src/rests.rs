@@ -11,6 +11,13 @@ use crate::outcomes::sum;
 /// From which share of a CPU on an arm that rests is named: as much as an effect that studies look for.
 const MUCH: f64 = 0.01;
 
+/// The parameters that say how long a proxy keeps an idle connection to a client; the first that is set is in force.
+const KEPT: [&str; 3] = [
+    "keepalive_timeout",
+    "timeout_http_keep_alive",
+    "timeout_client",
+];
+
 /// A sentence on the arm that used the most CPU time while it rested, and one on the arm that closed the most
 /// connections; each says how many others did so too.
 pub(crate) fn sentences(run: &Run, data: &LoadData<'_>, arms: &[ArmFindings]) -> Vec<String> {
@@ -58,13 +65,17 @@ fn lost(found: &ArmFindings) -> u64 {
 
 /// How long the arm's proxy says that it keeps connections on which nothing is asked.
 fn timeout(run: &Run, arm: &str) -> String {
-    let mut proxies = run.records.iter().filter_map(|record| match record {
-        Record::Proxy(proxy) if proxy.arm == arm => proxy.effective.get("keepalive_timeout"),
+    let records = run.records.iter().rev();
+    let effective = records.filter_map(|record| match record {
+        Record::Proxy(proxy) if proxy.arm == arm => Some(&proxy.effective),
         _ => None,
     });
-    proxies.next_back().map_or_else(String::new, |timeout| {
-        format!(" (its keepalive_timeout is {timeout})")
-    })
+    let said = effective.flat_map(|effective| KEPT.map(|id| Some((id, effective.get(id)?))));
+    said.flatten()
+        .next()
+        .map_or_else(String::new, |(id, timeout)| {
+            format!(" (its {id} is {timeout})")
+        })
 }
 
 fn others(all: usize) -> String {

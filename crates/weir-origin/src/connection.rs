@@ -1,4 +1,4 @@
-//! One client's connection: requests in, responses out in the same order.
+//! One client's connection: requests in, responses out, in HTTP/1.1 in the same order.
 
 use std::collections::VecDeque;
 use std::os::fd::OwnedFd;
@@ -11,6 +11,7 @@ use weir_http::request::{Progress, RequestParser};
 
 use crate::counters::Tally;
 use crate::delay::Delays;
+use crate::foreign::{self, Foreign, Told};
 use crate::responses::{BAD_REQUEST, CONTINUE, Responses, Which};
 use crate::stall::FirstRequest;
 
@@ -62,7 +63,7 @@ pub(crate) enum Wait {
 }
 
 /// The connection is of no use any more.
-struct Over;
+pub(crate) struct Over;
 
 /// Bytes of a request line that are looked at, where it comes in pieces.
 const LINE: usize = 1024;
@@ -77,6 +78,10 @@ fn target_in(line: &[u8]) -> Option<&[u8]> {
 pub(crate) struct Connection {
     socket: OwnedFd,
     listener: u32,
+    /// It has sent nothing yet that tells the protocol.
+    is_new: bool,
+    /// What it speaks if that is not HTTP/1.1.
+    foreign: Option<Box<Foreign>>,
     parser: RequestParser,
     /// Begin of a request whose line has come and whose head has not ended, where content goes by
     /// the target.
@@ -103,6 +108,8 @@ impl Connection {
         Connection {
             socket,
             listener,
+            is_new: true,
+            foreign: None,
             parser: RequestParser::default(),
             begun: Vec::new(),
             pending: VecDeque::new(),
@@ -135,21 +142,31 @@ impl Connection {
     fn try_turn(&mut self, service: &mut Service) -> Result<Wait, Over> {
         for _ in 0..READS_PER_TURN {
             let blocked = self.flush(service)?;
-            if !self.unread || self.deaf || self.pending.len() > PIPELINE {
+            if !self.unread || self.deaf || self.is_full() {
                 return self.wait(blocked);
             }
             self.read(service)?;
         }
         match self.flush(service)? {
-            _ if self.unread && self.pending.len() <= PIPELINE && !self.deaf => Ok(Wait::Turn),
+            _ if self.unread && !self.is_full() && !self.deaf => Ok(Wait::Turn),
             blocked => self.wait(blocked),
         }
     }
 
+    /// Whether so much waits to be sent that no more is read.
+    fn is_full(&self) -> bool {
+        match &self.foreign {
+            Some(foreign) => foreign.is_full(),
+            None => self.pending.len() > PIPELINE,
+        }
+    }
+
     fn wait(&self, blocked: bool) -> Result<Wait, Over> {
-        match self.pending.front() {
-            Some(_) if blocked => Ok(Wait::Write),
-            Some(first) => Ok(Wait::Due(first.due_ns)),
+        let first = self.pending.front().map(|first| first.due_ns);
+        let of_foreign = self.foreign.as_ref().and_then(|foreign| foreign.due_ns());
+        match first.or(of_foreign) {
+            _ if blocked => Ok(Wait::Write),
+            Some(due_ns) => Ok(Wait::Due(due_ns)),
             None if self.deaf => Err(Over),
             None => Ok(Wait::Read),
         }
@@ -166,7 +183,7 @@ impl Connection {
             Ok((length, _)) => {
                 // A short read took all there was, and epoll tells when there is more.
                 self.unread = length == buffer.len() || self.ends;
-                self.requests(&buffer[..length], service)
+                self.bytes(&buffer[..length], service)
             }
             Err(Errno::AGAIN) => {
                 self.unread = false;
@@ -178,6 +195,37 @@ impl Connection {
         };
         service.buffer = buffer;
         read
+    }
+
+    fn bytes(&mut self, bytes: &[u8], service: &mut Service) -> Result<(), Over> {
+        if let Some(foreign) = &mut self.foreign {
+            return foreign.feed(bytes, self.listener, service);
+        }
+        if !self.is_new {
+            return self.requests(bytes, service);
+        }
+        // Nearly always empty: one piece has the bytes that tell.
+        let mut first = std::mem::take(&mut self.begun);
+        let bytes = match first.is_empty() {
+            true => bytes,
+            false => {
+                first.extend_from_slice(bytes);
+                &first
+            }
+        };
+        match foreign::told(bytes) {
+            Told::Unsure => {
+                self.begun = bytes.to_vec();
+                return Ok(());
+            }
+            Told::Http1 => self.requests(bytes, service)?,
+            Told::Foreign(mut foreign) => {
+                foreign.feed(bytes, self.listener, service)?;
+                self.foreign = Some(foreign);
+            }
+        }
+        self.is_new = false;
+        Ok(())
     }
 
     fn requests(&mut self, mut bytes: &[u8], service: &mut Service) -> Result<(), Over> {
@@ -241,6 +289,9 @@ impl Connection {
 
     /// Sends pending responses as far as they are due; whether the socket had no more room.
     fn flush(&mut self, service: &Service) -> Result<bool, Over> {
+        if let Some(foreign) = &mut self.foreign {
+            return foreign.flush(&self.socket, self.listener, service);
+        }
         let mut now_ns = None;
         while let Some(first) = self.pending.front() {
             // Part of it was sent, or the clock says that it may be.

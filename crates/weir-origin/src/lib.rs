@@ -6,6 +6,10 @@
 //! ([`OriginConfig::delay`]), and scripted stalls ([`Stall`]) during which the whole server stands
 //! still, as in a garbage collection.
 //!
+//! # Protocols
+//! Gateways ask in HTTP/1.1, HTTP/2 without TLS, gRPC, FastCGI, uwsgi or SCGI. The first bytes of a connection tell
+//! which it is, so every listener answers all of them.
+//!
 //! # Threads
 //! One thread per CPU given, each with an epoll instance, a listener of its own for every address
 //! (`SO_REUSEPORT` spreads connections when there are several threads) and its own connections.
@@ -22,6 +26,7 @@ mod connection;
 mod content;
 mod counters;
 mod delay;
+mod foreign;
 mod listener;
 mod responses;
 mod server;

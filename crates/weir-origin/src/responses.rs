@@ -46,6 +46,15 @@ pub(crate) struct Responses {
     contents: Vec<Content>,
     /// Request targets with content of their own.
     targets: Vec<Vec<u8>>,
+    /// For each content its head as CGI writes it, and as HTTP/2 does: of a plain answer and of one to gRPC.
+    foreign: Vec<ForeignHeads>,
+}
+
+/// Heads of an answer in other protocols than HTTP/1.1.
+#[derive(Debug)]
+struct ForeignHeads {
+    cgi: Vec<u8>,
+    h2: [Vec<u8>; 2],
 }
 
 impl Responses {
@@ -76,8 +85,14 @@ impl Responses {
             all.extend(answers(config, content.bytes()));
         }
         let targets = config.sizes.iter();
+        let lengths = contents.iter().map(|content| content.bytes().len());
+        let foreign = lengths.map(|length| ForeignHeads {
+            cgi: cgi_head(config, length),
+            h2: [false, true].map(|is_call| h2_head(config, length, is_call)),
+        });
         Ok(Responses {
             all,
+            foreign: foreign.collect(),
             contents,
             targets: targets.map(|&size| file_target(size).into()).collect(),
         })
@@ -96,13 +111,43 @@ impl Responses {
         let content = match target {
             _ if self.targets.is_empty() => 0,
             None => return BAD_REQUEST,
-            Some(target) => {
-                let mut known = self.targets.iter();
-                known.position(|one| one == target).map_or(0, |at| at + 1)
-            }
+            Some(target) => self.content_of(target),
         };
         // Fits, since there are no more sizes than that.
         (FIRST + ANSWERS * content + connection + usize::from(end.is_head)) as Which
+    }
+
+    /// Which content a request target is answered with.
+    pub(crate) fn content_of(&self, target: &[u8]) -> usize {
+        let mut known = self.targets.iter();
+        known.position(|one| one == target).map_or(0, |at| at + 1)
+    }
+
+    /// Content by its index.
+    pub(crate) fn bytes(&self, content: usize) -> &[u8] {
+        self.contents[content].bytes()
+    }
+
+    /// The head of the answer that ends its connection, in HTTP/1.1.
+    pub(crate) fn closing_head(&self, content: usize) -> &[u8] {
+        &self.all[FIRST + ANSWERS * content + ANSWERS - 1].front
+    }
+
+    /// The head with the status in a field, as CGI has it (RFC 3875 §6.3.3).
+    pub(crate) fn cgi_head(&self, content: usize) -> &[u8] {
+        &self.foreign[content].cgi
+    }
+
+    /// The header block of HTTP/2, of a plain answer or of one to a call by gRPC.
+    pub(crate) fn h2_head(&self, content: usize, is_call: bool) -> &[u8] {
+        &self.foreign[content].h2[usize::from(is_call)]
+    }
+
+    /// The trailers of an answer to a call by gRPC: it went well.
+    pub(crate) fn h2_trailers() -> Vec<u8> {
+        let mut block = Vec::new();
+        write_field(&mut block, "grpc-status", "0");
+        block
     }
 
     /// Whether content depends on the request target.
@@ -181,23 +226,75 @@ fn check(config: &OriginConfig) -> io::Result<()> {
     Ok(())
 }
 
+/// The fields of an answer, whatever the protocol.
+fn fields(config: &OriginConfig, length: usize) -> impl Iterator<Item = (&str, String)> {
+    let has_content = !has_no_content(config.status);
+    let content_type = (!config.content_type.is_empty()).then_some(&config.content_type);
+    let content_type = content_type.map(|kind| ("Content-Type", kind.clone()));
+    let own = config.fields.iter();
+    std::iter::once(("Server", "weir".to_owned()))
+        .chain(content_type.filter(|_| has_content))
+        .chain(has_content.then(|| ("Content-Length", length.to_string())))
+        .chain(own.map(|(name, value)| (name.as_str(), value.clone())))
+}
+
+fn cgi_head(config: &OriginConfig, length: usize) -> Vec<u8> {
+    let mut head = format!("Status: {} {}\r\n", config.status, reason(config.status));
+    for (name, value) in fields(config, length) {
+        head += &format!("{name}: {value}\r\n");
+    }
+    head += "\r\n";
+    head.into_bytes()
+}
+
+/// A header block without a table and without Huffman's code (RFC 7541 §6.2.2).
+fn h2_head(config: &OriginConfig, length: usize, is_call: bool) -> Vec<u8> {
+    let mut block = Vec::new();
+    let status = if is_call { 200 } else { config.status };
+    write_field(&mut block, ":status", &status.to_string());
+    for (name, value) in fields(config, length) {
+        match &*name.to_ascii_lowercase() {
+            "content-length" if is_call => {}
+            "content-type" if is_call => {
+                write_field(&mut block, "content-type", "application/grpc");
+            }
+            name => write_field(&mut block, name, &value),
+        }
+    }
+    block
+}
+
+/// A field that no table has and none is to keep.
+fn write_field(block: &mut Vec<u8>, name: &str, value: &str) {
+    block.push(0);
+    for text in [name, value] {
+        write_length(block, text.len());
+        block.extend_from_slice(text.as_bytes());
+    }
+}
+
+/// An integer whose first byte has seven bits of it (RFC 7541 §5.1).
+fn write_length(block: &mut Vec<u8>, length: usize) {
+    const MOST: usize = 0x7f;
+    if length < MOST {
+        return block.push(length as u8);
+    }
+    block.push(MOST as u8);
+    let mut rest = length - MOST;
+    while rest > MOST {
+        block.push((rest & MOST) as u8 | 0x80);
+        rest >>= 7;
+    }
+    block.push(rest as u8);
+}
+
 fn has_no_content(status: u16) -> bool {
     matches!(status, 204 | 304)
 }
 
 fn head(config: &OriginConfig, length: usize, connection: &str) -> Vec<u8> {
-    let mut head = format!(
-        "HTTP/1.1 {} {}\r\nServer: weir\r\n",
-        config.status,
-        reason(config.status)
-    );
-    if !has_no_content(config.status) {
-        if !config.content_type.is_empty() {
-            head += &format!("Content-Type: {}\r\n", config.content_type);
-        }
-        head += &format!("Content-Length: {length}\r\n");
-    }
-    for (name, value) in &config.fields {
+    let mut head = format!("HTTP/1.1 {} {}\r\n", config.status, reason(config.status));
+    for (name, value) in fields(config, length) {
         head += &format!("{name}: {value}\r\n");
     }
     head += connection;

@@ -7,7 +7,7 @@ use super::fixture::{SLICE_NS, header, run, three_arms, trials};
 use crate::analyze;
 
 /// A run whose second arm used so much of a CPU while it rested, for 1.4 s at most, and closed connections.
-fn rests(share: f64, lost: u64, timeout: Option<&str>) -> Vec<String> {
+fn rests(share: f64, lost: u64, timeouts: &[(&str, &str)]) -> Vec<String> {
     let header = header(three_arms());
     let mut all = trials(&header, "closed", 10, |_| 20_000.0);
     for trial in &mut all {
@@ -33,13 +33,15 @@ fn rests(share: f64, lost: u64, timeout: Option<&str>) -> Vec<String> {
         }],
         ..PartRecord::default()
     })));
-    let setting = timeout.map(|timeout| ("keepalive_timeout".to_owned(), timeout.to_owned()));
+    let effective = timeouts.iter();
     run.records.push(Record::Proxy(ProxyRecord {
         session: 0,
         arm,
         address: String::new(),
         program: String::new(),
-        effective: setting.into_iter().collect(),
+        effective: effective
+            .map(|(id, value)| ((*id).to_owned(), (*value).to_owned()))
+            .collect(),
         nofile: 1024,
         pid: 1,
         inert: Vec::new(),
@@ -52,22 +54,31 @@ fn rests(share: f64, lost: u64, timeout: Option<&str>) -> Vec<String> {
 
 #[test]
 fn an_arm_that_works_or_closes_connections_while_it_rests_is_named() {
-    assert!(rests(0.01, 0, Some("1s")).is_empty());
+    assert!(rests(0.01, 0, &[("keepalive_timeout", "1s")]).is_empty());
     assert_eq!(
-        rests(0.03, 0, None),
+        rests(0.03, 0, &[]),
         [
             "The arm stock-again used 3.0 % of a CPU while it rested, beside the arm that was measured."
         ]
     );
     assert_eq!(
-        rests(0.0, 37, Some("1s")),
+        rests(0.0, 37, &[("keepalive_timeout", "1s")]),
         [
             "The arm stock-again closed 37 connections while it rested, for up to 1.4 s (its keepalive_timeout is 1s), \
              and they were opened again at once."
         ]
     );
+    // HAProxy has several that may end an idle connection; the most special one does.
+    let timeouts = [("timeout_client", "50s"), ("timeout_http_keep_alive", "1s")];
     assert_eq!(
-        rests(0.0, 1, None),
+        rests(0.0, 37, &timeouts),
+        [
+            "The arm stock-again closed 37 connections while it rested, for up to 1.4 s (its timeout_http_keep_alive is \
+             1s), and they were opened again at once."
+        ]
+    );
+    assert_eq!(
+        rests(0.0, 1, &[]),
         [
             "The arm stock-again closed 1 connection while it rested, for up to 1.4 s, and they were opened again at once."
         ]

@@ -26,8 +26,8 @@ use crate::{ConfigurationError, Source, Surroundings};
 ///   All others move to `PREFIX/run/N.sock`, those for QUIC are taken out.
 /// * With an origin server, every `server`, `server-template` and `dispatch` has its address, unless
 ///   it is one that the configuration listens on itself. Options that are about how the user's
-///   servers are reached are taken out: name resolution, TLS, `proto`, the PROXY protocol, `source`,
-///   ports of checks and agents. `check` stays, and asks the origin server besides the load.
+///   servers are reached are taken out: name resolution, TLS, the PROXY protocol, `source`, ports of
+///   checks and agents. `proto` stays, and `alpn h2` becomes `proto h2`. `check` stays, and asks the origin server besides the load.
 /// * `peers` are disabled, servers and files of a `ring` and `email-alert` are taken out.
 /// * Relative paths become absolute where a file stands there, seen from the user's folder.
 ///

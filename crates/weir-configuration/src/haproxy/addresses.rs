@@ -20,11 +20,11 @@ const NOT_UNDER_LOAD: [&str; 2] = ["accept-proxy", "accept-netscaler-cip"];
 const CERTIFICATES: &str = "crt, crt-list, strict-sni, generate-certificates, ca-sign-file";
 
 /// Options of `server` lines that are about how the user's servers are reached.
-const OF_USERS_SERVERS: &str = "addr, agent-addr, agent-check, agent-inter, agent-port, agent-send, allow-0rtt, alpn, \
+const OF_USERS_SERVERS: &str = "addr, agent-addr, agent-check, agent-inter, agent-port, agent-send, allow-0rtt, \
      ca-file, check-alpn, check-proto, check-send-proxy, check-sni, check-ssl, check-via-socks4, \
      ciphers, ciphersuites, crl-file, crt, curves, init-addr, interface, namespace, \
      no-agent-check, no-check-ssl, no-ssl, no-ssl-reuse, no-tls-tickets, no-verifyhost, npn, \
-     port, proto, proxy-v2-options, resolve-net, resolve-opts, resolve-prefer, resolvers, \
+     port, proxy-v2-options, resolve-net, resolve-opts, resolve-prefer, resolvers, \
      send-proxy, send-proxy-v2, send-proxy-v2-ssl, send-proxy-v2-ssl-cn, sigalgs, sni, socks4, \
      source, ssl, ssl-max-ver, ssl-min-ver, usesrc, verify, verifyhost";
 
@@ -226,8 +226,19 @@ fn servers(edit: &mut Edit<'_>, surroundings: &Surroundings<'_>, moved: &BTreeMa
             }
             if own.is_none() && origin.is_some() {
                 let options = options(statement).into_iter();
-                let gone = options.filter(|o| is_of_users_server(statement.word(o.start)));
-                gone.for_each(|option| edit.remove_words(section.file, &statement.words, option));
+                for option in options {
+                    let name = statement.word(option.start);
+                    // Without TLS nobody negotiates: what was preferred is said.
+                    let is_alpn = name == "alpn";
+                    if is_alpn && statement.word(option.start + 1).starts_with("h2") {
+                        let [first, last] = [option.start, option.start + 1];
+                        let words = &statement.words;
+                        let span = words[first].span.start..words[last].span.end;
+                        edit.splice(section.file, span, "proto h2".to_owned());
+                    } else if is_alpn || is_of_users_server(name) {
+                        edit.remove_words(section.file, &statement.words, option);
+                    }
+                }
             }
         }
     }

@@ -2,6 +2,7 @@
 
 mod client;
 mod content;
+mod foreign;
 mod http;
 mod lifecycle;
 mod timing;

@@ -11,6 +11,7 @@ mod killed;
 mod launch;
 mod life;
 mod nginx;
+mod origins;
 mod own;
 mod secure;
 mod setup;

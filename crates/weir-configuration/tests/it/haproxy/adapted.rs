@@ -116,7 +116,8 @@ fn listeners_and_servers_get_new_addresses() {
         // Its own listener moved: what leads there follows, with the PROXY protocol.
         "    server inner unix@/p/run/5.sock send-proxy-v2\n",
         "    bind unix@/p/run/5.sock accept-proxy\n",
-        "    default-server inter 5s\n",
+        // TLS goes, the protocol that it was to choose stays.
+        "    default-server proto h2 inter 5s\n",
         "    server app1 127.0.0.1:7002 check\n",
         "    server app2 127.0.0.1:7002 weight 5\n",
     ];

@@ -1,0 +1,157 @@
+//! uwsgi and SCGI: variables in one block, content, one answer, and the connection ends.
+
+use super::params::Params;
+use super::{Asked, Malformed, Protocol};
+use crate::responses::Responses;
+
+/// How the variables are written.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Block {
+    /// Four bytes with the size of the block, then pairs of name and value, with two bytes of length each,
+    /// little-endian.
+    Uwsgi,
+    /// A netstring of names and values, each of them ended by a zero.
+    Scgi,
+}
+
+/// How far the only request of a connection has come.
+#[derive(Debug)]
+enum Stage {
+    /// Its variables have not all come.
+    Params,
+    /// So many bytes of its content have not.
+    Content(Asked, u64),
+    /// It is whole.
+    Asked,
+    Answered,
+}
+
+/// A connection.
+#[derive(Debug)]
+pub(super) struct Once {
+    block: Block,
+    stage: Stage,
+}
+
+impl Once {
+    pub(super) fn new(block: Block) -> Once {
+        let stage = Stage::Params;
+        Once { block, stage }
+    }
+
+    /// Takes content in; how much of these bytes is used.
+    fn content(&mut self, bytes: &[u8], asked: &mut Vec<Asked>) -> usize {
+        let Stage::Content(request, left) = &mut self.stage else {
+            // Nothing more is asked for over this connection.
+            return bytes.len();
+        };
+        let used = bytes
+            .len()
+            .min(usize::try_from(*left).unwrap_or(usize::MAX));
+        *left -= used as u64;
+        if *left == 0 {
+            asked.push(request.clone());
+            self.stage = Stage::Asked;
+        }
+        used
+    }
+}
+
+impl Protocol for Once {
+    fn feed(
+        &mut self,
+        bytes: &[u8],
+        responses: &Responses,
+        asked: &mut Vec<Asked>,
+        _out: &mut Vec<u8>,
+    ) -> Result<usize, Malformed> {
+        if !matches!(self.stage, Stage::Params) {
+            return Ok(self.content(bytes, asked));
+        }
+        let read = match self.block {
+            Block::Uwsgi => uwsgi(bytes)?,
+            Block::Scgi => scgi(bytes)?,
+        };
+        let Some((params, rest)) = read else {
+            return Ok(0);
+        };
+        self.stage = Stage::Content(params.asked(0, responses), params.length);
+        Ok(bytes.len() - rest.len() + self.content(rest, asked))
+    }
+
+    fn answer(&mut self, asked: &Asked, responses: &Responses, out: &mut Vec<u8>) {
+        out.extend_from_slice(match self.block {
+            // It answers as HTTP does.
+            Block::Uwsgi => responses.closing_head(asked.content),
+            Block::Scgi => responses.cgi_head(asked.content),
+        });
+        if !asked.is_head {
+            out.extend_from_slice(responses.bytes(asked.content));
+        }
+        self.stage = Stage::Answered;
+    }
+
+    fn is_over(&self) -> bool {
+        matches!(self.stage, Stage::Answered)
+    }
+}
+
+/// What was read, and what stands behind it.
+type Read<'b> = Option<(Params, &'b [u8])>;
+
+fn uwsgi(bytes: &[u8]) -> Result<Read<'_>, Malformed> {
+    let Some((&[_, low, high, _], rest)) = bytes.split_first_chunk() else {
+        return Ok(None);
+    };
+    let size = usize::from(u16::from_le_bytes([low, high]));
+    let Some((mut block, rest)) = rest.split_at_checked(size) else {
+        return Ok(None);
+    };
+    let mut params = Params::default();
+    while !block.is_empty() {
+        let name = text(&mut block)?;
+        params.take(name, text(&mut block)?);
+    }
+    Ok(Some((params, rest)))
+}
+
+/// Two bytes of length and that many bytes.
+fn text<'b>(bytes: &mut &'b [u8]) -> Result<&'b [u8], Malformed> {
+    let (length, rest) = bytes.split_first_chunk().ok_or(Malformed)?;
+    let length = usize::from(u16::from_le_bytes(*length));
+    let (text, rest) = rest.split_at_checked(length).ok_or(Malformed)?;
+    *bytes = rest;
+    Ok(text)
+}
+
+/// Digits of the length of a netstring at most.
+const DIGITS: usize = 6;
+
+fn scgi(bytes: &[u8]) -> Result<Read<'_>, Malformed> {
+    let digits = bytes.iter().take_while(|byte| byte.is_ascii_digit());
+    let digits = digits.count();
+    let Some((colon, rest)) = bytes[digits..].split_first() else {
+        return if digits > DIGITS {
+            Err(Malformed)
+        } else {
+            Ok(None)
+        };
+    };
+    if *colon != b':' || digits > DIGITS {
+        return Err(Malformed);
+    }
+    let size = std::str::from_utf8(&bytes[..digits]).map_err(|_| Malformed)?;
+    let size: usize = size.parse().map_err(|_| Malformed)?;
+    let Some((block, rest)) = rest.split_at_checked(size + 1) else {
+        return Ok(None);
+    };
+    let Some((b',', block)) = block.split_last() else {
+        return Err(Malformed);
+    };
+    let mut params = Params::default();
+    let mut words = block.split(|byte| *byte == 0);
+    while let (Some(name), Some(value)) = (words.next(), words.next()) {
+        params.take(name, value);
+    }
+    Ok(Some((params, rest)))
+}

@@ -1,0 +1,39 @@
+//! What a gateway says of a request in variables, as CGI names them (RFC 3875 §4.1).
+
+use super::Asked;
+use crate::responses::Responses;
+
+/// What matters of a request's variables.
+#[derive(Debug, Default)]
+pub(super) struct Params {
+    target: Vec<u8>,
+    is_head: bool,
+    /// Bytes of content that follow.
+    pub(super) length: u64,
+}
+
+impl Params {
+    /// Takes a variable in.
+    pub(super) fn take(&mut self, name: &[u8], value: &[u8]) {
+        match name {
+            b"REQUEST_URI" => self.target = value.to_vec(),
+            b"REQUEST_METHOD" => self.is_head = value == b"HEAD",
+            b"CONTENT_LENGTH" => {
+                let length = std::str::from_utf8(value).ok();
+                // Empty for a request without content.
+                self.length = length.and_then(|length| length.parse().ok()).unwrap_or(0);
+            }
+            _ => {}
+        }
+    }
+
+    /// The request that they are of.
+    pub(super) fn asked(&self, id: u32, responses: &Responses) -> Asked {
+        Asked {
+            id,
+            content: responses.content_of(&self.target),
+            is_head: self.is_head,
+            is_call: false,
+        }
+    }
+}

@@ -1,0 +1,176 @@
+//! Gateways that ask their origin servers in other protocols than HTTP/1.1: weir's origin server answers each.
+
+use std::fs;
+
+use weir_model::study::{ProxyKind, Settings};
+use weir_origin::{Content, Origin, OriginConfig};
+use weir_sut::Own;
+
+use crate::setup::{Setup, run};
+use crate::support::{free_address, get};
+
+/// An nginx.conf with a location of this text.
+fn nginx(location: &str) -> String {
+    format!(
+        "worker_processes 1;\nevents {{ }}\nhttp {{\n    access_log off;\n    server {{\n        listen 18080;\n        \
+         location / {{\n            {location}\n        }}\n    }}\n}}\n"
+    )
+}
+
+/// The variables that every application is told, by a module of nginx.
+fn variables(module: &str) -> String {
+    let names = "REQUEST_METHOD $request_method, REQUEST_URI $request_uri, CONTENT_LENGTH $content_length, \
+                 SERVER_PROTOCOL $server_protocol, SCRIPT_FILENAME /srv/app.php";
+    let each = names.split(", ");
+    let lines = each.map(|pair| format!("{module}_param {pair};\n            "));
+    lines.collect()
+}
+
+/// An haproxy.cfg whose only server has these options, with `backend` before it and `sections` at the end.
+fn haproxy(options: &str, backend: &str, sections: &str) -> String {
+    format!(
+        "defaults\n    mode http\n    timeout connect 5s\n    timeout client 10s\n    timeout server 10s\n\
+         frontend web\n    bind :18080\n    default_backend app\n\
+         backend app\n    {backend}\n    server one 192.0.2.1:9000 {options}\n{sections}"
+    )
+}
+
+const FCGI_APP: &str =
+    "fcgi-app php\n    docroot /srv/www\n    index app.php\n    path-info ^(/.+\\.php)(/.*)?$\n";
+
+/// An Envoy that speaks HTTP/2 to its cluster.
+const ENVOY: &str = r#"
+static_resources:
+  listeners:
+  - address: {socket_address: {address: 0.0.0.0, port_value: 18080}}
+    filter_chains:
+    - filters:
+      - name: envoy.filters.network.http_connection_manager
+        typed_config:
+          "@type": type.googleapis.com/envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager
+          stat_prefix: web
+          route_config:
+            virtual_hosts:
+            - {name: all, domains: ["*"], routes: [{match: {prefix: "/"}, route: {cluster: app}}]}
+          http_filters:
+          - name: envoy.filters.http.router
+            typed_config: {"@type": type.googleapis.com/envoy.extensions.filters.http.router.v3.Router}
+  clusters:
+  - name: app
+    type: STRICT_DNS
+    typed_extension_protocol_options:
+      envoy.extensions.upstreams.http.v3.HttpProtocolOptions:
+        "@type": type.googleapis.com/envoy.extensions.upstreams.http.v3.HttpProtocolOptions
+        explicit_http_config: {http2_protocol_options: {}}
+    load_assignment:
+      cluster_name: app
+      endpoints: [{lb_endpoints: [{endpoint: {address: {socket_address: {address: app.example.org, port_value: 50051}}}}]}]
+"#;
+
+/// A Caddy whose only handler asks through this transport.
+fn caddy(transport: &str) -> String {
+    format!(
+        r#"{{"admin": {{"disabled": true}}, "apps": {{"http": {{"servers": {{"web": {{"listen": [":18080"], "routes": [
+        {{"handle": [{{"handler": "reverse_proxy", "upstreams": [{{"dial": "app.example.org:9000"}}],
+        "transport": {transport}}}]}}]}}}}}}}}}}"#
+    )
+}
+
+/// What is asked how: a name, the proxy, and its configuration.
+fn gateways() -> Vec<(&'static str, ProxyKind, String)> {
+    use ProxyKind::{Caddy, Envoy, Haproxy, Nginx};
+    let cgi = |module: &str| nginx(&format!("{}{module}_pass app.sock;", variables(module)));
+    let passed = |module: &str| cgi(module).replace("app.sock", "192.0.2.1:9000");
+    let kept = passed("fastcgi").replace(
+        "fastcgi_pass 192.0.2.1:9000",
+        "fastcgi_keep_conn on; fastcgi_pass app",
+    );
+    let kept = kept.replace(
+        "    server {\n",
+        "    upstream app { server 192.0.2.1:9000; keepalive 4; }\n    server {\n",
+    );
+    vec![
+        ("FastCGI", Nginx, passed("fastcgi")),
+        ("FastCGI, kept", Nginx, kept),
+        ("uwsgi", Nginx, passed("uwsgi")),
+        ("SCGI", Nginx, passed("scgi")),
+        ("gRPC", Nginx, nginx("grpc_pass grpc://192.0.2.1:50051;")),
+        (
+            "gRPC over TLS",
+            Nginx,
+            nginx("grpc_pass grpcs://192.0.2.1:50051;"),
+        ),
+        ("HTTP/2", Haproxy, haproxy("proto h2", "", "")),
+        (
+            "HTTP/2 by ALPN",
+            Haproxy,
+            haproxy("ssl verify none alpn h2,http/1.1", "", ""),
+        ),
+        (
+            "FastCGI",
+            Haproxy,
+            haproxy("proto fcgi", "use-fcgi-app php", FCGI_APP),
+        ),
+        ("HTTP/2", Envoy, ENVOY.to_owned()),
+        (
+            "h2c",
+            Caddy,
+            caddy(r#"{"protocol": "http", "versions": ["h2c", "2"]}"#),
+        ),
+        (
+            "FastCGI",
+            Caddy,
+            caddy(r#"{"protocol": "fastcgi", "root": "/srv/www"}"#),
+        ),
+    ]
+}
+
+#[test]
+fn gateways_of_every_protocol_are_answered() {
+    // The second is more than a window of HTTP/2 and than a record of FastCGI; gRPC's lengths of both are text.
+    const SIZES: [u64; 2] = [1024, 0x04_4040];
+    for (name, kind, text) in gateways() {
+        for size in SIZES {
+            let mut config = OriginConfig::new(vec![([127, 0, 0, 1], 0).into()]);
+            config.content = Content::text(size);
+            let origin = Origin::start(config).unwrap();
+            let folder = weir_sut::WorkFolder::create().unwrap();
+            let extension = if kind == ProxyKind::Caddy {
+                "json"
+            } else {
+                "conf"
+            };
+            let file = folder.prefix(&format!("user.{extension}"));
+            fs::write(&file, &text).unwrap();
+            let setup = Setup {
+                settings: Settings::new(),
+                own: Some(Own {
+                    file: &file,
+                    port: None,
+                }),
+                ..Setup::proxy(kind, &[], origin.addresses()[0])
+            };
+            let what = format!("{name} from {}, {size} bytes", kind.name());
+            let configuration = setup.try_write(&folder, free_address());
+            let configuration = configuration.unwrap_or_else(|error| panic!("{what}: {error}"));
+            let program = crate::setup::program(kind);
+            let proxy = run(&*program, &configuration);
+            let proxy = proxy.unwrap_or_else(|error| panic!("{what}: {error}"));
+            for _ in 0..3 {
+                let response = get(proxy.address(), "/app.php?a=1");
+                let (head, content) = response.split_once("\r\n\r\n").expect(&what);
+                assert!(head.starts_with("HTTP/1.1 200"), "{what}: {head}");
+                let expected = Content::text(size);
+                let expected = std::str::from_utf8(expected.bytes()).unwrap();
+                assert!(content.contains(&expected[..1000]), "{what}: {head}");
+                assert!(content.len() as u64 >= size, "{what}: {}", content.len());
+            }
+            let counters = origin.counters(0);
+            assert_eq!(
+                (counters.requests, counters.bad_requests),
+                (3, 0),
+                "{what}: {counters:?}"
+            );
+        }
+    }
+}
