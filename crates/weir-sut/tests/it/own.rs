@@ -3,13 +3,14 @@
 use std::fs;
 use std::net::SocketAddr;
 
-use weir_model::study::ProxyKind::{Caddy, Envoy, Nginx};
+use weir_model::study::ProxyKind::{Caddy, Envoy, Haproxy, Nginx};
 use weir_model::study::Settings;
 use weir_probe::process::command_line;
-use weir_sut::{Configuration, Launch, Own, Proxy, SutError, WorkFolder};
+use weir_sut::{Certificate, Configuration, Launch, Own, Proxy, SutError, WorkFolder};
 
 use crate::haproxy::haproxy;
 use crate::nginx::nginx;
+use crate::secure::NAME;
 use crate::setup::{Setup, catalog, nobody, program, run, run_with};
 use crate::support::{Origin, free_address, get, processes, until};
 
@@ -229,6 +230,53 @@ fn what_users_files_say_in_other_words_is_read() {
         };
         let both = [read(&[]), read(&[(id, level)])];
         assert_eq!(both, [expected, level], "{text}");
+    }
+}
+
+/// Where a load asks over TLS the listener in clear has no say in TLS, and both are read where they differ.
+#[test]
+fn what_a_listener_with_tls_has_is_read() {
+    let nginx_conf = "pid nginx.pid;\nerror_log error.log;\nevents { }\nhttp {\n    access_log off;\n    \
+                      ssl_session_cache none;\n    server { listen 18080; gzip on; return 204; }\n    server {\n        \
+                      listen 18443 ssl;\n        ssl_certificate /nowhere/a.pem;\n        \
+                      ssl_certificate_key /nowhere/a.key;\n        ssl_session_cache off;\n        gzip off;\n        \
+                      return 204;\n    }\n}\n";
+    let haproxy_cfg = "global\n    ssl-default-bind-options ssl-min-ver TLSv1.2\ndefaults\n    mode http\n    \
+                       timeout connect 1s\n    timeout server 1s\n    timeout client 5s\nfrontend clear\n    \
+                       bind :18080\n    default_backend app\nfrontend secure\n    \
+                       bind :18443 ssl crt /nowhere/a.pem ssl-min-ver TLSv1.3\n    timeout client 7s\n    \
+                       default_backend app\nbackend app\n    server app 192.0.2.1:80\n";
+    for (kind, text, expected) in [
+        (
+            Nginx,
+            nginx_conf,
+            [("gzip", "on and off"), ("ssl_session_cache", "off")],
+        ),
+        (
+            Haproxy,
+            haproxy_cfg,
+            [("timeout_client", "5s and 7s"), ("ssl_min_ver", "TLSv1.3")],
+        ),
+    ] {
+        let folder = WorkFolder::create().unwrap();
+        let certificate = Certificate::make(folder.path(), NAME).unwrap();
+        let file = folder.prefix("user.conf");
+        fs::write(&file, text).unwrap();
+        let setup = Setup {
+            settings: Settings::new(),
+            own: Some(Own {
+                file: &file,
+                port: None,
+            }),
+            certificate: Some(&certificate),
+            ..Setup::proxy(kind, &[], nobody())
+        };
+        let configuration = setup.write(&folder);
+        let effective = program(kind).effective(&configuration, None, &catalog(kind));
+        let levels = effective.unwrap().levels;
+        for (id, level) in expected {
+            assert_eq!(levels[id], level, "{kind:?} {id}");
+        }
     }
 }
 
