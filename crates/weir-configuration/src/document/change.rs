@@ -95,6 +95,16 @@ impl Dialect {
         Some(values.into_iter().map(edit).collect())
     }
 
+    /// The object that says what one would say that is not there: an Envoy cluster itself has fields of the same
+    /// names (`common_http_protocol_options`), which count without the other.
+    fn said_by(self, document: &Json, context: &str, object: Pointer) -> Pointer {
+        let is_upstream = (self, context) == (Dialect::Envoy, "upstream_http");
+        match is_upstream && get(document, &object).is_none() {
+            true => object.first(object.tokens().len().saturating_sub(2)),
+            false => object,
+        }
+    }
+
     /// Whether an item of a list is the one that a row means: the one of the row's name, or of items without
     /// names the one that is for all.
     fn is_meant(self, item: &Json, name: Option<&Json>) -> bool {
@@ -233,6 +243,10 @@ impl Row<'_> {
                     .hint("it can be changed where it is, and is not made: write one"));
             }
             for object in objects {
+                let object = match value {
+                    Some(_) => object,
+                    None => self.dialect.said_by(self.document, context, object),
+                };
                 if !logged.objects.contains(&(context, object.clone())) {
                     self.put_into(context, &object, at, value.clone())?;
                 }

@@ -2,9 +2,9 @@
 
 use std::fs;
 use std::net::SocketAddr;
+use std::path::Path;
 
-use weir_model::study::ProxyKind::{Caddy, Envoy, Haproxy, Nginx};
-use weir_model::study::Settings;
+use weir_model::study::ProxyKind::{self, Caddy, Envoy, Haproxy, Nginx};
 use weir_probe::process::command_line;
 use weir_sut::{Certificate, Configuration, Launch, Own, Proxy, SutError, WorkFolder};
 
@@ -22,19 +22,22 @@ fn nginx_conf(main: &str, flags: &str) -> String {
     )
 }
 
+/// A user's file with these settings and nothing else.
+fn of_user<'a>(kind: ProxyKind, file: &'a Path, settings: &[(&str, &str)]) -> Setup<'a> {
+    let settings = settings.iter();
+    let settings = settings.map(|(id, level)| ((*id).to_owned(), (*level).to_owned()));
+    Setup {
+        settings: settings.collect(),
+        own: Some(Own { file, port: None }),
+        ..Setup::proxy(kind, &[], nobody())
+    }
+}
+
 /// Writes a copy of a configuration, asked at `listen`.
 fn copy(proxy: &dyn Proxy, folder: &WorkFolder, text: &str, listen: SocketAddr) -> Configuration {
     let file = folder.prefix("user.conf");
     fs::write(&file, text).expect("the work folder can be written");
-    let own = Own {
-        file: &file,
-        port: None,
-    };
-    let setup = Setup {
-        settings: Settings::new(),
-        own: Some(own),
-        ..Setup::proxy(proxy.kind(), &[], nobody())
-    };
+    let setup = of_user(proxy.kind(), &file, &[]);
     let written = setup.try_write(folder, listen);
     written.expect("the configuration is understood")
 }
@@ -70,15 +73,9 @@ fn opened(proxy: &dyn Proxy, text: &str, settings: &[(&str, &str)]) -> usize {
     let origin = Origin::start();
     let file = folder.prefix("user.conf");
     fs::write(&file, text).expect("the work folder can be written");
-    let own = settings.iter();
-    let own = own.map(|(id, level)| ((*id).to_owned(), (*level).to_owned()));
     let setup = Setup {
-        settings: own.collect(),
-        own: Some(Own {
-            file: &file,
-            port: None,
-        }),
-        ..Setup::proxy(proxy.kind(), &[], origin.address)
+        origin: Some(origin.address),
+        ..of_user(proxy.kind(), &file, settings)
     };
     let configuration = setup.write(&folder);
     let running = run(proxy, &configuration).expect("the copy runs");
@@ -214,17 +211,7 @@ fn what_users_files_say_in_other_words_is_read() {
             let folder = WorkFolder::create().unwrap();
             let file = folder.prefix(name);
             fs::write(&file, &text).unwrap();
-            let own = settings.iter();
-            let own = own.map(|(id, level)| ((*id).to_owned(), (*level).to_owned()));
-            let setup = Setup {
-                settings: own.collect(),
-                own: Some(Own {
-                    file: &file,
-                    port: None,
-                }),
-                ..Setup::proxy(kind, &[], nobody())
-            };
-            let configuration = setup.write(&folder);
+            let configuration = of_user(kind, &file, settings).write(&folder);
             let effective = program(kind).effective(&configuration, None, &catalog(kind));
             effective.unwrap().levels[id].clone()
         };
@@ -263,13 +250,8 @@ fn what_a_listener_with_tls_has_is_read() {
         let file = folder.prefix("user.conf");
         fs::write(&file, text).unwrap();
         let setup = Setup {
-            settings: Settings::new(),
-            own: Some(Own {
-                file: &file,
-                port: None,
-            }),
             certificate: Some(&certificate),
-            ..Setup::proxy(kind, &[], nobody())
+            ..of_user(kind, &file, &[])
         };
         let configuration = setup.write(&folder);
         let effective = program(kind).effective(&configuration, None, &catalog(kind));
