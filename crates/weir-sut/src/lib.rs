@@ -27,6 +27,7 @@ mod httpd;
 mod installed;
 mod known;
 pub mod launch;
+mod met;
 mod nginx;
 mod orphans;
 mod own;

@@ -121,8 +121,8 @@ impl Proxy for Nginx {
             true => own::tree(configuration)?,
             false => directives(&text)?,
         };
-        let asked = [Some(configuration.listen()), configuration.tls_listen()];
-        Ok(effective::read(text, &tree, asked, catalog, nofile))
+        let met = configuration.met();
+        Ok(effective::read(text, &tree, met, catalog, nofile))
     }
 
     /// What stub_status tells; the request for it is among what it counts.
