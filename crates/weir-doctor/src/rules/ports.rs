@@ -6,6 +6,7 @@ use super::numbers::{KEPT, REUSED_AFTER_S, TIME_WAIT_S, WIDEST};
 use super::shape::{LocalPorts, Pass, Shape, field};
 use super::sources::IP_SYSCTL;
 use super::{counted, figure, rate};
+use crate::commands::quoted;
 use crate::configuration::Statement;
 use crate::finding::{Finding, Room};
 
@@ -126,7 +127,8 @@ pub(super) fn keep(unkept: &[&Pass<'_>]) -> Option<Vec<String>> {
                 // It must stand behind a balancing method, and behind the servers is always right.
                 None => format!(
                     "sed -i '{}s/\\(server [^;]*;\\)/\\1 {KEPT};/' {}",
-                    last.line, last.file
+                    last.line,
+                    quoted(&last.file)
                 ),
             });
         }
@@ -143,7 +145,11 @@ pub(super) fn keep(unkept: &[&Pass<'_>]) -> Option<Vec<String>> {
 /// Has the entry of a `map` give nothing instead of `close` to a request that asks for no upgrade.
 fn not_closing(entry: &Statement) -> String {
     match entry.name.is_empty() {
-        true => format!("sed -i '{}s/[Cc]lose *;/\"\";/' {}", entry.line, entry.file),
+        true => format!(
+            "sed -i '{}s/[Cc]lose *;/\"\";/' {}",
+            entry.line,
+            quoted(&entry.file)
+        ),
         false => entry.precede_with("\"\" \"\""),
     }
 }
