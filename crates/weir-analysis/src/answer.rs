@@ -5,7 +5,9 @@ mod proxies;
 
 use weir_model::study::{ArmRole, Metric, Study};
 
-use crate::findings::{Comparison, Holding, InertArm, LimitFindings, LoadFindings, Verdict};
+use crate::findings::{
+    Comparison, Holding, Ineffective, InertArm, LimitFindings, LoadFindings, Verdict,
+};
 use crate::names::{self, are_different_proxies, are_steps, capitalized, find};
 use crate::outcomes::UNANSWERED;
 
@@ -60,6 +62,7 @@ fn of_load(study: &Study, load: &LoadFindings, inert: &[InertArm], one_of_many: 
     let others = unanswered(load).into_iter().chain(changed(load));
     let noted = [&load.fresh, &load.idle].into_iter().cloned();
     let others = others.chain(noted.filter(|note| !note.is_empty()));
+    let others = others.chain(load.ineffective.iter().map(Ineffective::sentence));
     let others = others.chain(load.rests.iter().cloned());
     let all = std::iter::once(text)
         .chain(others)

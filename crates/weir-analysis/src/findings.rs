@@ -1,6 +1,7 @@
 //! What an analysis says: the only thing that reports are made from, beside the records.
 
 mod alone;
+mod effects;
 mod limits;
 mod published;
 mod tails;
@@ -13,6 +14,7 @@ use weir_model::study::{ArmRole, Metric, Objective};
 use weir_stats::verdict::LEAST_REPLICATES;
 
 pub use alone::AloneFindings;
+pub use effects::{Ineffective, MisreadArm};
 pub use limits::{Holding, LimitFindings};
 pub use published::*;
 pub use tails::{HoldUpFindings, NEVER_NS, TailFindings};
@@ -29,6 +31,9 @@ pub struct Findings {
     /// Arms with levels that changed nothing as things stand, in the order of the study.
     #[serde(default)]
     pub inert: Vec<InertArm>,
+    /// Arms that were read as inert and differ all the same, in the order of the study.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub misread: Vec<MisreadArm>,
     /// Whether the winner's ratio holds when the arms run one at a time; `None` where nobody asked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub alone: Option<AloneFindings>,
@@ -157,6 +162,9 @@ pub struct LoadFindings {
     /// What arms did while another one had the load, a sentence each: CPU time, and connections that they closed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub rests: Vec<String>,
+    /// Changes that did not take effect, by the counter in which their purpose shows.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub ineffective: Vec<Ineffective>,
     /// INVALID when no block was valid for all arms; SUSPECT when more than one in twenty of an
     /// arm's trials that were used are, or half of the blocks or more were INVALID; else VALID.
     pub validity: Validity,
@@ -182,6 +190,11 @@ impl LoadFindings {
     /// Whether figures of this load may be used.
     pub fn is_usable(&self) -> bool {
         self.validity != Validity::Invalid && self.blocks_used > 0
+    }
+
+    /// The changes of an arm that did not take effect.
+    pub fn ineffective_of(&self, arm: &str) -> impl Iterator<Item = &Ineffective> {
+        self.ineffective.iter().filter(move |one| one.arm == arm)
     }
 
     /// How an arm compares with the one that it is held against.

@@ -1,33 +1,65 @@
 //! Levels that arms asked for and did not get: what they do is no effect of theirs.
 
-use std::collections::BTreeMap;
-
-use weir_model::record::{ProxyRecord, Record};
-use weir_model::study::ArmRole;
+use weir_model::study::{ArmRole, Study};
 use weir_record::Run;
 
-use crate::findings::InertArm;
+use crate::effects::proxies;
+use crate::findings::{Comparison, InertArm, LoadFindings, MisreadArm, Verdict};
 
-/// The arms with inert levels, in the order of the study. A resumed run starts its proxies again: an
-/// arm's last record counts.
-pub(crate) fn inert(run: &Run) -> Vec<InertArm> {
-    let mut last: BTreeMap<&str, &ProxyRecord> = BTreeMap::new();
-    for record in &run.records {
-        if let Record::Proxy(proxy) = record {
-            last.insert(&proxy.arm, proxy);
+/// The arms with inert levels, in the order of the study, and apart from these the arms that cannot be inert as a
+/// whole although they were read so: they differ clearly from what they are compared with. A resumed run starts its
+/// proxies again: an arm's last record counts.
+pub(crate) fn inert(run: &Run, loads: &[LoadFindings]) -> (Vec<InertArm>, Vec<MisreadArm>) {
+    let (study, last) = (&run.header.study, proxies(run));
+    let changes = study.arms.iter().filter(|arm| arm.role == ArmRole::Change);
+    let all = changes.filter_map(|arm| {
+        let levels = &last.get(&*arm.name)?.inert;
+        let is_inert = |id: &String| levels.iter().any(|level| level.id == *id);
+        (!levels.is_empty()).then(|| InertArm {
+            arm: arm.name.clone(),
+            whole: arm.changes.keys().all(is_inert),
+            levels: levels.clone(),
+        })
+    });
+    let (mut inert, mut misread) = (Vec::new(), Vec::new());
+    for arm in all {
+        match clearest(study, loads, &arm.arm).filter(|_| arm.whole) {
+            Some((load, found)) => misread.push(MisreadArm {
+                against: found.against.clone(),
+                load: load.load.clone(),
+                metric: found.metric,
+                ratio: found.ratio,
+                arm: arm.arm,
+                levels: arm.levels,
+            }),
+            None => inert.push(arm),
         }
     }
-    let arms = run.header.study.arms.iter();
-    let changes = arms.filter(|arm| arm.role == ArmRole::Change);
-    changes
-        .filter_map(|arm| {
-            let levels = &last.get(&*arm.name)?.inert;
-            let is_inert = |id: &String| levels.iter().any(|level| level.id == *id);
-            (!levels.is_empty()).then(|| InertArm {
-                arm: arm.name.clone(),
-                whole: arm.changes.keys().all(is_inert),
-                levels: levels.clone(),
-            })
-        })
-        .collect()
+    (inert, misread)
+}
+
+/// The largest effect of an arm that is more than chance makes of none: on the objective's metric any that was
+/// shown, on the others, of which there are several under each load, one beyond the equivalence band.
+fn clearest<'l>(
+    study: &Study,
+    loads: &'l [LoadFindings],
+    arm: &str,
+) -> Option<(&'l LoadFindings, &'l Comparison)> {
+    let objective = &study.objective;
+    let is_clear = |found: &&Comparison| {
+        let (low, high) = found.interval;
+        let is_beyond = low > 1.0 + objective.band || high < 1.0 - objective.band;
+        let is_shown = matches!(found.verdict, Verdict::Better | Verdict::Worse);
+        found.arm == arm && is_shown && (is_beyond || found.metric == objective.metric)
+    };
+    let usable = loads.iter().filter(|load| load.is_usable());
+    let clear = usable.flat_map(|load| {
+        let found = load.comparisons.iter().filter(is_clear);
+        found.map(move |found| (load, found))
+    });
+    let size = |found: &Comparison| (found.metric == objective.metric, found.ratio.ln().abs());
+    clear.max_by(|(_, a), (_, b)| {
+        let ((a_first, a), (b_first, b)) = (size(a), size(b));
+        a_first.cmp(&b_first).then(a.total_cmp(&b))
+    })
 }

@@ -9,7 +9,8 @@
 //! 3. `replicates` turns blocks into log ratios and says which instance each is of; `compare` asks `weir-stats` for
 //!    estimate, interval, p and verdict, and `equal` takes back what two equal arms show as well.
 //!
-//! `idle` takes back what is equivalent because nobody was busy. `alone` says whether the winner's ratio holds when arms run one at a time, where that was checked.
+//! `idle` takes back what is equivalent because nobody was busy; `inert` and `effects` say which arms were not what their
+//! levels say, by what was read back of them and by what was counted. `alone` says whether the winner's ratio holds when arms run one at a time, where that was checked.
 //! `ranking` puts arms in order by their pairs, where the study compares all; `limits` says whether each arm
 //! stays within an absolute limit, where there is one. `figures` and `answer` put the rest into numbers and
 //! one sentence; `headline` says what the sentence rests on and leaves out, `published` what it does to
@@ -21,6 +22,7 @@ mod blocks;
 mod compare;
 mod connections;
 mod counters;
+mod effects;
 mod equal;
 mod evidence;
 mod figures;
@@ -48,7 +50,7 @@ use weir_stats::SignedRank;
 
 use crate::blocks::LoadData;
 use crate::compare::Comparer;
-use crate::findings::{Findings, LoadFindings};
+use crate::findings::{Findings, LoadFindings, MisreadArm};
 use crate::idle::Idle;
 use crate::validity::Use;
 
@@ -93,6 +95,7 @@ pub fn analyze(run: &Run) -> Findings {
                 blocks: data.blocks.len() as u32,
                 blocks_used: data.blocks_used(),
                 rests: rests::sentences(run, &data, &arms),
+                ineffective: effects::ineffective(run, load, &arms),
                 arms,
                 comparisons: compared.comparisons,
                 pairs: compared.pairs,
@@ -110,12 +113,14 @@ pub fn analyze(run: &Run) -> Findings {
         })
         .collect();
     let complete = run.outcome() == Some(Outcome::Complete);
-    let inert = inert::inert(run);
+    let (inert, misread) = inert::inert(run, &loads);
     let alone = alone::check(run, &loads, &mut tests);
     let mut answer = answer::answer(study, &loads, &inert, complete);
-    if let Some(found) = &alone {
+    let misread_words = misread.iter().map(MisreadArm::sentence);
+    let alone_words = alone.iter().map(|found| found.words.clone());
+    for words in misread_words.chain(alone_words) {
         let between = if answer.contains('\n') { "\n" } else { " " };
-        answer += &format!("{between}{}", found.words);
+        answer += &format!("{between}{words}");
     }
     let mut findings = Findings {
         answer,
@@ -123,6 +128,7 @@ pub fn analyze(run: &Run) -> Findings {
         loads,
         complete,
         inert,
+        misread,
         ..Findings::default()
     };
     conclude(study, &run.records, &mut findings);

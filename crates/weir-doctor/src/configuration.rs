@@ -18,8 +18,10 @@ pub struct Statement {
     pub name: String,
     /// The words behind it, unquoted.
     pub arguments: Vec<String>,
-    /// What is between the braces, when there are any.
+    /// What is between the braces, when there are any; empty for entries.
     pub block: Option<Vec<Statement>>,
+    /// The entries of a `map`.
+    pub entries: Vec<Statement>,
 }
 
 impl Statement {
@@ -234,6 +236,22 @@ impl Configuration {
             .into_iter()
             .find(|one| one.statement.argument() == Some(name));
         found.map(|one| one.statement)
+    }
+
+    /// What a variable is that a `map` makes of `$http_upgrade`, for a request that asks for no upgrade: the
+    /// entry that says so, or `Some(None)` where none does and it is empty; `None` where it is no such variable.
+    pub fn without_upgrade<'a>(&'a self, variable: &str) -> Option<Option<&'a Statement>> {
+        let plain = |word: &str| word.replace(['{', '}'], "");
+        let all = self.all(&["map"]).into_iter().map(|map| map.statement);
+        let mut of_upgrade = all.filter(|map| match &map.arguments[..] {
+            [source, result] => {
+                plain(source) == "$http_upgrade" && plain(result) == plain(variable)
+            }
+            _ => false,
+        });
+        let entries = &of_upgrade.next()?.entries;
+        let find = |name: &str| entries.iter().find(|entry| entry.name == name);
+        Some(find("").or_else(|| find("default")))
     }
 
     /// Directives inside a block.

@@ -170,6 +170,8 @@ impl<'a> All<'a> {
             .writes
             .iter()
             .flat_map(|w| w.only.iter().chain(&w.except));
+        let off = row.shows.iter().flat_map(|shows| &shows.off);
+        let written = written.chain(off);
         let spelled = row.controllers.values();
         let spelled = spelled.flat_map(|c| c.values.keys().chain(&c.except));
         let levels = levels.chain(&row.debian).chain(written).chain(spelled);

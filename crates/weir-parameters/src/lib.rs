@@ -23,6 +23,7 @@ mod level;
 mod quantity;
 mod row;
 mod scoped;
+mod shows;
 mod template;
 
 pub use catalog::Catalog;
@@ -38,3 +39,4 @@ pub use row::{
     Spelling, Write,
 };
 pub use scoped::Scoped;
+pub use shows::{Counter, ShownBy, Shows};

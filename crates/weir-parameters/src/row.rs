@@ -9,6 +9,7 @@ use crate::constraint::Constraint;
 use crate::default::Defaults;
 use crate::grammar::first_number;
 use crate::level::{LevelError, LevelKind};
+use crate::shows::Shows;
 use crate::template;
 
 /// A tunable.
@@ -38,6 +39,9 @@ pub struct Parameter {
     /// The quantity that it controls together with others, where it does.
     #[serde(default)]
     pub quantity: Option<String>,
+    /// The counter that shows whether it takes effect, where there is one.
+    #[serde(default)]
+    pub shows: Option<Shows>,
     /// A level below what the host has is not written: the host may need what it has.
     #[serde(default)]
     pub only_raises: bool,

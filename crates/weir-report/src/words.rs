@@ -89,7 +89,10 @@ pub const INERT: &str = "inert";
 /// The same of an arm that changes other things too.
 pub const PARTLY_INERT: &str = "partly inert";
 
-/// The sign of both.
+/// What an arm is whose purpose shows in a counter that did not move.
+pub const WITHOUT_EFFECT: &str = "did not take effect";
+
+/// The sign of all three.
 pub const INERT_SIGN: &str = "◇";
 
 /// A sign of its own for every verdict, so that colour is never alone.

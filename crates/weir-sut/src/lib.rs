@@ -28,6 +28,7 @@ mod installed;
 mod known;
 mod language;
 pub mod launch;
+mod met;
 mod nginx;
 mod orphans;
 mod own;

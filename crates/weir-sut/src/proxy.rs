@@ -18,6 +18,7 @@ use weir_probe::port_is_free;
 
 use crate::installed::{Installed, words as said};
 use crate::launch::Launch;
+use crate::met::Met;
 use crate::orphans::{PROCESSES_FILE, PROGRAM_FILE};
 use crate::running::{RunningProxy, tail, tail_of};
 use crate::{Configuration, Language, Launcher, Site, SutError, Task};
@@ -230,6 +231,33 @@ impl Effective {
             text,
             levels: levels.collect(),
         }
+    }
+}
+
+impl Effective {
+    /// The same where loads meet a configuration in several ways: levels that differ stand side by side. `is_of_tls`
+    /// says of which rows the listeners in clear know nothing.
+    pub(crate) fn of_ways<W>(
+        text: String,
+        rows: (&Catalog, ProxyKind),
+        ways: &[(Met, W)],
+        is_of_tls: impl Fn(&Parameter) -> bool,
+        level: impl Fn(&Parameter, &W) -> Option<String>,
+    ) -> Effective {
+        let any_secure = ways.iter().any(|(met, _)| met.is_secure);
+        Effective::of(text, rows, |row| {
+            let secure_alone = any_secure && is_of_tls(row);
+            let ways = ways
+                .iter()
+                .filter(|(met, _)| met.is_secure || !secure_alone);
+            let mut levels: Vec<String> = Vec::new();
+            for level in ways.filter_map(|(_, way)| level(row, way)) {
+                if !levels.contains(&level) {
+                    levels.push(level);
+                }
+            }
+            (!levels.is_empty()).then(|| levels.join(" and "))
+        })
     }
 }
 

@@ -73,7 +73,12 @@ fn of_arm(study: &Study, cells: &[&LoadFindings], arm: &Arm) -> String {
         (count > 0).then(|| format!("{words} in {count}"))
     };
     let band = (study.objective.band * 1e4).round() / 1e2;
+    let without = usable
+        .iter()
+        .filter(|cell| cell.ineffective_of(&arm.name).next().is_some());
+    let without = Some(without.count()).filter(|count| *count > 0);
     let parts: Vec<String> = [
+        without.map(|count| format!("without its effect in {count}")),
         shown(Verdict::Better, "better"),
         shown(Verdict::Worse, "worse"),
         counted(

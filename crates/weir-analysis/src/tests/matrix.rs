@@ -6,7 +6,7 @@ use weir_model::study::{MatrixCell, Metric};
 use super::fixture::{header, normal, run, three_arms, trials};
 use crate::analyze;
 
-fn proxy(arm: &str, inert: &[&str]) -> Record {
+pub(super) fn proxy(arm: &str, inert: &[&str]) -> Record {
     Record::Proxy(ProxyRecord {
         program: String::new(),
         session: 0,

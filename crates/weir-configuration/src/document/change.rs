@@ -69,6 +69,16 @@ impl Dialect {
         Some(values.into_iter().map(edit).collect())
     }
 
+    /// The object that says what one would say that is not there: an Envoy cluster itself has fields of the same
+    /// names (`common_http_protocol_options`), which count without the other.
+    fn said_by(self, document: &Json, context: &str, object: Pointer) -> Pointer {
+        let is_upstream = (self, context) == (Dialect::Envoy, "upstream_http");
+        match is_upstream && get(document, &object).is_none() {
+            true => object.first(object.tokens().len().saturating_sub(2)),
+            false => object,
+        }
+    }
+
     /// Whether an item of a list is the one that a row means: the one of the row's name, or of items without
     /// names the one that is for all.
     fn is_meant(self, item: &Json, name: Option<&Json>) -> bool {
@@ -96,7 +106,7 @@ impl Dialect {
 ///   which the row writes there, or which is for all (Envoy's priority `DEFAULT`). It is made behind the
 ///   others where it is missing, and is all that goes.
 /// * A row that switches a log on leaves objects alone that have one of the user's, and his lists have their
-///   items still.
+///   items still. Off, Envoy's listeners have none either.
 ///
 /// # Errors
 /// As for [`set`]; a row's context is none of the dialect's, or its object would lose what it has by what is
@@ -207,12 +217,34 @@ impl Row<'_> {
                     .hint("it can be changed where it is, and is not made: write one"));
             }
             for object in objects {
+                let object = match value {
+                    Some(_) => object,
+                    None => self.dialect.said_by(self.document, context, object),
+                };
                 if !logged.objects.contains(&(context, object.clone())) {
                     self.put_into(context, &object, at, value.clone())?;
                 }
             }
         }
+        if self.is_log() && directives.is_empty() {
+            self.without_other_logs();
+        }
         Ok(())
+    }
+
+    /// Takes out what Envoy's listeners log beside their connection managers.
+    fn without_other_logs(&mut self) {
+        let listeners = match self.dialect {
+            Dialect::Envoy => envoy::objects(self.document, "listener"),
+            Dialect::Caddy => None,
+        };
+        let logs = listeners
+            .into_iter()
+            .flatten()
+            .map(|it| it.child("access_log"));
+        let there = logs.filter(|at| get(self.document, at).is_some());
+        let edits: Vec<Edit> = there.map(|at| Edit { at, value: None }).collect();
+        self.edits.extend(edits);
     }
 
     fn put_into(

@@ -70,20 +70,10 @@ struct Neighbour<'t> {
 impl Neighbour<'_> {
     fn below(&self, children: &[Directive], directive: &str) -> Insertion {
         let (text, anchor) = (self.text, &children[self.index]);
-        let end = anchor.span().end;
         let indent = indent_before(text, anchor.name.span.start);
-        match (indent, rest_of_line(text, end)) {
-            (Some(indent), Some(line)) => {
-                let directive = self.aligned(children, directive, indent);
-                Insertion {
-                    at: line.end,
-                    text: format!("{}{indent}{directive};", line_end(text)),
-                }
-            }
-            _ => Insertion {
-                at: end,
-                text: format!(" {directive};"),
-            },
+        match indent.filter(|_| rest_of_line(text, anchor.span().end).is_some()) {
+            Some(indent) => below(text, anchor, &self.aligned(children, directive, indent)),
+            None => below(text, anchor, directive),
         }
     }
 
@@ -141,6 +131,21 @@ impl Neighbour<'_> {
     }
 }
 
+pub(super) fn below(text: &str, anchor: &Directive, directive: &str) -> Insertion {
+    let end = anchor.span().end;
+    let indent = indent_before(text, anchor.name.span.start);
+    match (indent, rest_of_line(text, end)) {
+        (Some(indent), Some(line)) => Insertion {
+            at: line.end,
+            text: format!("{}{indent}{directive};", line_end(text)),
+        },
+        _ => Insertion {
+            at: end,
+            text: format!(" {directive};"),
+        },
+    }
+}
+
 fn at_begin(text: &str, tree: &Tree, block: &Directive, directive: &str) -> Insertion {
     let open = block.terminator + 1;
     let Some(line) = rest_of_line(text, open) else {
@@ -154,12 +159,7 @@ fn at_begin(text: &str, tree: &Tree, block: &Directive, directive: &str) -> Inse
         Some(indent) => indent.to_owned(),
         None => {
             let outer = indent_before(text, block.name.span.start).unwrap_or_default();
-            let usual = if outer.starts_with('\t') {
-                "\t"
-            } else {
-                "    "
-            };
-            let step = step(text, &tree.directives).unwrap_or(usual);
+            let step = own_step(text, &tree.directives).unwrap_or(step(outer));
             format!("{outer}{step}")
         }
     };
@@ -170,7 +170,7 @@ fn at_begin(text: &str, tree: &Tree, block: &Directive, directive: &str) -> Inse
 }
 
 /// By how much the file's first block with lines of its own is indented.
-fn step<'t>(text: &'t str, directives: &[Directive]) -> Option<&'t str> {
+fn own_step<'t>(text: &'t str, directives: &[Directive]) -> Option<&'t str> {
     directives.iter().find_map(|block| {
         let first = block.children().first()?;
         let outer = indent_before(text, block.name.span.start);
@@ -179,8 +179,42 @@ fn step<'t>(text: &'t str, directives: &[Directive]) -> Option<&'t str> {
             .zip(outer)
             .and_then(|(inner, outer)| inner.strip_prefix(outer));
         let own = own.filter(|own| !own.is_empty());
-        own.or_else(|| step(text, block.children()))
+        own.or_else(|| own_step(text, block.children()))
     })
+}
+
+/// A block of one directive before another one and the comments right above that.
+pub(super) fn block_before(text: &str, before: &Directive, head: &str, inner: &str) -> Insertion {
+    let start = before.name.span.start;
+    let Some(indent) = indent_before(text, start) else {
+        let text = format!("{head} {{ {inner}; }} ");
+        return Insertion { at: start, text };
+    };
+    let mut at = start - indent.len();
+    while let Some(above) = text[..at].strip_suffix('\n') {
+        let line = above.rfind('\n').map_or(0, |newline| newline + 1);
+        if !above[line..].trim_start().starts_with('#') {
+            break;
+        }
+        at = line;
+    }
+    let first = before.children().first();
+    let inner_indent = first.and_then(|first| indent_before(text, first.name.span.start));
+    let inner_indent = match inner_indent {
+        Some(inner) if inner.len() > indent.len() => inner.to_owned(),
+        _ => format!("{indent}{}", step(indent)),
+    };
+    let end = line_end(text);
+    let text = format!("{indent}{head} {{{end}{inner_indent}{inner};{end}{indent}}}{end}{end}");
+    Insertion { at, text }
+}
+
+/// By how much more a block's directives are indented than the block.
+fn step(indent: &str) -> &'static str {
+    match indent.starts_with('\t') {
+        true => "\t",
+        false => "    ",
+    }
 }
 
 /// The bytes to leave out in order to take a directive away: with its line if it is alone there.

@@ -183,6 +183,10 @@ impl Reader {
                 Some(block) => Some(self.statements(block, file, depth)?),
                 None => None,
             };
+            let entries = match &*directive.name {
+                "map" => self.statements(directive.entries, file, depth)?,
+                _ => Vec::new(),
+            };
             statements.push(Statement {
                 file: Arc::clone(file),
                 line: directive.line,
@@ -190,6 +194,7 @@ impl Reader {
                 name: directive.name,
                 arguments: directive.arguments,
                 block,
+                entries,
             });
         }
         Ok(statements)

@@ -29,10 +29,14 @@ fn inert_keepalive(shape: &Shape<'_>) -> Option<Finding> {
         });
     let (pass, keepalive, because) = places.next()?;
     let others = places.count();
-    let title =
-        "`keepalive` in the upstream block does nothing: connections to the origin are closed";
+    let title = match keepalive {
+        Some(_) => {
+            "`keepalive` in the upstream block does nothing: connections to the origin are closed"
+        }
+        None => "connections to the origin, which nginx would keep, are closed",
+    };
     let mut finding = Finding::warning("origin-keepalive-inert", title)
-        .evidence(keepalive.evidence())
+        .evidence_all(keepalive.map(Statement::evidence))
         .evidence(pass.placed.statement.evidence())
         .evidence_all(because.iter().cloned());
     if others > 0 {
@@ -42,16 +46,18 @@ fn inert_keepalive(shape: &Shape<'_>) -> Option<Finding> {
         finding = finding.evidence("nginx's version is not known: taken to be before 1.29.7");
     }
     let commands = keep(&[pass]).unwrap_or_default();
-    Some(
-        finding
-            .why(
-                "Before 1.29.7 nginx speaks HTTP/1.0 to origin servers and sends `Connection: close`, \
-                 so that every connection ends with its response. `keepalive` needs \
-                 `proxy_http_version 1.1` and an empty Connection field beside it.",
-                ORIGIN_KEEPALIVE,
-            )
-            .change_nginx(commands),
-    )
+    let why = match pass.closes {
+        Some(_) => {
+            "The `map` gives `close` for every request that asks for no upgrade, and with that field the \
+             connection ends with its response. An empty value sends no such field, and WebSocket works as before."
+        }
+        None => {
+            "Before 1.29.7 nginx speaks HTTP/1.0 to origin servers and sends `Connection: close`, \
+             so that every connection ends with its response. `keepalive` needs \
+             `proxy_http_version 1.1` and an empty Connection field beside it."
+        }
+    };
+    Some(finding.why(why, ORIGIN_KEEPALIVE).change_nginx(commands))
 }
 
 fn no_keepalive(shape: &Shape<'_>) -> Option<Finding> {

@@ -3,10 +3,11 @@
 use std::collections::BTreeSet;
 
 use super::numbers::{KEPT, REUSED_AFTER_S, TIME_WAIT_S, WIDEST};
-use super::shape::{LocalPorts, Pass, Shape};
+use super::shape::{LocalPorts, Pass, Shape, field};
 use super::sources::IP_SYSCTL;
 use super::{counted, figure, rate};
 use crate::commands::quoted;
+use crate::configuration::Statement;
 use crate::finding::{Finding, Room};
 
 pub(super) fn rules(shape: &Shape<'_>, found: &mut Vec<Finding>) {
@@ -141,6 +142,18 @@ pub(super) fn keep(unkept: &[&Pass<'_>]) -> Option<Vec<String>> {
     Some(commands)
 }
 
+/// Has the entry of a `map` give nothing instead of `close` to a request that asks for no upgrade.
+fn not_closing(entry: &Statement) -> String {
+    match entry.name.is_empty() {
+        true => format!(
+            "sed -i '{}s/[Cc]lose *;/\"\";/' {}",
+            entry.line,
+            quoted(&entry.file)
+        ),
+        false => entry.precede_with("\"\" \"\""),
+    }
+}
+
 fn speak_1_1(pass: &Pass<'_>) -> Vec<String> {
     let placed = &pass.placed;
     let mut commands = Vec::new();
@@ -153,11 +166,9 @@ fn speak_1_1(pass: &Pass<'_>) -> Vec<String> {
         None => missing.push("proxy_http_version 1.1".to_owned()),
     }
     let fields = placed.inherited("proxy_set_header");
-    let connection = fields.iter().find(|set| {
-        let name = set.argument().unwrap_or_default();
-        name.eq_ignore_ascii_case("connection")
-    });
-    match connection {
+    match field(placed, "connection") {
+        // Others of the map, which ask for an upgrade, stay as they are.
+        Some(_) if pass.closes.is_some() => commands.extend(pass.closes.map(not_closing)),
         Some(set) if set.arguments.get(1).is_some_and(String::is_empty) => {}
         Some(set) => commands.push(set.replace_with("proxy_set_header Connection \"\"")),
         // A field that is set in a location hides all that its server sets, so it goes beside them.

@@ -43,6 +43,8 @@ pub(super) struct Pass<'a> {
     /// Addresses of its origin servers; none where a variable decides, or by Unix sockets.
     pub(super) origins: Vec<String>,
     pub(super) keepalive: Keepalive<'a>,
+    /// The entry of a `map` that closes the connections of requests which ask for no upgrade.
+    pub(super) closes: Option<&'a Statement>,
 }
 
 /// Whether connections to an origin server are kept.
@@ -50,9 +52,9 @@ pub(super) enum Keepalive<'a> {
     Kept,
     /// Nothing asks for it.
     Missing,
-    /// `keepalive` is there, and something else keeps it from working.
+    /// Connections would be kept, by `keepalive` or by default, and something else closes them.
     Inert {
-        keepalive: &'a Statement,
+        keepalive: Option<&'a Statement>,
         because: Vec<String>,
     },
     /// Variables or protocols that this does not follow.
@@ -296,11 +298,20 @@ impl<'a> Pass<'a> {
         };
         let is_address = |server: &&str| !server.starts_with("unix:") && !server.contains('$');
         let origins = servers.into_iter().filter(is_address);
+        let closes = field(&placed, "connection")
+            .and_then(|set| configuration.without_upgrade(set.arguments.get(1)?)?)
+            .filter(|entry| closes(entry));
         Pass {
             origins: origins.map(str::to_owned).collect(),
-            keepalive: keepalive(&placed, upstream, host, keeps),
+            keepalive: keepalive(
+                &placed,
+                upstream,
+                keeps,
+                against_keepalive(configuration, &placed, keeps),
+            ),
             upstream,
             placed,
+            closes,
         }
     }
 
@@ -324,32 +335,50 @@ fn host(target: &str) -> &str {
     }
 }
 
+/// The `proxy_set_header` of a header, whose name is in lower case, that is in force at a place.
+pub(super) fn field<'a>(placed: &Placed<'a>, name: &str) -> Option<&'a Statement> {
+    let fields = placed.inherited("proxy_set_header").into_iter();
+    let mut own = fields.filter(|set| {
+        let own = set.argument().unwrap_or_default();
+        own.eq_ignore_ascii_case(name)
+    });
+    own.next()
+}
+
+/// Whether the entry of a `map` is `close`.
+fn closes(entry: &Statement) -> bool {
+    let value = entry.argument().unwrap_or_default();
+    value.eq_ignore_ascii_case("close")
+}
+
+/// `because`: what is said against it; `None`: it is not known.
 fn keepalive<'a>(
     placed: &Placed<'a>,
     upstream: Option<&'a Statement>,
-    host: &str,
     keeps: bool,
+    because: Option<Vec<String>>,
 ) -> Keepalive<'a> {
+    let host = host(placed.statement.argument().unwrap_or_default());
     // Other protocols keep connections by rules of their own, and so do the servers of a stream.
     if placed.statement.name != "proxy_pass" || host.contains('$') || placed.is_in("stream") {
         return Keepalive::Unknown;
     }
     let set = upstream.and_then(|upstream| Configuration::inside(upstream, "keepalive").next());
-    let keepalive = match (set, keeps) {
-        (Some(set), _) if set.number() == Some(0) => return Keepalive::Missing,
-        (Some(set), _) => set,
-        (None, true) => return Keepalive::Kept,
-        (None, false) => return Keepalive::Missing,
-    };
-    match against_keepalive(placed, keeps) {
-        None => Keepalive::Unknown,
-        Some(because) if because.is_empty() => Keepalive::Kept,
-        Some(because) => Keepalive::Inert { keepalive, because },
+    match (set, because) {
+        (Some(set), _) if set.number() == Some(0) => Keepalive::Missing,
+        (None, _) if !keeps => Keepalive::Missing,
+        (_, None) => Keepalive::Unknown,
+        (_, Some(because)) if because.is_empty() => Keepalive::Kept,
+        (keepalive, Some(because)) => Keepalive::Inert { keepalive, because },
     }
 }
 
-/// What keeps a location from keeping connections; `None` where a variable decides.
-fn against_keepalive(placed: &Placed<'_>, keeps: bool) -> Option<Vec<String>> {
+/// What keeps a location from keeping connections; `None` where a variable decides that is not understood here.
+fn against_keepalive(
+    configuration: &Configuration,
+    placed: &Placed<'_>,
+    keeps: bool,
+) -> Option<Vec<String>> {
     let mut because = Vec::new();
     let version = placed.inherited("proxy_http_version").into_iter().next();
     match (version, version.and_then(Statement::argument)) {
@@ -359,17 +388,23 @@ fn against_keepalive(placed: &Placed<'_>, keeps: bool) -> Option<Vec<String>> {
         }
         _ => {}
     }
-    let fields = placed.inherited("proxy_set_header");
-    let connection = fields.into_iter().find(|set| {
-        let name = set.argument().unwrap_or_default();
-        name.eq_ignore_ascii_case("connection")
-    });
+    let connection = field(placed, "connection");
     let value = connection.and_then(|set| set.arguments.get(1));
     match (connection, value.map(String::as_str)) {
         (_, Some("")) => {}
-        (_, Some(value)) if value.contains('$') => return None,
+        (Some(set), Some(value)) if value.contains('$') => {
+            match configuration.without_upgrade(value)? {
+                Some(entry) if closes(entry) => {
+                    because.extend([set.evidence(), entry.evidence()]);
+                }
+                Some(entry) if entry.argument().is_some_and(|it| it.contains('$')) => return None,
+                _ => {}
+            }
+        }
         // HTTP/1.0 keeps connections too, when it is asked to.
         (_, Some(value)) if value.eq_ignore_ascii_case("keep-alive") => because.clear(),
+        // With `Upgrade` beside it this is WebSocket by hand, which HTTP/1.1 keeps open all the same.
+        (_, Some(value)) if value.eq_ignore_ascii_case("upgrade") => {}
         (Some(set), _) => because.push(set.evidence()),
         (None, _) if !keeps => because
             .push("proxy_set_header Connection is not set: `close` before nginx 1.29.7".to_owned()),

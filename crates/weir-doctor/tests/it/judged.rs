@@ -111,6 +111,48 @@ fn keepalive_needs_the_protocol_and_the_field() {
     host.is_silent_about("origin-keepalive-inert");
 }
 
+/// The usual `map`, in one line or several, and with the other default.
+#[test]
+fn a_map_that_closes_what_asks_for_no_upgrade_is_found() {
+    let field = "\t\tproxy_http_version 1.1;\n\t\tproxy_set_header Upgrade $http_upgrade;\n\
+                 \t\tproxy_set_header Connection $connection_upgrade;\n\t\tproxy_pass";
+    let kept = SITE.replace("8080;", "8080;\n\tkeepalive 16;");
+    let kept = kept.replace("\t\tproxy_pass", field);
+    for (entries, is_closed) in [
+        ("default upgrade; '' close;", true),
+        ("default upgrade;\n    ''   close;\n", true),
+        ("default close; websocket upgrade;", true),
+        ("default upgrade; '' '';", false),
+        ("default upgrade;", false),
+    ] {
+        let host = Host::debian().asking(10, 5.0);
+        let map = format!("map $http_upgrade $connection_upgrade {{ {entries} }}\n");
+        host.site(&format!("{map}{kept}"));
+        if is_closed {
+            let finding = host.finding("origin-keepalive-inert");
+            let evidence = finding.evidence.join("\n");
+            assert!(
+                evidence.contains("Connection $connection_upgrade"),
+                "{evidence}"
+            );
+            assert!(evidence.contains(" close\n"), "{evidence}");
+            host.obey(&finding);
+        }
+        host.is_silent_about("origin-keepalive-inert");
+    }
+    // Since 1.29.7 no `keepalive` is needed, and the field closes connections all the same.
+    let host = Host::debian().asking(10, 5.0);
+    let map = "map $http_upgrade $connection_upgrade { default upgrade; '' close; }\n";
+    host.site(&format!("{map}{}", kept.replace("\tkeepalive 16;\n", "")));
+    let mut facts = host.facts();
+    facts.nginx_version = Some([1, 29, 7]);
+    let found = examine(&facts).findings;
+    assert!(
+        found.iter().any(|one| one.id == "origin-keepalive-inert"),
+        "{found:?}"
+    );
+}
+
 #[test]
 fn since_1_29_7_connections_are_kept_unless_told_otherwise() {
     let host = Host::debian().asking(10, 5000.0);

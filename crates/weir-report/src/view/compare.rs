@@ -24,7 +24,8 @@ pub(super) struct Compared<'a> {
     found: Option<&'a Comparison>,
     /// The comparison of the CPU time per request.
     cpu: Option<&'a Comparison>,
-    /// What of it changed nothing as things stand; none where it came out as better or worse all the same.
+    /// That it changed nothing as things stand, or did not take effect; none where it came out as better or worse
+    /// all the same.
     inert: Option<&'static str>,
     because: String,
     /// Confidence asked of the intervals.
@@ -122,6 +123,16 @@ fn one<'a>(
         let each = levels.map(|level| format!("{} = {}: {}", level.id, level.requested, level.why));
         each.collect::<Vec<_>>().join("; ")
     });
+    let ineffective = load.ineffective_of(&arm.arm).filter(|_| has_no_effect);
+    let counted: Vec<String> = ineffective
+        .map(|one| format!("{} = {}: {}", one.id, one.level, one.why()))
+        .collect();
+    let word = match inert {
+        _ if !counted.is_empty() => Some(words::WITHOUT_EFFECT),
+        Some(inert) if inert.whole => Some(words::INERT),
+        inert => inert.map(|_| words::PARTLY_INERT),
+    };
+    let counted = Some(counted.join("; ")).filter(|counted| !counted.is_empty());
     Compared {
         arm,
         changes: changes(study, planned, arm.role),
@@ -131,11 +142,10 @@ fn one<'a>(
         value: metric_value(arm, metric),
         found,
         cpu: load.comparison(&arm.arm, Metric::CpuPerRequest),
-        inert: inert.map(|inert| match inert.whole {
-            true => words::INERT,
-            false => words::PARTLY_INERT,
-        }),
-        because: levels.unwrap_or_else(|| found.map_or(String::new(), |c| c.because.clone())),
+        inert: word,
+        because: counted
+            .or(levels)
+            .unwrap_or_else(|| found.map_or(String::new(), |c| c.because.clone())),
         confidence: study.objective.confidence,
     }
 }

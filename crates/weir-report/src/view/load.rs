@@ -1,6 +1,8 @@
 //! One load: what it is, its arms, its validity.
 
-use weir_analysis::findings::{ArmFindings, CountedReason, LoadFindings, TailFindings};
+use weir_analysis::findings::{
+    ArmFindings, CountedReason, Ineffective, LoadFindings, TailFindings,
+};
 use weir_model::bursts::Bursts;
 use weir_model::flow::ArrivalsSpec;
 use weir_model::load::{Assignment, Lifetime, Overflow, Spacing};
@@ -76,6 +78,8 @@ fn section(
     } else {
         let told = hold_ups(load, is_open(spec, load));
         blocks.extend(told.map(|told| clause(Style::Soft, told)));
+        let ineffective = load.ineffective.iter().map(Ineffective::sentence);
+        blocks.extend(ineffective.map(|told| clause(Style::Warning, told)));
         blocks.extend(figures);
         blocks.extend(validity(load));
     }

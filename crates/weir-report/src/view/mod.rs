@@ -18,7 +18,7 @@ mod published;
 mod setup;
 mod tones;
 
-use weir_analysis::findings::{Findings, Incomplete};
+use weir_analysis::findings::{Findings, Incomplete, MisreadArm};
 use weir_model::record::Outcome;
 use weir_model::study::Study;
 
@@ -93,6 +93,14 @@ fn head(input: &ReportInput<'_>) -> Vec<Block> {
     }
     blocks.extend(headline.incomplete.as_ref().map(incomplete).map(warn));
     blocks.extend(left_out(input.findings).map(warn));
+    blocks.extend(
+        input
+            .findings
+            .misread
+            .iter()
+            .map(MisreadArm::sentence)
+            .map(warn),
+    );
     if input.findings.loads.is_empty() {
         blocks.push(warn("no load was measured".to_owned()));
     }

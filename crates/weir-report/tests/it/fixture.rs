@@ -342,6 +342,7 @@ fn found(
         hold_ups: None,
         idle: String::new(),
         rests: Vec::new(),
+        ineffective: Vec::new(),
         left_out: Vec::new(),
         load: "closed".to_owned(),
         rate_intended: None,

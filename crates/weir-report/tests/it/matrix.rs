@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
-use weir_analysis::findings::{InertArm, Verdict};
+use weir_analysis::findings::{Ineffective, InertArm, MisreadArm, Verdict};
 use weir_model::record::{Inert, Validity};
 use weir_model::study::{MatrixCell, Metric, PublishedQuantile, PublishedTimes, StudyArrivals};
+use weir_parameters::Counter;
 use weir_report::{html, markdown, terminal};
 
 use crate::fixture::{self, Fixture};
@@ -155,15 +156,25 @@ fn an_arm_whose_levels_are_not_in_force_is_inert_and_not_equivalent() {
     run.findings.inert = vec![
         inert(whole, "worker_connections", true),
         inert(part, "backlog", false),
-        inert("gzip", "gzip", true),
     ];
+    // One differs all the same.
+    let misread = MisreadArm {
+        arm: "gzip".to_owned(),
+        against: "stock".to_owned(),
+        levels: inert("gzip", "gzip", true).levels,
+        load: "closed".to_owned(),
+        metric: Metric::Rate,
+        ratio: 0.94,
+    };
+    run.findings.misread = vec![misread];
     for output in outputs(&run) {
         has_all(
             &output,
             &["◇ inert", "◇ partly inert", "Levels that are not in force"],
         );
-        // One differs all the same: that is what there is to say of it.
         has_all(&output, &["net.core.somaxconn is 128", "▼ worse"]);
+        let words = output.split_whitespace().collect::<Vec<_>>().join(" ");
+        has_all(&words, &["the reading is wrong or something else differs"]);
         // The published effect of an arm that is not in force is not refuted by it.
         has_all(&output, &["inert here"]);
         has_none(&output, &["no effect here"]);
@@ -171,6 +182,35 @@ fn an_arm_whose_levels_are_not_in_force_is_inert_and_not_equivalent() {
     let text = terminal(&run.input(), false, 200);
     let row = text.lines().find(|line| line.starts_with(whole)).unwrap();
     has_all(row, &["inert"]);
+    has_none(row, &["equivalent"]);
+}
+
+#[test]
+fn a_change_whose_counter_did_not_move_did_not_take_effect() {
+    let mut run = fixture::run();
+    let ineffective = |arm: &str, id: &str| Ineffective {
+        arm: arm.to_owned(),
+        against: "stock".to_owned(),
+        id: id.to_owned(),
+        level: "64".to_owned(),
+        counter: Counter::OriginConnections,
+        value: 1.0,
+        other: 1.0,
+    };
+    let without = "worker_connections";
+    run.findings.loads[0].ineffective =
+        vec![ineffective(without, without), ineffective("gzip", "gzip")];
+    for output in outputs(&run) {
+        let words = output.split_whitespace().collect::<Vec<_>>().join(" ");
+        has_all(
+            &words,
+            &["1.000 connections to the origin server per request, and 1.000 in stock"],
+        );
+        has_all(&output, &["◇ did not take effect", "▼ worse"]);
+    }
+    let text = terminal(&run.input(), false, 200);
+    let row = text.lines().find(|line| line.starts_with(without)).unwrap();
+    has_all(row, &["did not take effect"]);
     has_none(row, &["equivalent"]);
 }
 

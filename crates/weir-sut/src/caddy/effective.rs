@@ -8,7 +8,8 @@ use serde_json::Value;
 use weir_parameters::{Catalog, EffectiveFrom, Parameter};
 
 use super::KIND;
-use super::layout::{ENVIRONMENT, Servers, section};
+use super::layout::{ENVIRONMENT, Way};
+use crate::met::Met;
 use crate::{Configuration, Effective, SutError, admin};
 
 /// Variables of a process by name.
@@ -55,35 +56,65 @@ pub(super) fn environment_of(
     Ok(pairs.collect())
 }
 
-/// Reads the levels of all parameters.
+/// Reads the levels of all parameters where loads meet them.
 pub(super) fn read(
     document: &Value,
-    servers: &Servers,
+    met: Vec<Met>,
     environment: &Environment,
     catalog: &Catalog,
 ) -> Effective {
+    let way = |met: Met| {
+        let way = Way::of(document, &met);
+        (met, way)
+    };
+    let ways: Vec<(Met, Way<'_>)> = met.into_iter().map(way).collect();
     let text = format!("{document:#}\n");
-    let level = |row: &Parameter| level(row, document, servers, environment);
-    Effective::of(text, (catalog, KIND), level)
+    Effective::of_ways(text, (catalog, KIND), &ways, is_of_tls, |row, way| {
+        level(row, way, environment)
+    })
 }
 
-fn level(
-    row: &Parameter,
-    document: &Value,
-    servers: &Servers,
-    environment: &Environment,
-) -> Option<String> {
+/// Whether a row is about TLS towards clients, of a server that speaks it.
+fn is_of_tls(row: &Parameter) -> bool {
+    matches!(&row.effective, EffectiveFrom::Value { context, .. } if context.name() == "tls_policy")
+}
+
+fn level(row: &Parameter, way: &Way<'_>, environment: &Environment) -> Option<String> {
     let found = match &row.effective {
         EffectiveFrom::Value { context, at } if context.name() == ENVIRONMENT => {
             let variable = environment.get(at.trim_start_matches('/'));
             variable.map(|value| Value::from(value.as_str()).to_string())
         }
-        EffectiveFrom::Value { context, at } => section(document, context.name(), servers)
-            .and_then(|section| section.pointer(at))
-            .map(Value::to_string),
+        EffectiveFrom::Value { context, at } => {
+            let section = way.section(context.name());
+            if let Some(level) = section.and_then(|section| switched(row, section)) {
+                return Some(level);
+            }
+            let value = section.and_then(|section| section.pointer(at));
+            value.map(Value::to_string)
+        }
         _ => None,
     };
     row.read_back(found.as_deref()).or(found)
+}
+
+/// The level that a row has by another value than its own: one that it writes beside that at this level alone, as
+/// `enabled: false` of connections that are kept.
+fn switched(row: &Parameter, section: &Value) -> Option<String> {
+    let EffectiveFrom::Value { context, at } = &row.effective else {
+        return None;
+    };
+    let beside = row.writes.iter().filter(|write| {
+        write.context == *context && write.at.as_ref() != Some(at) && write.text == "false"
+    });
+    let mut levels = beside.filter_map(|write| {
+        let [level] = &write.only[..] else {
+            return None;
+        };
+        let value = section.pointer(write.at.as_deref()?)?;
+        (*value == Value::Bool(false)).then(|| level.clone())
+    });
+    levels.next()
 }
 
 #[cfg(test)]
@@ -92,21 +123,46 @@ mod tests {
 
     use super::*;
 
+    /// Of one listener, the one of weir's name in clear.
+    fn anywhere() -> Vec<Met> {
+        vec![Met::at("127.0.0.1:9".parse().unwrap(), false)]
+    }
+
+    /// The server that speaks TLS, for a load that does; and a pool that is switched off keeps nothing.
+    #[test]
+    fn the_server_that_a_load_asks_counts() {
+        let server = |listen: &str, timeout: &str, enabled: bool| {
+            let transport = json!({"protocol": "http", "keep_alive": {"enabled": enabled}});
+            let proxy = json!({"handler": "reverse_proxy", "transport": transport});
+            json!({"listen": [listen], "idle_timeout": timeout, "routes": [{"handle": [proxy]}]})
+        };
+        let document = json!({"apps": {"http": {"servers": {
+            "a": server("127.0.0.1:1", "1s", true), "b": server("127.0.0.1:2", "2s", false),
+        }}}});
+        let catalog = Catalog::builtin();
+        let met = |at: &str, is_secure| Met::at(at.parse().unwrap(), is_secure);
+        let (a, b) = (met("127.0.0.1:1", false), met("127.0.0.1:2", true));
+        for (met, expected) in [
+            (vec![a.clone()], ["1s", "32"]),
+            (vec![b.clone()], ["2s", "0"]),
+            (vec![a, b], ["1s and 2s", "32 and 0"]),
+        ] {
+            let levels = read(&document, met, &Environment::new(), &catalog).levels;
+            let ids = ["keepalive_timeout", "origin_keepalive"];
+            assert_eq!(ids.map(|id| &*levels[id]), expected);
+        }
+    }
+
     #[test]
     fn what_is_not_there_is_the_default_and_what_no_level_leads_to_stands_as_it_is() {
         let catalog = Catalog::builtin();
-        let nothing = read(
-            &json!({}),
-            &Servers::default(),
-            &Environment::new(),
-            &catalog,
-        );
+        let nothing = read(&json!({}), anywhere(), &Environment::new(), &catalog);
         assert_eq!(nothing.levels, catalog.defaults(KIND));
 
         let server = json!({"idle_timeout": "1m30s", "protocols": ["h2c"], "read_timeout": "5s"});
         let document = json!({"apps": {"http": {"servers": {"site": server}}}});
         let environment = Environment::from([("GOGC".to_owned(), "400".to_owned())]);
-        let levels = read(&document, &Servers::default(), &environment, &catalog).levels;
+        let levels = read(&document, anywhere(), &environment, &catalog).levels;
         assert_eq!(levels["protocols"], "[\"h2c\"]");
         assert_eq!(levels["keepalive_timeout"], "\"1m30s\"");
         assert_eq!(levels["read_timeout"], "5s");

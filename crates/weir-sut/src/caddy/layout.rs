@@ -14,6 +14,7 @@ use super::KIND;
 use crate::admin;
 use crate::certificate::{CERTIFICATE_FILE, KEY_FILE};
 use crate::configuration::ADMIN_SOCKET;
+use crate::met::Met;
 use crate::{Site, SutError};
 
 /// The context that is no part of the document: variables of the process.
@@ -193,78 +194,74 @@ fn fill_keep_alive(kept: &mut Value) {
     *kept = filled;
 }
 
-/// Which servers of a document are asked, by name: in clear and over TLS.
-#[derive(Debug, Clone)]
-pub(super) struct Servers {
-    clear: String,
-    tls: String,
+/// The way of a load through a document.
+pub(super) struct Way<'d> {
+    document: &'d Value,
+    /// The server that is asked.
+    server: Option<&'d Value>,
+    /// The route that is met, if it is known.
+    route: Option<&'d Value>,
 }
 
-impl Default for Servers {
-    fn default() -> Servers {
-        Servers {
-            clear: SITE.to_owned(),
-            tls: SITE_TLS.to_owned(),
-        }
-    }
-}
-
-impl Servers {
-    /// Those that listen at two addresses, in a document that was not laid out here.
-    pub(super) fn at(document: &Value, clear: &str, tls: Option<&str>) -> Servers {
+impl<'d> Way<'d> {
+    /// By the server that listens at the load's address, or else by the name that it has here.
+    pub(super) fn of(document: &'d Value, met: &Met) -> Way<'d> {
+        let address = met.at.to_string();
+        let listens = |server: &Value| {
+            let listen = server.get("listen").and_then(Value::as_array);
+            listen.is_some_and(|listen| listen.iter().any(|it| *it == *address))
+        };
         let servers = document.pointer("/apps/http/servers");
         let servers = servers.and_then(Value::as_object);
-        let at = |address: &str| {
-            let listens = |server: &Value| {
-                let listen = server.get("listen").and_then(Value::as_array);
-                listen.is_some_and(|listen| listen.iter().any(|it| it == address))
-            };
-            let mut servers = servers.into_iter().flatten();
-            servers.find(|(_, server)| listens(server))
-        };
-        let name = |address: &str| at(address).map_or_else(String::new, |(name, _)| name.clone());
-        Servers {
-            clear: name(clear),
-            tls: tls.map_or_else(String::new, name),
+        let mut all = servers.into_iter().flatten();
+        let found = all.find(|(_, server)| listens(server));
+        let usual = if met.is_secure { SITE_TLS } else { SITE };
+        let spot = met
+            .location
+            .as_ref()
+            .filter(|spot| !spot.pointer.is_empty());
+        Way {
+            document,
+            server: found
+                .map(|(_, server)| server)
+                .or_else(|| servers?.get(usual)),
+            route: spot.and_then(|spot| document.pointer(&spot.pointer)),
         }
     }
-}
 
-/// The object behind a context's name. What the proxy does not have in its role, or without a listener
-/// for TLS, is not there.
-pub(super) fn section<'a>(
-    document: &'a Value,
-    context: &str,
-    servers: &Servers,
-) -> Option<&'a Value> {
-    let server = |name: &str| {
-        let all = document.pointer("/apps/http/servers")?;
-        all.get(name)
-    };
-    let handler = |name: &str| handler(server(&servers.clear)?.get("routes")?, name);
-    match context {
-        "root" => Some(document),
-        "app" => document.pointer("/apps/http"),
-        "tls" => document.pointer("/apps/tls"),
-        "server" => server(&servers.clear),
-        "encode" | "reverse_proxy" => handler(context),
-        "transport" => handler("reverse_proxy")?.get("transport"),
-        "upstream" => handler("reverse_proxy")?.pointer("/upstreams/0"),
-        "tls_policy" => server(&servers.tls)?.pointer("/tls_connection_policies/0"),
-        _ => None,
+    /// The object behind a context's name. What the proxy does not have in its role, or without a listener
+    /// for TLS, is not there.
+    pub(super) fn section(&self, context: &str) -> Option<&'d Value> {
+        let routes = || self.server?.get("routes")?.as_array();
+        let proxy = || {
+            let own = self.route.map_or(&[][..], std::slice::from_ref);
+            handler(own, "reverse_proxy").or_else(|| handler(routes()?, "reverse_proxy"))
+        };
+        match context {
+            "root" => Some(self.document),
+            "app" => self.document.pointer("/apps/http"),
+            "tls" => self.document.pointer("/apps/tls"),
+            "server" => self.server,
+            "encode" => handler(routes()?, context),
+            "reverse_proxy" => proxy(),
+            "transport" => proxy()?.get("transport"),
+            "upstream" => proxy()?.pointer("/upstreams/0"),
+            "tls_policy" => self.server?.pointer("/tls_connection_policies/0"),
+            _ => None,
+        }
     }
 }
 
 /// The first handler of a name in routes, however deep it is.
-fn handler<'a>(routes: &'a Value, name: &str) -> Option<&'a Value> {
+fn handler<'a>(routes: &'a [Value], name: &str) -> Option<&'a Value> {
     let in_route = |route: &'a Value| {
         let mut handlers = route.get("handle")?.as_array()?.iter();
         handlers.find_map(|it| match it["handler"] == name {
             true => Some(it),
-            false => handler(it.get("routes")?, name),
+            false => handler(it.get("routes")?.as_array()?, name),
         })
     };
-    routes.as_array()?.iter().find_map(in_route)
+    routes.iter().find_map(in_route)
 }
 
 /// Puts a value where a JSON pointer (RFC 6901) leads, through objects that are made if need be.
@@ -310,6 +307,10 @@ mod tests {
         lay_out(directives, &Site::new(&role, listen, origin))
     }
 
+    fn asked() -> Met {
+        Met::at("127.0.0.1:1".parse().expect("an address"), false)
+    }
+
     #[test]
     fn what_is_placed_is_merged_whatever_comes_first() {
         let (level, name) = (("/a/b/level", json!(5)), ("/a/b", json!({})));
@@ -329,7 +330,8 @@ mod tests {
     fn one_setting_of_kept_connections_does_not_undo_the_defaults_of_the_others() {
         let kept = |directives: &[Directive]| {
             let document = proxied(directives).expect("it is laid out").document;
-            section(&document, "transport", &Servers::default())
+            Way::of(&document, &asked())
+                .section("transport")
                 .expect("a transport")
                 .get("keep_alive")
                 .cloned()
@@ -347,7 +349,7 @@ mod tests {
         let level = directive("encode", Some("/encodings/gzip/level"), "9");
         let encode = |directives: &[Directive]| {
             let document = proxied(directives).expect("it is laid out").document;
-            section(&document, "encode", &Servers::default()).cloned()
+            Way::of(&document, &asked()).section("encode").cloned()
         };
         assert_eq!(encode(std::slice::from_ref(&level)), None);
         let zstd = [

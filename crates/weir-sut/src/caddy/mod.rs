@@ -128,11 +128,8 @@ impl Proxy for Caddy {
                 (effective::written(configuration)?, environment)
             }
         };
-        let servers = match configuration.own.is_some() {
-            true => own::servers(configuration, &document),
-            false => layout::Servers::default(),
-        };
-        Ok(effective::read(&document, &servers, &environment, catalog))
+        let met = configuration.met();
+        Ok(effective::read(&document, met, &environment, catalog))
     }
 
     fn counters(&self, configuration: &Configuration) -> Result<BTreeMap<String, u64>, SutError> {

@@ -7,7 +7,7 @@ use weir_configuration::document::{Dialect, Format, adapt_caddy, asked, change, 
 use weir_configuration::{Asked, ConfigurationError, Source, SourceFile, Surroundings, Wanted};
 use weir_model::study::AskSpec;
 
-use super::layout::{ENVIRONMENT, Servers, environment};
+use super::layout::{ENVIRONMENT, environment};
 use super::{Caddy, FILE, KIND, folders, log};
 use crate::configuration::Configuration;
 use crate::installed::output;
@@ -162,11 +162,4 @@ impl Caddy {
         let text = String::from_utf8_lossy(&answer.stdout).into_owned();
         Ok(Source::new(vec![SourceFile { path: file, text }]))
     }
-}
-
-/// The servers of a copy that are asked.
-pub(super) fn servers(configuration: &Configuration, document: &Value) -> Servers {
-    let clear = configuration.listen().to_string();
-    let tls = configuration.tls_listen().map(|tls| tls.to_string());
-    Servers::at(document, &clear, tls.as_deref())
 }

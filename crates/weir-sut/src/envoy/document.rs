@@ -7,6 +7,7 @@ use weir_model::study::ProxyKind;
 use weir_parameters::Directive;
 
 use crate::SutError;
+use crate::met::{Met, Spot};
 
 /// Names that Envoy's statistics and dumps have our parts under.
 pub(super) const CLEAR: &str = "clear";
@@ -28,56 +29,72 @@ const LONGEST: usize = 64;
 pub(super) struct Document {
     pub(super) arguments: Value,
     pub(super) bootstrap: Value,
-    /// Where it is asked, in clear and over TLS: parts of a user's have names of their own.
-    pub(super) asked: [Option<SocketAddr>; 2],
 }
 
 impl Document {
-    /// The object that stands for a context of the catalog; where listeners have one each, that of the
-    /// listener in clear. `None` where the configuration has no such object.
-    pub(super) fn context(&self, name: &str) -> Option<&Value> {
+    /// The object that stands for a context of the catalog where a load meets it. `None` where the configuration has
+    /// no such object.
+    pub(super) fn context(&self, name: &str, met: &Met) -> Option<&Value> {
         match name {
             "arguments" => Some(&self.arguments),
             "bootstrap" => Some(&self.bootstrap),
-            "listener" => self.listener(CLEAR),
-            "hcm" => self.hcm(),
-            "compressor" => self.filter(COMPRESSOR),
-            "router" => self.filter(ROUTER)?.get("typed_config"),
-            "route" => self
-                .hcm()?
-                .pointer("/route_config/virtual_hosts/0/routes/0/route"),
-            "cluster" => self.cluster(),
-            "upstream_http" => self
-                .cluster()?
-                .get("typed_extension_protocol_options")?
-                .get(UPSTREAM_HTTP),
-            "tls" => self
-                .listener(TLS)?
-                .pointer("/filter_chains/0/transport_socket/typed_config"),
+            "listener" => self.listener(met),
+            "hcm" => self.hcm(met),
+            "compressor" => self.filter(COMPRESSOR, met),
+            "router" => self.filter(ROUTER, met)?.get("typed_config"),
+            "route" => self.route(met),
+            "cluster" => self.cluster(met),
+            "upstream_http" => {
+                let cluster = self.cluster(met)?;
+                let options = cluster.get("typed_extension_protocol_options");
+                // Without such an object the cluster's own fields count, which have the same names.
+                options
+                    .and_then(|it| it.get(UPSTREAM_HTTP))
+                    .or(Some(cluster))
+            }
+            "tls" => self.tls(met),
             _ => None,
         }
     }
 
-    fn listener(&self, name: &str) -> Option<&Value> {
+    fn listener(&self, met: &Met) -> Option<&Value> {
         let listeners = self.bootstrap.pointer("/static_resources/listeners")?;
-        let [clear, tls] = self.asked;
-        let asked = if name == TLS { tls } else { clear };
         // A user's may have the name of one of weir's and be another.
         let mut all = listeners.as_array()?.iter();
-        all.find(|listener| asked.is_some() && address_of(listener) == asked)
-            .or_else(|| named(listeners, name))
+        all.find(|listener| address_of(listener) == Some(met.at))
+            .or_else(|| named(listeners, if met.is_secure { TLS } else { CLEAR }))
     }
 
-    fn hcm(&self) -> Option<&Value> {
-        let listener = self.listener(CLEAR).or_else(|| self.listener(TLS))?;
-        let chains = listener.get("filter_chains")?.as_array()?.iter();
+    /// The filter chains of the listener, the one that the load's connections take first.
+    fn chains(&self, met: &Met) -> Vec<&Value> {
+        let Some(listener) = self.listener(met) else {
+            return Vec::new();
+        };
+        let own = in_listener(met.server.as_ref());
+        let own = own.and_then(|at| at.split_once("/filters/"));
+        let own = own.and_then(|(chain, _)| listener.pointer(chain));
+        let chains = listener.get("filter_chains").and_then(Value::as_array);
+        let chains = chains.into_iter().flatten();
+        let default = listener.get("default_filter_chain");
+        own.into_iter().chain(chains).chain(default).collect()
+    }
+
+    fn hcm(&self, met: &Met) -> Option<&Value> {
+        let chains = self.chains(met).into_iter();
         let filters = chains.filter_map(|chain| chain.get("filters")?.as_array());
         let mut configs = filters.flatten().filter_map(|it| it.get("typed_config"));
         configs.find(|config| is_of_type(config, ".HttpConnectionManager"))
     }
 
-    fn filter(&self, name: &str) -> Option<&Value> {
-        let filters = self.hcm()?.get("http_filters")?;
+    fn tls(&self, met: &Met) -> Option<&Value> {
+        let chains = self.chains(met).into_iter();
+        let mut configs =
+            chains.filter_map(|chain| chain.pointer("/transport_socket/typed_config"));
+        configs.find(|config| is_of_type(config, ".DownstreamTlsContext"))
+    }
+
+    fn filter(&self, name: &str, met: &Met) -> Option<&Value> {
+        let filters = self.hcm(met)?.get("http_filters")?;
         let kind = if name == ROUTER {
             ".Router"
         } else {
@@ -92,12 +109,27 @@ impl Document {
         })
     }
 
-    fn cluster(&self) -> Option<&Value> {
+    fn route(&self, met: &Met) -> Option<&Value> {
+        let own = in_listener(met.location.as_ref());
+        let own = own.and_then(|at| self.listener(met)?.pointer(at)?.get("route"));
+        own.or_else(|| {
+            let first = "/route_config/virtual_hosts/0/routes/0/route";
+            self.hcm(met)?.pointer(first)
+        })
+    }
+
+    fn cluster(&self, met: &Met) -> Option<&Value> {
         let clusters = self.bootstrap.pointer("/static_resources/clusters")?;
-        let routed = self.context("route").and_then(|route| route.get("cluster"));
+        let routed = self.route(met).and_then(|route| route.get("cluster"));
         let name = routed.and_then(Value::as_str).unwrap_or(CLUSTER);
         named(clusters, name).or_else(|| clusters.get(0))
     }
+}
+
+/// Where a spot is in its listener, whose place among the others may be another in what Envoy tells.
+fn in_listener(spot: Option<&Spot>) -> Option<&str> {
+    let below = spot?.pointer.strip_prefix("/static_resources/listeners/")?;
+    Some(&below[below.find('/')?..])
 }
 
 /// Where a listener is.
@@ -185,18 +217,72 @@ mod tests {
             json!({"name": name, "address": {"socket_address": socket}})
         };
         let listeners = json!([listener(CLEAR, 1), listener("web", 2), listener(TLS, 3)]);
-        let document = |asked| Document {
+        let document = Document {
             bootstrap: json!({"static_resources": {"listeners": listeners}}),
-            asked,
             ..Document::default()
         };
-        let name =
-            |document: &Document, name: &str| document.listener(name).unwrap()["name"].clone();
-        let asked = "127.0.0.1:2".parse().ok();
-        assert_eq!(name(&document([asked, None]), CLEAR), "web");
-        assert_eq!(name(&document([None, asked]), TLS), "web");
-        assert_eq!(name(&document([None, None]), CLEAR), CLEAR);
-        assert_eq!(name(&document([asked, None]), TLS), TLS);
+        for (address, is_secure, expected) in [
+            ("127.0.0.1:2", false, "web"),
+            ("127.0.0.1:2", true, "web"),
+            ("127.0.0.1:9", false, CLEAR),
+            ("127.0.0.1:9", true, TLS),
+        ] {
+            let met = Met::at(address.parse().unwrap(), is_secure);
+            let found = document.listener(&met).unwrap();
+            assert_eq!(found["name"], expected);
+        }
+    }
+
+    /// By the spots of a load: chain, virtual host, route and with that the cluster.
+    #[test]
+    fn of_several_chains_and_routes_those_count_that_a_load_meets() {
+        let manager = |name: &str| {
+            let route = |cluster: &str| json!({"route": {"cluster": cluster}});
+            json!({"filters": [{"typed_config": {
+                "@type": "type.googleapis.com/a.HttpConnectionManager",
+                "stat_prefix": name,
+                "route_config": {"virtual_hosts": [
+                    {"routes": [route("one")]}, {"routes": [route("one"), route("two")]},
+                ]},
+            }}], "transport_socket": {"typed_config": {
+                "@type": "type.googleapis.com/a.DownstreamTlsContext", "name": name,
+            }}})
+        };
+        let document = Document {
+            bootstrap: json!({"static_resources": {
+                "listeners": [
+                    {"name": "other"},
+                    {"name": TLS, "filter_chains": [manager("a"), manager("b")]},
+                ],
+                "clusters": [{"name": "one"}, {"name": "two", "max": 1}],
+            }}),
+            ..Document::default()
+        };
+        let met = Met::at("127.0.0.1:9".parse().unwrap(), true);
+        let said = |met: &Met| {
+            let of =
+                |context: &str, name: &str| document.context(context, met).unwrap()[name].clone();
+            [
+                of("hcm", "stat_prefix"),
+                of("tls", "name"),
+                of("cluster", "name"),
+            ]
+        };
+        assert_eq!(said(&met), ["a", "a", "one"]);
+        let host = "/static_resources/listeners/0/filter_chains/1/filters/0/typed_config/route_config/\
+                    virtual_hosts/1";
+        let spot = |pointer: String| {
+            Some(Spot {
+                pointer,
+                ..Spot::default()
+            })
+        };
+        let met = Met {
+            server: spot(host.to_owned()),
+            location: spot(format!("{host}/routes/1")),
+            ..met
+        };
+        assert_eq!(said(&met), ["b", "b", "two"]);
     }
 
     #[test]

@@ -1,7 +1,6 @@
 //! What Envoy is really running with, read back over its administration interface.
 
 use std::fs;
-use std::net::SocketAddr;
 
 use serde_json::{Map, Value, json};
 use weir_configuration::document::{Dialect, effective};
@@ -10,6 +9,7 @@ use weir_parameters::{Catalog, EffectiveFrom, Parameter};
 
 use super::document::Document;
 use super::own;
+use crate::met::Met;
 use crate::{Configuration, Effective, RunningProxy, SutError, admin};
 
 /// What a process runs with: its command line from `/server_info`, the rest from `/config_dump`.
@@ -23,9 +23,9 @@ pub(super) fn of_process(
     let document = Document {
         arguments: info["command_line_options"].clone(),
         bootstrap: loaded(&dump).ok_or_else(|| unreadable("/config_dump", "has no bootstrap"))?,
-        asked: asked(configuration),
     };
-    Ok(read(&document, catalog, Some(proxy.nofile()?)))
+    let nofile = Some(proxy.nofile()?);
+    Ok(read(&document, configuration.met(), catalog, nofile))
 }
 
 /// What a process would run with by its file.
@@ -44,13 +44,8 @@ pub(super) fn of_file(
     let document = Document {
         arguments: options(&configuration.arguments),
         bootstrap,
-        asked: asked(configuration),
     };
-    Ok(read(&document, catalog, None))
-}
-
-fn asked(configuration: &Configuration) -> [Option<SocketAddr>; 2] {
-    [Some(configuration.listen()), configuration.tls_listen()]
+    Ok(read(&document, configuration.met(), catalog, None))
 }
 
 /// The bootstrap of a dump, with listeners and clusters as they are in force. The list of
@@ -108,29 +103,56 @@ fn options(words: &[String]) -> Value {
     Value::Object(options)
 }
 
-fn read(document: &Document, catalog: &Catalog, nofile: Option<u64>) -> Effective {
+fn read(document: &Document, met: Vec<Met>, catalog: &Catalog, nofile: Option<u64>) -> Effective {
     let Document {
         arguments,
         bootstrap,
-        ..
     } = document;
     let text = json!({"command_line_options": arguments, "bootstrap": bootstrap});
-    let rows = (catalog, ProxyKind::Envoy);
-    Effective::of(format!("{text:#}\n"), rows, |row| {
-        level(row, document, nofile)
+    let ways: Vec<(Met, Met)> = met.into_iter().map(|met| (met.clone(), met)).collect();
+    let (text, rows) = (format!("{text:#}\n"), (catalog, ProxyKind::Envoy));
+    Effective::of_ways(text, rows, &ways, is_of_tls, |row, met| {
+        level(row, document, met, nofile)
     })
 }
 
-fn level(row: &Parameter, document: &Document, nofile: Option<u64>) -> Option<String> {
+/// Whether a row is about TLS towards clients.
+fn is_of_tls(row: &Parameter) -> bool {
+    matches!(&row.effective, EffectiveFrom::Value { context, .. } if context.name() == "tls")
+}
+
+fn level(row: &Parameter, document: &Document, met: &Met, nofile: Option<u64>) -> Option<String> {
     let found = match &row.effective {
-        EffectiveFrom::Value { context, .. } => document
-            .context(context.name())
-            .and_then(|object| effective(Dialect::Envoy, row, object))
-            .map(Value::to_string),
+        EffectiveFrom::Value { context, .. } => match logged(row, document, met) {
+            Some(level) => return Some(level),
+            None => document
+                .context(context.name(), met)
+                .and_then(|object| effective(Dialect::Envoy, row, object))
+                .map(Value::to_string),
+        },
         EffectiveFrom::ProcessLimit { .. } => nofile.map(|limit| limit.to_string()),
         _ => None,
     };
     row.read_back(found.as_deref()).or(found)
+}
+
+/// The level of a row that switches a log on, where there is one of any kind (`StdoutAccessLog` has no path): the
+/// connection manager's, or its listener's.
+fn logged(row: &Parameter, document: &Document, met: &Met) -> Option<String> {
+    let mut writes = row.writes.iter();
+    let write = writes.find(|write| write.text.contains("{logs}"))?;
+    let (list, _) = write.at.as_deref()?.split_once("/0/")?;
+    let is_there = |context: &str| {
+        let logs = document
+            .context(context, met)
+            .and_then(|it| it.pointer(list));
+        logs.is_some_and(|logs| match logs {
+            Value::Array(logs) => !logs.is_empty(),
+            logs => !logs.is_null(),
+        })
+    };
+    let is_on = is_there("hcm") || is_there("listener");
+    write.only.first().filter(|_| is_on).cloned()
 }
 
 fn json_of(what: &str, text: &str) -> Result<Value, SutError> {
@@ -147,6 +169,55 @@ fn unreadable(what: &str, why: &str) -> SutError {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Of one listener, the one of weir's name in clear.
+    fn anywhere() -> Vec<Met> {
+        vec![Met::at("127.0.0.1:9".parse().unwrap(), false)]
+    }
+
+    #[test]
+    fn a_log_of_any_kind_is_one() {
+        let manager = |logs: Value| {
+            json!({
+                "@type": "type.googleapis.com/a.HttpConnectionManager", "access_log": logs,
+            })
+        };
+        let of = |manager: Value, logs: Value| {
+            let filters = json!([{"typed_config": manager}]);
+            let listener = json!({
+                "name": "clear", "access_log": logs, "filter_chains": [{"filters": filters}],
+            });
+            let document = Document {
+                bootstrap: json!({"static_resources": {"listeners": [listener]}}),
+                ..Document::default()
+            };
+            let levels = read(&document, anywhere(), &Catalog::builtin(), None).levels;
+            levels["access_log"].clone()
+        };
+        let stdout = json!([{"name": "a", "typed_config": {"@type": "type.googleapis.com/b.StdoutAccessLog"}}]);
+        let file = json!([{"typed_config": {"path": "/var/log/envoy.log"}}]);
+        for (of_manager, of_listener, expected) in [
+            (stdout.clone(), json!(null), "on"),
+            (file, json!([]), "on"),
+            (json!([]), stdout.clone(), "on"),
+            (stdout[0].clone(), json!(null), "on"),
+            (json!([]), json!(null), "off"),
+        ] {
+            assert_eq!(of(manager(of_manager), of_listener), expected);
+        }
+    }
+
+    #[test]
+    fn a_cluster_that_says_it_by_itself_is_read() {
+        let document = Document {
+            bootstrap: json!({"static_resources": {"clusters": [
+                {"name": "origin", "common_http_protocol_options": {"max_requests_per_connection": 1}},
+            ]}}),
+            ..Document::default()
+        };
+        let levels = read(&document, anywhere(), &Catalog::builtin(), None).levels;
+        assert_eq!(levels["origin_keepalive_requests"], "1");
+    }
 
     #[test]
     fn what_is_in_force_counts_and_not_what_was_written() {
@@ -168,9 +239,8 @@ mod tests {
         let document = Document {
             arguments: json!({"concurrency": 2}),
             bootstrap: loaded(&dump).unwrap(),
-            ..Document::default()
         };
-        let effective = read(&document, &Catalog::builtin(), None);
+        let effective = read(&document, anywhere(), &Catalog::builtin(), None);
         for (id, level) in [
             ("concurrency", "2"),
             ("backlog", "99"),
@@ -200,9 +270,8 @@ mod tests {
         let document = Document {
             arguments: json!({}),
             bootstrap: loaded(&dump).unwrap(),
-            ..Document::default()
         };
-        let levels = read(&document, &Catalog::builtin(), None).levels;
+        let levels = read(&document, anywhere(), &Catalog::builtin(), None).levels;
         assert_eq!(levels["backlog"], "99");
         assert_eq!(levels["stats_flush_interval"], "250ms");
         let catalog = Catalog::builtin();
@@ -225,9 +294,8 @@ mod tests {
                         {"name": "origin", "circuit_breakers": {"thresholds": thresholds}},
                     ]},
                 }),
-                ..Document::default()
             };
-            read(&document, &Catalog::builtin(), None).levels
+            read(&document, anywhere(), &Catalog::builtin(), None).levels
         };
         let high = json!({"priority": "HIGH", "max_connections": 3});
         let levels = of(json!([high, {"max_connections": 7}]));

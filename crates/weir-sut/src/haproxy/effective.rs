@@ -10,6 +10,7 @@ use weir_parameters::{Catalog, EffectiveFrom, Parameter};
 
 use super::runtime::{Row, info, is_of, pool_size, stat};
 use super::way::Way;
+use crate::met::Met;
 use crate::{Configuration, Effective, RunningProxy, SutError, admin};
 
 /// Keywords of `global` that `show info` tells, and by which name.
@@ -36,20 +37,31 @@ pub(super) fn read(
         text,
     };
     let source = Source::new(configuration.texts()?.into_iter().map(file).collect());
-    let asked = [Some(configuration.listen()), configuration.tls_listen()];
-    let mut way = Way::of(&Tree::parse(&source)?, asked);
+    let tree = Tree::parse(&source)?;
+    let way = |met: Met| {
+        let way = Way::of(&source, &tree, &met);
+        (met, way)
+    };
+    let mut ways: Vec<(Met, Way)> = configuration.met().into_iter().map(way).collect();
     let texts: Vec<&str> = source.files.iter().map(|file| &*file.text).collect();
     let mut text = texts.join("\n");
     if proxy.is_some() {
         let info = admin::line(configuration, "show info")?;
         let pools = admin::line(configuration, "show pools")?;
-        way.told(&info, &pools);
-        way.told_of_proxies(&stat(&admin::line(configuration, "show stat")?));
+        let told = admin::line(configuration, "show stat")?;
+        for (_, way) in &mut ways {
+            way.told(&info, &pools);
+            way.told_of_proxies(&stat(&told));
+        }
         text += &format!("\n# show info\n{}", as_comment(&info));
     }
-    Ok(Effective::of(text, (catalog, ProxyKind::Haproxy), |row| {
-        level(row, &way)
-    }))
+    let rows = (catalog, ProxyKind::Haproxy);
+    Ok(Effective::of_ways(text, rows, &ways, is_of_tls, level))
+}
+
+/// Whether a row is about TLS towards clients.
+fn is_of_tls(row: &Parameter) -> bool {
+    matches!(&row.effective, EffectiveFrom::Directive { name, .. } if name.starts_with("ssl-"))
 }
 
 fn as_comment(text: &str) -> String {
@@ -94,10 +106,7 @@ fn level(row: &Parameter, way: &Way) -> Option<String> {
         return None;
     };
     match context.name() {
-        "bind" => {
-            let mut lines = way.binds.iter();
-            row.read_back(lines.find_map(|line| option(row, line)).as_deref())
-        }
+        "bind" => row.read_back(option(row, &way.bind).as_deref()),
         "server" => row.read_back(option(row, &way.server).as_deref()),
         section => directive(row, &way.lines(section, name), name),
     }
@@ -127,22 +136,63 @@ fn option(row: &Parameter, line: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeMap;
-    use std::net::SocketAddr;
 
     use super::*;
+    use crate::met::Spot;
 
     const ASKED: &str = "127.0.0.1:18080";
 
     fn levels(text: &str, told: &str) -> BTreeMap<String, String> {
+        of_ways(text, told, vec![Met::at(ASKED.parse().unwrap(), false)])
+    }
+
+    fn of_ways(text: &str, told: &str, met: Vec<Met>) -> BTreeMap<String, String> {
         let source = Source::new(vec![SourceFile {
             path: "haproxy.cfg".into(),
             text: text.to_owned(),
         }]);
-        let asked: SocketAddr = ASKED.parse().unwrap();
-        let mut way = Way::of(&Tree::parse(&source).unwrap(), [Some(asked), None]);
-        way.told_of_proxies(&stat(told));
+        let tree = Tree::parse(&source).unwrap();
+        let way = |met: Met| {
+            let mut way = Way::of(&source, &tree, &met);
+            way.told_of_proxies(&stat(told));
+            (met, way)
+        };
+        let ways: Vec<(Met, Way)> = met.into_iter().map(way).collect();
         let rows = (&Catalog::builtin(), ProxyKind::Haproxy);
-        Effective::of(String::new(), rows, |row| level(row, &way)).levels
+        Effective::of_ways(String::new(), rows, &ways, is_of_tls, level).levels
+    }
+
+    /// The listener with TLS, and the backend that the load's request is sent to.
+    #[test]
+    fn a_load_over_tls_has_what_its_own_frontend_and_backend_say() {
+        let text = "global\n    ssl-default-bind-options ssl-min-ver TLSv1.2\n\
+                    frontend clear\n    bind 127.0.0.1:18080 backlog 5\n    timeout client 5s\n    \
+                    default_backend one\n\
+                    frontend secure\n    bind 127.0.0.1:18443 ssl crt a.pem backlog 7 ssl-min-ver TLSv1.3\n    \
+                    timeout client 7s\n    use_backend two if { path_beg /two }\n    default_backend one\n\
+                    backend one\n    http-reuse never\n    server a 127.0.0.1:1\n\
+                    backend two\n    http-reuse always\n    server a 127.0.0.1:1\n";
+        let clear = Met::at(ASKED.parse().unwrap(), false);
+        let two = text.lines().position(|line| line == "backend two").unwrap() + 1;
+        let secure = Met {
+            location: Some(Spot {
+                line: two,
+                ..Spot::default()
+            }),
+            ..Met::at("127.0.0.1:18443".parse().unwrap(), true)
+        };
+        for (met, expected) in [
+            (vec![clear.clone()], ["5", "5s", "never", "TLSv1.2"]),
+            (vec![secure.clone()], ["7", "7s", "always", "TLSv1.3"]),
+            (
+                vec![clear, secure],
+                ["5 and 7", "5s and 7s", "never and always", "TLSv1.3"],
+            ),
+        ] {
+            let levels = of_ways(text, "", met);
+            let ids = ["backlog", "timeout_client", "http_reuse", "ssl_min_ver"];
+            assert_eq!(ids.map(|id| &*levels[id]), expected);
+        }
     }
 
     #[test]

@@ -1,8 +1,9 @@
 //! The way of the load through a configuration: which of its sections, lines and options it meets.
 
-use std::net::SocketAddr;
-
+use weir_configuration::Source;
 use weir_configuration::haproxy::{self, Section, Statement, Tree, is_used_by};
+
+use crate::met::{Met, Spot};
 
 /// What the load meets. Of several lines of one keyword that counts which stands first.
 #[derive(Debug, Default)]
@@ -15,24 +16,25 @@ pub(super) struct Way {
     pub(super) client_side: Vec<String>,
     /// The same of the section that asks.
     pub(super) origin_side: Vec<String>,
-    /// The lines of the addresses that are asked: in clear, over TLS.
-    pub(super) binds: Vec<String>,
+    /// The line of the address that is asked.
+    pub(super) bind: String,
     /// The first server, or the first of a template, with its options, what stands last counts: those of
     /// `default-server` lines stand before its own.
     pub(super) server: String,
 }
 
 impl Way {
-    /// The way of a load that asks these addresses, or the first section that listens.
-    pub(super) fn of(tree: &Tree<'_>, asked: [Option<SocketAddr>; 2]) -> Way {
-        let asked: Vec<String> = asked.iter().flatten().map(SocketAddr::to_string).collect();
+    /// The way of a load, by the section that listens at its address, or the first that listens.
+    pub(super) fn of(source: &Source, tree: &Tree<'_>, met: &Met) -> Way {
+        let asked = met.at.to_string();
         let is_asked = |section: &Section<'_>| binds(section).any(|bind| listens(bind, &asked));
         let sections = || tree.sections.iter().enumerate();
         let frontend = sections()
             .find(|(_, section)| section.has_frontend() && is_asked(section))
             .or_else(|| sections().find(|(_, section)| section.has_frontend()));
-        let backend = frontend
-            .and_then(|(index, section)| behind(tree, index, section))
+        let by_spot = |spot: &Spot| sections().find(|(_, section)| is_at(source, section, spot));
+        let backend = (met.location.as_ref().and_then(by_spot))
+            .or_else(|| frontend.and_then(|(index, section)| behind(tree, index, section)))
             .or_else(|| sections().find(|(_, section)| section.has_backend()));
 
         let global = tree.of_kind("global");
@@ -43,24 +45,16 @@ impl Way {
         if let Some((index, section)) = frontend {
             way.frontend = section.name().unwrap_or_default().to_owned();
             way.client_side = lines(tree, index);
-            // The order of the addresses and not of the lines: in clear first.
-            let of = |address: &String| {
-                let address = std::slice::from_ref(address);
-                binds(section).find(|bind| listens(bind, address))
-            };
-            way.binds = asked.iter().filter_map(of).map(line).collect();
-            if way.binds.is_empty() {
-                way.binds = binds(section).take(1).map(line).collect();
-            }
+            let bind = binds(section).find(|bind| listens(bind, &asked));
+            let bind = bind.or_else(|| binds(section).next());
+            way.bind = bind.map_or_else(String::new, line);
             // An address's own counts in the place of its section's.
-            let own = way.binds.first().and_then(|bind| {
-                let (_, rest) = bind.split_once(" backlog ")?;
-                rest.split(' ').next()
-            });
+            let own = way.bind.split_once(" backlog ");
+            let own = own.and_then(|(_, rest)| rest.split(' ').next());
             let own = own.map(|number| format!("backlog {number}"));
             way.client_side.splice(..0, own);
             // So does what it says of TLS in the place of what `global` says for all.
-            let own = asked.iter().filter_map(of).flat_map(haproxy::as_defaults);
+            let own = bind.into_iter().flat_map(haproxy::as_defaults);
             way.global.splice(..0, own);
         }
         if let Some((index, section)) = backend {
@@ -175,10 +169,16 @@ fn binds<'s, 't>(section: &'s Section<'t>) -> impl Iterator<Item = &'s Statement
         .filter(|statement| statement.word(0) == "bind")
 }
 
-/// Whether one of the addresses of a `bind` line is one of these.
-fn listens(bind: &Statement<'_>, addresses: &[String]) -> bool {
-    let mut own = bind.word(1).split(',');
-    own.any(|own| addresses.iter().any(|address| address == own))
+/// Whether one of the addresses of a `bind` line is this one.
+fn listens(bind: &Statement<'_>, address: &str) -> bool {
+    bind.word(1).split(',').any(|own| own == address)
+}
+
+fn is_at(source: &Source, section: &Section<'_>, spot: &Spot) -> bool {
+    let text = &source.files[section.file].text;
+    let before = &text.as_bytes()[..section.header.line.start];
+    let line = before.iter().filter(|&&byte| byte == b'\n').count() + 1;
+    (section.file, line) == (spot.file, spot.line)
 }
 
 fn line(statement: &Statement<'_>) -> String {

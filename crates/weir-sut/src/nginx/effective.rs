@@ -1,26 +1,35 @@
 //! What nginx is really running with, read back from what it prints of itself.
 
-use std::net::SocketAddr;
-
 use weir_configuration::nginx::Plain;
 use weir_model::study::ProxyKind;
 use weir_parameters::{Catalog, EffectiveFrom, Parameter};
 
 use crate::Effective;
+use crate::met::{Met, Spot};
 
-/// Reads the levels of all parameters from what the text means, where a load that asks the given
-/// addresses meets it. Process limits are known only of a proxy that runs.
+/// Reads the levels of all parameters from what the text means, where loads meet it. Process limits are known only
+/// of a proxy that runs.
 pub(super) fn read(
     text: String,
     tree: &[Plain],
-    asked: [Option<SocketAddr>; 2],
+    met: Vec<Met>,
     catalog: &Catalog,
     nofile: Option<u64>,
 ) -> Effective {
-    let way = Way::of(tree, asked);
-    Effective::of(text, (catalog, ProxyKind::Nginx), |row| {
-        level(row, &way, nofile)
+    let way = |met: Met| {
+        let way = Way::of(tree, &met);
+        (met, way)
+    };
+    let ways: Vec<(Met, Way<'_>)> = met.into_iter().map(way).collect();
+    let rows = (catalog, ProxyKind::Nginx);
+    Effective::of_ways(text, rows, &ways, is_of_tls, |row, way| {
+        level(row, way, nofile)
     })
+}
+
+/// Whether a row is one of nginx's module for TLS towards clients.
+fn is_of_tls(row: &Parameter) -> bool {
+    matches!(&row.effective, EffectiveFrom::Directive { name, .. } if name.starts_with("ssl_"))
 }
 
 fn level(row: &Parameter, way: &Way<'_>, nofile: Option<u64>) -> Option<String> {
@@ -37,16 +46,11 @@ fn level(row: &Parameter, way: &Way<'_>, nofile: Option<u64>) -> Option<String> 
 }
 
 /// The blocks that a load meets.
-#[derive(Default)]
 struct Way<'t> {
     main: &'t [Plain],
     events: &'t [Plain],
-    http: &'t [Plain],
-    /// The first server at an address that is asked which passes requests on, or else the first there:
-    /// which one it is the load's Host field says, and it may be another with each load.
-    server: &'t [Plain],
-    /// Its first location that passes requests on, or else its first.
-    location: &'t [Plain],
+    /// `http`, the server and the locations down to the innermost.
+    http: Vec<&'t [Plain]>,
     /// The group that requests are passed on to.
     upstream: &'t [Plain],
     /// What is said of the address that is asked; servers share it, and one of them says it.
@@ -54,77 +58,127 @@ struct Way<'t> {
 }
 
 impl<'t> Way<'t> {
-    fn of(tree: &'t [Plain], asked: [Option<SocketAddr>; 2]) -> Way<'t> {
-        let first = |name: &'static str| blocks(tree, name).next().unwrap_or_default();
+    /// Where it is not known which server and location are met: the first server at the address that passes requests
+    /// on, or else the first there, and its first location that passes requests on, or else its first.
+    fn of(tree: &'t [Plain], met: &Met) -> Way<'t> {
+        let first = |name: &'static str| blocks(tree, name).next().map_or(&[][..], inside);
         let http = first("http");
-        let asked: Vec<String> = asked.iter().flatten().map(SocketAddr::to_string).collect();
-        // The first of the addresses that this server has.
-        let address_of = |server| {
-            let mut own = named(server, "listen").filter_map(|listen| listen.arguments.first());
-            own.find(|own| asked.contains(own))
+        let asked = met.at.to_string();
+        let is_there = |server: &&Plain| {
+            let mut own = named(inside(server), "listen");
+            own.any(|listen| listen.arguments.first() == Some(&asked))
         };
         let servers = || blocks(http, "server");
-        let at_address = || servers().filter(|server| address_of(server).is_some());
-        let server = at_address()
-            .find(|server| passing(server).is_some())
-            .or_else(|| at_address().next())
-            .or_else(|| servers().next())
-            .unwrap_or_default();
-        let location = passing(server).or_else(|| blocks(server, "location").next());
-        let location = location.unwrap_or_default();
-        let passes = named(location, "proxy_pass").next();
-        let group = passes.and_then(|pass| pass.arguments.first()?.split("://").nth(1));
-        let group = group.map(|rest| rest.split('/').next().unwrap_or(rest));
-        let is_group = |upstream: &&&Plain| upstream.arguments.first().map(String::as_str) == group;
-        let upstreams: Vec<&Plain> = named(http, "upstream").collect();
-        let upstream = upstreams.iter().find(is_group).or(upstreams.first());
-        let address = address_of(server).or_else(|| {
-            let mut any = named(server, "listen");
-            any.find_map(|listen| listen.arguments.first())
-        });
-        let listens = servers().flat_map(|server| named(server, "listen"));
-        let listens = listens.filter(|listen| listen.arguments.first() == address);
+        let by_spot = |spot: &Spot| servers().find(|server| is_at(server, spot));
+        let server = (met.server.as_ref().and_then(by_spot))
+            .or_else(|| servers().filter(is_there).find(|it| passing(it).is_some()))
+            .or_else(|| servers().find(is_there))
+            .or_else(|| servers().next());
+        let mut way: Vec<&Plain> = Vec::new();
+        if let Some(server) = server {
+            way.push(server);
+            let found = met
+                .location
+                .as_ref()
+                .map(|spot| down_to(server, spot, &mut way));
+            if found != Some(true) {
+                let location =
+                    passing(server).or_else(|| blocks(inside(server), "location").next());
+                way.extend(location);
+            }
+        }
+        let innermost = way.last().map_or(&[][..], |block| inside(block));
+        let listens = servers().flat_map(|server| named(inside(server), "listen"));
+        let listens: Vec<&Plain> = listens.collect();
+        let first_listen = server.and_then(|server| named(inside(server), "listen").next());
+        let address = match listens
+            .iter()
+            .any(|it| it.arguments.first() == Some(&asked))
+        {
+            true => Some(&asked),
+            false => first_listen.and_then(|listen| listen.arguments.first()),
+        };
+        let listens = listens.iter().filter(|it| it.arguments.first() == address);
         let flags = listens.flat_map(|listen| listen.arguments.iter().map(String::as_str));
+        let way = way.into_iter().map(inside);
         Way {
             main: tree,
             events: first("events"),
-            http,
-            server,
-            location,
-            upstream: upstream
-                .and_then(|it| it.block.as_deref())
-                .unwrap_or_default(),
             listen: flags.collect(),
+            upstream: group(http, innermost).map_or(&[][..], inside),
+            http: std::iter::once(http).chain(way).collect(),
         }
     }
 
     /// The words of the directive that counts for a context, the innermost that there is: what a
-    /// location does not say it takes from its server, and that from `http`.
+    /// location does not say it takes from what is around it.
     fn find(&self, context: &str, name: &str) -> Option<String> {
         let blocks: &[&[Plain]] = match context {
             "main" => &[self.main],
             "events" => &[self.events],
             "upstream" => &[self.upstream],
-            "listen" => &[self.server],
             // http, server, location
-            _ => &[self.location, self.server, self.http],
+            _ => &self.http,
         };
-        let mut found = blocks.iter().filter_map(|block| named(block, name).next());
+        let mut found = blocks
+            .iter()
+            .rev()
+            .filter_map(|block| named(block, name).next());
         found.next().map(words)
     }
+}
+
+/// The group of origin servers that a location passes requests on to: by name, or the first of all where a variable
+/// says which. One that `proxy_pass` names by its address is in none.
+fn group<'t>(http: &'t [Plain], location: &'t [Plain]) -> Option<&'t Plain> {
+    let mut groups = blocks(http, "upstream");
+    let pass = named(location, "proxy_pass").next();
+    let target = pass.and_then(|pass| pass.arguments.first()?.split("://").nth(1));
+    let Some(name) = target.map(|target| target.split('/').next().unwrap_or(target)) else {
+        return groups.next();
+    };
+    let is_it = |group: &&Plain| {
+        let own = group.arguments.first();
+        own.is_some_and(|own| own.eq_ignore_ascii_case(name))
+    };
+    match name.contains('$') {
+        true => groups.next(),
+        false => groups.find(is_it),
+    }
+}
+
+/// Puts the blocks that lead to a spot behind a way, and tells whether it is there.
+fn down_to<'t>(block: &'t Plain, spot: &Spot, way: &mut Vec<&'t Plain>) -> bool {
+    blocks(inside(block), "location").any(|location| {
+        way.push(location);
+        let is_found = is_at(location, spot) || down_to(location, spot, way);
+        if !is_found {
+            way.pop();
+        }
+        is_found
+    })
+}
+
+fn is_at(directive: &Plain, spot: &Spot) -> bool {
+    (directive.file, directive.line) == (spot.file, spot.line)
+}
+
+fn inside(directive: &Plain) -> &[Plain] {
+    directive.block.as_deref().unwrap_or_default()
 }
 
 fn named<'t>(block: &'t [Plain], name: &'t str) -> impl Iterator<Item = &'t Plain> {
     block.iter().filter(move |directive| directive.name == name)
 }
 
-fn blocks<'t>(block: &'t [Plain], name: &'t str) -> impl Iterator<Item = &'t [Plain]> {
-    named(block, name).filter_map(|directive| directive.block.as_deref())
+fn blocks<'t>(block: &'t [Plain], name: &'t str) -> impl Iterator<Item = &'t Plain> {
+    named(block, name).filter(|directive| directive.block.is_some())
 }
 
 /// The first location of a server that passes requests on.
-fn passing(server: &[Plain]) -> Option<&[Plain]> {
-    blocks(server, "location").find(|location| named(location, "proxy_pass").next().is_some())
+fn passing(server: &Plain) -> Option<&Plain> {
+    let mut locations = blocks(inside(server), "location");
+    locations.find(|location| named(inside(location), "proxy_pass").next().is_some())
 }
 
 fn words(directive: &Plain) -> String {
@@ -157,8 +211,8 @@ mod tests {
 
     fn levels(text: &str, nofile: Option<u64>) -> BTreeMap<String, String> {
         let tree = directives(text).unwrap();
-        let asked = [Some("127.0.0.1:2".parse().unwrap()), None];
-        read(text.to_owned(), &tree, asked, &Catalog::builtin(), nofile).levels
+        let met = vec![Met::at("127.0.0.1:2".parse().unwrap(), false)];
+        read(text.to_owned(), &tree, met, &Catalog::builtin(), nofile).levels
     }
 
     #[test]
@@ -207,6 +261,61 @@ mod tests {
             ("backlog", "9"),
         ] {
             assert_eq!(levels.get(id).map(String::as_str), Some(level), "{id}");
+        }
+    }
+
+    /// Loads that meet different ones have the levels of both, and of TLS those of who speaks it.
+    #[test]
+    fn the_server_and_the_location_that_loads_meet_count() {
+        let text = "events { }
+            http {
+                upstream app { server 127.0.0.1:1; keepalive 6; }
+                server { listen 127.0.0.1:1; gzip on; location / { proxy_pass http://app; } }
+                server {
+                    listen 127.0.0.1:2 ssl backlog=9;
+                    ssl_session_cache off;
+                    location / { sendfile on; proxy_pass http://app; }
+                    location /api/ {
+                        gzip on;
+                        location /api/v2/ { sendfile off; proxy_pass http://127.0.0.1:9; }
+                    }
+                }
+            }";
+        let tree = directives(text).unwrap();
+        let spot = |line| {
+            Some(Spot {
+                line,
+                ..Spot::default()
+            })
+        };
+        let of = |met: Vec<Met>| read(String::new(), &tree, met, &Catalog::builtin(), None).levels;
+        let clear = Met::at("127.0.0.1:1".parse().unwrap(), false);
+        let tls = Met {
+            server: spot(5),
+            ..Met::at("127.0.0.1:2".parse().unwrap(), true)
+        };
+        let api = Met {
+            location: spot(11),
+            ..tls.clone()
+        };
+        for (met, expected) in [
+            (vec![clear.clone()], ["on", "off", "6", "511", "none"]),
+            (vec![tls.clone()], ["off", "on", "6", "9", "off"]),
+            (vec![api.clone()], ["on", "off", "0", "9", "off"]),
+            (
+                vec![clear, tls, api],
+                ["on and off", "off and on", "6 and 0", "511 and 9", "off"],
+            ),
+        ] {
+            let levels = of(met);
+            let ids = [
+                "gzip",
+                "sendfile",
+                "origin_keepalive",
+                "backlog",
+                "ssl_session_cache",
+            ];
+            assert_eq!(ids.map(|id| &*levels[id]), expected);
         }
     }
 

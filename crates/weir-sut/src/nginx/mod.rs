@@ -121,8 +121,8 @@ impl Proxy for Nginx {
             true => own::tree(configuration)?,
             false => directives(&text)?,
         };
-        let asked = [Some(configuration.listen()), configuration.tls_listen()];
-        Ok(effective::read(text, &tree, asked, catalog, nofile))
+        let met = configuration.met();
+        Ok(effective::read(text, &tree, met, catalog, nofile))
     }
 
     fn language(&self) -> Option<&dyn Language> {

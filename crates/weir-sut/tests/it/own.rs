@@ -2,15 +2,17 @@
 
 use std::fs;
 use std::net::SocketAddr;
+use std::path::Path;
 
-use weir_model::study::Settings;
+use weir_model::study::ProxyKind::{self, Caddy, Envoy, Haproxy, Nginx};
 use weir_probe::process::command_line;
-use weir_sut::{Configuration, Launch, Own, Proxy, SutError, WorkFolder};
+use weir_sut::{Certificate, Configuration, Launch, Own, Proxy, SutError, WorkFolder};
 
 use crate::haproxy::haproxy;
 use crate::nginx::nginx;
-use crate::setup::{Setup, ask_at, nobody, run, run_with};
-use crate::support::{free_address, get, processes, until};
+use crate::secure::NAME;
+use crate::setup::{Setup, catalog, nobody, program, run, run_with};
+use crate::support::{Origin, free_address, get, processes, until};
 
 /// An nginx.conf whose listener has `flags`, with `main` on top.
 fn nginx_conf(main: &str, flags: &str) -> String {
@@ -20,20 +22,22 @@ fn nginx_conf(main: &str, flags: &str) -> String {
     )
 }
 
+/// A user's file with these settings and nothing else.
+fn of_user<'a>(kind: ProxyKind, file: &'a Path, settings: &[(&str, &str)]) -> Setup<'a> {
+    let settings = settings.iter();
+    let settings = settings.map(|(id, level)| ((*id).to_owned(), (*level).to_owned()));
+    Setup {
+        settings: settings.collect(),
+        own: Some(Own { file, port: None }),
+        ..Setup::proxy(kind, &[], nobody())
+    }
+}
+
 /// Writes a copy of a configuration, asked at `listen`.
 fn copy(proxy: &dyn Proxy, folder: &WorkFolder, text: &str, listen: SocketAddr) -> Configuration {
     let file = folder.prefix("user.conf");
     fs::write(&file, text).expect("the work folder can be written");
-    let asks = [ask_at(listen)];
-    let own = Own {
-        file: &file,
-        asks: &asks,
-    };
-    let setup = Setup {
-        settings: Settings::new(),
-        own: Some(own),
-        ..Setup::proxy(proxy.kind(), &[], nobody())
-    };
+    let setup = of_user(proxy.kind(), &file, &[]);
     let written = setup.try_write(folder, listen);
     written.expect("the configuration is understood")
 }
@@ -58,6 +62,204 @@ fn nginx_is_ready_behind_a_launcher_that_stays() {
     until("none is left", || {
         !all.iter().any(|process| process.is_alive())
     });
+}
+
+/// Requests that are counted, each on a client's connection of its own.
+const REQUESTS: usize = 20;
+
+/// Connections that a copy opens to its origin server for [`REQUESTS`] requests.
+fn opened(proxy: &dyn Proxy, text: &str, settings: &[(&str, &str)]) -> usize {
+    let folder = WorkFolder::create().expect("the work folder can be made");
+    let origin = Origin::start();
+    let file = folder.prefix("user.conf");
+    fs::write(&file, text).expect("the work folder can be written");
+    let setup = Setup {
+        origin: Some(origin.address),
+        ..of_user(proxy.kind(), &file, settings)
+    };
+    let configuration = setup.write(&folder);
+    let running = run(proxy, &configuration).expect("the copy runs");
+    for _ in 0..REQUESTS {
+        let answer = get(running.address(), "/");
+        assert!(answer.ends_with("hello"), "{text}\n{answer}");
+    }
+    running.stop();
+    origin.connections()
+}
+
+/// Files as users have them, which close every connection to the origin server by another line.
+#[test]
+fn connections_to_the_origin_are_kept_whatever_the_user_s_file_has() {
+    let nginx_conf = |http: &str, location: &str| {
+        format!(
+            "worker_processes 1;\npid nginx.pid;\nerror_log error.log;\nevents {{ }}\nhttp {{\n    \
+             access_log off;\n{http}    server {{\n        listen 18080;\n        location / {{\n\
+             {location}        }}\n    }}\n}}\n"
+        )
+    };
+    let map = "    map $http_upgrade $connection_upgrade { default upgrade; '' close; }\n";
+    let upgrade = "            proxy_http_version 1.1;\n            \
+                   proxy_set_header Upgrade $http_upgrade;\n            \
+                   proxy_set_header Connection $connection_upgrade;\n";
+    let group = "    upstream app { server 192.0.2.1:80; }\n";
+    let by_name = "            proxy_pass http://app;\n";
+    let by_address = "            proxy_pass http://192.0.2.1:3000;\n";
+    let kept = [("origin_keepalive", "16")];
+    for (http, location) in [
+        (group.to_owned(), by_name.to_owned()),
+        (format!("{map}{group}"), format!("{upgrade}{by_name}")),
+        (String::new(), by_address.to_owned()),
+        (String::new(), by_address.replace(":3000", "")),
+        (
+            map.to_owned(),
+            format!("{upgrade}            proxy_set_header Host $host;\n{by_address}"),
+        ),
+    ] {
+        let text = nginx_conf(&http, &location);
+        let counted = [&[][..], &kept].map(|settings| opened(&*nginx(), &text, settings));
+        assert_eq!(counted, [REQUESTS, 1], "{text}");
+    }
+    for option in ["http-server-close", "httpclose"] {
+        let text = format!(
+            "global\n    nbthread 1\ndefaults\n    mode http\n    option {option}\n    timeout connect 1s\n    \
+             timeout client 1s\n    timeout server 1s\n\
+             listen web\n    bind :18080\n    server app 192.0.2.1:80\n"
+        );
+        let kept = [
+            ("http_connection_mode", "http-keep-alive"),
+            ("http_reuse", "always"),
+        ];
+        let counted = [&[][..], &kept].map(|settings| opened(&*haproxy(), &text, settings));
+        assert_eq!(counted[0], REQUESTS, "{text}");
+        // One may be on its way back to the pool when the next request comes.
+        assert!(counted[1] < REQUESTS / 2, "{option}: {}", counted[1]);
+    }
+}
+
+/// An Envoy with these access logs of its connection manager and of its listener.
+fn envoy_json(of_manager: &str, of_listener: &str) -> String {
+    let typed = |name: &str| format!("\"@type\": \"type.googleapis.com/envoy.extensions.{name}\"");
+    format!(
+        "{{\"static_resources\": {{\"listeners\": [{{\"name\": \"web\", \"access_log\": [{of_listener}],\n\
+         \"address\": {{\"socket_address\": {{\"address\": \"0.0.0.0\", \"port_value\": 18080}}}},\n\
+         \"filter_chains\": [{{\"filters\": [{{\"name\": \"http\", \"typed_config\": {{{},\n\
+         \"stat_prefix\": \"web\", \"access_log\": [{of_manager}],\n\
+         \"http_filters\": [{{\"name\": \"router\", \"typed_config\": {{{}}}}}],\n\
+         \"route_config\": {{\"virtual_hosts\": [{{\"name\": \"all\", \"domains\": [\"*\"],\n\
+         \"routes\": [{{\"match\": {{\"prefix\": \"/\"}}, \"route\": {{\"cluster\": \"app\"}}}}]}}]}}}}}}]}}]}}],\n\
+         \"clusters\": [{{\"name\": \"app\", \"load_assignment\": {{\"cluster_name\": \"app\", \"endpoints\": [\n\
+         {{\"lb_endpoints\": [{{\"endpoint\": {{\"address\": {{\"socket_address\": {{\"address\": \"192.0.2.1\", \
+         \"port_value\": 80}}}}}}}}]}}]}}}}]}}}}\n",
+        typed("filters.network.http_connection_manager.v3.HttpConnectionManager"),
+        typed("filters.http.router.v3.Router"),
+    )
+}
+
+/// What a proxy says itself that a copy has of a row, without and with a setting of that row.
+#[test]
+fn what_users_files_say_in_other_words_is_read() {
+    let log = |name: &str| {
+        format!(
+            "{{\"name\": \"a\", \"typed_config\": {{\"@type\": \
+             \"type.googleapis.com/envoy.extensions.access_loggers.stream.v3.{name}\"}}}}"
+        )
+    };
+    let other_group = "pid nginx.pid;\nerror_log error.log;\nevents { }\nhttp {\n    access_log off;\n    \
+                       upstream other { server 192.0.2.2:80; keepalive 5; }\n    server { listen 18080; \
+                       location / { proxy_pass http://192.0.2.1:3000; } }\n}\n";
+    let switched_off = "{\"apps\": {\"http\": {\"servers\": {\"web\": {\"listen\": [\":18080\"], \"routes\": [\
+                        {\"handle\": [{\"handler\": \"reverse_proxy\", \"upstreams\": [{\"dial\": \"192.0.2.1:80\"}], \
+                        \"transport\": {\"protocol\": \"http\", \"keep_alive\": {\"enabled\": false}}}]}]}}}}}\n";
+    for (kind, name, text, [id, level], expected) in [
+        (
+            Envoy,
+            "e.json",
+            envoy_json(&log("StdoutAccessLog"), ""),
+            ["access_log", "off"],
+            "on",
+        ),
+        (
+            Envoy,
+            "e.json",
+            envoy_json("", &log("StderrAccessLog")),
+            ["access_log", "off"],
+            "on",
+        ),
+        (
+            Envoy,
+            "e.json",
+            envoy_json("", ""),
+            ["access_log", "on"],
+            "off",
+        ),
+        (
+            Nginx,
+            "nginx.conf",
+            other_group.to_owned(),
+            ["origin_keepalive", "8"],
+            "0",
+        ),
+        (
+            Caddy,
+            "c.json",
+            switched_off.to_owned(),
+            ["origin_keepalive", "8"],
+            "0",
+        ),
+    ] {
+        let read = |settings: &[(&str, &str)]| {
+            let folder = WorkFolder::create().unwrap();
+            let file = folder.prefix(name);
+            fs::write(&file, &text).unwrap();
+            let configuration = of_user(kind, &file, settings).write(&folder);
+            let effective = program(kind).effective(&configuration, None, &catalog(kind));
+            effective.unwrap().levels[id].clone()
+        };
+        let both = [read(&[]), read(&[(id, level)])];
+        assert_eq!(both, [expected, level], "{text}");
+    }
+}
+
+/// Where a load asks over TLS the listener in clear has no say in TLS, and both are read where they differ.
+#[test]
+fn what_a_listener_with_tls_has_is_read() {
+    let nginx_conf = "pid nginx.pid;\nerror_log error.log;\nevents { }\nhttp {\n    access_log off;\n    \
+                      ssl_session_cache none;\n    server { listen 18080; gzip on; return 204; }\n    server {\n        \
+                      listen 18443 ssl;\n        ssl_certificate /nowhere/a.pem;\n        \
+                      ssl_certificate_key /nowhere/a.key;\n        ssl_session_cache off;\n        gzip off;\n        \
+                      return 204;\n    }\n}\n";
+    let haproxy_cfg = "global\n    ssl-default-bind-options ssl-min-ver TLSv1.2\ndefaults\n    mode http\n    \
+                       timeout connect 1s\n    timeout server 1s\n    timeout client 5s\nfrontend clear\n    \
+                       bind :18080\n    default_backend app\nfrontend secure\n    \
+                       bind :18443 ssl crt /nowhere/a.pem ssl-min-ver TLSv1.3\n    timeout client 7s\n    \
+                       default_backend app\nbackend app\n    server app 192.0.2.1:80\n";
+    for (kind, text, expected) in [
+        (
+            Nginx,
+            nginx_conf,
+            [("gzip", "on and off"), ("ssl_session_cache", "off")],
+        ),
+        (
+            Haproxy,
+            haproxy_cfg,
+            [("timeout_client", "5s and 7s"), ("ssl_min_ver", "TLSv1.3")],
+        ),
+    ] {
+        let folder = WorkFolder::create().unwrap();
+        let certificate = Certificate::make(folder.path(), NAME).unwrap();
+        let file = folder.prefix("user.conf");
+        fs::write(&file, text).unwrap();
+        let setup = Setup {
+            certificate: Some(&certificate),
+            ..of_user(kind, &file, &[])
+        };
+        let configuration = setup.write(&folder);
+        let effective = program(kind).effective(&configuration, None, &catalog(kind));
+        let levels = effective.unwrap().levels;
+        for (id, level) in expected {
+            assert_eq!(levels[id], level, "{kind:?} {id}");
+        }
+    }
 }
 
 /// With SO_REUSEPORT two of them would share the port.

@@ -196,6 +196,42 @@ fn a_level_that_the_file_has_already_is_inert_and_one_that_it_changes_is_not() {
     user.assert_untouched();
 }
 
+/// What keeps connections to the origin server is held against how many were opened: where something in the file
+/// closes them that weir does not know, the change did not take effect.
+#[test]
+fn a_change_that_keeps_nothing_is_not_called_one_without_effect() {
+    let map = "map $http_upgrade $kept { default upgrade; '' close; }";
+    let other = "map $request_method $kept { default close; }";
+    for (map, is_kept) in [(map, true), (other, false)] {
+        let place = Place::new();
+        let text = format!(
+            "events {{}}\nhttp {{\n    {map}\n    server {{\n        listen 18080;\n        location / {{\n            \
+             proxy_pass http://192.0.2.1:3000;\n            proxy_set_header Host $host;\n            \
+             proxy_set_header Upgrade $http_upgrade;\n            proxy_set_header Connection $kept;\n        \
+             }}\n    }}\n}}\n"
+        );
+        let user = User::new(&place, &[("nginx.conf", &text)]);
+        let main = user.path("nginx.conf");
+        let proxy = format!("{{kind: nginx, configuration: {}}}", main.display());
+        let arms = "- {name: kept, settings: {origin_keepalive: 16}}\n";
+        let ended = place.run(&study(&proxy, arms)).end().with_code(0);
+        let words = ended
+            .stdout
+            .split_whitespace()
+            .collect::<Vec<_>>()
+            .join(" ");
+        let said = "origin_keepalive = 16 did not take effect in kept";
+        assert_eq!(words.contains(said), !is_kept, "{words}");
+        assert_eq!(
+            of_arm(&place.records(), "kept").effective["origin_keepalive"],
+            "16"
+        );
+        let json = place.ends("report 'a run' --format json").with_code(0);
+        assert_eq!(json.stdout.contains("\"ineffective\""), !is_kept);
+        user.assert_untouched();
+    }
+}
+
 #[test]
 fn haproxy_runs_a_user_s_configuration() {
     runs_and_patches(&HAPROXY);

@@ -86,10 +86,15 @@ fn a_file_that_is_no_utf_8() {
 fn what_a_user_s_nginx_has_no_place_for() {
     let words = [
         "arm `other`: ~/site.conf:4:9: ",
-        "`origin_keepalive`",
+        "`origin_keepalive_requests`",
         "\nhint: ",
     ];
-    refused("nginx", &FILES, ("", "origin_keepalive: 8"), &words);
+    refused(
+        "nginx",
+        &FILES,
+        ("", "origin_keepalive_requests: 8"),
+        &words,
+    );
     let words = [
         "~/site.conf:2:5: no HTTP server listens in clear on port 1",
         "hint: listeners: 18080 at ~/site.conf:2",

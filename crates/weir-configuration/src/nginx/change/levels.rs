@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use super::origin::header;
 use super::{KEYED, Planner, Writing};
 use crate::ConfigurationError;
 use crate::nginx::place::begins_alike;
@@ -90,6 +91,9 @@ impl<'a> Planner<'a> {
             true => in_websockets(&chains, writing),
             false => BTreeSet::new(),
         };
+        for chain in chains.iter().filter(|it| is_websocket(it)) {
+            self.keep_beside_upgrades(chain, writing)?;
+        }
         let hiding = hiding(&chains, writing);
         for chain in chains.iter().filter(|it| !is_kept || !is_websocket(it)) {
             self.put_for_location(chain, writing, &kept, &hiding)?;
@@ -282,7 +286,7 @@ fn passes_on(chain: &Chain<'_>, pass: &str) -> bool {
 }
 
 /// The block that a location takes a directive from.
-fn level_with<'a>(chain: &Chain<'a>, name: &str) -> Option<&'a Node<'a>> {
+pub(super) fn level_with<'a>(chain: &Chain<'a>, name: &str) -> Option<&'a Node<'a>> {
     let has_it = |block: &&&Node<'_>| block.simple().any(|node| node.is_simple(name));
     chain.iter().rev().find(has_it).copied()
 }
@@ -310,11 +314,5 @@ fn hiding(chains: &[Chain<'_>], writing: &Writing<'_>) -> BTreeSet<Written> {
 }
 
 fn is_websocket(chain: &Chain<'_>) -> bool {
-    level_with(chain, "proxy_set_header").is_some_and(|level| {
-        let headers = level.simple();
-        headers
-            .filter(|node| node.is_simple("proxy_set_header"))
-            .filter_map(|node| node.directive.argument(0))
-            .any(|header| header.eq_ignore_ascii_case("upgrade"))
-    })
+    level_with(chain, "proxy_set_header").is_some_and(|level| header(level, "upgrade").is_some())
 }

@@ -4,6 +4,9 @@ mod edit;
 mod levels;
 mod listen;
 mod origin;
+mod upgrade;
+
+use std::collections::BTreeMap;
 
 use weir_parameters::{Parameter, Write};
 
@@ -28,13 +31,16 @@ const ROUNDS: usize = 3;
 ///   version might not.
 /// * A level that the row writes nothing for takes away what other levels of the row would write.
 /// * What a row writes into `upstream` goes into every one that `proxy_pass` names, or all of them if
-///   it names one by a variable. For an origin server that `proxy_pass` names by its address there
-///   is no such block, and nowhere to put it.
+///   it names one by a variable. For an origin server that `proxy_pass` names by its address a group is
+///   made where `keepalive` is written, before the server that needs it; the origin server gets the
+///   `Host` that it got before.
 /// * What a row writes into `location` concerns those that pass requests on, and goes to where they
 ///   take it from, be that `server` or `http`. `proxy_set_header` is inherited as a whole or not at
 ///   all, so one more is written beside those in force and not into the location. A location that
 ///   sets `Upgrade` speaks WebSocket: its `Connection` is not touched, nor is its `proxy_http_version`
-///   taken away, where it says that itself or has it from above.
+///   taken away, where it says that itself or has it from above. Where its `Connection` is a variable
+///   that a `map` of `$http_upgrade` makes `close` for requests that ask for no upgrade, the `map` is
+///   changed: these would close the connection to the origin server.
 /// * A flag of `listen` goes to one directive of each address: nginx refuses it at a second one. An
 ///   address whose port another listens at as a whole (`*:80` beside `127.0.0.1:80`) shares that
 ///   one's socket and is left alone, and so are QUIC and, for `reuseport`, sockets of the file system.
@@ -47,9 +53,9 @@ const ROUNDS: usize = 3;
 /// `wanted` has each row once, with canonical levels.
 ///
 /// # Errors
-/// At the place: the block that a row needs is not there, the origin server is named by its address
-/// alone, a flag would be one of several servers, a header that of a location that speaks WebSocket
-/// too, or two rows write one directive differently.
+/// At the place: the block that a row needs is not there, a group of origin servers cannot be made without
+/// changing their requests, a flag would be one of several servers, a header that of a location that
+/// speaks WebSocket too, a variable's `map` serves others too, or two rows write one directive differently.
 pub fn change(source: &Source, wanted: &[Wanted<'_>]) -> Result<Source, ConfigurationError> {
     let mut source = source.clone();
     for _ in 0..ROUNDS {
@@ -83,6 +89,7 @@ fn edits(source: &Source, wanted: &[Wanted<'_>]) -> Result<Edits, ConfigurationE
         trees: &trees,
         nodes: &nodes,
         edits: Edits::default(),
+        groups: BTreeMap::new(),
     };
     for wanted in wanted {
         for writing in writings(wanted) {
@@ -211,6 +218,8 @@ struct Planner<'a> {
     trees: &'a [Tree],
     nodes: &'a [Node<'a>],
     edits: Edits,
+    /// Groups that this round makes: their names by the server in them.
+    groups: BTreeMap<String, String>,
 }
 
 impl<'a> Planner<'a> {

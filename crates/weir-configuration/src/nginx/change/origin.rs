@@ -1,11 +1,17 @@
-//! Directives of `upstream`.
+//! Directives of `upstream`, and the groups that are made where `proxy_pass` names an origin server itself.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
+use super::levels::{Chain, level_with};
 use super::{Planner, Writing};
-use crate::ConfigurationError;
 use crate::nginx::origin::Target;
+use crate::nginx::place;
+use crate::nginx::syntax::quoted;
 use crate::nginx::view::{Node, error_at};
+use crate::{ConfigurationError, Splice};
+
+/// The directive that keeps connections, and that a group is made for.
+const KEEPALIVE: &str = "keepalive";
 
 impl<'a> Planner<'a> {
     pub(super) fn put_in_upstreams(
@@ -24,7 +30,7 @@ impl<'a> Planner<'a> {
             used.contains(&name.to_ascii_lowercase())
         };
         let used: Vec<&Node<'_>> = upstreams.iter().filter(is_used).copied().collect();
-        if used.is_empty() && writing.text.is_some() {
+        if used.is_empty() && self.groups.is_empty() && writing.text.is_some() {
             let what = "an `upstream` that `proxy_pass` names";
             return Err(self.missing(what, writing));
         }
@@ -38,7 +44,7 @@ impl<'a> Planner<'a> {
 
     /// Names, in lower case, of the groups of origin servers that requests are passed to.
     fn used(
-        &self,
+        &mut self,
         http: &'a Node<'a>,
         upstreams: &[&Node<'_>],
         writing: &Writing<'_>,
@@ -48,32 +54,128 @@ impl<'a> Planner<'a> {
             .filter_map(|upstream| upstream.directive.argument(0))
             .map(str::to_ascii_lowercase)
             .collect();
+        let mut all = Vec::new();
+        passes(&mut vec![http], &mut all);
         let mut used = BTreeSet::new();
-        for pass in passes(http) {
-            let target = Target::of(pass.directive.argument(0).unwrap_or_default());
-            let host = target.host.to_ascii_lowercase();
+        for pass in &all {
+            let host = pass.target().host.to_ascii_lowercase();
             if host.contains('$') {
                 used.extend(names.iter().cloned());
             } else if names.contains(&host) {
                 used.insert(host);
             } else if writing.text.is_some() {
-                return Err(self.no_upstream(pass, target.host, writing));
+                self.make_group(pass, &names, writing)?;
             }
         }
         Ok(used)
     }
 
+    /// Gives an origin server that `proxy_pass` names itself a group. What is about the group goes into it in the
+    /// next round, as if the user had written it.
+    ///
+    /// nginx does not let a group's name have a port, and the name is the `Host` that the origin server gets
+    /// (`$proxy_host`). So a server without a port has its own name for the group's, and nothing else changes; any
+    /// other keeps its `Host` by a header, and what `proxy_redirect` does by default is written out with it.
+    ///
+    /// # Errors
+    /// The origin server would see other requests than before: what to write by hand is in the hint.
+    fn make_group(
+        &mut self,
+        pass: &Pass<'a>,
+        names: &BTreeSet<String>,
+        writing: &Writing<'_>,
+    ) -> Result<(), ConfigurationError> {
+        let target = pass.target();
+        let made = self.groups.get(target.host).cloned();
+        if writing.name != KEEPALIVE {
+            // Another row of the arm may make it.
+            return match made {
+                Some(_) => Ok(()),
+                None => Err(self.no_upstream(pass, writing, None)),
+            };
+        }
+        if !target.is_in_clear() {
+            let why = "over TLS the group's name would be asked for and verified";
+            return Err(self.no_upstream(pass, writing, Some(why)));
+        }
+        let group = made.unwrap_or_else(|| {
+            let group = group_name(target.host, names, &self.groups);
+            self.put_group(pass, &group, target.host);
+            self.groups.insert(target.host.to_owned(), group.clone());
+            group
+        });
+        if group == target.host {
+            return Ok(());
+        }
+        let kept = pass.kept_lines();
+        let kept = kept.map_err(|why| self.no_upstream(pass, writing, Some(why)))?;
+        for (location, line) in kept {
+            self.put_in_location(location, &line);
+        }
+        let Some(word) = pass.node.directive.arguments.first() else {
+            return Ok(());
+        };
+        let colon = match target.host.starts_with("unix:") && !target.uri.is_empty() {
+            true => ":",
+            false => "",
+        };
+        let text = word
+            .text
+            .replacen(&format!("{}{colon}", target.host), &group, 1);
+        self.edits.change(Splice {
+            file: pass.node.file,
+            range: word.span.clone(),
+            text: quoted(&text),
+        });
+        Ok(())
+    }
+
+    /// Writes the group before the server that needs it.
+    fn put_group(&mut self, pass: &Pass<'_>, group: &str, host: &str) {
+        let Some(server) = pass.around.get(1) else {
+            return;
+        };
+        let place::Insertion { at, text } = place::block_before(
+            &self.source.files[server.file].text,
+            server.directive,
+            &format!("upstream {}", quoted(group)),
+            &format!("server {}", quoted(host)),
+        );
+        self.edits.change(Splice {
+            file: server.file,
+            range: at..at,
+            text,
+        });
+    }
+
+    fn put_in_location(&mut self, location: &Node<'_>, directive: &str) {
+        let place::Insertion { at, text } = place::insertion(
+            &self.source.files[location.file].text,
+            &self.trees[location.file],
+            Some(location.directive),
+            directive,
+        );
+        self.edits.change(Splice {
+            file: location.file,
+            range: at..at,
+            text,
+        });
+    }
+
+    /// `why`: what keeps weir from making the group.
     fn no_upstream(
         &self,
-        pass: &Node<'_>,
-        host: &str,
+        pass: &Pass<'_>,
         writing: &Writing<'_>,
+        why: Option<&str>,
     ) -> ConfigurationError {
+        let host = pass.target().host;
+        let why = why.map_or_else(String::new, |why| format!("; {why}"));
         let what = format!(
-            "`{}` needs an `upstream`, and `proxy_pass` names {host} itself",
+            "`{}` needs an `upstream`, and `proxy_pass` names {host} itself{why}",
             writing.row.id
         );
-        error_at(self.source, pass.file, pass.directive, what).hint(format!(
+        error_at(self.source, pass.node.file, pass.node.directive, what).hint(format!(
             "write `upstream NAME {{ server {host}; }}` in `http` and `proxy_pass` to NAME; \
              the header `Host` that the origin gets is NAME then, unless `proxy_set_header Host` \
              says another"
@@ -81,14 +183,116 @@ impl<'a> Planner<'a> {
     }
 }
 
-/// All `proxy_pass` below a block.
-fn passes<'a>(block: &'a Node<'a>) -> Vec<&'a Node<'a>> {
-    let mut found = Vec::new();
+/// A `proxy_pass` and the blocks around it, outermost first.
+struct Pass<'a> {
+    around: Chain<'a>,
+    node: &'a Node<'a>,
+}
+
+impl<'a> Pass<'a> {
+    fn target(&self) -> Target<'a> {
+        Target::of(self.node.directive.argument(0).unwrap_or_default())
+    }
+
+    /// What has to be written into a location so that the origin server gets the `Host` that it got before the
+    /// group had a name of its own, and redirects to itself are changed as before.
+    ///
+    /// # Errors
+    /// Why that cannot be done by a line more.
+    fn kept_lines(&self) -> Result<Vec<(&'a Node<'a>, String)>, &'static str> {
+        let level = level_with(&self.around, "proxy_set_header");
+        if let Some(host) = level.and_then(|level| header(level, "host")) {
+            let value = host.directive.argument(1).unwrap_or_default();
+            return match value.contains("proxy_host") || value.contains("proxy_port") {
+                true => Err("its header `Host` is made from that"),
+                false => Ok(Vec::new()),
+            };
+        }
+        let Target { scheme, host, uri } = self.target();
+        let location = self.around.iter().rfind(|it| it.is_block("location"));
+        let Some(&location) = location.filter(|_| !host.starts_with("unix:")) else {
+            return Err("it has no header `Host` of its own");
+        };
+        if level.is_some_and(|level| level.place() != location.place()) {
+            // One more in the location would hide the others, and beside them it would be of all locations.
+            return Err("it has its headers from above, and no `Host` is among them");
+        }
+        // nginx leaves out the port that is the scheme's.
+        let own = host.strip_suffix(":80").unwrap_or(host);
+        let mut lines = vec![(location, format!("proxy_set_header Host {own}"))];
+        let Some(level) = level_with(&self.around, "proxy_redirect") else {
+            let name = location.directive.arguments.last();
+            let (theirs, ours) = match uri {
+                "" => ("/", "/"),
+                uri => (uri, name.map_or("/", |word| &*word.text)),
+            };
+            let theirs = quoted(&format!("{scheme}{host}{theirs}"));
+            // Beside variables there is no default.
+            if !uri.contains('$') {
+                lines.push((
+                    location,
+                    format!("proxy_redirect {theirs} {}", quoted(ours)),
+                ));
+            }
+            return Ok(lines);
+        };
+        let mut redirects = level.simple().filter(|it| it.is_simple("proxy_redirect"));
+        match redirects.any(|it| it.directive.argument(0) == Some("default")) {
+            true => Err("`proxy_redirect default` is made from that"),
+            false => Ok(lines),
+        }
+    }
+}
+
+/// All `proxy_pass` below the innermost of some blocks.
+fn passes<'a>(around: &mut Chain<'a>, found: &mut Vec<Pass<'a>>) {
+    let Some(&block) = around.last() else { return };
     for node in &block.children {
         if node.is_simple("proxy_pass") {
-            found.push(node);
+            let around = around.clone();
+            found.push(Pass { around, node });
         }
-        found.extend(passes(node));
+        around.push(node);
+        passes(around, found);
+        around.pop();
     }
-    found
+}
+
+/// The `proxy_set_header` of a header, whose name is in lower case, that stands in a block.
+pub(super) fn header<'a>(level: &'a Node<'a>, name: &str) -> Option<&'a Node<'a>> {
+    let mut headers = level
+        .simple()
+        .filter(|node| node.is_simple("proxy_set_header"));
+    headers.find(|node| {
+        let own = node.directive.argument(0).unwrap_or_default();
+        own.eq_ignore_ascii_case(name)
+    })
+}
+
+/// What the group of an origin server is called: as the server, where that has no port.
+fn group_name(host: &str, names: &BTreeSet<String>, groups: &BTreeMap<String, String>) -> String {
+    let has_port = host
+        .rsplit_once(':')
+        .is_some_and(|(_, port)| !port.ends_with(']'));
+    if !has_port {
+        return host.to_owned();
+    }
+    let plain = |c: char| match c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_') {
+        true => c,
+        false => '-',
+    };
+    let last = match host.strip_prefix("unix:") {
+        Some(path) => path.rsplit('/').next().unwrap_or(path),
+        None => host,
+    };
+    let name: String = last.chars().map(plain).collect();
+    let name = name.trim_matches('-').to_owned();
+    let is_taken = |name: &String| {
+        names.contains(&name.to_ascii_lowercase()) || groups.values().any(|group| group == name)
+    };
+    let others = (2..).map(|nth| format!("{name}-{nth}"));
+    std::iter::once(name.clone())
+        .chain(others)
+        .find(|name| !is_taken(name))
+        .unwrap_or(name)
 }

@@ -210,6 +210,14 @@ fn a_log_of_the_users_stays_where_it_is() {
     assert_eq!(one.matches("access.log").count(), 1, "{one}");
     let off = settle("envoy.yaml", &chains(own, own), &[("access_log", "off")]);
     assert_eq!(off, Ok(chains("", "")));
+    // What the listener logs goes with it.
+    let listener = |log: &str| {
+        let chains = manager("");
+        format!("static_resources: {{listeners: [{{{log}filterChains: [{chains}]}}]}}\n")
+    };
+    let logging = listener("accessLog: [{name: mine}], ");
+    let off = settle("envoy.yaml", &logging, &[("access_log", "off")]);
+    assert_eq!(off, Ok(listener("")));
 }
 
 #[test]
@@ -237,6 +245,13 @@ fn a_cluster_goes_on_speaking_what_it_speaks() {
     let error = set("protocol_selection: USE_DOWNSTREAM_PROTOCOL").unwrap_err();
     let what = "/etc/proxy/envoy.yaml:1:31: `origin_keepalive_timeout` would change which protocol is spoken here";
     assert_eq!(error, what);
+    // Without such an object the cluster says it itself, and no longer at a level that writes nothing.
+    let own = "common_http_protocol_options: {max_requests_per_connection: 1, idle_timeout: 5s}";
+    let unlimited = [("origin_keepalive_requests", "unlimited")];
+    assert_eq!(
+        settle("envoy.yaml", &clusters(own), &unlimited).unwrap(),
+        clusters("common_http_protocol_options: {idle_timeout: 5s}")
+    );
     // An object that is there already is in either spelling.
     let there = "typedExtensionProtocolOptions: {envoy.extensions.upstreams.http.v3.HttpProtocolOptions: {useDownstreamProtocolConfig: {}}}";
     let set = set(there).unwrap();

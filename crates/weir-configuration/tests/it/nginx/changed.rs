@@ -154,6 +154,8 @@ fn connections_to_the_origin_are_kept_in_every_group_that_is_used() {
     assert_eq!(
         changed_lines(&User::of("websocket").read(), &[("origin_keepalive", "32")]),
         [
+            "-        ''      close;",
+            "+        ''      '';",
             "-    upstream app { server 192.0.2.5:3000; }",
             "+    proxy_set_header Connection \"\";",
             "+    upstream app { server 192.0.2.5:3000; keepalive 32; }",
@@ -390,6 +392,8 @@ fn is_lost(name: &str, row: &Parameter, one: &str, other: &str) -> bool {
             "beside" | "proxy" => one != other,
             // Nor where the file's own words about them stood, once nothing is kept.
             "cache" | "lua" => is_kept(one) != is_kept(other),
+            // A group that was made for them, and an entry of a `map` that closes none, are there to stay.
+            "limits" | "websocket" => is_kept(one) != is_kept(other),
             _ => false,
         },
         // Nor does whoever has no cache know the name of the one that was shared.

@@ -36,6 +36,8 @@ fn without_a_place(name: &str) -> &'static [&'static str] {
             "origin_keepalive_requests",
             "reuseport",
         ],
+        // A group is made where connections are kept.
+        "limits" => &["origin_keepalive_requests"],
         _ => &["origin_keepalive", "origin_keepalive_requests"],
     }
 }

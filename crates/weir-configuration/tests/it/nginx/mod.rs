@@ -2,6 +2,7 @@ mod adapted;
 mod changed;
 mod generated;
 mod levels;
+mod origins;
 mod patched;
 mod read;
 mod refused;

@@ -118,15 +118,6 @@ fn a_wrong_block_is_told_with_the_right_one() {
 }
 
 #[test]
-fn an_origin_server_without_a_group_is_told_at_its_pass() {
-    let source = User::of("limits").read();
-    let error = change(&source, &[("origin_keepalive", "32")]).unwrap_err();
-    assert_eq!(error.line, 12);
-    must_have(&error, &["192.0.2.50:8000"]);
-    must_have(error.hint.unwrap(), &["server 192.0.2.50:8000;"]);
-}
-
-#[test]
 fn a_row_without_its_block_is_told() {
     for (text, id, level, what) in [
         ("events { }", "gzip", "on", "a block `http`"),

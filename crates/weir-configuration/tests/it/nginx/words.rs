@@ -7,9 +7,9 @@ fn plain(line: usize, words: &[&str]) -> Plain {
     Plain {
         name: words.next().unwrap_or_default(),
         arguments: words.collect(),
-        block: None,
         line,
         on_one_line: true,
+        ..Plain::default()
     }
 }
 
@@ -36,7 +36,12 @@ fn quotes_escapes_comments_and_braces_are_told_apart() {
     let answer = plain(9, &["return", "200", "${host}x"]);
     let location = block(9, &["location", "~", r"\.php$"], vec![answer]);
     // Neither entries nor Lua are directives.
+    let entries = vec![
+        plain(7, &["default", ""]),
+        plain(7, &[r"~^/\d+\.x$", "a\\b\tc"]),
+    ];
     let map = block(7, &["map", "$uri", "$x"], Vec::new());
+    let map = Plain { entries, ..map };
     let lua = block(8, &["content_by_lua_block"], Vec::new());
     let server = block(9, &["server"], vec![location]);
     let format = r#"$remote_addr "$request" it's"#;

@@ -1,0 +1,138 @@
+//! Whether changes whose purpose shows in a counter took effect: rows of the catalog say which counter.
+
+use std::collections::BTreeMap;
+
+use weir_model::record::{ProxyRecord, Record};
+use weir_model::study::{Arm, ArmRole, LoadSpec};
+use weir_model::tls::Resumption;
+use weir_parameters::{Catalog, Counter, ShownBy, Shows};
+use weir_record::Run;
+
+use crate::findings::{ArmFindings, Ineffective};
+
+/// By how much a counter moves at least, as a share of the larger value, when a change takes effect.
+const LEAST: f64 = 0.05;
+
+/// From a counter that is this near to its end on there is nothing left to do.
+const NEAR: f64 = 0.01;
+
+/// Handshakes of an arm below which nothing is said of how many of them are resumed.
+const LEAST_HANDSHAKES: u64 = 100;
+
+/// The last record of each arm's proxy: one that is started again is read again.
+pub(crate) fn proxies(run: &Run) -> BTreeMap<&str, &ProxyRecord> {
+    let records = run.records.iter().filter_map(|record| match record {
+        Record::Proxy(proxy) => Some((&*proxy.arm, proxy)),
+        _ => None,
+    });
+    records.collect()
+}
+
+/// The changes that did not take effect under a load, in the order of the arms. Only what an arm switches on is
+/// looked at, and only where the arm that it is compared with has it switched off.
+pub(crate) fn ineffective(run: &Run, load: &LoadSpec, arms: &[ArmFindings]) -> Vec<Ineffective> {
+    let (study, catalog, proxies) = (&run.header.study, Catalog::builtin(), proxies(run));
+    let changes = study.arms.iter().enumerate();
+    let changes = changes.filter(|(_, arm)| arm.role == ArmRole::Change);
+    let level = |arm: &Arm, id: &str| {
+        let read = proxies.get(&*arm.name).and_then(|it| it.effective.get(id));
+        read.or_else(|| arm.settings.get(id)).cloned()
+    };
+    let mut found = Vec::new();
+    for (index, arm) in changes {
+        let Some(against) = study.arms.get(arm.against) else {
+            continue;
+        };
+        let (Some(ours), Some(theirs)) = (arms.get(index), arms.get(arm.against)) else {
+            continue;
+        };
+        let kind = study.proxy_of(arm).kind;
+        if study.proxy_of(against).kind != kind {
+            continue;
+        }
+        for (id, wanted) in &arm.changes {
+            let row = catalog.get(kind, id).and_then(|row| row.shows.as_ref());
+            let Some(shows) = row.filter(|shows| shows.is_on(wanted)) else {
+                continue;
+            };
+            if level(against, id).is_none_or(|level| shows.is_on(&level)) {
+                continue;
+            }
+            let value = |arm: &ArmFindings| counted(shows.counter, load, arm);
+            let Some((value, other)) = value(ours).zip(value(theirs)) else {
+                continue;
+            };
+            if !has_moved(shows, value, other) {
+                found.push(Ineffective {
+                    arm: arm.name.clone(),
+                    against: against.name.clone(),
+                    id: id.clone(),
+                    level: wanted.clone(),
+                    counter: shows.counter,
+                    value,
+                    other,
+                });
+            }
+        }
+    }
+    found
+}
+
+/// Whether a counter is another in an arm that switches something on than in one that has it off, or could not be.
+fn has_moved(shows: &Shows, on: f64, off: f64) -> bool {
+    let (more, less, is_done) = match shows.goes {
+        ShownBy::Down => (off, on, off < NEAR),
+        ShownBy::Up => (on, off, off > 1.0 - NEAR),
+    };
+    is_done || more - less > LEAST * more
+}
+
+/// A counter of an arm under a load; `None` where nothing is known of it.
+fn counted(counter: Counter, load: &LoadSpec, arm: &ArmFindings) -> Option<f64> {
+    match counter {
+        Counter::OriginConnections => arm.origin_connects_per_request,
+        Counter::ReceivedBytes => {
+            let bytes = arm.received_per_second? / arm.rate_completed;
+            bytes.is_finite().then_some(bytes)
+        }
+        Counter::ResumedHandshakes => {
+            let mut tls = load.flows().filter_map(|flow| flow.tls.as_ref());
+            let resumes = tls.any(|tls| tls.resumption != Resumption::Off);
+            let seen = arm.connections.as_ref()?.tls.as_ref();
+            let seen = seen.filter(|seen| resumes && seen.handshakes >= LEAST_HANDSHAKES)?;
+            Some(seen.resumed as f64 / seen.handshakes as f64)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_counter_moves_by_a_twentieth_the_right_way_or_has_nowhere_to_go() {
+        let shows = |goes| Shows {
+            counter: Counter::OriginConnections,
+            goes,
+            off: Vec::new(),
+        };
+        for (goes, on, off, expected) in [
+            (ShownBy::Down, 1.0, 1.0, false),
+            (ShownBy::Down, 0.96, 1.0, false),
+            (ShownBy::Down, 0.94, 1.0, true),
+            (ShownBy::Down, 1.0, 0.5, false),
+            (ShownBy::Down, 0.004, 0.004, true),
+            (ShownBy::Down, 0.0, 0.0, true),
+            (ShownBy::Up, 0.0, 0.0, false),
+            (ShownBy::Up, 0.5, 0.0, true),
+            (ShownBy::Up, 0.5, 0.9, false),
+            (ShownBy::Up, 0.995, 0.995, true),
+        ] {
+            assert_eq!(
+                has_moved(&shows(goes), on, off),
+                expected,
+                "{goes:?} {on} {off}"
+            );
+        }
+    }
+}

@@ -1,0 +1,121 @@
+//! Arms that were not what their levels say: read as equal and different all the same, or without the effect that
+//! they are for.
+
+use weir_model::record::{Record, TrialRecord};
+use weir_model::study::Settings;
+
+use super::fixture::{header, run, three_arms, trials};
+use super::matrix::proxy;
+use super::world;
+use crate::analyze;
+use crate::findings::Findings;
+
+/// A contradiction between what was read and what was measured is an error of the reading, and never printed as
+/// both.
+#[test]
+fn an_arm_that_was_read_as_equal_and_differs_is_not_called_inert() {
+    let mut header = header(three_arms());
+    let changes = &mut header.study.arms[2].changes;
+    changes.insert("backlog".to_owned(), "32768".to_owned());
+    let (_folder, mut measured) = run(&header, trials(&header, "closed", 30, world(0.01)));
+    measured.records.push(proxy("keepalive", &["backlog"]));
+    let findings = analyze(&measured);
+    assert_eq!(findings.inert, []);
+    let [misread] = &findings.misread[..] else {
+        panic!("{:?}", findings.misread);
+    };
+    assert!((misread.ratio - 2.6).abs() < 0.1, "{misread:?}");
+    let said = format!(
+        "The value of backlog was read as equal in keepalive and stock, but the arms differ by {:.2} times in the \
+         completed rate (load closed): the reading is wrong or something else differs.",
+        misread.ratio
+    );
+    assert_eq!(misread.sentence(), said);
+    assert!(findings.answer.ends_with(&said), "{}", findings.answer);
+    assert!(!findings.answer.contains("inert"), "{}", findings.answer);
+
+    // What the other change does is no contradiction.
+    let changes = &mut measured.header.study.arms[2].changes;
+    changes.insert("gzip".to_owned(), "off".to_owned());
+    let findings = analyze(&measured);
+    assert_eq!((findings.misread.len(), findings.inert.len()), (0, 1));
+}
+
+/// What is found of `kept`, whose changes these are, where the baseline has `read` and the arm opens so many
+/// connections to the origin server for each request.
+fn found(changes: &[(&str, &str)], read: &[(&str, &str)], connects: f64) -> Findings {
+    let settings = |all: &[(&str, &str)]| -> Settings {
+        let all = all.iter();
+        all.map(|(id, level)| ((*id).to_owned(), (*level).to_owned()))
+            .collect()
+    };
+    let mut header = header(three_arms());
+    header.study.arms[2].changes = settings(changes);
+    let mut all = trials(&header, "closed", 30, world(0.01));
+    let of_arm = all
+        .iter_mut()
+        .filter(|trial: &&mut TrialRecord| trial.arm == "keepalive");
+    for slice in of_arm.flat_map(|trial| &mut trial.slices) {
+        slice.origin_connects = (slice.origin_requests as f64 * connects) as u64;
+    }
+    let (_folder, mut run) = run(&header, all);
+    let Record::Proxy(mut stock) = proxy("stock", &[]) else {
+        unreachable!("it makes nothing else");
+    };
+    stock.effective = settings(read);
+    run.records.push(Record::Proxy(stock));
+    analyze(&run)
+}
+
+#[test]
+fn a_change_is_held_against_the_counter_in_which_its_purpose_shows() {
+    let kept = ("origin_keepalive", "64");
+    for (changes, read, connects, expected) in [
+        (
+            &[kept][..],
+            &[("origin_keepalive", "0")][..],
+            1.0,
+            &["origin_keepalive"][..],
+        ),
+        (
+            &[kept],
+            &[("origin_keepalive", "0")],
+            0.97,
+            &["origin_keepalive"],
+        ),
+        (&[kept], &[("origin_keepalive", "0")], 0.001, &[]),
+        // Nothing is said where it was on before, is not known, or is switched off.
+        (&[kept], &[("origin_keepalive", "16")], 1.0, &[]),
+        (&[kept], &[], 1.0, &[]),
+        (
+            &[("origin_keepalive", "0")],
+            &[("origin_keepalive", "16")],
+            1.0,
+            &[],
+        ),
+        // A row without a counter.
+        (
+            &[("worker_connections", "64")],
+            &[("worker_connections", "768")],
+            1.0,
+            &[],
+        ),
+        (
+            &[kept, ("gzip", "on")],
+            &[("origin_keepalive", "0"), ("gzip", "off")],
+            1.0,
+            &["origin_keepalive"],
+        ),
+    ] {
+        let findings = found(changes, read, connects);
+        let of_load = &findings.loads[0].ineffective;
+        let ids: Vec<&str> = of_load.iter().map(|one| &*one.id).collect();
+        assert_eq!(ids, expected, "{changes:?} {read:?} {connects}");
+        let is_said = findings.answer.contains("did not take effect");
+        assert_eq!(is_said, !expected.is_empty(), "{}", findings.answer);
+    }
+    let findings = found(&[kept], &[("origin_keepalive", "0")], 1.0);
+    let said = "origin_keepalive = 64 did not take effect in keepalive: 1.000 connections to the origin server per \
+                request, and 1.000 in stock.";
+    assert!(findings.answer.ends_with(said), "{}", findings.answer);
+}

@@ -1,0 +1,257 @@
+//! Connections to origin servers that are really kept: maps of `$http_upgrade`, and groups that are made.
+
+use weir_configuration::{Source, diff};
+
+use super::{Copy, User, change, set};
+use crate::support::must_have;
+
+const KEPT: [(&str, &str); 1] = [("origin_keepalive", "32")];
+
+/// The configuration with these lines in `http`, the ones of them in a server.
+fn user(http: &str, server: &str) -> User {
+    User::with(&format!(
+        "events {{ }}\nhttp {{\n{http}    server {{\n        listen 80;\n{server}    }}\n}}\n"
+    ))
+}
+
+/// What is added and taken away; nginx accepts it, and nothing is left to do.
+fn changed_lines(source: &Source) -> Vec<String> {
+    let after = set(source, &KEPT);
+    assert_eq!(set(&after, &KEPT), after, "nothing is left to do");
+    Copy::of(&after).accepted("kept connections");
+    let diff = diff(source, &after);
+    let lines = diff.lines().filter(|line| line.starts_with(['+', '-']));
+    lines
+        .filter(|line| !line.starts_with("+++") && !line.starts_with("---"))
+        .map(str::to_owned)
+        .collect()
+}
+
+const GROUP: &str = "    upstream app { server 192.0.2.1:80; keepalive 32; }\n";
+const SOCKET: &str = "        location / {\n            proxy_pass http://app;\n            \
+                      proxy_http_version 1.1;\n            proxy_set_header Upgrade $http_upgrade;\n            \
+                      proxy_set_header Connection $connection_upgrade;\n        }\n";
+
+#[test]
+fn a_map_closes_no_connection_of_a_request_that_asks_for_no_upgrade() {
+    let map = |entries: &str| {
+        format!("    map $http_upgrade $connection_upgrade {{\n{entries}    }}\n{GROUP}")
+    };
+    for (entries, expected) in [
+        (
+            "        default upgrade;\n        ''      close;\n",
+            &["-        ''      close;", "+        ''      '';"][..],
+        ),
+        (
+            "        default upgrade;\n        \"\" Close;\n",
+            &["-        \"\" Close;", "+        \"\" \"\";"],
+        ),
+        (
+            "        websocket upgrade;\n        default close;\n",
+            &["+        '' '';"],
+        ),
+        ("        default upgrade;\n        '' '';\n", &[]),
+        ("        default upgrade;\n        '' keep-alive;\n", &[]),
+        ("        default upgrade;\n", &[]),
+    ] {
+        let found = changed_lines(&user(&map(entries), SOCKET).read());
+        assert_eq!(found, expected, "{entries}");
+    }
+}
+
+#[test]
+fn a_map_s_entries_in_a_file_are_found() {
+    let map = format!("    map $http_upgrade $connection_upgrade {{ include upgrades; }}\n{GROUP}");
+    let user = user(&map, SOCKET);
+    user.write("upgrades", "default upgrade;\n'' close;\n");
+    assert_eq!(changed_lines(&user.read()), ["-'' close;", "+'' '';"]);
+}
+
+#[test]
+fn a_variable_that_serves_others_too_is_told_where_it_is_a_header() {
+    let map = format!(
+        "    map $http_upgrade $connection_upgrade {{ default upgrade; '' close; }}\n{GROUP}"
+    );
+    for (other, by) in [
+        (
+            "        add_header X-Was $connection_upgrade;\n",
+            "add_header",
+        ),
+        (
+            "        if ($connection_upgrade = close) { return 400; }\n",
+            "if",
+        ),
+        ("        set $was \"a${connection_upgrade}\";\n", "set"),
+    ] {
+        let error = change(&user(&map, &format!("{other}{SOCKET}")).read(), &KEPT).unwrap_err();
+        must_have(&error, &["$connection_upgrade", by, "`origin_keepalive`"]);
+        // At the header, and with what to write there.
+        assert_eq!(error.line, 12, "{error}");
+        must_have(
+            error.hint.unwrap(),
+            &["'' '';", "Connection $connection_upgrade_kept"],
+        );
+    }
+    let map = format!("{map}    map $connection_upgrade $other {{ close 1; }}\n");
+    let error = change(&user(&map, SOCKET).read(), &KEPT).unwrap_err();
+    must_have(error, &["`map` in line 5"]);
+}
+
+/// One that is no websocket has its own header, whatever the variable is for.
+#[test]
+fn a_location_without_upgrade_gets_the_header_and_leaves_the_map() {
+    let http = format!(
+        "    map $http_upgrade $connection_upgrade {{ default upgrade; '' close; }}\n{GROUP}"
+    );
+    let plain = SOCKET.replace("            proxy_set_header Upgrade $http_upgrade;\n", "");
+    assert_eq!(
+        changed_lines(&user(&http, &plain).read()),
+        [
+            "-            proxy_set_header Connection $connection_upgrade;",
+            "+            proxy_set_header Connection \"\";",
+        ]
+    );
+}
+
+#[test]
+fn an_origin_server_with_a_port_gets_a_group_and_the_host_that_it_got() {
+    let own = "    # The shop.\n";
+    let location = |lines: &str| {
+        format!(
+            "        location /shop/ {{\n            proxy_pass http://127.0.0.1:3000{lines}        }}\n"
+        )
+    };
+    let group = |name: &str| {
+        vec![
+            format!("+    upstream {name} {{"),
+            "+        server 127.0.0.1:3000;".to_owned(),
+            "+        keepalive 32;".to_owned(),
+            "+    }".to_owned(),
+            "+".to_owned(),
+        ]
+    };
+    let speaks = "+            proxy_http_version 1.1;";
+    let empty = "+            proxy_set_header Connection \"\";";
+    for (lines, expected) in [
+        (
+            ";\n            proxy_set_header Host $host;\n",
+            vec![
+                "-            proxy_pass http://127.0.0.1:3000;",
+                "+            proxy_pass http://127.0.0.1-3000;",
+                speaks,
+                empty,
+            ],
+        ),
+        (
+            "/;\n",
+            vec![
+                "-            proxy_pass http://127.0.0.1:3000/;",
+                "+            proxy_pass http://127.0.0.1-3000/;",
+                "+            proxy_set_header Host 127.0.0.1:3000;",
+                "+            proxy_redirect http://127.0.0.1:3000/ /shop/;",
+                speaks,
+                empty,
+            ],
+        ),
+    ] {
+        let source = user(own, &location(lines)).read();
+        let mut found = changed_lines(&source);
+        let mut expected: Vec<String> = expected.into_iter().map(str::to_owned).collect();
+        expected.extend(group("127.0.0.1-3000"));
+        // Which of two added lines comes first is not the point.
+        found.sort();
+        expected.sort();
+        assert_eq!(found, expected);
+        let text = &set(&source, &KEPT).files[0].text;
+        must_have(text, &["    }\n\n    # The shop.\n    server {"]);
+    }
+}
+
+#[test]
+fn an_origin_server_without_a_port_gives_a_group_its_name() {
+    let location = "        location / { proxy_pass http://192.0.2.7/x; }\n";
+    assert_eq!(
+        changed_lines(&user("", location).read()),
+        [
+            "+    upstream 192.0.2.7 {",
+            "+        server 192.0.2.7;",
+            "+        keepalive 32;",
+            "+    }",
+            "+",
+            "-        location / { proxy_pass http://192.0.2.7/x; }",
+            "+        location / { proxy_pass http://192.0.2.7/x; proxy_http_version 1.1; \
+             proxy_set_header Connection \"\"; }",
+        ]
+    );
+}
+
+/// One for each server, whoever names it, beside a group of the same name.
+#[test]
+fn a_group_is_made_once_and_its_name_is_free() {
+    let location = |path: &str, to: &str| {
+        format!(
+            "        location {path} {{ proxy_set_header Host $host; proxy_pass http://{to}; }}\n"
+        )
+    };
+    let server =
+        location("/a", "localhost:81/") + &location("/b", "localhost:81") + &location("/c", "app");
+    let http = GROUP.replace("app", "localhost-81") + GROUP;
+    let text = set(&user(&http, &server).read(), &KEPT).files[0]
+        .text
+        .clone();
+    assert_eq!(text.matches("server localhost:81;").count(), 1, "{text}");
+    must_have(
+        &text,
+        &[
+            "upstream localhost-81-2 {",
+            "http://localhost-81-2/;",
+            "http://localhost-81-2;",
+        ],
+    );
+    let unix = location("/", "unix:/run/app.sock:/x/");
+    let text = set(&user("", &unix).read(), &KEPT).files[0].text.clone();
+    must_have(
+        &text,
+        &[
+            "upstream app.sock {",
+            "server unix:/run/app.sock;",
+            "http://app.sock/x/;",
+        ],
+    );
+}
+
+#[test]
+fn a_group_that_would_change_requests_is_offered_with_its_reason() {
+    let above = "        proxy_set_header X-Real-IP $remote_addr;\n";
+    for (lines, target, why) in [
+        ("", "https://192.0.2.9:8443", "over TLS"),
+        (above, "http://192.0.2.9:80", "headers from above"),
+        ("", "http://unix:/run/app.sock", "no header `Host`"),
+        (
+            "        proxy_set_header Host $proxy_host;\n",
+            "http://192.0.2.9:80",
+            "made from that",
+        ),
+        (
+            "        proxy_redirect default;\n",
+            "http://192.0.2.9:80",
+            "`proxy_redirect default`",
+        ),
+    ] {
+        let server = match lines.contains("redirect") {
+            true => format!(
+                "        location / {{\n    {lines}            proxy_pass {target};\n        }}\n"
+            ),
+            false => format!(
+                "{lines}        location / {{\n            proxy_pass {target};\n        }}\n"
+            ),
+        };
+        let error = change(&user("", &server).read(), &KEPT).unwrap_err();
+        must_have(&error, &[why, "`origin_keepalive`"]);
+        must_have(error.hint.unwrap(), &["write `upstream NAME"]);
+    }
+    // What keeps nothing by itself makes no group.
+    let server = "        location / { proxy_pass http://192.0.2.9:80; }\n";
+    let settings = [("origin_keepalive_requests", "5")];
+    change(&user("", server).read(), &settings).unwrap_err();
+}

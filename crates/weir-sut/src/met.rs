@@ -1,0 +1,51 @@
+//! Where loads meet a proxy's configuration.
+
+use std::net::SocketAddr;
+
+use crate::Configuration;
+
+/// What one request of a load meets on its way in.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Met {
+    /// The listener.
+    pub(crate) at: SocketAddr,
+    /// Whether that one speaks TLS.
+    pub(crate) is_secure: bool,
+    /// nginx: the `server`; Envoy: the virtual host. `None`: not known.
+    pub(crate) server: Option<Spot>,
+    /// nginx: the innermost `location`; HAProxy: the `backend` or `listen`; Envoy: the route. `None`: not known.
+    pub(crate) location: Option<Spot>,
+}
+
+/// A part of a configuration, by where it stands in the copy.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Spot {
+    /// Index of the file.
+    pub(crate) file: usize,
+    /// Line, counted from 1.
+    pub(crate) line: usize,
+    /// JSON pointer in a document; else empty.
+    pub(crate) pointer: String,
+}
+
+impl Met {
+    /// A listener of which no more is known.
+    pub(crate) fn at(at: SocketAddr, is_secure: bool) -> Met {
+        Met {
+            at,
+            is_secure,
+            server: None,
+            location: None,
+        }
+    }
+}
+
+impl Configuration {
+    /// Where loads meet it, one for each different way; at least one.
+    pub(crate) fn met(&self) -> Vec<Met> {
+        let (clear, tls) = (self.listen(), self.tls_listen());
+        let in_clear = (Some(clear) != tls).then(|| Met::at(clear, false));
+        let secure = tls.map(|tls| Met::at(tls, true));
+        in_clear.into_iter().chain(secure).collect()
+    }
+}
