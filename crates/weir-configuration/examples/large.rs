@@ -128,10 +128,8 @@ fn main() -> Result<(), Box<dyn Error>> {
             .collect::<Result<_, &str>>()?;
         let surroundings = Surroundings {
             prefix: folder.path(),
-            listen: ([127, 0, 0, 1], 8080).into(),
-            tls_listen: None,
+            asks: Vec::new(),
             certificate: None,
-            port: None,
             origin: Some(([127, 0, 0, 1], 8081).into()),
             user: None,
         };

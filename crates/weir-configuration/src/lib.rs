@@ -13,14 +13,17 @@
 //!
 //! No file is written here but below a folder that the caller names.
 
+mod asked;
 pub mod document;
 mod error;
 pub mod haproxy;
 mod listener;
+mod names;
 pub mod nginx;
 mod place;
 mod source;
 
+pub use asked::{Answer, Asked, Spot, record};
 pub use error::ConfigurationError;
 pub use listener::Listener;
-pub use source::{Pem, Source, SourceFile, Splice, Surroundings, Wanted, diff, former_line};
+pub use source::{Ask, Pem, Source, SourceFile, Splice, Surroundings, Wanted, diff, former_line};

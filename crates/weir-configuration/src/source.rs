@@ -8,6 +8,7 @@ use std::time::Duration;
 use std::{fs, io};
 
 use similar::TextDiff;
+use weir_model::study::AskSpec;
 use weir_parameters::Parameter;
 
 /// The files of one configuration as they were read, the main one first, each once.
@@ -52,20 +53,24 @@ pub struct Wanted<'a> {
     pub level: &'a str,
 }
 
+/// What a load asks of a copy, and where.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Ask {
+    /// What is asked for, in the words of the user's configuration.
+    pub spec: AskSpec,
+    /// Where the copy is asked for it. Where two ask one listener, the first one's address is that of both.
+    pub at: SocketAddr,
+}
+
 /// What a copy of a configuration needs in order to run in a trial.
 #[derive(Debug, Clone)]
 pub struct Surroundings<'a> {
     /// Folder of the copy, real and absolute: logs, sockets and temporary files go below it.
     pub prefix: &'a Path,
-    /// Where the copy is asked in clear.
-    pub listen: SocketAddr,
-    /// Where it is asked over TLS, if it is.
-    pub tls_listen: Option<SocketAddr>,
-    /// What it shows there; `None`: what the user's shows.
+    /// What loads ask of it, and where: these are all the addresses that it listens at.
+    pub asks: Vec<Ask>,
+    /// What it shows to clients that ask over TLS; `None`: what the user's shows.
     pub certificate: Option<Pem<'a>>,
-    /// The user's listener that [`Surroundings::listen`] stands for, by its port; `None`: the first
-    /// one in clear.
-    pub port: Option<u16>,
     /// The server that takes the place of every origin server; `None`: the user's are left.
     pub origin: Option<SocketAddr>,
     /// User and group as whom workers run; `None`: no change of user, since weir may not.

@@ -8,17 +8,19 @@ use weir_agent::message::{
     Alive, ArmJob, ArmStarted, Counters, End, FlowJob, Log, MakeCertificate, OriginJob,
     OriginListener, Renew,
 };
+use weir_model::flow::FlowSpec;
 use weir_model::quantity::CpuSet;
-use weir_model::record::{Inert, ProxyRecord, Record};
+use weir_model::record::{AskedRecord, Inert, ProxyRecord, Record};
 use weir_model::room;
-use weir_model::study::{Arm, CpuRoles, LoadSpec, ProxyKind, Settings, Study};
+use weir_model::study::{Arm, AskSpec, CpuRoles, LoadSpec, ProxyKind, Settings, Study};
 use weir_parameters::Catalog;
 use weir_record::RunWriter;
 
 use crate::arrivals::When;
+use crate::asked::with_loads;
 use crate::cell::ArmId;
 use crate::first_answer::FirstAnswer;
-use crate::flows::{Doors, Flows, From, HOST};
+use crate::flows::{Doors, Flows, From};
 use crate::host::Host;
 use crate::hosts::Hosts;
 use crate::left_out::is_bypassed_inbound;
@@ -74,6 +76,8 @@ struct Started {
     slot: usize,
     listen: SocketAddr,
     tls_listen: Option<SocketAddr>,
+    /// Where a copy of a user's configuration is asked, by what is asked for.
+    asked: Vec<(AskSpec, SocketAddr)>,
     /// What its processes took to start.
     start: Duration,
 }
@@ -89,7 +93,10 @@ impl<'a> Arms<'a> {
             records: BTreeMap::new(),
             has_origin: Hosts::has_origin(study),
             certificate: match study.loads.iter().any(LoadSpec::is_secure) {
-                true => Some(bench.proxies().ask(MakeCertificate(HOST.to_owned()))?),
+                true => {
+                    let names = MakeCertificate(study.server_names());
+                    Some(bench.proxies().ask(names)?)
+                }
                 false => None,
             },
             keeps_content: is_bypassed_inbound(study, bench.catalog),
@@ -170,6 +177,11 @@ impl<'a> Arms<'a> {
             slot,
             listen: started.listen,
             tls_listen: started.tls_listen,
+            asked: bench
+                .asks(&arm)
+                .into_iter()
+                .zip(started.asked.iter().map(|(at, _)| *at))
+                .collect(),
             start: Duration::from_nanos(started.start_ns),
         };
         self.running.insert(id, running);
@@ -177,9 +189,10 @@ impl<'a> Arms<'a> {
             self.ask_once(load, id)?;
         }
         events(Event::ArmReady {
-            arm: arm.name,
             address: started.listen.to_string(),
+            asked: bench.asked(&arm, &started),
             remarks: started.remarks,
+            arm: arm.name,
         });
         Ok(())
     }
@@ -200,6 +213,7 @@ impl<'a> Arms<'a> {
             nofile: started.nofile,
             pid: started.pid,
             inert: inert(self.bench.catalog, &arm.changes, ours, against),
+            asked: self.bench.asked(arm, started),
         }
     }
 
@@ -267,6 +281,7 @@ impl<'a> Arms<'a> {
         let doors = Doors {
             clear: started.listen,
             tls: started.tls_listen.zip(self.certificate.as_deref()),
+            asked: &self.asked(flows.load, id)?,
         };
         let from = From {
             addresses: &hosts.sources(started.slot),
@@ -278,23 +293,40 @@ impl<'a> Arms<'a> {
         Ok(jobs)
     }
 
+    /// Where each flow of a load asks a copy of a user's configuration; nothing of another.
+    fn asked(&self, load: &LoadSpec, id: ArmId) -> Result<Vec<SocketAddr>, LabError> {
+        let asked = &self.running(id)?.asked;
+        let proxy = self.bench.study.proxy_of(&self.specs[id]);
+        let Some(own) = proxy.configuration.as_ref().filter(|_| !asked.is_empty()) else {
+            return Ok(Vec::new());
+        };
+        let of_flow = |flow: &FlowSpec| {
+            let ask = AskSpec::of(load, flow, own, &proxy.role);
+            asked
+                .iter()
+                .find(|(known, _)| *known == ask)
+                .map(|(_, at)| *at)
+        };
+        Ok(load.flows().filter_map(of_flow).collect())
+    }
+
     /// Sends one request and looks at the response as the engine would. It is sent in clear whatever
     /// the load does: both listeners are one server to the proxy. To a configuration of the user's they
-    /// need not be: there may be none in clear, or one that sends everybody to the other.
+    /// need not be.
     fn ask_once(&self, load: &LoadSpec, id: ArmId) -> Result<(), LabError> {
         let (arm, started) = (&self.specs[id], self.running(id)?);
         let proxy = self.bench.study.proxy_of(arm);
-        let is_other = proxy.configuration.is_some() && load.is_secure();
-        if is_other && Some(started.listen) == started.tls_listen {
-            return Ok(());
-        }
         let answer = FirstAnswer {
             arm: &arm.name,
             proxy,
             origin: &self.bench.study.origin,
             load,
-            at: started.listen,
-            may_redirect: is_other,
+            at: self
+                .asked(load, id)?
+                .first()
+                .copied()
+                .unwrap_or(started.listen),
+            tls: proxy.configuration.is_some() && load.tls.is_some(),
         };
         let flows = Flows::read(load, None)?;
         // When it would ask does not matter.
@@ -371,6 +403,7 @@ impl Bench<'_> {
             role: proxy.role.clone(),
             settings: arm.settings.clone(),
             own: proxy.configuration.clone(),
+            asks: self.asks(arm),
             external: proxy.external,
             launcher: launcher.and_then(|name| study.launchers.get(&name).cloned()),
             address: self.hosts.address(Role::Proxy, Role::Generator)?,
@@ -380,6 +413,17 @@ impl Bench<'_> {
             cpus: arm.cpus(self.roles).clone(),
             nofile: STOCK_NOFILE,
         })
+    }
+
+    /// What the loads ask of an arm's configuration, where that is the user's.
+    fn asks(&self, arm: &Arm) -> Vec<AskSpec> {
+        self.study.asks(self.study.proxy_of(arm))
+    }
+
+    /// What each of these meets, with the loads that ask it.
+    fn asked(&self, arm: &Arm, started: &ArmStarted) -> Vec<AskedRecord> {
+        let records = started.asked.iter().map(|(_, record)| record.clone());
+        with_loads(self.study, self.study.proxy_of(arm), records.collect())
     }
 
     fn start_origin(&self) -> Result<(), LabError> {

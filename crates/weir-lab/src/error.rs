@@ -156,6 +156,16 @@ pub enum LabError {
         /// Why.
         why: String,
     },
+    /// There can be no copy of the baseline's configuration.
+    #[error("arm `{arm}`: {what}")]
+    Copy {
+        /// Its name.
+        arm: String,
+        /// Why, with the place in the user's file.
+        what: String,
+        /// What to do about it.
+        hint: Option<String>,
+    },
     /// Nothing that was to be compared is available here.
     #[error("nothing is left to compare: {0}")]
     NothingLeft(String),
@@ -236,6 +246,7 @@ impl LabError {
                 source.hint()
             }
             LabError::Ssh(error) => error.hint(),
+            LabError::Copy { hint, .. } => hint.clone(),
             LabError::Record(error) => error.hint().map(str::to_owned),
             LabError::Answer {
                 is_started: false, ..

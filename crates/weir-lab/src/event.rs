@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use weir_host::journal::Restored;
-use weir_model::record::{PilotRecord, Remark};
+use weir_model::record::{AskedRecord, PilotRecord, Remark};
 
 /// What a run tells while it goes on.
 #[derive(Debug, Clone, PartialEq)]
@@ -26,6 +26,8 @@ pub enum Event {
         arm: String,
         /// Address that it listens on.
         address: String,
+        /// What loads ask of the user's configuration, where it is a copy of one.
+        asked: Vec<AskedRecord>,
         /// What the proxy remarks about its configuration.
         remarks: Vec<String>,
     },

@@ -20,10 +20,10 @@ pub(crate) struct FirstAnswer<'a> {
     pub(crate) proxy: &'a ProxySpec,
     pub(crate) origin: &'a OriginSpec,
     pub(crate) load: &'a LoadSpec,
-    /// Its listener in clear.
+    /// The listener that is asked.
     pub(crate) at: SocketAddr,
-    /// Whether this listener may send everybody to another.
-    pub(crate) may_redirect: bool,
+    /// Whether over TLS.
+    pub(crate) tls: bool,
 }
 
 impl FirstAnswer<'_> {
@@ -39,6 +39,7 @@ impl FirstAnswer<'_> {
     ) -> Result<(), LabError> {
         let job = OnceJob {
             address: self.at,
+            tls: self.tls,
             flow: Box::new(flow),
             files,
             timeout: WITHIN,
@@ -74,7 +75,6 @@ impl FirstAnswer<'_> {
         match self.proxy.role {
             // What somebody else's proxy answers is known to somebody else.
             _ if !is_started && (200..400).contains(&status) => status,
-            _ if self.may_redirect && (300..400).contains(&status) => status,
             ProxyRole::ReverseProxy if is_started => self.origin.status,
             ProxyRole::ReverseProxy | ProxyRole::StaticFiles { .. } => 200,
         }

@@ -12,14 +12,10 @@ use weir_load::template::Files;
 use weir_load::{RequestSet, Trace};
 use weir_model::flow::{ArrivalsSpec, FlowSpec};
 use weir_model::room;
-use weir_model::study::LoadSpec;
+use weir_model::study::{HOST, LoadSpec};
 
 use crate::LabError;
 use crate::arrivals::{self, When};
-
-/// Host that all requests and handshakes name, and the certificate is for; the same length for every
-/// arm, whatever its port.
-pub(crate) const HOST: &str = "weir.test";
 
 /// Where an arm can be asked.
 #[derive(Debug, Clone, Copy)]
@@ -28,6 +24,8 @@ pub(crate) struct Doors<'a> {
     pub(crate) clear: SocketAddr,
     /// Over TLS, with the certificate that it shows, PEM.
     pub(crate) tls: Option<(SocketAddr, &'a str)>,
+    /// Where each flow of the load asks a copy of a user's configuration; empty: at one of the two.
+    pub(crate) asked: &'a [SocketAddr],
 }
 
 /// Where the generator can ask from.
@@ -41,7 +39,7 @@ pub(crate) struct From<'a> {
 
 /// The flows of a load with what their descriptions name, read and found fit to be sent.
 pub(crate) struct Flows<'a> {
-    load: &'a LoadSpec,
+    pub(crate) load: &'a LoadSpec,
     /// Arrivals of traces.
     pub(crate) traces: Vec<TraceJob>,
     /// By flow, its place among them.
@@ -75,7 +73,7 @@ impl<'a> Flows<'a> {
     fn read_one(&mut self, flow: &FlowSpec, slice: Option<Duration>) -> Result<(), String> {
         let mut files = Files::default();
         let trace = arrivals::trace(flow).map_err(|error| error.to_string())?;
-        RequestSet::of_flow(flow, trace.as_ref(), HOST, &mut files)
+        RequestSet::of_flow(flow, trace.as_ref(), host(flow), &mut files)
             .map_err(|error| error.to_string())?;
         let texts = files.texts();
         let texts = texts.map(|(path, text)| (path.display().to_string(), Bytes(text)));
@@ -122,33 +120,40 @@ impl<'a> Flows<'a> {
             1 => &[],
             wanted => &from.addresses[..from.addresses.len().min(usize::from(wanted))],
         };
-        let flows = self.load.flows().zip(when).zip(&self.trace_of);
-        let job = |((flow, when), trace): ((&FlowSpec, &When), &Option<usize>)| {
-            let (peer, trust) = match (&flow.tls, doors.tls) {
-                (None, _) => (doors.clear, ""),
-                (Some(_), Some(door)) => door,
-                (Some(_), None) => {
-                    return Err(LabError::Request {
-                        load: self.load.name.clone(),
-                        what: "the arm has no listener with TLS".to_owned(),
-                    });
-                }
+        let flows = self.load.flows().zip(when).zip(&self.trace_of).enumerate();
+        let job =
+            |(place, ((flow, when), trace)): (usize, ((&FlowSpec, &When), &Option<usize>))| {
+                let asked = doors.asked.get(place).copied();
+                let (peer, trust) = match (&flow.tls, doors.tls) {
+                    (None, _) => (asked.unwrap_or(doors.clear), ""),
+                    (Some(_), Some((door, pem))) => (asked.unwrap_or(door), pem),
+                    (Some(_), None) => {
+                        return Err(LabError::Request {
+                            load: self.load.name.clone(),
+                            what: "the arm has no listener with TLS".to_owned(),
+                        });
+                    }
+                };
+                Ok(FlowJob {
+                    arm,
+                    peer,
+                    host: host(flow).to_owned(),
+                    trust: trust.to_owned(),
+                    spec: flow.clone(),
+                    arrivals: when.arrivals.clone(),
+                    every_ns: when.every_ns,
+                    trace: *trace,
+                    sources: sources.to_vec(),
+                    keeps_content: false,
+                })
             };
-            Ok(FlowJob {
-                arm,
-                peer,
-                host: HOST.to_owned(),
-                trust: trust.to_owned(),
-                spec: flow.clone(),
-                arrivals: when.arrivals.clone(),
-                every_ns: when.every_ns,
-                trace: *trace,
-                sources: sources.to_vec(),
-                keeps_content: false,
-            })
-        };
         flows.map(job).collect()
     }
+}
+
+/// What requests and handshakes of a flow name.
+fn host(flow: &FlowSpec) -> &str {
+    flow.host.as_deref().unwrap_or(HOST)
 }
 
 #[cfg(test)]
@@ -173,6 +178,7 @@ mod tests {
         let doors = Doors {
             clear: at(1),
             tls: tls.then(|| (at(2), "PEM")),
+            asked: &[],
         };
         let from = From {
             addresses: &addresses,

@@ -8,6 +8,7 @@ use weir_model::study::{Arm, ArmRole, LauncherSpec, ProxyRole, Study};
 use weir_parameters::{Catalog, Hop};
 
 use crate::LabError;
+use crate::asked::{copies, no_copies};
 use crate::hosts::Hosts;
 use crate::options::Role;
 
@@ -22,7 +23,7 @@ pub(crate) fn by_host(
     catalog: &Catalog,
 ) -> Result<(Study, Vec<Remark>), LabError> {
     let missing = missing(study, hosts, catalog)?;
-    let mut refused: BTreeMap<String, String> = BTreeMap::new();
+    let mut refused = no_copies(study, &missing)?;
     for arm in &study.arms {
         let proxy = study.proxy_of(arm);
         let launcher = catalog.started_through(&arm.settings);
@@ -48,7 +49,7 @@ pub(crate) fn by_host(
 ///
 /// # Errors
 /// As for [`by_host`].
-fn without(
+pub(crate) fn without(
     study: &Study,
     mut refused: BTreeMap<String, String>,
 ) -> Result<(Study, Vec<Remark>), LabError> {
@@ -107,6 +108,7 @@ fn missing(study: &Study, hosts: &Hosts, catalog: &Catalog) -> Result<Missing, L
         sockmap: arms
             .clone()
             .any(|arm| !catalog.bypassed(&arm.settings).is_empty()),
+        copies: copies(study),
     };
     if wanted == Wanted::default() {
         return Ok(Missing::default());

@@ -21,6 +21,7 @@
 mod alone;
 mod arms;
 mod arrivals;
+mod asked;
 mod assembly;
 mod budget;
 mod cell;
@@ -54,6 +55,7 @@ mod tests;
 
 pub use alone::length_of_check;
 pub use arms::{PATCH, REVERT, STOCK_NOFILE};
+pub use asked::{AskedByArm, asked};
 pub use budget::{length_of, longest_slice, plan_of, repeats};
 pub use cell::{ArmId, Block, Cell, CellEnd, Outcome, Rates, Shared};
 pub use error::{Blame, LabError};

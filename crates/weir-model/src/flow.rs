@@ -174,6 +174,14 @@ pub struct FlowSpec {
     /// How connections are secured; `None`: not at all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tls: Option<TlsSpec>,
+    /// The port of the listener that is asked, by the user's configuration of the proxy; `None`: the
+    /// proxy's, or the first that passes requests on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub port: Option<u16>,
+    /// The server's name, in handshakes and in Host fields of requests that have none;
+    /// `None`: whoever sends chooses it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub host: Option<String>,
     /// What is sent, mixed by weight; at least one. Where a trace has requests of its own, the first
     /// of these gives them their fields, content and expectations.
     pub requests: Vec<WeightedRequest>,
@@ -243,6 +251,8 @@ impl FlowSpec {
             limit: None,
             timeout: TIMEOUT,
             tls: None,
+            port: None,
+            host: None,
             requests: vec![WeightedRequest::single(RequestSpec::get("/"))],
             sources: SourceSpec::Needed,
         }

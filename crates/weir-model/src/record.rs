@@ -15,8 +15,10 @@ use crate::environment::Environment;
 use crate::quantity::CpuSet;
 use crate::study::{Arm, CpuRoles, Study};
 
+mod asked;
 mod trial;
 
+pub use asked::{AskedRecord, RequestRecord, SpotRecord};
 pub use trial::{
     ArmConnections, ClockOffset, ConnectionCounts, HeldUp, HoldUps, LoadBlocks, PartRecord, Phase,
     QuantileSummary, SliceRecord, SocketCounts, TrialRecord, Validity, ValidityReason,
@@ -265,6 +267,10 @@ pub struct ProxyRecord {
     /// Levels that were asked for and change nothing as things stand, found by reading back.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub inert: Vec<Inert>,
+    /// What the loads ask of the configuration that it is a copy of; empty where weir wrote it, and in
+    /// records from before it was kept.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub asked: Vec<AskedRecord>,
 }
 
 /// A level that an arm asks for and that changes nothing against the arm it is compared with: what

@@ -10,8 +10,10 @@ use serde::{Deserialize, Serialize};
 pub use crate::flow::{ArrivalsSpec as StudyArrivals, LoadSpec};
 use crate::quantity::CpuSet;
 
+mod asked;
 mod proxy;
 
+pub use asked::{AskSpec, HOST, RequestedSpec};
 pub use proxy::{ExternalSpec, LauncherSpec, OwnConfiguration, ProxyKind, ProxyRole, ProxySpec};
 
 /// Settings of one proxy: parameter id (without the proxy's prefix, for example

@@ -3,7 +3,7 @@
 pub use weir_analysis::metric_words as metric;
 
 use weir_analysis::findings::{Comparison, Holding, PublishedVerdict, Verdict};
-use weir_model::record::Validity;
+use weir_model::record::{AskedRecord, Validity};
 use weir_model::study::{Metric, ProxyKind};
 
 use crate::number;
@@ -38,6 +38,26 @@ pub fn sentence(text: &str) -> String {
         true => text.to_owned(),
         false => capital(text),
     }
+}
+
+/// Names of loads; of many, the first and the last.
+pub fn loads(loads: &[String]) -> String {
+    match loads {
+        [first, _, _, .., last] => format!("{first} to {last}"),
+        few => few.join(", "),
+    }
+}
+
+/// What loads ask of a configuration of the user's: `closed: *:80 in clear (/etc/nginx/nginx.conf:12): server
+/// shop.example (…:10), location / (…:14), passes it on`.
+pub fn asked(record: &AskedRecord) -> String {
+    let places = record.places();
+    let first = places.first().map_or("", String::as_str);
+    let more = match places.len() {
+        0 | 1 => String::new(),
+        count => format!("; and {} more places", count - 1),
+    };
+    format!("{}: {}: {first}{more}", loads(&record.loads), record.at())
 }
 
 /// Which direction is the good one.

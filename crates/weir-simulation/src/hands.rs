@@ -92,7 +92,7 @@ impl Hands for World {
     }
 
     fn make_certificate(&mut self, name: MakeCertificate) -> Result<String, Failure> {
-        Ok(name.0)
+        Ok(name.0.join(" "))
     }
 
     fn start(&mut self, job: ArmJob) -> Result<ArmStarted, Failure> {
@@ -106,6 +106,7 @@ impl Hands for World {
         let started = ArmStarted {
             listen: address(job.slot),
             tls_listen: job.tls.then(|| address(job.slot)),
+            asked: Vec::new(),
             program: format!("{}/simulated", job.kind.name()),
             written: Vec::new(),
             patch: None,

@@ -20,7 +20,10 @@ use crate::words::{Slices, Words};
 use crate::{read_small, utf8};
 
 /// Keys of a flow.
-pub(crate) const KEYS: [&str; 20] = [
+pub(crate) const KEYS: [&str; 23] = [
+    "host",
+    "path",
+    "port",
     "closed",
     "rate",
     "arrivals",
@@ -105,6 +108,7 @@ pub(crate) fn read(
     if let Some(node) = fields.get("tls") {
         tls::read(node, &mut words, check);
     }
+    whom(fields, &mut base, check);
     expect(fields, &mut base, &mut words, check);
     refuse_what_ends(fields, check);
     let length = slices.length.unwrap_or(LONGEST);
@@ -124,6 +128,59 @@ pub(crate) fn read(
         arrivals::check_slices(&spec, fields, slices, check);
     }
     spec
+}
+
+/// Which server is asked, and for what: `host`, `port` and `path`.
+fn whom(fields: &Fields<'_>, base: &mut FlowSpec, check: &mut Checker) {
+    if let Some(node) = fields.get("port") {
+        let port = check.whole(node, 1..=u64::from(u16::MAX));
+        base.port = port.and_then(|port| u16::try_from(port).ok());
+    }
+    if let Some(node) = fields.get("host") {
+        base.host = host(node, check);
+    }
+    let Some(entry) = fields.entry("path") else {
+        return;
+    };
+    let of_request = |key: &str| match &fields.get(key)?.value {
+        Value::Mapping(entries) => entries.iter().find(|entry| entry.key == "path"),
+        _ => None,
+    };
+    let mix = ["requests", "request-set"]
+        .iter()
+        .find_map(|key| fields.entry(key));
+    if let Some(other) = of_request("request").or(mix) {
+        let error = check.error(other.span.clone(), "a load cannot have two paths");
+        error.hint("`path: /a` stands for `request: {path: /a}`: leave one of the two out");
+        return;
+    }
+    let text = check.text(&entry.value).unwrap_or_default();
+    if !text.starts_with('/') {
+        let message = format!("`{}` is not a path", short(&text));
+        check
+            .error(entry.value.span.clone(), message)
+            .hint("a path begins with `/`");
+        return;
+    }
+    base.requests
+        .iter_mut()
+        .for_each(|one| one.request.target.clone_from(&text));
+}
+
+/// A host name as it stands in handshakes and Host fields (RFC 1123 §2.1).
+fn host(node: &Node, check: &mut Checker) -> Option<String> {
+    let text = check.text(node)?;
+    let is_label = |label: &str| {
+        let is_inner = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
+        (1..=63).contains(&label.len()) && label.chars().all(is_inner)
+    };
+    if text.len() <= 253 && text.split('.').all(is_label) {
+        return Some(text.to_ascii_lowercase());
+    }
+    let message = format!("`{}` is not a host name", short(&text));
+    let hint = "for example shop.example, without a scheme and without a port";
+    check.error(node.span.clone(), message).hint(hint);
+    None
 }
 
 /// What is sent: `requests`, `request-set` or `request`.
@@ -304,7 +361,7 @@ pub(crate) fn size(
         Value::Mapping(entries) => entries.iter().find(|entry| entry.key == "path"),
         _ => None,
     };
-    let mix = ["requests", "request-set"]
+    let mix = ["path", "requests", "request-set"]
         .iter()
         .find_map(|key| fields.entry(key));
     if let Some(path) = of_request("request").or(mix) {

@@ -175,6 +175,7 @@ fn study(
     load::check_fit(&loads, &arms.drafts, &blocks, check);
     load::check_bursts(&loads, &blocks, check);
     load::check_external(&loads, &arms.drafts, proxy.as_ref(), check);
+    load::check_ports(&loads, &arms.drafts, proxy.as_ref(), check);
     let room = Room {
         arms: &arms.drafts,
         proxy: proxy.as_ref(),

@@ -16,7 +16,7 @@ use crate::flow;
 use crate::matrix::{self, Axes, Cell};
 use crate::proxy;
 use crate::scale::Scale;
-use crate::tree::Node;
+use crate::tree::{Node, Value};
 use crate::words::Slices;
 
 /// Keys of a load; those of its main flow come with them.
@@ -54,6 +54,8 @@ pub(crate) struct Places {
     pub(crate) size: Option<Range<usize>>,
     /// Where it says that it asks over TLS.
     pub(crate) tls: Option<Range<usize>>,
+    /// Where it, or a flow of it, names a port.
+    ports: Vec<Range<usize>>,
 }
 
 /// All loads.
@@ -234,6 +236,10 @@ fn read_load(node: &Node, slices: Slices, check: &mut Checker) -> Option<Templat
         burst: at("burst").or(at("arrivals")),
         size: size.and(at("size")),
         tls: main.tls.as_ref().and(at("tls")),
+        ports: at("port")
+            .into_iter()
+            .chain(ports_of_flows(&fields))
+            .collect(),
     };
     // Without a name it was refused, so the load equals no other by name.
     let name = name.unwrap_or_default();
@@ -254,6 +260,20 @@ fn read_load(node: &Node, slices: Slices, check: &mut Checker) -> Option<Templat
         axes,
         name_at,
     })
+}
+
+/// Where the flows beside a load's own name ports.
+fn ports_of_flows(fields: &Fields<'_>) -> Vec<Range<usize>> {
+    let flows = match fields.get("flows").map(|node| &node.value) {
+        Some(Value::List(flows)) => &flows[..],
+        _ => &[],
+    };
+    let entries = flows.iter().filter_map(|flow| match &flow.value {
+        Value::Mapping(entries) => Some(entries),
+        _ => None,
+    });
+    let ports = entries.flatten().filter(|entry| entry.key == "port");
+    ports.map(|entry| entry.value.span.clone()).collect()
 }
 
 /// Flows at the same time as the main one.
@@ -435,6 +455,27 @@ pub(crate) fn check_external(
     for (start, end) in secure {
         let error = check.error(start..end, "weir cannot send TLS load to an external proxy");
         error.hint("leave `tls` out, or let weir start the proxy");
+    }
+}
+
+/// A port is one of a user's configuration: what weir writes has no other to choose.
+pub(crate) fn check_ports(
+    loads: &[Draft],
+    arms: &[arms::Draft],
+    of_study: Option<&proxy::Draft>,
+    check: &mut Checker,
+) {
+    let Some(of_study) = of_study else { return };
+    let is_own = |arm: &arms::Draft| arm.proxy(&of_study.spec).configuration.is_some();
+    if arms.is_empty() || arms.iter().any(is_own) {
+        return;
+    }
+    let all = loads.iter().flat_map(|load| &load.places.ports);
+    let ports: BTreeSet<_> = all.map(|at| (at.start, at.end)).collect();
+    for (start, end) in ports {
+        let message = "`port` names a listener of a `configuration`, and no arm has one";
+        let error = check.error(start..end, message);
+        error.hint("leave `port` out, or name the proxy's `configuration`");
     }
 }
 

@@ -31,18 +31,18 @@ pub struct Certificate {
 }
 
 impl Certificate {
-    /// Makes a key and a certificate for the host `name` in `folder`, a run's work folder. It takes
+    /// Makes a key and a certificate for these hosts in `folder`, a run's work folder. It takes
     /// a second at worst: prime numbers have to be found.
     ///
     /// # Errors
-    /// A file cannot be written, or `name` is no host name.
-    pub fn make(folder: &Path, name: &str) -> Result<Certificate, SutError> {
+    /// A file cannot be written, or one is no host name.
+    pub fn make(folder: &Path, names: &[String]) -> Result<Certificate, SutError> {
         let failed = |error: rcgen::Error| SutError::Certificate {
-            name: name.to_owned(),
+            name: names.join(", "),
             words: error.to_string(),
         };
         let key = KeyPair::generate_rsa_for(&PKCS_RSA_SHA256, RsaKeySize::_2048).map_err(failed)?;
-        let params = params(name).map_err(failed)?;
+        let params = params(names).map_err(failed)?;
         let certificate = params.self_signed(&key).map_err(failed)?;
 
         let folder = folder.join(FOLDER);
@@ -75,10 +75,10 @@ impl Certificate {
 }
 
 /// A server's certificate (RFC 5280 §4.2.1.12). Its times are rcgen's, decades around any clock.
-fn params(name: &str) -> Result<CertificateParams, rcgen::Error> {
-    let mut params = CertificateParams::new([name.to_owned()])?;
+fn params(names: &[String]) -> Result<CertificateParams, rcgen::Error> {
+    let mut params = CertificateParams::new(names)?;
     let mut subject = DistinguishedName::new();
-    subject.push(DnType::CommonName, name);
+    subject.push(DnType::CommonName, names.first().map_or("", String::as_str));
     params.distinguished_name = subject;
     params.key_usages = vec![
         KeyUsagePurpose::DigitalSignature,

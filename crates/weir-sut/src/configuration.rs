@@ -1,13 +1,16 @@
 //! A configuration that was written for one arm, whatever the proxy.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use weir_model::record::AskedRecord;
 use weir_model::study::{ProxyKind, ProxyRole, file_target};
 
 use crate::content::write_content;
+use crate::met::Met;
 use crate::own::OwnCopy;
 use crate::user::WorkerUser;
 use crate::work_folder::make_folder;
@@ -52,6 +55,10 @@ pub struct Configuration {
     pub(crate) own: Option<Arc<OwnCopy>>,
     /// The user's files as they were read; empty: weir wrote it.
     pub(crate) originals: Vec<(PathBuf, String)>,
+    /// What each ask of [`crate::Own::asks`] meets in them, and where it is asked for.
+    pub(crate) asked: Vec<(SocketAddr, AskedRecord)>,
+    /// The ways of the asks' requests in the copy, each once.
+    pub(crate) met: Vec<Met>,
 }
 
 /// What was changed in a configuration of the user's, as unified diffs of the user's own files.
@@ -103,6 +110,8 @@ impl Configuration {
             environment: Vec::new(),
             own: None,
             originals: Vec::new(),
+            asked: Vec::new(),
+            met: Vec::new(),
         })
     }
 
@@ -129,9 +138,24 @@ impl Configuration {
         }
     }
 
-    /// Address where it is asked in clear.
+    /// Address where it is asked in clear, or where else it is asked first.
     pub fn listen(&self) -> SocketAddr {
         self.listen
+    }
+
+    /// All addresses where it is asked, each once.
+    pub fn addresses(&self) -> Vec<SocketAddr> {
+        let asked = self.asked.iter().map(|(at, _)| *at);
+        let all = std::iter::once(self.listen)
+            .chain(self.tls_listen)
+            .chain(asked);
+        all.collect::<BTreeSet<_>>().into_iter().collect()
+    }
+
+    /// What each ask of a copy meets in the user's configuration, and where the copy is asked for it, in the
+    /// order of the asks; empty: weir wrote it.
+    pub fn asked(&self) -> &[(SocketAddr, AskedRecord)] {
+        &self.asked
     }
 
     /// Address where it is asked over TLS, if it is.

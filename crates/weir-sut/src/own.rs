@@ -5,22 +5,26 @@
 //! prefix and nowhere else, what was changed in it is kept as a diff of the user's own files, and what
 //! the proxy says of the copy is told as if it were about these.
 
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use weir_configuration::{ConfigurationError, Pem, Source, Surroundings, diff, former_line};
-
+use weir_configuration::{
+    ConfigurationError, Pem, Source, Surroundings, diff, former_line, record,
+};
+use weir_model::record::AskedRecord;
 use weir_model::study::ProxyRole;
 
 use crate::certificate::{CERTIFICATE_FILE, KEY_FILE};
 use crate::configuration::{Configuration, Patch};
+use crate::met::Met;
 use crate::user::WorkerUser;
-use crate::{Own, Site, SutError, Task};
+use crate::{Language, Own, Site, SutError, Task};
 
 /// What origin servers are replaced by where the study has none, so that no copy asks the user's: the
 /// port of the discard protocol (RFC 863), at which nobody listens.
-const NOBODY: ([u8; 4], u16) = ([127, 0, 0, 1], 9);
+pub(crate) const NOBODY: ([u8; 4], u16) = ([127, 0, 0, 1], 9);
 
 /// Lines of a change that are shown beside a proxy's words about it.
 const SHOWN_LINES: usize = 40;
@@ -93,23 +97,21 @@ impl<'a> Copying<'a> {
             .map(|[certificate, key]| Pem { certificate, key });
         Surroundings {
             prefix: self.configuration.prefix(),
-            listen: self.site.listen,
-            tls_listen: self.site.tls.map(|tls| tls.listen),
+            asks: self.own.asks.to_vec(),
             certificate: pem,
-            port: self.own.port,
             origin: Some(self.site.origin.unwrap_or(SocketAddr::from(NOBODY))),
             user: workers.map(|user| (&*user.name, &*user.group)),
         }
     }
 
-    /// Writes the copy, whose main file is called `name` or as the user's. `addresses` are those of its
-    /// listeners: where none is the one in clear, the one with TLS is all that there is.
+    /// Writes the copy, whose main file is called `name` or as the user's.
     pub(crate) fn finish(
         self,
+        language: &dyn Language,
         mut copy: Source,
         name: Option<&str>,
-        mut addresses: impl Iterator<Item = String>,
     ) -> Result<Configuration, SutError> {
+        let (asked, met) = self.asked(language)?;
         if let (Some(name), Some(main)) = (name, copy.files.first_mut()) {
             main.path.set_file_name(name);
         }
@@ -135,18 +137,49 @@ impl<'a> Copying<'a> {
         let originals = self.user.files.into_iter();
         let originals = originals.map(|file| (file.path, file.text)).collect();
         let main = files.first().map(|file| file.copy.clone());
-        let in_clear = self.site.listen.to_string();
-        let is_in_clear = addresses.any(|address| address == in_clear);
-        let listen = self.site.tls.filter(|_| !is_in_clear).map(|tls| tls.listen);
+        let first = |tls: bool| {
+            let mut of_kind = asked.iter().filter(|(_, record)| record.tls == tls);
+            of_kind.next().map(|(at, _)| *at)
+        };
         Ok(Configuration {
             file: main.unwrap_or_default(),
-            listen: listen.unwrap_or(self.site.listen),
+            listen: first(false).or(first(true)).unwrap_or(self.site.listen),
+            tls_listen: first(true),
             own: Some(Arc::new(OwnCopy { files, patch })),
             originals,
+            asked,
+            met,
             ..self.configuration
         })
     }
+
+    /// What each ask meets in the user's files, and where the copy is asked for it: where two ask one listener,
+    /// at the address of the first.
+    fn asked(&self, language: &dyn Language) -> Result<(Places, Vec<Met>), SutError> {
+        let mut addresses: BTreeMap<usize, SocketAddr> = BTreeMap::new();
+        let (mut asked, mut met) = (Vec::new(), Vec::new());
+        for ask in self.own.asks {
+            // The place in the file is the user's; the listener is that of the copy.
+            let found = language.look_up(&self.user, &ask.spec)?;
+            let in_copy = language.look_up(&self.changed, &ask.spec)?;
+            let record = record(&self.user, &ask.spec, &found);
+            if let (Some(first), Some(record)) = (in_copy.first(), record) {
+                let at = *addresses.entry(first.index).or_insert(ask.at);
+                asked.push((at, record));
+                let all = in_copy.iter().map(|asked| Met::of(at, asked));
+                for one in all {
+                    if !met.contains(&one) {
+                        met.push(one);
+                    }
+                }
+            }
+        }
+        Ok((asked, met))
+    }
 }
+
+/// What asks meet, and where the copy is asked.
+type Places = Vec<(SocketAddr, AskedRecord)>;
 
 impl OwnCopy {
     /// The user's main file.

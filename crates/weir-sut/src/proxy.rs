@@ -21,7 +21,7 @@ use crate::launch::Launch;
 use crate::met::Met;
 use crate::orphans::PROGRAM_FILE;
 use crate::running::{RunningProxy, tail, tail_of};
-use crate::{Configuration, Launcher, Site, SutError, Task};
+use crate::{Configuration, Language, Launcher, Site, SutError, Task};
 
 /// How long a proxy may take until it accepts connections. nginx tries for 2.5 s to get a port that is
 /// taken (`ngx_open_listening_sockets`: five times, half a second apart).
@@ -128,6 +128,11 @@ pub trait Proxy: Debug + Send + Sync {
     /// # Errors
     /// It cannot be asked.
     fn counters(&self, configuration: &Configuration) -> Result<BTreeMap<String, u64>, SutError>;
+
+    /// What it does with configurations that users wrote; `None`: nothing yet.
+    fn language(&self) -> Option<&dyn Language> {
+        None
+    }
 
     /// Whether a line that it printed tells a person something.
     fn is_telling(&self, _line: &str) -> bool {
@@ -302,8 +307,7 @@ pub fn start(
 
 /// Refuses an address at which somebody listens.
 fn must_be_free(configuration: &Configuration) -> Result<(), SutError> {
-    for address in [Some(configuration.listen()), configuration.tls_listen()] {
-        let Some(address) = address else { continue };
+    for address in configuration.addresses() {
         let is_free = port_is_free(address).unwrap_or(true);
         if !is_free {
             return Err(SutError::PortTaken {

@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 use std::path::Path;
 
+use weir_configuration::Ask;
 use weir_model::study::ProxyRole;
 
 use crate::Certificate;
@@ -30,8 +31,8 @@ pub struct Site<'a> {
 pub struct Own<'a> {
     /// Its main file.
     pub file: &'a Path,
-    /// The port of the listener that is asked, by the configuration; `None`: the first in clear.
-    pub port: Option<u16>,
+    /// What loads ask of it, and where the copy is asked for that.
+    pub asks: &'a [Ask],
 }
 
 /// Where a proxy is asked over TLS.

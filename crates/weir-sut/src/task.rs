@@ -20,6 +20,27 @@ pub struct Task<'a> {
     pub(crate) catalog: &'a Catalog,
 }
 
+/// The rows behind settings of a proxy.
+///
+/// # Errors
+/// A parameter is not in the catalog for this proxy, or is none of its configuration.
+pub(crate) fn wanted<'a>(
+    kind: ProxyKind,
+    settings: &'a Settings,
+    catalog: &'a Catalog,
+) -> Result<Vec<Wanted<'a>>, SutError> {
+    let row = |(id, level): (&'a String, &'a String)| {
+        let id = || id.clone();
+        let unknown = || SutError::UnknownParameter { kind, id: id() };
+        let row = catalog.get(kind, &id()).ok_or_else(unknown)?;
+        match row.scope.is_configuration() {
+            true => Ok(Wanted { row, level }),
+            false => Err(SutError::NotOfProxy { id: id() }),
+        }
+    };
+    settings.iter().map(row).collect()
+}
+
 impl<'a> Task<'a> {
     /// Refuses what no proxy, or not this one, could do, before anything is written.
     pub(crate) fn check(&self) -> Result<(), SutError> {
@@ -40,17 +61,7 @@ impl<'a> Task<'a> {
     /// # Errors
     /// A parameter is not in the catalog for this proxy, or is none of its configuration.
     pub(crate) fn wanted(&self) -> Result<Vec<Wanted<'a>>, SutError> {
-        let Task { kind, catalog, .. } = *self;
-        let row = |(id, level): (&'a String, &'a String)| {
-            let id = || id.clone();
-            let unknown = || SutError::UnknownParameter { kind, id: id() };
-            let row = catalog.get(kind, &id()).ok_or_else(unknown)?;
-            match row.scope.is_configuration() {
-                true => Ok(Wanted { row, level }),
-                false => Err(SutError::NotOfProxy { id: id() }),
-            }
-        };
-        self.settings.iter().map(row).collect()
+        wanted(self.kind, self.settings, self.catalog)
     }
 
     /// All that the settings lead to, parameter by parameter. Proxies are started in the prefix, below

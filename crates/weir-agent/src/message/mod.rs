@@ -8,6 +8,7 @@
 mod failure;
 mod load;
 mod slice;
+mod wanted;
 mod watch;
 
 use std::collections::BTreeMap;
@@ -21,12 +22,15 @@ use serde_json::value::{RawValue, to_raw_value};
 use weir_host::journal::Restored;
 use weir_model::environment::Environment;
 use weir_model::quantity::CpuSet;
+use weir_model::record::AskedRecord;
 use weir_model::study::{
-    ExternalSpec, LauncherSpec, OriginSpec, OwnConfiguration, ProxyKind, ProxyRole, Settings,
+    AskSpec, ExternalSpec, LauncherSpec, OriginSpec, OwnConfiguration, ProxyKind, ProxyRole,
+    Settings,
 };
 
 pub use failure::{Failure, FailureKind, Subject};
 pub use load::{FlowEnd, FlowJob, LoadEnd, LoadEvent, LoadJob, SliceJob, TraceJob};
+pub use wanted::{CopyJob, Missing, Wanted};
 pub use watch::{Reading, WatchEnd, WatchJob};
 
 /// What an agent can be asked, and what it answers: one type for each question, which names the type of its
@@ -224,9 +228,9 @@ pub struct Restore {
     pub dry_run: bool,
 }
 
-/// To make a certificate for a host name, which all proxies show from then on: its PEM text.
+/// To make a certificate for host names, which all proxies show from then on: its PEM text.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct MakeCertificate(pub String);
+pub struct MakeCertificate(pub Vec<String>);
 
 /// To open a listener of the origin server for the arm in this slot.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
@@ -306,24 +310,6 @@ pub struct Program {
     pub version: String,
 }
 
-/// What the host does not have of this, with which arms are to be started besides a proxy.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Wanted {
-    /// Ways to start a process, by name.
-    pub launchers: BTreeMap<String, LauncherSpec>,
-    /// Whether some arm's bytes are to go past the kernel's TCP.
-    pub sockmap: bool,
-}
-
-/// What is not there of it, and why.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Missing {
-    /// By the launcher's name.
-    pub launchers: BTreeMap<String, String>,
-    /// Why bytes cannot go past the kernel's TCP.
-    pub sockmap: Option<String>,
-}
-
 /// Namespaces for a generator, an origin server, and each arm that is started from then on, which is linked
 /// with both.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -385,6 +371,9 @@ pub struct ArmJob {
     pub settings: Settings,
     /// The user's configuration on this host, which the arm is to be a copy of.
     pub own: Option<OwnConfiguration>,
+    /// What loads ask of that; each gets an address.
+    #[serde(default)]
+    pub asks: Vec<AskSpec>,
     /// Where it is, when it is not to be started.
     pub external: Option<ExternalSpec>,
     /// What it is to be started through, when that is not itself alone.
@@ -410,6 +399,10 @@ pub struct ArmStarted {
     pub listen: SocketAddr,
     /// Where it is asked over TLS.
     pub tls_listen: Option<SocketAddr>,
+    /// Of a copy of the user's configuration: what each of the job's asks meets there, and where it is asked
+    /// for that.
+    #[serde(default)]
+    pub asked: Vec<(SocketAddr, AskedRecord)>,
     /// Program and version; empty for one that weir did not start.
     pub program: String,
     /// Its configuration as weir wrote it: names of files and their texts, the main one first.
@@ -444,8 +437,11 @@ pub struct ArmRenewed {
 /// To ask an arm once, from the generator's place: its status code.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct OnceJob {
-    /// Whom to ask, in clear.
+    /// Whom to ask.
     pub address: SocketAddr,
+    /// Whether over TLS, as the flow's description has it.
+    #[serde(default)]
+    pub tls: bool,
     /// The flow whose first request is sent.
     pub flow: Box<FlowJob>,
     /// Files that its description names.

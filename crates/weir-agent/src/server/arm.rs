@@ -11,13 +11,13 @@ use weir_model::study::{LauncherSpec, Settings};
 use weir_parameters::{Catalog, Scoped};
 use weir_probe::process;
 use weir_sut::{
-    Certificate, Configuration, Effective, Launch, Launcher, Own, Proxy, RunningProxy, Site,
+    Ask, Certificate, Configuration, Effective, Launch, Launcher, Own, Proxy, RunningProxy, Site,
     TlsListener, free_ports,
 };
 
 use super::keeper::Keeper;
 use super::kernel;
-use super::networks::arm_addresses;
+use super::networks::{arm_addresses, asked_addresses};
 use super::transport::{Hops, Sides, Transport};
 use crate::message::{ArmJob, ArmStarted, Failure};
 use crate::sha256;
@@ -71,6 +71,7 @@ impl Arm {
             let started = ArmStarted {
                 listen: external.address,
                 tls_listen: None,
+                asked: Vec::new(),
                 program: String::new(),
                 written: Vec::new(),
                 patch: None,
@@ -202,9 +203,15 @@ impl OwnProxy {
             listen: tls_listen,
             certificate,
         });
+        let addresses = match &place.sides.proxy {
+            Some(_) => asked_addresses(job.slot, job.asks.len()),
+            None => asked_ports(job.address, job.asks.len())?,
+        };
+        let asks = job.asks.iter().cloned().zip(addresses);
+        let asks: Vec<Ask> = asks.map(|(spec, at)| Ask { spec, at }).collect();
         let own = job.own.as_ref().map(|own| Own {
             file: &own.file,
-            port: own.port,
+            asks: &asks,
         });
         let site = Site {
             tls,
@@ -239,11 +246,8 @@ impl OwnProxy {
     }
 
     fn hops(&self, origin: Option<SocketAddr>) -> Hops {
-        let listen = self.configuration.listen();
-        // A user's configuration may have no other listener than the one with TLS.
-        let tls = self.configuration.tls_listen().filter(|tls| *tls != listen);
         Hops {
-            inbound: std::iter::once(listen).chain(tls).collect(),
+            inbound: self.configuration.addresses(),
             outbound: origin,
         }
     }
@@ -297,6 +301,7 @@ impl OwnProxy {
         Ok(ArmStarted {
             listen: self.configuration.listen(),
             tls_listen: self.configuration.tls_listen(),
+            asked: self.configuration.asked().to_vec(),
             program: self.program.version().to_owned(),
             written: self.configuration.texts()?,
             patch: patch.map(|patch| (patch.forward.clone(), patch.revert.clone())),
@@ -344,6 +349,12 @@ fn free_addresses(address: IpAddr) -> Result<(SocketAddr, SocketAddr), Failure> 
     Ok((at(ports[0]), at(ports[1])))
 }
 
+/// Addresses of this host where nobody listens, for what is asked of a user's configuration.
+fn asked_ports(address: IpAddr, count: usize) -> Result<Vec<SocketAddr>, Failure> {
+    let ports = free_ports(address, count)?.into_iter();
+    Ok(ports.map(|port| SocketAddr::new(address, port)).collect())
+}
+
 #[cfg(test)]
 mod tests {
     use weir_host::sysctl;
@@ -363,6 +374,7 @@ mod tests {
             role: ProxyRole::ReverseProxy,
             settings: Settings::from([(setting.to_owned(), now)]),
             own: None,
+            asks: Vec::new(),
             external: None,
             launcher: None,
             address: IpAddr::from([127, 0, 0, 1]),

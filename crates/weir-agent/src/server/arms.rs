@@ -6,10 +6,11 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 use weir_host::journal::Restored;
+use weir_model::record::AskedRecord;
 use weir_model::study::LauncherSpec;
 use weir_origin::{Origin, OriginConfig};
 use weir_parameters::Catalog;
-use weir_sut::{Certificate, Launcher, WorkFolder};
+use weir_sut::{Certificate, Launcher, SutError, WorkFolder};
 
 use super::arm::{Arm, ArmPlace};
 use super::load::{self, Place};
@@ -19,7 +20,7 @@ use super::transport::{Sides, Transport, unavailable};
 use super::watch::{SharedMeter, Watcher};
 use super::{describe, once};
 use crate::message::{
-    Alive, ArmJob, ArmRenewed, ArmStarted, Counters, Describe, Description, End, Failure,
+    Alive, ArmJob, ArmRenewed, ArmStarted, CopyJob, Counters, Describe, Description, End, Failure,
     FailureKind, FindProgram, Hands, HostSettingsJob, Leftovers, Log, MakeCertificate, Missing,
     NetworksJob, OnceJob, OriginJob, OriginListener, Program, PutBack, Renew, Restore, Rows,
     Settle, Wanted, WatchJob,
@@ -131,6 +132,13 @@ impl Bench {
         Ok(started)
     }
 
+    /// What loads would ask of a copy of the user's configuration.
+    fn place(&self, job: &CopyJob) -> Result<Vec<AskedRecord>, SutError> {
+        let program = weir_sut::find(job.kind, job.executable.as_deref())?;
+        let settings = self.catalog.split(job.kind, &job.settings).proxy;
+        program.place(&job.main, &settings, &job.asks, &self.catalog)
+    }
+
     /// Takes away what an arm had in its slot, beside its proxy.
     fn forget(&mut self, slot: usize) -> Result<(), Failure> {
         let put_back = match &self.settings {
@@ -227,10 +235,23 @@ impl Hands for Bench {
             let why = weir_sut::launcher_missing(spec)?;
             Some((name.clone(), why))
         };
-        Ok(Missing {
+        let mut missing = Missing {
             launchers: launchers.filter_map(missing).collect(),
             sockmap: wanted.sockmap.then(unavailable).flatten(),
-        })
+            ..Missing::default()
+        };
+        for (arm, job) in wanted.copies {
+            match self.place(&job) {
+                Ok(asked) => {
+                    missing.asked.insert(arm, asked);
+                }
+                Err(error) => {
+                    let why = (error.to_string(), error.hint());
+                    missing.copies.insert(arm, why);
+                }
+            }
+        }
+        Ok(missing)
     }
 
     fn make_networks(&mut self, job: NetworksJob) -> Result<(), Failure> {
@@ -364,7 +385,15 @@ impl Hands for Bench {
 
     fn once(&mut self, job: OnceJob) -> Result<u16, Failure> {
         let requests = load::requests(&job.flow, None, &job.files)?;
-        let ask = || once::status(&job, requests.get(0));
+        let secured = job.flow.spec.tls.as_ref().filter(|_| job.tls);
+        let connector = match secured {
+            Some(tls) => {
+                let place = self.generator_place()?;
+                Some(load::connector(&job.files, &job.flow, tls, &place)?)
+            }
+            None => None,
+        };
+        let ask = || once::status(&job, requests.get(0), connector.as_ref());
         let answer = match &self.networks {
             Some(networks) => networks.generator.within(ask)?,
             None => ask(),

@@ -172,7 +172,7 @@ fn engine_flow(
     flow.arm = job.arm;
     flow.keeps_content = job.keeps_content;
     flow.tls = match &job.spec.tls {
-        Some(tls) => Some(Arc::new(connector(of, job, tls, place)?)),
+        Some(tls) => Some(Arc::new(connector(&of.files, job, tls, place)?)),
         None => None,
     };
     Ok(flow)
@@ -193,8 +193,8 @@ pub(super) fn requests(
 }
 
 /// The engine reads certificates from files: those that came with the job are put where it can.
-fn connector(
-    of: &LoadJob,
+pub(super) fn connector(
+    files: &BTreeMap<String, Bytes>,
     job: &FlowJob,
     tls: &TlsSpec,
     place: &Place,
@@ -213,7 +213,7 @@ fn connector(
             (&mut client.certificate, "client.pem"),
             (&mut client.key, "key.pem"),
         ] {
-            if let Some(text) = of.files.get(path) {
+            if let Some(text) = files.get(path) {
                 *path = here(name, &text.0)?;
             }
         }

@@ -140,6 +140,15 @@ pub(super) fn arm_addresses(index: usize) -> (SocketAddr, SocketAddr) {
     (SocketAddr::new(ip, PORT), SocketAddr::new(ip, TLS_PORT))
 }
 
+/// Where it listens there for what is asked of a user's configuration, as many as need be.
+pub(super) fn asked_addresses(index: usize, count: usize) -> Vec<SocketAddr> {
+    let (first, _) = arm_addresses(index);
+    let ports = (PORT..).take(count);
+    ports
+        .map(|port| SocketAddr::new(first.ip(), port))
+        .collect()
+}
+
 /// Where the origin server listens for an arm.
 pub(super) fn origin_address(index: usize) -> SocketAddr {
     let ip = IpAddr::V4(Ipv4Addr::new(10, OUTBOUND, index as u8, 1));

@@ -8,16 +8,29 @@ use weir_http::response::{Progress, ResponseParser};
 
 use weir_load::random::Random;
 use weir_load::request_set::Request;
+use weir_load::tls::Connector;
 
 use crate::message::OnceJob;
 
-/// Sends `request`, and gives the status code of the response.
-pub(super) fn status(job: &OnceJob, request: &Request) -> io::Result<u16> {
+/// Sends `request`, over TLS with a connector, and gives the status code of the response.
+pub(super) fn status(
+    job: &OnceJob,
+    request: &Request,
+    connector: Option<&Connector>,
+) -> io::Result<u16> {
+    let stream = TcpStream::connect_timeout(&job.address, job.timeout)?;
+    stream.set_read_timeout(Some(job.timeout))?;
+    match connector {
+        Some(connector) => exchanged(job, request, connector.over(stream)?),
+        None => exchanged(job, request, stream),
+    }
+}
+
+fn exchanged(job: &OnceJob, request: &Request, mut stream: impl Read + Write) -> io::Result<u16> {
     let mut bytes = Vec::new();
     request.template.render(0, &mut Random::new(0), &mut bytes);
-    let mut stream = TcpStream::connect_timeout(&job.address, job.timeout)?;
-    stream.set_read_timeout(Some(job.timeout))?;
     stream.write_all(&bytes)?;
+    stream.flush()?;
     let mut parser = ResponseParser::default();
     parser.begin(request.head);
     let mut buffer = vec![0; 64 * 1024];

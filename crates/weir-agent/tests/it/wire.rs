@@ -183,6 +183,7 @@ fn arm(slot: usize, name: &str) -> ArmJob {
         role: ProxyRole::StaticFiles { size: 1 },
         settings: Settings::new(),
         own: None,
+        asks: Vec::new(),
         external: None,
         launcher: None,
         address: Ipv4Addr::LOCALHOST.into(),

@@ -24,6 +24,7 @@ pub(super) fn proxy(arm: &str, inert: &[&str]) -> Record {
                 why: "net.core.somaxconn is 128".to_owned(),
             })
             .collect(),
+        asked: Vec::new(),
     })
 }
 

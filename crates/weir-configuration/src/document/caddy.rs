@@ -6,13 +6,16 @@ use std::path::Path;
 
 use serde_json::{Value as Json, json};
 
-use super::change::Dialect;
+use super::asked::{Document, Parts};
+use super::caddy_routes;
+use super::dialect::Dialect;
 use super::find::{get, items};
-use super::listening::{Chosen, Listening, Missing};
+use super::listening::{Listening, Missing};
 use super::pointer::Pointer;
 use super::set::{Edits, set_in};
 use super::tree::Tree;
 use super::walk::Visit;
+use crate::asked::addresses;
 use crate::place::socket;
 use crate::{ConfigurationError, Source, Surroundings};
 
@@ -90,9 +93,37 @@ fn handlers(document: &Json, name: &str) -> Vec<Pointer> {
     handlers
 }
 
+/// The configuration as ways are looked up in it; `is_automatic` as for [`listening`].
+pub(super) fn document(parts: Parts<'_>, is_automatic: bool) -> Document<'_> {
+    let found = listening(parts.2, is_automatic);
+    Document::new(parts, found, &MISSING, caddy_routes::way)
+}
+
+/// Looks something up. A server that would have its TLS from automatic HTTPS speaks it, unless nobody asks
+/// over TLS and nothing else is there.
+///
+/// # Errors
+/// As for what is looked up, with all that is there.
+pub(super) fn with_document<'a, T>(
+    parts: Parts<'a>,
+    is_secure: bool,
+    look_up: impl Fn(&Document<'a>) -> Result<T, ConfigurationError>,
+) -> Result<(Document<'a>, T), ConfigurationError> {
+    let all = document(parts, true);
+    match look_up(&all) {
+        Ok(found) => Ok((all, found)),
+        Err(error) if is_secure => Err(error),
+        Err(error) => {
+            let in_clear = document(parts, false);
+            let found = look_up(&in_clear).map_err(|_| error)?;
+            Ok((in_clear, found))
+        }
+    }
+}
+
 /// All addresses. A server on the HTTPS port that nobody gave policies gets them from automatic HTTPS,
 /// which a copy has not: `is_automatic` has it count as one with TLS.
-pub(super) fn listening(document: &Json, is_automatic: bool) -> Vec<Listening> {
+fn listening(document: &Json, is_automatic: bool) -> Vec<Listening> {
     let mut addresses = Vec::new();
     for server in servers(document) {
         let get = |name: &str| get(document, &server.child(name));
@@ -143,9 +174,8 @@ fn port(address: &str) -> Option<u16> {
 ///   from automatic HTTPS gets one, if TLS is asked for, and else speaks in clear. With a certificate of
 ///   the surroundings, that is the only one there is; where all policies of the server that is asked are
 ///   for some clients, the first is for any.
-/// * The chosen clear address (by port, or the first) becomes that of the surroundings, the first
-///   one of a server with `tls_connection_policies` the one for TLS; `http_port` and `https_port`
-///   follow. All others become the sockets `PREFIX/run/N.sock`.
+/// * The addresses that loads ask ([`Surroundings::asks`]) become those for that; `http_port` and
+///   `https_port` follow. All others become the sockets `PREFIX/run/N.sock`.
 /// * With an origin server, all upstreams of reverse proxies have its address, dynamic ones too, and
 ///   TLS towards them is taken out. `health_checks` stay, without a port or an upstream of their own, and
 ///   ask it besides the load.
@@ -165,6 +195,7 @@ pub fn adapt_caddy(
     let document = tree.meaning(&tree.root);
     let mut copy = Copy {
         source,
+        tree: &tree,
         document: &document,
         surroundings,
         edits: Edits::default(),
@@ -181,6 +212,7 @@ pub fn adapt_caddy(
 
 struct Copy<'c> {
     source: &'c Source,
+    tree: &'c Tree,
     document: &'c Json,
     surroundings: &'c Surroundings<'c>,
     edits: Edits,
@@ -247,27 +279,34 @@ impl Copy<'_> {
     }
 
     fn listeners(&mut self) -> Result<(), ConfigurationError> {
-        let found = listening(self.document, self.surroundings.tls_listen.is_some());
-        let Chosen { clear, tls } = Chosen::of(&found, self.source, self.surroundings, &MISSING)?;
-        if let Some(server) = tls.map(|index| found[index].server.clone()) {
-            self.policies(&server);
-        }
+        let parts = (self.source, self.tree, self.document);
+        let asks = &self.surroundings.asks;
+        let is_secure = asks.iter().any(|ask| ask.spec.tls);
+        let (document, asked) = with_document(parts, is_secure, |it| addresses(it, asks))?;
+        let found = document.found;
+        let http = Pointer::parse("/apps/http");
+        let mut secured = BTreeSet::new();
         for (index, address) in found.iter().enumerate() {
-            let new = match (index, self.surroundings.tls_listen) {
-                (index, _) if Some(index) == clear => self.surroundings.listen.to_string(),
-                (index, Some(listen)) if Some(index) == tls => listen.to_string(),
-                _ => self.socket(&format!("{index}.sock"))?,
+            let door = asked.iter().find(|(door, _)| *door == index);
+            let new = match door {
+                Some((_, at)) => at.to_string(),
+                None => self.socket(&format!("{index}.sock"))?,
             };
             self.edits.put(address.at.clone(), new);
+            if door.is_some() && address.tls && secured.insert(address.server.clone()) {
+                self.policies(&address.server);
+            }
         }
         // What is in clear and what is not goes by these, in a server that has both.
-        let http = Pointer::parse("/apps/http");
-        if clear.is_some() {
-            self.edits
-                .put(http.child("http_port"), self.surroundings.listen.port());
-        }
-        if let (Some(_), Some(listen)) = (tls, self.surroundings.tls_listen) {
-            self.edits.put(http.child("https_port"), listen.port());
+        for (name, usual, tls) in [("http_port", 80, false), ("https_port", 443, true)] {
+            let own = get(self.document, &http.child(name)).and_then(Json::as_u64);
+            let is_usual =
+                |door: usize| found[door].port.map(u64::from) == Some(own.unwrap_or(usual));
+            let of_kind = asked.iter().filter(|(door, _)| found[*door].tls == tls);
+            let best = of_kind.max_by_key(|(door, _)| (is_usual(*door), std::cmp::Reverse(*door)));
+            if let Some((_, at)) = best {
+                self.edits.put(http.child(name), at.port());
+            }
         }
         Ok(())
     }

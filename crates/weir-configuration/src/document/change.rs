@@ -1,46 +1,18 @@
 //! Settings put into force in a document, by their rows of the catalog.
 
-use std::path::Path;
-
 use serde_json::Value as Json;
 use weir_parameters::{Directive, EffectiveFrom, Parameter, Write};
 
+use super::dialect::Dialect;
 use super::find::{BEHIND, Finder, Found, field, get};
-use super::listening::Listening;
 use super::pointer::Pointer;
 use super::set::{Edit, set_in};
-use super::tree::{Format, Tree};
-use super::walk::line_of;
+use super::tree::Tree;
 use super::{caddy, envoy};
 use crate::place::{about, error};
-use crate::{ConfigurationError, Listener, Source, Wanted};
-
-/// Whose configuration a document is: what the names of contexts mean in it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Dialect {
-    /// Envoy's bootstrap, in JSON or YAML. Contexts: `bootstrap` (the whole), `listener` (each in
-    /// `static_resources`), `hcm` (each HttpConnectionManager), `route` (each action `route` of
-    /// their virtual hosts), `cluster` (each in `static_resources`).
-    Envoy,
-    /// Caddy's JSON. Contexts: `root` (the whole), `admin`, `server` (each of the app `http`),
-    /// `reverse_proxy` (each such handler, also inside `subroute`), `transport` (each such
-    /// handler's, unless it speaks something else than HTTP).
-    Caddy,
-}
+use crate::{ConfigurationError, Source, Wanted};
 
 impl Dialect {
-    /// The format of a file: Envoy tells it by the name (`.json`, otherwise YAML here), Caddy's own
-    /// is always JSON.
-    pub fn format(self, path: &Path) -> Format {
-        let is_json = path
-            .extension()
-            .is_some_and(|extension| extension == "json");
-        match self {
-            Dialect::Envoy if !is_json => Format::Yaml,
-            Dialect::Envoy | Dialect::Caddy => Format::Json,
-        }
-    }
-
     /// The objects that a context's name means; `None` for a name that is none of this dialect's.
     fn objects(self, document: &Json, context: &str) -> Option<Vec<Pointer>> {
         match self {
@@ -429,26 +401,4 @@ fn places<'w>(wanted: &Wanted<'w>) -> Vec<(&'w str, &'w str)> {
         }
     }
     places
-}
-
-/// Where the proxy listens.
-///
-/// # Errors
-/// The document cannot be read.
-pub fn listeners(source: &Source, dialect: Dialect) -> Result<Vec<Listener>, ConfigurationError> {
-    let file = &source.files[0];
-    let tree = Tree::parse(file, dialect.format(&file.path))?;
-    let document = tree.meaning(&tree.root);
-    let found = match dialect {
-        Dialect::Envoy => envoy::listening(&document),
-        Dialect::Caddy => caddy::listening(&document, true),
-    };
-    let listener = |one: Listening| Listener {
-        file: file.path.clone(),
-        line: line_of(file, &tree, &one.at),
-        address: one.address,
-        port: one.port,
-        tls: one.tls,
-    };
-    Ok(found.into_iter().map(listener).collect())
 }

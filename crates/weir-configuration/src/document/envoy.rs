@@ -5,13 +5,16 @@ use std::path::Path;
 
 use serde_json::{Value as Json, json};
 
-use super::change::Dialect;
+use super::asked::{Document, Parts};
+use super::dialect::Dialect;
+use super::envoy_routes;
 use super::find::{field, get, items};
-use super::listening::{Chosen, Listening, Missing};
+use super::listening::{Listening, Missing};
 use super::pointer::Pointer;
 use super::set::{Edits, set_in};
 use super::tree::Tree;
 use super::walk::Visit;
+use crate::asked::addresses;
 use crate::place::socket;
 use crate::{ConfigurationError, Pem, Source, Surroundings};
 
@@ -75,14 +78,14 @@ fn filters(document: &Json, message: &str) -> Vec<Pointer> {
 }
 
 /// The filter chains of a listener.
-fn chains(document: &Json, listener: &Pointer) -> Vec<Pointer> {
+pub(super) fn chains(document: &Json, listener: &Pointer) -> Vec<Pointer> {
     let mut chains = items(document, listener.child("filter_chains"));
     chains.push(listener.child("default_filter_chain"));
     chains
 }
 
 /// Those that speak TLS.
-fn tls_chains(document: &Json, listener: &Pointer) -> Vec<Pointer> {
+pub(super) fn tls_chains(document: &Json, listener: &Pointer) -> Vec<Pointer> {
     let mut chains = chains(document, listener);
     chains.retain(|chain| {
         let config = get(document, &chain.join(CHAIN_TLS));
@@ -138,7 +141,7 @@ fn managers(document: &Json) -> Vec<Pointer> {
         .collect()
 }
 
-fn is_of_type(config: &Json, message: &str) -> bool {
+pub(super) fn is_of_type(config: &Json, message: &str) -> bool {
     let of = config
         .get("@type")
         .and_then(Json::as_str)
@@ -147,7 +150,7 @@ fn is_of_type(config: &Json, message: &str) -> bool {
 }
 
 /// The listeners of the bootstrap.
-pub(super) fn listening(document: &Json) -> Vec<Listening> {
+fn listening(document: &Json) -> Vec<Listening> {
     let listeners = items(document, "/static_resources/listeners");
     listeners
         .into_iter()
@@ -180,15 +183,19 @@ fn of_listener(document: &Json, at: Pointer) -> Listening {
     }
 }
 
+/// The bootstrap as ways are looked up in it.
+pub(super) fn document(parts: Parts<'_>) -> Document<'_> {
+    Document::new(parts, listening(parts.2), &MISSING, envoy_routes::way)
+}
+
 /// Makes a copy run in a trial: on the given addresses, with its sockets below `PREFIX/run/` and its
 /// logs below `PREFIX/logs/` (which the caller makes), and asking nobody but the given origin server.
 ///
 /// * The administration interface, which is added where there is none, is the pipe
 ///   `PREFIX/run/admin.sock`.
-/// * The chosen clear listener (by port, or the first) gets the address of the surroundings, the
-///   first one with a DownstreamTlsContext the one for TLS. With a certificate of the surroundings,
-///   that is what it shows, in all its filter chains; where all of these are for servers by name, the
-///   first is for any. All others become the pipes
+/// * The listeners that loads ask ([`Surroundings::asks`]) get the addresses for that. With a
+///   certificate of the surroundings, that is what those with a DownstreamTlsContext show, in all their
+///   filter chains; where all of these are for servers by name, the first is for any. All others become the pipes
 ///   `PREFIX/run/N.sock`; for UDP, some free port of the loopback. Additional addresses are taken
 ///   out.
 /// * With an origin server, every endpoint of the clusters has its address, clusters that ask the DNS
@@ -214,6 +221,7 @@ pub fn adapt_envoy(
     let document = tree.meaning(&tree.root);
     let mut copy = Copy {
         source,
+        tree: &tree,
         document: &document,
         surroundings,
         edits: Edits::default(),
@@ -230,6 +238,7 @@ pub fn adapt_envoy(
 
 struct Copy<'c> {
     source: &'c Source,
+    tree: &'c Tree,
     document: &'c Json,
     surroundings: &'c Surroundings<'c>,
     edits: Edits,
@@ -255,19 +264,17 @@ impl Copy<'_> {
     }
 
     fn listeners(&mut self) -> Result<(), ConfigurationError> {
-        let found = listening(self.document);
-        let Chosen { clear, tls } = Chosen::of(&found, self.source, self.surroundings, &MISSING)?;
-        for (index, listener) in found.iter().enumerate() {
-            let address = match index {
+        let document = document((self.source, self.tree, self.document));
+        let asked = addresses(&document, &self.surroundings.asks)?;
+        for (index, listener) in document.found.iter().enumerate() {
+            let door = asked.iter().find(|(door, _)| *door == index);
+            let address = match door {
                 _ if listener.udp => socket_address(&([127, 0, 0, 1], 0).into(), true),
-                index if Some(index) == clear => socket_address(&self.surroundings.listen, false),
-                index if Some(index) == tls => {
-                    let address = self.surroundings.tls_listen;
-                    socket_address(&address.unwrap_or(self.surroundings.listen), false)
-                }
-                index => self.pipe(&format!("{index}.sock"))?,
+                Some((_, address)) => socket_address(address, false),
+                None => self.pipe(&format!("{index}.sock"))?,
             };
-            if Some(index) == tls
+            if door.is_some()
+                && listener.tls
                 && let Some(pem) = self.surroundings.certificate
             {
                 self.certificate(&listener.at, pem);

@@ -1,9 +1,13 @@
 //! Configurations that are one JSON or YAML document, by path: Envoy's bootstrap and Caddy's JSON.
 //! (A Caddyfile is made JSON by `caddy adapt`, which is the caller's.)
 
+mod asked;
 mod caddy;
+mod caddy_routes;
 mod change;
+mod dialect;
 mod envoy;
+mod envoy_routes;
 mod find;
 mod json;
 mod listening;
@@ -18,13 +22,17 @@ mod yaml;
 use std::path::Path;
 
 pub use caddy::adapt_caddy;
-pub use change::{Dialect, change, effective, listeners};
+pub use change::{change, effective};
+pub use dialect::Dialect;
 pub use envoy::adapt_envoy;
 pub use pointer::Pointer;
 pub use set::{Edit, set};
 pub use tree::Format;
 
-use crate::{ConfigurationError, Source, place};
+use weir_model::study::AskSpec;
+
+use crate::asked::look_up;
+use crate::{Asked, ConfigurationError, Listener, Source, place};
 use tree::Tree;
 
 /// Reads a document. It is not changed by being read, but must be one of its format.
@@ -44,4 +52,39 @@ pub fn read(main: &Path, format: Format) -> Result<Source, ConfigurationError> {
 pub fn value(source: &Source, format: Format) -> Result<serde_json::Value, ConfigurationError> {
     let tree = Tree::parse(&source.files[0], format)?;
     Ok(tree.meaning(&tree.root))
+}
+
+/// Where the proxy listens.
+///
+/// # Errors
+/// The document cannot be read.
+pub fn listeners(source: &Source, dialect: Dialect) -> Result<Vec<Listener>, ConfigurationError> {
+    let tree = Tree::parse(&source.files[0], dialect.format(&source.files[0].path))?;
+    let json = tree.meaning(&tree.root);
+    let parts = (source, &tree, &json);
+    Ok(match dialect {
+        Dialect::Envoy => envoy::document(parts).listeners(),
+        Dialect::Caddy => caddy::document(parts, true).listeners(),
+    })
+}
+
+/// Looks up what answers the requests of a load: one for each.
+///
+/// # Errors
+/// The document cannot be read; no listener is as asked; a host or path that is named meets nothing.
+pub fn asked(
+    source: &Source,
+    dialect: Dialect,
+    ask: &AskSpec,
+) -> Result<Vec<Asked>, ConfigurationError> {
+    let tree = Tree::parse(&source.files[0], dialect.format(&source.files[0].path))?;
+    let json = tree.meaning(&tree.root);
+    let parts = (source, &tree, &json);
+    match dialect {
+        Dialect::Envoy => look_up(&envoy::document(parts), ask),
+        Dialect::Caddy => {
+            let found = caddy::with_document(parts, ask.tls, |it| look_up(it, ask));
+            found.map(|(_, asked)| asked)
+        }
+    }
 }

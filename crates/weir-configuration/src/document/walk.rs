@@ -1,4 +1,6 @@
-//! All values of a document, and the lines that they stand on.
+//! All values of a document, and where they stand.
+
+use std::ops::Range;
 
 use serde_json::Value as Json;
 
@@ -6,7 +8,6 @@ use super::find::{Finder, Found};
 use super::pointer::Pointer;
 use super::tree::Tree;
 use crate::SourceFile;
-use crate::place::line_and_column;
 
 /// A visit of all values.
 pub(super) struct Visit;
@@ -33,10 +34,10 @@ impl Visit {
     }
 }
 
-/// The line of a value, counted from 1; the first where it is not there.
-pub(super) fn line_of(file: &SourceFile, tree: &Tree, at: &Pointer) -> usize {
+/// The bytes of a value; none at the begin where it is not there.
+pub(super) fn span_of(file: &SourceFile, tree: &Tree, at: &Pointer) -> Range<usize> {
     match Finder::new(file, tree).find(at) {
-        Ok(Found::There(place)) => line_and_column(&file.text, place.node.span.start).0,
-        _ => 1,
+        Ok(Found::There(place)) => place.node.span.clone(),
+        _ => 0..0,
     }
 }

@@ -20,9 +20,8 @@ use crate::{ConfigurationError, Source, Surroundings};
 ///   configuration says of logging (`option dontlog-normal`) stays a thing to be varied.
 /// * The first `stats socket` becomes `PREFIX/run/admin.sock` with `level admin`, others move below
 ///   the prefix too; without one it is added.
-/// * The chosen clear `bind` line (by port, or the first) gets the address of the surroundings, the
-///   first one with `ssl` (of the same section, or of any) the one for TLS; neither keeps
-///   `accept-proxy`. With a certificate of the surroundings, that is the one it shows, to everybody.
+/// * The `bind` lines that loads ask ([`Surroundings::asks`]) get the addresses for that; none of them keeps
+///   `accept-proxy`. With a certificate of the surroundings, those with `ssl` show that, to everybody.
 ///   All others move to `PREFIX/run/N.sock`, those for QUIC are taken out.
 /// * With an origin server, every `server`, `server-template` and `dispatch` has its address, unless
 ///   it is one that the configuration listens on itself. Options that are about how the user's

@@ -2,12 +2,13 @@
 
 use std::collections::BTreeMap;
 
+use super::asked;
 use super::edit::Edit;
-use super::listeners::{is_tls, port};
+use super::listeners::is_tls;
 use super::options::options;
 use super::paths::written;
 use super::sections::Statement;
-use crate::place::{error, is_among, socket};
+use crate::place::{is_among, socket};
 use crate::{ConfigurationError, Surroundings};
 
 /// Options of `bind` lines that a copy cannot have: they are about interfaces, rights and owners.
@@ -31,7 +32,6 @@ const OF_USERS_SERVERS: &str = "addr, agent-addr, agent-check, agent-inter, agen
 /// A `bind` line of a proxy.
 struct Bind<'t> {
     file: usize,
-    section: usize,
     statement: &'t Statement<'t>,
     tls: bool,
 }
@@ -42,7 +42,7 @@ pub(super) fn adapt(
     surroundings: &Surroundings<'_>,
 ) -> Result<(), ConfigurationError> {
     let binds = binds(edit);
-    let chosen = Chosen::among(&binds, edit, surroundings)?;
+    let asked = asked::addresses(edit.source, edit.tree, &surroundings.asks)?;
     let mut moved = BTreeMap::new();
     for (index, bind) in binds.iter().enumerate() {
         let Some(address) = bind.statement.words.get(1) else {
@@ -52,19 +52,18 @@ pub(super) fn adapt(
             edit.remove(bind.file, bind.statement);
             continue;
         }
-        let new = match chosen.address(index, surroundings) {
-            Some(address) => address,
+        let under_load = asked.iter().find(|(line, _)| *line == index);
+        let new = match under_load {
+            Some((_, address)) => address.to_string(),
             None => {
                 let name = format!("{index}.sock");
                 let path = socket(surroundings.prefix, &name, &edit.source.files[0])?;
                 format!("unix@{}", written(path.as_ref()))
             }
         };
-        let under_load = chosen.address(index, surroundings).is_some();
+        let under_load = under_load.is_some();
         edit.splice(bind.file, address.span.clone(), new.clone());
-        let certificate = surroundings
-            .certificate
-            .filter(|_| chosen.tls == Some(index));
+        let certificate = surroundings.certificate.filter(|_| under_load && bind.tls);
         for option in options(bind.statement) {
             let name = bind.statement.word(option.start);
             let gone = is_among(name, NOT_IN_A_COPY)
@@ -100,108 +99,18 @@ fn plain(address: &str) -> String {
 }
 
 fn binds<'t>(edit: &Edit<'t>) -> Vec<Bind<'t>> {
-    let sections = edit.tree.sections.iter().enumerate();
+    let sections = edit.tree.sections.iter();
     sections
-        .filter(|(_, section)| section.has_frontend())
-        .flat_map(|(index, section)| {
+        .filter(|section| section.has_frontend())
+        .flat_map(|section| {
             let binds = section.statements.iter().filter(|s| s.word(0) == "bind");
             binds.map(move |statement| Bind {
                 file: section.file,
-                section: index,
                 statement,
                 tls: is_tls(statement),
             })
         })
         .collect()
-}
-
-/// The lines that are under load, by their places among all.
-struct Chosen {
-    clear: Option<usize>,
-    tls: Option<usize>,
-}
-
-impl Chosen {
-    fn among(
-        binds: &[Bind<'_>],
-        edit: &Edit<'_>,
-        surroundings: &Surroundings<'_>,
-    ) -> Result<Chosen, ConfigurationError> {
-        let find = |tls: bool, also: &dyn Fn(&Bind<'_>) -> bool| {
-            let fits = |bind: &Bind<'_>| {
-                bind.tls == tls && !bind.statement.word(1).starts_with("quic") && also(bind)
-            };
-            binds.iter().position(fits)
-        };
-        let asked = |bind: &Bind<'_>| match surroundings.port {
-            Some(wanted) => has_port(bind.statement.word(1), wanted),
-            None => port(bind.statement.word(1)).is_some(),
-        };
-        let tls_asked = surroundings.port.and_then(|_| find(true, &asked));
-        let clear = match (find(false, &asked), tls_asked) {
-            // Their port is that of a TLS listener: the clear one, if any, is its neighbour.
-            (None, Some(tls)) => find(false, &|bind| bind.section == binds[tls].section),
-            (clear, _) => clear,
-        };
-        let section = clear.or(tls_asked).map(|index| binds[index].section);
-        let tls = surroundings.tls_listen.and_then(|_| {
-            let near = find(true, &|bind| Some(bind.section) == section);
-            tls_asked.or(near).or_else(|| find(true, &|_| true))
-        });
-        if surroundings.tls_listen.is_some() && tls.is_none() {
-            return Err(missing(
-                edit,
-                "no `bind` line of a frontend has `ssl`",
-                binds,
-            ));
-        }
-        let is_elsewhere = surroundings.port.is_some() && tls_asked.is_none();
-        if clear.is_none() && (tls.is_none() || is_elsewhere) {
-            let what = match surroundings.port {
-                Some(port) => format!("no `bind` line of a frontend is in clear on port {port}"),
-                None => "no `bind` line of a frontend is in clear".to_owned(),
-            };
-            return Err(missing(edit, &what, binds));
-        }
-        Ok(Chosen { clear, tls })
-    }
-
-    /// The address of a line in the copy; `None` for one that is not under load.
-    fn address(&self, index: usize, surroundings: &Surroundings<'_>) -> Option<String> {
-        let address = match index {
-            index if Some(index) == self.clear => Some(surroundings.listen),
-            index if Some(index) == self.tls => surroundings.tls_listen,
-            _ => None,
-        };
-        address.map(|address| address.to_string())
-    }
-}
-
-fn missing(edit: &Edit<'_>, what: &str, binds: &[Bind<'_>]) -> ConfigurationError {
-    let has = |bind: &Bind<'_>| {
-        let tls = if bind.tls { " (ssl)" } else { "" };
-        format!("{}{tls}", bind.statement.word(1))
-    };
-    let listens: Vec<String> = binds.iter().map(has).collect();
-    let (file, at) = binds.first().map_or((0, 0), |bind| {
-        (bind.file, bind.statement.words_from(0).start)
-    });
-    let hint = match listens.is_empty() {
-        true => "add a frontend with a `bind` line".to_owned(),
-        false => format!("the configuration listens on {}", listens.join(", ")),
-    };
-    error(&edit.source.files[file], at, what).hint(hint)
-}
-
-/// Whether one of the addresses has this port, or a range of ports with it.
-fn has_port(addresses: &str, wanted: u16) -> bool {
-    addresses.split(',').any(|address| {
-        let last = address
-            .rsplit([':', '-'])
-            .next()
-            .and_then(|port| port.parse().ok());
-        port(address).is_some_and(|first| (first..=last.unwrap_or(first)).contains(&wanted))
-    })
 }
 
 fn servers(edit: &mut Edit<'_>, surroundings: &Surroundings<'_>, moved: &BTreeMap<String, String>) {

@@ -1,36 +1,7 @@
 //! Where a haproxy.cfg listens.
 
 use super::options::options;
-use super::sections::{Statement, Tree};
-use crate::place::line_and_column;
-use crate::{ConfigurationError, Listener, Source};
-
-/// The addresses of all `bind` lines of frontends and listens, in order.
-///
-/// # Errors
-/// The configuration cannot be read ([`Tree::parse`]).
-pub fn listeners(source: &Source) -> Result<Vec<Listener>, ConfigurationError> {
-    let tree = Tree::parse(source)?;
-    let mut listeners = Vec::new();
-    for section in tree
-        .sections
-        .iter()
-        .filter(|section| section.has_frontend())
-    {
-        let file = &source.files[section.file];
-        for bind in section.statements.iter().filter(|s| s.word(0) == "bind") {
-            let line = line_and_column(&file.text, bind.line.start).0;
-            listeners.extend(bind.word(1).split(',').map(|address| Listener {
-                file: file.path.clone(),
-                line,
-                address: address.to_owned(),
-                port: port(address),
-                tls: is_tls(bind),
-            }));
-        }
-    }
-    Ok(listeners)
-}
+use super::sections::Statement;
 
 /// Whether a `bind` line has the option `ssl`.
 pub(super) fn is_tls(bind: &Statement<'_>) -> bool {
@@ -46,4 +17,10 @@ pub(super) fn port(address: &str) -> Option<u16> {
     }
     let ports = address.rsplit_once(':')?.1;
     ports.split('-').next()?.parse().ok()
+}
+
+/// The last port of a range of ports.
+pub(super) fn last_port(address: &str) -> Option<u16> {
+    port(address)?;
+    address.rsplit_once('-')?.1.parse().ok()
 }

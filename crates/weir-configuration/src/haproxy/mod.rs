@@ -2,7 +2,9 @@
 
 mod adapt;
 mod addresses;
+mod asked;
 mod change;
+mod conditions;
 mod edit;
 mod keywords;
 mod listeners;
@@ -17,9 +19,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 pub use adapt::adapt;
+pub use asked::{asked, listeners};
 pub use change::change;
 pub use keywords::is_used_by;
-pub use listeners::listeners;
 pub use options::{as_defaults, lines};
 pub use sections::{Section, Statement, Tree};
 pub use words::Word;

@@ -17,20 +17,15 @@ pub fn listeners(source: &Source) -> Result<Vec<Listener>, ConfigurationError> {
     let trees = view::parse(source)?;
     let nodes = view::expand(source, &trees)?;
     let all = all(&nodes).into_iter().filter(|listen| listen.is_http);
-    let listener = |listen: Listen<'_>| Listener {
-        file: source.files[listen.node.file].path.clone(),
-        line: listen.node.directive.line,
-        address: listen.address().to_owned(),
-        port: listen.socket.port(),
-        tls: listen.ssl,
-    };
-    Ok(all.map(listener).collect())
+    Ok(all.map(|listen| listen.listener(source)).collect())
 }
 
 /// One `listen`, or a server that listens without one.
 pub(super) struct Listen<'a> {
     /// The `listen`, or the `server` without one.
     pub(super) node: &'a Node<'a>,
+    /// The `server` that it is in.
+    pub(super) server: &'a Node<'a>,
     pub(super) is_http: bool,
     pub(super) is_implicit: bool,
     pub(super) socket: Socket,
@@ -60,6 +55,17 @@ enum Host {
 const IMPLICIT: &str = "*:80";
 
 impl Listen<'_> {
+    /// As messages have it.
+    pub(super) fn listener(&self, source: &Source) -> Listener {
+        Listener {
+            file: source.files[self.node.file].path.clone(),
+            line: self.node.directive.line,
+            address: self.address().to_owned(),
+            port: self.socket.port(),
+            tls: self.ssl,
+        }
+    }
+
     pub(super) fn address(&self) -> &str {
         match self.is_implicit {
             true => IMPLICIT,
@@ -182,6 +188,7 @@ fn of_server<'a>(server: &'a Node<'a>, is_http: bool, found: &mut Vec<Listen<'a>
     {
         found.push(Listen {
             node,
+            server,
             is_http,
             is_implicit: false,
             socket: Socket::of(node.directive),
@@ -191,6 +198,7 @@ fn of_server<'a>(server: &'a Node<'a>, is_http: bool, found: &mut Vec<Listen<'a>
     if is_http && found.len() == before {
         found.push(Listen {
             node: server,
+            server,
             is_http,
             is_implicit: true,
             socket: Socket {

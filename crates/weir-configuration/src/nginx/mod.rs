@@ -1,10 +1,12 @@
 //! Configurations of nginx.
 //!
 //! [`read`] takes the main file and all that it includes, [`change`] puts settings into force in
-//! them, [`adapt`] makes a copy fit for a trial, [`listeners`] says where they listen. All of them
+//! them, [`adapt`] makes a copy fit for a trial, [`listeners`] says where they listen,
+//! [`asked`] what answers a load there. All of them
 //! but [`read`] work on text alone and touch no file.
 
 mod adapt;
+mod asked;
 mod change;
 mod context;
 mod listen;
@@ -20,6 +22,7 @@ mod value;
 mod view;
 
 pub use adapt::adapt;
+pub use asked::asked;
 pub use change::change;
 pub use listen::listeners;
 pub use plain::{Plain, directives, expanded};

@@ -6,6 +6,7 @@
 )]
 #![allow(clippy::print_stdout, reason = "what is skipped says so")]
 
+mod asked;
 mod document;
 mod haproxy;
 mod nginx;

@@ -9,7 +9,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
-use weir_configuration::{Listener, Source, SourceFile, Surroundings};
+use weir_configuration::{Ask, Listener, Source, SourceFile, Surroundings};
+use weir_model::study::{AskSpec, RequestedSpec};
 use weir_parameters::Parameter;
 
 /// A row with only what a writer of configurations reads.
@@ -57,10 +58,41 @@ pub(crate) fn of_a_test(prefix: &Path) -> Surroundings<'_> {
 
 /// The same with a listener for TLS.
 pub(crate) fn with_tls(prefix: &Path) -> Surroundings<'_> {
-    Surroundings {
-        tls_listen: Some(address(TLS_LISTEN)),
-        ..of_a_test(prefix)
+    let mut surroundings = of_a_test(prefix);
+    surroundings.asks.push(ask(true, address(TLS_LISTEN)));
+    surroundings
+}
+
+/// What a load asks that names nothing.
+pub(crate) fn ask(tls: bool, at: SocketAddr) -> Ask {
+    let requested = RequestedSpec {
+        target: "/".to_owned(),
+        ..RequestedSpec::default()
+    };
+    Ask {
+        spec: AskSpec {
+            tls,
+            requests: vec![requested],
+            ..AskSpec::default()
+        },
+        at,
     }
+}
+
+/// The same surroundings with a port that the proxy names.
+pub(crate) fn at_port(mut surroundings: Surroundings<'_>, port: u16) -> Surroundings<'_> {
+    for ask in &mut surroundings.asks {
+        ask.spec.proxy_port = Some(port);
+    }
+    surroundings
+}
+
+/// The same with a host that the loads name.
+pub(crate) fn for_host<'p>(mut surroundings: Surroundings<'p>, host: &str) -> Surroundings<'p> {
+    for ask in &mut surroundings.asks {
+        ask.spec.host = Some(host.to_owned());
+    }
+    surroundings
 }
 
 /// Surroundings in `prefix` that nothing of the machine's stands in.
@@ -71,10 +103,8 @@ pub(crate) fn surroundings(
 ) -> Surroundings<'_> {
     Surroundings {
         prefix,
-        listen,
-        tls_listen: None,
+        asks: vec![ask(false, listen)],
         certificate: None,
-        port: None,
         origin: Some(origin),
         user: None,
     }

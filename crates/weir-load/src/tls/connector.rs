@@ -1,11 +1,15 @@
 //! What all connections of one flow have in common.
 
+use std::io::{self, Read, Write};
 use std::sync::Arc;
 
 use rustls::client::{Resumption as ClientResumption, Tls12Resumption, WebPkiServerVerifier};
 use rustls::crypto::{CryptoProvider, SupportedKxGroup, aws_lc_rs};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
-use rustls::{ClientConfig, Error, RootCertStore, SupportedCipherSuite, SupportedProtocolVersion};
+use rustls::{
+    ClientConfig, ClientConnection, Error, RootCertStore, StreamOwned, SupportedCipherSuite,
+    SupportedProtocolVersion,
+};
 use weir_model::tls::{ClientCertificate, Resumption, TlsSpec, TlsVersion, Trust, names};
 
 use super::error::SetupError;
@@ -68,6 +72,17 @@ impl Connector {
             .dangerous()
             .set_certificate_verifier(verifier.clone());
         Connector::assemble(config, self.name.clone(), verifier, self.resumption)
+    }
+
+    /// A connection of this kind over a stream, for whoever asks once and may wait: what is written and read is
+    /// secured, after a handshake. It is not the engine's way, which never waits.
+    ///
+    /// # Errors
+    /// The settings contradict each other.
+    pub fn over<S: Read + Write>(&self, stream: S) -> io::Result<impl Read + Write + use<S>> {
+        let connection = ClientConnection::new(Arc::clone(&self.config), self.name.clone());
+        let connection = connection.map_err(io::Error::other)?;
+        Ok(StreamOwned::new(connection, stream))
     }
 
     /// Whether connections may carry early data.

@@ -3,6 +3,7 @@
 
 mod about;
 mod alone;
+mod asked;
 mod by_rate;
 mod charts;
 mod compare;
@@ -34,6 +35,7 @@ pub(crate) fn document(input: &ReportInput<'_>) -> Document {
     let source = format!("{} · {}", header.run, setup::instant(&header.started_at));
     let mut blocks = head(input);
     blocks.extend(about::blocks(study, input.records));
+    blocks.extend(asked::blocks(study, input.records));
     blocks.extend(load::sections(input));
     blocks.extend(alone::section(input.findings.alone.as_ref()));
     blocks.extend(by_rate::sections(study, &input.findings.loads));

@@ -200,6 +200,7 @@ fn records(study: &Study) -> Vec<Record> {
             effective,
             nofile: 20_000,
             inert: Vec::new(),
+            asked: Vec::new(),
         })
     });
     let mut records: Vec<Record> = proxies.collect();

@@ -93,6 +93,7 @@ fn record((plan, port): (&Plan, u32)) -> Record {
         nofile: 20_000,
         pid: 100,
         inert: Vec::new(),
+        asked: Vec::new(),
     })
 }
 

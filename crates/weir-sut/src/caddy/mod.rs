@@ -26,7 +26,7 @@ use weir_parameters::Catalog;
 use crate::admin;
 use crate::installed::{Installed, Marks, word_behind};
 use crate::proxy::check;
-use crate::{Configuration, Effective, Proxy, RunningProxy, SutError, Task};
+use crate::{Configuration, Effective, Language, Proxy, RunningProxy, SutError, Task};
 
 const KIND: ProxyKind = ProxyKind::Caddy;
 
@@ -59,6 +59,10 @@ pub(crate) struct Caddy {
 impl Proxy for Caddy {
     fn installed(&self) -> &Installed {
         &self.installed
+    }
+
+    fn language(&self) -> Option<&dyn Language> {
+        Some(self)
     }
 
     fn configure(&self, task: &Task<'_>) -> Result<Configuration, SutError> {

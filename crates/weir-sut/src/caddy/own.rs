@@ -2,45 +2,71 @@
 
 use std::path::Path;
 
-use weir_configuration::document::{Dialect, Format, adapt_caddy, change, listeners, read};
-use weir_configuration::{ConfigurationError, Source, SourceFile, Wanted};
+use weir_configuration::document::{Dialect, Format, adapt_caddy, asked, change, read};
+use weir_configuration::{Asked, ConfigurationError, Source, SourceFile, Surroundings, Wanted};
+use weir_model::study::AskSpec;
 
 use super::layout::{ENVIRONMENT, environment};
 use super::{Caddy, FILE, KIND, folders, log};
 use crate::configuration::Configuration;
 use crate::installed::output;
 use crate::own::{Copying, about};
-use crate::{Own, SutError, Task};
+use crate::{Language, Own, SutError, Task};
 
 pub(super) fn write(
     caddy: &Caddy,
     task: &Task<'_>,
     own: Own<'_>,
 ) -> Result<Configuration, SutError> {
-    let wanted = task.wanted()?;
-    let is_json = own.file.extension().is_some_and(|it| it == "json");
-    let [user, changed] = match is_json {
-        true => {
-            let user = read(own.file, Format::Json)?;
-            let changed = change(&user, Dialect::Caddy, &wanted)?;
-            [user, changed]
-        }
-        false => {
-            must_change_nothing(own.file, &wanted)?;
-            let adapted = caddy.adapted(own.file)?;
-            [adapted.clone(), adapted]
-        }
-    };
+    let [user, changed] = caddy.read(own.file, &task.wanted()?)?;
     let variables = environment(&task.directives()?)?;
     let copying = Copying::begin(task, own, [user, changed], None)?;
-    let copy = adapt_caddy(copying.changed(), &copying.surroundings(None))?;
-    let listeners = listeners(&copy, Dialect::Caddy)?;
-    let addresses = listeners.into_iter().map(|listener| listener.address);
+    let copy = caddy.adapt(copying.changed(), &copying.surroundings(None))?;
     Ok(Configuration {
         environment: folders().chain(variables).collect(),
         // Caddy takes the language from the name.
-        ..copying.finish(copy, Some(FILE), addresses)?
+        ..copying.finish(caddy, copy, Some(FILE))?
     })
+}
+
+impl Language for Caddy {
+    fn read(&self, main: &Path, wanted: &[Wanted<'_>]) -> Result<[Source; 2], SutError> {
+        if main.extension().is_some_and(|it| it == "json") {
+            let user = read(main, Format::Json)?;
+            let changed = change(&user, Dialect::Caddy, wanted)?;
+            return Ok([user, changed]);
+        }
+        must_change_nothing(main, wanted)?;
+        let adapted = self.adapted(main)?;
+        Ok([adapted.clone(), adapted])
+    }
+
+    fn look_up(&self, source: &Source, ask: &AskSpec) -> Result<Vec<Asked>, ConfigurationError> {
+        let found = asked(source, Dialect::Caddy, ask);
+        let main = &source.files[0].path;
+        if main.extension().is_some_and(|it| it == "json") {
+            return found;
+        }
+        // Lines of what a Caddyfile was made to are nobody's.
+        let mut found = found.map_err(|error| ConfigurationError {
+            hint: error.hint,
+            ..about(main, error.what)
+        })?;
+        for asked in &mut found {
+            asked.listener.line = 0;
+            let spots = [&mut asked.server, &mut asked.location];
+            spots.into_iter().flatten().for_each(|spot| spot.line = 0);
+        }
+        Ok(found)
+    }
+
+    fn adapt(
+        &self,
+        source: &Source,
+        surroundings: &Surroundings<'_>,
+    ) -> Result<Source, ConfigurationError> {
+        adapt_caddy(source, surroundings)
+    }
 }
 
 /// Settings are put into JSON, and nobody would find his Caddyfile again in what was made of it.

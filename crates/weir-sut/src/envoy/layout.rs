@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use weir_parameters::Directive;
 
 use super::document::{CLEAR, CLUSTER, ROUTER, TLS, UPSTREAM_HTTP, put_all};
-use super::own;
+use super::{Envoy, own};
 use crate::certificate::{CERTIFICATE_FILE, KEY_FILE};
 use crate::configuration::{ADMIN_SOCKET, Configuration};
 use crate::{Site, SutError, Task};
@@ -17,9 +17,9 @@ const FILE: &str = "envoy.json";
 /// What the statistics of client connections stand under, for both listeners together.
 pub(super) const STATISTICS: &str = "ingress";
 
-pub(super) fn write(task: &Task<'_>) -> Result<Configuration, SutError> {
+pub(super) fn write(envoy: &Envoy, task: &Task<'_>) -> Result<Configuration, SutError> {
     if let Some(own) = task.site.own {
-        return own::write(task, own);
+        return own::write(envoy, task, own);
     }
     let directives = task.directives()?;
     let layout = Layout {

@@ -26,7 +26,7 @@ use weir_parameters::Catalog;
 
 use crate::installed::{Installed, Marks};
 use crate::proxy::check;
-use crate::{Configuration, Effective, Proxy, RunningProxy, SutError, Task, admin};
+use crate::{Configuration, Effective, Language, Proxy, RunningProxy, SutError, Task, admin};
 
 /// The mark of a warning in Envoy's log, behind time and thread.
 const WARNING: &str = "[warning]";
@@ -52,7 +52,11 @@ impl Proxy for Envoy {
     }
 
     fn configure(&self, task: &Task<'_>) -> Result<Configuration, SutError> {
-        layout::write(task)
+        layout::write(self, task)
+    }
+
+    fn language(&self) -> Option<&dyn Language> {
+        Some(self)
     }
 
     /// `envoy --mode validate`. Listeners, clusters and certificates are made as for a start; no

@@ -1,31 +1,55 @@
 //! A copy of a user's Envoy bootstrap, in JSON or YAML.
 
-use serde_json::Value;
-use weir_configuration::document::{Dialect, Format, adapt_envoy, change, listeners, read, value};
+use std::path::Path;
 
+use serde_json::Value;
+use weir_configuration::document::{Dialect, Format, adapt_envoy, asked, change, read, value};
+use weir_configuration::{Asked, ConfigurationError, Source, Surroundings, Wanted};
+use weir_model::study::AskSpec;
+
+use super::Envoy;
 use super::layout::arguments;
 use crate::configuration::Configuration;
 use crate::own::Copying;
-use crate::{Own, SutError, Task};
+use crate::{Language, Own, SutError, Task};
 
-pub(super) fn write(task: &Task<'_>, own: Own<'_>) -> Result<Configuration, SutError> {
-    let wanted = task.wanted()?;
-    let format = Dialect::Envoy.format(own.file);
-    let user = read(own.file, format)?;
-    let changed = change(&user, Dialect::Envoy, &wanted)?;
+pub(super) fn write(
+    envoy: &Envoy,
+    task: &Task<'_>,
+    own: Own<'_>,
+) -> Result<Configuration, SutError> {
+    let [user, changed] = envoy.read(own.file, &task.wanted()?)?;
     let copying = Copying::begin(task, own, [user, changed], None)?;
-    let copy = adapt_envoy(copying.changed(), &copying.surroundings(None))?;
-    let listeners = listeners(&copy, Dialect::Envoy)?;
-    let addresses = listeners.into_iter().map(|listener| listener.address);
+    let copy = envoy.adapt(copying.changed(), &copying.surroundings(None))?;
     // Envoy takes the format from the name.
-    let name = match format {
+    let name = match Dialect::Envoy.format(own.file) {
         Format::Json => "envoy.json",
         Format::Yaml => "envoy.yaml",
     };
     Ok(Configuration {
         arguments: arguments(&task.directives()?)?,
-        ..copying.finish(copy, Some(name), addresses)?
+        ..copying.finish(envoy, copy, Some(name))?
     })
+}
+
+impl Language for Envoy {
+    fn read(&self, main: &Path, wanted: &[Wanted<'_>]) -> Result<[Source; 2], SutError> {
+        let user = read(main, Dialect::Envoy.format(main))?;
+        let changed = change(&user, Dialect::Envoy, wanted)?;
+        Ok([user, changed])
+    }
+
+    fn look_up(&self, source: &Source, ask: &AskSpec) -> Result<Vec<Asked>, ConfigurationError> {
+        asked(source, Dialect::Envoy, ask)
+    }
+
+    fn adapt(
+        &self,
+        source: &Source,
+        surroundings: &Surroundings<'_>,
+    ) -> Result<Source, ConfigurationError> {
+        adapt_envoy(source, surroundings)
+    }
 }
 
 /// The bootstrap of a copy that was written.

@@ -9,7 +9,7 @@ use std::path::Path;
 
 use weir_parameters::Directive;
 
-use super::own;
+use super::{Haproxy, own};
 use crate::certificate::{CERTIFICATE_FILE, KEY_FILE};
 use crate::configuration::{ADMIN_SOCKET, Configuration};
 use crate::user::WorkerUser;
@@ -28,9 +28,9 @@ pub(super) const USERS: [&str; 3] = ["haproxy", "www-data", "nobody"];
 /// connection that asks nothing keeps the former worker until it ends.
 const HARD_STOP_AFTER: &str = "10s";
 
-pub(super) fn write(task: &Task<'_>) -> Result<Configuration, SutError> {
+pub(super) fn write(haproxy: &Haproxy, task: &Task<'_>) -> Result<Configuration, SutError> {
     if let Some(own) = task.site.own {
-        return own::write(task, own);
+        return own::write(haproxy, task, own);
     }
     let layout = Layout {
         directives: task.directives()?,

@@ -28,7 +28,7 @@ use weir_parameters::Catalog;
 use crate::admin;
 use crate::installed::{Installed, Marks, word_behind};
 use crate::proxy::has_workers;
-use crate::{Configuration, Effective, Proxy, RunningProxy, SutError, Task};
+use crate::{Configuration, Effective, Language, Proxy, RunningProxy, SutError, Task};
 
 /// The master's own socket, below the prefix, as Debian's service has one.
 const MASTER_SOCKET: &str = "run/master.sock";
@@ -54,7 +54,7 @@ impl Proxy for Haproxy {
     }
 
     fn configure(&self, task: &Task<'_>) -> Result<Configuration, SutError> {
-        layout::write(task)
+        layout::write(self, task)
     }
 
     /// `haproxy -c` opens no listener.
@@ -106,6 +106,10 @@ impl Proxy for Haproxy {
         catalog: &Catalog,
     ) -> Result<Effective, SutError> {
         effective::read(configuration, proxy, catalog)
+    }
+
+    fn language(&self) -> Option<&dyn Language> {
+        Some(self)
     }
 
     /// Counters of `show info` by their names there, and those of `show stat` as `frontend.req_tot`

@@ -1,25 +1,29 @@
 //! A copy of a user's haproxy.cfg.
 
-use weir_configuration::Source;
-use weir_configuration::haproxy::{Tree, adapt, change, listeners, read};
+use std::path::Path;
 
+use weir_configuration::haproxy::{Tree, adapt, asked, change, read};
+use weir_configuration::{Asked, ConfigurationError, Source, Surroundings, Wanted};
+use weir_model::study::AskSpec;
+
+use super::Haproxy;
 use super::layout::{ACCESS_LOG, USERS, offer_key};
 use crate::configuration::Configuration;
 use crate::own::Copying;
 use crate::user::{Id, WorkerUser};
-use crate::{Own, SutError, Task};
+use crate::{Language, Own, SutError, Task};
 
-pub(super) fn write(task: &Task<'_>, own: Own<'_>) -> Result<Configuration, SutError> {
-    let wanted = task.wanted()?;
-    let user = read(own.file)?;
-    let changed = change(&user, &wanted)?;
+pub(super) fn write(
+    haproxy: &Haproxy,
+    task: &Task<'_>,
+    own: Own<'_>,
+) -> Result<Configuration, SutError> {
+    let [user, changed] = haproxy.read(own.file, &task.wanted()?)?;
     let worker = worker_of(&changed)?;
     // The master reads everything as the user it was started by, so nobody else has to get there.
     let copying = Copying::begin(task, own, [user, changed], None)?;
-    let copy = adapt(copying.changed(), &copying.surroundings(worker.as_ref()))?;
-    let listeners = listeners(&copy)?;
-    let addresses = listeners.into_iter().map(|listener| listener.address);
-    let configuration = copying.finish(copy, None, addresses)?;
+    let copy = haproxy.adapt(copying.changed(), &copying.surroundings(worker.as_ref()))?;
+    let configuration = copying.finish(haproxy, copy, None)?;
     if task.site.tls.is_some() {
         let folder = configuration.prefix().join("conf");
         offer_key(&folder).map_err(SutError::file("write", folder))?;
@@ -31,6 +35,26 @@ pub(super) fn write(task: &Task<'_>, own: Own<'_>) -> Result<Configuration, SutE
         shares_port: true,
         ..configuration
     })
+}
+
+impl Language for Haproxy {
+    fn read(&self, main: &Path, wanted: &[Wanted<'_>]) -> Result<[Source; 2], SutError> {
+        let user = read(main)?;
+        let changed = change(&user, wanted)?;
+        Ok([user, changed])
+    }
+
+    fn look_up(&self, source: &Source, ask: &AskSpec) -> Result<Vec<Asked>, ConfigurationError> {
+        asked(source, ask)
+    }
+
+    fn adapt(
+        &self,
+        source: &Source,
+        surroundings: &Surroundings<'_>,
+    ) -> Result<Source, ConfigurationError> {
+        adapt(source, surroundings)
+    }
 }
 
 /// The user that the workers are to become.

@@ -11,6 +11,7 @@ use super::Httpd;
 use super::status::{CONFIGURATION, HIDDEN, STATUS};
 use crate::certificate::{CERTIFICATE_FILE, KEY_FILE};
 use crate::configuration::Configuration;
+use crate::language::NOT_YET;
 use crate::user::WorkerUser;
 use crate::{Site, SutError, Task};
 
@@ -48,8 +49,7 @@ const THREAD_LIMIT: usize = 64;
 
 pub(super) fn write(httpd: &Httpd, task: &Task<'_>) -> Result<Configuration, SutError> {
     if task.site.own.is_some() {
-        let what = "be started with a configuration of yours: weir cannot change one of its yet";
-        return Err(task.unable(what));
+        return Err(task.unable(NOT_YET));
     }
     let directives = task.directives()?;
     let user = WorkerUser::find(&USERS);

@@ -19,7 +19,7 @@ use weir_parameters::Catalog;
 use crate::admin;
 use crate::installed::{Installed, Marks, word_behind};
 use crate::proxy::{answer, has_workers};
-use crate::{Configuration, Effective, Proxy, RunningProxy, SutError, Task};
+use crate::{Configuration, Effective, Language, Proxy, RunningProxy, SutError, Task};
 
 pub(crate) const MARKS: Marks = Marks {
     kind: ProxyKind::Nginx,
@@ -123,6 +123,10 @@ impl Proxy for Nginx {
         };
         let met = configuration.met();
         Ok(effective::read(text, &tree, met, catalog, nofile))
+    }
+
+    fn language(&self) -> Option<&dyn Language> {
+        Some(self)
     }
 
     /// What stub_status tells; the request for it is among what it counts.

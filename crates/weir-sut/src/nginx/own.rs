@@ -1,8 +1,11 @@
 //! A copy of a user's nginx.conf.
 
+use std::path::Path;
 use std::time::Duration;
 
-use weir_configuration::nginx::{Plain, adapt, change, expanded, listeners, read};
+use weir_configuration::nginx::{Plain, adapt, asked, change, expanded, read};
+use weir_configuration::{Asked, ConfigurationError, Source, Surroundings, Wanted};
+use weir_model::study::AskSpec;
 use weir_probe::process::command_line;
 
 use super::Nginx;
@@ -10,16 +13,14 @@ use super::configuration::{USERS, workers_of};
 use crate::configuration::Configuration;
 use crate::own::Copying;
 use crate::user::{Id, WorkerUser};
-use crate::{Own, RunningProxy, SutError, Task, proxy};
+use crate::{Language, Own, RunningProxy, SutError, Task, proxy};
 
 pub(super) fn write(
     nginx: &Nginx,
     task: &Task<'_>,
     own: Own<'_>,
 ) -> Result<Configuration, SutError> {
-    let wanted = task.wanted()?;
-    let user = read(own.file, None)?;
-    let changed = change(&user, &wanted)?;
+    let [user, changed] = nginx.read(own.file, &task.wanted()?)?;
     let tree = expanded(&changed)?;
     let names = arguments(&tree, "user");
     // Without a group it is the one that is called as the user is (`ngx_set_user`).
@@ -29,16 +30,34 @@ pub(super) fn write(
     let user_of_workers = workers_user.as_ref();
     let copying = Copying::begin(task, own, [user, changed], user_of_workers)?;
     let surroundings = copying.surroundings(user_of_workers);
-    let copy = adapt(copying.changed(), &surroundings, &nginx.installed.said)?;
-    let listeners = listeners(&copy)?;
-    let addresses = listeners.into_iter().map(|listener| listener.address);
-    let configuration = copying.finish(copy, None, addresses)?;
+    let copy = nginx.adapt(copying.changed(), &surroundings)?;
+    let configuration = copying.finish(nginx, copy, None)?;
     Ok(Configuration {
         error_log: Some("logs/error.log".into()),
         workers: workers(&tree),
         shares_port: shares_port(&tree),
         ..configuration
     })
+}
+
+impl Language for Nginx {
+    fn read(&self, main: &Path, wanted: &[Wanted<'_>]) -> Result<[Source; 2], SutError> {
+        let user = read(main, None)?;
+        let changed = change(&user, wanted)?;
+        Ok([user, changed])
+    }
+
+    fn look_up(&self, source: &Source, ask: &AskSpec) -> Result<Vec<Asked>, ConfigurationError> {
+        asked(source, ask)
+    }
+
+    fn adapt(
+        &self,
+        source: &Source,
+        surroundings: &Surroundings<'_>,
+    ) -> Result<Source, ConfigurationError> {
+        adapt(source, surroundings, &self.installed.said)
+    }
 }
 
 /// The arguments of the first directive of a name outside all blocks.

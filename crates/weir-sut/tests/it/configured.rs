@@ -135,7 +135,7 @@ fn each_level_must_read_back(kind: ProxyKind) {
 /// Many at once, with a listener of either kind.
 fn rounds_must_read_back(kind: ProxyKind, others: Vec<Settings>) {
     let folder = WorkFolder::create().expect("the work folder can be made");
-    let certificate = Certificate::make(folder.path(), NAME).expect("a certificate");
+    let certificate = Certificate::make(folder.path(), &[NAME.to_owned()]).expect("a certificate");
     for settings in rounds(kind).into_iter().chain(others) {
         let setup = Setup {
             settings,
@@ -261,7 +261,7 @@ fn what_cannot_be_configured_is_refused_before_anything_is_written() {
     let refused = |setup: &Setup<'_>| setup.try_write(&folder, free_address()).unwrap_err();
     let own = Own {
         file: Path::new("/nonexistent/proxy.json"),
-        port: None,
+        asks: &[],
     };
     for kind in ProxyKind::started() {
         let proxy = |changes: Changes<'_>| Setup::proxy(kind, changes, nobody());

@@ -6,7 +6,7 @@ use weir_model::study::{ProxyKind, Settings};
 use weir_origin::{Content, Origin, OriginConfig};
 use weir_sut::Own;
 
-use crate::setup::{Setup, run};
+use crate::setup::{Setup, ask_at, run};
 use crate::support::{free_address, get};
 
 /// An nginx.conf with a location of this text.
@@ -142,16 +142,17 @@ fn gateways_of_every_protocol_are_answered() {
             };
             let file = folder.prefix(&format!("user.{extension}"));
             fs::write(&file, &text).unwrap();
+            let asks = [ask_at(free_address())];
             let setup = Setup {
                 settings: Settings::new(),
                 own: Some(Own {
                     file: &file,
-                    port: None,
+                    asks: &asks,
                 }),
                 ..Setup::proxy(kind, &[], origin.addresses()[0])
             };
             let what = format!("{name} from {}, {size} bytes", kind.name());
-            let configuration = setup.try_write(&folder, free_address());
+            let configuration = setup.try_write(&folder, asks[0].at);
             let configuration = configuration.unwrap_or_else(|error| panic!("{what}: {error}"));
             let program = crate::setup::program(kind);
             let proxy = run(&*program, &configuration);

@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 
-use weir_model::study::{ProxyKind, ProxyRole, Settings};
+use weir_model::study::{AskSpec, ProxyKind, ProxyRole, RequestedSpec, Settings};
 use weir_parameters::Catalog;
 use weir_sut::{
-    Certificate, Configuration, Effective, Launch, Own, Proxy, RunningProxy, Site, SutError,
+    Ask, Certificate, Configuration, Effective, Launch, Own, Proxy, RunningProxy, Site, SutError,
     TlsListener, WorkFolder,
 };
 
@@ -31,6 +31,19 @@ pub(crate) fn catalog(kind: ProxyKind) -> Catalog {
 /// Where nobody listens.
 pub(crate) fn nobody() -> SocketAddr {
     (Ipv4Addr::LOCALHOST, 9).into()
+}
+
+/// What a load in clear asks that names nothing, at an address.
+pub(crate) fn ask_at(at: SocketAddr) -> Ask {
+    let requested = RequestedSpec {
+        target: "/".to_owned(),
+        ..RequestedSpec::default()
+    };
+    let spec = AskSpec {
+        requests: vec![requested],
+        ..AskSpec::default()
+    };
+    Ask { spec, at }
 }
 
 /// Debian's settings of a proxy with others on top.
@@ -122,7 +135,7 @@ impl Setup<'_> {
     /// Starts it with a listener of either kind.
     pub(crate) fn start_with_tls(&self) -> Arm {
         let folder = folder();
-        let certificate = Certificate::make(folder.path(), secure::NAME);
+        let certificate = Certificate::make(folder.path(), &[secure::NAME.to_owned()]);
         self.start_in(
             folder,
             Some(certificate.expect("a certificate can be made")),

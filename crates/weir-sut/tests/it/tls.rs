@@ -278,7 +278,7 @@ fn the_key_is_nobody_else_s_to_read_and_no_two_runs_have_the_same() {
     let folders = [(); 2].map(|()| WorkFolder::create().unwrap());
     let made = folders
         .each_ref()
-        .map(|folder| Certificate::make(folder.path(), NAME).unwrap());
+        .map(|folder| Certificate::make(folder.path(), &[NAME.to_owned()]).unwrap());
     let keys = made
         .each_ref()
         .map(|made| made.file().with_file_name("key.pem"));
@@ -301,7 +301,7 @@ fn the_key_is_nobody_else_s_to_read_and_no_two_runs_have_the_same() {
         assert!(text.contains(words), "{words} is not in\n{text}");
     }
     assert!(matches!(
-        Certificate::make(folders[0].path(), "no host\u{e9}"),
+        Certificate::make(folders[0].path(), &["no host\u{e9}".to_owned()]),
         Err(SutError::Certificate { .. })
     ));
 }

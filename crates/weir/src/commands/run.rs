@@ -5,11 +5,11 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use weir_host::journal::Restored;
-use weir_lab::{Event, Options, Summary};
-use weir_model::record::{Outcome, PilotRecord, Remark};
+use weir_lab::{AskedByArm, Event, Options, Summary};
+use weir_model::record::{AskedRecord, Outcome, PilotRecord, Remark};
 use weir_model::study::{Arm, ArmRole, LoadSpec, Study};
 use weir_parameters::Catalog;
-use weir_report::number;
+use weir_report::{number, words};
 use weir_study::{CheckContext, Scale};
 use weir_sut::Launcher;
 
@@ -53,7 +53,11 @@ pub(crate) fn run(args: RunArgs) -> Result<ExitCode, Failure> {
                 can_be_alone(&read.study)?;
             }
             if args.check {
-                terminal::print(&description(&read.study, &remarks, args.check_alone))?;
+                let asked = weir_lab::asked(&read.study, &options);
+                let (asked, left_out) = asked.map_err(|error| Failure::of_run(error, None))?;
+                remarks.extend(left_out);
+                let text = description(&read.study, &asked, &remarks, args.check_alone);
+                terminal::print(&text)?;
                 return Ok(ExitCode::SUCCESS);
             }
             let folder = args
@@ -144,8 +148,8 @@ fn scale(text: Option<&str>) -> Result<Scale, Failure> {
         .map_err(|error| Failure::input(format!("--scale: {error}")))
 }
 
-/// What a study comes to, for `--check`.
-fn description(study: &Study, remarks: &[Remark], check_alone: bool) -> String {
+/// What a study comes to, for `--check`; `asked` is what its loads ask of the user's configurations, by arm.
+fn description(study: &Study, asked: &AskedByArm, remarks: &[Remark], check_alone: bool) -> String {
     let mut text = format!("{}: {}\n", study.name, study.question.trim());
     for arm in &study.arms {
         let changes: Vec<_> = arm
@@ -168,6 +172,9 @@ fn description(study: &Study, remarks: &[Remark], check_alone: bool) -> String {
     for loads in loads.chunk_by(of_one_matrix) {
         text.push_str(&load_line(loads));
     }
+    for line in asked_lines(study, asked) {
+        text.push_str(&format!("  asks  {line}\n"));
+    }
     let mut takes = weir_lab::length_of(study);
     if check_alone {
         let check = weir_lab::length_of_check(study);
@@ -185,6 +192,23 @@ fn description(study: &Study, remarks: &[Remark], check_alone: bool) -> String {
         "The whole run takes about {takes}.\nNothing was started (--check).\n"
     ));
     text
+}
+
+/// What loads ask, in a line for each listener; that of arms with the same configuration once.
+fn asked_lines(study: &Study, asked: &AskedByArm) -> Vec<String> {
+    let mut lines = Vec::new();
+    for record in study
+        .arms
+        .iter()
+        .filter_map(|arm| asked.get(&arm.name))
+        .flatten()
+    {
+        let line = words::asked(record);
+        if !lines.contains(&line) {
+            lines.push(line);
+        }
+    }
+    lines
 }
 
 /// A load with its name, blocks and length as planned.
@@ -270,6 +294,8 @@ struct Narrator {
     line: StatusLine,
     begun: Instant,
     arms: Vec<String>,
+    /// What was said of what loads ask.
+    asked: Vec<String>,
     told: Instant,
     is_resumed: bool,
     is_alone: bool,
@@ -282,6 +308,7 @@ impl Narrator {
             line: StatusLine::new(),
             begun: now,
             arms: Vec::new(),
+            asked: Vec::new(),
             told: now,
             is_resumed: false,
             is_alone: false,
@@ -319,8 +346,9 @@ impl Narrator {
             Event::ArmReady {
                 arm,
                 address,
+                asked,
                 remarks,
-            } => self.ready(arm, &address, &remarks),
+            } => self.ready(arm, &address, &asked, &remarks),
             Event::AloneBegun {
                 arms: [against, arm],
                 why,
@@ -375,10 +403,17 @@ impl Narrator {
         }
     }
 
-    /// Alone, each arm starts again and again: that is said once.
-    fn ready(&mut self, arm: String, address: &str, remarks: &[String]) {
+    /// Alone, each arm starts again and again: that is said once. So is what loads ask of a configuration that
+    /// several arms are copies of.
+    fn ready(&mut self, arm: String, address: &str, asked: &[AskedRecord], remarks: &[String]) {
         if self.is_alone {
             return;
+        }
+        for line in asked.iter().map(words::asked) {
+            if !self.asked.contains(&line) {
+                self.say(&line);
+                self.asked.push(line);
+            }
         }
         for remark in remarks {
             self.say(&format!("{arm}: {remark}"));

@@ -41,6 +41,7 @@ mod run_kernel;
 mod run_launch;
 mod run_loads;
 mod run_own;
+mod run_own_asked;
 mod run_own_cases;
 mod run_own_refused;
 mod run_proxies;

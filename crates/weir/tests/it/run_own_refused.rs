@@ -96,7 +96,7 @@ fn what_a_user_s_nginx_has_no_place_for() {
         &words,
     );
     let words = [
-        "~/nginx.conf:1:1: no HTTP server listens in clear at port 1",
+        "~/site.conf:2:5: no HTTP server listens in clear on port 1",
         "hint: listeners: 18080 at ~/site.conf:2",
     ];
     refused("nginx", &FILES, (", port: 1", "gzip: on"), &words);
@@ -104,7 +104,7 @@ fn what_a_user_s_nginx_has_no_place_for() {
     let user = User::new(&place, &FILES);
     let text = text("nginx", &user.path("nginx.conf"), "", "gzip: on");
     let ended = place.run(&text.replace("timeout: 10s", "tls: true")).end();
-    ended.refused(&["nginx.conf:1:1: no HTTP server listens with TLS"]);
+    ended.refused(&["site.conf:2:5: no HTTP server listens with TLS"]);
     place.assert_clean();
 }
 

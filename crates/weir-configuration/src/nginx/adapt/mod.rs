@@ -27,10 +27,9 @@ use crate::{ConfigurationError, Source, Splice, Surroundings};
 ///   write to the system's places, so it is said.
 /// * What is read stays where it is: paths that nginx takes from the configuration's folder or from
 ///   the program's prefix become absolute. `include` names the copies.
-/// * The chosen listener is at [`Surroundings::listen`], the first with TLS at
-///   [`Surroundings::tls_listen`]; both without `proxy_protocol`, which no client of weir's speaks.
-///   All others, those of `stream` and `mail` too, get sockets below `run`. With TLS one in clear
-///   need not be there: the port may be that of the one with TLS.
+/// * The listeners that loads ask ([`Surroundings::asks`]) are at the addresses for that, without
+///   `proxy_protocol`, which no client of weir's speaks. All others, those of `stream` and `mail` too, get
+///   sockets below `run`.
 /// * With [`Surroundings::certificate`], it stands for every certificate and every key of servers.
 /// * With [`Surroundings::origin`], it stands in every `upstream` for each `server`, which keeps its
 ///   weight and limits, and in every `*_pass` to an address or a name that is no `upstream`, which

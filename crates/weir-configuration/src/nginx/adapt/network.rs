@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use super::Adaptation;
-use crate::nginx::listen::{self, Listen, Socket};
+use crate::nginx::asked;
+use crate::nginx::listen::{self, Socket};
 use crate::nginx::origin::Target;
 use crate::nginx::syntax::quoted;
 use crate::nginx::view::Node;
@@ -38,27 +39,9 @@ impl Sockets {
             new: BTreeMap::new(),
             asked: Vec::new(),
         };
-        let port = surroundings.port;
-        let is_at_port = |it: &Listen<'_>| port.is_none_or(|port| it.socket.port() == Some(port));
-        let in_clear = asked(&all, |it| !it.ssl && is_at_port(it));
-        let is_tls = |it: &Listen<'_>| it.ssl && Some(&it.socket) != in_clear;
-        let tls_at_port = asked(&all, |it| is_tls(it) && is_at_port(it));
-        let with_tls = tls_at_port.or_else(|| asked(&all, is_tls));
-        let wants_tls = surroundings.tls_listen.is_some();
-        if in_clear.is_none() && !(wants_tls && tls_at_port.is_some()) {
-            let at = port.map_or(String::new(), |port| format!(" at port {port}"));
-            let what = format!("no HTTP server listens in clear{at}");
-            return Err(none(source, &all, what));
-        }
-        if wants_tls && with_tls.is_none() {
-            let what = "no HTTP server listens with TLS".to_owned();
-            return Err(none(source, &all, what));
-        }
-        if let Some(socket) = in_clear {
-            sockets.ask(socket, surroundings.listen.to_string());
-        }
-        if let Some((socket, address)) = with_tls.zip(surroundings.tls_listen) {
-            sockets.ask(socket, address.to_string());
+        for (socket, address) in asked::sockets(source, nodes, &surroundings.asks)? {
+            sockets.new.insert(socket.clone(), address.to_string());
+            sockets.asked.push(socket);
         }
         for listen in &all {
             if !sockets.new.contains_key(&listen.socket) {
@@ -69,37 +52,6 @@ impl Sockets {
             }
         }
         Ok(sockets)
-    }
-
-    fn ask(&mut self, socket: &Socket, address: String) {
-        self.new.insert(socket.clone(), address);
-        self.asked.push(socket.clone());
-    }
-}
-
-/// What the first listener binds that a load can ask and that is as wanted.
-fn asked<'l>(all: &'l [Listen<'_>], is_wanted: impl Fn(&Listen<'_>) -> bool) -> Option<&'l Socket> {
-    let mut found = all
-        .iter()
-        .filter(|it| it.is_http && !it.socket.is_udp && is_wanted(it));
-    found.next().map(|listen| &listen.socket)
-}
-
-fn none(source: &Source, all: &[Listen<'_>], what: String) -> ConfigurationError {
-    let main = &source.files[0];
-    let error = ConfigurationError::at(&main.path, "", 0, what);
-    let http = all.iter().filter(|listen| listen.is_http);
-    let listeners: Vec<String> = http
-        .take(10)
-        .map(|it| {
-            let file = source.files[it.node.file].path.display();
-            let tls = if it.ssl { " (TLS)" } else { "" };
-            format!("{}{tls} at {file}:{}", it.address(), it.node.directive.line)
-        })
-        .collect();
-    match listeners.is_empty() {
-        true => error.hint("write a `server` into `http`"),
-        false => error.hint(format!("listeners: {}", listeners.join(", "))),
     }
 }
 

@@ -9,8 +9,8 @@ use weir_configuration::{Pem, Source, Surroundings};
 
 use super::{Users, all, named};
 use crate::support::{
-    LISTEN, ORIGIN, Running, TLS_LISTEN, checked, free_address, has, located, must_have, of_a_test,
-    origin, prefix, source, surroundings, text, with_tls, write,
+    LISTEN, ORIGIN, Running, TLS_LISTEN, at_port, checked, for_host, free_address, has, located,
+    must_have, of_a_test, origin, prefix, source, surroundings, text, with_tls, write,
 };
 
 /// Whose configuration it is.
@@ -34,7 +34,7 @@ pub(super) fn checked_copy(name: &str, source: &Source, dialect: Dialect) {
     let prefix = prefix();
     let surroundings = match name.starts_with("tls") {
         true => with_tls(prefix.path()),
-        false => of_a_test(prefix.path()),
+        false => for_host(of_a_test(prefix.path()), "example.com"),
     };
     let main = write(&adapt(source, dialect, &surroundings), prefix.path());
     let program = program(dialect);
@@ -66,7 +66,8 @@ fn copies_touch_nothing_of_the_users() {
     for name in all() {
         let users = Users::new(name);
         let prefix = prefix();
-        let copy = adapt(&users.read(), users.dialect, &of_a_test(prefix.path()));
+        let surroundings = for_host(of_a_test(prefix.path()), "example.com");
+        let copy = adapt(&users.read(), users.dialect, &surroundings);
         let words = "socket_address: { address: 0.0.0.0|10.0.0.1|10.0.0.2|192.0.2.|/var/log|/var/lib|\
                      service1.example|www.example.com|:2019|\":8080\"|10.1.2.3|10000|_DNS|\
                      backend.example.com:";
@@ -91,6 +92,7 @@ fn copies_run_and_ask_the_origin_server() {
         let prefix = prefix();
         let (listen, origin) = (free_address(), origin());
         let surroundings = surroundings(prefix.path(), listen, origin);
+        let surroundings = for_host(surroundings, "example.com");
         let copy = adapt(&users.read(), users.dialect, &surroundings);
         let main = write(&copy, prefix.path());
         let mut command = Command::new(program);
@@ -148,30 +150,23 @@ fn caddys_listeners_and_upstreams_get_new_addresses() {
 
 #[test]
 fn a_port_chooses_the_listener() {
-    let surroundings = Surroundings {
-        port: Some(9090),
-        ..of_a_test(Path::new("/p"))
-    };
+    let surroundings = at_port(of_a_test(Path::new("/p")), 9090);
     let users = Users::new("front.yaml");
     let copy = adapt(&users.read(), Dialect::Envoy, &surroundings);
     let first = "    address:\n      pipe:\n        path: /p/run/0.sock\n";
     let second = "        address: 127.0.0.1\n        port_value: 7001\n";
     must_have(text(&copy), &[first, second]);
-    let surroundings = Surroundings {
-        port: Some(1),
-        ..surroundings
-    };
+    let surroundings = at_port(surroundings, 1);
     let error = adapt_envoy(&users.read(), &surroundings).unwrap_err();
     assert_eq!(error.what, "no listener is in clear on port 1");
-    let hint = "the configuration listens on 0.0.0.0:8080, 10.1.2.3:9090";
-    assert_eq!(error.hint.as_deref(), Some(hint));
+    must_have(
+        error.hint.unwrap(),
+        &["0.0.0.0:8080 at ", ", 10.1.2.3:9090 at "],
+    );
     let error = adapt_caddy(&Users::new("tls.json").read(), &surroundings).unwrap_err();
     assert_eq!(error.what, "no server is in clear on port 1");
-    let surroundings = Surroundings {
-        port: None,
-        tls_listen: Some(surroundings.listen),
-        ..surroundings
-    };
+    let mut surroundings = for_host(with_tls(Path::new("/p")), "example.com");
+    surroundings.asks.remove(0);
     // Automatic HTTPS would have given the server on the HTTPS port its policies.
     let users = Users::new("shop.json").read();
     let copy = adapt_caddy(&users, &surroundings).unwrap();

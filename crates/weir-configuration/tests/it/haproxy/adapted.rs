@@ -7,8 +7,8 @@ use weir_configuration::{Source, Surroundings, haproxy};
 
 use super::{Users, all};
 use crate::support::{
-    LISTEN, Running, checked, free_address, has, must_have, of_a_test, origin, prefix, source,
-    surroundings, text, with_tls, write,
+    LISTEN, Running, at_port, checked, free_address, has, must_have, of_a_test, origin, prefix,
+    source, surroundings, text, with_tls, write,
 };
 
 const HAPROXY: &str = "/usr/sbin/haproxy";
@@ -94,13 +94,9 @@ fn a_copy_runs_and_asks_the_origin_server() {
     }
 }
 
-fn tls_copy(port: Option<u16>) -> String {
-    let surroundings = Surroundings {
-        port,
-        ..with_tls(Path::new("/p"))
-    };
+fn tls_copy(surroundings: &Surroundings<'_>) -> String {
     let users = Users::new("tls");
-    let copy = adapt(&users.read(), &surroundings);
+    let copy = adapt(&users.read(), surroundings);
     let folder = users.folder.path().display().to_string();
     text(&copy).replace(&folder, "/users")
 }
@@ -108,11 +104,12 @@ fn tls_copy(port: Option<u16>) -> String {
 #[test]
 fn listeners_and_servers_get_new_addresses() {
     let parts = [
-        "    bind 127.0.0.1:7001\n",
+        // It redirects, so no load asks it by itself.
+        "    bind unix@/p/run/0.sock accept-proxy\n",
         "    bind unix@/p/run/1.sock v6only\n",
         "    bind 127.0.0.1:7003 ssl crt site.pem alpn h2,http/1.1 ssl-min-ver TLSv1.2 strict-sni\n",
         "    bind unix@/p/run/3.sock ssl crt site.pem ca-file site.pem verify optional\n",
-        "    bind unix@/p/run/4.sock\n",
+        "    mode tcp\n    bind 127.0.0.1:7001\n",
         // Its own listener moved: what leads there follows, with the PROXY protocol.
         "    server inner unix@/p/run/5.sock send-proxy-v2\n",
         "    bind unix@/p/run/5.sock accept-proxy\n",
@@ -121,45 +118,42 @@ fn listeners_and_servers_get_new_addresses() {
         "    server app1 127.0.0.1:7002 check\n",
         "    server app2 127.0.0.1:7002 weight 5\n",
     ];
-    must_have(tls_copy(None), &parts);
+    must_have(tls_copy(&with_tls(Path::new("/p"))), &parts);
 }
 
 #[test]
 fn a_port_chooses_the_listener() {
-    let copy = tls_copy(Some(8443));
+    let mut over_tls = at_port(with_tls(Path::new("/p")), 8443);
+    over_tls.asks.remove(0);
+    let copy = tls_copy(&over_tls);
     must_have(
         &copy,
         &["bind 127.0.0.1:7003 ssl crt site.pem ca-file site.pem"],
     );
     assert!(!copy.contains(LISTEN), "no clear listener stands beside it");
     must_have(
-        tls_copy(Some(444)),
+        tls_copy(&at_port(with_tls(Path::new("/p")), 444)),
         &["    mode tcp\n    bind 127.0.0.1:7001\n"],
     );
 
-    let on_81 = Surroundings {
-        port: Some(81),
-        ..of_a_test(Path::new("/p"))
-    };
+    let on = |port| at_port(of_a_test(Path::new("/p")), port);
     // Over TLS neither: the one that is asked is not just any.
-    let tls_on_81 = Surroundings {
-        port: Some(81),
-        ..with_tls(Path::new("/p"))
-    };
+    let tls_on_81 = at_port(with_tls(Path::new("/p")), 81);
     let error = haproxy::adapt(&Users::new("tls").read(), &tls_on_81).unwrap_err();
     let what = "no `bind` line of a frontend is in clear on port 81";
     assert_eq!(error.what, what);
     let many = Users::new("many").read();
-    let error = haproxy::adapt(&many, &on_81).unwrap_err();
+    let error = haproxy::adapt(&many, &on(81)).unwrap_err();
     assert_eq!((&*error.what, error.line, error.column), (what, 34, 5));
-    let listens = "the configuration listens on :80, :8080,:8081, 10.1.2.3:8404";
-    assert_eq!(error.hint.as_deref(), Some(listens));
-    let on_8081 = Surroundings {
-        port: Some(8081),
-        ..on_81
-    };
+    let listens = [
+        ":80 at ",
+        "haproxy.cfg:34, :8080 at ",
+        ":8081 at ",
+        "10.1.2.3:8404 at ",
+    ];
+    must_have(error.hint.unwrap(), &listens);
     let parts = ["    bind unix@/p/run/0.sock\n    bind 127.0.0.1:7001\n"];
-    must_have(text(&adapt(&many, &on_8081)), &parts);
+    must_have(text(&adapt(&many, &on(8081))), &parts);
 }
 
 #[test]

@@ -18,7 +18,7 @@ use weir_configuration::{ConfigurationError, Source, Surroundings, Wanted, nginx
 use weir_model::study::ProxyKind;
 use weir_parameters::{Catalog, Parameter};
 
-use crate::support::{of_a_test, with_tls};
+use crate::support::with_tls;
 
 /// Folders of `tests/data/nginx`, each a configuration.
 pub(crate) fn all() -> impl Iterator<Item = &'static str> {
@@ -174,12 +174,13 @@ pub(crate) struct Copy {
     pub(crate) main: PathBuf,
 }
 
-/// With a listener for TLS where the configuration has one.
+/// For those loads, in clear and over TLS, that the configuration has something for.
 fn surroundings<'a>(prefix: &'a Path, source: &Source) -> Surroundings<'a> {
-    match nginx::listeners(source).unwrap().iter().any(|it| it.tls) {
-        true => with_tls(prefix),
-        false => of_a_test(prefix),
-    }
+    let mut surroundings = with_tls(prefix);
+    surroundings
+        .asks
+        .retain(|ask| nginx::asked(source, &ask.spec).is_ok());
+    surroundings
 }
 
 impl Copy {

@@ -135,9 +135,9 @@ fn a_row_without_its_block_is_told() {
 fn a_listener_that_is_not_there_is_told_with_those_that_are() {
     let source = User::of("tls").read();
     let mut wanted = with_tls(Path::new("/prefix"));
-    wanted.port = Some(81);
+    wanted.asks[0].spec.port = Some(81);
     let error = nginx::adapt(&source, &wanted, "").unwrap_err();
-    must_have(error.what, &["in clear at port 81"]);
+    must_have(error.what, &["in clear on port 81"]);
     must_have(error.hint.unwrap(), &["443 (TLS) at "]);
 
     let in_clear = User::of("proxy").read();
@@ -145,7 +145,8 @@ fn a_listener_that_is_not_there_is_told_with_those_that_are() {
     must_have(error.what, &["no HTTP server listens with TLS"]);
 
     let long = format!("/{}", "x".repeat(110));
-    let error = nginx::adapt(&source, &of_a_test(Path::new(&long)), "").unwrap_err();
+    let many = User::of("listeners").read();
+    let error = nginx::adapt(&many, &of_a_test(Path::new(&long)), "").unwrap_err();
     must_have(error.what, &["of more than 97 bytes"]);
 }
 

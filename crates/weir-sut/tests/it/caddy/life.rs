@@ -43,7 +43,7 @@ fn a_port_for_tls_that_is_taken_is_said_whoever_has_it() {
     // One that would share it, as Caddy would, too: half the connections would go astray.
     let first = files(&[]).start();
     let address = first.proxy.address();
-    let certificate = Certificate::make(folder.path(), "weir.test").unwrap();
+    let certificate = Certificate::make(folder.path(), &["weir.test".to_owned()]).unwrap();
     let tls = |listen| TlsListener {
         listen,
         certificate: &certificate,

@@ -39,7 +39,7 @@ fn a_process_says_what_it_runs_with() {
 #[test]
 fn a_stock_configuration_is_accepted_without_a_remark_and_names_nothing_outside_the_prefix() {
     let folder = WorkFolder::create().unwrap();
-    let certificate = Certificate::make(folder.path(), "weir.test").unwrap();
+    let certificate = Certificate::make(folder.path(), &["weir.test".to_owned()]).unwrap();
     let setup = Setup {
         certificate: Some(&certificate),
         ..proxy(&[("access_log", "on")], nobody())

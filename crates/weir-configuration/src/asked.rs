@@ -1,0 +1,449 @@
+//! Which listener, server and location a load asks: looked up in the configuration as the proxy would.
+//!
+//! Each language says where it listens ([`Door`]) and which way a request takes that comes in there
+//! ([`Way`]); which of the listeners is asked is decided here, for all of them alike. Nothing is guessed: what depends
+//! on something that a configuration alone does not say is [`Answer::Unknown`].
+
+use std::fmt;
+use std::net::SocketAddr;
+use std::ops::Range;
+
+use weir_model::record::{AskedRecord, RequestRecord, SpotRecord};
+use weir_model::study::{AskSpec, HOST};
+
+use crate::names::without_port;
+use crate::place::{about, error, line_and_column};
+use crate::{Ask, ConfigurationError, Listener, Source, SourceFile};
+
+/// Listeners that a message lists at most.
+const LISTED: usize = 10;
+
+/// What answers one request of a load.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Asked {
+    /// The listener, as the server that answers has it.
+    pub listener: Listener,
+    /// The place of the first listener that shares its socket, among all of the configuration.
+    pub index: usize,
+    /// nginx: the `server`; HAProxy: the `frontend` or `listen`; Envoy: the virtual host; Caddy: the server.
+    pub server: Option<Spot>,
+    /// nginx: the innermost `location`; HAProxy: the `backend` or `listen`; Envoy and Caddy: the route.
+    pub location: Option<Spot>,
+    /// What it does with the request.
+    pub answer: Answer,
+}
+
+/// A part of a configuration.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Spot {
+    /// Index in [`Source::files`].
+    pub file: usize,
+    /// Bytes of its text: of nginx the directive's name, of HAProxy the words of the section's header, of
+    /// documents the value.
+    pub span: Range<usize>,
+    /// Line of its begin, counted from 1.
+    pub line: usize,
+    /// What it is called: `server shop.example`, `location /api/`, `backend app`.
+    pub name: String,
+    /// Its JSON pointer (RFC 6901) in a document; else empty.
+    pub pointer: String,
+}
+
+/// What is done with a request.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Answer {
+    /// It is passed on.
+    Passes,
+    /// The connection is passed on as it is; what asks and answers is not looked into.
+    Tunnels,
+    /// It is answered from files.
+    Files,
+    /// It is answered with a status of the 2xx that the configuration says.
+    Fixed(u16),
+    /// It is sent elsewhere.
+    Redirects,
+    /// It is answered with another status that the configuration says.
+    Returns(u16),
+    /// It is answered with the proxy's own counters or health.
+    Statistics,
+    /// The connection, or the handshake, is refused.
+    Closes,
+    /// Nothing takes it; why, as a clause.
+    Nothing(String),
+    /// What it depends on is not said by the configuration alone.
+    Unknown,
+}
+
+impl Answer {
+    /// The answer of a status that a configuration says.
+    pub(crate) fn of_status(status: u16) -> Answer {
+        match status {
+            200..=299 => Answer::Fixed(status),
+            300..=399 => Answer::Redirects,
+            444 => Answer::Closes,
+            _ => Answer::Returns(status),
+        }
+    }
+
+    /// How well it suits a load that names no port: the lower the better; `None`: not at all.
+    fn rank(&self, files: bool) -> Option<u8> {
+        match self {
+            Answer::Passes => Some(u8::from(files)),
+            Answer::Files => Some(u8::from(!files)),
+            Answer::Tunnels | Answer::Unknown => Some(2),
+            Answer::Fixed(_) => Some(3),
+            _ => None,
+        }
+    }
+}
+
+/// As a clause: `passes it on`.
+impl fmt::Display for Answer {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Answer::Passes => to.write_str("passes it on"),
+            Answer::Tunnels => to.write_str("passes the connection on as it is"),
+            Answer::Files => to.write_str("answers from files"),
+            Answer::Fixed(status) | Answer::Returns(status) => write!(to, "returns {status}"),
+            Answer::Redirects => to.write_str("redirects"),
+            Answer::Statistics => to.write_str("shows statistics or health"),
+            Answer::Closes => to.write_str("closes the connection"),
+            Answer::Nothing(why) => to.write_str(why),
+            Answer::Unknown => to.write_str("does what the configuration alone does not say"),
+        }
+    }
+}
+
+/// A listener as those who choose among all see it.
+pub(crate) struct Door {
+    pub(crate) listener: Listener,
+    /// Where it stands: file, and byte of its text.
+    pub(crate) at: (usize, usize),
+    /// The last of its ports, where it has several.
+    pub(crate) last_port: Option<u16>,
+    /// What it belongs to; doors of one thing stand near each other.
+    pub(crate) group: usize,
+    /// The first door that shares its socket: itself, or one before.
+    pub(crate) first: usize,
+    /// Whether HTTP over TCP is no use there.
+    pub(crate) is_udp: bool,
+}
+
+impl Door {
+    fn has_port(&self, wanted: u16) -> bool {
+        let first = self.listener.port;
+        first.is_some_and(|first| (first..=self.last_port.unwrap_or(first)).contains(&wanted))
+    }
+
+    fn name(&self) -> String {
+        let tls = if self.listener.tls { " (TLS)" } else { "" };
+        format!("{}{tls}", self.listener.address)
+    }
+
+    fn place(&self) -> String {
+        let Listener { file, line, .. } = &self.listener;
+        format!("{} at {}:{line}", self.name(), file.display())
+    }
+}
+
+/// A request as a proxy sees it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Request<'a> {
+    /// The name in the handshake; `None` in clear.
+    pub(crate) server_name: Option<&'a str>,
+    /// The Host field, without a port.
+    pub(crate) host: &'a str,
+    /// The target up to its query.
+    pub(crate) path: &'a str,
+    /// All of the target.
+    pub(crate) target: &'a str,
+    /// Whether the load names the host, so that the server must be one for it.
+    pub(crate) is_named: bool,
+    /// Whether it is right that nothing takes it.
+    may_miss: bool,
+}
+
+impl<'a> Request<'a> {
+    fn all(ask: &'a AskSpec) -> impl Iterator<Item = Request<'a>> {
+        ask.requests.iter().map(move |requested| {
+            let target = &*requested.target;
+            let host = requested.host.as_deref().unwrap_or(ask.server_name());
+            Request {
+                server_name: ask.tls.then(|| ask.server_name()),
+                host: without_port(host),
+                path: target.split('?').next().unwrap_or_default(),
+                target,
+                is_named: ask.host.is_some() && requested.host.is_none(),
+                may_miss: requested.may_miss,
+            }
+        })
+    }
+
+    /// Whether it came over TLS.
+    pub(crate) fn is_tls(&self) -> bool {
+        self.server_name.is_some()
+    }
+}
+
+/// The way of a request from a listener on.
+pub(crate) struct Way {
+    pub(crate) server: Option<Spot>,
+    pub(crate) location: Option<Spot>,
+    pub(crate) answer: Answer,
+}
+
+impl Way {
+    /// One that ends at once.
+    pub(crate) fn end(answer: Answer) -> Way {
+        Way {
+            server: None,
+            location: None,
+            answer,
+        }
+    }
+}
+
+/// A configuration in which ways can be looked up.
+pub(crate) trait Map {
+    fn source(&self) -> &Source;
+
+    /// All its listeners, in the order of [`Listener`]s.
+    fn doors(&self) -> &[Door];
+
+    /// How a listener is missed: `no HTTP server listens in clear`.
+    fn missing(&self, tls: bool) -> &'static str;
+
+    /// What to do where there is no listener at all.
+    fn without_any(&self) -> &'static str;
+
+    /// The way of a request that comes in at a door.
+    fn way(&self, door: usize, request: &Request<'_>) -> Way;
+
+    /// Of the doors that share a socket with this one, that of a server.
+    fn door_of(&self, door: usize, _server: &Spot) -> usize {
+        door
+    }
+}
+
+/// What answers the requests of a load, all at one listener.
+///
+/// A load that names a port gets the listener at that port. Else it is the listener at the proxy's port, if it is
+/// one in clear or with TLS as the load asks; or one that belongs to the same server or section; or the first
+/// of all. Of several it is the first that passes the load's first request on, answers it from files, or might.
+/// One that redirects, refuses, or shows statistics is never chosen by itself.
+///
+/// # Errors
+/// Nobody listens as asked; a host or a path that the load names meets nothing there.
+pub(crate) fn look_up(map: &dyn Map, ask: &AskSpec) -> Result<Vec<Asked>, ConfigurationError> {
+    let door = choose(map, ask)?;
+    let index = map.doors()[door].first;
+    let asked = |request: Request<'_>| {
+        let Way {
+            server,
+            location,
+            answer,
+        } = map.way(index, &request);
+        if let Answer::Nothing(why) = &answer
+            && !request.may_miss
+        {
+            return Err(meets_nothing(map, index, &request, server.as_ref(), why));
+        }
+        let own = server
+            .as_ref()
+            .map_or(index, |server| map.door_of(index, server));
+        Ok(Asked {
+            listener: map.doors()[own].listener.clone(),
+            index,
+            server,
+            location,
+            answer,
+        })
+    };
+    Request::all(ask).map(asked).collect()
+}
+
+/// The address of every listener that is asked, by its place among all.
+pub(crate) fn addresses(
+    map: &dyn Map,
+    asks: &[Ask],
+) -> Result<Vec<(usize, SocketAddr)>, ConfigurationError> {
+    let mut addresses: Vec<(usize, SocketAddr)> = Vec::new();
+    for ask in asks {
+        let asked = look_up(map, &ask.spec)?;
+        let Some(index) = asked.first().map(|asked| asked.index) else {
+            continue;
+        };
+        if !addresses.iter().any(|(known, _)| *known == index) {
+            addresses.push((index, ask.at));
+        }
+    }
+    Ok(addresses)
+}
+
+fn choose(map: &dyn Map, ask: &AskSpec) -> Result<usize, ConfigurationError> {
+    let doors = map.doors();
+    let fits = |door: &usize| doors[*door].listener.tls == ask.tls && !doors[*door].is_udp;
+    let all: Vec<usize> = (0..doors.len()).filter(fits).collect();
+    let at = |port: u16| -> Vec<usize> {
+        let at_port = all.iter().filter(|door| doors[**door].has_port(port));
+        at_port.copied().collect()
+    };
+    let Some(request) = Request::all(ask).next() else {
+        return Err(missing(map, ask.tls, None));
+    };
+    let best = |among: &[usize]| best(map, among, &request, ask.files);
+    for (port, is_of_load) in [(ask.port, true), (ask.proxy_port, false)] {
+        let Some(port) = port else { continue };
+        let there = at(port);
+        // What is named is asked, whatever it answers.
+        if let Some(first) = there.first() {
+            return Ok(best(&there).unwrap_or(*first));
+        }
+        let other = doors
+            .iter()
+            .find(|door| door.has_port(port) && !door.is_udp);
+        let Some(other) = other.filter(|_| !is_of_load) else {
+            return Err(missing(map, ask.tls, Some(port)));
+        };
+        let near = all.iter().filter(|door| doors[**door].group == other.group);
+        let near: Vec<usize> = near.copied().collect();
+        if let Some(door) = best(&near) {
+            return Ok(door);
+        }
+    }
+    if all.is_empty() {
+        return Err(missing(map, ask.tls, None));
+    }
+    best(&all).ok_or_else(|| none_by_itself(map, &all, &request))
+}
+
+/// Of some doors the first that suits a load best, those with a port before others.
+fn best(map: &dyn Map, among: &[usize], request: &Request<'_>, files: bool) -> Option<usize> {
+    let ranked = among.iter().filter_map(|&door| {
+        let rank = map.way(door, request).answer.rank(files)?;
+        Some((map.doors()[door].listener.port.is_none(), rank, door))
+    });
+    ranked.min().map(|(.., door)| door)
+}
+
+/// Nobody listens as asked.
+fn missing(map: &dyn Map, tls: bool, port: Option<u16>) -> ConfigurationError {
+    let what = map.missing(tls);
+    let what = match port {
+        Some(port) => format!("{what} on port {port}"),
+        None => what.to_owned(),
+    };
+    let doors = map.doors();
+    let named: Vec<String> = doors.iter().take(LISTED).map(Door::place).collect();
+    let at_first = |first: &Door| error(&map.source().files[first.at.0], first.at.1, &*what);
+    let found = doors
+        .first()
+        .map_or_else(|| about(&map.source().files[0].path, &*what), at_first);
+    found.hint(match named.is_empty() {
+        true => map.without_any().to_owned(),
+        false => format!("listeners: {}", named.join(", ")),
+    })
+}
+
+/// There are listeners, and none that is chosen by itself.
+fn none_by_itself(map: &dyn Map, all: &[usize], request: &Request<'_>) -> ConfigurationError {
+    let doors = map.doors();
+    let first = &doors[all[0]];
+    let sockets = all.iter().filter(|door| doors[**door].first == **door);
+    let sockets: Vec<usize> = sockets.copied().collect();
+    if let [door] = sockets[..] {
+        let way = map.way(door, request);
+        if let Answer::Nothing(why) = &way.answer {
+            return meets_nothing(map, door, request, way.server.as_ref(), why);
+        }
+    }
+    let each = sockets.iter().take(LISTED).map(|&door| {
+        let way = map.way(door, request);
+        format!("{} {}", doors[door].place(), way.answer)
+    });
+    let each: Vec<String> = each.collect();
+    let how = if request.is_tls() {
+        "with TLS"
+    } else {
+        "in clear"
+    };
+    let what = format!(
+        "no listener {how} passes on a request for `{}` with the host `{}`: {}",
+        request.path,
+        request.host,
+        each.join(", ")
+    );
+    let hint = match request.host == HOST {
+        true => "name `host`, `path` or `port` in the load",
+        false => "name another `host`, `path` or `port` in the load",
+    };
+    error(&map.source().files[first.at.0], first.at.1, what).hint(hint)
+}
+
+/// Something that the load names is not there.
+fn meets_nothing(
+    map: &dyn Map,
+    door: usize,
+    request: &Request<'_>,
+    server: Option<&Spot>,
+    why: &str,
+) -> ConfigurationError {
+    let door = &map.doors()[door];
+    let what = format!(
+        "a request for `{}` with the host `{}` at {}: {why}",
+        request.path,
+        request.host,
+        door.name()
+    );
+    let (file, at) = server.map_or(door.at, |server| (server.file, server.span.start));
+    error(&map.source().files[file], at, what)
+        .hint("name another `host`, `path` or `port` in the load")
+}
+
+impl Spot {
+    /// A part of a file.
+    pub(crate) fn new(source: &Source, file: usize, span: Range<usize>, name: String) -> Spot {
+        Spot {
+            file,
+            line: line_and_column(&source.files[file].text, span.start).0,
+            span,
+            name,
+            pointer: String::new(),
+        }
+    }
+
+    fn record(&self, source: &Source) -> SpotRecord {
+        let file = source.files.get(self.file);
+        SpotRecord {
+            name: self.name.clone(),
+            file: file
+                .map(|SourceFile { path, .. }| path.clone())
+                .unwrap_or_default(),
+            line: self.line,
+        }
+    }
+}
+
+/// What some loads ask, for the records of a run.
+pub fn record(source: &Source, ask: &AskSpec, asked: &[Asked]) -> Option<AskedRecord> {
+    let listener = &asked.first()?.listener;
+    let requests = Request::all(ask)
+        .zip(asked)
+        .map(|(request, asked)| RequestRecord {
+            host: request.host.to_owned(),
+            target: request.target.to_owned(),
+            server: asked.server.as_ref().map(|spot| spot.record(source)),
+            location: asked.location.as_ref().map(|spot| spot.record(source)),
+            answer: asked.answer.to_string(),
+        });
+    Some(AskedRecord {
+        loads: Vec::new(),
+        tls: ask.tls,
+        listener: SpotRecord {
+            name: listener.address.clone(),
+            file: listener.file.clone(),
+            line: listener.line,
+        },
+        requests: requests.collect(),
+    })
+}

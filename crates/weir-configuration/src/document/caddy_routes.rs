@@ -1,0 +1,160 @@
+//! The way of a request through Caddy: its server's routes in their order (Caddy's JSON structure, `apps/http/servers`).
+
+use serde_json::Value as Json;
+
+use super::asked::{Document, of_status};
+use super::find::{get, items};
+use super::pointer::Pointer;
+use crate::asked::{Answer, Request, Way};
+use crate::names::is_found;
+
+pub(super) fn way(document: &Document<'_>, door: usize, request: &Request<'_>) -> Way {
+    let server = &document.found[door].server;
+    let name = server.tokens().last().map_or("", String::as_str);
+    let spot = Some(document.spot(server, format!("server {name}")));
+    let routes = server.child("routes");
+    let found = taken(document.json, &routes, request);
+    let (location, answer) = match found {
+        Some((route, answer)) => {
+            let name = route_name(get(document.json, &route).unwrap_or(&Json::Null));
+            (Some(document.spot(&route, name)), answer)
+        }
+        None if items(document.json, &routes).is_empty() => (None, Answer::Unknown),
+        None => (
+            None,
+            Answer::Nothing(format!("server {name} has no route for it")),
+        ),
+    };
+    Way {
+        server: spot,
+        location,
+        answer,
+    }
+}
+
+/// The innermost route that answers, and how.
+fn taken(json: &Json, routes: &Pointer, request: &Request<'_>) -> Option<(Pointer, Answer)> {
+    let mut groups: Vec<&str> = Vec::new();
+    for route in items(json, routes) {
+        let value = get(json, &route)?;
+        let group = value.get("group").and_then(Json::as_str);
+        // Of a group the first that matches is the only one.
+        if group.is_some_and(|group| groups.contains(&group))
+            || !matches(value.get("match"), request)
+        {
+            continue;
+        }
+        groups.extend(group);
+        for handler in items(json, route.child("handle")) {
+            let value = get(json, &handler)?;
+            let answer = match value.get("handler").and_then(Json::as_str) {
+                Some("subroute") => match taken(json, &handler.child("routes"), request) {
+                    Some(inner) => return Some(inner),
+                    None => continue,
+                },
+                Some("reverse_proxy") => Answer::Passes,
+                Some("file_server") => Answer::Files,
+                Some("metrics") => Answer::Statistics,
+                Some("static_response") if value.get("abort") == Some(&Json::Bool(true)) => {
+                    Answer::Closes
+                }
+                Some("static_response") => of_status(value.get("status_code"), 200),
+                Some("error") => of_status(value.get("status_code"), 500),
+                _ => continue,
+            };
+            return Some((route, answer));
+        }
+        if value.get("terminal") == Some(&Json::Bool(true)) {
+            return None;
+        }
+    }
+    None
+}
+
+/// Whether one of some sets of matchers takes a request; none at all takes any.
+fn matches(sets: Option<&Json>, request: &Request<'_>) -> bool {
+    let sets: Vec<&Json> = sets
+        .and_then(Json::as_array)
+        .into_iter()
+        .flatten()
+        .collect();
+    sets.is_empty() || sets.iter().any(|set| takes(set, request) == Some(true))
+}
+
+/// Whether all matchers of a set take a request; `None`: one asks for more than is known.
+fn takes(set: &Json, request: &Request<'_>) -> Option<bool> {
+    let mut all = Some(true);
+    for (name, value) in set.as_object()? {
+        let texts = value.as_array().into_iter().flatten();
+        let mut texts = texts.filter_map(Json::as_str);
+        let is_so = match name.as_str() {
+            "host" => Some(texts.any(|host| is_host(host, request.host))),
+            "path" => Some(texts.any(|path| is_path(path, request.path))),
+            "path_regexp" => {
+                let pattern = value.get("pattern").and_then(Json::as_str)?;
+                is_found(pattern, false, request.path)
+            }
+            "protocol" => match value.as_str()? {
+                "https" => Some(request.is_tls()),
+                "http" => Some(!request.is_tls()),
+                _ => None,
+            },
+            "not" => {
+                let sets = value.as_array()?;
+                let mut taken = sets.iter().map(|set| takes(set, request));
+                match taken.clone().any(|taken| taken == Some(true)) {
+                    true => Some(false),
+                    false => taken.all(|taken| taken == Some(false)).then_some(true),
+                }
+            }
+            _ => None,
+        };
+        match is_so {
+            Some(false) => return Some(false),
+            Some(true) => {}
+            None => all = None,
+        }
+    }
+    all
+}
+
+/// A host as Caddy compares it: an asterisk is one label.
+fn is_host(pattern: &str, host: &str) -> bool {
+    let (pattern, host) = (pattern.to_ascii_lowercase(), host.to_ascii_lowercase());
+    let (own, labels) = (pattern.split('.'), host.split('.'));
+    pattern == host
+        || (own.clone().count() == labels.clone().count()
+            && own
+                .zip(labels)
+                .all(|(own, label)| own == "*" || own == label))
+}
+
+/// A path as Caddy compares it: in any case of letters, with an asterisk at either end.
+fn is_path(pattern: &str, path: &str) -> bool {
+    let (pattern, path) = (pattern.to_ascii_lowercase(), path.to_ascii_lowercase());
+    let inner = pattern.trim_matches('*');
+    match (pattern.starts_with('*'), pattern.ends_with('*')) {
+        _ if pattern == "*" => true,
+        (true, true) => path.contains(inner),
+        (true, false) => path.ends_with(inner),
+        (false, true) => path.starts_with(inner),
+        (false, false) => path == pattern,
+    }
+}
+
+fn route_name(route: &Json) -> String {
+    let first = route.get("match").and_then(|sets| sets.get(0));
+    let said = ["host", "path"].iter().filter_map(|name| {
+        let values = first?
+            .get(name)?
+            .as_array()?
+            .iter()
+            .filter_map(Json::as_str);
+        Some(values.collect::<Vec<_>>().join(" "))
+    });
+    let said: Vec<String> = said.collect();
+    match said.is_empty() {
+        true => "route".to_owned(),
+        false => format!("route for {}", said.join(" ")),
+    }
+}

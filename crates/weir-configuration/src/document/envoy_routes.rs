@@ -1,0 +1,241 @@
+//! The way of a request through Envoy: filter chain, virtual host, route (`FilterChainMatch`, `VirtualHost.domains`
+//! and `RouteMatch` of its API reference).
+
+use serde_json::Value as Json;
+
+use super::asked::{Document, of_status};
+use super::envoy::{chains, is_of_type, tls_chains};
+use super::find::{field, get, items};
+use super::pointer::Pointer;
+use crate::asked::{Answer, Request, Way};
+use crate::names::{is_found, wildcard};
+
+pub(super) fn way(document: &Document<'_>, door: usize, request: &Request<'_>) -> Way {
+    let listener = &document.found[door];
+    let all = match request.is_tls() {
+        true => tls_chains(document.json, &listener.at),
+        false => chains(document.json, &listener.at),
+    };
+    let all: Vec<Pointer> = all
+        .into_iter()
+        .filter(|chain| get(document.json, chain).is_some())
+        .collect();
+    let chain = chain(document, &all, listener.port, request);
+    // A copy opens the first to any name where all are for some, so that names are no matter then.
+    let chain = chain.or_else(|| all.first().cloned().filter(|_| !request.is_named));
+    let Some(chain) = chain else {
+        return Way::end(match all.is_empty() {
+            true => Answer::Unknown,
+            false => {
+                let name = request.server_name.unwrap_or(request.host);
+                Answer::Nothing(format!("no filter chain takes the name `{name}`"))
+            }
+        });
+    };
+    let of_type = |message: &str| {
+        let filters = items(document.json, chain.child("filters")).into_iter();
+        let mut configs = filters.map(|filter| filter.child("typed_config"));
+        configs.find(|config| get(document.json, config).is_some_and(|it| is_of_type(it, message)))
+    };
+    match (of_type("HttpConnectionManager"), of_type("TcpProxy")) {
+        (Some(manager), _) => managed(document, &manager, request),
+        (None, Some(_)) => Way::end(Answer::Tunnels),
+        (None, None) => Way::end(Answer::Unknown),
+    }
+}
+
+/// The filter chain that a connection takes: by destination port, server name, transport protocol; in each the
+/// most specific that there is.
+fn chain(
+    document: &Document<'_>,
+    all: &[Pointer],
+    port: Option<u16>,
+    request: &Request<'_>,
+) -> Option<Pointer> {
+    let said = |chain: &Pointer, name: &str| {
+        let found = get(document.json, &chain.child("filter_chain_match"))?;
+        field(found, name).filter(|value| !value.is_null()).cloned()
+    };
+    let ranked = all.iter().filter_map(|chain| {
+        let of_port = match said(chain, "destination_port") {
+            None => 0,
+            Some(own) if own.as_u64() == port.map(u64::from) => 1,
+            Some(_) => return None,
+        };
+        let of_name = match said(chain, "server_names") {
+            None => 0,
+            Some(names) => {
+                let name = request.server_name?;
+                let names = names.as_array()?.iter().filter_map(Json::as_str);
+                names
+                    .filter_map(|own| match own.eq_ignore_ascii_case(name) {
+                        true => Some(usize::MAX),
+                        false => wildcard(own, name),
+                    })
+                    .max()?
+            }
+        };
+        let transport = said(chain, "transport_protocol");
+        let of_transport = match transport
+            .as_ref()
+            .and_then(Json::as_str)
+            .unwrap_or_default()
+        {
+            "" => 0,
+            "tls" if request.is_tls() => 1,
+            "raw_buffer" if !request.is_tls() => 1,
+            _ => return None,
+        };
+        Some(((of_port, of_name, of_transport), chain))
+    });
+    // Of equals the first.
+    let best = ranked.rev().max_by_key(|(rank, _)| *rank);
+    best.map(|(_, chain)| chain.clone())
+}
+
+/// The way through a connection manager.
+fn managed(document: &Document<'_>, manager: &Pointer, request: &Request<'_>) -> Way {
+    let json = document.json;
+    let checks = items(json, manager.child("http_filters"))
+        .into_iter()
+        .any(|filter| {
+            get(json, &filter.child("typed_config")).is_some_and(|config| {
+                is_of_type(config, "HealthCheck") && is_checked(config, request.path)
+            })
+        });
+    if checks {
+        return Way::end(Answer::Statistics);
+    }
+    let hosts = manager.join("/route_config/virtual_hosts");
+    if get(json, &hosts).is_none() {
+        return Way::end(Answer::Unknown);
+    }
+    let ranked = items(json, &hosts).into_iter().filter_map(|host| {
+        let domains = items(json, host.child("domains")).into_iter();
+        let rank =
+            domains.filter_map(|domain| domain_rank(get(json, &domain)?.as_str()?, request.host));
+        Some((rank.max()?, host))
+    });
+    let Some((_, host)) = ranked.max_by_key(|(rank, _)| *rank) else {
+        return Way::end(Answer::Nothing(format!(
+            "no virtual host has the domain `{}`",
+            request.host
+        )));
+    };
+    let value = get(json, &host).unwrap_or(&Json::Null);
+    let name = field(value, "name")
+        .and_then(Json::as_str)
+        .unwrap_or_default();
+    let server = Some(document.spot(&host, format!("virtual host {name}")));
+    let requires = field(value, "require_tls").and_then(Json::as_str);
+    if !request.is_tls() && requires.is_some_and(|it| it != "NONE") {
+        return Way {
+            server,
+            ..Way::end(Answer::Redirects)
+        };
+    }
+    let mut routes = items(json, host.child("routes")).into_iter();
+    let route = routes.find(|route| is_taken(get(json, route), request));
+    match route {
+        Some(route) => {
+            let value = get(json, &route).unwrap_or(&Json::Null);
+            Way {
+                server,
+                location: Some(document.spot(&route, route_name(value))),
+                answer: answer(value),
+            }
+        }
+        None => Way {
+            server,
+            ..Way::end(Answer::Nothing(format!(
+                "virtual host {name} has no route for it"
+            )))
+        },
+    }
+}
+
+/// Whether a health check answers a path itself.
+fn is_checked(config: &Json, path: &str) -> bool {
+    let passes = field(config, "pass_through_mode") == Some(&Json::Bool(true));
+    let headers = field(config, "headers").and_then(Json::as_array);
+    let mut headers = headers.into_iter().flatten();
+    !passes
+        && headers.any(|header| {
+            let exact = field(header, "exact_match")
+                .or_else(|| field(field(header, "string_match")?, "exact"));
+            field(header, "name").is_some_and(|name| name == ":path")
+                && exact.and_then(Json::as_str) == Some(path)
+        })
+}
+
+/// How closely a domain is a host: exactly, by its end, by its begin, or as any does.
+fn domain_rank(domain: &str, host: &str) -> Option<(u8, usize)> {
+    match domain {
+        "*" => Some((0, 0)),
+        domain if domain.eq_ignore_ascii_case(host) => Some((3, 0)),
+        domain if domain.starts_with('*') => Some((2, wildcard(domain, host)?)),
+        domain if domain.ends_with('*') => Some((1, wildcard(domain, host)?)),
+        _ => None,
+    }
+}
+
+/// Whether a route takes a request; one that asks for more than its path is taken not to.
+fn is_taken(route: Option<&Json>, request: &Request<'_>) -> bool {
+    let Some(matching) = route.and_then(|route| field(route, "match")) else {
+        return false;
+    };
+    let more = [
+        "headers",
+        "query_parameters",
+        "grpc",
+        "runtime_fraction",
+        "dynamic_metadata",
+        "tls_context",
+    ];
+    if more.iter().any(|name| field(matching, name).is_some()) {
+        return false;
+    }
+    let any_case = field(matching, "case_sensitive") == Some(&Json::Bool(false));
+    let fold = |text: &str| match any_case {
+        true => text.to_ascii_lowercase(),
+        false => text.to_owned(),
+    };
+    let path = fold(request.path);
+    let text = |name: &str| field(matching, name).and_then(Json::as_str).map(fold);
+    if let Some(prefix) = text("prefix") {
+        return path.starts_with(&prefix);
+    }
+    if let Some(exact) = text("path") {
+        return path == exact;
+    }
+    if let Some(prefix) = text("path_separated_prefix") {
+        let behind = path.strip_prefix(&prefix);
+        return behind.is_some_and(|behind| behind.is_empty() || behind.starts_with('/'));
+    }
+    let expression = field(matching, "safe_regex").and_then(|it| field(it, "regex"));
+    let expression = expression.and_then(Json::as_str);
+    // It has to take the whole path.
+    expression.is_some_and(|it| is_found(&format!("^(?:{it})$"), any_case, &path) == Some(true))
+}
+
+fn route_name(route: &Json) -> String {
+    let matching = field(route, "match").unwrap_or(&Json::Null);
+    let known = ["prefix", "path", "path_separated_prefix"];
+    let mut said = known
+        .iter()
+        .filter_map(|name| Some((name, field(matching, name)?.as_str()?)));
+    match said.next() {
+        Some((name, path)) => format!("route with {name} {path}"),
+        None => "route".to_owned(),
+    }
+}
+
+fn answer(route: &Json) -> Answer {
+    let has = |name: &str| field(route, name);
+    match has("direct_response") {
+        Some(response) => of_status(field(response, "status"), 200),
+        None if has("redirect").is_some() => Answer::Redirects,
+        None if has("route").is_some() => Answer::Passes,
+        None => Answer::Unknown,
+    }
+}

@@ -1,0 +1,215 @@
+use weir_configuration::document::{self, Dialect};
+use weir_model::study::AskSpec;
+
+use super::{ask, must_be};
+use crate::support::{must_have, source};
+
+/// What is in files that are not read is said, where nothing else is there.
+#[test]
+fn listeners_that_envoy_discovers_are_named() {
+    let text =
+        "dynamic_resources: {lds_config: {path_config_source: {path: /etc/envoy/lds.yaml}}}\n";
+    let source = source("envoy.yaml", text);
+    let error = document::asked(&source, Dialect::Envoy, &ask("")).unwrap_err();
+    must_have(
+        error.hint.unwrap(),
+        &["listeners of `lds_config` are not read"],
+    );
+}
+
+const ENVOY: &str = r#"
+static_resources:
+  listeners:
+  - name: redirect
+    address: {socket_address: {address: 0.0.0.0, port_value: 80}}
+    filter_chains:
+    - filters:
+      - name: hcm
+        typed_config:
+          "@type": type.googleapis.com/envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager
+          route_config: {virtual_hosts: [{name: all, domains: ["*"], routes: [{match: {prefix: /}, redirect: {https_redirect: true}}]}]}
+  - name: health
+    address: {socket_address: {address: 0.0.0.0, port_value: 9000}}
+    filter_chains:
+    - filters:
+      - name: hcm
+        typed_config:
+          "@type": type.googleapis.com/envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager
+          http_filters:
+          - name: check
+            typed_config:
+              "@type": type.googleapis.com/envoy.extensions.filters.http.health_check.v3.HealthCheck
+              pass_through_mode: false
+              headers: [{name: ":path", string_match: {exact: /}}]
+          route_config: {virtual_hosts: [{name: all, domains: ["*"], routes: [{match: {prefix: /}, route: {cluster: app}}]}]}
+  - name: web
+    address: {socket_address: {address: 0.0.0.0, port_value: 8080}}
+    filter_chains:
+    - filters:
+      - name: hcm
+        typed_config:
+          "@type": type.googleapis.com/envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager
+          route_config:
+            virtual_hosts:
+            - name: any
+              domains: ["*"]
+              routes:
+              - {match: {path: /health}, direct_response: {status: 200}}
+              - {match: {prefix: /h, headers: [{name: x}]}, route: {cluster: other}}
+              - {match: {safe_regex: {regex: "/v[0-9]+/.*"}}, route: {cluster: versions}}
+              - {match: {prefix: /}, route: {cluster: app}}
+            - name: shop
+              domains: [shop.example, "*.shop.example"]
+              routes:
+              - {match: {path_separated_prefix: /api}, route: {cluster: api}}
+              - {match: {prefix: /blocked}, direct_response: {status: 403}}
+  - name: secure
+    address: {socket_address: {address: 0.0.0.0, port_value: 443}}
+    filter_chains:
+    - filter_chain_match: {server_names: ["a.example"]}
+      transport_socket: &tls
+        typed_config: {"@type": type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.DownstreamTlsContext}
+      filters:
+      - name: hcm
+        typed_config:
+          "@type": type.googleapis.com/envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager
+          route_config: {virtual_hosts: [{name: of-a, domains: ["*"], routes: [{match: {prefix: /}, route: {cluster: app}}]}]}
+    - filter_chain_match: {server_names: ["*.example"]}
+      transport_socket: *tls
+      filters:
+      - name: hcm
+        typed_config:
+          "@type": type.googleapis.com/envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager
+          route_config: {virtual_hosts: [{name: of-others, domains: ["*"], routes: [{match: {prefix: /}, route: {cluster: app}}]}]}
+"#;
+
+#[test]
+fn envoy_chooses_by_chain_domain_and_route() {
+    let source = source("envoy.yaml", ENVOY);
+    let look_up = |ask: &AskSpec| document::asked(&source, Dialect::Envoy, ask);
+    must_be(
+        &look_up,
+        &[
+            (
+                "",
+                "0.0.0.0:8080 | virtual host any | route with prefix / | passes it on",
+            ),
+            (
+                ":8080 /h",
+                "0.0.0.0:8080 | virtual host any | route with prefix / | passes it on",
+            ),
+            (
+                ":8080 /health",
+                "0.0.0.0:8080 | virtual host any | route with path /health | returns 200",
+            ),
+            (
+                ":8080 /v1/x",
+                "0.0.0.0:8080 | virtual host any | route | passes it on",
+            ),
+            (
+                ":8080 shop.example /api/x",
+                "0.0.0.0:8080 | virtual host shop | route with path_separated_prefix /api | passes it on",
+            ),
+            (
+                ":8080 a.shop.example /blocked",
+                "0.0.0.0:8080 | virtual host shop | route with prefix /blocked | returns 403",
+            ),
+            (
+                ":8080 shop.example /apix",
+                "42:15 a request for `/apix` with the host `shop.example` at 0.0.0.0:8080: virtual host shop has no route for it",
+            ),
+            (
+                ":80",
+                "0.0.0.0:80 | virtual host all | route with prefix / | redirects",
+            ),
+            (":9000", "0.0.0.0:9000 | - | - | shows statistics or health"),
+            (
+                "tls a.example",
+                "0.0.0.0:443 | virtual host of-a | route with prefix / | passes it on",
+            ),
+            (
+                "tls b.example",
+                "0.0.0.0:443 | virtual host of-others | route with prefix / | passes it on",
+            ),
+            // A copy opens its first chain to any name.
+            (
+                "tls",
+                "0.0.0.0:443 | virtual host of-a | route with prefix / | passes it on",
+            ),
+            (
+                "tls :443 c.other",
+                "47:5 a request for `/` with the host `c.other` at 0.0.0.0:443 (TLS): no filter chain takes the name `c.other`",
+            ),
+        ],
+    );
+    let found = look_up(&ask(":8080 shop.example /api/x"))
+        .unwrap()
+        .remove(0);
+    let pointer = "/static_resources/listeners/2/filter_chains/0/filters/0/typed_config/route_config/virtual_hosts/1";
+    assert_eq!(found.server.unwrap().pointer, pointer);
+}
+
+const CADDY: &str = r#"{"apps": {"http": {"servers": {
+  "redirects": {"listen": [":80"], "routes": [
+    {"handle": [{"handler": "static_response", "status_code": 308, "headers": {"Location": ["https://{http.request.host}"]}}]}
+  ]},
+  "site": {"listen": [":443"], "tls_connection_policies": [{}], "routes": [
+    {"match": [{"host": ["shop.example"]}], "terminal": true, "handle": [{"handler": "subroute", "routes": [
+      {"group": "g", "match": [{"path": ["/static/*", "*.css"]}], "handle": [{"handler": "file_server"}]},
+      {"group": "g", "match": [{"path": ["/metrics"]}], "handle": [{"handler": "metrics"}]},
+      {"group": "g", "handle": [{"handler": "encode"}, {"handler": "reverse_proxy", "upstreams": [{"dial": "192.0.2.1:80"}]}]}
+    ]}]},
+    {"match": [{"host": ["*.wild.example"]}, {"not": [{"path": ["/x"]}], "host": ["not.example"]}],
+     "handle": [{"handler": "static_response", "body": "ok"}]}
+  ]},
+  "plain": {"listen": [":8080"], "routes": [{"handle": [{"handler": "reverse_proxy", "upstreams": [{"dial": "192.0.2.1:80"}]}]}]}
+}}}}
+"#;
+
+#[test]
+fn caddy_chooses_by_its_routes() {
+    let source = source("caddy.json", CADDY);
+    must_be(
+        &|ask| document::asked(&source, Dialect::Caddy, ask),
+        &[
+            ("", ":8080 | server plain | route | passes it on"),
+            (":80", ":80 | server redirects | route | redirects"),
+            (
+                "tls shop.example",
+                ":443 | server site | route | passes it on",
+            ),
+            (
+                "tls shop.example /static/a",
+                ":443 | server site | route for /static/* *.css | answers from files",
+            ),
+            (
+                "tls :443 shop.example /metrics",
+                ":443 | server site | route for /metrics | shows statistics or health",
+            ),
+            (
+                "tls a.wild.example",
+                ":443 | server site | route for *.wild.example | returns 200",
+            ),
+            (
+                "tls :443 a.b.wild.example",
+                "5:11 a request for `/` with the host `a.b.wild.example` at :443 (TLS): server site has no route for it",
+            ),
+            (
+                "tls not.example /y",
+                ":443 | server site | route for *.wild.example | returns 200",
+            ),
+            ("tls :443 not.example /x", "5:11 a request for `/x`…"),
+            (":81", "14:24 no server is in clear on port 81"),
+        ],
+    );
+}
+
+/// A load that asks for what is not there on purpose says so by what it expects.
+#[test]
+fn nothing_need_be_there_where_404_is_right() {
+    let source = source("envoy.yaml", ENVOY);
+    let mut missing = ask(":8080 shop.example /none");
+    assert!(document::asked(&source, Dialect::Envoy, &missing).is_err());
+    missing.requests[0].may_miss = true;
+    assert!(document::asked(&source, Dialect::Envoy, &missing).is_ok());
+}

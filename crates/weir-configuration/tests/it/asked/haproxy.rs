@@ -1,0 +1,193 @@
+use weir_configuration::{Source, haproxy};
+use weir_model::study::AskSpec;
+
+use super::{ask, must_be};
+use crate::support::{must_have, source};
+
+const HAPROXY: &str = "\
+defaults
+    mode http
+frontend stats
+    bind :8404
+    stats enable
+    stats uri /
+frontend redirects
+    bind :80
+    acl acme path_beg /.well-known/acme-challenge/
+    use_backend acme if acme
+    redirect scheme https code 301 unless acme or { ssl_fc }
+    http-request redirect scheme https unless { ssl_fc } or acme
+frontend web
+    bind :8080
+    bind :443 ssl crt site.pem
+    monitor-uri /alive
+    acl is_api hdr(host) -i api.example API2.example
+    acl is_static path_beg /static /img
+    acl is_static path_end .css
+    acl limited src_http_req_rate gt 100
+    http-request deny if limited
+    http-request return status 200 if { path /ping }
+    use_backend api if is_api !is_static
+    use_backend static if is_static
+    use_backend bk_%[req.hdr(host),map(/etc/map)] if { hdr_sub(host) dynamic }
+    use_backend never if { ssl_fc_sni -m end .never }
+    default_backend app
+frontend closed
+    bind :9000
+    use_backend api if { hdr(host) api.example }
+listen plain
+    bind :7000-7010
+    server s 192.0.2.1:80
+frontend passed
+    mode tcp
+    bind :444
+    tcp-request inspect-delay 5s
+    use_backend app if { req.ssl_sni -m found }
+backend acme
+    server a 192.0.2.1:80
+backend api
+    server a 192.0.2.1:80
+backend static
+    server a 192.0.2.1:80
+backend never
+    server a 192.0.2.1:80
+backend app
+    server a 192.0.2.1:80
+";
+
+#[test]
+fn haproxy_chooses_by_its_rules() {
+    let source = source("haproxy.cfg", HAPROXY);
+    must_be(
+        &|ask| haproxy::asked(&source, ask),
+        &[
+            ("", ":8080 | frontend web | backend app | passes it on"),
+            ("tls", ":443 | frontend web | backend app | passes it on"),
+            (
+                "tls a.never",
+                ":443 | frontend web | backend never | passes it on",
+            ),
+            (
+                "api.example",
+                ":8080 | frontend web | backend api | passes it on",
+            ),
+            (
+                "api2.example",
+                ":8080 | frontend web | backend api | passes it on",
+            ),
+            (
+                "api.example /img/a",
+                ":8080 | frontend web | backend static | passes it on",
+            ),
+            (
+                ":8080 /a.css?x",
+                ":8080 | frontend web | backend static | passes it on",
+            ),
+            (
+                ":8080 /alive",
+                ":8080 | frontend web | - | shows statistics or health",
+            ),
+            (":8080 /ping", ":8080 | frontend web | - | returns 200"),
+            (
+                ":8404",
+                ":8404 | frontend stats | - | shows statistics or health",
+            ),
+            (":80", ":80 | frontend redirects | - | redirects"),
+            (
+                "/.well-known/acme-challenge/x",
+                ":80 | frontend redirects | backend acme | passes it on",
+            ),
+            (":7003", ":7000-7010 | listen plain | - | passes it on"),
+            (":444", ":444 | frontend passed | - | closes the connection"),
+            (
+                ":9000 api.example",
+                ":9000 | frontend closed | backend api | passes it on",
+            ),
+            (
+                ":9000",
+                "28:1 a request for `/` with the host `weir.test` at :9000: no rule gives it a backend",
+            ),
+            (
+                ":81",
+                "4:5 no `bind` line of a frontend is in clear on port 81",
+            ),
+            (
+                "tls :8080",
+                "4:5 no `bind` line of a frontend has `ssl` on port 8080",
+            ),
+        ],
+    );
+}
+
+/// As routers of clusters have it: a map chooses the backend, and TLS ends at a socket of the host's own.
+const CHAINED: &str = "\
+defaults
+    mode http
+frontend public
+    bind :80
+    use_backend %[base,map_reg(/etc/routes.map)]
+    default_backend none
+frontend public_ssl
+    mode tcp
+    bind :443
+    use_backend be_sni if { req.ssl_sni -m found }
+backend be_sni
+    mode tcp
+    server fe_sni unix@/run/sni.sock send-proxy
+frontend fe_sni
+    bind unix@/run/sni.sock ssl crt site.pem accept-proxy
+    default_backend app
+backend none
+    errorfile 503 /etc/503.http
+backend app
+    server a 192.0.2.1:80
+";
+
+#[test]
+fn what_haproxy_s_maps_choose_is_not_guessed() {
+    let source = source("haproxy.cfg", CHAINED);
+    must_be(
+        &|ask| haproxy::asked(&source, ask),
+        &[
+            (
+                "",
+                ":80 | frontend public | backend none | does what the configuration alone does not say",
+            ),
+            (
+                "tls",
+                "unix@/run/sni.sock | frontend fe_sni | backend app | passes it on",
+            ),
+        ],
+    );
+}
+
+/// The proxy's port is for loads that name none, and of loads over TLS only where TLS is spoken.
+#[test]
+fn the_port_of_the_proxy_is_weaker_than_the_load_s() {
+    let source: Source = source("haproxy.cfg", HAPROXY);
+    let look_up = |text: &str, port: u16| {
+        let ask = AskSpec {
+            proxy_port: Some(port),
+            ..ask(text)
+        };
+        haproxy::asked(&source, &ask).map(|asked| asked[0].listener.address.clone())
+    };
+    for (text, port, expected) in [
+        ("api.example", 9000, ":9000"),
+        (":8080", 8404, ":8080"),
+        ("", 8404, ":8404"),
+        ("tls", 8080, ":443"),
+        ("", 443, ":8080"),
+    ] {
+        assert_eq!(
+            look_up(text, port).as_deref(),
+            Ok(expected),
+            "{text} {port}"
+        );
+    }
+    must_have(
+        look_up("", 9000).unwrap_err(),
+        &["no rule gives it a backend"],
+    );
+    must_have(look_up("", 81).unwrap_err(), &["on port 81"]);
+}

@@ -1,0 +1,65 @@
+//! Which listener, server and location answers: as each proxy chooses them.
+
+mod documents;
+mod haproxy;
+mod nginx;
+
+use weir_configuration::{Asked, ConfigurationError};
+use weir_model::study::{AskSpec, RequestedSpec};
+
+/// What is asked, in short: `tls`, `:8080` for a port, `shop.example` for a host, `/path`; or nothing of it.
+fn ask(text: &str) -> AskSpec {
+    let mut ask = AskSpec::default();
+    let mut target = "/".to_owned();
+    for word in text.split(' ').filter(|word| !word.is_empty()) {
+        match word.split_at(1) {
+            (":", port) => ask.port = port.parse().ok(),
+            ("/", _) => target = word.to_owned(),
+            _ if word == "tls" => ask.tls = true,
+            _ if word == "files" => ask.files = true,
+            _ => ask.host = Some(word.to_owned()),
+        }
+    }
+    ask.requests = vec![RequestedSpec {
+        target,
+        ..RequestedSpec::default()
+    }];
+    ask
+}
+
+/// The answer in short: `*:80 | server shop | location / | passes it on`.
+fn shown(asked: &Asked) -> String {
+    let spot = |spot: &Option<weir_configuration::Spot>| {
+        spot.as_ref().map_or("-", |it| &it.name).to_owned()
+    };
+    let Asked {
+        listener,
+        server,
+        location,
+        answer,
+        ..
+    } = asked;
+    format!(
+        "{} | {} | {} | {answer}",
+        listener.address,
+        spot(server),
+        spot(location)
+    )
+}
+
+type LookUp<'a> = &'a dyn Fn(&AskSpec) -> Result<Vec<Asked>, ConfigurationError>;
+
+/// Looks each ask up; one that is refused has its error's words and place instead.
+#[track_caller]
+fn must_be(look_up: LookUp<'_>, cases: &[(&str, &str)]) {
+    for (text, expected) in cases {
+        let found = match look_up(&ask(text)) {
+            Ok(asked) => shown(&asked[0]),
+            Err(error) => format!("{}:{} {}", error.line, error.column, error.what),
+        };
+        match expected.strip_suffix('…') {
+            Some(begin) => assert!(found.starts_with(begin), "{text}: {found}"),
+            None => assert_eq!(found, *expected, "{text}"),
+        }
+    }
+}

@@ -1,0 +1,153 @@
+use weir_configuration::nginx;
+
+use super::{ask, must_be};
+use crate::support::source;
+
+const NGINX: &str = "\
+events { }
+http {
+    upstream app { server 192.0.2.1:80; }
+    server { listen 80 default_server; return 404; }
+    server {
+        if ($host = shop.example) { return 301 https://$host$request_uri; }
+        listen 80;
+        server_name shop.example;
+        return 404;
+    }
+    server {
+        listen 443 ssl default_server;
+        ssl_reject_handshake on;
+    }
+    server {
+        listen 443 ssl;
+        server_name shop.example *.shop.example;
+        location = /exact { return 204; }
+        location / { proxy_pass http://app; }
+        location ^~ /static/ { root /srv; }
+        location ~* \\.(png|jpg)$ { expires 1h; root /srv; }
+        location /api/ {
+            proxy_pass http://app;
+            location ~ \\.json$ { proxy_pass http://app; }
+        }
+        location /old/ { return 308 /new/; }
+        location /spa/ { try_files $uri @app; }
+        location @app { proxy_pass http://app; }
+        location /status { stub_status; }
+        location /gone { return 410; }
+    }
+    server { listen 443 ssl; server_name www.*; location /only { proxy_pass http://app; } }
+    server { listen 443 ssl; server_name ~^node\\d+\\.example$; location / { proxy_pass http://app; } }
+    server { listen 127.0.0.1:8081; location / { stub_status; } }
+    server { listen 8080; server_name internal; location / { proxy_pass http://app; } }
+    server { listen unix:/run/x.sock; location / { proxy_pass http://app; } }
+}
+";
+
+#[test]
+fn nginx_chooses_by_server_name_and_location() {
+    let source = source("nginx.conf", NGINX);
+    let shop = |rest: &str| format!("443 | server shop.example *.shop.example | {rest}");
+    let cases = [
+        ("", "8080 | server internal | location / | passes it on".to_owned()),
+        (":80", "80 | server | - | returns 404".to_owned()),
+        (":80 shop.example", "80 | server shop.example | - | redirects".to_owned()),
+        // The default of the only TLS port refuses whoever names nobody that it knows.
+        ("tls", "12:9 no listener with TLS passes on a request for `/` with the host `weir.test`: 443 (TLS)…".to_owned()),
+        ("tls shop.example", shop("location / | passes it on")),
+        ("tls shop.example /exact", shop("location = /exact | returns 204")),
+        ("tls shop.example /static/a.png", shop("location ^~ /static/ | answers from files")),
+        ("tls shop.example /x/a.PNG?v=1", shop("location ~* \\.(png|jpg)$ | answers from files")),
+        ("tls shop.example /api/a.json", shop("location ~ \\.json$ | passes it on")),
+        ("tls shop.example /api/a.png", shop("location ~* \\.(png|jpg)$ | answers from files")),
+        ("tls shop.example /api/a", shop("location /api/ | passes it on")),
+        ("tls shop.example /spa/a", shop("location @app | passes it on")),
+        ("tls :443 shop.example /old/", shop("location /old/ | redirects")),
+        ("tls :443 shop.example /status", shop("location /status | shows statistics or health")),
+        ("tls :443 shop.example /gone", shop("location /gone | returns 410")),
+        ("tls a.b.shop.example", shop("location / | passes it on")),
+        ("tls www.any.example /only/a", "443 | server www.* | location /only | passes it on".to_owned()),
+        ("tls node17.example", "443 | server ~^node\\d+\\.example$ | location / | passes it on".to_owned()),
+        (":8081", "127.0.0.1:8081 | server | location / | shows statistics or health".to_owned()),
+        // What is named must be there.
+        (":81", "4:14 no HTTP server listens in clear on port 81".to_owned()),
+        (":443", "4:14 no HTTP server listens in clear on port 443".to_owned()),
+        ("tls :443 www.any.example /x", "32:5 a request for `/x` with the host `www.any.example` at 443 (TLS): no location of server www.* takes it…".to_owned()),
+    ];
+    let cases: Vec<(&str, &str)> = cases.iter().map(|(ask, shown)| (*ask, &**shown)).collect();
+    must_be(&|ask| nginx::asked(&source, ask), &cases);
+}
+
+#[test]
+fn a_host_that_no_server_of_nginx_has_is_refused_unless_the_default_is_for_all() {
+    let conf = |name: &str| {
+        format!(
+            "events {{ }}\nhttp {{\n    server {{ listen 80; server_name {name}; location / {{ proxy_pass http://192.0.2.1; }} }}\n}}\n"
+        )
+    };
+    for (name, expected) in [
+        ("_", "80 | server _ | location / | passes it on"),
+        (
+            "a.example",
+            "3:5 a request for `/` with the host `b.example` at 80: no server there has the name `b.example`; the names there are a.example",
+        ),
+    ] {
+        let source = source("nginx.conf", &conf(name));
+        must_be(
+            &|ask| nginx::asked(&source, ask),
+            &[("b.example", expected)],
+        );
+        // Whoever names nobody gets the default.
+        assert!(nginx::asked(&source, &ask("")).is_ok(), "{name}");
+    }
+}
+
+/// As `sites-enabled` has it: the main file knows no listener by itself.
+#[test]
+fn listeners_of_nginx_are_found_through_includes() {
+    let folder = tempfile::tempdir().unwrap();
+    let write = |name: &str, text: &str| {
+        let path = folder.path().join(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, text).unwrap();
+    };
+    write(
+        "nginx.conf",
+        "events { }\nhttp { include conf.d/*.conf; include sites-enabled/*; }\n",
+    );
+    write("conf.d/10-log.conf", "access_log off;\n");
+    write(
+        "sites-enabled/a-tls",
+        "server {\n    listen 443 ssl;\n    location / { include proxy.conf; }\n}\n",
+    );
+    write(
+        "sites-enabled/b-clear",
+        "server { listen 80; location / { include proxy.conf; } }\n",
+    );
+    write("proxy.conf", "proxy_pass http://192.0.2.1;\n");
+    let user = nginx::read(&folder.path().join("nginx.conf"), None).unwrap();
+    for (text, file, line, port) in [("", "b-clear", 1, 80), ("tls", "a-tls", 2, 443)] {
+        let asked = nginx::asked(&user, &ask(text)).unwrap().remove(0);
+        assert!(asked.listener.file.ends_with(file), "{asked:?}");
+        assert_eq!(
+            (asked.listener.line, asked.listener.port),
+            (line, Some(port))
+        );
+        assert_eq!(asked.location.unwrap().name, "location /");
+    }
+}
+
+/// A role that answers from files is looked for among files first.
+#[test]
+fn the_role_counts_where_nothing_is_named() {
+    let conf = "events { }\nhttp {\n    server { listen 80; location / { proxy_pass http://192.0.2.1; } }\n    \
+                server { listen 81; root /srv; }\n    server { listen 82; return 204; }\n}\n";
+    let source = source("nginx.conf", conf);
+    must_be(
+        &|ask| nginx::asked(&source, ask),
+        &[
+            ("", "80 | server | location / | passes it on"),
+            ("files", "81 | server | - | answers from files"),
+            (":82 files", "82 | server | - | returns 204"),
+        ],
+    );
+}

@@ -1,0 +1,117 @@
+//! What loads ask of configurations that the user wrote, and arms that cannot have a copy of theirs.
+
+use std::collections::BTreeMap;
+
+use weir_agent::message::{CopyJob, Missing, Wanted};
+use weir_model::record::{AskedRecord, Remark};
+use weir_model::study::{Arm, ArmRole, AskSpec, ProxySpec, Study};
+
+use crate::LabError;
+use crate::hosts::Hosts;
+use crate::left_out::without;
+use crate::options::{Options, Role};
+
+/// What the loads of a study ask, by the name of the arm whose configuration they ask.
+pub type AskedByArm = BTreeMap<String, Vec<AskedRecord>>;
+
+/// Why arms cannot have their copies of the user's configurations, by name.
+///
+/// # Errors
+/// One of them is the baseline, without which a study is nothing, or no change is left.
+pub(crate) fn no_copies(
+    study: &Study,
+    missing: &Missing,
+) -> Result<BTreeMap<String, String>, LabError> {
+    let is_refused = |arm: &Arm| missing.copies.contains_key(&arm.name);
+    let mut changes = study.arms.iter().filter(|arm| arm.role == ArmRole::Change);
+    let is_any_left = changes.any(|arm| !is_refused(arm));
+    let mut refused = BTreeMap::new();
+    for arm in &study.arms {
+        let Some((what, hint)) = missing.copies.get(&arm.name) else {
+            continue;
+        };
+        let error = LabError::Copy {
+            arm: arm.name.clone(),
+            what: what.clone(),
+            hint: hint.clone(),
+        };
+        if arm.role != ArmRole::Change || !is_any_left {
+            return Err(error);
+        }
+        let why = match hint {
+            Some(hint) => format!("{what}; {hint}"),
+            None => what.clone(),
+        };
+        refused.insert(arm.name.clone(), why);
+    }
+    Ok(refused)
+}
+
+/// The copies of the user's configurations that the arms are.
+pub(crate) fn copies(study: &Study) -> BTreeMap<String, CopyJob> {
+    let copy = |arm: &Arm| {
+        let proxy = study.proxy_of(arm);
+        let job = CopyJob {
+            kind: proxy.kind,
+            executable: proxy.executable.clone(),
+            main: proxy.configuration.as_ref()?.file.clone(),
+            settings: arm.settings.clone(),
+            asks: study.asks(proxy),
+        };
+        Some((arm.name.clone(), job))
+    };
+    study.arms.iter().filter_map(copy).collect()
+}
+
+/// What the loads of a study ask of the user's configurations, by arm, as the proxies' host has them, and why
+/// arms cannot have theirs. Nothing is started.
+///
+/// # Errors
+/// The host cannot be reached; the baseline cannot have its configuration.
+pub fn asked(study: &Study, options: &Options) -> Result<(AskedByArm, Vec<Remark>), LabError> {
+    let copies = copies(study);
+    if copies.is_empty() || options.places.model.is_some() {
+        return Ok(Default::default());
+    }
+    let hosts = Hosts::open(options)?;
+    let wanted = Wanted {
+        copies,
+        ..Wanted::default()
+    };
+    let found = hosts.host(Role::Proxy).ask(wanted)?;
+    let (_, remarks) = without(study, no_copies(study, &found)?)?;
+    let named = |(name, records): (String, Vec<AskedRecord>)| {
+        let arm = study.arms.iter().find(|arm| arm.name == name)?;
+        let records = with_loads(study, study.proxy_of(arm), records);
+        Some((name, records))
+    };
+    let asked = found.asked.into_iter().filter_map(named).collect();
+    Ok((asked, remarks))
+}
+
+/// What each of [`Study::asks`] meets, with the loads that ask it.
+pub(crate) fn with_loads(
+    study: &Study,
+    proxy: &ProxySpec,
+    mut records: Vec<AskedRecord>,
+) -> Vec<AskedRecord> {
+    let asks = study.asks(proxy);
+    let Some(own) = &proxy.configuration else {
+        return records;
+    };
+    for load in &study.loads {
+        let asking = load.flows().enumerate().filter(|(_, flow)| !flow.is_held());
+        for (place, flow) in asking {
+            let ask = AskSpec::of(load, flow, own, &proxy.role);
+            let of_ask = asks.iter().position(|known| *known == ask);
+            let name = match place {
+                0 => load.name.clone(),
+                _ => format!("{}, flow {}", load.name, flow.name),
+            };
+            if let Some(record) = of_ask.and_then(|of_ask| records.get_mut(of_ask)) {
+                record.loads.push(name);
+            }
+        }
+    }
+    records
+}

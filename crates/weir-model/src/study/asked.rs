@@ -1,0 +1,127 @@
+//! What a load asks of a configuration that the user wrote, as far as the configuration chooses by it
+//! what answers.
+
+use serde::{Deserialize, Serialize};
+
+use super::{OwnConfiguration, ProxyRole, ProxySpec, Study};
+use crate::flow::{FlowSpec, LoadSpec};
+
+/// The server's name in handshakes and Host fields where a load names none; the same length for every
+/// arm, whatever its port.
+pub const HOST: &str = "weir.test";
+
+/// Different requests of a flow that are looked up at most: enough for what people write, and few
+/// beside a file of a million.
+const MOST_REQUESTS: usize = 64;
+
+/// What a flow asks for. Flows that ask the same have one of these in common.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AskSpec {
+    /// The port that the load names. A listener must be there, whatever it answers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub port: Option<u16>,
+    /// The port that the proxy names, for loads that name none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub proxy_port: Option<u16>,
+    /// Whether it asks over TLS.
+    pub tls: bool,
+    /// Whether the proxy is to answer from files of its own.
+    pub files: bool,
+    /// The name that the load gives; `None`: [`HOST`], and any server may answer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub host: Option<String>,
+    /// Its different requests, in their order.
+    pub requests: Vec<RequestedSpec>,
+}
+
+/// One request as far as a proxy chooses by it what answers.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RequestedSpec {
+    /// Its own Host field, if it has one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub host: Option<String>,
+    /// The target, with its query; slots as they are written.
+    pub target: String,
+    /// Whether 404 is a right answer, so that nothing need be there.
+    #[serde(default)]
+    pub may_miss: bool,
+}
+
+impl AskSpec {
+    /// What a flow of a load asks of a configuration in a role. Connections that are held and name nothing go
+    /// to where the load's own flow asks.
+    pub fn of(
+        load: &LoadSpec,
+        flow: &FlowSpec,
+        own: &OwnConfiguration,
+        role: &ProxyRole,
+    ) -> AskSpec {
+        let names_nothing = flow.port.is_none() && flow.host.is_none() && flow.tls.is_none();
+        let flow = match flow.is_held() && names_nothing {
+            true => &load.main,
+            false => flow,
+        };
+        let mut requests: Vec<RequestedSpec> = Vec::new();
+        for weighted in &flow.requests {
+            let fields = weighted.request.fields.iter();
+            let mut hosts = fields.filter(|(name, _)| name.eq_ignore_ascii_case("host"));
+            let requested = RequestedSpec {
+                host: hosts.next().map(|(_, host)| host.clone()),
+                target: weighted.request.target.clone(),
+                may_miss: weighted
+                    .expect
+                    .as_ref()
+                    .and_then(|expect| expect.allows(404))
+                    == Some(true),
+            };
+            if requests.len() < MOST_REQUESTS && !requests.contains(&requested) {
+                requests.push(requested);
+            }
+        }
+        AskSpec {
+            port: flow.port,
+            proxy_port: own.port,
+            tls: flow.tls.is_some(),
+            files: matches!(role, ProxyRole::StaticFiles { .. }),
+            host: flow.host.clone(),
+            requests,
+        }
+    }
+
+    /// The name in handshakes, and in Host fields where requests have none of their own.
+    pub fn server_name(&self) -> &str {
+        self.host.as_deref().unwrap_or(HOST)
+    }
+}
+
+impl Study {
+    /// What the loads ask of a proxy with a configuration of the user's, each once, in their order; nothing
+    /// of another proxy.
+    pub fn asks(&self, proxy: &ProxySpec) -> Vec<AskSpec> {
+        let Some(own) = &proxy.configuration else {
+            return Vec::new();
+        };
+        let mut asks: Vec<AskSpec> = Vec::new();
+        for load in &self.loads {
+            for flow in load.flows() {
+                let ask = AskSpec::of(load, flow, own, &proxy.role);
+                if !asks.contains(&ask) {
+                    asks.push(ask);
+                }
+            }
+        }
+        asks
+    }
+
+    /// The names of the servers that loads ask over TLS, [`HOST`] first: a certificate is for these.
+    pub fn server_names(&self) -> Vec<String> {
+        let mut names = vec![HOST.to_owned()];
+        let flows = self.loads.iter().flat_map(LoadSpec::flows);
+        for host in flows.filter_map(|flow| flow.host.clone()) {
+            if !names.contains(&host) {
+                names.push(host);
+            }
+        }
+        names
+    }
+}

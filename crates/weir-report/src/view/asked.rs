@@ -1,0 +1,91 @@
+//! Which listener, server and location of the user's configuration each load asks.
+
+use weir_model::record::{AskedRecord, Record, RequestRecord, SpotRecord};
+use weir_model::study::Study;
+
+use super::about;
+use crate::tree::{Block, Cell, Column, Heading, Kind, Outputs, Role, Row, Table, Text, list};
+use crate::words;
+
+/// Places of one load at one listener that are shown; of a mix the rest is counted.
+const SHOWN: usize = 8;
+
+/// What the loads ask, arms that ask the same together; nothing where weir wrote the configurations.
+pub(super) fn blocks(study: &Study, records: &[Record]) -> Vec<Block> {
+    let last = about::last_records(records);
+    // What all arms ask is said without them.
+    let mut groups: Vec<(Vec<&str>, &[AskedRecord])> = Vec::new();
+    for arm in &study.arms {
+        let asked = last
+            .get(arm.name.as_str())
+            .map_or(&[][..], |own| &own.asked);
+        match groups.iter_mut().find(|(_, known)| *known == asked) {
+            Some((arms, _)) => arms.push(&arm.name),
+            None => groups.push((vec![&arm.name], asked)),
+        }
+    }
+    let is_one = groups.len() == 1;
+    let asked = groups.iter().flat_map(|(arms, asked)| {
+        let of = match is_one {
+            true => String::new(),
+            false => format!(" ({})", arms.join(", ")),
+        };
+        asked.iter().map(move |record| (of.clone(), record))
+    });
+    let asked: Vec<(String, &AskedRecord)> = asked.collect();
+    if asked.is_empty() {
+        return Vec::new();
+    }
+    let items = asked
+        .iter()
+        .map(|(of, record)| Text::of(Role::Soft, format!("{}{of}", words::asked(record))));
+    let rows = asked.iter().flat_map(|(of, record)| rows(of, record));
+    let columns = ["listener", "server", "location", "what it does"].map(Column::left);
+    let table = Table::new(Kind::Prose, "What each load asks", "load")
+        .columns(columns)
+        .rows(rows);
+    vec![
+        Block::Only(Outputs::TERMINAL, list(items, false).into_iter().collect()),
+        Block::Only(
+            Outputs::FILES,
+            vec![
+                Block::Heading(Heading::section("asked", "What each load asks")),
+                Block::Table(table),
+            ],
+        ),
+    ]
+}
+
+fn rows(of: &str, record: &AskedRecord) -> Vec<Row> {
+    let name = format!("{}{of}", words::loads(&record.loads));
+    let mut requests: Vec<&RequestRecord> = Vec::new();
+    for request in &record.requests {
+        let is_same = |other: &&RequestRecord| {
+            (&other.server, &other.location, &other.answer)
+                == (&request.server, &request.location, &request.answer)
+        };
+        if !requests.iter().any(is_same) {
+            requests.push(request);
+        }
+    }
+    let spot = |spot: &Option<SpotRecord>| -> Cell {
+        spot.as_ref()
+            .map_or_else(|| "–".to_owned(), ToString::to_string)
+            .into()
+    };
+    let left = requests.len().saturating_sub(SHOWN);
+    let rows = requests.iter().take(SHOWN).map(|request| {
+        let cells = [
+            record.at().into(),
+            spot(&request.server),
+            spot(&request.location),
+            request.answer.as_str().into(),
+        ];
+        Row::new(name.as_str(), cells)
+    });
+    let more = (left > 0).then(|| {
+        let cells = [Cell::from(record.at()), format!("and {left} more").into()];
+        Row::new(name.as_str(), cells)
+    });
+    rows.chain(more).collect()
+}

@@ -1,0 +1,56 @@
+//! Whether there can be a copy of a user's configuration, and what loads would ask of it.
+
+use std::net::SocketAddr;
+use std::path::Path;
+
+use weir_configuration::{Ask, Surroundings, record};
+use weir_model::record::AskedRecord;
+use weir_model::study::{AskSpec, Settings};
+use weir_parameters::Catalog;
+
+use crate::language::NOT_YET;
+use crate::own::NOBODY;
+use crate::task::wanted;
+use crate::{Proxy, SutError};
+
+impl dyn Proxy + '_ {
+    /// What loads ask of a configuration of the user's, once these settings are in it and a copy is made of
+    /// it. Nothing is written and nothing is started.
+    ///
+    /// # Errors
+    /// Why there can be no such copy: as for [`dyn Proxy::write`].
+    pub fn place(
+        &self,
+        main: &Path,
+        settings: &Settings,
+        asks: &[AskSpec],
+        catalog: &Catalog,
+    ) -> Result<Vec<AskedRecord>, SutError> {
+        let unable = || SutError::Unable {
+            kind: self.kind(),
+            what: NOT_YET.to_owned(),
+        };
+        let language = self.language().ok_or_else(unable)?;
+        let wanted = wanted(self.kind(), settings, catalog)?;
+        let [user, changed] = language.read(main, &wanted)?;
+        let mut records = Vec::new();
+        for ask in asks {
+            let asked = language.look_up(&user, ask)?;
+            records.extend(record(&user, ask, &asked));
+        }
+        let nobody = SocketAddr::from(NOBODY);
+        let at_nobody = |spec: &AskSpec| Ask {
+            spec: spec.clone(),
+            at: nobody,
+        };
+        let surroundings = Surroundings {
+            prefix: Path::new("/weir"),
+            asks: asks.iter().map(at_nobody).collect(),
+            certificate: None,
+            origin: Some(nobody),
+            user: None,
+        };
+        language.adapt(&changed, &surroundings)?;
+        Ok(records)
+    }
+}

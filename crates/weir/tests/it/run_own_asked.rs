@@ -1,0 +1,178 @@
+//! Which listener, server and location of a user's configuration each load asks: looked up, said, and asked.
+
+use crate::place::{self, Place, proxy_of};
+use crate::program::HasAll;
+use crate::run_own::User;
+
+/// As `sites-enabled` has it: nothing listens in the main file.
+const SITES: [(&str, &str); 5] = [
+    (
+        "nginx.conf",
+        "worker_processes 1;\nevents {}\nhttp {\n    access_log off;\n    include conf.d/*.conf;\n    \
+         include sites-enabled/*;\n}\n",
+    ),
+    (
+        "conf.d/origin.conf",
+        "upstream app { server 192.0.2.1:8080; keepalive 4; }\n",
+    ),
+    (
+        "sites-enabled/00-default",
+        "server {\n    listen 18080 default_server;\n    return 301 https://$host$request_uri;\n}\n\
+         server {\n    listen 18443 ssl default_server;\n    ssl_reject_handshake on;\n}\n",
+    ),
+    (
+        "sites-enabled/shop",
+        "server {\n    listen 18443 ssl;\n    server_name shop.example;\n    \
+         ssl_certificate /nowhere/shop.pem;\n    ssl_certificate_key /nowhere/shop.key;\n    \
+         location / { proxy_pass http://app; }\n    location /cart/ { proxy_pass http://app; }\n}\n",
+    ),
+    (
+        "sites-enabled/zz-internal",
+        "server {\n    listen 18081;\n    server_name internal;\n    location / { proxy_pass http://app; }\n}\n\
+         server {\n    listen 18082;\n    location /only/ { proxy_pass http://app; }\n    \
+         location / { return 404; }\n}\n",
+    ),
+];
+
+const LOADS: &str = "\
+- {name: clear, closed: true, connections: 2, duration: 2s, timeout: 10s}
+- {name: shop, closed: true, connections: 2, duration: 2s, timeout: 10s, tls: true, host: shop.example, path: /cart/1}
+- {name: other, closed: true, connections: 2, duration: 2s, timeout: 10s, port: 18082, path: /only/1}
+";
+
+fn study(user: &User, loads: &str, arms: &str) -> String {
+    let main = user.path("nginx.conf");
+    let proxy = format!("{{kind: nginx, configuration: {}}}", main.display());
+    place::study(&proxy, loads, &format!("a/a: false\narms:\n{arms}"))
+}
+
+/// Loads in clear and over TLS, and of two ports, in one study; all of them through includes.
+#[test]
+fn every_load_goes_to_its_listener_and_the_run_says_which() {
+    let place = Place::new();
+    let user = User::new(&place, &SITES);
+    let arms = "- {name: changed, settings: {keepalive_requests: 50}}\n";
+    let text = study(&user, LOADS, arms);
+    place.write("study.yaml", &text);
+    let site = |name: &str| user.path("sites-enabled").join(name).display().to_string();
+    let (shop, internal) = (site("shop"), site("zz-internal"));
+    let lines = [
+        format!(
+            "clear: 18081 in clear ({internal}:2): server internal ({internal}:1), location / ({internal}:4), passes it on"
+        ),
+        format!(
+            "shop: 18443 over TLS ({shop}:2): server shop.example ({shop}:1), location /cart/ ({shop}:7), passes it on"
+        ),
+        format!(
+            "other: 18082 in clear ({internal}:7): server ({internal}:6), location /only/ ({internal}:8), passes it on"
+        ),
+    ];
+    let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
+    let checked = place.ends("run study.yaml --check").with_code(0);
+    checked.stdout.has_all(&lines);
+
+    let ended = place.run(&text).end().with_code(0);
+    ended.stderr.has_all(&lines);
+    place.assert_clean();
+    user.assert_untouched();
+    let run = place.records();
+    for load in ["clear", "shop", "other"] {
+        let trials = || run.trials().filter(|trial| trial.load == load);
+        let answered: u64 = trials().map(|trial| trial.status_classes[2]).sum();
+        let others: u64 = trials()
+            .map(|trial| trial.status_classes.iter().sum::<u64>())
+            .sum();
+        assert!(
+            answered > 0 && answered == others,
+            "{load}: {answered} of {others}"
+        );
+    }
+    let asked = &proxy_of(&run, "changed").expect("the arm ran").asked;
+    let ports: Vec<&str> = asked.iter().map(|asked| &*asked.listener.name).collect();
+    assert_eq!(ports, ["18081", "18443", "18082"]);
+    let report = place.ends("report 'a run' --format markdown").with_code(0);
+    report
+        .stdout
+        .has_all(&["What each load asks", "location /cart/"]);
+}
+
+/// One arm that cannot be placed does not end the run.
+#[test]
+fn an_arm_without_a_place_is_left_out_and_the_others_run() {
+    let place = Place::new();
+    let user = User::new(
+        &place,
+        &[(
+            "nginx.conf",
+            "events {}\nhttp {\n    server {\n        listen 18080;\n        location / { proxy_pass http://192.0.2.1; }\n    }\n}\n",
+        )],
+    );
+    let arms = "- {name: kept, settings: {origin_keepalive: 8}}\n\
+                - {name: fewer, settings: {keepalive_requests: 50}}\n";
+    let load = "- {name: clear, closed: true, connections: 2, duration: 2s, timeout: 10s}\n";
+    let text = study(&user, load, arms);
+    place.write("study.yaml", &text);
+    let why = format!(
+        "not varied: arm `kept` is left out: {}:5:22: ",
+        user.path("nginx.conf").display()
+    );
+    let checked = place.ends("run study.yaml --check").with_code(0);
+    checked.stdout.has_all(&[&why]);
+    let ended = place.run(&text).end().with_code(0);
+    ended.stderr.has_all(&[&why]);
+    place.assert_clean();
+    let run = place.records();
+    assert!(proxy_of(&run, "fewer").is_some());
+    assert!(proxy_of(&run, "kept").is_none());
+}
+
+/// What is named must be there: before anything is started, with the place in the user's file.
+#[test]
+fn what_a_load_names_and_nobody_has_is_refused() {
+    let place = Place::new();
+    let user = User::new(&place, &SITES);
+    let arms = "- {name: changed, settings: {keepalive_requests: 50}}\n";
+    let default = user.path("sites-enabled/00-default").display().to_string();
+    for (names, words) in [
+        (
+            "port: 18443",
+            &[
+                ":2:5: no HTTP server listens in clear on port 18443",
+                "hint: listeners: 18080 at ",
+            ][..],
+        ),
+        (
+            "port: 1, tls: true",
+            &[":2:5: no HTTP server listens with TLS on port 1"],
+        ),
+        (
+            "tls: true",
+            &[
+                ":6:5: no listener with TLS passes on a request for `/` with the host `weir.test`: 18443 (TLS) at ",
+                " closes the connection",
+                "hint: name `host`, `path` or `port` in the load",
+            ],
+        ),
+    ] {
+        let load =
+            format!("- {{name: clear, closed: true, connections: 2, duration: 2s, {names}}}\n");
+        let text = study(&user, &load, arms);
+        place.write("study.yaml", &text);
+        let words: Vec<String> = words
+            .iter()
+            .map(|it| {
+                if it.starts_with(':') {
+                    format!("{default}{it}")
+                } else {
+                    (*it).to_owned()
+                }
+            })
+            .collect();
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        place.ends("run study.yaml --check").refused(&words);
+        place.run(&text).end().refused(&words);
+        assert!(!place.run_folder().exists(), "nothing was begun");
+    }
+    place.assert_clean();
+    user.assert_untouched();
+}
