@@ -227,58 +227,62 @@ fn what_users_files_say_in_other_words_is_read() {
     }
 }
 
-/// A load over TLS has what its own listener, server and location have, and of several loads both are read where they
-/// differ.
-#[test]
-fn levels_are_read_where_the_loads_go() {
-    let nginx_conf = "pid nginx.pid;\nerror_log error.log;\nevents { }\nhttp {\n    access_log off;\n    \
+/// One in clear, and one over TLS with two locations.
+const TWO_SERVERS: &str = "pid nginx.pid;\nerror_log error.log;\nevents { }\nhttp {\n    access_log off;\n    \
                       ssl_session_cache none;\n    server { listen 18080; gzip on; return 204; }\n    server {\n        \
                       listen 18443 ssl;\n        ssl_certificate /nowhere/a.pem;\n        \
                       ssl_certificate_key /nowhere/a.key;\n        ssl_session_cache off;\n        gzip off;\n        \
                       location / { proxy_pass http://192.0.2.1; }\n        location /api/ { gzip on; proxy_pass \
                       http://192.0.2.1; }\n    }\n}\n";
-    let haproxy_cfg = "global\n    ssl-default-bind-options ssl-min-ver TLSv1.2\ndefaults\n    mode http\n    \
+
+/// The same with two backends.
+const TWO_FRONTENDS: &str = "global\n    ssl-default-bind-options ssl-min-ver TLSv1.2\ndefaults\n    mode http\n    \
                        timeout connect 1s\n    timeout server 1s\n    timeout client 5s\nfrontend clear\n    \
                        bind :18080\n    default_backend app\nfrontend secure\n    \
                        bind :18443 ssl crt /nowhere/a.pem ssl-min-ver TLSv1.3\n    timeout client 7s\n    \
                        use_backend api if { path_beg /api/ }\n    default_backend app\nbackend app\n    \
                        server app 192.0.2.1:80\nbackend api\n    timeout server 9s\n    server app 192.0.2.1:80\n";
+
+/// A load over TLS has what its own listener, server and location have, and of several loads both are read where they
+/// differ.
+#[test]
+fn levels_are_read_where_the_loads_go() {
     let (gzip, cache) = ("gzip", "ssl_session_cache");
     let (client, server, version) = ("timeout_client", "timeout_server", "ssl_min_ver");
     for (kind, text, asked, expected) in [
         (
             Nginx,
-            nginx_conf,
+            TWO_SERVERS,
             &["/"][..],
             &[(gzip, "off"), (cache, "off")][..],
         ),
         (
             Nginx,
-            nginx_conf,
+            TWO_SERVERS,
             &["/api/x"],
             &[(gzip, "on"), (cache, "off")],
         ),
         (
             Nginx,
-            nginx_conf,
+            TWO_SERVERS,
             &["", "/"],
             &[(gzip, "on and off"), (cache, "off")],
         ),
         (
             Haproxy,
-            haproxy_cfg,
+            TWO_FRONTENDS,
             &["/"],
             &[(client, "7s"), (server, "1s"), (version, "TLSv1.3")],
         ),
         (
             Haproxy,
-            haproxy_cfg,
+            TWO_FRONTENDS,
             &["/api/x"],
             &[(client, "7s"), (server, "9s")],
         ),
         (
             Haproxy,
-            haproxy_cfg,
+            TWO_FRONTENDS,
             &["", "/"],
             &[(client, "5s and 7s"), (version, "TLSv1.3")],
         ),
