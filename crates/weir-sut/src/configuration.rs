@@ -10,6 +10,7 @@ use weir_model::record::AskedRecord;
 use weir_model::study::{ProxyKind, ProxyRole, file_target};
 
 use crate::content::write_content;
+use crate::met::Met;
 use crate::own::OwnCopy;
 use crate::user::WorkerUser;
 use crate::work_folder::make_folder;
@@ -56,6 +57,8 @@ pub struct Configuration {
     pub(crate) originals: Vec<(PathBuf, String)>,
     /// What each ask of [`crate::Own::asks`] meets in them, and where it is asked for.
     pub(crate) asked: Vec<(SocketAddr, AskedRecord)>,
+    /// The ways of the asks' requests in the copy, each once.
+    pub(crate) met: Vec<Met>,
 }
 
 /// What was changed in a configuration of the user's, as unified diffs of the user's own files.
@@ -106,6 +109,7 @@ impl Configuration {
             own: None,
             originals: Vec::new(),
             asked: Vec::new(),
+            met: Vec::new(),
         })
     }
 

@@ -2,6 +2,8 @@
 
 use std::net::SocketAddr;
 
+use weir_configuration::Asked;
+
 use crate::Configuration;
 
 /// What one request of a load meets on its way in.
@@ -17,18 +19,36 @@ pub(crate) struct Met {
     pub(crate) location: Option<Spot>,
 }
 
-/// A part of a configuration, by where it stands in the copy.
+/// A part of a configuration, by where it stands in the user's files with the arm's settings in them. In the copy lines of
+/// nginx, names of HAProxy's sections and pointers are the same.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Spot {
     /// Index of the file.
     pub(crate) file: usize,
     /// Line, counted from 1.
     pub(crate) line: usize,
+    /// What it is called: `backend app`.
+    pub(crate) name: String,
     /// JSON pointer in a document; else empty.
     pub(crate) pointer: String,
 }
 
 impl Met {
+    /// What was looked up.
+    pub(crate) fn of(at: SocketAddr, asked: &Asked) -> Met {
+        let spot = |spot: &weir_configuration::Spot| Spot {
+            file: spot.file,
+            line: spot.line,
+            name: spot.name.clone(),
+            pointer: spot.pointer.clone(),
+        };
+        Met {
+            server: asked.server.as_ref().map(spot),
+            location: asked.location.as_ref().map(spot),
+            ..Met::at(at, asked.listener.tls)
+        }
+    }
+
     /// A listener of which no more is known.
     pub(crate) fn at(at: SocketAddr, is_secure: bool) -> Met {
         Met {
@@ -43,6 +63,9 @@ impl Met {
 impl Configuration {
     /// Where loads meet it, one for each different way; at least one.
     pub(crate) fn met(&self) -> Vec<Met> {
+        if !self.met.is_empty() {
+            return self.met.clone();
+        }
         let (clear, tls) = (self.listen(), self.tls_listen());
         let in_clear = (Some(clear) != tls).then(|| Met::at(clear, false));
         let secure = tls.map(|tls| Met::at(tls, true));

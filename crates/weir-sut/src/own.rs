@@ -21,6 +21,7 @@ use weir_model::study::ProxyRole;
 
 use crate::certificate::{CERTIFICATE_FILE, KEY_FILE};
 use crate::configuration::{Configuration, Patch};
+use crate::met::Met;
 use crate::user::WorkerUser;
 use crate::{Language, Own, Site, SutError, Task};
 
@@ -139,7 +140,7 @@ impl<'a> Copying<'a> {
         mut copy: Source,
         name: Option<&str>,
     ) -> Result<Configuration, SutError> {
-        let asked = self.asked(language)?;
+        let (asked, met) = self.asked(language)?;
         if let (Some(name), Some(main)) = (name, copy.files.first_mut()) {
             main.path.set_file_name(name);
         }
@@ -176,15 +177,16 @@ impl<'a> Copying<'a> {
             own: Some(Arc::new(OwnCopy { files, patch })),
             originals,
             asked,
+            met,
             ..self.configuration
         })
     }
 
     /// What each ask meets in the user's files, and where the copy is asked for it: where two ask one listener,
     /// at the address of the first.
-    fn asked(&self, language: &dyn Language) -> Result<Vec<(SocketAddr, AskedRecord)>, SutError> {
+    fn asked(&self, language: &dyn Language) -> Result<(Places, Vec<Met>), SutError> {
         let mut addresses: BTreeMap<usize, SocketAddr> = BTreeMap::new();
-        let mut asked = Vec::new();
+        let (mut asked, mut met) = (Vec::new(), Vec::new());
         for ask in self.own.asks {
             // The place in the file is the user's; the listener is that of the copy.
             let found = language.look_up(&self.user, &ask.spec)?;
@@ -193,11 +195,20 @@ impl<'a> Copying<'a> {
             if let (Some(first), Some(record)) = (in_copy.first(), record) {
                 let at = *addresses.entry(first.index).or_insert(ask.at);
                 asked.push((at, record));
+                let all = in_copy.iter().map(|asked| Met::of(at, asked));
+                for one in all {
+                    if !met.contains(&one) {
+                        met.push(one);
+                    }
+                }
             }
         }
-        Ok(asked)
+        Ok((asked, met))
     }
 }
+
+/// What asks meet, and where the copy is asked.
+type Places = Vec<(SocketAddr, AskedRecord)>;
 
 impl OwnCopy {
     /// The user's main file.

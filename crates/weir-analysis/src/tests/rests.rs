@@ -45,6 +45,7 @@ fn rests(share: f64, lost: u64, timeouts: &[(&str, &str)]) -> Vec<String> {
         nofile: 1024,
         pid: 1,
         inert: Vec::new(),
+        asked: Vec::new(),
     }));
     let findings = analyze(&run);
     let rests = findings.loads[0].rests.clone();

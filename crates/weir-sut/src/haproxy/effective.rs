@@ -39,7 +39,7 @@ pub(super) fn read(
     let source = Source::new(configuration.texts()?.into_iter().map(file).collect());
     let tree = Tree::parse(&source)?;
     let way = |met: Met| {
-        let way = Way::of(&source, &tree, &met);
+        let way = Way::of(&tree, &met);
         (met, way)
     };
     let mut ways: Vec<(Met, Way)> = configuration.met().into_iter().map(way).collect();
@@ -153,7 +153,7 @@ mod tests {
         }]);
         let tree = Tree::parse(&source).unwrap();
         let way = |met: Met| {
-            let mut way = Way::of(&source, &tree, &met);
+            let mut way = Way::of(&tree, &met);
             way.told_of_proxies(&stat(told));
             (met, way)
         };
@@ -173,10 +173,9 @@ mod tests {
                     backend one\n    http-reuse never\n    server a 127.0.0.1:1\n\
                     backend two\n    http-reuse always\n    server a 127.0.0.1:1\n";
         let clear = Met::at(ASKED.parse().unwrap(), false);
-        let two = text.lines().position(|line| line == "backend two").unwrap() + 1;
         let secure = Met {
             location: Some(Spot {
-                line: two,
+                name: "backend two".to_owned(),
                 ..Spot::default()
             }),
             ..Met::at("127.0.0.1:18443".parse().unwrap(), true)

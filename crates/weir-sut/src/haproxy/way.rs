@@ -1,6 +1,5 @@
 //! The way of the load through a configuration: which of its sections, lines and options it meets.
 
-use weir_configuration::Source;
 use weir_configuration::haproxy::{self, Section, Statement, Tree, is_used_by};
 
 use crate::met::{Met, Spot};
@@ -25,14 +24,14 @@ pub(super) struct Way {
 
 impl Way {
     /// The way of a load, by the section that listens at its address, or the first that listens.
-    pub(super) fn of(source: &Source, tree: &Tree<'_>, met: &Met) -> Way {
+    pub(super) fn of(tree: &Tree<'_>, met: &Met) -> Way {
         let asked = met.at.to_string();
         let is_asked = |section: &Section<'_>| binds(section).any(|bind| listens(bind, &asked));
         let sections = || tree.sections.iter().enumerate();
         let frontend = sections()
             .find(|(_, section)| section.has_frontend() && is_asked(section))
             .or_else(|| sections().find(|(_, section)| section.has_frontend()));
-        let by_spot = |spot: &Spot| sections().find(|(_, section)| is_at(source, section, spot));
+        let by_spot = |spot: &Spot| sections().find(|(_, section)| is_at(section, spot));
         let backend = (met.location.as_ref().and_then(by_spot))
             .or_else(|| frontend.and_then(|(index, section)| behind(tree, index, section)))
             .or_else(|| sections().find(|(_, section)| section.has_backend()));
@@ -174,11 +173,9 @@ fn listens(bind: &Statement<'_>, address: &str) -> bool {
     bind.word(1).split(',').any(|own| own == address)
 }
 
-fn is_at(source: &Source, section: &Section<'_>, spot: &Spot) -> bool {
-    let text = &source.files[section.file].text;
-    let before = &text.as_bytes()[..section.header.line.start];
-    let line = before.iter().filter(|&&byte| byte == b'\n').count() + 1;
-    (section.file, line) == (spot.file, spot.line)
+/// Whether a section is the one that a spot names: a copy has other lines, and the same names.
+fn is_at(section: &Section<'_>, spot: &Spot) -> bool {
+    spot.name == format!("{} {}", section.kind(), section.name().unwrap_or_default())
 }
 
 fn line(statement: &Statement<'_>) -> String {

@@ -6,12 +6,12 @@ use std::path::Path;
 
 use weir_model::study::ProxyKind::{self, Caddy, Envoy, Haproxy, Nginx};
 use weir_probe::process::command_line;
-use weir_sut::{Certificate, Configuration, Launch, Own, Proxy, SutError, WorkFolder};
+use weir_sut::{Ask, Certificate, Configuration, Launch, Own, Proxy, SutError, WorkFolder};
 
 use crate::haproxy::haproxy;
 use crate::nginx::nginx;
 use crate::secure::NAME;
-use crate::setup::{Setup, catalog, nobody, program, run, run_with};
+use crate::setup::{Setup, ask_at, catalog, nobody, program, run, run_with};
 use crate::support::{Origin, free_address, get, processes, until};
 
 /// An nginx.conf whose listener has `flags`, with `main` on top.
@@ -22,13 +22,17 @@ fn nginx_conf(main: &str, flags: &str) -> String {
     )
 }
 
-/// A user's file with these settings and nothing else.
-fn of_user<'a>(kind: ProxyKind, file: &'a Path, settings: &[(&str, &str)]) -> Setup<'a> {
+/// A user's file, for what is asked of it, with these settings and nothing else.
+fn of_user<'a>(
+    kind: ProxyKind,
+    (file, asks): (&'a Path, &'a [Ask]),
+    settings: &[(&str, &str)],
+) -> Setup<'a> {
     let settings = settings.iter();
     let settings = settings.map(|(id, level)| ((*id).to_owned(), (*level).to_owned()));
     Setup {
         settings: settings.collect(),
-        own: Some(Own { file, port: None }),
+        own: Some(Own { file, asks }),
         ..Setup::proxy(kind, &[], nobody())
     }
 }
@@ -37,7 +41,8 @@ fn of_user<'a>(kind: ProxyKind, file: &'a Path, settings: &[(&str, &str)]) -> Se
 fn copy(proxy: &dyn Proxy, folder: &WorkFolder, text: &str, listen: SocketAddr) -> Configuration {
     let file = folder.prefix("user.conf");
     fs::write(&file, text).expect("the work folder can be written");
-    let setup = of_user(proxy.kind(), &file, &[]);
+    let asks = [ask_at(listen)];
+    let setup = of_user(proxy.kind(), (&file, &asks), &[]);
     let written = setup.try_write(folder, listen);
     written.expect("the configuration is understood")
 }
@@ -73,9 +78,10 @@ fn opened(proxy: &dyn Proxy, text: &str, settings: &[(&str, &str)]) -> usize {
     let origin = Origin::start();
     let file = folder.prefix("user.conf");
     fs::write(&file, text).expect("the work folder can be written");
+    let asks = [ask_at(free_address())];
     let setup = Setup {
         origin: Some(origin.address),
-        ..of_user(proxy.kind(), &file, settings)
+        ..of_user(proxy.kind(), (&file, &asks), settings)
     };
     let configuration = setup.write(&folder);
     let running = run(proxy, &configuration).expect("the copy runs");
@@ -211,7 +217,8 @@ fn what_users_files_say_in_other_words_is_read() {
             let folder = WorkFolder::create().unwrap();
             let file = folder.prefix(name);
             fs::write(&file, &text).unwrap();
-            let configuration = of_user(kind, &file, settings).write(&folder);
+            let asks = [ask_at(free_address())];
+            let configuration = of_user(kind, (&file, &asks), settings).write(&folder);
             let effective = program(kind).effective(&configuration, None, &catalog(kind));
             effective.unwrap().levels[id].clone()
         };
@@ -220,44 +227,89 @@ fn what_users_files_say_in_other_words_is_read() {
     }
 }
 
-/// Where a load asks over TLS the listener in clear has no say in TLS, and both are read where they differ.
-#[test]
-fn what_a_listener_with_tls_has_is_read() {
-    let nginx_conf = "pid nginx.pid;\nerror_log error.log;\nevents { }\nhttp {\n    access_log off;\n    \
+/// One in clear, and one over TLS with two locations.
+const TWO_SERVERS: &str = "pid nginx.pid;\nerror_log error.log;\nevents { }\nhttp {\n    access_log off;\n    \
                       ssl_session_cache none;\n    server { listen 18080; gzip on; return 204; }\n    server {\n        \
                       listen 18443 ssl;\n        ssl_certificate /nowhere/a.pem;\n        \
                       ssl_certificate_key /nowhere/a.key;\n        ssl_session_cache off;\n        gzip off;\n        \
-                      return 204;\n    }\n}\n";
-    let haproxy_cfg = "global\n    ssl-default-bind-options ssl-min-ver TLSv1.2\ndefaults\n    mode http\n    \
+                      location / { proxy_pass http://192.0.2.1; }\n        location /api/ { gzip on; proxy_pass \
+                      http://192.0.2.1; }\n    }\n}\n";
+
+/// The same with two backends.
+const TWO_FRONTENDS: &str = "global\n    ssl-default-bind-options ssl-min-ver TLSv1.2\ndefaults\n    mode http\n    \
                        timeout connect 1s\n    timeout server 1s\n    timeout client 5s\nfrontend clear\n    \
                        bind :18080\n    default_backend app\nfrontend secure\n    \
                        bind :18443 ssl crt /nowhere/a.pem ssl-min-ver TLSv1.3\n    timeout client 7s\n    \
-                       default_backend app\nbackend app\n    server app 192.0.2.1:80\n";
-    for (kind, text, expected) in [
+                       use_backend api if { path_beg /api/ }\n    default_backend app\nbackend app\n    \
+                       server app 192.0.2.1:80\nbackend api\n    timeout server 9s\n    server app 192.0.2.1:80\n";
+
+/// A load over TLS has what its own listener, server and location have, and of several loads both are read where they
+/// differ.
+#[test]
+fn levels_are_read_where_the_loads_go() {
+    let (gzip, cache) = ("gzip", "ssl_session_cache");
+    let (client, server, version) = ("timeout_client", "timeout_server", "ssl_min_ver");
+    for (kind, text, asked, expected) in [
         (
             Nginx,
-            nginx_conf,
-            [("gzip", "on and off"), ("ssl_session_cache", "off")],
+            TWO_SERVERS,
+            &["/"][..],
+            &[(gzip, "off"), (cache, "off")][..],
+        ),
+        (
+            Nginx,
+            TWO_SERVERS,
+            &["/api/x"],
+            &[(gzip, "on"), (cache, "off")],
+        ),
+        (
+            Nginx,
+            TWO_SERVERS,
+            &["", "/"],
+            &[(gzip, "on and off"), (cache, "off")],
         ),
         (
             Haproxy,
-            haproxy_cfg,
-            [("timeout_client", "5s and 7s"), ("ssl_min_ver", "TLSv1.3")],
+            TWO_FRONTENDS,
+            &["/"],
+            &[(client, "7s"), (server, "1s"), (version, "TLSv1.3")],
+        ),
+        (
+            Haproxy,
+            TWO_FRONTENDS,
+            &["/api/x"],
+            &[(client, "7s"), (server, "9s")],
+        ),
+        (
+            Haproxy,
+            TWO_FRONTENDS,
+            &["", "/"],
+            &[(client, "5s and 7s"), (version, "TLSv1.3")],
         ),
     ] {
         let folder = WorkFolder::create().unwrap();
-        let certificate = Certificate::make(folder.path(), NAME).unwrap();
+        let certificate = Certificate::make(folder.path(), &[NAME.to_owned()]).unwrap();
         let file = folder.prefix("user.conf");
         fs::write(&file, text).unwrap();
+        // Without a target in clear, with one over TLS.
+        let asks = asked.iter().map(|target| {
+            let mut ask = ask_at(free_address());
+            if !target.is_empty() {
+                ask.spec.tls = true;
+                ask.spec.requests[0].target = (*target).to_owned();
+            }
+            ask
+        });
+        let asks: Vec<Ask> = asks.collect();
         let setup = Setup {
             certificate: Some(&certificate),
-            ..of_user(kind, &file, &[])
+            ..of_user(kind, (&file, &asks), &[])
         };
         let configuration = setup.write(&folder);
         let effective = program(kind).effective(&configuration, None, &catalog(kind));
         let levels = effective.unwrap().levels;
         for (id, level) in expected {
-            assert_eq!(levels[id], level, "{kind:?} {id}");
+            assert_eq!(levels[*id], *level, "{kind:?} {asked:?} {id}");
         }
     }
 }

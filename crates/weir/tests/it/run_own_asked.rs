@@ -108,7 +108,7 @@ fn an_arm_without_a_place_is_left_out_and_the_others_run() {
             "events {}\nhttp {\n    server {\n        listen 18080;\n        location / { proxy_pass http://192.0.2.1; }\n    }\n}\n",
         )],
     );
-    let arms = "- {name: kept, settings: {origin_keepalive: 8}}\n\
+    let arms = "- {name: kept, settings: {origin_keepalive_requests: 8}}\n\
                 - {name: fewer, settings: {keepalive_requests: 50}}\n";
     let load = "- {name: clear, closed: true, connections: 2, duration: 2s, timeout: 10s}\n";
     let text = study(&user, load, arms);
