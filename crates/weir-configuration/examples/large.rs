@@ -132,7 +132,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             tls_listen: None,
             certificate: None,
             port: None,
-            origin: Some(([127, 0, 0, 1], 8081).into()),
+            origin: ([127, 0, 0, 1], 8081).into(),
             user: None,
         };
 

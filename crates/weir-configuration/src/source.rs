@@ -66,8 +66,8 @@ pub struct Surroundings<'a> {
     /// The user's listener that [`Surroundings::listen`] stands for, by its port; `None`: the first
     /// one in clear.
     pub port: Option<u16>,
-    /// The server that takes the place of every origin server; `None`: the user's are left.
-    pub origin: Option<SocketAddr>,
+    /// The server that takes the place of every origin server.
+    pub origin: SocketAddr,
     /// User and group as whom workers run; `None`: no change of user, since weir may not.
     pub user: Option<(&'a str, &'a str)>,
 }

@@ -1,6 +1,6 @@
 //! What connects generator, proxies and origin server, and what cannot be varied without namespaces.
 
-use weir_model::record::{NetworkUsed, Remark};
+use weir_model::record::{NetworkUsed, Protection, Remark};
 use weir_model::study::{Arm, NetworkKind, Study};
 use weir_parameters::{Catalog, Scope};
 
@@ -53,6 +53,17 @@ fn decided(
         )));
     }
     Ok((used, study, remarks))
+}
+
+/// What keeps copies of users' configurations from servers and files that are not the run's own; `None`: no
+/// arm runs one.
+pub(crate) fn protection(study: &Study, used: NetworkUsed) -> Option<Protection> {
+    let runs_copy = |arm: &Arm| study.proxy_of(arm).configuration.is_some();
+    study
+        .arms
+        .iter()
+        .any(runs_copy)
+        .then(|| Protection::of(used))
 }
 
 /// A run goes on as it was begun.

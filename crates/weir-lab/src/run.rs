@@ -100,6 +100,7 @@ pub fn ask(
         rows: options.catalog.user_rows().to_vec(),
         cpus: roles,
         network,
+        copies: network::protection(study, network),
         places: hosts.used(),
         environment,
     };

@@ -91,6 +91,7 @@ pub fn header(study: Study) -> RunHeader {
             origin: cpu(1),
         },
         network: Default::default(),
+        copies: None,
         places: Default::default(),
         environment: Environment::default(),
         remarks: Vec::new(),

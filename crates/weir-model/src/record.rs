@@ -49,6 +49,10 @@ pub struct RunHeader {
     /// What really connected them.
     #[serde(default)]
     pub network: NetworkUsed,
+    /// What kept copies of users' configurations from servers and files that are not the run's own;
+    /// `None` where no arm ran one, and in runs from before it was kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub copies: Option<Protection>,
     /// The host of each role, where it was not the one that weir ran on.
     #[serde(default, skip_serializing_if = "PlacesUsed::are_here")]
     pub places: PlacesUsed,
@@ -180,6 +184,26 @@ pub enum NetworkUsed {
     },
     /// They were on several hosts, and used those hosts' own network.
     Hosts,
+}
+
+/// What keeps copies of users' configurations from servers and files that are not the run's own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Protection {
+    /// Every address, socket and written file in a copy was found to be the run's own.
+    Checked,
+    /// The same, and the copies ran in network namespaces without a route to any other host.
+    CheckedWithoutRoute,
+}
+
+impl Protection {
+    /// The protection of copies that are connected so.
+    pub fn of(network: NetworkUsed) -> Protection {
+        match network {
+            NetworkUsed::Namespaces { .. } => Protection::CheckedWithoutRoute,
+            NetworkUsed::Loopback | NetworkUsed::Hosts => Protection::Checked,
+        }
+    }
 }
 
 /// One line of `records.jsonl`.

@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use weir_model::study::ProxyKind;
 
+use crate::launch::shielded;
 use crate::{Configuration, Proxy, SutError};
 
 /// Folders of system programs, where an unprivileged user's PATH does not look, and where weir's
@@ -154,8 +155,7 @@ pub(crate) fn executable_at(path: &Path) -> Option<PathBuf> {
 /// A command that asks the program something.
 pub(crate) fn command(program: &Path) -> Command {
     let mut command = Command::new(program);
-    // nginx takes the descriptors named there for listening sockets to go on with.
-    command.env_remove("NGINX").stdin(Stdio::null());
+    shielded(&mut command).stdin(Stdio::null());
     command
 }
 

@@ -116,7 +116,7 @@ pub fn launch_main(arguments: impl IntoIterator<Item = OsString>) -> LaunchError
     };
     match request.apply() {
         Ok(()) => refused(format!("run {}", request.program.to_string_lossy()))(
-            Command::new(&request.program)
+            shielded(&mut Command::new(&request.program))
                 .args(&request.arguments)
                 .envs(
                     request
@@ -124,12 +124,44 @@ pub fn launch_main(arguments: impl IntoIterator<Item = OsString>) -> LaunchError
                         .iter()
                         .map(|(name, value)| (name, value)),
                 )
-                // nginx takes the descriptors named here for listening sockets to go on with.
-                .env_remove("NGINX")
                 .exec(),
         ),
         Err(error) => error,
     }
+}
+
+/// Variables by which a program is led to sockets of somebody's: nginx takes the descriptors that `NGINX`
+/// names for listening sockets to go on with, others those of systemd, which is told of starts and ends by
+/// `NOTIFY_SOCKET`; Go, and so Caddy, asks origin servers through the proxy of `HTTP_PROXY`, however it is
+/// written.
+const LEADING_ELSEWHERE: [&str; 13] = [
+    "ALL_PROXY",
+    "HTTPS_PROXY",
+    "HTTP_PROXY",
+    "JOURNAL_STREAM",
+    "LISTEN_FDNAMES",
+    "LISTEN_FDS",
+    "LISTEN_PID",
+    "NGINX",
+    "NOTIFY_SOCKET",
+    "SSLKEYLOGFILE",
+    "all_proxy",
+    "http_proxy",
+    "https_proxy",
+];
+
+/// Leaves out of a program's environment what would lead it to sockets and files that are not the run's own.
+pub(crate) fn shielded(command: &mut Command) -> &mut Command {
+    for name in LEADING_ELSEWHERE {
+        command.env_remove(name);
+    }
+    // Tracing: `OTEL_EXPORTER_OTLP_ENDPOINT` and its relatives.
+    for (name, _) in std::env::vars_os() {
+        if name.as_encoded_bytes().starts_with(b"OTEL_") {
+            command.env_remove(name);
+        }
+    }
+    command
 }
 
 /// What [`Launcher::command`] asks for.

@@ -5,10 +5,13 @@
 //! prefix and nowhere else, what was changed in it is kept as a diff of the user's own files, and what
 //! the proxy says of the copy is told as if it were about these.
 
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
+use rustix::io::Errno;
+use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, getsockname, socket_with};
 use weir_configuration::{ConfigurationError, Pem, Source, Surroundings, diff, former_line};
 
 use weir_model::study::ProxyRole;
@@ -18,9 +21,32 @@ use crate::configuration::{Configuration, Patch};
 use crate::user::WorkerUser;
 use crate::{Own, Site, SutError, Task};
 
-/// What origin servers are replaced by where the study has none, so that no copy asks the user's: the
-/// port of the discard protocol (RFC 863), at which nobody listens.
-const NOBODY: ([u8; 4], u16) = ([127, 0, 0, 1], 9);
+/// What origin servers are replaced by where the study has none, so that no copy asks the user's nor any
+/// other: a port of the loopback that this process has bound and at which it never listens.
+fn nobody() -> Result<SocketAddr, SutError> {
+    static BOUND: OnceLock<(OwnedFd, SocketAddr)> = OnceLock::new();
+    if let Some((_, address)) = BOUND.get() {
+        return Ok(*address);
+    }
+    let any = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+    let bound = || {
+        let socket = socket_with(
+            AddressFamily::INET,
+            SocketType::STREAM,
+            SocketFlags::CLOEXEC,
+            None,
+        )?;
+        bind(&socket, &any)?;
+        let address = SocketAddr::try_from(getsockname(&socket)?)?;
+        Ok((socket, address))
+    };
+    let refused = |_: Errno| SutError::NoFreePort {
+        address: any.ip(),
+        tries: 1,
+    };
+    let bound = bound().map_err(refused)?;
+    Ok(BOUND.get_or_init(|| bound).1)
+}
 
 /// Lines of a change that are shown beside a proxy's words about it.
 const SHOWN_LINES: usize = 40;
@@ -54,6 +80,8 @@ pub(crate) struct Copying<'a> {
     changed: Source,
     pub(crate) configuration: Configuration,
     certificate: Option<[PathBuf; 2]>,
+    /// Who is asked in the place of the user's servers.
+    origin: SocketAddr,
 }
 
 impl<'a> Copying<'a> {
@@ -77,6 +105,7 @@ impl<'a> Copying<'a> {
             changed,
             configuration,
             certificate: task.site.tls.map(|_| files),
+            origin: task.site.origin.map_or_else(nobody, Ok)?,
         })
     }
 
@@ -97,7 +126,7 @@ impl<'a> Copying<'a> {
             tls_listen: self.site.tls.map(|tls| tls.listen),
             certificate: pem,
             port: self.own.port,
-            origin: Some(self.site.origin.unwrap_or(SocketAddr::from(NOBODY))),
+            origin: self.origin,
             user: workers.map(|user| (&*user.name, &*user.group)),
         }
     }
@@ -253,6 +282,9 @@ pub(crate) fn about(file: &Path, what: impl Into<String>) -> ConfigurationError 
 
 #[cfg(test)]
 mod tests {
+    use std::io::ErrorKind;
+    use std::net::{TcpListener, TcpStream};
+
     use super::*;
 
     fn file(user: &str, copy: &str, changed: &str, text: &str) -> CopiedFile {
@@ -270,6 +302,16 @@ mod tests {
             revert: String::new(),
         };
         OwnCopy { files, patch }
+    }
+
+    #[test]
+    fn nobody_listens_where_nobody_is_to_be_asked() {
+        let address = nobody().unwrap();
+        assert_eq!(nobody().unwrap(), address);
+        let refused = TcpStream::connect(address).unwrap_err();
+        assert_eq!(refused.kind(), ErrorKind::ConnectionRefused);
+        let taken = TcpListener::bind(address).unwrap_err();
+        assert_eq!(taken.kind(), ErrorKind::AddrInUse);
     }
 
     #[test]

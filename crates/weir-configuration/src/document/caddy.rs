@@ -6,6 +6,7 @@ use std::path::Path;
 
 use serde_json::{Value as Json, json};
 
+use super::caddy_known;
 use super::change::Dialect;
 use super::find::{get, items};
 use super::listening::{Chosen, Listening, Missing};
@@ -137,8 +138,9 @@ fn port(address: &str) -> Option<u16> {
 /// * The administration interface is the socket `PREFIX/run/admin.sock`, for requests to `localhost`; what would load a
 ///   configuration from elsewhere or keep one is taken out.
 /// * Certificates and everything else that Caddy keeps go below `PREFIX/storage`; storages of single
-///   policies, authorities and keys are taken out. Automatic HTTPS is off in every server, names to be
-///   managed are taken out, and no root certificate is put into the host's trust store. A server that
+///   authorities and keys are taken out. Automatic HTTPS is off in every server, `automation` and names to be
+///   managed are taken out, nobody is asked whether a certificate is valid (OCSP), keys of connections are
+///   not logged, and no root certificate is put into the host's trust store. A server that
 ///   has `tls_connection_policies` speaks TLS as before; one on the HTTPS port that would have got them
 ///   from automatic HTTPS gets one, if TLS is asked for, and else speaks in clear. With a certificate of
 ///   the surroundings, that is the only one there is; where all policies of the server that is asked are
@@ -146,16 +148,17 @@ fn port(address: &str) -> Option<u16> {
 /// * The chosen clear address (by port, or the first) becomes that of the surroundings, the first
 ///   one of a server with `tls_connection_policies` the one for TLS; `http_port` and `https_port`
 ///   follow. All others become the sockets `PREFIX/run/N.sock`.
-/// * With an origin server, all upstreams of reverse proxies have its address, dynamic ones too, and
-///   TLS towards them is taken out. `health_checks` stay, without a port or an upstream of their own, and
+/// * All upstreams of reverse proxies have the origin server's address, dynamic ones too, and
+///   TLS towards them is taken out, with proxies and resolvers on the way. `health_checks` stay, without a port or an upstream of their own, and
 ///   ask it besides the load.
 /// * Logs to files and to the network go to files in `PREFIX/logs/`, with their encoders and filters.
 /// * Certificates by relative path become absolute where a file stands there, seen from the user's
 ///   folder.
 ///
 /// # Errors
-/// The configuration cannot be read; it has no listener as asked for; the prefix is too long for a
-/// socket.
+/// The configuration cannot be read; what is left of it could ask or write something else (another app
+/// than `http`, `tls` and `pki`, a handler or module that weir does not know); it has no listener as asked
+/// for; the prefix is too long for a socket.
 pub fn adapt_caddy(
     source: &Source,
     surroundings: &Surroundings<'_>,
@@ -171,11 +174,10 @@ pub fn adapt_caddy(
     };
     copy.process()?;
     copy.listeners()?;
-    if let Some(origin) = surroundings.origin {
-        copy.upstreams(origin);
-    }
+    copy.upstreams(surroundings.origin);
     copy.logs();
     copy.certificates();
+    caddy_known::check(&source.files[0], &tree, &copy.edits.0)?;
     set_in(source, &tree, format, &copy.edits.0)
 }
 
@@ -215,6 +217,12 @@ impl Copy<'_> {
         let storage = json!({"module": "file_system", "root": self.below("storage")});
         self.edits.put("/storage", storage);
         self.edits.take("/apps/tls/certificates/automate");
+        self.edits.take("/apps/tls/automation");
+        let is_tls = get(self.document, &Pointer::parse("/apps/tls")).is_some();
+        // With the lab's certificate it is said with that.
+        if is_tls && self.surroundings.certificate.is_none() {
+            self.edits.put("/apps/tls/disable_ocsp_stapling", true);
+        }
         self.other_storages();
         for authority in self.authorities() {
             self.edits.put(authority.child("install_trust"), false);
@@ -222,6 +230,9 @@ impl Copy<'_> {
         for server in servers(self.document) {
             self.edits
                 .put(server.child("automatic_https"), json!({"disable": true}));
+            for policy in items(self.document, server.child(POLICIES)) {
+                self.edits.take(policy.child("insecure_secrets_log"));
+            }
         }
         Ok(())
     }
@@ -238,9 +249,8 @@ impl Copy<'_> {
 
     /// What would be kept elsewhere than below the prefix.
     fn other_storages(&mut self) {
-        let policies = items(self.document, "/apps/tls/automation/policies");
-        for holder in self.authorities().iter().chain(&policies) {
-            self.edits.take(holder.child("storage"));
+        for authority in self.authorities() {
+            self.edits.take(authority.child("storage"));
         }
         self.edits
             .take("/apps/tls/session_tickets/key_source/storage");
@@ -304,7 +314,15 @@ impl Copy<'_> {
                 self.edits.put(list, json!([{"dial": origin.to_string()}]));
             }
             self.edits.take(handler.child("dynamic_upstreams"));
-            self.edits.take(handler.join("/transport/tls"));
+            for elsewhere in [
+                "forward_proxy_url",
+                "local_address",
+                "network_proxy",
+                "resolver",
+                "tls",
+            ] {
+                self.edits.take(handler.child("transport").child(elsewhere));
+            }
             for elsewhere in ["port", "upstream"] {
                 self.edits
                     .take(handler.join("/health_checks/active").child(elsewhere));

@@ -6,6 +6,7 @@ use std::path::Path;
 use serde_json::{Value as Json, json};
 
 use super::change::Dialect;
+use super::envoy_known;
 use super::find::{field, get, items};
 use super::listening::{Chosen, Listening, Missing};
 use super::pointer::Pointer;
@@ -191,20 +192,23 @@ fn of_listener(document: &Json, at: Pointer) -> Listening {
 ///   first is for any. All others become the pipes
 ///   `PREFIX/run/N.sock`; for UDP, some free port of the loopback. Additional addresses are taken
 ///   out.
-/// * With an origin server, every endpoint of the clusters has its address, clusters that ask the DNS
-///   become `STATIC`, and their `transport_socket` (TLS) is taken out. Which protocol a cluster
-///   speaks stays: the origin server must speak it. Active `health_checks` stay, and ask it besides
-///   the load.
+/// * Every endpoint of the clusters has the origin server's address, clusters that ask the DNS
+///   become `STATIC`, and their `transport_socket` (TLS) is taken out, with addresses to ask from and
+///   resolvers. Which protocol a cluster speaks stays: the origin server must speak it. Active
+///   `health_checks` stay, and ask it besides the load.
+/// * `stats_sinks` and reports of load and health (`load_stats_config`, `hds_config`) are taken out.
 /// * Access logs that are files, `/dev/stdout` too, go to `PREFIX/logs/access-N.log`, with their
 ///   formats and filters; logs of events (`event_log_path`) to `PREFIX/logs/events-N.log`.
 /// * Relative names of files become absolute where a file stands there, seen from the user's folder.
 ///
-/// What stays and can matter: `dynamic_resources`, `stats_sinks`, tracing and access logs over gRPC
-/// ask clusters, whose endpoints are the origin server then.
+/// What stays and can matter: tracing, access logs and rate limits over gRPC ask clusters, whose endpoints
+/// are the origin server then.
 ///
 /// # Errors
-/// The configuration cannot be read; it has no listener as asked for; the prefix is too long for a
-/// socket; a value to be changed is shared with others by a YAML anchor.
+/// The configuration cannot be read; what is left of it could ask or write something else
+/// (`dynamic_resources`, clusters that are discovered, `google_grpc`, Lua, Wasm, an extension that weir does
+/// not know); it has no listener as asked for; the prefix is too long for a socket; a value to be changed is
+/// shared with others by a YAML anchor.
 pub fn adapt_envoy(
     source: &Source,
     surroundings: &Surroundings<'_>,
@@ -221,10 +225,10 @@ pub fn adapt_envoy(
     };
     copy.admin()?;
     copy.listeners()?;
-    if let Some(origin) = surroundings.origin {
-        copy.clusters(origin);
-    }
+    copy.elsewhere();
+    copy.clusters(surroundings.origin);
     copy.files();
+    envoy_known::check(&source.files[0], &tree, &copy.edits.0)?;
     set_in(source, &tree, format, &copy.edits.0)
 }
 
@@ -307,6 +311,21 @@ impl Copy<'_> {
         }
     }
 
+    /// Who else is asked or told something by the whole process.
+    fn elsewhere(&mut self) {
+        for at in [
+            "/admin/profile_path",
+            "/cluster_manager/load_stats_config",
+            "/cluster_manager/upstream_bind_config",
+            "/dns_resolution_config",
+            "/hds_config",
+            "/stats_sinks",
+            "/typed_dns_resolver_config",
+        ] {
+            self.edits.take(at);
+        }
+    }
+
     fn clusters(&mut self, origin: SocketAddr) {
         for cluster in items(self.document, "/static_resources/clusters") {
             let localities = cluster.join("/load_assignment/endpoints");
@@ -321,12 +340,33 @@ impl Copy<'_> {
                 self.edits.take(endpoint.child("additional_addresses"));
             }
             let kind = cluster.child("type");
-            let name = get(self.document, &kind).and_then(Json::as_str);
-            if matches!(name, Some("STRICT_DNS" | "LOGICAL_DNS")) {
+            // Enumerations have numbers too.
+            let listed = [
+                json!("STATIC"),
+                json!("STRICT_DNS"),
+                json!("LOGICAL_DNS"),
+                json!(0),
+                json!(1),
+                json!(2),
+            ];
+            if get(self.document, &kind).is_some_and(|kind| listed.contains(kind)) {
                 self.edits.put(kind, "STATIC");
             }
-            self.edits.take(cluster.child("transport_socket"));
-            self.edits.take(cluster.child("transport_socket_matches"));
+            let extension = cluster.child("cluster_type");
+            let config = get(self.document, &extension.child("typed_config"));
+            if config.is_some_and(|config| is_of_type(config, "DnsCluster")) {
+                self.edits.take(extension);
+            }
+            for other in [
+                "dns_resolution_config",
+                "dns_resolvers",
+                "transport_socket",
+                "transport_socket_matches",
+                "typed_dns_resolver_config",
+                "upstream_bind_config",
+            ] {
+                self.edits.take(cluster.child(other));
+            }
         }
     }
 

@@ -12,21 +12,29 @@ use crate::{ConfigurationError, SourceFile};
 /// Stands in a pointer for the item behind the last one of a list (RFC 6901).
 pub(super) const BEHIND: &str = "-";
 
+/// Stands for the first item of a list; and for an object itself where a list belongs, which Envoy reads as
+/// a list of one (`clusters: {name: app}`).
+const FIRST: &str = "0";
+
 /// A value by pointer, in either spelling of Envoy's fields.
 pub(super) fn get<'d>(document: &'d Json, at: &Pointer) -> Option<&'d Json> {
     at.tokens()
         .iter()
         .try_fold(document, |value, token| match value {
             Json::Array(items) => items.get(token.parse::<usize>().ok()?),
+            value if token == FIRST => Some(field(value, token).unwrap_or(value)),
             value => field(value, token),
         })
 }
 
-/// Pointers to the items of a list.
+/// Pointers to the items of a list, or to the one object that stands in its place.
 pub(super) fn items(document: &Json, at: impl Into<Pointer>) -> Vec<Pointer> {
     let at = at.into();
-    let list = get(document, &at).and_then(Json::as_array);
-    let count = list.map_or(0, Vec::len);
+    let count = match get(document, &at) {
+        Some(Json::Array(items)) => items.len(),
+        Some(Json::Object(_)) => 1,
+        _ => 0,
+    };
     (0..count).map(|index| at.child(index)).collect()
 }
 
@@ -82,6 +90,7 @@ impl<'n> Finder<'n> {
             let (next, index) = match &node.value {
                 Value::Map { entries, .. } => match position(entries, token) {
                     Some(index) => (&entries[index].value, index),
+                    None if token == FIRST => continue,
                     None => return Ok(Found::Missing(place, steps)),
                 },
                 Value::List(_) if token == BEHIND => return Ok(Found::Missing(place, steps)),

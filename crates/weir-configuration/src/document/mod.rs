@@ -2,10 +2,13 @@
 //! (A Caddyfile is made JSON by `caddy adapt`, which is the caller's.)
 
 mod caddy;
+mod caddy_known;
 mod change;
 mod envoy;
+mod envoy_known;
 mod find;
 mod json;
+mod kept;
 mod listening;
 mod pointer;
 mod set;

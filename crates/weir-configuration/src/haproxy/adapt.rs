@@ -1,9 +1,8 @@
 //! A copy of a haproxy.cfg that runs beside the original.
 
-use std::net::SocketAddr;
-
 use super::addresses;
 use super::edit::Edit;
+use super::known;
 use super::options::options;
 use super::paths::{made_absolute, written};
 use super::sections::{Section, Statement, Tree};
@@ -13,8 +12,9 @@ use crate::{ConfigurationError, Source, Surroundings};
 /// Makes a copy run in a trial: in the foreground, on the given addresses, with its sockets below
 /// `PREFIX/run/` (which the caller makes), and asking nobody but the given origin server.
 ///
-/// * `daemon`, `master-worker`, `chroot`, `unix-bind` and `external-check` are taken out, and whole
-///   sections `program` and `log-forward`; `user` and `group` become those of the surroundings.
+/// * `daemon`, `master-worker`, `chroot`, `unix-bind`, `external-check` and `httpclient.…` are taken out,
+///   and whole sections `program`, `log-forward`, `mailers`, `resolvers`, `namespace_list` and `traces`;
+///   `user` and `group` become those of the surroundings.
 /// * Log lines go to the datagram socket `PREFIX/run/log.sock`. Nobody has to listen there: HAProxy
 ///   makes every line and sends it, so logging costs the copies of all arms alike, and what the
 ///   configuration says of logging (`option dontlog-normal`) stays a thing to be varied.
@@ -24,23 +24,25 @@ use crate::{ConfigurationError, Source, Surroundings};
 ///   first one with `ssl` (of the same section, or of any) the one for TLS; neither keeps
 ///   `accept-proxy`. With a certificate of the surroundings, that is the one it shows, to everybody.
 ///   All others move to `PREFIX/run/N.sock`, those for QUIC are taken out.
-/// * With an origin server, every `server`, `server-template` and `dispatch` has its address, unless
+/// * Every `server`, `server-template` and `dispatch` has the origin server's address, unless
 ///   it is one that the configuration listens on itself. Options that are about how the user's
 ///   servers are reached are taken out: name resolution, TLS, the PROXY protocol, `source`, ports of
-///   checks and agents. `proto` stays, and `alpn h2` becomes `proto h2`. `check` stays, and asks the origin server besides the load.
+///   checks and agents, and all that `http-check connect` and `tcp-check connect` say. `proto` stays, and
+///   `alpn h2` becomes `proto h2`. `check` stays, and asks the origin server besides the load.
 /// * `peers` are disabled, servers and files of a `ring` and `email-alert` are taken out.
 /// * Relative paths become absolute where a file stands there, seen from the user's folder.
 ///
-/// What stays and can matter: `cpu-map`, `maxconn`, `setenv`, `do-resolve` with its `resolvers`,
-/// agents of SPOE (their backends' servers become the origin server).
+/// What stays and can matter: `cpu-map`, `maxconn`, `setenv`.
 ///
 /// # Errors
-/// The configuration cannot be read; it has no listener as asked for; the prefix is too long for a
+/// The configuration cannot be read; a statement is not known to do no harm (Lua, SPOE, `do-resolve`, what
+/// weir does not know); it has no listener as asked for; the prefix is too long for a
 /// socket.
 pub fn adapt(
     source: &Source,
     surroundings: &Surroundings<'_>,
 ) -> Result<Source, ConfigurationError> {
+    known::check(source, &Tree::parse(source)?)?;
     let source = made_absolute(source)?;
     let tree = Tree::parse(&source)?;
     let mut edit = Edit::new(&source, &tree);
@@ -53,12 +55,11 @@ pub fn adapt(
     }
     let log = socket(surroundings.prefix, "log.sock", &source.files[0])?;
     for section in &tree.sections {
-        if matches!(section.kind(), "program" | "log-forward") {
+        if known::is_left_out(section.kind()) {
             edit.remove_section(section);
             continue;
         }
-        if section.kind() == "peers" && !section.statements.iter().any(|s| s.word(0) == "disabled")
-        {
+        if section.kind() == "peers" {
             edit.insert(section, "disabled");
         }
         for statement in &section.statements {
@@ -77,13 +78,15 @@ fn of_section(
     surroundings: &Surroundings<'_>,
     log: &str,
 ) {
-    let replaced = surroundings.origin.is_some();
     let gone = match (section.kind(), statement.word(0)) {
         ("global", "daemon" | "master-worker" | "chroot" | "unix-bind" | "external-check") => true,
+        ("global", keyword) if keyword.starts_with("httpclient.") => true,
         ("ring", "server" | "backing-file") => true,
+        // The last of them would count.
+        ("peers", "enabled" | "disabled") => true,
         (_, "email-alert" | "external-check") => true,
         (_, "option") => statement.word(1) == "external-check",
-        (_, "source" | "load-server-state-from-file") => replaced && section.kind() != "global",
+        (_, "source" | "load-server-state-from-file") => section.kind() != "global",
         _ => false,
     };
     if gone {
@@ -96,16 +99,14 @@ fn of_section(
             let path = surroundings.prefix.join("run/haproxy.pid");
             edit.splice(section.file, span, written(&path));
         }
-        ("log", target, Some(span)) if target != "global" => {
+        ("log" | "log-stderr", target, Some(span)) if target != "global" => {
             edit.splice(section.file, span, written(log.as_ref()));
         }
         ("dispatch", _, Some(span)) => {
-            let origin = surroundings
-                .origin
-                .map(|origin: SocketAddr| origin.to_string());
-            if let Some(origin) = origin {
-                edit.splice(section.file, span, origin);
-            }
+            edit.splice(section.file, span, surroundings.origin.to_string());
+        }
+        ("http-check" | "tcp-check", "connect", _) if statement.words.len() > 2 => {
+            edit.remove_words(section.file, &statement.words, 2..statement.words.len());
         }
         _ => {}
     }

@@ -11,7 +11,7 @@ use crate::place::{error, is_among, socket};
 use crate::{ConfigurationError, Surroundings};
 
 /// Options of `bind` lines that a copy cannot have: they are about interfaces, rights and owners.
-const NOT_IN_A_COPY: &str = "interface, transparent, namespace, user, group, uid, gid";
+pub(super) const NOT_IN_A_COPY: &str = "interface, transparent, namespace, user, group, uid, gid";
 
 /// Options of the listeners under load that would have the load be something else than HTTP.
 const NOT_UNDER_LOAD: [&str; 2] = ["accept-proxy", "accept-netscaler-cip"];
@@ -19,14 +19,17 @@ const NOT_UNDER_LOAD: [&str; 2] = ["accept-proxy", "accept-netscaler-cip"];
 /// Options of `bind` lines that say which certificate is shown, and to whom.
 const CERTIFICATES: &str = "crt, crt-list, strict-sni, generate-certificates, ca-sign-file";
 
-/// Options of `server` lines that are about how the user's servers are reached.
-const OF_USERS_SERVERS: &str = "addr, agent-addr, agent-check, agent-inter, agent-port, agent-send, allow-0rtt, \
-     ca-file, check-alpn, check-proto, check-send-proxy, check-sni, check-ssl, check-via-socks4, \
-     ciphers, ciphersuites, crl-file, crt, curves, init-addr, interface, namespace, \
-     no-agent-check, no-check-ssl, no-ssl, no-ssl-reuse, no-tls-tickets, no-verifyhost, npn, \
-     port, proxy-v2-options, resolve-net, resolve-opts, resolve-prefer, resolvers, \
-     send-proxy, send-proxy-v2, send-proxy-v2-ssl, send-proxy-v2-ssl-cn, sigalgs, sni, socks4, \
-     source, ssl, ssl-max-ver, ssl-min-ver, usesrc, verify, verifyhost";
+/// Options of `server` lines by which somebody else would be asked than the server, or from elsewhere.
+const OF_OTHERS: &str = "addr, agent-addr, agent-check, agent-inter, agent-port, agent-send, check-via-socks4, \
+     init-addr, interface, namespace, no-agent-check, port, resolve-net, resolve-opts, resolve-prefer, \
+     resolvers, socks4, source, usesrc";
+
+/// Options of `server` lines that are about how the user's servers are spoken to.
+const OF_USERS_SERVERS: &str = "allow-0rtt, ca-file, check-alpn, check-proto, check-send-proxy, \
+     check-sni, check-ssl, ciphers, ciphersuites, crl-file, crt, curves, no-check-ssl, no-ssl, no-ssl-reuse, \
+     no-tls-tickets, no-verifyhost, npn, proxy-v2-options, send-proxy, send-proxy-v2, \
+     send-proxy-v2-ssl, send-proxy-v2-ssl-cn, sigalgs, sni, ssl, ssl-max-ver, ssl-min-ver, verify, \
+     verifyhost";
 
 /// A `bind` line of a proxy.
 struct Bind<'t> {
@@ -218,34 +221,35 @@ fn servers(edit: &mut Edit<'_>, surroundings: &Surroundings<'_>, moved: &BTreeMa
                 _ => continue,
             };
             let own = moved.get(&plain(statement.word(at))).filter(|_| at > 0);
-            let origin = surroundings.origin.map(|origin| origin.to_string());
-            if let (Some(new), Some(word)) = (own.or(origin.as_ref()), statement.words.get(at))
-                && at > 0
-            {
-                edit.splice(section.file, word.span.clone(), new.clone());
+            let new = own
+                .cloned()
+                .unwrap_or_else(|| surroundings.origin.to_string());
+            if let (Some(word), true) = (statement.words.get(at), at > 0) {
+                edit.splice(section.file, word.span.clone(), new);
             }
-            if own.is_none() && origin.is_some() {
-                let options = options(statement).into_iter();
-                for option in options {
-                    let name = statement.word(option.start);
-                    // Without TLS nobody negotiates: what was preferred is said.
-                    let is_alpn = name == "alpn";
-                    if is_alpn && statement.word(option.start + 1).starts_with("h2") {
-                        let [first, last] = [option.start, option.start + 1];
-                        let words = &statement.words;
-                        let span = words[first].span.start..words[last].span.end;
-                        edit.splice(section.file, span, "proto h2".to_owned());
-                    } else if is_alpn || is_of_users_server(name) {
-                        edit.remove_words(section.file, &statement.words, option);
-                    }
+            for option in options(statement) {
+                let name = statement.word(option.start);
+                let is_users = own.is_none();
+                // Without TLS nobody negotiates: what was preferred is said.
+                let is_alpn = is_users && name == "alpn";
+                if is_alpn && statement.word(option.start + 1).starts_with("h2") {
+                    let [first, last] = [option.start, option.start + 1];
+                    let words = &statement.words;
+                    let span = words[first].span.start..words[last].span.end;
+                    edit.splice(section.file, span, "proto h2".to_owned());
+                } else if is_alpn || is_among(name, OF_OTHERS) || (is_users && is_of_servers(name))
+                {
+                    edit.remove_words(section.file, &statement.words, option);
                 }
             }
         }
     }
 }
 
-fn is_of_users_server(option: &str) -> bool {
-    is_among(option, OF_USERS_SERVERS)
+/// Whether an option of a `server` line is about the user's servers.
+pub(super) fn is_of_servers(option: &str) -> bool {
+    is_among(option, OF_OTHERS)
+        || is_among(option, OF_USERS_SERVERS)
         || option.starts_with("force-")
         || option.starts_with("no-tlsv")
         || option == "no-sslv3"

@@ -10,12 +10,12 @@ pub(super) const SECTIONS: &str = "global, defaults, frontend, backend, listen, 
 
 /// Options of `bind` lines that take no argument; all others take one.
 const BIND_FLAGS: &str = "accept-proxy, allow-0rtt, defer-accept, generate-certificates, no-ca-names, no-tls-tickets, \
-     prefer-client-ciphers, ssl, strict-sni, tfo, transparent, v4v6, v6only";
+     prefer-client-ciphers, quic-force-retry, ssl, strict-sni, tfo, transparent, v4v6, v6only";
 
 /// Options of `server` lines that take no argument; all others take one.
-const SERVER_FLAGS: &str = "agent-check, allow-0rtt, backup, check, check-send-proxy, check-ssl, check-via-socks4, \
+const SERVER_FLAGS: &str = "agent-check, allow-0rtt, backup, check, check-reuse-pool, check-send-proxy, check-sni-auto, check-ssl, check-via-socks4, \
      disabled, enabled, non-stick, send-proxy, send-proxy-v2, send-proxy-v2-ssl, \
-     send-proxy-v2-ssl-cn, ssl, ssl-reuse, stick, tfo, tls-tickets, no-agent-check, no-check, \
+     send-proxy-v2-ssl-cn, sni-auto, ssl, ssl-reuse, stick, tfo, tls-tickets, no-agent-check, no-check, \
      no-backup, no-ssl-reuse, no-verifyhost";
 
 /// Keywords of `global` that list options for all lines of some kinds, which may say otherwise themselves.

@@ -5,6 +5,7 @@ mod addresses;
 mod change;
 mod edit;
 mod keywords;
+mod known;
 mod listeners;
 mod options;
 mod paths;

@@ -129,6 +129,11 @@ fn check_in(
     Ok(())
 }
 
+/// Whether a block of this name is known.
+pub(super) fn is_block(name: &str) -> bool {
+    blocks_around(name).is_some() || name == "geoip2"
+}
+
 fn blocks_around(name: &str) -> Option<&'static [&'static str]> {
     let found = BLOCKS.iter().find(|(block, _)| *block == name);
     found.map(|(_, around)| *around)

@@ -7,6 +7,7 @@
 #![allow(clippy::print_stdout, reason = "what is skipped says so")]
 
 mod document;
+mod foreign;
 mod haproxy;
 mod nginx;
 mod support;

@@ -75,7 +75,7 @@ pub(crate) fn surroundings(
         tls_listen: None,
         certificate: None,
         port: None,
-        origin: Some(origin),
+        origin,
         user: None,
     }
 }

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use weir_model::record::{ProxyRecord, Record};
+use weir_model::record::{Protection, ProxyRecord, Record, RunHeader};
 use weir_model::study::{Arm, ArmRole, LauncherSpec, ProxyKind, Settings, Study};
 use weir_parameters::{Catalog, Hop};
 
@@ -14,7 +14,8 @@ use crate::tree::{Block, Cell, Column, Heading, Kind, Outputs, Role, Row, Table,
 const LISTED: usize = 6;
 
 /// What each arm is; nothing where arms differ in nothing but settings of the study's one proxy.
-pub(super) fn blocks(study: &Study, records: &[Record]) -> Vec<Block> {
+pub(super) fn blocks(header: &RunHeader, records: &[Record]) -> Vec<Block> {
+    let study = &header.study;
     let is_plain = |arm: &Arm| {
         let proxy = study.proxy_of(arm);
         arm.proxy.is_none()
@@ -31,7 +32,7 @@ pub(super) fn blocks(study: &Study, records: &[Record]) -> Vec<Block> {
     let arms: Vec<(&str, String, Vec<String>)> = arms
         .map(|arm| {
             let proxy = proxy(study, arm, last.get(arm.name.as_str()).copied());
-            (arm.name.as_str(), proxy, clauses(study, arm))
+            (arm.name.as_str(), proxy, clauses(header, arm))
         })
         .collect();
     let items = arms.iter().map(|(arm, proxy, clauses)| {
@@ -89,7 +90,8 @@ fn external(study: &Study, arm: &Arm) -> String {
     }
 }
 
-fn clauses(study: &Study, arm: &Arm) -> Vec<String> {
+fn clauses(header: &RunHeader, arm: &Arm) -> Vec<String> {
+    let study = &header.study;
     let spec = study.proxy_of(arm);
     let mut clauses = Vec::new();
     if let Some(own) = &spec.configuration {
@@ -99,6 +101,7 @@ fn clauses(study: &Study, arm: &Arm) -> Vec<String> {
             "the user's own configuration {}{port}",
             own.file.display()
         ));
+        clauses.extend(header.copies.map(|copies| protection(copies).to_owned()));
     }
     clauses.extend(settings(study, arm));
     clauses.extend(launcher(arm).map(|name| {
@@ -115,6 +118,20 @@ fn clauses(study: &Study, arm: &Arm) -> Vec<String> {
         transport(arm).map(|(level, hops)| format!("transport {level}: {}", carries(&hops))),
     );
     clauses
+}
+
+/// What kept a copy from servers and files of the user's.
+fn protection(copies: Protection) -> &'static str {
+    match copies {
+        Protection::Checked => {
+            "every address, socket and written file in its copy was found to be the run's own; no network \
+             namespace separated it from other hosts"
+        }
+        Protection::CheckedWithoutRoute => {
+            "every address, socket and written file in its copy was found to be the run's own, and it ran in \
+             a network namespace without a route to other hosts"
+        }
+    }
 }
 
 /// The settings of an arm: all of them where its proxy is its own, else what it changes.

@@ -33,7 +33,7 @@ pub(crate) fn document(input: &ReportInput<'_>) -> Document {
     let (header, study) = (input.header, &input.header.study);
     let source = format!("{} · {}", header.run, setup::instant(&header.started_at));
     let mut blocks = head(input);
-    blocks.extend(about::blocks(study, input.records));
+    blocks.extend(about::blocks(header, input.records));
     blocks.extend(load::sections(input));
     blocks.extend(alone::section(input.findings.alone.as_ref()));
     blocks.extend(by_rate::sections(study, &input.findings.loads));

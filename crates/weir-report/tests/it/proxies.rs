@@ -2,7 +2,7 @@
 
 use weir_analysis::findings::{Comparison, LoadFindings, Ranking, Verdict};
 use weir_model::fixture::settings;
-use weir_model::record::{ProxyRecord, Record};
+use weir_model::record::{Protection, ProxyRecord, Record};
 use weir_model::study::ProxyKind::{self, Caddy, Envoy, Haproxy, Httpd, Nginx};
 use weir_model::study::{
     Arm, ArmRole, Compare, ExternalSpec, LauncherSpec, Metric, OwnConfiguration,
@@ -297,6 +297,28 @@ fn rename(load: &mut LoadFindings, records: &mut [Record], from: &str, to: &str)
                 "nginx/1.22.1".clone_into(&mut proxy.program);
             }
             set(&mut proxy.arm);
+        }
+    }
+}
+
+#[test]
+fn what_kept_copies_from_others_is_said_by_every_output() {
+    for (copies, words) in [
+        (
+            Protection::Checked,
+            "no network namespace separated it from other hosts",
+        ),
+        (
+            Protection::CheckedWithoutRoute,
+            "in a network namespace without a route to other hosts",
+        ),
+    ] {
+        let mut run = everything();
+        run.header.copies = Some(copies);
+        let input = run.input();
+        for text in [markdown(&input), html(&input), terminal(&input, false, 120)] {
+            let text: Vec<&str> = text.split_whitespace().collect();
+            has_all(&text.join(" "), &[words]);
         }
     }
 }

@@ -33,7 +33,11 @@ pub(super) fn write(
     };
     let variables = environment(&task.directives()?)?;
     let copying = Copying::begin(task, own, [user, changed], None)?;
-    let copy = adapt_caddy(copying.changed(), &copying.surroundings(None))?;
+    let copy = adapt_caddy(copying.changed(), &copying.surroundings(None));
+    let copy = copy.map_err(|error| match is_json {
+        true => error,
+        false => in_caddyfile(error, copying.changed(), own.file),
+    })?;
     let listeners = listeners(&copy, Dialect::Caddy)?;
     let addresses = listeners.into_iter().map(|listener| listener.address);
     Ok(Configuration {
@@ -61,6 +65,47 @@ fn must_change_nothing(file: &Path, wanted: &[Wanted<'_>]) -> Result<(), Configu
         file.display()
     );
     Err(about(file, what).hint(hint))
+}
+
+/// An error about what was made of a Caddyfile, at the place of the Caddyfile that it came from: that of the
+/// first of the words behind the error's own place that stand there too.
+fn in_caddyfile(error: ConfigurationError, made: &Source, file: &Path) -> ConfigurationError {
+    // Of the file as a whole.
+    if (error.line, error.column) == (1, 1) {
+        return error;
+    }
+    let users = std::fs::read_to_string(file).unwrap_or_default();
+    let lines = made.files.first().map(|file| file.text.lines());
+    let line = lines.and_then(|mut lines| lines.nth(error.line.saturating_sub(1)));
+    let behind: String = line
+        .unwrap_or_default()
+        .chars()
+        .skip(error.column.saturating_sub(1))
+        .collect();
+    let mut words = behind.split('"').skip(1).step_by(2).take(4);
+    let place = words.find_map(|word| place_of(word, &users));
+    let (line, column) = place.unwrap_or((1, 1));
+    ConfigurationError {
+        line,
+        column,
+        ..error
+    }
+}
+
+/// Line and column of a word that stands alone, both counted from 1.
+fn place_of(word: &str, text: &str) -> Option<(usize, usize)> {
+    text.lines().enumerate().find_map(|(line, content)| {
+        let is_alone = |at: &usize| {
+            let ends = [
+                content[..*at].chars().next_back(),
+                content[at + word.len()..].chars().next(),
+            ];
+            ends.iter().all(|end| end.is_none_or(char::is_whitespace))
+        };
+        let mut places = content.match_indices(word).map(|(at, _)| at);
+        let at = places.find(|at| !word.is_empty() && is_alone(at))?;
+        Some((line + 1, content[..at].chars().count() + 1))
+    })
 }
 
 impl Caddy {

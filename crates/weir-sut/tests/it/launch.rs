@@ -57,6 +57,24 @@ fn cpus_limit_and_group_hold_for_the_program() {
 }
 
 #[test]
+fn no_variable_leads_the_program_elsewhere() {
+    let mut command = launcher().command(&Launch::default(), Path::new("env"));
+    for name in [
+        "HTTP_PROXY",
+        "https_proxy",
+        "NOTIFY_SOCKET",
+        "NGINX",
+        "OTEL_EXPORTER_OTLP_ENDPOINT",
+    ] {
+        command.env(name, "elsewhere");
+    }
+    let output = command.env("OF_THE_USERS_OWN", "here").output().unwrap();
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(text.contains("OF_THE_USERS_OWN=here"), "{text}");
+    assert!(!text.contains("elsewhere"), "{text}");
+}
+
+#[test]
 fn without_wishes_cpus_and_limit_stay() {
     let lines = shell(
         &Launch::default(),

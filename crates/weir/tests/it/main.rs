@@ -43,6 +43,7 @@ mod run_loads;
 mod run_own;
 mod run_own_cases;
 mod run_own_refused;
+mod run_own_sockets;
 mod run_proxies;
 mod run_refused;
 mod run_stopped;

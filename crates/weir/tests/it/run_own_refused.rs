@@ -111,19 +111,19 @@ fn what_a_user_s_nginx_has_no_place_for() {
 #[test]
 fn what_a_proxy_refuses_is_told_of_the_user_s_file() {
     let plain = ("", "rlimit_nofile: 999");
-    let site = format!("# a shop\nfrobnicate on;\n{SITE}");
+    let site = format!("# a shop\ngzip perhaps;\n{SITE}");
     refused(
         "nginx",
         &[("nginx.conf", MAIN), ("site.conf", &site)],
         ("", "gzip: on"),
         &[
             "arm `baseline`: nginx refuses the configuration ~/nginx.conf:",
-            "unknown directive \"frobnicate\" in ~/site.conf:2",
+            "invalid value \"perhaps\" in \"gzip\" directive, it must be \"on\" or \"off\" in ~/site.conf:2",
             "hint: these are the proxy's own words about your configuration; lines are those of your file",
         ],
     );
-    let file = "global\n    maxconn 10\nfrontend web\n    bind :18080\n    frobnicate on\n";
-    let words = ["[~/haproxy.cfg:5]", "unknown keyword 'frobnicate'"];
+    let file = "global\n    maxconn 10\nfrontend web\n    bind :18080\n    mode perhaps\n";
+    let words = ["[~/haproxy.cfg:5]", "unknown proxy mode 'perhaps'"];
     refused("haproxy", &[("haproxy.cfg", file)], plain, &words);
     let file = ":18080 {\n\tfrobnicate\n}\n";
     refused(
@@ -153,6 +153,25 @@ fn what_a_proxy_refuses_is_told_of_the_user_s_file() {
     );
     let words = ["cannot be started with a configuration of yours"];
     refused("httpd", &[("httpd.conf", "Listen 18080\n")], plain, &words);
+}
+
+/// Before any program has seen it.
+#[test]
+fn what_could_ask_somebody_else_is_refused_where_it_stands() {
+    let site = format!("# a shop\n  frobnicate on;\n{SITE}");
+    refused(
+        "nginx",
+        &[("nginx.conf", MAIN), ("site.conf", &site)],
+        ("", "gzip: on"),
+        &[
+            "arm `baseline`: ~/site.conf:2:3: weir does not know what `frobnicate` asks or writes",
+            "\nhint: name a copy of your configuration without it in the study",
+        ],
+    );
+    let file = ":18080 {\n\tacme_server\n\treverse_proxy 192.0.2.1:80\n}\n";
+    let words = ["~/Caddyfile:2:2: weir does not know what `acme_server` asks or writes"];
+    let plain = ("", "rlimit_nofile: 999");
+    refused("caddy", &[("Caddyfile", file)], plain, &words);
 }
 
 /// What another version has.

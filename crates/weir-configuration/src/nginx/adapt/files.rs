@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::Adaptation;
-use crate::nginx::paths::{Base, is_relative, path_argument};
+use crate::nginx::paths::{Base, base_of, is_relative};
 use crate::nginx::syntax::{Word, quoted};
 use crate::nginx::view::Node;
 
@@ -91,8 +91,8 @@ impl Adaptation<'_> {
                 self.below_prefix(&path)
             }
             name => {
-                if let Some((index, base)) = path_argument(name, directive.arguments.len()) {
-                    self.make_absolute(node, &directive.arguments[index], base);
+                if let Some(base) = base_of(name) {
+                    self.make_absolute(node, first, base);
                 }
                 return;
             }

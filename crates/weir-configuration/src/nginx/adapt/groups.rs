@@ -69,11 +69,15 @@ fn key(host: &str) -> String {
     key.to_ascii_lowercase()
 }
 
+/// Stands for what nobody can know before a request is there. No group is called so.
+const ANYTHING: &str = "$";
+
 fn assigned(source: &Source, trees: &[Tree], nodes: &[Node<'_>], values: &mut Values) {
     for node in nodes {
         let directive = node.directive;
+        captured(directive, values);
         match &*directive.name.text {
-            "set" if directive.block.is_none() => {
+            "set" | "auth_request_set" if directive.block.is_none() => {
                 if let (Some(name), Some(value)) = (directive.argument(0), directive.argument(1)) {
                     values
                         .entry(key(name))
@@ -82,9 +86,17 @@ fn assigned(source: &Source, trees: &[Tree], nodes: &[Node<'_>], values: &mut Va
                 }
             }
             "map" | "geo" | "split_clients" => {
-                if let Some(name) = directive.words().last() {
-                    let of_one = values.entry(key(name)).or_default();
-                    entries(source, trees, directive.children(), of_one);
+                let name = directive.words().last().map(key).unwrap_or_default();
+                values.entry(name.clone()).or_default();
+                entries(source, trees, directive.children(), &mut |entry| {
+                    captured(entry, values);
+                    let of_one = values.entry(name.clone()).or_default();
+                    of_one.extend(entry.argument(0).map(str::to_owned));
+                });
+            }
+            "geoip2" => {
+                for entry in directive.children() {
+                    unknown(&entry.name.text, values);
                 }
             }
             _ => assigned(source, trees, &node.children, values),
@@ -92,18 +104,40 @@ fn assigned(source: &Source, trees: &[Tree], nodes: &[Node<'_>], values: &mut Va
     }
 }
 
-/// The second words of entries, those of included files too.
-fn entries(source: &Source, trees: &[Tree], all: &[Directive], values: &mut BTreeSet<String>) {
+/// Notes that a variable may hold anything.
+fn unknown(name: &str, values: &mut Values) {
+    let of_one = values.entry(key(name)).or_default();
+    of_one.insert(ANYTHING.to_owned());
+}
+
+/// Notes the variables that are what a pattern captures by name (pcre2pattern(3)): `(?<pool>a|b)`.
+fn captured(directive: &Directive, values: &mut Values) {
+    let words = std::iter::once(&*directive.name.text).chain(directive.words());
+    for word in words.filter(|word| word.contains("(?")) {
+        for open in ["(?<", "(?P<", "(?'"] {
+            for rest in word.split(open).skip(1) {
+                let is_of_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
+                let end = rest.find(|c| !is_of_name(c)).unwrap_or(rest.len());
+                if rest[end..].starts_with(['>', '\'']) {
+                    unknown(&format!("${}", &rest[..end]), values);
+                }
+            }
+        }
+    }
+}
+
+/// Tells of all entries, those of included files too.
+fn entries(source: &Source, trees: &[Tree], all: &[Directive], tell: &mut dyn FnMut(&Directive)) {
     for entry in all {
         let argument = entry.argument(0).unwrap_or_default();
         let files = source.includes.get(argument).filter(|_| is_include(entry));
         match files {
             Some(files) => {
                 for &file in files {
-                    entries(source, trees, &trees[file].directives, values);
+                    entries(source, trees, &trees[file].directives, tell);
                 }
             }
-            None => values.extend(entry.argument(0).map(str::to_owned)),
+            None => tell(entry),
         }
     }
 }

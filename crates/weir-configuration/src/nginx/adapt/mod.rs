@@ -3,6 +3,7 @@
 mod files;
 mod groups;
 mod includes;
+mod known;
 mod network;
 
 use std::collections::BTreeMap;
@@ -29,21 +30,21 @@ use crate::{ConfigurationError, Source, Splice, Surroundings};
 ///   the program's prefix become absolute. `include` names the copies.
 /// * The chosen listener is at [`Surroundings::listen`], the first with TLS at
 ///   [`Surroundings::tls_listen`]; both without `proxy_protocol`, which no client of weir's speaks.
-///   All others, those of `stream` and `mail` too, get sockets below `run`. With TLS one in clear
+///   All others, those of `stream` too, get sockets below `run`. With TLS one in clear
 ///   need not be there: the port may be that of the one with TLS.
 /// * With [`Surroundings::certificate`], it stands for every certificate and every key of servers.
-/// * With [`Surroundings::origin`], it stands in every `upstream` for each `server`, which keeps its
+/// * [`Surroundings::origin`] stands in every `upstream` for each `server`, which keeps its
 ///   weight and limits, and in every `*_pass` to an address or a name that is no `upstream`, which
 ///   keeps its URI; there and in an `upstream`, `proxy_pass https://` becomes `http://`, for the
 ///   origin speaks in clear. One to a variable is left if all that the variable is seen to hold (`set`,
 ///   `map`, `geo`, `split_clients`) are names of groups.
-/// * `proxy_bind` and its relatives are left out: a trial has no address of the user's.
+/// * `proxy_bind` and its relatives are left out: a trial has no address of the user's. So are `mail`,
+///   `resolver`, the stapling and checking of certificates by OCSP, `dav_methods`, `ssl_key_log` and its
+///   relatives, and `working_directory`.
 /// * It stays in the foreground, and `user` is that of the surroundings or none.
 ///
-/// Not changed: `resolver`, names that are looked up while it runs, what FastCGI parameters and Lua
-/// code name.
-///
 /// # Errors
+/// A directive is not known to do no harm: code (Lua, njs, Perl), or a module that weir does not know.
 /// There is no listener as chosen, with those that there are; a socket's path would be too long.
 pub fn adapt(
     source: &Source,
@@ -52,6 +53,7 @@ pub fn adapt(
 ) -> Result<Source, ConfigurationError> {
     let trees = view::parse(source)?;
     let nodes = view::expand(source, &trees)?;
+    known::check(source, &nodes)?;
     let mut adaptation = Adaptation {
         source,
         surroundings,
@@ -107,6 +109,8 @@ impl Adaptation<'_> {
         for node in nodes {
             if node.directive.block.is_none() {
                 self.directive(node, path);
+            } else if node.is_block("mail") {
+                self.remove(node.file, node.directive);
             } else {
                 if let Some(word) = node.directive.arguments.first()
                     && node.is_block("geoip2")
@@ -131,6 +135,7 @@ impl Adaptation<'_> {
                 self.pass(node, outer);
             }
             name if network::is_bind(name) => self.bind(node),
+            name if known::is_left_out(name) => self.remove(node.file, node.directive),
             _ => self.file(node),
         }
     }

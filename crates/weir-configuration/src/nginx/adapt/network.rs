@@ -18,7 +18,7 @@ const UNIX_FLAGS: &str =
 const SERVER_PARAMETERS: &str = "weight, max_conns, max_fails, fail_timeout, backup, down";
 
 /// Modules that pass requests on, as names of their directives begin.
-const PASSING: &str = "proxy, grpc, fastcgi, uwsgi, scgi, memcached";
+pub(super) const PASSING: &str = "proxy, grpc, fastcgi, uwsgi, scgi, memcached";
 
 /// The new address of everything that is listened at.
 pub(super) struct Sockets {
@@ -134,9 +134,7 @@ impl Adaptation<'_> {
 
     /// A `server` of an `upstream`.
     pub(super) fn origin_server(&mut self, node: &Node<'_>) {
-        let Some(origin) = self.surroundings.origin else {
-            return;
-        };
+        let origin = self.surroundings.origin;
         for (index, word) in node.directive.arguments.iter().enumerate() {
             let name = word.text.split('=').next().unwrap_or_default();
             if index == 0 {
@@ -149,9 +147,7 @@ impl Adaptation<'_> {
 
     /// `proxy_pass` and its relatives, `outer` being the outermost block around it.
     pub(super) fn pass(&mut self, node: &Node<'_>, outer: &str) {
-        let (Some(origin), Some(word)) =
-            (self.surroundings.origin, node.directive.arguments.first())
-        else {
+        let Some(word) = node.directive.arguments.first() else {
             return;
         };
         let target = Target::of(&word.text);
@@ -168,7 +164,7 @@ impl Adaptation<'_> {
         if is_group && scheme == target.scheme {
             return;
         }
-        let origin = origin.to_string();
+        let origin = self.surroundings.origin.to_string();
         let host = if is_group { target.host } else { &origin };
         let text = quoted(&format!("{scheme}{host}{}", target.uri));
         self.replace(node.file, word, text);

@@ -5,7 +5,7 @@ use std::process::Command;
 
 use weir_configuration::{Source, Surroundings, haproxy};
 
-use super::{Users, all};
+use super::{Users, adaptable};
 use crate::support::{
     LISTEN, Running, checked, free_address, has, must_have, of_a_test, origin, prefix, source,
     surroundings, text, with_tls, write,
@@ -31,7 +31,7 @@ fn haproxy_accepts_copies_of_all() {
     if !has(HAPROXY) {
         return;
     }
-    for name in all() {
+    for name in adaptable() {
         let users = Users::new(name);
         let prefix = prefix();
         let surroundings = match name {
@@ -46,7 +46,7 @@ fn haproxy_accepts_copies_of_all() {
 /// No address of the user's is left that the copy would listen on or connect to.
 #[test]
 fn copies_touch_nothing_of_the_users() {
-    for name in all() {
+    for name in adaptable() {
         let prefix = prefix();
         let copy = adapt(&Users::new(name).read(), &of_a_test(prefix.path()));
         let tree = haproxy::Tree::parse(&copy).unwrap();
@@ -211,18 +211,6 @@ fn what_is_the_users_alone_is_not_written_to_nor_asked_for() {
         "server s 127.0.0.1:7002 weight 5\n",
     ];
     must_have(text(&copy), &parts);
-}
-
-#[test]
-fn without_an_origin_server_the_users_stay() {
-    let surroundings = Surroundings {
-        origin: None,
-        ..of_a_test(Path::new("/p"))
-    };
-    let copy = adapt(&Users::new("peers").read(), &surroundings);
-    let line =
-        "server-template app 5 _http._tcp.app.example.com resolvers dns init-addr none check";
-    assert!(text(&copy).contains(line));
 }
 
 #[test]

@@ -21,6 +21,11 @@ fn all() -> impl Iterator<Item = &'static str> {
     small().chain(["large"])
 }
 
+/// Those of which there can be a copy: none runs Lua.
+fn adaptable() -> impl Iterator<Item = &'static str> {
+    all().filter(|name| *name != "lua")
+}
+
 /// Those that take little time.
 fn small() -> impl Iterator<Item = &'static str> {
     "debian debian-crlf many from peers lua quoted tls macros tabs bare kubernetes folder"

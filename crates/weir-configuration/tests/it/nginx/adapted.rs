@@ -101,9 +101,10 @@ fn the_chosen_listeners_are_asked_and_all_others_are_sockets() {
     let stream = User::of("stream").read();
     let error = nginx::adapt(&stream, &of_a_test(Path::new("/trial")), "").unwrap_err();
     must_have(error, &["no HTTP server listens in clear"]);
-    must_have(
-        adapted("mail"),
-        &["listen unix:/trial/run/1.sock; protocol smtp;"],
+    let mail = adapted("mail");
+    assert!(
+        !mail.contains("mail {") && !mail.contains("auth_http"),
+        "{mail}"
     );
 }
 
@@ -142,8 +143,6 @@ fn origins_become_the_one_that_is_given() {
     ] {
         must_have(adapted(name).replace(ORIGIN, "ORIGIN"), parts);
     }
-    let text = adapted_with(&User::of("proxy"), |it| it.origin = None);
-    must_have(text, &["server 10.0.0.11:8080 weight=3"]);
 }
 
 /// The text of a copy of one file, which nginx accepts.
@@ -261,16 +260,6 @@ fn logs_and_files_go_below_the_prefix_and_what_is_read_stays() {
     for (name, parts) in [("logs", &logs[..]), ("cache", &cache), ("static", &files)] {
         must_have(adapted(name), parts);
     }
-    let user = User::of("scripts");
-    let folder = user.folder.path().canonicalize().unwrap();
-    let text = adapted_with(&user, |_| {}).replace(folder.to_str().unwrap(), "FOLDER");
-    let parts = [
-        "load_module /usr/share/nginx/modules/ngx_http_js_module.so;",
-        "js_path FOLDER/njs/;",
-        "js_import main from FOLDER/http/hello.js;",
-        "perl_modules /usr/share/nginx/perl/lib;",
-    ];
-    must_have(text, &parts);
 }
 
 #[test]

@@ -1,0 +1,180 @@
+//! What a copy of a bootstrap may keep: extensions that are known to ask nobody but clusters and to write
+//! nothing but what the adaptation has moved; no address, no configuration from elsewhere.
+
+use super::kept::{Kept, first_foreign};
+use super::set::Edit;
+use super::tree::{Tree, Value, camel};
+use crate::place::{error, is_among};
+use crate::{ConfigurationError, SourceFile};
+
+/// Families of extensions of which each is harmless, by the begins of their names.
+const FAMILIES: [&str; 27] = [
+    "envoy.extensions.access_loggers.filters.",
+    "envoy.extensions.clusters.aggregate.",
+    "envoy.extensions.compression.",
+    "envoy.extensions.early_data.",
+    "envoy.extensions.formatter.",
+    "envoy.extensions.health_check.event_sinks.file.",
+    "envoy.extensions.health_checkers.",
+    "envoy.extensions.http.early_header_mutation.",
+    "envoy.extensions.http.header_formatters.",
+    "envoy.extensions.http.header_validators.",
+    "envoy.extensions.http.original_ip_detection.",
+    "envoy.extensions.http.stateful_session.",
+    "envoy.extensions.internal_redirect.",
+    "envoy.extensions.load_balancing_policies.",
+    "envoy.extensions.matching.",
+    "envoy.extensions.path.",
+    "envoy.extensions.rbac.",
+    "envoy.extensions.request_id.",
+    "envoy.extensions.resource_monitors.",
+    "envoy.extensions.retry.",
+    "envoy.extensions.tracers.opentelemetry.",
+    "envoy.extensions.transport_sockets.raw_buffer.",
+    "envoy.extensions.transport_sockets.tls.",
+    "envoy.extensions.upstreams.",
+    "envoy.type.",
+    "google.protobuf.",
+    "xds.type.matcher.",
+];
+
+/// HTTP filters, by what stands between `envoy.extensions.filters.http.` and their version.
+const HTTP_FILTERS: &str = "adaptive_concurrency, admission_control, bandwidth_limit, basic_auth, buffer, \
+     cdn_loop, compressor, cors, csrf, decompressor, ext_authz, ext_proc, fault, grpc_http1_bridge, \
+     grpc_http1_reverse_bridge, grpc_json_transcoder, grpc_stats, grpc_web, header_mutation, \
+     header_to_metadata, health_check, ip_tagging, json_to_metadata, jwt_authn, local_ratelimit, oauth2, \
+     ratelimit, rbac, router, set_filter_state, set_metadata, stateful_session, upstream_codec";
+
+/// Filters of connections, by what stands between `envoy.extensions.filters.network.` and their version.
+const NETWORK_FILTERS: &str = "connection_limit, direct_response, echo, ext_authz, http_connection_manager, \
+     local_ratelimit, ratelimit, rbac, sni_cluster, tcp_proxy";
+
+/// Filters of listeners, by what stands between `envoy.extensions.filters.listener.` and their version.
+const LISTENER_FILTERS: &str =
+    "http_inspector, local_ratelimit, original_dst, proxy_protocol, tls_inspector";
+
+/// Further messages, by the ends of their names behind `envoy.`.
+const OTHERS: &str = "extensions.access_loggers.file.v3.FileAccessLog, \
+     extensions.access_loggers.grpc.v3.HttpGrpcAccessLogConfig, \
+     extensions.access_loggers.grpc.v3.TcpGrpcAccessLogConfig, \
+     extensions.access_loggers.open_telemetry.v3.OpenTelemetryAccessLogConfig, \
+     extensions.access_loggers.stream.v3.StderrAccessLog, \
+     extensions.access_loggers.stream.v3.StdoutAccessLog, \
+     extensions.filters.udp.udp_proxy.v3.UdpProxyConfig, \
+     extensions.transport_sockets.quic.v3.QuicDownstreamTransport, config.trace.v3.DatadogConfig, \
+     config.trace.v3.LightstepConfig, config.trace.v3.OpenTelemetryConfig, \
+     config.trace.v3.SkyWalkingConfig, config.trace.v3.ZipkinConfig";
+
+/// Fields that have Envoy take its configuration, or its servers, from elsewhere.
+const DISCOVERY: &str = "ads, ads_config, api_config_source, api_config_sources, cds_config, \
+     config_discovery, config_sources, default_config_source, dynamic_resources, eds_cluster_config, \
+     leds_cluster_locality_config, lds_config, load_stats_config, rds, rtds_layer, scoped_routes, \
+     srds_resources_locator, vhds, xds_config_tracker_extension, xds_delegate_extension";
+
+/// Fields that name a server by its address, or a library to be loaded.
+const SERVERS: &str = "google_grpc, grpc_async_client_manager_config, pipe, upstream_bind_config";
+
+/// Fields that name a file that is written.
+const WRITTEN: &str = "event_log_path, key_log, perf_tracing_file_path, profile_path";
+
+/// Looks at all that no edit replaces or takes out.
+///
+/// # Errors
+/// The first that could ask or write something else than the copy may, with its place.
+pub(super) fn check(
+    file: &SourceFile,
+    tree: &Tree,
+    edits: &[Edit],
+) -> Result<(), ConfigurationError> {
+    match first_foreign(file, tree, edits, &foreign) {
+        None => Ok(()),
+        Some((at, what)) => {
+            let hint = "name a copy of your configuration without it in the study; clusters are to be in \
+                        static_resources, with their endpoints";
+            Err(error(file, at, what).hint(hint))
+        }
+    }
+}
+
+/// What is foreign about a value.
+fn foreign(kept: &Kept<'_>) -> Option<String> {
+    let key = kept.key;
+    let is = |name: &str| key == name || key == camel(name);
+    let is_one_of = |list: &str| list.split(", ").any(is);
+    let has = |name: &str| match &kept.node.value {
+        Value::Map { entries, .. } => {
+            let mut keys = entries.iter().map(|entry| &entry.key);
+            keys.any(|key| key == name || *key == camel(name))
+        }
+        _ => false,
+    };
+    if has("port_value") || has("named_port") {
+        return Some(format!("`{key}` is an address that is not the copy's own"));
+    }
+    if key == "@type" {
+        let name = kept.text();
+        let known = name.rsplit('/').next().is_some_and(is_known);
+        return (!known).then(|| {
+            format!("weir does not know what the extension `{name}` asks or writes, so no copy may have it")
+        });
+    }
+    // An empty object, or nothing, is as if it were not there.
+    if is_empty(kept) {
+        return None;
+    }
+    // Certificates may be read from a file, by whatever name that is asked for.
+    let is_other_file =
+        is("path_config_source") && !matches!(kept.outer, "sds_config" | "sdsConfig");
+    // Those of a known type are replaced.
+    let is_discovered = kept.outer == "clusters" && is("type");
+    let is_untyped = is("cluster_type") && !has("typed_config");
+    // Of all that is known an access log alone has such a field.
+    let is_log = is("path") && matches!(kept.outer, "typed_config" | "typedConfig");
+    match () {
+        () if is_one_of(DISCOVERY) || is_other_file || is_discovered || is_untyped => {
+            Some(format!(
+                "`{key}` has Envoy take from elsewhere what it does, so weir does not know whom a copy would ask"
+            ))
+        }
+        () if is_one_of(SERVERS) => Some(format!(
+            "`{key}` names a server or a library by itself, which no copy may"
+        )),
+        () if is_one_of(WRITTEN) || is_log => Some(format!(
+            "`{key}` names a file that Envoy writes, which no copy may"
+        )),
+        () => None,
+    }
+}
+
+fn is_empty(kept: &Kept<'_>) -> bool {
+    match &kept.node.value {
+        Value::Scalar { text, .. } => matches!(text.as_str(), "" | "~" | "null" | "Null" | "NULL"),
+        Value::List(items) => items.is_empty(),
+        // The object `ads: {}` means something.
+        Value::Map { entries, .. } => entries.is_empty() && kept.key != "ads",
+        Value::Alias(_) => false,
+    }
+}
+
+/// Whether a message of this name is a harmless extension's.
+fn is_known(name: &str) -> bool {
+    let filters = [
+        ("envoy.extensions.filters.http.", HTTP_FILTERS),
+        ("envoy.extensions.filters.network.", NETWORK_FILTERS),
+        ("envoy.extensions.filters.listener.", LISTENER_FILTERS),
+    ];
+    let is_filter = |(family, known): &(&str, &str)| {
+        let rest = name.strip_prefix(family);
+        rest.and_then(|rest| rest.split('.').next())
+            .is_some_and(|filter| is_among(filter, known))
+    };
+    // In some families there is one that runs code of somebody's.
+    if name.contains("dynamic_modules") {
+        return false;
+    }
+    FAMILIES.iter().any(|family| name.starts_with(family))
+        || filters.iter().any(is_filter)
+        || name
+            .strip_prefix("envoy.")
+            .is_some_and(|rest| is_among(rest, OTHERS))
+}

@@ -1,0 +1,350 @@
+//! Every socket of every process of a run is watched while copies of configurations run that name servers,
+//! logs and resolvers of their user's: nobody but the run's own is asked, with and without namespaces.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::io::ErrorKind;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, UdpSocket};
+use std::os::unix::net::UnixDatagram;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use rustix::process::geteuid;
+use weir_model::record::Protection;
+use weir_probe::process::children;
+
+use crate::place::Place;
+use crate::program::{HasAll, Running, remarks_of};
+use crate::run_own::{User, study};
+
+/// Who listens on the host and must never be asked nor told anything.
+struct Planted {
+    tcp: TcpListener,
+    udp: UdpSocket,
+    unix: UnixDatagram,
+    path: PathBuf,
+}
+
+impl Planted {
+    fn new(place: &Place) -> Planted {
+        let path = place.path("planted.sock");
+        let planted = Planted {
+            tcp: TcpListener::bind("127.0.0.1:0").expect("a port"),
+            udp: UdpSocket::bind("127.0.0.1:0").expect("a port"),
+            unix: UnixDatagram::bind(&path).expect("own folder"),
+            path,
+        };
+        planted.tcp.set_nonblocking(true).expect("a socket");
+        planted.udp.set_nonblocking(true).expect("a socket");
+        planted.unix.set_nonblocking(true).expect("a socket");
+        planted
+    }
+
+    /// A text in which `@TCP@`, `@UDP@` and `@UNIX@` stand for them, and `@PORT@` and `@DATAGRAMS@` for the
+    /// ports of the first two.
+    fn named_in(&self, text: &str) -> String {
+        let tcp = self.tcp.local_addr().expect("it is bound");
+        let udp = self.udp.local_addr().expect("it is bound");
+        text.replace("@TCP@", &tcp.to_string())
+            .replace("@UDP@", &udp.to_string())
+            .replace("@UNIX@", &self.path.display().to_string())
+            .replace("@PORT@", &tcp.port().to_string())
+            .replace("@DATAGRAMS@", &udp.port().to_string())
+    }
+
+    /// Nobody has connected and nothing has come.
+    #[track_caller]
+    fn must_be_alone(&self, kind: &str) {
+        let waits = |kind| kind == ErrorKind::WouldBlock;
+        let mut byte = [0];
+        let tcp = self.tcp.accept().map(|(_, from)| from);
+        assert!(
+            tcp.as_ref().is_err_and(|e| waits(e.kind())),
+            "{kind}: {tcp:?}"
+        );
+        let udp = self.udp.recv_from(&mut byte);
+        assert!(
+            udp.as_ref().is_err_and(|e| waits(e.kind())),
+            "{kind}: {udp:?}"
+        );
+        let unix = self.unix.recv(&mut byte);
+        assert!(
+            unix.as_ref().is_err_and(|e| waits(e.kind())),
+            "{kind}: {unix:?}"
+        );
+    }
+}
+
+/// What was seen of the sockets of a run.
+#[derive(Default)]
+struct Seen {
+    /// Ports at which a process of the run listens.
+    listened: BTreeSet<u16>,
+    /// Local and remote address of each socket that has a peer, with the process that was seen to have it.
+    connected: BTreeMap<(SocketAddr, SocketAddr), String>,
+    /// Network namespaces but the host's, with their routes without a destination.
+    default_routes: BTreeMap<PathBuf, Vec<String>>,
+}
+
+impl Seen {
+    /// Looks at all processes below one, itself included.
+    fn look(&mut self, root: u32) {
+        let host = fs::read_link("/proc/self/ns/net").expect("a namespace");
+        let mut processes = vec![root];
+        let mut at = 0;
+        while let Some(&pid) = processes.get(at) {
+            processes.extend(children(pid).unwrap_or_default());
+            at += 1;
+        }
+        let mut owned: BTreeMap<u64, String> = BTreeMap::new();
+        let mut networks: BTreeMap<PathBuf, PathBuf> = BTreeMap::new();
+        for pid in processes {
+            let name = fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
+            for link in links(format!("/proc/{pid}/fd")) {
+                let inode = link
+                    .strip_prefix("socket:[")
+                    .and_then(|it| it.strip_suffix(']'));
+                owned
+                    .extend(inode.and_then(|it| Some((it.parse().ok()?, format!("{pid} {name}")))));
+            }
+            for task in fs::read_dir(format!("/proc/{pid}/task"))
+                .into_iter()
+                .flatten()
+                .flatten()
+            {
+                if let Ok(network) = fs::read_link(task.path().join("ns/net")) {
+                    networks.insert(network, task.path().join("net"));
+                }
+            }
+        }
+        for (network, folder) in networks {
+            for table in ["tcp", "tcp6", "udp", "udp6"] {
+                let text = fs::read_to_string(folder.join(table)).unwrap_or_default();
+                text.lines()
+                    .skip(1)
+                    .for_each(|line| self.socket(line, &owned));
+            }
+            if network != host {
+                let routes = fs::read_to_string(folder.join("route")).unwrap_or_default();
+                let routes = routes
+                    .lines()
+                    .filter(|line| line.split('\t').nth(1) == Some("00000000"));
+                let of_one = self.default_routes.entry(network).or_default();
+                of_one.extend(routes.map(str::to_owned));
+            }
+        }
+    }
+
+    /// A line of a table of sockets (proc_net(5)).
+    fn socket(&mut self, line: &str, owned: &BTreeMap<u64, String>) {
+        let fields: Vec<&str> = line.split_ascii_whitespace().collect();
+        let &[_, local, remote, state, _, _, _, _, _, inode, ..] = &fields[..] else {
+            return;
+        };
+        let owner = inode.parse().ok().and_then(|inode: u64| owned.get(&inode));
+        let (Some(owner), Some(local), Some(remote)) = (owner, address(local), address(remote))
+        else {
+            return;
+        };
+        const LISTEN: &str = "0A";
+        if state == LISTEN {
+            self.listened.insert(local.port());
+        }
+        if remote.port() != 0 {
+            self.connected.insert((local, remote), owner.clone());
+        }
+    }
+
+    /// All peers are the run's own, and something was seen at all.
+    #[track_caller]
+    fn must_be_own(&self, kind: &str) {
+        assert!(self.connected.len() > 3, "{kind}: {:?}", self.connected);
+        for ((local, remote), owner) in &self.connected {
+            // Who was asked is in the first place somebody at such a port; who asked is there as well.
+            let is_between = [local, remote]
+                .iter()
+                .any(|it| self.listened.contains(&it.port()));
+            let asks = !self.listened.contains(&local.port());
+            let is_at_own_port = !asks || self.listened.contains(&remote.port());
+            assert!(
+                is_of_a_run(remote.ip()) && is_between && is_at_own_port,
+                "{kind}: {owner} is connected from {local} with {remote}"
+            );
+        }
+        for (network, routes) in &self.default_routes {
+            assert_eq!(routes, &[""; 0], "{kind}: {network:?}");
+        }
+    }
+}
+
+/// The targets of the links in a folder.
+fn links(folder: String) -> Vec<String> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    let targets = entries.filter_map(|entry| fs::read_link(entry.path()).ok());
+    targets.map(|target| target.display().to_string()).collect()
+}
+
+/// An address of the loopback, or of those that weir gives its namespaces.
+fn is_of_a_run(ip: IpAddr) -> bool {
+    match ip.to_canonical() {
+        IpAddr::V4(ip) => ip.is_loopback() || matches!(ip.octets(), [10, 213 | 214, ..]),
+        IpAddr::V6(ip) => ip.is_loopback(),
+    }
+}
+
+/// `0100007F:1F90`, words as the host has them (proc_net(5)).
+fn address(text: &str) -> Option<SocketAddr> {
+    let (ip, port) = text.split_once(':')?;
+    let port = u16::from_str_radix(port, 16).ok()?;
+    let words = (0..ip.len() / 8).map(|word| u32::from_str_radix(&ip[word * 8..word * 8 + 8], 16));
+    let bytes: Vec<u8> = words.flatten().flat_map(u32::to_ne_bytes).collect();
+    let ip = match <[u8; 4]>::try_from(&*bytes) {
+        Ok(bytes) => IpAddr::from(Ipv4Addr::from(bytes)),
+        Err(_) => IpAddr::from(Ipv6Addr::from(<[u8; 16]>::try_from(&*bytes).ok()?)),
+    };
+    Some(SocketAddr::new(ip.to_canonical(), port))
+}
+
+/// Looks at a run until it ends.
+fn watched(run: Running, kind: &str) -> Seen {
+    let (pid, is_over) = (run.pid(), AtomicBool::new(false));
+    thread::scope(|scope| {
+        let watch = scope.spawn(|| {
+            let mut seen = Seen::default();
+            while !is_over.load(Ordering::Relaxed) {
+                seen.look(pid);
+                thread::sleep(Duration::from_millis(10));
+            }
+            seen
+        });
+        let ended = run.end();
+        is_over.store(true, Ordering::Relaxed);
+        assert_eq!(
+            ended.code,
+            Some(0),
+            "{kind}:\n{}\n{}",
+            ended.stdout,
+            ended.stderr
+        );
+        watch.join().expect("the watch does not panic")
+    })
+}
+
+/// The proxy, the file's name, and a configuration that names the planted ones wherever it can.
+const NAMING: [(&str, &str, &str); 4] = [
+    (
+        "nginx",
+        "nginx.conf",
+        "worker_processes 1;\nerror_log syslog:server=@UDP@;\nevents {}\nhttp {\n    resolver @UDP@;\n    \
+         access_log syslog:server=unix:@UNIX@;\n    map $host $elsewhere { default @TCP@; }\n    upstream app {\n        \
+         server @TCP@;\n        server 192.0.2.1:80 backup;\n    }\n    server {\n        listen 18080;\n        \
+         dav_methods PUT;\n        location / { mirror /mirrored; auth_request /allowed; proxy_pass http://app; }\n        \
+         location = /mirrored { proxy_pass http://@TCP@; }\n        location = /allowed { proxy_pass http://$elsewhere; }\n    \
+         }\n}\n",
+    ),
+    (
+        "haproxy",
+        "haproxy.cfg",
+        "global\n    log @UDP@ local0\n    log @UNIX@ local1\n    maxconn 100\nresolvers dns\n    nameserver one \
+         @UDP@\nmailers alerts\n    mailer one @TCP@\npeers mesh\n    peer other @TCP@\nring lines\n    size 32764\n    \
+         server one @TCP@\ndefaults\n    mode http\n    log global\n    option httplog\n    timeout connect 5s\n    \
+         timeout client 30s\n    timeout server 30s\n    email-alert mailers alerts\n    email-alert from a@b\n    \
+         email-alert to a@b\nfrontend web\n    bind :18080\n    default_backend app\nbackend app\n    \
+         option httpchk\n    http-check connect addr 127.0.0.1\n    server one @TCP@ check inter 1s agent-check agent-addr \
+         127.0.0.1 agent-port 9 agent-inter 1s\n    server-template two 2 192.0.2.1:80 resolvers dns init-addr none\n",
+    ),
+    (
+        "envoy",
+        "envoy.yaml",
+        "stats_flush_interval: 1s\nstats_sinks:\n- name: statsd\n  typed_config:\n    \"@type\": \
+         type.googleapis.com/envoy.config.metrics.v3.StatsdSink\n    address: {socket_address: {protocol: UDP, address: \
+         127.0.0.1, port_value: @DATAGRAMS@}}\nstatic_resources:\n  listeners:\n    name: web\n    address: {socket_address: \
+         {address: 0.0.0.0, port_value: 18080}}\n    filter_chains:\n      filters:\n        name: hcm\n        \
+         typed_config:\n          \"@type\": type.googleapis.com/envoy.extensions.filters.network.\
+         http_connection_manager.v3.HttpConnectionManager\n          stat_prefix: web\n          http_filters:\n            \
+         name: router\n            typed_config: {\"@type\": type.googleapis.com/envoy.extensions.filters.http.router.\
+         v3.Router}\n          route_config:\n            virtual_hosts:\n              name: all\n              domains: \
+         \"*\"\n              routes: {match: {prefix: /}, route: {cluster: app}}\n  clusters:\n    name: app\n    type: \
+         STRICT_DNS\n    connect_timeout: 1s\n    load_assignment:\n      cluster_name: app\n      endpoints:\n        \
+         lb_endpoints:\n          endpoint: {address: {socket_address: {address: 127.0.0.1, port_value: @PORT@}}}\n",
+    ),
+    (
+        "caddy",
+        "caddy.json",
+        r#"{"logging": {"logs": {"default": {"writer": {"output": "net", "address": "@TCP@", "soft_start": true}}}},
+"apps": {"tls": {"automation": {"policies": [{"issuers": [{"module": "acme", "ca": "http://@TCP@/"}]}]},
+  "certificates": {"automate": ["shop.example"]}},
+"http": {"servers": {"web": {"listen": [":18080"], "logs": {}, "routes": [{"handle": [{"handler": "reverse_proxy",
+  "transport": {"protocol": "http", "resolver": {"addresses": ["@UDP@"]}},
+  "health_checks": {"active": {"uri": "/", "upstream": "@TCP@", "interval": "1s"}},
+  "upstreams": [{"dial": "@TCP@"}, {"dial": "192.0.2.1:80"}]}]}]}}}}}
+"#,
+    ),
+];
+
+fn asks_nobody_else((kind, name, text): (&str, &str, &str), network: &str) {
+    let place = Place::new();
+    let planted = Planted::new(&place);
+    let text = planted.named_in(text);
+    let user = User::new(&place, &[(name, &text)]);
+    let main = user.path(name);
+    let proxy = format!("{{kind: {kind}, configuration: {}}}", main.display());
+    let arms = "- {name: limited, settings: {rlimit_nofile: 2048}}\n";
+    place.write("study.yaml", &(study(&proxy, arms) + network));
+    let mut weir = place.weir(&["run", "study.yaml", "--out", "a run"]);
+    for variable in ["http_proxy", "HTTP_PROXY", "ALL_PROXY"] {
+        weir.env(variable, planted.named_in("http://@TCP@"));
+    }
+    weir.env("NOTIFY_SOCKET", &planted.path);
+    let seen = watched(Running::start(&mut weir), kind);
+    seen.must_be_own(kind);
+    planted.must_be_alone(kind);
+    place.assert_clean();
+    user.assert_untouched();
+
+    let run = place.records();
+    let apart = network.is_empty() && geteuid().is_root();
+    let (copies, words) = match apart {
+        true => (
+            Protection::CheckedWithoutRoute,
+            "without a route to other hosts",
+        ),
+        false => (Protection::Checked, "no network namespace separated it"),
+    };
+    assert_eq!(
+        run.header.copies,
+        Some(copies),
+        "{kind}: {}",
+        remarks_of(&run)
+    );
+    // Without them one may be seen all the same, made to find out whether they are allowed.
+    assert!(!apart || seen.default_routes.len() > 1, "{kind}");
+    let report = place.ends("report 'a run' --format markdown").with_code(0);
+    report.stdout.has(words);
+}
+
+#[test]
+fn every_socket_of_a_run_is_the_run_s_own() {
+    for network in ["", "network: {kind: loopback}\n"] {
+        for case in NAMING {
+            asks_nobody_else(case, network);
+        }
+    }
+}
+
+/// What the watch would see if somebody else were asked.
+#[test]
+fn the_watch_sees_a_connection_to_somebody_else() {
+    let other = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = other.local_addr().expect("it is bound");
+    let connected = std::net::TcpStream::connect(address).expect("it listens");
+    let mut seen = Seen::default();
+    seen.look(std::process::id());
+    let pair = (connected.local_addr().expect("connected"), address);
+    assert!(seen.connected.contains_key(&pair), "{:?}", seen.connected);
+    assert!(!is_of_a_run("192.0.2.1".parse().expect("an address")));
+    assert!(Path::new("/proc/self/ns/net").exists());
+    assert!(seen.listened.contains(&address.port()));
+}
