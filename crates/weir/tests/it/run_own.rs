@@ -220,8 +220,8 @@ fn is_said_to_keep_nothing(map: &str) -> bool {
     let proxy = format!("{{kind: nginx, configuration: {}}}", main.display());
     let arms = "- {name: kept, settings: {origin_keepalive: 16}}\n";
     let ended = place.run(&study(&proxy, arms)).end().with_code(0);
-    let level = &of_arm(&place.records(), "kept").effective["origin_keepalive"];
-    assert_eq!(level, "16");
+    let run = place.records();
+    assert_eq!(of_arm(&run, "kept").effective["origin_keepalive"], "16");
     let words = ended.stdout.split_whitespace().collect::<Vec<_>>();
     let said = "origin_keepalive = 16 did not take effect in kept";
     let is_said = words.join(" ").contains(said);
