@@ -8,7 +8,6 @@ use super::find::{BEHIND, Finder, Found, field, get};
 use super::pointer::Pointer;
 use super::set::{Edit, set_in};
 use super::tree::Tree;
-use super::walk::line_of;
 use super::write::in_style;
 use super::{caddy, envoy};
 use crate::place::{about, error};

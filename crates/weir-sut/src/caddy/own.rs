@@ -2,7 +2,6 @@
 
 use std::path::Path;
 
-use serde_json::Value;
 use weir_configuration::document::{Dialect, Format, adapt_caddy, asked, change, read};
 use weir_configuration::{Asked, ConfigurationError, Source, SourceFile, Surroundings, Wanted};
 use weir_model::study::AskSpec;
