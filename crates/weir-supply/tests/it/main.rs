@@ -8,7 +8,7 @@ use weir_supply::{Metadata, Policy, bom, built, metadata, violations};
 
 fn root() -> PathBuf {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    root.canonicalize().unwrap()
+    root.canonicalize().expect("the repository is there")
 }
 
 #[test]
@@ -49,7 +49,7 @@ fn build(packages: &[Value]) -> Metadata {
         .chain(packages)
         .map(|change| {
             let mut package = right.clone();
-            for (key, value) in change.as_object().unwrap() {
+            for (key, value) in change.as_object().expect("an object") {
                 package[key] = value.clone();
             }
             if package["id"].is_null() {
@@ -66,7 +66,7 @@ fn build(packages: &[Value]) -> Metadata {
         "resolve": {"nodes": nodes},
         "workspace_root": "/",
     });
-    serde_json::from_value(build).unwrap()
+    serde_json::from_value(build).expect("a package")
 }
 
 #[test]
@@ -116,13 +116,16 @@ fn a_policy_that_denies_less_is_none() {
 
 /// This repository's bill, and the packages that `cargo tree` knows.
 fn own() -> (Value, BTreeSet<String>) {
-    let built = built(&root()).unwrap();
-    (bom(&metadata(&root()).unwrap(), &built).unwrap(), built)
+    let built = built(&root()).expect("cargo tells");
+    (
+        bom(&metadata(&root()).expect("cargo tells"), &built).expect("a bill"),
+        built,
+    )
 }
 
 /// All components, that of the program last.
 fn components(bom: &Value) -> Vec<&Value> {
-    let others = bom["components"].as_array().unwrap().iter();
+    let others = bom["components"].as_array().expect("a list").iter();
     others.chain([&bom["metadata"]["component"]]).collect()
 }
 
