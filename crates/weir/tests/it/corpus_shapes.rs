@@ -291,7 +291,13 @@ pub(crate) const SHAPES: &[Shape] = &[
         "envoy/front-proxy.yaml",
         "the front proxy of the examples, logs to the standard output",
         &["http://front.example.org/service/1"],
-        "generate_request_id: off",
+        "access_log: off",
+    ),
+    shape(
+        "envoy/double-proxy.yaml",
+        "a second proxy for bytes, certificates of clients",
+        &["https://db.example.org/"],
+        "per_connection_buffer_limit: 64k",
     ),
     shape(
         "envoy/grpc-bridge.yaml",
