@@ -13,7 +13,7 @@ BENCH ?=
 .DEFAULT_GOAL := help
 # Set-up comes before its use, also with -j.
 .NOTPARALLEL:
-.PHONY: help demo test check kills bench bench-compare bpf fuzz setup-demo setup-test setup-proxies setup-bench
+.PHONY: help demo test check kills bench bench-compare bpf fuzz sbom deny setup-demo setup-test setup-proxies setup-bench
 
 help: ## List these targets
 	@awk -F ': .*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' Makefile
@@ -44,6 +44,14 @@ bench-compare: setup-demo ## Two arms in slices beside the same arms restarted (
 
 bpf: ## Make the BPF objects anew, after a change of their sources (needs clang)
 	for source in crates/*/src/bpf/*.bpf.c; do scripts/bpf $$source $${source%.c}.o; done
+
+sbom: ## Write what weir is built from, a CycloneDX bill of materials, to target/weir.cdx.json
+	@mkdir -p $(TARGET)
+	$(CARGO) run --quiet --locked -p weir-supply > $(TARGET)/weir.cdx.json
+
+# Of duplicates it sees neither those of tests alone nor those of features that are off.
+deny: ## Check deny.toml whole, advisories too, with cargo-deny (needs it, and a network)
+	$(CARGO) deny --locked check -A unmatched-skip
 
 fuzz: ## Fuzz everything that reads a peer's bytes, a minute for each target (nightly Rust, cargo-fuzz)
 	@fuzz/run

@@ -106,6 +106,26 @@ mod tests {
         assert!(matches!(error, FrameError::TooLarge(length) if length == 1 << 30));
     }
 
+    /// Deep nesting would take the stack, if it were followed: a million levels in two megabytes.
+    #[test]
+    fn nesting_is_followed_no_further_than_any_message_needs() {
+        use crate::message::{Incoming, Reply};
+        let deep = "[".repeat(1 << 20) + &"]".repeat(1 << 20);
+        let framed = |text: &str| {
+            let length = (text.len() as u32).to_be_bytes();
+            [&length[..], text.as_bytes()].concat()
+        };
+        let bare = framed(&deep);
+        let refused = read::<serde_json::Value>(&mut &bare[..]).unwrap_err();
+        assert!(matches!(refused, FrameError::Malformed(_)), "{refused}");
+        let asks = framed(&format!("{{\"id\": 1, \"ask\": {deep}}}"));
+        if let Ok(Some(asked)) = read::<Incoming>(&mut &asks[..]) {
+            assert!(asked.understand().is_err());
+        }
+        let tells = framed(&format!("{{\"id\": 1, \"body\": {{\"failed\": {deep}}}}}"));
+        assert!(read::<Reply>(&mut &tells[..]).is_err());
+    }
+
     #[test]
     fn half_a_message_is_an_error_and_none_is_the_end() {
         let mut bytes = Vec::new();

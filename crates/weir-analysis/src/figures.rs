@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use hdrhistogram::Histogram;
 use weir_model::record::{QuantileSummary, SliceRecord, TrialRecord};
 use weir_model::study::Metric;
-use weir_record::Run;
+use weir_record::{Run, empty_histogram};
 use weir_stats::hodges_lehmann;
 use weir_stats::verdict::LEAST_REPLICATES;
 
@@ -18,7 +18,7 @@ use crate::findings::{ArmFindings, NEVER_NS, TailFindings};
 use crate::limits::pooled;
 use crate::outcomes::{Answers, rate, received_per_second, sum};
 use crate::replicates::{group_size, groups, samples_needed};
-use crate::values::{Times, Values, empty_histogram};
+use crate::values::{Times, Values};
 
 /// Quantiles of [`ArmFindings::response_ns`] and its like.
 pub(crate) const QUANTILES: [f64; 5] = [0.5, 0.9, 0.99, 0.999, 1.0];

@@ -2,7 +2,6 @@
 
 use std::ops::Range;
 
-use hdrhistogram::Histogram;
 use weir_model::record::TrialRecord;
 use weir_model::study::Metric;
 use weir_record::Run;
@@ -201,10 +200,4 @@ impl Times {
         let within: u64 = within.map(|(_, count)| count).sum();
         1.0 - self.good(within) / self.due as f64
     }
-}
-
-/// An empty histogram with the bounds that weir records with: 1 ns to 1 h, 3 digits.
-pub(crate) fn empty_histogram() -> Histogram<u64> {
-    Histogram::new_with_bounds(1, 3_600_000_000_000, 3)
-        .expect("constant bounds that the crate accepts")
 }

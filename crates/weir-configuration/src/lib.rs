@@ -21,9 +21,11 @@ mod listener;
 mod names;
 pub mod nginx;
 mod place;
+mod regular;
 mod source;
 
 pub use asked::{Answer, Asked, Spot, record};
 pub use error::ConfigurationError;
 pub use listener::Listener;
+pub use regular::{read_regular, read_regular_below};
 pub use source::{Ask, Pem, Source, SourceFile, Splice, Surroundings, Wanted, diff, former_line};

@@ -1,6 +1,5 @@
 //! Files read as text, and errors with their place.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::{ConfigurationError, SourceFile};
@@ -59,14 +58,9 @@ pub(crate) fn file(path: PathBuf, bytes: Vec<u8>) -> Result<SourceFile, Configur
 /// A file's bytes.
 ///
 /// # Errors
-/// The file cannot be read, or is too large.
+/// The file cannot be read, is no regular file, or is too large.
 pub(crate) fn bytes(path: &Path) -> std::io::Result<Vec<u8>> {
-    let size = fs::metadata(path)?.len();
-    if size > MAX_BYTES {
-        let message = format!("{size} bytes are too many; {MAX_BYTES} are allowed");
-        return Err(std::io::Error::other(message));
-    }
-    fs::read(path)
+    crate::read_regular(path, MAX_BYTES)
 }
 
 /// An error about a whole file.
@@ -114,6 +108,36 @@ pub(crate) fn line_end(text: &str) -> &'static str {
     match text.find('\n') {
         Some(i) if text[..i].ends_with('\r') => "\r\n",
         _ => "\n",
+    }
+}
+
+/// The letters behind a number.
+pub(crate) fn unit(quantity: &str) -> &str {
+    quantity.trim_start_matches(|c: char| c.is_ascii_digit())
+}
+
+/// A number of some smallest unit, written in the unit of another quantity, where that is one of these and
+/// the number comes out even.
+pub(crate) fn like(other: &str, number: u64, units: &[(&str, u64)]) -> Option<String> {
+    let own = unit(other);
+    let (_, size) = units.iter().find(|(name, _)| *name == own)?;
+    let is_even = number.is_multiple_of(*size) && (number > 0 || own.is_empty());
+    is_even.then(|| format!("{}{own}", number / size))
+}
+
+/// Columns that the begin of a line takes, with tab stops every eight.
+pub(crate) fn width(text: &str) -> usize {
+    text.chars().fold(0, |column, c| match c {
+        '\t' => column / 8 * 8 + 8,
+        _ => column + 1,
+    })
+}
+
+/// Blanks from one column to another, at least one of them, as those that somebody else filled a line with.
+pub(crate) fn filled(from: usize, to: usize, like: &str) -> String {
+    match like.contains('\t') {
+        true => "\t".repeat((to.div_ceil(8)).saturating_sub(from / 8).max(1)),
+        false => " ".repeat(to.saturating_sub(from).max(1)),
     }
 }
 

@@ -1,11 +1,11 @@
 //! The files of a configuration, and changes of their text.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::io;
 use std::net::SocketAddr;
 use std::ops::Range;
 use std::path::{Component, Path, PathBuf};
 use std::time::Duration;
-use std::{fs, io};
 
 use similar::TextDiff;
 use weir_model::study::AskSpec;
@@ -142,7 +142,8 @@ impl Source {
     }
 
     /// Writes all files below `folder`, which is made if need be, and gives the main file's path.
-    /// Nothing is written outside of it, wherever the files came from.
+    /// Nothing is written outside of it, wherever the files came from; and all of it for this user
+    /// alone, whose secrets may be in it.
     ///
     /// # Errors
     /// A folder cannot be made or a file cannot be written.
@@ -151,9 +152,9 @@ impl Source {
         for (file, name) in self.files.iter().zip(&names) {
             let path = folder.join(name);
             if let Some(parent) = path.parent() {
-                fs::create_dir_all(parent)?;
+                weir_files::make_folders(parent)?;
             }
-            fs::write(path, &file.text)?;
+            weir_files::write(&path, &file.text)?;
         }
         let main = names.first().ok_or(io::ErrorKind::InvalidInput)?;
         Ok(folder.join(main))

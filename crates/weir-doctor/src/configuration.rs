@@ -3,6 +3,8 @@
 
 use std::sync::Arc;
 
+use crate::commands::quoted;
+
 /// One directive and where it stands.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Statement {
@@ -10,6 +12,8 @@ pub struct Statement {
     pub file: Arc<str>,
     /// Line, counted from 1.
     pub line: usize,
+    /// Whether all of it, its block left out, is on that line.
+    pub on_one_line: bool,
     /// The first word.
     pub name: String,
     /// The words behind it, unquoted.
@@ -45,11 +49,9 @@ impl Statement {
         Some(u64::from(number))
     }
 
-    /// A `sed` command that puts `text` in this directive's place, as long as it is on one line.
+    /// A `sed` command that puts `text` in this directive's place.
     pub fn replace_with(&self, text: &str) -> String {
-        let Statement {
-            file, line, name, ..
-        } = self;
+        let name = &self.name;
         // The first of several words tells a directive from others of its name in the line.
         let first = match &self.arguments[..] {
             [first, _, ..] if first.chars().all(|c| c.is_ascii_alphanumeric() || c == '-') => {
@@ -57,30 +59,49 @@ impl Statement {
             }
             _ => String::new(),
         };
-        format!(
-            "sed -i '{line}s/{name}{first}[^;]*;/{};/' {file}",
-            escaped(text)
-        )
+        let script = format!("{name}{first}[^;]*;/{};", escaped(text));
+        self.edited(&script, &format!("becomes `{text};`"))
     }
 
-    /// A `sed` command that adds a word at this directive's end, as long as it is on one line.
-    pub fn extend_with(&self, word: &str) -> String {
-        let Statement {
-            file, line, name, ..
-        } = self;
-        let first = self.argument().unwrap_or_default();
-        // Brackets of an IPv6 address would be a set of letters to sed.
-        let first = first.replace(['[', ']', '*', '.'], ".");
-        format!("sed -i '{line}s/{name} *{first}[^;]*/& {word}/' {file}")
+    /// A `sed` command that puts `word` in the place of one that a pattern of sed's finds.
+    pub fn replace_word(&self, pattern: &str, word: &str) -> String {
+        let script = format!("\\({}[^;]*\\){pattern}/\\1{}", self.begin(), escaped(word));
+        self.edited(&script, &format!("gets `{word}`"))
+    }
+
+    /// A `sed` command that adds words at this directive's end.
+    pub fn extend_with(&self, words: &str) -> String {
+        let script = format!("{}[^;]*/& {}", self.begin(), escaped(words));
+        self.edited(&script, &format!("gets `{words}` at its end"))
     }
 
     /// A `sed` command that puts `text` in front of this directive, in the same line: the places of
     /// everything else stay what they were.
     pub fn precede_with(&self, text: &str) -> String {
-        let Statement {
-            file, line, name, ..
-        } = self;
-        format!("sed -i '{line}s/{name}/{}; {name}/' {file}", escaped(text))
+        let name = &self.name;
+        let script = format!("{name}/{}; {name}", escaped(text));
+        self.edited(&script, &format!("gets `{text};` in front of it"))
+    }
+
+    /// What tells this directive from others of its name in the line: its name and first argument,
+    /// with quotes or without.
+    fn begin(&self) -> String {
+        let first = self.argument().unwrap_or_default();
+        let is_plain = |c: char| c.is_ascii_alphanumeric() || "_-:".contains(c);
+        let is_word = first.ends_with(|c: char| c.is_ascii_alphanumeric());
+        let end = if is_word { "\\>" } else { "" };
+        let first = first.replace(|c| !is_plain(c), ".");
+        format!("{}[[:blank:]]*\"\\{{0,1\\}}{first}{end}", self.name)
+    }
+
+    /// The command with this script for this directive's line; for a directive of several lines, which sed
+    /// would not find, the place and what is to be done there.
+    fn edited(&self, script: &str, what: &str) -> String {
+        let Statement { file, line, .. } = self;
+        match self.on_one_line && !script.contains('\n') {
+            true => format!("sed -i '{line}s/{script}/' {}", quoted(file)),
+            false => format!("# {file}:{line}: `{}` {what}", self.name),
+        }
     }
 
     fn blocks(&self) -> &[Statement] {
@@ -88,11 +109,12 @@ impl Statement {
     }
 }
 
-/// What sed would take for something else in a replacement.
+/// What sed would take for something else in a replacement, or a shell in single quotes.
 fn escaped(text: &str) -> String {
     text.replace('\\', "\\\\")
         .replace('/', "\\/")
         .replace('&', "\\&")
+        .replace('\'', "'\\''")
 }
 
 /// A whole configuration.
@@ -127,6 +149,35 @@ impl<'a> Placed<'a> {
         nearest.map_or_else(Vec::new, |scope| {
             scope.iter().filter(|one| one.name == name).collect()
         })
+    }
+
+    /// Directives of this name that count in its own block.
+    pub fn in_force(&self, name: &str) -> Vec<&'a Statement> {
+        let own = self.statement.blocks().iter();
+        let own: Vec<&Statement> = own.filter(|one| one.name == name).collect();
+        match own.is_empty() {
+            true => self.inherited(name),
+            false => own,
+        }
+    }
+
+    /// Blocks of this name right inside of its own.
+    pub fn inner(&self, name: &str) -> Vec<Placed<'a>> {
+        let within: Vec<&Statement> = self
+            .within
+            .iter()
+            .copied()
+            .chain([self.statement])
+            .collect();
+        let inner = self.statement.blocks().iter();
+        let of_name = inner.filter(|one| one.name == name && one.block.is_some());
+        of_name
+            .map(|statement| Placed {
+                statement,
+                within: within.clone(),
+                main: self.main,
+            })
+            .collect()
     }
 
     /// Whether a block of this name is around it.

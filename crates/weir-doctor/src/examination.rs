@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use crate::facts::{Asked, Facts, Unread};
 use crate::finding::{Finding, Room, Severity};
-use crate::rules;
+use crate::{commands, rules};
 
 /// The version of the JSON form. It moves when an old reader would be misled.
 pub const FORMAT: &str = "weir-doctor/1";
@@ -54,6 +54,9 @@ pub fn examine(facts: &Facts) -> Examination {
     let mut findings = rules::all(facts);
     findings.sort_by_key(|finding| finding.severity);
     say_once(&mut findings);
+    for finding in &mut findings {
+        commands::address(finding, facts);
+    }
     Examination {
         format: FORMAT,
         asked: facts.asked,

@@ -163,6 +163,16 @@ pub struct Proxy {
     pub workers: Vec<Process>,
     /// The systemd unit that it runs in.
     pub unit: Option<String>,
+    /// The program that it is, where that can be seen and named here.
+    pub program: Option<String>,
+    /// The folder that it was started with by `-p`.
+    pub prefix: Option<String>,
+    /// The configuration file that it was started with.
+    pub file: Option<String>,
+    /// Whether its root folder is another one than this process's, as in a container.
+    pub own_root: bool,
+    /// Whether its network namespace is another one than this process's.
+    pub own_network: bool,
 }
 
 /// One worker.

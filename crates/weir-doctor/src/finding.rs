@@ -14,6 +14,19 @@ pub enum Severity {
     Note,
 }
 
+/// What has to follow so that changes come into force.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) enum Then {
+    #[default]
+    Nothing,
+    /// nginx's files were edited: it checks them, and reads them again.
+    Reload,
+    /// nginx reads the files again that it has.
+    Again,
+    /// nginx opens its listeners anew.
+    Restart,
+}
+
 /// One thing found.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Finding {
@@ -33,6 +46,8 @@ pub struct Finding {
     pub persist: Vec<String>,
     /// Where the mechanism is documented.
     pub source: &'static str,
+    #[serde(skip)]
+    pub(crate) then: Then,
 }
 
 impl Finding {
@@ -47,6 +62,7 @@ impl Finding {
             change: Vec::new(),
             persist: Vec::new(),
             source: "",
+            then: Then::Nothing,
         }
     }
 
@@ -87,7 +103,12 @@ impl Finding {
     pub(crate) fn change_nginx(self, commands: impl IntoIterator<Item = String>) -> Finding {
         let mut changed = self;
         changed.change.extend(commands);
-        changed.change("nginx -t && nginx -s reload")
+        changed.then(Then::Reload)
+    }
+
+    pub(crate) fn then(mut self, then: Then) -> Finding {
+        self.then = then;
+        self
     }
 
     /// A sysctl, now and at every boot. The name of the file sorts behind `99-sysctl.conf`, by

@@ -1,7 +1,7 @@
 //! What of a host's and a proxy's settings stands against a load, found by reading alone.
 //!
 //! [`gather`] reads the host and the proxy into [`Facts`]; it writes nothing, opens no port and runs
-//! no program but `nginx -V`. [`examine`] is a pure function of those facts: every rule in
+//! no program but `nginx -V`, of a program of root's or one's own. [`examine`] is a pure function of those facts: every rule in
 //! `rules/` turns figures into a [`Finding`] with its evidence, the mechanism, and the commands that
 //! would change it.
 //!
@@ -10,6 +10,7 @@
 //! configuration for a moment. So the files are read as nginx reads them, includes and all
 //! ([`configuration`]).
 
+mod commands;
 pub mod configuration;
 mod examination;
 mod facts;

@@ -15,11 +15,13 @@
 //! * An agent's messages cost no more memory than their bytes, and every request that it can answer it
 //!   answers once.
 //! * A trace is in order, and says the same when it is written down again in another format.
+//! * A histogram that is read says the same when it is written down again.
 //!
 //! How the bytes are cut is derived from the bytes, so that an input alone reproduces a failure.
 
 mod agent;
 pub mod dice;
+mod histogram;
 mod pieces;
 mod read;
 pub mod reference;
@@ -28,6 +30,7 @@ mod tls;
 mod trace;
 
 pub use agent::agent;
+pub use histogram::histogram;
 pub use tls::tls;
 pub use trace::trace;
 

@@ -181,8 +181,8 @@ fn chunked(bytes: &[u8]) -> Option<(usize, usize)> {
         let Ok(Status::Complete((line, size))) = httparse::parse_chunk_size(rest) else {
             return None;
         };
-        // It takes LF for a part of an extension, which is a line end here and by RFC 9112 §2.2.
-        if line > SIZE_LINE || rest[..line - 1].contains(&b'\n') {
+        // It takes LF for a part of an extension, which is a line end here and by RFC 9112 §2.2, and NUL.
+        if line > SIZE_LINE || rest[..line - 1].iter().any(|byte| b"\n\0".contains(byte)) {
             return None;
         }
         at += line;

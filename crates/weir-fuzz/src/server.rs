@@ -96,6 +96,12 @@ impl Pair {
         self.records()
     }
 
+    /// That the server says no more.
+    pub(crate) fn farewell(&mut self) -> Vec<u8> {
+        self.server.send_close_notify();
+        self.records()
+    }
+
     fn records(&mut self) -> Vec<u8> {
         let mut bytes = Vec::new();
         while self.server.wants_write() {

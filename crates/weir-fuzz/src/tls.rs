@@ -59,6 +59,10 @@ pub(crate) fn feed(session: &mut Session, pieces: &mut [&mut [u8]], out: &mut Ve
             session.buffered()
         );
     }
+    assert!(
+        !read.closed || session.has_closed(),
+        "what was said is known"
+    );
     read.end = session.ended().map(|error| error.kind());
     read
 }
@@ -157,4 +161,13 @@ fn content(connector: &mut Connector, data: &[u8]) {
     let read = feed_whole(&mut pair, &records[..half]);
     assert!(data.starts_with(&read.content));
     assert!(pair.session.buffered() <= MOST_OF_A_RECORD);
+    // The peer is heard to the end only when it has said so itself, and in whole.
+    let farewell = [&records[half..], &pair.farewell()].concat();
+    for (number, piece) in farewell.chunks(farewell.len() - 1).enumerate() {
+        let read = feed_whole(&mut pair, piece);
+        assert_eq!(
+            (read.closed, pair.session.has_closed()),
+            (number == 1, number == 1)
+        );
+    }
 }

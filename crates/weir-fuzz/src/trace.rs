@@ -119,7 +119,7 @@ fn placed(data: &[u8], error: &TraceError) {
                 .expect("there is no such line");
             assert!((1..=text.len() + 1).contains(column), "column {column}");
         }
-        TraceError::Empty { .. } | TraceError::Speed { .. } => {}
+        TraceError::Empty { .. } | TraceError::Large { .. } | TraceError::Speed { .. } => {}
         TraceError::Read { source, .. } => panic!("memory can be read: {source}"),
     }
 }

@@ -1,9 +1,11 @@
 //! The chunked transfer coding (RFC 9112 §7.1), counted and not kept.
 //!
-//! Sizes are read digit by digit, so that nothing is ever carried over. Extensions are skipped. Bare
-//! LF is taken for a line end, as everywhere.
+//! Sizes are read digit by digit, so that nothing is ever carried over. Extensions are skipped, whatever
+//! they say (RFC 9112 §7.1.1), but for CR without LF and NUL, which are refused as in the head. Bare LF is
+//! taken for a line end, as everywhere. White space between size and extension is BWS (RFC 9110 §5.6.3);
+//! it is also accepted without an extension, and an extension may be empty.
 
-use memchr::memchr;
+use memchr::memchr3;
 
 use crate::error::{ParseError, Result};
 use crate::sink::Sink;
@@ -87,14 +89,14 @@ impl Chunked {
                 }
                 State::Extension => {
                     let rest = &bytes[piece.used..];
-                    let end = memchr(b'\n', rest);
-                    let used = end.map_or(rest.len(), |end| end + 1);
+                    // What ends it is looked at as another byte of the size's line.
+                    let used = memchr3(b'\r', b'\n', 0, rest).unwrap_or(rest.len());
                     self.lengthen(used)?;
                     piece.used += used;
-                    if end.is_some() && self.begin_data() {
-                        piece.last = true;
-                        return Ok(piece);
-                    }
+                    self.state = match used == rest.len() {
+                        true => State::Extension,
+                        false => State::Blank,
+                    };
                     continue;
                 }
                 State::Size | State::Digits | State::Blank | State::SizeLf => {

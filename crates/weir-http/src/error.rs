@@ -17,6 +17,10 @@ pub enum ParseError {
     /// A field line has no name, a name that is not a token, or no colon (RFC 9112 §5).
     #[error("field line is not a name and a colon")]
     FieldLine,
+    /// A line of the head or the trailer section holds a CR that is no part of its end (RFC 9112 §2.2), or a
+    /// NUL (RFC 9110 §5.5).
+    #[error("a line of the head holds a CR without LF, or a NUL")]
+    Control,
     /// Content-Length is not a number, or several that differ (RFC 9112 §6.3, item 5).
     #[error("content-length is not one number")]
     ContentLength,

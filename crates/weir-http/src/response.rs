@@ -16,7 +16,10 @@
 //!
 //! What is tolerated beyond the letter of RFC 9112, because real servers send it and the framing
 //! stays clear: bare LF, empty lines before the status line, a status line without the space before
-//! an empty reason, folded lines, Content-Length repeated with the same number.
+//! an empty reason, folded lines, Content-Length repeated with the same number, white space behind the
+//! size of a chunk (old servers fill up a fixed width with it), a chunk extension without a name.
+//!
+//! What is refused although some readers take it: a CR without LF, or a NUL, in any line.
 
 use crate::chunked::Chunked;
 use crate::error::{ParseError, Result};
@@ -159,6 +162,13 @@ impl ResponseParser {
     #[inline]
     pub fn head_complete(&self) -> bool {
         !matches!(self.state, State::Idle | State::Status | State::Fields)
+    }
+
+    /// The response is in content that nothing but the end of the connection ends (RFC 9112 §6.3, item 8). Over
+    /// TLS that is close_notify: without it such content is incomplete (RFC 9112 §9.8).
+    #[inline]
+    pub fn lasts_to_close(&self) -> bool {
+        self.state == State::ToClose
     }
 
     /// Reads as much of `bytes` as belongs to the current response. After an error, and after a
@@ -387,7 +397,7 @@ impl ResponseParser {
             self.minor = minor - b'0';
             self.state = State::Fields;
             if *after != b'\n' {
-                self.section.skip_line();
+                self.section.skip_line(*after == b'\r');
             }
             return Ok(Some(STATUS_PREFIX));
         }

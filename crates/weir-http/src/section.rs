@@ -4,18 +4,17 @@
 //!
 //! The names of all fields are checked, because a line without a colon means that the peer does not
 //! speak HTTP or that both sides disagree where the head began. Values are skipped to the line's
-//! end unless the field decides the framing. A line may end in a bare LF (RFC 9112 §2.2), and a bare
-//! CR counts as a space (same section).
+//! end unless the field decides the framing. A line may end in a bare LF (RFC 9112 §2.2). A CR that no
+//! LF follows (same section) and a NUL (RFC 9110 §5.5) are refused in every line: readers that take
+//! them for a line end, a space or a character of the value see different messages.
 //!
 //! Memory: a name that is split across reads is carried over until it is known whether it matters,
 //! at most [`LONGEST_NAME`] bytes and one; a value is carried over only when it matters, and never
 //! beyond the limit of the section.
 
-use memchr::memchr;
-
 use crate::error::{ParseError, Result};
 use crate::sink::Sink;
-use crate::text::{decimal, is_blank, is_token, trim};
+use crate::text::{Text, decimal, is_blank, is_token, trim};
 
 /// Capacity that an idle connection may keep for lines split across reads.
 const KEPT_CAPACITY: usize = 1024;
@@ -84,6 +83,8 @@ pub(crate) struct Section {
     line: Line,
     said: u8,
     trailer: bool,
+    /// The last byte was the CR of a line end: its LF comes next.
+    after_cr: bool,
 }
 
 impl Section {
@@ -96,6 +97,7 @@ impl Section {
             line: Line::Name,
             said: 0,
             trailer: false,
+            after_cr: false,
         }
     }
 
@@ -110,6 +112,7 @@ impl Section {
         self.line = Line::Name;
         self.said = 0;
         self.trailer = false;
+        self.after_cr = false;
     }
 
     /// Begins the trailer section of the same message; what its head said still holds.
@@ -146,10 +149,20 @@ impl Section {
         Ok(())
     }
 
-    /// Skips what is left of the current line, which is not a field line.
+    /// Skips what is left of the current line, which is not a field line. `after_cr`: its CR was seen.
     #[inline]
-    pub(crate) fn skip_line(&mut self) {
+    pub(crate) fn skip_line(&mut self, after_cr: bool) {
         self.line = Line::Skip;
+        self.after_cr = after_cr;
+    }
+
+    /// Reads on in the current line, up to its end. `rest` is not empty.
+    ///
+    /// # Errors
+    /// A CR without LF, or a NUL.
+    #[inline]
+    fn text<'b>(&mut self, rest: &'b [u8]) -> Result<Text<'b>> {
+        Text::read(rest, &mut self.after_cr)
     }
 
     /// Reads field lines until the section's end or that of `view`. Returns how many bytes were
@@ -161,22 +174,19 @@ impl Section {
             let rest = &view[at..];
             match self.line {
                 Line::Name if self.carry.is_empty() => match begin_of_line(rest)? {
-                    Begin::Field(name) => at += self.field(rest, name, sink),
+                    Begin::Field(name) => at += self.field(rest, name, sink)?,
                     Begin::End(length) => return Ok((at + length, true)),
                     begin => at += self.odd_begin(begin, rest, sink)?,
                 },
                 Line::Skip => {
-                    let end = memchr(b'\n', rest);
+                    let line = self.text(rest)?;
                     if self.said & NOT_EMPTY != 0 {
-                        sink.value(&rest[..end.unwrap_or(rest.len())]);
+                        sink.value(line.text);
                     }
-                    match end {
-                        Some(end) => {
-                            self.line = Line::Name;
-                            at += end + 1;
-                        }
-                        None => at = view.len(),
+                    if line.ended {
+                        self.line = Line::Name;
                     }
+                    at += line.used;
                 }
                 _ => {
                     let (used, done) = self.split_line(rest, sink)?;
@@ -193,38 +203,37 @@ impl Section {
     /// Reads a field line from its begin, as far as it is there. The whole line is used when it
     /// is there.
     #[inline]
-    fn field(&mut self, rest: &[u8], name: usize, sink: &mut impl Sink) -> usize {
+    fn field(&mut self, rest: &[u8], name: usize, sink: &mut impl Sink) -> Result<usize> {
         self.said |= NOT_EMPTY;
-        let value = name + 1;
-        let end = memchr(b'\n', &rest[value..]).map(|end| value + end);
+        let colon = name + 1;
         sink.field();
         sink.name(&rest[..name]);
-        sink.value(&rest[value..end.unwrap_or(rest.len())]);
+        let Text { text, used, ended } = match &rest[colon..] {
+            [] => Text {
+                text: &[],
+                used: 0,
+                ended: false,
+            },
+            value => self.text(value)?,
+        };
+        sink.value(text);
+        let used = colon + used;
         let Some(field) = self.of_interest(&rest[..name]) else {
             // The line after this one, or the middle of this one.
-            self.line = if end.is_some() {
-                Line::Name
-            } else {
-                Line::Skip
-            };
-            return end.map_or(rest.len(), |end| end + 1);
+            self.line = if ended { Line::Name } else { Line::Skip };
+            return Ok(used);
         };
-        match end.map(|end| (end, rest.get(end + 1))) {
-            Some((end, Some(next))) if !is_blank(*next) => {
-                self.apply(field, &rest[value..end]);
-                end + 1
-            }
-            Some((end, _)) => {
-                self.carry.extend_from_slice(&rest[value..end]);
-                self.line = Line::ValueEnd(field);
-                end + 1
-            }
-            None => {
-                self.carry.extend_from_slice(&rest[value..]);
-                self.line = Line::Value(field);
-                rest.len()
+        match rest.get(used) {
+            Some(next) if ended && !is_blank(*next) => self.apply(field, text),
+            _ => {
+                self.carry.extend_from_slice(text);
+                self.line = match ended {
+                    true => Line::ValueEnd(field),
+                    false => Line::Value(field),
+                };
             }
         }
+        Ok(used)
     }
 
     /// Begins of lines that are rare: cut off, folded, or very long.
@@ -267,14 +276,13 @@ impl Section {
                 return Ok((end + 1, false));
             }
             Line::Value(field) => {
-                let end = memchr(b'\n', rest);
-                let piece = &rest[..end.unwrap_or(rest.len())];
-                sink.value(piece);
-                self.carry.extend_from_slice(piece);
-                if let Some(end) = end {
+                let line = self.text(rest)?;
+                sink.value(line.text);
+                self.carry.extend_from_slice(line.text);
+                if line.ended {
                     self.line = Line::ValueEnd(field);
-                    return Ok((end + 1, false));
                 }
+                return Ok((line.used, false));
             }
             Line::ValueEnd(field) if is_blank(rest[0]) => {
                 sink.value(b" ");
@@ -458,7 +466,7 @@ fn begin_of_line(bytes: &[u8]) -> Result<Begin> {
         (0, b'\r') => match bytes.get(1) {
             None => Ok(Begin::Undecided),
             Some(b'\n') => Ok(Begin::End(2)),
-            Some(_) => Err(ParseError::FieldLine),
+            Some(_) => Err(ParseError::Control),
         },
         (0, b' ' | b'\t') => Ok(Begin::Fold),
         _ => Err(ParseError::FieldLine),

@@ -18,9 +18,8 @@ pub trait Sink {
         let _ = piece;
     }
 
-    /// A piece of the field's value as it came, without the line's LF. White space around the value
-    /// is no part of it; a CR counts as a space (RFC 9112 §2.2), and so does the begin of a folded
-    /// line (RFC 9112 §5.2).
+    /// A piece of the field's value as it came, without the line's end. White space around the value
+    /// is no part of it; the begin of a folded line counts as a space (RFC 9112 §5.2).
     #[inline]
     fn value(&mut self, piece: &[u8]) {
         let _ = piece;

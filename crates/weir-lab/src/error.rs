@@ -1,5 +1,6 @@
 //! Why a run could not be made.
 
+use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use weir_agent::ssh::SshError;
@@ -116,6 +117,20 @@ pub enum LabError {
     Address {
         /// The host.
         host: String,
+    },
+    /// An agent tells an address of somebody else's.
+    #[error(
+        "the agent on {host} says that its {what} listens at {told}, but the place that was named is {named}"
+    )]
+    Elsewhere {
+        /// The agent's host.
+        host: String,
+        /// What listens there.
+        what: &'static str,
+        /// What the agent says.
+        told: SocketAddr,
+        /// Where it was to be.
+        named: String,
     },
     /// The weir there is another one.
     #[error(
@@ -285,6 +300,11 @@ impl LabError {
             ),
             LabError::Address { .. } => Some(
                 "give the host's address as HostName in ~/.ssh/config: weir sends load to that address"
+                    .to_owned(),
+            ),
+            LabError::Elsewhere { .. } => Some(
+                "weir sends load to the places that you named and to nobody else: look at what runs as \
+                 weir on that host"
                     .to_owned(),
             ),
             LabError::Version { .. } => Some(

@@ -5,9 +5,11 @@
 
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr};
+use std::path::Path;
 use std::time::Duration;
 
 use weir_agent::message::{Bytes, FlowJob, TraceJob};
+use weir_load::files::{LARGEST_DESCRIPTION, read_at_most};
 use weir_load::template::Files;
 use weir_load::{RequestSet, Trace};
 use weir_model::flow::{ArrivalsSpec, FlowSpec};
@@ -83,8 +85,8 @@ impl<'a> Flows<'a> {
             .into_iter()
             .flat_map(|own| [&own.certificate, &own.key])
         {
-            let text =
-                std::fs::read(path).map_err(|error| format!("cannot read {path}: {error}"))?;
+            let text = read_at_most(Path::new(path), LARGEST_DESCRIPTION);
+            let text = text.map_err(|error| format!("cannot read {path}: {error}"))?;
             self.files.insert(path.clone(), Bytes(text));
         }
         self.trace_of.push(trace.map(|trace| {

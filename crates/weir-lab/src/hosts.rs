@@ -2,13 +2,13 @@
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
-use std::net::{IpAddr, Ipv4Addr, UdpSocket};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
 use std::path::PathBuf;
 use std::rc::Rc;
 use std::time::Duration;
 
 use weir_agent::message::{FindProgram, NetworksJob, Program, Settle};
-use weir_agent::server;
+use weir_agent::server::networks;
 use weir_model::quantity::CpuSet;
 use weir_model::record::PlacesUsed;
 use weir_model::room;
@@ -136,6 +136,42 @@ impl Hosts {
         }
     }
 
+    /// An address that the agent of a role's host tells for the arm in a slot, and that `asker` is to send to.
+    ///
+    /// # Errors
+    /// It is not the address of that host, or of the slot's own network: an agent does not choose who gets
+    /// the load.
+    pub(crate) fn own_address(
+        &self,
+        role: Role,
+        asker: Role,
+        slot: usize,
+        told: SocketAddr,
+    ) -> Result<SocketAddr, LabError> {
+        let named = match (self.networks, role) {
+            (None, _) => self.address(role, asker)?,
+            (Some(_), Role::Origin) => networks::origin_address(slot).ip(),
+            (Some(_), _) => networks::arm_addresses(slot).0.ip(),
+        };
+        match told.ip() == named {
+            true => Ok(told),
+            false => Err(self.elsewhere(role, told, named.to_string())),
+        }
+    }
+
+    /// What is said of an agent that tells another address than the one that was named.
+    pub(crate) fn elsewhere(&self, role: Role, told: SocketAddr, named: String) -> LabError {
+        LabError::Elsewhere {
+            host: self.host(role).called().to_owned(),
+            what: match role {
+                Role::Origin => "origin server",
+                _ => "proxy",
+            },
+            told,
+            named,
+        }
+    }
+
     /// Why arms cannot have network namespaces here; `None`: they can.
     pub(crate) fn no_networks(&self) -> Option<String> {
         match self.together() {
@@ -170,7 +206,7 @@ impl Hosts {
     /// Addresses that the generator can ask the arm in a slot from; empty: the kernel's choice.
     pub(crate) fn sources(&self, slot: usize) -> Vec<Ipv4Addr> {
         match self.networks {
-            Some(count) => server::networks::source_addresses(slot, count),
+            Some(count) => networks::source_addresses(slot, count),
             None if self.together() => (1..=room::MOST_SOURCES as u8)
                 .map(|last| Ipv4Addr::new(127, 0, 0, last))
                 .collect(),

@@ -4,6 +4,7 @@
 use std::fs;
 use std::path::Path;
 
+use weir_load::files::{LARGEST_DATA, read_at_most};
 use weir_model::record::RunHeader;
 use weir_model::study::Study;
 
@@ -26,10 +27,11 @@ pub(crate) fn of_loads(study: &Study) -> Result<String, LabError> {
             .map(|(name, text)| (&**name, text.0.clone()))
             .collect();
         for name in flows.trace_files() {
-            let text = fs::read(name).map_err(|error| LabError::Request {
-                load: load.name.clone(),
-                what: format!("cannot read {name}: {error}"),
-            })?;
+            let text =
+                read_at_most(Path::new(name), LARGEST_DATA).map_err(|error| LabError::Request {
+                    load: load.name.clone(),
+                    what: format!("cannot read {name}: {error}"),
+                })?;
             files.push((name, text));
         }
         let files = files.iter().map(|(name, text)| (Path::new(name), &**text));

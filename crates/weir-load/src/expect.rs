@@ -308,8 +308,6 @@ impl Check {
     }
 
     fn value_byte(&mut self, expectation: &Expectation, byte: u8) {
-        // A CR counts as a space (RFC 9112 §2.2).
-        let byte = if byte == b'\r' { b' ' } else { byte };
         let blank = matches!(byte, b' ' | b'\t');
         if blank && self.at == 0 {
             return;

@@ -26,6 +26,7 @@ pub mod calibrate;
 pub mod descriptors;
 pub mod engine;
 pub mod expect;
+pub mod files;
 pub mod floor;
 pub mod ledger;
 pub mod null_server;

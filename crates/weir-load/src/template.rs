@@ -23,7 +23,7 @@ use weir_http::request;
 use weir_model::load::RequestSpec;
 
 pub use error::{Part, Place, TemplateError};
-pub use lines::{Files, LARGEST_FILE, LONGEST_LINE, LinesError};
+pub use lines::{Files, LONGEST_LINE, LinesError};
 
 use crate::random::Random;
 use slot::{Slot, Token};

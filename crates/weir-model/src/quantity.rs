@@ -98,6 +98,9 @@ const DURATION: &str = "a duration such as 250us, 100ms, 10s, 2m or 1h";
 const BYTES: &str = "a size such as 600, 1KiB, 64k or 1MB";
 const CPUS: &str = "a list of CPUs such as 0, 0-3 or 0,2-3";
 
+/// CPUs that a list can name: as many as a mask of sched_setaffinity(2) has in glibc.
+const CPUS_MOST: usize = 1024;
+
 fn split_unit(text: &str) -> (&str, &str) {
     let end = text
         .find(|c: char| c.is_ascii_alphabetic())
@@ -259,17 +262,19 @@ impl FromStr for CpuSet {
             text: text.to_owned(),
             expected: CPUS,
         };
-        let mut cpus = Vec::new();
+        // Not gathered one by one: a part that comes again and again takes no memory.
+        let mut named = [false; CPUS_MOST];
         for part in text.trim().split(',') {
             let (first, last) = part.split_once('-').unwrap_or((part, part));
-            let first: u32 = first.trim().parse().map_err(|_| malformed())?;
-            let last: u32 = last.trim().parse().map_err(|_| malformed())?;
-            if last < first || last >= 1024 {
-                return Err(malformed());
+            let first: usize = first.trim().parse().map_err(|_| malformed())?;
+            let last: usize = last.trim().parse().map_err(|_| malformed())?;
+            match named.get_mut(first..=last) {
+                Some(part) if first <= last => part.fill(true),
+                _ => return Err(malformed()),
             }
-            cpus.extend(first..=last);
         }
-        CpuSet::new(cpus).ok_or_else(malformed)
+        let cpus = (0..).zip(named).filter(|(_, named)| *named);
+        CpuSet::new(cpus.map(|(cpu, _)| cpu).collect()).ok_or_else(malformed)
     }
 }
 
@@ -386,7 +391,9 @@ mod tests {
                 Ok(text.to_owned())
             );
         }
-        for bad in ["", "3-1", "a", "0,,1", "0-99999"] {
+        let again = vec!["0-1023"; 1 << 16].join(",");
+        assert_eq!(again.parse::<CpuSet>().unwrap().cpus().len(), 1024);
+        for bad in ["", "3-1", "a", "0,,1", "0-99999", "0,5-4", "1024"] {
             assert!(bad.parse::<CpuSet>().is_err(), "{bad} should be refused");
         }
     }

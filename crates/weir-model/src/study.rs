@@ -131,6 +131,13 @@ pub fn file_target(size: u64) -> String {
     format!("/{size}")
 }
 
+/// Whether a text can be the name of an arm's folder beside files of weir's own, which all begin with a
+/// dot: one component of a path, at most 200 bytes long, without control characters. A study allows less.
+pub fn is_arm_name(text: &str) -> bool {
+    let is_fit = |c: char| c != '/' && !c.is_control();
+    !text.is_empty() && text.len() <= 200 && !text.starts_with('.') && text.chars().all(is_fit)
+}
+
 /// One complete configuration of the system under test.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Arm {

@@ -1,15 +1,19 @@
 //! The content of the response.
 
 use std::fmt;
+use std::fs::File;
+use std::io::{self, Read};
 use std::path::Path;
 use std::sync::Arc;
-use std::{fs, io};
 
 use weir_stats::SplitMix64;
 
 const WORDS: &str = "a the of river water weir and flows over under stone gate level measured in \
     steady current to with downstream bank rises falls by night is kept where gauge reading \
     slowly again";
+
+/// Largest file in bytes: it is held in memory, and one of another kind may never end.
+const LARGEST_FILE: u64 = 1 << 30;
 
 /// Bytes of content, made once and shared by all threads.
 #[derive(Clone, PartialEq, Eq)]
@@ -52,9 +56,15 @@ impl Content {
     /// The bytes of a file, read once.
     ///
     /// # Errors
-    /// The file cannot be read.
+    /// The file cannot be read, or is larger than 1 GiB.
     pub fn file(path: &Path) -> io::Result<Content> {
-        fs::read(path).map(Content::from)
+        let mut bytes = Vec::new();
+        let mut opened = File::open(path)?.take(LARGEST_FILE + 1);
+        opened.read_to_end(&mut bytes)?;
+        match bytes.len() as u64 > LARGEST_FILE {
+            true => Err(io::Error::other("it is larger than 1 GiB")),
+            false => Ok(Content::from(bytes)),
+        }
     }
 
     /// The bytes.

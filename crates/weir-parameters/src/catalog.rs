@@ -6,7 +6,7 @@ use std::sync::{Arc, LazyLock};
 use weir_model::record::Inert;
 use weir_model::study::{ProxyKind, ProxyRole, Settings};
 
-use crate::constraint::{ClientLimits, Clients, Conflict, Facts, Means};
+use crate::constraint::{ClientLimits, Clients, Conflict, Facts, Means, Unsaid};
 use crate::file::{CatalogError, OTHER, Rows, check};
 use crate::quantity::{self, Quantities, Quantity};
 use crate::row::{Context, EffectiveFrom, Hop, Parameter, Scope};
@@ -145,6 +145,15 @@ impl Catalog {
     pub fn host_parameters(&self) -> impl Iterator<Item = &Parameter> {
         let rows = self.shared.files.iter().flat_map(|rows| &rows.parameters);
         rows.filter(|row| !row.scope.is_configuration())
+    }
+
+    /// Names of the kernel settings that have a row.
+    pub fn sysctls(&self) -> impl Iterator<Item = String> {
+        self.host_parameters()
+            .filter_map(|row| match &row.effective {
+                EffectiveFrom::Sysctl { name } if row.scope.is_kernel() => Some(name.clone()),
+                _ => None,
+            })
     }
 
     /// All that can be set for `proxy`: its directives, then what goes with every proxy.
@@ -353,16 +362,22 @@ impl Catalog {
     }
 
     /// Settings that do not go together, among those in `settings` (the rules of parameters that
-    /// are left out do not speak). `descriptor_limit` is the soft limit that the proxy inherits.
+    /// are left out do not speak), and what holds where those say nothing.
     pub fn conflicts(
         &self,
         proxy: ProxyKind,
         settings: &Settings,
         role: &ProxyRole,
-        descriptor_limit: u64,
+        unsaid: Unsaid,
     ) -> Vec<Conflict> {
+        let (all, descriptor_limit) = match unsaid {
+            Unsaid::Defaults { descriptor_limit } => {
+                (self.complete(proxy, settings), Some(descriptor_limit))
+            }
+            Unsaid::Users => (settings.clone(), None),
+        };
         let facts = Facts {
-            settings: &self.complete(proxy, settings),
+            settings: &all,
             kernel: &self.kernel_defaults(),
             role: role.into(),
             descriptor_limit,

@@ -229,15 +229,27 @@ impl Clients {
     }
 }
 
+/// What holds where settings say nothing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Unsaid {
+    /// The program's defaults.
+    Defaults {
+        /// Soft limit of descriptors that the proxy inherits.
+        descriptor_limit: u64,
+    },
+    /// What a configuration of the user's says, which is not known: nothing is taken for it.
+    Users,
+}
+
 /// What a rule is judged by.
 pub(crate) struct Facts<'a> {
-    /// Settings, with the program's defaults filled in.
+    /// Settings, with the program's defaults filled in where those hold.
     pub(crate) settings: &'a Settings,
     /// What the kernel does where they are silent.
     pub(crate) kernel: &'a Settings,
     pub(crate) role: Role,
-    /// Soft limit of descriptors that the proxy inherits.
-    pub(crate) descriptor_limit: u64,
+    /// Soft limit of descriptors that the proxy inherits; `None`: its configuration may raise it.
+    pub(crate) descriptor_limit: Option<u64>,
 }
 
 /// A number that another must keep to, and whose it is.
@@ -324,7 +336,7 @@ impl Facts<'_> {
         let machine = || {
             let limit = otherwise?;
             let number = match limit {
-                Limit::DescriptorLimit => self.descriptor_limit,
+                Limit::DescriptorLimit => self.descriptor_limit?,
             };
             let (name, id) = (limit.words().to_owned(), None);
             Some(Bound { number, name, id })

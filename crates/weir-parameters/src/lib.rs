@@ -27,7 +27,7 @@ mod template;
 
 pub use catalog::Catalog;
 pub use constraint::{
-    ClientLimits, Conflict, Constraint, DescriptorLimits, Limit, Means, Rule, Severity,
+    ClientLimits, Conflict, Constraint, DescriptorLimits, Limit, Means, Rule, Severity, Unsaid,
 };
 pub use default::{DefaultLevel, Defaults};
 pub use file::CatalogError;

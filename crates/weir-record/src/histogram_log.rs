@@ -11,10 +11,10 @@ use std::time::Duration;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use hdrhistogram::Histogram;
+use hdrhistogram::serialization::V2DeflateSerializer;
 use hdrhistogram::serialization::interval_log::{IntervalLogWriterBuilder, Tag};
-use hdrhistogram::serialization::{Deserializer, V2DeflateSerializer};
 
-use crate::RecordError;
+use crate::{RecordError, encoded};
 
 /// First lines of the file: version, units and the legend that other readers look for.
 pub(crate) const PREAMBLE: &str = "\
@@ -85,7 +85,6 @@ pub(crate) struct Kept {
 /// histogram cannot be decoded.
 pub(crate) fn read(log: &[u8]) -> Result<HashMap<String, Vec<Kept>>, (usize, String)> {
     let mut found: HashMap<String, Vec<Kept>> = HashMap::new();
-    let mut deserializer = Deserializer::new();
     for (line, text) in (1..).zip(log.split_inclusive(|&byte| byte == b'\n')) {
         if matches!(text.first(), Some(b'#' | b'"')) {
             continue;
@@ -93,7 +92,7 @@ pub(crate) fn read(log: &[u8]) -> Result<HashMap<String, Vec<Kept>>, (usize, Str
         let (tag, base64) = interval(text.trim_ascii_end())
             .ok_or_else(|| (line, "not a histogram log line".to_owned()))?;
         let Some(tag) = tag else { continue };
-        let histogram = decode(&mut deserializer, base64).map_err(|message| {
+        let histogram = decode(base64).map_err(|message| {
             let message = format!("the histogram `{tag}` cannot be decoded: {message}");
             (line, message)
         })?;
@@ -127,9 +126,7 @@ fn interval(line: &[u8]) -> Option<(Option<&str>, &str)> {
     Some((tag, fields.next()?))
 }
 
-fn decode(deserializer: &mut Deserializer, base64: &str) -> Result<Histogram<u64>, String> {
+fn decode(base64: &str) -> Result<Histogram<u64>, String> {
     let bytes = STANDARD.decode(base64).map_err(|error| error.to_string())?;
-    deserializer
-        .deserialize(&mut &bytes[..])
-        .map_err(|error| error.to_string())
+    encoded::decode(&bytes).map_err(|error| error.to_string())
 }

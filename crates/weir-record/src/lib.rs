@@ -14,7 +14,11 @@
 //! a newline. So a process that is killed at any moment leaves whole lines and at most one half
 //! line at the end, which [`Run::read`] ignores and [`RunWriter::resume`] cuts off. What a line
 //! held is then lost, never wrong.
+//!
+//! All of it is its user's alone (folders 0700, files 0600): configurations are in it as they are, with
+//! their secrets.
 
+mod encoded;
 mod error;
 mod histogram_log;
 mod run;
@@ -23,6 +27,7 @@ mod writer;
 use hdrhistogram::Histogram;
 use weir_model::record::QuantileSummary;
 
+pub use encoded::{HistogramError, LONGEST_NS, decode, empty_histogram};
 pub use error::RecordError;
 pub use run::Run;
 pub use writer::RunWriter;

@@ -1,7 +1,6 @@
 //! The reading half: a run folder in memory, its histograms held against its records.
 
 use std::collections::{BTreeMap, HashMap};
-use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -44,12 +43,13 @@ impl Run {
     pub fn read(dir: &Path) -> Result<Run, RecordError> {
         let header = read_header(dir)?;
         let study_path = dir.join(STUDY_FILE);
-        let study_text =
-            fs::read_to_string(&study_path).map_err(RecordError::io("read", &study_path))?;
+        let study_text = weir_files::read(&study_path)
+            .and_then(|bytes| String::from_utf8(bytes).map_err(io::Error::other))
+            .map_err(RecordError::io("read", &study_path))?;
 
         // Records before histograms: every record's histogram was on disk before it.
         let path = dir.join(RECORDS_FILE);
-        let bytes = fs::read(&path).map_err(RecordError::io("read", &path))?;
+        let bytes = weir_files::read(&path).map_err(RecordError::io("read", &path))?;
         let whole = whole_lines(&bytes);
         let records = whole
             .split_inclusive(|&byte| byte == b'\n')
@@ -57,7 +57,7 @@ impl Run {
             .map(|(index, line)| parse(&path, index, line.trim_ascii_end()).map(with_errno))
             .collect::<Result<_, _>>()?;
         let path = dir.join(HISTOGRAMS_FILE);
-        let log = fs::read(&path).map_err(RecordError::io("read", &path))?;
+        let log = weir_files::read(&path).map_err(RecordError::io("read", &path))?;
         let whole_log = whole_lines(&log);
         let histograms =
             histogram_log::read(whole_log).map_err(|(line, message)| RecordError::Corrupt {
@@ -267,7 +267,7 @@ fn read_header(dir: &Path) -> Result<RunHeader, RecordError> {
         format: String,
     }
     let path = dir.join(HEADER_FILE);
-    let text = match fs::read(&path) {
+    let text = match weir_files::read(&path) {
         Ok(text) => text,
         Err(error) if error.kind() == io::ErrorKind::NotFound && dir.is_dir() => {
             return Err(RecordError::NotARun(dir.to_owned()));

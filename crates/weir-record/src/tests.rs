@@ -1,7 +1,7 @@
 //! Round trips through a real folder, and what a kill or a refusing kernel leaves.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use hdrhistogram::Histogram;
@@ -28,7 +28,7 @@ fn header() -> RunHeader {
 }
 
 fn histogram(values: impl IntoIterator<Item = u64>) -> Histogram<u64> {
-    let mut histogram = Histogram::new_with_bounds(1, 3_600_000_000_000, 3).unwrap();
+    let mut histogram = empty_histogram();
     let mut values = values.into_iter();
     values
         .by_ref()
@@ -269,11 +269,9 @@ fn a_folder_that_may_not_be_written_is_said_so() {
 
 #[test]
 fn a_full_disk_is_said_so() {
-    // /dev/full is the kernel's own full disk. The folder is put together by hand because a run on
-    // a full disk could not have been created.
     let folder = tempfile::tempdir().unwrap();
-    std::os::unix::fs::symlink("/dev/full", folder.path().join(RECORDS_FILE)).unwrap();
     let mut writer = RunWriter::open(folder.path()).unwrap();
+    writer.fill_the_disk();
     let error = writer.append(&record("baseline", 0)).unwrap_err();
     let (text, words) = (error.to_string(), "records.jsonl: No space left on device");
     assert!(text.contains(words), "{text}");
@@ -361,4 +359,58 @@ fn a_summary_has_the_histograms_quantiles() {
     assert!(within(summary.p99, 990_000_000), "{summary:?}");
     assert!(within(summary.max, 1_000_000_000), "{summary:?}");
     assert_eq!(summarize("", &histogram([]), 0), QuantileSummary::default());
+}
+
+/// Every file and folder below a folder, which is itself among them.
+fn all_below(dir: &Path) -> Vec<PathBuf> {
+    let mut all = vec![dir.to_owned()];
+    let mut at = 0;
+    while let Some(path) = all.get(at).cloned() {
+        if fs::symlink_metadata(&path).unwrap().is_dir() {
+            all.extend(
+                fs::read_dir(path)
+                    .unwrap()
+                    .map(|entry| entry.unwrap().path()),
+            );
+        }
+        at += 1;
+    }
+    all
+}
+
+#[test]
+fn a_run_folder_is_its_user_s_alone() {
+    use std::os::unix::fs::PermissionsExt;
+    let folder = tempfile::tempdir().unwrap();
+    let dir = folder.path().join("runs/mine");
+    let mut writer = RunWriter::create(&dir, &header(), "").unwrap();
+    writer.append(&record("baseline", 0)).unwrap();
+    writer.write_file("arms/a/conf/nginx.conf", b"").unwrap();
+    let all = all_below(&folder.path().join("runs"));
+    assert_eq!(all.len(), 10, "{all:?}");
+    for path in all {
+        let found = fs::metadata(&path).unwrap();
+        let expected = if found.is_dir() { 0o700 } else { 0o600 };
+        let mode = found.permissions().mode() & 0o777;
+        assert_eq!(mode, expected, "{}: {mode:o}", path.display());
+    }
+}
+
+#[test]
+fn nothing_is_written_through_a_link_in_a_run_folder() {
+    use std::os::unix::fs::symlink;
+    let folder = tempfile::tempdir().unwrap();
+    let (dir, victim) = (folder.path().join("run"), folder.path().join("victim"));
+    drop(RunWriter::create(&dir, &header(), "").unwrap());
+    fs::write(&victim, "").unwrap();
+    let (mut writer, _) = RunWriter::resume(&dir).unwrap();
+    for name in ["kept", "kept.tmp"] {
+        symlink(&victim, dir.join(name)).unwrap();
+    }
+    writer.write_file("kept", b"x").unwrap();
+    drop(writer);
+    fs::remove_file(dir.join(RECORDS_FILE)).unwrap();
+    symlink(&victim, dir.join(RECORDS_FILE)).unwrap();
+    assert!(RunWriter::resume(&dir).is_err());
+    assert_eq!(fs::read(&victim).unwrap(), b"");
 }

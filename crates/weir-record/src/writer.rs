@@ -1,7 +1,7 @@
 //! The writing half: every append reaches the kernel before it returns.
 
 use std::collections::BTreeSet;
-use std::fs::{self, File, OpenOptions, TryLockError};
+use std::fs::{self, File, TryLockError};
 use std::io::{ErrorKind, Seek, SeekFrom, Write};
 use std::path::{Component, Path, PathBuf};
 use std::time::Duration;
@@ -26,7 +26,8 @@ pub struct RunWriter {
 }
 
 impl RunWriter {
-    /// Makes the folder `dir`, with its parents, and writes what is known before the first trial.
+    /// Makes the folder `dir`, with its parents, and writes what is known before the first trial. All of
+    /// it is for its user alone: configurations are in it, with what they hold.
     ///
     /// # Errors
     /// The folder exists and holds something, or the kernel refuses (permission, space).
@@ -36,7 +37,7 @@ impl RunWriter {
         study_text: &str,
     ) -> Result<RunWriter, RecordError> {
         let made_folder = !dir.exists();
-        fs::create_dir_all(dir).map_err(RecordError::io("create", dir))?;
+        weir_files::make_folders(dir).map_err(RecordError::io("create", dir))?;
         let mut entries = fs::read_dir(dir).map_err(RecordError::io("read", dir))?;
         if entries.next().is_some() {
             return Err(RecordError::NotEmpty(dir.to_owned()));
@@ -94,6 +95,13 @@ impl RunWriter {
             made_folder: false,
             made: BTreeSet::new(),
         })
+    }
+
+    /// Has the records go to the kernel's own full disk from now on (full(4)).
+    #[cfg(test)]
+    pub(crate) fn fill_the_disk(&mut self) {
+        let full = File::options().append(true).open("/dev/full");
+        self.records.file = full.expect("every Linux has it");
     }
 
     /// Takes a run back that has come to nothing: removes what was written since [`RunWriter::create`], and
@@ -175,8 +183,8 @@ impl RunWriter {
         self.made.extend(first.map(PathBuf::from));
         let path = self.dir.join(relative);
         let parent = path.parent().unwrap_or(&self.dir);
-        fs::create_dir_all(parent).map_err(RecordError::io("create", parent))?;
-        replace(&path, contents)?;
+        weir_files::make_folders(parent).map_err(RecordError::io("create", parent))?;
+        weir_files::replace(&path, contents).map_err(RecordError::io("write", &path))?;
         // The new name lives in the folder, so the folder has to reach the disk as well.
         File::open(parent)
             .and_then(|folder| folder.sync_all())
@@ -186,23 +194,6 @@ impl RunWriter {
 
 fn unreadable(error: serde_json::Error) -> RecordError {
     RecordError::Unreadable(error.to_string())
-}
-
-fn replace(path: &Path, contents: &[u8]) -> Result<(), RecordError> {
-    let mut name = path.as_os_str().to_owned();
-    name.push(".tmp");
-    let temporary = PathBuf::from(name);
-    let result = File::create(&temporary)
-        .and_then(|mut file| {
-            file.write_all(contents)?;
-            file.sync_all()
-        })
-        .and_then(|()| fs::rename(&temporary, path));
-    if result.is_err() {
-        // The error is what matters; what is left of the attempt is only in the way.
-        let _ = fs::remove_file(&temporary);
-    }
-    result.map_err(RecordError::io("write", path))
 }
 
 /// A file of lines that only grows.
@@ -215,19 +206,15 @@ struct AppendLog {
 
 impl AppendLog {
     fn open(path: PathBuf) -> Result<AppendLog, RecordError> {
-        let opened = OpenOptions::new()
-            .read(true)
-            .append(true)
-            .create(true)
-            .open(&path)
-            .and_then(|mut file| Ok((file.seek(SeekFrom::End(0))?, file)));
+        let opened =
+            weir_files::append(&path).and_then(|mut file| Ok((file.seek(SeekFrom::End(0))?, file)));
         let (len, file) = opened.map_err(RecordError::io("open", &path))?;
         Ok(AppendLog { path, file, len })
     }
 
     /// Cuts off what stands after the last newline.
     fn cut_half_line(&mut self) -> Result<(), RecordError> {
-        let bytes = fs::read(&self.path).map_err(RecordError::io("read", &self.path))?;
+        let bytes = weir_files::read(&self.path).map_err(RecordError::io("read", &self.path))?;
         self.len = crate::run::whole_lines(&bytes).len() as u64;
         self.file.set_len(self.len).map_err(RecordError::io(
             "cut the half-written last line of",

@@ -11,8 +11,9 @@
 //! The tree is filled once; what draws it holds no arithmetic and no number formats of its own, so the
 //! outputs cannot disagree, and knows nothing of studies and metrics. Nothing here reads a file, a clock or a process:
 //! the same input gives the same bytes, years later too. Names come from a user's file and are escaped where they are
-//! drawn, and nowhere else.
+//! drawn, and nowhere else; so are secrets masked there, and control characters replaced ([`foreign`]).
 
+pub mod foreign;
 mod input;
 pub mod load;
 pub mod number;

@@ -1,22 +1,28 @@
 //! What an agent's host does, as a simulated one does it: at once, and without touching anything.
 
 use std::collections::BTreeMap;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::net::{Ipv4Addr, SocketAddr};
 
 use weir_agent::message::{
     Alive, ArmJob, ArmRenewed, ArmStarted, Counters, Describe, Description, End, FindProgram,
     Hands, HostSettingsJob, Leftovers, Log, MakeCertificate, Missing, NetworksJob, OnceJob,
     OriginJob, OriginListener, Program, PutBack, Renew, Restore, Rows, Settle, Wanted,
 };
+use weir_agent::server::networks::{arm_addresses, origin_address};
 use weir_agent::{Failure, FailureKind};
 use weir_model::environment::Environment;
 use weir_model::quantity::CpuSet;
 
 use crate::world::{START_NS, World};
 
-/// Address of the arm in a slot.
-fn address(slot: usize) -> SocketAddr {
-    SocketAddr::new(IpAddr::V4(Ipv4Addr::new(10, 0, slot as u8, 1)), 8080)
+impl World {
+    /// Address of the arm in a slot.
+    fn address(&self, slot: usize) -> SocketAddr {
+        match self.has_networks {
+            true => arm_addresses(slot).0,
+            false => SocketAddr::from((Ipv4Addr::LOCALHOST, 20_000 + slot as u16)),
+        }
+    }
 }
 
 fn no_arm(slot: usize) -> Failure {
@@ -63,6 +69,7 @@ impl Hands for World {
     }
 
     fn make_networks(&mut self, _: NetworksJob) -> Result<(), Failure> {
+        self.has_networks = true;
         Ok(())
     }
 
@@ -88,7 +95,11 @@ impl Hands for World {
     }
 
     fn open_origin(&mut self, at: OriginListener) -> Result<SocketAddr, Failure> {
-        Ok(address(at.slot))
+        let own = match self.has_networks {
+            true => origin_address(at.slot),
+            false => SocketAddr::from((Ipv4Addr::LOCALHOST, 10_000 + at.slot as u16)),
+        };
+        Ok(self.model.told.origin.unwrap_or(own))
     }
 
     fn make_certificate(&mut self, name: MakeCertificate) -> Result<String, Failure> {
@@ -103,9 +114,10 @@ impl Hands for World {
             )));
         }
         let arm = self.instance(&job.name)?;
+        let (told, own) = (self.model.told, self.address(job.slot));
         let started = ArmStarted {
-            listen: address(job.slot),
-            tls_listen: job.tls.then(|| address(job.slot)),
+            listen: told.listen.unwrap_or(own),
+            tls_listen: told.tls_listen.or(job.tls.then_some(own)),
             asked: Vec::new(),
             program: format!("{}/simulated", job.kind.name()),
             written: Vec::new(),
@@ -165,7 +177,7 @@ impl Hands for World {
         let asked = self
             .arms
             .iter()
-            .find(|(slot, _)| address(**slot) == job.address);
+            .find(|(slot, _)| self.address(**slot) == job.address);
         match asked {
             Some((_, arm)) if !arm.has_crashed(now_ns) => Ok(self.status),
             _ => Err(Failure::other("Connection refused (os error 111)")),

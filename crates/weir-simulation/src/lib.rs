@@ -24,7 +24,7 @@ mod world;
 
 pub use model::{
     ArmModel, Bursts, Correlated, Distribution, Errors, Fault, Generator, Grain, HoldUps, Machine,
-    Model, Noise, Outliers, SlowStart, TimeWait,
+    Model, Noise, Outliers, SlowStart, TimeWait, Told,
 };
 pub use noises::{NOISES, NoiseRow};
 pub use scenarios::{SICK, scenarios};

@@ -1,6 +1,7 @@
 //! How a simulated host behaves: data alone.
 
 use std::collections::BTreeMap;
+use std::net::SocketAddr;
 use std::ops::Range;
 
 /// A host with all three roles.
@@ -20,6 +21,19 @@ pub struct Model {
     pub generators: usize,
     /// How finely it is played.
     pub grain: Grain,
+    /// What its agent tells that is not so.
+    pub told: Told,
+}
+
+/// Addresses that an agent tells instead of its own, as that of a host may which somebody has taken over.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Told {
+    /// Where arms listen in clear.
+    pub listen: Option<SocketAddr>,
+    /// Where they listen over TLS.
+    pub tls_listen: Option<SocketAddr>,
+    /// Where the origin server listens.
+    pub origin: Option<SocketAddr>,
 }
 
 /// How finely a host is played.
@@ -44,6 +58,7 @@ impl Default for Model {
             generator: Generator::default(),
             generators: 1,
             grain: Grain::default(),
+            told: Told::default(),
         }
     }
 }

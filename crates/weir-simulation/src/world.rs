@@ -39,6 +39,8 @@ pub struct World {
     /// What the namespace of each slot remembers, whichever instance of its arm is in it.
     pub(crate) memories: BTreeMap<usize, Memory>,
     pub(crate) status: u16,
+    /// Whether arms have namespaces of their own.
+    pub(crate) has_networks: bool,
     next_id: u64,
     loads: Vec<Load>,
     watches: Vec<Watch>,
@@ -90,6 +92,7 @@ impl World {
             arms: BTreeMap::new(),
             memories: BTreeMap::new(),
             status: 200,
+            has_networks: false,
             next_id: 1,
             loads: Vec::new(),
             watches: Vec::new(),

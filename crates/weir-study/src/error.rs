@@ -3,7 +3,7 @@
 use std::fmt;
 use std::ops::Range;
 
-use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
+use annotate_snippets::{AnnotationKind, Group, Level, Origin, Renderer, Snippet};
 
 use crate::check::{Checker, Finding};
 
@@ -28,10 +28,18 @@ pub struct StudyError {
     pub nearest: Option<String>,
 }
 
-/// Everything that is wrong with a study, in the order of the text. Never empty.
+/// Errors of a file that are told; whoever has mended these sees the others.
+const MOST_TOLD: usize = 100;
+
+/// Longest line that is shown with an error, in bytes; of a longer one its number says enough.
+const LONGEST_SHOWN: usize = 4096;
+
+/// What is wrong with a study, in the order of the text. Never empty.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StudyErrors {
     errors: Vec<StudyError>,
+    /// How many more there are.
+    more: usize,
     /// The text, for the lines to show.
     source: String,
 }
@@ -39,12 +47,15 @@ pub struct StudyErrors {
 impl StudyErrors {
     pub(crate) fn new(file: &str, source: &str, mut findings: Vec<Finding>) -> StudyErrors {
         findings.sort_by_key(|finding| finding.span.start);
+        let more = findings.len().saturating_sub(MOST_TOLD);
+        findings.truncate(MOST_TOLD);
         let errors = findings
             .into_iter()
             .map(|finding| StudyError::new(file, source, finding))
             .collect();
         StudyErrors {
             errors,
+            more,
             source: source.to_owned(),
         }
     }
@@ -66,7 +77,15 @@ impl StudyErrors {
             .map(|error| renderer.render(&[error.report(&self.source)]))
             .collect();
         if let [first, _, ..] = &self.errors[..] {
-            let count = format!("{} errors in {}", self.errors.len(), first.file);
+            let told = self.errors.len();
+            let count = match self.more {
+                0 => format!("{told} errors in {}", first.file),
+                more => format!(
+                    "at least {} errors in {}; these are the first {told}",
+                    told + more,
+                    first.file
+                ),
+            };
             let summary = Group::with_title(Level::ERROR.primary_title(count.as_str()));
             shown.push(renderer.render(&[summary]));
         }
@@ -100,11 +119,20 @@ impl StudyError {
         if let Some(nearest) = &self.nearest {
             annotation = annotation.label(format!("did you mean `{nearest}`?"));
         }
-        let snippet = Snippet::source(line)
-            .line_start(self.line)
-            .path(&self.file)
-            .annotation(annotation);
-        let group = Level::ERROR.primary_title(&self.message).element(snippet);
+        let title = Level::ERROR.primary_title(&self.message);
+        let group = match line.len() > LONGEST_SHOWN {
+            true => {
+                let place = Origin::path(&*self.file).line(self.line);
+                title.element(place.char_column(self.column))
+            }
+            false => {
+                let snippet = Snippet::source(line)
+                    .line_start(self.line)
+                    .path(&self.file)
+                    .annotation(annotation);
+                title.element(snippet)
+            }
+        };
         match &self.hint {
             Some(hint) => group.element(Level::HELP.with_name("hint").message(hint)),
             None => group,

@@ -2,7 +2,7 @@
 
 use weir_model::quantity::CpuSet;
 use weir_model::study::{ProxySpec, Settings};
-use weir_parameters::{Catalog, ClientLimits, DescriptorLimits, Means};
+use weir_parameters::{Catalog, ClientLimits, DescriptorLimits, Means, Unsaid};
 
 use crate::Engine;
 
@@ -53,7 +53,7 @@ impl CheckContext {
     }
 
     /// How many clients a proxy with `settings` can serve on this machine beside `held` connections
-    /// that ask nothing.
+    /// that ask nothing. Of a configuration of the user's nobody knows it, which may say anything.
     pub(crate) fn client_limits(
         &self,
         catalog: &Catalog,
@@ -61,6 +61,9 @@ impl CheckContext {
         settings: &Settings,
         held: u32,
     ) -> Option<ClientLimits> {
+        if proxy.configuration.is_some() {
+            return None;
+        }
         let means = Means {
             descriptors: DescriptorLimits {
                 soft: self.descriptor_limit,
@@ -70,6 +73,15 @@ impl CheckContext {
             held: u64::from(held),
         };
         catalog.client_limits(proxy.kind, settings, &proxy.role, means)
+    }
+
+    /// What holds where the settings of a proxy say nothing.
+    pub(crate) fn unsaid(&self, proxy: &ProxySpec) -> Unsaid {
+        let descriptor_limit = self.descriptor_limit;
+        match proxy.configuration {
+            Some(_) => Unsaid::Users,
+            None => Unsaid::Defaults { descriptor_limit },
+        }
     }
 }
 

@@ -17,9 +17,9 @@ pub fn remarks(study: &Study, catalog: &Catalog, context: &CheckContext) -> Vec<
         .chain(effects::without_effect(study, catalog));
     let mut remarks: Vec<Remark> = about_run.map(Remark::of_run).collect();
     for arm in &study.arms {
-        let limit = context.descriptor_limit;
         let proxy = study.proxy_of(arm);
-        for conflict in catalog.conflicts(proxy.kind, &arm.settings, &proxy.role, limit) {
+        let unsaid = context.unsaid(proxy);
+        for conflict in catalog.conflicts(proxy.kind, &arm.settings, &proxy.role, unsaid) {
             let of_this_arm = conflict
                 .ids
                 .first()

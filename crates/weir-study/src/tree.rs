@@ -4,6 +4,7 @@
 //! and tags are refused, which also means that a few bytes can never stand for a large tree, and
 //! depth and size have limits.
 
+use std::collections::BTreeMap;
 use std::ops::Range;
 
 use granit_parser::{Event, Options, Parser, ScalarStyle, Span};
@@ -31,6 +32,12 @@ pub(crate) const STUDY: Form = Form {
 
 /// Deepest nesting of mappings and lists; a study needs four.
 const MAX_DEPTH: usize = 16;
+
+/// Values of a file at most: each takes much more memory than its two bytes.
+const MAX_VALUES: usize = 1 << 20;
+
+/// Errors after which no more are looked for.
+const MAX_ERRORS: usize = 1000;
 
 /// A value and where it stands.
 #[derive(Debug)]
@@ -108,6 +115,8 @@ struct Reader<'t, 'c> {
     text: &'t str,
     form: &'static Form,
     check: &'c mut Checker,
+    /// How many were read.
+    values: usize,
 }
 
 /// An event and the bytes it stands at.
@@ -126,6 +135,7 @@ impl<'t, 'c> Reader<'t, 'c> {
             text,
             form,
             check,
+            values: 0,
         }
     }
 
@@ -156,8 +166,11 @@ impl<'t, 'c> Reader<'t, 'c> {
         root
     }
 
-    /// The next event, or `None` after a syntax error, which is reported.
+    /// The next event, or `None` after a syntax error, which is reported, or after many others.
     fn next(&mut self) -> Option<At<'t>> {
+        if self.check.count() >= MAX_ERRORS {
+            return None;
+        }
         match self.events.next_event()? {
             Ok((event, span)) => Some((event, bytes(&span, self.text))),
             Err(error) => {
@@ -181,6 +194,13 @@ impl<'t, 'c> Reader<'t, 'c> {
     fn node(&mut self, (event, span): At<'t>, depth: usize) -> Option<Node> {
         if depth > MAX_DEPTH {
             self.check.error(span, "this is nested too deeply");
+            return None;
+        }
+        self.values += 1;
+        if self.values > MAX_VALUES {
+            self.check
+                .error(span, "the file has too many values")
+                .hint(format!("at most {MAX_VALUES} are allowed"));
             return None;
         }
         if event.tag().is_some() {
@@ -219,6 +239,8 @@ impl<'t, 'c> Reader<'t, 'c> {
 
     fn mapping(&mut self, depth: usize) -> Option<(Value, usize)> {
         let mut entries: Vec<Entry> = Vec::new();
+        // Where each key stands first.
+        let mut places: BTreeMap<String, usize> = BTreeMap::new();
         loop {
             let key = match self.next()? {
                 (Event::MappingEnd, span) => return Some((Value::Mapping(entries), span.end)),
@@ -228,10 +250,13 @@ impl<'t, 'c> Reader<'t, 'c> {
             let value = self.node(value, depth + 1)?;
             let span = key.span;
             match key.value {
-                Value::Scalar(key) => match entries.iter().find(|entry| entry.key == key) {
-                    None => entries.push(Entry { key, span, value }),
-                    Some(first) => {
-                        let line = line_of(self.text, first.span.start);
+                Value::Scalar(key) => match places.get(&key) {
+                    None => {
+                        places.insert(key.clone(), span.start);
+                        entries.push(Entry { key, span, value });
+                    }
+                    Some(&first) => {
+                        let line = line_of(self.text, first);
                         self.check
                             .error(span, format!("the key `{key}` is given twice"))
                             .hint(format!("it is already in line {line}"));

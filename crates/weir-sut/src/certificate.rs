@@ -4,9 +4,8 @@
 //! bits (what published figures of TLS handshakes are about, and the dearer one for a server to sign
 //! with), for one name. A client takes the certificate itself for its trust anchor.
 
-use std::fs::{self, DirBuilder, OpenOptions};
-use std::io::{self, Write as _};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::fs;
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use rcgen::{
@@ -47,7 +46,7 @@ impl Certificate {
 
         let folder = folder.join(FOLDER);
         // The key is for weir's own user: nginx reads it before it becomes another one.
-        let made = DirBuilder::new().mode(0o700).create(&folder);
+        let made = weir_files::make_folder(&folder);
         made.map_err(SutError::file("create", &folder))?;
         let files = Certificate {
             certificate: folder.join(CERTIFICATE_FILE),
@@ -91,13 +90,7 @@ fn params(names: &[String]) -> Result<CertificateParams, rcgen::Error> {
 
 /// Writes a file that is nobody else's to read.
 fn write(path: &Path, text: &str) -> Result<(), SutError> {
-    let write = || -> io::Result<()> {
-        let mut file = OpenOptions::new()
-            .write(true)
-            .create_new(true)
-            .mode(0o600)
-            .open(path)?;
-        file.write_all(text.as_bytes())
-    };
-    write().map_err(SutError::file("write", path))
+    let created = weir_files::create_new(path);
+    let written = created.and_then(|mut file| file.write_all(text.as_bytes()));
+    written.map_err(SutError::file("write", path))
 }

@@ -69,7 +69,8 @@ pub struct Patch {
 
 impl Configuration {
     /// Makes the folders of a prefix, and what belongs there whatever the proxy: content, certificate
-    /// and key. `file` is the main file's name.
+    /// and key. `file` is the main file's name, `user` who the workers become: they may pass through all
+    /// folders but that of the configuration, which the master alone reads.
     pub(crate) fn prepare(
         task: &Task<'_>,
         file: &str,
@@ -79,16 +80,13 @@ impl Configuration {
         for folder in FOLDERS {
             let path = prefix.join(folder);
             if !path.is_dir() {
-                make_folder(&path)?;
+                make_folder(&path, user.filter(|_| folder != "conf"))?;
             }
         }
         // Absolute, since the proxy is started from elsewhere.
         let prefix = fs::canonicalize(prefix).map_err(SutError::file("read", prefix))?;
-        if let Some(user) = user {
-            user.must_reach(&prefix)?;
-        }
         if let ProxyRole::StaticFiles { size } = site.role {
-            write_files(&prefix.join("files"), *size, site.sizes)?;
+            write_files(&prefix.join("files"), *size, site.sizes, user)?;
         }
         if let Some(tls) = site.tls {
             tls.certificate.copy_to(&prefix.join("conf"))?;
@@ -223,7 +221,7 @@ impl Configuration {
 
     pub(crate) fn write(&self, text: &str) -> Result<(), SutError> {
         let file = self.file();
-        fs::write(&file, text).map_err(SutError::file("write", file))
+        weir_files::write(&file, text).map_err(SutError::file("write", file))
     }
 }
 
@@ -231,12 +229,21 @@ impl Configuration {
 /// from the root may be longer than a socket's address (108 bytes, unix(7)).
 pub(crate) const ADMIN_SOCKET: &str = "run/admin.sock";
 
-/// The page of a proxy that serves files, and files of other sizes beside it.
-fn write_files(folder: &Path, page: u64, sizes: &[u64]) -> Result<(), SutError> {
+/// The page of a proxy that serves files, and files of other sizes beside it, for its workers to read.
+fn write_files(
+    folder: &Path,
+    page: u64,
+    sizes: &[u64],
+    workers: Option<&WorkerUser>,
+) -> Result<(), SutError> {
     let others = sizes.iter().map(|&size| (file_target(size), size));
     for (target, size) in std::iter::once(("/index.html".to_owned(), page)).chain(others) {
         let file = folder.join(target.trim_start_matches('/'));
-        write_content(&file, size).map_err(SutError::file("write", file))?;
+        let written = write_content(&file, size).and_then(|()| match workers {
+            Some(user) => user.may_read(&file),
+            None => Ok(()),
+        });
+        written.map_err(SutError::file("write", file))?;
     }
     Ok(())
 }

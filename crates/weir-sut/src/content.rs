@@ -1,6 +1,5 @@
 //! Content of files that proxies serve.
 
-use std::fs::File;
 use std::io::{self, BufWriter, Write as _};
 use std::path::Path;
 
@@ -25,7 +24,7 @@ pub(crate) fn write_content(path: &Path, size: u64) -> io::Result<()> {
         "quantile ",
         "arrives.\n",
     ];
-    let mut file = BufWriter::new(File::create(path)?);
+    let mut file = BufWriter::new(weir_files::create(path)?);
     let mut left = usize::try_from(size).map_err(io::Error::other)?;
     // Knuth's 64-bit linear congruential generator (MMIX); the upper bits are the good ones.
     let mut state = 1_u64;

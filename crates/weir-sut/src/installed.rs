@@ -114,7 +114,7 @@ impl Installed {
 ///
 /// # Errors
 /// [`SutError::NotFound`].
-fn locate(marks: &Marks, executable: Option<&Path>) -> Result<PathBuf, SutError> {
+pub(crate) fn locate(marks: &Marks, executable: Option<&Path>) -> Result<PathBuf, SutError> {
     let not_found = |program: String, searched: &str| SutError::NotFound {
         kind: marks.kind,
         program,

@@ -1,11 +1,11 @@
 //! The proxies that weir starts, by their kinds.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use weir_model::study::ProxyKind;
 
-use crate::installed::{Installed, Marks};
+use crate::installed::{self, Installed, Marks};
 use crate::{Proxy, SutError};
 
 /// Looks for a proxy's program, where it is said to be or else on PATH and in the folders of system
@@ -16,6 +16,15 @@ use crate::{Proxy, SutError};
 pub fn find(kind: ProxyKind, executable: Option<&Path>) -> Result<Arc<dyn Proxy>, SutError> {
     let marks = marks(kind).ok_or(SutError::NotStartable { kind })?;
     (marks.open)(Installed::find(marks, executable)?)
+}
+
+/// Where [`find`] looks for a proxy's program when nobody says where it is. Nothing is run.
+///
+/// # Errors
+/// [`SutError::NotFound`]; or weir does not start this kind.
+pub fn locate(kind: ProxyKind) -> Result<PathBuf, SutError> {
+    let marks = marks(kind).ok_or(SutError::NotStartable { kind })?;
+    installed::locate(marks, None)
 }
 
 /// How the proxies of weir's list are known: each has a module here by its name.

@@ -22,6 +22,9 @@ use std::process::Command;
 
 use rustix::process::{Resource, Rlimit, Signal};
 use weir_model::quantity::CpuSet;
+use weir_probe::ProcessId;
+
+use crate::orphans::note;
 
 /// What a program is bound to, besides to weir's life.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -35,6 +38,9 @@ pub struct Launch {
     pub prefix: Vec<String>,
     /// Variables of the environment that are set for it, and for what it is started through.
     pub environment: Vec<(String, String)>,
+    /// File in which its process is noted before it becomes the program: from its first moment on, it can
+    /// be found by whoever sweeps after a weir that was killed.
+    pub note: Option<PathBuf>,
 }
 
 /// Makes commands that go through `weir launch`.
@@ -72,6 +78,9 @@ impl Launcher {
         }
         if let Some(nofile) = launch.nofile {
             command.args(["--nofile", &nofile.to_string()]);
+        }
+        if let Some(note) = &launch.note {
+            command.arg("--note").arg(note);
         }
         // Not set for this command: what is preloaded is for the proxy, not for weir.
         for (name, value) in &launch.environment {
@@ -171,6 +180,7 @@ struct Request {
     parent: Option<u32>,
     cpus: Option<CpuSet>,
     nofile: Option<u64>,
+    note: Option<PathBuf>,
     environment: Vec<(String, String)>,
     program: OsString,
     arguments: Vec<OsString>,
@@ -198,6 +208,10 @@ impl Request {
     }
 
     fn option(&mut self, option: &OsStr, value: &OsStr) -> Result<(), LaunchError> {
+        if option == "--note" {
+            self.note = Some(value.into());
+            return Ok(());
+        }
         let (option, value) = (option.to_string_lossy(), value.to_string_lossy());
         let bad = || usage(&format!("`{option} {value}` is not understood"));
         match &*option {
@@ -219,6 +233,13 @@ impl Request {
         // A group of its own: Ctrl-C in the terminal must reach weir alone, which then stops the
         // proxies in order.
         rustix::process::setpgid(None, None).map_err(refused("leave weir's process group"))?;
+        // What a proxy makes is for its own user: its logs tell of requests.
+        weir_files::keep_to_oneself();
+        if let Some(file) = &self.note {
+            let own = ProcessId::own().map_err(io::Error::other);
+            let noted = own.and_then(|own| note(file, &[own]));
+            noted.map_err(refused(format!("write {}", file.display())))?;
+        }
         if self.death_signal.is_some() {
             rustix::process::set_parent_process_death_signal(self.death_signal)
                 .map_err(refused("ask for a signal when weir ends"))?;
@@ -284,6 +305,7 @@ mod tests {
             nofile: Some(1024),
             prefix: vec!["nice".to_owned(), "-n5".to_owned()],
             environment: vec![("LD_PRELOAD".to_owned(), "/a=b.so".to_owned())],
+            note: Some("/run/a folder/processes".into()),
         };
         let launcher = Launcher::new(PathBuf::from("/usr/bin/weir"));
         let mut command = launcher.command(&launch, Path::new("/usr/sbin/nginx"));
@@ -296,6 +318,7 @@ mod tests {
             cpus: launch.cpus,
             nofile: launch.nofile,
             environment: launch.environment,
+            note: launch.note,
             program: OsString::from("nice"),
             arguments: ["-n5", "/usr/sbin/nginx", "-p", "a folder", "--", "--cpus"]
                 .map(OsString::from)

@@ -46,7 +46,7 @@ pub use certificate::Certificate;
 pub use configuration::{Configuration, Patch};
 pub use error::SutError;
 pub use installed::Installed;
-pub use known::find;
+pub use known::{find, locate};
 pub use language::Language;
 pub use launch::{Launch, LaunchError, Launcher, launch_main};
 pub use port::{free_port, free_ports};

@@ -1,16 +1,33 @@
 //! Processes of proxies whose weir, or whose main process, is gone.
 //!
 //! Workers outlive a master that was killed, and name nobody any more: their parent is another, their
-//! command line says only what they are. What is left to know them by is the program that they run and
-//! the files that they hold open.
+//! command line says only what they are. They are known by either of these:
+//!
+//! * They run a program that was noted in the prefix ([`PROGRAM_FILE`]), and hold a file below it open
+//!   for writing.
+//! * Their number and their start time were noted there ([`PROCESSES_FILE`]). The kernel does not show
+//!   program and files of a process that is not dumpable (proc(5), prctl(2)): one whose program has
+//!   capabilities of its own or may not be read, one that has become another user. Such a program also
+//!   outlives a weir that is killed, for the kernel takes the death signal from it (prctl(2),
+//!   PR_SET_PDEATHSIG).
 
 use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use weir_probe::{ProcessId, process};
 
+use crate::processes::{descendants, living};
+
 /// Name of the file in a prefix that says which program runs there.
 pub(crate) const PROGRAM_FILE: &str = "program";
+
+/// Name of the file in a prefix that lists the processes that were started there, the first one first: it
+/// leads the group of all of them.
+pub(crate) const PROCESSES_FILE: &str = "processes";
+
+/// Characters of a program's name that the kernel keeps (TASK_COMM_LEN, proc_pid_comm(5)).
+const NAME_LENGTH: usize = 15;
 
 /// `O_ACCMODE` of open(2), under which 0 is to read alone.
 const ACCESS_MODE: u32 = 3;
@@ -19,28 +36,97 @@ const ACCESS_MODE: u32 = 3;
 /// there, and weir starts no other process of that program there than its proxy's, so there is no
 /// doubt whose they are.
 pub(crate) fn writers_below(prefix: &Path) -> Vec<ProcessId> {
-    let programs = fs::read_to_string(prefix.join(PROGRAM_FILE)).unwrap_or_default();
-    let programs: Vec<&Path> = programs.lines().map(Path::new).collect();
-    let runs_one = |pid: u32| program_of(pid).is_some_and(|program| programs.contains(&&*program));
-    writers(prefix, runs_one)
+    let programs = programs(prefix);
+    let runs_one = |pid: u32| program_of(pid).is_some_and(|program| programs.contains(&program));
+    found(|process| runs_one(process.pid) && writes_below(process.pid, prefix) == Some(true))
 }
 
-/// The processes of a group that write below a prefix, whatever they run: what a script has started
-/// is of the group that the script was started in.
+/// The processes of a group that write below a prefix, or do not show whether they do, whatever they
+/// run: what a script has started is of the group that the script was started in.
 pub(crate) fn writers_of_group(prefix: &Path, group: u32) -> Vec<ProcessId> {
-    let is_of_group = |pid: u32| process::group(pid).is_ok_and(|found| found == group);
-    writers(prefix, is_of_group)
+    found(|process| is_of_group(process, group) && writes_below(process.pid, prefix) != Some(false))
 }
 
-fn writers(prefix: &Path, is_meant: impl Fn(u32) -> bool) -> Vec<ProcessId> {
-    let Ok(prefix) = fs::canonicalize(prefix) else {
-        return Vec::new();
+/// All that a weir which lives no more has left below a prefix. `has_numbers` tells whether the process
+/// numbers that it noted mean the same processes still: not so after a boot, or in another container.
+pub(crate) fn left_below(prefix: &Path, has_numbers: bool) -> Vec<ProcessId> {
+    let mut left = writers_below(prefix);
+    if has_numbers {
+        let noted = noted(prefix);
+        let alive = noted.iter().filter(|process| process.is_alive());
+        let below = alive
+            .clone()
+            .flat_map(|process| living(descendants(process.pid)));
+        let hidden = noted.first().map(|leader| hidden_of_group(prefix, *leader));
+        let more: Vec<ProcessId> = alive.copied().chain(below).collect();
+        for process in more.into_iter().chain(hidden.into_iter().flatten()) {
+            if !left.contains(&process) {
+                left.push(process);
+            }
+        }
+    }
+    left
+}
+
+/// Notes the processes of a prefix for [`left_below`].
+pub(crate) fn note(file: &Path, processes: &[ProcessId]) -> io::Result<()> {
+    let line = |process: &ProcessId| format!("{} {}\n", process.pid, process.start_ticks);
+    weir_files::write(file, processes.iter().map(line).collect::<String>())
+}
+
+fn noted(prefix: &Path) -> Vec<ProcessId> {
+    let text = fs::read_to_string(prefix.join(PROCESSES_FILE)).unwrap_or_default();
+    let process = |line: &str| {
+        let (pid, start_ticks) = line.split_once(' ')?;
+        Some(ProcessId {
+            pid: pid.parse().ok()?,
+            start_ticks: start_ticks.parse().ok()?,
+        })
     };
+    text.lines().filter_map(process).collect()
+}
+
+/// Processes that were started in a group after they were last noted, and do not show what they are. A
+/// group keeps its leader's number as long as it has a member (setpgid(2)), so these are of the same one
+/// unless the number is another process's by now; and they bear the name of a program of the prefix.
+fn hidden_of_group(prefix: &Path, leader: ProcessId) -> Vec<ProcessId> {
+    let is_another_s = ProcessId::of(leader.pid).is_ok_and(|now| now != leader);
+    if is_another_s {
+        return Vec::new();
+    }
+    let programs = programs(prefix);
+    let names: Vec<String> = programs.iter().filter_map(|path| name_of(path)).collect();
+    found(|process| {
+        let comm = fs::read_to_string(format!("/proc/{}/comm", process.pid)).unwrap_or_default();
+        process.start_ticks >= leader.start_ticks
+            && is_of_group(process, leader.pid)
+            && names.iter().any(|name| name == comm.trim_end())
+            && writes_below(process.pid, prefix).is_none()
+    })
+}
+
+/// What the kernel calls a process that runs a program.
+fn name_of(program: &Path) -> Option<String> {
+    let name = program.file_name()?.to_str()?;
+    Some(name.chars().take(NAME_LENGTH).collect())
+}
+
+fn is_of_group(process: ProcessId, group: u32) -> bool {
+    process::group(process.pid).is_ok_and(|found| found == group)
+}
+
+fn programs(prefix: &Path) -> Vec<PathBuf> {
+    let programs = fs::read_to_string(prefix.join(PROGRAM_FILE)).unwrap_or_default();
+    programs.lines().map(PathBuf::from).collect()
+}
+
+/// The processes of this machine that are meant.
+fn found(is_meant: impl Fn(ProcessId) -> bool) -> Vec<ProcessId> {
     let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
     processes
         .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
         .filter_map(|pid| ProcessId::of(pid).ok())
-        .filter(|process| is_meant(process.pid) && writes_below(process.pid, &prefix))
+        .filter(|process| is_meant(*process))
         // Its number may have become another's between two looks.
         .filter(|process| process.is_alive())
         .collect()
@@ -56,14 +142,19 @@ pub(crate) fn program_of(pid: u32) -> Option<PathBuf> {
     ))
 }
 
-fn writes_below(pid: u32, folder: &Path) -> bool {
-    let descriptors = fs::read_dir(format!("/proc/{pid}/fd"))
-        .into_iter()
-        .flatten();
-    descriptors.flatten().any(|descriptor| {
-        let is_below = fs::read_link(descriptor.path()).is_ok_and(|file| file.starts_with(folder));
+/// Whether a process has a file below a folder open for writing; `None`: it does not show its files.
+fn writes_below(pid: u32, folder: &Path) -> Option<bool> {
+    let Ok(folder) = fs::canonicalize(folder) else {
+        return Some(false);
+    };
+    let descriptors = match fs::read_dir(format!("/proc/{pid}/fd")) {
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => return None,
+        descriptors => descriptors.into_iter().flatten(),
+    };
+    Some(descriptors.flatten().any(|descriptor| {
+        let is_below = fs::read_link(descriptor.path()).is_ok_and(|file| file.starts_with(&folder));
         is_below && is_for_writing(pid, &descriptor.file_name().to_string_lossy())
-    })
+    }))
 }
 
 /// By the flags in `/proc/PID/fdinfo`, which are octal (proc(5)).

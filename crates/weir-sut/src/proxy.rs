@@ -18,7 +18,7 @@ use weir_probe::port_is_free;
 
 use crate::installed::{Installed, words as said};
 use crate::launch::Launch;
-use crate::orphans::PROGRAM_FILE;
+use crate::orphans::{PROCESSES_FILE, PROGRAM_FILE};
 use crate::running::{RunningProxy, tail, tail_of};
 use crate::{Configuration, Language, Launcher, Site, SutError, Task};
 
@@ -254,6 +254,7 @@ pub fn start(
     let (output, errors) = outputs(configuration)?;
     let launch = Launch {
         environment: [&configuration.environment[..], &launch.environment].concat(),
+        note: Some(configuration.prefix().join(PROCESSES_FILE)),
         ..launch.clone()
     };
     let mut command = launcher.command(&launch, proxy.program());
@@ -297,7 +298,7 @@ fn note_program(program: &Path, configuration: &Configuration) -> Result<(), Sut
     let real = fs::canonicalize(program).unwrap_or_else(|_| program.to_owned());
     let file = configuration.prefix().join(PROGRAM_FILE);
     let text = format!("{}\n", real.display());
-    fs::write(&file, text).map_err(SutError::file("write", file))
+    weir_files::write(&file, text).map_err(SutError::file("write", file))
 }
 
 /// An earlier instance that was killed leaves its sockets and process numbers behind, and some proxies
@@ -312,7 +313,7 @@ fn clear_remains(configuration: &Configuration) {
 
 /// Files for what the program prints: one for both of its outputs, unless it logs to the first.
 fn outputs(configuration: &Configuration) -> Result<(File, File), SutError> {
-    let create = |path: PathBuf| File::create(&path).map_err(SutError::file("create", path));
+    let create = |path: PathBuf| weir_files::create(&path).map_err(SutError::file("create", path));
     let errors = create(configuration.output())?;
     let output = match &configuration.stdout {
         Some(file) => create(configuration.prefix().join(file))?,

@@ -10,7 +10,9 @@ use rustix::process::Signal;
 use weir_model::study::ProxyKind;
 use weir_probe::{ProcessCpu, ProcessId, process};
 
-use crate::orphans::{PROGRAM_FILE, program_of, writers_below, writers_of_group};
+use crate::orphans::{
+    PROCESSES_FILE, PROGRAM_FILE, note, program_of, writers_below, writers_of_group,
+};
 use crate::processes::{GRACE, POLL, descendants, kill_all, living, signal};
 use crate::{Configuration, SutError};
 
@@ -56,6 +58,7 @@ impl RunningProxy {
     pub(crate) fn note_processes_but(&mut self, leaving: &[u32]) -> Result<(), SutError> {
         self.main = self.find_main();
         self.note_real_programs();
+        self.note_processes();
         let mut below = descendants(self.main);
         below.retain(|pid| !leaving.contains(pid));
         self.workers = below
@@ -90,7 +93,15 @@ impl RunningProxy {
             .iter()
             .map(|program| format!("{}\n", program.display()));
         // What is missing is a process that a later sweep might not find.
-        let _ = fs::write(self.prefix.join(PROGRAM_FILE), lines.collect::<String>());
+        let _ = weir_files::write(&self.prefix.join(PROGRAM_FILE), lines.collect::<String>());
+    }
+
+    /// Notes numbers and start times too, which tell of processes that show nothing else.
+    fn note_processes(&self) {
+        let started = std::iter::once(self.child.id()).chain(descendants(self.child.id()));
+        let processes: Vec<ProcessId> = living(started.collect()).collect();
+        // As above.
+        let _ = note(&self.prefix.join(PROCESSES_FILE), &processes);
     }
 
     /// Processes below its own first one, as they are now.

@@ -1,7 +1,8 @@
 //! The user that a proxy's workers become when the proxy is started by root.
 
-use std::fs;
-use std::os::unix::fs::MetadataExt;
+use std::fs::{self, Permissions};
+use std::io;
+use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
 use std::path::Path;
 
 use crate::SutError;
@@ -19,7 +20,7 @@ pub(crate) struct WorkerUser {
     pub(crate) name: String,
     pub(crate) group: String,
     uid: u32,
-    gid: u32,
+    pub(crate) gid: u32,
 }
 
 impl WorkerUser {
@@ -63,6 +64,12 @@ impl WorkerUser {
             uid: user.get(2)?.parse().ok()?,
             gid: group.get(2)?.parse().ok()?,
         })
+    }
+
+    /// Lets the user read a file, by its group.
+    pub(crate) fn may_read(&self, file: &Path) -> io::Result<()> {
+        chown(file, None, Some(self.gid))?;
+        fs::set_permissions(file, Permissions::from_mode(0o640))
     }
 
     /// Whether the user may enter a folder and all above it, as far as modes say.

@@ -2,22 +2,26 @@
 //!
 //! A run that ends in any orderly way removes its folder. One that was killed cannot, so the next
 //! one sweeps: it removes folders whose weir lives no more. A proxy's processes that survived their
-//! weir are ended first, if it is beyond doubt that they are such: they run the program that the folder
-//! names and have a file of the folder open for writing.
+//! weir are ended first, if it is beyond doubt that they are such: see [`crate::orphans`].
 
-use std::fs::{self, DirBuilder, Metadata, Permissions};
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
+use std::fs::{self, Metadata, Permissions};
+use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use weir_probe::ProcessId;
 
 use crate::SutError;
-use crate::orphans::writers_below;
+use crate::orphans::left_below;
 use crate::port::random;
 use crate::processes::end_all;
+use crate::user::WorkerUser;
 
-const OWNER_FILE: &str = "pid";
+/// Says who made a folder. No arm's name begins with a dot, so this and weir's other files in the folder
+/// are never in an arm's way.
+const OWNER_FILE: &str = ".pid";
+/// Its name before arms could be called so.
+const FORMER_OWNER_FILE: &str = "pid";
 
 /// A folder without an owner's file is one that a weir is about to fill, unless it is this old.
 const ABANDONED_AFTER: Duration = Duration::from_secs(3600);
@@ -26,8 +30,8 @@ const ABANDONED_AFTER: Duration = Duration::from_secs(3600);
 const ORPHAN_GRACE: Duration = Duration::from_secs(2);
 
 /// A private folder under the system's folder for temporary files, removed with everything in it
-/// when this is dropped. Everybody may enter it and read it, since a proxy's workers are often
-/// another user than weir; nobody else may write.
+/// when this is dropped. Nobody else may read or write in it. Root's may be passed through, to an arm's
+/// prefix: a proxy's workers are often another user than its master ([`make_folder`]).
 #[derive(Debug)]
 pub struct WorkFolder {
     path: PathBuf,
@@ -49,10 +53,14 @@ impl WorkFolder {
     pub fn create_in(parent: &Path) -> Result<WorkFolder, SutError> {
         let own = Owner::this_process()?;
         let path = parent.join(format!("weir-{}-{:016x}", own.process.pid, random()));
-        make_folder(&path)?;
+        weir_files::make_folder(&path).map_err(SutError::file("create", &path))?;
         let folder = WorkFolder { path };
         let file = folder.path.join(OWNER_FILE);
-        fs::write(&file, own.to_text()).map_err(SutError::file("write", file))?;
+        weir_files::write(&file, own.to_text()).map_err(SutError::file("write", file))?;
+        if rustix::process::geteuid().is_root() {
+            let passable = fs::set_permissions(&folder.path, Permissions::from_mode(PASSABLE));
+            passable.map_err(SutError::file("open", &folder.path))?;
+        }
         Ok(folder)
     }
 
@@ -61,7 +69,8 @@ impl WorkFolder {
         &self.path
     }
 
-    /// A folder for one proxy's prefix, not made yet. `name` is an arm's name.
+    /// A folder for one proxy's prefix, not made yet. `name` is an arm's name
+    /// ([`weir_model::study::is_arm_name`]).
     pub fn prefix(&self, name: &str) -> PathBuf {
         self.path.join(name)
     }
@@ -110,14 +119,22 @@ impl Drop for WorkFolder {
     }
 }
 
-/// Makes one folder that everybody may enter and nobody else may write, whatever the umask.
-pub(crate) fn make_folder(path: &Path) -> Result<(), SutError> {
-    let mut builder = DirBuilder::new();
-    builder.mode(0o755);
-    builder
-        .create(path)
-        .map_err(SutError::file("create", path))?;
-    fs::set_permissions(path, Permissions::from_mode(0o755)).map_err(SutError::file("create", path))
+/// A folder that others may pass through, and not look into.
+const PASSABLE: u32 = 0o711;
+
+/// A folder that its group may pass through, and not look into.
+const PASSABLE_BY_GROUP: u32 = 0o710;
+
+/// Makes one folder of a prefix. Nobody else may look into it; a proxy's workers that become another user
+/// may pass through it, by their group, to the files and sockets that they know the names of.
+pub(crate) fn make_folder(path: &Path, workers: Option<&WorkerUser>) -> Result<(), SutError> {
+    let make = || {
+        weir_files::make_folder(path)?;
+        let Some(user) = workers else { return Ok(()) };
+        chown(path, None, Some(user.gid))?;
+        fs::set_permissions(path, Permissions::from_mode(PASSABLE_BY_GROUP))
+    };
+    make().map_err(SutError::file("create", path))
 }
 
 /// The process number in a folder's name, `None` for names that are not weir's.
@@ -147,6 +164,13 @@ impl Owner {
         })
     }
 
+    /// Who made this folder, if it says so.
+    fn of(folder: &Path) -> Option<Owner> {
+        let mut files = [OWNER_FILE, FORMER_OWNER_FILE].into_iter();
+        let text = files.find_map(|file| fs::read_to_string(folder.join(file)).ok())?;
+        Owner::parse(&text)
+    }
+
     fn to_text(&self) -> String {
         let ProcessId { pid, start_ticks } = self.process;
         format!("{pid}\n{start_ticks}\n{}\n{}\n", self.boot, self.namespace)
@@ -171,6 +195,11 @@ impl Owner {
         }
         self.namespace == own.namespace && !self.process.is_alive()
     }
+
+    /// Whether process numbers that it has noted mean the same processes here.
+    fn shares_numbers(&self, own: &Owner) -> bool {
+        self.boot == own.boot && self.namespace == own.namespace
+    }
 }
 
 /// Whether a folder is this user's and its weir is certainly gone.
@@ -186,8 +215,7 @@ fn is_abandoned(path: &Path) -> bool {
     if !metadata.is_dir() || !is_own {
         return false;
     }
-    let text = fs::read_to_string(path.join(OWNER_FILE)).unwrap_or_default();
-    match Owner::parse(&text) {
+    match Owner::of(path) {
         Some(owner) => owner.is_gone(&own),
         None => is_older_than(&metadata, ABANDONED_AFTER),
     }
@@ -201,11 +229,11 @@ fn is_older_than(metadata: &Metadata, age: Duration) -> bool {
 
 /// Ends proxies that outlived the weir of an abandoned folder.
 fn end_orphans(folder: &Path) {
-    let Ok(prefixes) = fs::read_dir(folder) else {
-        return;
-    };
-    for prefix in prefixes.flatten() {
-        end_all(&writers_below(&prefix.path()), ORPHAN_GRACE);
+    let (owner, own) = (Owner::of(folder), Owner::this_process().ok());
+    let both = owner.zip(own);
+    let has_numbers = both.is_some_and(|(owner, own)| owner.shares_numbers(&own));
+    for prefix in fs::read_dir(folder).into_iter().flatten().flatten() {
+        end_all(&left_below(&prefix.path(), has_numbers), ORPHAN_GRACE);
     }
 }
 
@@ -269,11 +297,16 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_may_be_entered_by_all_and_goes_when_dropped() {
+    fn a_folder_can_be_looked_into_by_nobody_else_and_goes_when_dropped() {
         let parent = tempfile::tempdir().unwrap();
         let folder = WorkFolder::create_in(parent.path()).unwrap();
-        let mode = fs::metadata(folder.path()).unwrap().permissions().mode();
-        assert_eq!(mode & 0o777, 0o755);
+        let mode = |path: &Path| fs::metadata(path).unwrap().mode() & 0o777;
+        let is_root = rustix::process::geteuid().is_root();
+        assert_eq!(mode(folder.path()), if is_root { 0o711 } else { 0o700 });
+        assert_eq!(mode(&folder.path().join(OWNER_FILE)), 0o600);
+        let prefix = folder.prefix("arm");
+        make_folder(&prefix, WorkerUser::find(&["nobody"]).as_ref()).unwrap();
+        assert_eq!(mode(&prefix), if is_root { 0o710 } else { 0o700 });
         let path = folder.path().to_owned();
         drop(folder);
         assert!(!path.exists());

@@ -6,6 +6,7 @@ use std::process::ExitCode;
 
 use weir_lab::{Blame, LabError};
 use weir_record::HEADER_FILE;
+use weir_report::foreign::visible;
 
 /// Exit code when the work could not be done although the input was right.
 pub(crate) const FAILED: u8 = 1;
@@ -100,10 +101,11 @@ impl Failure {
         let mut text = if self.verbatim {
             self.message.trim_end().to_owned()
         } else {
-            format!("{red}weir:{plain} {}", self.message.trim_end())
+            // Without colours of others: a path, a proxy's words.
+            format!("{red}weir:{plain} {}", visible(self.message.trim_end()))
         };
         if let Some(hint) = &self.hint {
-            text.push_str(&format!("\n{cyan}hint:{plain} {hint}"));
+            text.push_str(&format!("\n{cyan}hint:{plain} {}", visible(hint)));
         }
         text
     }
@@ -111,5 +113,19 @@ impl Failure {
     /// For the shell.
     pub(crate) fn exit_code(&self) -> ExitCode {
         ExitCode::from(self.code)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What a host, a proxy or a path says is in messages.
+    #[test]
+    fn nothing_of_others_commands_the_terminal_in_a_message() {
+        let failure = Failure::failed("agent: \x1b[31mred\x1b[2J").hint("\x1b]0;title\x07");
+        let expected = "\x1b[1;31mweir:\x1b[0m agent: \\u001b[31mred\\u001b[2J\n\
+                        \x1b[36mhint:\x1b[0m \\u001b]0;title\\u0007";
+        assert_eq!(failure.rendered(true), expected);
     }
 }

@@ -19,8 +19,16 @@ fn main() -> ExitCode {
         Ok(args) => args,
         Err(error) => {
             // Help and version are not errors; everything else is bad input, exit code 2.
-            let _ = error.print();
-            return ExitCode::from(if error.use_stderr() { 2 } else { 0 });
+            if !error.use_stderr() {
+                let _ = error.print();
+                return ExitCode::SUCCESS;
+            }
+            let text = error.render();
+            match terminal::color_on_stderr() {
+                true => terminal::tell(&text.ansi().to_string()),
+                false => terminal::tell(&text.to_string()),
+            }
+            return ExitCode::from(failure::BAD_INPUT);
         }
     };
     match commands::dispatch(args.command) {

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use weir_load::files::{LARGEST_DATA, LARGEST_DESCRIPTION, read_at_most};
 use weir_model::load::RequestSpec;
 use weir_model::request::WeightedRequest;
 use weir_study::{Engine, parse_requests, utf8};
@@ -12,7 +13,7 @@ use crate::terminal;
 
 /// What is typed may name a pipe, unlike a study.
 const TYPED: Engine = Engine {
-    read: |path| std::fs::read(path),
+    read: |path| read_at_most(path, LARGEST_DATA),
     ..ENGINE
 };
 
@@ -23,7 +24,7 @@ pub(crate) fn read(
     add: impl Fn(&mut RequestSpec),
 ) -> Result<Vec<WeightedRequest>, Failure> {
     let name = path.display().to_string();
-    let bytes = std::fs::read(path)
+    let bytes = read_at_most(path, LARGEST_DESCRIPTION)
         .map_err(|error| Failure::input(format_args!("cannot read {name}: {error}")))?;
     let mut requests = utf8(bytes, &name)
         .and_then(|text| parse_requests(&text, &name, TYPED))

@@ -1,14 +1,29 @@
 //! What the terminal can show.
 
+use std::borrow::Cow;
 use std::io::{self, IsTerminal, Write, stderr, stdout};
+
+use weir_report::foreign::{masked, visible};
 
 use crate::failure::Failure;
 
-/// Writes a result to standard output. A reader who has seen enough (`weir … | head`) is no error.
+/// Takes the line away that the cursor is in (ECMA-48: EL, after a return to its begin).
+const TAKE_AWAY: &[u8] = b"\r\x1b[2K";
+
+/// Writes a result to standard output, without what others have put into it to command a terminal. A reader
+/// who has seen enough (`weir … | head`) is no error.
 ///
 /// # Errors
 /// The kernel refuses, for example because standard output is a file on a full disk.
 pub(crate) fn print(text: &str) -> Result<(), Failure> {
+    print_as_it_is(&shown(text, color_on_stdout()))
+}
+
+/// As [`print`], byte for byte: for what is to be applied, and no terminal shows.
+///
+/// # Errors
+/// As [`print`].
+pub(crate) fn print_as_it_is(text: &str) -> Result<(), Failure> {
     let mut out = stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(Failure::failed(format!(
@@ -19,9 +34,35 @@ pub(crate) fn print(text: &str) -> Result<(), Failure> {
 }
 
 /// Writes to standard error what goes beside the results. Nobody is left to be told when that
-/// fails, and a trial must not end because nobody watches it.
+/// fails, and a trial must not end because nobody watches it. What others have put into it to command a
+/// terminal is made visible, and secrets are masked: proxies quote their configurations.
 pub(crate) fn tell(text: &str) {
-    let _ = stderr().lock().write_all(text.as_bytes());
+    let text = shown(text, color_on_stderr());
+    let _ = stderr().lock().write_all(masked(&text).as_bytes());
+}
+
+/// Text with nothing in it that commands a terminal, but colours where there may be any.
+fn shown(text: &str, color: bool) -> Cow<'_, str> {
+    const BEGIN: &str = "\x1b[";
+    if !color || !text.contains(BEGIN) {
+        return visible(text);
+    }
+    let mut pieces = text.split(BEGIN);
+    let mut out = visible(pieces.next().unwrap_or_default()).into_owned();
+    for piece in pieces {
+        // SGR alone (ECMA-48 §8.3.117).
+        let end = piece.find(|c: char| !c.is_ascii_digit() && c != ';');
+        let end = end.filter(|end| piece[*end..].starts_with('m'));
+        let begin = if end.is_some() { BEGIN } else { "\\u001b[" };
+        let (sequence, rest) = piece.split_at(end.map_or(0, |end| end + 1));
+        out.extend([begin, sequence, &visible(rest)]);
+    }
+    Cow::Owned(out)
+}
+
+/// Whether standard output is a terminal.
+pub(crate) fn is_on_stdout() -> bool {
+    stdout().is_terminal()
 }
 
 /// Colour is used on a terminal unless NO_COLOR is set (no-color.org) or TERM is `dumb`.
@@ -73,7 +114,8 @@ impl StatusLine {
     /// Shows a line of work in progress.
     pub(crate) fn show(&mut self, line: &str) {
         if self.rewrites {
-            tell(&format!("\r\x1b[2K{line}"));
+            self.clear();
+            tell(line);
             self.shown = true;
         } else {
             tell(&format!("{line}\n"));
@@ -89,8 +131,33 @@ impl StatusLine {
     /// Takes the line of work in progress away.
     pub(crate) fn clear(&mut self) {
         if self.shown {
-            tell("\r\x1b[2K");
+            let _ = stderr().lock().write_all(TAKE_AWAY);
             self.shown = false;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn colours_stay_where_there_may_be_any_and_nothing_else_does() {
+        for (text, plain, colored) in [
+            (
+                "\x1b[1;31mweir:\x1b[0m no",
+                "\\u001b[1;31mweir:\\u001b[0m no",
+                "\x1b[1;31mweir:\x1b[0m no",
+            ),
+            (
+                "\x1b[2Ja\x1b[",
+                "\\u001b[2Ja\\u001b[",
+                "\\u001b[2Ja\\u001b[",
+            ),
+            ("\x1b]0;t\x07", "\\u001b]0;t\\u0007", "\\u001b]0;t\\u0007"),
+        ] {
+            assert_eq!(shown(text, false), plain);
+            assert_eq!(shown(text, true), colored);
         }
     }
 }

@@ -427,6 +427,16 @@ pub struct ArmStarted {
     pub remarks: Vec<String>,
 }
 
+impl ArmStarted {
+    /// Every address that load may be sent to for it.
+    pub fn addresses(&self) -> impl Iterator<Item = SocketAddr> {
+        let asked = self.asked.iter().map(|(at, _)| *at);
+        std::iter::once(self.listen)
+            .chain(self.tls_listen)
+            .chain(asked)
+    }
+}
+
 /// A new instance of a proxy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ArmRenewed {

@@ -2,7 +2,6 @@
 
 use std::borrow::Borrow;
 use std::collections::BTreeMap;
-use std::io::Cursor;
 
 use hdrhistogram::Histogram;
 use hdrhistogram::serialization::{Serializer as _, V2Serializer};
@@ -121,9 +120,7 @@ fn read_into(histogram: &mut Histogram<u64>, bytes: &Bytes) -> Option<()> {
     if bytes.0.is_empty() {
         return Some(());
     }
-    let read: Histogram<u64> = hdrhistogram::serialization::Deserializer::new()
-        .deserialize(&mut Cursor::new(&bytes.0))
-        .ok()?;
+    let read = weir_record::decode(&bytes.0).ok()?;
     histogram.add(&read).ok()
 }
 
@@ -171,8 +168,18 @@ mod tests {
     #[test]
     fn what_is_no_histogram_is_refused() {
         let mut counts = counts_of(&SliceData::new());
-        counts.response = Bytes(b"no histogram".to_vec());
-        assert!(data_of(&counts).is_none());
+        // 44 bytes that claim 4 GiB of counts.
+        let mut claims = histogram(&{
+            let mut one = weir_record::empty_histogram();
+            one.record(1_000).unwrap();
+            one
+        });
+        claims.0[4..8].copy_from_slice(&[0xff; 4]);
+        claims.0.truncate(44);
+        for none in [Bytes(b"no histogram".to_vec()), claims] {
+            counts.response = none;
+            assert!(data_of(&counts).is_none());
+        }
         counts.response = Bytes::default();
         counts.statuses.insert(99, 1);
         assert!(data_of(&counts).is_none());

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use weir_host::journal::Restored;
 use weir_model::record::AskedRecord;
-use weir_model::study::LauncherSpec;
+use weir_model::study::{LauncherSpec, is_arm_name};
 use weir_origin::{Origin, OriginConfig};
 use weir_parameters::Catalog;
 use weir_sut::{Certificate, Launcher, SutError, WorkFolder};
@@ -99,7 +99,13 @@ impl Bench {
             () if self.arms.contains_key(&slot) => {
                 Err(is_taken(&format!("slot {slot} is another arm's")))
             }
-            () if self.arms.values().any(|arm| arm.name() == name) => {
+            // It becomes a folder's, beside files of weir's own.
+            () if !is_arm_name(name) => Err(is_taken("this is not a valid name for an arm")),
+            () if self
+                .arms
+                .values()
+                .any(|arm| arm.name().eq_ignore_ascii_case(name)) =>
+            {
                 Err(is_taken("another arm has this name"))
             }
             () => Ok(()),
@@ -260,7 +266,7 @@ impl Hands for Bench {
     }
 
     fn begin_settings(&mut self, job: HostSettingsJob) -> Result<(), Failure> {
-        self.settings = Some(Arc::new(HostSettings::begin(&job)?));
+        self.settings = Some(Arc::new(HostSettings::begin(&job, &self.catalog)?));
         Ok(())
     }
 

@@ -2,7 +2,6 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -199,19 +198,20 @@ pub(super) fn connector(
     tls: &TlsSpec,
     place: &Place,
 ) -> Result<Connector, Failure> {
+    // With a dot before them, as no arm is called.
     let here = |name: &str, text: &[u8]| {
         let path = place.folder.join(name);
-        fs::write(&path, text).map_err(unwritable(path.clone()))?;
+        weir_files::write(&path, text).map_err(unwritable(path.clone()))?;
         Ok::<_, Failure>(path.display().to_string())
     };
     let mut spec = tls.clone();
     if !job.trust.is_empty() {
-        spec.trust = Trust::Ca(here("trust.pem", job.trust.as_bytes())?);
+        spec.trust = Trust::Ca(here(".trust.pem", job.trust.as_bytes())?);
     }
     if let Some(client) = &mut spec.client {
         for (path, name) in [
-            (&mut client.certificate, "client.pem"),
-            (&mut client.key, "key.pem"),
+            (&mut client.certificate, ".client.pem"),
+            (&mut client.key, ".key.pem"),
         ] {
             if let Some(text) = files.get(path) {
                 *path = here(name, &text.0)?;

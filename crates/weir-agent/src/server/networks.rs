@@ -135,7 +135,7 @@ fn wire_name(slot: usize) -> String {
 }
 
 /// Where an arm's proxy listens in its own namespace, in clear and over TLS.
-pub(super) fn arm_addresses(index: usize) -> (SocketAddr, SocketAddr) {
+pub fn arm_addresses(index: usize) -> (SocketAddr, SocketAddr) {
     let ip = IpAddr::V4(Ipv4Addr::new(10, INBOUND, index as u8, ARM));
     (SocketAddr::new(ip, PORT), SocketAddr::new(ip, TLS_PORT))
 }
@@ -149,8 +149,8 @@ pub(super) fn asked_addresses(index: usize, count: usize) -> Vec<SocketAddr> {
         .collect()
 }
 
-/// Where the origin server listens for an arm.
-pub(super) fn origin_address(index: usize) -> SocketAddr {
+/// Where the origin server listens for an arm: at a port of the kernel's choice.
+pub fn origin_address(index: usize) -> SocketAddr {
     let ip = IpAddr::V4(Ipv4Addr::new(10, OUTBOUND, index as u8, 1));
     SocketAddr::new(ip, 0)
 }

@@ -3,7 +3,7 @@
 //! A namespace cannot have its own, so the host is given the arm's when its slices begin. Every value
 //! that it may get stands in the journal before it gets the first.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, PoisonError};
 
 use weir_host::journal::{self, Journal, Key, Restored};
@@ -28,9 +28,12 @@ struct State {
 }
 
 impl HostSettings {
-    /// Takes the host's journal.
-    pub(super) fn begin(job: &HostSettingsJob) -> Result<HostSettings, Failure> {
+    /// Takes the host's journal, for the settings that the catalog or the study has rows for.
+    pub(super) fn begin(job: &HostSettingsJob, catalog: &Catalog) -> Result<HostSettings, Failure> {
         let journal = Journal::open(&Journal::default_folder(), &job.purpose)?;
+        let built_in: BTreeSet<String> = Catalog::builtin().sysctls().collect();
+        let own = catalog.sysctls().filter(|name| !built_in.contains(name));
+        let journal = journal.listing(own);
         Ok(HostSettings(Mutex::new(State {
             journal,
             arms: BTreeMap::new(),
@@ -148,7 +151,9 @@ mod tests {
 
     fn state(folder: &Path) -> HostSettings {
         HostSettings(Mutex::new(State {
-            journal: Journal::open(folder, "a test").unwrap(),
+            journal: Journal::open(folder, "a test")
+                .unwrap()
+                .listing(["kernel.osrelease".to_owned()]),
             arms: BTreeMap::new(),
             before: BTreeMap::new(),
             given: BTreeMap::new(),

@@ -365,6 +365,23 @@ fn jobs_that_make_no_sense_fail_and_it_goes_on() {
         words.contains("256 arms can run at the same time"),
         "{words}"
     );
+    // A name becomes a folder's, beside what the agent keeps for itself.
+    for name in [
+        "..",
+        ".pid",
+        ".trust.pem",
+        "",
+        "a/b",
+        "../b",
+        "/etc",
+        "a\nb",
+    ] {
+        let words = line.fails(arm(0, name));
+        assert!(
+            words.contains("not a valid name for an arm"),
+            "{name}: {words}"
+        );
+    }
     for sources in [0, 254] {
         let networks = NetworksJob { mtu: 1500, sources };
         assert!(line.fails(networks).contains("1 to 253"));

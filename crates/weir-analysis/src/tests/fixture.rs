@@ -8,10 +8,8 @@ use weir_model::fixture;
 use weir_model::load_report::LoadReport;
 use weir_model::record::*;
 use weir_model::study::*;
-use weir_record::{HistogramKind, Run, RunWriter, summarize, tag};
+use weir_record::{HistogramKind, Run, RunWriter, empty_histogram, summarize, tag};
 use weir_stats::{SplitMix64, block_order};
-
-use crate::values::empty_histogram;
 
 /// Slice and its measured part.
 pub(crate) const SLICE_NS: u64 = 100_000_000;

@@ -8,6 +8,7 @@ use super::find::{BEHIND, Finder, Found, field, get};
 use super::pointer::Pointer;
 use super::set::{Edit, set_in};
 use super::tree::Tree;
+use super::write::in_style;
 use super::{caddy, envoy};
 use crate::place::{about, error};
 use crate::{ConfigurationError, Source, Wanted};
@@ -239,6 +240,11 @@ impl Row<'_> {
             Some(users) if self.is_log() => self.joined(users, context, at, value),
             _ => value,
         };
+        let found = get(self.document, &place);
+        let value = value.map(|value| match (self.dialect, found) {
+            (Dialect::Caddy, Some(found)) => in_style(found, value),
+            _ => value,
+        });
         self.edits.push(Edit { at: place, value });
         Ok(())
     }

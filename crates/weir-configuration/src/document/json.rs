@@ -1,14 +1,20 @@
 //! JSON with the place of every value.
 
-use super::tree::{Entry, Node, Style, Value};
+use super::tree::{Entry, MOST_VALUES, Node, Style, Value};
 use crate::place::error;
 use crate::{ConfigurationError, SourceFile};
 
 /// Reads a document.
 ///
 /// # Errors
-/// It is not JSON: serde_json says so, and where. It limits depth too, to 128.
+/// It is not JSON: serde_json says so, and where. It limits depth too, to 128. Or it has too many values.
 pub(super) fn parse(file: &SourceFile) -> Result<Node, ConfigurationError> {
+    // Every value but the first comes behind one of these; some stand in texts.
+    let mut before = file.text.bytes().enumerate();
+    let is_before = |(_, byte): &(usize, u8)| matches!(byte, b',' | b'[' | b'{');
+    if let Some((at, _)) = before.by_ref().filter(is_before).nth(MOST_VALUES) {
+        return Err(error(file, at, "too many values"));
+    }
     serde_json::from_str::<serde_json::Value>(&file.text).map_err(|e| {
         let at = byte_of(&file.text, e.line(), e.column());
         let said = e.to_string();

@@ -7,7 +7,7 @@ use serde_json::{Map, Value as Json};
 
 use super::find::Place;
 use super::tree::{Format, Node, Style, Tree, Value};
-use super::write::{Layout, quoted, spaced};
+use super::write::Layout;
 use crate::place::{error, line_end};
 use crate::{ConfigurationError, Source, SourceFile, Splice};
 
@@ -26,6 +26,10 @@ impl<'n> Setter<'n> {
             unit: unit(file, tree),
             line_end: line_end(&file.text),
             many_lines: file.text.trim_end().contains('\n'),
+            quotes: format == Format::Yaml && has_quoted_keys(file, tree),
+            dashes_at_key: style_of(&tree.root, &|node| dashes_at_key(file, node)).unwrap_or(false),
+            padded: style_of(&tree.root, &|node| is_padded(file, node)).unwrap_or(false),
+            short_lists: style_of(&tree.root, &|node| is_short_list(file, node)).unwrap_or(false),
         };
         Setter {
             file,
@@ -129,7 +133,7 @@ impl<'n> Setter<'n> {
             _ => {
                 let text = match self.layout.format {
                     Format::Json => self.layout.brackets(value, &self.indent(node.span.start)),
-                    Format::Yaml => spaced(value),
+                    Format::Yaml => self.layout.flow(value),
                 };
                 self.splice(node.span.clone(), text);
                 Ok(())
@@ -188,10 +192,13 @@ impl<'n> Setter<'n> {
                     let start = last.key_span.start;
                     let end = last.value.span.end;
                     let lines = self.starts_line(start);
-                    self.splice(
-                        end..end,
-                        self.more(values, lines.then(|| self.indent(start))),
-                    );
+                    let quotes = self.file.text[start..].starts_with('"');
+                    let layout = Layout {
+                        quotes,
+                        ..self.layout
+                    };
+                    let entries = more(layout, values, lines.then(|| self.indent(start)));
+                    self.splice(end..end, entries);
                 }
                 None => self.fill(place, values),
             },
@@ -207,7 +214,7 @@ impl<'n> Setter<'n> {
             let values = Json::Array(values.cloned().collect());
             let text = match self.layout.format {
                 Format::Json => self.layout.brackets(&values, &self.indent(list.span.start)),
-                Format::Yaml => spaced(&values),
+                Format::Yaml => self.layout.flow(&values),
             };
             return self.splice(list.span.clone(), text);
         };
@@ -215,7 +222,7 @@ impl<'n> Setter<'n> {
         if is_block(list) {
             let indent = self.indent(self.dash(start));
             let line = |value: &Json| {
-                let item = self.layout.item(value);
+                let item = self.layout.item(value, &indent);
                 format!("{}{indent}- {item}", self.layout.line_end)
             };
             let end = self.end_of_block(last.span.end);
@@ -224,10 +231,10 @@ impl<'n> Setter<'n> {
         let indent = self.starts_line(start).then(|| self.indent(start));
         let item = |value: &Json| match &indent {
             Some(indent) => {
-                let value = self.layout.brackets(value, indent);
+                let value = self.layout.collection(value, indent);
                 format!(",{}{indent}{value}", self.layout.line_end)
             }
-            None => format!(", {}", spaced(value)),
+            None => format!(", {}", self.layout.flow(value)),
         };
         let end = last.span.end;
         self.splice(end..end, values.map(item).collect());
@@ -249,22 +256,6 @@ impl<'n> Setter<'n> {
         line > 0 && before[line..].trim().is_empty()
     }
 
-    /// Entries behind the last one of an object in braces; on lines of their own with an indentation.
-    fn more(&self, values: &Map<String, Json>, indent: Option<String>) -> String {
-        let separator = match &indent {
-            Some(indent) => format!(",{}{indent}", self.layout.line_end),
-            None => ", ".to_owned(),
-        };
-        let entry = |(key, value): (&String, &Json)| {
-            let value = match &indent {
-                Some(indent) => self.layout.brackets(value, indent),
-                None => spaced(value),
-            };
-            format!("{separator}{}: {value}", quoted(key))
-        };
-        values.iter().map(entry).collect()
-    }
-
     /// Entries for an object that has none, or for a null that becomes one.
     fn fill(&mut self, place: Place<'_>, values: &Map<String, Json>) {
         let values = Json::Object(values.clone());
@@ -275,7 +266,7 @@ impl<'n> Setter<'n> {
         let span = place.node.span.clone();
         let text = match self.layout.format {
             Format::Json => self.layout.brackets(&values, &self.indent(span.start)),
-            Format::Yaml => spaced(&values),
+            Format::Yaml => self.layout.flow(&values),
         };
         self.splice(span, text);
     }
@@ -315,6 +306,19 @@ impl<'n> Setter<'n> {
     }
 }
 
+/// Entries behind the last one of an object in braces; on lines of their own with an indentation.
+fn more(layout: Layout<'_>, values: &Map<String, Json>, indent: Option<String>) -> String {
+    let separator = match &indent {
+        Some(indent) => format!(",{}{indent}", layout.line_end),
+        None => ", ".to_owned(),
+    };
+    let entry = |(key, value): (&String, &Json)| {
+        let entry = layout.flow_entry(key, value, indent.as_deref());
+        format!("{separator}{entry}")
+    };
+    values.iter().map(entry).collect()
+}
+
 /// Two changes that cannot both be made: the place of the inner one.
 pub(super) fn within_another(file: &SourceFile, at: usize) -> ConfigurationError {
     let what = "this is to be changed, and what it is in to be replaced as a whole";
@@ -342,6 +346,65 @@ fn is_block(node: &Node) -> bool {
             .first()
             .is_some_and(|first| first.span.start == node.span.start),
         Value::Scalar { .. } | Value::Alias(_) => false,
+    }
+}
+
+/// What the first collection says that says it, the outer ones first.
+fn style_of(node: &Node, says: &dyn Fn(&Node) -> Option<bool>) -> Option<bool> {
+    says(node).or_else(|| match &node.value {
+        Value::Map { entries, .. } => entries.iter().find_map(|it| style_of(&it.value, says)),
+        Value::List(items) => items.iter().find_map(|item| style_of(item, says)),
+        Value::Scalar { .. } | Value::Alias(_) => None,
+    })
+}
+
+fn has_quoted_keys(file: &SourceFile, tree: &Tree) -> bool {
+    let Value::Map { entries, .. } = &tree.root.value else {
+        return false;
+    };
+    let mut keys = entries
+        .iter()
+        .map(|entry| &file.text[entry.key_span.clone()]);
+    keys.next().is_some_and(|key| key.starts_with('"'))
+}
+
+/// Whether dashes stand below the first letter of their key, if this is an object with a list in block style.
+fn dashes_at_key(file: &SourceFile, node: &Node) -> Option<bool> {
+    let Value::Map {
+        entries,
+        flow: false,
+    } = &node.value
+    else {
+        return None;
+    };
+    let column = |at: usize| at - file.text[..at].rfind('\n').map_or(0, |end| end + 1);
+    let is_list = |node: &Node| matches!(node.value, Value::List(_)) && is_block(node);
+    let entry = entries.iter().find(|entry| is_list(&entry.value))?;
+    let first = file.text[..entry.value.span.start].trim_end_matches([' ', '-']);
+    let dash = first.len() + file.text[first.len()..].find('-')?;
+    Some(column(dash) == column(entry.key_span.start))
+}
+
+/// Whether there is a blank behind the brace, if this is an object in braces on one line.
+fn is_padded(file: &SourceFile, node: &Node) -> Option<bool> {
+    let text = &file.text[node.span.clone()];
+    match &node.value {
+        Value::Map {
+            entries,
+            flow: true,
+        } if !entries.is_empty() && !text.contains('\n') => Some(text.starts_with("{ ")),
+        _ => None,
+    }
+}
+
+/// Whether a list is on one line, if it is one of scalars.
+fn is_short_list(file: &SourceFile, node: &Node) -> Option<bool> {
+    let is_scalar = |item: &Node| matches!(item.value, Value::Scalar { .. });
+    match &node.value {
+        Value::List(items) if !items.is_empty() && items.iter().all(is_scalar) => {
+            Some(!file.text[node.span.clone()].contains('\n'))
+        }
+        _ => None,
     }
 }
 

@@ -6,7 +6,18 @@ use std::ops::Range;
 use serde_json::Value as Json;
 
 use super::{json, yaml};
+use crate::place::error;
 use crate::{ConfigurationError, SourceFile};
+
+/// Values of a document at most, with those that its aliases stand for: a few bytes can stand for any number of
+/// them. The largest bootstraps of Envoy have some hundred thousand.
+pub(super) const MOST_VALUES: usize = 1 << 20;
+
+/// Bytes of their texts at most: as many as the largest file has that is read.
+const MOST_BYTES: usize = 64 << 20;
+
+/// Deepest nesting with aliases followed: that of serde_json.
+const DEEPEST: usize = 128;
 
 /// A language of documents.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -80,6 +91,7 @@ impl Tree {
             Format::Json => json::parse(file)?,
             Format::Yaml => yaml::parse(file)?,
         };
+        Extents::new(file).measure(&root)?;
         let (mut anchored, mut references) = (BTreeMap::new(), BTreeMap::new());
         collect(&root, &mut anchored, &mut references);
         Ok(Tree {
@@ -98,37 +110,109 @@ impl Tree {
         }
     }
 
-    /// What a node means. Aliases are followed to a depth that no configuration needs, so that a few
-    /// bytes cannot stand for a large value.
+    /// What a node means, with aliases followed.
     pub(super) fn meaning(&self, node: &Node) -> Json {
-        self.meaning_within(node, 4)
-    }
-
-    fn meaning_within(&self, node: &Node, aliases: usize) -> Json {
         match &node.value {
-            Value::Alias(_) if aliases == 0 => Json::Null,
-            Value::Alias(_) => self.meaning_within(self.resolve(node), aliases - 1),
+            // How much this can be was measured before.
+            Value::Alias(_) => self.meaning(self.resolve(node)),
             Value::Scalar {
                 text,
                 style: Style::Plain,
             } => plain(text),
             Value::Scalar { text, .. } => Json::String(text.clone()),
-            Value::List(items) => Json::Array(
-                items
-                    .iter()
-                    .map(|item| self.meaning_within(item, aliases))
-                    .collect(),
-            ),
+            Value::List(items) => {
+                Json::Array(items.iter().map(|item| self.meaning(item)).collect())
+            }
             Value::Map { entries, .. } => {
-                let pair = |entry: &Entry| {
-                    (
-                        entry.key.clone(),
-                        self.meaning_within(&entry.value, aliases),
-                    )
-                };
+                let pair = |entry: &Entry| (entry.key.clone(), self.meaning(&entry.value));
                 Json::Object(entries.iter().map(pair).collect())
             }
         }
+    }
+}
+
+/// How much a node stands for, itself included.
+#[derive(Clone, Copy)]
+struct Extent {
+    values: usize,
+    bytes: usize,
+    depth: usize,
+}
+
+/// What all nodes with anchors stand for, in the order of the text: an anchor stands before its aliases.
+struct Extents<'f> {
+    file: &'f SourceFile,
+    of: BTreeMap<usize, Extent>,
+    /// Values in all of them: as many are copied.
+    anchored: usize,
+}
+
+impl<'f> Extents<'f> {
+    fn new(file: &'f SourceFile) -> Extents<'f> {
+        Extents {
+            file,
+            of: BTreeMap::new(),
+            anchored: 0,
+        }
+    }
+
+    /// # Errors
+    /// A node stands for more than a configuration needs, or for itself; with the place where that shows.
+    fn measure(&mut self, node: &Node) -> Result<Extent, ConfigurationError> {
+        let text = |bytes: usize| Extent {
+            values: 1,
+            bytes,
+            depth: 1,
+        };
+        let own = match &node.value {
+            Value::Scalar { text: own, .. } => text(own.len()),
+            Value::Alias(anchor) => *self.of.get(anchor).ok_or_else(|| {
+                let what = "this alias stands within the value that it stands for";
+                error(self.file, node.span.start, what).hint("write out what is meant")
+            })?,
+            Value::List(items) => {
+                let mut items = items.iter();
+                items.try_fold(text(0), |sum, item| self.add(sum, 0, item))?
+            }
+            Value::Map { entries, .. } => {
+                let mut entries = entries.iter();
+                entries.try_fold(text(0), |sum, entry| {
+                    self.add(sum, entry.key.len(), &entry.value)
+                })?
+            }
+        };
+        if let Some(anchor) = node.anchor {
+            self.of.insert(anchor, own);
+            self.anchored += own.values;
+            if self.anchored > MOST_VALUES {
+                return Err(self.too_much(node, "too many values have anchors"));
+            }
+        }
+        Ok(own)
+    }
+
+    /// The sum with one more item, and its key's length.
+    fn add(&mut self, sum: Extent, key: usize, item: &Node) -> Result<Extent, ConfigurationError> {
+        let more = self.measure(item)?;
+        let sum = Extent {
+            values: sum.values + more.values,
+            bytes: sum.bytes + key + more.bytes,
+            depth: sum.depth.max(more.depth + 1),
+        };
+        match () {
+            () if sum.values > MOST_VALUES => Err(self.too_much(item, "too many values")),
+            () if sum.bytes > MOST_BYTES => Err(self.too_much(item, "too much text")),
+            () if sum.depth > DEEPEST => Err(self.too_much(item, "too deep a nesting")),
+            () => Ok(sum),
+        }
+    }
+
+    fn too_much(&self, node: &Node, what: &str) -> ConfigurationError {
+        let limits = format!(
+            "{MOST_VALUES} values, {} MiB and {DEEPEST} levels are allowed, with what aliases stand for",
+            MOST_BYTES >> 20
+        );
+        error(self.file, node.span.start, what).hint(limits)
     }
 }
 

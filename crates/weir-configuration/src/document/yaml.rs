@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use granit_parser::{Event, Options, Parser, ScalarStyle, Span, StrInput, StructureStyle};
 
-use super::tree::{Entry, Node, Style, Value};
+use super::tree::{Entry, MOST_VALUES, Node, Style, Value};
 use crate::place::error;
 use crate::{ConfigurationError, SourceFile};
 
@@ -26,6 +26,7 @@ pub(super) fn parse(file: &SourceFile) -> Result<Node, ConfigurationError> {
         events,
         file,
         depth,
+        values: 0,
     }
     .document()
 }
@@ -35,6 +36,8 @@ struct Reader<'t> {
     file: &'t SourceFile,
     /// How many collections are open.
     depth: usize,
+    /// How many values were read.
+    values: usize,
 }
 
 type At<'t> = (Event<'t>, Range<usize>);
@@ -76,6 +79,10 @@ impl<'t> Reader<'t> {
     fn node(&mut self, at: At<'t>) -> Result<Node, ConfigurationError> {
         if self.depth > MAX_DEPTH {
             return Err(error(self.file, at.1.start, "this is nested too deeply"));
+        }
+        self.values += 1;
+        if self.values > MOST_VALUES {
+            return Err(error(self.file, at.1.start, "too many values"));
         }
         self.depth += 1;
         let node = self.value(at);

@@ -19,7 +19,7 @@ use crate::{ConfigurationError, Source, Surroundings};
 ///   makes every line and sends it, so logging costs the copies of all arms alike, and what the
 ///   configuration says of logging (`option dontlog-normal`) stays a thing to be varied.
 /// * The first `stats socket` becomes `PREFIX/run/admin.sock` with `level admin`, others move below
-///   the prefix too; without one it is added.
+///   the prefix too; without one it is added. All have `mode 600`: they are weir's to ask alone.
 /// * The `bind` lines that loads ask ([`Surroundings::asks`]) get the addresses for that; none of them keeps
 ///   `accept-proxy`. With a certificate of the surroundings, those with `ssl` show that, to everybody.
 ///   All others move to `PREFIX/run/N.sock`, those for QUIC are taken out.
@@ -155,27 +155,32 @@ fn stats_sockets(
             continue;
         };
         edit.splice(file, address.span.clone(), written(path.as_ref()));
-        let mut has_level = false;
+        let mut missing = vec![("mode", "600")];
+        missing.extend((count == 1).then_some(("level", "admin")));
         for option in options(statement) {
-            match statement.word(option.start) {
-                "user" | "group" | "uid" | "gid" => {
+            let name = statement.word(option.start);
+            let wanted = missing.iter().position(|(wanted, _)| *wanted == name);
+            match (name, wanted) {
+                ("user" | "group" | "uid" | "gid", _) => {
                     edit.remove_words(file, &statement.words, option);
                 }
-                "level" if count == 1 => {
-                    has_level = true;
-                    let words = ["level".to_owned(), "admin".to_owned()];
+                (_, Some(wanted)) => {
+                    let (name, value) = missing.remove(wanted);
+                    let words = [name.to_owned(), value.to_owned()];
                     edit.rewrite(file, &statement.words[option], &words);
                 }
+                // A second one, which would count.
+                ("mode", None) => edit.remove_words(file, &statement.words, option),
                 _ => {}
             }
         }
-        if count == 1 && !has_level {
-            edit.append(file, statement, "level admin");
+        for (name, value) in missing {
+            edit.append(file, statement, &format!("{name} {value}"));
         }
     }
     if count == 0 {
         added.push(format!(
-            "stats socket {} level admin",
+            "stats socket {} mode 600 level admin",
             written(admin.as_ref())
         ));
     }

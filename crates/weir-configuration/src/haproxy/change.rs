@@ -126,7 +126,11 @@ fn settle(edit: &mut Edit<'_>, section: &Section<'_>, spelling: &Spelling<'_>) -
         let text = &spelling.texts[text];
         let words: Vec<&str> = statement.words.iter().map(|word| &*word.text).collect();
         if !spelling.is_said_by(&words, text) {
-            edit.rewrite(section.file, &statement.words, &text.raw);
+            edit.rewrite(
+                section.file,
+                &statement.words,
+                &spelling.in_style(&words, text),
+            );
         }
     }
     present
@@ -175,7 +179,8 @@ fn proxies(edit: &mut Edit<'_>, spelling: &Spelling<'_>, context: &str, kinds: &
 fn kept(tree: &Tree<'_>, spelling: &Spelling<'_>, kinds: &[&str]) -> BTreeSet<usize> {
     let has_own = |section: &Section<'_>| {
         let mut statements = section.statements.iter();
-        kinds.contains(&section.kind())
+        !spelling.texts.is_empty()
+            && kinds.contains(&section.kind())
             && statements.any(|it| section.is_unconditional(it) && spelling.is_users_own(it))
     };
     let all = 0..tree.sections.len();

@@ -1,10 +1,12 @@
 //! Replacements of single statements: as few bytes as the change needs.
 
+use std::collections::BTreeMap;
 use std::ops::Range;
 
+use super::keywords::is_rule;
 use super::sections::{Section, Statement, Tree};
 use super::words::Word;
-use crate::place::line_end;
+use crate::place::{filled, line_end, width};
 use crate::{Source, Splice};
 
 /// A configuration that is being changed.
@@ -112,7 +114,8 @@ impl<'t> Edit<'t> {
     }
 
     /// Writes a statement into a section: after its last one with the same first word, or else
-    /// after the last of all, indented as that is. Never inside an `.if`.
+    /// after the last that is no rule and no server, indented as that is, with its last word below those of
+    /// others where they stand in a column. Never inside an `.if`.
     pub(super) fn insert(&mut self, section: &Section<'_>, statement: &str) {
         let first = statement.split_whitespace().next().unwrap_or_default();
         let mut candidates = section
@@ -120,15 +123,15 @@ impl<'t> Edit<'t> {
             .iter()
             .filter(|s| section.is_unconditional(s))
             .rev();
-        let last = candidates.clone().next();
+        let last = candidates.clone().find(|s| !is_rule(s.word(0)));
         let neighbour = candidates.find(|s| s.word(0) == first).or(last);
         let text = &self.source.files[section.file].text;
         let indent = neighbour.map_or_else(|| self.usual_indent(section.file), |n| indent(text, n));
         let line = &neighbour.unwrap_or(&section.header).line;
         let end = line_end(text);
         let written = match text[..line.end].ends_with('\n') {
-            true => format!("{indent}{statement}{end}"),
-            false => format!("{end}{indent}{statement}"),
+            true => format!("{indent}{}{end}", aligned(text, section, indent, statement)),
+            false => format!("{end}{indent}{}", aligned(text, section, indent, statement)),
         };
         self.splice(section.file, line.end..line.end, written);
     }
@@ -160,6 +163,34 @@ impl<'t> Edit<'t> {
         statements
             .next()
             .map_or("    ", |statement| indent(text, statement))
+    }
+}
+
+/// A statement with its last word in the column in which at least two of the section have a word behind more
+/// than one blank.
+fn aligned(text: &str, section: &Section<'_>, indent: &str, statement: &str) -> String {
+    let mut columns: BTreeMap<usize, (usize, &str)> = BTreeMap::new();
+    let settings = section
+        .statements
+        .iter()
+        .filter(|s| !is_rule(s.word(0)) && s.word(0) != "bind");
+    for line in settings {
+        let pairs = line.words.windows(2);
+        let spans = pairs.map(|pair| (pair[0].span.end, pair[1].span.start));
+        for (from, to) in spans.filter(|&(from, to)| &text[from..to] != " ") {
+            let column = width(&text[line.line.start..to]);
+            columns.entry(column).or_insert((0, &text[from..to])).0 += 1;
+        }
+    }
+    let usual = columns.into_iter().max_by_key(|(_, (count, _))| *count);
+    match (usual, statement.rsplit_once(' ')) {
+        (Some((column, (2.., gap))), Some((head, last))) if width(indent) + head.len() < column => {
+            format!(
+                "{head}{}{last}",
+                filled(width(indent) + head.len(), column, gap)
+            )
+        }
+        _ => statement.to_owned(),
     }
 }
 

@@ -31,6 +31,16 @@ pub(super) const OPTION_LISTS: [(&str, &[&str]); 2] = [
 /// own is no other spelling of a row's.
 const ADDING: [&str; 1] = ["log"];
 
+/// Keywords of proxies that say what is done with a request, and who answers it: settings stand above them.
+const RULES: &str = "acl, default-server, default_backend, errorfile, errorloc, errorloc302, errorloc303, filter, \
+     http-after-response, http-check, http-request, http-response, redirect, server, server-template, \
+     stick, tcp-check, tcp-request, tcp-response, use-server, use_backend";
+
+/// Whether statements of a keyword are rules or servers.
+pub(super) fn is_rule(keyword: &str) -> bool {
+    is_among(keyword, RULES)
+}
+
 /// Whether statements of a keyword list options.
 pub(super) fn is_option_list(keyword: &str) -> bool {
     OPTION_LISTS.iter().any(|(list, _)| *list == keyword)

@@ -242,7 +242,7 @@ fn settle(
         let old = &statement.words[option];
         let words: Vec<&str> = old.iter().map(|word| &*word.text).collect();
         if !spelling.is_said_by(&words, text) {
-            edit.rewrite(file, old, &text.raw);
+            edit.rewrite(file, old, &spelling.in_style(&words, text));
         }
     }
     present

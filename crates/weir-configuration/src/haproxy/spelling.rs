@@ -9,6 +9,7 @@ use super::keywords::is_adding;
 use super::sections::Statement;
 use super::words;
 use crate::Wanted;
+use crate::place::{like, unit};
 
 /// What a level leads to within one context.
 #[derive(Debug)]
@@ -88,8 +89,9 @@ impl<'w> Spelling<'w> {
     pub(super) fn is_users_own(&self, statement: &Statement<'_>) -> bool {
         let words = || statement.words.iter().map(|word| &*word.text);
         let mut writes = self.row.writes.iter();
-        is_adding(statement.word(0))
-            && !self.texts.is_empty()
+        let is_negated = statement.word(0) == "no";
+        is_adding(statement.word(usize::from(is_negated)))
+            && (is_negated || !self.texts.is_empty())
             && self.key_of(statement).is_some()
             && !writes.any(|write| write.text.split_whitespace().eq(words()))
     }
@@ -102,6 +104,27 @@ impl<'w> Spelling<'w> {
                 .iter()
                 .zip(&text.words)
                 .all(|(a, b)| a == b || self.is_same_quantity(a, b))
+    }
+
+    /// A text's words as the author of those that they replace would have written them: times without a unit
+    /// where he wrote none, else with his, or one in which they come out even.
+    pub(super) fn in_style(&self, words: &[&str], text: &Text) -> Vec<String> {
+        let is_duration = matches!(self.row.level, LevelKind::Duration { .. });
+        let mut raw = text.raw.clone();
+        if is_duration && words.len() == text.words.len() {
+            for ((raw, found), wanted) in raw.iter_mut().zip(words).zip(&text.words) {
+                let wanted = microseconds(found).and(microseconds(wanted));
+                let wanted = wanted.and_then(|wanted| u64::try_from(wanted).ok());
+                let styled = wanted.and_then(|wanted| {
+                    let usual = || like("s", wanted, &TIMES).or_else(|| like("ms", wanted, &TIMES));
+                    // The catalog writes some without a unit.
+                    let is_bare = unit(raw).is_empty() && !unit(found).is_empty();
+                    like(found, wanted, &TIMES).or_else(|| usual().filter(|_| is_bare))
+                });
+                *raw = styled.unwrap_or_else(|| raw.clone());
+            }
+        }
+        raw
     }
 
     // Sizes are not compared: whether `16k` is 16 or 16384 differs by keyword.
@@ -182,6 +205,16 @@ fn key(row: &Parameter, text: &str) -> Vec<String> {
         .map(|&word| word.to_owned())
         .collect()
 }
+
+/// Units that somebody chooses, in microseconds.
+const TIMES: [(&str, u64); 6] = [
+    ("", 1000),
+    ("ms", 1000),
+    ("s", 1_000_000),
+    ("m", 60_000_000),
+    ("h", 3_600_000_000),
+    ("d", 86_400_000_000),
+];
 
 /// A duration as HAProxy reads it (manual §2.5): milliseconds where no unit is named.
 fn microseconds(text: &str) -> Option<u128> {

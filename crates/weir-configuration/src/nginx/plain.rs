@@ -16,6 +16,8 @@ pub struct Plain {
     pub block: Option<Vec<Plain>>,
     /// Line of its name in its file, counted from 1.
     pub line: usize,
+    /// Whether all of it, its block left out, is on that line.
+    pub on_one_line: bool,
 }
 
 impl Plain {
@@ -24,13 +26,14 @@ impl Plain {
         self.name == "include" && self.block.is_none() && self.arguments.len() == 1
     }
 
-    fn new(directive: &Directive, children: Vec<Plain>) -> Plain {
+    fn new(text: &str, directive: &Directive, children: Vec<Plain>) -> Plain {
         let arguments = directive.words().map(str::to_owned);
         Plain {
             name: directive.name.text.clone(),
             arguments: arguments.collect(),
             block: directive.block.is_some().then_some(children),
             line: directive.line,
+            on_one_line: !text[directive.name.span.start..directive.terminator].contains('\n'),
         }
     }
 }
@@ -41,17 +44,19 @@ impl Plain {
 /// The text is not nginx's language.
 pub fn directives(text: &str) -> Result<Vec<Plain>, SyntaxError> {
     let tree = syntax::parse(text)?;
-    Ok(tree.directives.iter().map(of_directive).collect())
+    let all = tree.directives.iter();
+    Ok(all.map(|one| of_directive(text, one)).collect())
 }
 
-fn of_directive(directive: &Directive) -> Plain {
+fn of_directive(text: &str, directive: &Directive) -> Plain {
     let children = match &directive.block {
         Some(block) if block.language == Language::Directives => {
-            block.directives.iter().map(of_directive).collect()
+            let inner = block.directives.iter();
+            inner.map(|one| of_directive(text, one)).collect()
         }
         _ => Vec::new(),
     };
-    Plain::new(directive, children)
+    Plain::new(text, directive, children)
 }
 
 /// The directives of a configuration, with the included files in the place of their `include`.
@@ -61,9 +66,11 @@ fn of_directive(directive: &Directive) -> Plain {
 pub fn expanded(source: &Source) -> Result<Vec<Plain>, ConfigurationError> {
     let trees = view::parse(source)?;
     let nodes = view::expand(source, &trees)?;
-    Ok(nodes.iter().map(of_node).collect())
+    Ok(nodes.iter().map(|node| of_node(source, node)).collect())
 }
 
-fn of_node(node: &Node<'_>) -> Plain {
-    Plain::new(node.directive, node.children.iter().map(of_node).collect())
+fn of_node(source: &Source, node: &Node<'_>) -> Plain {
+    let children = node.children.iter().map(|node| of_node(source, node));
+    let text = &source.files[node.file].text;
+    Plain::new(text, node.directive, children.collect())
 }

@@ -11,6 +11,10 @@ use crate::{ConfigurationError, Source, SourceFile, place};
 /// Files in files: more than anybody includes, few enough to go through by recursion.
 const DEPTH_LIMIT: usize = 100;
 
+/// Files of one configuration, and their bytes: what 10,000 sites of their own come to, some times over.
+const FILES_LIMIT: usize = 50_000;
+const BYTES_LIMIT: usize = 128 << 20;
+
 /// Reads a configuration: the main file and every file that is included, in any block, each once
 /// and by its real path, in the order in which nginx comes to them.
 ///
@@ -35,6 +39,7 @@ pub fn read(main: &Path, conf_prefix: Option<&Path>) -> Result<Source, Configura
         },
         known: HashMap::new(),
         open: Vec::new(),
+        bytes: 0,
     };
     match reader.file(&main) {
         Ok(_) => {}
@@ -53,6 +58,8 @@ struct Reader {
     known: HashMap<PathBuf, usize>,
     /// The files that are being read, outermost first.
     open: Vec<usize>,
+    /// What all of them have so far.
+    bytes: usize,
 }
 
 /// Why a file is not taken.
@@ -89,6 +96,14 @@ impl Reader {
             return Err(Refused::Here(what));
         }
         let bytes = place::bytes(&real).map_err(unreadable)?;
+        self.bytes += bytes.len();
+        if self.source.files.len() == FILES_LIMIT || self.bytes > BYTES_LIMIT {
+            let what = format!(
+                "the files of a configuration are too many or too long: {FILES_LIMIT} files of \
+                 {BYTES_LIMIT} bytes in all may be read"
+            );
+            return Err(Refused::Here(what));
+        }
         let read = place::file(real.clone(), bytes)?;
         let file = self.source.files.len();
         self.known.insert(real, file);

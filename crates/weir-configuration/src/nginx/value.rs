@@ -3,6 +3,8 @@
 
 use weir_parameters::LevelKind;
 
+use crate::place::{like, unit};
+
 /// Whether the arguments of a directive mean the same.
 pub(super) fn same(kind: &LevelKind, a: &[&str], b: &[&str]) -> bool {
     match kind {
@@ -32,6 +34,41 @@ pub(super) fn same_word(kind: &LevelKind, a: &str, b: &str) -> bool {
     };
     a == b || (head == other && same_quantity)
 }
+
+/// What is to take a word's place, as the author of that word would have written it: a time without a unit
+/// where he wrote none, or in his minutes, hours or days where it comes out even; a size in bytes where he
+/// wrote no unit, or with a capital one.
+pub(super) fn in_style(kind: &LevelKind, found: &str, wanted: &str) -> String {
+    let (head, tail) = split(wanted);
+    let found = split(found).1;
+    let styled = match kind {
+        LevelKind::Duration { .. } => {
+            let wanted = milliseconds(tail)
+                .zip(milliseconds(found))
+                .map(|(wanted, _)| wanted);
+            wanted.and_then(|wanted| like(found, wanted, &TIMES))
+        }
+        LevelKind::Size { .. } if bytes(found).is_some() => match unit(found) {
+            "" => bytes(tail).map(|wanted| wanted.to_string()),
+            unit if unit.starts_with(char::is_uppercase) => Some(tail.to_ascii_uppercase()),
+            _ => None,
+        },
+        _ => None,
+    };
+    match styled {
+        Some(styled) => format!("{head}{styled}"),
+        None => wanted.to_owned(),
+    }
+}
+
+/// Units that somebody chooses, in milliseconds; seconds, and what is finer, are the catalog's own.
+const TIMES: [(&str, u64); 5] = [
+    ("", 1000),
+    ("m", 60_000),
+    ("h", 3_600_000),
+    ("d", 86_400_000),
+    ("w", 604_800_000),
+];
 
 fn equal(a: Option<u64>, b: Option<u64>) -> bool {
     a.is_some() && a == b

@@ -6,11 +6,13 @@ mod host;
 mod nginx;
 mod processes;
 mod source;
+mod trust;
 
 use std::path::PathBuf;
 
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
+use crate::commands::quoted;
 use crate::facts::{Asked, Facts, Listener};
 use source::Source;
 
@@ -56,6 +58,28 @@ pub enum GatherError {
         /// How deep they may be.
         most: usize,
     },
+    /// Files include more than any real configuration has.
+    #[error("{file}:{line}: more is included than 50,000 files or 16 MiB in all")]
+    TooMuch {
+        /// Path of the file with the include.
+        file: String,
+        /// Its line.
+        line: usize,
+    },
+    /// More than one nginx runs here.
+    #[error("{} nginx run here, and one is to be named", .masters.len())]
+    Several {
+        /// Each with what names it.
+        masters: Vec<String>,
+    },
+    /// The process is neither root's nor one's own: it could be anything, with any configuration.
+    #[error("process {pid} belongs to user {user}, neither to root nor to you")]
+    AnothersProcess {
+        /// Its id.
+        pid: u32,
+        /// Its real user id.
+        user: u32,
+    },
     /// There is no such process, or it is something else.
     #[error("process {pid} is no nginx: {why}")]
     NotNginx {
@@ -68,16 +92,28 @@ pub enum GatherError {
 
 impl GatherError {
     /// What to do about it.
-    pub fn hint(&self) -> &'static str {
+    pub fn hint(&self) -> String {
         match self {
             GatherError::Unreadable { .. } => {
-                "--nginx takes the path of nginx's configuration file"
+                "--nginx takes the path of nginx's configuration file".to_owned()
             }
-            GatherError::Syntax { .. } | GatherError::Nested { .. } => {
-                "`nginx -t` says what nginx makes of it"
+            GatherError::Syntax { file, .. }
+            | GatherError::Nested { file, .. }
+            | GatherError::TooMuch { file, .. } => {
+                let file = quoted(file);
+                format!(
+                    "`nginx -t -c FILE`, with the file that includes {file}, says what nginx makes of it"
+                )
+            }
+            GatherError::Several { masters } => format!(
+                "choose a process with --pid, or a file to be judged by itself with --config:\n  {}",
+                masters.join("\n  ")
+            ),
+            GatherError::AnothersProcess { user, .. } => {
+                format!("look at it as that user: `sudo -u '#{user}' weir doctor --pid PID`")
             }
             GatherError::NotNginx { .. } => {
-                "--pid takes nginx's master process; `pgrep -o nginx` finds it"
+                "--pid takes nginx's master process; `pgrep -o nginx` finds it".to_owned()
             }
         }
     }
@@ -138,6 +174,9 @@ fn within_proxys_network(
     };
     if !other {
         return read(source, facts);
+    }
+    if let Some(proxy) = &mut facts.proxy {
+        proxy.own_network = true;
     }
     std::thread::scope(|scope| {
         scope.spawn(move || {

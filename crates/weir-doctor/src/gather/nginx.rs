@@ -1,39 +1,46 @@
 //! nginx's configuration, read as nginx reads it: an include is a path or a glob(7) relative to the
 //! folder of the first file (`ngx_conf_include`, `ngx_conf_full_name`).
 
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use weir_configuration::nginx::{Plain, directives, pattern};
+use weir_configuration::read_regular_below;
 use weir_model::study::ProxyKind;
+use weir_sut::SutError;
 
-use super::GatherError;
-use super::processes::command_line;
+use super::processes::USUAL;
 use super::source::Source;
+use super::{GatherError, trust};
 use crate::configuration::{Configuration, Statement};
-use crate::facts::Facts;
+use crate::facts::{Facts, Proxy};
 use crate::rules::counted;
 
-/// Where packages have it.
-const USUAL: &str = "/etc/nginx/nginx.conf";
 /// How deep includes may go; a file that includes itself goes on for ever.
 const DEEPEST: usize = 16;
+/// How many files are read, those that are included twice as often, and their bytes: 20,000 servers and
+/// more.
+const MOST_FILES: usize = 50_000;
+const MOST_BYTES: usize = 16 << 20;
 
 pub(super) fn read(
     source: &mut Source,
     asked: Option<&Path>,
     facts: &mut Facts,
 ) -> Result<(), GatherError> {
-    facts.nginx_version = version(source, facts);
+    facts.nginx_version = version(source, facts.proxy.as_mut());
     let mut reader = Reader {
         base: base(source, asked, facts),
         folder: PathBuf::new(),
         files: Vec::new(),
+        bytes: 0,
         unread: Vec::new(),
     };
+    let running = facts.proxy.as_ref().and_then(|proxy| proxy.file.clone());
     let file = match asked {
         Some(file) => std::path::absolute(file).unwrap_or_else(|_| file.to_owned()),
-        None => running_file(source, facts).unwrap_or_else(|| USUAL.into()),
+        None => running.map_or_else(|| USUAL.into(), PathBuf::from),
     };
     reader.folder = file.parent().unwrap_or(Path::new("/")).to_owned();
     let shown = file.display().to_string();
@@ -67,74 +74,90 @@ fn base(source: &Source, asked: Option<&Path>, facts: &Facts) -> PathBuf {
     if asked.is_some() {
         return PathBuf::from("/");
     }
-    let Some(proxy) = facts.proxy.as_ref().filter(|_| source.is_real()) else {
-        return source.path("/");
-    };
-    let name = |pid: &str| std::fs::read_link(format!("/proc/{pid}/ns/mnt")).ok();
-    let (own, proxys) = (name("self"), name(&proxy.master.to_string()));
-    match proxys.is_some() && own != proxys {
-        true => PathBuf::from(format!("/proc/{}/root", proxy.master)),
-        false => source.path("/"),
+    match &facts.proxy {
+        Some(proxy) if proxy.own_root => PathBuf::from(format!("/proc/{}/root", proxy.master)),
+        _ => source.path("/"),
     }
 }
 
-/// The file that the running nginx was started with: `-c`, relative to `-p`.
-fn running_file(source: &Source, facts: &Facts) -> Option<PathBuf> {
-    let title = command_line(source, facts.proxy.as_ref()?.master);
-    let words: Vec<&str> = title.split_ascii_whitespace().collect();
-    let option = |name: &str| {
-        let at = words.iter().position(|&word| word == name)?;
-        words.get(at + 1).map(PathBuf::from)
-    };
-    let file = option("-c")?;
-    Some(match option("-p") {
-        Some(prefix) => prefix.join(file),
-        None => Path::new("/etc/nginx").join(file),
-    })
-}
-
-fn version(source: &mut Source, facts: &Facts) -> Option<[u32; 3]> {
+/// The version of the program that runs, or else of the one that is installed.
+fn version(source: &mut Source, proxy: Option<&mut Proxy>) -> Option<[u32; 3]> {
     if !source.is_real() {
         return None;
     }
-    // The program that runs, not one that was installed since.
-    let running = facts
-        .proxy
-        .as_ref()
-        .and_then(|proxy| std::fs::read_link(format!("/proc/{}/exe", proxy.master)).ok());
-    match weir_sut::find(ProxyKind::Nginx, running.as_deref()) {
-        Ok(nginx) => {
-            source.looked(format!(
-                "{} -V: {}",
-                nginx.program().display(),
-                nginx.version()
-            ));
-            let digits = nginx.version().rsplit('/').next().unwrap_or_default();
-            let mut parts = digits.split(['.', ' ']).map_while(|part| part.parse().ok());
-            Some([parts.next()?, parts.next()?, parts.next()?])
-        }
-        Err(error) => {
-            source.unread("nginx's version", error.to_string());
-            None
-        }
+    let program = match proxy {
+        Some(proxy) => running_program(source, proxy)?,
+        None => None,
+    };
+    let program = match program {
+        Some(program) => program,
+        None => noted(source, weir_sut::locate(ProxyKind::Nginx))?,
+    };
+    if let Some(why) = trust::against_program(&program) {
+        let why = format!("{why}: only a program that is root's or yours alone is asked");
+        source.unread("nginx's version", why);
+        return None;
     }
+    let nginx = noted(source, weir_sut::find(ProxyKind::Nginx, Some(&program)))?;
+    source.looked(format!(
+        "{} -V: {}",
+        nginx.program().display(),
+        nginx.version()
+    ));
+    let digits = nginx.version().rsplit('/').next().unwrap_or_default();
+    let mut parts = digits.split(['.', ' ']).map_while(|part| part.parse().ok());
+    Some([parts.next()?, parts.next()?, parts.next()?])
+}
+
+fn noted<T>(source: &mut Source, found: Result<T, SutError>) -> Option<T> {
+    found
+        .map_err(|error| source.unread("nginx's version", error.to_string()))
+        .ok()
+}
+
+/// The program of a process, if it can be seen; `None`: it is seen, and is none that could be asked here.
+fn running_program(source: &mut Source, proxy: &mut Proxy) -> Option<Option<PathBuf>> {
+    let link = format!("/proc/{}/exe", proxy.master);
+    let Ok(program) = std::fs::read_link(&link) else {
+        return Some(None);
+    };
+    // Of a container's the path leads to another file here, and of one that was replaced to none or a newer.
+    let place = |path: &Path| std::fs::metadata(path).map(|found| (found.dev(), found.ino()));
+    let is_here = match (place(&program), place(Path::new(&link))) {
+        (Ok(here), Ok(running)) => here == running,
+        _ => false,
+    };
+    if proxy.own_root || !is_here {
+        let why = format!(
+            "{} is not the file that process {} runs",
+            program.display(),
+            proxy.master
+        );
+        source.unread("nginx's version", why);
+        return None;
+    }
+    proxy.program = program.to_str().map(str::to_owned);
+    Some(Some(program))
 }
 
 struct Reader {
     base: PathBuf,
     folder: PathBuf,
     files: Vec<String>,
+    /// What the files have so far, one that is included twice counted twice.
+    bytes: usize,
     unread: Vec<(String, String)>,
 }
 
 impl Reader {
     fn file(&mut self, file: &Path, depth: usize) -> Result<Vec<Statement>, GatherError> {
         let shown: Arc<str> = file.display().to_string().into();
-        let path = self.on_host(file);
-        let bytes = std::fs::read(&path).map_err(|source| GatherError::Unreadable {
-            file: shown.to_string(),
-            source,
+        let left = MOST_BYTES.saturating_sub(self.bytes) as u64;
+        let bytes = read_regular_below(&self.base, file, left).map_err(|source| {
+            let file = shown.to_string();
+            GatherError::Unreadable { file, source }
         })?;
+        self.bytes += bytes.len();
         self.files.push(shown.to_string());
         let text = String::from_utf8_lossy(&bytes);
         let tree = directives(&text).map_err(|source| GatherError::Syntax {
@@ -163,6 +186,7 @@ impl Reader {
             statements.push(Statement {
                 file: Arc::clone(file),
                 line: directive.line,
+                on_one_line: directive.on_one_line,
                 name: directive.name,
                 arguments: directive.arguments,
                 block,
@@ -187,6 +211,12 @@ impl Reader {
         let argument = directive.arguments.first().map_or("", String::as_str);
         let mut statements = Vec::new();
         for included in self.matching(argument, file, directive.line) {
+            if self.files.len() == MOST_FILES || self.bytes == MOST_BYTES {
+                return Err(GatherError::TooMuch {
+                    file: file.to_string(),
+                    line: directive.line,
+                });
+            }
             match self.file(&included, depth + 1) {
                 Ok(found) => statements.extend(found),
                 Err(GatherError::Unreadable {
@@ -220,9 +250,5 @@ impl Reader {
                 Vec::new()
             }
         }
-    }
-
-    fn on_host(&self, file: &Path) -> PathBuf {
-        self.base.join(file.strip_prefix("/").unwrap_or(file))
     }
 }

@@ -1,12 +1,17 @@
 //! The proxy's processes, found in /proc.
 
-use super::GatherError;
+use std::fs;
+use std::path::Path;
+
 use super::source::Source;
+use super::{GatherError, trust};
 use crate::facts::{Facts, Process, Proxy};
 use crate::rules::counted;
 
-/// How nginx titles its master process.
+/// How nginx titles its processes, and its workers once others have taken their place.
 const MASTER: &str = "nginx: master process";
+const WORKER: &str = "nginx: worker process";
+const LEAVING: &str = "is shutting down";
 
 pub(super) fn read(
     source: &mut Source,
@@ -22,7 +27,10 @@ pub(super) fn read(
     };
     let mut workers: Vec<Process> = children(source, master)
         .into_iter()
-        .filter(|&pid| command_line(source, pid).starts_with("nginx: worker process"))
+        .filter(|&pid| {
+            let title = command_line(source, pid);
+            title.starts_with(WORKER) && !title.contains(LEAVING)
+        })
         .map(|pid| Process { pid, nofile: None })
         .collect();
     // Without a master process (`master_process off`) the one that was named does the work.
@@ -35,24 +43,73 @@ pub(super) fn read(
     for worker in &mut workers {
         worker.nofile = nofile(source, worker.pid);
     }
-    facts.cpus_allowed = allowed_cpus(source, workers[0].pid);
+    // Not a worker's: `worker_cpu_affinity` gives each of them a part.
+    facts.cpus_allowed = allowed_cpus(source, master);
     let unit = unit(source, master);
     source.looked(format!(
         "nginx: master process {master}, {}",
         counted(workers.len() as u64, "worker")
     ));
+    let (prefix, file) = started_with(source, master);
     facts.proxy = Some(Proxy {
         master,
         workers,
         unit,
+        program: None,
+        prefix,
+        file: Some(file),
+        own_root: has_own_root(source, master),
+        own_network: false,
     });
     Ok(())
+}
+
+/// Where packages have nginx's configuration.
+pub(super) const USUAL: &str = "/etc/nginx/nginx.conf";
+
+/// The folder and the configuration file that nginx was started with: `-p`, and `-c` relative to it.
+fn started_with(source: &Source, master: u32) -> (Option<String>, String) {
+    let title = command_line(source, master);
+    let words: Vec<&str> = title.split_ascii_whitespace().collect();
+    let option = |name: &str| {
+        let at = words.iter().position(|word| word.starts_with(name))?;
+        match words[at].len() > name.len() {
+            true => Some(&words[at][name.len()..]),
+            false => words.get(at + 1).copied(),
+        }
+    };
+    let prefix = option("-p");
+    let folder = Path::new(prefix.unwrap_or("/etc/nginx"));
+    let file = option("-c").map(|file| folder.join(file).display().to_string());
+    (
+        prefix.map(str::to_owned),
+        file.unwrap_or_else(|| USUAL.to_owned()),
+    )
+}
+
+/// Whether a process has another root folder than this one, as in a container.
+fn has_own_root(source: &Source, pid: u32) -> bool {
+    let link = |pid: &str, name: &str| fs::read_link(format!("/proc/{pid}/{name}")).ok();
+    let differs = |name: &str| {
+        let theirs = link(&pid.to_string(), name);
+        theirs.is_some() && theirs != link("self", name)
+    };
+    source.is_real() && (differs("ns/mnt") || differs("root"))
 }
 
 fn master(source: &mut Source, asked: Option<u32>) -> Result<Option<u32>, GatherError> {
     if let Some(pid) = asked {
         let name = source.text(&format!("/proc/{pid}/comm"));
         return match name.as_deref().map(str::trim) {
+            Some("nginx") if !trust::has_process(source, pid) => {
+                Err(GatherError::AnothersProcess {
+                    pid,
+                    user: trust::user_ids(source, pid)
+                        .first()
+                        .copied()
+                        .unwrap_or_default(),
+                })
+            }
             Some("nginx") => Ok(Some(pid)),
             Some(other) => Err(GatherError::NotNginx {
                 pid,
@@ -64,21 +121,47 @@ fn master(source: &mut Source, asked: Option<u32>) -> Result<Option<u32>, Gather
             }),
         };
     }
-    let masters: Vec<u32> = process_ids(source)
+    // What another user's process says of itself is not even read: it can keep whoever asks waiting.
+    let (own, others): (Vec<u32>, Vec<u32>) = process_ids(source)
         .into_iter()
-        .filter(|&pid| command_line(source, pid).starts_with(MASTER))
-        .collect();
-    if let [first, _, ..] = masters[..] {
-        let all: Vec<String> = masters.iter().map(u32::to_string).collect();
+        .partition(|&pid| trust::has_process(source, pid));
+    let others = others
+        .into_iter()
+        .filter(|&pid| is_others_master(source, pid));
+    for pid in others.collect::<Vec<_>>() {
         source.unread(
-            "other nginx processes",
-            format!(
-                "masters are {}; looked at {first}: choose with --pid",
-                all.join(", ")
-            ),
+            format!("process {pid}, which is called nginx"),
+            "it is neither root's nor yours: its user may run weir for it",
         );
     }
-    Ok(masters.first().copied())
+    let is_master = |pid: &u32| command_line(source, *pid).starts_with(MASTER);
+    let masters: Vec<u32> = own.into_iter().filter(is_master).collect();
+    match masters[..] {
+        [_, _, ..] => Err(GatherError::Several {
+            masters: masters.iter().map(|&pid| described(source, pid)).collect(),
+        }),
+        _ => Ok(masters.first().copied()),
+    }
+}
+
+/// Whether a process is called nginx, and is no worker of one that is.
+fn is_others_master(source: &Source, pid: u32) -> bool {
+    let is_nginx = |pid: &str| {
+        let name = source.peek(&format!("/proc/{pid}/comm"));
+        name.is_some_and(|name| name.trim() == "nginx")
+    };
+    let status = source.peek(&format!("/proc/{pid}/status"));
+    let parent = status.and_then(|status| field(&status, "PPid:"));
+    is_nginx(&pid.to_string()) && !parent.is_some_and(|parent| is_nginx(&parent))
+}
+
+/// A master process in a line, for whoever is to choose one.
+fn described(source: &mut Source, pid: u32) -> String {
+    let (_, file) = started_with(source, pid);
+    let unit = unit(source, pid).map(|unit| format!(", {unit}"));
+    let place = has_own_root(source, pid).then_some(", in a container");
+    let (unit, place) = (unit.unwrap_or_default(), place.unwrap_or_default());
+    format!("--pid {pid}: {file}{unit}{place}")
 }
 
 fn process_ids(source: &Source) -> Vec<u32> {
@@ -94,18 +177,16 @@ fn process_ids(source: &Source) -> Vec<u32> {
 
 /// The command line, words apart by blanks. Processes come and go: what is gone has none.
 pub(super) fn command_line(source: &Source, pid: u32) -> String {
-    let bytes = std::fs::read(source.path(&format!("/proc/{pid}/cmdline"))).unwrap_or_default();
-    String::from_utf8_lossy(&bytes)
-        .replace('\0', " ")
-        .trim()
-        .to_owned()
+    let text = source.peek(&format!("/proc/{pid}/cmdline"));
+    let text = text.unwrap_or_default().replace(char::is_control, " ");
+    text.trim().to_owned()
 }
 
 fn children(source: &Source, parent: u32) -> Vec<u32> {
     let is_child = |pid: &u32| {
-        let status = std::fs::read_to_string(source.path(&format!("/proc/{pid}/status")));
+        let status = source.peek(&format!("/proc/{pid}/status"));
         let of = |text: String| field(&text, "PPid:").and_then(|id| id.parse().ok());
-        status.ok().and_then(of) == Some(parent)
+        status.and_then(of) == Some(parent)
     };
     process_ids(source).into_iter().filter(is_child).collect()
 }

@@ -1,10 +1,15 @@
 //! Files of the host, or of a folder that stands for one.
 
 use std::fs;
-use std::io::ErrorKind;
+use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
+use weir_configuration::read_regular_below;
+
 use crate::facts::Unread;
+
+/// The longest file that is read for its lines, in bytes.
+const LONGEST: u64 = 4 << 20;
 
 /// Where things are read, and what came of it.
 pub(super) struct Source {
@@ -36,8 +41,8 @@ impl Source {
 
     /// A file's text; `None` where there is no such file, or it cannot be read, which is noted.
     pub(super) fn text(&mut self, path: &str) -> Option<String> {
-        match fs::read(self.path(path)) {
-            Ok(bytes) => Some(String::from_utf8_lossy(&bytes).into_owned()),
+        match self.read(path) {
+            Ok(text) => Some(text),
             Err(error) => {
                 if !matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) {
                     self.unread(path, error.to_string());
@@ -45,6 +50,16 @@ impl Source {
                 None
             }
         }
+    }
+
+    /// The same of a file that may be gone at any moment, as those of processes: nothing is noted.
+    pub(super) fn peek(&self, path: &str) -> Option<String> {
+        self.read(path).ok()
+    }
+
+    fn read(&self, path: &str) -> io::Result<String> {
+        let bytes = read_regular_below(&self.root, Path::new(path), LONGEST)?;
+        Ok(String::from_utf8_lossy(&bytes).into_owned())
     }
 
     /// Paths, as the host has them, of the files in a folder whose names end so, in order of name.

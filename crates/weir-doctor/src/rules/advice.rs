@@ -3,6 +3,7 @@
 use super::shape::Shape;
 use super::sources::{FS_SYSCTL, IP_SYSCTL, LISTEN_2, TCP_7};
 use super::{counted, figure};
+use crate::commands::quoted;
 use crate::facts::SysctlLine;
 use crate::finding::{Finding, Severity};
 
@@ -18,7 +19,7 @@ pub(super) fn rules(shape: &Shape<'_>, found: &mut Vec<Finding>) {
 
 /// The command that takes a line out of force and leaves it to be read.
 pub(super) fn comment_out(line: &SysctlLine) -> String {
-    format!("sed -i '{}s/^/# /' {}", line.line, line.file)
+    format!("sed -i '{}s/^/# /' {}", line.line, quoted(&line.file))
 }
 
 /// The kernel's own fs.file-max: a file is about 1 KiB, and files may take a tenth of the memory
@@ -162,14 +163,15 @@ fn socket_buffers(shape: &Shape<'_>) -> Option<Finding> {
 
 fn syn_backlog(shape: &Shape<'_>) -> Option<Finding> {
     let line = shape.facts.winning_line("net.ipv4.tcp_max_syn_backlog")?;
-    if shape.facts.sysctl("net.ipv4.tcp_syncookies")? == 0 {
+    let cookies = shape.facts.sysctl("net.ipv4.tcp_syncookies")?;
+    if cookies == 0 {
         return None;
     }
     let title = "tcp_max_syn_backlog is not looked at while SYN cookies are on";
     Some(
         Finding::note("syn-backlog-inert", title)
         .evidence(line.evidence())
-        .evidence("net.ipv4.tcp_syncookies = 1")
+        .evidence(format!("net.ipv4.tcp_syncookies = {cookies}"))
         .why(
             "With SYN cookies connections that are being opened have no such bound. The queue that \
              overflows first under a legal load is the accept queue: backlog= and somaxconn.",

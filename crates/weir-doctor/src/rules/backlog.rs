@@ -7,10 +7,7 @@ use super::sources::{IP_SYSCTL, LISTEN, LISTEN_2};
 use super::{figure, rate, rounded};
 use crate::configuration::Statement;
 use crate::facts::{Listener, SysctlLine};
-use crate::finding::{Finding, Severity};
-
-/// nginx calls listen(2) again at a reload only where backlog= has changed.
-const RESTART: &str = "systemctl restart nginx   # a reload leaves queues as they are";
+use crate::finding::{Finding, Severity, Then};
 
 /// One `listen` and its backlog.
 pub(super) struct Listen<'a> {
@@ -132,11 +129,10 @@ fn advised(shape: &Shape<'_>, listens: &[Listen<'_>]) -> u64 {
 /// Commands that have every listener ask for it.
 fn raise(listens: &[Listen<'_>], backlog: u64) -> Vec<String> {
     let low = listens.iter().filter(|one| one.asked < backlog);
-    low.map(|one| {
-        let words = one.statement.arguments.iter().map(String::as_str);
-        let words: Vec<&str> = words.filter(|word| !word.starts_with("backlog=")).collect();
-        let text = format!("listen {} backlog={backlog}", words.join(" "));
-        one.statement.replace_with(&text)
+    let word = format!("backlog={backlog}");
+    low.map(|one| match one.is_set {
+        true => one.statement.replace_word("backlog=[0-9]*", &word),
+        false => one.statement.extend_with(&word),
     })
     .collect()
 }
@@ -151,7 +147,8 @@ fn raise_both(shape: &Shape<'_>, listens: &[Listen<'_>], finding: Finding) -> Fi
         _ => finding,
     };
     match raise(listens, backlog) {
-        commands if commands.is_empty() => finding.change(RESTART),
+        // nginx calls listen(2) again at a reload only where backlog= has changed.
+        commands if commands.is_empty() => finding.then(Then::Restart),
         commands => finding.change_nginx(commands),
     }
 }
@@ -186,7 +183,7 @@ fn capped(shape: &Shape<'_>, listens: &[Listen<'_>]) -> Option<Finding> {
             "net.core.somaxconn",
             &advised(shape, listens).max(most).to_string(),
         )
-        .change(RESTART),
+        .then(Then::Restart),
     )
 }
 
@@ -254,7 +251,7 @@ fn not_in_force(shape: &Shape<'_>, listens: &[Listen<'_>]) -> Option<Finding> {
              it was opened with.",
             LISTEN_2,
         )
-        .change(RESTART),
+        .then(Then::Restart),
     )
 }
 

@@ -4,7 +4,9 @@ use super::numbers::OF_ITS_OWN;
 use super::shape::Shape;
 use super::sources::{CORE, FS_SYSCTL, LIMITS_CONF, RLIMIT};
 use super::{counted, figure, limit, rounded};
-use crate::finding::{Finding, Room};
+use crate::configuration::Statement;
+use crate::facts::LimitLine;
+use crate::finding::{Finding, Room, Then};
 
 pub(super) fn rules(shape: &Shape<'_>, found: &mut Vec<Finding>) {
     found.extend(worker_connections(shape));
@@ -76,8 +78,9 @@ fn worker_connections(shape: &Shape<'_>) -> Option<Finding> {
         ))
         .why(
             "A worker counts every connection against worker_connections, those to origin servers \
-             too: a client of a reverse proxy takes two. When they run out it stops accepting, and \
-             clients wait in the accept queue.",
+             too: a client of a reverse proxy takes two. Requests to FastCGI, uwsgi, SCGI and memcached \
+             take a second one only while they are answered, and are not counted here. When connections \
+             run out a worker stops accepting, and clients wait in the accept queue.",
             CORE,
         )
         .change_nginx(change),
@@ -184,7 +187,7 @@ fn not_taken(shape: &Shape<'_>) -> Option<Finding> {
              \"setrlimit(RLIMIT_NOFILE) failed\" and keeps the limit that it had.",
                 RLIMIT,
             )
-            .change("nginx -s reload"),
+            .then(Then::Again),
     )
 }
 
@@ -247,7 +250,16 @@ fn file_max(shape: &Shape<'_>) -> Option<Finding> {
 }
 
 fn limits_conf(shape: &Shape<'_>) -> Option<Finding> {
-    let lines = &shape.facts.limit_lines;
+    // A line about another user's sessions was not meant for nginx.
+    let user = shape.configuration.and_then(|all| all.main("user"));
+    let user = user.and_then(Statement::argument).unwrap_or("nobody");
+    let names = ["*", "root", "nginx", "www-data", user];
+    let all = shape.facts.limit_lines.iter();
+    let is_meant = |line: &&LimitLine| {
+        let whom = line.text.split(' ').next().unwrap_or_default();
+        names.contains(&whom)
+    };
+    let lines: Vec<&LimitLine> = all.filter(is_meant).collect();
     lines.first()?;
     let unit = shape.facts.unit_limit.as_ref()?;
     let name = &unit.unit;

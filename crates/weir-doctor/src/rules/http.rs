@@ -55,7 +55,9 @@ fn inert_keepalive(shape: &Shape<'_>) -> Option<Finding> {
 }
 
 fn no_keepalive(shape: &Shape<'_>) -> Option<Finding> {
-    let missing = |pass: &&Pass<'_>| matches!(pass.keepalive, Keepalive::Missing);
+    // To a socket of the file system no port is held, and no packet goes around.
+    let missing =
+        |pass: &&Pass<'_>| matches!(pass.keepalive, Keepalive::Missing) && !pass.origins.is_empty();
     let places: Vec<&Pass<'_>> = shape.passes.iter().filter(missing).collect();
     let first = places.first()?;
     let finding = Finding::note("origin-keepalive-missing",
@@ -84,13 +86,10 @@ fn few_requests(shape: &Shape<'_>) -> Option<Finding> {
     let newest = shape.newest_nginx_default(NAME)?;
     let number = |default: &DefaultLevel| default.level.as_ref()?.parse::<u64>().ok();
     let (of_here, usual) = (number(here)?, number(newest)?);
-    let all = shape.configuration?.all(&[NAME]);
-    let low = |placed: &&Placed<'_>| placed.statement.number().is_some_and(|n| n < usual);
-    let low: Vec<&Statement> = all
-        .iter()
-        .filter(low)
-        .map(|placed| placed.statement)
-        .collect();
+    shape.configuration?;
+    let all = shape.in_force(NAME);
+    let low = |set: &&Statement| set.number().is_some_and(|n| n < usual);
+    let low: Vec<&Statement> = all.iter().map(|(_, set)| *set).filter(low).collect();
     if low.is_empty() && !(of_here < usual && all.is_empty()) {
         return None;
     }
@@ -135,23 +134,23 @@ fn no_clients_kept(shape: &Shape<'_>) -> Option<Finding> {
 }
 
 fn gzip(shape: &Shape<'_>) -> Option<Finding> {
-    let all = shape.configuration?.all(&["gzip_types"]);
-    let is_on = |placed: &Placed<'_>| {
-        let set = placed.inherited("gzip");
+    let is_on = |place: &Placed<'_>| {
+        let set = place.in_force("gzip");
         set.first().and_then(|set| set.argument()) == Some("on")
     };
-    let (placed, types) = all.iter().find_map(|placed| {
-        let types: Vec<&str> = placed
-            .statement
-            .arguments
-            .iter()
-            .map(String::as_str)
+    let on = shape.places.iter().filter(|place| is_on(place));
+    let mut all = on.flat_map(|place| {
+        let sets = place.in_force("gzip_types").into_iter();
+        sets.map(move |set| (place, set))
+    });
+    let (place, set, types) = all.find_map(|(place, set)| {
+        let types = set.arguments.iter().map(String::as_str);
+        let types: Vec<&str> = types
             .filter(|media_type| is_compressed(media_type))
             .collect();
-        (!types.is_empty() && is_on(placed)).then_some((placed, types))
+        (!types.is_empty()).then_some((place, set, types))
     })?;
-    let kept: Vec<&str> = placed
-        .statement
+    let kept: Vec<&str> = set
         .arguments
         .iter()
         .map(String::as_str)
@@ -166,14 +165,14 @@ fn gzip(shape: &Shape<'_>) -> Option<Finding> {
         Finding::warning("gzip-of-compressed",
             format!("gzip is spent on what is compressed already: {}", types.join(", ")),
         )
-        .evidence(placed.statement.evidence())
-        .evidence_all(placed.inherited("gzip").first().map(|set| set.evidence()))
+        .evidence(set.evidence())
+        .evidence_all(place.in_force("gzip").first().map(|set| set.evidence()))
         .why(
             "Images, fonts, video and archives are compressed; gzip makes them no smaller and takes \
              CPU time from the workers for each response.",
             GZIP,
         )
-        .change_nginx([placed.statement.replace_with(&text)]),
+        .change_nginx([set.replace_with(&text)]),
     )
 }
 
@@ -200,21 +199,20 @@ fn is_compressed(media_type: &str) -> bool {
 }
 
 fn access_log(shape: &Shape<'_>) -> Option<Finding> {
-    let all = shape.configuration?.all(&["access_log"]);
     let unbuffered = |set: &Statement| {
         let words = &set.arguments;
         let target = set.argument().unwrap_or_default();
         let buffers = |word: &String| word.starts_with("buffer=") || word.starts_with("gzip");
-        target != "off" && !target.starts_with("syslog:") && !words.iter().any(buffers)
+        // A log whose name has variables can have no buffer.
+        let can_buffer = !target.starts_with("syslog:") && !target.contains('$');
+        target != "off" && target != "/dev/null" && can_buffer && !words.iter().any(buffers)
     };
-    let set = all
-        .iter()
-        .map(|placed| placed.statement)
-        .find(|set| unbuffered(set))?;
+    let all = shape.in_force("access_log").into_iter();
+    let set = all.map(|(_, set)| set).find(|set| unbuffered(set))?;
     // buffer= must stand behind the name of a format.
-    let words = match set.arguments.len() {
-        1 => format!("{} combined", set.words()),
-        _ => set.words(),
+    let buffer = match set.arguments.len() {
+        1 => "combined buffer=64k flush=1s",
+        _ => "buffer=64k flush=1s",
     };
     Some(
         Finding::note("access-log-unbuffered",
@@ -226,6 +224,6 @@ fn access_log(shape: &Shape<'_>) -> Option<Finding> {
              in the buffer.",
             ACCESS_LOG,
         )
-        .change_nginx([set.replace_with(&format!("{words} buffer=64k flush=1s"))]),
+        .change_nginx([set.extend_with(buffer)]),
     )
 }

@@ -8,6 +8,7 @@ mod descriptors;
 mod http;
 mod numbers;
 mod ports;
+mod serving;
 mod shape;
 mod sources;
 mod sysctl_files;

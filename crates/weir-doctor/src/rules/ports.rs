@@ -6,6 +6,7 @@ use super::numbers::{KEPT, REUSED_AFTER_S, TIME_WAIT_S, WIDEST};
 use super::shape::{LocalPorts, Pass, Shape};
 use super::sources::IP_SYSCTL;
 use super::{counted, figure, rate};
+use crate::commands::quoted;
 use crate::finding::{Finding, Room};
 
 pub(super) fn rules(shape: &Shape<'_>, found: &mut Vec<Finding>) {
@@ -125,7 +126,8 @@ pub(super) fn keep(unkept: &[&Pass<'_>]) -> Option<Vec<String>> {
                 // It must stand behind a balancing method, and behind the servers is always right.
                 None => format!(
                     "sed -i '{}s/\\(server [^;]*;\\)/\\1 {KEPT};/' {}",
-                    last.line, last.file
+                    last.line,
+                    quoted(&last.file)
                 ),
             });
         }

@@ -6,6 +6,7 @@ use weir_model::study::ProxyKind;
 use weir_parameters::{Catalog, DefaultLevel};
 
 use super::numbers::KEEPS_BY_DEFAULT;
+use super::serving;
 use crate::configuration::{Configuration, Placed, Statement};
 use crate::facts::Facts;
 
@@ -24,6 +25,8 @@ pub(super) struct Shape<'a> {
     pub(super) facts: &'a Facts,
     pub(super) configuration: Option<&'a Configuration>,
     catalog: Catalog,
+    /// Where the requests of clients are answered.
+    pub(super) places: Vec<Placed<'a>>,
     /// Places where requests are passed to origin servers.
     pub(super) passes: Vec<Pass<'a>>,
     /// Workers that run, or would.
@@ -72,6 +75,7 @@ impl<'a> Shape<'a> {
             facts,
             configuration,
             catalog: Catalog::builtin(),
+            places: configuration.map_or_else(Vec::new, serving::places),
             passes,
             workers: None,
             worker_connections: None,
@@ -137,15 +141,30 @@ impl<'a> Shape<'a> {
         }
     }
 
-    /// Whether it passes requests on at all.
-    pub(super) fn is_proxy(&self) -> bool {
-        !self.passes.is_empty()
+    /// Connections that one client takes: its own, and one to an origin server. One to a program behind
+    /// FastCGI and its like is there only while a request is answered, and one to a file is none.
+    pub(super) fn connections_per_client(&self) -> u64 {
+        let is_gateway =
+            |pass: &Pass<'_>| matches!(&*pass.placed.statement.name, "proxy_pass" | "grpc_pass");
+        if self.passes.iter().any(is_gateway) {
+            2
+        } else {
+            1
+        }
     }
 
-    /// Connections, and descriptors too, that one client takes: its own, and one to an origin
-    /// server or a file.
-    pub(super) fn connections_per_client(&self) -> u64 {
-        if self.is_proxy() { 2 } else { 1 }
+    /// Directives of this name that count where requests of clients are answered, each once, with such a
+    /// place.
+    pub(super) fn in_force(&self, name: &str) -> Vec<(&Placed<'a>, &'a Statement)> {
+        let mut found: Vec<(&Placed<'a>, &'a Statement)> = Vec::new();
+        for place in &self.places {
+            for set in place.in_force(name) {
+                if !found.iter().any(|(_, known)| std::ptr::eq(*known, set)) {
+                    found.push((place, set));
+                }
+            }
+        }
+        found
     }
 
     /// Smallest soft limit of descriptors among the workers, and where that is known from.
@@ -173,7 +192,9 @@ impl<'a> Shape<'a> {
     /// of the load.
     pub(super) fn unkept(&self) -> Vec<&Pass<'a>> {
         let lacks = |pass: &&Pass<'_>| {
-            matches!(pass.keepalive, Keepalive::Missing | Keepalive::Inert { .. })
+            let is_closed = matches!(pass.keepalive, Keepalive::Missing | Keepalive::Inert { .. });
+            // Sockets of the file system take no ports.
+            is_closed && !pass.origins.is_empty()
         };
         self.passes.iter().filter(lacks).collect()
     }
@@ -190,20 +211,19 @@ impl<'a> Shape<'a> {
     pub(super) fn client_connections_per_second(&self) -> Option<f64> {
         let asked = self.facts.asked;
         asked.connections_per_second.or_else(|| {
-            let off = self.keeps_no_clients().is_some();
+            let closes = |place: &Placed<'_>| {
+                let set = place.in_force("keepalive_timeout");
+                set.first().is_some_and(|set| is_zero(set))
+            };
+            let off = !self.places.is_empty() && self.places.iter().all(closes);
             asked.rate.filter(|_| off)
         })
     }
 
-    /// `keepalive_timeout 0` in `http`.
+    /// `keepalive_timeout 0` where clients are answered.
     pub(super) fn keeps_no_clients(&self) -> Option<&'a Statement> {
-        let all = self.configuration?.all(&["keepalive_timeout"]);
-        let zero = |placed: &Placed<'_>| {
-            placed.is_in("http")
-                && !placed.is_in("upstream")
-                && matches!(placed.statement.argument(), Some("0" | "0s"))
-        };
-        all.into_iter().find(zero).map(|placed| placed.statement)
+        let mut all = self.in_force("keepalive_timeout").into_iter();
+        all.find(|(_, set)| is_zero(set)).map(|(_, set)| set)
     }
 
     /// Local ports that outgoing connections may have to one address: the range without what is
@@ -224,6 +244,10 @@ impl<'a> Shape<'a> {
             reserved: ranges(reserved),
         })
     }
+}
+
+fn is_zero(set: &Statement) -> bool {
+    matches!(set.argument(), Some("0" | "0s"))
 }
 
 /// Ports that the kernel chooses from.

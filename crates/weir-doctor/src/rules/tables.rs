@@ -4,6 +4,7 @@ use super::numbers::{FEW_TIME_WAIT, USUAL_TIME_WAIT};
 use super::shape::Shape;
 use super::sources::{CONNTRACK, IP_SYSCTL};
 use super::{figure, rate, rounded};
+use crate::commands::quoted;
 use crate::facts::SysctlLine;
 use crate::finding::{Finding, Severity};
 
@@ -160,7 +161,8 @@ fn tcp_memory(shape: &Shape<'_>) -> Option<Finding> {
     Some(match line {
         Some(line) => finding.change(format!(
             "sed -i '{}s/^/# /' {}   # and reboot: the kernel's own values come back",
-            line.line, line.file
+            line.line,
+            quoted(&line.file)
         )),
         None => finding,
     })

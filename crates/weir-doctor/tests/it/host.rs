@@ -133,6 +133,10 @@ impl Host {
         fs::write(path, text).expect("own folder");
     }
 
+    pub(crate) fn read(&self, path: &str) -> String {
+        fs::read_to_string(self.root().join(path.trim_start_matches('/'))).expect("own folder")
+    }
+
     pub(crate) fn root(&self) -> &Path {
         self.folder.path()
     }

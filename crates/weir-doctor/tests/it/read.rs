@@ -114,6 +114,119 @@ fn mistakes_are_errors_with_their_place() {
     assert!(matches!(missing, Err(GatherError::Unreadable { .. })));
 }
 
+/// A proxy with a root folder of its own has links that lead to somewhere in it.
+#[test]
+fn links_lead_to_nowhere_else() {
+    let host = Host::debian();
+    host.write("/etc/nginx/sites-available/shop", "server { listen 8123; }");
+    let link = |target: &str, name: &str| {
+        let place = host.root().join("etc/nginx/sites-enabled").join(name);
+        std::os::unix::fs::symlink(target, place).expect("own folder");
+    };
+    link("/etc/nginx/sites-available/shop", "shop");
+    link("/../../../../etc/passwd", "out");
+    let facts = host.facts();
+    let listens = listens(&facts);
+    assert_eq!(listens[1], "/etc/nginx/sites-enabled/shop:1: listen 8123");
+    let unread = facts.unread.iter().find(|one| one.what.ends_with("/out"));
+    assert!(
+        unread.is_some_and(|one| one.why.contains("No such file")),
+        "{unread:?}"
+    );
+}
+
+#[test]
+fn what_is_no_regular_file_is_not_opened() {
+    let host = Host::debian();
+    for path in [
+        "etc/nginx/sites-enabled/fifo",
+        "etc/sysctl.d/9.conf",
+        "proc/100/limits",
+        "proc/7/cmdline",
+    ] {
+        let path = host.root().join(path);
+        fs::create_dir_all(path.parent().expect("it has one")).expect("own folder");
+        let _ = fs::remove_file(&path);
+        let made = std::process::Command::new("mkfifo").arg(&path).status();
+        assert!(
+            made.is_ok_and(|status| status.success()),
+            "{}",
+            path.display()
+        );
+    }
+    let socket = host.root().join("etc/nginx/sites-enabled/socket");
+    let _listener = std::os::unix::net::UnixListener::bind(socket).expect("own folder");
+    let unread = host.facts().unread;
+    let why = |end: &str| {
+        let found = unread.iter().find(|one| one.what.ends_with(end));
+        found.map_or_else(|| panic!("{end}: {unread:?}"), |one| one.why.clone())
+    };
+    assert!(why("/fifo").starts_with("is a FIFO, not a regular file (included at "));
+    assert!(why("/socket").starts_with("is a socket, not a regular file"));
+    assert_eq!(why("/9.conf"), "is a FIFO, not a regular file");
+}
+
+#[test]
+fn includes_have_an_end() {
+    let host = Host::debian();
+    host.write("/etc/nginx/conf.d/a.conf", &"include b;\n".repeat(300));
+    host.write("/etc/nginx/b", &"include c;\n".repeat(300));
+    host.write("/etc/nginx/c", "");
+    let refused = |host: &Host| {
+        let request = Request {
+            root: Some(host.root().to_owned()),
+            ..Request::default()
+        };
+        gather(&request).unwrap_err().to_string()
+    };
+    let why = refused(&host);
+    assert!(
+        why.contains("/etc/nginx/b:") && why.contains("50,000 files"),
+        "{why}"
+    );
+    host.write("/etc/nginx/b", "");
+    host.write("/etc/nginx/c", &"# nothing\n".repeat(1 << 20));
+    host.write("/etc/nginx/conf.d/a.conf", "include c;\ninclude c;\n");
+    let unread = host.facts().unread;
+    let found = unread.iter().find(|one| one.what == "/etc/nginx/c");
+    assert!(
+        found.is_some_and(|one| one.why.contains("is larger than")),
+        "{unread:?}"
+    );
+}
+
+#[test]
+fn of_several_nginx_one_is_to_be_named() {
+    let host = Host::debian();
+    let title = "nginx: master process /opt/nginx -c /srv/other.conf\0";
+    host.write("/proc/200/cmdline", title);
+    host.write("/proc/200/comm", "nginx\n");
+    host.write("/proc/200/status", "Name:\tnginx\nPPid:\t1\n");
+    host.write(
+        "/srv/other.conf",
+        "events { }\nhttp { server { listen 8124; } }\n",
+    );
+    let asked = |pid, nginx| {
+        gather(&Request {
+            root: Some(host.root().to_owned()),
+            pid,
+            nginx,
+            ..Request::default()
+        })
+    };
+    let error = asked(None, None).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "2 nginx run here, and one is to be named"
+    );
+    let all = "\n  --pid 100: /etc/nginx/nginx.conf, nginx.service\n  --pid 200: /srv/other.conf";
+    assert!(error.hint().ends_with(all), "{}", error.hint());
+    let facts = asked(Some(200), None).expect("it is named");
+    assert_eq!(listens(&facts), ["/srv/other.conf:2: listen 8124"]);
+    let file = host.root().join("etc/nginx/nginx.conf");
+    assert!(asked(None, Some(file)).is_ok());
+}
+
 #[test]
 fn nothing_is_written() {
     let host = Host::debian();

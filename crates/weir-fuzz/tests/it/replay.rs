@@ -64,6 +64,11 @@ fn traces_hold() {
 }
 
 #[test]
+fn histograms_hold() {
+    hold("histogram", MUTATIONS, weir_fuzz::histogram);
+}
+
+#[test]
 fn agents_hold() {
     hold("agent", AGENT_MUTATIONS, weir_fuzz::agent);
 }
@@ -185,6 +190,14 @@ fn tls_seeds_are_what_their_names_say() {
             _ => false,
         };
         assert!(right, "{name}: {error:?}");
+    }
+}
+
+#[test]
+fn histogram_seeds_are_what_their_names_say() {
+    for (name, bytes) in seeds::of("histogram") {
+        let read = weir_record::decode(&bytes);
+        assert_eq!(read.is_err(), name.starts_with("bad-"), "{name}: {read:?}");
     }
 }
 

@@ -4,7 +4,7 @@
 //! what becomes of it: `bad-` is refused, `early-` is cut off, `head-` answers a HEAD; all others
 //! are complete messages. What a TLS server said was said to another client, so that no handshake
 //! comes of it: `alert-`, `clear-` (no TLS) and `oversize-` say why, `bad-` is refused otherwise.
-//! A trace is a file as it is, refused if it is `bad-`. An agent's seeds are what is asked after the
+//! A trace is a file as it is, refused if it is `bad-`; so is a histogram. An agent's seeds are what is asked after the
 //! greeting; of `bad-` ones something is not understood.
 
 use std::fs::DirEntry;

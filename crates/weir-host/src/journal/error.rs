@@ -5,8 +5,9 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
+use weir_files::NotOurs;
 
-use super::key::{Key, in_words, put_back_command};
+use super::key::{Key, in_words, put_back_command, quoted};
 use super::settings::SettingError;
 
 /// Name and version of the format.
@@ -66,6 +67,22 @@ pub enum JournalError {
         /// What is wrong with it.
         words: String,
     },
+    /// Others could have written the journal. Nothing was changed.
+    #[error("the journal of changed settings is not to be trusted: {0}")]
+    NotOurs(#[from] NotOurs),
+    /// The journal is about a setting that weir does not change. Nothing was changed.
+    #[error("{}:{line}: {key} is not a setting of weir's catalog or of the study", path.display())]
+    Unlisted {
+        /// The journal's file.
+        path: PathBuf,
+        /// The line, from 1.
+        line: usize,
+        /// The setting.
+        key: Key,
+    },
+    /// A setting was to be changed for which neither the catalog nor the study has a row.
+    #[error("{0} is not a setting of weir's catalog or of the study")]
+    NoRow(Key),
     /// Another version of weir wrote the journal. Nothing was changed.
     #[error("{}: the journal's format is {found}, and this weir knows {FORMAT}", path.display())]
     Format {
@@ -132,6 +149,16 @@ impl JournalError {
             }
             JournalError::Damaged { path, .. } => format!(
                 "set the settings named in the file to their `before` by hand, then remove {}",
+                path.display()
+            ),
+            JournalError::NotOurs(NotOurs { path, .. }) => format!(
+                "nothing was changed; see who may write there (ls -ld {}), take that right from others, and \
+                 read the file before you run this again",
+                quoted(&path.display().to_string())
+            ),
+            JournalError::Unlisted { path, .. } => format!(
+                "nothing was changed; if a weir of yours has written it, set the settings named in the file to \
+                 their `before` by hand, then remove {}",
                 path.display()
             ),
             JournalError::Format { .. } => {

@@ -3,9 +3,8 @@
 //! The lock is flock(2) on a file of the journal's folder: the kernel lets it go however its holder
 //! ends. The text in the file only tells others who that is.
 
-use std::fs::{self, File, OpenOptions, TryLockError};
-use std::io::{self, Seek, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::fs::{self, File, TryLockError};
+use std::io::{self, Write};
 use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -79,9 +78,7 @@ impl Lock {
     /// Takes the lock in a folder that exists.
     pub(super) fn take(folder: &Path, purpose: &str) -> Result<Lock, JournalError> {
         let path = folder.join(FILE);
-        let mut options = OpenOptions::new();
-        options.write(true).create(true).truncate(false).mode(0o600);
-        let opened = options.open(&path);
+        let opened = weir_files::append(&path);
         let mut file = opened.map_err(JournalError::io("open", &path))?;
         if !wait_for(&path, || file.try_lock())? {
             return Err(JournalError::Held(read_holder(&path)));
@@ -111,7 +108,7 @@ impl Lock {
 impl Drop for Lock {
     fn drop(&mut self) {
         // Only a courtesy: the text of a holder that is gone is known to be stale.
-        let _ = self.file.set_len(0).and_then(|()| self.file.rewind());
+        let _ = self.file.set_len(0);
     }
 }
 

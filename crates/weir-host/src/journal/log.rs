@@ -5,16 +5,18 @@
 //! announces is made. So a line that is not whole (the process was killed, or the power went, while
 //! it was written) announces nothing that was done, and is as if it were not there.
 
-use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::collections::BTreeSet;
+use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
+use weir_files::only_ours_file;
 
 use super::entry::{Entry, Outcome};
 use super::error::{FORMAT, JournalError};
 use super::key::Key;
+use super::settings::Settings;
 
 const FILE: &str = "journal.jsonl";
 /// The one before, kept for those who want to know what was done.
@@ -30,6 +32,16 @@ pub(super) struct Header {
     pub(super) pid: u32,
     pub(super) since: String,
     pub(super) purpose: String,
+    /// Settings that the study's own rows are about; those of the catalog are known.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub(super) settings: BTreeSet<String>,
+}
+
+impl Header {
+    /// Whether the catalog or the study has a row for a setting.
+    pub(super) fn lists(&self, key: &Key, settings: &dyn Settings) -> bool {
+        settings.has_row(key) || self.settings.contains(&key.to_string())
+    }
 }
 
 /// Any other line.
@@ -57,18 +69,43 @@ pub(super) struct Recorded {
     pub(super) header: Header,
     /// Settings that are not done with, in the order in which they were first changed.
     pub(super) open: Vec<Entry>,
+    /// Every setting that it names, with the line.
+    named: Vec<(usize, Key)>,
     /// Bytes in whole lines.
     len: u64,
 }
 
 impl Recorded {
-    /// Reads the journal of a folder; `None` when nothing has been changed.
-    pub(super) fn read(folder: &Path, boot: &str) -> Result<Option<Recorded>, JournalError> {
+    /// Reads the journal of a folder; `None` when nothing has been changed. What it says is done with
+    /// this user's rights, root's as a rule: it is refused if others could have written it.
+    pub(super) fn read(
+        folder: &Path,
+        boot: &str,
+        settings: &dyn Settings,
+    ) -> Result<Option<Recorded>, JournalError> {
         let path = folder.join(FILE);
-        match fs::read(&path) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-            Err(error) => Err(JournalError::io("read", &path)(error)),
-            Ok(bytes) => Recorded::parse(&bytes, boot, &path),
+        if fs::symlink_metadata(&path).is_err_and(|e| e.kind() == io::ErrorKind::NotFound) {
+            return Ok(None);
+        }
+        only_ours_file(&path)?;
+        let bytes = fs::read(&path).map_err(JournalError::io("read", &path))?;
+        let recorded = Recorded::parse(&bytes, boot, &path)?;
+        if let Some(recorded) = &recorded {
+            recorded.must_be_listed(&path, settings)?;
+        }
+        Ok(recorded)
+    }
+
+    /// Refuses settings that neither the catalog nor the study has a row for.
+    fn must_be_listed(&self, path: &Path, settings: &dyn Settings) -> Result<(), JournalError> {
+        let stranger = |(_, key): &&(usize, Key)| !self.header.lists(key, settings);
+        match self.named.iter().find(stranger) {
+            None => Ok(()),
+            Some((line, key)) => Err(JournalError::Unlisted {
+                path: path.to_owned(),
+                line: *line,
+                key: key.clone(),
+            }),
         }
     }
 
@@ -83,13 +120,21 @@ impl Recorded {
         let mut recorded = Recorded {
             header: header(first, path)?,
             open: Vec::new(),
+            named: Vec::new(),
             len: len as u64,
         };
         let survived_a_boot = recorded.header.boot != boot;
         while let Some((number, bytes)) = lines.next() {
             let read = serde_json::from_slice::<Line>(bytes)
                 .map_err(|error| error.to_string())
-                .and_then(|line| apply(&mut recorded.open, line));
+                .and_then(|line| {
+                    let key = match &line {
+                        Line::Ahead(entry) => &entry.key,
+                        Line::Closed(closed) => &closed.key,
+                    };
+                    recorded.named.push((number + 1, key.clone()));
+                    apply(&mut recorded.open, line)
+                });
             match read {
                 Ok(()) => {}
                 // The blocks of a write reach the disk in any order: the last line may be garbled
@@ -165,9 +210,7 @@ impl Log {
             }
             _ => {}
         }
-        let mut options = OpenOptions::new();
-        options.append(true).create_new(true).mode(0o600);
-        let file = options.open(&path);
+        let file = weir_files::append(&path);
         let mut log = Log {
             file: file.map_err(JournalError::io("create", &path))?,
             path,
@@ -212,11 +255,7 @@ impl Log {
 pub(super) fn create_folder(folder: &Path) -> Result<(), JournalError> {
     let is_missing = |path: &&Path| !path.as_os_str().is_empty() && !path.exists();
     let missing: Vec<_> = folder.ancestors().take_while(is_missing).collect();
-    let mut builder = DirBuilder::new();
-    builder.recursive(true).mode(0o700);
-    builder
-        .create(folder)
-        .map_err(JournalError::io("create", folder))?;
+    weir_files::make_folders(folder).map_err(JournalError::io("create", folder))?;
     for made in missing {
         let parent = made.parent().filter(|path| !path.as_os_str().is_empty());
         sync_folder(parent.unwrap_or(Path::new(".")))?;

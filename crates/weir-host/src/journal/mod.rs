@@ -20,11 +20,16 @@
 //! | `journal.previous.jsonl` | those of the one before it, all put back or undone by a boot |
 //! | `lock` | locked while a weir lives that may change settings; says which |
 //!
+//! The journal is believed only if nobody else could have written it (the folder and all above it are
+//! looked at), and only about settings that the catalog or the study has a row for: what stands there is
+//! written with root's rights.
+//!
 //! Settings of the network are those of the calling thread's network namespace. The journal knows
 //! in which one each was changed, and never takes one for another.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
-use std::{env, fmt};
+use std::{env, fmt, fs, io};
 
 use serde::{Deserialize, Serialize};
 
@@ -48,6 +53,7 @@ use key::normal;
 use lock::Lock;
 use log::{Closed, Header, Line, Log, Recorded, create_folder};
 use settings::{Kernel, Settings};
+use weir_files::only_ours;
 
 /// The settings of this host, in the hand of one weir: holds the host's lock while it lives.
 pub struct Journal {
@@ -85,8 +91,8 @@ impl Journal {
     ///
     /// # Errors
     /// [`JournalError::Held`] while another weir lives that has it; [`JournalError::Left`] when one
-    /// that lives no more has left settings changed since the last boot; the journal is damaged or
-    /// of another version, or its folder cannot be made or read.
+    /// that lives no more has left settings changed since the last boot; the journal is damaged,
+    /// of another version or one that others could have written, or its folder cannot be made or read.
     pub fn open(folder: &Path, purpose: &str) -> Result<Journal, JournalError> {
         Journal::open_with(folder, purpose, Box::new(Kernel))
     }
@@ -97,9 +103,10 @@ impl Journal {
         settings: Box<dyn Settings>,
     ) -> Result<Journal, JournalError> {
         create_folder(folder)?;
+        only_ours(folder)?;
         let lock = Lock::take(folder, purpose)?;
         let boot = place::boot_id()?;
-        if let Some(earlier) = Recorded::read(folder, &boot)?
+        if let Some(earlier) = Recorded::read(folder, &boot, &*settings)?
             && earlier.header.boot == boot
             && !earlier.open.is_empty()
         {
@@ -114,6 +121,7 @@ impl Journal {
                 pid: lock.holder.pid,
                 since: lock.holder.since.clone(),
                 purpose: lock.holder.purpose.clone(),
+                settings: BTreeSet::new(),
             },
             log: None,
             open: Vec::new(),
@@ -122,11 +130,19 @@ impl Journal {
         })
     }
 
+    /// Lets settings be changed that the study's own rows are about, beside those of the catalog.
+    #[must_use]
+    pub fn listing(mut self, settings: impl IntoIterator<Item = String>) -> Journal {
+        self.header.settings.extend(settings);
+        self
+    }
+
     /// Writes down the value that a setting has and those that [`Journal::give`] may give it. May
     /// be called again with more values; those that are known already cost no flush.
     ///
     /// # Errors
-    /// There is no such setting, it cannot be read, or the disk does not take the line.
+    /// There is no such setting, it cannot be read, neither the catalog nor the study has a row for it, or
+    /// the disk does not take the line.
     pub fn announce(&mut self, key: &Key, values: &[String]) -> Result<(), JournalError> {
         let namespace = place::namespace(key)?;
         let known = log::find(&self.open, key, namespace.as_deref());
@@ -148,6 +164,9 @@ impl Journal {
                 .read(key)
                 .map_err(JournalError::reading(key))?,
         };
+        if !self.header.lists(key, &*self.settings) {
+            return Err(JournalError::NoRow(key.clone()));
+        }
         let ahead = Line::Ahead(Entry {
             key: key.clone(),
             namespace,
@@ -307,9 +326,16 @@ pub fn pending(folder: &Path) -> Result<Pending, JournalError> {
 }
 
 fn pending_with(folder: &Path, settings: &dyn Settings) -> Result<Pending, JournalError> {
+    if !exists(folder)? {
+        return Ok(Pending {
+            held: false,
+            holder: None,
+            settings: Vec::new(),
+        });
+    }
     let held = Lock::holder(folder)?;
     let boot = place::boot_id()?;
-    let settings = match Recorded::read(folder, &boot)? {
+    let settings = match Recorded::read(folder, &boot, settings)? {
         None => Vec::new(),
         Some(recorded) => {
             let same_boot = recorded.header.boot == boot;
@@ -324,6 +350,16 @@ fn pending_with(folder: &Path, settings: &dyn Settings) -> Result<Pending, Journ
     })
 }
 
+/// Whether there is a folder of a journal; one that others could have written is refused before anything in
+/// it is opened.
+fn exists(folder: &Path) -> Result<bool, JournalError> {
+    match fs::symlink_metadata(folder) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(JournalError::io("read", folder)(error)),
+        Ok(_) => Ok(only_ours(folder).map(|()| true)?),
+    }
+}
+
 /// Puts back what a weir that lives no more has left, as [`Journal::restore`] does. Where there is
 /// nothing to do, no file is made.
 ///
@@ -335,13 +371,12 @@ pub fn restore(folder: &Path) -> Result<Vec<Restored>, JournalError> {
 }
 
 fn restore_with(folder: &Path, settings: &dyn Settings) -> Result<Vec<Restored>, JournalError> {
-    let exists = folder.try_exists();
-    if !exists.map_err(JournalError::io("read", folder))? {
+    if !exists(folder)? {
         return Ok(Vec::new());
     }
     let _lock = Lock::take(folder, "weir restore")?;
     let boot = place::boot_id()?;
-    let Some(mut recorded) = Recorded::read(folder, &boot)? else {
+    let Some(mut recorded) = Recorded::read(folder, &boot, settings)? else {
         return Ok(Vec::new());
     };
     if recorded.open.is_empty() {

@@ -1,8 +1,12 @@
 //! How the journal reads and writes a setting of the host.
 
+use std::collections::BTreeSet;
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
 use std::path::PathBuf;
+use std::sync::OnceLock;
+
+use weir_parameters::Catalog;
 
 use super::key::Key;
 use crate::sysctl;
@@ -24,6 +28,9 @@ pub(super) trait Settings: Send {
     fn read(&self, key: &Key) -> Result<String, SettingError>;
     /// Gives it a value.
     fn write(&self, key: &Key, value: &str) -> Result<(), SettingError>;
+    /// Whether it is a setting of weir's catalog. A journal is only a file: what weir has no row for it has
+    /// never changed, unless the study brought one.
+    fn has_row(&self, key: &Key) -> bool;
 }
 
 /// Those of this machine, as the calling thread's namespaces have them.
@@ -43,6 +50,14 @@ impl Settings for Kernel {
         // One write, since the kernel takes each for a whole value; and never an empty one, which
         // would not reach it.
         Ok(file.write_all(format!("{value}\n").as_bytes())?)
+    }
+
+    fn has_row(&self, key: &Key) -> bool {
+        static NAMES: OnceLock<BTreeSet<String>> = OnceLock::new();
+        let Key::Sysctl(name) = key;
+        NAMES
+            .get_or_init(|| Catalog::builtin().sysctls().collect())
+            .contains(name)
     }
 }
 

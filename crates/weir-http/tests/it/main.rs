@@ -6,3 +6,4 @@ mod request;
 mod response;
 mod response_properties;
 mod sink;
+mod valid;

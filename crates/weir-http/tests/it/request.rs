@@ -40,7 +40,7 @@ fn a_trailer_section_decides_nothing() {
 fn what_is_no_request() {
     let line = ParseError::RequestLine;
     #[rustfmt::skip]
-    let cases: [(&str, ParseError); 20] = [
+    let cases: [(&str, ParseError); 23] = [
         ("GET /\r\n\r\n", line),
         ("GET  / HTTP/1.1\r\n\r\n", line),
         ("GET / HTTP/1.1 \r\n\r\n", line),
@@ -51,6 +51,9 @@ fn what_is_no_request() {
         ("G(T / HTTP/1.1\r\n\r\n", line),
         ("GET HTTP/1.1\r\n\r\n", line),
         ("\u{16}\u{3}\u{1}", line),
+        ("GET / HTTP/1.1\r\r\n\r\n", line),
+        ("GET / HTTP/1.1\r\nHost: a\rb\r\n\r\n", ParseError::Control),
+        ("GET / HTTP/1.1\r\nHost: a\0b\r\n\r\n", ParseError::Control),
         ("GET / HTTP/1.1\r\nno colon\r\n\r\n", ParseError::FieldLine),
         ("GET / HTTP/1.1\r\nHost : a\r\n\r\n", ParseError::FieldLine),
         ("GET / HTTP/1.1\r\n Host: a\r\n\r\n", ParseError::FieldLine),

@@ -85,12 +85,14 @@ fn chunked_content() {
         ("00a\r\n0123456789\r\n1\nx\n000\n\n", 11),
         ("3;name=value;\"quoted\"\r\na\nb\r\n0;last\r\n\r\n", 3),
         ("3 \t\r\nabc\r\n0 ; x\r\n\r\n", 3),
+        ("3;\r\nabc\r\n0 ;\r\n\r\n", 3),
+        ("3;=x;;\t\r\nabc\r\n0;\n\n", 3),
         (&format!("2\r\n\r\n\r\n0\r\n{trailer}"), 2),
     ] {
         assert_eq!(one(format!("{head}{content}")), (200, true, length));
     }
     let broken = "\r\n|;x\r\n| 3\r\n|g\r\n|3x\r\nabc|3\rabc|-1\r\n|0x3\r\n|3\r\nabcd\r\n|\
-        3\r\nabc\rx|10000000000000000\r\n|3 3\r\n";
+        3\r\nabc\rx|10000000000000000\r\n|3 3\r\n|3;a\rb\r\n|3;\r\r\n|3;a\0\r\n|3 \r;\r\n";
     for content in broken.split('|') {
         refused(format!("{head}{content}"), ParseError::Chunk);
     }
@@ -256,12 +258,52 @@ fn what_is_no_response() {
     ] {
         refused(bytes, ParseError::StatusLine);
     }
-    for line in "no colon|: no name|name : x|a@b: x|\rx|na\0me: x|\u{e4}: x".split('|') {
+    for line in "no colon|: no name|name : x|a@b: x|na\0me: x|na\rme: x|\u{e4}: x".split('|') {
         let bytes = format!("HTTP/1.1 200 OK\r\nX: y\r\n{line}\r\n\r\n");
         refused(bytes, ParseError::FieldLine);
     }
     let fold_of_nothing = b"HTTP/1.1 200 OK\r\n X: y\r\n\r\n";
     refused(fold_of_nothing, ParseError::FieldLine);
+}
+
+/// RFC 9112 §2.2 and RFC 9110 §5.5, in every place of a message that is no content.
+#[test]
+fn cr_without_lf_and_nul_are_refused() {
+    for byte in ['\r', '\0'] {
+        let heads = [
+            format!("200 O{byte}K\r\n"),
+            format!("200 {byte}\r\n"),
+            format!("200 OK{byte}\r\n"),
+            format!("200 OK\r\nX: {byte}y\r\n"),
+            format!("200 OK\r\nX:{byte}\r\n"),
+            format!("200 OK\r\nX: y{byte}Content-Length: 9\r\n"),
+            format!("200 OK\r\nX: y{byte}\r\n"),
+            format!("200 OK\r\nX: y{byte}{byte}\n"),
+            format!("200 OK\r\nContent-Length: {byte}1\r\n"),
+            format!("200 OK\r\nContent-Length: 1{byte}\r\n"),
+            format!("200 OK\r\nConnection: x,\r\n {byte}close\r\n"),
+            format!("200 OK\r\nA-Name-That-Is-Longer-Than-Seventeen: {byte}x\r\n"),
+            format!("100 Continue{byte}\r\n"),
+        ];
+        for head in heads {
+            let bytes = format!("HTTP/1.1 {head}Content-Length: 1\r\n\r\na");
+            refused(bytes, ParseError::Control);
+        }
+        let chunked = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n";
+        refused(format!("{chunked}T: a{byte}b\r\n\r\n"), ParseError::Control);
+        // Content is not looked at.
+        let content = format!("HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\na{byte}b");
+        assert_eq!(one(content), (200, true, 3));
+    }
+    refused("HTTP/1.1 200 OK\r\rX: y\r\n\r\n", ParseError::Control);
+    refused(
+        "HTTP/1.1 200\rContent-Length: 1\r\n\r\na",
+        ParseError::Control,
+    );
+    refused(
+        "HTTP/1.1 200 OK\r\nX: y\r\n\rz\r\n\r\n",
+        ParseError::Control,
+    );
 }
 
 #[test]

@@ -125,7 +125,7 @@ fn any_set_of_arms_is_measured_and_no_other_runs() {
         _ => None,
     });
     let started: Vec<_> = started.collect();
-    let (first, second) = ("10.0.0.1:8080", "10.0.1.1:8080");
+    let (first, second) = ("10.213.0.254:8080", "10.213.1.254:8080");
     // The second pair has the slots of the first, which has ended.
     assert_eq!(
         started,

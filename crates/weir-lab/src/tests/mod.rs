@@ -2,6 +2,7 @@
 
 mod alone;
 mod bench;
+mod elsewhere;
 mod faults;
 mod going_on;
 mod hold_ups;

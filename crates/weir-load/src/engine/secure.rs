@@ -10,6 +10,10 @@ use crate::ledger::Cause;
 use crate::reactor::{ConnId, Reactor};
 use crate::tls::{Cipher, EarlyData, Group, Input, Negotiated, Received, Session, TlsError};
 
+/// Why content without a length that ended with TCP alone is not counted as an answer.
+const CUT_OFF: &str =
+    "closed without close_notify after content without a length: it may be cut off";
+
 /// Handshakes of a flow by what they agreed on.
 #[derive(Debug, Clone, Default)]
 pub struct TlsCounts {
@@ -231,11 +235,18 @@ impl<R: Reactor> Engine<'_, R> {
         }
     }
 
-    /// The peer has closed, perhaps in the middle of a handshake or a record.
+    /// The peer has closed TCP, perhaps in the middle of a handshake or a record. Anybody on the way can do so
+    /// in its name: content that nothing else ends is whole only after close_notify (RFC 9112 §9.8).
     pub(super) fn on_ended_secure(&mut self, id: ConnId, stamp: u64) {
         let session = self.sessions[id as usize].as_ref();
+        let has_closed = session.is_some_and(|session| session.has_closed());
+        let conn = &self.conns[id as usize];
+        let is_open = conn.outstanding > 0 && conn.parser.lasts_to_close();
         match session.and_then(|session| session.ended()) {
             Some(error) => self.broken(id, ErrorKind::Tls, Cause::Tls(Box::new(error))),
+            None if is_open && !has_closed => {
+                self.fail(id, ErrorKind::ClosedEarly, Cause::Own(CUT_OFF));
+            }
             None => self.on_ended(id, stamp),
         }
     }

@@ -1,20 +1,18 @@
 //! Files whose lines fill slots: read once, before the trial, and shared by all threads.
 
 use std::collections::BTreeMap;
-use std::fs::File;
-use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use crate::files::{LARGEST_DATA, read_at_most};
+
 /// Longest line in bytes.
 pub const LONGEST_LINE: usize = 64 * 1024;
-/// Largest file in bytes.
-pub const LARGEST_FILE: u64 = 1 << 30;
 
 /// Why a file cannot fill slots.
 #[derive(Debug, thiserror::Error)]
 pub enum LinesError {
-    /// The file cannot be read.
+    /// The file cannot be read, or is too large.
     #[error("cannot read {}: {error}", .file.display())]
     Read {
         /// The file.
@@ -22,9 +20,6 @@ pub enum LinesError {
         /// What the system said.
         error: std::io::Error,
     },
-    /// The file is too large.
-    #[error("{} is larger than {} MiB", .0.display(), LARGEST_FILE >> 20)]
-    Large(PathBuf),
     /// The file has no line.
     #[error("{} is empty: there is no line to take", .0.display())]
     Empty(PathBuf),
@@ -87,16 +82,10 @@ pub(super) struct Lines {
 
 impl Lines {
     fn read(file: &Path) -> Result<Lines, LinesError> {
-        let mut text = Vec::new();
-        File::open(file)
-            .and_then(|open| open.take(LARGEST_FILE + 1).read_to_end(&mut text))
-            .map_err(|error| LinesError::Read {
-                file: file.to_owned(),
-                error,
-            })?;
-        if text.len() as u64 > LARGEST_FILE {
-            return Err(LinesError::Large(file.to_owned()));
-        }
+        let text = read_at_most(file, LARGEST_DATA).map_err(|error| LinesError::Read {
+            file: file.to_owned(),
+            error,
+        })?;
         Lines::new(file, &text)
     }
 

@@ -1,9 +1,12 @@
 //! PEM files (RFC 7468), read so that an error says where it is.
 
+use std::path::Path;
+
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 
 use super::error::SetupError;
+use crate::files::{LARGEST_DESCRIPTION, read_at_most};
 
 /// A section of a PEM file.
 struct Section<'a> {
@@ -66,7 +69,8 @@ pub(super) fn private_key(path: &str) -> Result<PrivateKeyDer<'static>, SetupErr
 }
 
 fn read(path: &str, what: &'static str) -> Result<String, SetupError> {
-    let bytes = std::fs::read(path).map_err(|source| SetupError::Unreadable {
+    let bytes = read_at_most(Path::new(path), LARGEST_DESCRIPTION);
+    let bytes = bytes.map_err(|source| SetupError::Unreadable {
         path: path.to_owned(),
         what,
         source,

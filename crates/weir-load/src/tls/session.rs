@@ -180,9 +180,14 @@ impl Session {
         matches!(self.state, State::Open(_))
     }
 
+    /// The peer has said that it will send nothing more (close_notify, RFC 8446 §6.1).
+    pub fn has_closed(&self) -> bool {
+        matches!(&self.state, State::Open(open) if open.peer_closed())
+    }
+
     /// The network says that the peer has closed: what is wrong with that, if anything is. A close
     /// between records without close_notify is common in HTTP and no error here: the message's own
-    /// length says whether it is complete.
+    /// length says whether it is complete. Of a message without one, [`Session::has_closed`] says it.
     pub fn ended(&self) -> Option<TlsError> {
         match &self.state {
             State::Handshake(_) => Some(TlsError::new(TlsErrorKind::ClosedInHandshake)),

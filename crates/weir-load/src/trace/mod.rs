@@ -33,6 +33,8 @@ use std::sync::Arc;
 
 use weir_model::load::Arrivals;
 
+use crate::files::LARGEST_DATA;
+
 mod format;
 mod json;
 mod scan;
@@ -48,6 +50,10 @@ const LONGEST_NS: f64 = 1e18;
 
 /// No line of a log is longer: servers limit the head of a request to some 10 KB.
 const LONGEST_LINE: u64 = 1 << 20;
+
+/// Bytes of a file for each arrival, at least on average: what arrivals take in memory is no more than what the
+/// largest file has.
+const BYTES_OF_AN_ARRIVAL: u64 = 16;
 
 /// Recorded arrivals.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -89,6 +95,16 @@ pub enum TraceError {
         /// What stands there.
         found: String,
     },
+    /// The file is larger than a file of data may be, or has too many lines.
+    #[error(
+        "`{file}` is too large for a trace: {} MiB and {} requests are allowed",
+        LARGEST_DATA >> 20,
+        LARGEST_DATA / BYTES_OF_AN_ARRIVAL
+    )]
+    Large {
+        /// The file.
+        file: String,
+    },
     /// No line has an arrival.
     #[error(
         "`{file}` has no request that can be sent{}: a trace needs at least one line",
@@ -126,7 +142,13 @@ impl Trace {
     ///
     /// # Errors
     /// See [`Trace::read`].
-    pub fn from_reader(
+    pub fn from_reader(reader: impl BufRead, name: &str, speed: f64) -> Result<Trace, TraceError> {
+        Trace::of_at_most(LARGEST_DATA, reader, name, speed)
+    }
+
+    /// The same, of no more than so many bytes.
+    fn of_at_most(
+        most: u64,
         mut reader: impl BufRead,
         name: &str,
         speed: f64,
@@ -136,13 +158,16 @@ impl Trace {
         }
         let mut lines = Lines::default();
         let mut line = Vec::new();
-        let mut number = 0;
+        let (mut number, mut bytes) = (0, 0);
         loop {
             line.clear();
             let mut limited = reader.by_ref().take(LONGEST_LINE);
             match limited.read_until(b'\n', &mut line) {
                 Ok(0) => break,
-                Ok(_) => number += 1,
+                Ok(length) => {
+                    number += 1;
+                    bytes += length as u64;
+                }
                 Err(source) => {
                     let file = name.to_owned();
                     return Err(TraceError::Read { file, source });
@@ -152,6 +177,11 @@ impl Trace {
             lines
                 .take(text)
                 .map_err(|wrong| at_line(name, number, text, wrong))?;
+            if bytes > most || lines.times.len() as u64 > most / BYTES_OF_AN_ARRIVAL {
+                return Err(TraceError::Large {
+                    file: name.to_owned(),
+                });
+            }
         }
         lines.finish(name, speed)
     }

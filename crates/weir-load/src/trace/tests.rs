@@ -123,3 +123,22 @@ fn a_file_is_read_and_one_that_is_missing_is_named() {
     let missing = missing.to_string();
     assert!(missing.contains("none`: No such file"), "{missing}");
 }
+
+#[test]
+fn a_file_is_read_as_far_as_its_limit() {
+    let within = |most: u64, text: &str| Trace::of_at_most(most, text.as_bytes(), "f", 1.0);
+    let times = "1\n".repeat(64);
+    assert_eq!(within(1024, &times).unwrap().times.len(), 64);
+    let too_large = |most: u64, text: &str| {
+        let error = within(most, text).unwrap_err();
+        matches!(error, TraceError::Large { .. })
+    };
+    assert!(too_large(1024, &(times + "1\n")), "too many requests");
+    assert!(
+        too_large(1024, &"# nothing is asked for\n".repeat(50)),
+        "too many bytes"
+    );
+    // What never ends does: here a line at a time.
+    let endless = std::iter::repeat_n("1\n", 1 << 20).collect::<String>();
+    assert!(too_large(4096, &endless));
+}

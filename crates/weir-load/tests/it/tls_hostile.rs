@@ -166,6 +166,13 @@ fn records_that_were_changed_repeated_or_cut() {
         assert_eq!(pair.received, b"an answer");
         assert_eq!(ended(&pair), None);
 
+        assert!(!pair.session.has_closed());
+        pair.server.send_close_notify();
+        pair.settle().unwrap();
+        assert!(pair.closed && pair.session.has_closed());
+        assert_eq!(ended(&pair), None);
+
+        let (mut pair, _) = spoken();
         let oversize = vec![23, 3, 3, 0xff, 0xff];
         assert_eq!(kind(&mut pair, oversize), TlsErrorKind::OversizedRecord);
     }

@@ -2,7 +2,7 @@
 
 use weir_model::study::ProxyKind::{Haproxy, Nginx};
 use weir_model::study::{ProxyRole, Settings};
-use weir_parameters::{Catalog, ClientLimits, Conflict, DescriptorLimits, Means, Severity};
+use weir_parameters::{Catalog, ClientLimits, Conflict, DescriptorLimits, Means, Severity, Unsaid};
 
 const LIMITS: DescriptorLimits = DescriptorLimits {
     soft: 1024,
@@ -16,6 +16,10 @@ fn means(cpus_online: u64, held: u64) -> Means {
         held,
     }
 }
+
+const UNSAID: Unsaid = Unsaid::Defaults {
+    descriptor_limit: 1024,
+};
 
 const FILES: ProxyRole = ProxyRole::StaticFiles { size: 1024 };
 
@@ -40,7 +44,7 @@ fn limits(connections: u64, descriptors: u64) -> Option<ClientLimits> {
 }
 
 fn conflicts(settings: &[(&str, &str)], role: &ProxyRole) -> Vec<Conflict> {
-    Catalog::builtin().conflicts(Nginx, &stock_with(settings), role, 1024)
+    Catalog::builtin().conflicts(Nginx, &stock_with(settings), role, UNSAID)
 }
 
 #[test]
@@ -90,13 +94,39 @@ fn a_setting_without_effect_is_a_warning() {
     assert_eq!(proxied[0].severity, Severity::Warning);
 }
 
+/// `gzip on` may stand in any block of it, and a limit of descriptors too.
+#[test]
+fn nothing_is_taken_for_granted_of_a_configuration_of_the_users() {
+    let found = |settings: &[(&str, &str)]| {
+        let (settings, role) = (owned(settings), ProxyRole::ReverseProxy);
+        Catalog::builtin().conflicts(Nginx, &settings, &role, Unsaid::Users)
+    };
+    for silent in [
+        &[("gzip_comp_level", "5")][..],
+        &[("worker_connections", "4096")],
+        &[("origin_keepalive_requests", "100")],
+    ] {
+        assert_eq!(found(silent), [], "{silent:?}");
+    }
+    for said in [
+        &[("gzip_comp_level", "5"), ("gzip", "off")][..],
+        &[
+            ("worker_connections", "4096"),
+            ("worker_rlimit_nofile", "512"),
+        ],
+        &[("open_file_cache", "max=10")],
+    ] {
+        assert_eq!(found(said).len(), 1, "{said:?}");
+    }
+}
+
 #[test]
 fn a_rule_may_be_about_some_of_its_row_s_levels() {
     let catalog = Catalog::builtin();
     let found = |transport: &str, (id, level): (&str, &str)| {
         let settings = [("transport", transport), (id, level)];
         let settings = settings.map(|(id, level)| (id.to_owned(), level.to_owned()));
-        catalog.conflicts(Haproxy, &settings.into(), &ProxyRole::ReverseProxy, 1024)
+        catalog.conflicts(Haproxy, &settings.into(), &ProxyRole::ReverseProxy, UNSAID)
     };
     let broken = found("sockmap", ("splice_response", "on"));
     assert_eq!(broken.len(), 1, "{broken:?}");
@@ -236,7 +266,7 @@ fn kernel_settings_are_judged_with_those_of_the_proxy() {
     assert_eq!(warned(&both), []);
     let old = Catalog::builtin().for_kernel("4.19.0-25-amd64");
     let settings = stock_with(&[("backlog", "1024")]);
-    let found = old.conflicts(Nginx, &settings, &ProxyRole::ReverseProxy, 1024);
+    let found = old.conflicts(Nginx, &settings, &ProxyRole::ReverseProxy, UNSAID);
     assert!(found[0].message.contains("`net.core.somaxconn` 128"));
 
     let syn = [

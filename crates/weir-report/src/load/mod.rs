@@ -30,12 +30,15 @@ pub use wrk2::wrk2;
 
 use weir_model::load_report::LoadReport;
 
-/// The document itself: JSON, indented, with a line end. docs/load-format.md describes it.
+use crate::foreign::masked;
+
+/// The document itself: JSON, indented, with a line end, secrets in it masked. docs/load-format.md
+/// describes it.
 pub fn json(report: &LoadReport) -> String {
     let mut text = serde_json::to_string_pretty(report)
         .expect("the document has no maps and no types of its own that could refuse");
     text.push('\n');
-    text
+    masked(&text).into_owned()
 }
 
 #[cfg(test)]

@@ -123,8 +123,8 @@ pub(super) fn nothing_answered() -> LoadReport {
     report
 }
 
-/// The result whose output by wrk2 is in `testdata/wrk2.txt`.
-pub(super) fn known_to_wrk2() -> LoadReport {
+/// The result whose output by wrk2 is in `testdata/wrk2.txt`, and its response times.
+pub(super) fn known_to_wrk2() -> (LoadReport, Histogram<u64>) {
     // Five digits, so that wrk2's histogram is met with the very microseconds that it was given.
     let mut latency = Histogram::new_with_bounds(1, 3_600_000_000_000, 5).unwrap();
     for k in 0..5_000_u64 {
@@ -161,5 +161,5 @@ pub(super) fn known_to_wrk2() -> LoadReport {
     report.over_time = seconds
         .map(|(k, completed)| second(f64::from(k), completed))
         .collect();
-    report
+    (report, latency)
 }

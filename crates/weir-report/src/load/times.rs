@@ -3,16 +3,12 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use hdrhistogram::Histogram;
-use hdrhistogram::serialization::{
-    DeserializeError, Deserializer, Serializer as _, V2DeflateSerializer,
-};
+use hdrhistogram::serialization::{Serializer as _, V2DeflateSerializer};
 use weir_model::load_report::TimeReport;
+use weir_record::{decode, empty_histogram};
 
 /// Quantiles that the document states outright; all others can be had from the histogram.
 const QUANTILES: [f64; 8] = [0.5, 0.75, 0.9, 0.95, 0.99, 0.999, 0.9999, 1.0];
-
-/// The longest time that the document's histograms hold, in nanoseconds: one hour.
-const LONGEST_NS: u64 = 3_600_000_000_000;
 
 /// Why the histogram of a [`TimeReport`] could not be read back.
 #[derive(Debug, thiserror::Error)]
@@ -21,8 +17,8 @@ pub enum HistogramError {
     #[error("the histogram is not base64: {0}")]
     Base64(#[from] base64::DecodeError),
     /// The bytes are not a histogram.
-    #[error("the histogram is not in HdrHistogram's V2 encoding: {0}")]
-    Encoding(#[source] DeserializeError),
+    #[error("the histogram cannot be read: {0}")]
+    Encoding(#[from] weir_record::HistogramError),
     /// The document disagrees with itself.
     #[error("the histogram holds {found} values, but `count` says {expected}")]
     Count {
@@ -70,12 +66,9 @@ fn encode(histogram: &Histogram<u64>) -> String {
 /// The text is not what [`time_report`] writes, or holds another number of values than `count`.
 pub fn histogram(time: &TimeReport) -> Result<Histogram<u64>, HistogramError> {
     let histogram = if time.histogram.is_empty() {
-        Histogram::new_with_bounds(1, LONGEST_NS, 3).expect("the bounds are constant and valid")
+        empty_histogram()
     } else {
-        let bytes = STANDARD.decode(&time.histogram)?;
-        Deserializer::new()
-            .deserialize(&mut bytes.as_slice())
-            .map_err(HistogramError::Encoding)?
+        decode(&STANDARD.decode(&time.histogram)?)?
     };
     if histogram.len() != time.count {
         return Err(HistogramError::Count {
@@ -90,9 +83,10 @@ pub fn histogram(time: &TimeReport) -> Result<Histogram<u64>, HistogramError> {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+    use weir_record::LONGEST_NS;
 
     fn recorded(values: &[u64]) -> Histogram<u64> {
-        let mut histogram = Histogram::new_with_bounds(1, LONGEST_NS, 3).unwrap();
+        let mut histogram = empty_histogram();
         for &value in values {
             histogram.record(value).unwrap();
         }

@@ -7,6 +7,7 @@ use std::fmt::Write;
 use weir_model::record::Validity;
 
 use super::svg::{self, Escaped, Width};
+use crate::foreign::masked;
 use crate::tree::{
     Block, Callout, Cell, Chart, Column, Document, Figure, Fold, Heading, Kind, Lines, List,
     Outputs, Paragraph, Part, Role, Row, Style, Table, Text,
@@ -97,7 +98,8 @@ impl Page {
                 Block::Table(table) => self.table(table),
                 Block::Figure(figure) => self.figure(figure),
                 Block::Code(code) => {
-                    let lines = code.text.lines().map(|line| Escaped(line).to_string());
+                    let text = masked(&code.text);
+                    let lines = text.lines().map(|line| Escaped(line).to_string());
                     let text = lines.collect::<Vec<_>>().join("\n");
                     self.put(format_args!("<pre tabindex=\"0\">{text}</pre>\n"));
                 }

@@ -2,6 +2,7 @@
 
 use std::fmt::Write;
 
+use crate::foreign::{commands, masked, visible};
 use crate::tree::{
     Block, Callout, Cell, Code, Column, Document, Heading, Outputs, Paragraph, Part, Role, Style,
     Table, Text,
@@ -150,8 +151,9 @@ fn cell(cell: &Cell) -> String {
 }
 
 fn code_block(out: &mut String, code: &Code) {
-    let fence = fence(&code.text);
-    let text = code.text.trim_end();
+    let text = masked(&code.text);
+    let text = visible(text.trim_end());
+    let fence = fence(&text);
     let _ = writeln!(out, "{fence}{}\n{text}\n{fence}\n", code.language);
 }
 
@@ -172,11 +174,13 @@ fn fence(text: &str) -> String {
 
 /// Text for a code span: backticks and bars would end the span or the cell.
 fn code(text: &str) -> String {
-    text.chars()
+    masked(text)
+        .chars()
         .map(|c| match c {
             '`' => '\'',
             '|' => '¦',
-            c if c.is_control() => ' ',
+            '\n' | '\t' => ' ',
+            c if commands(c) => ' ',
             c => c,
         })
         .collect()
@@ -184,6 +188,8 @@ fn code(text: &str) -> String {
 
 /// Escapes what Markdown would take for markup (CommonMark §2.4), also inside a table's cell.
 fn escape(text: &str) -> String {
+    let shown = masked(text);
+    let text = &*shown;
     let mut out = String::with_capacity(text.len());
     let mut previous = ' ';
     for (index, c) in text.char_indices() {
@@ -196,7 +202,8 @@ fn escape(text: &str) -> String {
             }
             _ => {}
         }
-        out.push(if c.is_control() { ' ' } else { c });
+        let is_blank = matches!(c, '\n' | '\t') || commands(c);
+        out.push(if is_blank { ' ' } else { c });
         previous = c;
     }
     out

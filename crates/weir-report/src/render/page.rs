@@ -2,6 +2,7 @@
 
 use weir_model::record::Validity;
 
+use crate::foreign::{commands, masked};
 use crate::tree::{Role, Text, Tone};
 
 /// Widths below this are taken for it: a table cannot be narrower.
@@ -130,10 +131,11 @@ fn validity_style(validity: Validity) -> &'static str {
 
 /// Replaces control characters, escape sequences' first byte among them.
 pub(super) fn clean(text: &str) -> String {
-    text.chars()
+    masked(text)
+        .chars()
         .map(|c| match c {
             '\n' | '\r' | '\t' => ' ',
-            c if c.is_control() => '\u{fffd}',
+            c if commands(c) => '\u{fffd}',
             c => c,
         })
         .collect()

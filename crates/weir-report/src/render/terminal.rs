@@ -6,6 +6,7 @@
 
 use super::page::{NARROWEST, Page, clean, pad_right, sgr, width_of, wrap};
 use super::pairs;
+use crate::foreign::masked;
 use crate::tree::{
     Block, Callout, Cell, Column, Document, Heading, Kind, List, Outputs, Paragraph, Part, Role,
     Row, Style, Table, Text,
@@ -71,7 +72,9 @@ impl Page {
                 }
                 Block::Table(table) => self.table(table),
                 Block::Figure(_) => {}
-                Block::Code(code) => code.text.lines().for_each(|line| self.line(line, "")),
+                Block::Code(code) => masked(&code.text)
+                    .lines()
+                    .for_each(|line| self.line(line, "")),
                 Block::Fold(fold) => {
                     self.text(&fold.summary.as_str().into(), "", 0);
                     self.blocks(&fold.blocks);

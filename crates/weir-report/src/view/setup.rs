@@ -7,6 +7,7 @@ use weir_model::record::{NetworkUsed, ProxyRecord, Record, RunHeader};
 use weir_model::study::{Arm, Study};
 
 use super::{about, compare};
+use crate::foreign::masked;
 use crate::input::ReportInput;
 use crate::number;
 use crate::tree::{
@@ -254,6 +255,10 @@ fn command(header: &RunHeader) -> String {
 fn repeat(input: &ReportInput<'_>) -> Vec<Block> {
     let header = input.header;
     let save = Text::from("Save the study below as ").and(Role::Code, "study.yaml");
+    let then = match masked(input.study_text) == input.study_text {
+        true => ", then:",
+        false => ", fill in the secrets that are masked in it, then:",
+    };
     let code = |language, text: &str| {
         Block::Code(Code {
             language,
@@ -262,7 +267,7 @@ fn repeat(input: &ReportInput<'_>) -> Vec<Block> {
     };
     vec![
         Block::Heading(Heading::section("repeat", "How to repeat it")),
-        text(Style::Soft, save.plain(", then:")),
+        text(Style::Soft, save.plain(then)),
         code("", &command(header)),
         Block::Facts(vec![
             fact("weir", header.weir_version.as_str()),

@@ -322,14 +322,16 @@ impl Maker<'_> {
 
     /// Adds an arm unless another has its name or its settings, which is reported.
     fn add(&mut self, draft: Draft, check: &mut Checker) {
-        if self
-            .drafts
-            .iter()
-            .any(|other| other.arm.name == draft.arm.name)
-        {
-            let message = format!("a second arm is named `{}`", draft.arm.name);
+        let name = &draft.arm.name;
+        let mut others = self.drafts.iter().map(|other| &other.arm.name);
+        if let Some(other) = others.find(|other| other.eq_ignore_ascii_case(name)) {
+            let message = match other == name {
+                true => format!("a second arm is named `{name}`"),
+                // A name is a folder's too, and not every file system tells them apart.
+                false => format!("`{name}` and `{other}` differ in upper and lower case only"),
+            };
             let error = check.error(draft.span.clone(), message);
-            if draft.arm.name == SAME {
+            if name == SAME {
                 error.hint(
                     "weir adds an arm of this name itself, unless the study says `a/a: false`",
                 );
@@ -376,7 +378,7 @@ fn check_conflicts(
             of_arm.kind,
             &draft.arm.settings,
             &of_arm.role,
-            context.descriptor_limit,
+            context.unsaid(of_arm),
         );
         for conflict in conflicts {
             if conflict.severity != Severity::Error || said.contains(&conflict) {

@@ -158,6 +158,10 @@ fn a_users_configuration_has_no_defaults_that_anybody_knows() {
             "{kind: nginx, configuration: /etc/nginx/nginx.conf}",
         ))
     };
+    // `gzip on` and the limits may stand anywhere in the file.
+    let study = own("arms: [{name: a, settings: {gzip_comp_level: 5, worker_connections: 4096}}]");
+    let study = study.expect("a study");
+    assert_eq!(remarks(&study, &Catalog::builtin(), &context()), []);
     let study = own("arms: [{name: off, settings: {gzip: off}}]").expect("a study");
     assert_eq!(study.arms[1].changes, settings(&[("gzip", "off")]));
     let study = own("one-at-a-time: {gzip: [on, off], transport: [tcp, sockmap]}");

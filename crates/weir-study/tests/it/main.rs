@@ -1,5 +1,6 @@
 //! Studies: what is read, what is refused and how, and that nothing makes the reader fall over.
 
+mod bounded;
 mod bursts;
 mod expand;
 mod flows;

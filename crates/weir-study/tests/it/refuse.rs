@@ -68,6 +68,18 @@ published: {source: s, metric: m, figures: {keepalive: 1, keepalife: 2}}",
 }
 
 #[test]
+fn arms_whose_names_differ_in_case_only_are_refused() {
+    let text = with(
+        "arms:
+- {name: cache, settings: {origin_keepalive: 32}}
+- {name: Cache, settings: {origin_keepalive: 64}}",
+    );
+    let words = refused(&text);
+    let expected = "`Cache` and `cache` differ in upper and lower case only";
+    assert!(words.contains(expected), "{words}");
+}
+
+#[test]
 fn a_proxy_that_weir_does_not_start_has_no_settings_in_any_arm() {
     let external = |rest: &str| {
         let started = "{kind: nginx, settings: {worker_processes: 1}}";

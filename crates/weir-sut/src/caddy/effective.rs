@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::io;
 
 use serde_json::Value;
 use weir_parameters::{Catalog, EffectiveFrom, Parameter};
@@ -35,10 +36,19 @@ fn parse(text: &str) -> Result<Value, SutError> {
     }
 }
 
-/// The variables that a process was started with.
-pub(super) fn environment_of(pid: u32) -> Result<Environment, SutError> {
+/// The variables that a process was started with; where its program has capabilities of its own and so
+/// does not show them, those that it was given.
+pub(super) fn environment_of(
+    pid: u32,
+    configuration: &Configuration,
+) -> Result<Environment, SutError> {
     let path = format!("/proc/{pid}/environ");
-    let bytes = fs::read(&path).map_err(SutError::file("read", &path))?;
+    let bytes = match fs::read(&path) {
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+            return Ok(configuration.environment.iter().cloned().collect());
+        }
+        bytes => bytes.map_err(SutError::file("read", &path))?,
+    };
     let text = String::from_utf8_lossy(&bytes);
     let pairs = text.split('\0').filter_map(|pair| pair.split_once('='));
     let pairs = pairs.map(|(name, value)| (name.to_owned(), value.to_owned()));

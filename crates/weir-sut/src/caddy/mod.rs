@@ -120,7 +120,7 @@ impl Proxy for Caddy {
         let (document, environment) = match proxy {
             Some(proxy) => (
                 effective::document(configuration)?,
-                effective::environment_of(proxy.master_pid())?,
+                effective::environment_of(proxy.master_pid(), configuration)?,
             ),
             None => {
                 check(self, configuration)?;

@@ -36,7 +36,7 @@ pub(super) fn write(haproxy: &Haproxy, task: &Task<'_>) -> Result<Configuration,
         directives: task.directives()?,
         user: WorkerUser::find(&USERS),
     };
-    // The master reads everything as the user it was started by, so nobody else has to get there.
+    // The master reads everything as the user it was started by, so its worker gets nowhere.
     let configuration = Configuration {
         stdout: Some(ACCESS_LOG.into()),
         workers: 1,

@@ -20,8 +20,8 @@ pub(super) fn write(
 ) -> Result<Configuration, SutError> {
     let [user, changed] = haproxy.read(own.file, &task.wanted()?)?;
     let worker = worker_of(&changed)?;
-    // The master reads everything as the user it was started by, so nobody else has to get there.
-    let copying = Copying::begin(task, own, [user, changed], None)?;
+    // The master reads everything as the user it was started by; the worker uses no more than sockets.
+    let copying = Copying::begin(task, own, [user, changed], worker.as_ref())?;
     let copy = haproxy.adapt(copying.changed(), &copying.surroundings(worker.as_ref()))?;
     let configuration = copying.finish(haproxy, copy, None)?;
     if task.site.tls.is_some() {

@@ -54,10 +54,13 @@ pub(super) fn write(httpd: &Httpd, task: &Task<'_>) -> Result<Configuration, Sut
     let directives = task.directives()?;
     let user = WorkerUser::find(&USERS);
     let configuration = Configuration::prepare(task, FILE, user.as_ref())?;
+    if let Some(user) = &user {
+        user.must_reach(configuration.prefix())?;
+    }
     httpd.modules.link(configuration.prefix())?;
     let (name, text) = MEDIA_TYPES;
     let file = configuration.prefix().join(name);
-    fs::write(&file, text).map_err(SutError::file("write", file))?;
+    weir_files::write(&file, text).map_err(SutError::file("write", file))?;
 
     let pool = Pool::of(&directives);
     let text = Layout {

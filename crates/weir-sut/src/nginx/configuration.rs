@@ -48,6 +48,9 @@ pub(super) fn write(nginx: &Nginx, task: &Task<'_>) -> Result<Configuration, Sut
         shares_port: own::shares_port(&tree),
         ..Configuration::prepare(task, FILE, user.as_ref())?
     };
+    if let Some(user) = &user {
+        user.must_reach(configuration.prefix())?;
+    }
     configuration.write(&text)?;
     Ok(configuration)
 }

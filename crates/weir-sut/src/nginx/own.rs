@@ -29,6 +29,9 @@ pub(super) fn write(
     let workers_user = WorkerUser::named(named, group, &USERS);
     let user_of_workers = workers_user.as_ref();
     let copying = Copying::begin(task, own, [user, changed], user_of_workers)?;
+    if let Some(user) = user_of_workers {
+        user.must_reach(copying.configuration.prefix())?;
+    }
     let surroundings = copying.surroundings(user_of_workers);
     let copy = nginx.adapt(copying.changed(), &surroundings)?;
     let configuration = copying.finish(nginx, copy, None)?;

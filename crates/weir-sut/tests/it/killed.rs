@@ -37,10 +37,14 @@ fn a_worker_that_nobody_has_noted_is_ended_too() {
 
 /// Says to [`is_a_weir_that_will_be_killed`] what it is to do.
 const ROLE: &str = "WEIR_TEST_DOOMED";
+/// The proxy's program, where it is not the one that is installed.
+const PROGRAM: &str = "WEIR_TEST_PROGRAM";
+/// A user whom no service is run as.
+const NOBODY: u32 = 65_534;
 
 /// Not a test by itself: a weir that starts a proxy in the folder named by the environment, tells
 /// the numbers of its processes, and waits to be killed. By itself the proxy ends with it; started
-/// `bare`, without the launcher, it does not.
+/// `bare`, without the launcher, it does not. Or a weir that comes later and does nothing but `sweep`.
 #[test]
 fn is_a_weir_that_will_be_killed() {
     let Some(role) = std::env::var_os(ROLE) else {
@@ -49,6 +53,13 @@ fn is_a_weir_that_will_be_killed() {
     let role = role.into_string().unwrap();
     let mut role = role.splitn(3, ':');
     let (how, kind, parent) = (role.next().unwrap(), role.next(), role.next().unwrap());
+    if how == "sweep" {
+        let swept = WorkFolder::sweep_in(Path::new(parent));
+        swept
+            .iter()
+            .for_each(|folder| println!("\nswept {}", folder.display()));
+        return;
+    }
     let subject = one_of_each()
         .find(|subject| Some(subject.kind.name()) == kind)
         .unwrap();
@@ -83,7 +94,11 @@ fn is_a_weir_that_will_be_killed() {
         println!("\nprocess {}", master.id());
         master.wait().unwrap();
     } else {
-        let proxy = run(&*subject.program(), &configuration).unwrap();
+        let program = match std::env::var_os(PROGRAM) {
+            Some(path) => weir_sut::find(subject.kind, Some(Path::new(&path))).unwrap(),
+            None => subject.program(),
+        };
+        let proxy = run(&*program, &configuration).unwrap();
         for process in processes(&proxy) {
             println!("\nprocess {}", process.pid);
         }
@@ -109,25 +124,43 @@ impl Drop for Orphans {
     }
 }
 
-/// Starts a weir, waits for its proxy, kills it; the proxy's processes and the folder it left.
-fn kill_a_weir(how: &str, kind: ProxyKind, parent: &Path) -> (Orphans, PathBuf) {
-    let mut weir = Command::new(std::env::current_exe().expect("a test knows its executable"))
+/// A weir that does as [`ROLE`] says, started through `through` if that names a program.
+fn weir(through: &[&str], how: &str, kind: ProxyKind, parent: &Path) -> Command {
+    let own = std::env::current_exe().expect("a test knows its executable");
+    let mut command = match through {
+        [] => Command::new(own),
+        [program, arguments @ ..] => {
+            let mut command = Command::new(program);
+            command.args(arguments).arg(own);
+            command
+        }
+    };
+    command
         .args([
             "--exact",
             "killed::is_a_weir_that_will_be_killed",
             "--nocapture",
         ])
         .env(ROLE, format!("{how}:{}:{}", kind.name(), parent.display()))
-        .stdout(Stdio::piped())
-        .spawn()
-        .expect("this executable can be started");
+        .stdout(Stdio::piped());
+    command
+}
+
+/// Starts a weir, waits for its proxy, kills it; the proxy's processes and the folder it left.
+fn kill_a_weir(how: &str, kind: ProxyKind, parent: &Path) -> (Orphans, PathBuf) {
+    kill_once_it_serves(weir(&[], how, kind, parent), how == "bare", parent)
+}
+
+/// As [`kill_a_weir`], of one that is not started yet; `is_bare` tells whether it names one process alone.
+fn kill_once_it_serves(mut weir: Command, is_bare: bool, parent: &Path) -> (Orphans, PathBuf) {
+    let mut weir = weir.spawn().expect("this executable can be started");
     let mut all = Vec::new();
     let lines = BufReader::new(weir.stdout.take().expect("it is piped")).lines();
     for line in lines.map_while(Result::ok) {
         if let Some(pid) = line.strip_prefix("process ") {
             all.push(ProcessId::of(pid.parse().expect("a number")).expect("it runs"));
         }
-        if line == "ready" || (how == "bare" && !all.is_empty()) {
+        if line == "ready" || (is_bare && !all.is_empty()) {
             break;
         }
     }
@@ -186,4 +219,66 @@ fn workers_that_outlived_their_master_too_are_ended_by_the_next_sweep() {
     assert!(matches!(reader.try_wait(), Ok(None)));
     reader.kill().unwrap();
     reader.wait().unwrap();
+}
+
+/// An nginx with capabilities of its own, as many have it to listen at port 80 without being root: the
+/// kernel does not tell others of its user what it runs and has open, nor its master that weir has ended.
+/// `None`: none can be made here.
+fn nginx_with_capabilities(folder: &Path) -> Option<PathBuf> {
+    let own = std::env::current_exe().expect("a test knows its executable");
+    let as_nobody = |program: &Path, argument: &str| {
+        let mut command = Command::new("setpriv");
+        command.args(AS_NOBODY).arg("--").arg(program).arg(argument);
+        command.output().is_ok_and(|output| output.status.success())
+    };
+    let program = folder.join("nginx");
+    std::fs::copy(nginx().program(), &program).expect("the folder is the test's");
+    let mut setcap = Command::new("setcap");
+    setcap.arg("cap_net_bind_service=ep").arg(&program);
+    let has_capabilities = setcap.output().is_ok_and(|output| output.status.success());
+    let can_be_done = has_capabilities && as_nobody(&own, "--list") && as_nobody(&program, "-v");
+    can_be_done.then_some(program)
+}
+
+const AS_NOBODY: [&str; 3] = ["--reuid=65534", "--regid=65534", "--clear-groups"];
+
+#[test]
+fn a_proxy_that_does_not_show_what_it_is_is_found_again_by_number_and_start_time() {
+    let work = WorkFolder::create().unwrap();
+    let Some(program) = nginx_with_capabilities(work.path()) else {
+        println!(
+            "left out: a program with capabilities cannot be made or run as another user here"
+        );
+        return;
+    };
+    for is_master_killed in [false, true] {
+        let parent = work.prefix(if is_master_killed { "with" } else { "without" });
+        std::fs::create_dir(&parent).unwrap();
+        std::os::unix::fs::chown(&parent, Some(NOBODY), Some(NOBODY)).unwrap();
+        let through: Vec<&str> = ["setpriv"].into_iter().chain(AS_NOBODY).collect();
+        let mut doomed = weir(&through, "launched", ProxyKind::Nginx, &parent);
+        doomed.env(PROGRAM, &program);
+        let (orphans, left) = kill_once_it_serves(doomed, false, &parent);
+        assert_eq!(orphans.0.len(), 3);
+        if is_master_killed {
+            kill(orphans.0[2].pid);
+        }
+        let hidden = orphans.0[0].pid;
+        let shown = Command::new("setpriv")
+            .args(AS_NOBODY)
+            .args(["--", "readlink", &format!("/proc/{hidden}/exe")])
+            .output()
+            .unwrap();
+        assert!(!shown.status.success(), "it hides what it runs");
+        assert!(orphans.some_alive(), "nothing ties it to its weir");
+        let swept = weir(&through, "sweep", ProxyKind::Nginx, &parent)
+            .output()
+            .unwrap();
+        let swept = String::from_utf8_lossy(&swept.stdout).into_owned();
+        assert!(
+            swept.contains(&format!("swept {}", left.display())),
+            "{swept}"
+        );
+        until("the sweep ended it", || !orphans.some_alive());
+    }
 }

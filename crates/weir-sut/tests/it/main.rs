@@ -1,6 +1,7 @@
 //! Real processes: the launcher, and the proxies that are installed on this machine.
 
 mod caddy;
+mod closed;
 mod configured;
 mod envoy;
 mod envoy_serving;

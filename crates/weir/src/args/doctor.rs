@@ -23,10 +23,10 @@ pub(crate) struct DoctorArgs {
     pub(crate) connections_per_second: Option<String>,
 
     /// nginx's configuration file [default: that of the nginx that runs, or /etc/nginx/nginx.conf]
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, visible_alias = "config", value_name = "FILE")]
     pub(crate) nginx: Option<PathBuf>,
 
-    /// Master process of the nginx to look at [default: the first in /proc]
+    /// Master process of the nginx to look at [default: the one that runs]
     #[arg(long, value_name = "PID")]
     pub(crate) pid: Option<u32>,
 

@@ -4,6 +4,7 @@ use std::process::ExitCode;
 
 use weir_doctor::{Asked, GatherError, Request};
 use weir_model::quantity::parse_rate;
+use weir_report::foreign::masked;
 
 use crate::args::{DoctorArgs, DoctorFormat};
 use crate::commands::flag;
@@ -23,11 +24,12 @@ pub(crate) fn run(args: DoctorArgs) -> Result<ExitCode, Failure> {
     match args.format {
         DoctorFormat::Text => {
             let (width, color) = (terminal::width(), terminal::color_on_stdout());
-            terminal::print(&weir_doctor::text(&examination, width, color))?;
+            let text = weir_doctor::text(&examination, width, color);
+            terminal::print(&masked(&text))?;
         }
         DoctorFormat::Json => {
             let json = examination.json().map_err(Failure::failed)?;
-            terminal::print(&json)?;
+            terminal::print(&masked(&json))?;
         }
     }
     Ok(match examination.has_errors() {

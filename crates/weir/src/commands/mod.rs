@@ -1,6 +1,5 @@
 //! One module for each command: from what was typed to what is done.
 
-use std::fs;
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -28,6 +27,9 @@ mod time;
 
 /// Carries a command out.
 pub(crate) fn dispatch(command: Command) -> Result<ExitCode, Failure> {
+    if matches!(command, Command::Run(_) | Command::Agent) {
+        weir_files::keep_to_oneself();
+    }
     match command {
         Command::Load(args) => load::run(&args),
         Command::Origin(args) => origin::run(args),
@@ -52,7 +54,7 @@ fn flag<T>(name: &str, parsed: Result<T, QuantityError>) -> Result<T, Failure> {
 fn deliver(text: &str, output: Option<&Path>) -> Result<(), Failure> {
     match output {
         None => terminal::print(text),
-        Some(path) => fs::write(path, text)
+        Some(path) => weir_files::write_output(path, text.as_bytes())
             .map_err(|error| Failure::failed(format!("cannot write {}: {error}", path.display()))),
     }
 }

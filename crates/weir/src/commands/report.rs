@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use weir_analysis::findings::Findings;
 use weir_record::{HEADER_FILE, Run};
 use weir_report::ReportInput;
+use weir_report::foreign::masked;
 
 use crate::args::{ReportArgs, ReportFormat};
 use crate::commands::deliver;
@@ -30,7 +31,9 @@ pub(crate) fn run(args: ReportArgs) -> Result<ExitCode, Failure> {
         ReportFormat::Html => weir_report::html(&input),
         ReportFormat::Json => {
             let json = serde_json::to_string_pretty(&findings);
-            json.map_err(|error| Failure::failed(format!("cannot write findings: {error}")))? + "\n"
+            let json =
+                json.map_err(|error| Failure::failed(format!("cannot write findings: {error}")))?;
+            masked(&json).into_owned() + "\n"
         }
     };
     deliver(&text, args.output.as_deref())?;
@@ -65,7 +68,8 @@ pub(crate) fn show_and_keep(run: &Run, findings: &Findings) -> Result<(), Failur
 
 fn keep(run: &Run, name: &str, text: &str) -> Result<PathBuf, Failure> {
     let path = run.dir.join(name);
-    std::fs::write(&path, text)
+    // The folder may be another user's: nothing in it is followed.
+    weir_files::replace(&path, text.as_bytes())
         .map_err(|error| Failure::failed(format!("cannot write {}: {error}", path.display())))?;
     Ok(std::path::absolute(&path).unwrap_or(path))
 }

@@ -9,6 +9,7 @@ use weir_lab::{AskedByArm, Event, Options, Summary};
 use weir_model::record::{AskedRecord, Outcome, PilotRecord, Remark};
 use weir_model::study::{Arm, ArmRole, LoadSpec, Study};
 use weir_parameters::Catalog;
+use weir_report::foreign::masked;
 use weir_report::{number, words};
 use weir_study::{CheckContext, Scale};
 use weir_sut::Launcher;
@@ -57,7 +58,7 @@ pub(crate) fn run(args: RunArgs) -> Result<ExitCode, Failure> {
                 let (asked, left_out) = asked.map_err(|error| Failure::of_run(error, None))?;
                 remarks.extend(left_out);
                 let text = description(&read.study, &asked, &remarks, args.check_alone);
-                terminal::print(&text)?;
+                terminal::print(&masked(&text))?;
                 return Ok(ExitCode::SUCCESS);
             }
             let folder = args

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use weir_lab::Facts;
+use weir_load::files::{LARGEST_DESCRIPTION, read_at_most};
 use weir_model::record::Remark;
 use weir_model::study::{ProxyKind, Study};
 use weir_parameters::Catalog;
@@ -36,7 +37,7 @@ pub(crate) fn read(
             (ready.text.to_owned(), format!("{}.yaml", ready.name))
         }
         false => {
-            let bytes = std::fs::read(path)
+            let bytes = read_at_most(path, LARGEST_DESCRIPTION)
                 .map_err(|error| Failure::input(format!("cannot read {study}: {error}")))?;
             (utf8(bytes, study).map_err(refused)?, study.to_owned())
         }

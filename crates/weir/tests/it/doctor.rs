@@ -85,7 +85,7 @@ http {{
 }
 
 /// Without the line breaks that a terminal's width makes.
-fn flat(text: &str) -> String {
+pub(crate) fn flat(text: &str) -> String {
     let words: Vec<&str> = text.split_whitespace().collect();
     words.join(" ")
 }
@@ -240,6 +240,7 @@ fn this_machine_as_it_is() {
 fn bad_input_is_refused() {
     run("doctor --nginx /nowhere/nginx.conf").refused_in_a_line(&["/nowhere/nginx.conf", "hint: "]);
     run("doctor --rate fast").refused_in_a_line(&["--rate"]);
+    run("doctor --config /nowhere/nginx.conf").refused_in_a_line(&["/nowhere/nginx.conf"]);
     run("doctor --connections 0").refused(&["--connections"]);
     run("doctor --pid 4194305").refused_in_a_line(&["process 4194305 is no nginx", "hint: "]);
     let own = std::process::id();

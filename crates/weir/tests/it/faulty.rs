@@ -34,6 +34,9 @@ const LOOK: Duration = Duration::from_millis(5);
 pub(crate) trait Wire: Read + Write + Send {
     /// The TCP connection below.
     fn socket(&self) -> &TcpStream;
+
+    /// Says that no more will come, where there are words for that.
+    fn farewell(&mut self) {}
 }
 
 impl Wire for TcpStream {
@@ -45,6 +48,12 @@ impl Wire for TcpStream {
 impl Wire for StreamOwned<ServerConnection, Box<dyn Wire>> {
     fn socket(&self) -> &TcpStream {
         self.sock.socket()
+    }
+
+    fn farewell(&mut self) {
+        self.conn.send_close_notify();
+        // The client may have gone.
+        let _ = self.flush();
     }
 }
 
@@ -88,6 +97,13 @@ impl Victim {
     /// Sends bytes, and closes.
     pub(crate) fn close_after(&mut self, bytes: &[u8]) -> After {
         self.send(bytes);
+        After::Close
+    }
+
+    /// Sends bytes, says that they are all, and closes.
+    pub(crate) fn farewell_after(&mut self, bytes: &[u8]) -> After {
+        self.send(bytes);
+        self.wire.farewell();
         After::Close
     }
 

@@ -100,7 +100,7 @@ pub(crate) fn lost(report: &LoadReport, (kind, words): Error) {
 const HEAD: &[u8] = b"HTTP/1.1 200 OK\r\n";
 const HALF_HEAD: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Le";
 const SHORT: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhi";
-const TO_THE_CLOSE: &[u8] = b"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\nhi";
+pub(crate) const TO_THE_CLOSE: &[u8] = b"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\nhi";
 const NO_CHUNKS: &[u8] = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nhello";
 const ZEROS: &[u8] = b"HTTP/1.1 200 OK\r\n\0\0\0\0\r\n\r\n";
 const NO_FIELD: Error = malformed("field line is not a name and a colon");

@@ -16,7 +16,8 @@ fn urls_that_are_none_of_weirs() {
         ("http://127.0.0.1:99999/", "has no port `99999`"),
         ("http://[::1]:99999/", "has no port `99999`"),
     ] {
-        run(&format!("load {url}")).refused_in_a_line(&[words, url, "\nhint: "]);
+        let shown = url.replace("user:secret", "(masked)");
+        run(&format!("load {url}")).refused_in_a_line(&[words, &shown, "\nhint: "]);
     }
 }
 

@@ -291,6 +291,26 @@ fn a_megabyte_each_way() {
     }
 }
 
+/// Without chunks, nginx ends content of a length that it does not know by the end of the connection.
+#[test]
+fn content_until_the_close_is_whole_as_nginx_ends_it() {
+    let authority = Authority::new();
+    let open = format!("{ALL_RSA} chunked_transfer_encoding off; gzip on; gzip_types *;");
+    let nginx = Nginx::start(&authority, &open);
+    for io in ["epoll", "auto"] {
+        for version in ["1.2", "1.3"] {
+            let line = format!("--tls {version} --io {io} -n 8 -c 2 -t 1 -T 30s");
+            let checks = "--expect status=200 -H accept-encoding:gzip";
+            let (ca, url) = (authority.file(), nginx.url());
+            let report = reported(&format!("--ca {ca} {line} {checks} {url}large"));
+            assert!(report.errors.is_empty(), "{line}: {:?}", report.errors);
+            assert_eq!(only_status(&report), (200, 8), "{line}");
+            let handshakes = report.tls.expect("figures of TLS").handshakes;
+            assert!(handshakes >= 8, "{line}: each answer ends its connection");
+        }
+    }
+}
+
 #[test]
 fn several_requests_in_flight() {
     let authority = Authority::new();

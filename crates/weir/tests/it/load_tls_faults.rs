@@ -17,7 +17,8 @@ use weir_model::load_report::LoadReport;
 use crate::faulty::{After, Faulty, Victim, Wire};
 use crate::load::{Error, Server};
 use crate::load_faults::{
-    ASKED, CLOSED_EARLY, CLOSED_UNANSWERED, Does, EACH, Fault, LOADS, RESET, lost, meet,
+    ASKED, CLOSED_EARLY, CLOSED_UNANSWERED, Does, EACH, Fault, LOADS, RESET, TO_THE_CLOSE, lost,
+    meet,
 };
 use crate::program::{HasAll, Running, peak_kib, row, weir, within};
 use crate::secure::Authority;
@@ -245,12 +246,16 @@ const INSIDE: Error = tls("connection closed inside a record");
 const OVERSIZE: Error = tls("record longer than TLS allows");
 const BAD_MAC: Error = tls("record failed its authentication (bad record MAC)");
 const NO_RECORD: Error = tls("bytes that are no TLS record");
+const CUT_OFF: Error = (
+    ErrorKind::ClosedEarly,
+    "closed without close_notify after content without a length: it may be cut off",
+);
 const HALF_HEAD: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Le";
 const SHORT: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhalf";
 
 /// Faults behind a handshake: their name, what the server does, and the error. The ends between records
 /// are those of HTTP.
-const BROKEN: [(&str, Does, &[u8], Error); 7] = [
+const BROKEN: [(&str, Does, &[u8], Error); 8] = [
     (
         "closed inside a record",
         close_below,
@@ -287,6 +292,13 @@ const BROKEN: [(&str, Does, &[u8], Error); 7] = [
         SHORT,
         CLOSED_EARLY,
     ),
+    // RFC 9112 §9.8.
+    (
+        "content until the close, and no close_notify",
+        Victim::close_after,
+        TO_THE_CLOSE,
+        CUT_OFF,
+    ),
     (
         "reset in the middle of a head",
         Victim::reset_after,
@@ -303,6 +315,22 @@ fn a_fault_behind_a_handshake_is_counted_by_its_kind() {
         let fault = move |victim: &mut Victim| does(victim, bytes);
         let start = || Faulty::secure_requests(EACH, Arc::clone(&config), fault);
         meet(name, "-k", start, |report| lost(report, error));
+    }
+}
+
+#[test]
+fn content_until_the_close_is_whole_with_close_notify() {
+    let config = config();
+    for io in ["epoll", "auto"] {
+        for version in ["1.2", "1.3"] {
+            let server = Faulty::secure_requests(1, Arc::clone(&config), |victim| {
+                victim.farewell_after(TO_THE_CLOSE)
+            });
+            let line = format!("-n 40 -k -c 4 -t 1 --io {io} --tls {version}");
+            let report = server.reported(&line);
+            assert!(report.errors.is_empty(), "{line}: {:?}", report.errors);
+            assert_eq!(report.counts.completed_whole, ASKED, "{line}");
+        }
     }
 }
 

@@ -6,7 +6,10 @@
 //! waited for.
 
 mod agent;
+mod corpus;
+mod corpus_shapes;
 mod doctor;
+mod doctor_trust;
 mod faulty;
 mod kills;
 mod load;

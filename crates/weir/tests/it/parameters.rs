@@ -46,6 +46,16 @@ fn one_is_shown_in_full() {
     requests
         .stdout
         .has("listener.max-requests-per-connection: \"LEVEL\", none for unlimited (contour)");
+    // By what it is called in nginx's configuration, and not the first id that some proxy has.
+    let kept = shown("keepalive");
+    assert!(
+        kept.starts_with("origin_keepalive\n  in the configuration of nginx\n"),
+        "{kept}"
+    );
+    kept.has("  also        `weir parameters keepalive --proxy httpd`: ");
+    shown("keepalive --proxy httpd").has_none(&["  also "]);
+    shown("keepalive --proxy nginx").has("upstream { keepalive LEVEL; }");
+    shown("net.core.somaxconn").has_none(&["  also "]);
 }
 
 #[test]

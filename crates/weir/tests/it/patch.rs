@@ -11,7 +11,7 @@ use weir_record::RunWriter;
 use weir_study::CheckContext;
 
 use crate::place::Place;
-use crate::program::{Ended, HasAll};
+use crate::program::{Ended, HasAll, Running};
 
 const BLOCKS: u32 = 12;
 
@@ -285,4 +285,27 @@ fn runs_of_before_are_still_read() {
     let report = place.ends("report own --format json");
     let report = report.with_code(0).stdout;
     report.has_none(&["\"pairs\"", "\"counters\""]);
+}
+
+/// Whoever looks at a terminal may have others behind them; a file is to be applied.
+#[test]
+fn secrets_around_a_change_are_masked_on_a_terminal_alone() {
+    let place = Place::new();
+    own(&place, [1.0, 1.0, 1.3, 1.1, 1.0]);
+    let secret = " proxy_set_header Authorization \"Basic czNjcjN0\";\n";
+    let diff = format!("{FORWARD}{secret}");
+    diffs(&place, "zipped", &diff, BACK);
+    assert_eq!(patch(&place, "").with_code(0).stdout, diff);
+    let line = format!("{} patch own", env!("CARGO_BIN_EXE_weir"));
+    let mut script = std::process::Command::new("script");
+    script
+        .args(["-qec", &line, "/dev/null"])
+        .current_dir(place.path(""));
+    let shown = Running::start(&mut script).end().with_code(0).stdout;
+    shown.has_all(&[
+        "+gzip on;",
+        "proxy_set_header Authorization \"(masked)\";",
+        "secrets are masked here",
+    ]);
+    shown.has_none(&["czNjcjN0"]);
 }

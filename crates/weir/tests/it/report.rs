@@ -1,6 +1,7 @@
 //! `weir report`: from the folder alone, in every format.
 
-use std::fs;
+use std::fs::{self, Permissions};
+use std::os::unix::fs::{PermissionsExt, symlink};
 
 use weir_model::fixture;
 use weir_model::record::Record;
@@ -104,4 +105,59 @@ fn a_run_that_lacks_a_histogram_is_neither_reported_nor_resumed() {
 fn formats_that_do_not_exist() {
     run("report x --format pdf").refused(&["pdf", "markdown", "html"]);
     run("report x -o y").refused(&["--format"]);
+}
+
+/// A run in a folder of the place's.
+fn made(place: &Place, name: &str) {
+    let arm = fixture::arm("stock", ArmRole::Baseline, &[]);
+    let header = fixture::header(fixture::study(vec![arm]));
+    let study = "headers: {authorization: Basic czNjcjN0, accept: x}\nnote: \"\x1b[2J\"\n";
+    RunWriter::create(&place.path(name), &header, study).expect("a folder");
+}
+
+#[test]
+fn a_report_is_not_written_through_a_link() {
+    let place = Place::new();
+    made(&place, "one");
+    place.write("victim", "whole");
+    for name in ["report.html", "report.md", "report.html.tmp"] {
+        symlink(place.path("victim"), place.path("one").join(name)).expect("own folder");
+    }
+    place.ends("report one").with_code(0);
+    let is_file = |name: &str| fs::symlink_metadata(place.path(name)).is_ok_and(|it| it.is_file());
+    assert!(is_file("one/report.html") && is_file("one/report.md"));
+    // Where others may make files, no more is the one that is named.
+    let open = place.path("open");
+    fs::create_dir(&open).unwrap();
+    fs::set_permissions(&open, Permissions::from_mode(0o1777)).unwrap();
+    symlink(place.path("victim"), open.join("r.md")).unwrap();
+    let refused = place
+        .ends("report one --format markdown -o open/r.md")
+        .with_code(1);
+    refused.says(&[
+        "cannot write open/r.md: others may write in its folder",
+        "it is a link",
+    ]);
+    assert_eq!(fs::read_to_string(place.path("victim")).unwrap(), "whole");
+}
+
+#[test]
+fn secrets_and_controls_of_a_study_are_in_no_report() {
+    let place = Place::new();
+    made(&place, "one");
+    for format in ["markdown", "html", "terminal", "json"] {
+        let text = place
+            .ends(&format!("report one --format {format}"))
+            .with_code(0)
+            .stdout;
+        text.has_none(&["czNjcjN0", "\x1b"]);
+    }
+    // Nor does a path command the terminal that it is told on.
+    let mut command = place.weir(&["report", "no\x1b[2J\u{9b}31m\u{202e}such"]);
+    let told = Running::start(&mut command).end().with_code(2);
+    told.stderr
+        .has("no\\u001b[2J\\u009b31m\\u202esuch/run.json");
+    let mut command = place.weir(&["report", "one", "--no\x1b[2J"]);
+    let told = Running::start(&mut command).end().with_code(2);
+    told.stderr.has_none(&["\x1b"]);
 }

@@ -1,6 +1,7 @@
 //! `weir restore`, with real settings of a network namespace of the test's own.
 
-use std::fs;
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt;
 use std::process::{Command, Stdio};
 
 use serde_json::{Value, json};
@@ -12,6 +13,8 @@ use crate::ssh_support::skipped;
 
 const BACKLOG: &str = "net.core.somaxconn";
 const PORTS: &str = "net.ipv4.ip_local_port_range";
+/// One that a study has a row for, and this kernel has not.
+const ABSENT: &str = "net.core.of_no_kernel";
 
 /// A network namespace that a sleeping process holds, and a folder for the journal.
 struct Host {
@@ -70,7 +73,7 @@ impl Host {
         let boot = boot.unwrap_or(own.trim());
         let since = "2026-01-02T03:04:05Z";
         let head = json!({"journal": "weir-journal/1", "boot": boot, "pid": 1, "since": since,
-                          "purpose": "weir run"});
+                          "purpose": "weir run", "settings": [ABSENT]});
         let mut text = format!("{head}\n");
         for (name, before, given) in settings {
             let key = json!({"sysctl": name});
@@ -155,8 +158,7 @@ fn a_setting_that_somebody_else_has_changed_is_left_alone_and_told_of_once() {
 fn programs_read_json() {
     let Some(host) = Host::new() else { return };
     host.set(PORTS, "40000 50000");
-    let absent = "net.core.of_no_kernel";
-    let left = [(absent, "1", "2"), (PORTS, "32768 60999", "20000 30000")];
+    let left = [(ABSENT, "1", "2"), (PORTS, "32768 60999", "20000 30000")];
     host.leave(None, &left);
     let said: Value = host.restore(&["--format", "json"]).with_code(1).document();
     let expected = json!({
@@ -170,7 +172,7 @@ fn programs_read_json() {
                 "outcome": "differs",
                 "found": "40000 50000",
             },
-            {"key": {"sysctl": absent}, "before": "1", "given": ["2"], "outcome": "gone"},
+            {"key": {"sysctl": ABSENT}, "before": "1", "given": ["2"], "outcome": "gone"},
         ],
         "removed": [],
     });
@@ -212,6 +214,32 @@ fn a_weir_that_lives_is_not_disturbed() {
         Running::start(&mut command).end().refused_in_a_line(&words);
     }
     drop(journal);
+}
+
+#[test]
+fn a_journal_that_others_could_have_written_changes_nothing() {
+    let Some(host) = Host::new() else { return };
+    let before = host.get(BACKLOG);
+    host.set(BACKLOG, "77");
+    host.leave(None, &[(BACKLOG, &before, "77")]);
+    let open = |bits| fs::set_permissions(host.folder.path(), Permissions::from_mode(bits));
+    open(0o777).unwrap();
+    for arguments in [&[][..], &["--dry-run"]] {
+        let words = [
+            "can be written by others (its mode is 0777)",
+            "\nhint: nothing was changed",
+        ];
+        host.restore(arguments).refused_in_a_line(&words);
+    }
+    open(0o700).unwrap();
+    let named = ("kernel.core_pattern", "|/tmp/x", "core");
+    host.leave(None, &[(BACKLOG, &before, "77"), named]);
+    let words = [":3: kernel.core_pattern is not a setting of weir's catalog or of the study"];
+    host.restore(&[]).refused_in_a_line(&words);
+    assert_eq!(host.get(BACKLOG), "77");
+    host.leave(None, &[(BACKLOG, &before, "77")]);
+    host.restore(&[]).with_code(0);
+    assert_eq!(host.get(BACKLOG), before);
 }
 
 #[test]

@@ -6,7 +6,7 @@ use super::{LOGS, Planner, Text, Writing};
 use crate::Splice;
 use crate::nginx::place;
 use crate::nginx::syntax::{Directive, quoted};
-use crate::nginx::value::{same, same_word};
+use crate::nginx::value::{in_style, same, same_word};
 use crate::nginx::view::Node;
 
 /// What is to be done to the files.
@@ -82,7 +82,7 @@ impl Planner<'_> {
                 self.edits.change(Splice {
                     file: node.file,
                     range: word.span.clone(),
-                    text: quoted(wanted),
+                    text: quoted(&in_style(kind, &word.text, wanted)),
                 });
             }
             return;

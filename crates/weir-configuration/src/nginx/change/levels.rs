@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use super::{KEYED, Planner, Writing};
 use crate::ConfigurationError;
+use crate::nginx::place::begins_alike;
 use crate::nginx::view::{Node, error_at};
 
 /// Blocks below `http` that directives of `http` may stand in as well.
@@ -36,8 +37,14 @@ impl<'a> Planner<'a> {
 
     pub(super) fn put_in_http(&mut self, writing: &Writing<'_>) -> Result<(), ConfigurationError> {
         let http = self.block("http", writing)?;
-        if !self.put_at(http.simple(), writing) {
-            self.insert(writing, Some(http));
+        if !self.put_at(http.simple(), writing) && !is_said_inside(http, writing) {
+            match &homes(http, writing)[..] {
+                [] => self.insert(writing, Some(http)),
+                homes => {
+                    let missing = homes.iter().filter(|server| !is_said(server, writing));
+                    missing.for_each(|server| self.insert(writing, Some(server)));
+                }
+            }
         }
         self.put_inside(http, writing);
         Ok(())
@@ -181,6 +188,54 @@ impl<'a> Planner<'a> {
         self.edit_all(&found, writing);
         !found.is_empty()
     }
+}
+
+/// Whether all servers say it themselves, so that nobody would take it from `http`.
+fn is_said_inside(http: &Node<'_>, writing: &Writing<'_>) -> bool {
+    let mut servers = http.children.iter().filter(|node| node.is_block("server"));
+    let is_there = servers.clone().any(|server| is_somewhere(server, writing));
+    is_there && servers.all(|server| is_said(server, writing))
+}
+
+/// The servers to which a directive of `http` goes instead, because its relatives are there and not in
+/// `http`: all that need it.
+fn homes<'a>(http: &'a Node<'a>, writing: &Writing<'_>) -> Vec<&'a Node<'a>> {
+    // Without these relatives it does nothing.
+    const DEPENDENT: [&str; 2] = ["gzip_", "ssl_"];
+    let is_relative = |node: &Node<'_>| begins_alike(&node.directive.name.text, &writing.name);
+    if http.simple().any(is_relative) {
+        return Vec::new();
+    }
+    let servers = http.children.iter().filter(|node| node.is_block("server"));
+    let answering = servers.filter(|server| !server.simple().any(|node| node.is_simple("return")));
+    let (homes, others): (Vec<_>, Vec<_>) =
+        answering.partition(|server| server.simple().any(is_relative));
+    let is_dependent = DEPENDENT
+        .iter()
+        .any(|begin| writing.name.starts_with(begin));
+    match is_dependent || others.is_empty() {
+        true => homes,
+        false => Vec::new(),
+    }
+}
+
+fn is_somewhere(block: &Node<'_>, writing: &Writing<'_>) -> bool {
+    let mut nodes = block.children.iter();
+    nodes.any(|node| writing.is_about(node) || is_somewhere(node, writing))
+}
+
+/// Whether whoever is answered here takes it from here or from further in, or gets no content.
+fn is_said(block: &Node<'_>, writing: &Writing<'_>) -> bool {
+    let mut simple = block.simple();
+    if simple.any(|node| writing.is_about(node) || node.is_simple("return")) {
+        return true;
+    }
+    let mut locations = block
+        .children
+        .iter()
+        .filter(|node| node.is_block("location"));
+    let takes_all = |location: &Node<'_>| location.directive.words().eq(["/"]);
+    locations.clone().any(takes_all) && locations.all(|location| is_said(location, writing))
 }
 
 fn is_off(log: &Node<'_>) -> bool {

@@ -104,7 +104,7 @@ fn what_is_missing_is_made_in_the_documents_style() {
         (
             "front.yaml",
             grpc(),
-            "timeout: 0.25s, \"max_stream_duration\": {\"grpc\": 7} }\n",
+            "timeout: 0.25s, max_stream_duration: { grpc: 7 } }\n",
         ),
         (
             "front.yaml",
@@ -120,7 +120,7 @@ fn what_is_missing_is_made_in_the_documents_style() {
         (
             "tls.yaml",
             integer("route", "/x"),
-            "route: {cluster: app, \"x\": 7,}\n",
+            "route: {cluster: app, x: 7,}\n",
         ),
     ];
     for (name, row, part) in rows {
@@ -128,7 +128,7 @@ fn what_is_missing_is_made_in_the_documents_style() {
         must_have(changed(name, &row, "7") + "\0", &[part]);
     }
     let after = changed("tls.yaml", &integer("route", "/x"), "7");
-    let count = after.matches("\"x\": 7").count();
+    let count = after.matches(" x: 7").count();
     assert_eq!(count, 1, "both listeners share the filters");
 }
 
@@ -222,7 +222,7 @@ fn kinds_of_values_replace_each_other() {
     #[rustfmt::skip]
     let rows = [
         ("a: 1 # c\n", "/a", "{\"b\": [1, {\"c\": 2}]}",
-         "a:\n  b:\n    - 1\n    - {\"c\": 2} # c\n"),
+         "a:\n  b:\n    - 1\n    - c: 2 # c\n"),
         ("a:\n  b: 1\nc: 2\n", "/a", "5", "a: 5\nc: 2\n"),
         ("a:\n# x\nc: 2\n", "/a/b", "5", "a:\n  b: 5\n# x\nc: 2\n"),
         ("a:   'x y'\n", "/a", "\"it's\"", "a:   'it''s'\n"),
@@ -230,9 +230,17 @@ fn kinds_of_values_replace_each_other() {
         ("a: x\n", "/a", "\"12\"", "a: \"12\"\n"),
         ("a: \"x\"\n", "/a", "true", "a: true\n"),
         ("a: {}\n", "/a/b", "1", "a:\n  b: 1\n"),
-        ("a: [1, {b: 1}]\n", "/a/1/c", "\"x\"", "a: [1, {b: 1, \"c\": \"x\"}]\n"),
+        ("a: [1, {b: 1}]\n", "/a/1/c", "\"x\"", "a: [1, {b: 1, c: x}]\n"),
         ("- 1\n- a: 2\n  b: 3\n", "/1/c", "1", "- 1\n- a: 2\n  b: 3\n  c: 1\n"),
         ("a: 1", "/b", "1", "a: 1\nb: 1"),
+        // Lists, braces and quotes are written as those that are there.
+        ("l:\n- a: 1\n", "/m", "[{\"x\": 1, \"p\": [2, {\"z\": \"w\"}]}]",
+         "l:\n- a: 1\nm:\n- p:\n  - 2\n  - z: w\n  x: 1\n"),
+        ("l:\n  - a: 1\n", "/l/-", "{\"x\": 1, \"@type\": {\"p\": 2}}",
+         "l:\n  - a: 1\n  - \"@type\":\n      p: 2\n    x: 1\n"),
+        ("a: { b: 1 }\n", "/a/c", "{\"d\": [\"e\"]}", "a: { b: 1, c: { d: [e] } }\n"),
+        ("a: {\"b\": 1}\n", "/a/c", "{\"d\": \"e\"}", "a: {\"b\": 1, \"c\": {\"d\": \"e\"}}\n"),
+        ("\"a\": 1\n", "/b", "{\"d\": \"e\"}", "\"a\": 1\n\"b\":\n  \"d\": \"e\"\n"),
     ];
     for (before, at, value, after) in rows {
         must_become("a.yaml", before, at, Some(value), after);
@@ -242,6 +250,9 @@ fn kinds_of_values_replace_each_other() {
         ("{}", "/a/b", "1", "{\"a\": {\"b\": 1}}"),
         ("{\n\t\"a\": {}\n}\n", "/a/b", "1", "{\n\t\"a\": {\n\t\t\"b\": 1\n\t}\n}\n"),
         ("{\n\t\"a\": null\n}\n", "/a/b", "1", "{\n\t\"a\": {\n\t\t\"b\": 1\n\t}\n}\n"),
+        ("{\n  \"a\": [1]\n}\n", "/b", "[2, 3]", "{\n  \"a\": [1],\n  \"b\": [2, 3]\n}\n"),
+        ("{\n  \"a\": [\n    1\n  ]\n}\n", "/b", "[2]",
+         "{\n  \"a\": [\n    1\n  ],\n  \"b\": [\n    2\n  ]\n}\n"),
         ("{\"a\":[1,{}]}", "/a/1/x~1y~0", "\"\\u00e9\"", "{\"a\":[1,{\"x/y~\": \"é\"}]}"),
     ];
     for (before, at, value, after) in rows {

@@ -38,7 +38,10 @@ fn an_item_of_a_list_is_the_one_that_a_row_means() {
         |items: &str| format!("overload_manager:\n  resource_monitors:\n{items}\nadmin: {{}}\n");
     let heap =
         "  - name: envoy.resource_monitors.fixed_heap\n    typed_config: {max_heap_size_bytes: 9}";
-    let own = r#"  - {"name": "envoy.resource_monitors.global_downstream_max_connections", "typed_config": {"@type": "type.googleapis.com/envoy.extensions.resource_monitors.downstream_connections.v3.DownstreamConnectionsConfig", "max_active_downstream_connections": "7"}}"#;
+    let own = r#"  - name: envoy.resource_monitors.global_downstream_max_connections
+    typed_config:
+      "@type": type.googleapis.com/envoy.extensions.resource_monitors.downstream_connections.v3.DownstreamConnectionsConfig
+      max_active_downstream_connections: "7""#;
     let set = |before: &str, level: &str| {
         let settings = [("max_active_downstream_connections", level)];
         settle("envoy.yaml", before, &settings).unwrap()
@@ -65,10 +68,7 @@ fn an_item_of_a_list_is_the_one_that_a_row_means() {
     assert_eq!(gone.as_deref(), Ok(json));
     let empty = "overload_manager: {resource_monitors: []}\n";
     let with = settle("envoy.yaml", empty, &settings).unwrap();
-    must_have(
-        with,
-        &["overload_manager: {resource_monitors: [{\"name\": "],
-    );
+    must_have(with, &["overload_manager: {resource_monitors: [{name: "]);
 }
 
 #[test]
@@ -83,10 +83,10 @@ fn limits_are_those_of_all_requests() {
         settle("envoy.yaml", &clusters(before), &settings).unwrap()
     };
     let high = "{priority: HIGH, max_connections: 3}";
-    let new = format!("{high}, {{\"max_connections\": 7, \"max_requests\": 8}}");
+    let new = format!("{high}, {{max_connections: 7, max_requests: 8}}");
     assert_eq!(set(high), clusters(&new));
     let both = format!("{high}, {{priority: DEFAULT, max_connections: 5}}");
-    let changed = both.replace("s: 5", "s: 7, \"max_requests\": 8");
+    let changed = both.replace("s: 5", "s: 7, max_requests: 8");
     assert_eq!(set(&both), clusters(&changed));
 }
 
@@ -223,16 +223,16 @@ fn a_cluster_goes_on_speaking_what_it_speaks() {
     let set = |cluster: &str| settle("envoy.yaml", &clusters(cluster), &settings);
     let http2 = set("http2ProtocolOptions: {max_concurrent_streams: 3}, common_http_protocol_options: {idle_timeout: 5s, max_headers_count: 4}").unwrap();
     let parts = [
-        r#""explicit_http_config": {"http2_protocol_options": {"max_concurrent_streams": 3}}"#,
-        r#""idle_timeout": "7s""#,
-        r#""max_requests_per_connection": 9"#,
-        r#""max_headers_count": 4"#,
+        "explicit_http_config: {http2_protocol_options: {max_concurrent_streams: 3}}",
+        "idle_timeout: 7s",
+        "max_requests_per_connection: 9",
+        "max_headers_count: 4",
     ];
     must_have(&http2, &parts);
     let http1 = set("type: STATIC").unwrap();
     must_have(
         &http1,
-        &[r#""explicit_http_config": {"http_protocol_options": {}}"#],
+        &["explicit_http_config: {http_protocol_options: {}}"],
     );
     let error = set("protocol_selection: USE_DOWNSTREAM_PROTOCOL").unwrap_err();
     let what = "/etc/proxy/envoy.yaml:1:31: `origin_keepalive_timeout` would change which protocol is spoken here";

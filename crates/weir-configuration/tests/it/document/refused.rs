@@ -69,6 +69,59 @@ fn depth_is_bounded() {
     }
 }
 
+/// A few bytes that stand for very much are refused at once, at the line that is too much.
+#[test]
+fn what_aliases_stand_for_is_bounded() {
+    let laughs = |levels: usize, each: usize, of: &str| {
+        let first = format!("a0: &a0 [{of}]\n");
+        let levels = (1..levels).map(|level| {
+            let aliases = vec![format!("*a{}", level - 1); each].join(", ");
+            format!("a{level}: &a{level} [{aliases}]\n")
+        });
+        std::iter::once(first).chain(levels).collect::<String>()
+    };
+    let text = "x".repeat(1 << 20);
+    #[rustfmt::skip]
+    let rows = [
+        // A thousand million in ten lines of ten.
+        (laughs(10, 10, "lol"), 7, "too many values"),
+        (laughs(4, 1000, "lol"), 3, "too many values"),
+        (laughs(2, 100, &text), 2, "too much text"),
+        (laughs(200, 1, "lol"), 127, "too deep a nesting"),
+        ("a: &a [1, *a]\n".to_owned(), 1, "this alias stands within the value"),
+        ("a: 1\nb: &b\n  c: &c {d: *b}\n".to_owned(), 3, "this alias stands within the value"),
+        (format!("{}{}", "&x [".repeat(60), vec!["1"; 20_000].join(",")) + &"]".repeat(60), 1,
+         "too many values have anchors"),
+    ];
+    for (text, line, what) in rows {
+        let begun = std::time::Instant::now();
+        let error = refused(text.as_bytes(), Format::Yaml);
+        let begin = &text[..text.len().min(60)];
+        assert!(error.what.starts_with(what), "{begin}: {error}");
+        assert_eq!(error.line, line, "{begin}: {error}");
+        assert!(begun.elapsed().as_secs() < 5, "{begin}");
+    }
+    let many = format!("[\n{}1]", "1,".repeat(1 << 20));
+    for format in [Format::Json, Format::Yaml] {
+        let error = refused(many.as_bytes(), format);
+        assert_eq!((&*error.what, error.line), ("too many values", 2));
+    }
+}
+
+#[test]
+fn aliases_mean_what_they_stand_for_however_many_lead_there() {
+    let mut text = "a0: &a0 {b: 7}\n".to_owned();
+    for level in 1..20 {
+        text += &format!("a{level}: &a{level} [*a{}]\n", level - 1);
+    }
+    let source = source("a.yaml", &text);
+    let mut value = document::value(&source, Format::Yaml).unwrap()["a19"].take();
+    for _ in 1..20 {
+        value = value[0].take();
+    }
+    assert_eq!(value, serde_json::json!({"b": 7}));
+}
+
 #[test]
 fn a_path_that_cannot_be_gone_has_its_place() {
     #[rustfmt::skip]

@@ -174,15 +174,14 @@ global
     user        www
     group       web
     nbthread    2
-    stats socket /p/run/admin.sock mode 660 level admin
-    stats socket /p/run/stats-1.sock level user
+    stats socket /p/run/admin.sock mode 600 level admin
+    stats socket /p/run/stats-1.sock level user mode 600
     stats timeout 2m
 
 "
     );
     let copy = adapt(&source("a.cfg", &super::text("bare")), &surroundings);
-    let global =
-        "global\n  user www\n  group web\n  stats socket /p/run/admin.sock level admin\n\n";
+    let global = "global\n  user www\n  group web\n  stats socket /p/run/admin.sock mode 600 level admin\n\n";
     assert!(text(&copy).starts_with(global), "{}", text(&copy));
 }
 
@@ -192,7 +191,10 @@ fn lines_go_from_the_end_of_a_file() {
     let cfg = "listen a\n  bind :80\n  server s 10.0.0.1:80\nglobal\n  chroot /x\n  daemon";
     let copy = adapt(&source("a.cfg", cfg), &of_a_test(Path::new("/p")));
     let (_, global) = text(&copy).split_once("global\n").unwrap();
-    assert_eq!(global.trim(), "stats socket /p/run/admin.sock level admin");
+    assert_eq!(
+        global.trim(),
+        "stats socket /p/run/admin.sock mode 600 level admin"
+    );
 }
 
 #[test]

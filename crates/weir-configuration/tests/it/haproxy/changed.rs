@@ -78,7 +78,7 @@ fn only_the_lines_that_must_change_do() {
         ("from", integer("global", "maxconn {value}"), "7", &["-  maxconn 20000", "+  maxconn 7"]),
         ("tabs", duration("timeout connect"), "7s",
          &["-\ttimeout\tconnect\t5s", "+\ttimeout\tconnect\t7s"]),
-        ("many", duration("timeout tunnel"), "1h", &["+    timeout tunnel 1h"]),
+        ("many", duration("timeout tunnel"), "1h", &["+    timeout tunnel          1h"]),
         // What is so already.
         ("from", integer("global", "maxconn {value}"), "20000", &[]),
         ("quoted", duration("timeout client"), "30s", &[]),
@@ -101,12 +101,19 @@ fn settings_go_where_users_would_write_them() {
     let rows = [
         // Proxies that say otherwise than their `defaults` are changed too.
         ("many", duration("timeout server"), "9s",
-         "    timeout server          9s   # the reports are slow\n", 1),
+         "    timeout server          9000   # the reports are slow\n", 1),
         ("many", duration("timeout server"), "9s", "    balance leastconn\n    timeout server 9s\n", 1),
+        ("many", duration("timeout client"), "2m", "    timeout client          2m\n", 1),
+        ("debian", duration("timeout client"), "90s", "        timeout client  90000\n", 1),
+        ("debian", duration("timeout queue"), "90s",
+         "        timeout server  50000\n        timeout queue 90s\n\terrorfile 400", 1),
+        ("debian", mode(), "keep-alive", "\toption\tdontlognull\n\toption\thttp-keep-alive\n", 1),
+        ("debian", integer("frontend", "maxconn {value}"), "9",
+         "\tbind *:80\n\tmaxconn 9\n\tdefault_backend app\n", 1),
         ("from", duration("timeout server"), "9s", "timeout server 9s", 3),
         // What is missing goes beside its like; without `defaults`, into the proxies.
         ("many", duration("timeout tunnel"), "1h",
-         "    timeout check           10s\n    timeout tunnel 1h\n", 1),
+         "    timeout check           10s\n    timeout tunnel          1h\n", 1),
         ("bare", duration("timeout queue"), "3s", "  timeout server 30s\n  timeout queue 3s\n", 2),
         // Options that contradict each other take turns, in the `defaults`, which hold whatever `.if`
         // says, and in all branches.
@@ -164,9 +171,9 @@ fn small_configurations_become_what_they_should() {
     let rows = [
         // `timeout client` in a backend would only bring a warning.
         (sides, duration("timeout client"), "3s",
-         "frontend f\n bind :80\n default_backend b\n timeout client 3s\n\nbackend b\n server s 127.0.0.1:1\n"),
+         "frontend f\n bind :80\n timeout client 3s\n default_backend b\n\nbackend b\n server s 127.0.0.1:1\n"),
         (sides, duration("timeout connect"), "3s",
-         "frontend f\n bind :80\n default_backend b\n\nbackend b\n server s 127.0.0.1:1\n timeout connect 3s\n"),
+         "frontend f\n bind :80\n default_backend b\n\nbackend b\n timeout connect 3s\n server s 127.0.0.1:1\n"),
         // A line without an end stays so.
         ("global\r\n  maxconn 1\r\n  nbthread 1", integer("global", "tune.maxaccept {value}"), "5",
          "global\r\n  maxconn 1\r\n  nbthread 1\r\n  tune.maxaccept 5"),
@@ -249,6 +256,16 @@ fn logs_of_the_users_stay_where_a_log_is_to_be() {
         let (_, proxies) = text(&off).split_once("\ndefaults").unwrap();
         assert!(!proxies.lines().any(logs), "{proxies}");
         assert_eq!(set(&off, row, "off"), off);
+    }
+    // One that is to log nothing logs nothing.
+    let quiet = "defaults\n  log global\nfrontend status\n  bind :80\n  no log\n";
+    for (level, gone) in [("on", ""), ("sampled", ""), ("off", "  log global\n")] {
+        let after = set(&source("a.cfg", quiet), row, level);
+        let expected = match gone {
+            "" => quiet.to_owned(),
+            gone => quiet.replace(gone, ""),
+        };
+        assert_eq!(text(&after), expected, "{level}");
     }
     // Of two proxies with the same `defaults`, the one that has none gets one.
     let cfg = "defaults\n  mode http\nfrontend a\n  bind :80\n  log 127.0.0.1 local2\n  log-format \"%ci\"\n\

@@ -2,7 +2,7 @@
 
 use weir_configuration::{Source, Wanted, diff, nginx};
 use weir_model::study::ProxyKind;
-use weir_parameters::Parameter;
+use weir_parameters::{LevelKind, Parameter};
 
 use super::generated::{ingress, sites};
 use super::levels::levels;
@@ -330,7 +330,7 @@ fn what_is_the_user_s_own_in_a_directive_stays() {
         changed_lines(&wordpress, &[("keepalive_timeout", "10s")]),
         [
             "-    keepalive_timeout 65 60;",
-            "+    keepalive_timeout 10s 60;"
+            "+    keepalive_timeout 10 60;"
         ]
     );
     let tls = User::of("tls").read();
@@ -405,12 +405,45 @@ fn seen(text: &str, row: &Parameter, one: &str, other: &str) -> String {
         "access_log" => text.replace(" combined;", ";"),
         _ => text.to_owned(),
     };
+    // Nor does anybody know in which unit a quantity was, once it came out even in none of the user's.
+    let text = match row.level {
+        LevelKind::Duration { .. } => plain_units(&text, TIMES),
+        LevelKind::Size { .. } => plain_units(&text, SIZES),
+        _ => text,
+    };
     // Between words that were fewer or more meanwhile there is one blank, whatever was there.
     let words = |level: &str| level.split_whitespace().count();
     match words(one) == words(other) {
         true => text,
         false => text.split_whitespace().collect::<Vec<_>>().join(" "),
     }
+}
+
+/// Times in milliseconds, or sizes in bytes.
+const TIMES: &[(&str, u64)] = &[
+    ("ms", 1),
+    ("s", 1000),
+    ("m", 60_000),
+    ("h", 3_600_000),
+    ("", 1000),
+];
+const SIZES: &[(&str, u64)] = &[("k", 1 << 10), ("m", 1 << 20), ("", 1)];
+
+fn plain_units(text: &str, units: &[(&str, u64)]) -> String {
+    let ends = [' ', ';', ':', '=', '\n', '\r'];
+    let plain = |word: &str| {
+        let bare = word.trim_end_matches(ends);
+        let unit = bare
+            .trim_start_matches(|c: char| c.is_ascii_digit())
+            .to_ascii_lowercase();
+        let (_, factor) = units.iter().find(|(name, _)| *name == unit)?;
+        let number: u64 = bare[..bare.len() - unit.len()].parse().ok()?;
+        Some(word.replacen(bare, &(number * factor).to_string(), 1))
+    };
+    let words = text.split_inclusive(ends);
+    words
+        .map(|word| plain(word).unwrap_or_else(|| word.to_owned()))
+        .collect()
 }
 
 /// All levels of all rows in all configurations, another, and the first again: the same bytes.

@@ -5,6 +5,7 @@ mod levels;
 mod patched;
 mod read;
 mod refused;
+mod style;
 mod words;
 
 use std::fs;

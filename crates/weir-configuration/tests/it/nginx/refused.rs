@@ -166,7 +166,7 @@ fn a_file_that_is_too_large_is_told_at_its_include() {
     large.set_len((64 << 20) + 1).unwrap();
     let error = refused(&user);
     assert_eq!(place(&error), ("nginx.conf".to_owned(), 2, 9));
-    must_have(error.what, &["67108864 are allowed"]);
+    must_have(error.what, &["is larger than 67108864 bytes"]);
 }
 
 #[test]

@@ -9,6 +9,7 @@ fn plain(line: usize, words: &[&str]) -> Plain {
         arguments: words.collect(),
         block: None,
         line,
+        on_one_line: true,
     }
 }
 
@@ -39,10 +40,13 @@ fn quotes_escapes_comments_and_braces_are_told_apart() {
     let lua = block(8, &["content_by_lua_block"], Vec::new());
     let server = block(9, &["server"], vec![location]);
     let format = r#"$remote_addr "$request" it's"#;
-    let log = plain(
-        5,
-        &["log_format", "a", format, "two;{}", "plain#not-a-comment"],
-    );
+    let log = Plain {
+        on_one_line: false,
+        ..plain(
+            5,
+            &["log_format", "a", format, "two;{}", "plain#not-a-comment"],
+        )
+    };
     let http = block(4, &["http"], vec![log, map, lua, server]);
     let events = block(
         3,

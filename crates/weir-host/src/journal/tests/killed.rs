@@ -38,6 +38,10 @@ impl Settings for Fatal {
         self.step();
         Kernel.write(key, value)
     }
+
+    fn has_row(&self, key: &Key) -> bool {
+        Kernel.has_row(key)
+    }
 }
 
 fn keys() -> [Key; 3] {

@@ -2,6 +2,8 @@
 
 use std::fmt::{self, Display, Write};
 
+use crate::foreign::{commands, masked};
+
 /// The width that a chart is drawn for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::render) enum Width {
@@ -45,19 +47,20 @@ impl Display for Px {
     }
 }
 
-/// Text for HTML and XML. Control characters, which XML 1.0 §2.2 forbids, become spaces.
+/// Text for HTML and XML, secrets masked. Control characters, which XML 1.0 §2.2 forbids, become spaces.
 pub(in crate::render) struct Escaped<'a>(pub(in crate::render) &'a str);
 
 impl Display for Escaped<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for c in self.0.chars() {
+        for c in masked(self.0).chars() {
             match c {
                 '&' => f.write_str("&amp;")?,
                 '<' => f.write_str("&lt;")?,
                 '>' => f.write_str("&gt;")?,
                 '"' => f.write_str("&quot;")?,
                 '\'' => f.write_str("&#39;")?,
-                c if c.is_control() => f.write_char(' ')?,
+                '\n' | '\t' => f.write_char(' ')?,
+                c if commands(c) => f.write_char(' ')?,
                 c => f.write_char(c)?,
             }
         }

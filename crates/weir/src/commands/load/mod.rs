@@ -8,6 +8,7 @@ use weir_http::ParseError;
 use weir_load::{Control, LoadError, Plan, SliceData};
 use weir_model::load::{ErrorKind, Lifetime};
 use weir_model::load_report::LoadReport;
+use weir_report::foreign::masked;
 
 use crate::args::{LoadArgs, LoadFormat};
 use crate::commands::deliver;
@@ -37,10 +38,7 @@ pub(crate) fn run(args: &LoadArgs) -> Result<ExitCode, Failure> {
     // An output that cannot be written is found out before the trial, not after it.
     if let Some(path) = &args.output {
         // What an earlier test wrote there stays until there is something to put in its place.
-        std::fs::File::options()
-            .append(true)
-            .create(true)
-            .open(path)
+        weir_files::open_output(path)
             .map_err(|error| Failure::input(format!("-o {}: {error}", path.display())))?;
     }
     let report = measure(&job, args)?;
@@ -50,7 +48,10 @@ pub(crate) fn run(args: &LoadArgs) -> Result<ExitCode, Failure> {
             weir_report::load::human(&report, args.latency, color)
         }
         LoadFormat::Json => weir_report::load::json(&report),
-        LoadFormat::Wrk2 => weir_report::load::wrk2(&report).map_err(Failure::failed)?,
+        LoadFormat::Wrk2 => {
+            let text = weir_report::load::wrk2(&report).map_err(Failure::failed)?;
+            masked(&text).into_owned()
+        }
         LoadFormat::Hgrm => weir_report::load::hgrm(&report).map_err(Failure::failed)?,
     };
     if let Err(failure) = deliver(&text, args.output.as_deref()) {

@@ -1,12 +1,13 @@
 //! `weir parameters`: what a study can vary, as a table or one by one.
 
-use std::fs;
+use std::io;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use serde_json::json;
+use weir_load::files::{LARGEST_DESCRIPTION, read_at_most};
 use weir_model::study::ProxyKind;
-use weir_parameters::Catalog;
+use weir_parameters::{Catalog, EffectiveFrom, Parameter};
 
 use crate::args::{ParametersArgs, ParametersFormat};
 use crate::failure::Failure;
@@ -46,7 +47,8 @@ pub(crate) fn catalog(files: &[PathBuf]) -> Result<Catalog, Failure> {
     let builtin = Catalog::builtin().for_kernel(&release);
     files.iter().try_fold(builtin, |catalog, path| {
         let file = path.display().to_string();
-        let text = fs::read_to_string(path)
+        let text = read_at_most(path, LARGEST_DESCRIPTION)
+            .and_then(|bytes| String::from_utf8(bytes).map_err(io::Error::other))
             .map_err(|error| Failure::input(format!("cannot read {file}: {error}")))?;
         let catalog = catalog.with_rows(&file, &text);
         catalog.map_err(|error| {
@@ -60,7 +62,8 @@ fn all(catalog: &Catalog, proxy: ProxyKind) -> Vec<Shown<'_>> {
     rows.map(|row| Shown::new(row, catalog, proxy)).collect()
 }
 
-/// One parameter: of the proxy that was named, or else of the first that has it.
+/// One parameter, by its id or the directive that it is written as: of the proxy that was named, or else
+/// of the first that has it, and with the others that do.
 fn one(
     catalog: &Catalog,
     proxy: Option<ProxyKind>,
@@ -68,9 +71,13 @@ fn one(
     format: ParametersFormat,
 ) -> Result<String, Failure> {
     let kinds = proxy.map_or_else(|| ProxyKind::ALL.to_vec(), |proxy| vec![proxy]);
-    let mut each = kinds.iter();
-    let found = each.find_map(|kind| Some((*kind, catalog.get(*kind, name)?)));
-    let Some((kind, row)) = found else {
+    let named = |kind: &ProxyKind| {
+        let by_id = catalog.get(*kind, name);
+        let row = by_id.or_else(|| catalog.parameters(*kind).find(|row| is_written(row, name)))?;
+        Some((*kind, row))
+    };
+    let found: Vec<(ProxyKind, &Parameter)> = kinds.iter().filter_map(named).collect();
+    let Some((&(kind, row), others)) = found.split_first() else {
         let failure = Failure::input(format!("there is no parameter called `{name}`"));
         let nearest = catalog.nearest_among(&kinds, name);
         return Err(match nearest {
@@ -83,7 +90,17 @@ fn one(
     };
     let shown = Shown::new(row, catalog, kind);
     Ok(match format {
-        ParametersFormat::Text => text::description(&shown, terminal::width()),
+        ParametersFormat::Text => {
+            let of_proxy = |(_, row): &&(ProxyKind, &Parameter)| row.scope.is_configuration();
+            let others = others.iter().filter(of_proxy);
+            text::description(&shown, terminal::width())
+                + &others.map(text::also).collect::<String>()
+        }
         ParametersFormat::Json => format!("{:#}\n", json!(shown)),
     })
+}
+
+/// Whether a parameter stands in the proxy's configuration under this name.
+fn is_written(row: &Parameter, directive: &str) -> bool {
+    matches!(&row.effective, EffectiveFrom::Directive { name, .. } if name == directive)
 }

@@ -1,7 +1,7 @@
 //! Parameters for people: a table of all, one in full.
 
 use weir_model::study::ProxyKind;
-use weir_parameters::{DefaultLevel, Kubernetes, Scope, Spelling};
+use weir_parameters::{DefaultLevel, Kubernetes, Parameter, Scope, Spelling};
 
 use super::shown::{Shown, in_words};
 
@@ -163,6 +163,16 @@ pub(super) fn description(shown: &Shown<'_>, width: usize) -> String {
     }
     say("source", shown.source);
     text
+}
+
+/// Another proxy's parameter of the name that was asked for.
+pub(super) fn also((proxy, row): &(ProxyKind, &Parameter)) -> String {
+    let (id, title, name) = (&row.id, proxy.title(), proxy.name());
+    format!(
+        "  {:1$}`weir parameters {id} --proxy {name}`: {title}'s\n",
+        "also",
+        LABEL - 2
+    )
 }
 
 /// `max-worker-connections: "LEVEL" (ingress-nginx; left out: 16384)`.

@@ -6,14 +6,15 @@
 mod choice;
 mod directives;
 
-use std::io::ErrorKind;
+use std::io::{self, ErrorKind};
 use std::path::Path;
 use std::process::ExitCode;
 
 use weir_model::record::Record;
-use weir_model::study::{Arm, ProxyKind, Study};
+use weir_model::study::{Arm, ProxyKind, Study, is_arm_name};
 use weir_parameters::{Catalog, Parameter};
 use weir_record::Run;
+use weir_report::foreign::masked;
 
 use self::choice::Choice;
 use crate::args::PatchArgs;
@@ -77,8 +78,15 @@ fn of_own_configuration(
         false => weir_lab::PATCH,
         true => weir_lab::REVERT,
     };
+    if !is_arm_name(arm) {
+        return Err(Failure::input(format!(
+            "`{arm}` is not a valid name for an arm"
+        )));
+    }
     let path = run.dir.join("arms").join(arm).join(name);
-    let diff = std::fs::read_to_string(&path).map_err(|error| match error.kind() {
+    let diff =
+        weir_files::read(&path).and_then(|diff| String::from_utf8(diff).map_err(io::Error::other));
+    let diff = diff.map_err(|error| match error.kind() {
         ErrorKind::NotFound => Failure::failed(format!(
             "{} is not there: the run has not started the arm {arm}",
             path.display()
@@ -94,7 +102,7 @@ fn of_own_configuration(
         )]);
         return Ok(());
     }
-    terminal::print(&diff)?;
+    show(&diff)?;
     let what = if revert {
         "takes it back"
     } else {
@@ -109,6 +117,22 @@ fn of_own_configuration(
             file.display()
         ),
     ]);
+    Ok(())
+}
+
+/// Writes a diff whole where it is to be applied; a terminal shows it without the secrets in the lines
+/// around a change, which somebody may look at over a shoulder.
+fn show(diff: &str) -> Result<(), Failure> {
+    if !terminal::is_on_stdout() {
+        return terminal::print_as_it_is(diff);
+    }
+    let shown = masked(diff);
+    terminal::print(&shown)?;
+    if shown != diff {
+        tell(&[
+            "secrets are masked here; `weir patch … > FILE` writes what can be applied".to_owned(),
+        ]);
+    }
     Ok(())
 }
 

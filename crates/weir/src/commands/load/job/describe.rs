@@ -4,6 +4,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use clap::ValueEnum;
+use weir_load::files::{LARGEST_DATA, read_at_most};
 use weir_model::arrivals;
 use weir_model::flow::words::{Fault, Key, Said, read};
 use weir_model::flow::{ArrivalsSpec, CONNECTIONS, FlowSpec, SourceSpec};
@@ -159,9 +160,12 @@ fn content(args: &FlowArgs) -> Result<Vec<u8>, Failure> {
     match (&args.content, &args.content_file) {
         (Some(text), _) => Ok(text.clone().into_bytes()),
         // A file is sent as it is.
-        (None, Some(path)) => Ok(escape(&std::fs::read(path).map_err(|error| {
-            Failure::input(format!("--content-file {}: {error}", path.display()))
-        })?)),
+        (None, Some(path)) => {
+            let content = read_at_most(path, LARGEST_DATA).map_err(|error| {
+                Failure::input(format!("--content-file {}: {error}", path.display()))
+            })?;
+            Ok(escape(&content))
+        }
         (None, None) => Ok(Vec::new()),
     }
 }

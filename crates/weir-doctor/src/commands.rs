@@ -1,0 +1,95 @@
+//! Commands that say which program, configuration and process they are for. Where they would reach
+//! another one than the nginx that was examined, there are none.
+
+use crate::facts::Facts;
+use crate::finding::{Finding, Then};
+
+impl Facts {
+    /// Whether the files that were read are another root folder's, which commands here do not reach.
+    fn is_elsewhere(&self) -> bool {
+        self.proxy.as_ref().is_some_and(|proxy| proxy.own_root)
+    }
+
+    /// Has nginx check the configuration, and the process that runs with it take it over.
+    fn check_and_reload(&self) -> Option<String> {
+        let file = &self.configuration.as_ref()?.file;
+        let (mut program, mut prefix) = ("nginx".to_owned(), String::new());
+        if let Some(proxy) = &self.proxy {
+            program = proxy.program.as_deref().map_or(program, quoted);
+            let folder = proxy.prefix.as_deref();
+            prefix = folder.map_or(prefix, |folder| format!(" -p {}", quoted(folder)));
+        }
+        let check = format!("{program}{prefix} -t -c {}", quoted(file));
+        Some(match self.reload() {
+            Some(reload) => format!("{check} && {reload}"),
+            None => check,
+        })
+    }
+
+    /// Has the process read its files again, if they are those that were examined.
+    fn reload(&self) -> Option<String> {
+        let proxy = self.proxy.as_ref()?;
+        let file = self.configuration.as_ref().map(|it| &it.file);
+        (proxy.file.as_ref() == file).then(|| format!("kill -HUP {}", proxy.master))
+    }
+
+    fn restart(&self) -> Option<String> {
+        let proxy = self.proxy.as_ref()?;
+        let why = "a reload leaves queues as they are";
+        Some(match &proxy.unit {
+            Some(unit) if !proxy.own_root => {
+                format!("systemctl restart {}   # {why}", quoted(unit))
+            }
+            _ => format!("# stop and start nginx (process {}): {why}", proxy.master),
+        })
+    }
+}
+
+/// Gives a finding's commands the names of what they are for.
+pub(crate) fn address(finding: &mut Finding, facts: &Facts) {
+    let edits = |command: &String| command.starts_with("sed ");
+    let master = facts.proxy.as_ref().map_or(0, |proxy| proxy.master);
+    let then = finding.then;
+    if then == Then::Reload && facts.is_elsewhere() && finding.change.iter().any(edits) {
+        finding.change.retain(|command| !edits(command));
+        finding.change.push(format!(
+            "# in the container of process {master}: its files are not this host's, and are made elsewhere"
+        ));
+    } else if then == Then::Reload && finding.change.iter().any(edits) {
+        finding.change.extend(facts.check_and_reload());
+    }
+    match then {
+        Then::Again => finding.change.extend(facts.reload()),
+        Then::Restart => finding.change.extend(facts.restart()),
+        Then::Nothing | Then::Reload => {}
+    }
+    if facts.proxy.as_ref().is_some_and(|proxy| proxy.own_network) {
+        within_network(finding, master);
+    }
+}
+
+/// Sysctls of a network namespace are set within it, and no file of the host's sets them at boot. Those of
+/// netfilter's are the initial namespace's alone.
+fn within_network(finding: &mut Finding, master: u32) {
+    let is_namespaced = |command: &str, begin: &str| {
+        let name = command.strip_prefix(begin).unwrap_or_default();
+        name.starts_with("net.") && !name.starts_with("net.netfilter.")
+    };
+    for command in &mut finding.change {
+        if is_namespaced(command, "sysctl -w ") {
+            *command = format!("nsenter --net=/proc/{master}/ns/net {command}");
+        }
+    }
+    finding
+        .persist
+        .retain(|command| !is_namespaced(command, "echo '"));
+}
+
+/// A word as a shell takes it for one.
+pub(crate) fn quoted(word: &str) -> String {
+    let is_plain = |c: char| c.is_alphanumeric() || "/._-+:@%,=".contains(c);
+    match !word.is_empty() && word.chars().all(is_plain) {
+        true => word.to_owned(),
+        false => format!("'{}'", word.replace('\'', "'\\''")),
+    }
+}

@@ -1,0 +1,275 @@
+//! Files and folders that are their user's alone.
+//!
+//! Users' configurations hold secrets, and weir often runs as root. So what weir writes can be read by
+//! its user and nobody else from the moment it is there (the mode goes with open(2) and mkdir(2), and
+//! no umask widens it), no link leads a write elsewhere, and what weir believes is first looked at for
+//! who could have written it ([`only_ours`]).
+
+mod ours;
+
+use std::ffi::OsString;
+use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
+use std::io::{self, Read as _, Write as _};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{Mode, OFlags};
+
+pub use ours::{NotOurs, only_ours, only_ours_file};
+
+/// Mode of a file of weir's.
+const FILE: u32 = 0o600;
+/// Mode of a folder of weir's.
+const FOLDER: u32 = 0o700;
+/// The bits of a mode that are not the owner's.
+const OTHERS: u32 = 0o077;
+
+/// Has whatever this process and those that it starts make from now on be its user's alone, unless they ask
+/// for other modes after it is made (umask(2)): proxies that check a configuration make logs too.
+pub fn keep_to_oneself() {
+    rustix::process::umask(Mode::RWXG | Mode::RWXO);
+}
+
+/// Makes a file, or empties the one that is there. A link is not followed.
+///
+/// # Errors
+/// The kernel refuses; `ELOOP` for a link.
+pub fn create(path: &Path) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.write(true).create(true).truncate(true);
+    closed(options, path)
+}
+
+/// Makes a file that is not there yet.
+///
+/// # Errors
+/// Something is there, be it a link; or the kernel refuses.
+pub fn create_new(path: &Path) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.write(true).create_new(true);
+    closed(options, path)
+}
+
+/// Opens a file to be read and added to, and makes it where there is none. A link is not followed.
+///
+/// # Errors
+/// As [`create`].
+pub fn append(path: &Path) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.read(true).append(true).create(true);
+    closed(options, path)
+}
+
+/// Writes a whole file, as [`create`] makes it.
+///
+/// # Errors
+/// As [`create`], or the disk does not take it.
+pub fn write(path: &Path, contents: impl AsRef<[u8]>) -> io::Result<()> {
+    create(path)?.write_all(contents.as_ref())
+}
+
+/// Writes a whole file under another name and puts it in its place once it is on the disk: a reader
+/// sees the old content or the new one. A link of that name is replaced, not followed.
+///
+/// # Errors
+/// The kernel refuses. What was there is untouched then.
+pub fn replace(path: &Path, contents: &[u8]) -> io::Result<()> {
+    let mut name = OsString::from(path);
+    name.push(".tmp");
+    let temporary = PathBuf::from(name);
+    match fs::remove_file(&temporary) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    let written = create_new(&temporary).and_then(|mut file| {
+        file.write_all(contents)?;
+        file.sync_all()
+    });
+    let replaced = written.and_then(|()| fs::rename(&temporary, path));
+    if replaced.is_err() {
+        // The error is what matters; what is left of the attempt is only in the way.
+        let _ = fs::remove_file(&temporary);
+    }
+    replaced
+}
+
+/// Makes a folder with those above it that are missing; one that is there stays as it is.
+///
+/// # Errors
+/// The kernel refuses.
+pub fn make_folders(path: &Path) -> io::Result<()> {
+    DirBuilder::new().recursive(true).mode(FOLDER).create(path)
+}
+
+/// Makes one folder that is not there yet.
+///
+/// # Errors
+/// Something is there, or the kernel refuses.
+pub fn make_folder(path: &Path) -> io::Result<()> {
+    DirBuilder::new().mode(FOLDER).create(path)?;
+    // A umask may have taken bits of the owner's away.
+    fs::set_permissions(path, Permissions::from_mode(FOLDER))
+}
+
+/// Writes what the user wants to have under a name of their choice, as [`open_output`] opens it.
+///
+/// # Errors
+/// As [`open_output`], or the disk does not take it.
+pub fn write_output(path: &Path, contents: &[u8]) -> io::Result<()> {
+    let mut file = open_output(path)?;
+    if file.metadata()?.is_file() {
+        file.set_len(0)?;
+    }
+    file.write_all(contents)
+}
+
+/// Opens what the user wants to have under a name of their choice; what is there stays for now. In a folder
+/// in which others may make files, no link is followed and nothing but a file of the user's own is opened:
+/// the name may have been taken by somebody who wants another file to be written.
+///
+/// # Errors
+/// The kernel refuses, or the name is taken by somebody else.
+pub fn open_output(path: &Path) -> io::Result<File> {
+    let folder = path.parent().filter(|path| !path.as_os_str().is_empty());
+    let folder = fs::canonicalize(folder.unwrap_or(Path::new(".")))?;
+    let mut options = OpenOptions::new();
+    options.write(true).create(true).truncate(false);
+    if only_ours(&folder).is_ok() {
+        return options.open(path);
+    }
+    // A FIFO is not waited for.
+    let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
+    let opened = options.custom_flags(flags.bits().cast_signed()).open(path);
+    let refused = "others may write in its folder, and it is not a file of yours";
+    let file = opened.map_err(|error| match error.raw_os_error() {
+        Some(number) if number == rustix::io::Errno::LOOP.raw_os_error() => {
+            io::Error::other(format!("{refused}: it is a link"))
+        }
+        _ => error,
+    })?;
+    let found = file.metadata()?;
+    let is_own = found.uid() == rustix::process::geteuid().as_raw();
+    match found.is_file() && is_own && found.nlink() == 1 {
+        true => Ok(file),
+        false => Err(io::Error::other(refused)),
+    }
+}
+
+/// Reads a whole file of a folder that may be somebody else's: a link is followed only if it is the
+/// user's own or root's, and nothing is waited for, as a FIFO would have it.
+///
+/// # Errors
+/// It is a link of another user's or no file, or the kernel refuses.
+pub fn read(path: &Path) -> io::Result<Vec<u8>> {
+    let link = fs::symlink_metadata(path)?;
+    let own = rustix::process::geteuid().as_raw();
+    if link.is_symlink() && link.uid() != 0 && link.uid() != own {
+        return Err(io::Error::other("it is a link of another user's"));
+    }
+    let mut options = OpenOptions::new();
+    let flags = OFlags::NONBLOCK.bits().cast_signed();
+    let mut file = options.read(true).custom_flags(flags).open(path)?;
+    if !file.metadata()?.is_file() {
+        return Err(io::Error::other("it is not a file"));
+    }
+    let mut bytes = Vec::new();
+    file.read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+/// Opens a file for its user alone, without following a link.
+fn closed(mut options: OpenOptions, path: &Path) -> io::Result<File> {
+    let flags = OFlags::NOFOLLOW.bits().cast_signed();
+    let file = options.mode(FILE).custom_flags(flags).open(path)?;
+    if file.metadata()?.mode() & OTHERS != 0 {
+        // It was there, open to others. Where it is somebody else's it cannot be closed to them.
+        let _ = file.set_permissions(Permissions::from_mode(FILE));
+    }
+    Ok(file)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    fn mode(path: &Path) -> u32 {
+        fs::symlink_metadata(path).unwrap().mode() & 0o7777
+    }
+
+    #[test]
+    fn what_is_made_is_its_user_s_alone_whatever_the_umask() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        // Of the whole process, so this test alone depends on it: all others have modes of their own.
+        let before = rustix::process::umask(rustix::fs::Mode::empty());
+        create(&at("created")).unwrap();
+        create_new(&at("new")).unwrap();
+        append(&at("appended")).unwrap();
+        write(&at("written"), "x").unwrap();
+        replace(&at("replaced"), b"x").unwrap();
+        make_folder(&at("folder")).unwrap();
+        make_folders(&at("a/b")).unwrap();
+        rustix::process::umask(before);
+        for name in ["created", "new", "appended", "written", "replaced"] {
+            assert_eq!(mode(&at(name)), 0o600, "{name}");
+        }
+        for name in ["folder", "a", "a/b"] {
+            assert_eq!(mode(&at(name)), 0o700, "{name}");
+        }
+    }
+
+    #[test]
+    fn a_file_that_was_open_to_others_is_closed() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("old");
+        fs::write(&path, "old\n").unwrap();
+        fs::set_permissions(&path, Permissions::from_mode(0o644)).unwrap();
+        append(&path).unwrap();
+        assert_eq!(mode(&path), 0o600);
+        assert_eq!(fs::read_to_string(&path).unwrap(), "old\n");
+    }
+
+    #[test]
+    fn a_link_is_never_written_through() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        fs::write(at("victim"), "whole").unwrap();
+        symlink(at("victim"), at("link")).unwrap();
+        assert!(create(&at("link")).is_err());
+        assert!(append(&at("link")).is_err());
+        assert!(create_new(&at("link")).is_err());
+        // Replaced, and so is what lies in wait where the new one is written.
+        symlink(at("victim"), at("link.tmp")).unwrap();
+        replace(&at("link"), b"new").unwrap();
+        assert_eq!(fs::read_to_string(at("link")).unwrap(), "new");
+        assert!(!fs::symlink_metadata(at("link")).unwrap().is_symlink());
+        assert_eq!(fs::read_to_string(at("victim")).unwrap(), "whole");
+    }
+
+    #[test]
+    fn an_output_goes_through_a_link_only_where_nobody_else_could_have_made_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        for open in [false, true] {
+            fs::write(at("victim"), "whole").unwrap();
+            symlink(at("victim"), at("link")).unwrap();
+            let bits = if open { 0o1777 } else { 0o700 };
+            fs::set_permissions(folder.path(), Permissions::from_mode(bits)).unwrap();
+            let written = write_output(&at("link"), b"out");
+            let expected = if open { "whole" } else { "out" };
+            assert_eq!(fs::read_to_string(at("victim")).unwrap(), expected);
+            assert_eq!(written.is_ok(), !open, "{written:?}");
+            write_output(&at("file"), b"out").unwrap();
+            write_output(&at("file"), b"o").unwrap();
+            assert_eq!(fs::read_to_string(at("file")).unwrap(), "o");
+            fs::remove_file(at("link")).unwrap();
+        }
+        let mode = rustix::fs::Mode::from_raw_mode(0o600);
+        let kind = rustix::fs::FileType::Fifo;
+        rustix::fs::mknodat(rustix::fs::CWD, at("fifo"), kind, mode, 0).unwrap();
+        assert!(write_output(&at("fifo"), b"out").is_err());
+        assert!(read(&at("fifo")).is_err());
+    }
+}

@@ -1,0 +1,181 @@
+//! Whether others could have written a file.
+
+use std::fs::{self, Metadata};
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use rustix::process::geteuid;
+
+/// The bits of a mode by which others may write.
+const WRITABLE: u32 = 0o022;
+/// The bit of a folder in which everybody may remove and rename their own files alone (inode(7)).
+const STICKY: u32 = 0o1000;
+/// As whom files show whose owner has no number in a user namespace (user_namespaces(7)).
+const UNMAPPED: u32 = 65_534;
+
+/// Somebody else could have written what is in a file or a folder.
+#[derive(Debug, thiserror::Error)]
+#[error("{} {why}", path.display())]
+pub struct NotOurs {
+    /// The file or folder that is open to others, perhaps above the one that was asked about.
+    pub path: PathBuf,
+    /// Why.
+    pub why: String,
+}
+
+/// Refuses a folder in which others could have made, renamed or replaced a file: one that is not this
+/// user's or root's, one that others may write, a link; and one below such a folder. Above it, a folder
+/// that others may write is fine if it is sticky, as /tmp is.
+///
+/// # Errors
+/// The first folder, from the inside out, that is so or cannot be looked at.
+pub fn only_ours(folder: &Path) -> Result<(), NotOurs> {
+    let written = std::path::absolute(folder).map_err(unseen(folder))?;
+    // As it is written, for links in it; and where these lead.
+    judge(&written)?;
+    let real = fs::canonicalize(&written).map_err(unseen(folder))?;
+    judge(&real)
+}
+
+/// As [`only_ours`], of a file: it is one of this user's or root's, is no link, and nobody else may
+/// write it or have put another in its place.
+///
+/// # Errors
+/// As [`only_ours`].
+pub fn only_ours_file(path: &Path) -> Result<(), NotOurs> {
+    let found = fs::symlink_metadata(path).map_err(unseen(path))?;
+    let fault = match () {
+        () if found.is_symlink() => Some("is a link".to_owned()),
+        () if !found.is_file() => Some("is not a file".to_owned()),
+        () => fault_of(&found, true),
+    };
+    if let Some(why) = fault {
+        let path = path.to_owned();
+        return Err(NotOurs { path, why });
+    }
+    let folder = path.parent().filter(|path| !path.as_os_str().is_empty());
+    only_ours(folder.unwrap_or(Path::new(".")))
+}
+
+fn judge(folder: &Path) -> Result<(), NotOurs> {
+    for (above, path) in folder.ancestors().enumerate() {
+        let found = fs::symlink_metadata(path).map_err(unseen(path))?;
+        let is_innermost = above == 0;
+        let fault = match () {
+            () if found.is_symlink() && is_innermost => Some("is a link".to_owned()),
+            () if found.is_symlink() => stranger(&found),
+            () if !found.is_dir() => Some("is not a folder".to_owned()),
+            () => fault_of(&found, is_innermost),
+        };
+        if let Some(why) = fault {
+            let path = path.to_owned();
+            return Err(NotOurs { path, why });
+        }
+    }
+    Ok(())
+}
+
+fn fault_of(found: &Metadata, is_innermost: bool) -> Option<String> {
+    if let Some(why) = stranger(found) {
+        return Some(why);
+    }
+    let mode = found.mode();
+    let is_fine = mode & WRITABLE == 0 || (!is_innermost && mode & STICKY != 0);
+    (!is_fine).then(|| {
+        format!(
+            "can be written by others (its mode is {:04o})",
+            mode & 0o7777
+        )
+    })
+}
+
+/// That a file is neither this user's nor root's.
+fn stranger(found: &Metadata) -> Option<String> {
+    let (owner, own) = (found.uid(), geteuid().as_raw());
+    let is_unmapped = owner == UNMAPPED && !has_all_users();
+    match owner == 0 || owner == own || is_unmapped {
+        true => None,
+        false => Some(format!("belongs to another user (number {owner})")),
+    }
+}
+
+/// Whether every user has a number here: not so in a user namespace of somebody's, whose root has no
+/// more rights than that user, and where the host's root has no number either.
+fn has_all_users() -> bool {
+    let map = fs::read_to_string("/proc/self/uid_map").unwrap_or_default();
+    let fields: Vec<&str> = map.split_whitespace().collect();
+    map.is_empty() || fields == ["0", "0", "4294967295"]
+}
+
+fn unseen(path: &Path) -> impl FnOnce(io::Error) -> NotOurs {
+    let path = path.to_owned();
+    move |error| NotOurs {
+        path,
+        why: format!("cannot be looked at: {error}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::Permissions;
+    use std::os::unix::fs::{PermissionsExt, chown, symlink};
+
+    use super::*;
+
+    fn set(path: &Path, mode: u32) {
+        fs::set_permissions(path, Permissions::from_mode(mode)).unwrap();
+    }
+
+    #[test]
+    fn what_others_could_have_written_is_told_with_the_place() {
+        let outer = tempfile::tempdir().unwrap();
+        let real = fs::canonicalize(outer.path()).unwrap();
+        let (above, folder) = (real.join("above"), real.join("above/folder"));
+        fs::create_dir_all(&folder).unwrap();
+        let file = folder.join("file");
+        fs::write(&file, "x").unwrap();
+        let fault = || only_ours_file(&file).err().map(|fault| fault.path);
+        #[rustfmt::skip]
+        let rows = [
+            (&file, 0o600, None), (&file, 0o644, None), (&file, 0o664, Some(&file)), (&file, 0o602, Some(&file)),
+            (&folder, 0o755, None), (&folder, 0o775, Some(&folder)), (&folder, 0o1777, Some(&folder)),
+            (&above, 0o755, None), (&above, 0o777, Some(&above)), (&above, 0o770, Some(&above)),
+        ];
+        for (path, mode, expected) in rows {
+            for (path, mode) in [(&above, 0o700), (&folder, 0o700), (&file, 0o600)] {
+                set(path, mode);
+            }
+            set(path, mode);
+            assert_eq!(fault().as_ref(), expected, "{} {mode:o}", path.display());
+        }
+        set(&above, 0o700);
+        symlink(&file, folder.join("link")).unwrap();
+        symlink(&folder, above.join("link")).unwrap();
+        let refused = only_ours_file(&folder.join("link")).unwrap_err();
+        assert!(
+            refused.to_string().ends_with("/link is a link"),
+            "{refused}"
+        );
+        assert!(only_ours(&above.join("link")).is_err());
+        assert!(only_ours(&file).is_err(), "it is not a folder");
+    }
+
+    #[test]
+    fn a_folder_below_one_of_another_user_s_is_not_root_s() {
+        if !geteuid().is_root() {
+            println!("left out: who is not root gives nothing away");
+            return;
+        }
+        let outer = tempfile::tempdir().unwrap();
+        let folder = outer.path().join("of-another/journal");
+        fs::create_dir_all(&folder).unwrap();
+        only_ours(&folder).unwrap();
+        chown(outer.path().join("of-another"), Some(12_345), None).unwrap();
+        let refused = only_ours(&folder).unwrap_err().to_string();
+        assert!(
+            refused.contains("belongs to another user (number 12345)"),
+            "{refused}"
+        );
+    }
+}

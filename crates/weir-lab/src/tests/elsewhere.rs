@@ -1,0 +1,83 @@
+//! Agents that tell somebody else's address: nobody gets load that the user has not named.
+
+use std::net::SocketAddr;
+
+use weir_model::study::{ExternalSpec, NetworkKind, ProxyKind};
+use weir_simulation::{Model, Told};
+
+use super::bench::Bench;
+use crate::LabError;
+
+/// Runs a study on a host whose agent tells this, and gives what it refused, and what stands in its place.
+fn refused(told: Told, change: impl Fn(&mut Bench)) -> Option<(SocketAddr, String)> {
+    let model = Model {
+        told,
+        ..Model::default()
+    };
+    let mut bench = Bench::new(&["stock", "same"], 4, model);
+    change(&mut bench);
+    match bench.run(&mut |_, _| {}) {
+        Ok(_) => None,
+        Err(LabError::Elsewhere { told, named, .. }) => Some((told, named)),
+        Err(other) => panic!("{other}"),
+    }
+}
+
+fn on_loopback(bench: &mut Bench) {
+    bench.study.network.kind = NetworkKind::Loopback;
+}
+
+fn external(bench: &mut Bench) {
+    bench.study.proxy.kind = ProxyKind::External;
+    let address = "127.0.0.1:20000".parse().unwrap();
+    bench.study.proxy.external = Some(ExternalSpec { address });
+}
+
+#[test]
+fn an_agent_does_not_choose_who_gets_the_load() {
+    let networks = |_: &mut Bench| {};
+    // TEST-NET-3 (RFC 5737), a neighbour's slot, the other side of the arm, and what is only written otherwise.
+    let somebody: SocketAddr = "203.0.113.9:80".parse().unwrap();
+    let neighbour = "10.213.1.254:8080".parse().unwrap();
+    let generator = "10.213.0.1:8080".parse().unwrap();
+    let mapped = "[::ffff:10.213.0.254]:8080".parse().unwrap();
+    let listen = |at| Told {
+        listen: Some(at),
+        ..Told::default()
+    };
+    let tls_listen = Told {
+        tls_listen: Some(somebody),
+        ..Told::default()
+    };
+    let origin = Told {
+        origin: Some(somebody),
+        ..Told::default()
+    };
+    for at in [somebody, neighbour, generator, mapped] {
+        let named = "10.213.0.254".to_owned();
+        assert_eq!(refused(listen(at), networks), Some((at, named)));
+    }
+    type Change = fn(&mut Bench);
+    let rows: [(Told, Change, &str); 6] = [
+        (tls_listen, |_| {}, "10.213.0.254"),
+        (origin, |_| {}, "10.214.0.1"),
+        (listen(somebody), on_loopback, "127.0.0.1"),
+        (tls_listen, on_loopback, "127.0.0.1"),
+        (origin, on_loopback, "127.0.0.1"),
+        (listen(somebody), external, "127.0.0.1:20000"),
+    ];
+    for (told, change, named) in rows {
+        let expected = Some((somebody, named.to_owned()));
+        assert_eq!(refused(told, change), expected, "{told:?}");
+    }
+    // Of somebody else's proxy the port counts as well.
+    let beside = "127.0.0.1:20001".parse().unwrap();
+    let expected = Some((beside, "127.0.0.1:20000".to_owned()));
+    assert_eq!(refused(listen(beside), external), expected);
+}
+
+#[test]
+fn an_agent_that_tells_the_truth_is_believed() {
+    assert_eq!(refused(Told::default(), |_| {}), None);
+    assert_eq!(refused(Told::default(), on_loopback), None);
+}

@@ -1,0 +1,240 @@
+//! Histograms of times in HdrHistogram's V2 encoding, read from bytes that others may have made.
+//!
+//! The encoding begins with its own length and range, and a reader that believes them makes room for whatever they
+//! say: 44 bytes can claim 4 GiB. So the beginning is held against what weir writes, and against the bytes that are
+//! really there, before a histogram is made of it. Deflated ones are inflated up to the largest that weir writes.
+//!
+//! ```text
+//! plain:    0x1c849313, length of the counts, 0, digits (u32 each); lowest, highest (u64); ratio (f64); counts
+//! deflated: 0x1c849314, length of what follows (u32); a zlib stream of the plain encoding
+//! ```
+//!
+//! All numbers are big-endian; counts are numbers of one to nine bytes (LEB128 in ZigZag), negative ones of which
+//! stand for so many zeros.
+
+use std::io::Read;
+
+use flate2::read::ZlibDecoder;
+use hdrhistogram::Histogram;
+use hdrhistogram::serialization::Deserializer;
+
+/// Longest time that weir's histograms tell apart from longer ones, in nanoseconds: an hour.
+pub const LONGEST_NS: u64 = 3_600_000_000_000;
+
+/// Significant decimal digits of the times in them.
+const DIGITS: u8 = 3;
+
+const PLAIN: [u8; 4] = [0x1c, 0x84, 0x93, 0x13];
+const DEFLATED: [u8; 4] = [0x1c, 0x84, 0x93, 0x14];
+
+/// Bytes before the counts.
+const HEAD: usize = 40;
+
+/// Largest encoding of a histogram of weir's in bytes: 33 × 1024 counts of nine bytes at most.
+const LARGEST: usize = HEAD + 33 * 1024 * 9;
+
+/// Why bytes are no histogram of weir's.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum HistogramError {
+    /// They begin in another way.
+    #[error("not in HdrHistogram's V2 encoding")]
+    Encoding,
+    /// They say that they are longer or shorter than they are, or than any histogram of weir's can be.
+    #[error("it has another length than it says, or than weir's histograms can have")]
+    Length,
+    /// Their range is not that of weir's histograms.
+    #[error("its range is not 1 ns to an hour in three digits")]
+    Range,
+    /// The counts, or the stream that they are deflated in, make no sense.
+    #[error("its counts cannot be read: {0}")]
+    Counts(String),
+}
+
+/// An empty histogram of the range that weir records with: 1 ns to an hour, three digits.
+pub fn empty_histogram() -> Histogram<u64> {
+    Histogram::new_with_bounds(1, LONGEST_NS, DIGITS).expect("the bounds are constant and valid")
+}
+
+/// Reads a histogram with the range of [`empty_histogram`], deflated or not.
+///
+/// # Errors
+/// See [`HistogramError`]. Whatever the bytes are, no more memory is taken than for a histogram of weir's, some
+/// 600 KiB.
+pub fn decode(bytes: &[u8]) -> Result<Histogram<u64>, HistogramError> {
+    match bytes.split_first_chunk() {
+        Some((&PLAIN, _)) => plain(bytes),
+        Some((&DEFLATED, rest)) => plain(&inflated(rest)?),
+        _ => Err(HistogramError::Encoding),
+    }
+}
+
+/// The plain encoding in a deflated one, of which `rest` begins with the length.
+fn inflated(rest: &[u8]) -> Result<Vec<u8>, HistogramError> {
+    let (length, stream) = rest.split_first_chunk().ok_or(HistogramError::Length)?;
+    if u32::from_be_bytes(*length) as usize != stream.len() {
+        return Err(HistogramError::Length);
+    }
+    let mut plain = Vec::new();
+    ZlibDecoder::new(stream)
+        .take(LARGEST as u64 + 1)
+        .read_to_end(&mut plain)
+        .map_err(|error| HistogramError::Counts(error.to_string()))?;
+    Ok(plain)
+}
+
+fn plain(bytes: &[u8]) -> Result<Histogram<u64>, HistogramError> {
+    let (head, counts) = bytes
+        .split_first_chunk::<HEAD>()
+        .ok_or(HistogramError::Length)?;
+    let word = |at: usize| u32::from_be_bytes([head[at], head[at + 1], head[at + 2], head[at + 3]]);
+    let long = |at: usize| u64::from(word(at)) << 32 | u64::from(word(at + 4));
+    if head[..4] != PLAIN {
+        return Err(HistogramError::Encoding);
+    }
+    if word(4) as usize != counts.len() || bytes.len() > LARGEST {
+        return Err(HistogramError::Length);
+    }
+    let digits = u32::from(DIGITS);
+    if (word(8), word(12), long(16), long(24)) != (0, digits, 1, LONGEST_NS)
+        || long(32) != 1_f64.to_bits()
+    {
+        return Err(HistogramError::Range);
+    }
+    // No run is so long that a count takes nine bytes; the largest such number has no opposite.
+    let is_long = |eight: &[u8]| eight.iter().all(|byte| byte & 0x80 != 0);
+    if counts.windows(8).any(is_long) {
+        return Err(HistogramError::Counts("a count of nine bytes".to_owned()));
+    }
+    Deserializer::new()
+        .deserialize(&mut { bytes })
+        .map_err(|error| HistogramError::Counts(error.to_string()))
+}
+
+#[cfg(test)]
+mod tests {
+    use hdrhistogram::serialization::{Serializer as _, V2DeflateSerializer, V2Serializer};
+
+    use super::*;
+
+    fn encoded(values: &[u64]) -> [Vec<u8>; 2] {
+        let mut histogram = empty_histogram();
+        values
+            .iter()
+            .for_each(|&value| histogram.saturating_record(value));
+        let (mut plain, mut deflated) = (Vec::new(), Vec::new());
+        V2Serializer::new()
+            .serialize(&histogram, &mut plain)
+            .unwrap();
+        V2DeflateSerializer::new()
+            .serialize(&histogram, &mut deflated)
+            .unwrap();
+        [plain, deflated]
+    }
+
+    /// A plain encoding in a zlib stream.
+    fn deflated(plain: &[u8]) -> Vec<u8> {
+        let mut stream = Vec::new();
+        flate2::read::ZlibEncoder::new(plain, flate2::Compression::best())
+            .read_to_end(&mut stream)
+            .unwrap();
+        [&DEFLATED[..], &(stream.len() as u32).to_be_bytes(), &stream].concat()
+    }
+
+    /// The encoding with other bytes at a place.
+    fn with(at: usize, other: &[u8]) -> Vec<u8> {
+        let [mut plain, _] = encoded(&[1, 1_000, LONGEST_NS]);
+        plain[at..at + other.len()].copy_from_slice(other);
+        plain
+    }
+
+    #[test]
+    fn what_weir_writes_is_read() {
+        for values in [
+            &[][..],
+            &[1],
+            &[5, 5_000, 5_000_000, LONGEST_NS, u64::MAX],
+            &(0..9_000).map(|k| k * k * 40_000).collect::<Vec<u64>>(),
+        ] {
+            let mut histogram = empty_histogram();
+            values
+                .iter()
+                .for_each(|&value| histogram.saturating_record(value));
+            for bytes in encoded(values) {
+                assert_eq!(decode(&bytes).unwrap(), histogram);
+            }
+        }
+        let mut full = empty_histogram();
+        let times: Vec<u64> = full
+            .iter_all()
+            .map(|step| step.value_iterated_to())
+            .collect();
+        times
+            .iter()
+            .for_each(|&time| full.saturating_record_n(time, 1 << 54));
+        let mut bytes = Vec::new();
+        V2Serializer::new().serialize(&full, &mut bytes).unwrap();
+        assert!((HEAD + 200_000..=LARGEST).contains(&bytes.len()));
+        assert_eq!(decode(&bytes).unwrap(), full);
+    }
+
+    #[test]
+    fn the_bytes_say_nothing_about_memory() {
+        let [most, range] = [HistogramError::Length, HistogramError::Range];
+        let head = |length: u32| {
+            let mut head = with(4, &length.to_be_bytes());
+            head.truncate(44);
+            head
+        };
+        #[rustfmt::skip]
+        let rows = [
+            ("4 GiB of counts", head(u32::MAX - 40), &most),
+            ("2 GiB of counts", head(1 << 31), &most),
+            ("counts that are not there", head(5), &most),
+            ("counts that are not said", with(4, &0_u32.to_be_bytes()), &most),
+            ("too many counts", {
+                let counts = vec![0; LARGEST];
+                [&with(4, &(counts.len() as u32).to_be_bytes())[..HEAD], &counts].concat()
+            }, &most),
+            ("a length alone", PLAIN.to_vec(), &most),
+            ("an offset", with(8, &1_u32.to_be_bytes()), &range),
+            ("five digits", with(12, &5_u32.to_be_bytes()), &range),
+            ("no digits", with(12, &[0; 4]), &range),
+            ("another begin", with(16, &1000_u64.to_be_bytes()), &range),
+            ("another end", with(24, &u64::MAX.to_be_bytes()), &range),
+            ("another ratio", with(32, &2_f64.to_be_bytes()), &range),
+            ("another cookie", with(0, &[0x1c, 0x84, 0x93, 3]), &HistogramError::Encoding),
+        ];
+        for (name, bytes, error) in &rows {
+            assert_eq!(decode(bytes).as_ref(), Err(*error), "{name}");
+            let inner = decode(&deflated(bytes));
+            assert_eq!(inner.as_ref(), Err(*error), "{name}, deflated");
+        }
+        let bomb = deflated(&vec![0; 64 << 20]);
+        assert!(bomb.len() < 100 << 10);
+        assert_eq!(decode(&bomb), Err(HistogramError::Encoding));
+        let long = deflated(&[&with(4, &[0; 4])[..HEAD], &vec![0; 64 << 20]].concat());
+        assert_eq!(decode(&long), Err(HistogramError::Length));
+        let mut claims = deflated(&with(0, &[]));
+        claims[4..8].copy_from_slice(&u32::MAX.to_be_bytes());
+        assert_eq!(decode(&claims), Err(HistogramError::Length));
+    }
+
+    #[test]
+    fn counts_that_make_no_sense_are_refused() {
+        let counted = |counts: &[u8]| {
+            let head = with(4, &(counts.len() as u32).to_be_bytes());
+            decode(&[&head[..HEAD], counts].concat())
+        };
+        let is_refused = |counts: &[u8]| matches!(counted(counts), Err(HistogramError::Counts(_)));
+        // The least of all numbers; so many zeros that nothing can follow; and a number that is cut off.
+        assert!(is_refused(&[0xff; 9]));
+        assert!(is_refused(&[0xff, 0xff, 0xff, 0xff, 0xff, 1, 2]));
+        assert!(is_refused(&[2, 0x82]));
+        assert_eq!(counted(&[]).unwrap(), empty_histogram());
+        assert_eq!(counted(&[0, 6]).unwrap().len(), 3);
+        assert!(matches!(
+            decode(b"no histogram"),
+            Err(HistogramError::Encoding)
+        ));
+    }
+}

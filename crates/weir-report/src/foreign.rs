@@ -1,0 +1,300 @@
+//! Text that others wrote, before a person sees it: what would command a terminal is made visible, and
+//! secrets are masked.
+//!
+//! [`masked`] knows no language. It knows what secrets are called and how configurations of proxies,
+//! YAML, JSON, HTTP and URLs write a name and its value, and would rather mask too much: what it gives is
+//! for people to read, and never what a proxy or `patch` is given.
+
+mod line;
+mod secret;
+
+use std::borrow::Cow;
+
+#[cfg(test)]
+use secret::MASK;
+
+/// Text without what commands a terminal or turns the direction of writing: such characters are shown by
+/// their numbers, as JSON writes them (`\u001b`). Ends of lines and tabs stay.
+pub fn visible(text: &str) -> Cow<'_, str> {
+    if !text.contains(commands) {
+        return Cow::Borrowed(text);
+    }
+    let mut shown = String::with_capacity(text.len() + 16);
+    let mut characters = text.chars().peekable();
+    while let Some(c) = characters.next() {
+        match c {
+            // Before a line feed it is a part of the line's end.
+            '\r' if characters.peek() == Some(&'\n') => {}
+            c if commands(c) => shown.push_str(&format!("\\u{:04x}", u32::from(c))),
+            c => shown.push(c),
+        }
+    }
+    Cow::Owned(shown)
+}
+
+/// Whether a character is a control (ECMA-48: C0, DEL and C1) or sets the direction of writing (Unicode
+/// Standard Annex 9), by which text can be made to read as another.
+pub(crate) fn commands(c: char) -> bool {
+    match c {
+        '\n' | '\t' => false,
+        '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => {
+            true
+        }
+        c => c.is_control(),
+    }
+}
+
+/// Text in which `(masked)` stands for secrets: passwords and their hashes, tokens, credentials of HTTP
+/// and in URLs, cookies, private keys. References to a secret (a variable, a file) stay.
+pub fn masked(text: &str) -> Cow<'_, str> {
+    if !secret::may_be_in(text) {
+        return Cow::Borrowed(text);
+    }
+    let mut lines = line::Lines::default();
+    text.split_inclusive('\n').for_each(|line| lines.add(line));
+    Cow::Owned(lines.end())
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::collection::vec;
+    use proptest::prelude::*;
+    use serde_json::Value;
+
+    use super::*;
+
+    #[test]
+    fn what_commands_a_terminal_is_shown_by_number() {
+        for (text, shown) in [
+            ("plain\ttext\nž\n", "plain\ttext\nž\n"),
+            ("\u{1b}[2J\u{1b}]0;t\u{7}", "\\u001b[2J\\u001b]0;t\\u0007"),
+            ("a\r\nb\rc", "a\nb\\u000dc"),
+            ("\u{9b}31m\u{7f}", "\\u009b31m\\u007f"),
+            ("user\u{202e}nimda", "user\\u202enimda"),
+        ] {
+            assert_eq!(visible(text), shown);
+        }
+    }
+
+    /// Each has `S3CRET` where the secret is, which must go, and `stays` where others must not.
+    const SECRETS: &str = r#"
+    user bob password $5$saltsalt$S3CRETS3CRETS3CRET groups stays
+    user bob insecure-password S3CRET
+    stats auth admin:S3CRET
+    http-request set-header Authorization "Basic S3CRET" if stays
+    http-request set-header X-Api-Key S3CRET
+    http-request set-header Authorization Basic\ S3CRET
+    http-request set-var(txn.token) str(S3CRET)
+    http-check send meth GET uri /stays hdr Authorization "Bearer S3CRET"
+    tcp-check send AUTH\ S3CRET\r\n
+    setenv DB_PASSWORD "S3CRET"
+    proxy_set_header Authorization "Basic S3CRET"; # stays
+    proxy_set_header X-Auth-Token S3CRET; # stays
+    proxy_set_header Cookie "session=S3CRET";
+    fastcgi_param DB_PASSWORD S3CRET;
+    set $api_token "S3CRET";
+    set $token S3CRET;
+    if ($http_x_api_key != "S3CRET") { return 403; }
+    secure_link_secret S3CRET;
+    "Bearer S3CRET" 1;
+    alice:$apr1$stay$S3CRETS3CRET
+    alice:{SHA}S3CRETS3CRET=
+    proxy_pass http://user:S3CRET@stays:80/;
+    redis://:S3CRET/S3CRET@stays:6379/0
+    proxy_pass http://stays/login?token=S3CRET&name=stays;
+    curl -H 'Authorization: Bearer S3CRET' https://stays/
+    password: S3CRET
+    password: "S3CRET" # stays
+    client_secret: 'S3CRET, S3CRET'
+    - authorization: Basic S3CRET
+    headers: {x-api-key: S3CRET, accept: stays}
+    header: {key: authorization, value: "S3CRET"}
+    {"name": "stays", "api_key": "S3\"CRET", "accessToken":"S3CRET", "port": 1}
+    ["authorization", "S3CRET"],
+    "set": {"Authorization": ["S3CRET"], "Accept": ["stays"]}
+    "private_key": {"inline_string": "S3CRET"}
+    "inline_bytes": "LS0tLS1CRUdJTiBQUklWQVRFS3CRET=="
+    "key": "-----BEGIN RSA PRIVATE KEY-----\nS3CRET\n-----END RSA PRIVATE KEY-----\n", "a": "stays"
+    RequestHeader set Authorization "Basic S3CRET"
+    AuthLDAPBindPassword S3CRET
+    SetEnv APP_TOKEN S3CRET
+    header_up Authorization "Bearer S3CRET"
+    basic_auth { stays $2a$14$S3CRETS3CRETS3CRETS3CRET }
+    [emerg] unknown directive "password=S3CRET" in /stays
+    "#;
+
+    #[test]
+    fn secrets_are_masked_in_every_way_of_writing_them() {
+        for line in SECRETS
+            .lines()
+            .map(str::trim)
+            .filter(|line| !line.is_empty())
+        {
+            // Alone, as a line of a diff, and twice: what is masked once stays so.
+            for line in [line.to_owned(), format!("+    {line}")] {
+                let found = masked(&line);
+                assert!(!found.contains("CRET"), "{found}");
+                assert!(found.contains(MASK), "{found}");
+                let kept = line.matches("stays").count();
+                assert_eq!(found.matches("stays").count(), kept, "{found}");
+                assert_eq!(masked(&found), found);
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_no_secret_stays() {
+        for text in [
+            "server_tokens off;",
+            "proxy_pass http://backend;",
+            "fastcgi_pass unix:/run/php.sock;",
+            "auth_basic \"Staff\";",
+            "auth_basic_user_file /etc/nginx/htpasswd;",
+            "ssl_password_file /etc/keys/pass;",
+            "ssl_certificate_key /etc/keys/a.pem;",
+            "proxy_set_header Authorization $http_authorization;",
+            "map $http_authorization $user {",
+            "proxy_cache_key $host$request_uri;",
+            "rewrite ^/a/(.*)$ /$1$is_args$args;",
+            "http-request set-header Authorization %[var(txn.a)]",
+            "password: ${DB_PASSWORD}",
+            "\"token_bucket\": {\"max_tokens\": 100, \"tokens_per_fill\": 1}",
+            "header_up Authorization {http.request.header.Authorization}",
+            "the password of this user is wrong",
+            "unexpected token `x` at line 3",
+            "http://127.0.0.1:8080/@user/a",
+            "keepalive_requests 1000;",
+            "basic authentication is off",
+            "cookie SRV insert indirect nocache",
+            "private_key: {filename: /etc/keys/a.pem}",
+        ] {
+            assert_eq!(masked(text), text);
+        }
+    }
+
+    #[test]
+    fn blocks_are_masked_as_a_whole() {
+        let text = "\
+filter:
+  generic_secret:
+    secret:
+      inline_string: S3CRET
+      filename: /stays
+  private_key:
+    inline_string: |
+      -----BEGIN PRIVATE KEY-----
+      S3CRETS3CRETS3CRET
+      S3CRET
+      -----END PRIVATE KEY-----
+  stays: 1
+ headers:
+   - header:
+       key: x-api-key
+       value: S3CRET
+   - header:
+       key: accept
+       value: stays
+ \"set\": {
+   \"Authorization\": [
+     \"S3CRET\",
+     \"S3CRET\"
+   ],
+   \"Accept\": [\"stays\"]
+ }
+ [
+   \"authorization\",
+   \"Basic S3CRET\"
+ ],
+ stays\n";
+        for text in [text.to_owned(), text.replace("\n ", "\n+ ")] {
+            let found = masked(&text);
+            assert!(!found.contains("CRET"), "{found}");
+            assert_eq!(found.matches("stays").count(), 5, "{found}");
+            assert!(found.contains("-----END PRIVATE KEY-----"), "{found}");
+        }
+        // A diff may have the end of a key or its middle alone.
+        let long = "S3CRET".repeat(11);
+        for text in [
+            format!(" {long}\n S3CRETab==\n -----END PRIVATE KEY-----\n+a 1;\n"),
+            format!(" {long}\n+a 1;\n"),
+            format!(" -----BEGIN EC PRIVATE KEY-----\n {long}\n@@ -1 +1 @@\n+a 1;\n"),
+        ] {
+            let found = masked(&text);
+            assert!(!found.contains("CRET"), "{found}");
+            assert!(found.ends_with("+a 1;\n"), "{found}");
+        }
+    }
+
+    #[test]
+    fn json_stays_json() {
+        let text = r#"{
+  "study": {"headers": [["authorization", "Basic S3CRET"], ["accept", "stays"]]},
+  "password": "S3\"CRET",
+  "secret": {"a": ["S3CRET", {"b": "S3CRET"}], "n": 1},
+  "token": 12345,
+  "pairs": [
+    [
+      "x-api-key",
+      "S3CRET"
+    ]
+  ],
+  "url": "https://u:S3CRET@stays/"
+}"#;
+        let found = masked(text);
+        assert!(
+            !found.contains("CRET") && !found.contains("12345"),
+            "{found}"
+        );
+        assert_eq!(found.matches("stays").count(), 2, "{found}");
+        let read: Result<serde_json::Value, _> = serde_json::from_str(&found);
+        assert!(read.is_ok(), "{found}");
+    }
+
+    /// Any JSON, with keys and strings that may be anything.
+    fn json() -> impl Strategy<Value = Value> {
+        let text = || {
+            prop_oneof![
+                "[ -~]{0,10}",
+                "(Bearer|Basic|token|cookie|https://a:b@c/)[ -~]{0,8}"
+            ]
+        };
+        let key = prop_oneof![
+            text(),
+            Just("password".to_owned()),
+            Just("authorization".to_owned()),
+            Just("api_key".to_owned()),
+        ];
+        let leaf = prop_oneof![
+            any::<bool>().prop_map(Value::from),
+            any::<u32>().prop_map(Value::from),
+            any::<f64>().prop_map(Value::from),
+            Just(Value::Null),
+            text().prop_map(Value::from),
+        ];
+        leaf.prop_recursive(4, 24, 5, move |inner| {
+            prop_oneof![
+                vec(inner.clone(), 0..5).prop_map(Value::from),
+                vec((key.clone(), inner), 0..5)
+                    .prop_map(|pairs| Value::Object(pairs.into_iter().collect())),
+            ]
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn any_json_stays_json(value in json()) {
+            let pretty = serde_json::to_string_pretty(&value).unwrap();
+            for text in [value.to_string(), pretty] {
+                let found = masked(&text);
+                let read: Result<Value, _> = serde_json::from_str(&found);
+                prop_assert!(read.is_ok(), "{text}\n{found}");
+            }
+        }
+
+        #[test]
+        fn any_text_is_taken(text in "(\\PC|[\"'{}\\[\\]:=,\n -]|token|password|://|Basic )*") {
+            let found = masked(&text).into_owned();
+            prop_assert!(found.is_char_boundary(found.len()));
+        }
+    }
+}

@@ -1,0 +1,434 @@
+//! Names and values in the lines of a text, and what of them is masked.
+
+use super::secret::{
+    MASK, Named, PEM_IN_BASE64, hash, is_base64, is_credentials, is_harmless, is_harmless_key,
+    is_of_a_key, named, names_things,
+};
+
+/// What a line says of those behind it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+enum Pending {
+    #[default]
+    Nothing,
+    /// The name of a secret was its last word: its value may be the next line's.
+    Value,
+    /// The name of a secret begins a block: all that is indented deeper belongs to it.
+    Block(usize),
+}
+
+/// Lines that were gone through.
+#[derive(Debug, Default)]
+pub(super) struct Lines {
+    out: Vec<String>,
+    /// Whether a private key has begun and not ended.
+    in_key: bool,
+    pending: Pending,
+}
+
+impl Lines {
+    /// Adds a line, with its end.
+    pub(super) fn add(&mut self, line: &str) {
+        let text = line.trim_end_matches(['\n', '\r']);
+        let end = &line[text.len()..];
+        if self.is_of_a_begun_key(text) {
+            return;
+        }
+        let shown = match (whole_key(text), begin_of_key(text), end_of_key(text)) {
+            (Some(without), ..) => self.masked(&without),
+            (None, Some(begin), _) => {
+                self.in_key = true;
+                format!("{}{MASK}", &text[..begin])
+            }
+            (None, None, Some(_)) => {
+                self.mask_cut_key();
+                text.to_owned()
+            }
+            _ if is_of_a_key(text) => format!("{}{MASK}", &text[..indent(text)]),
+            _ => self.masked(text),
+        };
+        self.out.push(shown + end);
+    }
+
+    pub(super) fn end(self) -> String {
+        self.out.concat()
+    }
+
+    /// Whether a line belongs to a private key that has begun; the line that ends it is shown.
+    fn is_of_a_begun_key(&mut self, text: &str) -> bool {
+        if !self.in_key {
+            return false;
+        }
+        let inner = text.trim_matches([' ', '\t', '+', '-', '"']);
+        let is_header = inner.starts_with("Proc-Type:") || inner.starts_with("DEK-Info:");
+        let is_inner = end_of_key(text).is_none() && (is_base64(inner) || is_header);
+        if !is_inner {
+            self.in_key = false;
+        }
+        is_inner
+    }
+
+    /// What stands before the end of a key whose begin is not there, as in a diff.
+    fn mask_cut_key(&mut self) {
+        for line in self.out.iter_mut().rev() {
+            let text = line.trim_end_matches(['\n', '\r']);
+            let inner = text.trim_matches([' ', '\t', '+', '-']);
+            if inner.is_empty() || !is_base64(inner) {
+                break;
+            }
+            *line = format!("{}{MASK}{}", &text[..indent(text)], &line[text.len()..]);
+        }
+    }
+
+    fn masked(&mut self, text: &str) -> String {
+        let own = indent(text);
+        match std::mem::take(&mut self.pending) {
+            Pending::Block(above) if own > above || text.trim().is_empty() => {
+                self.pending = Pending::Block(above);
+                return format!("{}{}", &text[..own], nested(&text[own..]));
+            }
+            Pending::Value if is_value(&text[own..]) => {
+                return format!("{}{}", &text[..own], nested(&text[own..]));
+            }
+            _ => {}
+        }
+        let mut line = Line {
+            text,
+            at: 0,
+            out: String::with_capacity(text.len()),
+            pending: Pending::Nothing,
+        };
+        line.go_through();
+        self.pending = line.pending;
+        line.out
+    }
+}
+
+/// Whether a line is the value of the name in the line before: `value: …`, or a string alone.
+fn is_value(text: &str) -> bool {
+    let text = text.trim_start_matches(['"', '\'']);
+    let is_alone = text.trim_end_matches([',', ' ']).ends_with(['"', '\'']) && !text.contains(": ");
+    is_alone || text.starts_with("value")
+}
+
+/// Where a private key's begin (RFC 7468 §10) ends in a line.
+fn begin_of_key(text: &str) -> Option<usize> {
+    let begin = text.find("-----BEGIN ")?;
+    let mark = "PRIVATE KEY-----";
+    Some(begin + text[begin..].find(mark)? + mark.len())
+}
+
+fn end_of_key(text: &str) -> Option<usize> {
+    let end = text.find("-----END ")?;
+    text[end..].contains("PRIVATE KEY-----").then_some(end)
+}
+
+/// A line with a whole private key in it, without what is secret of it.
+fn whole_key(text: &str) -> Option<String> {
+    let (begin, end) = (begin_of_key(text)?, end_of_key(text)?);
+    (begin <= end).then(|| format!("{}{MASK}{}", &text[..begin], &text[end..]))
+}
+
+/// Bytes before the first that is neither a blank nor a mark of a diff or a list.
+fn indent(text: &str) -> usize {
+    let is_inner = |(at, c): &(usize, char)| match c {
+        ' ' | '\t' => false,
+        // What stands before a number is its sign.
+        '+' | '-' => *at > 0 && !text[at + 1..].starts_with([' ', '\t']),
+        _ => true,
+    };
+    let first = text.char_indices().find(is_inner);
+    first.map_or(text.len(), |(at, _)| at)
+}
+
+/// A piece of YAML or JSON of which all values are secret but those of harmless keys.
+fn nested(piece: &str) -> String {
+    let (mut out, mut at, mut is_harmless_one) = (String::new(), 0, false);
+    while let Some(c) = piece[at..].chars().next() {
+        if matches!(c, ' ' | '\t' | '{' | '}' | '[' | ']' | ',' | ':' | ';') {
+            out.push(c);
+            at += c.len_utf8();
+            continue;
+        }
+        let word = word(&piece[at..], |c| {
+            matches!(c, ' ' | '\t' | '{' | '}' | '[' | ']' | ',' | ':')
+        });
+        at += word.len();
+        let inner = unquoted(word);
+        let is_key = piece[at..].trim_start().starts_with(':');
+        match is_key {
+            true => is_harmless_one = is_harmless_key(inner),
+            false if !is_harmless_one => {
+                out += &mask_of(word);
+                continue;
+            }
+            false => {}
+        }
+        out += word;
+    }
+    out
+}
+
+/// The quoted string that a text begins with, or else all up to a character that ends it. A backslash
+/// belongs to what stands behind it.
+fn word(text: &str, ends: impl Fn(char) -> bool) -> &str {
+    let quote = text.chars().next().filter(|c| matches!(c, '"' | '\''));
+    let mut is_escaped = false;
+    for (at, c) in text.char_indices().skip(usize::from(quote.is_some())) {
+        match quote {
+            _ if is_escaped => is_escaped = false,
+            // In single quotes a backslash is one.
+            _ if c == '\\' && quote != Some('\'') => is_escaped = true,
+            Some(quote) if c == quote => return &text[..at + 1],
+            None if ends(c) => return &text[..at],
+            _ => {}
+        }
+    }
+    text
+}
+
+fn unquoted(word: &str) -> &str {
+    word.trim_matches(['"', '\''])
+}
+
+/// What is shown of a value: itself where it is no secret, in quotes where it was.
+fn mask_of(word: &str) -> String {
+    let inner = unquoted(word);
+    let quote = word.chars().next().filter(|c| matches!(c, '"' | '\''));
+    match quote {
+        _ if is_harmless(inner) => word.to_owned(),
+        Some(quote) => format!("{quote}{MASK}{quote}"),
+        // Where a number may stand without quotes, text may not.
+        None if inner.parse::<f64>().is_ok() => format!("\"{MASK}\""),
+        None => MASK.to_owned(),
+    }
+}
+
+/// A line on its way.
+struct Line<'t> {
+    text: &'t str,
+    /// Bytes that are done with.
+    at: usize,
+    out: String,
+    pending: Pending,
+}
+
+impl<'t> Line<'t> {
+    fn go_through(&mut self) {
+        while let Some(c) = self.rest().chars().next() {
+            let is_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');
+            if self.rest().starts_with("://") {
+                self.url();
+            } else if matches!(c, '$' | '{') && hash(self.rest()) > 0 {
+                self.skip(hash(self.rest()), MASK);
+            } else if c.is_ascii_alphanumeric() || c == '_' {
+                let end = self.rest().find(|c| !is_name(c));
+                let name = &self.rest()[..end.unwrap_or(self.rest().len())];
+                self.name(name);
+            } else {
+                self.keep(c.len_utf8());
+            }
+        }
+    }
+
+    fn rest(&self) -> &'t str {
+        &self.text[self.at..]
+    }
+
+    /// What is left of the line, or of the string in double quotes that this is in: no value goes on behind it.
+    fn rest_of_string(&self) -> &'t str {
+        let (mut is_inside, mut is_escaped) = (false, false);
+        for (at, c) in self.text.char_indices() {
+            let ends = c == '"' && !is_escaped;
+            if ends && is_inside && at >= self.at {
+                return &self.text[self.at..at];
+            }
+            if at >= self.at && !is_inside {
+                break;
+            }
+            is_inside ^= ends;
+            is_escaped = c == '\\' && !is_escaped;
+        }
+        self.rest()
+    }
+
+    fn keep(&mut self, length: usize) {
+        self.out += &self.text[self.at..self.at + length];
+        self.at += length;
+    }
+
+    fn skip(&mut self, length: usize, shown: &str) {
+        self.out += shown;
+        self.at += length;
+    }
+
+    /// What may stand before the host of a URL (RFC 3986 §3.2.1), and after `://` is at hand.
+    fn url(&mut self) {
+        self.keep("://".len());
+        let rest = self.rest();
+        let end = rest
+            .find([' ', '\t', '"', '\'', '<', '>'])
+            .unwrap_or(rest.len());
+        let authority = &rest[..rest.find(['/', '?', '#']).unwrap_or(end).min(end)];
+        // A slash in a password should have been written in another way, and often is not.
+        let port = authority.rsplit_once(':').map(|(_, port)| port);
+        let is_cut =
+            port.is_some_and(|port| !port.bytes().all(|b| b.is_ascii_digit() || b == b']'));
+        let whole = if is_cut { &rest[..end] } else { authority };
+        if let Some(at) = authority.rfind('@').or_else(|| whole.rfind('@')) {
+            self.skip(at, MASK);
+        }
+    }
+
+    /// A word that may be the name of a secret.
+    fn name(&mut self, name: &str) {
+        let before = self.text[..self.at].chars().next_back();
+        let to_here = self.text[..self.at].trim_matches([' ', '\t', '+', '-', '"', '\'']);
+        let is_first = to_here.is_empty();
+        if name.starts_with(PEM_IN_BASE64) {
+            let end = self
+                .rest()
+                .find(|c: char| !is_base64(c.encode_utf8(&mut [0; 4])));
+            return self.skip(end.unwrap_or(self.rest().len()), MASK);
+        }
+        let is_of_stats = name == "auth" && self.text[indent(self.text)..].starts_with("stats ");
+        let how = if is_of_stats {
+            Named::Always
+        } else {
+            named(name)
+        };
+        self.keep(name.len());
+        if how == Named::No {
+            return self.scheme(name);
+        }
+        let quote = before.filter(|c| matches!(c, '"' | '\''));
+        let is_quoted = quote.is_some_and(|quote| self.rest().starts_with(quote));
+        if is_quoted || self.rest().starts_with(')') {
+            self.keep(1);
+        }
+        let between = self.between();
+        let behind = &self.rest()[between..];
+        let marks = self.rest()[..between].trim_matches([' ', '\t', '\\']);
+        let is_variable = matches!(before, Some('$' | '@'));
+        let is_weak = how == Named::Always || is_variable || names_things(self.text);
+        match (marks, behind.is_empty()) {
+            ("", true) if is_quoted || !is_first => self.pending = Pending::Value,
+            (":" | "=", true) => self.pending = Pending::Block(indent(self.text)),
+            (",", true) if is_quoted => self.pending = Pending::Value,
+            (_, true) => {}
+            (",", false) if is_quoted || behind.trim_start_matches('"').starts_with("value") => {
+                self.keep(between);
+                self.paired();
+            }
+            (",", false) => {}
+            ("", false) if between == 0 || !is_weak => {}
+            (marks, false) => {
+                self.keep(between);
+                self.value(marks, is_first);
+            }
+        }
+    }
+
+    /// Bytes between a name and its value: blanks, and one mark or operator.
+    fn between(&self) -> usize {
+        let rest = self.rest();
+        // HAProxy escapes a blank that does not separate.
+        let blanks = |text: &str| {
+            let mut left = text;
+            while let Some(rest) = left.strip_prefix([' ', '\t']).or(left.strip_prefix("\\ ")) {
+                left = rest;
+            }
+            text.len() - left.len()
+        };
+        let first = blanks(rest);
+        let is_operator = |c: char| matches!(c, ':' | '=' | '!' | '~' | '*' | '>');
+        let marks = match rest[first..].starts_with(',') {
+            true => 1,
+            false => rest[first..]
+                .find(|c| !is_operator(c))
+                .unwrap_or(rest.len() - first),
+        };
+        first + marks + blanks(&rest[first + marks..])
+    }
+
+    /// The value of a name that stands before it in a list, perhaps behind a key `value`.
+    fn paired(&mut self) {
+        let key = self.rest().trim_start_matches('"').strip_prefix("value");
+        let behind = key.map(|key| key.trim_start_matches('"').trim_start());
+        if let Some(value) = behind.and_then(|behind| behind.strip_prefix(':')) {
+            self.keep(self.rest().len() - value.trim_start().len());
+        }
+        let rest = self.rest_of_string();
+        if rest.starts_with(['{', '[']) {
+            return self.value(":", false);
+        }
+        let value = word(rest, |c| matches!(c, ',' | '}' | ']'));
+        self.skip(value.len(), &mask_of(value));
+    }
+
+    /// A value behind a name and `marks`; `is_first` tells whether the name is the first of its line.
+    fn value(&mut self, marks: &str, is_first: bool) {
+        let rest = self.rest_of_string();
+        if rest.starts_with(MASK) {
+            return self.keep(MASK.len());
+        }
+        let is_reference = is_harmless(rest) && !rest.contains(MASK);
+        if rest.starts_with(['{', '[']) && !marks.is_empty() && !is_reference {
+            return match closed(rest) {
+                Some(end) => self.skip(end, &nested(&rest[..end])),
+                None => {
+                    self.skip(rest.len(), &nested(rest));
+                    self.pending = Pending::Block(indent(self.text));
+                }
+            };
+        }
+        let in_flow = self.text[..self.at].contains(['{', '[']);
+        let quoted = rest.starts_with(['"', '\'']);
+        let value = match marks {
+            _ if quoted => word(rest, |_| false),
+            ":" if is_first && !in_flow => rest.trim_end_matches([',', ';']),
+            ":" if in_flow => word(rest, |c| matches!(c, ',' | '}' | ']' | '"' | '\'')),
+            ":" => word(rest, |c| matches!(c, '"' | '\'')),
+            "" => word(rest, |c| matches!(c, ' ' | '\t' | ';' | '"' | '\'')),
+            _ => word(rest, |c| " \t;&,)}\"'".contains(c)),
+        };
+        self.skip(value.len(), &mask_of(value));
+    }
+
+    /// Credentials behind the scheme that they are for (RFC 9110 §11.4).
+    fn scheme(&mut self, name: &str) {
+        let lower = name.to_ascii_lowercase();
+        let rest = self.rest_of_string();
+        let blank = ["\\ ", " ", "%20"]
+            .into_iter()
+            .find(|blank| rest.starts_with(blank));
+        let (Some(blank), "bearer" | "basic") = (blank, &*lower) else {
+            return;
+        };
+        let value = word(&rest[blank.len()..], |c| " \t;,\"'".contains(c));
+        if !is_harmless(value) && (lower == "bearer" || is_credentials(value)) {
+            self.keep(blank.len());
+            self.skip(value.len(), MASK);
+        }
+    }
+}
+
+/// Bytes up to the end of the list or mapping that a text begins with.
+fn closed(text: &str) -> Option<usize> {
+    let (mut depth, mut at) = (0_usize, 0);
+    while let Some(c) = text[at..].chars().next() {
+        let length = match c {
+            '"' | '\'' => word(&text[at..], |_| false).len(),
+            c => c.len_utf8(),
+        };
+        at += length;
+        match c {
+            '{' | '[' => depth += 1,
+            '}' | ']' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        if depth == 0 {
+            return Some(at);
+        }
+    }
+    None
+}

@@ -1,0 +1,228 @@
+//! What secrets are called and look like.
+
+/// What stands for a secret.
+pub(crate) const MASK: &str = "(masked)";
+
+/// Ends of names of secrets, in lower case and without what separates words.
+const NAMES: [&str; 18] = [
+    "password",
+    "passwd",
+    "passphrase",
+    "secret",
+    "token",
+    "apikey",
+    "authorization",
+    "credential",
+    "credentials",
+    "privatekey",
+    "accesskey",
+    "secretkey",
+    "signingkey",
+    "hmackey",
+    "encryptionkey",
+    "sharedkey",
+    "authkey",
+    "sessionkey",
+];
+
+/// Names of secrets where they are told apart from their value by more than a blank, or in a line that sets
+/// a header: by themselves HAProxy and nginx use them for other things.
+const ONLY_OF_VALUES: [&str; 2] = ["cookie", "inlinebytes"];
+
+/// Names that are too short to be looked for at the end of any word: encoded data has them by chance.
+const SHORT: [&str; 2] = ["pass", "pwd"];
+
+/// Directives whose second word or later is a name: there, a name that is a word of every day is one too.
+const NAMING: [&str; 27] = [
+    "user",
+    "set",
+    "setenv",
+    "presetenv",
+    "export",
+    "env",
+    "header",
+    "header_up",
+    "header_down",
+    "request_header",
+    "requestheader",
+    "http-request",
+    "http-response",
+    "http-check",
+    "tcp-check",
+    "tcp-request",
+    "option",
+    "server",
+    "default-server",
+    "proxy_set_header",
+    "grpc_set_header",
+    "add_header",
+    "more_set_headers",
+    "more_set_input_headers",
+    "fastcgi_param",
+    "uwsgi_param",
+    "scgi_param",
+];
+
+/// Keys beside a secret in its mapping whose values are none.
+const HARMLESS_KEYS: [&str; 7] = [
+    "name",
+    "filename",
+    "path",
+    "environment_variable",
+    "watched_directory",
+    "sds_config",
+    "@type",
+];
+
+/// Begins of hashes of passwords (crypt(5)) that nothing else looks like.
+const HASHES: [&str; 13] = [
+    "$apr1$", "$2a$", "$2b$", "$2x$", "$2y$", "$7$", "$y$", "$gy$", "$argon2", "$scrypt$",
+    "$pbkdf2", "{SHA", "{SSHA",
+];
+/// Those that could be two variables behind each other: they have a salt and a hash.
+const SHORT_HASHES: [&str; 3] = ["$1$", "$5$", "$6$"];
+
+/// `-----BEGIN` in base64, as Envoy's `inline_bytes` has keys.
+pub(super) const PEM_IN_BASE64: &str = "LS0tLS1CRUdJTi";
+
+/// Whether a text can have a secret in it: the rest need not be looked at closely.
+pub(super) fn may_be_in(text: &str) -> bool {
+    const PARTS: [&str; 16] = [
+        "pass",
+        "pwd",
+        "secret",
+        "token",
+        "key",
+        "auth",
+        "credential",
+        "cookie",
+        "bearer",
+        "basic",
+        "://",
+        "$",
+        "{s",
+        "-----",
+        "ls0t",
+        "inline",
+    ];
+    let lower = text.to_ascii_lowercase();
+    PARTS.iter().any(|part| lower.contains(part)) || text.lines().any(is_of_a_key)
+}
+
+/// Whether a line is one of a PEM file's and nothing else (RFC 7468 §2: 64 characters of base64).
+pub(super) fn is_of_a_key(line: &str) -> bool {
+    let text = line.trim_matches([' ', '\t', '+', '-']);
+    text.len() >= 60 && is_base64(text)
+}
+
+pub(super) fn is_base64(text: &str) -> bool {
+    text.bytes()
+        .all(|b| b.is_ascii_alphanumeric() || matches!(b, b'+' | b'/' | b'='))
+}
+
+/// How much a name says that its value is a secret.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Named {
+    /// Whatever stands between the two.
+    Always,
+    /// Where more than a blank stands between them, or the line is one that names headers or variables.
+    WithValue,
+    No,
+}
+
+pub(super) fn named(name: &str) -> Named {
+    let plain = |c: &char| !matches!(c, '_' | '-' | '.');
+    let lower: String = name
+        .chars()
+        .filter(plain)
+        .map(|c| c.to_ascii_lowercase())
+        .collect();
+    let ends = |names: &[&str]| names.iter().any(|end| lower.ends_with(end));
+    let is_word = name.chars().skip(1).all(|c| c.is_ascii_lowercase());
+    match () {
+        () if name == "AUTH" => Named::Always,
+        () if ends(&NAMES) && !is_word => Named::Always,
+        () if ends(&NAMES) || ends(&ONLY_OF_VALUES) || is_short(name) => Named::WithValue,
+        () => Named::No,
+    }
+}
+
+fn is_short(name: &str) -> bool {
+    let mut words = name.rsplit(['_', '-', '.']);
+    words
+        .next()
+        .is_some_and(|last| SHORT.contains(&&*last.to_ascii_lowercase()))
+}
+
+/// Whether a line begins with a directive that has names for arguments.
+pub(super) fn names_things(line: &str) -> bool {
+    let words = line.trim_start_matches([' ', '\t', '+', '-', '"', '\'']);
+    let first = words.split([' ', '\t']).next().unwrap_or_default();
+    NAMING.contains(&&*first.to_ascii_lowercase())
+}
+
+pub(super) fn is_harmless_key(key: &str) -> bool {
+    HARMLESS_KEYS.contains(&key)
+}
+
+/// Whether a value is no secret: empty, a variable or another reference, a word that switches something, or
+/// masked already.
+pub(super) fn is_harmless(value: &str) -> bool {
+    const WORDS: [&str; 16] = [
+        "on", "off", "true", "false", "yes", "no", "none", "null", "~", "|", "|-", ">", ">-", "-",
+        "…", "...",
+    ];
+    let value = value.trim();
+    let is_name = |name: &str| {
+        !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
+    };
+    value.is_empty()
+        || value.contains(MASK)
+        || WORDS.contains(&value)
+        || value.strip_prefix('$').is_some_and(is_name)
+        || [("${", "}"), ("{", "}"), ("%[", "]"), ("%{", "}")]
+            .iter()
+            .any(|(begin, end)| {
+                let inner = value
+                    .strip_prefix(begin)
+                    .and_then(|rest| rest.strip_suffix(end));
+                let is_name = |c: char| c.is_ascii_alphanumeric() || "_.$-()".contains(c);
+                inner.is_some_and(|inner| !inner.is_empty() && inner.chars().all(is_name))
+            })
+}
+
+/// Length of the hash of a password that a text begins with; 0: it does not.
+pub(super) fn hash(text: &str) -> usize {
+    let of_hash = |c: char| c.is_ascii_alphanumeric() || "./$+=,_-".contains(c);
+    let scheme = match text.starts_with('{') {
+        true => text.find('}').map_or(0, |end| end + 1),
+        false => 0,
+    };
+    let rest = &text[scheme..];
+    let whole = scheme + rest.find(|c| !of_hash(c)).unwrap_or(rest.len());
+    let is_hash = HASHES.iter().any(|begin| text.starts_with(begin));
+    let is_short = SHORT_HASHES.iter().any(|begin| {
+        let mut parts = text[..whole]
+            .strip_prefix(begin)
+            .unwrap_or_default()
+            .split('$');
+        let hash = parts.by_ref().nth(1).unwrap_or_default();
+        // With `rounds=…` before the salt it comes later.
+        let hash = parts.next().unwrap_or(hash);
+        hash.len() >= 8
+            && hash
+                .chars()
+                .all(|c| c.is_ascii_alphanumeric() || "./".contains(c))
+    });
+    match is_hash && text.len() > 6 || is_short {
+        true => whole,
+        false => 0,
+    }
+}
+
+/// Whether what stands behind `Basic` is credentials (RFC 7617 §2) and not a word.
+pub(super) fn is_credentials(text: &str) -> bool {
+    let is_mark = |c: char| c.is_ascii_digit() || matches!(c, '=' | '+' | '/');
+    let has_mark = text.contains(is_mark) || text.chars().skip(1).any(|c| c.is_ascii_uppercase());
+    text.len() >= 4 && is_base64(text) && has_mark
+}

@@ -1,0 +1,315 @@
+//! Users' configurations in the shapes of public ones, each taken all the way: read, copied, asked, changed,
+//! patched, checked by its proxy, and taken back. What comes of each is told in `docs/corpus.md`, and must be
+//! what is told there.
+
+use std::collections::BTreeMap;
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{LazyLock, Mutex, PoisonError};
+use std::thread;
+
+use http::Uri;
+use weir_record::Run;
+
+use crate::corpus_shapes::{SHAPES, Shape};
+use crate::place::{self, Place, proxy_of};
+use crate::program::{self, Ended};
+use crate::run_own::User;
+use crate::run_own_cases::{CADDY, ENVOY, HAPROXY, NGINX};
+
+/// So many at a time: each waits for most of its time.
+const AT_ONCE: usize = 6;
+
+/// The begin of the table, which ends the page.
+const TABLE: &str = "| proxy | after the shape of | asked | changed | patch | taken back |\n\
+                     |---|---|---|---|---|---|\n";
+
+/// In the place of a row.
+const BROKEN: &str = "does not go all the way: ";
+
+/// Run with WEIR_CORPUS=write it writes the table anew. Only root can have nginx check what listens at ports
+/// such as 80, and has network namespaces, which the reasons of some refusals are of.
+#[test]
+fn a_corpus_of_configurations_goes_all_the_way() {
+    if !rustix::process::geteuid().is_root() {
+        println!("skipped: only root can go all the way");
+        return;
+    }
+    let (next, rows) = (AtomicUsize::new(0), Mutex::new(BTreeMap::new()));
+    let take = || {
+        while let Some((index, shape)) = next_of(&next) {
+            let row = catch_unwind(AssertUnwindSafe(|| row(shape)));
+            // What went wrong is printed already.
+            let row = row.unwrap_or_else(|_| format!("{BROKEN}{}", shape.main));
+            let mut rows = rows.lock().unwrap_or_else(PoisonError::into_inner);
+            rows.insert(index, row);
+        }
+    };
+    thread::scope(|scope| {
+        for _ in 0..AT_ONCE {
+            scope.spawn(take);
+        }
+    });
+    let rows = rows.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/corpus.md");
+    let text = fs::read_to_string(&page).expect("the page of the corpus");
+    let (before, told) = text.split_once(TABLE).expect("the page has the table");
+    let seen: Vec<&str> = rows.values().map(String::as_str).collect();
+    if std::env::var("WEIR_CORPUS").is_ok_and(|it| it == "write") {
+        let table = seen.join("\n");
+        fs::write(&page, format!("{before}{TABLE}{table}\n")).expect("the page");
+    } else {
+        assert_eq!(seen, told.lines().collect::<Vec<_>>());
+    }
+    let broken: Vec<&&str> = seen.iter().filter(|row| row.starts_with(BROKEN)).collect();
+    assert!(broken.is_empty(), "{broken:#?}");
+}
+
+fn next_of(next: &AtomicUsize) -> Option<(usize, &'static Shape)> {
+    let index = next.fetch_add(1, Ordering::Relaxed);
+    Some((index, SHAPES.get(index)?))
+}
+
+/// What comes of a shape, as a row of the table.
+fn row(shape: &Shape) -> String {
+    let [patch, taken_back] = all_the_way(shape);
+    let asked = shape.asked.join(", ");
+    let (kind, file) = shape.main.split_once('/').expect("a folder");
+    let (like, setting) = (shape.like, shape.setting);
+    format!("| {kind} | `{file}`: {like} | {asked} | `{setting}` | {patch} | {taken_back} |")
+}
+
+/// A configuration and what it names, in a user's folder.
+struct Users {
+    place: Place,
+    user: User,
+    files: Vec<(String, String)>,
+    main: PathBuf,
+}
+
+impl Users {
+    fn of(shape: &Shape) -> Users {
+        let place = Place::new();
+        let root = place.path("user").display().to_string();
+        let (folder, name) = shape.main.rsplit_once('/').expect("a folder");
+        let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/corpus");
+        let mut files = Vec::new();
+        if folder.contains('/') {
+            below(&data.join(folder), "", &mut files);
+        } else {
+            below(&data.join(shape.main), name, &mut files);
+        }
+        if folder.starts_with("nginx") {
+            below(&data.join("nginx/shared"), "", &mut files);
+        }
+        files.extend(tls_and_pages());
+        for (_, text) in &mut files {
+            *text = text.replace("ROOT", &root);
+        }
+        let user = User::new(&place, &pairs(&files));
+        let main = user.path(name);
+        Users {
+            place,
+            user,
+            files,
+            main,
+        }
+    }
+
+    /// The proxy takes the files as they are now.
+    #[track_caller]
+    fn accepted(&self, shape: &Shape) {
+        let (kind, _) = shape.main.split_once('/').expect("a folder");
+        let cases = [&NGINX, &HAPROXY, &ENVOY, &CADDY];
+        let case = cases.into_iter().find(|case| case.kind == kind);
+        let mut check = (case.expect("a proxy that checks").check)(&self.main);
+        if kind == "caddy" && self.main.extension().is_none_or(|it| it != "json") {
+            check.args(["--adapter", "caddyfile"]);
+        }
+        succeeds(&mut check);
+    }
+
+    /// The files are those that they were.
+    #[track_caller]
+    fn unchanged(&self) {
+        for (name, text) in &self.files {
+            let now = fs::read_to_string(self.user.path(name)).expect("it is there");
+            assert_eq!(&now, text, "{name}");
+        }
+    }
+}
+
+fn pairs(files: &[(String, String)]) -> Vec<(&str, &str)> {
+    let pairs = files.iter().map(|(name, text)| (&**name, &**text));
+    pairs.collect()
+}
+
+/// A file, or all files of a folder, under a name.
+fn below(path: &Path, name: &str, files: &mut Vec<(String, String)>) {
+    if !path.is_dir() {
+        let text = fs::read_to_string(path).unwrap_or_else(|error| panic!("{name}: {error}"));
+        return files.push((name.to_owned(), text));
+    }
+    for entry in fs::read_dir(path).expect("a folder").flatten() {
+        let own = entry.file_name().to_string_lossy().into_owned();
+        let inner = match name {
+            "" => own,
+            name => format!("{name}/{own}"),
+        };
+        below(&entry.path(), &inner, files);
+    }
+}
+
+/// A certificate with its key, apart and together, and pages.
+fn tls_and_pages() -> [(String, String); 5] {
+    static PEM: LazyLock<[String; 2]> = LazyLock::new(|| {
+        let names = vec!["example.org".to_owned()];
+        let made = rcgen::generate_simple_self_signed(names).expect("a certificate");
+        [made.cert.pem(), made.signing_key.serialize_pem()]
+    });
+    let [certificate, key] = &*PEM;
+    [
+        ("tls/site.crt", certificate.clone()),
+        ("tls/site.key", key.clone()),
+        ("tls/site.pem", format!("{certificate}{key}")),
+        ("www/index.html", "<!doctype html>\n".repeat(64)),
+        ("www/index.php", "<?php echo 'poems';\n".to_owned()),
+    ]
+    .map(|(name, text)| (name.to_owned(), text))
+}
+
+/// The last two columns: what came of the patch, and of taking it back; or why there is none.
+fn all_the_way(shape: &Shape) -> [String; 2] {
+    let users = Users::of(shape);
+    let place = &users.place;
+    let ended = place.run(&study(shape, &users.main)).end();
+    place.assert_clean();
+    users.user.assert_untouched();
+    if ended.code != Some(0) {
+        return [refusal(&users, &ended), "–".to_owned()];
+    }
+    ran(shape, &place.records());
+    // What the files name to write to.
+    for folder in ["log", "run"] {
+        fs::create_dir_all(users.user.path(folder)).expect("own folder");
+    }
+    for (name, _) in &users.files {
+        let path = users.user.path(name);
+        fs::set_permissions(path, Permissions::from_mode(0o644)).expect("own file");
+    }
+    users.accepted(shape);
+    let patch = |more: &str| {
+        let said = place.ends(&format!("patch 'a run' --arm changed {more}"));
+        said.with_code(0).stdout
+    };
+    let forward = patch("");
+    if forward.is_empty() {
+        return ["nothing to change in the file".to_owned(), "–".to_owned()];
+    }
+    // What a reviewer would see, where the test fails.
+    program::row(&forward);
+    let diff = place.write("forward.diff", &forward);
+    let mut apply = Command::new("patch");
+    succeeds(apply.args(["-p1", "--fuzz=0", "-d", "/", "-i"]).arg(diff));
+    users.accepted(shape);
+    let diff = place.write("revert.diff", &patch("--revert"));
+    let mut apply = Command::new("git");
+    succeeds(apply.args(["apply", "-p1"]).arg(diff).current_dir("/"));
+    users.unchanged();
+    let count = |sign: &str| {
+        let is_name = |line: &str| line.starts_with(&sign.repeat(3));
+        let lines = forward.lines().filter(|line| line.starts_with(sign));
+        lines.filter(|line| !is_name(line)).count()
+    };
+    let patch = format!("+{} −{}, accepted", count("+"), count("-"));
+    [patch, "byte for byte".to_owned()]
+}
+
+fn study(shape: &Shape, main: &Path) -> String {
+    let urls = shape.asked.iter();
+    let urls: Vec<Uri> = urls.map(|url| url.parse().expect("a URL")).collect();
+    let port = urls.iter().find_map(Uri::port_u16);
+    let port = port.map_or(String::new(), |port| format!(", port: {port}"));
+    let (kind, _) = shape.main.split_once('/').expect("a folder");
+    let (main, proxy, fields) = (main.display(), shape.proxy, shape.fields);
+    let proxy = format!("{{kind: {kind}, configuration: {main}{port}{proxy}}}");
+    let loads = urls.iter().enumerate().map(|(number, url)| {
+        let tls = url.scheme_str() == Some("https");
+        let (host, path) = (url.host().expect("a host"), url.path());
+        format!(
+            "- {{name: asked-{number}, rate: 400, connections: 2, duration: 1s, timeout: 10s, tls: {tls},\n   \
+             request: {{path: {path}, fields: {{Host: {host}{fields}}}}}}}\n"
+        )
+    });
+    let loads: String = loads.collect();
+    let arms = format!("- {{name: changed, settings: {{{}}}}}\n", shape.setting);
+    let study = place::study(
+        &proxy,
+        loads.trim_end(),
+        &format!("a/a: false\narms:\n{arms}"),
+    );
+    study.replace("50ms", "20ms")
+}
+
+/// Both arms answered as the origin server does, under each load, and the one ran with what the other did not.
+fn ran(shape: &Shape, run: &Run) {
+    for arm in ["baseline", "changed"] {
+        for number in 0..shape.asked.len() {
+            let mut classes = [0; 6];
+            for trial in run.trials_of(&format!("asked-{number}"), arm) {
+                assert!(trial.errors.is_empty(), "{arm}: {:?}", trial.errors);
+                let both = classes.iter_mut().zip(trial.status_classes);
+                both.for_each(|(sum, count)| *sum += count);
+            }
+            let [.., right, _, _, _] = classes;
+            let all: u64 = classes.iter().sum();
+            assert!(right > 0 && right == all, "{arm}: {classes:?}");
+        }
+    }
+    let (id, level) = shape.setting.split_once(": ").expect("a setting");
+    let effective = |arm| proxy_of(run, arm).expect("it ran").effective.get(id);
+    assert_eq!(effective("changed").map(String::as_str), Some(level));
+    assert_ne!(effective("baseline").map(String::as_str), Some(level));
+}
+
+/// Why a run did not begin, in weir's words, with `~` for the user's folder.
+fn refusal(users: &Users, ended: &Ended) -> String {
+    let said = &ended.stderr;
+    assert!(!said.contains("panicked"), "{said}");
+    assert_eq!(users.place.trials(), 0, "{said}");
+    let folder = users.user.folder.display().to_string();
+    let mut lines = said.lines().skip_while(|line| !line.starts_with("weir: "));
+    let words = lines
+        .next()
+        .unwrap_or_else(|| panic!("no reason: {ended:?}"));
+    let mut words = words.trim_start_matches("weir: ").to_owned();
+    if words.ends_with(':') {
+        // What the proxy said.
+        words = format!("{words} {}", lines.next().unwrap_or_default());
+    }
+    // An address is of one run.
+    let words = words.split(" (asked ").next().unwrap_or_default();
+    format!(
+        "refused: {}",
+        words.replace(&folder, "~").replace('|', "\\|")
+    )
+}
+
+#[track_caller]
+fn succeeds(command: &mut Command) {
+    let output = command
+        .stdin(Stdio::null())
+        .output()
+        .expect("it is installed");
+    let said = [output.stdout, output.stderr].concat();
+    let said = String::from_utf8_lossy(&said);
+    assert!(
+        output.status.success(),
+        "{command:?}: {}: {said}",
+        output.status
+    );
+}

@@ -1,0 +1,115 @@
+//! `weir doctor` before processes and files that are there to deceive it.
+
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use rustix::process::geteuid;
+
+use crate::doctor::flat;
+use crate::place::Place;
+use crate::program::{HasAll, Running, run};
+
+const NOBODY: u32 = 65_534;
+
+/// A program that is called nginx and is none, and a FIFO that nobody writes to for its configuration.
+fn impostor(place: &Place) -> (PathBuf, PathBuf) {
+    let (program, fifo) = (place.path("nginx"), place.path("fifo.conf"));
+    let sleep = Command::new("sh")
+        .args(["-c", "command -v sleep"])
+        .output()
+        .expect("sh");
+    let sleep = String::from_utf8(sleep.stdout).expect("a path");
+    let mut install = Command::new("install");
+    let status = install
+        .args(["-m", "755", sleep.trim()])
+        .arg(&program)
+        .status();
+    assert!(status.is_ok_and(|status| status.success()));
+    let made = Command::new("mkfifo").arg(&fifo).status();
+    assert!(made.is_ok_and(|status| status.success()));
+    fs::set_permissions(place.path(""), Permissions::from_mode(0o755)).expect("own folder");
+    (program, fifo)
+}
+
+fn title(program: &Path, fifo: &Path) -> String {
+    let (program, fifo) = (program.display(), fifo.display());
+    format!("nginx: master process {program} -c {fifo}")
+}
+
+#[test]
+fn another_users_process_is_not_examined_with_roots_rights() {
+    if !geteuid().is_root() {
+        eprintln!("skipped: not root, so nobody else's process can be made");
+        return;
+    }
+    let place = Place::new();
+    let (program, fifo) = impostor(&place);
+    let mut command = Command::new(&program);
+    command.arg0(title(&program, &fifo)).arg("60");
+    command.uid(NOBODY).gid(NOBODY);
+    let process = Running::start(&mut command);
+    run(&format!("doctor --pid {}", process.pid())).refused_in_a_line(&[
+        "belongs to user 65534, neither to root nor to you",
+        "hint: look at it as that user: `sudo -u '#65534' weir doctor --pid PID`",
+    ]);
+}
+
+/// In a process namespace of its own, where no other nginx runs.
+#[test]
+fn another_users_process_is_not_found_for_nginx() {
+    let own = ["--pid", "--fork", "--mount-proc"];
+    let probe = Command::new("unshare").args(own).arg("true").output();
+    if !geteuid().is_root() || !probe.is_ok_and(|output| output.status.success()) {
+        eprintln!("skipped: no process namespaces may be made here");
+        return;
+    }
+    let place = Place::new();
+    let (program, fifo) = impostor(&place);
+    let script = format!(
+        "setpriv --reuid {NOBODY} --regid {NOBODY} --clear-groups \
+         bash -c 'exec -a \"{}\" {} 60' &\n\
+         until grep -qs nginx /proc/$!/comm; do sleep 0.05; done\n\
+         {} doctor -c 10; code=$?; kill $!; exit $code",
+        title(&program, &fifo),
+        program.display(),
+        env!("CARGO_BIN_EXE_weir"),
+    );
+    let mut command = Command::new("unshare");
+    command.args(own).args(["sh", "-c", &script]);
+    let ended = Running::start(&mut command).end();
+    let text = flat(&ended.stdout);
+    text.has_all(&[
+        "which is called nginx: it is neither root's nor yours",
+        "no master process in /proc",
+    ]);
+    let folder = place.path("");
+    text.has_none(&[folder.to_str().expect("names are UTF-8")]);
+}
+
+/// Whoever may write to a folder above a program may put another one there.
+#[test]
+fn a_program_that_others_could_have_written_is_not_run() {
+    let place = Place::new();
+    let (program, fifo) = impostor(&place);
+    fs::set_permissions(place.path(""), Permissions::from_mode(0o777)).expect("own folder");
+    let mut command = Command::new(&program);
+    command.arg0(title(&program, &fifo)).arg("60");
+    let process = Running::start(&mut command);
+    let configuration = place.write("nginx.conf", "events { }\nhttp { include /dev/zero; }\n");
+    let line = format!(
+        "doctor --pid {} --config {}",
+        process.pid(),
+        configuration.display()
+    );
+    flat(&run(&line).stdout).has_all(&[
+        "not known: nginx's version: others than its owner may write to /",
+        "only a program that is root's or yours alone is asked",
+        "/dev/zero: is a device, not a regular file",
+    ]);
+    // Its own file is the FIFO.
+    let own = run(&format!("doctor --pid {}", process.pid())).with_code(0);
+    flat(&own.stdout).has("is a FIFO, not a regular file: name one with --nginx");
+}
