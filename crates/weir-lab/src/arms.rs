@@ -8,16 +8,15 @@ use weir_agent::message::{
     Alive, ArmJob, ArmStarted, Counters, End, FlowJob, Log, MakeCertificate, OriginJob,
     OriginListener, Renew,
 };
-use weir_model::flow::FlowSpec;
 use weir_model::quantity::CpuSet;
-use weir_model::record::{AskedRecord, Inert, ProxyRecord, Record};
+use weir_model::record::{Inert, ProxyRecord, Record};
 use weir_model::room;
 use weir_model::study::{Arm, AskSpec, CpuRoles, LoadSpec, ProxyKind, Settings, Study};
 use weir_parameters::Catalog;
 use weir_record::RunWriter;
 
 use crate::arrivals::When;
-use crate::asked::with_loads;
+use crate::asked::{addresses, of_started, where_asked};
 use crate::cell::ArmId;
 use crate::first_answer::FirstAnswer;
 use crate::flows::{Doors, Flows, From};
@@ -180,11 +179,7 @@ impl<'a> Arms<'a> {
             slot,
             listen: started.listen,
             tls_listen: started.tls_listen,
-            asked: bench
-                .asks(&arm)
-                .into_iter()
-                .zip(started.asked.iter().map(|(at, _)| *at))
-                .collect(),
+            asked: where_asked(bench.study, &arm, &started),
             start: Duration::from_nanos(started.start_ns),
         };
         self.running.insert(id, running);
@@ -193,7 +188,7 @@ impl<'a> Arms<'a> {
         }
         events(Event::ArmReady {
             address: started.listen.to_string(),
-            asked: bench.asked(&arm, &started),
+            asked: of_started(bench.study, &arm, &started),
             remarks: started.remarks,
             arm: arm.name,
         });
@@ -216,7 +211,7 @@ impl<'a> Arms<'a> {
             nofile: started.nofile,
             pid: started.pid,
             inert: inert(self.bench.catalog, &arm.changes, ours, against),
-            asked: self.bench.asked(arm, started),
+            asked: of_started(self.bench.study, arm, started),
         }
     }
 
@@ -298,19 +293,8 @@ impl<'a> Arms<'a> {
 
     /// Where each flow of a load asks a copy of a user's configuration; nothing of another.
     fn asked(&self, load: &LoadSpec, id: ArmId) -> Result<Vec<SocketAddr>, LabError> {
-        let asked = &self.running(id)?.asked;
         let proxy = self.bench.study.proxy_of(&self.specs[id]);
-        let Some(own) = proxy.configuration.as_ref().filter(|_| !asked.is_empty()) else {
-            return Ok(Vec::new());
-        };
-        let of_flow = |flow: &FlowSpec| {
-            let ask = AskSpec::of(load, flow, own, &proxy.role);
-            asked
-                .iter()
-                .find(|(known, _)| *known == ask)
-                .map(|(_, at)| *at)
-        };
-        Ok(load.flows().filter_map(of_flow).collect())
+        Ok(addresses(load, proxy, &self.running(id)?.asked))
     }
 
     /// Sends one request and looks at the response as the engine would. It is sent in clear whatever
@@ -406,7 +390,7 @@ impl Bench<'_> {
             role: proxy.role.clone(),
             settings: arm.settings.clone(),
             own: proxy.configuration.clone(),
-            asks: self.asks(arm),
+            asks: study.asks(proxy),
             external: proxy.external,
             launcher: launcher.and_then(|name| study.launchers.get(&name).cloned()),
             address: self.hosts.address(Role::Proxy, Role::Generator)?,
@@ -416,17 +400,6 @@ impl Bench<'_> {
             cpus: arm.cpus(self.roles).clone(),
             nofile: STOCK_NOFILE,
         })
-    }
-
-    /// What the loads ask of an arm's configuration, where that is the user's.
-    fn asks(&self, arm: &Arm) -> Vec<AskSpec> {
-        self.study.asks(self.study.proxy_of(arm))
-    }
-
-    /// What each of these meets, with the loads that ask it.
-    fn asked(&self, arm: &Arm, started: &ArmStarted) -> Vec<AskedRecord> {
-        let records = started.asked.iter().map(|(_, record)| record.clone());
-        with_loads(self.study, self.study.proxy_of(arm), records.collect())
     }
 
     /// An arm listens where it was started, or where the study says that it is.

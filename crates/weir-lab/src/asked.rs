@@ -1,8 +1,10 @@
 //! What loads ask of configurations that the user wrote, and arms that cannot have a copy of theirs.
 
 use std::collections::BTreeMap;
+use std::net::SocketAddr;
 
-use weir_agent::message::{CopyJob, Missing, Wanted};
+use weir_agent::message::{ArmStarted, CopyJob, Missing, Wanted};
+use weir_model::flow::{FlowSpec, LoadSpec};
 use weir_model::record::{AskedRecord, Remark};
 use weir_model::study::{Arm, ArmRole, AskSpec, ProxySpec, Study};
 
@@ -90,11 +92,7 @@ pub fn asked(study: &Study, options: &Options) -> Result<(AskedByArm, Vec<Remark
 }
 
 /// What each of [`Study::asks`] meets, with the loads that ask it.
-pub(crate) fn with_loads(
-    study: &Study,
-    proxy: &ProxySpec,
-    mut records: Vec<AskedRecord>,
-) -> Vec<AskedRecord> {
+fn with_loads(study: &Study, proxy: &ProxySpec, mut records: Vec<AskedRecord>) -> Vec<AskedRecord> {
     let asks = study.asks(proxy);
     let Some(own) = &proxy.configuration else {
         return records;
@@ -114,4 +112,37 @@ pub(crate) fn with_loads(
         }
     }
     records
+}
+
+/// What each of these meets at an arm that was started, with the loads that ask it.
+pub(crate) fn of_started(study: &Study, arm: &Arm, started: &ArmStarted) -> Vec<AskedRecord> {
+    let records = started.asked.iter().map(|(_, record)| record.clone());
+    with_loads(study, study.proxy_of(arm), records.collect())
+}
+
+/// Where an arm is asked for each of [`Study::asks`].
+pub(crate) fn where_asked(
+    study: &Study,
+    arm: &Arm,
+    started: &ArmStarted,
+) -> Vec<(AskSpec, SocketAddr)> {
+    let asks = study.asks(study.proxy_of(arm)).into_iter();
+    asks.zip(started.asked.iter().map(|(at, _)| *at)).collect()
+}
+
+/// The address of each flow of a load among these; nothing where weir wrote the configuration.
+pub(crate) fn addresses(
+    load: &LoadSpec,
+    proxy: &ProxySpec,
+    asked: &[(AskSpec, SocketAddr)],
+) -> Vec<SocketAddr> {
+    let Some(own) = &proxy.configuration else {
+        return Vec::new();
+    };
+    let of_flow = |flow: &FlowSpec| {
+        let ask = AskSpec::of(load, flow, own, &proxy.role);
+        let found = asked.iter().find(|(known, _)| *known == ask);
+        found.map(|(_, at)| *at)
+    };
+    load.flows().filter_map(of_flow).collect()
 }

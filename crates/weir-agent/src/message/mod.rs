@@ -430,7 +430,7 @@ pub struct ArmStarted {
 impl ArmStarted {
     /// Every address that load may be sent to for it.
     pub fn addresses(&self) -> impl Iterator<Item = SocketAddr> {
-        let asked = self.asked.iter().map(|(address, _)| *address);
+        let asked = self.asked.iter().map(|(at, _)| *at);
         std::iter::once(self.listen)
             .chain(self.tls_listen)
             .chain(asked)
