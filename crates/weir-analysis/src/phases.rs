@@ -323,7 +323,7 @@ pub(crate) fn fresh(data: &LoadData<'_>) -> String {
     let name = &data.study.arms[arm].name;
     format!(
         "Arms were seen fresh: the load lasted {seconds:.0} s, and ended connections keep their ports for \
-         {TIME_WAIT_S:.0} s (up to {most} in TIME_WAIT, {name}); more than twice that long shows what they do later"
+         {TIME_WAIT_S:.0} s (up to {most} in TIME_WAIT, {name}); more than twice that long shows what they do later."
     )
 }
 

@@ -325,7 +325,7 @@ fn an_arm_that_becomes_another_is_found_out_with_the_reason() {
         findings.answer
     );
     assert!(
-        load.fresh.starts_with("Arms were seen fresh"),
+        load.fresh.starts_with("Arms were seen fresh") && load.fresh.ends_with("later."),
         "{}",
         load.fresh
     );
