@@ -286,11 +286,12 @@ impl Http2 {
                 _ => {}
             });
         decoded.map_err(|_| Malformed)?;
-        if id % 2 == 0 || id < self.last {
+        // Of a stream that has begun they are trailers, whatever streams have begun since.
+        let is_new = !self.streams.contains_key(&id);
+        if id % 2 == 0 || (is_new && id <= self.last) {
             return Err(Malformed);
         }
-        // The same again: trailers of the request.
-        if id > self.last {
+        if is_new {
             self.last = id;
             let asked = Asked {
                 id,

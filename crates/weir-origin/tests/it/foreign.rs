@@ -193,3 +193,24 @@ fn streams_of_http2_wait_for_their_delays_and_for_room() {
     must_receive(&mut client, &mut received, 100_000);
     await_counters(&origin, 0, |counters| counters.responses == 1);
 }
+
+#[test]
+fn trailers_may_come_behind_another_stream() {
+    let origin = start(|_| ());
+    let mut client = Client::new(&origin);
+    // HEADERS of stream 1, whose content is to come; those of 3, which is whole; the trailers of 1.
+    let get = [0x82, 0x84, 0x86];
+    let trailer = [0, 1, b'a', 1, b'b'];
+    let frames = [
+        &http2()[..33],
+        &[0, 0, 3, 1, 4, 0, 0, 0, 1],
+        &get,
+        &[0, 0, 3, 1, 5, 0, 0, 0, 3],
+        &get,
+        &[0, 0, 5, 1, 5, 0, 0, 0, 1],
+        &trailer,
+    ];
+    client.send(&frames.concat());
+    await_counters(&origin, 0, |counters| counters.responses == 2);
+    assert_eq!(origin.counters(0).bad_requests, 0);
+}
