@@ -35,6 +35,7 @@ pub use estimate::Estimate;
 pub use multiplicity::holm;
 pub use relative::{ratio_of, relative_difference};
 pub use share::share_interval;
+pub use student::quantile as student_quantile;
 pub use signed_rank::{Interval, SignedRank};
 pub use spread::{
     autocorrelation, autocorrelation_critical, minimum_detectable, power, qn, rank_autocorrelation,

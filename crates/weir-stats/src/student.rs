@@ -37,7 +37,7 @@ pub(crate) fn two_sided(t: f64, freedom: u32) -> f64 {
 }
 
 /// What is exceeded, on either side, with probability `tail` (0..1); infinite without degrees of freedom.
-pub(crate) fn quantile(tail: f64, freedom: u32) -> f64 {
+pub fn quantile(tail: f64, freedom: u32) -> f64 {
     if freedom == 0 {
         return f64::INFINITY;
     }
