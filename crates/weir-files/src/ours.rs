@@ -33,9 +33,20 @@ pub struct NotOurs {
 pub fn only_ours(folder: &Path) -> Result<(), NotOurs> {
     let written = std::path::absolute(folder).map_err(unseen(folder))?;
     // As it is written, for links in it; and where these lead.
-    judge(&written)?;
+    judge(&written, true)?;
     let real = fs::canonicalize(&written).map_err(unseen(folder))?;
-    judge(&real)
+    judge(&real, true)
+}
+
+/// As [`only_ours`], of a folder that the user has named: it may be a link that nobody else could have made.
+///
+/// # Errors
+/// As [`only_ours`].
+pub fn only_ours_named(folder: &Path) -> Result<(), NotOurs> {
+    let written = std::path::absolute(folder).map_err(unseen(folder))?;
+    judge(&written, false)?;
+    let real = fs::canonicalize(&written).map_err(unseen(folder))?;
+    judge(&real, true)
 }
 
 /// As [`only_ours`], of a file: it is one of this user's or root's, is no link, and nobody else may
@@ -58,10 +69,11 @@ pub fn only_ours_file(path: &Path) -> Result<(), NotOurs> {
     only_ours(folder.unwrap_or(Path::new(".")))
 }
 
-fn judge(folder: &Path) -> Result<(), NotOurs> {
+/// Judges a folder and all above it; `is_last` says that there is nothing below it to be judged by itself.
+fn judge(folder: &Path, is_last: bool) -> Result<(), NotOurs> {
     for (above, path) in folder.ancestors().enumerate() {
         let found = fs::symlink_metadata(path).map_err(unseen(path))?;
-        let is_innermost = above == 0;
+        let is_innermost = is_last && above == 0;
         let fault = match () {
             () if found.is_symlink() && is_innermost => Some("is a link".to_owned()),
             () if found.is_symlink() => stranger(&found),
@@ -81,13 +93,34 @@ fn fault_of(found: &Metadata, is_innermost: bool) -> Option<String> {
         return Some(why);
     }
     let mode = found.mode();
-    let is_fine = mode & WRITABLE == 0 || (!is_innermost && mode & STICKY != 0);
+    let by_others = match is_own_group(found.gid()) {
+        true => WRITABLE & !0o020,
+        false => WRITABLE,
+    };
+    let is_fine = mode & by_others == 0 || (!is_innermost && mode & STICKY != 0);
     (!is_fine).then(|| {
         format!(
             "can be written by others (its mode is {:04o})",
             mode & 0o7777
         )
     })
+}
+
+/// Whether a group has nobody in it but this user, who is not root: many systems give each user such a
+/// group, with the user's number, and let it write by umask 002.
+fn is_own_group(group: u32) -> bool {
+    if group == 0 || group != geteuid().as_raw() {
+        return false;
+    }
+    // NAME:PASSWORD:NUMBER:MEMBERS (group(5)).
+    let text = fs::read_to_string("/etc/group").unwrap_or_default();
+    let members = text.lines().filter_map(|line| {
+        let mut fields = line.split(':').skip(2);
+        let number: u32 = fields.next()?.parse().ok()?;
+        (number == group).then(|| fields.next().unwrap_or_default())
+    });
+    let members: Vec<&str> = members.collect();
+    !members.is_empty() && members.iter().all(|members| members.is_empty())
 }
 
 /// That a file is neither this user's nor root's.
@@ -158,6 +191,12 @@ mod tests {
             "{refused}"
         );
         assert!(only_ours(&above.join("link")).is_err());
+        only_ours_named(&above.join("link")).unwrap();
+        set(&above, 0o1777);
+        only_ours_named(&folder).unwrap();
+        set(&above, 0o777);
+        assert!(only_ours_named(&above.join("link")).is_err());
+        set(&above, 0o700);
         assert!(only_ours(&file).is_err(), "it is not a folder");
     }
 
