@@ -106,11 +106,7 @@ pub fn ask(
     };
     let of_loads = sums::of_loads(study)?;
     let mut writer = RunWriter::create(&options.folder, &header, study_text)?;
-    let of_header = sums::of_header(&options.folder)?;
-    writer.write_file(sums::OF_HEADER, of_header.as_bytes())?;
-    if !of_loads.is_empty() {
-        writer.write_file(sums::OF_LOADS, of_loads.as_bytes())?;
-    }
+    sums::keep(&mut writer, &of_loads)?;
     let mut session = Session {
         header: &header,
         options,

@@ -8,23 +8,36 @@ use serde_json::Value;
 use weir_load::files::{LARGEST_DATA, read_at_most};
 use weir_model::record::RunHeader;
 use weir_model::study::Study;
-use weir_record::{HEADER_FILE, RecordError, STUDY_FILE};
+use weir_record::{HEADER_FILE, RecordError, RunWriter, STUDY_FILE};
 
 use crate::LabError;
 use crate::flows::Flows;
 
 /// The file in the run folder with the sums of what the loads name.
-pub(crate) const OF_LOADS: &str = "loads.sha256";
+const OF_LOADS: &str = "loads.sha256";
 
 /// The file in the run folder with the sums of what the header says, and of the study as it was typed.
-pub(crate) const OF_HEADER: &str = "run.sha256";
+const OF_HEADER: &str = "run.sha256";
+
+/// Writes down what a run begins with: its header and study, and the sums of what its loads name.
+///
+/// # Errors
+/// The kernel refuses.
+pub(crate) fn keep(writer: &mut RunWriter, of_loads: &str) -> Result<(), LabError> {
+    let of_header = of_header(writer.dir())?;
+    writer.write_file(OF_HEADER, of_header.as_bytes())?;
+    if !of_loads.is_empty() {
+        writer.write_file(OF_LOADS, of_loads.as_bytes())?;
+    }
+    Ok(())
+}
 
 /// A line for each field of the header of the run in a folder, for each of the study in it, and for the study
 /// as it was typed.
 ///
 /// # Errors
 /// A file cannot be read.
-pub(crate) fn of_header(folder: &Path) -> Result<String, LabError> {
+fn of_header(folder: &Path) -> Result<String, LabError> {
     let read = |name: &str| {
         let path = folder.join(name);
         weir_files::read(&path).map_err(|error| {

@@ -33,10 +33,10 @@ name: lies
 question: What if an agent lies?
 proxy: {kind: nginx, settings: {worker_processes: 1}}
 loads:
-- {name: closed, closed: true, connections: 2, duration: 1s}
+- {name: closed, closed: true, connections: 2, duration: 2s}
 arms:
 - {name: keeps-origin, settings: {origin_keepalive: 8}}
-blocks: {slice: 50ms, at-least: 2, instances: 1}
+blocks: {slice: 50ms, at-least: 6, instances: 1}
 ";
 
 /// A lie, what its teller is asked to be, and what is said of it.

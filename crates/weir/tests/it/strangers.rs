@@ -41,7 +41,7 @@ fn a_run_of_a_stranger_is_shown_and_neither_resumed_nor_applied_nor_written_to()
     let resumed = place.ends("run --resume theirs");
     resumed.refused_in_a_line(&["others could have written what it starts", why]);
     let shown = place.ends("report theirs").with_code(0);
-    shown.stdout.has("stock");
+    shown.stdout.has("Nothing was measured");
     shown.stdout.has_none(&["report.html"]);
     shown.says(&["report.html and report.md are not written", why]);
     assert!(!place.path("theirs/report.html").exists());
