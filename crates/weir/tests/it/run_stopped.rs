@@ -201,8 +201,11 @@ fn a_process_that_is_killed_in_the_middle_ends_the_run_and_is_named() {
 fn while_a_run_is_being_written_nobody_else_may() {
     let place = Place::new();
     let run = begun(&place, &short());
+    // However long the other one takes to start, this one is still writing.
+    run.signal(Signal::STOP);
     let other = place.resume();
     other.refused_in_a_line(&["another weir is writing to a run", "\nhint: "]);
+    run.signal(Signal::CONT);
     run.signal(Signal::TERM);
     run.end().with_code(130);
     place.assert_clean();
