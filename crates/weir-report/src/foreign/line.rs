@@ -391,7 +391,8 @@ impl<'t> Line<'t> {
         loop {
             at = rest.len() - rest[at..].trim_start().len();
             let word = word(&rest[at..], is_blank);
-            if !is_argument && !(word.len() > 1 && word.starts_with('-')) {
+            let is_flag = word.len() > 1 && word.starts_with('-');
+            if !is_flag && !is_argument {
                 break;
             }
             is_argument = matches!(word, "-m" | "-f" | "-M");
