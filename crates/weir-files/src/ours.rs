@@ -25,7 +25,7 @@ pub struct NotOurs {
 }
 
 /// Refuses a folder in which others could have made, renamed or replaced a file: one that is not this
-/// user's or root's, one that others may write, a link; and one below such a folder. Above it, a folder
+/// user's or root's (or that user's who has become root by sudo), one that others may write, a link; and one below such a folder. Above it, a folder
 /// that others may write is fine if it is sticky, as /tmp is.
 ///
 /// # Errors
@@ -106,10 +106,10 @@ fn fault_of(found: &Metadata, is_innermost: bool) -> Option<String> {
     })
 }
 
-/// Whether a group has nobody in it but this user, who is not root: many systems give each user such a
+/// Whether a group has nobody in it but this user, who is not root, or was not before: many systems give each user such a
 /// group, with the user's number, and let it write by umask 002.
 fn is_own_group(group: u32) -> bool {
-    if group == 0 || group != geteuid().as_raw() {
+    if group == 0 || !own_users().contains(&group) {
         return false;
     }
     // NAME:PASSWORD:NUMBER:MEMBERS (group(5)).
@@ -125,12 +125,22 @@ fn is_own_group(group: u32) -> bool {
 
 /// That a file is neither this user's nor root's.
 fn stranger(found: &Metadata) -> Option<String> {
-    let (owner, own) = (found.uid(), geteuid().as_raw());
+    let owner = found.uid();
     let is_unmapped = owner == UNMAPPED && !has_all_users();
-    match owner == 0 || owner == own || is_unmapped {
+    match owner == 0 || own_users().contains(&owner) || is_unmapped {
         true => None,
         false => Some(format!("belongs to another user (number {owner})")),
     }
+}
+
+/// This user; and whoever has become root by sudo(8), who works in folders of their own and could do
+/// anything as root by themselves.
+fn own_users() -> Vec<u32> {
+    let own = geteuid();
+    let before = std::env::var("SUDO_UID").ok();
+    let before = before.filter(|_| own.is_root());
+    let before = before.and_then(|number| number.parse().ok());
+    [own.as_raw()].into_iter().chain(before).collect()
 }
 
 /// Whether every user has a number here: not so in a user namespace of somebody's, whose root has no

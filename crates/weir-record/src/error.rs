@@ -100,7 +100,7 @@ impl RecordError {
                 Some("choose a folder that does not exist yet, or resume the run that is in it")
             }
             RecordError::NotOurs(_) => Some(
-                "resume runs of your own, in folders that nobody else may write to (chmod go-w), or measure again",
+                "move the run to a folder of yours that nobody else may write to (chmod go-w), if you trust it",
             ),
             RecordError::Busy { .. } => Some("wait for it to end, or stop it"),
             RecordError::Corrupt { .. } => Some(

@@ -1,7 +1,7 @@
 //! Run folders that others could have written, that were edited, and what an end in a hurry leaves.
 
 use std::fs::{self, Permissions};
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{PermissionsExt, chown};
 
 use rustix::process::{Pid, Signal, kill_process};
 use weir_model::fixture;
@@ -52,6 +52,16 @@ fn a_run_of_a_stranger_is_shown_and_neither_resumed_nor_applied_nor_written_to()
     set(0o700);
     place.ends("report theirs").with_code(0);
     assert!(place.path("theirs/report.html").exists());
+    // As root alone: whose it is counts, and who has become root by sudo.
+    if chown(place.path("theirs"), Some(12_345), None).is_err() {
+        return;
+    }
+    for (user, is_own) in [("12345", true), ("12346", false), ("", false)] {
+        let mut command = place.weir(&["report", "theirs"]);
+        let ended = Running::start(command.env("SUDO_UID", user)).end();
+        let told = ended.with_code(0).stderr;
+        assert_eq!(told.is_empty(), is_own, "{user}: {told}");
+    }
 }
 
 #[test]

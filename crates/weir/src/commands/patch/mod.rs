@@ -86,7 +86,7 @@ fn of_own_configuration(
     // What is printed here is applied to a system.
     weir_files::only_ours_named(&run.dir).map_err(|why| {
         Failure::input(format!("others could have written this patch: {why}"))
-            .hint("print patches of runs of your own, in folders that nobody else may write to (chmod go-w)")
+            .hint("move the run to a folder of yours that nobody else may write to (chmod go-w), if you trust it")
     })?;
     let path = run.dir.join("arms").join(arm).join(name);
     let diff =
