@@ -29,6 +29,7 @@ mod parameters;
 mod patch;
 mod place;
 mod places;
+mod places_lies;
 mod places_refused;
 mod places_support;
 mod program;
@@ -56,5 +57,6 @@ mod secure;
 #[allow(dead_code)]
 #[path = "../../../weir-agent/tests/it/ssh_support.rs"]
 mod ssh_support;
+mod strangers;
 mod studies;
 mod tidy;
