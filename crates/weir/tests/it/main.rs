@@ -47,6 +47,7 @@ mod run_loads;
 mod run_own;
 mod run_own_asked;
 mod run_own_cases;
+mod run_own_clients;
 mod run_own_refused;
 mod run_own_sockets;
 mod run_proxies;
