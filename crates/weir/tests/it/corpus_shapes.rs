@@ -141,6 +141,12 @@ pub(crate) const SHAPES: &[Shape] = &[
         "access_log: off",
     ),
     shape(
+        "nginx/memcached.conf",
+        "pages from memcached, an application behind it",
+        &["http://press.example.org/"],
+        "keepalive_requests: 200",
+    ),
+    shape(
         "nginx/single-sign-on.conf",
         "who asks is asked for before (`auth_request`)",
         &["http://wiki.example.org/"],
@@ -180,6 +186,12 @@ pub(crate) const SHAPES: &[Shape] = &[
         "nginx/strict-tls.conf",
         "no handshake for unknown names",
         &["https://bank.example.org/"],
+        "ssl_session_cache: 1m",
+    ),
+    shape(
+        "nginx/mutual-tls.conf",
+        "partners with certificates",
+        &["https://partners.example.org/"],
         "ssl_session_cache: 1m",
     ),
     Shape {
@@ -222,6 +234,12 @@ pub(crate) const SHAPES: &[Shape] = &[
         "timeout_http_keep_alive: 10s",
     ),
     shape(
+        "haproxy/router/haproxy.config",
+        "the same, asked over TLS",
+        &["https://cheese.example.org/"],
+        "http_reuse: always",
+    ),
+    shape(
         "haproxy/controller/haproxy.cfg",
         "a controller's slots: maps, peers, statistics",
         &["http://eggs.example.org:80/"],
@@ -240,6 +258,12 @@ pub(crate) const SHAPES: &[Shape] = &[
         "http_reuse: always",
     ),
     shape(
+        "haproxy/chained.cfg",
+        "the same, asked for somebody else's TLS",
+        &["https://vpn.example.org/"],
+        "http_reuse: always",
+    ),
+    shape(
         "haproxy/databases.cfg",
         "a cluster of databases in TCP, statistics first",
         &["http://db.example.org:5000/"],
@@ -250,6 +274,12 @@ pub(crate) const SHAPES: &[Shape] = &[
         "Debian's defaults, ACME and a redirect in clear, TLS",
         &["https://printers.example.org/"],
         "ssl_session_tickets: on",
+    ),
+    shape(
+        "haproxy/mutual-tls.cfg",
+        "devices with certificates",
+        &["https://hub.example.org/"],
+        "maxconn: 2000",
     ),
     shape(
         "haproxy/conf.d",
@@ -270,6 +300,12 @@ pub(crate) const SHAPES: &[Shape] = &[
         "http_reuse: never",
     ),
     shape(
+        "haproxy/container.cfg",
+        "a container whose port nobody has set",
+        &["http://app.example.org:8115/"],
+        "http_reuse: never",
+    ),
+    shape(
         "haproxy/lua/haproxy.cfg",
         "a script that asks a server of its own",
         &["http://app.example.org/"],
@@ -279,6 +315,12 @@ pub(crate) const SHAPES: &[Shape] = &[
         "haproxy/h2c.cfg",
         "HTTP/2 in clear on both sides",
         &["http://rpc.example.org:8131/"],
+        "maxconn: 1000",
+    ),
+    shape(
+        "haproxy/h2c.cfg",
+        "the same, asked where HTTP/2 is all",
+        &["http://rpc.example.org:8130/"],
         "maxconn: 1000",
     ),
     shape(
@@ -303,6 +345,12 @@ pub(crate) const SHAPES: &[Shape] = &[
         "envoy/grpc-bridge.yaml",
         "HTTP/1.1 made gRPC, HTTP/2 behind",
         &["http://kv.example.org/"],
+        "max_requests: 2048",
+    ),
+    shape(
+        "envoy/grpc-clear.yaml",
+        "gRPC alone, in clear",
+        &["http://rpc.example.org/"],
         "max_requests: 2048",
     ),
     shape(
@@ -381,6 +429,18 @@ pub(crate) const SHAPES: &[Shape] = &[
         "caddy/h2c.caddyfile",
         "HTTP/2 in clear behind",
         &["http://rpc.example.org/"],
+        "gogc: 400",
+    ),
+    shape(
+        "caddy/h2c-alone.caddyfile",
+        "HTTP/2 in clear alone",
+        &["http://rpc.example.org/"],
+        "gogc: 400",
+    ),
+    shape(
+        "caddy/mutual-tls.caddyfile",
+        "sensors with certificates",
+        &["https://sensors.example.org/"],
         "gogc: 400",
     ),
     shape(
