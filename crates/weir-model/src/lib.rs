@@ -12,6 +12,7 @@ pub mod environment;
 pub mod fixture;
 pub mod flow;
 pub mod foreign;
+pub mod limit;
 pub mod load;
 pub mod load_report;
 pub mod nearest;

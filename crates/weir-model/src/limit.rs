@@ -1,0 +1,176 @@
+//! What responses must keep to, in the words of whoever runs the service: `p99 < 30ms`, `errors < 0.01%`.
+
+use std::fmt;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::quantity::{format_duration, parse_duration};
+
+/// One thing that responses must keep to.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Limit {
+    /// This quantile (0..1, both left out) of the response time is below that.
+    Quantile(f64, Duration),
+    /// The mean response time is below that.
+    Mean(Duration),
+    /// Less than this share (0..1) of the requests fails or is not answered.
+    Errors(f64),
+}
+
+/// Why a text is no limit.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{text:?} is no objective: {what}")]
+pub struct LimitError {
+    /// The text.
+    pub text: String,
+    /// What is wrong with it, and what to write.
+    pub what: String,
+}
+
+impl Limit {
+    /// Reads limits separated by commas: `p99 < 30ms, p99.9 < 100ms, mean < 5ms, errors < 0.01%`.
+    ///
+    /// # Errors
+    /// A part is none of these, has a number that cannot be meant, or is there twice.
+    pub fn parse_all(text: &str) -> Result<Vec<Limit>, LimitError> {
+        let mut limits: Vec<Limit> = Vec::new();
+        for part in text.split(',') {
+            let limit = Limit::parse(part.trim())?;
+            let is_same = |known: &Limit| known.subject() == limit.subject();
+            if limits.iter().any(is_same) {
+                let what = format!("{} has a limit already", limit.subject());
+                return Err(wrong(part.trim(), what));
+            }
+            limits.push(limit);
+        }
+        Ok(limits)
+    }
+
+    fn parse(text: &str) -> Result<Limit, LimitError> {
+        let Some((subject, bound)) = text.split_once('<') else {
+            let what = "write what is to be below what, such as p99 < 30ms".to_owned();
+            return Err(wrong(text, what));
+        };
+        // `<=` is as good: nothing is measured so exactly.
+        let bound = bound.strip_prefix('=').unwrap_or(bound).trim();
+        let subject = subject.trim().to_ascii_lowercase();
+        match &*subject {
+            "errors" => share(text, bound).map(Limit::Errors),
+            "mean" => time(text, bound).map(Limit::Mean),
+            _ => {
+                let percent = subject.strip_prefix('p').and_then(|of| of.parse().ok());
+                let known = percent.filter(|percent: &f64| (50.0..=99.99).contains(percent));
+                let Some(percent) = known else {
+                    let what = "p50 to p99.99, mean and errors can have a limit".to_owned();
+                    return Err(wrong(text, what));
+                };
+                Ok(Limit::Quantile(percent / 100.0, time(text, bound)?))
+            }
+        }
+    }
+
+    /// What has the limit: `p99.9`, `mean`, `errors`.
+    pub fn subject(&self) -> String {
+        match self {
+            Limit::Quantile(quantile, _) => {
+                // As many digits as it was written with, and not those of its binary neighbour.
+                let percent = (quantile * 1e8).round() / 1e6;
+                format!("p{percent}")
+            }
+            Limit::Mean(_) => "mean".to_owned(),
+            Limit::Errors(_) => "errors".to_owned(),
+        }
+    }
+
+    /// The response time that must not be reached; `None` for errors.
+    pub fn time(&self) -> Option<Duration> {
+        match self {
+            Limit::Quantile(_, time) | Limit::Mean(time) => Some(*time),
+            Limit::Errors(_) => None,
+        }
+    }
+}
+
+impl fmt::Display for Limit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let bound = match self {
+            Limit::Quantile(_, time) | Limit::Mean(time) => format_duration(*time),
+            Limit::Errors(share) => format!("{}%", (share * 1e8).round() / 1e6),
+        };
+        write!(f, "{} < {bound}", self.subject())
+    }
+}
+
+fn wrong(text: &str, what: String) -> LimitError {
+    LimitError {
+        text: text.to_owned(),
+        what,
+    }
+}
+
+fn time(text: &str, bound: &str) -> Result<Duration, LimitError> {
+    // A bare number would be seconds, which nobody means here.
+    let has_unit = bound.ends_with(|c: char| c.is_ascii_alphabetic());
+    let parsed = parse_duration(bound).ok().filter(|_| has_unit);
+    let most = Duration::from_secs(60);
+    parsed
+        .filter(|time| (Duration::from_micros(1)..=most).contains(time))
+        .ok_or_else(|| wrong(text, "give a time from 1us to 60s, such as 30ms".to_owned()))
+}
+
+fn share(text: &str, bound: &str) -> Result<f64, LimitError> {
+    let percent = bound.strip_suffix('%').map(str::trim);
+    let parsed = percent.and_then(|percent| percent.parse::<f64>().ok());
+    parsed
+        .filter(|percent| (0.0001..50.0).contains(percent))
+        .map(|percent| percent / 100.0)
+        .ok_or_else(|| {
+            let what = "give a share from 0.0001% to 50%, such as 0.1%; that nothing at all fails, no test of \
+                        any length can show";
+            wrong(text, what.to_owned())
+        })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn limits_are_read_and_written_in_the_words_of_their_users() {
+        for (text, written) in [
+            ("p99 < 30ms", "p99 < 30ms"),
+            ("P99.9<=0.1s", "p99.9 < 100ms"),
+            ("p99.99 < 1.5s", "p99.99 < 1.5s"),
+            ("mean < 5 ms", "mean < 5ms"),
+            ("errors < 0.01 %", "errors < 0.01%"),
+            ("p50<250us, errors<1%", "p50 < 250us, errors < 1%"),
+        ] {
+            let limits = Limit::parse_all(text).unwrap_or_else(|error| panic!("{error}"));
+            let again: Vec<String> = limits.iter().map(Limit::to_string).collect();
+            assert_eq!(again.join(", "), written);
+            assert_eq!(Limit::parse_all(written).as_ref(), Ok(&limits), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_limit_is_refused_with_what_to_write() {
+        for (text, what) in [
+            ("", "such as p99 < 30ms"),
+            ("p99 > 30ms", "such as p99 < 30ms"),
+            ("p99 < 30", "such as 30ms"),
+            ("p99 < -1ms", "such as 30ms"),
+            ("p99 < 2m", "such as 30ms"),
+            ("p100 < 30ms", "p50 to p99.99"),
+            ("p9 < 30ms", "p50 to p99.99"),
+            ("max < 30ms", "p50 to p99.99"),
+            ("errors < 0%", "nothing at all fails"),
+            ("errors < 5", "such as 0.1%"),
+            ("p99 < 30ms, p99.0 < 40ms", "has a limit already"),
+        ] {
+            let error = Limit::parse_all(text).expect_err(text).to_string();
+            assert!(error.contains(what), "{text}: {error}");
+        }
+    }
+}
