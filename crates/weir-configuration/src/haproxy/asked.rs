@@ -9,9 +9,15 @@ use weir_model::study::AskSpec;
 use super::conditions::Conditions;
 use super::listeners::{is_tls, last_port, port};
 use super::sections::{Section, Statement, Tree};
-use crate::asked::{self, Answer, Asked, Door, Map, Request, Spot, Way};
+use crate::asked::{self, Answer, Asked, Door, Doors, Map, Missing, Request, Spot, Way};
 use crate::place::line_and_column;
 use crate::{Ask, ConfigurationError, Listener, Source};
+
+const MISSING: Missing = Missing {
+    clear: "no `bind` line of a frontend is in clear",
+    tls: "no `bind` line of a frontend has `ssl`",
+    hint: "add a frontend with a `bind` line",
+};
 
 /// Looks up what answers the requests of a load: one for each.
 ///
@@ -42,29 +48,27 @@ pub(super) fn addresses(
 /// The configuration cannot be read ([`Tree::parse`]).
 pub fn listeners(source: &Source) -> Result<Vec<Listener>, ConfigurationError> {
     let tree = Tree::parse(source)?;
-    let frontends = Frontends::of(source, &tree);
-    Ok(frontends
-        .doors
-        .into_iter()
-        .map(|door| door.listener)
-        .collect())
+    Ok(Frontends::of(source, &tree).doors.listeners())
 }
 
 /// The sections that listen.
 struct Frontends<'s, 't> {
-    source: &'s Source,
+    doors: Doors<'s>,
     tree: &'s Tree<'t>,
-    doors: Vec<Door>,
     /// Of each door, the place of its `bind` line among all.
     lines: Vec<usize>,
 }
 
 impl<'s, 't> Frontends<'s, 't> {
     fn of(source: &'s Source, tree: &'s Tree<'t>) -> Frontends<'s, 't> {
-        let mut frontends = Frontends {
+        let doors = Doors {
             source,
+            all: Vec::new(),
+            missing: MISSING,
+        };
+        let mut frontends = Frontends {
+            doors,
             tree,
-            doors: Vec::new(),
             lines: Vec::new(),
         };
         let mut line = 0;
@@ -81,10 +85,10 @@ impl<'s, 't> Frontends<'s, 't> {
     }
 
     fn bind(&mut self, group: usize, section: &Section<'_>, bind: &Statement<'_>, line: usize) {
-        let file = &self.source.files[section.file];
-        let first = self.doors.len();
+        let file = &self.doors.source.files[section.file];
+        let first = self.doors.all.len();
         for address in bind.word(1).split(',') {
-            self.doors.push(Door {
+            self.doors.all.push(Door {
                 listener: Listener {
                     file: file.path.clone(),
                     line: line_and_column(&file.text, bind.line.start).0,
@@ -113,7 +117,7 @@ impl<'s, 't> Frontends<'s, 't> {
         let name = section.name().unwrap_or_default();
         let name = format!("{} {name}", section.kind()).trim_end().to_owned();
         Spot::new(
-            self.source,
+            self.doors.source,
             section.file,
             section.header.words_from(0),
             name,
@@ -200,29 +204,14 @@ impl<'s, 't> Frontends<'s, 't> {
 }
 
 impl Map for Frontends<'_, '_> {
-    fn source(&self) -> &Source {
-        self.source
-    }
-
-    fn doors(&self) -> &[Door] {
+    fn doors(&self) -> &Doors<'_> {
         &self.doors
-    }
-
-    fn missing(&self, tls: bool) -> &'static str {
-        match tls {
-            true => "no `bind` line of a frontend has `ssl`",
-            false => "no `bind` line of a frontend is in clear",
-        }
-    }
-
-    fn without_any(&self) -> &'static str {
-        "add a frontend with a `bind` line"
     }
 
     fn way(&self, door: usize, request: &Request<'_>) -> Way {
         let Door {
             group, listener, ..
-        } = &self.doors[door];
+        } = &self.doors.all[door];
         let conditions = Conditions {
             sections: self.chain(*group),
             request: *request,

@@ -8,7 +8,7 @@ use weir_model::study::AskSpec;
 
 use super::listen::{self, Listen, Socket};
 use super::view::{self, Node};
-use crate::asked::{self, Answer, Asked, Door, Map, Request, Spot, Way};
+use crate::asked::{self, Answer, Asked, Door, Doors, Map, Missing, Request, Spot, Way};
 use crate::names::{is_found, wildcard};
 use crate::place::is_among;
 use crate::{Ask, ConfigurationError, Source};
@@ -27,6 +27,12 @@ const FILES: &str = "root, alias, try_files, index, autoindex, gzip_static";
 
 /// Directives of other languages, whose answers nobody knows.
 const PROGRAMS: &str = "js_content, perl, content_by_lua_file, empty_gif, flv, mp4, dav_methods";
+
+const MISSING: Missing = Missing {
+    clear: "no HTTP server listens in clear",
+    tls: "no HTTP server listens with TLS",
+    hint: "write a `server` into `http`",
+};
 
 /// Looks up what answers the requests of a load: one for each.
 ///
@@ -53,9 +59,8 @@ pub(super) fn sockets(
 
 /// The servers of `http` by what they listen at.
 struct Servers<'a> {
-    source: &'a Source,
+    doors: Doors<'a>,
     listens: Vec<Listen<'a>>,
-    doors: Vec<Door>,
     /// Whether `http` itself says where files are.
     has_files: bool,
 }
@@ -74,9 +79,13 @@ impl<'a> Servers<'a> {
             is_udp: listen.socket.is_udp,
         });
         let mut https = nodes.iter().filter(|node| node.is_block("http"));
-        Servers {
+        let doors = Doors {
             source,
-            doors: doors.collect(),
+            all: doors.collect(),
+            missing: MISSING,
+        };
+        Servers {
+            doors,
             listens,
             has_files: https.any(|http| http.simple().any(|node| is_one_of(node, FILES))),
         }
@@ -131,7 +140,7 @@ impl<'a> Servers<'a> {
 
     fn spot(&self, node: &Node<'_>, name: String) -> Spot {
         Spot::new(
-            self.source,
+            self.doors.source,
             node.file,
             node.directive.name.span.clone(),
             name,
@@ -214,23 +223,8 @@ impl<'a> Servers<'a> {
 }
 
 impl Map for Servers<'_> {
-    fn source(&self) -> &Source {
-        self.source
-    }
-
-    fn doors(&self) -> &[Door] {
+    fn doors(&self) -> &Doors<'_> {
         &self.doors
-    }
-
-    fn missing(&self, tls: bool) -> &'static str {
-        match tls {
-            true => "no HTTP server listens with TLS",
-            false => "no HTTP server listens in clear",
-        }
-    }
-
-    fn without_any(&self) -> &'static str {
-        "write a `server` into `http`"
     }
 
     fn door_of(&self, door: usize, server: &Spot) -> usize {
