@@ -60,62 +60,26 @@ fn haproxy_chooses_by_its_rules() {
     let source = source("haproxy.cfg", HAPROXY);
     must_be(
         &|ask| haproxy::asked(&source, ask),
-        &[
-            ("", ":8080 | frontend web | backend app | passes it on"),
-            ("tls", ":443 | frontend web | backend app | passes it on"),
-            (
-                "tls a.never",
-                ":443 | frontend web | backend never | passes it on",
-            ),
-            (
-                "api.example",
-                ":8080 | frontend web | backend api | passes it on",
-            ),
-            (
-                "api2.example",
-                ":8080 | frontend web | backend api | passes it on",
-            ),
-            (
-                "api.example /img/a",
-                ":8080 | frontend web | backend static | passes it on",
-            ),
-            (
-                ":8080 /a.css?x",
-                ":8080 | frontend web | backend static | passes it on",
-            ),
-            (
-                ":8080 /alive",
-                ":8080 | frontend web | - | shows statistics or health",
-            ),
-            (":8080 /ping", ":8080 | frontend web | - | returns 200"),
-            (
-                ":8404",
-                ":8404 | frontend stats | - | shows statistics or health",
-            ),
-            (":80", ":80 | frontend redirects | - | redirects"),
-            (
-                "/.well-known/acme-challenge/x",
-                ":80 | frontend redirects | backend acme | passes it on",
-            ),
-            (":7003", ":7000-7010 | listen plain | - | passes it on"),
-            (":444", ":444 | frontend passed | - | closes the connection"),
-            (
-                ":9000 api.example",
-                ":9000 | frontend closed | backend api | passes it on",
-            ),
-            (
-                ":9000",
-                "28:1 a request for `/` with the host `weir.test` at :9000: no rule gives it a backend",
-            ),
-            (
-                ":81",
-                "4:5 no `bind` line of a frontend is in clear on port 81",
-            ),
-            (
-                "tls :8080",
-                "4:5 no `bind` line of a frontend has `ssl` on port 8080",
-            ),
-        ],
+        "
+            => :8080 | frontend web | backend app | passes it on
+            tls => :443 | frontend web | backend app | passes it on
+            tls a.never => :443 | frontend web | backend never | passes it on
+            api.example => :8080 | frontend web | backend api | passes it on
+            api2.example => :8080 | frontend web | backend api | passes it on
+            api.example /img/a => :8080 | frontend web | backend static | passes it on
+            :8080 /a.css?x => :8080 | frontend web | backend static | passes it on
+            :8080 /alive => :8080 | frontend web | - | shows statistics or health
+            :8080 /ping => :8080 | frontend web | - | returns 200
+            :8404 => :8404 | frontend stats | - | shows statistics or health
+            :80 => :80 | frontend redirects | - | redirects
+            /.well-known/acme-challenge/x => :80 | frontend redirects | backend acme | passes it on
+            :7003 => :7000-7010 | listen plain | - | passes it on
+            :444 => :444 | frontend passed | - | closes the connection
+            :9000 api.example => :9000 | frontend closed | backend api | passes it on
+            :9000 => 28:1 a request for `/` with the host `weir.test` at :9000: no rule gives it a backend
+            :81 => 4:5 no `bind` line of a frontend is in clear on port 81
+            tls :8080 => 4:5 no `bind` line of a frontend has `ssl` on port 8080
+        ",
     );
 }
 
@@ -148,16 +112,10 @@ fn what_haproxy_s_maps_choose_is_not_guessed() {
     let source = source("haproxy.cfg", CHAINED);
     must_be(
         &|ask| haproxy::asked(&source, ask),
-        &[
-            (
-                "",
-                ":80 | frontend public | backend none | does what the configuration alone does not say",
-            ),
-            (
-                "tls",
-                "unix@/run/sni.sock | frontend fe_sni | backend app | passes it on",
-            ),
-        ],
+        "
+            => :80 | frontend public | backend none | does what the configuration alone does not say
+            tls => unix@/run/sni.sock | frontend fe_sni | backend app | passes it on
+        ",
     );
 }
 
