@@ -18,7 +18,6 @@ use weir_probe::port_is_free;
 
 use crate::installed::{Installed, words as said};
 use crate::launch::Launch;
-use crate::met::Met;
 use crate::orphans::{PROCESSES_FILE, PROGRAM_FILE};
 use crate::running::{RunningProxy, tail, tail_of};
 use crate::{Configuration, Language, Launcher, Site, SutError, Task};
@@ -235,21 +234,21 @@ impl Effective {
 }
 
 impl Effective {
-    /// The same where loads meet a configuration in several ways: levels that differ stand side by side. `is_of_tls`
-    /// says of which rows the listeners in clear know nothing.
+    /// The same where loads meet a configuration in several ways, each with whether it is over TLS: levels that
+    /// differ stand side by side. `is_of_tls` says of which rows the listeners in clear know nothing.
     pub(crate) fn of_ways<W>(
         text: String,
         rows: (&Catalog, ProxyKind),
-        ways: &[(Met, W)],
+        ways: &[(bool, W)],
         is_of_tls: impl Fn(&Parameter) -> bool,
         level: impl Fn(&Parameter, &W) -> Option<String>,
     ) -> Effective {
-        let any_secure = ways.iter().any(|(met, _)| met.is_secure);
+        let any_secure = ways.iter().any(|(is_secure, _)| *is_secure);
         Effective::of(text, rows, |row| {
             let secure_alone = any_secure && is_of_tls(row);
             let ways = ways
                 .iter()
-                .filter(|(met, _)| met.is_secure || !secure_alone);
+                .filter(|(is_secure, _)| *is_secure || !secure_alone);
             let mut levels: Vec<String> = Vec::new();
             for level in ways.filter_map(|(_, way)| level(row, way)) {
                 if !levels.contains(&level) {
