@@ -60,6 +60,9 @@ pub fn response(data: &[u8]) {
                 let sure = reference::responses(data, to_head);
                 let same = whole.complete.get(..sure.len());
                 assert_eq!(same, Some(&sure[..]), "{:?}", whole.end);
+                let rest = &data[sure.last().map_or(0, |last| last.used)..];
+                let is_more = whole.complete.len() > sure.len();
+                assert!(!is_more || !reference::is_begun_head(rest), "{whole:?}");
             }
         }
     }

@@ -26,6 +26,21 @@ pub fn requests(bytes: &[u8]) -> Vec<Message<Asked>> {
     all(bytes, one_request)
 }
 
+/// Whether `bytes` are surely no more than a part of a response's head, after whole interim ones.
+pub fn is_begun_head(mut bytes: &[u8]) -> bool {
+    loop {
+        let mut fields = [EMPTY_HEADER; FIELDS];
+        let mut head = httparse::Response::new(&mut fields);
+        match head.parse(bytes) {
+            Ok(Status::Partial) => return true,
+            Ok(Status::Complete(length)) if head.code.is_some_and(|code| code < 200) => {
+                bytes = &bytes[length..];
+            }
+            _ => return false,
+        }
+    }
+}
+
 fn all<E>(bytes: &[u8], one: impl Fn(&[u8]) -> Option<(usize, E)>) -> Vec<Message<E>> {
     let (mut messages, mut used) = (Vec::new(), 0);
     while used < bytes.len()

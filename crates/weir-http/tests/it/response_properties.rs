@@ -1,9 +1,10 @@
-//! Generated responses against what they were generated from, and against httparse.
+//! Generated responses against what they were generated from. What holds for any bytes, and beside httparse, is in
+//! weir-fuzz.
 
 use proptest::collection::vec;
 use proptest::prelude::*;
 use weir_http::ParseError;
-use weir_http::response::{ClosedError, HEAD_LIMIT, ResponseEnd};
+use weir_http::response::{HEAD_LIMIT, ResponseEnd};
 
 use crate::driver::{End, Outcome, all_cuts, whole};
 
@@ -187,87 +188,6 @@ proptest! {
         }
         prop_assert_eq!(whole(&heads, &bytes), Outcome { complete: expected, end: End::Clean });
     }
-
-    #[test]
-    fn any_bytes_are_read_the_same_however_they_are_cut(
-        bytes in nearly_http(),
-        to_head in any::<bool>(),
-        limit in prop_oneof![Just(HEAD_LIMIT), 1_u32..80],
-    ) {
-        all_cuts(limit, &[to_head, false], &bytes);
-    }
-
-    #[test]
-    fn heads_are_accepted_when_httparse_accepts_them(bytes in nearly_http()) {
-        compare_with_httparse(&bytes)?;
-    }
-
-    #[test]
-    fn generated_heads_are_seen_as_httparse_sees_them(response in generated()) {
-        compare_with_httparse(&response.encode().0)?;
-    }
-}
-
-/// Reads the first head both ways. They may differ only where this parser says it is looser
-/// (folded lines, values that are skipped unseen) or where the framing, which httparse does not
-/// know, is at fault.
-fn compare_with_httparse(bytes: &[u8]) -> Result<(), TestCaseError> {
-    let mut fields = [httparse::EMPTY_HEADER; 64];
-    let mut reference = httparse::Response::new(&mut fields);
-    let theirs = reference.parse(bytes);
-    let ours = whole(&[true], bytes);
-    let first = match (ours.complete.first(), &ours.end) {
-        (Some(end), _) => Ok(Some(*end)),
-        (None, End::Broken(error)) => Err(*error),
-        (None, _) => Ok(None),
-    };
-    match theirs {
-        Ok(httparse::Status::Complete(length))
-            if reference.code.is_some_and(|code| code >= 200) =>
-        {
-            let end = first.map_err(|error| TestCaseError::fail(format!("refused: {error}")))?;
-            let end = end.ok_or_else(|| TestCaseError::fail("seen as incomplete"))?;
-            prop_assert_eq!(Some(end.status), reference.code);
-            prop_assert_eq!(end.head_bytes, length as u64);
-            prop_assert_eq!(end.keep_alive, persists(&reference));
-        }
-        Ok(httparse::Status::Complete(_)) => {}
-        // It may already see a fault behind the point that httparse waits for.
-        Ok(httparse::Status::Partial) => {
-            prop_assert!(matches!(first, Ok(None) | Err(_)), "seen as complete");
-            if first.is_ok() {
-                let closed = ClosedError::Early;
-                prop_assert!(bytes.is_empty() || ours.end == End::Closed(closed));
-            }
-        }
-        Err(httparse::Error::Status | httparse::Error::Version) => {
-            prop_assert!(!matches!(first, Ok(Some(_))) || has_odd_status_line(bytes));
-        }
-        // Control characters other than CR and NUL, and folds: refused there, skipped here.
-        Err(_) => {}
-    }
-    Ok(())
-}
-
-fn persists(response: &httparse::Response<'_, '_>) -> bool {
-    let options: Vec<String> = response
-        .headers
-        .iter()
-        .filter(|field| field.name.eq_ignore_ascii_case("connection"))
-        .flat_map(|field| field.value.split(|byte| *byte == b','))
-        .map(|option| String::from_utf8_lossy(option).trim().to_ascii_lowercase())
-        .collect();
-    let has = |option: &str| options.iter().any(|have| have == option);
-    !has("close") && (response.version == Some(1) || has("keep-alive"))
-}
-
-fn has_odd_status_line(bytes: &[u8]) -> bool {
-    let mut lines = bytes.split(|byte| *byte == b'\n');
-    let line = lines.find(|line| !matches!(line, [] | [b'\r']));
-    let text = line.unwrap_or_default();
-    let text = text.strip_suffix(b"\r").unwrap_or(text);
-    let control = |byte: &u8| byte.is_ascii_control() && *byte != b'\t';
-    text.iter().any(control) || text.get(7).is_some_and(|minor| !b"01".contains(minor))
 }
 
 #[test]

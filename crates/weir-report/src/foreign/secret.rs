@@ -4,11 +4,25 @@
 pub(crate) const MASK: &str = "(masked)";
 
 /// Ends of names of secrets, in lower case and without what separates words.
-#[rustfmt::skip]
 const NAMES: [&str; 18] = [
-    "password", "passwd", "passphrase", "secret", "token", "apikey", "authorization", "credential",
-    "credentials", "privatekey", "accesskey", "secretkey", "signingkey", "hmackey", "encryptionkey",
-    "sharedkey", "authkey", "sessionkey",
+    "password",
+    "passwd",
+    "passphrase",
+    "secret",
+    "token",
+    "apikey",
+    "authorization",
+    "credential",
+    "credentials",
+    "privatekey",
+    "accesskey",
+    "secretkey",
+    "signingkey",
+    "hmackey",
+    "encryptionkey",
+    "sharedkey",
+    "authkey",
+    "sessionkey",
 ];
 
 /// Names of secrets where they are told apart from their value by more than a blank, or in a line that sets
@@ -19,12 +33,33 @@ const ONLY_OF_VALUES: [&str; 2] = ["cookie", "inlinebytes"];
 const SHORT: [&str; 2] = ["pass", "pwd"];
 
 /// Directives whose second word or later is a name: there, a name that is a word of every day is one too.
-#[rustfmt::skip]
 const NAMING: [&str; 27] = [
-    "user", "set", "setenv", "presetenv", "export", "env", "header", "header_up", "header_down",
-    "request_header", "requestheader", "http-request", "http-response", "http-check", "tcp-check",
-    "tcp-request", "option", "server", "default-server", "proxy_set_header", "grpc_set_header",
-    "add_header", "more_set_headers", "more_set_input_headers", "fastcgi_param", "uwsgi_param",
+    "user",
+    "set",
+    "setenv",
+    "presetenv",
+    "export",
+    "env",
+    "header",
+    "header_up",
+    "header_down",
+    "request_header",
+    "requestheader",
+    "http-request",
+    "http-response",
+    "http-check",
+    "tcp-check",
+    "tcp-request",
+    "option",
+    "server",
+    "default-server",
+    "proxy_set_header",
+    "grpc_set_header",
+    "add_header",
+    "more_set_headers",
+    "more_set_input_headers",
+    "fastcgi_param",
+    "uwsgi_param",
     "scgi_param",
 ];
 
@@ -52,10 +87,23 @@ pub(super) const PEM_IN_BASE64: &str = "LS0tLS1CRUdJTi";
 
 /// Whether a text can have a secret in it: the rest need not be looked at closely.
 pub(super) fn may_be_in(text: &str) -> bool {
-    #[rustfmt::skip]
     const PARTS: [&str; 16] = [
-        "pass", "pwd", "secret", "token", "key", "auth", "credential", "cookie", "bearer", "basic",
-        "://", "$", "{s", "-----", "ls0t", "inline",
+        "pass",
+        "pwd",
+        "secret",
+        "token",
+        "key",
+        "auth",
+        "credential",
+        "cookie",
+        "bearer",
+        "basic",
+        "://",
+        "$",
+        "{s",
+        "-----",
+        "ls0t",
+        "inline",
     ];
     let lower = text.to_ascii_lowercase();
     PARTS.iter().any(|part| lower.contains(part)) || text.lines().any(is_of_a_key)
