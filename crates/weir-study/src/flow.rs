@@ -28,14 +28,9 @@ pub(crate) const KEYS: [&str; 23] = [
 ];
 
 /// Keys whose text is read as `weir load` reads it.
+#[rustfmt::skip]
 const AS_TYPED: [&str; 7] = [
-    "arrivals",
-    "connect-rate",
-    "pipeline",
-    "schedule",
-    "overflow",
-    "trace",
-    "trace-speed",
+    "arrivals", "connect-rate", "pipeline", "schedule", "overflow", "trace", "trace-speed",
 ];
 
 /// Most connections that are held at each arm.

@@ -200,13 +200,10 @@ fn within_strata_each_arm_is_compared_with_its_own_stratums() {
         .map(|arm| (&*arm.name, arm.against, arm.changes.clone()))
         .collect();
     let sockmap = || settings(&[("transport", "sockmap")]);
+    #[rustfmt::skip]
     let expected = [
         ("plain", 0, settings(&[])),
-        (
-            "keepalive_requests=50",
-            0,
-            settings(&[("keepalive_requests", "50")]),
-        ),
+        ("keepalive_requests=50", 0, settings(&[("keepalive_requests", "50")])),
         ("transport=sockmap", 0, sockmap()),
         ("keepalive_requests=50+transport=sockmap", 1, sockmap()),
     ];

@@ -110,16 +110,13 @@ fn a_proxy_that_weir_does_not_start_has_no_settings_in_any_arm() {
 
 #[test]
 fn a_stratum_needs_an_arm_that_its_others_are_compared_with() {
-    for (factors, hint) in [
-        (
-            "transport: [sockmap, sockmap-inbound]",
-            "list the baseline's level of `transport` too",
-        ),
-        (
-            "net.core.somaxconn: [128, 4096]",
-            "say in the proxy's `settings` what `net.core.somaxconn` is, and list that level too",
-        ),
-    ] {
+    #[rustfmt::skip]
+    let rows = [
+        ("transport: [sockmap, sockmap-inbound]", "list the baseline's level of `transport` too"),
+        ("net.core.somaxconn: [128, 4096]",
+         "say in the proxy's `settings` what `net.core.somaxconn` is, and list that level too"),
+    ];
+    for (factors, hint) in rows {
         let rest = format!(
             "factorial: {{worker_processes: [1, 2], {factors}}}\nstratify: worker_processes"
         );

@@ -237,14 +237,10 @@ const CHUNKED: &[u8] = b"HTTP/1.1 200 OK\r\nX: y\r\nTransfer-Encoding: chunked\r
     2;x=y\r\nhi\r\n0\r\nTrailer: t\r\n\r\n";
 
 /// Answers that are odd, and right; and how many bytes they are at least.
+#[rustfmt::skip]
 const RIGHT: [(&str, Does, &[u8], u64); 2] = [
     ("a response that trickles", trickle, CHUNKED, 80),
-    (
-        "a response with 65536 fields",
-        many_fields,
-        b"hi",
-        65_536 * 8 + 1,
-    ),
+    ("a response with 65536 fields", many_fields, b"hi", 65_536 * 8 + 1),
 ];
 
 #[test]

@@ -67,13 +67,9 @@ fn tells(ended: &Ended, place: &Place) {
 
 fn files(place: &Place) {
     let folder = place.run_folder();
+    #[rustfmt::skip]
     let expected = [
-        "arms",
-        "histograms.hlog",
-        "records.jsonl",
-        "report.html",
-        "report.md",
-        "run.json",
+        "arms", "histograms.hlog", "records.jsonl", "report.html", "report.md", "run.json",
         "study.yaml",
     ];
     assert_eq!(names_in(&folder), expected);

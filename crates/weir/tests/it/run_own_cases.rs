@@ -60,25 +60,10 @@ pub(crate) const HAPROXY: Case = Case {
 };
 
 /// Configurations whose only listener for the load has TLS: the proxy, the file's name and its text.
+#[rustfmt::skip]
 pub(crate) const SECURE: [(&str, &str, &str); 4] = [
-    (
-        "nginx",
-        "nginx.conf",
-        include_str!("../data/secure/nginx.conf"),
-    ),
-    (
-        "haproxy",
-        "haproxy.cfg",
-        include_str!("../data/secure/haproxy.cfg"),
-    ),
-    (
-        "envoy",
-        "envoy.json",
-        include_str!("../data/secure/envoy.json"),
-    ),
-    (
-        "caddy",
-        "Caddyfile",
-        include_str!("../data/secure/Caddyfile"),
-    ),
+    ("nginx", "nginx.conf", include_str!("../data/secure/nginx.conf")),
+    ("haproxy", "haproxy.cfg", include_str!("../data/secure/haproxy.cfg")),
+    ("envoy", "envoy.json", include_str!("../data/secure/envoy.json")),
+    ("caddy", "Caddyfile", include_str!("../data/secure/Caddyfile")),
 ];

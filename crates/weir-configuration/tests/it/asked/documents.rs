@@ -1,7 +1,7 @@
 use weir_configuration::document::{self, Dialect};
 use weir_model::study::AskSpec;
 
-use super::{ask, must_be};
+use super::{all_must_be, ask};
 use crate::support::{must_have, source};
 
 /// What is in files that are not read is said, where nothing else is there.
@@ -87,7 +87,7 @@ static_resources:
 fn envoy_chooses_by_chain_domain_and_route() {
     let source = source("envoy.yaml", ENVOY);
     let look_up = |ask: &AskSpec| document::asked(&source, Dialect::Envoy, ask);
-    must_be(
+    all_must_be(
         &look_up,
         "
             => 0.0.0.0:8080 | virtual host any | route with prefix / | passes it on
@@ -133,7 +133,7 @@ const CADDY: &str = r#"{"apps": {"http": {"servers": {
 #[test]
 fn caddy_chooses_by_its_routes() {
     let source = source("caddy.json", CADDY);
-    must_be(
+    all_must_be(
         &|ask| document::asked(&source, Dialect::Caddy, ask),
         "
             => :8080 | server plain | route | passes it on

@@ -1,7 +1,7 @@
 use weir_configuration::{Source, haproxy};
 use weir_model::study::AskSpec;
 
-use super::{ask, must_be};
+use super::{all_must_be, ask};
 use crate::support::{must_have, source};
 
 const HAPROXY: &str = "\
@@ -58,7 +58,7 @@ backend app
 #[test]
 fn haproxy_chooses_by_its_rules() {
     let source = source("haproxy.cfg", HAPROXY);
-    must_be(
+    all_must_be(
         &|ask| haproxy::asked(&source, ask),
         "
             => :8080 | frontend web | backend app | passes it on
@@ -110,7 +110,7 @@ backend app
 #[test]
 fn what_haproxy_s_maps_choose_is_not_guessed() {
     let source = source("haproxy.cfg", CHAINED);
-    must_be(
+    all_must_be(
         &|ask| haproxy::asked(&source, ask),
         "
             => :80 | frontend public | backend none | does what the configuration alone does not say

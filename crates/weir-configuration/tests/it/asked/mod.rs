@@ -49,21 +49,27 @@ fn shown(asked: &Asked) -> String {
 
 type LookUp<'a> = &'a dyn Fn(&AskSpec) -> Result<Vec<Asked>, ConfigurationError>;
 
-/// Looks each ask of a table up, a line for each: `tls shop.example => 443 | server shop | location / | passes it on`.
-///
-/// One that is refused has its error's place and words instead; `…` stands for their rest, `#` begins a comment.
+/// Looks each ask up; one that is refused has its error's place and words instead; `…` stands for their rest.
 #[track_caller]
-fn must_be(look_up: LookUp<'_>, table: &str) {
-    let lines = table.lines().map(str::trim);
-    for line in lines.filter(|line| !line.is_empty() && !line.starts_with('#')) {
-        let (text, expected) = line.split_once("=> ").expect(line);
+fn must_be(look_up: LookUp<'_>, cases: &[(&str, &str)]) {
+    for (text, expected) in cases {
         let found = match look_up(&ask(text)) {
             Ok(asked) => shown(&asked[0]),
             Err(error) => format!("{}:{} {}", error.line, error.column, error.what),
         };
         match expected.strip_suffix('…') {
-            Some(begin) => assert!(found.starts_with(begin), "{line}: {found}"),
-            None => assert_eq!(found, expected, "{line}"),
+            Some(begin) => assert!(found.starts_with(begin), "{text}: {found}"),
+            None => assert_eq!(found, *expected, "{text}"),
         }
     }
+}
+
+/// The same of a table, a line for each ask: `tls shop.example => 443 | server shop | location / | passes it on`.
+/// `#` begins a comment.
+#[track_caller]
+fn all_must_be(look_up: LookUp<'_>, table: &str) {
+    let lines = table.lines().map(str::trim);
+    let lines = lines.filter(|line| !line.is_empty() && !line.starts_with('#'));
+    let cases = lines.map(|line| line.split_once("=> ").expect(line));
+    must_be(look_up, &cases.collect::<Vec<_>>());
 }

@@ -1,6 +1,6 @@
 use weir_configuration::nginx;
 
-use super::{ask, must_be};
+use super::{all_must_be, ask, must_be};
 use crate::support::source;
 
 const NGINX: &str = "\
@@ -46,7 +46,7 @@ http {
 #[test]
 fn nginx_chooses_by_server_name_and_location() {
     let source = source("nginx.conf", NGINX);
-    must_be(
+    all_must_be(
         &|ask| nginx::asked(&source, ask),
         r"
             => 8080 | server internal | location / | passes it on
@@ -94,7 +94,7 @@ fn a_host_that_no_server_of_nginx_has_is_refused_unless_the_default_is_for_all()
         let source = source("nginx.conf", &conf(name));
         must_be(
             &|ask| nginx::asked(&source, ask),
-            &format!("b.example => {expected}"),
+            &[("b.example", expected)],
         );
         // Whoever names nobody gets the default.
         assert!(nginx::asked(&source, &ask("")).is_ok(), "{name}");
@@ -142,7 +142,7 @@ fn the_role_counts_where_nothing_is_named() {
     let conf = "events { }\nhttp {\n    server { listen 80; location / { proxy_pass http://192.0.2.1; } }\n    \
                 server { listen 81; root /srv; }\n    server { listen 82; return 204; }\n}\n";
     let source = source("nginx.conf", conf);
-    must_be(
+    all_must_be(
         &|ask| nginx::asked(&source, ask),
         "
             => 80 | server | location / | passes it on
