@@ -169,7 +169,7 @@ struct Line<'l> {
 }
 
 /// The first value that is a text or a number.
-fn first<'l, const N: usize>(values: [Option<&'l RawValue>; N]) -> Option<&'l str> {
+fn first<const N: usize>(values: [Option<&RawValue>; N]) -> Option<&str> {
     let mut written = values.into_iter().flatten().map(RawValue::get);
     written.find(|text| !text.starts_with(['{', '[']))
 }

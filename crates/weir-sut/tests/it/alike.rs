@@ -60,7 +60,7 @@ fn nothing_of_the_system_s_services_is_named_or_open() {
 fn must_name_its_own(setup: &Setup<'_>, folder: &WorkFolder, remark: &str) {
     let configuration = setup.write(folder);
     let prefix = configuration.prefix().display().to_string();
-    let text = fs::read_to_string(configuration.file()).unwrap();
+    let text = fs::read_to_string(configuration.file()).expect("it was written");
     let lines = text.lines().map(str::trim);
     let lines = lines.filter(|line| !line.starts_with('#'));
     // The root of all targets, httpd's own, and the list of media types that nginx comes with.
@@ -75,7 +75,7 @@ fn must_name_its_own(setup: &Setup<'_>, folder: &WorkFolder, remark: &str) {
     assert!(setup.kind != ProxyKind::Nginx || text.contains("access_log logs/access.log"));
     let remarks = program(setup.kind)
         .check(&configuration)
-        .unwrap()
+        .expect("it is accepted")
         .join("\n");
     assert_eq!(remarks.is_empty(), remark.is_empty(), "{remarks}");
     assert!(remarks.contains(remark), "{remarks}");
