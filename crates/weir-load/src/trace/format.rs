@@ -1,8 +1,8 @@
 //! What a line of a trace says.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 
-use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::time::{self, Stamp};
@@ -147,31 +147,13 @@ fn put_request(method: &str, target: &str, request: &mut String) -> Option<()> {
     fits.then_some(())
 }
 
-/// The values of a line that matter, as they are written. Of several for the same the first is taken: of
-/// times the most exact; of targets what was asked for, because nginx's `$uri` lacks the query.
-#[derive(Deserialize)]
-struct Line<'l> {
-    #[serde(borrow)]
-    msec: Option<&'l RawValue>,
-    time: Option<&'l RawValue>,
-    timestamp: Option<&'l RawValue>,
-    #[serde(rename = "@timestamp")]
-    at_timestamp: Option<&'l RawValue>,
-    ts: Option<&'l RawValue>,
-    time_iso8601: Option<&'l RawValue>,
-    time_local: Option<&'l RawValue>,
-    request: Option<&'l RawValue>,
-    method: Option<&'l RawValue>,
-    request_method: Option<&'l RawValue>,
-    request_uri: Option<&'l RawValue>,
-    uri: Option<&'l RawValue>,
-    path: Option<&'l RawValue>,
-}
+/// The values of a line by their keys, as they are written.
+type Line<'l> = BTreeMap<String, &'l RawValue>;
 
-/// The first value that is a text or a number.
-fn first<const N: usize>(values: [Option<&RawValue>; N]) -> Option<&str> {
-    let mut written = values.into_iter().flatten().map(RawValue::get);
-    written.find(|text| !text.starts_with(['{', '[']))
+/// The value of the first of these keys that is a text or a number.
+fn first<'l>(line: &Line<'l>, keys: &[&str]) -> Option<&'l str> {
+    let mut written = keys.iter().filter_map(|key| Some(line.get(*key)?.get()));
+    written.find(|text| !text.starts_with(['{', '[']) && *text != "null")
 }
 
 /// A string's text, a number as it is written. Half of a surrogate pair has no meaning here.
@@ -186,6 +168,11 @@ fn text(written: &str) -> Option<Cow<'_, str>> {
     }
 }
 
+/// Keys of times, the most exact first.
+#[rustfmt::skip]
+const TIMES: [&str; 7] =
+    ["msec", "time", "timestamp", "@timestamp", "ts", "time_iso8601", "time_local"];
+
 fn json_line(line: &[u8], request: &mut String) -> Result<(Stamp, bool), Wrong> {
     // What is no UTF-8 is no request to send, and else of no interest.
     let whole = String::from_utf8_lossy(line);
@@ -194,24 +181,19 @@ fn json_line(line: &[u8], request: &mut String) -> Result<(Stamp, bool), Wrong> 
         true => wrong(line.len(), OBJECT),
         false => wrong(error.column().saturating_sub(1), OBJECT),
     })?;
-    let times = [
-        read.msec,
-        read.time,
-        read.timestamp,
-        read.at_timestamp,
-        read.ts,
-    ];
-    let time = first(times).or(first([read.time_iso8601, read.time_local]));
+    let time = first(&read, &TIMES);
     let time = time.ok_or(wrong(0, TIME_KEY))?;
     let stamp = text(time).and_then(|time| time::any(&time));
     let at = time.as_ptr().addr() - whole.as_ptr().addr();
     let stamp = stamp.ok_or(wrong(at + usize::from(time.starts_with('"')), TIME))?;
-    let target = first([read.request_uri, read.uri, read.path]);
-    let sendable = match (first([read.request]), target) {
+    // nginx's `$uri` lacks the query.
+    let target = first(&read, &["request_uri", "uri", "path"]);
+    let sendable = match (first(&read, &["request"]), target) {
         (Some(line), _) => text(line).and_then(|line| put_request_line(&line, request)),
         (None, Some(target)) => {
             // A target alone was asked for with GET.
-            let method = first([read.method, read.request_method]).map_or(Some("GET".into()), text);
+            let method = first(&read, &["method", "request_method"]);
+            let method = method.map_or(Some("GET".into()), text);
             let pair = text(target).zip(method);
             pair.and_then(|(target, method)| put_request(&method, &target, request))
         }
