@@ -101,3 +101,12 @@ fn a_client_that_waits_for_100_is_told_once() {
     parser.feed(bare).expect("a request");
     assert!(!parser.take_continue(), "there is no content to wait for");
 }
+
+#[test]
+fn the_parser_says_which_kind_of_error_it_was() {
+    use weir_model::load::ErrorKind;
+    let too_large = ParseError::HeadTooLarge { limit: 10 };
+    assert_eq!(too_large.kind(), ErrorKind::HeadTooLarge);
+    assert_eq!(ParseError::Unsolicited.kind(), ErrorKind::Unsolicited);
+    assert_eq!(ParseError::Chunk.kind(), ErrorKind::Malformed);
+}
