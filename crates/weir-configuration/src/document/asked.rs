@@ -7,7 +7,8 @@ use super::listening::Listening;
 use super::pointer::Pointer;
 use super::tree::Tree;
 use super::walk::span_of;
-use crate::asked::{Answer, Door, Doors, Map, Missing, Request, Spot, Way};
+use crate::answer::Answer;
+use crate::asked::{Door, Doors, Map, Missing, Request, Spot, Way};
 use crate::place::line_and_column;
 use crate::{Listener, Source};
 
@@ -50,6 +51,8 @@ impl<'a> Document<'a> {
                 group: group(one).unwrap_or(index),
                 first: index,
                 is_udp: one.udp,
+                is_either: false,
+                is_inner: false,
             }
         });
         let all = doors.collect();
@@ -69,6 +72,12 @@ impl<'a> Document<'a> {
             found,
             find_way,
         }
+    }
+
+    /// Where a value stands: file, and byte of its text.
+    pub(super) fn place(&self, at: &Pointer) -> (usize, usize) {
+        let file = &self.doors.source.files[0];
+        (0, span_of(file, self.tree, at).start)
     }
 
     /// A value with its place.

@@ -4,10 +4,11 @@
 use serde_json::Value as Json;
 
 use super::asked::{Document, of_status};
-use super::envoy::{chains, is_of_type, tls_chains};
+use super::envoy::{CHAIN_TLS, chains, is_of_type, tls_chains};
 use super::find::{field, get, items};
 use super::pointer::Pointer;
-use crate::asked::{Answer, Request, Way};
+use crate::answer::{Answer, Barrier};
+use crate::asked::{Request, Way};
 use crate::names::{is_found, wildcard};
 
 pub(super) fn way(document: &Document<'_>, door: usize, request: &Request<'_>) -> Way {
@@ -32,6 +33,11 @@ pub(super) fn way(document: &Document<'_>, door: usize, request: &Request<'_>) -
             }
         });
     };
+    let demand = chain.join(CHAIN_TLS).child("require_client_certificate");
+    if get(document.json, &demand) == Some(&Json::Bool(true)) && !request.is_certified {
+        let barrier = Barrier::certificate(document.place(&demand), "require_client_certificate");
+        return Way::end(Answer::Bars(barrier));
+    }
     let of_type = |message: &str| {
         let filters = items(document.json, chain.child("filters")).into_iter();
         let mut configs = filters.map(|filter| filter.child("typed_config"));
@@ -96,6 +102,13 @@ fn chain(
 /// The way through a connection manager.
 fn managed(document: &Document<'_>, manager: &Pointer, request: &Request<'_>) -> Way {
     let json = document.json;
+    let codec = manager.child("codec_type");
+    // Enumerations have numbers too.
+    let is_http2 = |it: &&Json| **it == "HTTP2" || it.as_u64() == Some(2);
+    if get(json, &codec).filter(is_http2).is_some() {
+        let barrier = Barrier::http2(document.place(&codec), "codec_type: HTTP2");
+        return Way::end(Answer::Bars(barrier));
+    }
     let checks = items(json, manager.child("http_filters"))
         .into_iter()
         .any(|filter| {
@@ -141,7 +154,7 @@ fn managed(document: &Document<'_>, manager: &Pointer, request: &Request<'_>) ->
             Way {
                 server,
                 location: Some(document.spot(&route, route_name(value))),
-                answer: answer(value),
+                ..Way::end(answer(value))
             }
         }
         None => Way {

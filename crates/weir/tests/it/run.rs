@@ -70,7 +70,7 @@ fn files(place: &Place) {
     #[rustfmt::skip]
     let expected = [
         "arms", "histograms.hlog", "records.jsonl", "report.html", "report.md", "run.json",
-        "study.yaml",
+        "run.sha256", "study.yaml",
     ];
     assert_eq!(names_in(&folder), expected);
     assert_eq!(place.read("study.yaml"), STUDY);
