@@ -38,7 +38,7 @@ pub struct Asked {
 }
 
 /// A part of a configuration.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Spot {
     /// Index in [`Source::files`].
     pub file: usize,
@@ -155,18 +155,33 @@ impl Way {
     }
 }
 
+/// How a language says that a listener is missing.
+#[derive(Clone, Copy)]
+pub(crate) struct Missing {
+    /// Of one in clear: `no HTTP server listens in clear`.
+    pub(crate) clear: &'static str,
+    pub(crate) tls: &'static str,
+    /// What to do where there is none at all.
+    pub(crate) hint: &'static str,
+}
+
+/// Where a configuration listens.
+pub(crate) struct Doors<'a> {
+    pub(crate) source: &'a Source,
+    /// In the order of [`Listener`]s.
+    pub(crate) all: Vec<Door>,
+    pub(crate) missing: Missing,
+}
+
+impl Doors<'_> {
+    pub(crate) fn listeners(&self) -> Vec<Listener> {
+        self.all.iter().map(|door| door.listener.clone()).collect()
+    }
+}
+
 /// A configuration in which ways can be looked up.
 pub(crate) trait Map {
-    fn source(&self) -> &Source;
-
-    /// All its listeners, in the order of [`Listener`]s.
-    fn doors(&self) -> &[Door];
-
-    /// How a listener is missed: `no HTTP server listens in clear`.
-    fn missing(&self, tls: bool) -> &'static str;
-
-    /// What to do where there is no listener at all.
-    fn without_any(&self) -> &'static str;
+    fn doors(&self) -> &Doors<'_>;
 
     /// The way of a request that comes in at a door.
     fn way(&self, door: usize, request: &Request<'_>) -> Way;
@@ -204,7 +219,7 @@ pub(crate) trait Map {
 /// more than clients of a study have.
 pub(crate) fn look_up(map: &dyn Map, ask: &AskSpec) -> Result<Vec<Asked>, ConfigurationError> {
     let door = choose(map, ask)?;
-    let index = map.doors()[door].first;
+    let index = map.doors().all[door].first;
     let asked = |request: Request<'_>| {
         let way = map.way(index, &request);
         if let Some(error) = refused(map, index, &request, &way) {
@@ -222,7 +237,7 @@ pub(crate) fn look_up(map: &dyn Map, ask: &AskSpec) -> Result<Vec<Asked>, Config
         Ok(Asked {
             listener: Listener {
                 tls: ask.tls,
-                ..map.doors()[own].listener.clone()
+                ..map.doors().all[own].listener.clone()
             },
             index,
             past: map.before(index),
@@ -254,7 +269,7 @@ pub(crate) fn addresses(
 }
 
 fn choose(map: &dyn Map, ask: &AskSpec) -> Result<usize, ConfigurationError> {
-    let doors = map.doors();
+    let doors = &map.doors().all;
     let fits = |door: &usize| doors[*door].speaks(ask.tls);
     let all: Vec<usize> = (0..doors.len()).filter(fits).collect();
     let at = |port: u16| -> Vec<usize> {
@@ -296,19 +311,20 @@ fn choose(map: &dyn Map, ask: &AskSpec) -> Result<usize, ConfigurationError> {
 fn best(map: &dyn Map, among: &[usize], request: &Request<'_>, files: bool) -> Option<usize> {
     let ranked = among.iter().filter_map(|&door| {
         let rank = map.way(door, request).answer.rank(files)?;
-        Some((map.doors()[door].listener.port.is_none(), rank, door))
+        Some((map.doors().all[door].listener.port.is_none(), rank, door))
     });
     ranked.min().map(|(.., door)| door)
 }
 
 /// Nobody listens as asked.
 fn missing(map: &dyn Map, tls: bool, port: Option<u16>) -> ConfigurationError {
-    let what = map.missing(tls);
+    let missing = map.doors().missing;
+    let what = if tls { missing.tls } else { missing.clear };
     let what = match port {
         Some(port) => format!("{what} on port {port}"),
         None => what.to_owned(),
     };
-    let doors = map.doors();
+    let doors = &map.doors().all;
     let mut fitting = (0..doors.len()).filter(|&door| doors[door].speaks(tls));
     let unknown = fitting.find_map(|door| Some((&doors[door], map.variable(door)?)));
     if let (Some((door, variable)), Some(port)) = (unknown, port) {
@@ -316,23 +332,24 @@ fn missing(map: &dyn Map, tls: bool, port: Option<u16>) -> ConfigurationError {
             "{what}: `{}` has its port from the variable `{variable}` of the environment, which nothing sets",
             door.listener.address
         );
-        let place = &map.source().files[door.at.0];
+        let place = &map.doors().source.files[door.at.0];
         return error(place, door.at.1, what).hint(map.how_to_set(variable, port));
     }
     let named: Vec<String> = doors.iter().take(LISTED).map(Door::place).collect();
-    let at_first = |first: &Door| error(&map.source().files[first.at.0], first.at.1, &*what);
-    let found = doors
-        .first()
-        .map_or_else(|| about(&map.source().files[0].path, &*what), at_first);
+    let at_first = |first: &Door| error(&map.doors().source.files[first.at.0], first.at.1, &*what);
+    let found = doors.first().map_or_else(
+        || about(&map.doors().source.files[0].path, &*what),
+        at_first,
+    );
     found.hint(match named.is_empty() {
-        true => map.without_any().to_owned(),
+        true => missing.hint.to_owned(),
         false => format!("listeners: {}", named.join(", ")),
     })
 }
 
 /// There are listeners, and none that is chosen by itself.
 fn none_by_itself(map: &dyn Map, all: &[usize], request: &Request<'_>) -> ConfigurationError {
-    let doors = map.doors();
+    let doors = &map.doors().all;
     let first = &doors[all[0]];
     let sockets = all.iter().filter(|door| doors[**door].first == **door);
     let sockets: Vec<usize> = sockets.copied().collect();
@@ -361,7 +378,7 @@ fn none_by_itself(map: &dyn Map, all: &[usize], request: &Request<'_>) -> Config
         true => "name `host`, `path` or `port` in the load",
         false => "name another `host`, `path` or `port` in the load",
     };
-    error(&map.source().files[first.at.0], first.at.1, what).hint(hint)
+    error(&map.doors().source.files[first.at.0], first.at.1, what).hint(hint)
 }
 
 /// Why a request cannot be asked there, if it cannot: something that the load names is not there, or it asks
@@ -372,7 +389,7 @@ fn refused(
     request: &Request<'_>,
     way: &Way,
 ) -> Option<ConfigurationError> {
-    let door = &map.doors()[door];
+    let door = &map.doors().all[door];
     let (why, (file, at), hint) = match &way.answer {
         Answer::Nothing(why) if !request.may_miss => {
             let server = way.server.as_ref();
@@ -389,7 +406,7 @@ fn refused(
         request.host,
         door.name()
     );
-    Some(error(&map.source().files[file], at, what).hint(hint))
+    Some(error(&map.doors().source.files[file], at, what).hint(hint))
 }
 
 impl Spot {

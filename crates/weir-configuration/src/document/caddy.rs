@@ -7,16 +7,17 @@ use std::path::Path;
 use serde_json::{Value as Json, json};
 
 use super::asked::{Document, Parts};
-use super::caddy_known;
+use super::caddy_known::KNOWN;
 use super::caddy_routes;
 use super::dialect::Dialect;
 use super::find::{get, items};
-use super::listening::{Listening, Missing};
+use super::kept::check;
+use super::listening::Listening;
 use super::pointer::Pointer;
 use super::set::{Edits, set_in};
 use super::tree::Tree;
 use super::walk::Visit;
-use crate::asked::addresses;
+use crate::asked::{Missing, addresses};
 use crate::place::socket;
 use crate::{ConfigurationError, Source, Surroundings};
 
@@ -97,7 +98,7 @@ fn handlers(document: &Json, name: &str) -> Vec<Pointer> {
 /// The configuration as ways are looked up in it; `is_automatic` as for [`listening`].
 pub(super) fn document(parts: Parts<'_>, is_automatic: bool) -> Document<'_> {
     let found = listening(parts.2, is_automatic);
-    Document::new(parts, found, &MISSING, caddy_routes::way)
+    Document::new(parts, found, MISSING, caddy_routes::way)
 }
 
 /// Looks something up. A server that would have its TLS from automatic HTTPS speaks it, unless nobody asks
@@ -211,7 +212,7 @@ pub fn adapt_caddy(
     copy.upstreams(surroundings.origin);
     copy.logs();
     copy.certificates();
-    caddy_known::check(&source.files[0], &tree, &copy.edits.0)?;
+    check(&source.files[0], &tree, &copy.edits.0, &KNOWN)?;
     set_in(source, &tree, format, &copy.edits.0)
 }
 

@@ -7,15 +7,16 @@ use serde_json::{Value as Json, json};
 
 use super::asked::{Document, Parts};
 use super::dialect::Dialect;
-use super::envoy_known;
+use super::envoy_known::KNOWN;
 use super::envoy_routes;
 use super::find::{field, get, items};
-use super::listening::{Listening, Missing};
+use super::kept::check;
+use super::listening::Listening;
 use super::pointer::Pointer;
 use super::set::{Edits, set_in};
 use super::tree::Tree;
 use super::walk::Visit;
-use crate::asked::addresses;
+use crate::asked::{Missing, addresses};
 use crate::place::socket;
 use crate::{ConfigurationError, Pem, Source, Surroundings};
 
@@ -186,7 +187,7 @@ fn of_listener(document: &Json, at: Pointer) -> Listening {
 
 /// The bootstrap as ways are looked up in it.
 pub(super) fn document(parts: Parts<'_>) -> Document<'_> {
-    Document::new(parts, listening(parts.2), &MISSING, envoy_routes::way)
+    Document::new(parts, listening(parts.2), MISSING, envoy_routes::way)
 }
 
 /// Makes a copy run in a trial: on the given addresses, with its sockets below `PREFIX/run/` and its
@@ -236,7 +237,7 @@ pub fn adapt_envoy(
     copy.elsewhere();
     copy.clusters(surroundings.origin);
     copy.files();
-    envoy_known::check(&source.files[0], &tree, &copy.edits.0)?;
+    check(&source.files[0], &tree, &copy.edits.0, &KNOWN)?;
     set_in(source, &tree, format, &copy.edits.0)
 }
 

@@ -10,12 +10,18 @@ use super::location::{FILES, Fallback, content, fallback, find, is_one_of, rewri
 use super::syntax::Directive;
 use super::view::{self, Node};
 use crate::answer::{Answer, Barrier};
-use crate::asked::{self, Asked, Door, Map, Request, Spot, Way};
+use crate::asked::{self, Asked, Door, Doors, Map, Missing, Request, Spot, Way};
 use crate::names::{is_found, wildcard};
 use crate::{Ask, ConfigurationError, Source};
 
 /// Ways from one location to another, by `try_files`; nginx itself gives up after ten.
 const MOST_STEPS: usize = 10;
+
+const MISSING: Missing = Missing {
+    clear: "no HTTP server listens in clear",
+    tls: "no HTTP server listens with TLS",
+    hint: "write a `server` into `http`",
+};
 
 /// Looks up what answers the requests of a load: one for each. `build` is what the program prints of itself
 /// (`nginx -V`).
@@ -48,9 +54,8 @@ pub(super) fn sockets(
 
 /// The servers of `http` by what they listen at.
 struct Servers<'a> {
-    source: &'a Source,
+    doors: Doors<'a>,
     listens: Vec<Listen<'a>>,
-    doors: Vec<Door>,
     /// What `http` itself says.
     http: Vec<&'a Node<'a>>,
     /// The listeners of `stream`, and the blocks themselves.
@@ -87,10 +92,14 @@ impl<'a> Servers<'a> {
             is_inner: false,
         });
         let blocks = |name: &'static str| nodes.iter().filter(move |node| node.is_block(name));
-        Servers {
+        let doors = Doors {
             source,
+            all: doors.collect(),
+            missing: MISSING,
+        };
+        Servers {
+            doors,
             streams: (others, blocks("stream").collect()),
-            doors: doors.collect(),
             listens,
             http: blocks("http").flat_map(Node::simple).collect(),
             tells_http2: tells_http2(build),
@@ -146,7 +155,7 @@ impl<'a> Servers<'a> {
 
     fn spot(&self, node: &Node<'_>, name: String) -> Spot {
         Spot::new(
-            self.source,
+            self.doors.source,
             node.file,
             node.directive.name.span.clone(),
             name,
@@ -258,23 +267,8 @@ impl<'a> Servers<'a> {
 }
 
 impl Map for Servers<'_> {
-    fn source(&self) -> &Source {
-        self.source
-    }
-
-    fn doors(&self) -> &[Door] {
+    fn doors(&self) -> &Doors<'_> {
         &self.doors
-    }
-
-    fn missing(&self, tls: bool) -> &'static str {
-        match tls {
-            true => "no HTTP server listens with TLS",
-            false => "no HTTP server listens in clear",
-        }
-    }
-
-    fn without_any(&self) -> &'static str {
-        "write a `server` into `http`"
     }
 
     fn before(&self, door: usize) -> Vec<Spot> {

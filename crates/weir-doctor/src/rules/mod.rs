@@ -21,15 +21,10 @@ use shape::Shape;
 /// What all rules find, rule by rule.
 pub(crate) fn all(facts: &Facts) -> Vec<Finding> {
     let shape = Shape::of(facts);
+    #[rustfmt::skip]
     let rules: [fn(&Shape<'_>, &mut Vec<Finding>); 8] = [
-        descriptors::rules,
-        ports::rules,
-        backlog::rules,
-        tables::rules,
-        http::rules,
-        cpu::rules,
-        advice::rules,
-        sysctl_files::rules,
+        descriptors::rules, ports::rules, backlog::rules, tables::rules, http::rules, cpu::rules,
+        advice::rules, sysctl_files::rules,
     ];
     let mut findings = Vec::new();
     for rule in rules {

@@ -1,7 +1,7 @@
 use weir_configuration::document::{self, Dialect};
 use weir_model::study::AskSpec;
 
-use super::{ask, must_be};
+use super::{all_must_be, ask, must_be};
 use crate::support::{must_have, source};
 
 /// What is in files that are not read is said, where nothing else is there.
@@ -87,60 +87,24 @@ static_resources:
 fn envoy_chooses_by_chain_domain_and_route() {
     let source = source("envoy.yaml", ENVOY);
     let look_up = |ask: &AskSpec| document::asked(&source, Dialect::Envoy, ask);
-    must_be(
+    all_must_be(
         &look_up,
-        &[
-            (
-                "",
-                "0.0.0.0:8080 | virtual host any | route with prefix / | passes it on",
-            ),
-            (
-                ":8080 /h",
-                "0.0.0.0:8080 | virtual host any | route with prefix / | passes it on",
-            ),
-            (
-                ":8080 /health",
-                "0.0.0.0:8080 | virtual host any | route with path /health | returns 200",
-            ),
-            (
-                ":8080 /v1/x",
-                "0.0.0.0:8080 | virtual host any | route | passes it on",
-            ),
-            (
-                ":8080 shop.example /api/x",
-                "0.0.0.0:8080 | virtual host shop | route with path_separated_prefix /api | passes it on",
-            ),
-            (
-                ":8080 a.shop.example /blocked",
-                "0.0.0.0:8080 | virtual host shop | route with prefix /blocked | returns 403",
-            ),
-            (
-                ":8080 shop.example /apix",
-                "42:15 a request for `/apix` with the host `shop.example` at 0.0.0.0:8080: virtual host shop has no route for it",
-            ),
-            (
-                ":80",
-                "0.0.0.0:80 | virtual host all | route with prefix / | redirects",
-            ),
-            (":9000", "0.0.0.0:9000 | - | - | shows statistics or health"),
-            (
-                "tls a.example",
-                "0.0.0.0:443 | virtual host of-a | route with prefix / | passes it on",
-            ),
-            (
-                "tls b.example",
-                "0.0.0.0:443 | virtual host of-others | route with prefix / | passes it on",
-            ),
-            // A copy opens its first chain to any name.
-            (
-                "tls",
-                "0.0.0.0:443 | virtual host of-a | route with prefix / | passes it on",
-            ),
-            (
-                "tls :443 c.other",
-                "47:5 a request for `/` with the host `c.other` at 0.0.0.0:443 (TLS): no filter chain takes the name `c.other`",
-            ),
-        ],
+        "
+            => 0.0.0.0:8080 | virtual host any | route with prefix / | passes it on
+            :8080 /h => 0.0.0.0:8080 | virtual host any | route with prefix / | passes it on
+            :8080 /health => 0.0.0.0:8080 | virtual host any | route with path /health | returns 200
+            :8080 /v1/x => 0.0.0.0:8080 | virtual host any | route | passes it on
+            :8080 shop.example /api/x => 0.0.0.0:8080 | virtual host shop | route with path_separated_prefix /api | passes it on
+            :8080 a.shop.example /blocked => 0.0.0.0:8080 | virtual host shop | route with prefix /blocked | returns 403
+            :8080 shop.example /apix => 42:15 a request for `/apix` with the host `shop.example` at 0.0.0.0:8080: virtual host shop has no route for it
+            :80 => 0.0.0.0:80 | virtual host all | route with prefix / | redirects
+            :9000 => 0.0.0.0:9000 | - | - | shows statistics or health
+            tls a.example => 0.0.0.0:443 | virtual host of-a | route with prefix / | passes it on
+            tls b.example => 0.0.0.0:443 | virtual host of-others | route with prefix / | passes it on
+            # A copy opens its first chain to any name.
+            tls => 0.0.0.0:443 | virtual host of-a | route with prefix / | passes it on
+            tls :443 c.other => 47:5 a request for `/` with the host `c.other` at 0.0.0.0:443 (TLS): no filter chain takes the name `c.other`
+        ",
     );
     let found = look_up(&ask(":8080 shop.example /api/x"))
         .unwrap()
@@ -169,38 +133,20 @@ const CADDY: &str = r#"{"apps": {"http": {"servers": {
 #[test]
 fn caddy_chooses_by_its_routes() {
     let source = source("caddy.json", CADDY);
-    must_be(
+    all_must_be(
         &|ask| document::asked(&source, Dialect::Caddy, ask),
-        &[
-            ("", ":8080 | server plain | route | passes it on"),
-            (":80", ":80 | server redirects | route | redirects"),
-            (
-                "tls shop.example",
-                ":443 | server site | route | passes it on",
-            ),
-            (
-                "tls shop.example /static/a",
-                ":443 | server site | route for /static/* *.css | answers from files",
-            ),
-            (
-                "tls :443 shop.example /metrics",
-                ":443 | server site | route for /metrics | shows statistics or health",
-            ),
-            (
-                "tls a.wild.example",
-                ":443 | server site | route for *.wild.example | returns 200",
-            ),
-            (
-                "tls :443 a.b.wild.example",
-                "5:11 a request for `/` with the host `a.b.wild.example` at :443 (TLS): server site has no route for it",
-            ),
-            (
-                "tls not.example /y",
-                ":443 | server site | route for *.wild.example | returns 200",
-            ),
-            ("tls :443 not.example /x", "5:11 a request for `/x`…"),
-            (":81", "14:24 no server is in clear on port 81"),
-        ],
+        "
+            => :8080 | server plain | route | passes it on
+            :80 => :80 | server redirects | route | redirects
+            tls shop.example => :443 | server site | route | passes it on
+            tls shop.example /static/a => :443 | server site | route for /static/* *.css | answers from files
+            tls :443 shop.example /metrics => :443 | server site | route for /metrics | shows statistics or health
+            tls a.wild.example => :443 | server site | route for *.wild.example | returns 200
+            tls :443 a.b.wild.example => 5:11 a request for `/` with the host `a.b.wild.example` at :443 (TLS): server site has no route for it
+            tls not.example /y => :443 | server site | route for *.wild.example | returns 200
+            tls :443 not.example /x => 5:11 a request for `/x`…
+            :81 => 14:24 no server is in clear on port 81
+        ",
     );
 }
 

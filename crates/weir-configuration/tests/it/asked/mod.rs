@@ -58,7 +58,7 @@ fn shown(asked: &Asked) -> String {
 
 type LookUp<'a> = &'a dyn Fn(&AskSpec) -> Result<Vec<Asked>, ConfigurationError>;
 
-/// Looks each ask up; one that is refused has its error's words and place instead.
+/// Looks each ask up; one that is refused has its error's place and words instead; `…` stands for their rest.
 #[track_caller]
 fn must_be(look_up: LookUp<'_>, cases: &[(&str, &str)]) {
     for (text, expected) in cases {
@@ -71,4 +71,14 @@ fn must_be(look_up: LookUp<'_>, cases: &[(&str, &str)]) {
             None => assert_eq!(found, *expected, "{text}"),
         }
     }
+}
+
+/// The same of a table, a line for each ask: `tls shop.example => 443 | server shop | location / | passes it on`.
+/// `#` begins a comment.
+#[track_caller]
+fn all_must_be(look_up: LookUp<'_>, table: &str) {
+    let lines = table.lines().map(str::trim);
+    let lines = lines.filter(|line| !line.is_empty() && !line.starts_with('#'));
+    let cases = lines.map(|line| line.split_once("=> ").expect(line));
+    must_be(look_up, &cases.collect::<Vec<_>>());
 }

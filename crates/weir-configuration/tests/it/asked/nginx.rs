@@ -1,6 +1,6 @@
 use weir_configuration::nginx;
 
-use super::{ask, must_be};
+use super::{all_must_be, ask, must_be};
 use crate::support::source;
 
 const NGINX: &str = "\
@@ -46,35 +46,35 @@ http {
 #[test]
 fn nginx_chooses_by_server_name_and_location() {
     let source = source("nginx.conf", NGINX);
-    let shop = |rest: &str| format!("443 | server shop.example *.shop.example | {rest}");
-    let cases = [
-        ("", "8080 | server internal | location / | passes it on".to_owned()),
-        (":80", "80 | server | - | returns 404".to_owned()),
-        (":80 shop.example", "80 | server shop.example | - | redirects".to_owned()),
-        // The default of the only TLS port refuses whoever names nobody that it knows.
-        ("tls", "12:9 no listener with TLS passes on a request for `/` with the host `weir.test`: 443 (TLS)…".to_owned()),
-        ("tls shop.example", shop("location / | passes it on")),
-        ("tls shop.example /exact", shop("location = /exact | returns 204")),
-        ("tls shop.example /static/a.png", shop("location ^~ /static/ | answers from files")),
-        ("tls shop.example /x/a.PNG?v=1", shop("location ~* \\.(png|jpg)$ | answers from files")),
-        ("tls shop.example /api/a.json", shop("location ~ \\.json$ | passes it on")),
-        ("tls shop.example /api/a.png", shop("location ~* \\.(png|jpg)$ | answers from files")),
-        ("tls shop.example /api/a", shop("location /api/ | passes it on")),
-        ("tls shop.example /spa/a", shop("location @app | passes it on")),
-        ("tls :443 shop.example /old/", shop("location /old/ | redirects")),
-        ("tls :443 shop.example /status", shop("location /status | shows statistics or health")),
-        ("tls :443 shop.example /gone", shop("location /gone | returns 410")),
-        ("tls a.b.shop.example", shop("location / | passes it on")),
-        ("tls www.any.example /only/a", "443 | server www.* | location /only | passes it on".to_owned()),
-        ("tls node17.example", "443 | server ~^node\\d+\\.example$ | location / | passes it on".to_owned()),
-        (":8081", "127.0.0.1:8081 | server | location / | shows statistics or health".to_owned()),
-        // What is named must be there.
-        (":81", "4:14 no HTTP server listens in clear on port 81".to_owned()),
-        (":443", "4:14 no HTTP server listens in clear on port 443".to_owned()),
-        ("tls :443 www.any.example /x", "32:5 a request for `/x` with the host `www.any.example` at 443 (TLS): no location of server www.* takes it…".to_owned()),
-    ];
-    let cases: Vec<(&str, &str)> = cases.iter().map(|(ask, shown)| (*ask, &**shown)).collect();
-    must_be(&|ask| nginx::asked(&source, ask, ""), &cases);
+    all_must_be(
+        &|ask| nginx::asked(&source, ask, ""),
+        r"
+            => 8080 | server internal | location / | passes it on
+            :80 => 80 | server | - | returns 404
+            :80 shop.example => 80 | server shop.example | - | redirects
+            # The default of the only TLS port refuses whoever names nobody that it knows.
+            tls => 12:9 no listener with TLS passes on a request for `/` with the host `weir.test`: 443 (TLS)…
+            tls shop.example => 443 | server shop.example *.shop.example | location / | passes it on
+            tls shop.example /exact => 443 | server shop.example *.shop.example | location = /exact | returns 204
+            tls shop.example /static/a.png => 443 | server shop.example *.shop.example | location ^~ /static/ | answers from files
+            tls shop.example /x/a.PNG?v=1 => 443 | server shop.example *.shop.example | location ~* \.(png|jpg)$ | answers from files
+            tls shop.example /api/a.json => 443 | server shop.example *.shop.example | location ~ \.json$ | passes it on
+            tls shop.example /api/a.png => 443 | server shop.example *.shop.example | location ~* \.(png|jpg)$ | answers from files
+            tls shop.example /api/a => 443 | server shop.example *.shop.example | location /api/ | passes it on
+            tls shop.example /spa/a => 443 | server shop.example *.shop.example | location @app | passes it on
+            tls :443 shop.example /old/ => 443 | server shop.example *.shop.example | location /old/ | redirects
+            tls :443 shop.example /status => 443 | server shop.example *.shop.example | location /status | shows statistics or health
+            tls :443 shop.example /gone => 443 | server shop.example *.shop.example | location /gone | returns 410
+            tls a.b.shop.example => 443 | server shop.example *.shop.example | location / | passes it on
+            tls www.any.example /only/a => 443 | server www.* | location /only | passes it on
+            tls node17.example => 443 | server ~^node\d+\.example$ | location / | passes it on
+            :8081 => 127.0.0.1:8081 | server | location / | shows statistics or health
+            # What is named must be there.
+            :81 => 4:14 no HTTP server listens in clear on port 81
+            :443 => 4:14 no HTTP server listens in clear on port 443
+            tls :443 www.any.example /x => 32:5 a request for `/x` with the host `www.any.example` at 443 (TLS): no location of server www.* takes it…
+        ",
+    );
 }
 
 #[test]
@@ -142,13 +142,13 @@ fn the_role_counts_where_nothing_is_named() {
     let conf = "events { }\nhttp {\n    server { listen 80; location / { proxy_pass http://192.0.2.1; } }\n    \
                 server { listen 81; root /srv; }\n    server { listen 82; return 204; }\n}\n";
     let source = source("nginx.conf", conf);
-    must_be(
+    all_must_be(
         &|ask| nginx::asked(&source, ask, ""),
-        &[
-            ("", "80 | server | location / | passes it on"),
-            ("files", "81 | server | - | answers from files"),
-            (":82 files", "82 | server | - | returns 204"),
-        ],
+        "
+            => 80 | server | location / | passes it on
+            files => 81 | server | - | answers from files
+            :82 files => 82 | server | - | returns 204
+        ",
     );
 }
 

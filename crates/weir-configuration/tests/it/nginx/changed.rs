@@ -89,24 +89,16 @@ fn what_means_the_same_is_left_alone() {
         ("gzip_min_length", "1024"),
         ("open_file_cache", "max=1000 inactive=20s"),
     ];
+    #[rustfmt::skip]
     let rows = [
         ("debian", &debian[..]),
-        (
-            "wordpress",
-            &[("keepalive_timeout", "65s"), ("backlog", "1024")],
-        ),
+        ("wordpress", &[("keepalive_timeout", "65s"), ("backlog", "1024")]),
         ("quotes", &[("worker_processes", "2")]),
         ("tls", &tls),
         ("static", &gzip),
-        (
-            "static",
-            &[("gzip_types", "application/json text/css text/plain")],
-        ),
+        ("static", &[("gzip_types", "application/json text/css text/plain")]),
         ("cache", &[("reuseport", "on")]),
-        (
-            "endless",
-            &[("gzip_types", "text/html"), ("origin_keepalive", "0")],
-        ),
+        ("endless", &[("gzip_types", "text/html"), ("origin_keepalive", "0")]),
     ];
     for (name, settings) in rows {
         let source = User::of(name).read();

@@ -223,21 +223,15 @@ fn a_group_is_made_once_and_its_name_is_free() {
 #[test]
 fn a_group_that_would_change_requests_is_offered_with_its_reason() {
     let above = "        proxy_set_header X-Real-IP $remote_addr;\n";
-    for (lines, target, why) in [
+    #[rustfmt::skip]
+    let rows = [
         ("", "https://192.0.2.9:8443", "over TLS"),
         (above, "http://192.0.2.9:80", "headers from above"),
         ("", "http://unix:/run/app.sock", "no header `Host`"),
-        (
-            "        proxy_set_header Host $proxy_host;\n",
-            "http://192.0.2.9:80",
-            "made from that",
-        ),
-        (
-            "        proxy_redirect default;\n",
-            "http://192.0.2.9:80",
-            "`proxy_redirect default`",
-        ),
-    ] {
+        ("        proxy_set_header Host $proxy_host;\n", "http://192.0.2.9:80", "made from that"),
+        ("        proxy_redirect default;\n", "http://192.0.2.9:80", "`proxy_redirect default`"),
+    ];
+    for (lines, target, why) in rows {
         let server = match lines.contains("redirect") {
             true => format!(
                 "        location / {{\n    {lines}            proxy_pass {target};\n        }}\n"
