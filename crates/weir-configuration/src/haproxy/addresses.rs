@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::asked;
 use super::edit::Edit;
-use super::listeners::is_tls;
+use super::listeners::{is_tls, last_port, port};
 use super::options::options;
 use super::paths::written;
 use super::sections::Statement;
@@ -47,6 +47,7 @@ pub(super) fn adapt(
     let binds = binds(edit);
     let asked = asked::addresses(edit.source, edit.tree, &surroundings.asks)?;
     let mut moved = BTreeMap::new();
+    let mut ports = Vec::new();
     for (index, bind) in binds.iter().enumerate() {
         let Some(address) = bind.statement.words.get(1) else {
             continue;
@@ -64,6 +65,13 @@ pub(super) fn adapt(
                 format!("unix@{}", written(path.as_ref()))
             }
         };
+        ports.extend(under_load.and_then(|(_, new)| {
+            let asks = surroundings.asks.iter().filter(|ask| ask.at == *new);
+            let mut named = asks.filter_map(|ask| ask.spec.port.or(ask.spec.proxy_port));
+            let named = named.find(|port| has_port(&address.text, *port));
+            let own = named.or_else(|| address.text.split(',').find_map(port))?;
+            Some((own, new.port()))
+        }));
         let under_load = under_load.is_some();
         edit.splice(bind.file, address.span.clone(), new.clone());
         let certificate = surroundings.certificate.filter(|_| under_load && bind.tls);
@@ -89,7 +97,35 @@ pub(super) fn adapt(
         );
     }
     servers(edit, surroundings, &moved);
+    destinations(edit, &ports);
     Ok(())
+}
+
+/// Whether a port is one of those of a `bind` line's addresses.
+fn has_port(addresses: &str, wanted: u16) -> bool {
+    addresses.split(',').any(|address| {
+        let ports = port(address).map(|first| first..=last_port(address).unwrap_or(first));
+        ports.is_some_and(|ports| ports.contains(&wanted))
+    })
+}
+
+/// Conditions about the port that a load asks are about that of the copy.
+fn destinations(edit: &mut Edit<'_>, ports: &[(u16, u16)]) {
+    let tree = edit.tree;
+    for section in &tree.sections {
+        for statement in &section.statements {
+            let mut is_port = false;
+            for word in &statement.words {
+                let number: Option<u16> = word.text.parse().ok();
+                is_port =
+                    word.text == "dst_port" || (is_port && (number.is_some() || word.text == "eq"));
+                let is_own = |(own, _): &&(u16, u16)| is_port && number == Some(*own);
+                if let Some((_, new)) = ports.iter().find(is_own) {
+                    edit.splice(section.file, word.span.clone(), new.to_string());
+                }
+            }
+        }
+    }
 }
 
 /// An address without what means "any address of this host".

@@ -7,6 +7,7 @@ use std::net::SocketAddr;
 use weir_model::study::AskSpec;
 
 use super::listen::{self, Listen, Socket};
+use super::rewrite::{End, Fallback, Passage};
 use super::view::{self, Node};
 use crate::asked::{self, Answer, Asked, Door, Map, Request, Spot, Way};
 use crate::names::{is_found, wildcard};
@@ -161,55 +162,66 @@ impl<'a> Servers<'a> {
         ))
     }
 
-    /// What a server does with a request that no location changes any more.
-    fn in_server(&self, server: &'a Node<'a>, request: &Request<'_>) -> Way {
+    /// What a server does with a request, by way of all the locations that it is sent on to.
+    fn in_server(&self, server: &'a Node<'a>, mut passage: Passage<'_>) -> Way {
         let of_server = Some(self.spot(server, server_name(server)));
         let way = |location: Option<&Node<'_>>, answer| Way {
             server: of_server.clone(),
             location: location.map(|node| self.spot(node, location_name(node))),
             answer,
         };
-        if let Some(answer) = rewritten(server, request) {
+        if let Some(End::Answer(answer)) = passage.rewritten(server) {
             return way(None, answer);
         }
-        let mut path = request.path.to_owned();
-        let mut location = find(&server.children, &path).map(|(location, _)| location);
+        let taking = |path: &str| find(&server.children, path).map(|(location, _)| location);
+        let mut location = taking(&passage.path);
         for _ in 0..MOST_STEPS {
-            let Some(node) = location else {
-                let has_locations = server.children.iter().any(|node| node.is_block("location"));
-                let says_files = server.simple().any(|node| is_one_of(node, FILES));
-                return way(
-                    None,
-                    match self.has_files || says_files || !has_locations {
-                        true => Answer::Files,
-                        false => Answer::Nothing(format!(
-                            "no location of {} takes it, and no `root` says where files are",
-                            server_name(server)
-                        )),
-                    },
-                );
-            };
-            if let Some(answer) = rewritten(node, request) {
-                return way(Some(node), answer);
+            let before = passage.path.clone();
+            match location.and_then(|node| passage.rewritten(node)) {
+                Some(End::Answer(answer)) => return way(location, answer),
+                Some(End::Last) | None if passage.path != before => {
+                    location = taking(&passage.path);
+                    continue;
+                }
+                _ => {}
             }
-            match fallback(node) {
+            match passage.fallback(location.unwrap_or(server)) {
                 Some(Fallback::Named(name)) => {
                     let named = |node: &&Node<'a>| {
                         node.is_block("location") && node.directive.argument(0) == Some(name)
                     };
                     match server.children.iter().find(named) {
                         Some(next) => location = Some(next),
-                        None => return way(Some(node), Answer::Unknown),
+                        None => return way(location, Answer::Unknown),
                     }
+                    continue;
                 }
-                Some(Fallback::Path(next)) if next != path => {
-                    path = next;
-                    location = find(&server.children, &path).map(|(location, _)| location);
-                }
-                _ => return way(Some(node), content(node)),
+                Some(Fallback::Path(next)) if next != passage.path => passage.path = next,
+                _ => match (
+                    self.content(location, server),
+                    passage.index(location, server),
+                ) {
+                    (Answer::Files, Some(next)) if next != passage.path => passage.path = next,
+                    (answer, _) => return way(location, answer),
+                },
             }
+            location = taking(&passage.path);
         }
         way(location, Answer::Unknown)
+    }
+
+    /// What answers where nothing sends a request on.
+    fn content(&self, location: Option<&Node<'_>>, server: &Node<'_>) -> Answer {
+        let has_locations = || server.children.iter().any(|node| node.is_block("location"));
+        let says_files = || server.simple().any(|node| is_one_of(node, FILES));
+        match location {
+            Some(location) => content(location),
+            None if self.has_files || says_files() || !has_locations() => Answer::Files,
+            None => Answer::Nothing(format!(
+                "no location of {} takes it, and no `root` says where files are",
+                server_name(server)
+            )),
+        }
     }
 }
 
@@ -231,6 +243,10 @@ impl Map for Servers<'_> {
 
     fn without_any(&self) -> &'static str {
         "write a `server` into `http`"
+    }
+
+    fn is_for_host(&self, door: usize, request: &Request<'_>) -> bool {
+        self.server(door, request.host).1
     }
 
     fn door_of(&self, door: usize, server: &Spot) -> usize {
@@ -266,7 +282,14 @@ impl Map for Servers<'_> {
                 server: Some(self.spot(server, server_name(server))),
                 ..Way::end(Answer::Nothing(why))
             },
-            None => self.in_server(server, request),
+            None => {
+                let passage = Passage {
+                    request,
+                    port: self.listens[door].socket.port(),
+                    path: request.path.to_owned(),
+                };
+                self.in_server(server, passage)
+            }
         }
     }
 }
@@ -360,93 +383,6 @@ fn find<'n, 't>(block: &'n [Node<'t>], path: &str) -> Option<(&'n Node<'t>, bool
         return Some((inner, true));
     }
     inner.or(prefix.map(|(.., node)| (node, false)))
-}
-
-/// What the rewrite module answers in a block, if it does: `return`, and a `rewrite` to elsewhere.
-fn rewritten(block: &Node<'_>, request: &Request<'_>) -> Option<Answer> {
-    for node in &block.children {
-        let directive = node.directive;
-        let answer = match &*directive.name.text {
-            "return" => Some(returned(node)),
-            "rewrite" => {
-                let goes = directive.argument(1).unwrap_or_default();
-                let flag = directive.argument(2).unwrap_or_default();
-                let schemes = ["http://", "https://", "$scheme"];
-                let leaves = schemes.iter().any(|scheme| goes.starts_with(scheme))
-                    || matches!(flag, "redirect" | "permanent");
-                let pattern = directive.argument(0).unwrap_or_default();
-                (leaves && is_found(pattern, false, request.path) == Some(true))
-                    .then_some(Answer::Redirects)
-            }
-            "if" if is_true(node, request) == Some(true) => rewritten(node, request),
-            _ => None,
-        };
-        if answer.is_some() {
-            return answer;
-        }
-    }
-    None
-}
-
-fn returned(node: &Node<'_>) -> Answer {
-    let first = node.directive.argument(0).unwrap_or_default();
-    // A URL alone is 302.
-    first.parse().map_or(Answer::Redirects, Answer::of_status)
-}
-
-/// Whether an `if` is entered, as far as the request alone decides it.
-fn is_true(node: &Node<'_>, request: &Request<'_>) -> Option<bool> {
-    let words: Vec<&str> = node.directive.words().collect();
-    let condition = words.join(" ");
-    let condition = condition
-        .trim()
-        .strip_prefix('(')?
-        .strip_suffix(')')?
-        .trim();
-    let (variable, rest) = match condition.split_once(char::is_whitespace) {
-        Some((variable, rest)) => (variable, rest.trim()),
-        None => (condition, ""),
-    };
-    let value = match variable.strip_prefix('$')? {
-        "host" | "http_host" => request.host,
-        "scheme" if request.is_tls() => "https",
-        "scheme" => "http",
-        "https" if request.is_tls() => "on",
-        "https" => "",
-        "uri" | "document_uri" => request.path,
-        "request_uri" => request.target,
-        _ => return None,
-    };
-    let (sign, word) = rest.split_once(char::is_whitespace).unwrap_or((rest, ""));
-    let word = word.trim();
-    match sign {
-        "" => Some(!value.is_empty() && value != "0"),
-        "=" => Some(value == word),
-        "!=" => Some(value != word),
-        "~" => is_found(word, false, value),
-        "~*" => is_found(word, true, value),
-        "!~" => is_found(word, false, value).map(|found| !found),
-        "!~*" => is_found(word, true, value).map(|found| !found),
-        _ => None,
-    }
-}
-
-/// Where `try_files` goes when no file is there.
-enum Fallback<'a> {
-    Named(&'a str),
-    Path(String),
-}
-
-fn fallback<'a>(location: &'a Node<'_>) -> Option<Fallback<'a>> {
-    let mut simple = location.simple();
-    let tries = simple.find(|node| node.directive.is("try_files"))?;
-    let last = tries.directive.words().last()?;
-    if last.starts_with('@') {
-        return Some(Fallback::Named(last));
-    }
-    let path = last.split('?').next().unwrap_or_default();
-    let is_path = path.starts_with('/') && !path.contains('$');
-    is_path.then(|| Fallback::Path(path.to_owned()))
 }
 
 /// What answers in a location that changes nothing any more.

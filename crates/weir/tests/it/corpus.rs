@@ -15,7 +15,7 @@ use std::thread;
 use http::Uri;
 use weir_record::Run;
 
-use crate::corpus_shapes::{SHAPES, Shape};
+use crate::corpus_shapes::{Shape, shapes};
 use crate::place::{self, Place, proxy_of};
 use crate::program::{self, Ended};
 use crate::run_own::User;
@@ -71,7 +71,7 @@ fn a_corpus_of_configurations_goes_all_the_way() {
 
 fn next_of(next: &AtomicUsize) -> Option<(usize, &'static Shape)> {
     let index = next.fetch_add(1, Ordering::Relaxed);
-    Some((index, SHAPES.get(index)?))
+    Some((index, shapes().nth(index)?))
 }
 
 /// What comes of a shape, as a row of the table.

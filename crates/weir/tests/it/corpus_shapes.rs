@@ -1,5 +1,7 @@
 //! What of `tests/data/corpus` is taken all the way, and how: one row for each shape.
 
+use crate::corpus_nginx::NGINX;
+
 /// A configuration after the shape of public ones.
 pub(crate) struct Shape {
     /// The proxy's folder, and in it a file, a folder of files, or a folder with its main file.
@@ -15,7 +17,7 @@ pub(crate) struct Shape {
     pub(crate) fields: &'static str,
 }
 
-const fn shape(
+pub(crate) const fn shape(
     main: &'static str,
     like: &'static str,
     asked: &'static [&'static str],
@@ -31,178 +33,15 @@ const fn shape(
     }
 }
 
-pub(crate) const SHAPES: &[Shape] = &[
-    shape(
-        "nginx/docker/nginx.conf",
-        "the official image, a site in `conf.d`",
-        &["http://tickets.example.org/"],
-        "origin_keepalive: 32",
-    ),
-    shape(
-        "nginx/sites-enabled/nginx.conf",
-        "Debian's `sites-enabled`, one site in clear and one with TLS",
-        &[
-            "https://bakery.example.org/",
-            "http://bakery.internal.example.org:8080/",
-        ],
-        "gzip_comp_level: 5",
-    ),
-    shape(
-        "nginx/certbot/nginx.conf",
-        "a site that Certbot has changed",
-        &["https://blog.example.org/"],
-        "ssl_session_tickets: on",
-    ),
-    Shape {
-        proxy: ", role: {static-files: {size: 1KiB}}",
-        ..shape(
-            "nginx/boilerplate/nginx.conf",
-            "a boilerplate of many small files, static content",
-            &["http://garden.example.org/"],
-            "open_file_cache: max=1000 inactive=20s",
-        )
-    },
-    shape(
-        "nginx/generator/nginx.conf",
-        "a generator of configurations: maps of regular expressions, redirects, TLS",
-        &["https://radio.example.org/"],
-        "ssl_buffer_size: 4k",
-    ),
-    shape(
-        "nginx/wordpress/nginx.conf",
-        "WordPress behind PHP-FPM, with a FastCGI cache",
-        &["http://poems.example.org/"],
-        "gzip: on",
-    ),
-    shape(
-        "nginx/nextcloud.conf",
-        "the reverse proxy of a file cloud, both schemes in one server",
-        &["https://files.example.org/"],
-        "ssl_session_timeout: 600s",
-    ),
-    shape(
-        "nginx/gitlab/nginx.conf",
-        "GitLab's package: filtered logs, a Unix socket, a status server",
-        &["http://forge.example.org/"],
-        "origin_keepalive: 32",
-    ),
-    shape(
-        "nginx/discourse.conf",
-        "a forum: limits, nested locations, a named one for the rest",
-        &["http://forum.example.org/"],
-        "proxy_buffering: off",
-    ),
-    shape(
-        "nginx/ingress.conf",
-        "the controller of a cluster: the balancer is Lua",
-        &["http://cheese.example.org/"],
-        "worker_processes: 1",
-    ),
-    shape(
-        "nginx/openresty.conf",
-        "an API gateway in Lua with a store of its own",
-        &["http://api.example.org/api/"],
-        "gzip: on",
-    ),
-    shape(
-        "nginx/websocket.conf",
-        "WebSockets by a map of `$http_upgrade`",
-        &["http://chat.example.org/"],
-        "origin_keepalive: 32",
-    ),
-    shape(
-        "nginx/grpc.conf",
-        "gRPC beside HTTP/1.1 in one server",
-        &["http://rpc.example.org/"],
-        "keepalive_timeout: 30s",
-    ),
-    shape(
-        "nginx/grpc-only.conf",
-        "gRPC alone, in clear",
-        &["http://rpc.example.org/"],
-        "keepalive_requests: 100",
-    ),
-    shape(
-        "nginx/varnish.conf",
-        "the end of TLS before a cache, nothing in clear",
-        &["https://news.example.org/"],
-        "ssl_protocols: TLSv1.3",
-    ),
-    shape(
-        "nginx/balancer.conf",
-        "a balancer with weights, spares and kept connections",
-        &["http://fleet.example.org/"],
-        "origin_keepalive: 64",
-    ),
-    shape(
-        "nginx/microcache.conf",
-        "pages kept for a second",
-        &["http://pages.example.org/"],
-        "access_log: off",
-    ),
-    shape(
-        "nginx/single-sign-on.conf",
-        "who asks is asked for before (`auth_request`)",
-        &["http://wiki.example.org/"],
-        "tcp_nopush: on",
-    ),
-    shape(
-        "nginx/status-first/nginx.conf",
-        "status and redirect servers before the real one",
-        &["http://orders.example.org:8120/"],
-        "worker_connections: 512",
-    ),
-    shape(
-        "nginx/gunicorn.conf",
-        "a Python application at a Unix socket, `try_files`",
-        &["http://polls.example.org/"],
-        "multi_accept: on",
-    ),
-    shape(
-        "nginx/compose/nginx.conf",
-        "made from the containers that run, 503 by default",
-        &["http://photos.example.org/"],
-        "origin_keepalive: 16",
-    ),
-    shape(
-        "nginx/resolver.conf",
-        "origin servers in variables, looked up while it runs",
-        &["http://notes.example.org/"],
-        "reuseport: on",
-    ),
-    shape(
-        "nginx/canary.conf",
-        "one client in ten sees the next version (`split_clients`)",
-        &["http://next.example.org/"],
-        "origin_keepalive: 8",
-    ),
-    shape(
-        "nginx/strict-tls.conf",
-        "no handshake for unknown names",
-        &["https://bank.example.org/"],
-        "ssl_session_cache: 1m",
-    ),
-    Shape {
-        fields: ", Authorization: Basic bWVtYmVyOmEtc2VjcmV0LW9mLXRoZS1ib2FyZA==",
-        ..shape(
-            "nginx/members/nginx.conf",
-            "passwords and addresses",
-            &["http://board.example.org/"],
-            "backlog: 2048",
-        )
-    },
-    shape(
-        "nginx/stream.conf",
-        "TLS passed on by name (`stream`)",
-        &["https://mail.example.org/"],
-        "worker_processes: 1",
-    ),
-    shape(
-        "nginx/windows.conf",
-        "lines that end in CR LF",
-        &["http://desk.example.org/"],
-        "keepalive_timeout: 30s",
-    ),
+/// All of them, in the order of the table.
+pub(crate) fn shapes() -> impl Iterator<Item = &'static Shape> {
+    NGINX.iter().chain(OTHERS)
+}
+
+/// What a balancer before the proxy says.
+pub(crate) const FORWARDED: &str = ", X-Forwarded-Proto: https";
+
+const OTHERS: &[Shape] = &[
     shape(
         "haproxy/quick-start.cfg",
         "the manual's first example: statistics first",
@@ -282,6 +121,39 @@ pub(crate) const SHAPES: &[Shape] = &[
         "maxconn: 1000",
     ),
     shape(
+        "haproxy/expectations.cfg",
+        "checks that expect words of the servers",
+        &["http://well.example.org/"],
+        "http_reuse: always",
+    ),
+    shape(
+        "haproxy/managed/haproxy.cfg",
+        "made by a controller: several `defaults`, a program, peers",
+        &["http://api.example.org:8080/v1/pets"],
+        "timeout_server: 40s",
+    ),
+    shape(
+        "haproxy/ports.cfg",
+        "many ports, told apart by a condition",
+        &["http://third.example.org:8143/"],
+        "maxconn: 1500",
+    ),
+    shape(
+        "haproxy/forwarded.cfg",
+        "behind a balancer of a cloud: nothing without its header",
+        &["http://shelf.example.org/"],
+        "maxconn: 1500",
+    ),
+    Shape {
+        fields: FORWARDED,
+        ..shape(
+            "haproxy/forwarded.cfg",
+            "the same, with the header",
+            &["http://shelf.example.org/"],
+            "maxconn: 1500",
+        )
+    },
+    shape(
         "envoy/single.yaml",
         "an edge whose lists are single values",
         &["http://edge.example.org/"],
@@ -348,6 +220,42 @@ pub(crate) const SHAPES: &[Shape] = &[
         "keepalive_requests: 1000",
     ),
     shape(
+        "envoy/generated.yaml",
+        "a gateway's routes: headers, and shares of 100 %",
+        &["http://quote.example.org/backend/"],
+        "keepalive_timeout: 45s",
+    ),
+    shape(
+        "envoy/headers.yaml",
+        "routes by headers, two clusters by weight, one of them mirrored",
+        &["http://beta.example.org/"],
+        "keepalive_requests: 500",
+    ),
+    shape(
+        "envoy/mesh.yaml",
+        "a sidecar: filter chains by port and network",
+        &["http://mesh.example.org/"],
+        "keepalive_timeout: 45s",
+    ),
+    shape(
+        "envoy/authorized.yaml",
+        "who asks is asked for before, by gRPC (`ext_authz`)",
+        &["http://door.example.org/"],
+        "keepalive_timeout: 45s",
+    ),
+    shape(
+        "envoy/checked.yaml",
+        "checks of another protocol, and no panic",
+        &["http://well.example.org/"],
+        "keepalive_timeout: 45s",
+    ),
+    shape(
+        "envoy/ingress/envoy.yaml",
+        "a controller's listeners: TLS by name beside bytes, keys from a file (SDS)",
+        &["https://fishing.example.org/"],
+        "max_requests: 4096",
+    ),
+    shape(
         "caddy/reverse-proxy.caddyfile",
         "a site with a name and one with a port",
         &["http://weir.test:8080/"],
@@ -406,6 +314,18 @@ pub(crate) const SHAPES: &[Shape] = &[
         "origin servers from the DNS",
         &["http://web.example.org/"],
         "read_timeout: 5s",
+    ),
+    shape(
+        "caddy/odd-port.json",
+        "automatic HTTPS at another port",
+        &["https://ham.example.org:8443/"],
+        "read_timeout: 5s",
+    ),
+    shape(
+        "caddy/healthy.caddyfile",
+        "checks that expect a word of the servers",
+        &["http://well.example.org/"],
+        "gogc: 200",
     ),
     shape(
         "httpd/httpd.conf",

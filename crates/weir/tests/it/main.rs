@@ -7,6 +7,7 @@
 
 mod agent;
 mod corpus;
+mod corpus_nginx;
 mod corpus_shapes;
 mod doctor;
 mod doctor_trust;
