@@ -20,6 +20,9 @@ const CHECKS: &str = "external-check, ldap-check, mysql-check, pgsql-check, redi
 /// * `daemon`, `master-worker`, `chroot`, `unix-bind`, `external-check` and `httpclient.…` are taken out,
 ///   and whole sections `program`, `log-forward`, `mailers`, `resolvers`, `namespace_list` and `traces`;
 ///   `user` and `group` become those of the surroundings.
+/// * `resolvers default` names the origin server, whom nobody asks: HAProxy makes that section of the host's
+///   `/etc/resolv.conf` where there is none, and tries whether a socket can be connected to those servers
+///   (`resolvers_finalize_config`, since 2.6).
 /// * Log lines go to the datagram socket `PREFIX/run/log.sock`. Nobody has to listen there: HAProxy
 ///   makes every line and sends it, so logging costs the copies of all arms alike, and what the
 ///   configuration says of logging (`option dontlog-normal`) stays a thing to be varied.
@@ -58,6 +61,8 @@ pub fn adapt(
         Some((_, global)) => added.iter().for_each(|text| edit.insert(global, text)),
         None => edit.insert_section("global", &added),
     }
+    let nameserver = format!("nameserver origin {}", surroundings.origin);
+    edit.append_section("resolvers default", &nameserver);
     let log = socket(surroundings.prefix, "log.sock", &source.files[0])?;
     for section in &tree.sections {
         if known::is_left_out(section.kind()) {

@@ -83,7 +83,11 @@ pub(crate) fn rate(per_second: f64) -> String {
 
 /// `1 worker`, `2 workers`.
 pub(crate) fn counted(number: u64, word: &str) -> String {
-    let plural = if number == 1 { "" } else { "s" };
+    let plural = match number {
+        1 => "",
+        _ if word.ends_with('s') => "es",
+        _ => "s",
+    };
     format!("{} {word}{plural}", figure(number))
 }
 

@@ -301,3 +301,32 @@ fn caddy_speaks_tls_for_names_at_any_port() {
         ],
     );
 }
+
+/// A program behind a front controller: which files are there is not known.
+#[test]
+fn caddy_says_where_it_depends_on_more_than_the_request() {
+    let text = r#"{"apps": {"http": {"servers": {"site": {"listen": [":8080"], "routes": [
+  {"match": [{"header": {"Connection": ["*Upgrade*"], "Upgrade": ["websocket"]}}], "handle": [{"handler": "static_response", "status_code": 426}]},
+  {"match": [{"method": ["POST"]}], "handle": [{"handler": "static_response", "status_code": 405}]},
+  {"match": [{"path": ["/php/*"], "file": {"try_files": ["/index.php"]}}], "handle": [{"handler": "rewrite", "uri": "/index.php"}]},
+  {"match": [{"file": {}}], "handle": [{"handler": "headers"}]},
+  {"match": [{"path": ["/php/app"]}], "handle": [{"handler": "reverse_proxy"}]},
+  {"handle": [{"handler": "file_server"}]}
+]}}}}}
+"#;
+    let source = source("caddy.json", text);
+    must_be(
+        &|ask| document::asked(&source, Dialect::Caddy, ask),
+        &[
+            ("/a", ":8080 | server site | route | answers from files"),
+            (
+                "/php/a",
+                ":8080 | server site | route for /php/* | does what the configuration alone does not say",
+            ),
+            (
+                "/php/app",
+                ":8080 | server site | route for /php/app | passes it on",
+            ),
+        ],
+    );
+}

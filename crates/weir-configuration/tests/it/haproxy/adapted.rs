@@ -254,7 +254,8 @@ fn lines_go_from_the_end_of_a_file() {
     let (_, global) = text(&copy).split_once("global\n").unwrap();
     assert_eq!(
         global.trim(),
-        "stats socket /p/run/admin.sock mode 600 level admin"
+        "stats socket /p/run/admin.sock mode 600 level admin\n\
+         resolvers default\n    nameserver origin 127.0.0.1:7002"
     );
 }
 
