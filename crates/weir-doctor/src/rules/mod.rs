@@ -104,6 +104,8 @@ mod tests {
         assert_eq!(rate(0.25), "0.2");
         assert_eq!(rate(470.4), "470");
         assert_eq!(counted(1, "worker"), "1 worker");
+        assert_eq!(counted(2, "worker"), "2 workers");
+        assert_eq!(counted(2, "address"), "2 addresses");
         assert_eq!(rounded(10_000), 16_384);
         assert_eq!(rounded(u64::MAX), u64::MAX);
     }
