@@ -18,7 +18,7 @@ use crate::cell::Block;
 pub(crate) const OF_PILOT: Duration = Duration::from_millis(100);
 
 /// Lengths of slices, milliseconds. Between 50 and 100 they are close to each other: a saturated proxy with some dozens
-/// of connections has a residue of about 5 ms, which is as much as 50 ms allow.
+/// of connections has a residue of about 4 ms, and 50 ms allow 5.
 const LENGTHS_MS: [u64; 9] = [50, 60, 75, 100, 200, 500, 1000, 2000, 4000];
 
 /// Share of the loads that it is for that a pilot may take; it has a block in any case.
@@ -36,13 +36,18 @@ pub(crate) fn blocks(study: &Study, load: &LoadSpec) -> u32 {
     (fit as u32).clamp(1, MOST_BLOCKS)
 }
 
-/// How long what an arm has in flight stays behind, for each arm of some blocks: the 0.9 quantile of the
-/// service time, which in a closed loop is the response time. The smallest over the blocks, and no higher
-/// quantile, because the machine's hold-ups, which pass, are not to make slices long.
+/// How long what an arm has in flight stays behind, for each arm of some blocks: the mean of the service time, which
+/// in a closed loop is the response time. By Little's law (Little 1961) the requests in flight of an arm that has its
+/// CPU to itself are done after that. Where one in ten takes more than twice as long, half of what it takes, so that
+/// it too is over when `OUTLASTS` residues are. The smallest over the blocks, and no higher quantile, because the
+/// machine's hold-ups, which pass, are not to make slices long.
 pub(crate) fn residues(blocks: &[Block]) -> Vec<Residue> {
-    let of = |trial: &TrialRecord| match trial.service_time.count {
-        0 => trial.response_time.p90,
-        _ => trial.service_time.p90,
+    let of = |trial: &TrialRecord| {
+        let times = match trial.service_time.count {
+            0 => &trial.response_time,
+            _ => &trial.service_time,
+        };
+        (times.mean as u64).max(times.p90 / u64::from(OUTLASTS))
     };
     let mut residues: Vec<Residue> = Vec::new();
     for trial in blocks.iter().flatten() {
@@ -88,9 +93,12 @@ mod tests {
             let arms = times.into_iter();
             arms.map(|(arm, service_ms, response_ms)| {
                 let mut trial = trial("l", arm, number);
-                trial.service_time.p90 = service_ms * 1_000_000;
+                trial.service_time.mean = service_ms as f64 * 1e6;
+                trial.service_time.p90 = 3 * service_ms / 2 * 1_000_000;
                 trial.service_time.count = service_ms;
-                trial.response_time.p90 = response_ms * 1_000_000;
+                // One in ten of the slow ones takes four times as long as the mean.
+                trial.response_time.mean = response_ms as f64 * 1e6 / 2.0;
+                trial.response_time.p90 = response_ms * 2_000_000;
                 trial
             })
             .collect()
