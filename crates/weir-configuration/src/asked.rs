@@ -8,7 +8,7 @@ use std::fmt;
 use std::net::SocketAddr;
 use std::ops::Range;
 
-use weir_model::record::{AskedRecord, RequestRecord, SpotRecord};
+use weir_model::record::{AskedRecord, FROM_FILES, RequestRecord, SpotRecord};
 use weir_model::study::{AskSpec, HOST};
 
 use crate::names::without_port;
@@ -103,7 +103,7 @@ impl fmt::Display for Answer {
         match self {
             Answer::Passes => to.write_str("passes it on"),
             Answer::Tunnels => to.write_str("passes the connection on as it is"),
-            Answer::Files => to.write_str("answers from files"),
+            Answer::Files => to.write_str(FROM_FILES),
             Answer::Fixed(status) | Answer::Returns(status) => write!(to, "returns {status}"),
             Answer::Redirects => to.write_str("redirects"),
             Answer::Statistics => to.write_str("shows statistics or health"),
